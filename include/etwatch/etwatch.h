@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * etwatch: what every process really did, from kernel events.
+ *
+ * One handle, a monitor, watches processes through one source (eBPF on Linux, /proc polling where
+ * the rights for that are missing) and hands out samples: what one process or thread did in one
+ * interval. Two ways to drive it:
+ *
+ *   etwatch_monitor_start()   the library's own thread calls your callbacks, or fills a queue that
+ *                             etwatch_monitor_read() empties;
+ *   etwatch_monitor_open() and etwatch_monitor_poll()   no thread: your loop calls, your callbacks
+ *                             run inside the call.
+ *
+ * Rules that hold everywhere:
+ *  - Calls return 0 (or a count) or a negative ETWATCH_E* code; `reterr` may be NULL and is written
+ *    only on failure. Out parameters are written only on success.
+ *  - Every struct that may grow starts with `size`: set it to sizeof the struct; zero fields mean
+ *    "the default". Bytes beyond what the library knows must be zero.
+ *  - Times are Unix nanoseconds. A value is measured if its bit in `has` is set, else unknown.
+ *  - Pointers handed to a callback are valid until it returns.
+ *  - A monitor may be used from several threads, except free. The library keeps no global state,
+ *    prints nothing, never exits and installs no signal handler.
+ */
+#ifndef ETWATCH_H
+#define ETWATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#  if defined(ETWATCH_BUILD)
+#    define ETWATCH_API __declspec(dllexport)
+#  else
+#    define ETWATCH_API
+#  endif
+#elif defined(__GNUC__)
+#  define ETWATCH_API __attribute__((visibility("default")))
+#else
+#  define ETWATCH_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ETWATCH_VERSION_MAJOR 0
+#define ETWATCH_VERSION_MINOR 1
+#define ETWATCH_VERSION_PATCH 0
+
+/* The version of the library at run time, as "0.1.0". */
+ETWATCH_API const char *etwatch_version(void);
+
+/* ------------------------------------------------------------------ errors */
+
+/* Numbers are never reused. */
+#define ETWATCH_ERRORS(X)                                                     \
+    X(EINVAL, -1, "an argument is not valid")                                 \
+    X(ENOMEM, -2, "out of memory")                                            \
+    X(EPERM, -3, "missing rights")                                            \
+    X(ENOTSUP, -4, "not supported by this system")                            \
+    X(ENOENT, -5, "no such process")                                          \
+    X(ESTATE, -6, "not possible in this state")                               \
+    X(ELIMIT, -7, "a stated maximum is reached")                              \
+    X(EOS, -8, "the operating system reported an error")                      \
+    X(EFORMAT, -9, "malformed input")                                         \
+    X(ETRUNC, -10, "input ends early")
+
+enum etwatch_error {
+#define ETWATCH_X(name, code, text) ETWATCH_##name = code,
+    ETWATCH_ERRORS(ETWATCH_X)
+#undef ETWATCH_X
+};
+
+/* Why a call failed. `message` says what and where, `fix` names what would mend it (may be ""). */
+struct etwatch_error_info {
+    uint32_t size;
+    int32_t code;    /* ETWATCH_E* */
+    int64_t os_code; /* errno or a Windows error, 0 if none */
+    uint64_t offset; /* byte offset in the input, where there is one */
+    char message[256];
+    char fix[256];
+};
+
+/* A fixed English text for a code; never NULL. */
+ETWATCH_API const char *etwatch_strerror(int code);
+
+/* ----------------------------------------------------------------- samples */
+
+enum etwatch_source {
+    ETWATCH_SOURCE_AUTO = 0,
+    ETWATCH_SOURCE_ETW = 1,
+    ETWATCH_SOURCE_ETL = 2,
+    ETWATCH_SOURCE_EBPF = 3,
+    ETWATCH_SOURCE_POLL = 4,
+};
+
+/* "auto", "etw", "etl", "ebpf", "poll"; NULL for anything else. */
+ETWATCH_API const char *etwatch_source_name(uint32_t source);
+
+enum etwatch_type {
+    ETWATCH_START = 1,  /* a process began, or was there when watching began */
+    ETWATCH_EXIT = 2,   /* a process ended: the same names as totals over its life */
+    ETWATCH_SAMPLE = 3, /* what one process did in one interval */
+    ETWATCH_THREAD = 4, /* the same for one thread */
+};
+
+/*
+ * Every measured value, once: name, C type, kind. A counter is what happened within the interval
+ * (in EXIT: over the life), a gauge is as of t_ns. The order is fixed; new ones are appended.
+ */
+#define ETWATCH_METRICS(X)                    \
+    X(cpu_percent, double, gauge)             \
+    X(cpu_ns, uint64_t, counter)              \
+    X(cpu_user_ns, uint64_t, counter)         \
+    X(cpu_kernel_ns, uint64_t, counter)       \
+    X(cycles, uint64_t, counter)              \
+    X(instructions, uint64_t, counter)        \
+    X(cache_misses, uint64_t, counter)        \
+    X(switches_voluntary, uint64_t, counter)  \
+    X(switches_involuntary, uint64_t, counter) \
+    X(runq_wait_ns, uint64_t, counter)        \
+    X(priority, int64_t, gauge)               \
+    X(affinity, uint64_t, gauge)              \
+    X(rss_bytes, uint64_t, gauge)             \
+    X(rss_peak_bytes, uint64_t, gauge)        \
+    X(private_bytes, uint64_t, gauge)         \
+    X(virtual_bytes, uint64_t, gauge)         \
+    X(faults_minor, uint64_t, counter)        \
+    X(faults_major, uint64_t, counter)        \
+    X(pool_paged_bytes, uint64_t, gauge)      \
+    X(pool_nonpaged_bytes, uint64_t, gauge)   \
+    X(threads, uint64_t, gauge)               \
+    X(threads_running, uint64_t, gauge)       \
+    X(threads_ready, uint64_t, gauge)         \
+    X(threads_waiting, uint64_t, gauge)       \
+    X(threads_suspended, uint64_t, gauge)     \
+    X(io_read_bytes, uint64_t, counter)       \
+    X(io_write_bytes, uint64_t, counter)      \
+    X(io_other_bytes, uint64_t, counter)      \
+    X(io_read_ops, uint64_t, counter)         \
+    X(io_write_ops, uint64_t, counter)        \
+    X(io_other_ops, uint64_t, counter)        \
+    X(io_priority, int64_t, gauge)            \
+    X(disk_read_bytes, uint64_t, counter)     \
+    X(disk_write_bytes, uint64_t, counter)    \
+    X(net_received_bytes, uint64_t, counter)  \
+    X(net_sent_bytes, uint64_t, counter)      \
+    X(handles, uint64_t, gauge)               \
+    X(handles_peak, uint64_t, gauge)          \
+    X(gdi_objects, uint64_t, gauge)           \
+    X(user_objects, uint64_t, gauge)          \
+    X(gpu_ns, uint64_t, counter)              \
+    X(gpu_percent, double, gauge)             \
+    X(gpu_memory_bytes, uint64_t, gauge)      \
+    X(npu_ns, uint64_t, counter)              \
+    X(npu_percent, double, gauge)             \
+    X(energy_uj, uint64_t, counter)           \
+    X(exit_ns, uint64_t, gauge)               \
+    X(exit_code, int64_t, gauge)              \
+    X(exit_signal, int64_t, gauge)
+
+/* The index of each metric: its bit in `has` is 1 << index. */
+enum etwatch_metric {
+#define ETWATCH_X(name, type, kind) ETWATCH_M_##name,
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+    ETWATCH_METRIC_COUNT
+};
+
+#define ETWATCH_HAS(name) ((uint64_t)1 << ETWATCH_M_##name)
+
+enum etwatch_sample_flag {
+    ETWATCH_COMPLETE = 1u << 0,   /* no event that belongs here is known to be lost */
+    ETWATCH_PREEXISTING = 1u << 1, /* START of a process that was there before */
+    ETWATCH_HAS_PPID = 1u << 2,
+    ETWATCH_HAS_SESSION = 1u << 3,
+};
+
+/* One object of the stream; `type` says which. */
+struct etwatch_sample {
+    uint32_t size;
+    uint32_t type;   /* enum etwatch_type */
+    uint32_t source; /* where it comes from: enum etwatch_source */
+    uint32_t flags;  /* enum etwatch_sample_flag */
+    uint32_t pid;
+    uint32_t tid; /* THREAD only, else 0 */
+    uint32_t ppid;
+    uint32_t session_id;
+    uint64_t start_ns; /* with pid: the identity */
+    uint64_t t_ns;     /* end of the interval */
+    uint64_t dt_ns;    /* length of the interval; START: 0; EXIT: the life time */
+    const char *name;        /* NULL: unknown; likewise below */
+    const char *thread_name;
+    const char *user;
+    const char *cgroup;
+    const char *cmdline;
+    uint64_t has; /* bit per metric */
+#define ETWATCH_X(name, type, kind) type name;
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+};
+
+/* ------------------------------------------------------------- event stream */
+
+enum etwatch_event_kind {
+    ETWATCH_EVENT_SWITCH = 1, /* tid leaves the cpu, next_tid takes it */
+    ETWATCH_EVENT_WAKEUP = 2, /* tid becomes ready; by waker_tid */
+    ETWATCH_EVENT_FORK = 3,   /* pid/tid made child_pid/child_tid */
+    ETWATCH_EVENT_EXEC = 4,
+    ETWATCH_EVENT_EXIT = 5, /* a thread ended */
+};
+
+/* One raw scheduler event (ETWATCH_EVENTS only). Unused fields are 0. */
+struct etwatch_event {
+    uint32_t size;
+    uint32_t kind;
+    uint64_t t_ns;
+    uint32_t cpu;
+    uint32_t pid, tid;
+    uint32_t next_pid, next_tid; /* SWITCH: who comes; FORK: the child; WAKEUP: the waker */
+    uint32_t state;              /* SWITCH: why it left, the kernel's task state; 0 = preempted */
+    int32_t priority;
+    int32_t exit_code; /* EXIT: as wait() encodes it */
+    const char *name;
+};
+
+/* Events that were lost: which stage, how many, and when. */
+struct etwatch_loss {
+    uint32_t size;
+    uint32_t stage; /* enum etwatch_loss_stage */
+    uint64_t count;
+    uint64_t from_ns, to_ns;
+};
+
+enum etwatch_loss_stage {
+    ETWATCH_LOSS_KERNEL_LOG = 1,  /* interval records: the log of a CPU was full */
+    ETWATCH_LOSS_LIFECYCLE = 2,   /* start/exec/exit records */
+    ETWATCH_LOSS_STREAM = 3,      /* the full event stream */
+    ETWATCH_LOSS_TABLE = 4,       /* process table full */
+    ETWATCH_LOSS_QUEUE = 5,       /* nobody read the queue in time */
+};
+
+/* ------------------------------------------------------------ configuration */
+
+enum etwatch_config_flag {
+    ETWATCH_ALL = 1u << 0,         /* watch every process */
+    ETWATCH_THREADS = 1u << 1,     /* THREAD samples too */
+    ETWATCH_DENSE = 1u << 2,       /* a sample for every interval, also of idle processes */
+    ETWATCH_EVENTS = 1u << 3,      /* the full scheduler event stream */
+    ETWATCH_CMDLINE = 1u << 4,     /* command lines, secrets masked */
+    ETWATCH_NO_FALLBACK = 1u << 5, /* fail instead of polling when rights are missing */
+    ETWATCH_NO_BUDGET = 1u << 6,   /* keep the rate whatever it costs */
+    ETWATCH_KERNEL_THREADS = 1u << 7, /* with ETWATCH_ALL: kernel threads too */
+    ETWATCH_AGGREGATE = 1u << 8,   /* keep what etwatch_monitor_aggregate needs */
+    ETWATCH_QUEUE = 1u << 9,       /* keep samples for etwatch_monitor_read */
+};
+
+struct etwatch_callbacks {
+    uint32_t size;
+    /* In order; a START before the first SAMPLE of a process, its EXIT after the last. */
+    void (*on_samples)(void *ctx, const struct etwatch_sample *samples, size_t count);
+    void (*on_events)(void *ctx, const struct etwatch_event *events, size_t count);
+    void (*on_loss)(void *ctx, const struct etwatch_loss *loss);
+    void *ctx;
+};
+
+struct etwatch_config {
+    uint32_t size;
+    uint32_t source;     /* enum etwatch_source; 0 = auto */
+    uint32_t flags;      /* enum etwatch_config_flag */
+    uint32_t latency_ms; /* how long samples may be held; 0 = 100 */
+    double hz;           /* samples a second, 0.1 to 1000; 0 = 10 */
+    double budget_percent; /* of one core, user space and in-kernel; 0 = 2 */
+    const uint32_t *pids;  /* with their descendants */
+    uint32_t pid_count;
+    uint32_t name_count;
+    const char *const *names; /* "python" also matches python3.11 and python.exe */
+    const uint32_t *uids;
+    uint32_t uid_count;
+    uint32_t cgroup_count;
+    const char *const *cgroups; /* paths below the cgroup v2 root, with sub-groups */
+    uint32_t max_processes;     /* table limit; 0 = 65536 */
+    uint32_t max_threads;       /* table limit; 0 = 131072 */
+    uint32_t queue_samples;     /* for etwatch_monitor_read; 0 = 10000 */
+    uint32_t reserved;
+    const char *proc_root; /* NULL = "/proc" */
+    struct etwatch_callbacks callbacks;
+};
+
+struct etwatch_stats {
+    uint32_t size;
+    uint32_t source;
+    double hz_asked;
+    double hz_reached; /* intervals delivered a second, over the whole run */
+    double hz_now;     /* the rate in force, after the budget */
+    uint64_t samples;
+    uint64_t events; /* facts taken from the source */
+    uint64_t lost;
+    uint64_t undecoded;
+    uint64_t late;
+    uint64_t wakeups;
+    uint64_t processes; /* in the table now */
+    uint64_t threads;
+    uint64_t self_rss_bytes;
+    uint64_t self_rss_peak_bytes;
+    double self_cpu_percent;    /* of one core: user space and in-kernel together */
+    double self_kernel_percent; /* the in-kernel part; < 0: cannot be measured here */
+    uint64_t duration_ns;
+    uint64_t queue_dropped;
+};
+
+/* What the source is and what it can only estimate: the first line of every output. */
+struct etwatch_meta {
+    uint32_t size;
+    uint32_t source;
+    uint32_t cpu_count;
+    uint32_t reserved;
+    double hz_asked;
+    uint64_t anchor_unix_ns; /* this Unix time ... */
+    uint64_t anchor_raw_ns;  /* ... was this time of the raw clock (CLOCK_BOOTTIME) */
+    uint64_t estimated;      /* bit per metric that this source can only estimate */
+    uint64_t available;      /* bit per metric that this source can measure at all */
+    char fallback[512];      /* "" or one line: what failed, why, and the fix */
+};
+
+/* Over all intervals since the process was first seen; idle intervals count as 0. */
+struct etwatch_aggregate {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t count;
+    double avg, max, p95, p99;
+};
+
+/* ----------------------------------------------------------------- monitor */
+
+struct etwatch_monitor;
+
+/* Checks the configuration and makes a monitor; nothing is watched yet. */
+ETWATCH_API int etwatch_monitor_new(const struct etwatch_config *config,
+                                    struct etwatch_monitor **ret_monitor,
+                                    struct etwatch_error_info *reterr);
+/* Stops if need be and frees. NULL is fine. Not from a callback. */
+ETWATCH_API void etwatch_monitor_free(struct etwatch_monitor *monitor);
+
+/* Starts watching with a thread of the library's own. May follow a stop. */
+ETWATCH_API int etwatch_monitor_start(struct etwatch_monitor *monitor,
+                                      struct etwatch_error_info *reterr);
+/* Starts watching without a thread: call etwatch_monitor_poll. */
+ETWATCH_API int etwatch_monitor_open(struct etwatch_monitor *monitor,
+                                     struct etwatch_error_info *reterr);
+/* Waits up to timeout_ms (-1: until the next delivery) and delivers what is due through the
+ * callbacks. Returns the number of samples delivered. Only after etwatch_monitor_open. */
+ETWATCH_API int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms);
+/* Delivers what is left and stops. Safe to call twice. */
+ETWATCH_API int etwatch_monitor_stop(struct etwatch_monitor *monitor);
+
+/* Copies up to max queued samples (ETWATCH_QUEUE), waiting up to timeout_ms for the first. Strings
+ * stay valid until the next read. Returns the count. */
+ETWATCH_API int etwatch_monitor_read(struct etwatch_monitor *monitor,
+                                     struct etwatch_sample *ret_samples, size_t max,
+                                     int timeout_ms);
+
+/* Watch one more process and its descendants, or one less; also while running. */
+ETWATCH_API int etwatch_monitor_add(struct etwatch_monitor *monitor, uint32_t pid);
+ETWATCH_API int etwatch_monitor_remove(struct etwatch_monitor *monitor, uint32_t pid);
+
+/* Totals since the process began, and its latest gauges, as type SAMPLE. `name` and the other
+ * strings are NULL unless buffer (buffer_size bytes) is given to hold the name. */
+ETWATCH_API int etwatch_monitor_snapshot(struct etwatch_monitor *monitor, uint32_t pid,
+                                         struct etwatch_sample *ret_sample, char *buffer,
+                                         size_t buffer_size);
+/* Average, maximum and percentiles of cpu_percent or rss_bytes of one process. */
+ETWATCH_API int etwatch_monitor_aggregate(struct etwatch_monitor *monitor, uint32_t pid,
+                                          uint32_t metric,
+                                          struct etwatch_aggregate *ret_aggregate);
+ETWATCH_API int etwatch_monitor_stats(struct etwatch_monitor *monitor,
+                                      struct etwatch_stats *ret_stats);
+ETWATCH_API int etwatch_monitor_meta(struct etwatch_monitor *monitor,
+                                     struct etwatch_meta *ret_meta);
+
+/* ------------------------------------------------------------------ doctor */
+
+enum etwatch_check_state {
+    ETWATCH_CHECK_OK = 0,
+    ETWATCH_CHECK_WARN = 1, /* works, but something is lost: see cost */
+    ETWATCH_CHECK_FAIL = 2,
+};
+
+/* One thing that was probed: what it is, what was found, what its lack costs, the exact fix. */
+struct etwatch_check {
+    uint32_t size;
+    uint32_t state;
+    const char *id; /* "btf", "cap_bpf", … stable */
+    const char *what;
+    const char *found;
+    const char *cost; /* "" when ok */
+    const char *fix;  /* "" when ok */
+};
+
+/* Probes what works here; calls on_check for each, without side effects that stay. */
+ETWATCH_API int etwatch_doctor(const char *proc_root,
+                               void (*on_check)(void *ctx, const struct etwatch_check *check),
+                               void *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ETWATCH_H */

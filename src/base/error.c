@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Fills struct ew_error; long texts are cut, never overrun. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int ew_error_set(struct ew_error *err, int code, int64_t os_code, const char *format, ...)
+{
+    if (err == NULL)
+        return code;
+    err->code = code;
+    err->os_code = os_code;
+    err->offset = 0;
+    err->fix[0] = '\0';
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    return code;
+}
+
+void ew_error_fix(struct ew_error *err, const char *format, ...)
+{
+    if (err == NULL)
+        return;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->fix, sizeof err->fix, format, args);
+    va_end(args);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* The error a call leaves behind: one code, one line that says what and where, one that mends it. */
+#ifndef EW_BASE_ERROR_H
+#define EW_BASE_ERROR_H
+
+#include <stdint.h>
+
+#include <etwatch/etwatch.h>
+
+struct ew_error {
+    int code; /* ETWATCH_E* */
+    int64_t os_code;
+    uint64_t offset;
+    char message[256];
+    char fix[256];
+};
+
+#if defined(__GNUC__)
+#  define EW_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#  define EW_PRINTF(f, a)
+#endif
+
+/* Fills *err (may be NULL) and returns code, so that callers can write `return ew_error_set(…)`. */
+int ew_error_set(struct ew_error *err, int code, int64_t os_code, const char *format, ...)
+    EW_PRINTF(4, 5);
+/* Adds the fix to an error already set. */
+void ew_error_fix(struct ew_error *err, const char *format, ...) EW_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a source tells: processes that come and go, absolute readings, losses, raw events.
+ *
+ * All times here are nanoseconds of the raw clock (CLOCK_BOOTTIME on Linux); only the border to
+ * the user turns them into Unix time. A reading carries absolute counters, so a reading that never
+ * arrives loses no count: the next one brings it, only its place in time is coarser.
+ */
+#ifndef EW_MODEL_FACTS_H
+#define EW_MODEL_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/counter.h"
+
+#define EW_NAME_SIZE 64
+
+enum ew_process_kind {
+    EW_PROCESS_SEEN = 1, /* was there when watching began */
+    EW_PROCESS_START,
+    EW_PROCESS_EXEC,   /* same process, new program: name may change */
+    EW_PROCESS_RENAME, /* name changed */
+    EW_PROCESS_EXIT,   /* ended; exit_* and final gauges as far as has says */
+};
+
+enum ew_process_has {
+    EW_HAS_PPID = 1u << 0,
+    EW_HAS_SESSION = 1u << 1,
+    EW_HAS_UID = 1u << 2,
+    EW_HAS_CGROUP = 1u << 3,
+    EW_HAS_EXIT_STATUS = 1u << 4, /* exit_code and exit_signal */
+    EW_HAS_NAME = 1u << 5,
+};
+
+struct ew_process_fact {
+    enum ew_process_kind kind;
+    uint32_t has; /* enum ew_process_has */
+    uint64_t t_ns;
+    uint64_t start_ns;
+    uint32_t pid, ppid, session_id, uid;
+    uint64_t cgroup_id;
+    int32_t exit_code, exit_signal;
+    uint32_t gauge_has; /* EW_HAS_G_* */
+    uint64_t gauge[EW_GAUGE_COUNT];
+    /* SEEN: counters up to now; EXIT: totals of the whole life where the source knows better than
+     * the sum of its readings. */
+    uint32_t counter_has;
+    uint64_t counter[EW_COUNTER_COUNT];
+    char name[EW_NAME_SIZE];
+    bool kernel_thread;
+};
+
+/*
+ * How a reading relates to the time on the CPU.
+ *
+ *   OPEN   the thread is about to run and has not run since it last left the CPU: what was counted
+ *          since the last reading belongs to the interval that was open for it, a new one opens.
+ *   SPAN   the thread leaves the CPU (or is seen on it) after an uninterrupted run from ran_from_ns
+ *          to t_ns, in which cpu_ns went from ran_from_cpu_ns to its value here. The run may cross
+ *          interval ends; CPU time is split exactly at each.
+ *   AT     counters and gauges as of t_ns; what was counted since the last reading is spread over
+ *          nothing: it belongs to the interval that was open (event source) or to the time since
+ *          the last reading (polling).
+ *   FINAL  as SPAN, and the thread is over.
+ */
+enum ew_reading_kind { EW_READING_OPEN = 1, EW_READING_SPAN, EW_READING_AT, EW_READING_FINAL };
+
+struct ew_reading {
+    enum ew_reading_kind kind;
+    uint32_t pid;
+    uint32_t tid;      /* 0: the reading is of the whole process */
+    uint64_t start_ns; /* of the process if tid is 0, else of the thread; 0 = unknown */
+    uint64_t t_ns;
+    uint64_t ran_from_ns;
+    uint64_t ran_from_cpu_ns;
+    bool incomplete;      /* something before it was lost */
+    uint32_t counter_has; /* EW_HAS_C_* */
+    uint32_t gauge_has;   /* EW_HAS_G_* */
+    uint64_t counter[EW_COUNTER_COUNT];
+    uint64_t gauge[EW_GAUGE_COUNT];
+    const char *thread_name; /* NULL: unknown */
+};
+
+/* Where a source delivers. Called on the thread that drains it. */
+struct ew_facts {
+    void *ctx;
+    void (*process)(void *ctx, const struct ew_process_fact *fact);
+    void (*reading)(void *ctx, const struct ew_reading *reading);
+    void (*event)(void *ctx, const struct etwatch_event *event); /* t_ns raw; may be NULL */
+    void (*loss)(void *ctx, const struct etwatch_loss *loss);    /* times raw */
+};
+
+#endif

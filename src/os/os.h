@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The border to the operating system: one header, one folder per system with the same file names.
+ * Everything else in the library is portable C11, except the sources that are named after a system.
+ */
+#ifndef EW_OS_H
+#define EW_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The raw clock of all facts: CLOCK_BOOTTIME on Linux. */
+uint64_t ew_os_raw_ns(void);
+/* Both clocks at one instant. */
+void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns);
+
+/* CPU time of the calling thread, in ns. */
+uint64_t ew_os_thread_cpu_ns(void);
+/* Resident memory of this process now and at its peak; false if unknown. */
+bool ew_os_self_rss(uint64_t *ret_rss_bytes, uint64_t *ret_peak_bytes);
+
+uint32_t ew_os_cpu_count(void);
+
+/* The user's name, or the number as text. Never fails; buffer is always terminated. */
+void ew_os_user_name(uint32_t uid, char *buffer, size_t size);
+/* The command line of a process with NULs as spaces; false if unreadable. */
+bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size);
+
+/* Wakes and waits: a waiter sleeps until a raw time, a wake, or fd becomes readable. */
+struct ew_waiter;
+int ew_waiter_new(struct ew_waiter **ret_waiter);
+void ew_waiter_free(struct ew_waiter *waiter);
+/* fd may be -1. Returns 1 if woken or readable, 0 at the deadline, negative on error. */
+int ew_waiter_wait(struct ew_waiter *waiter, uint64_t until_raw_ns, int fd);
+void ew_waiter_wake(struct ew_waiter *waiter);
+
+/* Threads and locks, as far as the monitor needs them. */
+struct ew_thread_handle;
+int ew_os_thread_start(void (*run)(void *), void *arg, struct ew_thread_handle **ret_thread);
+void ew_os_thread_join(struct ew_thread_handle *thread);
+bool ew_os_thread_is_self(const struct ew_thread_handle *thread);
+
+struct ew_mutex;
+int ew_mutex_new(struct ew_mutex **ret_mutex);
+void ew_mutex_free(struct ew_mutex *mutex);
+void ew_mutex_lock(struct ew_mutex *mutex);
+void ew_mutex_unlock(struct ew_mutex *mutex);
+
+struct ew_cond;
+int ew_cond_new(struct ew_cond **ret_cond);
+void ew_cond_free(struct ew_cond *cond);
+void ew_cond_signal(struct ew_cond *cond);
+/* False on timeout. timeout_ms < 0: no limit. */
+bool ew_cond_wait(struct ew_cond *cond, struct ew_mutex *mutex, int timeout_ms);
+
+#endif

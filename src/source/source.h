@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A source of facts: the one interface that the monitor knows of eBPF, polling and, later, ETW.
+ *
+ * A source has no thread and no clock of its own. The monitor calls drain when the time has come;
+ * the source delivers every fact it has and says up to which raw time the facts are complete (the
+ * horizon): intervals that end there or before may be cut.
+ */
+#ifndef EW_SOURCE_H
+#define EW_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/facts.h"
+
+struct ew_source;
+
+/* What to watch. A process is watched if any rule matches; no rule and !all: nothing yet. */
+struct ew_filter {
+    bool all;
+    bool kernel_threads; /* only with all */
+    const uint32_t *pids;
+    uint32_t pid_count;
+    const char *const *names;
+    uint32_t name_count;
+    const uint32_t *uids;
+    uint32_t uid_count;
+    const char *const *cgroups;
+    uint32_t cgroup_count;
+};
+
+struct ew_source_config {
+    struct ew_filter filter;
+    bool threads; /* thread readings wanted */
+    bool events;  /* the full scheduler stream wanted */
+    uint32_t max_processes;
+    const char *proc_root; /* never NULL */
+    uint64_t epoch_ns;     /* interval ends are epoch_ns + n * interval_ns */
+    uint64_t interval_ns;
+};
+
+struct ew_source_stats {
+    uint64_t events;
+    uint64_t lost;
+    uint64_t undecoded;
+    uint64_t kernel_ns;   /* time our programs ran in the kernel; valid if kernel_ns_known */
+    bool kernel_ns_known;
+};
+
+struct ew_source_ops {
+    uint32_t id;        /* enum etwatch_source */
+    uint64_t available; /* ETWATCH_HAS bits it can measure */
+    uint64_t estimated; /* ETWATCH_HAS bits it can only estimate */
+    /* Opens and starts; delivers nothing yet. Error: code, message and the fix. */
+    int (*open)(const struct ew_source_config *config, struct ew_source **ret_source,
+                struct ew_error *reterr);
+    void (*close)(struct ew_source *source);
+    /* Delivers what there is. now_ns: raw clock. *ret_horizon_ns <= now_ns. */
+    int (*drain)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                 uint64_t *ret_horizon_ns, struct ew_error *reterr);
+    /* From at_ns on (an interval end, in the future) intervals are this long. */
+    int (*set_interval)(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns);
+    int (*add)(struct ew_source *source, uint32_t pid);
+    int (*remove)(struct ew_source *source, uint32_t pid);
+    void (*stats)(struct ew_source *source, struct ew_source_stats *ret_stats);
+    /* A descriptor that becomes readable when a drain is wanted early, or -1. */
+    int (*wake_fd)(struct ew_source *source);
+};
+
+/* Every source starts with this. */
+struct ew_source {
+    const struct ew_source_ops *ops;
+};
+
+extern const struct ew_source_ops ew_source_ebpf;
+extern const struct ew_source_ops ew_source_poll;
+
+#endif
