@@ -39,6 +39,7 @@ struct ew_process_fact {
     uint64_t t_ns;
     uint64_t start_ns;
     uint32_t pid, ppid, session_id, uid;
+    uint32_t old_tid; /* EXEC by a thread that was not the leader: its tid until now, else 0 */
     uint64_t cgroup_id;
     int32_t exit_code, exit_signal;
     uint32_t gauge_has; /* EW_HAS_G_* */
