@@ -24,15 +24,18 @@ uint32_t ew_os_cpu_count(void);
 
 /* The user's name, or the number as text. Never fails; buffer is always terminated. */
 void ew_os_user_name(uint32_t uid, char *buffer, size_t size);
-/* The command line of a process with NULs as spaces; false if unreadable. */
-bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size);
+/* The arguments of a process, each ending in NUL, cut at size; false if unreadable. They may hold
+ * secrets: hand them on only through ew_mask_cmdline (model/mask.h). */
+bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size, size_t *ret_len);
 
 /* Wakes and waits: a waiter sleeps until a raw time, a wake, or fd becomes readable. */
 struct ew_waiter;
 int ew_waiter_new(struct ew_waiter **ret_waiter);
 void ew_waiter_free(struct ew_waiter *waiter);
-/* fd may be -1. Returns 1 if woken or readable, 0 at the deadline, negative on error. */
+/* fd may be -1. Returns 1 if woken, readable or interrupted by a signal, 0 at the deadline, negative
+ * on error. A wake that came before the call counts. */
 int ew_waiter_wait(struct ew_waiter *waiter, uint64_t until_raw_ns, int fd);
+/* From any thread and from a signal handler. */
 void ew_waiter_wake(struct ew_waiter *waiter);
 
 /* Threads and locks, as far as the monitor needs them. */

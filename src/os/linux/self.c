@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What this process itself uses. Both figures come from one read of /proc/self/status: statm has no
+ * peak, and getrusage's peak includes what the program that called exec had before it.
+ */
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+
+/* "VmRSS:\t    1792 kB" */
+static bool read_kib(struct ew_span line, const char *label, uint64_t *ret_bytes)
+{
+    struct ew_bytes in;
+    ew_bytes_init(&in, line.text, line.len);
+    if (!ew_bytes_accept(&in, label))
+        return false;
+    ew_bytes_skip_spaces(&in);
+    uint64_t kib = ew_bytes_dec_u64(&in);
+    if (!ew_bytes_ok(&in) || kib > UINT64_MAX / 1024)
+        return false;
+    *ret_bytes = kib * 1024;
+    return true;
+}
+
+bool ew_os_self_rss(uint64_t *ret_rss_bytes, uint64_t *ret_peak_bytes)
+{
+    char text[4096];
+    ssize_t len;
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    do
+        len = read(fd, text, sizeof text);
+    while (len < 0 && errno == EINTR);
+    (void)close(fd);
+    if (len <= 0)
+        return false;
+
+    struct ew_bytes in;
+    struct ew_span line;
+    uint64_t rss_bytes = 0, peak_bytes = 0;
+    bool has_rss = false, has_peak = false;
+    ew_bytes_init(&in, text, (size_t)len);
+    while (!(has_rss && has_peak) && ew_bytes_line(&in, &line)) {
+        has_peak = has_peak || read_kib(line, "VmHWM:", &peak_bytes);
+        has_rss = has_rss || read_kib(line, "VmRSS:", &rss_bytes);
+    }
+    if (!has_rss || !has_peak)
+        return false;
+    *ret_rss_bytes = rss_bytes;
+    *ret_peak_bytes = peak_bytes;
+    return true;
+}

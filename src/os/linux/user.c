@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of users. The lookup may ask the network (NSS), so callers keep what they got. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+
+/* An entry with a long comment or home needs more; beyond this the number must do. */
+#define LOOKUP_SIZE_MAX ((size_t)64 * 1024)
+
+static bool look_up(uint32_t uid, char *buffer, size_t size)
+{
+    struct passwd entry, *found = NULL;
+    for (size_t work_size = 1024; work_size <= LOOKUP_SIZE_MAX; work_size *= 4) {
+        char *work = ew_calloc(work_size, 1);
+        if (!work)
+            return false;
+        int rc = getpwuid_r((uid_t)uid, &entry, work, work_size, &found);
+        bool fits = rc == 0 && found && (size_t)snprintf(buffer, size, "%s", found->pw_name) < size;
+        ew_free(work);
+        if (rc != ERANGE)
+            return fits;
+    }
+    return false;
+}
+
+void ew_os_user_name(uint32_t uid, char *buffer, size_t size)
+{
+    if (size > 0 && !look_up(uid, buffer, size))
+        (void)snprintf(buffer, size, "%lu", (unsigned long)uid);
+}
