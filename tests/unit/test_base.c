@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* The heap door and the error record, which everything else leans on. */
+#include <stdint.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "test.h"
+
+TEST(calloc_gives_zeroed_memory)
+{
+    static const unsigned char zeros[64];
+    unsigned char *block = ew_calloc(8, 8);
+    CHECK(block != NULL);
+    CHECK_EQ_MEM(block, zeros, sizeof zeros);
+    ew_free(block);
+}
+
+TEST(an_array_whose_size_overflows_is_refused)
+{
+    CHECK(ew_calloc(SIZE_MAX / 2, 3) == NULL);
+    CHECK(ew_realloc_array(NULL, SIZE_MAX / 2, 3) == NULL);
+}
+
+TEST(a_grown_array_keeps_its_content)
+{
+    char *block = ew_calloc(4, 1);
+    CHECK(block != NULL);
+    memcpy(block, "abc", 4);
+    char *grown = ew_realloc_array(block, 4096, 1);
+    CHECK(grown != NULL);
+    CHECK_EQ_STR(grown, "abc");
+    ew_free(grown);
+}
+
+TEST(strdup_copies_the_text_and_its_end)
+{
+    static const char *const texts[] = {"", "a", "a longer text with \xc3\xa9"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        test_row(texts[i]);
+        char *copy = ew_strdup(texts[i]);
+        CHECK(copy != texts[i]);
+        CHECK_EQ_STR(copy, texts[i]);
+        ew_free(copy);
+    }
+}
+
+static int refuse_all(void *ctx, size_t size)
+{
+    *(size_t *)ctx += size;
+    return 1;
+}
+
+TEST(the_hook_sees_the_size_and_can_refuse)
+{
+    size_t asked = 0;
+    ew_alloc_set_hook(refuse_all, &asked);
+    void *zeroed = ew_calloc(3, 5);
+    void *array = ew_realloc_array(NULL, 2, 10);
+    char *copy = ew_strdup("four");
+    ew_alloc_set_hook(NULL, NULL);
+    CHECK(zeroed == NULL && array == NULL && copy == NULL);
+    CHECK_EQ_UINT(asked, 15 + 20 + 5);
+}
+
+static int copy_two(void *ctx)
+{
+    (void)ctx;
+    int rc = ETWATCH_ENOMEM;
+    char *one = ew_strdup("one");
+    char *two = one != NULL ? ew_strdup("two") : NULL;
+    if (two != NULL)
+        rc = 0;
+    ew_free(two);
+    ew_free(one);
+    return rc;
+}
+
+TEST(torture_runs_once_more_than_there_are_allocations)
+{
+    TORTURE(copy_two, NULL);
+}
+
+static void copy_one(void *ctx)
+{
+    ew_free(ew_strdup(ctx));
+}
+
+TEST(allocations_are_counted)
+{
+    char text[] = "text";
+    CHECK_EQ_UINT(test_count_allocations(copy_one, text), 1);
+}
+
+TEST(an_error_carries_code_os_code_message_and_fix)
+{
+    struct ew_error err;
+    memset(&err, 0x55, sizeof err);
+    CHECK_EQ_INT(ew_error_set(&err, ETWATCH_EPERM, 13, "cannot open %s", "map"), ETWATCH_EPERM);
+    CHECK_EQ_INT(err.code, ETWATCH_EPERM);
+    CHECK_EQ_INT(err.os_code, 13);
+    CHECK_EQ_UINT(err.offset, 0);
+    CHECK_EQ_STR(err.message, "cannot open map");
+    CHECK_EQ_STR(err.fix, "");
+    ew_error_fix(&err, "run as %s", "root");
+    CHECK_EQ_STR(err.fix, "run as root");
+    CHECK_EQ_STR(err.message, "cannot open map");
+}
+
+TEST(a_new_error_forgets_the_old_fix)
+{
+    struct ew_error err;
+    ew_error_set(&err, ETWATCH_EPERM, 1, "first");
+    ew_error_fix(&err, "the fix of the first");
+    ew_error_set(&err, ETWATCH_EOS, 2, "second");
+    CHECK_EQ_STR(err.fix, "");
+}
+
+TEST(an_error_nobody_wants_still_returns_its_code)
+{
+    CHECK_EQ_INT(ew_error_set(NULL, ETWATCH_ELIMIT, 0, "unseen"), ETWATCH_ELIMIT);
+    ew_error_fix(NULL, "unseen");
+}
+
+TEST(a_long_message_is_cut_and_ended)
+{
+    char text[600];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    struct ew_error err;
+    ew_error_set(&err, ETWATCH_EINVAL, 0, "%s", text);
+    ew_error_fix(&err, "%s", text);
+    CHECK_EQ_UINT(strlen(err.message), sizeof err.message - 1);
+    CHECK_EQ_UINT(strlen(err.fix), sizeof err.fix - 1);
+}
