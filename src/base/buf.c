@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the bytes on their way out. Invariant: only whole lines are handed to the write function,
+ * because it is called from ew_buf_end_line and ew_buf_flush alone; whoever reads the output while
+ * we run, or after we were killed between two writes, finds complete lines.
+ *
+ * One growing block instead of stdio: a batch of samples becomes one write, numbers need no format
+ * string, and the locale has no say in them.
+ */
+#include "base/buf.h"
+
+#include <string.h>
+
+#include <etwatch/etwatch.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+
+enum { FIRST_SIZE = 4096, DEFAULT_MAX = 1 << 20 };
+
+void ew_buf_init(struct ew_buf *buf, size_t max, ew_buf_write write, void *ctx)
+{
+    *buf = (struct ew_buf){
+        .max = max == 0 ? DEFAULT_MAX : max,
+        .write = write,
+        .ctx = ctx,
+    };
+    buf->flush_at = buf->max / 2;
+}
+
+void ew_buf_done(struct ew_buf *buf)
+{
+    ew_free(buf->data);
+    *buf = (struct ew_buf){0};
+}
+
+bool ew_buf_reserve(struct ew_buf *buf, size_t extra)
+{
+    if (buf->error != 0)
+        return false;
+    if (extra <= buf->size - buf->len)
+        return true;
+    if (extra > buf->max - buf->len) {
+        buf->error = ETWATCH_ELIMIT;
+        return false;
+    }
+    size_t size = buf->size == 0 ? FIRST_SIZE : buf->size;
+    while (size < buf->len + extra)
+        size *= 2;
+    if (size > buf->max)
+        size = buf->max;
+    char *data = ew_realloc_array(buf->data, size, 1);
+    if (data == NULL) {
+        buf->error = ETWATCH_ENOMEM;
+        return false;
+    }
+    buf->data = data;
+    buf->size = size;
+    return true;
+}
+
+int ew_buf_flush(struct ew_buf *buf)
+{
+    if (buf->error == 0 && buf->len > 0 && buf->write != NULL) {
+        int rc = buf->write(buf->ctx, buf->data, buf->len);
+        if (rc < 0)
+            buf->error = rc;
+        buf->len = 0;
+    }
+    return buf->error;
+}
+
+void ew_buf_end_line(struct ew_buf *buf)
+{
+    if (buf->len >= buf->flush_at && buf->write != NULL)
+        (void)ew_buf_flush(buf);
+}
+
+void ew_buf_bytes(struct ew_buf *buf, const void *bytes, size_t len)
+{
+    if (len > 0 && ew_buf_reserve(buf, len)) {
+        memcpy(buf->data + buf->len, bytes, len);
+        buf->len += len;
+    }
+}
+
+void ew_buf_text(struct ew_buf *buf, const char *text)
+{
+    ew_buf_bytes(buf, text, strlen(text));
+}
+
+void ew_buf_char(struct ew_buf *buf, char c)
+{
+    if (ew_buf_reserve(buf, 1))
+        buf->data[buf->len++] = c;
+}
+
+void ew_buf_repeat(struct ew_buf *buf, char c, size_t count)
+{
+    if (count > 0 && ew_buf_reserve(buf, count)) {
+        memset(buf->data + buf->len, c, count);
+        buf->len += count;
+    }
+}
+
+static const char digit_pairs[] = "00010203040506070809"
+                                  "10111213141516171819"
+                                  "20212223242526272829"
+                                  "30313233343536373839"
+                                  "40414243444546474849"
+                                  "50515253545556575859"
+                                  "60616263646566676869"
+                                  "70717273747576777879"
+                                  "80818283848586878889"
+                                  "90919293949596979899";
+
+size_t ew_format_u64(char *out, uint64_t value)
+{
+    char digits[EW_U64_DIGITS];
+    size_t at = sizeof digits;
+
+    while (value >= 100) {
+        at -= 2;
+        memcpy(digits + at, digit_pairs + 2 * (value % 100), 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        at -= 2;
+        memcpy(digits + at, digit_pairs + 2 * value, 2);
+    } else {
+        digits[--at] = (char)('0' + value);
+    }
+    memcpy(out, digits + at, sizeof digits - at);
+    return sizeof digits - at;
+}
+
+void ew_buf_u64(struct ew_buf *buf, uint64_t value)
+{
+    if (ew_buf_reserve(buf, EW_U64_DIGITS))
+        buf->len += ew_format_u64(buf->data + buf->len, value);
+}
+
+void ew_buf_i64(struct ew_buf *buf, int64_t value)
+{
+    if (value < 0)
+        ew_buf_char(buf, '-');
+    ew_buf_u64(buf, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+bool ew_buf_fixed(struct ew_buf *buf, double value, unsigned decimals)
+{
+    static const uint64_t powers[] = {1,      10,      100,      1000,      10000,
+                                      100000, 1000000, 10000000, 100000000, 1000000000};
+    if (decimals >= sizeof powers / sizeof powers[0])
+        return false;
+    double scaled = (value < 0 ? -value : value) * (double)powers[decimals];
+    if (!(scaled < 9.2e18)) /* also refuses NaN */
+        return false;
+    uint64_t whole = (uint64_t)scaled;
+    whole += scaled - (double)whole >= 0.5;
+    if (value < 0 && whole != 0)
+        ew_buf_char(buf, '-');
+    ew_buf_u64(buf, whole / powers[decimals]);
+    if (decimals == 0)
+        return true;
+    char fraction[EW_U64_DIGITS];
+    /* A one in front keeps the leading zeros. */
+    size_t len = ew_format_u64(fraction, powers[decimals] + whole % powers[decimals]);
+    fraction[0] = '.';
+    ew_buf_bytes(buf, fraction, len);
+    return true;
+}
+
+/* -------------------------------------------------------------------- text */
+
+static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
+
+static bool plain_json(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
+static void json_escape(struct ew_buf *buf, uint32_t code)
+{
+    static const char hex[] = "0123456789abcdef";
+    char text[6] = {'\\', 'u', hex[code >> 12 & 15], hex[code >> 8 & 15], hex[code >> 4 & 15],
+                    hex[code & 15]};
+    const char *found = code < 0x80 ? strchr("\"\"\\\\\bb\ff\nn\rr\tt", (int)code) : NULL;
+    if (code != 0 && found != NULL && (code == '"' || code == '\\' || code < 0x20)) {
+        text[1] = found[1];
+        ew_buf_bytes(buf, text, 2);
+    } else {
+        ew_buf_bytes(buf, text, sizeof text);
+    }
+}
+
+/* Characters at which some reader splits lines although JSON allows them (Python's splitlines). */
+static bool splits_lines(uint32_t code)
+{
+    return code == 0x85 || code == 0x2028 || code == 0x2029;
+}
+
+void ew_buf_json_string(struct ew_buf *buf, const char *text, size_t len)
+{
+    ew_buf_char(buf, '"');
+    for (size_t i = 0; i < len;) {
+        size_t run = i;
+        while (run < len && plain_json((unsigned char)text[run]))
+            run++;
+        ew_buf_bytes(buf, text + i, run - i);
+        i = run;
+        if (i == len)
+            break;
+        uint32_t code;
+        size_t taken = ew_utf8_decode(text + i, len - i, &code);
+        if (code == EW_UTF8_INVALID)
+            ew_buf_bytes(buf, replacement, sizeof replacement - 1);
+        else if (code < 0x80 || splits_lines(code))
+            json_escape(buf, code);
+        else
+            ew_buf_bytes(buf, text + i, taken);
+        i += taken;
+    }
+    ew_buf_char(buf, '"');
+}
+
+static bool csv_needs_quotes(const char *text, size_t len)
+{
+    if (len == 0)
+        return true; /* "" is an empty text; nothing at all is an unknown value */
+    if (text[0] == ' ' || text[len - 1] == ' ')
+        return true;
+    for (size_t i = 0; i < len; i++)
+        if (text[i] == ',' || text[i] == '"' || text[i] == '\n' || text[i] == '\r')
+            return true;
+    return false;
+}
+
+void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len)
+{
+    bool quoted = csv_needs_quotes(text, len);
+    if (quoted)
+        ew_buf_char(buf, '"');
+    for (size_t i = 0; i < len;) {
+        uint32_t code;
+        size_t taken = ew_utf8_decode(text + i, len - i, &code);
+        if (code == EW_UTF8_INVALID)
+            ew_buf_bytes(buf, replacement, sizeof replacement - 1);
+        else
+            ew_buf_bytes(buf, text + i, taken);
+        if (code == '"')
+            ew_buf_char(buf, '"');
+        i += taken;
+    }
+    if (quoted)
+        ew_buf_char(buf, '"');
+}
+
+/* What a terminal may act upon instead of showing it. */
+static bool acts_on_terminal(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069) || code == EW_UTF8_INVALID;
+}
+
+size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t columns)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < len;) {
+        uint32_t code;
+        size_t taken = ew_utf8_decode(text + i, len - i, &code);
+        bool bad = acts_on_terminal(code);
+        size_t wide = bad ? 1 : ew_utf8_columns(code);
+        bool last = i + taken == len;
+        if (used + wide > columns || (used + wide == columns && !last)) {
+            if (used < columns) {
+                ew_buf_char(buf, '+');
+                used++;
+            }
+            break;
+        }
+        if (bad)
+            ew_buf_char(buf, '?');
+        else
+            ew_buf_bytes(buf, text + i, taken);
+        used += wide;
+        i += taken;
+    }
+    return used;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An output buffer: text is appended, whole lines leave through a write function.
+ *
+ * Appending never fails at the call: a buffer that ran out of memory, reached its maximum or whose
+ * write failed remembers that and ignores what follows; ew_buf_flush tells. Numbers are formatted
+ * here, independent of the locale and without an exponent.
+ */
+#ifndef EW_BASE_BUF_H
+#define EW_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Takes all bytes and returns 0, or a negative ETWATCH_E* code. */
+typedef int (*ew_buf_write)(void *ctx, const void *bytes, size_t len);
+
+struct ew_buf {
+    char *data;
+    size_t len;
+    size_t size;
+    size_t max;      /* the buffer never grows beyond this */
+    size_t flush_at; /* ew_buf_end_line writes when this much is waiting */
+    ew_buf_write write;
+    void *ctx;
+    int error; /* sticky: 0 or ETWATCH_E* */
+};
+
+/* write may be NULL: then the text just stays in data. max 0 means 1 MiB. */
+void ew_buf_init(struct ew_buf *buf, size_t max, ew_buf_write write, void *ctx);
+void ew_buf_done(struct ew_buf *buf);
+/* Makes room for extra bytes; false (and the sticky error) if that is not possible. */
+bool ew_buf_reserve(struct ew_buf *buf, size_t extra);
+/* Writes out everything. Returns the sticky error or 0. */
+int ew_buf_flush(struct ew_buf *buf);
+/* To be called after a complete line: writes if flush_at bytes are waiting. */
+void ew_buf_end_line(struct ew_buf *buf);
+
+void ew_buf_bytes(struct ew_buf *buf, const void *bytes, size_t len);
+void ew_buf_text(struct ew_buf *buf, const char *text);
+void ew_buf_char(struct ew_buf *buf, char c);
+void ew_buf_repeat(struct ew_buf *buf, char c, size_t count);
+void ew_buf_u64(struct ew_buf *buf, uint64_t value);
+void ew_buf_i64(struct ew_buf *buf, int64_t value);
+/* Fixed decimals (0 to 9), rounded half away from zero. False, and nothing appended, if value is
+ * not finite or |value| * 10^decimals reaches 9.2e18: no such value is a measurement. */
+bool ew_buf_fixed(struct ew_buf *buf, double value, unsigned decimals);
+
+/* The content of a JSON string with its quotes. Invalid UTF-8 becomes U+FFFD, one for each byte;
+ * control characters and everything a reader may take for a line end are escaped. */
+void ew_buf_json_string(struct ew_buf *buf, const char *text, size_t len);
+/* One CSV field (RFC 4180): quoted only if it must be. Invalid UTF-8 becomes U+FFFD. */
+void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len);
+/* For a terminal: control characters become '?', at most `columns` screen columns are used (cut
+ * text ends with '+'). Returns the number of columns used. */
+size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t columns);
+
+#define EW_U64_DIGITS 20
+/* Writes the decimal digits of value at out (room for EW_U64_DIGITS) and returns their number. */
+size_t ew_format_u64(char *out, uint64_t value);
+
+#endif
