@@ -119,8 +119,7 @@ void test_near(double got, double want, double tolerance, const char *file, int 
         fail(file, line, "%s is %.17g, not %.17g within %g", what, got, want, tolerance);
 }
 
-void test_contains(const char *text, const char *part, const char *file, int line,
-                   const char *what)
+void test_contains(const char *text, const char *part, const char *file, int line, const char *what)
 {
     if (text == NULL || strstr(text, part) == NULL)
         fail(file, line, "%s is \"%s\", without \"%s\"", what, text ? text : "NULL", part);

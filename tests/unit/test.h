@@ -25,25 +25,25 @@ struct test_case {
 
 void test_register(struct test_case *test);
 
-#define TEST(sentence)                                                                             \
-    static void sentence(void);                                                                    \
-    static struct test_case sentence##_case = {#sentence, __LINE__, sentence, NULL};               \
-    __attribute__((constructor)) static void sentence##_register(void)                             \
-    {                                                                                              \
-        test_register(&sentence##_case);                                                           \
-    }                                                                                              \
+#define TEST(sentence)                                                               \
+    static void sentence(void);                                                      \
+    static struct test_case sentence##_case = {#sentence, __LINE__, sentence, NULL}; \
+    __attribute__((constructor)) static void sentence##_register(void)               \
+    {                                                                                \
+        test_register(&sentence##_case);                                             \
+    }                                                                                \
     static void sentence(void)
 
 #define CHECK(condition) test_check((condition) != 0, __FILE__, __LINE__, #condition)
-#define CHECK_EQ_INT(got, want)                                                                    \
+#define CHECK_EQ_INT(got, want) \
     test_eq_int((intmax_t)(got), (intmax_t)(want), __FILE__, __LINE__, #got)
-#define CHECK_EQ_UINT(got, want)                                                                   \
+#define CHECK_EQ_UINT(got, want) \
     test_eq_uint((uintmax_t)(got), (uintmax_t)(want), __FILE__, __LINE__, #got)
 /* NULL equals only NULL. */
 #define CHECK_EQ_STR(got, want) test_eq_str((got), (want), __FILE__, __LINE__, #got)
 #define CHECK_EQ_MEM(got, want, size) test_eq_mem((got), (want), (size), __FILE__, __LINE__, #got)
 /* |got - want| <= tolerance; NaN is near nothing. */
-#define CHECK_NEAR(got, want, tolerance)                                                           \
+#define CHECK_NEAR(got, want, tolerance) \
     test_near((double)(got), (double)(want), (double)(tolerance), __FILE__, __LINE__, #got)
 #define CHECK_CONTAINS(text, part) test_contains((text), (part), __FILE__, __LINE__, #text)
 #define FAIL(reason) test_check(0, __FILE__, __LINE__, reason)
@@ -51,7 +51,8 @@ void test_register(struct test_case *test);
 /* Ends the test as skipped. The reason says what is missing and is shown in the summary. */
 #define SKIP(reason) test_skip(reason)
 
-/* In a loop over a table: the remark of the row at hand, shown with every failure until the next. */
+/* In a loop over a table: the remark of the row at hand, shown with every failure until the next.
+ */
 void test_row(const char *remark);
 
 /* A file below tests/, as a path that can be opened. Valid until the next call. */
