@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* One accessor for each thing that kernels between 5.15 and 6.18 keep differently. */
+#ifndef EW_EBPF_COMPAT_H
+#define EW_EBPF_COMPAT_H
+
+enum {
+    EW_TASK_DEAD = 0x80,
+    EW_PF_KTHREAD = 0x00200000,
+    EW_SIGNAL_GROUP_EXIT = 4,
+    EW_PIDTYPE_SID = 3,
+    EW_MM_FILEPAGES = 0,
+    EW_MM_ANONPAGES = 1,
+    EW_MM_SHMEMPAGES = 3,
+    EW_MAX_RT_PRIO = 100,
+};
+
+/*
+ * Resident pages. f1a7941243c1 ("mm: convert mm's rss stats into percpu_counter", 6.2) made an
+ * array of per-CPU counters of what was a struct with atomics. `count` of the former lags by what
+ * the CPUs have not folded in yet; the kernel's own get_mm_counter() read the same until 6.17.
+ */
+static __always_inline __u64 resident_pages(struct mm_struct *mm)
+{
+    __s64 file = 0, anon = 0, shmem = 0;
+    if (bpf_core_type_exists(struct mm_rss_stat___before_6_2)) {
+        struct mm_struct___before_6_2 *old = (void *)mm;
+        file = BPF_CORE_READ(old, rss_stat.count[EW_MM_FILEPAGES].counter);
+        anon = BPF_CORE_READ(old, rss_stat.count[EW_MM_ANONPAGES].counter);
+        shmem = BPF_CORE_READ(old, rss_stat.count[EW_MM_SHMEMPAGES].counter);
+    } else {
+        file = BPF_CORE_READ(mm, rss_stat[EW_MM_FILEPAGES].count);
+        anon = BPF_CORE_READ(mm, rss_stat[EW_MM_ANONPAGES].count);
+        shmem = BPF_CORE_READ(mm, rss_stat[EW_MM_SHMEMPAGES].count);
+    }
+    __s64 pages = (file > 0 ? file : 0) + (anon > 0 ? anon : 0) + (shmem > 0 ? shmem : 0);
+    return (__u64)pages;
+}
+
+/* bcf9033e5449 ("sched: move CPU field back into thread_info", 5.16). */
+static __always_inline __u32 task_cpu(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->thread_info.cpu))
+        return BPF_CORE_READ(task, thread_info.cpu);
+    struct task_struct___before_5_16 *old = (void *)task;
+    return BPF_CORE_READ(old, cpu);
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* From the layouts of abi.h to the facts of the model. */
+#ifndef EW_EBPF_CONVERT_H
+#define EW_EBPF_CONVERT_H
+
+#include "model/facts.h"
+#include "source/ebpf/abi.h"
+
+/* What of an entry is known on this machine. */
+struct ew_ebpf_units {
+    uint64_t page_bytes;
+    uint64_t features;  /* enum ew_k_feature */
+    bool affinity_fits; /* no more CPUs than bits in a word */
+};
+
+/* The counters of an entry; cpu_ns may differ from the entry's when a run is credited up to now. */
+void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry *entry,
+                      uint64_t cpu_ns, uint32_t *ret_has, uint64_t counter[EW_COUNTER_COUNT]);
+void ew_ebpf_gauges(const struct ew_ebpf_units *units, const struct ew_k_settled *settled,
+                    uint32_t *ret_has, uint64_t gauge[EW_GAUGE_COUNT]);
+/* The kind is the caller's. */
+void ew_ebpf_process(const struct ew_ebpf_units *units, const struct ew_k_life *life,
+                     struct ew_process_fact *ret_fact);
+
+#endif

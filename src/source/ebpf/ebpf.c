@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The eBPF source: the kernel notes what threads have done (watch.bpf.c), this side reads the notes
+ * a few times a second and turns them into facts. It owns the programs, the maps and everything
+ * that hangs on them; closing it, or dying, undoes all of it.
+ */
+#include "source/ebpf/ebpf.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+/* A switch on another CPU may have read its clock and not yet written its note. */
+static const uint64_t settle_time_ns = 300 * 1000ULL;
+
+static void close_source(struct ew_source *base)
+{
+    struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
+    ew_ebpf_cost_close(source);
+    ew_ebpf_life_close(source);
+    ew_ebpf_object_close(&source->object);
+    ew_free(source->active);
+    ew_free(source->active_index);
+    ew_free(source);
+}
+
+static int watch_pid(struct ew_ebpf_source *source, uint32_t pid)
+{
+    uint64_t any_start = 0;
+    if (bpf_map_update_elem(source->object.watched_fd, &pid, &any_start, BPF_ANY) == 0)
+        return 0;
+    return errno == E2BIG ? ETWATCH_ELIMIT : ETWATCH_EOS;
+}
+
+static int open_source(const struct ew_source_config *config, struct ew_source **ret_source,
+                       struct ew_error *reterr)
+{
+    struct ew_ebpf_source *source = ew_calloc(1, sizeof *source);
+    if (source == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    source->base.ops = &ew_source_ebpf;
+    source->filtered = !config->filter.all;
+    ew_ebpf_cost_open(source);
+    int error = ew_ebpf_object_open(&source->object, config, reterr);
+    if (error != 0) {
+        ew_free(source);
+        return error;
+    }
+    source->units.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    source->units.affinity_fits = source->object.cpu_count <= 64;
+    error = ew_ebpf_life_open(source, config->events);
+    for (uint32_t i = 0; error == 0 && source->filtered && i < config->filter.pid_count; i++)
+        error = watch_pid(source, config->filter.pids[i]);
+    if (error == 0 && ew_ebpf_object_settle(&source->object, 0, false, false) != 0)
+        error = ETWATCH_EOS;
+    if (error != 0) {
+        close_source(&source->base);
+        return ew_error_set(reterr, error, errno, "eBPF: cannot start");
+    }
+    source->units.features = source->object.clock->features;
+    *ret_source = &source->base;
+    return 0;
+}
+
+/* Each kind of loss: once, with the time in which it happened. */
+static void report_loss(struct ew_ebpf_source *source, uint32_t stage, uint64_t total,
+                        uint64_t *reported, uint64_t from_ns, uint64_t to_ns)
+{
+    if (total == *reported)
+        return;
+    struct etwatch_loss loss = {
+        .size = sizeof loss,
+        .stage = stage,
+        .count = total - *reported,
+        .from_ns = from_ns,
+        .to_ns = to_ns,
+    };
+    *reported = total;
+    source->facts->loss(source->facts->ctx, &loss);
+}
+
+static void report_losses(struct ew_ebpf_source *source, uint64_t from_ns, uint64_t to_ns)
+{
+    const struct ew_ebpf_object *object = &source->object;
+    uint64_t log = 0, life = 0, stream = 0, watch = 0;
+    for (uint32_t cpu = 0; cpu < object->cpu_count; cpu++) {
+        log += __atomic_load_n(&object->heads[cpu].lost, __ATOMIC_RELAXED);
+        life += __atomic_load_n(&object->losses[cpu].life, __ATOMIC_RELAXED);
+        stream += __atomic_load_n(&object->losses[cpu].stream, __ATOMIC_RELAXED);
+        watch += __atomic_load_n(&object->losses[cpu].watch, __ATOMIC_RELAXED);
+    }
+    report_loss(source, ETWATCH_LOSS_KERNEL_LOG, log, &source->lost_log, from_ns, to_ns);
+    report_loss(source, ETWATCH_LOSS_LIFECYCLE, life, &source->lost_life, from_ns, to_ns);
+    report_loss(source, ETWATCH_LOSS_STREAM, stream, &source->lost_stream, from_ns, to_ns);
+    report_loss(source, ETWATCH_LOSS_TABLE, watch, &source->lost_watch, from_ns, to_ns);
+}
+
+static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts *facts,
+                 uint64_t *ret_horizon_ns, struct ew_error *reterr)
+{
+    struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
+    uint64_t from_ns = source->last_drain_ns;
+    source->facts = facts;
+    source->last_drain_ns = now_ns;
+    uint64_t horizon_ns = now_ns > settle_time_ns ? now_ns - settle_time_ns : 0;
+    int error = 0;
+    if (!source->seeded) {
+        error = ew_ebpf_seed(source, reterr);
+        source->seeded = error == 0;
+    }
+    if (error == 0) {
+        /* Before the readings, so that those it touches are marked. */
+        report_losses(source, from_ns, now_ns);
+        error = ew_ebpf_read_logs(source, horizon_ns, reterr);
+    }
+    if (error == 0) {
+        ew_ebpf_flush_exits(source);
+        ew_ebpf_cost_update(source, now_ns);
+        *ret_horizon_ns = horizon_ns;
+    }
+    source->facts = NULL;
+    return error;
+}
+
+static int set_interval(struct ew_source *base, uint64_t at_ns, uint64_t interval_ns)
+{
+    struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
+    struct ew_k_clock *clock = source->object.clock;
+    struct ew_k_era now = clock->era[1];
+    if (interval_ns == 0 || at_ns < now.base_ns)
+        return ETWATCH_EINVAL;
+    /* era[0] is in force until at_ns: it must be what is in force now before at_ns moves. */
+    clock->era[0] = now;
+    __atomic_store_n(&clock->at_ns, at_ns, __ATOMIC_SEQ_CST);
+    uint64_t passed = (at_ns - now.base_ns + now.interval_ns - 1) / now.interval_ns;
+    clock->era[1] = (struct ew_k_era){at_ns, interval_ns, now.base_seq + passed};
+    return 0;
+}
+
+static int add(struct ew_source *base, uint32_t pid)
+{
+    struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
+    if (!source->filtered)
+        return 0;
+    int error = watch_pid(source, pid);
+    /* The next drain walks all tasks again: this one and its descendants will be seen. */
+    source->seeded = false;
+    return error;
+}
+
+static int forget(struct ew_source *base, uint32_t pid)
+{
+    struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
+    if (!source->filtered)
+        return ETWATCH_ESTATE;
+    return bpf_map_delete_elem(source->object.watched_fd, &pid) == 0 ? 0 : ETWATCH_ENOENT;
+}
+
+static void stats(struct ew_source *base, struct ew_source_stats *ret_stats)
+{
+    struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
+    memset(ret_stats, 0, sizeof *ret_stats);
+    ret_stats->events = source->events;
+    ret_stats->lost =
+        source->lost_log + source->lost_life + source->lost_stream + source->lost_watch;
+    ret_stats->undecoded = source->undecoded;
+    ret_stats->kernel_ns = (uint64_t)source->kernel_ns;
+    ret_stats->kernel_ns_known = source->cost_known;
+}
+
+static int wake_fd(struct ew_source *base)
+{
+    struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
+    return ring_buffer__epoll_fd(source->rings);
+}
+
+const struct ew_source_ops ew_source_ebpf = {
+    .id = ETWATCH_SOURCE_EBPF,
+    .available = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
+                 ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
+                 ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns) |
+                 ETWATCH_HAS(priority) | ETWATCH_HAS(affinity) | ETWATCH_HAS(rss_bytes) |
+                 ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(virtual_bytes) |
+                 ETWATCH_HAS(faults_minor) | ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) |
+                 ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) |
+                 ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
+                 ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes) |
+                 ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
+    .estimated = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(rss_bytes) |
+                 ETWATCH_HAS(rss_peak_bytes),
+    .open = open_source,
+    .close = close_source,
+    .drain = drain,
+    .set_interval = set_interval,
+    .add = add,
+    .remove = forget,
+    .stats = stats,
+    .wake_fd = wake_fd,
+};

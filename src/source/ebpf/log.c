@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the logs of the CPUs and settles what they leave open.
+ *
+ * An entry says what a thread's counters were when it got the CPU for the first time in an
+ * interval, or when it left it after an interval's end. What it did after its last entry is not in
+ * any log; for those threads, and for those on a CPU right now, one call of the settle program
+ * reads the counters themselves. The order below makes that exact, although nothing stands still:
+ *
+ *   1. deliver all entries;
+ *   2. settle: read the threads noted since the last drain, and who is on each CPU since when;
+ *   3. deliver the entries that were written meanwhile: they come before what was settled, so a
+ *      thread that began a new interval before it was read has its old interval closed first;
+ *   4. credit those on a CPU up to the horizon, unless 3 has told that this very run is over;
+ *   5. deliver the settled readings of the others.
+ *
+ * A thread noted in step 3 is settled in the next round of 2 to 5.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "source/ebpf/ebpf.h"
+
+enum { ROUNDS_MAX = 64 };
+
+/* ------------------------------------------------------------- threads that ran */
+
+static uint32_t *find_cell(struct ew_ebpf_source *source, uint32_t tid)
+{
+    uint32_t at = (tid * 2654435761u) & source->active_index_mask;
+    while (source->active_index[at] != 0 && source->active[source->active_index[at] - 1].tid != tid)
+        at = (at + 1) & source->active_index_mask;
+    return &source->active_index[at];
+}
+
+static struct ew_ebpf_active *find_active(struct ew_ebpf_source *source, uint32_t tid)
+{
+    if (source->active_count == 0)
+        return NULL;
+    uint32_t position = *find_cell(source, tid);
+    return position == 0 ? NULL : &source->active[position - 1];
+}
+
+static int grow_active(struct ew_ebpf_source *source)
+{
+    uint32_t size = source->active_size == 0 ? 256 : source->active_size * 2;
+    struct ew_ebpf_active *active = ew_realloc_array(source->active, size, sizeof *active);
+    if (active == NULL)
+        return ETWATCH_ENOMEM;
+    source->active = active;
+    uint32_t *index = ew_calloc((size_t)size * 2, sizeof *index);
+    if (index == NULL)
+        return ETWATCH_ENOMEM;
+    ew_free(source->active_index);
+    source->active_index = index;
+    source->active_index_mask = size * 2 - 1;
+    source->active_size = size;
+    for (uint32_t i = 0; i < source->active_count; i++)
+        *find_cell(source, active[i].tid) = i + 1;
+    return 0;
+}
+
+static struct ew_ebpf_active *add_active(struct ew_ebpf_source *source, uint32_t tid)
+{
+    if (source->active_count == source->active_size && grow_active(source) != 0)
+        return NULL;
+    uint32_t *cell = find_cell(source, tid);
+    if (*cell == 0) {
+        source->active[source->active_count] = (struct ew_ebpf_active){.tid = tid};
+        *cell = ++source->active_count;
+    }
+    return &source->active[*cell - 1];
+}
+
+static void forget_active(struct ew_ebpf_source *source)
+{
+    if (source->active_count > 0)
+        memset(source->active_index, 0,
+               ((size_t)source->active_index_mask + 1) * sizeof *source->active_index);
+    source->active_count = 0;
+}
+
+/* --------------------------------------------------------------------- entries */
+
+static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry *entry)
+{
+    struct ew_reading reading;
+    memset(&reading, 0, sizeof reading);
+    reading.pid = entry->tgid;
+    reading.tid = entry->tid;
+    reading.start_ns = entry->start_ns;
+    reading.t_ns = entry->t_ns;
+    switch (entry->kind) {
+    case EW_K_OPEN:
+        reading.kind = EW_READING_OPEN;
+        break;
+    case EW_K_SPAN:
+    case EW_K_FINAL:
+        /* Without a beginning (the first switch of a CPU) a run is only a reading. */
+        reading.kind = entry->kind == EW_K_FINAL ? EW_READING_FINAL
+                       : entry->in_ns == 0       ? EW_READING_AT
+                                                 : EW_READING_SPAN;
+        reading.ran_from_ns = entry->in_ns == 0 ? entry->t_ns : entry->in_ns;
+        reading.ran_from_cpu_ns = entry->in_ns == 0 ? entry->cpu_ns : entry->in_cpu_ns;
+        break;
+    default:
+        source->undecoded++;
+        return;
+    }
+    ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &reading.counter_has, reading.counter);
+    source->facts->reading(source->facts->ctx, &reading);
+}
+
+static int take_entry(struct ew_ebpf_source *source, uint32_t index)
+{
+    struct ew_k_entry entry = source->object.entries[index];
+    struct ew_ebpf_active *active = add_active(source, entry.tid);
+    if (active == NULL)
+        return ETWATCH_ENOMEM;
+    active->index = index;
+    active->over = entry.kind == EW_K_FINAL;
+    if (entry.kind != EW_K_OPEN)
+        active->run_from_ns = entry.in_ns;
+    deliver_entry(source, &entry);
+    source->events++;
+    return 0;
+}
+
+/* Delivers the entries of all logs. Lifecycle records come first: a thread's process is known. */
+static int read_entries(struct ew_ebpf_source *source)
+{
+    struct ew_ebpf_object *object = &source->object;
+    uint32_t until[EW_K_CPUS_MAX];
+    for (uint32_t cpu = 0; cpu < object->cpu_count; cpu++)
+        until[cpu] = __atomic_load_n(&object->heads[cpu].head, __ATOMIC_ACQUIRE);
+    int error = ew_ebpf_read_life(source);
+    if (error != 0)
+        return error;
+    for (uint32_t cpu = 0; cpu < object->cpu_count; cpu++) {
+        uint32_t at = object->heads[cpu].tail;
+        for (; at != until[cpu]; at++) {
+            uint32_t index = cpu * object->log_entries + (at & (object->log_entries - 1));
+            error = take_entry(source, index);
+            if (error != 0)
+                return error;
+        }
+        __atomic_store_n(&object->heads[cpu].tail, at, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+
+/* --------------------------------------------------------------------- settling */
+
+static const struct ew_k_running *find_running(const struct ew_ebpf_source *source, uint32_t tid)
+{
+    for (uint32_t cpu = 0; cpu < source->object.cpu_count; cpu++) {
+        const struct ew_k_running *running = &source->object.running[cpu];
+        if (running->settled.entry.kind != 0 && running->settled.entry.tid == tid)
+            return running;
+    }
+    return NULL;
+}
+
+static void begin_settled(const struct ew_ebpf_source *source, const struct ew_k_settled *settled,
+                          struct ew_reading *ret_reading)
+{
+    memset(ret_reading, 0, sizeof *ret_reading);
+    ret_reading->kind = EW_READING_AT;
+    ret_reading->pid = settled->entry.tgid;
+    ret_reading->tid = settled->entry.tid;
+    ret_reading->start_ns = settled->entry.start_ns;
+    ret_reading->thread_name = settled->name;
+    ew_ebpf_gauges(&source->units, settled, &ret_reading->gauge_has, ret_reading->gauge);
+}
+
+/* On a CPU now: its time there is known without waiting for the kernel to add it up. */
+static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_running *running,
+                            uint64_t horizon_ns, uint64_t now_ns)
+{
+    const struct ew_k_entry *entry = &running->settled.entry;
+    const struct ew_ebpf_active *active = find_active(source, entry->tid);
+    if (active != NULL && (active->over || active->run_from_ns == entry->in_ns))
+        return;
+    struct ew_reading reading;
+    begin_settled(source, &running->settled, &reading);
+    bool known = entry->in_ns != 0 && entry->in_ns < horizon_ns;
+    uint64_t cpu_ns = known ? entry->in_cpu_ns + (horizon_ns - entry->in_ns) : 0;
+    ew_ebpf_counters(&source->units, entry, cpu_ns, &reading.counter_has, reading.counter);
+    if (known) {
+        reading.kind = EW_READING_SPAN;
+        reading.t_ns = horizon_ns;
+        reading.ran_from_ns = entry->in_ns;
+        reading.ran_from_cpu_ns = entry->in_cpu_ns;
+    } else {
+        reading.t_ns = now_ns;
+        reading.counter_has &=
+            ~(EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns));
+    }
+    source->facts->reading(source->facts->ctx, &reading);
+}
+
+static void deliver_settled(struct ew_ebpf_source *source, const struct ew_k_settled *settled,
+                            uint64_t now_ns)
+{
+    const struct ew_ebpf_active *active = find_active(source, settled->entry.tid);
+    if (settled->entry.kind == 0 || (active != NULL && active->over) ||
+        find_running(source, settled->entry.tid) != NULL)
+        return;
+    struct ew_reading reading;
+    begin_settled(source, settled, &reading);
+    reading.t_ns = now_ns;
+    ew_ebpf_counters(&source->units, &settled->entry, settled->entry.cpu_ns, &reading.counter_has,
+                     reading.counter);
+    source->facts->reading(source->facts->ctx, &reading);
+}
+
+/* Cells hold only so much of an interval's number: before it comes round again, they are cleared.
+ */
+static bool cells_due(struct ew_ebpf_source *source, uint64_t now_ns)
+{
+    const struct ew_k_era *era = &source->object.clock->era[1];
+    if (now_ns < era->base_ns || era->interval_ns == 0)
+        return false;
+    uint32_t half = (uint32_t)((era->base_seq + (now_ns - era->base_ns) / era->interval_ns) >>
+                               (EW_K_SEQ_BITS - 1));
+    bool due = half != source->cleared_at;
+    source->cleared_at = half;
+    return due;
+}
+
+int ew_ebpf_read_logs(struct ew_ebpf_source *source, uint64_t horizon_ns, struct ew_error *reterr)
+{
+    struct ew_ebpf_object *object = &source->object;
+    uint64_t now_ns = source->last_drain_ns;
+    bool clear = cells_due(source, now_ns);
+    int error = read_entries(source);
+    uint32_t done = 0;
+    for (int round = 0; error == 0 && round < ROUNDS_MAX; round++) {
+        uint32_t count = source->active_count - done;
+        if (count > EW_K_SETTLE_MAX)
+            count = EW_K_SETTLE_MAX;
+        bool first = round == 0;
+        if (count == 0 && !first)
+            break;
+        for (uint32_t i = 0; i < count; i++)
+            object->requests[i] = source->active[done + i].index;
+        int os_error = ew_ebpf_object_settle(object, count, first, clear && first);
+        if (os_error != 0)
+            return ew_error_set(reterr, ETWATCH_EOS, -os_error, "eBPF: cannot run a program: %s",
+                                strerror(-os_error));
+        source->units.features = object->clock->features;
+        error = read_entries(source);
+        for (uint32_t cpu = 0; first && error == 0 && cpu < object->cpu_count; cpu++)
+            if (object->running[cpu].settled.entry.kind != 0)
+                deliver_running(source, &object->running[cpu], horizon_ns, now_ns);
+        for (uint32_t i = 0; error == 0 && i < count; i++)
+            deliver_settled(source, &object->settled[i], now_ns);
+        done += count;
+    }
+    forget_active(source);
+    if (error != 0)
+        return ew_error_set(reterr, error, 0, "eBPF: out of memory");
+    return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who is there when watching begins: one pass of the kernel's task iterator, in which the programs
+ * apply the filters and hand out one record per thread. The counters of a process are those of its
+ * threads, living and ended, added up.
+ */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "source/ebpf/ebpf.h"
+
+enum { READ_BYTES = 64 << 10 };
+
+/* Processes met so far; the index is by pid, open addressing. */
+struct seeds {
+    struct ew_process_fact *facts;
+    uint32_t count, size;
+    uint32_t *index;
+    uint32_t mask;
+};
+
+static uint32_t *find_seed(struct seeds *seeds, uint32_t pid)
+{
+    uint32_t at = (pid * 2654435761u) & seeds->mask;
+    while (seeds->index[at] != 0 && seeds->facts[seeds->index[at] - 1].pid != pid)
+        at = (at + 1) & seeds->mask;
+    return &seeds->index[at];
+}
+
+static int grow_seeds(struct seeds *seeds)
+{
+    uint32_t size = seeds->size == 0 ? 256 : seeds->size * 2;
+    struct ew_process_fact *facts = ew_realloc_array(seeds->facts, size, sizeof *facts);
+    if (facts == NULL)
+        return ETWATCH_ENOMEM;
+    seeds->facts = facts;
+    ew_free(seeds->index);
+    seeds->index = ew_calloc((size_t)size * 2, sizeof *seeds->index);
+    if (seeds->index == NULL)
+        return ETWATCH_ENOMEM;
+    seeds->mask = size * 2 - 1;
+    seeds->size = size;
+    for (uint32_t i = 0; i < seeds->count; i++)
+        *find_seed(seeds, facts[i].pid) = i + 1;
+    return 0;
+}
+
+static void add_counters(const struct ew_ebpf_source *source, struct ew_process_fact *fact,
+                         const struct ew_k_entry *entry, bool living)
+{
+    uint64_t counter[EW_COUNTER_COUNT] = {0};
+    uint32_t has = 0;
+    ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &has, counter);
+    /* The kernel does not keep the waits of threads that have ended. */
+    if (!living)
+        has &= ~EW_HAS_C(runq_wait_ns);
+    else
+        fact->counter_has = has;
+    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
+        if (has & (1u << i))
+            fact->counter[i] += counter[i];
+}
+
+/* A thread on a CPU has no entry to start from: what it has used so far is its base line. */
+static void deliver_base_line(struct ew_ebpf_source *source, const struct ew_k_seed *seed)
+{
+    const struct ew_k_entry *entry = &seed->settled.entry;
+    struct ew_reading reading;
+    memset(&reading, 0, sizeof reading);
+    reading.kind = EW_READING_AT;
+    reading.pid = entry->tgid;
+    reading.tid = entry->tid;
+    reading.start_ns = entry->start_ns;
+    reading.t_ns = entry->t_ns;
+    ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &reading.counter_has, reading.counter);
+    source->facts->reading(source->facts->ctx, &reading);
+}
+
+static int take_seed(struct ew_ebpf_source *source, struct seeds *seeds,
+                     const struct ew_k_seed *seed)
+{
+    if (seed->settled.entry.kind == 0)
+        return 0;
+    if (seeds->count == seeds->size && grow_seeds(seeds) != 0)
+        return ETWATCH_ENOMEM;
+    uint32_t *cell = find_seed(seeds, seed->life.pid);
+    if (*cell == 0) {
+        ew_ebpf_process(&source->units, &seed->life, &seeds->facts[seeds->count]);
+        seeds->facts[seeds->count].kind = EW_PROCESS_SEEN;
+        *cell = ++seeds->count;
+    }
+    struct ew_process_fact *fact = &seeds->facts[*cell - 1];
+    add_counters(source, fact, &seed->settled.entry, true);
+    if (seed->life.pid != seed->life.tid)
+        return 0;
+    add_counters(source, fact, &seed->dead, false);
+    memcpy(fact->name, seed->life.name, sizeof seed->life.name);
+    ew_ebpf_gauges(&source->units, &seed->settled, &fact->gauge_has, fact->gauge);
+    return 0;
+}
+
+static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds,
+                      struct ew_k_seed **ret_running, uint32_t *ret_running_count)
+{
+    unsigned char *buffer = ew_calloc(READ_BYTES, 1);
+    if (buffer == NULL)
+        return ETWATCH_ENOMEM;
+    size_t held = 0;
+    int error = 0;
+    while (error == 0) {
+        ssize_t got = read(fd, buffer + held, READ_BYTES - held);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (got <= 0) {
+            error = got < 0 ? ETWATCH_EOS : 0;
+            break;
+        }
+        held += (size_t)got;
+        size_t at = 0;
+        for (; error == 0 && held - at >= sizeof(struct ew_k_seed);
+             at += sizeof(struct ew_k_seed)) {
+            struct ew_k_seed seed;
+            memcpy(&seed, buffer + at, sizeof seed);
+            error = take_seed(source, seeds, &seed);
+            if (seed.on_cpu != 0 && *ret_running_count < source->object.cpu_count)
+                (*ret_running)[(*ret_running_count)++] = seed;
+        }
+        memmove(buffer, buffer + at, held - at);
+        held -= at;
+    }
+    ew_free(buffer);
+    return error;
+}
+
+int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
+{
+    struct seeds seeds = {0};
+    uint32_t running_count = 0;
+    struct ew_k_seed *running = ew_calloc(source->object.cpu_count, sizeof *running);
+    int error = running == NULL ? ETWATCH_ENOMEM : 0;
+    int fd = bpf_iter_create(source->object.seed_link_fd);
+    if (fd < 0)
+        error = ETWATCH_EOS;
+    if (error == 0)
+        error = read_seeds(source, fd, &seeds, &running, &running_count);
+    for (uint32_t i = 0; error == 0 && i < seeds.count; i++)
+        source->facts->process(source->facts->ctx, &seeds.facts[i]);
+    for (uint32_t i = 0; error == 0 && i < running_count; i++)
+        deliver_base_line(source, &running[i]);
+    if (fd >= 0)
+        (void)close(fd);
+    ew_free(running);
+    ew_free(seeds.facts);
+    ew_free(seeds.index);
+    if (error != 0)
+        return ew_error_set(reterr, error, errno, "eBPF: cannot list the tasks");
+    return 0;
+}

@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The programs that run in the kernel.
+ *
+ * The kernel already adds up what a thread does (sum_exec_runtime, nvcsw, min_flt, ioac, …), so we
+ * add up nothing: we only note those counters at the instants that matter. A thread that gets the
+ * CPU for the first time in an interval is noted (OPEN): its counters are still what they were when
+ * its last interval ended. A thread that was on the CPU when an interval ended is noted when it
+ * leaves (SPAN), with the time it came, so the reader can split its CPU time at the boundary. A
+ * thread's last switch is noted (FINAL). Everything else, which is nearly every switch, stores six
+ * words into one cache line and returns.
+ *
+ * No clock is read per switch: the scheduler has just done so (rq->clock); each CPU keeps the
+ * difference to the raw clock and renews it when an interval ends. The difference between "noted
+ * already in this interval" and "not yet" is one 4-byte cell picked by the tid. Cells are a cache,
+ * not a table: two threads that share one only cause a note too many, and notes are absolute
+ * readings, which do no harm twice.
+ *
+ * Notes go to a log per CPU that user space maps. Only sched_switch writes there, with interrupts
+ * off, so it needs no lock. Lifecycle records come from process context and use a ring buffer.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "abi.h"
+#include "compat.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+const volatile struct ew_k_config config SEC(".rodata") = {};
+
+/* Per CPU. The first line is all that an ordinary switch touches. */
+struct cpu_state {
+    __u64 offset_ns; /* raw clock - scheduler clock */
+    __u64 end_ns;    /* end of the interval this CPU is in */
+    __u64 in_ns;     /* since when the current task is on the CPU */
+    __u64 in_cpu_ns; /* its CPU time then */
+    __u64 task;
+    __u32 tid;
+    __u32 seq;     /* number of the interval */
+    __u64 version; /* odd while they change; half of it counts the switches */
+    __u64 pad0;
+    /* Second line: only when something is noted. */
+    __u64 now_ns;
+    __u64 span_from_ns;
+    __u64 span_from_cpu_ns;
+    __u64 anchored_ns; /* scheduler clock when offset_ns was last measured */
+    __u32 cpu;
+    __u32 pad1;
+    __u64 pad2[3];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, EW_K_CPUS_MAX);
+    __type(key, __u32);
+    __type(value, struct cpu_state);
+} cpus SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, EW_K_CELL_COUNT);
+    __type(key, __u32);
+    __type(value, __u32);
+} cells SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct ew_k_clock);
+} clock SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_CPUS_MAX);
+    __type(key, __u32);
+    __type(value, struct ew_k_head);
+} heads SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct ew_k_entry);
+} entries SEC(".maps");
+
+/* The task behind each entry of the log; kernel addresses stay in the kernel. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} entry_tasks SEC(".maps");
+
+/* Processes to watch, by pid; the value is the start time, so that a reused pid does not match. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} watched SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 18);
+} life SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_CPUS_MAX);
+    __type(key, __u32);
+    __type(value, struct ew_k_lost);
+} losses SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_SETTLE_MAX);
+    __type(key, __u32);
+    __type(value, __u32);
+} requests SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_SETTLE_MAX);
+    __type(key, __u32);
+    __type(value, struct ew_k_settled);
+} settled SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_CPUS_MAX);
+    __type(key, __u32);
+    __type(value, struct ew_k_running);
+} running SEC(".maps");
+
+#define BARRIER() asm volatile("" ::: "memory")
+
+static __always_inline struct ew_k_lost *my_losses(void)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    return bpf_map_lookup_elem(&losses, &cpu);
+}
+
+/* ------------------------------------------------------------ who is watched */
+
+static __always_inline bool is_watched(struct task_struct *task)
+{
+    if (config.all)
+        return config.kernel_threads || !(task->flags & EW_PF_KTHREAD);
+    __u32 pid = (__u32)task->tgid;
+    __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
+    /* 0: put there by the user, who knows the pid only. */
+    return start_ns && (*start_ns == 0 || *start_ns == task->group_leader->start_boottime);
+}
+
+static __always_inline void watch(struct task_struct *task)
+{
+    __u32 pid = (__u32)task->tgid;
+    __u64 start_ns = task->group_leader->start_boottime;
+    if (bpf_map_update_elem(&watched, &pid, &start_ns, BPF_ANY) != 0) {
+        struct ew_k_lost *lost = my_losses();
+        if (lost)
+            lost->watch++;
+    }
+}
+
+/* "python" matches python, python3.11, python-dbg; not pythonista. See model/name.c. */
+static __always_inline bool name_matches(const char *name, __u32 index)
+{
+    for (int i = 0; i < EW_K_NAME_SIZE; i++) {
+        char want = config.names[index][i];
+        char have = name[i];
+        if (want == '\0')
+            return have == '\0' || have == '.' || have == '-' || (have >= '0' && have <= '9');
+        if (want != have)
+            return false;
+    }
+    return true;
+}
+
+static __always_inline bool in_cgroup(struct cgroup *group)
+{
+    for (int level = 0; level < 16 && group; level++) {
+        __u64 id = BPF_CORE_READ(group, kn, id);
+        for (__u32 i = 0; i < EW_K_FILTERS_MAX && i < config.cgroup_count; i++)
+            if (config.cgroups[i] == id)
+                return true;
+        struct cgroup_subsys_state *parent = BPF_CORE_READ(group, self.parent);
+        if (!parent)
+            break;
+        group = BPF_CORE_READ(parent, cgroup);
+    }
+    return false;
+}
+
+/* Do the user's rules (names, uids, cgroups; not pids) name this task? */
+static __noinline int rules_match(struct task_struct *task)
+{
+    if (config.name_count) {
+        char name[EW_K_NAME_SIZE];
+        BPF_CORE_READ_STR_INTO(&name, task, comm);
+        for (__u32 i = 0; i < EW_K_FILTERS_MAX && i < config.name_count; i++)
+            if (name_matches(name, i))
+                return 1;
+    }
+    if (config.uid_count) {
+        __u32 uid = task->cred->uid.val;
+        for (__u32 i = 0; i < EW_K_FILTERS_MAX && i < config.uid_count; i++)
+            if (config.uids[i] == uid)
+                return 1;
+    }
+    if (config.cgroup_count)
+        return in_cgroup(task->cgroups->dfl_cgrp);
+    return 0;
+}
+
+/* ------------------------------------------------------------------- reading */
+
+/* From a pointer that the verifier trusts: plain loads. */
+static __always_inline void read_counters(struct ew_k_entry *entry, struct task_struct *task)
+{
+    entry->tid = (__u32)task->pid;
+    entry->tgid = (__u32)task->tgid;
+    entry->start_ns = task->start_boottime;
+    entry->cpu_ns = task->se.sum_exec_runtime;
+    entry->utime_ns = task->utime;
+    entry->stime_ns = task->stime;
+    entry->switches_voluntary = task->nvcsw;
+    entry->switches_involuntary = task->nivcsw;
+    entry->runq_wait_ns =
+        bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+    entry->faults_minor = task->min_flt;
+    entry->faults_major = task->maj_flt;
+    if (bpf_core_field_exists(task->ioac.rchar)) {
+        entry->io_read_bytes = task->ioac.rchar;
+        entry->io_write_bytes = task->ioac.wchar;
+        entry->io_read_ops = task->ioac.syscr;
+        entry->io_write_ops = task->ioac.syscw;
+    }
+    if (bpf_core_field_exists(task->ioac.read_bytes)) {
+        entry->disk_read_bytes = task->ioac.read_bytes;
+        entry->disk_write_bytes = task->ioac.write_bytes;
+    }
+}
+
+/* From a bare address: through the helper that survives anything. 0 if it is another task now. */
+static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32 tid)
+{
+    struct task_struct *task = (void *)address;
+    struct ew_k_entry *entry;
+    if (!out)
+        return 0;
+    entry = &out->entry;
+    entry->kind = 0;
+    if (!task || (__u32)BPF_CORE_READ(task, pid) != tid)
+        return 0;
+    entry->tid = tid;
+    entry->tgid = (__u32)BPF_CORE_READ(task, tgid);
+    entry->start_ns = BPF_CORE_READ(task, start_boottime);
+    entry->cpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
+    entry->utime_ns = BPF_CORE_READ(task, utime);
+    entry->stime_ns = BPF_CORE_READ(task, stime);
+    entry->switches_voluntary = BPF_CORE_READ(task, nvcsw);
+    entry->switches_involuntary = BPF_CORE_READ(task, nivcsw);
+    if (bpf_core_field_exists(task->sched_info.run_delay))
+        entry->runq_wait_ns = BPF_CORE_READ(task, sched_info.run_delay);
+    entry->faults_minor = BPF_CORE_READ(task, min_flt);
+    entry->faults_major = BPF_CORE_READ(task, maj_flt);
+    if (bpf_core_field_exists(task->ioac.rchar)) {
+        entry->io_read_bytes = BPF_CORE_READ(task, ioac.rchar);
+        entry->io_write_bytes = BPF_CORE_READ(task, ioac.wchar);
+        entry->io_read_ops = BPF_CORE_READ(task, ioac.syscr);
+        entry->io_write_ops = BPF_CORE_READ(task, ioac.syscw);
+    }
+    if (bpf_core_field_exists(task->ioac.read_bytes)) {
+        entry->disk_read_bytes = BPF_CORE_READ(task, ioac.read_bytes);
+        entry->disk_write_bytes = BPF_CORE_READ(task, ioac.write_bytes);
+    }
+    out->priority = BPF_CORE_READ(task, prio) - EW_MAX_RT_PRIO;
+    out->affinity = BPF_CORE_READ(task, cpus_mask.bits[0]);
+    out->threads = (__u32)BPF_CORE_READ(task, signal, nr_threads);
+    BPF_CORE_READ_STR_INTO(&out->name, task, comm);
+    struct mm_struct *mm = BPF_CORE_READ(task, mm);
+    out->rss_pages = 0;
+    out->rss_peak_pages = 0;
+    out->virtual_pages = 0;
+    if (mm) {
+        out->rss_pages = resident_pages(mm);
+        out->rss_peak_pages = BPF_CORE_READ(mm, hiwater_rss);
+        out->virtual_pages = BPF_CORE_READ(mm, total_vm);
+    }
+    entry->kind = EW_K_AT;
+    return 1;
+}
+
+/* -------------------------------------------------------------- the switch log */
+
+static __always_inline __u32 cell_value(__u32 seq, __u32 tid)
+{
+    return (seq << (32 - EW_K_SEQ_BITS)) | (tid >> EW_K_CELL_INDEX_BITS);
+}
+
+static __always_inline __u32 *cell_of(__u32 tid)
+{
+    __u32 index = tid & (EW_K_CELL_COUNT - 1);
+    return bpf_map_lookup_elem(&cells, &index);
+}
+
+static __always_inline void wake_reader(void)
+{
+    __u32 *record = bpf_ringbuf_reserve(&life, sizeof *record, 0);
+    if (record) {
+        *record = EW_K_LIFE_WAKE;
+        bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+    }
+}
+
+/* Appends the counters of task to this CPU's log. */
+static __noinline int note(struct cpu_state *state, struct task_struct *task, __u32 kind)
+{
+    if (!state || !task || !is_watched(task))
+        return 0;
+    __u32 cpu = state->cpu;
+    struct ew_k_head *head = bpf_map_lookup_elem(&heads, &cpu);
+    if (!head)
+        return 0;
+    __u32 unread = head->head - head->tail;
+    if (unread > config.log_mask) {
+        head->lost++;
+        return 0;
+    }
+    if (unread == config.log_wake)
+        wake_reader();
+    __u32 index = cpu * (config.log_mask + 1) + (head->head & config.log_mask);
+    struct ew_k_entry *entry = bpf_map_lookup_elem(&entries, &index);
+    __u64 *address = bpf_map_lookup_elem(&entry_tasks, &index);
+    if (!entry || !address)
+        return 0;
+    *address = (__u64)task;
+    entry->kind = kind;
+    entry->seq = state->seq;
+    entry->t_ns = state->now_ns;
+    entry->in_ns = state->span_from_ns;
+    entry->in_cpu_ns = state->span_from_cpu_ns;
+    read_counters(entry, task);
+    BARRIER();
+    head->head++;
+    return 1;
+}
+
+/* The interval that raw time falls in becomes this CPU's interval. */
+static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns)
+{
+    __u32 zero = 0;
+    struct ew_k_clock *cut = bpf_map_lookup_elem(&clock, &zero);
+    if (!state || !cut)
+        return 0;
+    /* The two clocks drift apart by some millionths: measure anew now and then, not each time. */
+    if (scheduler_ns - state->anchored_ns > 50 * 1000 * 1000ULL || state->anchored_ns == 0) {
+        state->offset_ns = bpf_ktime_get_boot_ns() - scheduler_ns;
+        state->anchored_ns = scheduler_ns;
+        state->cpu = bpf_get_smp_processor_id();
+    }
+    __u64 now_ns = scheduler_ns + state->offset_ns;
+    struct ew_k_era *era = now_ns >= cut->at_ns ? &cut->era[1] : &cut->era[0];
+    __u64 interval_ns = era->interval_ns;
+    if (interval_ns == 0 || now_ns < era->base_ns)
+        return 0;
+    __u64 count = (now_ns - era->base_ns) / interval_ns;
+    __u64 end_ns = era->base_ns + (count + 1) * interval_ns;
+    if (now_ns < cut->at_ns && end_ns > cut->at_ns)
+        end_ns = cut->at_ns;
+    state->seq = (__u32)(era->base_seq + count);
+    state->end_ns = end_ns;
+    return 0;
+}
+
+static __always_inline __u64 scheduler_clock(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(struct cfs_rq, rq))
+        return task->se.cfs_rq->rq->clock;
+    return bpf_ktime_get_boot_ns();
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
+    if (!state)
+        return 0;
+    __u64 scheduler_ns = scheduler_clock(prev);
+    __u64 now_ns = scheduler_ns + state->offset_ns;
+    __u64 in_ns = state->in_ns, in_cpu_ns = state->in_cpu_ns;
+    bool crossed = now_ns >= state->end_ns;
+    if (crossed) {
+        enter_interval(state, scheduler_ns);
+        now_ns = scheduler_ns + state->offset_ns;
+    }
+    __u32 tid = (__u32)next->pid;
+    state->version++;
+    BARRIER();
+    state->in_ns = now_ns;
+    state->in_cpu_ns = next->se.sum_exec_runtime;
+    state->task = (__u64)next;
+    state->tid = tid;
+    BARRIER();
+    state->version++;
+
+    bool dead = prev->__state == EW_TASK_DEAD && !preempt;
+    if (crossed || dead) {
+        __u32 prev_tid = (__u32)prev->pid;
+        __u32 *cell = cell_of(prev_tid);
+        if (prev_tid && cell) {
+            state->now_ns = now_ns;
+            state->span_from_ns = in_ns;
+            state->span_from_cpu_ns = in_cpu_ns;
+            note(state, prev, dead ? EW_K_FINAL : EW_K_SPAN);
+            *cell = dead ? 0 : cell_value(state->seq, prev_tid);
+        }
+    }
+    if (tid == 0)
+        return 0;
+    __u32 *cell = cell_of(tid);
+    __u32 value = cell_value(state->seq, tid);
+    if (!cell || *cell == value)
+        return 0;
+    *cell = value;
+    state->now_ns = now_ns;
+    state->span_from_ns = 0;
+    note(state, next, EW_K_OPEN);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------- settle */
+
+/*
+ * These three are not static: a global function is verified once, by itself. As part of the loops
+ * below they would be verified once per round, which is more than the verifier has patience for.
+ */
+
+__noinline int settle_cpu(__u32 cpu)
+{
+    struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
+    struct ew_k_running *out = bpf_map_lookup_elem(&running, &cpu);
+    if (!state || !out)
+        return 0;
+    __u64 version = *(volatile __u64 *)&state->version;
+    BARRIER();
+    __u64 in_ns = *(volatile __u64 *)&state->in_ns;
+    __u64 in_cpu_ns = *(volatile __u64 *)&state->in_cpu_ns;
+    __u64 task = *(volatile __u64 *)&state->task;
+    __u32 tid = *(volatile __u32 *)&state->tid;
+    BARRIER();
+    out->switches = version / 2;
+    out->settled.entry.kind = 0;
+    if (tid == 0 || (version & 1) || !settle_task(&out->settled, task, tid))
+        return 0;
+    out->settled.entry.in_ns = in_ns;
+    out->settled.entry.in_cpu_ns = in_cpu_ns;
+    BARRIER();
+    /* It left while we looked: whatever is to be said of it is in the log. */
+    if (*(volatile __u64 *)&state->version != version)
+        out->settled.entry.kind = 0;
+    return 1;
+}
+
+__noinline int settle_request(__u32 i)
+{
+    __u32 *index = bpf_map_lookup_elem(&requests, &i);
+    struct ew_k_settled *out = bpf_map_lookup_elem(&settled, &i);
+    if (!index || !out)
+        return 0;
+    out->entry.kind = 0;
+    __u32 at = *index;
+    __u64 *address = bpf_map_lookup_elem(&entry_tasks, &at);
+    struct ew_k_entry *entry = bpf_map_lookup_elem(&entries, &at);
+    if (!address || !entry)
+        return 0;
+    __u64 start_ns = entry->start_ns;
+    if (settle_task(out, *address, entry->tid) && out->entry.start_ns != start_ns)
+        out->entry.kind = 0;
+    return 1;
+}
+
+__noinline int clear_cell(__u32 i)
+{
+    __u32 *cell = bpf_map_lookup_elem(&cells, &i);
+    if (cell)
+        *cell = 0;
+    return 0;
+}
+
+static __always_inline void report_features(void)
+{
+    __u32 zero = 0;
+    struct ew_k_clock *cut = bpf_map_lookup_elem(&clock, &zero);
+    if (!cut)
+        return;
+    struct task_struct *task = 0;
+    cut->features = (bpf_core_field_exists(task->sched_info.run_delay) ? EW_K_HAS_RUNQ_WAIT : 0) |
+                    (bpf_core_field_exists(task->ioac.rchar) ? EW_K_HAS_IO_BYTES : 0) |
+                    (bpf_core_field_exists(task->ioac.read_bytes) ? EW_K_HAS_DISK_BYTES : 0) |
+                    (bpf_core_type_exists(struct mm_rss_stat___before_6_2) ? 0 : EW_K_RSS_LAGS);
+}
+
+/*
+ * Run by the reader, on demand: reads the tasks behind some entries of the log and those on the
+ * CPUs now. It runs under RCU, so a task that was in the log a moment ago may be dead but is still
+ * memory of its kind; pid and start time are checked.
+ */
+SEC("raw_tp/sys_enter")
+int ew_settle(__u64 *args)
+{
+    __u64 request_count = args[0], cpu_count = args[1], flags = args[2];
+    report_features();
+    for (__u32 i = 0; i < EW_K_SETTLE_MAX && i < request_count; i++)
+        settle_request(i);
+    for (__u32 i = 0; i < EW_K_CPUS_MAX && i < cpu_count; i++)
+        settle_cpu(i);
+    if (flags & EW_K_SETTLE_CLEAR_CELLS)
+        for (__u32 i = 0; i < EW_K_CELL_COUNT; i++)
+            clear_cell(i);
+    return 0;
+}
+
+/* ------------------------------------------------------------------- lifecycle */
+
+static __always_inline void describe(struct ew_k_life *record, __u32 kind, struct task_struct *task)
+{
+    struct task_struct *leader = task->group_leader;
+    record->kind = kind;
+    record->pid = (__u32)task->tgid;
+    record->tid = (__u32)task->pid;
+    record->ppid = (__u32)task->real_parent->tgid;
+    record->uid = task->cred->uid.val;
+    record->session_id = (__u32)BPF_CORE_READ(task, signal, pids[EW_PIDTYPE_SID], numbers[0].nr);
+    record->old_tid = 0;
+    record->exit_status = 0;
+    record->t_ns = bpf_ktime_get_boot_ns();
+    record->start_ns = leader->start_boottime;
+    record->cgroup_id = 0;
+    if (bpf_core_field_exists(task->cgroups))
+        record->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+    record->rss_peak_pages = 0;
+    record->affinity = task->cpus_mask.bits[0];
+    record->priority = task->prio - EW_MAX_RT_PRIO;
+    record->kernel_thread = (task->flags & EW_PF_KTHREAD) != 0;
+    BPF_CORE_READ_STR_INTO(&record->name, task, comm);
+}
+
+static __always_inline __u64 life_flags(void)
+{
+    return bpf_ringbuf_query(&life, BPF_RB_AVAIL_DATA) > config.life_wake ? BPF_RB_FORCE_WAKEUP
+                                                                          : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline struct ew_k_life *life_begin(__u32 kind, struct task_struct *task)
+{
+    struct ew_k_life *record = bpf_ringbuf_reserve(&life, sizeof *record, 0);
+    if (!record) {
+        struct ew_k_lost *lost = my_losses();
+        if (lost)
+            __sync_fetch_and_add(&lost->life, 1);
+        return 0;
+    }
+    describe(record, kind, task);
+    return record;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(ew_fork, struct task_struct *parent, struct task_struct *child)
+{
+    if (child->pid != child->tgid)
+        return 0;
+    if (!config.all) {
+        /* Descendants are followed, however they were made; others may be named by a rule. */
+        if (!is_watched(parent) && !rules_match(child))
+            return 0;
+        watch(child);
+    } else if (!is_watched(child)) {
+        return 0;
+    }
+    struct ew_k_life *record = life_begin(EW_K_LIFE_FORK, child);
+    if (record)
+        bpf_ringbuf_submit(record, life_flags());
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(ew_exec, struct task_struct *task, int old_pid)
+{
+    __u32 kind = EW_K_LIFE_EXEC;
+    if (!is_watched(task)) {
+        if (config.all || !rules_match(task))
+            return 0;
+        watch(task);
+        kind = EW_K_LIFE_SEEN;
+    }
+    struct ew_k_life *record = life_begin(kind, task);
+    if (!record)
+        return 0;
+    record->old_tid = old_pid != task->pid ? (__u32)old_pid : 0;
+    bpf_ringbuf_submit(record, life_flags());
+    return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(ew_rename, struct task_struct *task, const char *name)
+{
+    /* An exec renames too, and reports itself; threads' names are read when they are settled. */
+    if (task->pid != task->tgid || !is_watched(task))
+        return 0;
+    struct ew_k_life *record = life_begin(EW_K_LIFE_RENAME, task);
+    if (!record)
+        return 0;
+    bpf_probe_read_kernel_str(record->name, sizeof record->name, name);
+    bpf_ringbuf_submit(record, life_flags());
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(ew_exit, struct task_struct *task)
+{
+    struct signal_struct *signal = task->signal;
+    if (signal->live.counter != 0 || !is_watched(task))
+        return 0;
+    struct ew_k_life *record = life_begin(EW_K_LIFE_EXIT, task);
+    if (!record)
+        return 0;
+    record->exit_status = signal->flags & EW_SIGNAL_GROUP_EXIT ? signal->group_exit_code
+                                                               : task->group_leader->exit_code;
+    record->rss_peak_pages = signal->maxrss;
+    bpf_ringbuf_submit(record, life_flags());
+    return 0;
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(ew_cgroup_attach, struct cgroup *group, const char *path, struct task_struct *task)
+{
+    if (config.all || is_watched(task) || !in_cgroup(group))
+        return 0;
+    watch(task);
+    struct ew_k_life *record = life_begin(EW_K_LIFE_SEEN, task);
+    if (record)
+        bpf_ringbuf_submit(record, life_flags());
+    return 0;
+}
+
+/* ------------------------------------------------------------------------ seed */
+
+/* Is any ancestor watched? Parents may come after their children in the iteration. */
+static __noinline int ancestor_watched(struct task_struct *task)
+{
+    struct task_struct *at = task;
+    for (int depth = 0; depth < 64; depth++) {
+        at = BPF_CORE_READ(at, real_parent);
+        __u32 pid = at ? (__u32)BPF_CORE_READ(at, tgid) : 0;
+        if (pid <= 1)
+            return 0;
+        if (bpf_map_lookup_elem(&watched, &pid))
+            return 1;
+    }
+    return 0;
+}
+
+/*
+ * A CPU on which nothing has switched since we attached does not know whom it runs. The raw time at
+ * which the task's CPU time was last brought up to date follows from exec_start and the offset that
+ * another CPU has measured; both clocks are the same everywhere on machines worth the name.
+ */
+static __noinline int adopt_running(struct task_struct *task)
+{
+    __u32 here = bpf_get_smp_processor_id(), cpu = task_cpu(task);
+    struct cpu_state *mine = bpf_map_lookup_elem(&cpus, &here);
+    struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
+    if (!mine || !state || mine->offset_ns == 0 || state->version != 0 || task->pid == 0)
+        return 0;
+    state->in_ns = task->se.exec_start + mine->offset_ns;
+    state->in_cpu_ns = task->se.sum_exec_runtime;
+    state->tid = (__u32)task->pid;
+    if (__sync_val_compare_and_swap(&state->version, 0, 2) == 0)
+        state->task = (__u64)task;
+    else
+        state->in_ns = 0; /* it switched meanwhile, and we may have spoilt what it wrote: unknown */
+    return 0;
+}
+
+static __always_inline void read_dead(struct ew_k_entry *dead, struct signal_struct *signal)
+{
+    dead->cpu_ns = signal->sum_sched_runtime;
+    dead->utime_ns = signal->utime;
+    dead->stime_ns = signal->stime;
+    dead->switches_voluntary = signal->nvcsw;
+    dead->switches_involuntary = signal->nivcsw;
+    dead->faults_minor = signal->min_flt;
+    dead->faults_major = signal->maj_flt;
+    if (bpf_core_field_exists(signal->ioac.rchar)) {
+        dead->io_read_bytes = signal->ioac.rchar;
+        dead->io_write_bytes = signal->ioac.wchar;
+        dead->io_read_ops = signal->ioac.syscr;
+        dead->io_write_ops = signal->ioac.syscw;
+    }
+    if (bpf_core_field_exists(signal->ioac.read_bytes)) {
+        dead->disk_read_bytes = signal->ioac.read_bytes;
+        dead->disk_write_bytes = signal->ioac.write_bytes;
+    }
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct ew_k_seed);
+} seed_scratch SEC(".maps");
+
+SEC("iter/task")
+int ew_seed(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    __u32 zero = 0;
+    struct ew_k_seed *seed = bpf_map_lookup_elem(&seed_scratch, &zero);
+    if (!task || !seed)
+        return 0;
+    if (task->on_cpu)
+        adopt_running(task);
+    if (!config.all && !is_watched(task) && (rules_match(task) || ancestor_watched(task)))
+        watch(task);
+    if (!is_watched(task))
+        return 0;
+    describe(&seed->life, EW_K_LIFE_SEEN, task);
+    settle_task(&seed->settled, (__u64)task, (__u32)task->pid);
+    seed->settled.entry.t_ns = seed->life.t_ns;
+    seed->on_cpu = (__u32)task->on_cpu;
+    if (task->pid == task->tgid)
+        read_dead(&seed->dead, task->signal);
+    bpf_seq_write(ctx->meta->seq, seed, sizeof *seed);
+    return 0;
+}
+
+#include "stream.h"
