@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bound of what a hook can cost: an eBPF program on sched_switch that returns at once, of the
+ * same kind (tp_btf) as the one it is compared to. Two instructions need no compiler, so they are
+ * written here.
+ *
+ * Obeys lines on stdin: attach, detach, quit; answers each with "ok". The first line of output is
+ * "ready" with the pid and the program's id.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+
+#include "util.h"
+
+static int load(void)
+{
+    const struct bpf_insn body[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
+        {.code = BPF_JMP | BPF_EXIT},
+    };
+    int type_id = libbpf_find_vmlinux_btf_id("sched_switch", BPF_TRACE_RAW_TP);
+    if (type_id < 0)
+        die("sched_switch: not in the kernel's BTF: %s", strerror(-type_id));
+    LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP,
+                .attach_btf_id = (__u32)type_id);
+    int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "bench_empty", "GPL", body,
+                           sizeof body / sizeof *body, &opts);
+    if (fd < 0)
+        die("loading the empty program: %s", strerror(errno));
+    return fd;
+}
+
+static uint32_t program_id(int fd)
+{
+    struct bpf_prog_info info = {0};
+    __u32 len = sizeof info;
+    if (bpf_obj_get_info_by_fd(fd, &info, &len) != 0)
+        die("program info: %s", strerror(errno));
+    return info.id;
+}
+
+int main(void)
+{
+    end_with_parent(getppid());
+    int fd = load(), link = -1;
+    printf("ready %ld %u\n", (long)getpid(), program_id(fd));
+    fflush(stdout);
+    char line[16];
+    while (read_command(line, sizeof line) && strcmp(line, "quit") != 0) {
+        if (strcmp(line, "attach") == 0 && link < 0) {
+            link = bpf_raw_tracepoint_open(NULL, fd);
+            if (link < 0)
+                die("attach: %s", strerror(errno));
+        } else if (strcmp(line, "detach") == 0 && link >= 0) {
+            close(link);
+            link = -1;
+        } else {
+            die("'%s': not a command here", line);
+        }
+        printf("ok\n");
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""micro: the small benchmarks under bench/micro, one program for one piece of the library.
+
+A program there prints one line of JSON for each figure: {"name": …, "unit": …, "value": …} and,
+where there is one, "bar" (the value must be below it) and "ratio_to" (the name of an earlier figure
+of the same program). It is run once for each repeat.
+"""
+import json
+import os
+import subprocess
+
+from .figures import Section
+from .processes import Missing
+
+
+def programs(bench):
+    folder = bench.path("micro")
+    if not os.path.isdir(folder):
+        return []
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    return [p for p in paths if os.path.isfile(p) and os.access(p, os.X_OK)]
+
+
+def run(bench):
+    repeat = bench.repeat or (2 if bench.quick else 9)
+    section = Section("micro", f"pieces of the library by themselves, {repeat} runs each")
+    paths = programs(bench)
+    if not paths:
+        raise Missing("no program is built under bench/micro")
+    collected = {path: {} for path in paths}
+    for _ in range(repeat):
+        for path in paths:
+            out = subprocess.run([path], check=True, stdout=subprocess.PIPE, text=True).stdout
+            for line in out.splitlines():
+                figure = json.loads(line)
+                collected[path].setdefault(figure["name"], []).append(figure)
+    for path, figures in collected.items():
+        rows = {}
+        for name, repeats in figures.items():
+            last = repeats[-1]
+            rows[name] = section.add(f"{os.path.basename(path)}: {name}", last["unit"],
+                                     [f["value"] for f in repeats], bar=last.get("bar"),
+                                     ratio_to=rows.get(last.get("ratio_to")))
+    return section

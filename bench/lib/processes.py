@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Programs under the driver's hand: started, asked, measured from outside, ended by their pid.
+
+CPU time of another process is read from its CPU clock, which counts all its threads, the dead ones
+too, in nanoseconds and without a file. Programs of ours talk in lines: they print "ready PID …",
+take a command a line and answer a line.
+"""
+import atexit
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(HERE)
+_running = []
+
+
+class Missing(Exception):
+    """A peer, a right or a program is not here; the text says which."""
+
+
+class Ended(Exception):
+    """A program ended before it answered; the text is what it said."""
+
+
+def _end_all():
+    for program in list(_running):
+        program.kill()
+
+
+atexit.register(_end_all)
+
+
+class Program:
+    def __init__(self, argv, *, pipe_in=True, out=subprocess.PIPE, env=None, group=False):
+        self.argv = [str(a) for a in argv]
+        self._errors = tempfile.TemporaryFile("w+")
+        try:
+            self.process = subprocess.Popen(
+                self.argv, stdin=subprocess.PIPE if pipe_in else subprocess.DEVNULL, stdout=out,
+                stderr=self._errors, text=True, bufsize=1, env=env, start_new_session=group)
+        except FileNotFoundError as error:
+            raise Missing(f"{self.argv[0]} is not built") from error
+        self.group = group
+        self.pid = self.process.pid
+        _running.append(self)
+
+    def line(self):
+        text = self.process.stdout.readline()
+        if text == "":
+            self.process.wait()
+            raise Ended(f"{os.path.basename(self.argv[0])}: {self.errors() or 'ended early'}")
+        return text.rstrip("\n")
+
+    def ready(self):
+        words = self.line().split()
+        if not words or words[0] != "ready":
+            raise Ended(f"{self.argv[0]}: said {words} instead of ready")
+        return words[1:]
+
+    def ask(self, command):
+        try:
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # line() finds out why
+        return self.line()
+
+    def ask_json(self, command):
+        return json.loads(self.ask(command))
+
+    def errors(self):
+        self._errors.seek(0)
+        return self._errors.read().strip().replace("\n", "; ")[-300:]
+
+    def signal(self, number):
+        if self.process.poll() is None:
+            if self.group:
+                os.killpg(self.pid, number)
+            else:
+                os.kill(self.pid, number)
+
+    def end(self, number=None, timeout=20):
+        """Closes stdin (or sends a signal), waits; returns the rest of its output."""
+        if number is not None:
+            self.signal(number)
+        try:
+            rest, _ = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Ended(f"{self.argv[0]} did not end when asked to") from None
+        self._forget()
+        return rest or ""
+
+    def kill(self):
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+        self._forget()
+
+    def _forget(self):
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    pass
+        if self in _running:
+            _running.remove(self)
+
+
+def cpu_ns(pid):
+    """CPU time of all threads of a process so far, by its own clock (see clock_getcpuclockid)."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
+
+
+def status_kb(pid, *names):
+    """Figures from /proc/PID/status, by name."""
+    found = {}
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            if name in names:
+                found[name] = int(value.split()[0])
+    return [found.get(name, 0) for name in names]
+
+
+class Bench:
+    """What one run of the driver has at hand: options, programs, peers, a place for files."""
+
+    def __init__(self, build, quick, repeat, source):
+        self.build = os.path.abspath(build)
+        self.quick = quick
+        self.repeat = repeat
+        self.source = source
+        self.dir = tempfile.mkdtemp(prefix="etwatch-bench-",
+                                    dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        atexit.register(shutil.rmtree, self.dir, True)
+        self._psutil = None
+
+    def path(self, name):
+        return os.path.join(self.build, "bench", name)
+
+    def tool(self, name, *args, **kwargs):
+        return Program([self.path(name), *args], **kwargs)
+
+    def etwatch(self):
+        path = os.path.join(self.build, "etwatch")
+        if not os.access(path, os.X_OK):
+            raise Missing("etwatch is not built")
+        return path
+
+    def file(self, name):
+        return os.path.join(self.dir, name)
+
+    def watch(self, *args):
+        """watch_lib with the source that this run asks for; not started yet."""
+        return self.tool("watch_lib", "--source", self.source, *args)
+
+    def load(self, idle, busy, on_us=500, off_us=10000):
+        program = self.tool("load", "--idle", idle, "--busy", busy, "--on-us", on_us,
+                            "--off-us", off_us)
+        program.ready()
+        time.sleep(0.5)
+        return program
+
+    def psutil(self, *args):
+        if self._psutil is None:
+            self._psutil = find_psutil()
+        program = Program([self._psutil, os.path.join(HERE, "lib", "psutil_peer.py"), *args])
+        program.ready()
+        return program
+
+    def peer(self, name):
+        path = shutil.which(name)
+        if path is None:
+            raise Missing("not installed")
+        return path
+
+
+def find_psutil():
+    """A Python that has psutil: the package of the system is often not for the Python in PATH."""
+    for python in (sys.executable, "/usr/bin/python3", shutil.which("python3")):
+        if python and subprocess.run([python, "-c", "import psutil"], check=False,
+                                     stderr=subprocess.DEVNULL).returncode == 0:
+            return python
+    raise Missing("not installed")
+
+
+def with_tracefs(argv):
+    """A command that sees tracefs; mounted for it alone where the system has not mounted it."""
+    if os.path.isdir("/sys/kernel/tracing/events"):
+        return argv
+    if shutil.which("unshare") is None:
+        raise Missing("tracefs is not mounted")
+    script = 'mount -t tracefs none /sys/kernel/tracing && exec "$@"'
+    return ["unshare", "-m", "sh", "-c", script, "sh", *argv]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""slowdown: what the watched work loses, by chunks with the watcher attached and detached in turn.
+
+A chunk is about 20 ms of fixed work that times itself (chunks.c). Sequence: off off | on on |
+off off | on on …, with one untimed chunk after each change; a pair is the two chunks on either side
+of a change, so a pair lies within 100 ms and the order alternates. The figure is the median of the
+ratios on/off. The same with nothing attached says what the method can resolve.
+"""
+import os
+import re
+import signal
+import statistics
+import subprocess
+import time
+
+from .figures import Section, median_interval
+from .processes import Ended, Missing, Program, with_tracefs
+from .switch import pin_to_last_cpu
+
+KINDS = (("matrix", "matrix, 2 threads", 1.005), ("infer", "inference-like threads", 1.005),
+         ("fault", "page-fault loop", 1.005), ("spawn", "fork+exec+exit", 1.005),
+         ("pipe", "pipe, one CPU", 1.05), ("pipe2", "pipe, two CPUs", 1.05))
+
+
+class Nothing:
+    """Stands in for a watcher, takes as long to attach as ours."""
+
+    name, slow, barred = "nothing", False, False
+
+    def open(self):
+        pass
+
+    def on(self):
+        time.sleep(0.05)
+
+    def off(self):
+        pass
+
+    def close(self):
+        pass
+
+
+class Ours(Nothing):
+    barred = True
+
+    def __init__(self, bench, hz):
+        self.bench, self.hz, self.name = bench, hz, f"etwatch {hz} Hz"
+
+    def open(self):
+        self.program = self.bench.watch("--all", "--hz", self.hz)
+
+    def on(self):
+        self.program.ask("start")
+
+    def off(self):
+        self.program.ask("stop")
+
+    def close(self):
+        self.program.kill()
+
+
+class EmptyProgram(Nothing):
+    name = "empty eBPF program"
+
+    def __init__(self, bench):
+        self.bench = bench
+
+    def open(self):
+        self.program = self.bench.tool("empty_prog")
+        self.program.ready()
+
+    def on(self):
+        self.program.ask("attach")
+
+    def off(self):
+        self.program.ask("detach")
+
+    def close(self):
+        self.program.kill()
+
+
+class Stopped(Nothing):
+    """A poller: attached is running, detached is stopped by a signal."""
+
+    def __init__(self, name, start):
+        self.name, self.start = name, start
+
+    def open(self):
+        self.program = self.start()
+        self.off()
+
+    def on(self):
+        self.program.signal(signal.SIGCONT)
+
+    def off(self):
+        self.program.signal(signal.SIGSTOP)
+
+    def close(self):
+        self.program.kill()
+
+
+class Restarted(Nothing):
+    """A program that can only be attached by starting it: fewer, longer turns."""
+
+    slow = True
+
+    def __init__(self, name, argv, settle):
+        self.name, self.argv, self.settle = name, argv, settle
+
+    def open(self):
+        self.on()
+        self.off()
+
+    def on(self):
+        self.program = Program(with_tracefs(self.argv()), pipe_in=False, out=subprocess.DEVNULL)
+        time.sleep(self.settle)
+        if self.program.process.poll() is not None:
+            raise Ended(f"{self.name}: {self.program.errors()}")
+
+    def off(self):
+        self.program.end(signal.SIGINT)
+
+    def close(self):
+        self.program.kill()
+
+
+def poller(bench, hz):
+    def start():
+        program = bench.tool("poller", "--hz", hz)
+        program.ready()
+        return program
+    return Stopped(f"C poller {hz} Hz", start)
+
+
+def watchers_of(bench):
+    out = [Nothing(), EmptyProgram(bench)]
+    out += [Ours(bench, hz) for hz in (100, 1000)]
+    out += [Stopped(f"psutil {hz} Hz", lambda hz=hz: bench.psutil("all", hz)) for hz in (10, 100)]
+    out += [poller(bench, hz) for hz in (100, 1000)]
+    count = "tracepoint:sched:sched_switch { @[tid] = count(); }"
+    out.append(Restarted("bpftrace", lambda: [bench.peer("bpftrace"), "-e", count], 2.0))
+    data = bench.file("sched.data")
+    out.append(Restarted("perf sched record",
+                         lambda: [bench.peer("perf"), "sched", "record", "-a", "-o", data], 1.0))
+    return out
+
+
+def chunk(work):
+    return int(work.ask("chunk"))
+
+
+def chunks(work, count):
+    time.sleep(0.01)
+    chunk(work)  # caches and clocks settle on the new state
+    return [chunk(work) for _ in range(count)]
+
+
+def ratios_of(watcher, work, pairs):
+    """on/off of `pairs` pairs."""
+    each = 10 if watcher.slow else 1  # chunks on each side of a change
+    out = []
+    off = chunks(work, 2 * each)[each:]
+    while len(out) < pairs:
+        watcher.on()
+        on = chunks(work, 2 * each)
+        watcher.off()
+        following = chunks(work, 2 * each)
+        out.append(statistics.median(on[:each]) / statistics.median(off))
+        out.append(statistics.median(on[each:]) / statistics.median(following[:each]))
+        off = following[each:]
+    return out[:pairs]
+
+
+def pair_count(bench, watcher):
+    if bench.repeat:
+        return bench.repeat
+    if watcher.slow:
+        return 2 if bench.quick else 12
+    if watcher.barred or isinstance(watcher, Nothing):
+        return 20 if bench.quick else 300
+    return 10 if bench.quick else 100
+
+
+def measure(bench, watcher, kind):
+    work = bench.tool("chunks", kind)
+    work.ready()
+    try:
+        watcher.open()
+        return ratios_of(watcher, work, pair_count(bench, watcher)), ""
+    except (Missing, Ended) as error:
+        return [], str(error)
+    finally:
+        work.kill()
+        if hasattr(watcher, "program"):
+            watcher.close()
+
+
+def run(bench):
+    idle = 100 if bench.quick else 1000
+    section = Section("slowdown", "time of a 20 ms chunk of work, watched to not watched "
+                                  f"(beside {idle} idle processes)")
+    load = bench.load(idle, 0)
+    for kind, label, bar in KINDS:
+        measure_kind(bench, section, kind, label, bar)
+    whole_runs(bench, section)
+    load.kill()
+    section.note("resolution: the median of 'nothing' would be 1 without noise; a bar nearer to a "
+                 "median than that row's distance from 1 and than half the 95 % intervals of both "
+                 "medians is 'not resolved'")
+    return section
+
+
+def half_interval(values):
+    low, high = median_interval(values)
+    return (high - low) / 2
+
+
+def measure_kind(bench, section, kind, label, bar):
+    resolution, reference = None, None
+    for watcher in watchers_of(bench):
+        values, missing = measure(bench, watcher, kind)
+        own = None
+        if watcher.barred and values and resolution is not None:
+            own = resolution + half_interval(values)
+        row = section.add(f"{label}: {watcher.name}", "times", values,
+                          bar=bar if watcher.barred else None, resolution=own,
+                          note=missing or f"{len(values)} pairs")
+        if watcher.name == "nothing":
+            resolution = abs(row.median - 1) + half_interval(values)
+            row.note += f", resolves {resolution:.4f}"
+        if watcher.name == "empty eBPF program":
+            reference = row
+        elif watcher.barred:
+            row.ratio_to = reference if reference is not None and reference.values else None
+
+
+def perf_pipe(perf, loops):
+    out = subprocess.run([perf, "bench", "sched", "pipe", "-l", str(loops)], check=True, text=True,
+                         stdout=subprocess.PIPE, preexec_fn=pin_to_last_cpu).stdout
+    return float(re.search(r"([\d.]+) usecs/op", out).group(1))
+
+
+def whole_runs(bench, section):
+    """perf bench sched pipe as it is, on one CPU, run by run: coarser, but the known figure."""
+    try:
+        perf = bench.peer("perf")
+    except Missing as error:
+        section.add("perf bench sched pipe, whole runs", "times", [], note=f"perf: {error}")
+        return
+    repeat = bench.repeat or (2 if bench.quick else 15)
+    loops = 50000 if bench.quick else 200000
+    for watcher in watchers_of(bench):
+        values, note = [], f"{repeat} runs each"
+        try:
+            watcher.open()
+            for _ in range(repeat):
+                off = perf_pipe(perf, loops)
+                watcher.on()
+                values.append(perf_pipe(perf, loops) / off)
+                watcher.off()
+        except (Missing, Ended) as error:
+            note = str(error)
+        finally:
+            if hasattr(watcher, "program"):
+                watcher.close()
+        own = half_interval(values) if watcher.barred and values else None
+        section.add(f"perf bench sched pipe: {watcher.name}", "times", values, note=note,
+                    bar=1.05 if watcher.barred else None, resolution=own)
