@@ -16,7 +16,7 @@
 void ew_bytes_init(struct ew_bytes *bytes, const void *data, size_t size)
 {
     assert(data || size == 0);
-    *bytes = (struct ew_bytes){ .data = data, .size = size };
+    *bytes = (struct ew_bytes){.data = data, .size = size};
 }
 
 void ew_bytes_fail(struct ew_bytes *bytes, int error)
@@ -62,11 +62,11 @@ void ew_bytes_sub(struct ew_bytes *bytes, size_t size, struct ew_bytes *ret_sub)
 {
     uint64_t offset = ew_bytes_offset(bytes);
     const uint8_t *data = ew_bytes_take(bytes, size);
-    *ret_sub = (struct ew_bytes){ .data = data,
-                                  .size = data ? size : 0,
-                                  .base = offset,
-                                  .error = bytes->error,
-                                  .error_offset = bytes->error_offset };
+    *ret_sub = (struct ew_bytes){.data = data,
+                                 .size = data ? size : 0,
+                                 .base = offset,
+                                 .error = bytes->error,
+                                 .error_offset = bytes->error_offset};
 }
 
 /* The value of a digit, or 16 for anything else. */
@@ -172,8 +172,7 @@ void ew_bytes_skip_fields(struct ew_bytes *bytes, unsigned count)
 bool ew_bytes_accept(struct ew_bytes *bytes, const char *text)
 {
     size_t len = strlen(text);
-    if (len == 0 || len > ew_bytes_left(bytes) ||
-        memcmp(bytes->data + bytes->pos, text, len) != 0)
+    if (len == 0 || len > ew_bytes_left(bytes) || memcmp(bytes->data + bytes->pos, text, len) != 0)
         return false;
     bytes->pos += len;
     return true;
@@ -192,8 +191,8 @@ void ew_bytes_expect(struct ew_bytes *bytes, const char *text)
 /* Takes what lies before stop_pos and passes over the stop itself. */
 static struct ew_span take_to(struct ew_bytes *bytes, size_t stop_pos)
 {
-    struct ew_span span = { .text = (const char *)bytes->data + bytes->pos,
-                            .len = stop_pos - bytes->pos };
+    struct ew_span span = {.text = (const char *)bytes->data + bytes->pos,
+                           .len = stop_pos - bytes->pos};
     bytes->pos = stop_pos + 1;
     return span;
 }
@@ -204,7 +203,7 @@ struct ew_span ew_bytes_until(struct ew_bytes *bytes, char stop)
     const uint8_t *found = left ? memchr(bytes->data + bytes->pos, stop, left) : NULL;
     if (!found) {
         ew_bytes_fail(bytes, ETWATCH_ETRUNC);
-        return (struct ew_span){ .text = "" };
+        return (struct ew_span){.text = ""};
     }
     return take_to(bytes, (size_t)(found - bytes->data));
 }
@@ -215,7 +214,7 @@ struct ew_span ew_bytes_until_last(struct ew_bytes *bytes, char stop)
         if (bytes->data[at - 1] == (uint8_t)stop)
             return take_to(bytes, at - 1);
     ew_bytes_fail(bytes, ETWATCH_ETRUNC);
-    return (struct ew_span){ .text = "" };
+    return (struct ew_span){.text = ""};
 }
 
 bool ew_bytes_line(struct ew_bytes *bytes, struct ew_span *ret_line)

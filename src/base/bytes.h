@@ -111,7 +111,7 @@ static inline int ew_bytes_peek(const struct ew_bytes *bytes)
 /* Numbers start right at the cursor and end before the first byte that is no digit. No digit or a
  * value too large for the type: EFORMAT (ETRUNC if there is no byte at all). */
 uint64_t ew_bytes_dec_u64(struct ew_bytes *bytes);
-int64_t ew_bytes_dec_i64(struct ew_bytes *bytes); /* a leading '-' is allowed */
+int64_t ew_bytes_dec_i64(struct ew_bytes *bytes);  /* a leading '-' is allowed */
 uint64_t ew_bytes_hex_u64(struct ew_bytes *bytes); /* either case, no 0x */
 
 /* Passes over blanks and tabs, not line ends. */

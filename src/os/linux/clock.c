@@ -10,7 +10,7 @@
 
 static uint64_t read_clock(clockid_t clock)
 {
-    struct timespec t = { 0 };
+    struct timespec t = {0};
     (void)clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

@@ -63,6 +63,7 @@ bool ew_os_thread_is_self(const struct ew_thread_handle *thread)
     return thread && pthread_equal(thread->id, pthread_self());
 }
 
+/* Recursive: a callback may ask the monitor that calls it. */
 struct ew_mutex {
     pthread_mutex_t lock;
 };
@@ -72,7 +73,15 @@ int ew_mutex_new(struct ew_mutex **ret_mutex)
     struct ew_mutex *mutex = ew_calloc(1, sizeof *mutex);
     if (!mutex)
         return ETWATCH_ENOMEM;
-    if (pthread_mutex_init(&mutex->lock, NULL) != 0) {
+    pthread_mutexattr_t attr;
+    int rc = pthread_mutexattr_init(&attr);
+    if (rc == 0) {
+        rc = pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+        if (rc == 0)
+            rc = pthread_mutex_init(&mutex->lock, &attr);
+        (void)pthread_mutexattr_destroy(&attr);
+    }
+    if (rc != 0) {
         ew_free(mutex);
         return ETWATCH_EOS;
     }

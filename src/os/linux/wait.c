@@ -56,12 +56,12 @@ static void take_wakes(struct ew_waiter *waiter)
 
 int ew_waiter_wait(struct ew_waiter *waiter, uint64_t until_raw_ns, int fd)
 {
-    struct pollfd polled[2] = { { .fd = waiter->event_fd, .events = POLLIN },
-                                { .fd = fd, .events = POLLIN } };
+    struct pollfd polled[2] = {{.fd = waiter->event_fd, .events = POLLIN},
+                               {.fd = fd, .events = POLLIN}};
     uint64_t now_ns = ew_os_raw_ns();
     uint64_t left_ns = until_raw_ns > now_ns ? until_raw_ns - now_ns : 0;
-    struct timespec timeout = { .tv_sec = (time_t)(left_ns / 1000000000u),
-                                .tv_nsec = (long)(left_ns % 1000000000u) };
+    struct timespec timeout = {.tv_sec = (time_t)(left_ns / 1000000000u),
+                               .tv_nsec = (long)(left_ns % 1000000000u)};
     int count = ppoll(polled, fd >= 0 ? 2 : 1, &timeout, NULL);
     if (count < 0)
         return errno == EINTR ? 1 : ETWATCH_EOS;

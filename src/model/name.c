@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Pure: the rule alone. The eBPF program has the same in its own words, since it cannot call this.
+ */
+#include "model/name.h"
+
+#include <string.h>
+
+bool ew_name_matches(const char *pattern, const char *name)
+{
+    size_t pattern_len = strlen(pattern);
+    size_t name_len = strlen(name);
+    if (pattern_len == 0)
+        return false;
+    if (pattern_len > name_len)
+        return name_len == EW_NAME_CUT_LEN && memcmp(pattern, name, name_len) == 0;
+    if (memcmp(pattern, name, pattern_len) != 0)
+        return false;
+    char next = name[pattern_len];
+    return next == '\0' || next == '.' || next == '-' || (next >= '0' && next <= '9');
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns: the round. Each drain is one: who is there, who of them is watched, what did those do.
+ *
+ * The cost of a round follows what happened, not how many processes there are: a process whose CPU
+ * clock stands still is not read, and the directory is not listed while the kernel gave out no new
+ * id. Both need the /proc of our own pid namespace; in any other tree every round reads everything.
+ *
+ * Everything a round tells carries the time of the round: when a process began or ended between two
+ * rounds is not known better than that. A process that came and went in between is never seen.
+ */
+#include "source/poll/poll.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+/* How long an end or a change of an ignored process may go unnoticed, a new one whose id the kernel
+ * gave out of order likewise. */
+#define SCAN_PERIOD_NS UINT64_C(1000000000)
+/* Memory of a process that does not run changes only by others' doing. */
+#define GAUGE_PERIOD_NS UINT64_C(5000000000)
+/* A process is forked under its parent's name and gets its own by exec: look again for this long.
+ */
+#define YOUNG_NS UINT64_C(1000000000)
+/* Beside the watched ones, so many others are remembered. */
+#define IGNORED_MAX 262144u
+
+/* --------------------------------------------------------- watching begins, ends */
+
+static void let_go(struct ew_poll *poll, struct ew_poll_entry *entry, enum ew_poll_state state)
+{
+    if (entry->process) {
+        ew_poll_process_free(poll, entry->process);
+        entry->process = NULL;
+        poll->watched_count--;
+    }
+    entry->state = state;
+}
+
+/* A process that is not there any more: what it did since the last round will never be known. */
+static void end_unseen(struct ew_poll *poll, struct ew_poll_entry *entry)
+{
+    if (entry->process) {
+        entry->process->gauge_has = 0;
+        ew_poll_tell_counters(poll, entry->process, true);
+        ew_poll_tell_process(poll, entry->process, NULL, EW_PROCESS_EXIT);
+    }
+    let_go(poll, entry, EW_POLL_ENDED);
+}
+
+/* A zombie: its counters are final. */
+static void end_seen(struct ew_poll *poll, struct ew_poll_entry *entry,
+                     const struct ew_proc_stat *stat)
+{
+    ew_poll_tell_counters(poll, entry->process, entry->process->fell);
+    ew_poll_tell_process(poll, entry->process, stat, EW_PROCESS_EXIT);
+    let_go(poll, entry, EW_POLL_ENDED);
+}
+
+/* Starts to watch. *found is its stat as seen a moment ago. */
+static void begin(struct ew_poll *poll, struct ew_poll_entry *entry,
+                  const struct ew_proc_stat *found, bool was_there)
+{
+    struct ew_proc_stat stat;
+    uint64_t cpu_ns = 0;
+    struct ew_poll_process *process = NULL;
+    if (poll->watched_count < poll->max_watched)
+        process = ew_poll_process_new(found, entry->start_ns);
+    if (!process) {
+        entry->state = EW_POLL_BEYOND;
+        ew_poll_tell_full(poll, 1);
+        return;
+    }
+    bool cpu_known = poll->files.own_ids && ew_proc_cpu_ns(entry->pid, &cpu_ns) == EW_PROC_OK;
+    process->busy = !poll->files.own_ids;
+    enum ew_poll_look look = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
+    if (look != EW_POLL_READ || (was_there && process->ended)) {
+        entry->state = look == EW_POLL_READ ? EW_POLL_ENDED : EW_POLL_IGNORED;
+        ew_poll_process_free(poll, process);
+        return;
+    }
+    memcpy(process->name, stat.comm, sizeof process->name);
+    entry->process = process;
+    entry->state = EW_POLL_WATCHED;
+    entry->gate_ns = cpu_ns;
+    poll->watched_count++;
+    ew_poll_tell_process(poll, process, &stat, was_there ? EW_PROCESS_SEEN : EW_PROCESS_START);
+    if (process->ended) {
+        end_seen(poll, entry, &stat);
+        return;
+    }
+    if (!was_there)
+        ew_poll_tell_counters(poll, process, false);
+    ew_poll_threads_tell(poll, process);
+}
+
+/* ------------------------------------------------------------- who is watched */
+
+static bool in_tree(struct ew_poll *poll, const struct ew_poll_entry *entry)
+{
+    if (ew_poll_rules_has_pid(&poll->rules, entry->pid))
+        return true;
+    const struct ew_poll_entry *parent = ew_poll_table_find(&poll->table, entry->ppid);
+    return parent && parent->tree && parent->start_ns <= entry->start_ns;
+}
+
+/* Decides on an entry that is not watched, from its stat. */
+static void decide(struct ew_poll *poll, struct ew_poll_entry *entry,
+                   const struct ew_proc_stat *stat)
+{
+    if (entry->state != EW_POLL_IGNORED)
+        return;
+    if (!entry->tree && in_tree(poll, entry))
+        entry->tree = poll->has_trees = true;
+    if (!entry->tree && !ew_poll_rules_match(poll, stat))
+        return;
+    /* Whatever is found after the first round has come since the one before. */
+    bool was_there = poll->round == 1 || entry->found_ns != poll->now_ns;
+    begin(poll, entry, stat, was_there);
+}
+
+static void describe(struct ew_poll *poll, struct ew_poll_entry *entry,
+                     const struct ew_proc_stat *stat)
+{
+    entry->ppid = stat->ppid;
+    entry->start_ns = ew_poll_start_ns(poll, stat);
+    entry->kernel_thread = stat->kernel_thread;
+}
+
+/* Reads the stat of an entry that is not watched and decides on it. */
+static void look_at(struct ew_poll *poll, struct ew_poll_entry *entry)
+{
+    struct ew_proc_stat stat;
+    int fd = -1;
+    if (ew_poll_read_stat(poll, entry->pid, 0, false, &fd, &stat) != EW_POLL_READ)
+        return;
+    if (entry->start_ns != 0 && entry->start_ns != ew_poll_start_ns(poll, &stat))
+        *entry = (struct ew_poll_entry){
+            .pid = entry->pid, .round = entry->round, .found_ns = poll->now_ns};
+    describe(poll, entry, &stat);
+    decide(poll, entry, &stat);
+}
+
+/* A child may come before its parent in the list: again until nobody joins a tree any more. */
+static void grow_trees(struct ew_poll *poll)
+{
+    bool joined;
+    do {
+        joined = false;
+        for (uint32_t i = 0; i < poll->table.count; i++) {
+            struct ew_poll_entry *entry = &poll->table.entries[i];
+            if (entry->state == EW_POLL_IGNORED && !entry->tree && in_tree(poll, entry)) {
+                entry->tree = poll->has_trees = joined = true;
+                look_at(poll, entry);
+            }
+        }
+    } while (joined);
+    poll->tree_changed = false;
+}
+
+static void decide_fresh(struct ew_poll *poll)
+{
+    for (uint32_t i = 0; i < poll->fresh.count; i++) {
+        struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, poll->fresh.ids[i]);
+        if (entry)
+            look_at(poll, entry);
+    }
+    if (poll->tree_changed || (poll->has_trees && poll->fresh.count))
+        grow_trees(poll);
+    poll->rules.pid_count = 0;
+}
+
+/* --------------------------------------------------------------- who is there */
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void find_one(struct ew_poll *poll, uint32_t pid)
+{
+    struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, pid);
+    if (entry) {
+        entry->round = poll->round;
+        return;
+    }
+    entry = ew_poll_table_add(&poll->table, pid);
+    if (!entry) {
+        poll->beyond++;
+        return;
+    }
+    entry->round = poll->round;
+    entry->found_ns = poll->now_ns;
+    poll->fresh.ids[poll->fresh.count++] = pid;
+}
+
+static int reserve_fresh(struct ew_poll *poll, uint32_t count)
+{
+    poll->fresh.count = 0;
+    if (count <= poll->fresh.capacity)
+        return 0;
+    uint32_t *grown = ew_realloc_array(poll->fresh.ids, count, sizeof *grown);
+    if (!grown)
+        return ETWATCH_ENOMEM;
+    poll->fresh.ids = grown;
+    poll->fresh.capacity = count;
+    return 0;
+}
+
+/* Lists the directory; afterwards every entry of another round is gone. */
+static int scan(struct ew_poll *poll, struct ew_error *reterr)
+{
+    int rc = ew_proc_list(&poll->files, 0, poll->table.max, &poll->listed);
+    if (rc < 0)
+        return ew_error_set(reterr, rc, 0, "cannot list %s", poll->files.root);
+    if (reserve_fresh(poll, poll->listed.count) != 0)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    /* In a recorded tree the order is that of its file system. */
+    if (!poll->files.procfs)
+        qsort(poll->listed.ids, poll->listed.count, sizeof *poll->listed.ids, compare_ids);
+    poll->beyond = poll->listed.beyond;
+    for (uint32_t i = 0; i < poll->listed.count; i++)
+        find_one(poll, poll->listed.ids[i]);
+    poll->scan_ns = poll->now_ns;
+    return 0;
+}
+
+/* Finds what is new by the ids the kernel gave out since the last round, most of them threads or
+ * gone already. False if it is cheaper, or time, to list the directory. */
+static bool find_new(struct ew_poll *poll)
+{
+    uint32_t last_pid, before = poll->last_pid;
+    if (!ew_proc_last_pid(&poll->files, &last_pid))
+        return false;
+    poll->last_pid = last_pid;
+    if (poll->round == 1 || poll->now_ns - poll->scan_ns >= SCAN_PERIOD_NS || last_pid < before ||
+        last_pid - before > poll->table.count + 64 || reserve_fresh(poll, last_pid - before) != 0)
+        return false;
+    for (uint32_t pid = before + 1; pid <= last_pid; pid++) {
+        uint64_t cpu_ns;
+        if (ew_proc_cpu_ns(pid, &cpu_ns) == EW_PROC_OK)
+            find_one(poll, pid);
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------- what they did */
+
+static void follow_name(struct ew_poll *poll, struct ew_poll_process *process,
+                        const struct ew_proc_stat *stat)
+{
+    if (memcmp(process->name, stat->comm, sizeof process->name) == 0)
+        return;
+    memcpy(process->name, stat->comm, sizeof process->name);
+    ew_poll_tell_process(poll, process, stat, EW_PROCESS_RENAME);
+}
+
+/* What a reading says. */
+struct figures {
+    uint32_t counter_has, gauge_has;
+    uint64_t counter[EW_COUNTER_COUNT];
+    uint64_t gauge[EW_GAUGE_COUNT];
+};
+
+static void note(const struct ew_poll_process *process, struct figures *ret_figures)
+{
+    ret_figures->counter_has = process->counter_has;
+    ret_figures->gauge_has = process->gauge_has;
+    memcpy(ret_figures->counter, process->counter, sizeof ret_figures->counter);
+    memcpy(ret_figures->gauge, process->gauge, sizeof ret_figures->gauge);
+}
+
+static bool changed(const struct ew_poll_process *process, const struct figures *before)
+{
+    return process->fell || process->counter_has != before->counter_has ||
+           process->gauge_has != before->gauge_has ||
+           memcmp(process->counter, before->counter, sizeof before->counter) != 0 ||
+           memcmp(process->gauge, before->gauge, sizeof before->gauge) != 0;
+}
+
+/* False if the entry's process is gone. */
+static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
+{
+    struct ew_poll_process *process = entry->process;
+    struct ew_proc_stat stat;
+    struct figures before;
+    uint64_t cpu_ns = 0;
+    bool cpu_known = poll->files.own_ids;
+    bool ran = true;
+    if (process->read_ns == poll->now_ns)
+        return true;
+    if (cpu_known) {
+        if (ew_proc_cpu_ns(entry->pid, &cpu_ns) != EW_PROC_OK)
+            return false;
+        ran = cpu_ns != entry->gate_ns;
+        process->busy = ran && process->busy_before;
+        process->busy_before = ran;
+        if (!ran && poll->now_ns - process->read_ns < GAUGE_PERIOD_NS)
+            return true;
+    }
+    if (!ran) {
+        process->io_denied = false; /* rights may have changed: try again now and then */
+        ew_poll_process_rest(poll, process);
+    }
+    note(process, &before);
+    switch (ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat)) {
+    case EW_POLL_READ:
+        break;
+    case EW_POLL_GONE:
+        poll->scan_ns = 0; /* the clock knew a process of this number: it may be another one */
+        return false;
+    case EW_POLL_UNREADABLE:
+        return true;
+    case EW_POLL_OTHER:
+        end_unseen(poll, entry);
+        *entry = (struct ew_poll_entry){
+            .pid = entry->pid, .round = poll->round, .found_ns = poll->now_ns};
+        describe(poll, entry, &stat);
+        decide(poll, entry, &stat);
+        return true;
+    }
+    entry->gate_ns = cpu_ns;
+    entry->ppid = stat.ppid;
+    follow_name(poll, process, &stat);
+    if (process->ended) {
+        end_seen(poll, entry, &stat);
+        return true;
+    }
+    if (changed(process, &before))
+        ew_poll_tell_counters(poll, process, process->fell);
+    ew_poll_threads_tell(poll, process);
+    return true;
+}
+
+/* Has an ignored process become another one, or another program? False if it is gone. */
+static bool recheck(struct ew_poll *poll, struct ew_poll_entry *entry, bool scanned)
+{
+    uint64_t cpu_ns = 0;
+    if (entry->found_ns == poll->now_ns)
+        return true;
+    if (entry->state == EW_POLL_BEYOND && poll->watched_count < poll->max_watched) {
+        entry->state = EW_POLL_IGNORED;
+        entry->gate_ns = 0;
+    }
+    if (poll->files.own_ids) {
+        if (!scanned && poll->now_ns - entry->found_ns >= YOUNG_NS)
+            return true;
+        if (ew_proc_cpu_ns(entry->pid, &cpu_ns) != EW_PROC_OK)
+            return false;
+        if (cpu_ns == entry->gate_ns)
+            return true;
+        entry->gate_ns = cpu_ns;
+    }
+    look_at(poll, entry);
+    return true;
+}
+
+static void read_all(struct ew_poll *poll, bool scanned)
+{
+    for (uint32_t i = 0; i < poll->table.count;) {
+        struct ew_poll_entry *entry = &poll->table.entries[i];
+        bool there = !scanned || entry->round == poll->round;
+        if (there)
+            there = entry->process ? read_watched(poll, entry) : recheck(poll, entry, scanned);
+        if (there) {
+            i++;
+            continue;
+        }
+        end_unseen(poll, entry);
+        ew_poll_table_remove(&poll->table, entry);
+    }
+}
+
+/* ---------------------------------------------------------------- the source */
+
+static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                 uint64_t *ret_horizon_ns, struct ew_error *reterr)
+{
+    struct ew_poll *poll = (struct ew_poll *)source;
+    poll->facts = facts;
+    poll->now_ns = now_ns;
+    poll->round++;
+    int rc = ew_proc_files_refresh(&poll->files, reterr);
+    if (rc < 0)
+        return rc;
+    uint64_t beyond = poll->beyond;
+    bool scanned = !find_new(poll);
+    if (scanned)
+        rc = scan(poll, reterr);
+    if (rc < 0)
+        return rc;
+    decide_fresh(poll);
+    read_all(poll, scanned);
+    /* Each that finds no room is told once, and not in every round. */
+    if (poll->beyond > beyond)
+        ew_poll_tell_full(poll, poll->beyond - beyond);
+    poll->facts = NULL;
+    *ret_horizon_ns = now_ns;
+    return 0;
+}
+
+static void close_source(struct ew_source *source)
+{
+    struct ew_poll *poll = (struct ew_poll *)source;
+    if (!poll)
+        return;
+    for (uint32_t i = 0; i < poll->table.count; i++)
+        ew_poll_process_free(poll, poll->table.entries[i].process);
+    ew_poll_table_done(&poll->table);
+    ew_poll_rules_done(&poll->rules);
+    ew_proc_files_close(&poll->files);
+    ew_free(poll->listed.ids);
+    ew_free(poll->fresh.ids);
+    ew_free(poll);
+}
+
+int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_units *units,
+                 struct ew_poll **ret_poll, struct ew_error *reterr)
+{
+    struct ew_poll *poll = ew_calloc(1, sizeof *poll);
+    if (!poll)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    poll->source.ops = &ew_source_poll;
+    poll->units = *units;
+    poll->threads = config->threads;
+    poll->max_watched = config->max_processes;
+    ew_poll_table_init(&poll->table, config->max_processes + IGNORED_MAX);
+    int rc = ew_poll_rules_copy(&poll->rules, &config->filter);
+    if (rc < 0) {
+        ew_free(poll);
+        return ew_error_set(reterr, rc, 0, "out of memory");
+    }
+    rc = ew_proc_files_open(&poll->files, config->proc_root, reterr);
+    if (rc < 0) {
+        ew_poll_rules_done(&poll->rules);
+        ew_free(poll);
+        return rc;
+    }
+    *ret_poll = poll;
+    return 0;
+}
+
+static int open_source(const struct ew_source_config *config, struct ew_source **ret_source,
+                       struct ew_error *reterr)
+{
+    long ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
+    struct ew_poll_units units = {.ticks_per_s = ticks > 0 ? (uint64_t)ticks : 100,
+                                  .page_bytes = page > 0 ? (uint64_t)page : 4096};
+    struct ew_poll *poll;
+    int rc = ew_poll_open(config, &units, &poll, reterr);
+    if (rc == 0)
+        *ret_source = &poll->source;
+    return rc;
+}
+
+/* A round reads what there is at its time: how far apart rounds are is not its business. */
+static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
+{
+    (void)source, (void)at_ns, (void)interval_ns;
+    return 0;
+}
+
+static int add(struct ew_source *source, uint32_t pid)
+{
+    struct ew_poll *poll = (struct ew_poll *)source;
+    struct ew_proc_stat stat;
+    int fd = -1;
+    if (ew_poll_read_stat(poll, pid, 0, false, &fd, &stat) != EW_POLL_READ)
+        return ETWATCH_ENOENT;
+    int rc = ew_poll_rules_add_pid(&poll->rules, pid);
+    if (rc < 0)
+        return rc;
+    struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, pid);
+    if (entry && entry->state == EW_POLL_REMOVED)
+        entry->state = EW_POLL_IGNORED;
+    if (entry && entry->state == EW_POLL_WATCHED)
+        entry->tree = poll->has_trees = true;
+    poll->tree_changed = true;
+    return 0;
+}
+
+/* The process alone: what descends from it stays watched, what it starts from now on is not. */
+static int remove_pid(struct ew_source *source, uint32_t pid)
+{
+    struct ew_poll *poll = (struct ew_poll *)source;
+    struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, pid);
+    if (!entry || entry->state != EW_POLL_WATCHED)
+        return ETWATCH_ENOENT;
+    entry->tree = false;
+    let_go(poll, entry, EW_POLL_REMOVED);
+    return 0;
+}
+
+static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
+{
+    *ret_stats = ((struct ew_poll *)source)->stats;
+}
+
+static int wake_fd(struct ew_source *source)
+{
+    (void)source;
+    return -1;
+}
+
+/*
+ * cpu_ns is the kernel's own exact clock, except in a /proc that is not of our pid namespace. The
+ * rest of what is marked: the split of the time comes in ticks, and what is kept per thread goes
+ * with the threads that end.
+ */
+const struct ew_source_ops ew_source_poll = {
+    .id = ETWATCH_SOURCE_POLL,
+    .available =
+        ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
+        ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
+        ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(priority) |
+        ETWATCH_HAS(affinity) | ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
+        ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes) | ETWATCH_HAS(faults_minor) |
+        ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) | ETWATCH_HAS(io_read_bytes) |
+        ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
+        ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes) | ETWATCH_HAS(handles) |
+        ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
+    .estimated = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) |
+                 ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary) |
+                 ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(exit_ns),
+    .open = open_source,
+    .close = close_source,
+    .drain = drain,
+    .set_interval = set_interval,
+    .add = add,
+    .remove = remove_pid,
+    .stats = stats,
+    .wake_fd = wake_fd,
+};

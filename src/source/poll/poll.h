@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside the poll source: its state and the pieces it is made of.
+ *
+ *   proc_text   the text of /proc          table    which processes there are
+ *   proc_files  the system calls           watch    which of them are watched
+ *   process     what one process did       threads  the same for its threads
+ *   poll        the round that ties them together      tell  the facts that leave it
+ */
+#ifndef EW_POLL_H
+#define EW_POLL_H
+
+#include "source/poll/proc_files.h"
+#include "source/poll/proc_text.h"
+#include "source/poll/table.h"
+#include "source/source.h"
+
+/* Threads of all watched processes together. */
+#define EW_POLL_THREADS_MAX 131072u
+
+/* What the kernel's numbers mean; a recorded tree may come from another machine. */
+struct ew_poll_units {
+    uint64_t ticks_per_s; /* divides 1e9 */
+    uint64_t page_bytes;
+};
+
+enum ew_poll_file {
+    EW_POLL_STAT,
+    EW_POLL_STATUS,
+    EW_POLL_IO,
+    EW_POLL_SCHEDSTAT,
+    EW_POLL_FILE_COUNT
+};
+extern const char *const ew_poll_file_names[EW_POLL_FILE_COUNT];
+
+struct ew_poll_thread {
+    uint32_t tid;
+    bool known;     /* read at least once */
+    bool changed;   /* read in this round and not told yet */
+    uint64_t round; /* the last one in which it was listed */
+    uint64_t start_ns;
+    uint32_t counter_has, gauge_has;
+    uint64_t counter[EW_COUNTER_COUNT];
+    int64_t priority;
+    uint64_t affinity;
+    char name[EW_NAME_SIZE];
+    int fd[EW_POLL_FILE_COUNT];
+};
+
+struct ew_poll_process {
+    uint32_t pid;
+    uint64_t start_ns;
+    char name[EW_NAME_SIZE];
+    uint32_t uid;
+    bool uid_known;
+    bool had_threads; /* more than one at some time: what is kept per thread is no total */
+    bool io_denied;
+    bool busy, busy_before; /* ran in this round and the one before: worth keeping open */
+    bool ended;             /* a zombie */
+    bool fell;              /* a counter went down in the last reading */
+    uint64_t read_ns;       /* raw time of the last reading */
+    uint32_t counter_has, gauge_has;
+    uint64_t counter[EW_COUNTER_COUNT];
+    uint64_t gauge[EW_GAUGE_COUNT];
+    int fd[EW_POLL_FILE_COUNT];
+    struct ew_poll_thread *threads;
+    uint32_t thread_count, thread_capacity, thread_cursor;
+    uint64_t summed[EW_COUNTER_COUNT]; /* over all threads ever listed; switches and wait only */
+    uint32_t summed_has;
+};
+
+/* The rules, copied, so that the caller's may go. */
+struct ew_poll_rules {
+    bool all, kernel_threads;
+    uint32_t *pids; /* only until the next round: there they become trees in the table, because a
+                     * number means the process that has it now and not one that gets it later */
+    uint32_t pid_count, pid_capacity;
+    char **names;
+    uint32_t name_count;
+    uint32_t *uids;
+    uint32_t uid_count;
+    char **cgroups;
+    uint32_t cgroup_count;
+};
+
+struct ew_poll {
+    struct ew_source source;
+    struct ew_proc_files files;
+    struct ew_poll_units units;
+    struct ew_poll_rules rules;
+    bool threads;
+    uint32_t max_watched;
+    struct ew_poll_table table;
+    uint32_t watched_count, thread_count;
+    struct ew_proc_ids listed; /* scratch: the directory, or the threads of one process */
+    struct ew_proc_ids fresh;  /* found in this round */
+    uint64_t round;            /* 1 is the first */
+    uint64_t now_ns;
+    uint64_t scan_ns; /* raw time of the last look at the whole directory */
+    uint32_t last_pid;
+    bool has_trees;               /* descendants of something are watched */
+    bool tree_changed;            /* a pid was added: look for its descendants everywhere */
+    uint64_t beyond;              /* processes that found no room in the table, at the last look */
+    const struct ew_facts *facts; /* during a round */
+    struct ew_source_stats stats;
+};
+
+/* As ew_source_poll.open, with units given. */
+int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_units *units,
+                 struct ew_poll **ret_poll, struct ew_error *reterr);
+
+/* ------------------------------------------------------------------- watch */
+
+int ew_poll_rules_copy(struct ew_poll_rules *rules, const struct ew_filter *filter);
+void ew_poll_rules_done(struct ew_poll_rules *rules);
+int ew_poll_rules_add_pid(struct ew_poll_rules *rules, uint32_t pid);
+bool ew_poll_rules_has_pid(const struct ew_poll_rules *rules, uint32_t pid);
+/* Whether a cgroup path is the wanted one or lies below it. */
+bool ew_poll_cgroup_below(struct ew_span path, const char *wanted);
+/* Whether a rule other than the tree of pids asks for it. May read more files of the process. */
+bool ew_poll_rules_match(struct ew_poll *poll, const struct ew_proc_stat *stat);
+
+/* ----------------------------------------------------------------- process */
+
+uint64_t ew_poll_ticks_to_ns(const struct ew_poll *poll, uint64_t ticks);
+/* When a process began, on the raw clock. */
+uint64_t ew_poll_start_ns(const struct ew_poll *poll, const struct ew_proc_stat *stat);
+
+struct ew_poll_process *ew_poll_process_new(const struct ew_proc_stat *stat, uint64_t start_ns);
+void ew_poll_process_free(struct ew_poll *poll, struct ew_poll_process *process);
+/* Lets go of its descriptors. */
+void ew_poll_process_rest(struct ew_poll *poll, struct ew_poll_process *process);
+
+enum ew_poll_look {
+    EW_POLL_READ = 0,
+    EW_POLL_GONE,
+    EW_POLL_OTHER,      /* the pid belongs to another process now */
+    EW_POLL_UNREADABLE, /* there, but its stat could not be read or understood */
+};
+
+/* Reads everything there is to know; cpu_ns is its CPU clock if cpu_known. *ret_stat is what stat
+ * said; on OTHER it is that of the other process. */
+enum ew_poll_look ew_poll_process_read(struct ew_poll *poll, struct ew_poll_process *process,
+                                       bool cpu_known, uint64_t cpu_ns,
+                                       struct ew_proc_stat *ret_stat);
+enum ew_poll_look ew_poll_read_stat(struct ew_poll *poll, uint32_t pid, uint32_t tid, bool keep,
+                                    int *fd, struct ew_proc_stat *ret_stat);
+
+/* ----------------------------------------------------------------- threads */
+
+/* Reads those that ran and adds to process->summed. Nothing is told yet: facts about a process come
+ * before those about its threads. */
+void ew_poll_threads_read(struct ew_poll *poll, struct ew_poll_process *process);
+/* Tells what the last read found, also of those that are over, and forgets the latter. */
+void ew_poll_threads_tell(struct ew_poll *poll, struct ew_poll_process *process);
+void ew_poll_threads_rest(struct ew_poll *poll, struct ew_poll_process *process);
+void ew_poll_threads_free(struct ew_poll *poll, struct ew_poll_process *process);
+
+/* -------------------------------------------------------------------- tell */
+
+/* stat may be NULL: gone before it could be read. An EXIT with it has the exit status. */
+void ew_poll_tell_process(struct ew_poll *poll, const struct ew_poll_process *process,
+                          const struct ew_proc_stat *stat, enum ew_process_kind kind);
+/* The figures of the process. incomplete: something of them is known to be missing. */
+void ew_poll_tell_counters(struct ew_poll *poll, const struct ew_poll_process *process,
+                           bool incomplete);
+void ew_poll_tell_reading(struct ew_poll *poll, const struct ew_reading *reading);
+/* So many processes or threads found no room. */
+void ew_poll_tell_full(struct ew_poll *poll, uint64_t count);
+
+#endif
