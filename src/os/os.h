@@ -28,6 +28,10 @@ void ew_os_user_name(uint32_t uid, char *buffer, size_t size);
  * secrets: hand them on only through ew_mask_cmdline (model/mask.h). */
 bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size, size_t *ret_len);
 
+bool ew_os_process_exists(const char *proc_root, uint32_t pid);
+/* The cgroup v2 path of a process, "/" for the root; false if unreadable. */
+bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size);
+
 /* Wakes and waits: a waiter sleeps until a raw time, a wake, or fd becomes readable. */
 struct ew_waiter;
 int ew_waiter_new(struct ew_waiter **ret_waiter);

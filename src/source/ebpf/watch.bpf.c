@@ -445,6 +445,16 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 /* ---------------------------------------------------------------------- settle */
 
+/* As is_watched, for an address that the verifier knows nothing of. */
+static __always_inline bool address_watched(struct task_struct *task, __u32 pid)
+{
+    if (config.all)
+        return config.kernel_threads || !(BPF_CORE_READ(task, flags) & EW_PF_KTHREAD);
+    __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
+    return start_ns &&
+           (*start_ns == 0 || *start_ns == BPF_CORE_READ(task, group_leader, start_boottime));
+}
+
 /*
  * These three are not static: a global function is verified once, by itself. As part of the loops
  * below they would be verified once per round, which is more than the verifier has patience for.
@@ -471,7 +481,8 @@ __noinline int settle_cpu(__u32 cpu)
     out->settled.entry.in_cpu_ns = in_cpu_ns;
     BARRIER();
     /* It left while we looked: whatever is to be said of it is in the log. */
-    if (*(volatile __u64 *)&state->version != version)
+    if (*(volatile __u64 *)&state->version != version ||
+        !address_watched((struct task_struct *)task, out->settled.entry.tgid))
         out->settled.entry.kind = 0;
     return 1;
 }

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks a configuration and takes a deep copy, so that the caller's may go out of scope. Every
+ * refusal names the field and the range.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "monitor/monitor.h"
+
+static const double hz_min = 0.1, hz_max = 1000.0;
+
+enum {
+    DEFAULT_LATENCY_MS = 100,
+    MAX_LATENCY_MS = 60000,
+    DEFAULT_PROCESSES = 65536,
+    DEFAULT_THREADS = 131072,
+    DEFAULT_QUEUE = 10000,
+    KNOWN_FLAGS = ETWATCH_ALL | ETWATCH_THREADS | ETWATCH_DENSE | ETWATCH_EVENTS | ETWATCH_CMDLINE |
+                  ETWATCH_NO_FALLBACK | ETWATCH_NO_BUDGET | ETWATCH_KERNEL_THREADS |
+                  ETWATCH_AGGREGATE | ETWATCH_QUEUE,
+};
+
+/* A caller built with an older header hands in fewer bytes, one with a newer header more; the
+ * extra bytes must be zero, or it asks for something that we would silently not do. */
+static int take_sized(void *to, size_t to_size, const void *from, uint32_t from_size,
+                      const char *what, struct ew_error *reterr)
+{
+    const unsigned char *bytes = from;
+    if (from_size < sizeof(uint32_t) * 4)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "%s.size is not set", what);
+    memset(to, 0, to_size);
+    memcpy(to, from, from_size < to_size ? from_size : to_size);
+    for (size_t i = to_size; i < from_size; i++)
+        if (bytes[i] != 0)
+            return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
+                                "%s has a field that this version of the library does not know",
+                                what);
+    return 0;
+}
+
+static int check(struct etwatch_config *config, struct ew_error *reterr)
+{
+    if (config->hz == 0)
+        config->hz = 10;
+    if (!(config->hz >= hz_min && config->hz <= hz_max))
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "hz must be between 0.1 and 1000");
+    if (config->budget_percent == 0)
+        config->budget_percent = 2;
+    if (!(config->budget_percent > 0 && config->budget_percent <= 1000))
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "budget_percent must be above 0, at most 1000");
+    if (config->latency_ms == 0)
+        config->latency_ms = DEFAULT_LATENCY_MS;
+    if (config->latency_ms > MAX_LATENCY_MS)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "latency_ms must be at most %d",
+                            MAX_LATENCY_MS);
+    if (config->source != ETWATCH_SOURCE_AUTO && config->source != ETWATCH_SOURCE_EBPF &&
+        config->source != ETWATCH_SOURCE_POLL)
+        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
+                            "source must be auto, ebpf or poll on this system");
+    if ((config->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
+    if (config->max_processes == 0)
+        config->max_processes = DEFAULT_PROCESSES;
+    if (config->max_threads == 0)
+        config->max_threads = DEFAULT_THREADS;
+    if (config->queue_samples == 0)
+        config->queue_samples = DEFAULT_QUEUE;
+    if ((config->pid_count > 0 && config->pids == NULL) ||
+        (config->name_count > 0 && config->names == NULL) ||
+        (config->uid_count > 0 && config->uids == NULL) ||
+        (config->cgroup_count > 0 && config->cgroups == NULL))
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a count is set, but its list is NULL");
+    return 0;
+}
+
+static int copy_ids(const uint32_t **list, uint32_t count)
+{
+    const uint32_t *from = *list;
+    *list = NULL;
+    if (count == 0)
+        return 0;
+    uint32_t *copy = ew_calloc(count, sizeof *copy);
+    if (copy == NULL)
+        return ETWATCH_ENOMEM;
+    memcpy(copy, from, count * sizeof *copy);
+    *list = copy;
+    return 0;
+}
+
+static int copy_texts(const char *const **list, uint32_t count)
+{
+    const char *const *from = *list;
+    *list = NULL;
+    if (count == 0)
+        return 0;
+    char **copy = ew_calloc(count, sizeof *copy);
+    if (copy == NULL)
+        return ETWATCH_ENOMEM;
+    *list = (const char *const *)copy;
+    for (uint32_t i = 0; i < count; i++) {
+        copy[i] = from[i] == NULL ? NULL : ew_strdup(from[i]);
+        if (copy[i] == NULL)
+            return from[i] == NULL ? ETWATCH_EINVAL : ETWATCH_ENOMEM;
+    }
+    return 0;
+}
+
+int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
+                   struct ew_error *reterr)
+{
+    memset(to, 0, sizeof *to);
+    int error = take_sized(to, sizeof *to, from, from->size, "config", reterr);
+    if (error == 0)
+        error = check(to, reterr);
+    /* Until they are copies of our own, none of the pointers may be freed. */
+    struct etwatch_config given = *to;
+    to->pids = to->uids = NULL;
+    to->names = to->cgroups = NULL;
+    to->proc_root = NULL;
+    if (error != 0)
+        return error;
+    to->pids = given.pids;
+    error = copy_ids(&to->pids, given.pid_count);
+    if (error == 0) {
+        to->uids = given.uids;
+        error = copy_ids(&to->uids, given.uid_count);
+    }
+    if (error == 0) {
+        to->names = given.names;
+        error = copy_texts(&to->names, given.name_count);
+    }
+    if (error == 0) {
+        to->cgroups = given.cgroups;
+        error = copy_texts(&to->cgroups, given.cgroup_count);
+    }
+    if (error == 0) {
+        to->proc_root = ew_strdup(given.proc_root == NULL ? "/proc" : given.proc_root);
+        error = to->proc_root == NULL ? ETWATCH_ENOMEM : 0;
+    }
+    if (error != 0) {
+        ew_config_done(to);
+        return ew_error_set(reterr, error, 0,
+                            error == ETWATCH_EINVAL ? "a name or cgroup is NULL" : "out of memory");
+    }
+    return 0;
+}
+
+static void free_texts(const char *const *list, uint32_t count)
+{
+    for (uint32_t i = 0; list != NULL && i < count; i++)
+        ew_free((void *)(uintptr_t)list[i]);
+    ew_free((void *)(uintptr_t)list);
+}
+
+void ew_config_done(struct etwatch_config *config)
+{
+    ew_free((void *)(uintptr_t)config->pids);
+    ew_free((void *)(uintptr_t)config->uids);
+    free_texts(config->names, config->name_count);
+    free_texts(config->cgroups, config->cgroup_count);
+    ew_free((void *)(uintptr_t)config->proc_root);
+    memset(config, 0, sizeof *config);
+}
+
+int ew_config_add_pid(struct etwatch_config *config, uint32_t pid)
+{
+    uint32_t *pids = ew_realloc_array((void *)(uintptr_t)config->pids,
+                                      (size_t)config->pid_count + 1, sizeof *pids);
+    if (pids == NULL)
+        return ETWATCH_ENOMEM;
+    pids[config->pid_count++] = pid;
+    config->pids = pids;
+    return 0;
+}
+
+int ew_config_remove_pid(struct etwatch_config *config, uint32_t pid)
+{
+    uint32_t *pids = (uint32_t *)(uintptr_t)config->pids;
+    for (uint32_t i = 0; i < config->pid_count; i++) {
+        if (pids[i] != pid)
+            continue;
+        memmove(pids + i, pids + i + 1, (config->pid_count - i - 1) * sizeof *pids);
+        config->pid_count--;
+        return 0;
+    }
+    return ETWATCH_ENOENT;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Few users and few cgroups have many processes, so their names are looked up once and kept in a
+ * short list, most recently used first. A cgroup is looked up through a process that is in it; the
+ * kernel's id of the cgroup is the key. Both lists are bounded: beyond, names stay unknown.
+ */
+#include "monitor/describe.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/mask.h"
+#include "os/os.h"
+
+enum { DESCRIBED_MAX = 1024 };
+
+static const uint32_t no_uid = UINT32_MAX;
+
+void ew_describe_init(struct ew_describe *describe, const char *proc_root, bool want_cmdline)
+{
+    memset(describe, 0, sizeof *describe);
+    describe->proc_root = proc_root;
+    describe->want_cmdline = want_cmdline;
+}
+
+static void free_set(struct ew_described_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        ew_free(set->items[i].text);
+    ew_free(set->items);
+    memset(set, 0, sizeof *set);
+}
+
+void ew_describe_done(struct ew_describe *describe)
+{
+    free_set(&describe->users);
+    free_set(&describe->cgroups);
+}
+
+static const char *find(struct ew_described_set *set, uint64_t key)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        if (set->items[i].key != key)
+            continue;
+        struct ew_described found = set->items[i];
+        memmove(set->items + 1, set->items, i * sizeof *set->items);
+        set->items[0] = found;
+        return found.text;
+    }
+    return NULL;
+}
+
+static const char *add(struct ew_described_set *set, uint64_t key, const char *text)
+{
+    if (set->count == DESCRIBED_MAX)
+        return NULL;
+    if (set->count == set->size) {
+        size_t size = set->size == 0 ? 16 : set->size * 2;
+        struct ew_described *items = ew_realloc_array(set->items, size, sizeof *items);
+        if (items == NULL)
+            return NULL;
+        set->items = items;
+        set->size = size;
+    }
+    char *copy = ew_strdup(text);
+    if (copy != NULL)
+        set->items[set->count++] = (struct ew_described){key, copy};
+    return copy;
+}
+
+static const char *user_of(struct ew_describe *describe, uint32_t uid)
+{
+    const char *known = find(&describe->users, uid);
+    if (known != NULL || uid == no_uid)
+        return known;
+    char text[256];
+    ew_os_user_name(uid, text, sizeof text);
+    return add(&describe->users, uid, text);
+}
+
+static const char *cgroup_of(struct ew_describe *describe, uint32_t pid, uint64_t cgroup_id)
+{
+    const char *known = cgroup_id == 0 ? NULL : find(&describe->cgroups, cgroup_id);
+    if (known != NULL || cgroup_id == 0)
+        return known;
+    char text[1024];
+    if (!ew_os_cgroup(describe->proc_root, pid, text, sizeof text))
+        return NULL;
+    return add(&describe->cgroups, cgroup_id, text);
+}
+
+void ew_describe_process(struct ew_describe *describe, uint32_t pid, uint32_t uid,
+                         uint64_t cgroup_id, const char **ret_user, const char **ret_cgroup,
+                         const char **ret_cmdline)
+{
+    *ret_user = user_of(describe, uid);
+    *ret_cgroup = cgroup_of(describe, pid, cgroup_id);
+    *ret_cmdline = NULL;
+    char args[sizeof describe->cmdline];
+    size_t len = 0;
+    if (describe->want_cmdline &&
+        ew_os_cmdline(describe->proc_root, pid, args, sizeof args, &len) && len > 0) {
+        (void)ew_mask_cmdline(args, len, describe->cmdline, sizeof describe->cmdline);
+        *ret_cmdline = describe->cmdline;
+    }
+}

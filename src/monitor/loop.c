@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one place that wires source, sampler and the user together, and decides when to wake up.
+ *
+ * Samples are cut by event time, so the rate of samples does not set the rate of wake-ups: the loop
+ * wakes when a latency's worth of intervals is over, a moment after the last of them ended, or
+ * earlier if the source's buffers fill up. A polling source knows nothing of the past and has to be
+ * woken for each interval.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "monitor/monitor.h"
+
+/* After an interval's end, before its facts are taken: longer than a switch takes to be noted. */
+static const uint64_t grace_ns = 1000 * 1000ULL;
+static const uint64_t budget_period_ns = 1000 * 1000 * 1000ULL;
+
+static uint64_t interval_of(double hz)
+{
+    return (uint64_t)(1e9 / hz + 0.5);
+}
+
+static bool polls(const struct etwatch_monitor *monitor)
+{
+    return monitor->source->ops->id == ETWATCH_SOURCE_POLL;
+}
+
+/* ------------------------------------------------------------------- to the user */
+
+static void on_emit(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct etwatch_monitor *monitor = ctx;
+    if (monitor->config.flags & ETWATCH_QUEUE)
+        for (size_t i = 0; i < count; i++)
+            ew_queue_put(&monitor->queue, &samples[i]);
+    monitor->delivered += count;
+    if (monitor->config.callbacks.on_samples != NULL)
+        monitor->config.callbacks.on_samples(monitor->config.callbacks.ctx, samples, count);
+}
+
+static void on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    struct etwatch_monitor *monitor = ctx;
+    if (monitor->config.callbacks.on_loss != NULL)
+        monitor->config.callbacks.on_loss(monitor->config.callbacks.ctx, loss);
+}
+
+/* The full stream only passes through, with its times turned. */
+static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
+{
+    struct etwatch_monitor *monitor = ctx;
+    if (monitor->config.callbacks.on_events != NULL)
+        monitor->config.callbacks.on_events(monitor->config.callbacks.ctx, events, count);
+}
+
+static void on_describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
+                        const char **ret_user, const char **ret_cgroup, const char **ret_cmdline)
+{
+    struct etwatch_monitor *monitor = ctx;
+    ew_describe_process(&monitor->describe, pid, uid, cgroup_id, ret_user, ret_cgroup, ret_cmdline);
+}
+
+/* --------------------------------------------------------------------- the source */
+
+static void source_config(const struct etwatch_monitor *monitor, struct ew_source_config *ret)
+{
+    const struct etwatch_config *config = &monitor->config;
+    memset(ret, 0, sizeof *ret);
+    ret->filter = (struct ew_filter){
+        .all = (config->flags & ETWATCH_ALL) != 0,
+        .kernel_threads = (config->flags & ETWATCH_KERNEL_THREADS) != 0,
+        .pids = config->pids,
+        .pid_count = config->pid_count,
+        .names = config->names,
+        .name_count = config->name_count,
+        .uids = config->uids,
+        .uid_count = config->uid_count,
+        .cgroups = config->cgroups,
+        .cgroup_count = config->cgroup_count,
+    };
+    ret->threads = (config->flags & ETWATCH_THREADS) != 0;
+    ret->events = (config->flags & ETWATCH_EVENTS) != 0;
+    ret->max_processes = config->max_processes;
+    ret->proc_root = config->proc_root;
+    ret->epoch_ns = monitor->epoch_ns;
+    ret->interval_ns = monitor->interval_ns;
+}
+
+/* One line for the user: what failed, what happens instead, and what would mend it. */
+static void note_fallback(struct etwatch_monitor *monitor, const struct ew_error *error)
+{
+    (void)snprintf(monitor->fallback, sizeof monitor->fallback,
+                   "%s; polling /proc instead (short-lived processes are missed)%s%s",
+                   error->message, error->fix[0] == '\0' ? "" : "; fix: ", error->fix);
+}
+
+static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
+{
+    const struct etwatch_config *config = &monitor->config;
+    struct ew_source_config wanted;
+    struct ew_error why;
+    source_config(monitor, &wanted);
+    monitor->fallback[0] = '\0';
+    if (config->source == ETWATCH_SOURCE_POLL)
+        return ew_source_poll.open(&wanted, &monitor->source, reterr);
+    memset(&why, 0, sizeof why);
+    int error = ew_source_ebpf.open(&wanted, &monitor->source, &why);
+    if (error == 0)
+        return 0;
+    bool may_poll = config->source == ETWATCH_SOURCE_AUTO &&
+                    (config->flags & (ETWATCH_NO_FALLBACK | ETWATCH_EVENTS)) == 0 &&
+                    (error == ETWATCH_EPERM || error == ETWATCH_ENOTSUP);
+    if (!may_poll) {
+        if (reterr != NULL)
+            *reterr = why;
+        return error;
+    }
+    note_fallback(monitor, &why);
+    return ew_source_poll.open(&wanted, &monitor->source, reterr);
+}
+
+static int open_sampler(struct etwatch_monitor *monitor)
+{
+    const struct etwatch_config *config = &monitor->config;
+    struct ew_sampler_config wanted = {
+        .source = monitor->source->ops->id,
+        .rounds = polls(monitor),
+        .threads = (config->flags & ETWATCH_THREADS) != 0,
+        .dense = (config->flags & ETWATCH_DENSE) != 0,
+        .aggregate = (config->flags & ETWATCH_AGGREGATE) != 0,
+        .available = monitor->source->ops->available,
+        .epoch_ns = monitor->epoch_ns,
+        .interval_ns = monitor->interval_ns,
+        .unix_minus_raw_ns = monitor->unix_minus_raw_ns,
+        .max_processes = config->max_processes,
+        .max_threads = config->max_threads,
+        .ctx = monitor,
+        .emit = on_emit,
+        .loss = on_loss,
+        .event = on_events,
+        .describe = on_describe,
+    };
+    int error = ew_sampler_new(&wanted, &monitor->sampler);
+    if (error != 0)
+        return error;
+    ew_sampler_facts(monitor->sampler, &monitor->facts);
+    return 0;
+}
+
+/* --------------------------------------------------------------------------- time */
+
+/* The first interval end at or after t_ns, in the intervals in force. */
+static uint64_t next_end(const struct etwatch_monitor *monitor, uint64_t t_ns)
+{
+    if (t_ns <= monitor->epoch_ns)
+        return monitor->epoch_ns;
+    uint64_t count = (t_ns - monitor->epoch_ns + monitor->interval_ns - 1) / monitor->interval_ns;
+    return monitor->epoch_ns + count * monitor->interval_ns;
+}
+
+static void apply_change(struct etwatch_monitor *monitor, uint64_t now_ns)
+{
+    if (monitor->change_at_ns == 0 || now_ns < monitor->change_at_ns)
+        return;
+    monitor->epoch_ns = monitor->change_at_ns;
+    monitor->interval_ns = monitor->changed_interval_ns;
+    monitor->change_at_ns = 0;
+}
+
+/* Wake-ups fall on interval ends, as many intervals apart as the latency allows. */
+static void plan_wake(struct etwatch_monitor *monitor, uint64_t now_ns)
+{
+    apply_change(monitor, now_ns);
+    uint64_t latency_ns = polls(monitor) ? 0 : (uint64_t)monitor->config.latency_ms * 1000000ULL;
+    uint64_t intervals = latency_ns / monitor->interval_ns;
+    uint64_t period_ns = (intervals == 0 ? 1 : intervals) * monitor->interval_ns;
+    uint64_t wake_ns = next_end(monitor, now_ns);
+    if (intervals > 1) {
+        uint64_t count = (wake_ns - monitor->epoch_ns + period_ns - 1) / period_ns;
+        wake_ns = monitor->epoch_ns + count * period_ns;
+    }
+    wake_ns += polls(monitor) ? 0 : grace_ns;
+    monitor->next_wake_ns = wake_ns > now_ns ? wake_ns : wake_ns + period_ns;
+}
+
+static void change_rate(struct etwatch_monitor *monitor, double hz, uint64_t now_ns)
+{
+    uint64_t interval_ns = interval_of(hz);
+    if (interval_ns == monitor->interval_ns || monitor->change_at_ns != 0)
+        return;
+    /* Far enough ahead that no CPU can be past it when it learns of it. */
+    uint64_t at_ns = next_end(monitor, now_ns + monitor->interval_ns);
+    if (monitor->source->ops->set_interval(monitor->source, at_ns, interval_ns) != 0 ||
+        ew_sampler_set_interval(monitor->sampler, at_ns, interval_ns) != 0)
+        return;
+    monitor->change_at_ns = at_ns;
+    monitor->changed_interval_ns = interval_ns;
+}
+
+static uint64_t own_cost_ns(const struct etwatch_monitor *monitor)
+{
+    return monitor->self_cpu_ns + monitor->source_stats.kernel_ns;
+}
+
+static void keep_budget(struct etwatch_monitor *monitor, uint64_t now_ns)
+{
+    if (now_ns - monitor->budget_wall_ns < budget_period_ns)
+        return;
+    uint64_t cost_ns = own_cost_ns(monitor);
+    double hz = ew_budget_feed(&monitor->budget, cost_ns - monitor->budget_cpu_ns,
+                               now_ns - monitor->budget_wall_ns);
+    monitor->budget_wall_ns = now_ns;
+    monitor->budget_cpu_ns = cost_ns;
+    if ((monitor->config.flags & ETWATCH_NO_BUDGET) == 0)
+        change_rate(monitor, hz, now_ns);
+}
+
+/* -------------------------------------------------------------------------- steps */
+
+void ew_monitor_refresh_counts(struct etwatch_monitor *monitor)
+{
+    if (monitor->source != NULL)
+        monitor->source->ops->stats(monitor->source, &monitor->source_stats);
+    if (monitor->sampler != NULL)
+        ew_sampler_counts(monitor->sampler, &monitor->counts);
+}
+
+int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
+{
+    ew_os_anchor(&monitor->anchor_unix_ns, &monitor->anchor_raw_ns);
+    monitor->unix_minus_raw_ns = (int64_t)(monitor->anchor_unix_ns - monitor->anchor_raw_ns);
+    monitor->interval_ns = interval_of(monitor->config.hz);
+    monitor->epoch_ns = monitor->anchor_raw_ns;
+    monitor->change_at_ns = 0;
+    monitor->self_cpu_ns = 0;
+    monitor->wakeups = 0;
+    monitor->closed_ns = 0;
+    memset(&monitor->source_stats, 0, sizeof monitor->source_stats);
+    memset(&monitor->counts, 0, sizeof monitor->counts);
+    ew_describe_init(&monitor->describe, monitor->config.proc_root,
+                     (monitor->config.flags & ETWATCH_CMDLINE) != 0);
+    ew_budget_init(&monitor->budget, monitor->config.hz, monitor->config.budget_percent);
+    int error = open_source(monitor, reterr);
+    if (error != 0)
+        return error;
+    monitor->source_id = monitor->source->ops->id;
+    error = open_sampler(monitor);
+    if (error != 0) {
+        monitor->source->ops->close(monitor->source);
+        monitor->source = NULL;
+        return ew_error_set(reterr, error, 0, "out of memory");
+    }
+    monitor->opened_ns = ew_os_raw_ns();
+    monitor->budget_wall_ns = monitor->opened_ns;
+    monitor->budget_cpu_ns = 0;
+    /* At once: who is there is known before anything happens. */
+    return ew_monitor_step(monitor, reterr);
+}
+
+static int drain(struct etwatch_monitor *monitor, uint64_t now_ns, uint64_t *ret_horizon_ns,
+                 struct ew_error *reterr)
+{
+    return monitor->source->ops->drain(monitor->source, now_ns, &monitor->facts, ret_horizon_ns,
+                                       reterr);
+}
+
+int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
+{
+    uint64_t cpu_before_ns = ew_os_thread_cpu_ns();
+    uint64_t now_ns = ew_os_raw_ns(), horizon_ns = 0;
+    int error = drain(monitor, now_ns, &horizon_ns, reterr);
+    if (error == 0) {
+        int count = ew_sampler_cut(monitor->sampler, horizon_ns);
+        /* Short of memory is a loss like any other: counted, marked, and we go on. */
+        error = count < 0 && count != ETWATCH_ENOMEM ? count : 0;
+    }
+    if (monitor->wakeups % 8 == 0 || now_ns - monitor->budget_wall_ns >= budget_period_ns)
+        ew_monitor_refresh_counts(monitor);
+    monitor->wakeups++;
+    keep_budget(monitor, now_ns);
+    plan_wake(monitor, ew_os_raw_ns());
+    monitor->self_cpu_ns += ew_os_thread_cpu_ns() - cpu_before_ns;
+    return error;
+}
+
+void ew_monitor_end(struct etwatch_monitor *monitor)
+{
+    struct ew_error ignored;
+    uint64_t now_ns = ew_os_raw_ns(), horizon_ns = now_ns;
+    if (drain(monitor, now_ns, &horizon_ns, &ignored) == 0)
+        (void)ew_sampler_finish(monitor->sampler, now_ns);
+    ew_monitor_refresh_counts(monitor);
+    monitor->closed_ns = ew_os_raw_ns();
+    monitor->source->ops->close(monitor->source);
+    ew_sampler_free(monitor->sampler);
+    ew_describe_done(&monitor->describe);
+    monitor->source = NULL;
+    monitor->sampler = NULL;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public face of a monitor: states, threads and locks. What a monitor does is in loop.c.
+ *
+ * One lock guards a monitor. The loop holds it for a step (some 50 µs, a few times a second) and
+ * never while it waits. It is recursive, so that a callback may ask its own monitor.
+ */
+#include "monitor/monitor.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* Fills what of the caller's struct he has room for. */
+static void give_error(struct etwatch_error_info *reterr, const struct ew_error *error)
+{
+    if (reterr == NULL || reterr->size < sizeof(uint32_t))
+        return;
+    struct etwatch_error_info info = {
+        .size = reterr->size,
+        .code = error->code,
+        .os_code = error->os_code,
+        .offset = error->offset,
+    };
+    memcpy(info.message, error->message, sizeof info.message);
+    memcpy(info.fix, error->fix, sizeof info.fix);
+    memcpy(reterr, &info, reterr->size < sizeof info ? reterr->size : sizeof info);
+}
+
+/* Copies a result out; the caller's size field says how much of it he knows. */
+static int give_sized(void *ret, uint32_t ret_size, void *from, size_t from_size)
+{
+    if (ret_size < sizeof(uint32_t) * 2)
+        return ETWATCH_EINVAL;
+    memcpy(from, &ret_size, sizeof ret_size);
+    memcpy(ret, from, ret_size < from_size ? ret_size : from_size);
+    return 0;
+}
+
+int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_monitor **ret_monitor,
+                        struct etwatch_error_info *reterr)
+{
+    struct ew_error why;
+    memset(&why, 0, sizeof why);
+    if (config == NULL || ret_monitor == NULL)
+        return ETWATCH_EINVAL;
+    struct etwatch_monitor *monitor = ew_calloc(1, sizeof *monitor);
+    if (monitor == NULL)
+        return ETWATCH_ENOMEM;
+    int error = ew_config_copy(&monitor->config, config, &why);
+    if (error == 0)
+        error = ew_mutex_new(&monitor->lock);
+    if (error == 0)
+        error = ew_waiter_new(&monitor->waiter);
+    if (error == 0)
+        error = ew_cond_new(&monitor->arrived);
+    if (error == 0 && (monitor->config.flags & ETWATCH_QUEUE))
+        error = ew_queue_init(&monitor->queue, monitor->config.queue_samples);
+    if (error != 0) {
+        if (why.code == 0)
+            ew_error_set(&why, error, 0, "%s", etwatch_strerror(error));
+        give_error(reterr, &why);
+        etwatch_monitor_free(monitor);
+        return error;
+    }
+    *ret_monitor = monitor;
+    return 0;
+}
+
+void etwatch_monitor_free(struct etwatch_monitor *monitor)
+{
+    if (monitor == NULL)
+        return;
+    if (monitor->lock != NULL)
+        (void)etwatch_monitor_stop(monitor);
+    ew_queue_done(&monitor->queue);
+    ew_describe_done(&monitor->describe);
+    ew_cond_free(monitor->arrived);
+    ew_waiter_free(monitor->waiter);
+    ew_mutex_free(monitor->lock);
+    ew_config_done(&monitor->config);
+    ew_free(monitor);
+}
+
+/* Waits until the next step is due. Without the lock: only the thread that steps gets here. */
+static int wait_due(struct etwatch_monitor *monitor, uint64_t until_ns)
+{
+    int fd = monitor->source->ops->wake_fd(monitor->source);
+    return ew_waiter_wait(monitor->waiter, until_ns, fd);
+}
+
+static void run(void *arg)
+{
+    struct etwatch_monitor *monitor = arg;
+    struct ew_error why;
+    ew_mutex_lock(monitor->lock);
+    while (!monitor->stopping) {
+        uint64_t until_ns = monitor->next_wake_ns;
+        ew_mutex_unlock(monitor->lock);
+        int woken = wait_due(monitor, until_ns);
+        ew_mutex_lock(monitor->lock);
+        if (monitor->stopping)
+            break;
+        int error = woken < 0 ? woken : ew_monitor_step(monitor, &why);
+        ew_cond_signal(monitor->arrived);
+        if (error != 0) {
+            monitor->failed = error;
+            break;
+        }
+    }
+    ew_mutex_unlock(monitor->lock);
+}
+
+static int begin(struct etwatch_monitor *monitor, enum ew_monitor_state state,
+                 struct etwatch_error_info *reterr)
+{
+    struct ew_error why;
+    memset(&why, 0, sizeof why);
+    ew_mutex_lock(monitor->lock);
+    int error = 0;
+    if (monitor->state != EW_MONITOR_STOPPED) {
+        error = ew_error_set(&why, ETWATCH_ESTATE, 0, "the monitor is already running");
+    } else {
+        monitor->stopping = false;
+        monitor->failed = 0;
+        ew_describe_done(&monitor->describe);
+        error = ew_monitor_begin(monitor, &why);
+    }
+    if (error == 0 && state == EW_MONITOR_RUNNING) {
+        error = ew_os_thread_start(run, monitor, &monitor->thread);
+        if (error != 0) {
+            ew_monitor_end(monitor);
+            ew_error_set(&why, error, 0, "cannot start a thread");
+        }
+    }
+    if (error == 0)
+        monitor->state = state;
+    ew_mutex_unlock(monitor->lock);
+    if (error != 0)
+        give_error(reterr, &why);
+    return error;
+}
+
+int etwatch_monitor_start(struct etwatch_monitor *monitor, struct etwatch_error_info *reterr)
+{
+    return monitor == NULL ? ETWATCH_EINVAL : begin(monitor, EW_MONITOR_RUNNING, reterr);
+}
+
+int etwatch_monitor_open(struct etwatch_monitor *monitor, struct etwatch_error_info *reterr)
+{
+    return monitor == NULL ? ETWATCH_EINVAL : begin(monitor, EW_MONITOR_OPEN, reterr);
+}
+
+int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms)
+{
+    if (monitor == NULL)
+        return ETWATCH_EINVAL;
+    ew_mutex_lock(monitor->lock);
+    if (monitor->state != EW_MONITOR_OPEN) {
+        ew_mutex_unlock(monitor->lock);
+        return ETWATCH_ESTATE;
+    }
+    uint64_t due_ns = monitor->next_wake_ns;
+    ew_mutex_unlock(monitor->lock);
+
+    uint64_t until_ns = due_ns;
+    if (timeout_ms >= 0) {
+        uint64_t limit_ns = ew_os_raw_ns() + (uint64_t)timeout_ms * 1000000u;
+        until_ns = limit_ns < due_ns ? limit_ns : due_ns;
+    }
+    int woken = wait_due(monitor, until_ns);
+    if (woken < 0)
+        return woken;
+    if (woken == 0 && until_ns < due_ns)
+        return 0;
+
+    struct ew_error why;
+    ew_mutex_lock(monitor->lock);
+    uint64_t before = monitor->delivered;
+    int error = ew_monitor_step(monitor, &why);
+    uint64_t count = monitor->delivered - before;
+    ew_mutex_unlock(monitor->lock);
+    return error != 0 ? error : count > INT_MAX ? INT_MAX : (int)count;
+}
+
+int etwatch_monitor_stop(struct etwatch_monitor *monitor)
+{
+    if (monitor == NULL)
+        return ETWATCH_EINVAL;
+    ew_mutex_lock(monitor->lock);
+    monitor->stopping = true;
+    ew_waiter_wake(monitor->waiter);
+    struct ew_thread_handle *thread = monitor->thread;
+    /* From its own callback the thread can only be asked to end; the next stop or free joins it. */
+    if (ew_os_thread_is_self(thread) || monitor->state == EW_MONITOR_STOPPED) {
+        ew_mutex_unlock(monitor->lock);
+        return 0;
+    }
+    monitor->thread = NULL;
+    ew_mutex_unlock(monitor->lock);
+    ew_os_thread_join(thread);
+
+    ew_mutex_lock(monitor->lock);
+    int failed = monitor->failed;
+    if (monitor->state != EW_MONITOR_STOPPED)
+        ew_monitor_end(monitor);
+    monitor->state = EW_MONITOR_STOPPED;
+    ew_cond_signal(monitor->arrived);
+    ew_mutex_unlock(monitor->lock);
+    return failed;
+}
+
+int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample *ret_samples,
+                         size_t max, int timeout_ms)
+{
+    if (monitor == NULL || ret_samples == NULL || max == 0)
+        return ETWATCH_EINVAL;
+    if ((monitor->config.flags & ETWATCH_QUEUE) == 0)
+        return ETWATCH_ESTATE;
+    ew_mutex_lock(monitor->lock);
+    while (monitor->queue.count == 0 && monitor->state == EW_MONITOR_RUNNING &&
+           monitor->failed == 0)
+        if (timeout_ms == 0 || !ew_cond_wait(monitor->arrived, monitor->lock, timeout_ms))
+            break;
+    int count = ew_queue_take(&monitor->queue, ret_samples, max > INT_MAX ? INT_MAX : max);
+    if (count == 0 && monitor->failed != 0)
+        count = monitor->failed;
+    ew_mutex_unlock(monitor->lock);
+    return count;
+}
+
+static bool is_open(const struct etwatch_monitor *monitor)
+{
+    return monitor->state != EW_MONITOR_STOPPED;
+}
+
+int etwatch_monitor_add(struct etwatch_monitor *monitor, uint32_t pid)
+{
+    if (monitor == NULL || pid == 0)
+        return ETWATCH_EINVAL;
+    if (!ew_os_process_exists(monitor->config.proc_root, pid))
+        return ETWATCH_ENOENT;
+    ew_mutex_lock(monitor->lock);
+    int error = is_open(monitor) ? monitor->source->ops->add(monitor->source, pid)
+                                 : ew_config_add_pid(&monitor->config, pid);
+    /* It is looked at now, not when the next interval is over. */
+    ew_waiter_wake(monitor->waiter);
+    ew_mutex_unlock(monitor->lock);
+    return error;
+}
+
+int etwatch_monitor_remove(struct etwatch_monitor *monitor, uint32_t pid)
+{
+    if (monitor == NULL)
+        return ETWATCH_EINVAL;
+    ew_mutex_lock(monitor->lock);
+    int error = 0;
+    if (is_open(monitor)) {
+        error = monitor->source->ops->remove(monitor->source, pid);
+        if (error == 0)
+            error = ew_sampler_forget(monitor->sampler, pid);
+    } else {
+        error = ew_config_remove_pid(&monitor->config, pid);
+    }
+    ew_mutex_unlock(monitor->lock);
+    return error;
+}
+
+int etwatch_monitor_snapshot(struct etwatch_monitor *monitor, uint32_t pid,
+                             struct etwatch_sample *ret_sample, char *buffer, size_t buffer_size)
+{
+    if (monitor == NULL || ret_sample == NULL)
+        return ETWATCH_EINVAL;
+    struct etwatch_sample sample;
+    memset(&sample, 0, sizeof sample);
+    ew_mutex_lock(monitor->lock);
+    int error = is_open(monitor)
+                    ? ew_sampler_snapshot(monitor->sampler, pid, &sample, buffer, buffer_size)
+                    : ETWATCH_ESTATE;
+    ew_mutex_unlock(monitor->lock);
+    return error != 0 ? error : give_sized(ret_sample, ret_sample->size, &sample, sizeof sample);
+}
+
+int etwatch_monitor_aggregate(struct etwatch_monitor *monitor, uint32_t pid, uint32_t metric,
+                              struct etwatch_aggregate *ret_aggregate)
+{
+    if (monitor == NULL || ret_aggregate == NULL || metric >= ETWATCH_METRIC_COUNT)
+        return ETWATCH_EINVAL;
+    struct etwatch_aggregate aggregate;
+    memset(&aggregate, 0, sizeof aggregate);
+    ew_mutex_lock(monitor->lock);
+    int error = is_open(monitor) && (monitor->config.flags & ETWATCH_AGGREGATE)
+                    ? ew_sampler_aggregate(monitor->sampler, pid, metric, &aggregate)
+                    : ETWATCH_ESTATE;
+    ew_mutex_unlock(monitor->lock);
+    return error != 0
+               ? error
+               : give_sized(ret_aggregate, ret_aggregate->size, &aggregate, sizeof aggregate);
+}
+
+static double percent(uint64_t part_ns, uint64_t whole_ns)
+{
+    return whole_ns == 0 ? 0 : 100.0 * (double)part_ns / (double)whole_ns;
+}
+
+int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats *ret_stats)
+{
+    if (monitor == NULL || ret_stats == NULL)
+        return ETWATCH_EINVAL;
+    struct etwatch_stats stats;
+    memset(&stats, 0, sizeof stats);
+    ew_mutex_lock(monitor->lock);
+    ew_monitor_refresh_counts(monitor);
+    uint64_t end_ns = is_open(monitor) ? ew_os_raw_ns() : monitor->closed_ns;
+    uint64_t wall_ns = end_ns - monitor->opened_ns;
+    const struct ew_source_stats *source = &monitor->source_stats;
+    stats.source = monitor->source_id;
+    stats.hz_asked = monitor->config.hz;
+    stats.hz_now = monitor->interval_ns == 0 ? 0 : 1e9 / (double)monitor->interval_ns;
+    stats.hz_reached = wall_ns == 0 ? 0 : (double)monitor->counts.intervals * 1e9 / (double)wall_ns;
+    stats.samples = monitor->counts.samples;
+    stats.events = source->events;
+    stats.lost = monitor->counts.lost;
+    stats.undecoded = source->undecoded;
+    stats.late = monitor->counts.late;
+    stats.wakeups = monitor->wakeups;
+    stats.processes = monitor->counts.processes;
+    stats.threads = monitor->counts.threads;
+    (void)ew_os_self_rss(&stats.self_rss_bytes, &stats.self_rss_peak_bytes);
+    stats.self_cpu_percent = percent(monitor->self_cpu_ns + source->kernel_ns, wall_ns);
+    stats.self_kernel_percent = source->kernel_ns_known ? percent(source->kernel_ns, wall_ns) : -1;
+    stats.duration_ns = wall_ns;
+    stats.queue_dropped = monitor->queue.dropped;
+    ew_mutex_unlock(monitor->lock);
+    return give_sized(ret_stats, ret_stats->size, &stats, sizeof stats);
+}
+
+int etwatch_monitor_meta(struct etwatch_monitor *monitor, struct etwatch_meta *ret_meta)
+{
+    if (monitor == NULL || ret_meta == NULL)
+        return ETWATCH_EINVAL;
+    struct etwatch_meta meta;
+    memset(&meta, 0, sizeof meta);
+    ew_mutex_lock(monitor->lock);
+    const struct ew_source_ops *ops =
+        monitor->source_id == ETWATCH_SOURCE_EBPF ? &ew_source_ebpf : &ew_source_poll;
+    int error = monitor->opened_ns == 0 ? ETWATCH_ESTATE : 0;
+    meta.source = monitor->source_id;
+    meta.cpu_count = ew_os_cpu_count();
+    meta.hz_asked = monitor->config.hz;
+    meta.anchor_unix_ns = monitor->anchor_unix_ns;
+    meta.anchor_raw_ns = monitor->anchor_raw_ns;
+    meta.estimated = ops->estimated;
+    meta.available = ops->available;
+    memcpy(meta.fallback, monitor->fallback, sizeof meta.fallback);
+    ew_mutex_unlock(monitor->lock);
+    return error != 0 ? error : give_sized(ret_meta, ret_meta->size, &meta, sizeof meta);
+}

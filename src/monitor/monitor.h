@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* The monitor from the inside: what its files share. */
+#ifndef EW_MONITOR_H
+#define EW_MONITOR_H
+
+#include "base/error.h"
+#include "monitor/describe.h"
+#include "monitor/queue.h"
+#include "os/os.h"
+#include "sampler/budget.h"
+#include "sampler/sampler.h"
+#include "source/source.h"
+
+enum ew_monitor_state { EW_MONITOR_STOPPED, EW_MONITOR_OPEN, EW_MONITOR_RUNNING };
+
+struct etwatch_monitor {
+    struct etwatch_config config; /* own copies behind its pointers */
+
+    struct ew_mutex *lock; /* guards everything below */
+    struct ew_waiter *waiter;
+    struct ew_cond *arrived; /* samples came, or none will */
+    struct ew_thread_handle *thread;
+    enum ew_monitor_state state;
+    bool stopping;
+    int failed; /* why the thread ended by itself; 0 = it did not */
+
+    uint32_t source_id; /* stays after a stop */
+    struct ew_source *source;
+    struct ew_sampler *sampler;
+    struct ew_facts facts;
+    struct ew_describe describe;
+    struct ew_queue queue;
+    struct ew_budget budget;
+
+    char fallback[512];
+    int64_t unix_minus_raw_ns;
+    uint64_t anchor_unix_ns, anchor_raw_ns;
+    uint64_t epoch_ns;
+    uint64_t interval_ns;
+    uint64_t next_wake_ns;
+    uint64_t change_at_ns; /* interval end at which a new rate comes into force; 0 = none */
+    uint64_t changed_interval_ns;
+
+    uint64_t opened_ns, closed_ns;
+    uint64_t self_cpu_ns;                   /* of the steps, in user space and in system calls */
+    uint64_t budget_wall_ns, budget_cpu_ns; /* when the budget was last asked */
+    uint64_t wakeups;
+    uint64_t delivered;                  /* samples, to callbacks */
+    struct ew_source_stats source_stats; /* of the last step */
+    struct ew_sampler_counts counts;
+};
+
+/* config.c */
+int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
+                   struct ew_error *reterr);
+void ew_config_done(struct etwatch_config *config);
+int ew_config_add_pid(struct etwatch_config *config, uint32_t pid);
+int ew_config_remove_pid(struct etwatch_config *config, uint32_t pid);
+
+/* loop.c: all with the lock held. */
+int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr);
+int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr);
+void ew_monitor_end(struct etwatch_monitor *monitor);
+void ew_monitor_refresh_counts(struct etwatch_monitor *monitor);
+
+#endif
