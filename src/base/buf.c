@@ -114,30 +114,56 @@ static const char digit_pairs[] = "00010203040506070809"
                                   "80818283848586878889"
                                   "90919293949596979899";
 
-size_t ew_format_u64(char *out, uint64_t value)
+static unsigned count_digits(uint64_t value)
 {
-    char digits[EW_U64_DIGITS];
-    size_t at = sizeof digits;
+    static const uint64_t powers[] = {
+        0,
+        10,
+        100,
+        1000,
+        10000,
+        100000,
+        1000000,
+        10000000,
+        100000000,
+        1000000000,
+        10000000000,
+        100000000000,
+        1000000000000,
+        10000000000000,
+        100000000000000,
+        1000000000000000,
+        10000000000000000,
+        100000000000000000,
+        1000000000000000000,
+        10000000000000000000u,
+    };
+    /* 1233 / 4096 is a little more than log10(2): the guess is right or one too many. */
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    unsigned guess = bits * 1233 >> 12;
+    return guess + (value >= powers[guess] || guess == 0);
+}
 
+char *ew_raw_u64(char *at, uint64_t value)
+{
+    char *end = at + count_digits(value);
+    char *to = end;
     while (value >= 100) {
-        at -= 2;
-        memcpy(digits + at, digit_pairs + 2 * (value % 100), 2);
+        to -= 2;
+        memcpy(to, digit_pairs + 2 * (value % 100), 2);
         value /= 100;
     }
-    if (value >= 10) {
-        at -= 2;
-        memcpy(digits + at, digit_pairs + 2 * value, 2);
-    } else {
-        digits[--at] = (char)('0' + value);
-    }
-    memcpy(out, digits + at, sizeof digits - at);
-    return sizeof digits - at;
+    if (value >= 10)
+        memcpy(to - 2, digit_pairs + 2 * value, 2);
+    else
+        to[-1] = (char)('0' + value);
+    return end;
 }
 
 void ew_buf_u64(struct ew_buf *buf, uint64_t value)
 {
     if (ew_buf_reserve(buf, EW_U64_DIGITS))
-        buf->len += ew_format_u64(buf->data + buf->len, value);
+        ew_buf_take(buf, ew_raw_u64(ew_buf_end(buf), value));
 }
 
 void ew_buf_i64(struct ew_buf *buf, int64_t value)
@@ -147,28 +173,48 @@ void ew_buf_i64(struct ew_buf *buf, int64_t value)
     ew_buf_u64(buf, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
+/* |value| * power, rounded; false if that is no number or too large for one. */
+static bool scale(double value, uint64_t power, uint64_t *ret_scaled)
+{
+    double scaled = (value < 0 ? -value : value) * (double)power;
+    if (!(scaled < 9.2e18)) /* also refuses NaN */
+        return false;
+    uint64_t whole = (uint64_t)scaled;
+    *ret_scaled = whole + (scaled - (double)whole >= 0.5);
+    return true;
+}
+
 bool ew_buf_fixed(struct ew_buf *buf, double value, unsigned decimals)
 {
     static const uint64_t powers[] = {1,      10,      100,      1000,      10000,
                                       100000, 1000000, 10000000, 100000000, 1000000000};
-    if (decimals >= sizeof powers / sizeof powers[0])
+    uint64_t scaled;
+    if (decimals >= sizeof powers / sizeof powers[0] || !scale(value, powers[decimals], &scaled))
         return false;
-    double scaled = (value < 0 ? -value : value) * (double)powers[decimals];
-    if (!(scaled < 9.2e18)) /* also refuses NaN */
-        return false;
-    uint64_t whole = (uint64_t)scaled;
-    whole += scaled - (double)whole >= 0.5;
-    if (value < 0 && whole != 0)
+    if (value < 0 && scaled != 0)
         ew_buf_char(buf, '-');
-    ew_buf_u64(buf, whole / powers[decimals]);
+    ew_buf_u64(buf, scaled / powers[decimals]);
     if (decimals == 0)
         return true;
     char fraction[EW_U64_DIGITS];
     /* A one in front keeps the leading zeros. */
-    size_t len = ew_format_u64(fraction, powers[decimals] + whole % powers[decimals]);
+    char *end = ew_raw_u64(fraction, powers[decimals] + scaled % powers[decimals]);
     fraction[0] = '.';
-    ew_buf_bytes(buf, fraction, len);
+    ew_buf_bytes(buf, fraction, (size_t)(end - fraction));
     return true;
+}
+
+char *ew_raw_fixed3(char *at, double value)
+{
+    uint64_t scaled;
+    if (!scale(value, 1000, &scaled))
+        return NULL;
+    if (value < 0 && scaled != 0)
+        *at++ = '-';
+    at = ew_raw_u64(at, scaled / 1000);
+    char *end = ew_raw_u64(at, 1000 + scaled % 1000);
+    *at = '.';
+    return end;
 }
 
 /* -------------------------------------------------------------------- text */
@@ -180,18 +226,37 @@ static bool plain_json(unsigned char c)
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
-static void json_escape(struct ew_buf *buf, uint32_t code)
+#define EACH(byte) ((uint64_t)0x0101010101010101u * (byte))
+
+/* True if all eight bytes are plain: none has its high bit, is below 0x20, 0x7F, a quote or a
+ * backslash. A borrow out of one byte may call a plain block mixed, never a mixed one plain. */
+static bool plain_block(const char *text)
+{
+    uint64_t block, quote, backslash;
+    memcpy(&block, text, sizeof block);
+    quote = block ^ EACH('"');
+    backslash = block ^ EACH('\\');
+    uint64_t odd = block | (block + EACH(1)) | (block - EACH(0x20)) | (quote - EACH(1)) |
+                   (backslash - EACH(1));
+    return (odd & EACH(0x80)) == 0;
+}
+
+static char *json_escape(char *at, uint32_t code)
 {
     static const char hex[] = "0123456789abcdef";
-    char text[6] = {'\\', 'u', hex[code >> 12 & 15], hex[code >> 8 & 15], hex[code >> 4 & 15],
-                    hex[code & 15]};
-    const char *found = code < 0x80 ? strchr("\"\"\\\\\bb\ff\nn\rr\tt", (int)code) : NULL;
-    if (code != 0 && found != NULL && (code == '"' || code == '\\' || code < 0x20)) {
-        text[1] = found[1];
-        ew_buf_bytes(buf, text, 2);
+    static const char letters[0x20] = {
+        ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    *at++ = '\\';
+    if (code == '"' || code == '\\') {
+        *at++ = (char)code;
+    } else if (code < 0x20 && letters[code] != 0) {
+        *at++ = letters[code];
     } else {
-        ew_buf_bytes(buf, text, sizeof text);
+        *at++ = 'u';
+        for (int shift = 12; shift >= 0; shift -= 4)
+            *at++ = hex[code >> shift & 15];
     }
+    return at;
 }
 
 /* Characters at which some reader splits lines although JSON allows them (Python's splitlines). */
@@ -200,46 +265,68 @@ static bool splits_lines(uint32_t code)
     return code == 0x85 || code == 0x2028 || code == 0x2029;
 }
 
-void ew_buf_json_string(struct ew_buf *buf, const char *text, size_t len)
+char *ew_raw_json_string(char *at, const char *text, size_t len)
 {
-    ew_buf_char(buf, '"');
+    *at++ = '"';
     for (size_t i = 0; i < len;) {
-        size_t run = i;
-        while (run < len && plain_json((unsigned char)text[run]))
-            run++;
-        ew_buf_bytes(buf, text + i, run - i);
-        i = run;
+        while (len - i >= 8 && plain_block(text + i)) {
+            memcpy(at, text + i, 8);
+            at += 8;
+            i += 8;
+        }
+        while (i < len && plain_json((unsigned char)text[i]))
+            *at++ = text[i++];
         if (i == len)
             break;
         uint32_t code;
         size_t taken = ew_utf8_decode(text + i, len - i, &code);
-        if (code == EW_UTF8_INVALID)
-            ew_buf_bytes(buf, replacement, sizeof replacement - 1);
-        else if (code < 0x80 || splits_lines(code))
-            json_escape(buf, code);
-        else
-            ew_buf_bytes(buf, text + i, taken);
+        bool bad = code == EW_UTF8_INVALID;
+        if (!bad && (code < 0x80 || splits_lines(code))) {
+            at = json_escape(at, code);
+        } else {
+            memcpy(at, bad ? replacement : text + i, bad ? sizeof replacement - 1 : taken);
+            at += bad ? sizeof replacement - 1 : taken;
+        }
         i += taken;
     }
-    ew_buf_char(buf, '"');
+    *at++ = '"';
+    return at;
 }
 
-static bool csv_needs_quotes(const char *text, size_t len)
+void ew_buf_json_string(struct ew_buf *buf, const char *text, size_t len)
 {
+    if (len > buf->max || !ew_buf_reserve(buf, EW_JSON_LEN(len)))
+        buf->error = buf->error != 0 ? buf->error : ETWATCH_ELIMIT;
+    else
+        ew_buf_take(buf, ew_raw_json_string(ew_buf_end(buf), text, len));
+}
+
+enum { CSV_PLAIN, CSV_UTF8, CSV_QUOTED };
+
+static int csv_class(const char *text, size_t len)
+{
+    int class = CSV_PLAIN;
     if (len == 0)
-        return true; /* "" is an empty text; nothing at all is an unknown value */
+        return CSV_QUOTED; /* "" is an empty text; nothing at all is an unknown value */
     if (text[0] == ' ' || text[len - 1] == ' ')
-        return true;
-    for (size_t i = 0; i < len; i++)
+        return CSV_QUOTED;
+    for (size_t i = 0; i < len; i++) {
         if (text[i] == ',' || text[i] == '"' || text[i] == '\n' || text[i] == '\r')
-            return true;
-    return false;
+            return CSV_QUOTED;
+        if ((unsigned char)text[i] >= 0x80)
+            class = CSV_UTF8;
+    }
+    return class;
 }
 
 void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len)
 {
-    bool quoted = csv_needs_quotes(text, len);
-    if (quoted)
+    int class = csv_class(text, len);
+    if (class == CSV_PLAIN) {
+        ew_buf_bytes(buf, text, len);
+        return;
+    }
+    if (class == CSV_QUOTED)
         ew_buf_char(buf, '"');
     for (size_t i = 0; i < len;) {
         uint32_t code;
@@ -252,7 +339,7 @@ void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len)
             ew_buf_char(buf, '"');
         i += taken;
     }
-    if (quoted)
+    if (class == CSV_QUOTED)
         ew_buf_char(buf, '"');
 }
 

@@ -56,8 +56,26 @@ void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len);
  * text ends with '+'). Returns the number of columns used. */
 size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t columns);
 
+/*
+ * The same for hot loops: the caller has reserved the room, `at` is where to write, and the new end
+ * is returned. Between ew_buf_reserve and ew_buf_take nothing else may touch the buffer.
+ */
 #define EW_U64_DIGITS 20
-/* Writes the decimal digits of value at out (room for EW_U64_DIGITS) and returns their number. */
-size_t ew_format_u64(char *out, uint64_t value);
+#define EW_FIXED3_LEN 24
+#define EW_JSON_LEN(len) (6 * (len) + 2 + 8) /* the most a string of len bytes can take */
+char *ew_raw_u64(char *at, uint64_t value);
+/* Three decimals. NULL where ew_buf_fixed would be false. */
+char *ew_raw_fixed3(char *at, double value);
+char *ew_raw_json_string(char *at, const char *text, size_t len);
+
+static inline char *ew_buf_end(const struct ew_buf *buf)
+{
+    return buf->data + buf->len;
+}
+
+static inline void ew_buf_take(struct ew_buf *buf, const char *end)
+{
+    buf->len = (size_t)(end - buf->data);
+}
 
 #endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sinks: samples, events and statistics in, text out.
+ *
+ * A sink owns no file and no thread. It formats what it is given and hands whole lines to a write
+ * function; etwatch_sink_flush at the end of a batch makes that one write. Use it inside
+ * on_samples, or with whatever else yields samples.
+ *
+ * Order: meta, then samples, events, windows and losses as they come, then stats. Calls return 0 or
+ * a negative ETWATCH_E* code; once a write has failed every call returns that code and does
+ * nothing. A sink may be used by one thread at a time.
+ */
+#ifndef ETWATCH_SINK_H
+#define ETWATCH_SINK_H
+
+#include <etwatch/etwatch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum etwatch_format {
+    ETWATCH_FORMAT_TABLE = 1, /* for people: blocks of aligned columns, with units */
+    ETWATCH_FORMAT_JSONL = 2, /* JSON Lines: one object a line, every name always there */
+    ETWATCH_FORMAT_CSV = 3,   /* RFC 4180 with one header line; an unknown value is empty */
+};
+
+enum etwatch_sink_flag {
+    ETWATCH_SINK_CMDLINE = 1u << 0, /* the name `cmdline` is there */
+    ETWATCH_SINK_COLOR = 1u << 1,   /* TABLE: with ANSI colours */
+};
+
+struct etwatch_sink_options {
+    uint32_t size;
+    uint32_t flags;             /* enum etwatch_sink_flag */
+    const char *host;           /* for meta; NULL = unknown */
+    const char *os;             /* for meta, such as "Linux 6.1.0"; NULL = unknown */
+    const char *const *columns; /* CSV and TABLE: only these, in this order */
+    uint32_t column_count;      /* 0 = the default columns */
+    uint32_t block_ms;          /* TABLE: time that one block sums up; 0 = 1000 */
+    uint32_t width;             /* TABLE: lines are cut to this many columns; 0 = never */
+    uint32_t reserved;
+};
+
+/* The spread of the values of one process over a window of intervals. */
+struct etwatch_window {
+    uint32_t size;
+    uint32_t source;
+    uint32_t flags; /* ETWATCH_COMPLETE: no sample in it is incomplete */
+    uint32_t pid;
+    uint64_t start_ns;
+    uint64_t t_ns;  /* end of the window */
+    uint64_t dt_ns; /* its length */
+    const char *name;
+    struct etwatch_aggregate cpu_percent; /* count 0: unknown */
+    struct etwatch_aggregate rss_bytes;   /* likewise */
+};
+
+/* Takes all of the bytes, always whole lines, and returns 0; or a negative ETWATCH_E* code. */
+typedef int (*etwatch_write_fn)(void *ctx, const void *bytes, size_t len);
+
+struct etwatch_sink;
+
+/* EINVAL, with the name in the message, if there is no such column. */
+ETWATCH_API int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
+                                 const struct etwatch_sink_options *options,
+                                 struct etwatch_sink **ret_sink, struct etwatch_error_info *reterr);
+/* Frees without writing what is left. NULL is fine. */
+ETWATCH_API void etwatch_sink_free(struct etwatch_sink *sink);
+
+ETWATCH_API int etwatch_sink_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta);
+ETWATCH_API int etwatch_sink_samples(struct etwatch_sink *sink,
+                                     const struct etwatch_sample *samples, size_t count);
+ETWATCH_API int etwatch_sink_events(struct etwatch_sink *sink, const struct etwatch_event *events,
+                                    size_t count);
+ETWATCH_API int etwatch_sink_windows(struct etwatch_sink *sink,
+                                     const struct etwatch_window *windows, size_t count);
+ETWATCH_API int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss);
+/* The last object of the output; TABLE ends its open block first. */
+ETWATCH_API int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats);
+/* Writes out every complete line so far. */
+ETWATCH_API int etwatch_sink_flush(struct etwatch_sink *sink);
+
+/* The name of column i of all columns there are, in output order; NULL beyond the last. */
+ETWATCH_API const char *etwatch_sink_column(uint32_t i);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ETWATCH_SINK_H */

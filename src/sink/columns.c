@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a person sees of a field. Only the fields that are shown by default have a short heading
+ * here; every other one is shown under its own name, so a new metric can be asked for at once.
+ */
+#include "sink/columns.h"
+
+#include "sink/fields.h"
+#include "sink/units.h"
+
+static const struct {
+    uint8_t field;
+    uint8_t min_width;
+    uint8_t max_width;
+    const char *heading;
+} known[] = {
+    {EW_F_pid, 7, 0, "PID"},
+    {EW_F_name, 20, 32, "NAME"},
+    {EW_F_user, 8, 16, "OWNER"},
+    {EW_F_METRIC(cpu_percent), 5, 0, "CPU%"},
+    {EW_F_METRIC(cpu_ns), 8, 0, "CPU"},
+    {EW_F_METRIC(cpu_user_ns), 8, 0, "USER"},
+    {EW_F_METRIC(cpu_kernel_ns), 8, 0, "KERNEL"},
+    {EW_F_METRIC(runq_wait_ns), 8, 0, "WAIT"},
+    {EW_F_METRIC(switches_voluntary), 6, 0, "SW-VOL"},
+    {EW_F_METRIC(switches_involuntary), 6, 0, "SW-INV"},
+    {EW_F_METRIC(faults_minor), 6, 0, "FLT-MIN"},
+    {EW_F_METRIC(faults_major), 6, 0, "FLT-MAJ"},
+    {EW_F_METRIC(rss_bytes), 8, 0, "RSS"},
+    {EW_F_METRIC(rss_peak_bytes), 8, 0, "RSS-PEAK"},
+    {EW_F_METRIC(io_read_bytes), 8, 0, "READ"},
+    {EW_F_METRIC(io_write_bytes), 8, 0, "WRITE"},
+    {EW_F_METRIC(threads), 4, 0, "THR"},
+    {EW_F_METRIC(exit_code), 4, 0, "EXIT"},
+};
+
+static bool is_text(uint32_t field)
+{
+    switch (field) {
+    case EW_F_type:
+    case EW_F_name:
+    case EW_F_user:
+    case EW_F_cgroup:
+    case EW_F_cmdline:
+    case EW_F_source:
+    case EW_F_complete:
+    case EW_F_thread_name:
+        return true;
+    default:
+        return false;
+    }
+}
+
+struct ew_grid_column ew_column_for(uint32_t field)
+{
+    struct ew_grid_column column = {.heading = ew_field_name(field), .left = is_text(field)};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i].field == field) {
+            column.heading = known[i].heading;
+            column.min_width = known[i].min_width;
+            column.max_width = known[i].max_width;
+        }
+    }
+    return column;
+}
+
+/* A thread stands below its process: its own id, and its name set in. */
+static bool put_thread(struct ew_buf *out, const struct ew_rollup_row *row, uint32_t field)
+{
+    if (row->sum.type != ETWATCH_THREAD)
+        return false;
+    if (field == EW_F_pid) {
+        ew_buf_u64(out, row->sum.tid);
+        return true;
+    }
+    if (field == EW_F_name) {
+        ew_buf_text(out, "  ");
+        ew_buf_text(out, row->sum.thread_name != NULL ? row->sum.thread_name : "-");
+        return true;
+    }
+    return false;
+}
+
+void ew_column_put(struct ew_grid *grid, const struct ew_rollup_row *row, uint32_t field,
+                   uint64_t wall_ns)
+{
+    struct ew_buf *out = ew_grid_cell(grid);
+    if (field == EW_F_METRIC(cpu_percent)) {
+        ew_units_percent(out, ew_rollup_percent(row, wall_ns));
+    } else if (!put_thread(out, row, field)) {
+        struct ew_value value = ew_field_value(&row->sum, field);
+        ew_units_field(out, field, &value);
+    }
+    ew_grid_end(grid);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of a rollup as cells of a grid: the headings, the widths and how a value is shown. */
+#ifndef EW_SINK_COLUMNS_H
+#define EW_SINK_COLUMNS_H
+
+#include "sink/grid.h"
+#include "sink/rollup.h"
+
+/* The field of a metric, for lists of columns. */
+#define EW_F_METRIC(name) ((uint8_t)(EW_WHICH_COUNT + ETWATCH_M_##name))
+
+/* The grid column for a field (enum ew_field_id). */
+struct ew_grid_column ew_column_for(uint32_t field);
+/* Adds the cell of one row. wall_ns: the time its CPU per cent refers to. */
+void ew_column_put(struct ew_grid *grid, const struct ew_rollup_row *row, uint32_t field,
+                   uint64_t wall_ns);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CSV (RFC 4180, lines end in LF as every reader takes and shells like): one header, then a row for
+ * each start, exit, sample and thread. Unknown values are empty fields. What is no row of samples
+ * (meta, losses, statistics) has no place here; the column `complete` still tells of losses.
+ *
+ * Windows are rows of another shape, so their header comes instead: a file holds one kind or the
+ * other, whichever came first.
+ */
+#include "sink/sink.h"
+
+#include <string.h>
+
+#include "sink/fields.h"
+
+struct csv {
+    struct etwatch_sink base;
+    bool header_done;
+};
+
+static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
+                struct ew_error *err)
+{
+    (void)options;
+    (void)err;
+    if (sink->column_count > 0)
+        return 0;
+    for (uint32_t field = 0; field < EW_FIELD_COUNT; field++)
+        if (field != EW_F_cmdline || (sink->flags & ETWATCH_SINK_CMDLINE) != 0)
+            sink->columns[sink->column_count++] = (uint8_t)field;
+    return 0;
+}
+
+static void put_header(struct etwatch_sink *sink)
+{
+    for (uint32_t i = 0; i < sink->column_count; i++) {
+        if (i > 0)
+            ew_buf_char(&sink->out, ',');
+        ew_buf_text(&sink->out, ew_field_name(sink->columns[i]));
+    }
+    ew_buf_char(&sink->out, '\n');
+}
+
+static void put_value(struct ew_buf *out, const struct ew_value *value)
+{
+    switch (value->kind) {
+    case EW_VALUE_NONE:
+        break;
+    case EW_VALUE_U64:
+        ew_buf_u64(out, value->u64);
+        break;
+    case EW_VALUE_I64:
+        ew_buf_i64(out, value->i64);
+        break;
+    case EW_VALUE_DOUBLE:
+        (void)ew_buf_fixed(out, value->number, 3); /* what is no number stays empty */
+        break;
+    case EW_VALUE_TEXT:
+        ew_buf_csv_field(out, value->text, strlen(value->text));
+        break;
+    }
+}
+
+/* Most metrics of most rows are unknown: their commas are written in one go. */
+static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *sample)
+{
+    struct csv *self = (struct csv *)sink;
+    struct ew_buf *out = &sink->out;
+    uint32_t commas = 0;
+
+    if (!self->header_done)
+        put_header(sink);
+    self->header_done = true;
+    uint64_t metrics = sample->has & ew_metrics_of_type(sample->type);
+    for (uint32_t i = 0; i < sink->column_count; i++, commas++) {
+        uint32_t field = sink->columns[i];
+        if (field >= EW_WHICH_COUNT && (metrics >> (field - EW_WHICH_COUNT) & 1) == 0)
+            continue;
+        struct ew_value value = ew_field_value(sample, field);
+        if (value.kind == EW_VALUE_NONE)
+            continue;
+        ew_buf_repeat(out, ',', commas);
+        commas = 0;
+        put_value(out, &value);
+    }
+    ew_buf_repeat(out, ',', commas - 1);
+    ew_buf_char(out, '\n');
+    ew_buf_end_line(out);
+}
+
+static void put_spread(struct ew_buf *out, const struct etwatch_aggregate *a)
+{
+    const double parts[] = {a->avg, a->max, a->p95, a->p99};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        ew_buf_char(out, ',');
+        if (a->count > 0)
+            (void)ew_buf_fixed(out, parts[i], 3);
+    }
+}
+
+static void put_window(struct etwatch_sink *sink, const struct etwatch_window *window)
+{
+    struct csv *self = (struct csv *)sink;
+    struct ew_buf *out = &sink->out;
+
+    if (!self->header_done)
+        ew_buf_text(out, "type,pid,start_ns,name,t_ns,dt_ns,source,complete,intervals,"
+                         "cpu_percent_avg,cpu_percent_max,cpu_percent_p95,cpu_percent_p99,"
+                         "rss_bytes_avg,rss_bytes_max,rss_bytes_p95,rss_bytes_p99\n");
+    self->header_done = true;
+    ew_buf_text(out, "window,");
+    ew_buf_u64(out, window->pid);
+    ew_buf_char(out, ',');
+    if (window->start_ns != 0)
+        ew_buf_u64(out, window->start_ns);
+    ew_buf_char(out, ',');
+    if (window->name != NULL)
+        ew_buf_csv_field(out, window->name, strlen(window->name));
+    ew_buf_char(out, ',');
+    ew_buf_u64(out, window->t_ns);
+    ew_buf_char(out, ',');
+    ew_buf_u64(out, window->dt_ns);
+    ew_buf_char(out, ',');
+    const char *source = etwatch_source_name(window->source);
+    if (source != NULL)
+        ew_buf_text(out, source);
+    ew_buf_text(out, (window->flags & ETWATCH_COMPLETE) != 0 ? ",true," : ",false,");
+    ew_buf_u64(out, window->cpu_percent.count);
+    put_spread(out, &window->cpu_percent);
+    put_spread(out, &window->rss_bytes);
+    ew_buf_char(out, '\n');
+    ew_buf_end_line(out);
+}
+
+/* A file without a sample still says what its columns are. */
+static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats)
+{
+    struct csv *self = (struct csv *)sink;
+    (void)stats;
+    if (!self->header_done)
+        put_header(sink);
+    self->header_done = true;
+}
+
+const struct ew_sink_ops ew_sink_csv = {
+    .size = sizeof(struct csv),
+    .init = init,
+    .sample = put_sample,
+    .window = put_window,
+    .stats = put_stats,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every name that a sample can show, as one table: first which process and when, then the metrics
+ * of ETWATCH_METRICS. Formats walk this table; none of them lists a metric by hand.
+ */
+#ifndef EW_SINK_FIELDS_H
+#define EW_SINK_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <etwatch/etwatch.h>
+
+#define EW_WHICH_FIELDS(X) \
+    X(type)                \
+    X(pid)                 \
+    X(start_ns)            \
+    X(name)                \
+    X(ppid)                \
+    X(session_id)          \
+    X(user)                \
+    X(cgroup)              \
+    X(cmdline)             \
+    X(t_ns)                \
+    X(dt_ns)               \
+    X(source)              \
+    X(complete)            \
+    X(tid)                 \
+    X(thread_name)
+
+enum ew_field_id {
+#define EW_X(name) EW_F_##name,
+    EW_WHICH_FIELDS(EW_X)
+#undef EW_X
+        EW_WHICH_COUNT,
+    EW_FIELD_COUNT = EW_WHICH_COUNT + ETWATCH_METRIC_COUNT
+};
+
+enum ew_value_kind { EW_VALUE_NONE, EW_VALUE_U64, EW_VALUE_I64, EW_VALUE_DOUBLE, EW_VALUE_TEXT };
+
+struct ew_value {
+    enum ew_value_kind kind; /* NONE: unknown */
+    union {
+        uint64_t u64;
+        int64_t i64;
+        double number;
+        const char *text;
+    };
+};
+
+/* How the column of a metric is named, kept and read. */
+struct ew_metric_info {
+    const char *name;
+    enum ew_value_kind kind;
+    uint16_t offset; /* in struct etwatch_sample */
+    bool counter;
+};
+extern const struct ew_metric_info ew_metric_info[ETWATCH_METRIC_COUNT];
+
+/* Bits of the metrics between two of them, both included; the order of ETWATCH_METRICS is fixed. */
+#define EW_METRIC_RANGE(first, last) ((ETWATCH_HAS(last) - ETWATCH_HAS(first)) | ETWATCH_HAS(last))
+#define EW_METRICS_EXIT EW_METRIC_RANGE(exit_ns, exit_signal)
+#define EW_METRICS_PROCESS EW_METRIC_RANGE(cpu_percent, energy_uj)
+/* The cpu group, and what the kernel counts per thread besides. */
+#define EW_METRICS_THREAD                                                                          \
+    (EW_METRIC_RANGE(cpu_percent, affinity) | EW_METRIC_RANGE(faults_minor, faults_major) |        \
+     EW_METRIC_RANGE(io_read_bytes, io_write_bytes) | EW_METRIC_RANGE(io_read_ops, io_write_ops) | \
+     EW_METRIC_RANGE(disk_read_bytes, disk_write_bytes))
+
+/* The metrics that objects of this type (enum etwatch_type) have, known or not. */
+uint64_t ew_metrics_of_type(uint32_t type);
+/* "start", "exit", "sample", "thread". */
+const char *ew_type_name(uint32_t type);
+/* "kernel_log", … for enum etwatch_loss_stage. */
+const char *ew_loss_stage_name(uint32_t stage);
+
+const char *ew_field_name(uint32_t field);
+/* The field with this name, or -1. */
+int ew_field_find(const char *name);
+/* The value of a field; kind NONE where the sample does not know it. */
+struct ew_value ew_field_value(const struct etwatch_sample *sample, uint32_t field);
+struct ew_value ew_metric_value(const struct etwatch_sample *sample, uint32_t metric);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Aligned columns: cells are collected, then printed with the widths they turned out to need. */
+#ifndef EW_SINK_GRID_H
+#define EW_SINK_GRID_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+
+enum { EW_GRID_COLUMNS_MAX = 128 };
+
+struct ew_grid_column {
+    const char *heading;
+    uint16_t min_width; /* keeps blocks that follow each other in line */
+    uint16_t max_width; /* longer text is cut; 0 = never */
+    bool left;          /* text; numbers stand to the right */
+};
+
+struct ew_grid {
+    const struct ew_grid_column *columns;
+    uint32_t column_count;
+    struct ew_buf text; /* the text of all cells, one after the other */
+    uint32_t *ends;     /* where each cell ends in text */
+    size_t cell_count, cell_size;
+    bool color;
+    uint32_t width; /* lines are cut to this; 0 = never */
+    int error;
+};
+
+/* columns must outlive the grid. */
+void ew_grid_init(struct ew_grid *grid, const struct ew_grid_column *columns,
+                  uint32_t column_count);
+void ew_grid_done(struct ew_grid *grid);
+/* Forgets the cells. */
+void ew_grid_clear(struct ew_grid *grid);
+/* Where the text of the next cell goes; row by row, left to right. ew_grid_end closes the cell. */
+struct ew_buf *ew_grid_cell(struct ew_grid *grid);
+void ew_grid_end(struct ew_grid *grid);
+/* The heading line and all rows, at most max_rows of them (0 = all). */
+int ew_grid_print(struct ew_grid *grid, struct ew_buf *out, size_t max_rows);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public calls of all sinks: checks arguments, keeps what every format needs (the buffer, the
+ * chosen columns), and passes one fact at a time to the format. The buffer leaves in whole lines:
+ * by itself when it is half full, and at etwatch_sink_flush.
+ */
+#include "sink/sink.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sink/fields.h"
+
+/* One line is far below this; a batch beyond it takes more than one write. */
+enum { BUFFER_MAX = 512 * 1024, FLUSH_AT = 128 * 1024 };
+
+static const struct ew_sink_ops *find_ops(uint32_t format)
+{
+    switch (format) {
+    case ETWATCH_FORMAT_TABLE:
+        return &ew_sink_table;
+    case ETWATCH_FORMAT_JSONL:
+        return &ew_sink_jsonl;
+    case ETWATCH_FORMAT_CSV:
+        return &ew_sink_csv;
+    default:
+        return NULL;
+    }
+}
+
+static int choose_columns(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
+                          struct ew_error *err)
+{
+    if (options->column_count > sizeof sink->columns)
+        return ew_error_set(err, ETWATCH_ELIMIT, 0, "more than %zu columns", sizeof sink->columns);
+    for (uint32_t i = 0; i < options->column_count; i++) {
+        int field = ew_field_find(options->columns[i]);
+        if (field < 0) {
+            (void)ew_error_set(err, ETWATCH_EINVAL, 0, "no column is named \"%s\"",
+                               options->columns[i]);
+            ew_error_fix(err, "use the names of the JSON output, such as pid,name,cpu_percent");
+            return ETWATCH_EINVAL;
+        }
+        sink->columns[i] = (uint8_t)field;
+    }
+    sink->column_count = options->column_count;
+    return 0;
+}
+
+static int copy_options(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
+                        struct ew_error *err)
+{
+    sink->flags = options->flags;
+    if (options->host != NULL)
+        sink->host = ew_strdup(options->host);
+    if (options->os != NULL)
+        sink->os = ew_strdup(options->os);
+    if ((options->host != NULL && sink->host == NULL) || (options->os != NULL && sink->os == NULL))
+        return ew_error_set(err, ETWATCH_ENOMEM, 0, "out of memory");
+    return choose_columns(sink, options, err);
+}
+
+/* Copies what the caller knows of a struct that may grow; what it does not know is 0. */
+static int read_options(const struct etwatch_sink_options *given,
+                        struct etwatch_sink_options *ret_options)
+{
+    struct etwatch_sink_options options = {.size = sizeof options};
+    if (given != NULL) {
+        if (given->size < offsetof(struct etwatch_sink_options, host) ||
+            given->size > sizeof options)
+            return ETWATCH_EINVAL;
+        memcpy(&options, given, given->size);
+    }
+    if (options.column_count > 0 && options.columns == NULL)
+        return ETWATCH_EINVAL;
+    *ret_options = options;
+    return 0;
+}
+
+static void report(struct etwatch_error_info *reterr, const struct ew_error *err)
+{
+    if (reterr == NULL)
+        return;
+    reterr->code = err->code;
+    reterr->os_code = err->os_code;
+    reterr->offset = err->offset;
+    (void)snprintf(reterr->message, sizeof reterr->message, "%s", err->message);
+    (void)snprintf(reterr->fix, sizeof reterr->fix, "%s", err->fix);
+}
+
+int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
+                     const struct etwatch_sink_options *given, struct etwatch_sink **ret_sink,
+                     struct etwatch_error_info *reterr)
+{
+    const struct ew_sink_ops *ops = find_ops(format);
+    struct etwatch_sink_options options;
+    struct ew_error err = {0};
+    int rc = 0;
+
+    if (ops == NULL || write == NULL || ret_sink == NULL || read_options(given, &options) < 0) {
+        rc = ew_error_set(&err, ETWATCH_EINVAL, 0,
+                          "a format, a write function or an option is "
+                          "not valid");
+        report(reterr, &err);
+        return rc;
+    }
+    struct etwatch_sink *sink = ew_calloc(1, ops->size);
+    if (sink == NULL) {
+        rc = ew_error_set(&err, ETWATCH_ENOMEM, 0, "out of memory");
+        report(reterr, &err);
+        return rc;
+    }
+    sink->ops = ops;
+    ew_buf_init(&sink->out, BUFFER_MAX, write, ctx);
+    sink->out.flush_at = FLUSH_AT;
+    rc = copy_options(sink, &options, &err);
+    if (rc == 0 && ops->init != NULL)
+        rc = ops->init(sink, &options, &err);
+    if (rc < 0) {
+        report(reterr, &err);
+        etwatch_sink_free(sink);
+        return rc;
+    }
+    *ret_sink = sink;
+    return 0;
+}
+
+void etwatch_sink_free(struct etwatch_sink *sink)
+{
+    if (sink == NULL)
+        return;
+    if (sink->ops->done != NULL)
+        sink->ops->done(sink);
+    ew_buf_done(&sink->out);
+    ew_free(sink->host);
+    ew_free(sink->os);
+    ew_free(sink);
+}
+
+int etwatch_sink_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta)
+{
+    if (sink == NULL || meta == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->meta != NULL)
+        sink->ops->meta(sink, meta);
+    return sink->out.error;
+}
+
+int etwatch_sink_samples(struct etwatch_sink *sink, const struct etwatch_sample *samples,
+                         size_t count)
+{
+    if (sink == NULL || (samples == NULL && count > 0))
+        return ETWATCH_EINVAL;
+    for (size_t i = 0; i < count && sink->out.error == 0; i++)
+        sink->ops->sample(sink, &samples[i]);
+    return sink->out.error;
+}
+
+int etwatch_sink_events(struct etwatch_sink *sink, const struct etwatch_event *events, size_t count)
+{
+    if (sink == NULL || (events == NULL && count > 0))
+        return ETWATCH_EINVAL;
+    for (size_t i = 0; i < count && sink->ops->event != NULL && sink->out.error == 0; i++)
+        sink->ops->event(sink, &events[i]);
+    return sink->out.error;
+}
+
+int etwatch_sink_windows(struct etwatch_sink *sink, const struct etwatch_window *windows,
+                         size_t count)
+{
+    if (sink == NULL || (windows == NULL && count > 0))
+        return ETWATCH_EINVAL;
+    for (size_t i = 0; i < count && sink->ops->window != NULL && sink->out.error == 0; i++)
+        sink->ops->window(sink, &windows[i]);
+    return sink->out.error;
+}
+
+int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss)
+{
+    if (sink == NULL || loss == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->loss != NULL)
+        sink->ops->loss(sink, loss);
+    return sink->out.error;
+}
+
+int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats)
+{
+    if (sink == NULL || stats == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->stats != NULL)
+        sink->ops->stats(sink, stats);
+    return sink->out.error;
+}
+
+int etwatch_sink_flush(struct etwatch_sink *sink)
+{
+    return sink == NULL ? ETWATCH_EINVAL : ew_buf_flush(&sink->out);
+}
+
+const char *etwatch_sink_column(uint32_t i)
+{
+    return ew_field_name(i);
+}

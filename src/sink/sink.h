@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What the formats share: the public calls in sink.c hand each fact to one table of functions. */
+#ifndef EW_SINK_H
+#define EW_SINK_H
+
+#include <etwatch/sink.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+struct ew_sink_ops {
+    size_t size; /* of the sink's own struct, which starts with struct etwatch_sink */
+    /* Any of these may be NULL: then the format has nothing to say about it. */
+    int (*init)(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
+                struct ew_error *reterr);
+    void (*done)(struct etwatch_sink *sink);
+    void (*meta)(struct etwatch_sink *sink, const struct etwatch_meta *meta);
+    void (*sample)(struct etwatch_sink *sink, const struct etwatch_sample *sample);
+    void (*event)(struct etwatch_sink *sink, const struct etwatch_event *event);
+    void (*window)(struct etwatch_sink *sink, const struct etwatch_window *window);
+    void (*loss)(struct etwatch_sink *sink, const struct etwatch_loss *loss);
+    void (*stats)(struct etwatch_sink *sink, const struct etwatch_stats *stats);
+};
+
+struct etwatch_sink {
+    const struct ew_sink_ops *ops;
+    struct ew_buf out;
+    uint32_t flags;
+    uint32_t column_count; /* 0: the format's default */
+    uint8_t columns[128];  /* enum ew_field_id */
+    char *host;            /* NULL: unknown */
+    char *os;
+};
+
+extern const struct ew_sink_ops ew_sink_jsonl;
+extern const struct ew_sink_ops ew_sink_csv;
+extern const struct ew_sink_ops ew_sink_table;
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table for people: what ran within the last second (block_ms), most CPU first, once a second.
+ *
+ * Blocks are cut by the time in the samples, not by a clock, so that the same samples give the same
+ * text. Samples of 10 or 1000 Hz are summed up; whoever wants each of them takes JSON Lines or CSV.
+ */
+#include "sink/sink.h"
+
+#include <string.h>
+
+#include "sink/columns.h"
+#include "sink/fields.h"
+#include "sink/units.h"
+
+enum { ROWS_MAX = 4096 };
+
+struct table {
+    struct etwatch_sink base;
+    struct ew_grid_column columns[EW_GRID_COLUMNS_MAX];
+    struct ew_rollup rollup;
+    uint64_t block_ns;
+    uint64_t block_from_ns; /* 0: no block is open */
+    uint32_t width;
+    bool windows_begun;
+    bool anything_shown;
+};
+
+static const uint8_t default_columns[] = {
+    EW_F_pid,
+    EW_F_name,
+    EW_F_METRIC(cpu_percent),
+    EW_F_METRIC(cpu_user_ns),
+    EW_F_METRIC(cpu_kernel_ns),
+    EW_F_METRIC(runq_wait_ns),
+    EW_F_METRIC(switches_voluntary),
+    EW_F_METRIC(switches_involuntary),
+    EW_F_METRIC(faults_minor),
+    EW_F_METRIC(faults_major),
+    EW_F_METRIC(rss_bytes),
+    EW_F_METRIC(io_read_bytes),
+    EW_F_METRIC(io_write_bytes),
+    EW_F_METRIC(threads),
+};
+
+static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
+                struct ew_error *err)
+{
+    struct table *self = (struct table *)sink;
+    (void)err;
+    if (sink->column_count == 0) {
+        memcpy(sink->columns, default_columns, sizeof default_columns);
+        sink->column_count = sizeof default_columns;
+    }
+    for (uint32_t i = 0; i < sink->column_count; i++)
+        self->columns[i] = ew_column_for(sink->columns[i]);
+    self->block_ns = (options->block_ms == 0 ? 1000u : options->block_ms) * (uint64_t)1000000;
+    self->width = options->width;
+    ew_rollup_init(&self->rollup, ROWS_MAX, false);
+    return 0;
+}
+
+static void done(struct etwatch_sink *sink)
+{
+    ew_rollup_done(&((struct table *)sink)->rollup);
+}
+
+static void put_block_title(struct table *self, struct ew_buf *out, uint64_t wall_ns)
+{
+    if (self->anything_shown)
+        ew_buf_char(out, '\n');
+    ew_units_time(out, self->block_from_ns + wall_ns);
+    ew_buf_text(out, ", over ");
+    ew_units_ns(out, wall_ns);
+    if (self->rollup.incomplete)
+        ew_buf_text(out, ", incomplete: events were lost");
+    ew_buf_char(out, '\n');
+}
+
+static void put_rest(const struct ew_rollup *rollup, struct ew_buf *out)
+{
+    if (rollup->rest_count == 0)
+        return;
+    ew_buf_text(out, "and ");
+    ew_buf_u64(out, rollup->rest_count);
+    ew_buf_text(out, " more processes with ");
+    ew_units_ns(out, rollup->rest.cpu_ns);
+    ew_buf_text(out, " of CPU\n");
+}
+
+static void end_block(struct table *self, uint64_t wall_ns)
+{
+    struct etwatch_sink *sink = &self->base;
+    struct ew_grid grid;
+    size_t rows = ew_rollup_sort(&self->rollup, ETWATCH_M_cpu_ns, true);
+
+    if (rows > 0 && wall_ns > 0) {
+        ew_grid_init(&grid, self->columns, sink->column_count);
+        grid.color = (sink->flags & ETWATCH_SINK_COLOR) != 0;
+        grid.width = self->width;
+        for (size_t i = 0; i < rows; i++)
+            for (uint32_t c = 0; c < sink->column_count; c++)
+                ew_column_put(&grid, ew_rollup_sorted(&self->rollup, i), sink->columns[c], wall_ns);
+        put_block_title(self, &sink->out, wall_ns);
+        int rc = ew_grid_print(&grid, &sink->out, 0);
+        if (rc < 0)
+            sink->out.error = rc;
+        ew_grid_done(&grid);
+        put_rest(&self->rollup, &sink->out);
+        self->anything_shown = true;
+    }
+    if (self->rollup.error != 0)
+        sink->out.error = self->rollup.error;
+    ew_rollup_next(&self->rollup);
+}
+
+/* Ends the open block if this interval lies behind it. Nothing ran in between, so the block has its
+ * full length; the next one begins where a row of blocks would. */
+static void advance(struct table *self, const struct etwatch_sample *sample)
+{
+    uint64_t from_ns = sample->t_ns - sample->dt_ns;
+    if (self->block_from_ns == 0) {
+        self->block_from_ns = from_ns;
+    } else if (sample->t_ns > self->block_from_ns + self->block_ns) {
+        end_block(self, self->block_ns);
+        self->block_from_ns += self->block_ns;
+        if (from_ns > self->block_from_ns)
+            self->block_from_ns +=
+                (from_ns - self->block_from_ns) / self->block_ns * self->block_ns;
+    }
+}
+
+static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *sample)
+{
+    struct table *self = (struct table *)sink;
+    if (sample->type == ETWATCH_SAMPLE || sample->type == ETWATCH_THREAD)
+        advance(self, sample);
+    int rc = ew_rollup_add(&self->rollup, sample);
+    if (rc < 0)
+        sink->out.error = rc;
+}
+
+static void put_cell(struct ew_buf *out, const char *text, size_t width, bool left)
+{
+    size_t len = strlen(text);
+    size_t pad = len < width ? width - len : 0;
+    if (!left)
+        ew_buf_repeat(out, ' ', pad);
+    ew_buf_text(out, text);
+    if (left)
+        ew_buf_repeat(out, ' ', pad);
+    ew_buf_text(out, "  ");
+}
+
+static void put_window_header(struct ew_buf *out)
+{
+    static const char *const names[] = {"AVG%", "MAX%", "P95%", "P99%", "RSS-AVG", "RSS-MAX"};
+    put_cell(out, "TIME", 23, true);
+    put_cell(out, "PID", 7, false);
+    put_cell(out, "NAME", 20, true);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        put_cell(out, names[i], i < 4 ? 6 : 8, false);
+    ew_buf_text(out, "INTERVALS\n");
+}
+
+static void put_window(struct etwatch_sink *sink, const struct etwatch_window *window)
+{
+    struct table *self = (struct table *)sink;
+    struct ew_buf *out = &sink->out, cell;
+    const struct etwatch_aggregate *cpu = &window->cpu_percent, *rss = &window->rss_bytes;
+    const double values[] = {cpu->avg, cpu->max, cpu->p95, cpu->p99, rss->avg, rss->max};
+
+    if (!self->windows_begun)
+        put_window_header(out);
+    self->windows_begun = true;
+    ew_units_time(out, window->t_ns);
+    ew_buf_init(&cell, 0, NULL, NULL);
+    ew_buf_u64(&cell, window->pid);
+    ew_buf_repeat(out, ' ', 2 + (cell.len < 7 ? 7 - cell.len : 0));
+    ew_buf_bytes(out, cell.data, cell.len);
+    ew_buf_text(out, "  ");
+    const char *name = window->name != NULL ? window->name : "-";
+    size_t used = ew_buf_screen(out, name, strlen(name), 20);
+    ew_buf_repeat(out, ' ', 20 - used + 2);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        cell.len = 0;
+        if ((i < 4 ? cpu : rss)->count == 0)
+            ew_buf_char(&cell, '-');
+        else if (i < 4)
+            ew_units_percent(&cell, values[i]);
+        else
+            ew_units_bytes(&cell, (uint64_t)values[i]);
+        ew_buf_char(&cell, '\0');
+        put_cell(out, cell.error == 0 ? cell.data : "", i < 4 ? 6 : 8, false);
+    }
+    ew_buf_done(&cell);
+    ew_buf_u64(out, cpu->count);
+    ew_buf_char(out, '\n');
+    ew_buf_end_line(out);
+}
+
+static void put_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss)
+{
+    struct ew_buf *out = &sink->out;
+    ew_buf_text(out, "lost: ");
+    ew_buf_u64(out, loss->count);
+    ew_buf_text(out, " events (");
+    ew_buf_text(out, ew_loss_stage_name(loss->stage));
+    ew_buf_text(out, ")\n");
+    ew_buf_end_line(out);
+}
+
+static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats)
+{
+    struct table *self = (struct table *)sink;
+    (void)stats; /* the program tells them in words */
+    if (self->block_from_ns != 0 && self->rollup.last_ns > self->block_from_ns)
+        end_block(self, self->rollup.last_ns - self->block_from_ns);
+}
+
+const struct ew_sink_ops ew_sink_table = {
+    .size = sizeof(struct table),
+    .init = init,
+    .done = done,
+    .sample = put_sample,
+    .window = put_window,
+    .loss = put_loss,
+    .stats = put_stats,
+};
