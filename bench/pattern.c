@@ -11,10 +11,14 @@
  *     interrupted or moved; after a jump the CPU clock is read again. So the truth has the
  *     resolution of microseconds, and the kernel's accounting is not refreshed at the very moments
  *     when a monitor cuts its intervals, which would flatter the monitor.
- *   --truth clock  A thread of the process reads CLOCK_PROCESS_CPUTIME_ID at the ends of the
+ *   --truth clock  A thread of the process reads the CPU clocks of all threads at the ends of the
  *     monitor's windows (--window-ns, --phase-ns: a window end in CLOCK_BOOTTIME). It spins over
- * the last microseconds and keeps the readings just before and after the end. Its own cost is part
- *     of what it reads.
+ *     the last microseconds and keeps the readings just before and after the end. Its own cost is
+ *     part of what it reads. The sum of the threads' clocks is what CLOCK_PROCESS_CPUTIME_ID
+ *     stands for; that clock itself leaves out what threads on other CPUs have run since their
+ *     last timer tick, up to 4 ms, so it is no truth for windows of 10 ms.
+ *   --truth both   The first, and the second without its own cost as "check": how far the two
+ *     agree is how good the truth is.
  *
  * Nothing is written while the pattern runs; points go to memory and to FILE.PID at the end, one
  * line each: "thread t_ns cpu_ns". A parent adds "total PID cpu_ns" for each child it waited for.
@@ -22,6 +26,7 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -31,7 +36,7 @@ enum { MAX_THREADS = 64, MAX_POINTS = 1 << 20, JUMP_NS = 3000, SPIN_NS = 150000 
 
 struct options {
     uint64_t on_us, off_us, seconds, threads, depth, window_ns, phase_ns;
-    bool pin, migrate, jitter, clock;
+    bool pin, migrate, jitter, self, clock;
     const char *log;
 };
 
@@ -48,6 +53,7 @@ struct worker {
 };
 
 static struct worker workers[MAX_THREADS + 1];
+static atomic_bool sampling; /* the clocks of the workers are still read */
 
 /* ------------------------------------------------------------------------ truth */
 
@@ -59,29 +65,23 @@ static void keep(struct worker *w, uint64_t t_ns, uint64_t cpu_ns)
 }
 
 /* Both clocks at one instant; tries again if it was interrupted in between. */
-static struct point both_clocks(clockid_t cpu_clock)
+static uint64_t keep_now(struct worker *w)
 {
     struct point p = {0, 0};
     for (int i = 0; i < 20; i++) {
         uint64_t before_ns = clock_ns(CLOCK_BOOTTIME);
-        p.cpu_ns = clock_ns(cpu_clock);
+        p.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         p.t_ns = clock_ns(CLOCK_BOOTTIME);
         if (p.t_ns - before_ns < JUMP_NS)
             break;
     }
-    return p;
-}
-
-static uint64_t keep_now(struct worker *w)
-{
-    struct point p = both_clocks(CLOCK_THREAD_CPUTIME_ID);
     keep(w, p.t_ns, p.cpu_ns);
     return p.t_ns;
 }
 
 static void compute_until(struct worker *w, uint64_t end_ns)
 {
-    bool self = !w->options->clock;
+    bool self = w->options->self;
     uint64_t last_ns = self ? keep_now(w) : clock_ns(CLOCK_BOOTTIME);
     while (last_ns < end_ns) {
         uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
@@ -97,28 +97,45 @@ static void compute_until(struct worker *w, uint64_t end_ns)
         keep_now(w);
 }
 
-/* Reads the process's clock around every window end. */
-static void *sample_clock(void *arg)
+/* The CPU time of all workers, and of the reader itself if its cost is part of the truth. */
+static struct point all_clocks(const struct worker *sampler, const clockid_t *clocks)
+{
+    const struct options *o = sampler->options;
+    uint64_t before_ns = clock_ns(CLOCK_BOOTTIME), cpu_ns = 0;
+    for (uint64_t i = 0; i < o->threads; i++)
+        cpu_ns += clock_ns(clocks[i]);
+    if (!o->self)
+        cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t after_ns = clock_ns(CLOCK_BOOTTIME);
+    return (struct point){before_ns + (after_ns - before_ns) / 2, cpu_ns};
+}
+
+/* Reads all clocks around every window end. The workers live until this ends. */
+static void *sample_clocks(void *arg)
 {
     struct worker *w = arg;
     uint64_t window_ns = w->options->window_ns;
     struct sched_param param = {.sched_priority = 10};
     pthread_setschedparam(pthread_self(), SCHED_FIFO, &param); /* better, not needed */
+    clockid_t clocks[MAX_THREADS];
+    for (uint64_t i = 0; i < w->options->threads; i++)
+        pthread_getcpuclockid(workers[i].thread, &clocks[i]);
     uint64_t phase_ns = w->options->phase_ns % window_ns;
     uint64_t end_ns = (w->start_ns / window_ns + 1) * window_ns + phase_ns;
     for (; end_ns < w->end_ns; end_ns += window_ns) {
         sleep_until(CLOCK_BOOTTIME, end_ns - SPIN_NS);
-        struct point before = both_clocks(CLOCK_PROCESS_CPUTIME_ID), after = before;
+        struct point before = all_clocks(w, clocks), after = before;
         while (after.t_ns < end_ns) {
             before = after;
-            after = both_clocks(CLOCK_PROCESS_CPUTIME_ID);
+            after = all_clocks(w, clocks);
         }
-        /* Woken too late: this end is not known, so the points around it say nothing. */
-        if (after.t_ns - before.t_ns > 20000 || before.t_ns > end_ns)
+        /* Woken too late or interrupted: this end is not known. */
+        if (after.t_ns - before.t_ns > 30000 || before.t_ns > end_ns)
             continue;
         keep(w, before.t_ns, before.cpu_ns);
         keep(w, after.t_ns, after.cpu_ns);
     }
+    atomic_store(&sampling, false);
     return NULL;
 }
 
@@ -162,6 +179,8 @@ static void *run_worker(void *arg)
         if (next_ns < now_ns)
             next_ns = now_ns; /* others had the CPU: go on from here */
     }
+    while (atomic_load(&sampling))
+        usleep(10000);
     return NULL;
 }
 
@@ -177,9 +196,14 @@ static void start_thread(struct worker *w, const struct options *o, uint64_t ind
 
 static void write_points(FILE *log, const struct worker *w)
 {
+    bool check = w->options->self && w->options->clock && w->index == MAX_THREADS;
     for (size_t i = 0; i < w->point_count; i++) {
-        fprintf(log, "%llu %llu %llu\n", (unsigned long long)w->index,
-                (unsigned long long)w->points[i].t_ns, (unsigned long long)w->points[i].cpu_ns);
+        if (check)
+            fprintf(log, "check ");
+        else
+            fprintf(log, "%llu ", (unsigned long long)w->index);
+        fprintf(log, "%llu %llu\n", (unsigned long long)w->points[i].t_ns,
+                (unsigned long long)w->points[i].cpu_ns);
     }
 }
 
@@ -216,11 +240,12 @@ static void run_process(const struct options *o, uint64_t depth, uint64_t start_
         }
     }
     FILE *log = open_log(o);
+    atomic_store(&sampling, o->clock);
     for (uint64_t i = 0; i < o->threads; i++)
         start_thread(&workers[i], o, i, start_ns + i * 1000000, run_worker);
     struct worker *sampler = &workers[o->threads];
     if (o->clock)
-        start_thread(sampler, o, MAX_THREADS, start_ns, sample_clock);
+        start_thread(sampler, o, MAX_THREADS, start_ns, sample_clocks);
     for (uint64_t i = 0; i < o->threads + o->clock; i++)
         pthread_join(workers[i].thread, NULL);
     for (uint64_t i = 0; i < o->threads + o->clock; i++)
@@ -241,6 +266,14 @@ static bool parse_flag(const char *name, struct options *o)
            strcmp(name, "--jitter") == 0;
 }
 
+static void parse_truth(const char *value, struct options *o)
+{
+    o->self = strcmp(value, "self") == 0 || strcmp(value, "both") == 0;
+    o->clock = strcmp(value, "clock") == 0 || strcmp(value, "both") == 0;
+    if (!o->self && !o->clock)
+        die("--truth: self, clock or both");
+}
+
 static void parse(int argc, char **argv, struct options *o)
 {
     *o = (struct options){.on_us = 5000,
@@ -248,7 +281,8 @@ static void parse(int argc, char **argv, struct options *o)
                           .seconds = 5,
                           .threads = 1,
                           .depth = 1,
-                          .window_ns = 10000000};
+                          .window_ns = 10000000,
+                          .self = true};
     const struct {
         const char *name;
         uint64_t *value;
@@ -269,14 +303,14 @@ static void parse(int argc, char **argv, struct options *o)
         else if (strcmp(name, "--log") == 0)
             o->log = value;
         else if (strcmp(name, "--truth") == 0)
-            o->clock = strcmp(value, "clock") == 0;
+            parse_truth(value, o);
         else
             die("pattern: unknown option %s", name);
     }
     if (o->log == NULL || o->threads == 0 || o->threads > MAX_THREADS || o->window_ns == 0 ||
         o->depth == 0)
         die("usage: pattern --log FILE [--on-us N] [--off-us N] [--seconds N] [--threads 1-64]"
-            " [--depth N] [--pin] [--migrate] [--jitter] [--truth self|clock] [--window-ns N]"
+            " [--depth N] [--pin] [--migrate] [--jitter] [--truth self|clock|both] [--window-ns N]"
             " [--phase-ns N]");
 }
 

@@ -18,7 +18,7 @@ from .figures import Section
 from .processes import Ended, Missing
 
 WINDOW_NS = 10_000_000
-SAMPLE, EXIT = 3, 2  # enum etwatch_type
+SAMPLE = 3  # enum etwatch_type
 
 PATTERNS = (
     ("5 ms on, 5 off", ["--on-us", 5000, "--off-us", 5000, "--jitter"]),
@@ -63,6 +63,7 @@ class Truth:
     def __init__(self):
         self.threads = {}
         self.curves = []
+        self.check = []  # the same by another way, at window ends
 
     def close(self):
         self.curves = [Curve(points) for points in self.threads.values() if points]
@@ -84,7 +85,9 @@ def read_truth(prefix):
         with open(path, encoding="ascii") as file:
             for line in file:
                 thread, a, b = line.split()
-                if thread == "total":
+                if thread == "check":
+                    truth.check.append((int(a), int(b)))
+                elif thread == "total":
                     totals[int(a)] = int(b)
                 else:
                     truth.threads.setdefault(thread, []).append((int(a), int(b)))
@@ -226,6 +229,8 @@ def add_pattern(bench, section, name, arguments, seconds, repeat):
             note = str(error)
         section.add(f"{name}: windows, truth {truth_kind}", "points", means, bar=1.0, note=note)
         section.add(f"{name}: over the run, truth {truth_kind}", "%", runs, bar=0.1)
+    truths = [statistics.fmean(measure_truth(bench, arguments, seconds)) for _ in range(repeat)]
+    section.add(f"{name}: the two truths apart", "points", truths)
     values, note = [], ""
     try:
         for _ in range(repeat):
@@ -236,6 +241,25 @@ def add_pattern(bench, section, name, arguments, seconds, repeat):
     except (Missing, Ended) as error:
         note = str(error)
     section.add(f"{name}: psutil 100 Hz", "points", values, note=note)
+
+
+def measure_truth(bench, arguments, seconds):
+    """How far the two ways to the truth differ, in points of a 10 ms window."""
+    prefix = bench.file("truth")
+    pattern = bench.tool("pattern", "--log", prefix, "--seconds", seconds, "--truth", "both",
+                         *arguments)
+    pattern.ready()
+    pattern.process.stdin.write("go\n")
+    pattern.process.stdin.flush()
+    wait_for_child(pattern)
+    pattern.kill()
+    errors = []
+    for truth in read_truth(prefix)[0].values():
+        points = [p for p in truth.check[1::2] if truth.begin <= p[0] <= truth.end]
+        for (t0, cpu0), (t1, cpu1) in zip(points, points[1:]):
+            if t1 - t0 < 1.5 * WINDOW_NS:
+                errors.append(100 * abs(cpu1 - cpu0 - truth.between(t0, t1)) / (t1 - t0))
+    return errors
 
 
 def percentile(values, p):
@@ -250,7 +274,8 @@ def run(bench):
                                   f"{repeat} x {seconds} s; mean absolute error of 10 ms windows")
     patterns = PATTERNS[:2] if bench.quick else PATTERNS
     for name, arguments in patterns:
-        add_pattern(bench, section, name, arguments, seconds, repeat)
-    section.note("truth self: the threads' own CPU clocks and uninterrupted stretches; truth clock: "
-                 "CLOCK_PROCESS_CPUTIME_ID read by a thread of the workload at the window ends")
+        if bench.wanted(name):
+            add_pattern(bench, section, name, arguments, seconds, repeat)
+    section.note("truth self: each thread's own CPU clock and its uninterrupted stretches; truth clock: "
+                 "the CPU clocks of all threads, read by one of them at the window ends")
     return section

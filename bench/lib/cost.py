@@ -185,18 +185,15 @@ def wait_until_gone(population):
 
 
 def fill(section, watchers, library, idle, many):
-    empty = {}
-    for watcher in watchers:  # the floor first, so that the others can refer to it
-        if watcher.name.startswith("empty"):
-            empty[watcher.name] = section.add(watcher.name, "% of a core",
-                                              watcher.values(idle, "cpu_percent"),
-                                              note=rate_note(watcher, idle))
-    floor = empty.get("empty loop 10 Hz")
-    for watcher in watchers:
-        if watcher.name not in empty:
-            section.add(watcher.name, "% of a core", watcher.values(idle, "cpu_percent"),
-                        bar=BARS.get(watcher.hz) if watcher in library else None, ratio_to=floor,
-                        note=watcher.missing or rate_note(watcher, idle))
+    rows = {}
+    for watcher in sorted(watchers, key=lambda w: not w.name.startswith("empty")):
+        # Ours against the floor of the same rate, the peers against ours of the same rate.
+        hz = watcher.name.split()[-2]
+        other = "empty loop" if watcher in library else "library"
+        rows[watcher.name] = section.add(
+            watcher.name, "% of a core", watcher.values(idle, "cpu_percent"),
+            bar=BARS.get(watcher.hz) if watcher in library else None,
+            ratio_to=rows.get(f"{other} {hz} Hz"), note=watcher.missing or rate_note(watcher, idle))
     for watcher in library:
         add_growth(section, watcher, idle, many)
     for watcher in watchers:

@@ -146,4 +146,4 @@ def row_cells(row):
 def bar_text(row):
     if row.bar is None:
         return ""
-    return (">= " if row.at_least else "< ") + number(row.bar)
+    return (">= " if row.at_least else "< ") + f"{row.bar:g}"

@@ -45,7 +45,7 @@ class Program:
                 self.argv, stdin=subprocess.PIPE if pipe_in else subprocess.DEVNULL, stdout=out,
                 stderr=self._errors, text=True, bufsize=1, env=env, start_new_session=group)
         except FileNotFoundError as error:
-            raise Missing(f"{self.argv[0]} is not built") from error
+            raise Missing(f"{os.path.basename(self.argv[0])} is not built") from error
         self.group = group
         self.pid = self.process.pid
         _running.append(self)
@@ -133,15 +133,21 @@ def status_kb(pid, *names):
 class Bench:
     """What one run of the driver has at hand: options, programs, peers, a place for files."""
 
-    def __init__(self, build, quick, repeat, source):
+    def __init__(self, build, quick=False, repeat=None, source="ebpf", only=None, minutes=None):
         self.build = os.path.abspath(build)
         self.quick = quick
         self.repeat = repeat
         self.source = source
+        self.only = only
+        self.minutes = minutes
         self.dir = tempfile.mkdtemp(prefix="etwatch-bench-",
                                     dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
         atexit.register(shutil.rmtree, self.dir, True)
         self._psutil = None
+
+    def wanted(self, name):
+        """Whether --only lets this group of rows in."""
+        return self.only is None or self.only in name
 
     def path(self, name):
         return os.path.join(self.build, "bench", name)

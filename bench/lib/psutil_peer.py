@@ -36,17 +36,18 @@ def rounds(hz):
 
 
 def watch_all(hz):
-    count, processes = 0, {}
+    count, processes, seen = 0, {}, set()
     for _ in rounds(hz):
         for pid in psutil.pids():
             try:
                 process = processes.get(pid) or processes.setdefault(pid, psutil.Process(pid))
                 with process.oneshot():
                     process.as_dict(FIELDS)
+                seen.add(pid)
             except psutil.Error:
                 processes.pop(pid, None)
         count += 1
-    return count, {}
+    return count, {"seen": sorted(seen)}
 
 
 def watch_pids(hz):

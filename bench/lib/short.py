@@ -36,10 +36,10 @@ def watch_ours(bench, count, scope, extra):
     return truth, stats
 
 
-def watch_psutil(bench, count, hz, extra):
-    program, _, path = burst_of(bench, count, extra)
+def watch_psutil(bench, count, mode, hz):
+    program, _, path = burst_of(bench, count, [])
     try:
-        watcher = bench.psutil("pids", hz)
+        watcher = bench.psutil(mode, hz)
         program.ask_json("go")
         answer = json.loads(watcher.end(signal.SIGTERM))
     finally:
@@ -82,15 +82,15 @@ def run(bench):
              ("fork, 400 at a time", ["--burst", "400"]))
     for label, extra in kinds:
         add_ours(bench, section, f"etwatch, {label}", count, repeat, extra)
-    for hz in (100, 1000):
+    for mode, hz in (("all", 100), ("pids", 100), ("pids", 1000)):
         values, note = [], ""
         try:
             for _ in range(repeat):
-                values.append(watch_psutil(bench, count, hz, []))
+                values.append(watch_psutil(bench, count, mode, hz))
         except (Missing, Ended) as error:
             note = str(error)
-        section.add(f"psutil.pids() {hz} Hz, {kinds[0][0]}: pids seen", f"of {count}", values,
-                    note=note)
+        what = "with figures" if mode == "all" else "only the pid"
+        section.add(f"psutil {hz} Hz, {kinds[0][0]}: {what}", f"of {count}", values, note=note)
     add_cost(bench, section, count)
     return section
 
