@@ -86,10 +86,14 @@ static void compute_until(struct worker *w, uint64_t end_ns)
     while (last_ns < end_ns) {
         uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
         if (self && now_ns - last_ns > JUMP_NS) {
-            /* Up to last_ns it ran without a break since the point before. */
+            /* Up to last_ns it ran without a break since the point before; what the two clocks
+             * differ by in rate shows only afterwards. */
             struct point before = w->points[w->point_count - 1];
+            size_t at = w->point_count;
             keep(w, last_ns, before.cpu_ns + (last_ns - before.t_ns));
             now_ns = keep_now(w);
+            if (w->points[at].cpu_ns > w->points[at + 1].cpu_ns)
+                w->points[at].cpu_ns = w->points[at + 1].cpu_ns;
         }
         last_ns = now_ns;
     }

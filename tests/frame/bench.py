@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""The bench must not flatter: its verdicts, its truth and the ends of its programs."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from lib import BUILD, ROOT, cases, check, check_eq, check_in, main, skip, test
+
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+sys.dont_write_bytecode = True
+# `lib` is the tests' own module by now; the bench's package goes by its folder's name.
+import importlib.util  # noqa: E402
+
+
+def load_package(name):
+    folder = os.path.join(ROOT, "bench", "lib")
+    spec = importlib.util.spec_from_file_location(
+        name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+load_package("benchlib")
+accuracy = importlib.import_module("benchlib.accuracy")
+figures = importlib.import_module("benchlib.figures")
+
+
+def program(name):
+    path = os.path.join(BUILD, "bench", name)
+    if not os.access(path, os.X_OK):
+        skip(f"bench/{name} is not built")
+    return path
+
+
+@cases([
+    ("under the bar", [1, 2, 3], {"bar": 2.5}, "pass"),
+    ("on the bar", [1, 2, 3], {"bar": 2}, "MISS"),
+    ("over the bar", [1, 3, 9], {"bar": 2}, "MISS"),
+    ("nothing measured", [], {"bar": 2}, "not measured"),
+    ("no bar", [1], {}, ""),
+    ("enough of a lower limit", [10, 10], {"bar": 10, "at_least": True}, "pass"),
+    ("one bad repeat does not move the median", [10, 10, 9], {"bar": 10, "at_least": True}, "pass"),
+    ("one bad repeat counts where the worst does", [10, 10, 9],
+     {"bar": 10, "at_least": True, "worst": True}, "MISS"),
+    ("one loss counts", [0, 0, 1], {"bar": 1, "worst": True}, "MISS"),
+    ("over the bar by less than can be told", [1.006], {"bar": 1.005, "resolution": 0.002},
+     "not resolved"),
+    ("over the bar by more than can be told", [1.01], {"bar": 1.005, "resolution": 0.002}, "MISS"),
+])
+def a_verdict_follows_the_figures(values, options, want):
+    check_eq(figures.Row("row", "unit", values, **options).verdict, want, "verdict")
+
+
+@test
+def the_interval_of_the_median_holds_the_median_and_narrows():
+    few, many = list(range(11)), [x % 11 for x in range(1100)]
+    low, high = figures.median_interval(few)
+    check(low <= 5 <= high, "few values")
+    narrow_low, narrow_high = figures.median_interval(many)
+    check(narrow_high - narrow_low < high - low, "more values must say more")
+
+
+@test
+def a_missing_peer_is_shown_and_has_no_figure():
+    section = figures.Section("s", "title")
+    section.add("peer", "%", [], note="not installed")
+    check_in("not installed", section.table())
+    check("median" not in section.as_json()["rows"][0], "a figure out of nothing")
+
+
+def truth_of(*points):
+    truth = accuracy.Truth()
+    truth.threads["0"] = list(points)
+    truth.close()
+    return truth
+
+
+WINDOW = accuracy.WINDOW_NS
+
+
+@test
+def a_window_without_a_sample_counts_as_nothing_done():
+    truth = truth_of((0, 0), (4 * WINDOW, 4 * WINDOW))  # ran all the time
+    seen = {1 * WINDOW: (WINDOW, WINDOW), 3 * WINDOW: (WINDOW, WINDOW), 4 * WINDOW: (WINDOW, WINDOW)}
+    errors = accuracy.window_errors(seen, truth, False)
+    check_eq([round(e) for e in errors], [0, 100, 0, 0], "errors")
+
+
+@test
+def time_put_into_the_wrong_window_is_an_error():
+    truth = truth_of((0, 0), (WINDOW, WINDOW), (2 * WINDOW, WINDOW))
+    seen = {1 * WINDOW: (WINDOW, WINDOW // 2), 2 * WINDOW: (WINDOW, WINDOW // 2)}
+    check_eq([round(e) for e in accuracy.window_errors(seen, truth, False)], [50, 50], "errors")
+
+
+@test
+def the_pattern_logs_about_the_time_it_was_asked_to_use():
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = os.path.join(folder, "truth")
+        subprocess.run([program("pattern"), "--log", prefix, "--seconds", "1", "--on-us", "2000",
+                        "--off-us", "8000"], input="go\n", text=True, check=True,
+                       stdout=subprocess.DEVNULL)
+        truths, _ = accuracy.read_truth(prefix)
+    (truth,) = truths.values()
+    times, values = truth.curves[0].times, truth.curves[0].values
+    check(times == sorted(times) and values == sorted(values), "both clocks only go forward")
+    # At most 2 ms in 10; less on a machine that had no time for it.
+    check(0 < values[-1] - values[0] <= 0.25 * 1e9, f"{values[-1] - values[0]} ns in a second")
+
+
+@test
+def a_burst_makes_as_many_processes_as_asked_and_says_what_they_cost():
+    with tempfile.NamedTemporaryFile("r") as pids:
+        out = subprocess.run([program("burst"), "--count", "37", "--pids", pids.name], input="go\n",
+                             text=True, check=True, stdout=subprocess.PIPE).stdout
+        check_eq(len(set(pids.read().split())), 37, "pids")
+    truth = json.loads(out.splitlines()[1])
+    check_eq(truth["count"], 37, "count")
+    check(truth["cpu_ns"] >= 37 * 100_000, "each computes for 0.1 ms")
+
+
+@test
+def the_load_ends_with_its_driver():
+    load = subprocess.Popen([program("load"), "--idle", "5", "--busy", "2"], text=True,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    check_in("ready", load.stdout.readline())
+    with open(f"/proc/{load.pid}/task/{load.pid}/children", encoding="ascii") as file:
+        children = file.read().split()
+    check_eq(len(children), 7, "children")
+    load.kill()
+    load.wait()
+    load.stdin.close()
+    load.stdout.close()
+    for _ in range(100):
+        if not any(alive(pid) for pid in children):
+            return
+        time.sleep(0.05)
+    check(False, "children outlive the load")
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@test
+def an_unknown_section_is_a_usage_error_that_names_the_sections():
+    result = subprocess.run([os.path.join(ROOT, "bench", "run"), "nonsense"], text=True,
+                            check=False, capture_output=True)
+    check_eq(result.returncode, 2, "exit status")
+    check_in("slowdown", result.stderr)
+
+
+main()
