@@ -173,15 +173,9 @@ def run(bench):
         for population, group in ((idle, watchers), (many, library)):
             load = bench.load(population, 20)
             turn(group, population, seconds, rng)
-            load.kill()
-            wait_until_gone(population)
+            bench.unload(load)
     fill(section, watchers, library, idle, many)
     return section
-
-
-def wait_until_gone(population):
-    """The children die with their parent, but not at once."""
-    time.sleep(0.5 + population / 5000)
 
 
 def fill(section, watchers, library, idle, many):

@@ -130,6 +130,12 @@ def status_kb(pid, *names):
     return [found.get(name, 0) for name in names]
 
 
+def task_count():
+    """Tasks of the whole system."""
+    with open("/proc/loadavg", encoding="ascii") as file:
+        return int(file.read().split()[3].split("/")[1])
+
+
 class Bench:
     """What one run of the driver has at hand: options, programs, peers, a place for files."""
 
@@ -169,11 +175,21 @@ class Bench:
         return self.tool("watch_lib", "--source", self.source, *args)
 
     def load(self, idle, busy, on_us=500, off_us=10000):
+        tasks = task_count()
         program = self.tool("load", "--idle", idle, "--busy", busy, "--on-us", on_us,
                             "--off-us", off_us)
+        program.tasks_before = tasks
         program.ready()
         time.sleep(0.5)
         return program
+
+    def unload(self, program):
+        """The children die with their parent, but not all at once."""
+        program.kill()
+        for _ in range(200):
+            if task_count() <= program.tasks_before + 20:
+                return
+            time.sleep(0.1)
 
     def psutil(self, *args):
         if self._psutil is None:

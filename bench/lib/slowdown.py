@@ -220,7 +220,7 @@ def run(bench):
             measure_kind(bench, section, kind, label, bar, rounds)
     if bench.wanted("perf bench sched pipe"):
         whole_runs(bench, section)
-    load.kill()
+    bench.unload(load)
     section.note("resolves: distance of the median of 'nothing' from 1, plus half its 95 % interval; "
                  "a bar nearer to a median than that plus half the median's own interval is "
                  "'not resolved'")

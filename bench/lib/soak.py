@@ -103,5 +103,5 @@ def run(bench):
     churn.kill()
     restarts(bench, section, 10 if bench.quick else 50)
     killed(bench, section, 5 if bench.quick else 20)
-    load.kill()
+    bench.unload(load)
     return section

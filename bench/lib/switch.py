@@ -122,7 +122,7 @@ def run(bench):
         work = hot_work(bench, seconds) if heat == "hot" else lambda: time.sleep(seconds)
         measure_heat(bench, section, counter, heat, repeat, work)
         if load:
-            load.kill()
+            bench.unload(load)
     section.note("'all programs' is everything ours ran in the kernel meanwhile, for each switch: "
                  "wake-ups, forks, faults and interval cuts too")
     return section
