@@ -52,7 +52,7 @@ struct sched_entity {
 };
 
 struct sched_info {
-    unsigned long long run_delay;
+    unsigned long long run_delay, last_arrival;
 };
 
 struct task_io_accounting {
@@ -139,7 +139,7 @@ struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
     unsigned int flags;
-    int on_cpu;
+    unsigned int on_cpu; /* one byte from 7.2: the load may shrink if the sign is no matter */
     int prio;
     struct sched_entity se;
     cpumask_t cpus_mask;

@@ -20,6 +20,8 @@ struct seeds {
     uint32_t count, size;
     uint32_t *index;
     uint32_t mask;
+    struct ew_k_entry *base_lines; /* of threads that have to be read from here on */
+    uint32_t base_line_count, base_line_size;
 };
 
 static uint32_t *find_seed(struct seeds *seeds, uint32_t pid)
@@ -64,10 +66,29 @@ static void add_counters(const struct ew_ebpf_source *source, struct ew_process_
             fact->counter[i] += counter[i];
 }
 
-/* A thread on a CPU has no entry to start from: what it has used so far is its base line. */
-static void deliver_base_line(struct ew_ebpf_source *source, const struct ew_k_seed *seed)
+/*
+ * What a thread has used so far is known from its first note, in most cases. Not if it is on a CPU
+ * now, and not if it was noted in this interval before it was watched.
+ */
+static int keep_base_line(struct ew_ebpf_source *source, struct seeds *seeds,
+                          const struct ew_k_seed *seed)
 {
-    const struct ew_k_entry *entry = &seed->settled.entry;
+    if (seed->on_cpu == 0 && !source->filtered)
+        return 0;
+    if (seeds->base_line_count == seeds->base_line_size) {
+        uint32_t size = seeds->base_line_size == 0 ? 16 : seeds->base_line_size * 2;
+        struct ew_k_entry *lines = ew_realloc_array(seeds->base_lines, size, sizeof *lines);
+        if (lines == NULL)
+            return ETWATCH_ENOMEM;
+        seeds->base_lines = lines;
+        seeds->base_line_size = size;
+    }
+    seeds->base_lines[seeds->base_line_count++] = seed->settled.entry;
+    return 0;
+}
+
+static void deliver_base_line(struct ew_ebpf_source *source, const struct ew_k_entry *entry)
+{
     struct ew_reading reading;
     memset(&reading, 0, sizeof reading);
     reading.kind = EW_READING_AT;
@@ -94,6 +115,8 @@ static int take_seed(struct ew_ebpf_source *source, struct seeds *seeds,
     }
     struct ew_process_fact *fact = &seeds->facts[*cell - 1];
     add_counters(source, fact, &seed->settled.entry, true);
+    if (keep_base_line(source, seeds, seed) != 0)
+        return ETWATCH_ENOMEM;
     if (seed->life.pid != seed->life.tid)
         return 0;
     add_counters(source, fact, &seed->dead, false);
@@ -102,8 +125,7 @@ static int take_seed(struct ew_ebpf_source *source, struct seeds *seeds,
     return 0;
 }
 
-static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds,
-                      struct ew_k_seed **ret_running, uint32_t *ret_running_count)
+static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds)
 {
     unsigned char *buffer = ew_calloc(READ_BYTES, 1);
     if (buffer == NULL)
@@ -125,8 +147,6 @@ static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds
             struct ew_k_seed seed;
             memcpy(&seed, buffer + at, sizeof seed);
             error = take_seed(source, seeds, &seed);
-            if (seed.on_cpu != 0 && *ret_running_count < source->object.cpu_count)
-                (*ret_running)[(*ret_running_count)++] = seed;
         }
         memmove(buffer, buffer + at, held - at);
         held -= at;
@@ -138,24 +158,18 @@ static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds
 int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
 {
     struct seeds seeds = {0};
-    uint32_t running_count = 0;
-    struct ew_k_seed *running = ew_calloc(source->object.cpu_count, sizeof *running);
-    int error = running == NULL ? ETWATCH_ENOMEM : 0;
     int fd = bpf_iter_create(source->object.seed_link_fd);
-    if (fd < 0)
-        error = ETWATCH_EOS;
-    if (error == 0)
-        error = read_seeds(source, fd, &seeds, &running, &running_count);
+    int error = fd < 0 ? ETWATCH_EOS : read_seeds(source, fd, &seeds);
+    if (error != 0)
+        ew_error_set(reterr, error, errno, "eBPF: cannot list the tasks");
     for (uint32_t i = 0; error == 0 && i < seeds.count; i++)
         source->facts->process(source->facts->ctx, &seeds.facts[i]);
-    for (uint32_t i = 0; error == 0 && i < running_count; i++)
-        deliver_base_line(source, &running[i]);
+    for (uint32_t i = 0; error == 0 && i < seeds.base_line_count; i++)
+        deliver_base_line(source, &seeds.base_lines[i]);
     if (fd >= 0)
         (void)close(fd);
-    ew_free(running);
     ew_free(seeds.facts);
     ew_free(seeds.index);
-    if (error != 0)
-        return ew_error_set(reterr, error, errno, "eBPF: cannot list the tasks");
-    return 0;
+    ew_free(seeds.base_lines);
+    return error;
 }

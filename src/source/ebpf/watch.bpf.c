@@ -7,14 +7,13 @@
  * CPU for the first time in an interval is noted (OPEN): its counters are still what they were when
  * its last interval ended. A thread that was on the CPU when an interval ended is noted when it
  * leaves (SPAN), with the time it came, so the reader can split its CPU time at the boundary. A
- * thread's last switch is noted (FINAL). Everything else, which is nearly every switch, stores six
+ * thread's last switch is noted (FINAL). Everything else, which is nearly every switch, stores five
  * words into one cache line and returns.
  *
  * No clock is read per switch: the scheduler has just done so (rq->clock); each CPU keeps the
- * difference to the raw clock and renews it when an interval ends. The difference between "noted
- * already in this interval" and "not yet" is one 4-byte cell picked by the tid. Cells are a cache,
- * not a table: two threads that share one only cause a note too many, and notes are absolute
- * readings, which do no harm twice.
+ * difference to the raw clock and renews it when an interval ends. Whether a thread was noted in
+ * this interval already is answered by the scheduler's own record of when it last got a CPU. Notes
+ * are absolute readings: one too many does no harm.
  *
  * Notes go to a log per CPU that user space maps. Only sched_switch writes there, with interrupts
  * off, so it needs no lock. Lifecycle records come from process context and use a ring buffer.
@@ -34,23 +33,21 @@ const volatile struct ew_k_config config SEC(".rodata") = {};
 
 /* Per CPU. The first line is all that an ordinary switch touches. */
 struct cpu_state {
-    __u64 offset_ns; /* raw clock - scheduler clock */
-    __u64 end_ns;    /* end of the interval this CPU is in */
-    __u64 in_ns;     /* since when the current task is on the CPU */
-    __u64 in_cpu_ns; /* its CPU time then */
-    __u64 task;
-    __u32 tid;
-    __u32 seq;     /* number of the interval */
-    __u64 version; /* odd while they change; half of it counts the switches */
-    __u64 pad0;
+    __u64 offset_ns;     /* raw clock - scheduler clock */
+    __u64 end_ns;        /* end of the interval this CPU is in */
+    __u64 in_ns;         /* since when the current task is on the CPU */
+    __u64 in_cpu_ns;     /* its CPU time then */
+    __u64 task;          /* which it is */
+    __u64 version;       /* odd while they change; half of it counts the switches */
+    __u64 noted_from_ns; /* scheduler clock: who got a CPU after it is noted already */
+    __u32 seq;           /* number of the interval */
+    __u32 cpu;
     /* Second line: only when something is noted. */
     __u64 now_ns;
     __u64 span_from_ns;
     __u64 span_from_cpu_ns;
     __u64 anchored_ns; /* scheduler clock when offset_ns was last measured */
-    __u32 cpu;
-    __u32 pad1;
-    __u64 pad2[3];
+    __u64 pad[4];
 };
 
 struct {
@@ -60,6 +57,10 @@ struct {
     __type(value, struct cpu_state);
 } cpus SEC(".maps");
 
+/*
+ * For kernels without sched_info: the interval in which a thread was last noted, by tid. A cache,
+ * not a table: two threads that share a cell only cause a note too many.
+ */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, EW_K_CELL_COUNT);
@@ -145,6 +146,8 @@ struct {
 } running SEC(".maps");
 
 #define BARRIER() asm volatile("" ::: "memory")
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static __always_inline struct ew_k_lost *my_losses(void)
 {
@@ -329,7 +332,7 @@ static __always_inline void wake_reader(void)
 /* Appends the counters of task to this CPU's log. */
 static __noinline int note(struct cpu_state *state, struct task_struct *task, __u32 kind)
 {
-    if (!state || !task || !is_watched(task))
+    if (!state || !task || task->pid == 0 || !is_watched(task))
         return 0;
     __u32 cpu = state->cpu;
     struct ew_k_head *head = bpf_map_lookup_elem(&heads, &cpu);
@@ -366,8 +369,9 @@ static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns
     struct ew_k_clock *cut = bpf_map_lookup_elem(&clock, &zero);
     if (!state || !cut)
         return 0;
+    bool first = state->anchored_ns == 0;
     /* The two clocks drift apart by some millionths: measure anew now and then, not each time. */
-    if (scheduler_ns - state->anchored_ns > 50 * 1000 * 1000ULL || state->anchored_ns == 0) {
+    if (scheduler_ns - state->anchored_ns > 50 * 1000 * 1000ULL || first) {
         state->offset_ns = bpf_ktime_get_boot_ns() - scheduler_ns;
         state->anchored_ns = scheduler_ns;
         state->cpu = bpf_get_smp_processor_id();
@@ -383,6 +387,9 @@ static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns
         end_ns = cut->at_ns;
     state->seq = (__u32)(era->base_seq + count);
     state->end_ns = end_ns;
+    /* In the interval in which we came, nobody was noted before us. */
+    state->noted_from_ns =
+        first ? scheduler_ns : era->base_ns + count * interval_ns - state->offset_ns + 10 * 1000;
     return 0;
 }
 
@@ -391,6 +398,34 @@ static __always_inline __u64 scheduler_clock(struct task_struct *task)
     if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(struct cfs_rq, rq))
         return task->se.cfs_rq->rq->clock;
     return bpf_ktime_get_boot_ns();
+}
+
+/*
+ * Was this task noted in this CPU's interval already, before it gets the CPU? The scheduler keeps
+ * when a task last got one (last_arrival), in a line it is about to write anyway. Interval ends
+ * differ by some 1 µs between CPUs, so arrivals right after one are taken for unknown: a note too
+ * many does no harm. Kernels without that field have the cells.
+ */
+static __always_inline bool noted_already(struct cpu_state *state, struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->sched_info.last_arrival))
+        return task->sched_info.last_arrival > state->noted_from_ns;
+    __u32 tid = (__u32)task->pid;
+    __u32 *cell = cell_of(tid);
+    __u32 value = cell_value(state->seq, tid);
+    if (!cell || *cell == value)
+        return true;
+    *cell = value;
+    return false;
+}
+
+/* The rare half of a switch: the CPU is in a new interval, or prev will never run again. */
+static __noinline int note_prev(struct cpu_state *state, struct task_struct *prev, bool dead)
+{
+    if (!state || !prev || prev->pid == 0)
+        return 0;
+    note(state, prev, dead ? EW_K_FINAL : EW_K_SPAN);
+    return 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -402,41 +437,26 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
         return 0;
     __u64 scheduler_ns = scheduler_clock(prev);
     __u64 now_ns = scheduler_ns + state->offset_ns;
-    __u64 in_ns = state->in_ns, in_cpu_ns = state->in_cpu_ns;
     bool crossed = now_ns >= state->end_ns;
-    if (crossed) {
-        enter_interval(state, scheduler_ns);
+    bool dead = prev->__state == EW_TASK_DEAD;
+    if (UNLIKELY(crossed || dead)) {
+        state->span_from_ns = state->in_ns;
+        state->span_from_cpu_ns = state->in_cpu_ns;
+        if (crossed)
+            enter_interval(state, scheduler_ns);
         now_ns = scheduler_ns + state->offset_ns;
+        state->now_ns = now_ns;
+        note_prev(state, prev, dead && !preempt);
     }
-    __u32 tid = (__u32)next->pid;
     state->version++;
     BARRIER();
     state->in_ns = now_ns;
     state->in_cpu_ns = next->se.sum_exec_runtime;
     state->task = (__u64)next;
-    state->tid = tid;
     BARRIER();
     state->version++;
-
-    bool dead = prev->__state == EW_TASK_DEAD && !preempt;
-    if (crossed || dead) {
-        __u32 prev_tid = (__u32)prev->pid;
-        __u32 *cell = cell_of(prev_tid);
-        if (prev_tid && cell) {
-            state->now_ns = now_ns;
-            state->span_from_ns = in_ns;
-            state->span_from_cpu_ns = in_cpu_ns;
-            note(state, prev, dead ? EW_K_FINAL : EW_K_SPAN);
-            *cell = dead ? 0 : cell_value(state->seq, prev_tid);
-        }
-    }
-    if (tid == 0)
+    if (LIKELY(noted_already(state, next)))
         return 0;
-    __u32 *cell = cell_of(tid);
-    __u32 value = cell_value(state->seq, tid);
-    if (!cell || *cell == value)
-        return 0;
-    *cell = value;
     state->now_ns = now_ns;
     state->span_from_ns = 0;
     note(state, next, EW_K_OPEN);
@@ -471,11 +491,13 @@ __noinline int settle_cpu(__u32 cpu)
     __u64 in_ns = *(volatile __u64 *)&state->in_ns;
     __u64 in_cpu_ns = *(volatile __u64 *)&state->in_cpu_ns;
     __u64 task = *(volatile __u64 *)&state->task;
-    __u32 tid = *(volatile __u32 *)&state->tid;
     BARRIER();
     out->switches = version / 2;
     out->settled.entry.kind = 0;
-    if (tid == 0 || (version & 1) || !settle_task(&out->settled, task, tid))
+    if (task == 0 || (version & 1))
+        return 0;
+    __u32 tid = (__u32)BPF_CORE_READ((struct task_struct *)task, pid);
+    if (tid == 0 || !settle_task(&out->settled, task, tid))
         return 0;
     out->settled.entry.in_ns = in_ns;
     out->settled.entry.in_cpu_ns = in_cpu_ns;
@@ -700,7 +722,6 @@ static __noinline int adopt_running(struct task_struct *task)
         return 0;
     state->in_ns = task->se.exec_start + mine->offset_ns;
     state->in_cpu_ns = task->se.sum_exec_runtime;
-    state->tid = (__u32)task->pid;
     if (__sync_val_compare_and_swap(&state->version, 0, 2) == 0)
         state->task = (__u64)task;
     else
