@@ -80,7 +80,9 @@ static inline uint8_t ew_bytes_u8(struct ew_bytes *bytes)
 static inline uint16_t ew_bytes_u16(struct ew_bytes *bytes)
 {
     const uint8_t *p = ew_bytes_take(bytes, 2);
-    return p ? (uint16_t)(p[0] | p[1] << 8) : (uint16_t)0;
+    if (!p)
+        return 0;
+    return (uint16_t)(p[0] | p[1] << 8);
 }
 
 static inline uint32_t ew_bytes_u32(struct ew_bytes *bytes)

@@ -16,7 +16,8 @@ static int finish(const struct ew_bytes *in, const char *what, struct ew_error *
 {
     if (ew_bytes_ok(in))
         return 0;
-    ew_error_set(reterr, in->error, 0, "%s: %s at byte %llu", what, etwatch_strerror(in->error),
+    ew_error_set(reterr, in->error, 0, "%s %s at byte %llu", what,
+                 in->error == ETWATCH_ETRUNC ? "ends early" : "is malformed",
                  (unsigned long long)in->error_offset);
     if (reterr)
         reterr->offset = in->error_offset;

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns: the rules for what is a secret. Pure, one pass, no allocation; the argument is foreign text
+ * and may be anything.
+ *
+ * Two kinds of borders: between arguments nothing can leak, so a value that starts an argument ends
+ * with it, blanks and all. Within an argument there may be a whole shell command, so words are
+ * looked at one by one, and quotes hold a value together.
+ */
+#include "model/mask.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A user in a URL that is this long is no name. */
+#define TOKEN_AS_USER_LEN 16
+
+struct span {
+    const char *text;
+    size_t len;
+};
+
+struct writer {
+    char *buffer;
+    size_t size, len;
+};
+
+struct scan {
+    struct span arg;
+    size_t pos;
+    bool cut;          /* the argument is the last one and not whole */
+    bool mask_next;    /* the next word, or argument, is a secret */
+    bool mask_pair;    /* the next is user:password */
+    unsigned programs; /* enum program, seen so far */
+    struct writer *out;
+};
+
+/* --------------------------------------------------------------------- text */
+
+static void put(struct writer *out, const char *text, size_t len)
+{
+    if (out->size == 0)
+        return;
+    size_t room = out->size - 1 - out->len;
+    size_t fits = len < room ? len : room;
+    memcpy(out->buffer + out->len, text, fits);
+    out->len += fits;
+    out->buffer[out->len] = '\0';
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_alnum(char c)
+{
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z');
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static bool is_key_char(char c)
+{
+    return is_alnum(c) || c == '-' || c == '_' || c == '.';
+}
+
+static bool same(struct span span, const char *text)
+{
+    if (span.len != strlen(text))
+        return false;
+    for (size_t i = 0; i < span.len; i++)
+        if (lower(span.text[i]) != text[i])
+            return false;
+    return true;
+}
+
+static bool any_of(struct span span, const char *const *texts)
+{
+    for (; *texts; texts++)
+        if (same(span, *texts))
+            return true;
+    return false;
+}
+
+/* The byte at an offset from the position, or NUL behind the end. */
+static char at(const struct scan *scan, size_t offset)
+{
+    return offset < scan->arg.len - scan->pos ? scan->arg.text[scan->pos + offset] : '\0';
+}
+
+static void copy(struct scan *scan, size_t len)
+{
+    put(scan->out, scan->arg.text + scan->pos, len);
+    scan->pos += len;
+}
+
+static void mask(struct scan *scan, size_t len)
+{
+    if (len > 0)
+        put(scan->out, EW_MASK_TEXT, sizeof EW_MASK_TEXT - 1);
+    scan->pos += len;
+}
+
+/* ------------------------------------------------------------- secret names */
+
+/* Any part of a name: what a-b_c.d or aB is made of. */
+static const char *const secret_parts[] = {
+    "pass", "pwd",    "passin",    "passout", "passcode",   "creds",     "auth",
+    "sig",  "bearer", "accesskey", "secrets", "privatekey", "signature", NULL,
+};
+/* These also at the end of a part: dbpassword, mytoken. */
+static const char *const secret_ends[] = {
+    "password", "passwd",     "passphrase",  "secret", "token",
+    "apikey",   "credential", "credentials", NULL,
+};
+/* Before "key" they make it a secret; alone a key may sort a list. */
+static const char *const key_kinds[] = {
+    "api",     "access",  "private", "encryption", "auth",   "account", "shared",
+    "license", "licence", "master",  "signing",    "client", "service", NULL,
+};
+static const char *const header_parts[] = {"authorization", "cookie", NULL};
+
+static bool ends_with_any(struct span span, const char *const *texts)
+{
+    for (; *texts; texts++) {
+        size_t len = strlen(*texts);
+        if (span.len >= len && same((struct span){span.text + span.len - len, len}, *texts))
+            return true;
+    }
+    return false;
+}
+
+/* Takes the next part off a name; camelCase starts a new one. */
+static bool next_part(struct span *name, struct span *ret_part)
+{
+    while (name->len > 0 && !is_alnum(*name->text)) {
+        name->text++;
+        name->len--;
+    }
+    size_t len = 0;
+    while (len < name->len && is_alnum(name->text[len])) {
+        bool hump = len > 0 && name->text[len] != lower(name->text[len]) &&
+                    name->text[len - 1] == lower(name->text[len - 1]);
+        if (hump)
+            break;
+        len++;
+    }
+    *ret_part = (struct span){name->text, len};
+    name->text += len;
+    name->len -= len;
+    return len > 0;
+}
+
+static bool is_upper_name(struct span name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.text[i] != '_' && name.text[i] != lower(name.text[i]))
+            continue;
+        else if (name.text[i] != '_' && !(name.text[i] >= '0' && name.text[i] <= '9'))
+            return false;
+    return true;
+}
+
+/* KEY and …_KEY in capitals are variables of the environment; --key alone is not secret. */
+static bool is_secret_name(struct span name)
+{
+    struct span rest = name, part, before = {NULL, 0};
+    while (next_part(&rest, &part)) {
+        if (any_of(part, secret_parts) || ends_with_any(part, secret_ends) ||
+            ends_with_any(part, header_parts))
+            return true;
+        if (same(part, "key") &&
+            ((before.text && any_of(before, key_kinds)) || is_upper_name(name)))
+            return true;
+        before = part;
+    }
+    return false;
+}
+
+static bool is_header_name(struct span name)
+{
+    struct span part;
+    while (next_part(&name, &part))
+        if (ends_with_any(part, header_parts))
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------- values */
+
+static bool ends_value(char c)
+{
+    return is_blank(c) || c == '\0' || strchr("&;,\"')}]|<>", c) != NULL;
+}
+
+/* How far the value at the position goes: to its closing quote, or to what separates fields. */
+static size_t value_len(const struct scan *scan)
+{
+    size_t len = 0, left = scan->arg.len - scan->pos;
+    char quote = at(scan, 0);
+    if (quote == '"' || quote == '\'') {
+        for (len = 1; len < left && at(scan, len) != quote; len++)
+            if (at(scan, len) == '\\')
+                len++;
+        return len < left ? len + 1 : left;
+    }
+    while (len < left && !ends_value(at(scan, len)))
+        len++;
+    return len;
+}
+
+/* "Bearer x" keeps its first word; the rest of a header is secret up to the quote around it. */
+static void mask_header(struct scan *scan, char quote)
+{
+    static const char *const schemes[] = {"bearer", "basic", "token", "digest", "negotiate", NULL};
+    size_t word = 0, len = 0, left = scan->arg.len - scan->pos;
+    while (word < left && is_alnum(at(scan, word)))
+        word++;
+    if (any_of((struct span){scan->arg.text + scan->pos, word}, schemes) && at(scan, word) == ' ') {
+        copy(scan, word + 1);
+        left -= word + 1;
+    }
+    bool quoted = quote == '"' || quote == '\'';
+    while (len < left && at(scan, len) != '\n' && !(quoted && at(scan, len) == quote))
+        len++;
+    mask(scan, len);
+}
+
+/* user:password, with the first kept. False if it is something else. */
+static bool mask_pair(struct scan *scan, size_t len)
+{
+    size_t user = 0;
+    while (user < len && at(scan, user) != ':' && at(scan, user) != '=')
+        user++;
+    if (user == len || at(scan, user) != ':' || at(scan, 0) == '-')
+        return false;
+    copy(scan, user + 1);
+    mask(scan, len - user - 1);
+    return true;
+}
+
+/* --------------------------------------------------------------------- URLs */
+
+static bool all_digits(const struct scan *scan, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (at(scan, i) < '0' || at(scan, i) > '9')
+            return false;
+    return true;
+}
+
+/*
+ * At what follows "://": user:password@host. A password may hold '@', and some hold '/' although it
+ * should be written %2F, so without '@' in its place, and no port there either, a later one counts.
+ */
+static void mask_authority(struct scan *scan)
+{
+    size_t left = scan->arg.len - scan->pos, end = 0, word = 0;
+    size_t sign = SIZE_MAX, late_sign = SIZE_MAX, colon = SIZE_MAX;
+    while (end < left && !is_blank(at(scan, end)) && !strchr("/?#\"'", at(scan, end)))
+        end++;
+    while (word < left && !is_blank(at(scan, word)) && !strchr("\"'", at(scan, word)))
+        word++;
+    for (size_t i = 0; i < word; i++) {
+        if (at(scan, i) == '@' && i < end)
+            sign = i;
+        if (at(scan, i) == '@')
+            late_sign = i;
+        if (at(scan, i) == ':' && colon == SIZE_MAX && i < end)
+            colon = i;
+    }
+    bool no_port = colon != SIZE_MAX && !all_digits(scan, colon + 1, end);
+    if (sign == SIZE_MAX && no_port)
+        sign = late_sign;
+    if (sign == SIZE_MAX && no_port && scan->cut && word == left)
+        sign = left; /* what was cut off may have been the '@' */
+    if (sign == SIZE_MAX)
+        return;
+    if (colon < sign)
+        copy(scan, colon + 1);
+    else if (sign < TOKEN_AS_USER_LEN)
+        return; /* a user's name alone, as in ssh://git@host */
+    mask(scan, colon < sign ? sign - colon - 1 : sign);
+}
+
+/* ------------------------------------------------------------ tokens by shape */
+
+struct shape {
+    const char *prefix;
+    size_t min_len; /* of what follows */
+};
+
+static const struct shape shapes[] = {
+    {"AKIA", 16},  {"ASIA", 16},  {"AIza", 30},  {"ghp_", 20},        {"gho_", 20},
+    {"ghu_", 20},  {"ghs_", 20},  {"ghr_", 20},  {"hf_", 20},         {"glpat-", 16},
+    {"xoxb-", 10}, {"xoxp-", 10}, {"xoxa-", 10}, {"xoxr-", 10},       {"sk-", 20},
+    {"npm_", 20},  {"pypi-", 20}, {"ya29.", 20}, {"github_pat_", 20}, {"eyJ", 30},
+};
+
+/* The length of a known token at the position, or 0. */
+static size_t token_len(const struct scan *scan)
+{
+    size_t left = scan->arg.len - scan->pos, run = 0;
+    while (run < left && is_key_char(at(scan, run)))
+        run++;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        size_t prefix = strlen(shapes[i].prefix);
+        bool whole = run >= prefix + shapes[i].min_len || (scan->cut && run == left);
+        if (whole && run > prefix &&
+            memcmp(scan->arg.text + scan->pos, shapes[i].prefix, prefix) == 0)
+            return run;
+    }
+    return 0;
+}
+
+/* -------------------------------------------------- programs with short options */
+
+enum program { MYSQL = 1u << 0, SSHPASS = 1u << 1, SEVENZIP = 1u << 2, REDIS = 1u << 3 };
+
+static unsigned program_of(struct span word)
+{
+    static const struct {
+        const char *name;
+        unsigned program;
+    } known[] = {{"mysql", MYSQL},      {"mariadb", MYSQL},   {"sshpass", SSHPASS},
+                 {"7z", SEVENZIP},      {"7za", SEVENZIP},    {"7zr", SEVENZIP},
+                 {"redis-cli", REDIS},  {"mysqldump", MYSQL}, {"mysqladmin", MYSQL},
+                 {"mysqlimport", MYSQL}};
+    for (size_t i = word.len; i-- > 0;)
+        if (word.text[i] == '/') {
+            word.len -= i + 1;
+            word.text += i + 1;
+            break;
+        }
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (same(word, known[i].name))
+            return known[i].program;
+    return 0;
+}
+
+/* -p and the like: what is in the word behind the two letters, or the next word. */
+static bool mask_short_option(struct scan *scan, struct span word)
+{
+    static const char *const pair_options[] = {"-u", "--user", "--proxy-user", NULL};
+    char letter = word.len >= 2 && word.text[0] == '-' ? word.text[1] : '\0';
+    bool attached = (letter == 'p' && (scan->programs & (MYSQL | SSHPASS | SEVENZIP))) ||
+                    (letter == 'a' && (scan->programs & REDIS));
+    if (attached && word.len > 2) {
+        copy(scan, 2);
+        mask(scan, word.len - 2);
+        return true;
+    }
+    scan->mask_next = attached && (scan->programs & (SSHPASS | REDIS));
+    scan->mask_pair = any_of(word, pair_options);
+    if (scan->mask_next || scan->mask_pair)
+        copy(scan, word.len);
+    return scan->mask_next || scan->mask_pair;
+}
+
+/* --------------------------------------------------------------------- words */
+
+static struct span word_here(const struct scan *scan)
+{
+    size_t len = 0, left = scan->arg.len - scan->pos;
+    while (len < left && !is_blank(at(scan, len)) && !strchr("\"'", at(scan, len)))
+        len++;
+    return (struct span){scan->arg.text + scan->pos, len};
+}
+
+/* A name, if it is secret, up to its value, and the value. False if nothing was taken. */
+static bool mask_named(struct scan *scan)
+{
+    size_t key_len = 0, skip, left = scan->arg.len - scan->pos;
+    bool starts_arg = scan->pos == 0;
+    char quote = scan->pos > 0 ? scan->arg.text[scan->pos - 1] : '\0';
+    while (key_len < left && is_key_char(at(scan, key_len)))
+        key_len++;
+    struct span key = {scan->arg.text + scan->pos, key_len};
+    if (key_len == 0 || !is_secret_name(key))
+        return false;
+    skip = key_len;
+    if (at(scan, skip) == '"' || at(scan, skip) == '\'') /* {"password": … */
+        skip++;
+    while (skip < left && (at(scan, skip) == ' ' || at(scan, skip) == '\t'))
+        skip++;
+    char sign = at(scan, skip);
+    bool option = key.text[0] == '-';
+    if (sign == '=' || sign == ':') {
+        skip++;
+        while (skip < left && (at(scan, skip) == ' ' || at(scan, skip) == '='))
+            skip++;
+        copy(scan, skip);
+        if (is_header_name(key) && sign == ':')
+            mask_header(scan, quote);
+        else
+            mask(scan, starts_arg && sign == '=' ? scan->arg.len - scan->pos : value_len(scan));
+        return true;
+    }
+    if (option)
+        scan->mask_next = true;
+    copy(scan, key_len);
+    return true;
+}
+
+/* At the start of a word. */
+static void scan_word(struct scan *scan)
+{
+    size_t len = token_len(scan);
+    if (len > 0) {
+        mask(scan, len);
+        return;
+    }
+    struct span word = word_here(scan);
+    scan->programs |= program_of(word);
+    if (mask_short_option(scan, word) || mask_named(scan))
+        return;
+    if (scan->pos < scan->arg.len)
+        copy(scan, 1);
+}
+
+/* What the word before asked to mask. False if nothing was taken. */
+static bool mask_asked(struct scan *scan)
+{
+    size_t len = scan->pos == 0 ? scan->arg.len : value_len(scan);
+    bool pair = scan->mask_pair;
+    scan->mask_next = scan->mask_pair = false;
+    if (pair)
+        return mask_pair(scan, len);
+    mask(scan, len ? len : 1);
+    return true;
+}
+
+static void scan_arg(struct scan *scan)
+{
+    bool starts_word = true;
+    if (scan->arg.len == 0)
+        scan->mask_next = scan->mask_pair = false;
+    while (scan->pos < scan->arg.len) {
+        bool asked = (scan->mask_next || scan->mask_pair) && !is_blank(at(scan, 0));
+        if (asked && mask_asked(scan)) {
+            starts_word = false;
+        } else if (at(scan, 0) == ':' && at(scan, 1) == '/' && at(scan, 2) == '/') {
+            copy(scan, 3);
+            mask_authority(scan);
+            starts_word = true;
+        } else if (starts_word) {
+            scan_word(scan);
+            starts_word = !is_key_char(scan->arg.text[scan->pos - 1]);
+        } else {
+            starts_word = !is_key_char(at(scan, 0));
+            copy(scan, 1);
+        }
+    }
+}
+
+size_t ew_mask_cmdline(const char *args, size_t len, char *buffer, size_t size)
+{
+    struct writer out = {buffer, size, 0};
+    struct scan scan = {.out = &out};
+    put(&out, "", 0);
+    for (size_t start = 0; start < len;) {
+        const char *end = memchr(args + start, '\0', len - start);
+        size_t arg_len = end ? (size_t)(end - (args + start)) : len - start;
+        if (start > 0)
+            put(&out, " ", 1);
+        scan.arg = (struct span){args + start, arg_len};
+        scan.pos = 0;
+        scan.cut = end == NULL;
+        scan_arg(&scan);
+        start += arg_len + 1;
+    }
+    return out.len;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any command line, with a secret put behind it. Whatever the arguments before it are, the secret
+ * must not come out, the text must be terminated within its buffer, and a smaller buffer must hold
+ * the start of the same text.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/mask.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { INPUT_MAX = 2048 };
+
+static void require(int ok, const char *what)
+{
+    if (!ok) {
+        fprintf(stderr, "broken: %s\n", what);
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char secret[] = "\0--password=S3cr3t-0-Mark\0--token\0S3cr3t-0-Mark two";
+    char args[INPUT_MAX + sizeof secret], whole[4 * (INPUT_MAX + sizeof secret)], part[64];
+    if (size > INPUT_MAX)
+        return 0;
+    if (size > 0)
+        memcpy(args, data, size);
+    memcpy(args + size, secret, sizeof secret);
+
+    size_t len = ew_mask_cmdline(args, size + sizeof secret, whole, sizeof whole);
+    require(len < sizeof whole && strlen(whole) == len, "the text is terminated");
+    require(memchr(data, 'M', size) != NULL || strstr(whole, "Mark") == NULL, "nothing leaks");
+    size_t part_len = ew_mask_cmdline(args, size + sizeof secret, part, sizeof part);
+    require(part_len < sizeof part && memcmp(part, whole, part_len) == 0, "a cut is a cut");
+
+    /* Alone, and cut in the middle of an argument. */
+    len = ew_mask_cmdline((const char *)data, size, whole, sizeof whole);
+    require(strlen(whole) == len, "the text is terminated");
+    return 0;
+}

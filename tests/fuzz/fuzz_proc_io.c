@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* /proc/PID/io from any bytes. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "source/poll/proc_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int ok, const char *what)
+{
+    if (!ok) {
+        fprintf(stderr, "broken: %s\n", what);
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ew_proc_io io;
+    struct ew_error error;
+    int rc = ew_proc_parse_io(data, size, &io, &error);
+    if (rc != 0)
+        require(error.code == rc && error.offset <= size, "the error lies within the text");
+    else
+        require(data[size - 1] == '\n', "only a text that ends in a line end is whole");
+    return 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Secrets in command lines. In the tables '|' stands for the NUL that ends an argument. */
+#include <string.h>
+
+#include "model/mask.h"
+#include "test.h"
+
+struct row {
+    const char *args, *want, *remark;
+};
+
+static void check_rows(const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char args[512], buffer[512];
+        size_t len = strlen(rows[i].args);
+        CHECK(len < sizeof args);
+        for (size_t k = 0; k < len; k++)
+            args[k] = rows[i].args[k] == '|' ? '\0' : rows[i].args[k];
+        test_row(rows[i].remark);
+        size_t written = ew_mask_cmdline(args, len, buffer, sizeof buffer);
+        CHECK_EQ_STR(buffer, rows[i].want);
+        CHECK_EQ_UINT(written, strlen(rows[i].want));
+    }
+}
+
+#define CHECK_ROWS(rows) check_rows((rows), sizeof(rows) / sizeof(rows)[0])
+
+TEST(what_is_no_secret_stays_as_it_is)
+{
+    static const struct row rows[] = {
+        {"ls|-la|/tmp|", "ls -la /tmp", "a plain command"},
+        {"", "", "no arguments, as of a kernel thread"},
+        {"|", "", "one empty argument"},
+        {"a||b|", "a  b", "an empty argument between"},
+        {"sort|--key=2|file|", "sort --key=2 file", "a key that sorts"},
+        {"openssl|req|-key|server.pem|", "openssl req -key server.pem", "the path of a key"},
+        {"git|commit|--author=me|", "git commit --author=me", "an author is no auth"},
+        {"run|--max-tokens=512|--tokenizer=bpe|", "run --max-tokens=512 --tokenizer=bpe",
+         "tokens of a language model"},
+        {"curl|http://host:8080/path?x=1|", "curl http://host:8080/path?x=1", "a port"},
+        {"git|clone|ssh://git@host/x|", "git clone ssh://git@host/x", "a user without password"},
+        {"curl|http://host/a@b|", "curl http://host/a@b", "an at sign in a path"},
+        {"scp|-p|a|b|", "scp -p a b", "a -p that keeps times"},
+        {"mkdir|-pv|x|", "mkdir -pv x", "a -p of another program"},
+        {"skopeo|sk-learn|hf_x|", "skopeo sk-learn hf_x", "too short for a token"},
+        {"nginx: master process|", "nginx: master process", "a title that is no command line"},
+        {"python3|-c|print('\xc3\xa9')|", "python3 -c print('\xc3\xa9')", "UTF-8"},
+        {"bypass|compass|--bypass=1|", "bypass compass --bypass=1", "words that end in pass"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(values_of_secret_names_are_masked)
+{
+    static const struct row rows[] = {
+        {"x|--password=a b&c;d|-v|", "x --password=*** -v", "the whole argument"},
+        {"x|--password|a b|-v|", "x --password *** -v", "the next argument, blanks and all"},
+        {"x|--password|--odd|-v|", "x --password *** -v", "even one that looks like an option"},
+        {"x|--password|", "x --password", "no value"},
+        {"x|--password=|-v|", "x --password= -v", "an empty value"},
+        {"x|--db-password=a|", "x --db-password=***", "a part of the name"},
+        {"x|--dbpassword=a|", "x --dbpassword=***", "the end of a part"},
+        {"x|--dbPassword=a|", "x --dbPassword=***", "a hump"},
+        {"x|-password|a|", "x -password ***", "one dash"},
+        {"x|--api-key|a|", "x --api-key ***", "a key of an interface"},
+        {"x|--apiKey=a|", "x --apiKey=***", "the same with a hump"},
+        {"x|--token|a|", "x --token ***", "a token"},
+        {"x|--auth-token=a|", "x --auth-token=***", "two such parts"},
+        {"openssl|-passin|pass:a|", "openssl -passin ***", "openssl"},
+        {"env|KEY=a|SECRET=b|MY_TOKEN=c|x|", "env KEY=*** SECRET=*** MY_TOKEN=*** x", "variables"},
+        {"AWS_SECRET_ACCESS_KEY=a/b+c|x|", "AWS_SECRET_ACCESS_KEY=*** x", "a variable in front"},
+        {"x|OPENAI_API_KEY=a|", "x OPENAI_API_KEY=***", "ends in KEY"},
+        {"psql|host=h password=p dbname=d|", "psql host=h password=*** dbname=d",
+         "a connection string"},
+        {"x|Server=h;Password=p;Port=1|", "x Server=h;Password=***;Port=1", "another kind of it"},
+        {"x|http://h/?a=1&token=t&b=2|", "x http://h/?a=1&token=***&b=2", "a query"},
+        {"x|{\"user\":\"u\",\"password\": \"p q\"}|", "x {\"user\":\"u\",\"password\": ***}",
+         "JSON"},
+        {"sh|-c|run --password p --fast|", "sh -c run --password *** --fast", "in a shell command"},
+        {"sh|-c|run --password='p q' --fast|", "sh -c run --password=*** --fast", "and quoted"},
+        {"sh|-c|PASSWORD=p run|", "sh -c PASSWORD=***", "an assignment masks its argument"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(headers_are_masked_but_for_their_scheme)
+{
+    static const struct row rows[] = {
+        {"curl|-H|Authorization: Bearer abc.def|u|", "curl -H Authorization: Bearer *** u",
+         "Bearer"},
+        {"curl|-H|authorization:Basic YTpi|", "curl -H authorization:Basic ***", "Basic"},
+        {"curl|-H|Authorization: abc def|", "curl -H Authorization: ***", "no scheme"},
+        {"curl|-H|X-Api-Key: abc|", "curl -H X-Api-Key: ***", "a header of its own"},
+        {"curl|-H|Cookie: a=1; b=2|", "curl -H Cookie: ***", "all cookies"},
+        {"curl|-HAuthorization: Bearer x|", "curl -HAuthorization: Bearer ***", "attached"},
+        {"sh|-c|curl -H \"Authorization: Bearer x y\" http://h|",
+         "sh -c curl -H \"Authorization: Bearer ***\" http://h", "quoted in a shell command"},
+        {"curl|-H|Accept: text/html|", "curl -H Accept: text/html", "no secret in it"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(credentials_in_urls_are_masked)
+{
+    static const struct row rows[] = {
+        {"x|https://u:p@h/y|", "x https://u:***@h/y", "user and password"},
+        {"x|https://:p@h/y|", "x https://:***@h/y", "a password alone"},
+        {"x|redis://u:p@q@h|", "x redis://u:***@h", "an at sign in the password"},
+        {"x|postgres://u:p/q@h/db|", "x postgres://u:***@h/db", "a slash in the password"},
+        {"x|--url=https://u:p@h/|", "x --url=https://u:***@h/", "in an option"},
+        {"x|a,https://u:p@h,https://v:q@i|", "x a,https://u:***@h,https://v:***@i", "a list"},
+        {"x|https://0123456789abcdef0123@h/|", "x https://***@h/", "a token as user"},
+        {"x|https://u:p|", "x https://u:p", "no host after it, and whole"},
+        {"x|https://u:p", "x https://u:***", "cut before the at sign"},
+        {"x|https://h:8080", "x https://h:8080", "cut, but a port"},
+        {"x|https://h/a b@c|", "x https://h/a b@c", "the next word is no part of it"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(short_options_are_masked_where_their_program_is_known)
+{
+    static const struct row rows[] = {
+        {"mysql|-uroot|-psecret|db|", "mysql -uroot -p*** db", "mysql"},
+        {"/usr/bin/mysqldump|-psecret|", "/usr/bin/mysqldump -p***", "by path"},
+        {"sudo|mysql|-psecret|", "sudo mysql -p***", "behind another program"},
+        {"mysql|-p|db|", "mysql -p db", "mysql asks for it: db is the database"},
+        {"sshpass|-p|s x|ssh|h|", "sshpass -p *** ssh h", "sshpass, apart"},
+        {"sshpass|-ps|ssh|-p|22|", "sshpass -p*** ssh -p ***", "in doubt it is one"},
+        {"7z|a|-psecret|x.7z|", "7z a -p*** x.7z", "7z"},
+        {"redis-cli|-a|s|get|", "redis-cli -a *** get", "redis"},
+        {"curl|-u|me:s:t|http://h|", "curl -u me:*** http://h", "user and password"},
+        {"curl|--user|me|http://h|", "curl --user me http://h", "a user alone"},
+        {"curl|-u||--password=a|", "curl -u  --password=***", "an empty argument is the value"},
+        {"curl|-u|--password=a:b|", "curl -u --password=***", "an option instead of the pair"},
+        {"x|-u|PASSWORD=a:b|", "x -u PASSWORD=***", "an assignment instead of the pair"},
+        {"curl|--proxy-user|me:s|", "curl --proxy-user me:***", "for the proxy"},
+        {"sh|-c|curl -u me:s h|", "sh -c curl -u me:*** h", "in a shell command"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(tokens_are_known_by_their_shape)
+{
+    static const struct row rows[] = {
+        {"x|AKIAIOSFODNN7EXAMPLE|", "x ***", "AWS"},
+        {"x|--id=AKIAIOSFODNN7EXAMPLE|", "x --id=***", "in an option"},
+        {"x|ghp_0123456789abcdefghijABCDEFGHIJ012345|", "x ***", "GitHub"},
+        {"x|github_pat_0123456789abcdefghij_ABC|", "x ***", "GitHub, fine-grained"},
+        {"x|glpat-0123456789abcdefghij|", "x ***", "GitLab"},
+        {"x|hf_0123456789abcdefghijABCDEFGHIJ|", "x ***", "Hugging Face"},
+        {"x|xoxb-123456789012-abcdef|", "x ***", "Slack"},
+        {"x|sk-proj-0123456789abcdefghij|", "x ***", "OpenAI"},
+        {"x|eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln|", "x ***", "JWT"},
+        {"x|see:ghp_0123456789abcdefghijABCDEFGHIJ012345,y|", "x see:***,y", "inside a text"},
+        {"x|ghp_01234567", "x ***", "cut: it may have been longer"},
+        {"x|ghp_01234567|", "x ghp_01234567", "whole and too short"},
+        {"x|WALKIAIOSFODNN7EXAMPLE|", "x WALKIAIOSFODNN7EXAMPLE", "not at the start of a word"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(a_line_that_does_not_fit_is_cut_and_terminated)
+{
+    static const char args[] = "abc\0--password=secret";
+    char buffer[32];
+    for (size_t size = 1; size <= sizeof buffer; size++) {
+        memset(buffer, 'x', sizeof buffer);
+        size_t len = ew_mask_cmdline(args, sizeof args, buffer, size);
+        CHECK(len < size);
+        CHECK_EQ_UINT(strlen(buffer), len);
+        CHECK_EQ_MEM(buffer, "abc --password=***", len);
+        CHECK(strstr(buffer, "secret") == NULL);
+    }
+    buffer[0] = 'x';
+    CHECK_EQ_UINT(ew_mask_cmdline(args, sizeof args, buffer, 0), 0);
+    CHECK_EQ_INT(buffer[0], 'x');
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Which names a pattern asks for. */
+#include "model/name.h"
+#include "test.h"
+
+TEST(a_pattern_asks_for_its_name_and_versions_of_it)
+{
+    static const struct {
+        const char *pattern, *name;
+        int matches;
+        const char *remark;
+    } rows[] = {
+        {"python", "python", 1, "the same"},
+        {"python", "python3.11", 1, "a digit follows"},
+        {"python", "python.exe", 1, "a dot follows"},
+        {"python", "python-dbg", 1, "a dash follows"},
+        {"python", "pythonista", 0, "a letter follows"},
+        {"python", "python_x", 0, "an underscore follows"},
+        {"python", "python ", 0, "a blank follows"},
+        {"python", "Python", 0, "case counts"},
+        {"python", "pytho", 0, "the name is shorter"},
+        {"python", "xpython", 0, "the pattern is not at the start"},
+        {"python3", "python3.11", 1, "the pattern ends in a digit"},
+        {"python3", "python", 0, "the pattern asks for more"},
+        {"python3.11", "python3.1", 0, "a prefix of the pattern"},
+        {"", "python", 0, "an empty pattern"},
+        {"", "", 0, "nothing asks for nothing"},
+        {"python", "", 0, "a process without a name"},
+        {"my-very-long-program", "my-very-long-pr", 1, "Linux cut the name"},
+        {"my-very-long-program", "my-very-long-p", 0, "shorter than Linux cuts"},
+        {"my-very-long-program", "my-very-long-px", 0, "cut, but another one"},
+        {"my-very-long-pr", "my-very-long-pr", 1, "as long as Linux keeps"},
+        {"a.*", "a.b", 0, "no wildcard"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        test_row(rows[i].remark);
+        CHECK_EQ_INT(ew_name_matches(rows[i].pattern, rows[i].name), rows[i].matches);
+    }
+}
