@@ -14,8 +14,8 @@ const char *etwatch_version(void)
 const char *etwatch_strerror(int code)
 {
     switch (code) {
-#define ETWATCH_X(name, number, text) \
-    case number:                      \
+#define ETWATCH_X(name, number, text)                                                              \
+    case number:                                                                                   \
         return text;
         ETWATCH_ERRORS(ETWATCH_X)
 #undef ETWATCH_X
@@ -27,5 +27,5 @@ const char *etwatch_strerror(int code)
 const char *etwatch_source_name(uint32_t source)
 {
     static const char *const names[] = {"auto", "etw", "etl", "ebpf", "poll"};
-    return source < sizeof names / sizeof *names ? names[source] : 0;
+    return source < sizeof names / sizeof names[0] ? names[source] : NULL;
 }
