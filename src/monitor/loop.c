@@ -91,7 +91,7 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
 static void note_fallback(struct etwatch_monitor *monitor, const struct ew_error *error)
 {
     (void)snprintf(monitor->fallback, sizeof monitor->fallback,
-                   "%s; polling /proc instead (short-lived processes are missed)%s%s",
+                   "%.200s; polling /proc instead (short-lived processes are missed)%s%.220s",
                    error->message, error->fix[0] == '\0' ? "" : "; fix: ", error->fix);
 }
 
