@@ -32,6 +32,15 @@ bool ew_os_process_exists(const char *proc_root, uint32_t pid);
 /* The cgroup v2 path of a process, "/" for the root; false if unreadable. */
 bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size);
 
+/* The number of a user; false if there is no user of that name. */
+bool ew_os_user_id(const char *name, uint32_t *ret_uid);
+/* The name of this machine, and of its system ("Linux 6.1.0"). Always terminated. */
+void ew_os_host_name(char *buffer, size_t size);
+void ew_os_system_name(char *buffer, size_t size);
+/* Gives up every right of this process that watching does not need once it has begun. For good;
+ * to be called after a source is open and after children that need their rights were made. */
+void ew_os_drop_rights(void);
+
 /* Wakes and waits: a waiter sleeps until a raw time, a wake, or fd becomes readable. */
 struct ew_waiter;
 int ew_waiter_new(struct ew_waiter **ret_waiter);

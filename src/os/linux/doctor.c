@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What this system offers and what we may use of it. Each probe looks at one thing, says what it
+ * found, what its lack costs the user and the exact command that mends it.
+ *
+ * Files below two roots are all that is read, so that recorded trees of other systems can be
+ * examined; the only attempt on the live kernel is one small BPF map, because no file tells whether
+ * a container's seccomp filter refuses the bpf() system call.
+ */
+#include "os/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+#define POLLS_INSTEAD "no eBPF: etwatch polls, misses short processes and costs more"
+#define SETCAP \
+    "sudo setcap cap_bpf,cap_perfmon,cap_sys_resource+ep $(command -v etwatch), or run as root"
+
+enum { TEXT_SIZE = 65536, FOUND_SIZE = 160 };
+
+struct probe {
+    const struct ew_doctor_config *config;
+    char text[TEXT_SIZE]; /* of the file read last */
+    size_t text_size;
+    char found[FOUND_SIZE];
+    unsigned major, minor; /* of the kernel; 0.0: unknown */
+    uint64_t caps;
+    bool caps_known;
+};
+
+static void tell(struct probe *p, uint32_t state, const char *id, const char *what,
+                 const char *cost, const char *fix)
+{
+    bool ok = state == ETWATCH_CHECK_OK;
+    struct etwatch_check check = {
+        .size = sizeof check,
+        .state = state,
+        .id = id,
+        .what = what,
+        .found = p->found,
+        .cost = ok ? "" : cost,
+        .fix = ok ? "" : fix,
+    };
+    p->config->on_check(p->config->ctx, &check);
+}
+
+static void EW_PRINTF(2, 3) found(struct probe *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(p->found, sizeof p->found, format, args);
+    va_end(args);
+}
+
+/* Reads the beginning of a file into p->text; 0 or the errno. */
+static int read_file(struct probe *p, const char *root, const char *path)
+{
+    char full[4096];
+    int len = snprintf(full, sizeof full, "%s/%s", root, path);
+    p->text_size = 0;
+    if (len < 0 || (size_t)len >= sizeof full)
+        return ENAMETOOLONG;
+    int fd = open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return errno;
+    ssize_t got = 0;
+    do {
+        got = read(fd, p->text + p->text_size, sizeof p->text - p->text_size);
+        if (got > 0)
+            p->text_size += (size_t)got;
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    int failed = got < 0 ? errno : 0;
+    (void)close(fd);
+    return failed;
+}
+
+static void first_line(struct probe *p, char *buffer, size_t size)
+{
+    struct ew_bytes bytes;
+    struct ew_span line = {"", 0};
+    ew_bytes_init(&bytes, p->text, p->text_size);
+    (void)ew_bytes_line(&bytes, &line);
+    (void)ew_span_copy(line, buffer, size);
+}
+
+/* 6.1.0-18-amd64 */
+static void probe_kernel(struct probe *p)
+{
+    struct ew_bytes bytes;
+    char release[96];
+    if (read_file(p, p->config->proc_root, "sys/kernel/osrelease") == 0) {
+        ew_bytes_init(&bytes, p->text, p->text_size);
+        uint64_t major = ew_bytes_dec_u64(&bytes);
+        ew_bytes_expect(&bytes, ".");
+        uint64_t minor = ew_bytes_dec_u64(&bytes);
+        if (ew_bytes_ok(&bytes) && major < 1000 && minor < 1000) {
+            p->major = (unsigned)major;
+            p->minor = (unsigned)minor;
+        }
+    }
+    first_line(p, release, sizeof release);
+    found(p, "%s", p->major == 0 ? "unknown" : release);
+    bool new_enough = p->major > 5 || (p->major == 5 && p->minor >= 15);
+    tell(p, new_enough ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "kernel", "kernel 5.15 or newer",
+         "eBPF programs are tested from 5.15 on; older kernels may refuse them",
+         "use a kernel of 5.15 or newer, or --source poll");
+}
+
+static void probe_btf(struct probe *p)
+{
+    int error = read_file(p, p->config->sys_root, "kernel/btf/vmlinux");
+    if (error == 0)
+        found(p, "%s/kernel/btf/vmlinux", p->config->sys_root);
+    else
+        found(p, "%s", error == ENOENT ? "the kernel has none" : strerror(error));
+    tell(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "btf",
+         "kernel type information (BTF)", POLLS_INSTEAD,
+         "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and newer are)");
+}
+
+/* CapEff:	000001ffffffffff */
+static void read_caps(struct probe *p)
+{
+    struct ew_bytes bytes;
+    struct ew_span line;
+    if (read_file(p, p->config->proc_root, "self/status") != 0)
+        return;
+    ew_bytes_init(&bytes, p->text, p->text_size);
+    while (!p->caps_known && ew_bytes_line(&bytes, &line)) {
+        struct ew_bytes value;
+        ew_bytes_init(&value, line.text, line.len);
+        if (!ew_bytes_accept(&value, "CapEff:"))
+            continue;
+        ew_bytes_skip_spaces(&value);
+        p->caps = ew_bytes_hex_u64(&value);
+        p->caps_known = ew_bytes_ok(&value);
+    }
+}
+
+static void probe_caps(struct probe *p)
+{
+    static const struct {
+        unsigned number;
+        bool admin_does; /* CAP_SYS_ADMIN includes it */
+        uint32_t state;
+        const char *id, *what, *cost, *fix;
+    } rows[] = {
+        {39, true, ETWATCH_CHECK_FAIL, "cap_bpf", "the right to load eBPF programs", POLLS_INSTEAD,
+         SETCAP},
+        {38, true, ETWATCH_CHECK_FAIL, "cap_perfmon", "the right to trace the kernel",
+         POLLS_INSTEAD, SETCAP},
+        {24, false, ETWATCH_CHECK_WARN, "cap_sys_resource", "the right to raise limits",
+         "many kept-open /proc files or large tables may hit a limit", SETCAP},
+        {21, false, ETWATCH_CHECK_WARN, "cap_sys_admin",
+         "the right to measure our cost in the "
+         "kernel",
+         "self_kernel_percent is null and the budget counts user space only",
+         "run as root, or: sudo sysctl kernel.bpf_stats_enabled=1"},
+        {19, false, ETWATCH_CHECK_WARN, "cap_sys_ptrace", "the right to read all of /proc",
+         "when polling, I/O and open descriptors of other users' processes are null",
+         "sudo setcap cap_sys_ptrace,cap_bpf,cap_perfmon,cap_sys_resource+ep $(command -v "
+         "etwatch)"},
+    };
+    read_caps(p);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool have = (p->caps >> rows[i].number & 1) != 0;
+        bool through_admin = !have && rows[i].admin_does && (p->caps >> 21 & 1) != 0;
+        found(p, "%s",
+              !p->caps_known  ? "unknown"
+              : have          ? "yes"
+              : through_admin ? "yes, as part of CAP_SYS_ADMIN"
+                              : "no");
+        tell(p, have || through_admin ? (uint32_t)ETWATCH_CHECK_OK : rows[i].state, rows[i].id,
+             rows[i].what, rows[i].cost, rows[i].fix);
+    }
+}
+
+/* "[none] integrity confidentiality": the one in brackets is in force. */
+static void probe_lockdown(struct probe *p)
+{
+    struct ew_bytes bytes;
+    struct ew_span mode = {"none", 4};
+    if (read_file(p, p->config->sys_root, "kernel/security/lockdown") == 0) {
+        ew_bytes_init(&bytes, p->text, p->text_size);
+        (void)ew_bytes_until(&bytes, '[');
+        struct ew_span named = ew_bytes_until(&bytes, ']');
+        if (ew_bytes_ok(&bytes))
+            mode = named;
+    }
+    bool secret = ew_span_equals(mode, "confidentiality");
+    found(p, "%.*s", (int)mode.len, mode.text);
+    tell(p, secret ? ETWATCH_CHECK_FAIL : ETWATCH_CHECK_OK, "lockdown",
+         "kernel memory may be read (lockdown)", POLLS_INSTEAD,
+         "boot with lockdown=integrity instead of lockdown=confidentiality, or use --source poll");
+}
+
+static int create_map(void)
+{
+    union bpf_attr attr;
+    memset(&attr, 0, sizeof attr);
+    attr.map_type = BPF_MAP_TYPE_ARRAY;
+    attr.key_size = 4;
+    attr.value_size = 8;
+    attr.max_entries = 1;
+    long fd = syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof attr);
+    if (fd < 0)
+        return errno;
+    (void)close((int)fd);
+    return 0;
+}
+
+static void probe_bpf(struct probe *p)
+{
+    if (p->config->try_bpf == NULL)
+        return;
+    int error = p->config->try_bpf();
+    bool refused = error == EPERM && (p->caps >> 39 & 1) != 0;
+    if (error == 0)
+        found(p, "works");
+    else if (error == ENOSYS)
+        found(p, "the kernel has none");
+    else
+        found(p, "refused: %s%s", strerror(error),
+              refused ? " although the capability is there (seccomp?)" : "");
+    tell(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "bpf_syscall",
+         "the bpf() system call", POLLS_INSTEAD,
+         error == ENOSYS ? "use a kernel built with CONFIG_BPF_SYSCALL=y"
+         : refused       ? "allow bpf in the container's seccomp profile (docker run --cap-add "
+                           "BPF --cap-add PERFMON --security-opt seccomp=...)"
+                         : SETCAP);
+}
+
+static void probe_unprivileged(struct probe *p)
+{
+    char value[16] = "unknown";
+    if (read_file(p, p->config->proc_root, "sys/kernel/unprivileged_bpf_disabled") == 0)
+        first_line(p, value, sizeof value);
+    /* Whatever it says: what we load needs the capabilities above in any case. */
+    found(p, "kernel.unprivileged_bpf_disabled = %s; not needed", value);
+    tell(p, ETWATCH_CHECK_OK, "unprivileged_bpf", "eBPF without capabilities", "", "");
+}
+
+/* Max locked memory         8388608              8388608              bytes */
+static void probe_memlock(struct probe *p)
+{
+    struct ew_bytes bytes;
+    struct ew_span line, limit = {"unknown", 7};
+    bool charged = p->major < 5 || (p->major == 5 && p->minor < 11);
+    if (!charged)
+        return;
+    if (read_file(p, p->config->proc_root, "self/limits") == 0) {
+        ew_bytes_init(&bytes, p->text, p->text_size);
+        while (ew_bytes_line(&bytes, &line)) {
+            struct ew_bytes row;
+            ew_bytes_init(&row, line.text, line.len);
+            if (!ew_bytes_accept(&row, "Max locked memory"))
+                continue;
+            ew_bytes_skip_spaces(&row);
+            limit = ew_bytes_until(&row, ' ');
+        }
+    }
+    bool enough = ew_span_equals(limit, "unlimited") || (p->caps >> 24 & 1) != 0;
+    found(p, "%.*s", (int)limit.len, limit.text);
+    tell(p, enough ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "memlock",
+         "memory that eBPF maps may lock (kernels before 5.11)", POLLS_INSTEAD,
+         "ulimit -l unlimited, or the capability cap_sys_resource");
+}
+
+static void probe_readable(struct probe *p, const char *path, const char *id, const char *what,
+                           const char *cost, const char *fix)
+{
+    int error = read_file(p, p->config->proc_root, path);
+    found(p, "%s", error == 0 ? "yes" : strerror(error));
+    tell(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, id, what, cost, fix);
+}
+
+/*
+ * 22 28 0:20 / /proc rw,nosuid shared:12 - proc proc rw,hidepid=2
+ * The type of the file system follows " - ", its options are the last field.
+ */
+static bool find_mount(struct probe *p, const char *type, struct ew_span *ret_line)
+{
+    struct ew_bytes bytes;
+    struct ew_span line;
+    char marker[32];
+    (void)snprintf(marker, sizeof marker, " - %s ", type);
+    if (read_file(p, p->config->proc_root, "self/mountinfo") != 0)
+        return false;
+    ew_bytes_init(&bytes, p->text, p->text_size);
+    while (ew_bytes_line(&bytes, &line)) {
+        if (memmem(line.text, line.len, marker, strlen(marker)) != NULL) {
+            *ret_line = line;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void probe_hidepid(struct probe *p)
+{
+    struct ew_span line;
+    const char *option = NULL;
+    char value[16] = "";
+    if (find_mount(p, "proc", &line))
+        option = memmem(line.text, line.len, "hidepid=", 8);
+    if (option != NULL) {
+        struct ew_span rest = {option + 8, (size_t)(line.text + line.len - option) - 8};
+        for (size_t i = 0; i < rest.len; i++)
+            if (rest.text[i] == ',')
+                rest.len = i;
+        (void)ew_span_copy(rest, value, sizeof value);
+    }
+    bool hides = value[0] != '\0' && strcmp(value, "0") != 0 && strcmp(value, "off") != 0;
+    found(p, "%s%s", hides ? "hidepid=" : "all are visible", hides ? value : "");
+    bool seen_anyway = hides && (p->caps >> 19 & 1) != 0;
+    tell(p, hides && !seen_anyway ? ETWATCH_CHECK_WARN : ETWATCH_CHECK_OK, "hidepid",
+         "other users' processes in /proc", "when polling, only your own processes are seen",
+         "sudo mount -o remount,hidepid=0 /proc, or the capability cap_sys_ptrace");
+}
+
+static void probe_cgroup(struct probe *p)
+{
+    struct ew_span line;
+    bool there = find_mount(p, "cgroup2", &line);
+    found(p, "%s", there ? "mounted" : "not mounted");
+    tell(p, there ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "cgroup2", "cgroup v2",
+         "--cgroup finds nothing and the cgroup of a process may be null",
+         "boot with systemd.unified_cgroup_hierarchy=1");
+}
+
+static void probe_poll(struct probe *p)
+{
+    int error = read_file(p, p->config->proc_root, "self/stat");
+    found(p, "%s", error == 0 ? p->config->proc_root : strerror(error));
+    tell(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "proc", "/proc can be read",
+         "nothing can be watched by polling", "mount -t proc proc /proc");
+}
+
+int ew_doctor_probe(const struct ew_doctor_config *config)
+{
+    struct probe p;
+    memset(&p, 0, sizeof p);
+    p.config = config;
+    probe_kernel(&p);
+    probe_btf(&p);
+    probe_caps(&p);
+    probe_lockdown(&p);
+    probe_bpf(&p);
+    probe_unprivileged(&p);
+    probe_memlock(&p);
+    probe_poll(&p);
+    probe_readable(
+        &p, "self/schedstat", "schedstat", "run-queue wait when polling",
+        "when polling, cpu_ns has the resolution of clock ticks and runq_wait_ns is null",
+        "use a kernel built with CONFIG_SCHED_INFO=y");
+    probe_readable(&p, "self/io", "task_io", "I/O accounting", "io_* and disk_* are null",
+                   "use a kernel built with CONFIG_TASK_IO_ACCOUNTING=y");
+    probe_hidepid(&p);
+    probe_cgroup(&p);
+    return 0;
+}
+
+int etwatch_doctor(const char *proc_root,
+                   void (*on_check)(void *ctx, const struct etwatch_check *check), void *ctx)
+{
+    char sys_root[4096] = "/sys";
+    struct ew_doctor_config config = {
+        .proc_root = proc_root == NULL ? "/proc" : proc_root,
+        .sys_root = sys_root,
+        .on_check = on_check,
+        .ctx = ctx,
+    };
+    if (on_check == NULL)
+        return ETWATCH_EINVAL;
+    /* A recorded tree has its sys beside its proc; there is nothing to be tried in it. */
+    size_t len = strlen(config.proc_root);
+    bool live = strcmp(config.proc_root, "/proc") == 0;
+    if (live)
+        config.try_bpf = create_map;
+    else if (len > 5 && len < sizeof sys_root && strcmp(config.proc_root + len - 5, "/proc") == 0)
+        (void)snprintf(sys_root, sizeof sys_root, "%.*s/sys", (int)(len - 5), config.proc_root);
+    return ew_doctor_probe(&config);
+}
