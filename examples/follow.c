@@ -21,8 +21,8 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Reads for so long; returns the samples of this process and its descendants, or a code. */
-static int read_for(struct etwatch_monitor *monitor, double seconds)
+/* Reads for so long; returns how many samples of this process came, or a code. */
+static int read_for(struct etwatch_monitor *monitor, uint32_t pid, double seconds)
 {
     static struct etwatch_sample batch[BATCH];
     int total = 0;
@@ -31,7 +31,7 @@ static int read_for(struct etwatch_monitor *monitor, double seconds)
         if (count < 0)
             return count;
         for (int i = 0; i < count; i++)
-            total += batch[i].type == ETWATCH_SAMPLE;
+            total += batch[i].type == ETWATCH_SAMPLE && batch[i].pid == pid;
     }
     return total;
 }
@@ -42,7 +42,7 @@ static int follow(struct etwatch_monitor *monitor, uint32_t pid, double seconds)
     struct etwatch_sample whole = {.size = sizeof whole};
     struct etwatch_aggregate cpu = {.size = sizeof cpu};
     int rc = etwatch_monitor_add(monitor, pid);
-    int samples = rc == 0 ? read_for(monitor, seconds) : rc;
+    int samples = rc == 0 ? read_for(monitor, pid, seconds) : rc;
     if (samples < 0)
         return samples;
     rc = etwatch_monitor_snapshot(monitor, pid, &whole, name, sizeof name);

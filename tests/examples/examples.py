@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""The example programs do what their first lines say."""
+import os
+import subprocess
+
+from lib import BUILD, check, check_between, check_eq, check_in, main, run, start, test
+
+BUSY = "while :; do :; done"
+
+
+def example(name, *arguments):
+    return run(arguments, program=os.path.join(BUILD, "examples", name))
+
+
+@test
+def measure_call_agrees_with_the_cpu_clock():
+    result = example("measure_call", "300")
+    check_eq(result.code, 0, result.err)
+    values = dict(line.split() for line in result.out.splitlines())
+    check(int(values["samples"]) > 1, result.out)
+    clock_ms = float(values["clock_ms"])
+    # Polling sees the time since the last tick of the kernel late; eBPF sees all of it.
+    slack = 0.02 if values["source"] == "ebpf" else 0.2
+    check_between(float(values["cpu_ms"]), clock_ms * (1 - slack) - 1, clock_ms * (1 + slack) + 5,
+                  "cpu_ms (with its own start and stop)")
+
+
+@test
+def spikes_reports_a_busy_process():
+    busy = start(["-c", BUSY], program="/bin/sh", stdout=subprocess.DEVNULL)
+    result = example("spikes", busy.pid, "0.7")
+    check_eq(result.code, 0, result.err)
+    check_in(f" {busy.pid} sh ", result.out)
+    last = result.out.splitlines()[-1].split()
+    check(int(last[1]) > 0, result.out)
+
+
+@test
+def spikes_reports_nothing_of_an_idle_process():
+    idle = start(["30"], program="/bin/sleep")
+    result = example("spikes", idle.pid, "0.5")
+    check_eq(result.code, 0, result.err)
+    check_eq(result.out.splitlines()[-1].split()[:2], ["spikes", "0"])
+
+
+@test
+def follow_takes_one_process_after_the_other():
+    busy = start(["-c", BUSY], program="/bin/sh", stdout=subprocess.DEVNULL)
+    idle = start(["30"], program="/bin/sleep")
+    result = example("follow", "0.6", busy.pid, idle.pid)
+    check_eq(result.code, 0, result.err)
+    first, second = result.out.splitlines()
+    check(first.startswith(f"{busy.pid} sh samples "), first)
+    check(int(first.split()[3]) > 3, first)
+    check(float(first.split()[5]) > 0, first)
+    check(second.startswith(f"{idle.pid} sleep samples 0 "), second)
+
+
+@test
+def follow_names_a_process_that_is_not_there():
+    gone = subprocess.Popen(["/bin/true"])
+    gone.wait()
+    result = example("follow", "0.2", gone.pid)
+    check_eq(result.code, 1)
+    check_in("no such process", result.err)
+
+
+main()
