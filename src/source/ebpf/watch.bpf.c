@@ -395,7 +395,7 @@ static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns
 
 static __always_inline __u64 scheduler_clock(struct task_struct *task)
 {
-    if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(struct cfs_rq, rq))
+    if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
         return task->se.cfs_rq->rq->clock;
     return bpf_ktime_get_boot_ns();
 }
