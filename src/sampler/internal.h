@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the sampler share. pending.c keeps the cells, readings.c fills them from
+ * readings, lifecycle.c makes and ends processes, cut.c delivers, sample.c writes the objects.
+ */
+#ifndef EW_SAMPLER_INTERNAL_H
+#define EW_SAMPLER_INTERNAL_H
+
+#include "ledger/ledger.h"
+#include "sampler/aggregate.h"
+#include "sampler/sampler.h"
+#include "sampler/ticks.h"
+
+/* Intervals that may wait: 16 s at 1000 Hz. Later ones are folded into the last and counted late.
+ */
+#define EW_RING_MAX 16384u
+/* Cells that may wait, about 6 MB; beyond it counts go to the nearest cell and are counted late. */
+#define EW_CELLS_MAX 32768u
+#define EW_BATCH 64u
+#define EW_LOSS_RANGES 16u
+#define EW_RECENT_EXITS 128u
+#define EW_WAIT_CUTS 2u
+
+#define EW_ALL_COUNTERS ((1u << EW_COUNTER_COUNT) - 1)
+#define EW_CPU_COUNTERS (EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns))
+
+enum ew_cell_flag {
+    EW_CELL_INCOMPLETE = 1u << 0,
+    EW_CELL_FINAL = 1u << 1,     /* of the interval its process ended in; delivered by the exit */
+    EW_CELL_TENTATIVE = 1u << 2, /* filled from exit totals, until a reading knows better */
+    EW_CELL_VOID = 1u << 3,      /* merged into another; only waits for its bucket */
+};
+
+/* What one process or thread did in one interval that is not delivered yet. */
+struct ew_cell {
+    uint32_t pool_word;
+    uint32_t self;
+    uint32_t has;   /* counters known */
+    uint32_t flags; /* enum ew_cell_flag */
+    uint64_t index;
+    struct ew_cell *prev, *next; /* of the same owner, by interval */
+    struct ew_cell *follower;    /* in the bucket; of a thread: among the children */
+    struct ew_cell *children;    /* cells of its threads */
+    struct ew_cell *parent;      /* of a thread's cell */
+    struct ew_process *process;
+    struct ew_thread *thread; /* NULL: the cell is of the process */
+    uint64_t begin_ns;        /* FINAL only: start of the interval, which may be cut already */
+    uint64_t counter[EW_COUNTER_COUNT];
+};
+
+/* A first-in first-out list of processes by pool number. */
+struct ew_process_list {
+    uint32_t first, last;
+};
+
+/* All that is to be delivered with one interval. */
+struct ew_bucket {
+    struct ew_cell *first, *last;
+    struct ew_process_list starts, exits;
+};
+
+struct ew_range {
+    uint64_t from_ns, to_ns;
+};
+
+struct ew_recent_exit {
+    uint32_t pid;
+    uint64_t start_ns, exit_ns;
+};
+
+struct ew_process_aggregate {
+    struct ew_aggregate cpu_percent, rss_bytes;
+    uint64_t unknown; /* samples without CPU time */
+};
+
+struct ew_sampler {
+    struct ew_sampler_config config;
+    struct ew_ledger ledger;
+    struct ew_ticks ticks;
+    struct ew_pool cells;
+
+    uint64_t first;     /* the oldest interval not delivered */
+    uint64_t first_ns;  /* where it begins */
+    uint64_t latest_ns; /* the latest time any fact told */
+    uint64_t end_index; /* no bucket at or after this one holds anything */
+    struct ew_bucket *ring;
+    uint32_t ring_capacity;            /* 0 or a power of two; interval n is at n % capacity */
+    struct ew_process_list due_starts; /* to be delivered with the next interval, whichever */
+    struct ew_process_list waiting;    /* ended, their interval is over, readings still to come */
+    uint32_t cuts;
+
+    struct ew_range losses[EW_LOSS_RANGES];
+    uint32_t loss_count;
+    uint64_t loss_seen_ns;       /* the latest end of a loss that touches samples */
+    struct etwatch_loss refused; /* table losses since the last cut, raw times */
+    struct ew_recent_exit recent[EW_RECENT_EXITS];
+    uint32_t recent_next;
+
+    uint32_t known_counters; /* the source delivers these */
+    bool late;               /* the reading at hand came too late for a part of it */
+    bool finished;
+    int failure; /* since the last cut */
+    struct ew_sampler_counts counts;
+
+    /* Delivery. Entries named in the batch are freed only after it is flushed. */
+    uint64_t interval_end_ns;
+    bool interval_lossy;
+    struct ew_process_list dead_processes;
+    uint32_t dead_threads;                       /* linked by `next` */
+    uint32_t memo_counters, memo_gauges;         /* the last masks translated ... */
+    uint64_t memo_counters_has, memo_gauges_has; /* ... and what they became */
+    size_t batch_count;
+    struct etwatch_sample batch[EW_BATCH];
+};
+
+/* pending.c */
+
+/* The cell to add to for this interval, made if need be; of the thread if thread is not NULL and
+ * threads are wanted. NULL without memory. Sets sampler->late if it had to move. */
+struct ew_cell *ew_pending_cell(struct ew_sampler *sampler, struct ew_process *process,
+                                struct ew_thread *thread, uint64_t index);
+/* The process's newest cell or NULL. */
+struct ew_cell *ew_pending_newest(const struct ew_process *process);
+/* Takes a cell out of its owner's list and frees it. */
+void ew_pending_drop(struct ew_sampler *sampler, struct ew_cell *cell);
+/* The bucket of an interval, or NULL without memory. */
+struct ew_bucket *ew_pending_bucket(struct ew_sampler *sampler, uint64_t index);
+/* Into first .. first + EW_RING_MAX - 1. */
+uint64_t ew_pending_clamp(struct ew_sampler *sampler, uint64_t index);
+/* The interval of a time; with rounds the current one. */
+uint64_t ew_pending_index(struct ew_sampler *sampler, uint64_t t_ns);
+uint64_t ew_pending_start_ns(const struct ew_sampler *sampler, uint64_t index);
+void ew_list_push_start(struct ew_sampler *sampler, struct ew_process_list *list,
+                        struct ew_process *process);
+struct ew_process *ew_list_pop_start(struct ew_sampler *sampler, struct ew_process_list *list);
+void ew_list_push_exit(struct ew_sampler *sampler, struct ew_process_list *list,
+                       struct ew_process *process);
+struct ew_process *ew_list_pop_exit(struct ew_sampler *sampler, struct ew_process_list *list);
+
+/* lifecycle.c */
+void ew_lifecycle_fact(struct ew_sampler *sampler, const struct ew_process_fact *fact);
+/* The process of a reading, made if need be; NULL: refused, stale or without memory (counted). */
+struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
+                                           const struct ew_reading *reading);
+/* Ends it at t_ns; flags: EW_P_REPLACED, EW_P_FORGOTTEN or 0. */
+void ew_lifecycle_end(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns,
+                      uint32_t flags);
+/* One more thing the tables had no room for; code: ETWATCH_ELIMIT or ETWATCH_ENOMEM. */
+void ew_lifecycle_refuse(struct ew_sampler *sampler, int code, uint64_t t_ns);
+
+/* readings.c */
+void ew_reading_take(struct ew_sampler *sampler, const struct ew_reading *reading);
+
+/* cut.c */
+
+/* Does a lost time touch [from_ns, to_ns]? */
+bool ew_cut_lossy(const struct ew_sampler *sampler, uint64_t from_ns, uint64_t to_ns);
+
+/* sample.c */
+void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process);
+/* cell: of the process, with its threads' below; NULL: it did nothing. */
+void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
+                        struct ew_cell *cell);
+void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process);
+/* Hands out what is in the batch. */
+void ew_sample_flush(struct ew_sampler *sampler);
+void ew_sample_forget_aggregate(struct ew_process *process);
+/* Totals and latest gauges, without strings and delivery. */
+void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process *process,
+                      struct etwatch_sample *ret_sample);
+
+#endif
