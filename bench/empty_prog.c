@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
+#include <sys/syscall.h>
 
 #include "util.h"
 
@@ -22,13 +23,20 @@ static int load(void)
     int type_id = libbpf_find_vmlinux_btf_id("sched_switch", BPF_TRACE_RAW_TP);
     if (type_id < 0)
         die("sched_switch: not in the kernel's BTF: %s", strerror(-type_id));
-    LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP,
-                .attach_btf_id = (__u32)type_id);
-    int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "bench_empty", "GPL", body,
-                           sizeof body / sizeof *body, &opts);
+    /* The system call itself: libbpf 0.5 and 1.x have different functions of this name. */
+    union bpf_attr attr = {
+        .prog_type = BPF_PROG_TYPE_TRACING,
+        .insns = (__u64)(uintptr_t)body,
+        .insn_cnt = sizeof body / sizeof *body,
+        .license = (__u64)(uintptr_t) "GPL",
+        .prog_name = "bench_empty",
+        .expected_attach_type = BPF_TRACE_RAW_TP,
+        .attach_btf_id = (__u32)type_id,
+    };
+    long fd = syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof attr);
     if (fd < 0)
         die("loading the empty program: %s", strerror(errno));
-    return fd;
+    return (int)fd;
 }
 
 static uint32_t program_id(int fd)
