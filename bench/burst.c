@@ -15,6 +15,8 @@
 
 #include "util.h"
 
+enum { MAX_BURST = 4096 };
+
 struct options {
     uint64_t count, burst, life_us, cpu_us, gap_us;
     bool exec, forever;
@@ -52,7 +54,7 @@ static void parse(int argc, char **argv, struct options *o)
         else
             usage();
     }
-    if (o->burst == 0 || o->cpu_us > o->life_us)
+    if (o->burst == 0 || o->burst > MAX_BURST || o->cpu_us > o->life_us)
         usage();
 }
 
@@ -83,22 +85,39 @@ static pid_t start_one(const struct options *o)
     _exit(0);
 }
 
+/*
+ * Waits for n children. What the kernel charges for a child is what it has accounted when the child
+ * is reaped, and the last stretch of a child that is still on its way off another CPU is not yet in
+ * it. So all must be dead first, then have a moment to leave the CPU, and only then are they
+ * reaped.
+ */
+static void reap(const pid_t *pids, uint64_t n, uint64_t gap_us)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        siginfo_t info;
+        if (waitid(P_PID, (id_t)pids[i], &info, WEXITED | WNOWAIT) != 0)
+            die("waitid: %s", strerror(errno));
+    }
+    usleep((useconds_t)gap_us);
+    for (uint64_t i = 0; i < n; i++) {
+        int status = 0;
+        if (waitpid(pids[i], &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            die("a child went wrong");
+    }
+}
+
 static void work(const struct options *o)
 {
+    static pid_t pids[MAX_BURST];
     for (uint64_t made = 0; made < o->count;) {
         uint64_t n = o->count - made < o->burst ? o->count - made : o->burst;
         for (uint64_t i = 0; i < n; i++) {
-            pid_t pid = start_one(o);
+            pids[i] = start_one(o);
             if (o->pids != NULL)
-                fprintf(o->pids, "%ld\n", (long)pid);
+                fprintf(o->pids, "%ld\n", (long)pids[i]);
         }
-        for (uint64_t i = 0; i < n; i++) {
-            int status = 0;
-            if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                die("a child went wrong");
-        }
+        reap(pids, n, o->gap_us);
         made += n;
-        usleep((useconds_t)o->gap_us);
     }
 }
 
