@@ -251,8 +251,8 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
         monitor->source = NULL;
         return ew_error_set(reterr, error, 0, "out of memory");
     }
-    monitor->opened_ns = ew_os_raw_ns();
-    monitor->budget_wall_ns = monitor->opened_ns;
+    monitor->opened_ns = monitor->epoch_ns;
+    monitor->budget_wall_ns = ew_os_raw_ns();
     monitor->budget_cpu_ns = 0;
     /* At once: who is there is known before anything happens. */
     return ew_monitor_step(monitor, reterr);

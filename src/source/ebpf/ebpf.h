@@ -12,6 +12,7 @@ struct ring_buffer;
 struct ew_ebpf_active {
     uint32_t tid;
     uint32_t index;
+    uint64_t noted_ns;    /* time of that entry */
     uint64_t run_from_ns; /* start of the last run that the log has told of in full; 0 = none */
     bool over;            /* its FINAL has come */
 };

@@ -23,6 +23,16 @@
 
 enum { ROUNDS_MAX = 64 };
 
+/* When the interval that t_ns falls in began. */
+static uint64_t interval_begin(const struct ew_ebpf_source *source, uint64_t t_ns)
+{
+    const struct ew_k_clock *clock = source->object.clock;
+    const struct ew_k_era *era = t_ns >= clock->at_ns ? &clock->era[1] : &clock->era[0];
+    if (t_ns < era->base_ns || era->interval_ns == 0)
+        return 0;
+    return t_ns - (t_ns - era->base_ns) % era->interval_ns;
+}
+
 /* ------------------------------------------------------------- threads that ran */
 
 static uint32_t *find_cell(struct ew_ebpf_source *source, uint32_t tid)
@@ -41,6 +51,14 @@ static struct ew_ebpf_active *find_active(struct ew_ebpf_source *source, uint32_
     return position == 0 ? NULL : &source->active[position - 1];
 }
 
+static void index_active(struct ew_ebpf_source *source)
+{
+    memset(source->active_index, 0,
+           ((size_t)source->active_index_mask + 1) * sizeof *source->active_index);
+    for (uint32_t i = 0; i < source->active_count; i++)
+        *find_cell(source, source->active[i].tid) = i + 1;
+}
+
 static int grow_active(struct ew_ebpf_source *source)
 {
     uint32_t size = source->active_size == 0 ? 256 : source->active_size * 2;
@@ -55,8 +73,7 @@ static int grow_active(struct ew_ebpf_source *source)
     source->active_index = index;
     source->active_index_mask = size * 2 - 1;
     source->active_size = size;
-    for (uint32_t i = 0; i < source->active_count; i++)
-        *find_cell(source, active[i].tid) = i + 1;
+    index_active(source);
     return 0;
 }
 
@@ -72,12 +89,21 @@ static struct ew_ebpf_active *add_active(struct ew_ebpf_source *source, uint32_t
     return &source->active[*cell - 1];
 }
 
-static void forget_active(struct ew_ebpf_source *source)
+/*
+ * Threads noted in an interval that is not over yet may go on in it without another note: they are
+ * looked at again next time. The others are done with.
+ */
+static void forget_active(struct ew_ebpf_source *source, uint64_t horizon_ns)
 {
-    if (source->active_count > 0)
-        memset(source->active_index, 0,
-               ((size_t)source->active_index_mask + 1) * sizeof *source->active_index);
-    source->active_count = 0;
+    if (source->active_count == 0)
+        return;
+    uint64_t begin_ns = interval_begin(source, horizon_ns);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < source->active_count; i++)
+        if (!source->active[i].over && source->active[i].noted_ns >= begin_ns)
+            source->active[kept++] = source->active[i];
+    source->active_count = kept;
+    index_active(source);
 }
 
 /* --------------------------------------------------------------------- entries */
@@ -118,6 +144,7 @@ static int take_entry(struct ew_ebpf_source *source, uint32_t index)
     if (active == NULL)
         return ETWATCH_ENOMEM;
     active->index = index;
+    active->noted_ns = entry.t_ns;
     active->over = entry.kind == EW_K_FINAL;
     if (entry.kind != EW_K_OPEN)
         active->run_from_ns = entry.in_ns;
@@ -257,7 +284,7 @@ int ew_ebpf_read_logs(struct ew_ebpf_source *source, uint64_t horizon_ns, struct
             deliver_settled(source, &object->settled[i], now_ns);
         done += count;
     }
-    forget_active(source);
+    forget_active(source, horizon_ns);
     if (error != 0)
         return ew_error_set(reterr, error, 0, "eBPF: out of memory");
     return 0;

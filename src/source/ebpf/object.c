@@ -55,6 +55,14 @@ static int explain(struct ew_error *reterr, int os_code, const char *what)
     }
     if (os_code == ENOMEM)
         return ew_error_set(reterr, ETWATCH_ENOMEM, os_code, "eBPF: %s: out of memory", what);
+    if (os_code == ESRCH) {
+        /* What libbpf before 1.0 says of the BTF of kernels from 6.0 on, which has 64-bit enums. */
+        ew_error_set(reterr, ETWATCH_ENOTSUP, os_code,
+                     "eBPF: the libbpf of this build cannot read this kernel's type information");
+        ew_error_fix(reterr, "use a build with libbpf 1.0 or newer, as Debian 12 and Ubuntu 24.04 "
+                             "have it; --source poll works anyway");
+        return ETWATCH_ENOTSUP;
+    }
     ew_error_set(reterr, ETWATCH_ENOTSUP, os_code, "eBPF: %s: %s", what, strerror(os_code));
     ew_error_fix(reterr, "etwatch doctor shows what this kernel lacks; --source poll works anyway");
     return ETWATCH_ENOTSUP;

@@ -40,7 +40,7 @@ struct ew_ebpf_object {
     struct ew_k_head *heads;
     const struct ew_k_entry *entries;
     const struct ew_k_lost *losses;
-    uint32_t *requests;
+    uint64_t *requests; /* indexes of entries */
     const struct ew_k_settled *settled;
     const struct ew_k_running *running;
 };

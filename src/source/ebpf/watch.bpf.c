@@ -126,7 +126,7 @@ struct {
     __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, EW_K_SETTLE_MAX);
     __type(key, __u32);
-    __type(value, __u32);
+    __type(value, __u64); /* an array map pads its values to 8 bytes anyway */
 } requests SEC(".maps");
 
 struct {
@@ -511,12 +511,12 @@ __noinline int settle_cpu(__u32 cpu)
 
 __noinline int settle_request(__u32 i)
 {
-    __u32 *index = bpf_map_lookup_elem(&requests, &i);
+    __u64 *index = bpf_map_lookup_elem(&requests, &i);
     struct ew_k_settled *out = bpf_map_lookup_elem(&settled, &i);
     if (!index || !out)
         return 0;
     out->entry.kind = 0;
-    __u32 at = *index;
+    __u32 at = (__u32)*index;
     __u64 *address = bpf_map_lookup_elem(&entry_tasks, &at);
     struct ew_k_entry *entry = bpf_map_lookup_elem(&entries, &at);
     if (!address || !entry)
