@@ -248,7 +248,8 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
     if (process->start_ns > begin_ns && process->start_ns < end_ns)
         begin_ns = process->start_ns;
     uint32_t has = cell != NULL ? cell->has : idle_counters(sampler, process);
-    if (final && has == 0 && (process->flags & EW_P_READ) != 0)
+    bool missed = cell != NULL && (cell->flags & EW_CELL_INCOMPLETE) != 0;
+    if (final && has == 0 && !missed && (process->flags & EW_P_READ) != 0)
         has = idle_counters(sampler, process);
     uint32_t flags = ETWATCH_COMPLETE;
     if ((final || sampler->interval_lossy) && ew_cut_lossy(sampler, begin_ns, end_ns))
@@ -258,7 +259,7 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
     process->flags |= EW_P_SAMPLED;
     struct etwatch_sample *out = next_object(sampler, process, ETWATCH_SAMPLE);
     sampler->counts.samples++;
-    out->flags |= cell != NULL && (cell->flags & EW_CELL_INCOMPLETE) != 0 ? 0 : flags;
+    out->flags |= missed ? 0 : flags;
     out->t_ns = to_unix(sampler, end_ns);
     out->dt_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
     put_counters(sampler, out, has, cell != NULL ? cell->counter : no_counters);
