@@ -413,6 +413,22 @@ static bool place_thread(struct ew_sampler *sampler, struct ew_thread *thread,
     return place(sampler, process, thread, index, delta, mask, cell_flags(reading));
 }
 
+/* Where the thread is now in time: what comes next is counted from here on. */
+static void note_place(struct ew_sampler *sampler, struct ew_thread *thread,
+                       const struct ew_reading *reading)
+{
+    if (reading->kind != EW_READING_AT) {
+        uint64_t index = ew_pending_index(sampler, reading->t_ns);
+        if ((thread->flags & EW_T_OPEN) == 0 || index > thread->open_index)
+            thread->open_index = index;
+        thread->flags |= EW_T_OPEN;
+    }
+    /* At an OPEN it is not known how long it has not run. */
+    if (reading->kind != EW_READING_OPEN && (reading->counter_has & EW_HAS_C(cpu_ns)) != 0 &&
+        reading->t_ns > thread->credited_ns)
+        thread->credited_ns = reading->t_ns;
+}
+
 static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *reading)
 {
     struct ew_thread scratch;
@@ -442,12 +458,7 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
             thread->last[i] += delta.count[i];
     }
     thread->last_has |= reading->counter_has;
-    if (reading->kind != EW_READING_AT) {
-        thread->open_index = ew_pending_index(sampler, reading->t_ns);
-        thread->flags |= EW_T_OPEN;
-        if (reading->kind != EW_READING_OPEN && reading->t_ns > thread->credited_ns)
-            thread->credited_ns = reading->t_ns;
-    }
+    note_place(sampler, thread, reading);
     if (reading->thread_name != NULL && sampler->config.threads &&
         ew_ledger_set_text(&sampler->ledger, &thread->name, reading->thread_name) < 0)
         sampler->failure = ETWATCH_ENOMEM;
