@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The command of `run`: made first, held before exec until the monitor watches it, then let go. */
+#ifndef EW_CLI_CHILD_H
+#define EW_CLI_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ew_child {
+    uint32_t pid;
+    int go_fd;     /* one byte here lets it exec; closing it ends it */
+    int failed_fd; /* the errno of a failed exec comes from here */
+    bool ended;
+    bool reaped;
+    int status; /* exit status as a shell tells it; once ended */
+    int signal; /* the signal that ended it, or 0 */
+};
+
+/* Forks. 0 or the errno. */
+int ew_child_hold(struct ew_child *child, char **command);
+/* Lets it exec. 0, or the errno of exec: then it has ended and been reaped. */
+int ew_child_release(struct ew_child *child);
+/* True once it has ended. It stays a zombie, so that its last figures can still be read. */
+bool ew_child_ended(struct ew_child *child);
+/* Removes the zombie. If the child was never released, ends it. */
+void ew_child_reap(struct ew_child *child);
+void ew_child_signal(const struct ew_child *child, int number);
+/* Sleeps until it has ended or a signal for us came. */
+void ew_child_wait(struct ew_child *child);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the child process and the two pipes to it. The child waits on the first pipe before exec;
+ * the second is closed by a successful exec (close-on-exec) or carries the errno of a failed one.
+ *
+ * Whatever becomes of us the child does not stay behind: while it is held the closed pipe ends it,
+ * later the kernel sends it SIGTERM when we die (PR_SET_PDEATHSIG).
+ */
+#include "cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "cli/signals.h"
+
+/* The name that the process has until exec: that of the command, as it will have then. */
+static void take_name(const char *command)
+{
+    const char *slash = strrchr(command, '/');
+    (void)prctl(PR_SET_NAME, slash != NULL ? slash + 1 : command, 0, 0, 0);
+}
+
+static void become(char **command, pid_t parent, int go_fd, int failed_fd)
+{
+    char go;
+    ssize_t got;
+    take_name(command[0]);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    if (getppid() != parent)
+        _exit(EW_EXIT_FAILED);
+    do
+        got = read(go_fd, &go, 1);
+    while (got < 0 && errno == EINTR);
+    if (got != 1)
+        _exit(EW_EXIT_FAILED);
+    ew_signals_restore();
+    (void)execvp(command[0], command);
+    int error = errno;
+    (void)!write(failed_fd, &error, sizeof error);
+    _exit(error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC);
+}
+
+int ew_child_hold(struct ew_child *child, char **command)
+{
+    int go[2], failed[2];
+    *child = (struct ew_child){.go_fd = -1, .failed_fd = -1};
+    if (pipe2(go, O_CLOEXEC) != 0)
+        return errno;
+    if (pipe2(failed, O_CLOEXEC) != 0) {
+        int error = errno;
+        (void)close(go[0]);
+        (void)close(go[1]);
+        return error;
+    }
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    int error = errno;
+    if (pid == 0) {
+        (void)close(go[1]);
+        (void)close(failed[0]);
+        become(command, parent, go[0], failed[1]);
+    }
+    (void)close(go[0]);
+    (void)close(failed[1]);
+    if (pid < 0) {
+        (void)close(go[1]);
+        (void)close(failed[0]);
+        return error;
+    }
+    child->pid = (uint32_t)pid;
+    child->go_fd = go[1];
+    child->failed_fd = failed[0];
+    return 0;
+}
+
+int ew_child_release(struct ew_child *child)
+{
+    int error = 0;
+    ssize_t got;
+    (void)!write(child->go_fd, "g", 1);
+    (void)close(child->go_fd);
+    child->go_fd = -1;
+    do
+        got = read(child->failed_fd, &error, sizeof error);
+    while (got < 0 && errno == EINTR);
+    (void)close(child->failed_fd);
+    child->failed_fd = -1;
+    return got == (ssize_t)sizeof error ? error : 0;
+}
+
+static bool look(struct ew_child *child, int flags)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    if (child->ended)
+        return true;
+    if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT | flags) != 0 || info.si_pid == 0)
+        return false;
+    child->ended = true;
+    child->signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+    child->status = child->signal == 0 ? info.si_status : EW_EXIT_SIGNAL + info.si_status;
+    return true;
+}
+
+bool ew_child_ended(struct ew_child *child)
+{
+    return look(child, WNOHANG);
+}
+
+void ew_child_wait(struct ew_child *child)
+{
+    (void)look(child, 0);
+}
+
+void ew_child_reap(struct ew_child *child)
+{
+    if (child->pid == 0 || child->reaped)
+        return;
+    if (child->go_fd >= 0)
+        (void)close(child->go_fd);
+    if (child->failed_fd >= 0)
+        (void)close(child->failed_fd);
+    child->go_fd = child->failed_fd = -1;
+    while (waitpid((pid_t)child->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    child->reaped = true;
+}
+
+void ew_child_signal(const struct ew_child *child, int number)
+{
+    if (child->pid != 0 && !child->reaped)
+        (void)kill((pid_t)child->pid, number);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * doctor: the probes of the library, then the proof: each source is opened for a moment. The probes
+ * explain; whether a source works is what the last lines say.
+ */
+#include "cli/commands.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/signals.h"
+#include "cli/term.h"
+#include "os/os.h"
+
+struct doctor {
+    const struct ew_options *options;
+    struct ew_buf out;
+    bool color;
+};
+
+static const char *state_name(uint32_t state)
+{
+    static const char *const names[] = {"ok", "warn", "fail"};
+    return names[state <= ETWATCH_CHECK_FAIL ? state : ETWATCH_CHECK_FAIL];
+}
+
+static void put_json_text(struct ew_buf *out, const char *key, const char *text)
+{
+    ew_buf_text(out, key);
+    if (text == NULL || text[0] == '\0')
+        ew_buf_text(out, "null");
+    else
+        ew_buf_json_string(out, text, strlen(text));
+}
+
+static void put_json(struct doctor *doctor, const struct etwatch_check *check)
+{
+    struct ew_buf *out = &doctor->out;
+    put_json_text(out, "{\"type\":\"check\",\"id\":", check->id);
+    put_json_text(out, ",\"state\":", state_name(check->state));
+    put_json_text(out, ",\"what\":", check->what);
+    put_json_text(out, ",\"found\":", check->found);
+    put_json_text(out, ",\"cost\":", check->cost);
+    put_json_text(out, ",\"fix\":", check->fix);
+    ew_buf_text(out, "}\n");
+}
+
+static void put_padded(struct ew_buf *out, const char *text, size_t width)
+{
+    size_t used = ew_buf_screen(out, text, strlen(text), 200);
+    ew_buf_repeat(out, ' ', used < width ? width - used : 0);
+}
+
+static void put_words(struct doctor *doctor, const struct etwatch_check *check)
+{
+    static const char *const colors[] = {"\033[32m", "\033[33m", "\033[31m"};
+    struct ew_buf *out = &doctor->out;
+    if (doctor->color)
+        ew_buf_text(out, colors[check->state <= ETWATCH_CHECK_FAIL ? check->state : 2]);
+    put_padded(out, state_name(check->state), 4);
+    if (doctor->color)
+        ew_buf_text(out, "\033[0m");
+    ew_buf_text(out, "  ");
+    put_padded(out, check->what, 54);
+    ew_buf_text(out, "  ");
+    put_padded(out, check->found, 0);
+    ew_buf_char(out, '\n');
+    if (check->cost[0] != '\0') {
+        ew_buf_text(out, "      costs: ");
+        ew_buf_text(out, check->cost);
+        ew_buf_char(out, '\n');
+    }
+    if (check->fix[0] != '\0') {
+        ew_buf_text(out, "      fix:   ");
+        ew_buf_text(out, check->fix);
+        ew_buf_char(out, '\n');
+    }
+}
+
+static void on_check(void *ctx, const struct etwatch_check *check)
+{
+    struct doctor *doctor = ctx;
+    if (doctor->options->json)
+        put_json(doctor, check);
+    else
+        put_words(doctor, check);
+}
+
+/* Opens a source for a moment. */
+static bool try_source(struct doctor *doctor, uint32_t source, const char *id, const char *what)
+{
+    struct etwatch_monitor *monitor = NULL;
+    struct etwatch_error_info err = {.size = sizeof err};
+    struct etwatch_config config = {
+        .size = sizeof config,
+        .source = source,
+        .flags = ETWATCH_ALL | ETWATCH_NO_FALLBACK,
+        .proc_root = doctor->options->proc_root,
+    };
+    int rc = etwatch_monitor_new(&config, &monitor, &err);
+    if (rc == 0)
+        rc = etwatch_monitor_open(monitor, &err);
+    etwatch_monitor_free(monitor);
+    struct etwatch_check check = {
+        .size = sizeof check,
+        .state = rc == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL,
+        .id = id,
+        .what = what,
+        .found = rc == 0                  ? "works"
+                 : err.message[0] != '\0' ? err.message
+                                          : etwatch_strerror(rc),
+        .cost = rc == 0                         ? ""
+                : source == ETWATCH_SOURCE_EBPF ? "etwatch polls instead"
+                                                : "nothing can be watched without eBPF",
+        .fix = err.fix,
+    };
+    on_check(doctor, &check);
+    return rc == 0;
+}
+
+int ew_cmd_doctor(const struct ew_options *options)
+{
+    struct ew_output output;
+    struct doctor doctor = {.options = options, .color = ew_term_color(EW_TERM_OUT)};
+    ew_signals_init();
+    (void)ew_output_open(&output, NULL);
+    ew_buf_init(&doctor.out, 0, ew_output_write, &output);
+    int rc = etwatch_doctor(options->proc_root, on_check, &doctor);
+    bool ebpf = false;
+    if (options->proc_root == NULL)
+        ebpf = try_source(&doctor, ETWATCH_SOURCE_EBPF, "source_ebpf", "source ebpf");
+    bool poll = try_source(&doctor, ETWATCH_SOURCE_POLL, "source_poll", "source poll");
+    if (rc == 0)
+        rc = ew_buf_flush(&doctor.out);
+    ew_buf_done(&doctor.out);
+    if (rc < 0 && !ew_output_reader_gone(&output)) {
+        ew_complain("%s", etwatch_strerror(rc));
+        return EW_EXIT_FAILED;
+    }
+    return ebpf || poll ? EW_EXIT_OK : EW_EXIT_RIGHTS;
+}

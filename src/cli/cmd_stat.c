@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stat: streams samples until told to stop, or until everything that was named by -p has ended (by
+ * name, user or cgroup another one may come).
+ */
+#include "cli/commands.h"
+
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "cli/session.h"
+#include "cli/signals.h"
+
+static bool only_pids(const struct ew_options *options)
+{
+    return options->pid_count > 0 && options->names.count == 0 && options->uid_count == 0 &&
+           options->cgroups.count == 0 && (options->config_flags & ETWATCH_ALL) == 0;
+}
+
+static void tell_cost(const struct ew_session *session)
+{
+    struct ew_buf line;
+    const struct ew_options *options = session->options;
+    bool table = !options->json && !options->csv;
+    if (options->quiet || (!table && session->stats.lost == 0))
+        return;
+    ew_buf_init(&line, 0, NULL, NULL);
+    ew_session_put_cost(&line, &session->stats);
+    ew_buf_char(&line, '\0');
+    if (line.error == 0)
+        ew_say(options, "%s", line.data);
+    ew_buf_done(&line);
+}
+
+static void watch(struct ew_session *session)
+{
+    bool until_gone = only_pids(session->options);
+    while (ew_signals_ending() == 0 && ew_session_step(session, 1000))
+        if (until_gone && session->any_started && session->live == 0)
+            break;
+}
+
+int ew_cmd_stat(const struct ew_options *options)
+{
+    struct ew_session session = {0};
+    uint32_t format = options->json  ? ETWATCH_FORMAT_JSONL
+                      : options->csv ? ETWATCH_FORMAT_CSV
+                                     : ETWATCH_FORMAT_TABLE;
+    int code = ew_session_prepare(&session, options, format);
+    if (code == EW_EXIT_OK) {
+        ew_signals_init();
+        code = ew_session_open(&session, 0);
+    }
+    bool watched = code == EW_EXIT_OK;
+    if (watched)
+        watch(&session);
+    int signal = ew_signals_ending();
+    bool known = session.meta_known;
+    int end_code = ew_session_close(&session);
+    if (watched && known && end_code == EW_EXIT_OK && session.output.os_error == 0)
+        tell_cost(&session);
+    if (code != EW_EXIT_OK)
+        return code;
+    if (end_code != EW_EXIT_OK || session.output.os_error != 0)
+        return end_code;
+    return signal != 0 ? EW_EXIT_SIGNAL + signal : EW_EXIT_OK;
+}

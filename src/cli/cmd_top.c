@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * top: a screen once a second. On a terminal it takes the alternate screen and gives it back
+ * however it ends (except by SIGKILL); elsewhere it prints plain blocks of what ran.
+ */
+#include "cli/commands.h"
+
+#include "base/buf.h"
+#include "cli/screen.h"
+#include "cli/session.h"
+#include "cli/signals.h"
+#include "cli/term.h"
+#include "os/os.h"
+
+enum { ROWS_KEPT = 4096, KEY_WAIT_MS = 100, BUFFER_MAX = 4 * 1024 * 1024, KEY_CTRL_L = 12 };
+static const uint64_t refresh_ns = 1000000000;
+
+/* Alternate screen and hidden cursor; autowrap off, so that a wide character cannot break lines. */
+static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[2J";
+static const char leave[] = "\033[?7h\033[?25h\033[?1049l";
+
+struct top {
+    struct ew_session session;
+    struct ew_rollup rollup;
+    struct ew_screen screen;
+    struct ew_buf out;
+    bool live; /* a terminal, not plain blocks */
+    bool quit;
+    uint64_t shown_raw_ns;
+    bool draw; /* at once */
+};
+
+static int add_sample(void *ctx, const struct etwatch_sample *sample)
+{
+    return ew_rollup_add(&((struct top *)ctx)->rollup, sample);
+}
+
+static void put(struct top *top, const char *text)
+{
+    ew_buf_text(&top->out, text);
+    (void)ew_buf_flush(&top->out);
+}
+
+static void take_screen(struct top *top)
+{
+    if (!top->live)
+        return;
+    (void)ew_term_raw();
+    put(top, enter);
+    top->draw = true;
+}
+
+static void give_screen_back(struct top *top)
+{
+    if (!top->live)
+        return;
+    top->out.error = 0;
+    top->out.len = 0;
+    put(top, leave);
+    ew_term_restore();
+}
+
+/* Lines are drawn over the old ones and cleared to their right, so that nothing flickers. */
+static void draw(struct top *top, uint64_t wall_ns)
+{
+    struct etwatch_stats stats = {.size = sizeof stats};
+    struct ew_buf text;
+    if (etwatch_monitor_stats(top->session.monitor, &stats) < 0)
+        return;
+    if (top->live)
+        ew_term_size(&top->screen.columns, &top->screen.rows);
+    ew_buf_init(&text, BUFFER_MAX, NULL, NULL);
+    int rc =
+        ew_screen_write(&top->screen, &top->rollup, &stats, top->rollup.last_ns, wall_ns, &text);
+    if (top->live)
+        ew_buf_text(&top->out, "\033[H");
+    for (size_t i = 0; rc == 0 && i < text.len; i++) {
+        if (top->live && text.data[i] == '\n')
+            ew_buf_text(&top->out, "\033[K\r");
+        ew_buf_char(&top->out, text.data[i]);
+    }
+    ew_buf_text(&top->out, top->live ? "\033[J" : "\n");
+    if (rc == 0)
+        rc = ew_buf_flush(&top->out);
+    if (rc < 0 && top->session.error == 0)
+        top->session.error = rc;
+    ew_buf_done(&text);
+}
+
+static void refresh(struct top *top)
+{
+    uint64_t now_ns = ew_os_raw_ns();
+    uint64_t wall_ns = now_ns - top->shown_raw_ns;
+    if (wall_ns >= refresh_ns) {
+        draw(top, wall_ns);
+        ew_rollup_next(&top->rollup);
+        top->shown_raw_ns = now_ns;
+    } else if (top->draw && wall_ns > 0) {
+        draw(top, wall_ns);
+    }
+    top->draw = false;
+}
+
+static void take_key(struct top *top)
+{
+    int key = ew_term_key();
+    top->draw = top->draw || key != 0;
+    switch (key) {
+    case 'q':
+    case 'Q':
+        top->quit = true;
+        break;
+    case 'c':
+        top->screen.sort = EW_SORT_CPU;
+        break;
+    case 'm':
+        top->screen.sort = EW_SORT_MEMORY;
+        break;
+    case 'i':
+        top->screen.sort = EW_SORT_IO;
+        break;
+    case 'h':
+    case '?':
+        top->screen.help = !top->screen.help;
+        break;
+    case KEY_CTRL_L:
+        put(top, "\033[2J");
+        break;
+    default:
+        break;
+    }
+}
+
+static void watch(struct top *top)
+{
+    int wait_ms = top->live ? KEY_WAIT_MS : 1000;
+    top->shown_raw_ns = ew_os_raw_ns();
+    while (!top->quit && ew_signals_ending() == 0 && ew_session_step(&top->session, wait_ms)) {
+        if (ew_signals_take_suspend()) {
+            give_screen_back(top);
+            ew_signals_suspend();
+            take_screen(top);
+        }
+        if (ew_signals_take_resize())
+            top->draw = true;
+        if (top->live)
+            take_key(top);
+        refresh(top);
+    }
+}
+
+static struct ew_options with_all(const struct ew_options *options)
+{
+    struct ew_options copy = *options;
+    if (copy.pid_count == 0 && copy.names.count == 0 && copy.uid_count == 0 &&
+        copy.cgroups.count == 0)
+        copy.config_flags |= ETWATCH_ALL;
+    return copy;
+}
+
+int ew_cmd_top(const struct ew_options *given)
+{
+    struct ew_options options = with_all(given);
+    struct top top = {.live = ew_term_is(EW_TERM_OUT)};
+    int code = ew_session_prepare(&top.session, &options, 0);
+    ew_rollup_init(&top.rollup, ROWS_KEPT, false);
+    ew_buf_init(&top.out, BUFFER_MAX, ew_output_write, &top.session.output);
+    top.session.on_sample = add_sample;
+    top.session.ctx = &top;
+    top.screen.color = ew_term_color(EW_TERM_OUT);
+    top.screen.active_only = !top.live;
+    top.screen.rows = top.live ? 0 : 24;
+    ew_signals_init();
+    if (top.live)
+        ew_signals_watch_screen();
+    if (code == EW_EXIT_OK)
+        code = ew_session_open(&top.session, 0);
+    if (code == EW_EXIT_OK) {
+        take_screen(&top);
+        watch(&top);
+        ew_session_stop(&top.session);
+        give_screen_back(&top);
+    }
+    int end_code = ew_session_close(&top.session);
+    int signal = ew_signals_ending();
+    ew_buf_done(&top.out);
+    ew_rollup_done(&top.rollup);
+    if (code != EW_EXIT_OK || end_code != EW_EXIT_OK)
+        return code != EW_EXIT_OK ? code : end_code;
+    if (top.session.output.os_error != 0)
+        return EW_EXIT_OK;
+    return signal != 0 ? EW_EXIT_SIGNAL + signal : EW_EXIT_OK;
+}

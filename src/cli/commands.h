@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The subcommands. Each returns the exit code of the program. */
+#ifndef EW_CLI_COMMANDS_H
+#define EW_CLI_COMMANDS_H
+
+#include "cli/options.h"
+
+int ew_cmd_run(const struct ew_options *options);
+int ew_cmd_stat(const struct ew_options *options);
+int ew_cmd_top(const struct ew_options *options);
+int ew_cmd_doctor(const struct ew_options *options);
+
+#endif

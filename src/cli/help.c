@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The text of --help: examples first, then the options that the command really has. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli/options.h"
+
+static const char program_help[] =
+    "etwatch shows what every process really did, from the kernel's own accounting.\n"
+    "\n"
+    "  etwatch run -- python3 infer.py      run a command, watch it and its descendants\n"
+    "  etwatch stat -n python --hz 100      stream samples of running processes\n"
+    "  etwatch top                          live screen\n"
+    "  etwatch doctor                       what works here, what does not, and how to get it\n"
+    "\n"
+    "'etwatch COMMAND --help' shows the options of a command, 'etwatch --version' the version.\n"
+    "Data goes to standard output, words to standard error. Exit status: that of CMD for run,\n"
+    "0 ok, 1 failed, 2 usage, 3 missing rights, 128+n ended by signal n.\n";
+
+static const char run_help[] =
+    "usage: etwatch run [options] -- CMD [ARG...]\n"
+    "\n"
+    "Runs CMD, watches it and all its descendants, and ends with a summary and CMD's exit status.\n"
+    "\n"
+    "  etwatch run -- make -j4\n"
+    "  etwatch run --threads --hz 1000 -- ./inference model.onnx\n"
+    "  etwatch run --json -o samples.jsonl -- python3 train.py\n";
+
+static const char stat_help[] =
+    "usage: etwatch stat [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a)\n"
+    "\n"
+    "Streams samples: a table each second, or every sample with --json or --csv.\n"
+    "\n"
+    "  etwatch stat -p 1234 --hz 100 --json\n"
+    "  etwatch stat -a --csv -o all.csv --duration 60\n"
+    "  etwatch stat -n python --window 10\n";
+
+static const char top_help[] = "usage: etwatch top [options]\n"
+                               "\n"
+                               "A live screen of what runs (all processes unless some are named). "
+                               "Keys: q quit, c sort by CPU,\n"
+                               "m by memory, i by I/O, h help.\n";
+
+static const char doctor_help[] = "usage: etwatch doctor [options]\n"
+                                  "\n"
+                                  "Probes what works here, what a missing thing costs, and prints "
+                                  "the command that would fix it.\n"
+                                  "Exit status 0 if a source works, 3 if none does.\n";
+
+static const char *intro_of(enum ew_command command)
+{
+    switch (command) {
+    case EW_CMD_RUN:
+        return run_help;
+    case EW_CMD_STAT:
+        return stat_help;
+    case EW_CMD_TOP:
+        return top_help;
+    case EW_CMD_DOCTOR:
+        return doctor_help;
+    default:
+        return program_help;
+    }
+}
+
+static void put_option(struct ew_buf *out, const struct ew_option_info *info)
+{
+    enum { TEXT_COLUMN = 26 };
+    size_t from = out->len;
+    ew_buf_text(out, "  ");
+    if (info->letter != 0) {
+        ew_buf_char(out, '-');
+        ew_buf_char(out, info->letter);
+        ew_buf_text(out, ", ");
+    } else {
+        ew_buf_text(out, "    ");
+    }
+    ew_buf_text(out, "--");
+    ew_buf_text(out, info->name);
+    if (info->value != NULL) {
+        ew_buf_char(out, ' ');
+        ew_buf_text(out, info->value);
+    }
+    size_t used = out->len - from;
+    ew_buf_repeat(out, ' ', used + 2 < TEXT_COLUMN ? TEXT_COLUMN - used : 2);
+    ew_buf_text(out, info->help);
+    ew_buf_char(out, '\n');
+}
+
+void ew_help_write(struct ew_buf *out, enum ew_command command)
+{
+    ew_buf_text(out, intro_of(command));
+    if (command == EW_CMD_NONE)
+        return;
+    ew_buf_text(out, "\noptions:\n");
+    for (size_t i = 0; ew_option_info(i) != NULL; i++)
+        if ((ew_option_info(i)->commands & command) != 0)
+            put_option(out, ew_option_info(i));
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* The program: reads the command line and hands over to the command. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <etwatch/etwatch.h>
+
+#include "base/buf.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/session.h"
+
+static int print(const char *text, size_t len)
+{
+    struct ew_output output;
+    (void)ew_output_open(&output, NULL);
+    if (ew_output_write(&output, text, len) == 0 || output.os_error == EPIPE)
+        return EW_EXIT_OK;
+    ew_complain("cannot write to standard output");
+    return EW_EXIT_FAILED;
+}
+
+static int print_help(enum ew_command command)
+{
+    struct ew_buf text;
+    ew_buf_init(&text, 0, NULL, NULL);
+    ew_help_write(&text, command);
+    int code = text.error == 0 ? print(text.data, text.len) : EW_EXIT_FAILED;
+    ew_buf_done(&text);
+    return code;
+}
+
+static int print_version(void)
+{
+    char text[64];
+    int len = snprintf(text, sizeof text, "etwatch %s\n", etwatch_version());
+    return len > 0 ? print(text, (size_t)len) : EW_EXIT_FAILED;
+}
+
+static int run_command(const struct ew_options *options)
+{
+    switch (options->command) {
+    case EW_CMD_RUN:
+        return ew_cmd_run(options);
+    case EW_CMD_STAT:
+        return ew_cmd_stat(options);
+    case EW_CMD_TOP:
+        return ew_cmd_top(options);
+    case EW_CMD_DOCTOR:
+        return ew_cmd_doctor(options);
+    default:
+        return EW_EXIT_USAGE;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct ew_options options;
+    char message[EW_MESSAGE_SIZE];
+    int code = ew_options_parse(argc, argv, &options, message);
+    if (code != 0)
+        ew_complain("%s", message);
+    else if (options.help)
+        code = print_help(options.command);
+    else if (options.version)
+        code = print_version();
+    else
+        code = run_command(&options);
+    ew_options_done(&options);
+    return code;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every option once: its names, who takes it, its help, and what it sets. The command line, the
+ * configuration file and --help all walk this table, so they cannot disagree.
+ */
+#include "cli/parser.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <etwatch/etwatch.h>
+
+#include "base/alloc.h"
+#include "cli/value.h"
+#include "os/os.h"
+
+enum {
+    WATCH = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP,
+    STREAM = EW_CMD_RUN | EW_CMD_STAT,
+    SELECT = EW_CMD_STAT | EW_CMD_TOP,
+    EVERY = WATCH | EW_CMD_DOCTOR,
+};
+
+struct option {
+    struct ew_option_info info;
+    /* One of the two: a bit of config_flags, or a function. */
+    uint32_t flag;
+    int (*set)(struct ew_parser *parser, const char *shown, const char *value);
+};
+
+static int set_number(struct ew_parser *parser, const char *shown, const char *value, double min,
+                      double max, const char *form, double *ret_number)
+{
+    double number;
+    if (!ew_value_number(value, &number) || number < min || number > max)
+        return ew_parser_fail(parser, "%s needs %s, not \"%s\"", shown, form, value);
+    *ret_number = number;
+    return 0;
+}
+
+static int set_hz(struct ew_parser *p, const char *shown, const char *value)
+{
+    return set_number(p, shown, value, 0.1, 1000,
+                      "a number from 0.1 to 1000 (samples a second, such as 100)", &p->options->hz);
+}
+
+static int set_latency(struct ew_parser *p, const char *shown, const char *value)
+{
+    double ms = 0;
+    int rc = set_number(p, shown, value, 1, 60000,
+                        "a number of milliseconds from 1 to 60000 (such as 20)", &ms);
+    p->options->latency_ms = (uint32_t)ms;
+    return rc;
+}
+
+static int set_duration(struct ew_parser *p, const char *shown, const char *value)
+{
+    return set_number(p, shown, value, 0.001, 1e9, "a number of seconds above 0 (such as 10)",
+                      &p->options->duration_s);
+}
+
+static int set_window(struct ew_parser *p, const char *shown, const char *value)
+{
+    return set_number(p, shown, value, 0.01, 86400,
+                      "a number of seconds from 0.01 to 86400 (such as 60)", &p->options->window_s);
+}
+
+static int set_budget(struct ew_parser *p, const char *shown, const char *value)
+{
+    p->options->budget_off = strcmp(value, "off") == 0;
+    if (p->options->budget_off)
+        return 0;
+    return set_number(p, shown, value, 0.01, 100,
+                      "a number from 0.01 to 100 (per cent of one core, such as 2) or \"off\"",
+                      &p->options->budget_percent);
+}
+
+static int set_profile(struct ew_parser *p, const char *shown, const char *value)
+{
+    static const struct {
+        const char *name;
+        double percent;
+    } profiles[] = {
+        {"development", 50}, {"testing", 20}, {"staging", 10}, {"production", 5}, {"critical", 2},
+    };
+    for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
+        if (strcmp(profiles[i].name, value) == 0) {
+            p->options->profile_percent = profiles[i].percent;
+            return 0;
+        }
+    }
+    return ew_parser_fail(p,
+                          "%s needs one of development, testing, staging, production, critical, "
+                          "not \"%s\"",
+                          shown, value);
+}
+
+static int set_source(struct ew_parser *p, const char *shown, const char *value)
+{
+    static const uint32_t sources[] = {ETWATCH_SOURCE_AUTO, ETWATCH_SOURCE_EBPF,
+                                       ETWATCH_SOURCE_POLL};
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        if (strcmp(etwatch_source_name(sources[i]), value) == 0) {
+            p->options->source = sources[i];
+            return 0;
+        }
+    }
+    return ew_parser_fail(p, "%s needs one of auto, ebpf, poll, not \"%s\"", shown, value);
+}
+
+static int keep_text(struct ew_parser *p, const char *shown, const char *value, const char *what,
+                     char **ret_text)
+{
+    if (value[0] == '\0')
+        return ew_parser_fail(p, "%s needs %s", shown, what);
+    char *copy = ew_strdup(value);
+    if (copy == NULL)
+        return ew_parser_fail(p, "out of memory");
+    ew_free(*ret_text);
+    *ret_text = copy;
+    return 0;
+}
+
+static int set_output(struct ew_parser *p, const char *shown, const char *value)
+{
+    return keep_text(p, shown, value, "the name of a file", &p->options->output_path);
+}
+
+static int set_proc_root(struct ew_parser *p, const char *shown, const char *value)
+{
+    return keep_text(p, shown, value, "a folder", &p->options->proc_root);
+}
+
+static int set_config(struct ew_parser *p, const char *shown, const char *value)
+{
+    return keep_text(p, shown, value, "the name of a file", &p->options->config_path);
+}
+
+static int add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,
+                     struct ew_list *list)
+{
+    int rc = ew_list_add(list, value);
+    if (rc == ETWATCH_EINVAL)
+        return ew_parser_fail(p, "%s needs %s, not \"%s\"", shown, form, value);
+    return rc < 0 ? ew_parser_fail(p, "out of memory") : 0;
+}
+
+static int add_names(struct ew_parser *p, const char *shown, const char *value)
+{
+    return add_words(p, shown, value, "a name or a list of names (such as python,nginx)",
+                     &p->options->names);
+}
+
+static int add_cgroups(struct ew_parser *p, const char *shown, const char *value)
+{
+    return add_words(p, shown, value, "a path below the cgroup v2 root (such as system.slice)",
+                     &p->options->cgroups);
+}
+
+static int add_columns(struct ew_parser *p, const char *shown, const char *value)
+{
+    return add_words(p, shown, value, "a list of names (such as pid,name,cpu_percent)",
+                     &p->options->columns);
+}
+
+static int add_pids(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_list words = {0};
+    int rc = add_words(p, shown, value, "a process id or a list of them (such as 12,345)", &words);
+    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
+        uint32_t pid = 0;
+        if (!ew_value_u32(words.words[i], &pid) || pid == 0 || pid > INT32_MAX)
+            rc = ew_parser_fail(p,
+                                "%s needs a process id or a list of them (such as 12,345), not "
+                                "\"%s\"; for a name use -n",
+                                shown, words.words[i]);
+        else if (ew_u32_add(&p->options->pids, &p->options->pid_count, pid) < 0)
+            rc = ew_parser_fail(p, "out of memory");
+    }
+    ew_list_done(&words);
+    return rc;
+}
+
+static int add_uids(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_list words = {0};
+    int rc = add_words(p, shown, value, "a user name or number, or a list of them", &words);
+    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
+        uint32_t uid = 0;
+        if (!ew_value_u32(words.words[i], &uid) && !ew_os_user_id(words.words[i], &uid))
+            rc = ew_parser_fail(p, "%s needs a user name or number: there is no user \"%s\"", shown,
+                                words.words[i]);
+        else if (ew_u32_add(&p->options->uids, &p->options->uid_count, uid) < 0)
+            rc = ew_parser_fail(p, "out of memory");
+    }
+    ew_list_done(&words);
+    return rc;
+}
+
+#define SWITCH(function, member)                                                   \
+    static int function(struct ew_parser *p, const char *shown, const char *value) \
+    {                                                                              \
+        (void)shown;                                                               \
+        (void)value;                                                               \
+        p->options->member = true;                                                 \
+        return 0;                                                                  \
+    }
+SWITCH(set_json, json)
+SWITCH(set_csv, csv)
+SWITCH(set_quiet, quiet)
+SWITCH(set_wait_all, wait_all)
+SWITCH(set_help, help)
+SWITCH(set_version, version)
+#undef SWITCH
+
+/* clang-format off */
+static const struct option table[] = {
+    {{"pid", 'p', "PID", "watch this process and its descendants (a list, and again)", SELECT}, 0, add_pids},
+    {{"name", 'n', "NAME", "watch processes of this name; python also means python3.11", SELECT}, 0, add_names},
+    {{"all", 'a', NULL, "watch every process", SELECT}, ETWATCH_ALL, NULL},
+    {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT}, 0, add_uids},
+    {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT}, 0, add_cgroups},
+    {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
+    {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH}, 0, set_hz},
+    {{"latency", 0, "MS", "how long samples may be held back (default 100)", WATCH}, 0, set_latency},
+    {{"duration", 0, "S", "stop watching after S seconds", WATCH}, 0, set_duration},
+    {{"source", 0, "NAME", "auto, ebpf or poll (default auto)", WATCH}, 0, set_source},
+    {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH}, ETWATCH_NO_FALLBACK, NULL},
+    {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH}, 0, set_budget},
+    {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH}, 0, set_profile},
+    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR}, 0, set_json},
+    {{"csv", 0, NULL, "CSV with one header line", STREAM}, 0, set_csv},
+    {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
+    {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM}, 0, set_output},
+    {{"threads", 0, NULL, "every thread too", WATCH}, ETWATCH_THREADS, NULL},
+    {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM}, ETWATCH_DENSE, NULL},
+    {{"events", 0, NULL, "with --json: every switch, wake-up, fork, exec and exit", STREAM}, ETWATCH_EVENTS, NULL},
+    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM}, ETWATCH_CMDLINE, NULL},
+    {{"window", 0, "S", "instead of samples: average, maximum, p95 and p99 over S seconds", EW_CMD_STAT}, 0, set_window},
+    {{"wait-all", 0, NULL, "go on until the last descendant has ended", EW_CMD_RUN}, 0, set_wait_all},
+    {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH}, 0, set_config},
+    {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", EVERY}, 0, set_proc_root},
+    {{"quiet", 'q', NULL, "no words on standard error except errors", EVERY}, 0, set_quiet},
+    {{"help", 'h', NULL, "show this", EVERY}, 0, set_help},
+    {{"version", 0, NULL, "show the version", EVERY}, 0, set_version},
+};
+/* clang-format on */
+
+const struct ew_option_info *ew_option_info(size_t i)
+{
+    return i < sizeof table / sizeof table[0] ? &table[i].info : NULL;
+}
+
+const struct ew_option_info *ew_option_find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strlen(table[i].info.name) == len && memcmp(table[i].info.name, name, len) == 0)
+            return &table[i].info;
+    return NULL;
+}
+
+const struct ew_option_info *ew_option_find_letter(char letter)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].info.letter != 0 && table[i].info.letter == letter)
+            return &table[i].info;
+    return NULL;
+}
+
+int ew_option_apply(struct ew_parser *parser, const struct ew_option_info *info, const char *shown,
+                    const char *value)
+{
+    const struct option *option = (const struct option *)(const void *)info;
+    parser->options->config_flags |= option->flag;
+    return option->set == NULL ? 0 : option->set(parser, shown, value);
+}

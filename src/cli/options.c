@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the command line. getopt_long is not used: it prints by itself, abbreviates names (so a new
+ * option could change the meaning of an old script) and cannot say what the right form would be.
+ *
+ * A configuration file is applied first, wherever --config stands, so that the command line wins.
+ */
+#include "cli/options.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <etwatch/etwatch.h>
+
+#include "base/alloc.h"
+#include "cli/parser.h"
+#include "cli/value.h"
+
+static const struct {
+    enum ew_command command;
+    const char *name;
+} commands[] = {
+    {EW_CMD_RUN, "run"},
+    {EW_CMD_STAT, "stat"},
+    {EW_CMD_TOP, "top"},
+    {EW_CMD_DOCTOR, "doctor"},
+};
+
+const char *ew_command_name(enum ew_command command)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (commands[i].command == command)
+            return commands[i].name;
+    return NULL;
+}
+
+static enum ew_command find_command(const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return commands[i].command;
+    return EW_CMD_NONE;
+}
+
+int ew_parser_fail(struct ew_parser *parser, const char *format, ...)
+{
+    va_list args;
+    int used = snprintf(parser->message, EW_MESSAGE_SIZE, "%s", parser->where);
+    if (used < 0 || used >= EW_MESSAGE_SIZE)
+        used = 0;
+    va_start(args, format);
+    (void)vsnprintf(parser->message + used, (size_t)(EW_MESSAGE_SIZE - used), format, args);
+    va_end(args);
+    return EW_EXIT_USAGE;
+}
+
+/* -------------------------------------------------------------- the command line */
+
+struct arguments {
+    int count;
+    char **words;
+    int at;
+};
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Levenshtein distance of short words; anything long is far from everything. */
+static size_t distance(const char *a, size_t a_len, const char *b)
+{
+    size_t row[32], b_len = strlen(b);
+    if (a_len >= 32 || b_len >= 32)
+        return 32;
+    for (size_t j = 0; j <= b_len; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_len; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_len; j++) {
+            size_t above = row[j];
+            row[j] = smaller(smaller(above, row[j - 1]) + 1, corner + (a[i - 1] != b[j - 1]));
+            corner = above;
+        }
+    }
+    return row[b_len];
+}
+
+static int fail_unknown(struct ew_parser *p, const char *word, const char *name, size_t len)
+{
+    const char *command = ew_command_name(p->options->command), *nearest = NULL;
+    size_t best = 3;
+    for (size_t i = 0; ew_option_info(i) != NULL; i++) {
+        size_t far = name == NULL ? best : distance(name, len, ew_option_info(i)->name);
+        if (far < best && (ew_option_info(i)->commands & p->options->command) != 0) {
+            best = far;
+            nearest = ew_option_info(i)->name;
+        }
+    }
+    const char *space = command == NULL ? "" : " ";
+    command = command == NULL ? "" : command;
+    if (nearest != NULL)
+        return ew_parser_fail(p, "unknown option %s; did you mean --%s? see 'etwatch%s%s --help'",
+                              word, nearest, space, command);
+    return ew_parser_fail(p, "unknown option %s; see 'etwatch%s%s --help'", word, space, command);
+}
+
+static int check_belongs(struct ew_parser *p, const struct ew_option_info *info, const char *shown)
+{
+    char takers[64] = "";
+    size_t used = 0;
+    if ((info->commands & p->options->command) != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if ((info->commands & commands[i].command) == 0)
+            continue;
+        int len = snprintf(takers + used, sizeof takers - used, "%s%s", used == 0 ? "" : ", ",
+                           commands[i].name);
+        used += len > 0 ? (size_t)len : 0;
+    }
+    return ew_parser_fail(p, "%s is not an option of 'etwatch %s' (but of: %s)", shown,
+                          ew_command_name(p->options->command), takers);
+}
+
+/* The value of an option: behind '=' or glued to the letter (inside), else the next word. */
+static int take_value(struct ew_parser *p, struct arguments *args,
+                      const struct ew_option_info *info, const char *shown, const char *inside,
+                      const char **ret_value)
+{
+    *ret_value = NULL;
+    if (info->value == NULL) {
+        if (inside != NULL)
+            return ew_parser_fail(p, "%s takes no value", shown);
+        return 0;
+    }
+    *ret_value = inside;
+    if (inside == NULL && args->at < args->count)
+        *ret_value = args->words[args->at++];
+    if (*ret_value == NULL)
+        return ew_parser_fail(p, "%s needs a value: %s %s", shown, shown, info->value);
+    return 0;
+}
+
+static int take_long(struct ew_parser *p, struct arguments *args, const char *word)
+{
+    char shown[64];
+    const char *name = word + 2, *value;
+    size_t len = strcspn(name, "=");
+    const struct ew_option_info *info = ew_option_find(name, len);
+    if (info == NULL)
+        return fail_unknown(p, word, name, len);
+    (void)snprintf(shown, sizeof shown, "--%s", info->name);
+    int rc = check_belongs(p, info, shown);
+    if (rc == 0)
+        rc = take_value(p, args, info, shown, name[len] == '=' ? name + len + 1 : NULL, &value);
+    return rc == 0 ? ew_option_apply(p, info, shown, value) : rc;
+}
+
+/* -a, -p 12, -p12, and switches in a row: -aq. */
+static int take_short(struct ew_parser *p, struct arguments *args, const char *word)
+{
+    int rc = 0;
+    for (const char *at = word + 1; *at != '\0' && rc == 0; at++) {
+        char shown[3] = {'-', *at, '\0'};
+        const struct ew_option_info *info = ew_option_find_letter(*at);
+        const char *value;
+        if (info == NULL)
+            return fail_unknown(p, word, NULL, 0);
+        rc = check_belongs(p, info, shown);
+        if (rc != 0)
+            break;
+        bool glued = info->value != NULL && at[1] != '\0';
+        rc = take_value(p, args, info, shown, glued ? at + 1 : NULL, &value);
+        if (rc == 0)
+            rc = ew_option_apply(p, info, shown, value);
+        if (info->value != NULL)
+            break;
+    }
+    return rc;
+}
+
+static int take_all(struct ew_parser *p, struct arguments *args)
+{
+    while (args->at < args->count) {
+        char *word = args->words[args->at];
+        bool option = word[0] == '-' && word[1] != '\0';
+        bool end = strcmp(word, "--") == 0;
+        if (!option || end) {
+            if (p->options->command == EW_CMD_RUN) {
+                p->options->child = args->words + args->at + (end ? 1 : 0);
+                return 0;
+            }
+            if (!end)
+                return ew_parser_fail(p,
+                                      "unexpected argument \"%s\"; name processes with -p PID or "
+                                      "-n NAME, run a command with 'etwatch run -- CMD'",
+                                      word);
+        }
+        args->at++;
+        if (end)
+            continue;
+        int rc = word[1] == '-' ? take_long(p, args, word) : take_short(p, args, word);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* With --config everything is read again behind the file: the command line has the last word. */
+static int apply_config(struct ew_parser *p, struct arguments *args)
+{
+    char *path = p->options->config_path;
+    enum ew_command command = p->options->command;
+    p->options->config_path = NULL;
+    ew_options_done(p->options);
+    p->options->command = command;
+    int rc = ew_config_file_read(p, path);
+    ew_free(path);
+    args->at = 2;
+    return rc == 0 ? take_all(p, args) : rc;
+}
+
+/* ------------------------------------------------------------- what fits together */
+
+static bool selects(const struct ew_options *o)
+{
+    return o->pid_count > 0 || o->names.count > 0 || o->uid_count > 0 || o->cgroups.count > 0 ||
+           (o->config_flags & ETWATCH_ALL) != 0;
+}
+
+static int check_run(struct ew_parser *p)
+{
+    if (p->options->child == NULL || p->options->child[0] == NULL)
+        return ew_parser_fail(p, "run needs a command: etwatch run [options] -- CMD [ARG...]");
+    return 0;
+}
+
+static int check_stat(struct ew_parser *p)
+{
+    const struct ew_options *o = p->options;
+    if (!selects(o))
+        return ew_parser_fail(p, "stat needs to know which processes: -p PID, -n NAME, -u USER, "
+                                 "--cgroup PATH, or -a for all");
+    if (o->columns.count > 0 && o->json)
+        return ew_parser_fail(p, "--columns is for the table and --csv; --json always has every "
+                                 "name");
+    if (o->window_s > 0 && (o->config_flags & (ETWATCH_THREADS | ETWATCH_EVENTS)) != 0)
+        return ew_parser_fail(p, "--window sums up processes: leave out --threads and --events");
+    if (o->window_s > 0 && o->columns.count > 0)
+        return ew_parser_fail(p, "--window has columns of its own: leave out --columns");
+    return 0;
+}
+
+static int check_together(struct ew_parser *p)
+{
+    const struct ew_options *o = p->options;
+    uint32_t flags = o->config_flags;
+    if (o->json && o->csv)
+        return ew_parser_fail(p, "--json and --csv exclude each other: choose one");
+    if ((flags & ETWATCH_EVENTS) != 0 && !o->json)
+        return ew_parser_fail(p, "--events needs --json");
+    if ((flags & ETWATCH_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
+        return ew_parser_fail(p, "--events needs --source ebpf: polling sees no events");
+    if ((flags & ETWATCH_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0)
+        return ew_parser_fail(p, "--cmdline needs --json or --csv: the table has no room for it");
+    if ((flags & ETWATCH_KERNEL_THREADS) != 0 && (flags & ETWATCH_ALL) == 0 &&
+        o->command != EW_CMD_TOP)
+        return ew_parser_fail(p, "--kernel-threads needs -a");
+    if (o->command == EW_CMD_RUN)
+        return check_run(p);
+    return o->command == EW_CMD_STAT ? check_stat(p) : 0;
+}
+
+/* -------------------------------------------------------------------------- entry */
+
+/* etwatch --help, etwatch --version, etwatch help [COMMAND]; nothing else goes without a command.
+ */
+static int parse_first(struct ew_parser *p, struct arguments *args)
+{
+    const char *word = args->count > 1 ? args->words[1] : NULL;
+    args->at = 2;
+    if (word == NULL)
+        return ew_parser_fail(p, "a command is needed: etwatch run, stat, top or doctor; see "
+                                 "'etwatch --help'");
+    if (strcmp(word, "--version") == 0) {
+        p->options->version = true;
+    } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+               strcmp(word, "help") == 0) {
+        p->options->help = true;
+        if (args->count > 2)
+            p->options->command = find_command(args->words[2]);
+    } else {
+        p->options->command = find_command(word);
+        if (p->options->command == EW_CMD_NONE && word[0] == '-')
+            return ew_parser_fail(p,
+                                  "the command comes first: etwatch run, stat, top or doctor, "
+                                  "then options such as %s",
+                                  word);
+        if (p->options->command == EW_CMD_NONE)
+            return ew_parser_fail(p,
+                                  "unknown command \"%s\"; the commands are run, stat, top and "
+                                  "doctor",
+                                  word);
+    }
+    return 0;
+}
+
+int ew_options_parse(int argc, char **argv, struct ew_options *ret_options, char *message)
+{
+    struct ew_parser parser = {.options = ret_options, .message = message};
+    struct arguments args = {.count = argc, .words = argv};
+
+    *ret_options = (struct ew_options){0};
+    message[0] = '\0';
+    int rc = parse_first(&parser, &args);
+    if (rc != 0 || ret_options->help || ret_options->version)
+        return rc;
+    rc = take_all(&parser, &args);
+    if (rc == 0 && ret_options->config_path != NULL && !ret_options->help)
+        rc = apply_config(&parser, &args);
+    if (rc != 0 || ret_options->help || ret_options->version)
+        return rc;
+    return check_together(&parser);
+}
+
+void ew_options_done(struct ew_options *options)
+{
+    ew_list_done(&options->names);
+    ew_list_done(&options->cgroups);
+    ew_list_done(&options->columns);
+    ew_free(options->pids);
+    ew_free(options->uids);
+    ew_free(options->output_path);
+    ew_free(options->proc_root);
+    ew_free(options->config_path);
+    *options = (struct ew_options){0};
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line and the configuration file, turned into what is wanted. */
+#ifndef EW_CLI_OPTIONS_H
+#define EW_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ew_command {
+    EW_CMD_NONE = 0,
+    EW_CMD_RUN = 1 << 0,
+    EW_CMD_STAT = 1 << 1,
+    EW_CMD_TOP = 1 << 2,
+    EW_CMD_DOCTOR = 1 << 3,
+};
+
+/* The exit codes, the same for every command. */
+enum ew_exit {
+    EW_EXIT_OK = 0,
+    EW_EXIT_FAILED = 1,
+    EW_EXIT_USAGE = 2,
+    EW_EXIT_RIGHTS = 3,
+    EW_EXIT_CANNOT_EXEC = 126,
+    EW_EXIT_NOT_FOUND = 127,
+    EW_EXIT_SIGNAL = 128, /* plus its number */
+};
+
+/* Words of a list such as -p 1,2 -p 3; the words are the list's own. */
+struct ew_list {
+    char **words;
+    uint32_t count;
+};
+
+struct ew_options {
+    enum ew_command command;
+    bool help, version;
+
+    double hz, budget_percent, profile_percent, duration_s, window_s; /* 0: not given */
+    bool budget_off;
+    uint32_t latency_ms;
+    uint32_t source;       /* enum etwatch_source */
+    uint32_t config_flags; /* enum etwatch_config_flag */
+    bool json, csv, quiet, wait_all;
+    char *output_path, *proc_root, *config_path; /* NULL: not given */
+
+    struct ew_list names, cgroups, columns;
+    uint32_t *pids, *uids;
+    uint32_t pid_count, uid_count;
+
+    char **child; /* run: the command, NULL at its end; part of argv */
+};
+
+enum { EW_MESSAGE_SIZE = 512 };
+
+/*
+ * Reads argv[1…]. Returns 0, or EW_EXIT_USAGE with one line in message that names what is wrong and
+ * the right form. *ret_options is valid in both cases; ew_options_done frees what it holds.
+ */
+int ew_options_parse(int argc, char **argv, struct ew_options *ret_options, char *message);
+void ew_options_done(struct ew_options *options);
+
+/* "run", …; NULL for EW_CMD_NONE. */
+const char *ew_command_name(enum ew_command command);
+
+/* One option as the parser and the help know it. */
+struct ew_option_info {
+    const char *name;  /* without the dashes */
+    char letter;       /* 0: none */
+    const char *value; /* "N", "FILE"; NULL: a switch */
+    const char *help;
+    uint32_t commands; /* enum ew_command bits */
+};
+/* Option i in the order of the help, NULL after the last. */
+const struct ew_option_info *ew_option_info(size_t i);
+
+/* The text of --help: of one command, or of the program for EW_CMD_NONE. */
+struct ew_buf;
+void ew_help_write(struct ew_buf *out, enum ew_command command);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the data goes: standard output or a file, written in whole batches. */
+#ifndef EW_CLI_OUTPUT_H
+#define EW_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ew_output {
+    int fd;
+    const char *path; /* NULL: standard output */
+    int os_error;     /* errno of the write that failed; 0: none did */
+};
+
+/* Opens path for writing, or takes standard output if it is NULL. 0 or the errno. */
+int ew_output_open(struct ew_output *output, const char *path);
+/* 0 or the errno: data that a full disk refuses late is an error too. */
+int ew_output_close(struct ew_output *output);
+/* An etwatch_write_fn: everything or a negative code, and os_error. */
+int ew_output_write(void *output, const void *bytes, size_t len);
+/* The reader has gone: no error for us, only a reason to end. */
+bool ew_output_reader_gone(const struct ew_output *output);
+
+#endif

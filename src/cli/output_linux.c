@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the descriptor of the data. A batch is one write of whole lines; only if the system takes
+ * less, or the descriptor is non-blocking and full, are there more.
+ */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <etwatch/etwatch.h>
+
+#include "cli/signals.h"
+
+int ew_output_open(struct ew_output *output, const char *path)
+{
+    *output = (struct ew_output){.fd = STDOUT_FILENO, .path = path};
+    if (path == NULL)
+        return 0;
+    output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+    return output->fd < 0 ? errno : 0;
+}
+
+int ew_output_close(struct ew_output *output)
+{
+    int error = 0;
+    if (output->path != NULL && output->fd >= 0 && close(output->fd) != 0)
+        error = errno;
+    output->fd = -1;
+    return error;
+}
+
+static void wait_for_room(int fd)
+{
+    struct pollfd polled = {.fd = fd, .events = POLLOUT};
+    (void)poll(&polled, 1, 250);
+}
+
+int ew_output_write(void *ctx, const void *bytes, size_t len)
+{
+    struct ew_output *output = ctx;
+    const char *at = bytes;
+    while (len > 0) {
+        ssize_t done = write(output->fd, at, len);
+        if (done > 0) {
+            at += done;
+            len -= (size_t)done;
+            continue;
+        }
+        bool full = errno == EAGAIN || errno == EWOULDBLOCK;
+        /* A reader that does not read cannot keep us from ending if the user asks twice. */
+        if ((errno != EINTR && !full) || ew_signals_insisting()) {
+            output->os_error = errno;
+            return ETWATCH_EOS;
+        }
+        if (full)
+            wait_for_room(output->fd);
+    }
+    return 0;
+}
+
+bool ew_output_reader_gone(const struct ew_output *output)
+{
+    return output->os_error == EPIPE;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the monitor and the sink of one watch. Everything happens on one thread: the loop calls the
+ * monitor, the monitor calls back with samples, the sink formats, and one write follows. So the
+ * rights given up are those of the whole program, and a slow reader slows only us.
+ *
+ * The order of the output is kept here: meta before anything else, stats after everything.
+ */
+#include "cli/session.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "cli/signals.h"
+#include "cli/term.h"
+#include "os/os.h"
+#include "sink/units.h"
+
+enum { LONGEST_WAIT_MS = 250 };
+
+static void say(const char *format, va_list args)
+{
+    char line[1200];
+    (void)vsnprintf(line, sizeof line, format, args);
+    (void)fprintf(stderr, "etwatch: %s\n", line);
+}
+
+void ew_complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+void ew_say(const struct ew_options *options, const char *format, ...)
+{
+    va_list args;
+    if (options->quiet)
+        return;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+/* --------------------------------------------------------------------- callbacks */
+
+static void keep_error(struct ew_session *session, int rc)
+{
+    if (rc < 0 && session->error == 0)
+        session->error = rc;
+}
+
+/* The first delivery may come while the monitor still opens: meta is asked for as late as that. */
+static void begin_output(struct ew_session *session)
+{
+    if (session->meta_known)
+        return;
+    session->meta.size = sizeof session->meta;
+    int rc = etwatch_monitor_meta(session->monitor, &session->meta);
+    keep_error(session, rc);
+    if (rc < 0)
+        return;
+    session->meta_known = true;
+    if (session->meta.fallback[0] != '\0')
+        ew_say(session->options, "%s", session->meta.fallback);
+    if (session->sink != NULL)
+        keep_error(session, etwatch_sink_meta(session->sink, &session->meta));
+}
+
+static void flush(struct ew_session *session)
+{
+    if (session->sink != NULL)
+        keep_error(session, etwatch_sink_flush(session->sink));
+}
+
+static void count_live(struct ew_session *session, const struct etwatch_sample *sample)
+{
+    if (sample->type == ETWATCH_START) {
+        session->live++;
+        session->any_started = true;
+    } else if (sample->type == ETWATCH_EXIT && session->live > 0) {
+        session->live--;
+    }
+}
+
+static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct ew_session *session = ctx;
+    bool windows = session->windows.length_ns > 0;
+    begin_output(session);
+    for (size_t i = 0; i < count; i++) {
+        count_live(session, &samples[i]);
+        if (session->on_sample != NULL)
+            keep_error(session, session->on_sample(session->ctx, &samples[i]));
+        if (windows && session->error == 0)
+            keep_error(session, ew_windows_add(&session->windows, &samples[i], session->sink));
+    }
+    if (session->sink != NULL && !windows)
+        keep_error(session, etwatch_sink_samples(session->sink, samples, count));
+    flush(session);
+}
+
+static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
+{
+    struct ew_session *session = ctx;
+    begin_output(session);
+    if (session->sink != NULL)
+        keep_error(session, etwatch_sink_events(session->sink, events, count));
+    flush(session);
+}
+
+static void on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    struct ew_session *session = ctx;
+    begin_output(session);
+    if (session->sink != NULL)
+        keep_error(session, etwatch_sink_loss(session->sink, loss));
+    flush(session);
+}
+
+/* ----------------------------------------------------------------------- opening */
+
+static int make_sink(struct ew_session *session, uint32_t format)
+{
+    const struct ew_options *options = session->options;
+    struct etwatch_error_info err = {.size = sizeof err};
+    char host[256], os[256];
+    uint32_t rows;
+    ew_os_host_name(host, sizeof host);
+    ew_os_system_name(os, sizeof os);
+    struct etwatch_sink_options wanted = {
+        .size = sizeof wanted,
+        .host = host,
+        .os = os,
+        .columns = (const char *const *)options->columns.words,
+        .column_count = options->columns.count,
+    };
+    if ((options->config_flags & ETWATCH_CMDLINE) != 0)
+        wanted.flags |= ETWATCH_SINK_CMDLINE;
+    if (options->output_path == NULL && ew_term_is(EW_TERM_OUT))
+        ew_term_size(&wanted.width, &rows);
+    if (options->output_path == NULL && ew_term_color(EW_TERM_OUT))
+        wanted.flags |= ETWATCH_SINK_COLOR;
+    int rc =
+        etwatch_sink_new(format, ew_output_write, &session->output, &wanted, &session->sink, &err);
+    if (rc == 0)
+        return EW_EXIT_OK;
+    ew_complain("%s%s%s", err.message, err.fix[0] != '\0' ? "; " : "", err.fix);
+    return rc == ETWATCH_EINVAL ? EW_EXIT_USAGE : EW_EXIT_FAILED;
+}
+
+int ew_session_prepare(struct ew_session *session, const struct ew_options *options,
+                       uint32_t format)
+{
+    session->options = options;
+    int error = ew_output_open(&session->output, options->output_path);
+    if (error != 0) {
+        ew_complain("cannot write to %s: %s", options->output_path, strerror(error));
+        return EW_EXIT_FAILED;
+    }
+    session->output_open = true;
+    ew_windows_init(&session->windows, options->window_s);
+    return format == 0 ? EW_EXIT_OK : make_sink(session, format);
+}
+
+static struct etwatch_config make_config(struct ew_session *session)
+{
+    const struct ew_options *o = session->options;
+    double budget = o->budget_percent > 0 ? o->budget_percent : o->profile_percent;
+    struct etwatch_config config = {
+        .size = sizeof config,
+        .source = o->source,
+        .flags = o->config_flags | (o->budget_off ? (uint32_t)ETWATCH_NO_BUDGET : 0),
+        .latency_ms = o->latency_ms,
+        .hz = o->hz,
+        .budget_percent = budget,
+        .pids = o->pids,
+        .pid_count = o->pid_count,
+        .names = (const char *const *)o->names.words,
+        .name_count = o->names.count,
+        .uids = o->uids,
+        .uid_count = o->uid_count,
+        .cgroups = (const char *const *)o->cgroups.words,
+        .cgroup_count = o->cgroups.count,
+        .proc_root = o->proc_root,
+        .callbacks = {.size = sizeof config.callbacks,
+                      .on_samples = on_samples,
+                      .on_loss = on_loss,
+                      .ctx = session},
+    };
+    if ((o->config_flags & ETWATCH_EVENTS) != 0)
+        config.callbacks.on_events = on_events;
+    return config;
+}
+
+static int exit_code_for(int rc)
+{
+    switch (rc) {
+    case ETWATCH_EINVAL:
+        return EW_EXIT_USAGE;
+    case ETWATCH_EPERM:
+    case ETWATCH_ENOTSUP:
+        return EW_EXIT_RIGHTS;
+    default:
+        return EW_EXIT_FAILED;
+    }
+}
+
+static int check_pids(const struct ew_options *options)
+{
+    const char *root = options->proc_root != NULL ? options->proc_root : "/proc";
+    for (uint32_t i = 0; i < options->pid_count; i++) {
+        if (!ew_os_process_exists(root, options->pids[i])) {
+            ew_complain("there is no process %u", options->pids[i]);
+            return EW_EXIT_FAILED;
+        }
+    }
+    return EW_EXIT_OK;
+}
+
+int ew_session_open(struct ew_session *session, uint32_t pid)
+{
+    struct etwatch_error_info err = {.size = sizeof err};
+    struct etwatch_config config = make_config(session);
+    if (check_pids(session->options) != EW_EXIT_OK)
+        return EW_EXIT_FAILED;
+    if (pid != 0) {
+        config.pids = &pid;
+        config.pid_count = 1;
+    }
+    int rc = etwatch_monitor_new(&config, &session->monitor, &err);
+    if (rc == 0)
+        rc = etwatch_monitor_open(session->monitor, &err);
+    if (rc < 0) {
+        const char *message = err.message[0] != '\0' ? err.message : etwatch_strerror(rc);
+        ew_complain("%s%s%s", message, err.fix[0] != '\0' ? "; " : "", err.fix);
+        return exit_code_for(rc);
+    }
+    ew_os_drop_rights();
+    begin_output(session);
+    flush(session);
+    if (session->options->duration_s > 0)
+        session->end_raw_ns = ew_os_raw_ns() + (uint64_t)(session->options->duration_s * 1e9);
+    return EW_EXIT_OK;
+}
+
+/* ------------------------------------------------------------------------ running */
+
+bool ew_session_step(struct ew_session *session, int max_ms)
+{
+    int wait_ms = max_ms < LONGEST_WAIT_MS ? max_ms : LONGEST_WAIT_MS;
+    if (session->error != 0)
+        return false;
+    if (session->end_raw_ns != 0) {
+        uint64_t now_ns = ew_os_raw_ns();
+        if (now_ns >= session->end_raw_ns)
+            return false;
+        uint64_t left_ms = (session->end_raw_ns - now_ns + 999999) / 1000000;
+        if (left_ms < (uint64_t)wait_ms)
+            wait_ms = (int)left_ms;
+    }
+    int rc = etwatch_monitor_poll(session->monitor, wait_ms);
+    keep_error(session, rc);
+    return session->error == 0;
+}
+
+/* ------------------------------------------------------------------------- ending */
+
+void ew_session_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
+{
+    const char *source = etwatch_source_name(stats->source);
+    ew_buf_text(out, source != NULL ? source : "?");
+    ew_buf_text(out, ", ");
+    (void)ew_buf_fixed(out, stats->hz_asked, stats->hz_asked < 10 ? 1 : 0);
+    ew_buf_text(out, " Hz asked, ");
+    (void)ew_buf_fixed(out, stats->hz_reached, 1);
+    ew_buf_text(out, " reached; ");
+    ew_buf_u64(out, stats->samples);
+    ew_buf_text(out, " samples, ");
+    ew_buf_u64(out, stats->events);
+    ew_buf_text(out, " events, lost: ");
+    ew_buf_u64(out, stats->lost);
+    double user =
+        stats->self_cpu_percent - (stats->self_kernel_percent > 0 ? stats->self_kernel_percent : 0);
+    ew_buf_text(out, "; own cost ");
+    (void)ew_buf_fixed(out, user, 3);
+    ew_buf_text(out, " % of a core in user space, ");
+    if (stats->self_kernel_percent < 0)
+        ew_buf_text(out, "unknown");
+    else
+        (void)ew_buf_fixed(out, stats->self_kernel_percent, 3);
+    ew_buf_text(out, stats->self_kernel_percent < 0 ? " in the kernel, " : " % in the kernel, ");
+    ew_units_bytes(out, stats->self_rss_bytes);
+    ew_buf_text(out, " of memory");
+}
+
+void ew_session_stop(struct ew_session *session)
+{
+    if (session->stopped || session->monitor == NULL || !session->meta_known)
+        return;
+    session->stopped = true;
+    keep_error(session, etwatch_monitor_stop(session->monitor));
+    session->stats.size = sizeof session->stats;
+    keep_error(session, etwatch_monitor_stats(session->monitor, &session->stats));
+    if (session->sink == NULL)
+        return;
+    if (session->windows.length_ns > 0)
+        keep_error(session, ew_windows_end(&session->windows, session->sink));
+    keep_error(session, etwatch_sink_stats(session->sink, &session->stats));
+    flush(session);
+}
+
+static int report_error(const struct ew_session *session)
+{
+    const struct ew_output *output = &session->output;
+    if (session->error == 0 || ew_output_reader_gone(output))
+        return EW_EXIT_OK;
+    if (output->os_error != 0)
+        ew_complain("cannot write to %s: %s",
+                    output->path != NULL ? output->path : "standard output",
+                    strerror(output->os_error));
+    else
+        ew_complain("%s", etwatch_strerror(session->error));
+    return exit_code_for(session->error) == EW_EXIT_RIGHTS ? EW_EXIT_RIGHTS : EW_EXIT_FAILED;
+}
+
+int ew_session_close(struct ew_session *session)
+{
+    ew_session_stop(session);
+    int code = report_error(session);
+    etwatch_monitor_free(session->monitor);
+    etwatch_sink_free(session->sink);
+    ew_windows_done(&session->windows);
+    session->monitor = NULL;
+    session->sink = NULL;
+    int error = session->output_open ? ew_output_close(&session->output) : 0;
+    session->output_open = false;
+    if (error != 0 && code == EW_EXIT_OK) {
+        ew_complain("cannot write to %s: %s", session->options->output_path, strerror(error));
+        code = EW_EXIT_FAILED;
+    }
+    return code;
+}
