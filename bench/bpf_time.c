@@ -6,7 +6,6 @@
  * to every program alike.
  *
  * Each line on stdin is answered by one line of JSON: a list of {id, name, type, runs, ns}.
- * "count" is answered by the number of loaded programs.
  */
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -41,14 +40,6 @@ static void answer_list(void)
     printf("]\n");
 }
 
-static void answer_count(void)
-{
-    unsigned count = 0;
-    for (__u32 id = 0; bpf_prog_get_next_id(id, &id) == 0;)
-        count++;
-    printf("%u\n", count);
-}
-
 int main(void)
 {
     end_with_parent(getppid());
@@ -58,10 +49,7 @@ int main(void)
     fflush(stdout);
     char line[16];
     while (read_command(line, sizeof line)) {
-        if (strcmp(line, "count") == 0)
-            answer_count();
-        else
-            answer_list();
+        answer_list();
         fflush(stdout);
     }
     return 0;

@@ -32,7 +32,7 @@ static void usage(void)
 static void parse(int argc, char **argv, struct options *o)
 {
     *o = (struct options){
-        .count = 10000, .burst = 16, .life_us = 1000, .cpu_us = 100, .gap_us = 1000};
+        .count = 10000, .burst = 16, .life_us = 1000, .cpu_us = 100, .gap_us = 3000};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
         if (strcmp(name, "--exec") == 0)

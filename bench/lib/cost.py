@@ -23,7 +23,7 @@ class Result:
 
     def __init__(self):
         self.cpu_percent = self.rss_mb = self.peak_mb = 0.0
-        self.hz = self.lines_per_s = self.lost = None
+        self.hz = self.lines_per_s = self.lost = self.late = None
 
 
 class Watcher:
@@ -97,7 +97,7 @@ def start_library(bench, hz, source):
 
 def finish_library(program, result):
     stats = program.ask_json("stop")
-    result.hz, result.lost = stats["hz_reached"], stats["lost"]
+    result.hz, result.lost, result.late = stats["hz_reached"], stats["lost"], stats["late"]
 
 
 def finish_by_term(program, result):
@@ -234,6 +234,6 @@ def add_memory(section, watcher, idle, many):
 
 
 def add_rate(section, watcher, idle):
-    lost = sum(watcher.values(idle, "lost"))
+    lost, late = sum(watcher.values(idle, "lost")), sum(watcher.values(idle, "late"))
     section.add(f"{watcher.name}, rate reached", "Hz", watcher.values(idle, "hz"),
-                bar=watcher.hz * 0.99, at_least=True, note=watcher.missing or f"{lost} lost")
+                bar=watcher.hz * 0.99, at_least=True, note=watcher.missing or f"{lost} lost, {late} late")

@@ -40,6 +40,7 @@ class Row:
         self.ratio_to = ratio_to  # a Row of the same run
         self.note = note
         self.resolution = resolution  # distance from the bar that cannot be told apart
+        self.blind = False  # the method could not have seen a miss here
         self.worst = worst  # judged by the worst repeat: what must hold every time
 
     @property
@@ -64,7 +65,7 @@ class Row:
         if self.worst:
             value = min(self.values) if self.at_least else max(self.values)
         if (value >= self.bar) if self.at_least else (value < self.bar):
-            return "pass"
+            return "not resolved" if self.blind else "pass"
         if self.resolution is not None and abs(value - self.bar) <= self.resolution:
             return "not resolved"
         return "MISS"

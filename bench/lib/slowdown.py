@@ -221,9 +221,9 @@ def run(bench):
     if bench.wanted("perf bench sched pipe"):
         whole_runs(bench, section)
     bench.unload(load)
-    section.note("resolves: distance of the median of 'nothing' from 1, plus half its 95 % interval; "
-                 "a bar nearer to a median than that plus half the median's own interval is "
-                 "'not resolved'")
+    section.note("resolves: distance of the median of 'nothing' from 1, plus half its 95 % interval. "
+                 "Not resolved: over the bar by less than that plus half the row's own interval, or "
+                 "the whole bar is smaller than it")
     return section
 
 
@@ -252,7 +252,8 @@ def measure_kind(bench, section, kind, label, bar, rounds):
 
 
 def judge(rows, ours):
-    """What cannot be told from nothing is not claimed, neither as a pass nor as a miss."""
+    """What cannot be told from nothing is not claimed: a miss by less than that is none, and where
+    a whole bar cannot be told from nothing, neither is a pass."""
     nothing = rows["nothing"]
     if not nothing.values:
         return
@@ -262,6 +263,7 @@ def judge(rows, ours):
         row = rows[watcher.name]
         if row.values:
             row.resolution = resolution + half_interval(row.values)
+            row.blind = resolution > row.bar - 1
 
 
 def perf_pipe(perf, loops):

@@ -17,15 +17,15 @@ def fd_count(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def loaded_programs(bench):
-    try:
-        counter = bench.tool("bpf_time")
-        counter.ready()
-        count = int(counter.ask("count"))
-        counter.kill()
-        return count
-    except (Missing, Ended):
-        return None
+class Programs:
+    """The eBPF programs of the kernel, by id."""
+
+    def __init__(self, bench):
+        self.counter = bench.tool("bpf_time")
+        self.counter.ready()
+
+    def loaded(self):
+        return {p["id"]: p["name"] for p in self.counter.ask_json("list")}
 
 
 def follow(watcher, seconds):
@@ -75,19 +75,35 @@ def restarts(bench, section, count):
     section.add(f"{count} restarts: memory, last to first", "times", [rss[-1] / rss[tenth]], bar=1.05)
 
 
+def names_of_ours(bench, programs):
+    before = programs.loaded()
+    watcher = bench.watch("--all", "--hz", 100)
+    watcher.ask("start")
+    names = {name for i, name in programs.loaded().items() if i not in before}
+    watcher.ask("stop")
+    watcher.kill()
+    return names
+
+
 def killed(bench, section, count):
     """SIGKILL at odd moments; every program must go with its process."""
-    before = loaded_programs(bench)
+    row = f"eBPF programs left by {count} kills"
+    try:
+        programs = Programs(bench)
+    except (Missing, Ended) as error:
+        section.add(row, "programs", [], bar=1, note=str(error))
+        return
+    names = names_of_ours(bench, programs)
+    before = programs.loaded()
     for i in range(count):
         watcher = bench.watch("--all", "--hz", 1000)
         watcher.process.stdin.write("start\n")
         watcher.process.stdin.flush()
         time.sleep(0.02 * i)
         watcher.kill()
-    time.sleep(0.5)
-    after = loaded_programs(bench)
-    left = [] if before is None or after is None else [after - before]
-    section.add(f"eBPF programs left by {count} kills", "programs", left, bar=1)
+    time.sleep(1)
+    left = [name for i, name in programs.loaded().items() if i not in before and name in names]
+    section.add(row, "programs", [len(left)], bar=1, note=f"of {len(names)} kinds")
 
 
 def run(bench):

@@ -56,6 +56,13 @@ def a_verdict_follows_the_figures(values, options, want):
 
 
 @test
+def a_pass_is_not_claimed_where_a_miss_could_not_be_seen():
+    row = figures.Row("row", "times", [1.001], bar=1.005, resolution=0.02)
+    row.blind = True
+    check_eq(row.verdict, "not resolved", "verdict")
+
+
+@test
 def the_interval_of_the_median_holds_the_median_and_narrows():
     few, many = list(range(11)), [x % 11 for x in range(1100)]
     low, high = figures.median_interval(few)
