@@ -69,6 +69,8 @@ struct ew_process {
     uint64_t value[EW_COUNTER_COUNT];           /* totals */
     uint64_t gauge[EW_GAUGE_COUNT];
     uint64_t gauge_ns[EW_GAUGE_COUNT]; /* when each was read */
+    uint64_t gauges_ns;                /* the latest of them */
+    uint64_t gauges_since_ns;          /* and the first since the last cut */
 };
 
 enum ew_thread_flag {

@@ -130,6 +130,9 @@ uint64_t ew_pending_clamp(struct ew_sampler *sampler, uint64_t index);
 /* The interval of a time; with rounds the current one. */
 uint64_t ew_pending_index(struct ew_sampler *sampler, uint64_t t_ns);
 uint64_t ew_pending_start_ns(const struct ew_sampler *sampler, uint64_t index);
+/* Some of the process's gauges were read at t_ns. */
+void ew_pending_gauges_read(const struct ew_sampler *sampler, struct ew_process *process,
+                            uint64_t t_ns);
 void ew_list_push_start(struct ew_sampler *sampler, struct ew_process_list *list,
                         struct ew_process *process);
 struct ew_process *ew_list_pop_start(struct ew_sampler *sampler, struct ew_process_list *list);

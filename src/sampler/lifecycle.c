@@ -48,8 +48,11 @@ static void set_text(struct ew_sampler *sampler, const char **slot, const char *
         sampler->failure = ETWATCH_ENOMEM;
 }
 
-static void set_gauges(struct ew_process *process, const struct ew_process_fact *fact)
+static void set_gauges(const struct ew_sampler *sampler, struct ew_process *process,
+                       const struct ew_process_fact *fact)
 {
+    if (fact->gauge_has == 0)
+        return;
     for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
         if ((fact->gauge_has >> i & 1) != 0 && fact->t_ns >= process->gauge_ns[i]) {
             process->gauge[i] = fact->gauge[i];
@@ -57,6 +60,7 @@ static void set_gauges(struct ew_process *process, const struct ew_process_fact 
             process->gauge_has |= 1u << i;
         }
     }
+    ew_pending_gauges_read(sampler, process, fact->t_ns);
 }
 
 static void set_facts(struct ew_sampler *sampler, struct ew_process *process,
@@ -76,7 +80,7 @@ static void set_facts(struct ew_sampler *sampler, struct ew_process *process,
         process->cgroup_id = fact->cgroup_id;
     if ((fact->has & EW_HAS_NAME) != 0)
         set_text(sampler, &process->name, fact->name);
-    set_gauges(process, fact);
+    set_gauges(sampler, process, fact);
 }
 
 /* Watched since t_ns: its START goes out with that interval, or with the next if that is over. */

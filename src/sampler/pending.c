@@ -210,6 +210,15 @@ void ew_pending_drop(struct ew_sampler *sampler, struct ew_cell *cell)
     ew_pool_give(&sampler->cells, cell->self);
 }
 
+void ew_pending_gauges_read(const struct ew_sampler *sampler, struct ew_process *process,
+                            uint64_t t_ns)
+{
+    if (t_ns > process->gauges_ns)
+        process->gauges_ns = t_ns;
+    if (process->gauges_since_ns <= sampler->first_ns || t_ns < process->gauges_since_ns)
+        process->gauges_since_ns = t_ns;
+}
+
 static struct ew_process *process_at(struct ew_sampler *sampler, uint32_t ref)
 {
     return ew_pool_at(&sampler->ledger.processes, ref);

@@ -10,10 +10,13 @@
  */
 #include "sampler/internal.h"
 
+#include <string.h>
+
 /* What happened since the last reading. */
 struct delta {
     uint32_t has;
-    bool any; /* anything at all */
+    bool any;   /* anything at all */
+    bool plain; /* of all counters, none of which fell back */
     uint64_t count[EW_COUNTER_COUNT];
 };
 
@@ -47,17 +50,23 @@ static uint64_t deal(struct dealer *dealer, uint64_t weight)
     return share;
 }
 
-static void measure(const uint64_t *last, uint32_t last_has, const struct ew_reading *reading,
-                    struct delta *ret_delta)
+static void measure(const uint64_t *restrict last, uint32_t last_has,
+                    const struct ew_reading *restrict reading, struct delta *restrict ret_delta)
 {
     uint64_t any = 0;
     ret_delta->has = reading->counter_has & last_has;
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
-        uint64_t value = reading->counter[i];
-        uint64_t known = 0 - (uint64_t)(ret_delta->has >> i & 1);
-        uint64_t count = (value > last[i] ? value - last[i] : 0) & known;
-        ret_delta->count[i] = count;
-        any |= count;
+        ret_delta->count[i] = reading->counter[i] - last[i];
+        any |= ret_delta->count[i];
+    }
+    ret_delta->plain = ret_delta->has == EW_ALL_COUNTERS && any >> 63 == 0;
+    if (!ret_delta->plain) {
+        any = 0;
+        for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
+            bool counted = (ret_delta->has >> i & 1) != 0 && reading->counter[i] > last[i];
+            ret_delta->count[i] = counted ? reading->counter[i] - last[i] : 0;
+            any |= ret_delta->count[i];
+        }
     }
     ret_delta->any = any != 0;
 }
@@ -68,20 +77,21 @@ static uint32_t summed(const struct ew_sampler *sampler, const struct ew_process
     return sampler->config.rounds ? 0 : ~process->own_has;
 }
 
-static void add_masked(uint64_t *sums, const uint64_t *counts, uint32_t mask)
+/* Counts outside delta->has are 0, so there is nothing to mask if all of it is wanted. */
+static void add(uint64_t *restrict sums, const struct delta *restrict delta, uint32_t wanted)
 {
-    if ((mask & EW_ALL_COUNTERS) == EW_ALL_COUNTERS) {
+    if ((delta->has & ~wanted) == 0) {
         for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
-            sums[i] += counts[i];
+            sums[i] += delta->count[i];
         return;
     }
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
-        sums[i] += counts[i] & (0 - (uint64_t)(mask >> i & 1));
+        sums[i] += delta->count[i] & (0 - (uint64_t)(wanted >> i & 1));
 }
 
 static void add_to_total(struct ew_process *process, const struct delta *delta, uint32_t mask)
 {
-    add_masked(process->value, delta->count, mask & ~process->exit_has);
+    add(process->value, delta, mask & ~process->exit_has);
     if ((process->flags & EW_P_STARTED) != 0)
         process->total_has |= delta->has & mask;
 }
@@ -91,12 +101,12 @@ static void add_to_cell(struct ew_cell *cell, const struct delta *delta, uint32_
                         uint32_t summed_mask, uint32_t flags)
 {
     if (cell->parent != NULL) {
-        add_masked(cell->counter, delta->count, has);
+        add(cell->counter, delta, has);
         cell->has |= has;
         cell->flags |= flags;
         cell = cell->parent;
     }
-    add_masked(cell->counter, delta->count, has & summed_mask);
+    add(cell->counter, delta, has & summed_mask);
     cell->has |= has & summed_mask;
     cell->flags |= flags;
 }
@@ -268,8 +278,8 @@ static void set_baseline(const struct ew_sampler *sampler, const struct ew_proce
     thread->credited_ns = since_ns > from_ns ? since_ns : from_ns;
 }
 
-static void take_process_gauges(struct ew_process *process, const struct ew_reading *reading,
-                                uint32_t has)
+static void take_process_gauges(const struct ew_sampler *sampler, struct ew_process *process,
+                                const struct ew_reading *reading, uint32_t has)
 {
     for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
         if ((has >> i & 1) != 0 && reading->t_ns >= process->gauge_ns[i]) {
@@ -278,6 +288,7 @@ static void take_process_gauges(struct ew_process *process, const struct ew_read
         }
     }
     process->gauge_has |= has;
+    ew_pending_gauges_read(sampler, process, reading->t_ns);
 }
 
 static void take_gauges(struct ew_sampler *sampler, struct ew_process *process,
@@ -285,6 +296,8 @@ static void take_gauges(struct ew_sampler *sampler, struct ew_process *process,
 {
     uint32_t of_thread = EW_HAS_G(priority) | EW_HAS_G(affinity);
     uint32_t has = reading->gauge_has;
+    if (has == 0)
+        return;
     if (thread != NULL && sampler->config.threads && (has & of_thread) != 0) {
         thread->priority = (int32_t)(int64_t)reading->gauge[EW_G_priority];
         thread->affinity = reading->gauge[EW_G_affinity];
@@ -294,7 +307,7 @@ static void take_gauges(struct ew_sampler *sampler, struct ew_process *process,
     /* The process's own are its leader's. */
     if (thread != NULL && thread->tid != process->pid)
         has &= ~of_thread;
-    take_process_gauges(process, reading, has);
+    take_process_gauges(sampler, process, reading, has);
 }
 
 /* Once per reading, after its counts are placed. */
@@ -450,12 +463,14 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
     measure(thread->last, based, reading, &delta);
     bool any = delta.any;
     bool placed = any && place_thread(sampler, thread, reading, &delta);
+    if (placed && delta.plain)
+        memcpy(thread->last, reading->counter, sizeof thread->last);
+    else if (placed)
+        add(thread->last, &delta, delta.has);
     uint32_t first = reading->counter_has & ~based;
-    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
+    for (uint32_t i = 0; first != 0 && i < EW_COUNTER_COUNT; i++) {
         if ((first >> i & 1) != 0)
             thread->last[i] = reading->counter[i];
-        else if (placed)
-            thread->last[i] += delta.count[i];
     }
     thread->last_has |= reading->counter_has;
     note_place(sampler, thread, reading);

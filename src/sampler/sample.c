@@ -64,7 +64,13 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
         sampler->memo_gauges_has = translate_gauges(mask);
     }
     out->has |= sampler->memo_gauges_has;
-    uint64_t value;
+    uint64_t value = 0;
+    if (mask == 0) {
+#define EW_X(name) memcpy(&out->name, &value, sizeof value);
+        EW_GAUGES(EW_X)
+#undef EW_X
+        return;
+    }
 #define EW_X(name)                                                          \
     value = gauge[EW_G_##name] & (0 - (uint64_t)(mask >> EW_G_##name & 1)); \
     memcpy(&out->name, &value, sizeof value);
@@ -161,10 +167,15 @@ void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process)
 static uint32_t gauges_at(const struct ew_process *process, uint64_t end_ns, uint64_t until_ns)
 {
     uint32_t has = 0;
+    bool rests = process->active_ns <= end_ns; /* it has not run since */
+    /* Most samples of a high rate: all gauges are older than its end, or of a later one. */
+    if (process->gauges_ns < (rests ? process->active_ns : end_ns) ||
+        (!rests && process->gauges_since_ns >= until_ns))
+        return 0;
     for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
         uint64_t read_ns = process->gauge_ns[i];
         bool after = read_ns >= end_ns && read_ns < until_ns;
-        bool unchanged = read_ns < end_ns && read_ns >= process->active_ns;
+        bool unchanged = rests && read_ns >= process->active_ns;
         has |= (uint32_t)(after || unchanged) << i;
     }
     return has & process->gauge_has;

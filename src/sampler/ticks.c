@@ -10,10 +10,17 @@
 
 #include <etwatch/etwatch.h>
 
+static void set_length(struct ew_tick_segment *segment, uint64_t interval_ns)
+{
+    segment->interval_ns = interval_ns;
+    segment->max_steps = (UINT64_MAX - segment->from_ns) / interval_ns;
+}
+
 void ew_ticks_init(struct ew_ticks *ticks, uint64_t epoch_ns, uint64_t interval_ns)
 {
     *ticks = (struct ew_ticks){.count = 1};
-    ticks->segment[0] = (struct ew_tick_segment){.from_ns = epoch_ns, .interval_ns = interval_ns};
+    ticks->segment[0].from_ns = epoch_ns;
+    set_length(&ticks->segment[0], interval_ns);
 }
 
 /* The last segment that begins at or before t_ns; times before all of them count to the first. */
@@ -35,7 +42,7 @@ static const struct ew_tick_segment *segment_of_index(const struct ew_ticks *tic
 
 static uint64_t boundary(const struct ew_tick_segment *segment, uint64_t steps)
 {
-    if (steps > (UINT64_MAX - segment->from_ns) / segment->interval_ns)
+    if (steps > segment->max_steps)
         return UINT64_MAX;
     return segment->from_ns + steps * segment->interval_ns;
 }
@@ -78,7 +85,7 @@ int ew_ticks_change(struct ew_ticks *ticks, uint64_t at_ns, uint64_t interval_ns
             (struct ew_tick_segment){.from_ns = at_ns, .first_index = last->first_index + steps};
         last = &ticks->segment[ticks->count++];
     }
-    last->interval_ns = interval_ns;
+    set_length(last, interval_ns);
     ticks->near_start_ns = ticks->near_end_ns = 0;
     return 0;
 }

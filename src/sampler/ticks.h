@@ -18,6 +18,7 @@ struct ew_tick_segment {
     uint64_t from_ns;
     uint64_t first_index;
     uint64_t interval_ns;
+    uint64_t max_steps; /* as many intervals fit into 64 bits from here on */
 };
 
 struct ew_ticks {
