@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line and the configuration file: what is taken, and what is refused with which words.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/config_file.c"
+#include "cli/help.c"
+#include "cli/option_table.c"
+#include "cli/options.c"
+#include "cli/value.c"
+#include "test.h"
+
+enum { WORDS_MAX = 48 };
+
+/* A command line as one string, cut at blanks; '_' in it becomes a blank. */
+struct line {
+    char text[512];
+    char *words[WORDS_MAX + 1];
+    int count;
+};
+
+static void cut(struct line *line, const char *text)
+{
+    line->count = 0;
+    (void)snprintf(line->text, sizeof line->text, "etwatch %s", text);
+    for (char *at = line->text; *at != '\0' && line->count < WORDS_MAX;) {
+        line->words[line->count++] = at;
+        at += strcspn(at, " ");
+        if (*at == ' ')
+            *at++ = '\0';
+    }
+    line->words[line->count] = NULL;
+}
+
+static int parse(struct line *line, const char *text, struct ew_options *options, char *message)
+{
+    cut(line, text);
+    return ew_options_parse(line->count, line->words, options, message);
+}
+
+TEST(a_wrong_command_line_is_refused_with_the_right_form)
+{
+    static const struct {
+        const char *line;
+        const char *part; /* of the message */
+    } rows[] = {
+        {"", "a command is needed"},
+        {"record", "the commands are run, stat, top and doctor"},
+        {"--hz 10", "the command comes first"},
+        {"stat", "-p PID, -n NAME, -u USER, --cgroup PATH, or -a"},
+        {"stat --hz", "--hz needs a value: --hz N"},
+        {"stat -a --hz abc", "--hz needs a number from 0.1 to 1000"},
+        {"stat -a --hz 0", "--hz needs a number from 0.1 to 1000"},
+        {"stat -a --hz 1001", "not \"1001\""},
+        {"stat -a --hz -1", "not \"-1\""},
+        {"stat -a --hz 1e3", "not \"1e3\""},
+        {"stat -a --hz 0x10", "not \"0x10\""},
+        {"stat -a --hz inf", "not \"inf\""},
+        {"stat -a --hz 1,5", "not \"1,5\""},
+        {"stat -a --hz=", "not \"\""},
+        {"stat -a --latency 0", "milliseconds from 1 to 60000"},
+        {"stat -a --duration x", "--duration needs a number of seconds"},
+        {"stat -a --duration 0", "above 0"},
+        {"stat -a --source etw", "one of auto, ebpf, poll"},
+        {"stat -a --budget 0", "--budget needs a number from 0.01 to 100"},
+        {"stat -a --budget 101", "or \"off\""},
+        {"stat -a --profile fast", "development, testing, staging, production, critical"},
+        {"stat -p x", "-p needs a process id or a list of them (such as 12,345), not \"x\""},
+        {"stat -p 0", "not \"0\""},
+        {"stat -p 1,,2", "-p needs a process id"},
+        {"stat -p 4294967296", "not \"4294967296\""},
+        {"stat -p -5", "not \"-5\""},
+        {"stat -p python", "for a name use -n"},
+        {"stat -p", "-p needs a value: -p PID"},
+        {"stat -n", "-n needs a value: -n NAME"},
+        {"stat -n ,", "a name or a list of names"},
+        {"stat -u no-such-user-here", "there is no user \"no-such-user-here\""},
+        {"stat -a --json --csv", "choose one"},
+        {"stat -a --events", "--events needs --json"},
+        {"stat -a --json --events --source poll", "polling sees no events"},
+        {"stat -a --columns pid --json", "--columns is for the table and --csv"},
+        {"stat -a --columns a,,b", "a list of names (such as pid,name,cpu_percent)"},
+        {"stat -a --cmdline", "--cmdline needs --json or --csv"},
+        {"stat -a --window 1 --threads", "leave out --threads"},
+        {"stat -a --window 0", "--window needs a number of seconds"},
+        {"stat -p 1 --kernel-threads", "--kernel-threads needs -a"},
+        {"stat -a --gpu", "unknown option --gpu; see 'etwatch stat --help'"},
+        {"stat -a --energy", "unknown option --energy; see 'etwatch stat --help'"},
+        {"stat -a --jsn", "did you mean --json?"},
+        {"stat -a --hz10", "did you mean --hz?"},
+        {"stat -a -x", "unknown option -x"},
+        {"stat -a --json=yes", "--json takes no value"},
+        {"stat -ax", "unknown option -ax"},
+        {"stat -a extra", "unexpected argument \"extra\""},
+        {"stat -a -o", "-o needs a value: -o FILE"},
+        {"stat -a --output=", "--output needs the name of a file"},
+        {"run", "run needs a command: etwatch run [options] -- CMD [ARG...]"},
+        {"run --", "run needs a command"},
+        {"run --hz 10", "run needs a command"},
+        {"run -p 1 -- ls", "-p is not an option of 'etwatch run' (but of: stat, top)"},
+        {"run --window 1 -- ls", "(but of: stat)"},
+        {"top --json", "--json is not an option of 'etwatch top' (but of: run, stat, doctor)"},
+        {"doctor --hz 10", "--hz is not an option of 'etwatch doctor'"},
+        {"doctor x", "unexpected argument"},
+        {"stat -a --config /no/such/file", "cannot read --config /no/such/file"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct line line;
+        struct ew_options options;
+        char message[EW_MESSAGE_SIZE];
+        test_row(rows[i].line);
+        CHECK_EQ_INT(parse(&line, rows[i].line, &options, message), EW_EXIT_USAGE);
+        CHECK_CONTAINS(message, rows[i].part);
+        CHECK(strchr(message, '\n') == NULL);
+        ew_options_done(&options);
+    }
+}
+
+TEST(every_form_of_an_option_means_the_same)
+{
+    static const char *const lines[] = {"stat -p 12,345 --hz 2.5", "stat -p12 --hz=2.5 -p 345",
+                                        "stat --pid=12 --pid 345 --hz 2.5"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct line line;
+        struct ew_options options;
+        char message[EW_MESSAGE_SIZE];
+        test_row(lines[i]);
+        CHECK_EQ_INT(parse(&line, lines[i], &options, message), 0);
+        CHECK_EQ_INT(options.command, EW_CMD_STAT);
+        CHECK_EQ_UINT(options.pid_count, 2);
+        CHECK_EQ_UINT(options.pids[0], 12);
+        CHECK_EQ_UINT(options.pids[1], 345);
+        CHECK_NEAR(options.hz, 2.5, 1e-12);
+        ew_options_done(&options);
+    }
+}
+
+TEST(all_options_of_stat_are_kept)
+{
+    struct line line;
+    struct ew_options o;
+    char message[EW_MESSAGE_SIZE];
+    CHECK_EQ_INT(parse(&line,
+                       "stat -aq --name=a,b -u 0 --cgroup x/y --latency 20 --duration 0.5 "
+                       "--source poll --no-fallback --budget off --profile critical --csv "
+                       "--columns pid,name -o out --dense --cmdline --kernel-threads --proc-root r",
+                       &o, message),
+                 0);
+    CHECK_EQ_UINT(o.config_flags, ETWATCH_ALL | ETWATCH_NO_FALLBACK | ETWATCH_DENSE |
+                                      ETWATCH_CMDLINE | ETWATCH_KERNEL_THREADS);
+    CHECK(o.quiet && o.csv && !o.json && o.budget_off);
+    CHECK_EQ_UINT(o.names.count, 2);
+    CHECK_EQ_STR(o.names.words[1], "b");
+    CHECK_EQ_UINT(o.uid_count, 1);
+    CHECK_EQ_UINT(o.uids[0], 0);
+    CHECK_EQ_STR(o.cgroups.words[0], "x/y");
+    CHECK_EQ_UINT(o.latency_ms, 20);
+    CHECK_NEAR(o.duration_s, 0.5, 1e-12);
+    CHECK_EQ_UINT(o.source, ETWATCH_SOURCE_POLL);
+    CHECK_NEAR(o.profile_percent, 2, 1e-12);
+    CHECK_EQ_UINT(o.columns.count, 2);
+    CHECK_EQ_STR(o.output_path, "out");
+    CHECK_EQ_STR(o.proc_root, "r");
+    ew_options_done(&o);
+}
+
+TEST(the_command_of_run_is_left_alone)
+{
+    static const char *const lines[] = {"run --threads -- ls -l --hz x",
+                                        "run --threads ls -l --hz x"};
+    for (size_t i = 0; i < 2; i++) {
+        struct line line;
+        struct ew_options options;
+        char message[EW_MESSAGE_SIZE];
+        test_row(lines[i]);
+        CHECK_EQ_INT(parse(&line, lines[i], &options, message), 0);
+        CHECK_EQ_UINT(options.config_flags, ETWATCH_THREADS);
+        CHECK_EQ_STR(options.child[0], "ls");
+        CHECK_EQ_STR(options.child[1], "-l");
+        CHECK_EQ_STR(options.child[3], "x");
+        CHECK(options.child[4] == NULL);
+        ew_options_done(&options);
+    }
+}
+
+TEST(help_and_version_need_nothing_else)
+{
+    static const struct {
+        const char *line;
+        int help;
+        enum ew_command command;
+    } rows[] = {
+        {"--help", 1, EW_CMD_NONE},    {"-h", 1, EW_CMD_NONE},           {"help", 1, EW_CMD_NONE},
+        {"help stat", 1, EW_CMD_STAT}, {"stat --help", 1, EW_CMD_STAT},  {"run -h", 1, EW_CMD_RUN},
+        {"--version", 0, EW_CMD_NONE}, {"top --version", 0, EW_CMD_TOP},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct line line;
+        struct ew_options options;
+        char message[EW_MESSAGE_SIZE];
+        test_row(rows[i].line);
+        CHECK_EQ_INT(parse(&line, rows[i].line, &options, message), 0);
+        CHECK_EQ_INT(options.help, rows[i].help);
+        CHECK_EQ_INT(options.version, !rows[i].help);
+        CHECK_EQ_INT(options.command, rows[i].command);
+        ew_options_done(&options);
+    }
+}
+
+TEST(the_help_of_a_command_names_each_of_its_options_and_no_other)
+{
+    static const enum ew_command all[] = {EW_CMD_RUN, EW_CMD_STAT, EW_CMD_TOP, EW_CMD_DOCTOR};
+    for (size_t c = 0; c < 4; c++) {
+        struct ew_buf text;
+        ew_buf_init(&text, 0, NULL, NULL);
+        ew_help_write(&text, all[c]);
+        ew_buf_char(&text, '\0');
+        const char *options = strstr(text.data, "\noptions:\n");
+        CHECK(options != NULL);
+        for (size_t i = 0; ew_option_info(i) != NULL; i++) {
+            char name[64];
+            (void)snprintf(name, sizeof name, "--%s ", ew_option_info(i)->name);
+            test_row(name);
+            CHECK_EQ_INT(strstr(options, name) != NULL,
+                         (ew_option_info(i)->commands & all[c]) != 0);
+        }
+        ew_buf_done(&text);
+    }
+}
+
+static int read_config(const char *text, struct ew_options *options, char *message)
+{
+    struct ew_parser parser = {.options = options, .message = message};
+    *options = (struct ew_options){.command = EW_CMD_STAT};
+    message[0] = '\0';
+    return ew_config_file_parse(&parser, "my.conf", text, strlen(text));
+}
+
+TEST(a_configuration_file_uses_the_long_names)
+{
+    struct ew_options o;
+    char message[EW_MESSAGE_SIZE];
+    CHECK_EQ_INT(read_config("# a comment\n\n hz = 100 \r\nname=python, nginx\nthreads = true\n"
+                             "dense=no\nwait-all = true\n\tjson = on",
+                             &o, message),
+                 0);
+    CHECK_NEAR(o.hz, 100, 1e-12);
+    CHECK_EQ_UINT(o.names.count, 2);
+    CHECK_EQ_UINT(o.config_flags, ETWATCH_THREADS);
+    CHECK(o.json);
+    CHECK(!o.wait_all); /* an option of run, not of stat */
+    ew_options_done(&o);
+}
+
+TEST(errors_in_a_configuration_file_name_file_and_line)
+{
+    static const struct {
+        const char *text;
+        const char *want;
+    } rows[] = {
+        {"\nhz = fast\n", "my.conf:2: hz needs a number from 0.1 to 1000"},
+        {"hertz = 1", "my.conf:1: unknown option \"hertz\""},
+        {"# x\n# y\njust words\n", "my.conf:3: a line has the form \"name = value\""},
+        {"threads = maybe", "my.conf:1: threads needs true or false, not \"maybe\""},
+        {"hz =", "my.conf:1: hz needs a value: hz = N"},
+        {"= 5", "my.conf:1: unknown option \"\""},
+        {"config = other", "my.conf:1: unknown option \"config\""},
+        {"help = true", "my.conf:1: unknown option \"help\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct ew_options options;
+        char message[EW_MESSAGE_SIZE];
+        test_row(rows[i].text);
+        CHECK_EQ_INT(read_config(rows[i].text, &options, message), EW_EXIT_USAGE);
+        CHECK_CONTAINS(message, rows[i].want);
+        ew_options_done(&options);
+    }
+}
+
+static int parse_much(void *ctx)
+{
+    struct line line;
+    struct ew_options options;
+    char message[EW_MESSAGE_SIZE];
+    (void)ctx;
+    int rc =
+        parse(&line, "stat -p 1,2 -n a,b --columns pid,name -o x -u 0 --csv", &options, message);
+    if (rc != 0)
+        CHECK_CONTAINS(message, "out of memory");
+    ew_options_done(&options);
+    return rc == 0 ? 0 : ETWATCH_ENOMEM;
+}
+
+TEST(running_out_of_memory_is_reported)
+{
+    TORTURE(parse_much, NULL);
+}
