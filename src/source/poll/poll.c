@@ -250,13 +250,14 @@ static bool find_new(struct ew_poll *poll)
 
 /* ----------------------------------------------------------- what they did */
 
+/* Nearly always an exec; a program that renames itself cannot be told from it. */
 static void follow_name(struct ew_poll *poll, struct ew_poll_process *process,
                         const struct ew_proc_stat *stat)
 {
     if (memcmp(process->name, stat->comm, sizeof process->name) == 0)
         return;
     memcpy(process->name, stat->comm, sizeof process->name);
-    ew_poll_tell_process(poll, process, stat, EW_PROCESS_RENAME);
+    ew_poll_tell_process(poll, process, stat, EW_PROCESS_EXEC);
 }
 
 /* What a reading says. */
@@ -280,6 +281,17 @@ static bool changed(const struct ew_poll_process *process, const struct figures 
            process->gauge_has != before->gauge_has ||
            memcmp(process->counter, before->counter, sizeof before->counter) != 0 ||
            memcmp(process->gauge, before->gauge, sizeof before->gauge) != 0;
+}
+
+/* It is there, but what it did in this round cannot be read. */
+static void tell_unknown(struct ew_poll *poll, const struct ew_poll_process *process)
+{
+    struct ew_reading reading = {.kind = EW_READING_AT,
+                                 .pid = process->pid,
+                                 .start_ns = process->start_ns,
+                                 .t_ns = poll->now_ns,
+                                 .incomplete = true};
+    ew_poll_tell_reading(poll, &reading);
 }
 
 /* False if the entry's process is gone. */
@@ -314,6 +326,7 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
         poll->scan_ns = 0; /* the clock knew a process of this number: it may be another one */
         return false;
     case EW_POLL_UNREADABLE:
+        tell_unknown(poll, process);
         return true;
     case EW_POLL_OTHER:
         end_unseen(poll, entry);

@@ -204,8 +204,10 @@ void ew_poll_threads_read(struct ew_poll *poll, struct ew_poll_process *process)
         struct ew_poll_thread *thread = find_thread(process, tid);
         if (!thread)
             thread = add_thread(poll, process, tid);
-        if (!thread)
+        if (!thread) {
+            ew_poll_tell_full(poll, 1);
             continue;
+        }
         thread->round = poll->round;
         read_thread(poll, process, thread);
     }

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* The poll source on recorded trees: whom it watches, and threads. */
+#include "poll_rounds.h"
+
+#define TICK_NS UINT64_C(10000000)
+
+/* Whether exactly these were told as kind in the last round. */
+static void check_told(const struct rounds *rounds, enum ew_process_kind kind, const uint32_t *pids,
+                       int count)
+{
+    int told = 0;
+    for (int i = 0; i < rounds->process_count; i++)
+        told += rounds->processes[i].kind == kind;
+    CHECK_EQ_INT(told, count);
+    for (int i = 0; i < count; i++)
+        CHECK(process_fact(rounds, pids[i], kind) != NULL);
+}
+
+#define CHECK_TOLD(rounds, kind, ...)                             \
+    check_told((rounds), (kind), (const uint32_t[]){__VA_ARGS__}, \
+               sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+static void check_filter(const char *tree, struct ew_filter filter, const uint32_t *pids, int count,
+                         const char *remark)
+{
+    struct rounds rounds;
+    test_row(remark);
+    rounds_open(&rounds, tree, &filter, false, 100);
+    drain_again(&rounds);
+    check_told(&rounds, EW_PROCESS_SEEN, pids, count);
+    drain_again(&rounds);
+    CHECK_EQ_INT(rounds.process_count, 0);
+    rounds_done(&rounds);
+}
+
+TEST(users_and_cgroups_select_processes)
+{
+    static const uint32_t uids[] = {1000, 4711}, root[] = {0};
+    static const char *const slice[] = {"/user.slice"}, *const bare[] = {"user.slice/"};
+    static const char *const scope[] = {"/user.slice/user-1001.slice"};
+    static const char *const top[] = {"/"}, *const none[] = {"/user.sl"};
+    static const char *const names[] = {"bob"};
+    check_filter("users", (struct ew_filter){.uids = uids, .uid_count = 2}, (uint32_t[]){100}, 1,
+                 "a user");
+    check_filter("users", (struct ew_filter){.cgroups = slice, .cgroup_count = 1},
+                 (uint32_t[]){100, 101}, 2, "a cgroup and what is below it");
+    check_filter("users", (struct ew_filter){.cgroups = bare, .cgroup_count = 1},
+                 (uint32_t[]){100, 101}, 2, "the same, written in another way");
+    check_filter("users", (struct ew_filter){.cgroups = scope, .cgroup_count = 1},
+                 (uint32_t[]){101}, 1, "an inner one");
+    check_filter("users", (struct ew_filter){.cgroups = top, .cgroup_count = 1},
+                 (uint32_t[]){100, 101, 102, 103}, 4, "the root, but who is in no such tree");
+    check_filter("users", (struct ew_filter){.cgroups = none, .cgroup_count = 1}, NULL, 0,
+                 "part of a name is no cgroup");
+    check_filter("users",
+                 (struct ew_filter){.names = names, .name_count = 1, .uids = root, .uid_count = 1},
+                 (uint32_t[]){101, 102, 104}, 3, "any rule is enough");
+    check_filter("users", (struct ew_filter){.all = false}, NULL, 0, "no rule");
+    check_filter("kernel_threads", (struct ew_filter){.uids = root, .uid_count = 1},
+                 (uint32_t[]){100}, 1, "kernel threads are no user's processes");
+    check_filter("kernel_threads", (struct ew_filter){.cgroups = top, .cgroup_count = 1},
+                 (uint32_t[]){100}, 1, "nor in a group");
+}
+
+TEST(names_select_processes_also_after_an_exec)
+{
+    static const char *const names[] = {"python", "kworker/0:1"};
+    struct ew_filter filter = {.names = names, .name_count = 2};
+    struct rounds rounds;
+    rounds_open(&rounds, "rounds/2", &filter, false, 100);
+    drain_again(&rounds);
+    CHECK_EQ_INT(rounds.process_count, 0);
+    drain_tree(&rounds, "rounds/3");
+    CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 100);
+    CHECK_EQ_STR(rounds.processes[0].name, "python3.11");
+    /* What it did under its old name is not counted. */
+    CHECK_EQ_UINT(rounds.processes[0].counter[EW_C_cpu_ns], 21 * TICK_NS);
+    CHECK_EQ_INT(rounds.reading_count, 0);
+    rounds_done(&rounds);
+    check_filter("kernel_threads", filter, (uint32_t[]){3}, 1, "a kernel thread by its name");
+}
+
+TEST(a_pid_brings_its_descendants_and_keeps_them_when_their_parent_ends)
+{
+    static const uint32_t pids[] = {100};
+    struct ew_filter filter = {.pids = pids, .pid_count = 1};
+    struct rounds rounds;
+    rounds_open(&rounds, "rounds/1", &filter, false, 100);
+    drain_again(&rounds);
+    CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 100);
+    drain_tree(&rounds, "rounds/2");
+    CHECK_TOLD(&rounds, EW_PROCESS_START, 200, 201);
+    drain_tree(&rounds, "rounds/3");
+    CHECK_TOLD(&rounds, EW_PROCESS_EXIT, 200);
+    CHECK_TOLD(&rounds, EW_PROCESS_START, 202); /* of 201, which belongs to init now */
+    drain_tree(&rounds, "rounds/4");
+    CHECK_TOLD(&rounds, EW_PROCESS_EXIT, 202);
+    CHECK_EQ_INT(rounds.process_count, 1); /* 200 is another process now */
+    rounds_done(&rounds);
+}
+
+TEST(descendants_that_are_there_already_belong_to_the_tree)
+{
+    static const uint32_t pids[] = {100};
+    check_filter("rounds/2", (struct ew_filter){.pids = pids, .pid_count = 1},
+                 (uint32_t[]){100, 200, 201}, 3, "children and grandchildren");
+}
+
+TEST(a_pid_means_the_process_that_has_it_now)
+{
+    static const uint32_t pids[] = {100};
+    struct ew_filter filter = {.pids = pids, .pid_count = 1};
+    struct rounds rounds;
+    rounds_open(&rounds, "reuse/1", &filter, false, 100);
+    drain_again(&rounds);
+    CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 100);
+    drain_tree(&rounds, "reuse/2");
+    CHECK_TOLD(&rounds, EW_PROCESS_EXIT, 100);
+    CHECK_EQ_INT(rounds.process_count, 1);
+    rounds_done(&rounds);
+
+    /* Nor is one that comes later under a pid that was not there. */
+    rounds_open(&rounds, "users", &(struct ew_filter){.pids = (uint32_t[]){200}, .pid_count = 1},
+                false, 100);
+    drain_again(&rounds);
+    drain_tree(&rounds, "rounds/2");
+    CHECK_EQ_INT(rounds.process_count, 0);
+    rounds_done(&rounds);
+}
+
+TEST(processes_are_added_and_removed_between_rounds)
+{
+    struct ew_filter nobody = {.all = false};
+    struct rounds rounds;
+    rounds_open(&rounds, "rounds/2", &nobody, false, 100);
+    drain_again(&rounds);
+    CHECK_EQ_INT(rounds.process_count, 0);
+    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->source, 4711), ETWATCH_ENOENT);
+    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->source, 4711), ETWATCH_ENOENT);
+    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->source, 200), ETWATCH_ENOENT);
+    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->source, 200), 0);
+    drain_again(&rounds);
+    CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 200, 201);
+    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->source, 201), 0);
+    drain_tree(&rounds, "rounds/3");
+    CHECK_TOLD(&rounds, EW_PROCESS_EXIT, 200);
+    CHECK_EQ_INT(rounds.process_count, 1); /* neither 201 nor its new child */
+    CHECK(reading_of(&rounds, 201, 0) == NULL);
+    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->source, 201), 0);
+    drain_again(&rounds);
+    CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 201, 202);
+    rounds_done(&rounds);
+}
+
+TEST(adding_a_watched_process_watches_its_children_too)
+{
+    static const char *const names[] = {"sh"};
+    struct ew_filter filter = {.names = names, .name_count = 1};
+    struct rounds rounds;
+    rounds_open(&rounds, "rounds/2", &filter, false, 100);
+    drain_again(&rounds);
+    CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 100);
+    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->source, 100), 0);
+    drain_again(&rounds);
+    CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 200, 201);
+    rounds_done(&rounds);
+}
+
+TEST(cgroup_paths_are_compared_by_their_parts)
+{
+    static const struct {
+        const char *path, *wanted;
+        int below;
+    } rows[] = {{"/a/b", "/a", 1}, {"/a/b", "/a/b", 1}, {"/a/b", "a/b/", 1}, {"/a/bc", "/a/b", 0},
+                {"/a", "/a/b", 0}, {"/", "/", 1},       {"/a", "", 1},       {"/", "/a", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct ew_span path = {rows[i].path, strlen(rows[i].path)};
+        test_row(rows[i].path);
+        CHECK_EQ_INT(ew_poll_cgroup_below(path, rows[i].wanted), rows[i].below);
+    }
+}
+
+/* ----------------------------------------------------------------- threads */
+
+static const char *thread_name(const struct rounds *rounds, uint32_t tid)
+{
+    for (int i = 0; i < rounds->reading_count; i++)
+        if (rounds->readings[i].tid == tid)
+            return rounds->thread_names[i];
+    return NULL;
+}
+
+TEST(threads_are_told_one_by_one_and_add_up_in_the_process)
+{
+    struct rounds rounds;
+    rounds_open(&rounds, "threads/1", &everything, true, 100);
+    drain_again(&rounds);
+    CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 100, 200);
+    CHECK_EQ_INT(rounds.reading_count, 3); /* the threads; the process's own are in the fact */
+    const struct ew_reading *worker = reading_of(&rounds, 100, 101);
+    CHECK(worker != NULL);
+    CHECK_EQ_STR(thread_name(&rounds, 101), "worker-1");
+    CHECK_EQ_UINT(worker->start_ns, 1001 * TICK_NS);
+    CHECK_EQ_INT(worker->kind, EW_READING_AT);
+    CHECK_EQ_UINT(worker->counter[EW_C_cpu_ns], 200000000); /* exact, not the ticks */
+    CHECK_EQ_UINT(worker->counter[EW_C_cpu_user_ns], 20 * TICK_NS);
+    CHECK_EQ_UINT(worker->counter[EW_C_switches_voluntary], 20);
+    CHECK_EQ_UINT(worker->counter[EW_C_runq_wait_ns], 2000);
+    CHECK_EQ_UINT(worker->counter_has & EW_HAS_C(io_read_bytes), 0);
+    CHECK_EQ_UINT(worker->gauge_has, EW_HAS_G(priority) | EW_HAS_G(affinity));
+    const struct ew_process_fact *pool = process_fact(&rounds, 100, EW_PROCESS_SEEN);
+    CHECK_EQ_UINT(pool->counter[EW_C_switches_voluntary], 30);
+    CHECK_EQ_UINT(pool->counter[EW_C_switches_involuntary], 3);
+    CHECK_EQ_UINT(pool->counter[EW_C_runq_wait_ns], 3000);
+    CHECK_EQ_UINT(pool->counter[EW_C_cpu_ns], 30 * TICK_NS); /* of stat: those that ended too */
+    rounds_done(&rounds);
+}
+
+TEST(only_threads_that_ran_are_told_and_those_that_end_stay_in_the_sum)
+{
+    struct rounds rounds;
+    rounds_open(&rounds, "threads/1", &everything, true, 100);
+    drain_again(&rounds);
+    drain_tree(&rounds, "threads/2");
+    CHECK(reading_of(&rounds, 100, 100) == NULL);
+    CHECK(reading_of(&rounds, 200, 200) == NULL);
+    CHECK_EQ_UINT(reading_of(&rounds, 100, 101)->counter[EW_C_cpu_ns], 300000000);
+    CHECK_EQ_UINT(reading_of(&rounds, 100, 102)->counter[EW_C_cpu_ns], 50000000);
+    CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_switches_voluntary], 45);
+    CHECK_EQ_INT(rounds.reading_count, 3);
+    /* The process comes before its threads. */
+    CHECK_EQ_UINT(rounds.readings[0].tid, 0);
+
+    drain_tree(&rounds, "threads/3");
+    const struct ew_reading *over = reading_of(&rounds, 100, 101);
+    CHECK(over != NULL);
+    CHECK_EQ_INT(over->kind, EW_READING_FINAL);
+    CHECK_EQ_UINT(over->counter[EW_C_cpu_ns], 300000000);
+    CHECK_EQ_UINT(over->ran_from_cpu_ns, 300000000);
+    CHECK_EQ_UINT(over->ran_from_ns, over->t_ns);
+    CHECK_EQ_STR(thread_name(&rounds, 102), "renamed");
+    /* 11 + 30 of the one that ended + 6 */
+    CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_switches_voluntary], 47);
+    CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_runq_wait_ns], 1100 + 3000 + 600);
+    CHECK_EQ_UINT(rounds.poll->thread_count, 3);
+    drain_again(&rounds);
+    CHECK_EQ_INT(rounds.reading_count, 0);
+    rounds_done(&rounds);
+}
+
+TEST(threads_go_with_their_process)
+{
+    struct rounds rounds;
+    rounds_open(&rounds, "threads/1", &everything, true, 100);
+    drain_again(&rounds);
+    CHECK_EQ_UINT(rounds.poll->thread_count, 3);
+    drain_tree(&rounds, "users");
+    CHECK(process_fact(&rounds, 200, EW_PROCESS_EXIT) != NULL);
+    CHECK_EQ_UINT(rounds.poll->thread_count, 0);
+    rounds_done(&rounds);
+}
+
+/* ------------------------------------------------------------------- table */
+
+TEST(the_table_finds_what_is_in_it_through_any_adding_and_removing)
+{
+    enum { PIDS = 3000 };
+    static uint8_t there[PIDS + 1];
+    struct ew_poll_table table;
+    uint32_t random = 1, count = 0;
+    ew_poll_table_init(&table, PIDS / 2);
+    for (int step = 0; step < 40000; step++) {
+        random = random * 1664525u + 1013904223u;
+        uint32_t pid = random / 65536 % PIDS + 1;
+        struct ew_poll_entry *entry = ew_poll_table_find(&table, pid);
+        CHECK_EQ_INT(entry != NULL, there[pid]);
+        if (entry) {
+            CHECK_EQ_UINT(entry->pid, pid);
+            ew_poll_table_remove(&table, entry);
+        } else if (!ew_poll_table_add(&table, pid)) {
+            CHECK_EQ_UINT(count, PIDS / 2);
+            continue;
+        }
+        there[pid] = !entry;
+        count += there[pid] ? 1u : UINT32_MAX;
+        CHECK_EQ_UINT(table.count, count);
+    }
+    for (uint32_t pid = 1; pid <= PIDS; pid++)
+        CHECK_EQ_INT(ew_poll_table_find(&table, pid) != NULL, there[pid]);
+    ew_poll_table_done(&table);
+}
