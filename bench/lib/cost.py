@@ -6,6 +6,7 @@ repeat, in a new order each time. CPU is the watcher's user and system time by i
 one second after it began (start-up is not the steady cost) to the end.
 """
 import json
+import os
 import random
 import signal
 import statistics
@@ -106,8 +107,17 @@ def finish_by_term(program, result):
 
 def start_stat(bench, hz, form, path):
     def start():
-        return Program([bench.etwatch(), "stat", "-a", "--hz", hz, "--source", bench.source,
-                        "--budget", "100", form, "-o", path], pipe_in=False)
+        if os.path.exists(path):
+            os.unlink(path)
+        program = Program([bench.etwatch(), "stat", "-a", "--hz", hz, "--source", bench.source,
+                           "--budget", "100", form, "-o", path], pipe_in=False)
+        for _ in range(200):  # it has begun when it has written more than its first line
+            if file_size(path) > 10000:
+                return program
+            if program.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise Ended(f"stat: {program.errors() or 'wrote nothing within ten seconds'}")
     return start
 
 
