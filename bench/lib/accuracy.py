@@ -270,7 +270,7 @@ def percentile(values, p):
 
 
 def run(bench):
-    seconds = 2 if bench.quick else 10
+    seconds = 2 if bench.quick else 5
     repeat = bench.repeat or (1 if bench.quick else 5)
     section = Section("accuracy", f"CPU time at 100 Hz against the workload's own CPU clock, "
                                   f"{repeat} x {seconds} s; mean absolute error of 10 ms windows")

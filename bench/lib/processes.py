@@ -116,17 +116,23 @@ class Program:
 
 def cpu_ns(pid):
     """CPU time of all threads of a process so far, by its own clock (see clock_getcpuclockid)."""
-    return time.clock_gettime_ns((~pid << 3) | 2)
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        raise Ended(f"process {pid} has ended") from None
 
 
 def status_kb(pid, *names):
     """Figures from /proc/PID/status, by name."""
     found = {}
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        for line in file:
-            name, _, value = line.partition(":")
-            if name in names:
-                found[name] = int(value.split()[0])
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if name in names:
+                    found[name] = int(value.split()[0])
+    except OSError:
+        raise Ended(f"process {pid} has ended") from None
     return [found.get(name, 0) for name in names]
 
 
