@@ -226,6 +226,14 @@ void ew_monitor_refresh_counts(struct etwatch_monitor *monitor)
         ew_sampler_counts(monitor->sampler, &monitor->counts);
 }
 
+static void close_stages(struct etwatch_monitor *monitor)
+{
+    monitor->source->ops->close(monitor->source);
+    ew_sampler_free(monitor->sampler);
+    monitor->source = NULL;
+    monitor->sampler = NULL;
+}
+
 int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     ew_os_anchor(&monitor->anchor_unix_ns, &monitor->anchor_raw_ns);
@@ -238,8 +246,6 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->closed_ns = 0;
     memset(&monitor->source_stats, 0, sizeof monitor->source_stats);
     memset(&monitor->counts, 0, sizeof monitor->counts);
-    ew_describe_init(&monitor->describe, monitor->config.proc_root,
-                     (monitor->config.flags & ETWATCH_CMDLINE) != 0);
     ew_budget_init(&monitor->budget, monitor->config.hz, monitor->config.budget_percent);
     int error = open_source(monitor, reterr);
     if (error != 0)
@@ -247,15 +253,17 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->source_id = monitor->source->ops->id;
     error = open_sampler(monitor);
     if (error != 0) {
-        monitor->source->ops->close(monitor->source);
-        monitor->source = NULL;
+        close_stages(monitor);
         return ew_error_set(reterr, error, 0, "out of memory");
     }
     monitor->opened_ns = monitor->epoch_ns;
     monitor->budget_wall_ns = ew_os_raw_ns();
     monitor->budget_cpu_ns = 0;
     /* At once: who is there is known before anything happens. */
-    return ew_monitor_step(monitor, reterr);
+    error = ew_monitor_step(monitor, reterr);
+    if (error != 0)
+        close_stages(monitor);
+    return error;
 }
 
 static int drain(struct etwatch_monitor *monitor, uint64_t now_ns, uint64_t *ret_horizon_ns,
@@ -269,12 +277,14 @@ int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     uint64_t cpu_before_ns = ew_os_thread_cpu_ns();
     uint64_t now_ns = ew_os_raw_ns(), horizon_ns = 0;
+    monitor->stepping = true;
     int error = drain(monitor, now_ns, &horizon_ns, reterr);
     if (error == 0) {
         int count = ew_sampler_cut(monitor->sampler, horizon_ns);
         /* Short of memory is a loss like any other: counted, marked, and we go on. */
         error = count < 0 && count != ETWATCH_ENOMEM ? count : 0;
     }
+    monitor->stepping = false;
     if (monitor->wakeups % 8 == 0 || now_ns - monitor->budget_wall_ns >= budget_period_ns)
         ew_monitor_refresh_counts(monitor);
     monitor->wakeups++;
@@ -288,13 +298,11 @@ void ew_monitor_end(struct etwatch_monitor *monitor)
 {
     struct ew_error ignored;
     uint64_t now_ns = ew_os_raw_ns(), horizon_ns = now_ns;
+    monitor->stepping = true;
     if (drain(monitor, now_ns, &horizon_ns, &ignored) == 0)
         (void)ew_sampler_finish(monitor->sampler, now_ns);
+    monitor->stepping = false;
     ew_monitor_refresh_counts(monitor);
     monitor->closed_ns = ew_os_raw_ns();
-    monitor->source->ops->close(monitor->source);
-    ew_sampler_free(monitor->sampler);
-    ew_describe_done(&monitor->describe);
-    monitor->source = NULL;
-    monitor->sampler = NULL;
+    close_stages(monitor);
 }

@@ -3,7 +3,9 @@
  * The public face of a monitor: states, threads and locks. What a monitor does is in loop.c.
  *
  * One lock guards a monitor. The loop holds it for a step (some 50 µs, a few times a second) and
- * never while it waits. It is recursive, so that a callback may ask its own monitor.
+ * never while it waits. It is recursive, so that a callback may ask its own monitor; whoever holds
+ * the lock and finds `stepping` set is inside such a callback and must not take the stages away.
+ * Source and sampler are closed by one thread only, when no other waits on them.
  */
 #include "monitor/monitor.h"
 
@@ -50,6 +52,8 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
     if (monitor == NULL)
         return ETWATCH_ENOMEM;
     int error = ew_config_copy(&monitor->config, config, &why);
+    ew_describe_init(&monitor->describe, monitor->config.proc_root,
+                     (monitor->config.flags & ETWATCH_CMDLINE) != 0);
     if (error == 0)
         error = ew_mutex_new(&monitor->lock);
     if (error == 0)
@@ -84,22 +88,16 @@ void etwatch_monitor_free(struct etwatch_monitor *monitor)
     ew_free(monitor);
 }
 
-/* Waits until the next step is due. Without the lock: only the thread that steps gets here. */
-static int wait_due(struct etwatch_monitor *monitor, uint64_t until_ns)
-{
-    int fd = monitor->source->ops->wake_fd(monitor->source);
-    return ew_waiter_wait(monitor->waiter, until_ns, fd);
-}
-
 static void run(void *arg)
 {
     struct etwatch_monitor *monitor = arg;
     struct ew_error why;
     ew_mutex_lock(monitor->lock);
+    int fd = monitor->source->ops->wake_fd(monitor->source);
     while (!monitor->stopping) {
         uint64_t until_ns = monitor->next_wake_ns;
         ew_mutex_unlock(monitor->lock);
-        int woken = wait_due(monitor, until_ns);
+        int woken = ew_waiter_wait(monitor->waiter, until_ns, fd);
         ew_mutex_lock(monitor->lock);
         if (monitor->stopping)
             break;
@@ -120,12 +118,11 @@ static int begin(struct etwatch_monitor *monitor, enum ew_monitor_state state,
     memset(&why, 0, sizeof why);
     ew_mutex_lock(monitor->lock);
     int error = 0;
-    if (monitor->state != EW_MONITOR_STOPPED) {
+    if (monitor->state != EW_MONITOR_STOPPED || monitor->stepping) {
         error = ew_error_set(&why, ETWATCH_ESTATE, 0, "the monitor is already running");
     } else {
         monitor->stopping = false;
         monitor->failed = 0;
-        ew_describe_done(&monitor->describe);
         error = ew_monitor_begin(monitor, &why);
     }
     if (error == 0 && state == EW_MONITOR_RUNNING) {
@@ -153,36 +150,75 @@ int etwatch_monitor_open(struct etwatch_monitor *monitor, struct etwatch_error_i
     return monitor == NULL ? ETWATCH_EINVAL : begin(monitor, EW_MONITOR_OPEN, reterr);
 }
 
-int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms)
+/* Ends the run: the rest is delivered, the stages are closed. With the lock, outside of a step. */
+static void finish(struct etwatch_monitor *monitor)
 {
-    if (monitor == NULL)
-        return ETWATCH_EINVAL;
-    ew_mutex_lock(monitor->lock);
-    if (monitor->state != EW_MONITOR_OPEN) {
-        ew_mutex_unlock(monitor->lock);
-        return ETWATCH_ESTATE;
-    }
-    uint64_t due_ns = monitor->next_wake_ns;
-    ew_mutex_unlock(monitor->lock);
+    ew_monitor_end(monitor);
+    monitor->state = EW_MONITOR_STOPPED;
+    ew_cond_signal(monitor->arrived);
+}
 
-    uint64_t until_ns = due_ns;
+/* Waits without the lock until a step is due. 1: it is; 0: the timeout came first. */
+static int wait_until_due(struct etwatch_monitor *monitor, int timeout_ms)
+{
+    uint64_t due_ns = monitor->next_wake_ns, until_ns = due_ns;
+    int fd = monitor->source->ops->wake_fd(monitor->source);
     if (timeout_ms >= 0) {
         uint64_t limit_ns = ew_os_raw_ns() + (uint64_t)timeout_ms * 1000000u;
         until_ns = limit_ns < due_ns ? limit_ns : due_ns;
     }
-    int woken = wait_due(monitor, until_ns);
-    if (woken < 0)
-        return woken;
-    if (woken == 0 && until_ns < due_ns)
-        return 0;
-
-    struct ew_error why;
-    ew_mutex_lock(monitor->lock);
-    uint64_t before = monitor->delivered;
-    int error = ew_monitor_step(monitor, &why);
-    uint64_t count = monitor->delivered - before;
+    monitor->waiting++;
     ew_mutex_unlock(monitor->lock);
-    return error != 0 ? error : count > INT_MAX ? INT_MAX : (int)count;
+    int woken = ew_waiter_wait(monitor->waiter, until_ns, fd);
+    ew_mutex_lock(monitor->lock);
+    monitor->waiting--;
+    if (monitor->stopping) {
+        ew_cond_signal(monitor->arrived);
+        return ETWATCH_ESTATE;
+    }
+    return woken < 0 ? woken : woken > 0 || until_ns == due_ns;
+}
+
+int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms)
+{
+    if (monitor == NULL)
+        return ETWATCH_EINVAL;
+    struct ew_error why;
+    uint64_t count = 0;
+    ew_mutex_lock(monitor->lock);
+    int result = ETWATCH_ESTATE;
+    if (monitor->state == EW_MONITOR_OPEN && !monitor->stepping && !monitor->stopping)
+        result = wait_until_due(monitor, timeout_ms);
+    if (result > 0) {
+        uint64_t before = monitor->delivered;
+        result = ew_monitor_step(monitor, &why);
+        count = monitor->delivered - before;
+        /* A callback asked for the end: this is the first moment at which it can come. */
+        if (monitor->stopping && monitor->waiting == 0)
+            finish(monitor);
+    }
+    ew_mutex_unlock(monitor->lock);
+    return result != 0 ? result : count > INT_MAX ? INT_MAX : (int)count;
+}
+
+/* Until nobody but us is on the stages any more. */
+static void wait_for_others(struct etwatch_monitor *monitor)
+{
+    while (monitor->joining)
+        (void)ew_cond_wait(monitor->arrived, monitor->lock, -1);
+    while (monitor->waiting > 0) {
+        ew_waiter_wake(monitor->waiter);
+        (void)ew_cond_wait(monitor->arrived, monitor->lock, 10);
+    }
+    if (monitor->thread != NULL) {
+        monitor->joining = true;
+        ew_mutex_unlock(monitor->lock);
+        ew_os_thread_join(monitor->thread);
+        ew_mutex_lock(monitor->lock);
+        monitor->thread = NULL;
+        monitor->joining = false;
+        ew_cond_signal(monitor->arrived);
+    }
 }
 
 int etwatch_monitor_stop(struct etwatch_monitor *monitor)
@@ -191,23 +227,16 @@ int etwatch_monitor_stop(struct etwatch_monitor *monitor)
         return ETWATCH_EINVAL;
     ew_mutex_lock(monitor->lock);
     monitor->stopping = true;
-    ew_waiter_wake(monitor->waiter);
-    struct ew_thread_handle *thread = monitor->thread;
-    /* From its own callback the thread can only be asked to end; the next stop or free joins it. */
-    if (ew_os_thread_is_self(thread) || monitor->state == EW_MONITOR_STOPPED) {
+    /* In a callback the end can only be asked for; the loop, the next stop or free brings it. */
+    if (monitor->stepping || monitor->state == EW_MONITOR_STOPPED) {
         ew_mutex_unlock(monitor->lock);
         return 0;
     }
-    monitor->thread = NULL;
-    ew_mutex_unlock(monitor->lock);
-    ew_os_thread_join(thread);
-
-    ew_mutex_lock(monitor->lock);
+    ew_waiter_wake(monitor->waiter);
+    wait_for_others(monitor);
     int failed = monitor->failed;
     if (monitor->state != EW_MONITOR_STOPPED)
-        ew_monitor_end(monitor);
-    monitor->state = EW_MONITOR_STOPPED;
-    ew_cond_signal(monitor->arrived);
+        finish(monitor);
     ew_mutex_unlock(monitor->lock);
     return failed;
 }
@@ -220,6 +249,8 @@ int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample 
     if ((monitor->config.flags & ETWATCH_QUEUE) == 0)
         return ETWATCH_ESTATE;
     ew_mutex_lock(monitor->lock);
+    if (monitor->stepping)
+        timeout_ms = 0; /* in a callback: nothing can arrive while it waits */
     while (monitor->queue.count == 0 && monitor->state == EW_MONITOR_RUNNING &&
            monitor->failed == 0)
         if (timeout_ms == 0 || !ew_cond_wait(monitor->arrived, monitor->lock, timeout_ms))

@@ -21,8 +21,11 @@ struct etwatch_monitor {
     struct ew_cond *arrived; /* samples came, or none will */
     struct ew_thread_handle *thread;
     enum ew_monitor_state state;
-    bool stopping;
-    int failed; /* why the thread ended by itself; 0 = it did not */
+    bool stepping;    /* with the lock held it is this thread that steps: we are in a callback */
+    bool stopping;    /* somebody asked for the end */
+    bool joining;     /* somebody waits for the thread to end */
+    uint32_t waiting; /* callers in etwatch_monitor_poll that wait without the lock */
+    int failed;       /* why the thread ended by itself; 0 = it did not */
 
     uint32_t source_id; /* stays after a stop */
     struct ew_source *source;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring of samples. Names are copied into the slot, because the ledger that owns them goes on
- * living; user, cgroup and command line belong to the monitor and outlive the queue's use of them.
+ * A ring of samples that outlive the ledger they came from. Names are copied into the slot. Users
+ * and cgroups are few and may be long: the queue keeps each text once, up to a limit; beyond it
+ * they are unknown. The command line is only the callback's: it is long and different for every
+ * process.
  */
 #include "monitor/queue.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+
+enum { TEXTS_MAX = 1024 };
 
 int ew_queue_init(struct ew_queue *queue, size_t size)
 {
@@ -22,6 +27,9 @@ int ew_queue_init(struct ew_queue *queue, size_t size)
 
 void ew_queue_done(struct ew_queue *queue)
 {
+    for (size_t i = 0; i < queue->text_count; i++)
+        ew_free(queue->texts[i]);
+    ew_free(queue->texts);
     ew_free(queue->slots);
     ew_free(queue->handed_out);
     memset(queue, 0, sizeof *queue);
@@ -33,6 +41,39 @@ static const char *keep(char buffer[EW_QUEUE_NAME_SIZE], const char *text)
         return NULL;
     (void)snprintf(buffer, EW_QUEUE_NAME_SIZE, "%s", text);
     return buffer;
+}
+
+static bool grow_texts(struct ew_queue *queue)
+{
+    size_t size = queue->text_size == 0 ? 16 : queue->text_size * 2;
+    char **texts = ew_realloc_array(queue->texts, size, sizeof *texts);
+    if (texts == NULL)
+        return false;
+    queue->texts = texts;
+    queue->text_size = size;
+    return true;
+}
+
+/* The queue's own copy of a text that many samples share, or NULL. */
+static const char *share(struct ew_queue *queue, const char *text)
+{
+    size_t at = 0;
+    if (text == NULL)
+        return NULL;
+    while (at < queue->text_count && strcmp(queue->texts[at], text) != 0)
+        at++;
+    char *own = at < queue->text_count ? queue->texts[at] : NULL;
+    if (own == NULL) {
+        if (at == TEXTS_MAX || (at == queue->text_size && !grow_texts(queue)))
+            return NULL;
+        own = ew_strdup(text);
+        if (own == NULL)
+            return NULL;
+        queue->text_count++;
+    }
+    memmove(queue->texts + 1, queue->texts, at * sizeof *queue->texts);
+    queue->texts[0] = own;
+    return own;
 }
 
 /* Only says which strings there are; the pointers are set when the slot has its last place. */
@@ -49,6 +90,9 @@ void ew_queue_put(struct ew_queue *queue, const struct etwatch_sample *sample)
     slot->sample = *sample;
     slot->sample.name = keep(slot->name, sample->name);
     slot->sample.thread_name = keep(slot->thread_name, sample->thread_name);
+    slot->sample.user = share(queue, sample->user);
+    slot->sample.cgroup = share(queue, sample->cgroup);
+    slot->sample.cmdline = NULL;
     queue->count++;
 }
 

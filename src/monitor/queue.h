@@ -20,6 +20,8 @@ struct ew_queue {
     struct ew_queue_slot *slots;
     size_t size, first, count;
     uint64_t dropped;
+    char **texts; /* users and cgroups, each once, the latest first */
+    size_t text_count, text_size;
     struct ew_queue_slot *handed_out; /* what the last take's strings point into */
     size_t handed_out_size;
 };

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public monitor: states, threads, limits. Every question that does not depend on the source
+ * is put to polling, which works everywhere, and to eBPF where it can be opened.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <etwatch/etwatch.h>
+
+#include "base/alloc.h"
+#include "test.h"
+
+static const uint32_t sources[] = {ETWATCH_SOURCE_POLL, ETWATCH_SOURCE_EBPF};
+enum { SOURCE_COUNT = sizeof sources / sizeof sources[0] };
+
+static struct etwatch_config config_for(uint32_t source)
+{
+    return (struct etwatch_config){
+        .size = sizeof(struct etwatch_config),
+        .source = source,
+        .hz = 100,
+        .latency_ms = 20,
+        .flags = ETWATCH_NO_BUDGET,
+        .callbacks = {.size = sizeof(struct etwatch_callbacks)},
+    };
+}
+
+/* False, with a remark in the output, where this source cannot work; polling always can. */
+static int can_open(uint32_t source)
+{
+    struct etwatch_config config = config_for(source);
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_monitor *monitor = NULL;
+    test_row(etwatch_source_name(source));
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), 0);
+    int rc = etwatch_monitor_open(monitor, &error);
+    etwatch_monitor_free(monitor);
+    if (rc != 0 && source == ETWATCH_SOURCE_EBPF)
+        printf("# not asked of ebpf: %s\n", error.message);
+    else
+        CHECK_EQ_INT(rc, 0);
+    return rc == 0;
+}
+
+static struct etwatch_monitor *new_monitor(const struct etwatch_config *config)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_monitor *monitor = NULL;
+    int rc = etwatch_monitor_new(config, &monitor, &error);
+    if (rc != 0)
+        printf("# %s\n", error.message);
+    CHECK_EQ_INT(rc, 0);
+    return monitor;
+}
+
+static void sleep_ms(long ms)
+{
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+/* A child that computes until it is ended or its parent is gone. */
+static pid_t start_busy(void)
+{
+    pid_t parent = getpid(), pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        for (volatile unsigned i = 0;; i++)
+            if (i % 4000000 == 0 && getppid() != parent)
+                _exit(0);
+    }
+    return pid;
+}
+
+static void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static int open_descriptors(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    CHECK(dir != NULL);
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+/* ---------------------------------------------------------------- configuration */
+
+TEST(null_arguments_are_refused)
+{
+    struct etwatch_config config = config_for(ETWATCH_SOURCE_POLL);
+    struct etwatch_monitor *monitor = NULL;
+    CHECK_EQ_INT(etwatch_monitor_new(NULL, &monitor, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_start(NULL, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_open(NULL, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_poll(NULL, 0), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_stop(NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_stats(NULL, NULL), ETWATCH_EINVAL);
+    etwatch_monitor_free(NULL);
+    CHECK(monitor == NULL);
+}
+
+struct bad_row {
+    const char *word; /* what the message must name */
+    struct etwatch_config config;
+    int code;
+};
+
+TEST(a_bad_value_is_refused_by_name)
+{
+    static const struct bad_row rows[] = {
+        {"size", {.size = 0}, ETWATCH_EINVAL},
+        {"hz", {.size = sizeof(struct etwatch_config), .hz = 1001}, ETWATCH_EINVAL},
+        {"hz", {.size = sizeof(struct etwatch_config), .hz = -1}, ETWATCH_EINVAL},
+        {"hz", {.size = sizeof(struct etwatch_config), .hz = 0.05}, ETWATCH_EINVAL},
+        {"budget", {.size = sizeof(struct etwatch_config), .budget_percent = -2}, ETWATCH_EINVAL},
+        {"latency", {.size = sizeof(struct etwatch_config), .latency_ms = 60001}, ETWATCH_EINVAL},
+        {"flags", {.size = sizeof(struct etwatch_config), .flags = 1u << 31}, ETWATCH_EINVAL},
+        {"list", {.size = sizeof(struct etwatch_config), .pid_count = 1}, ETWATCH_EINVAL},
+        {"list", {.size = sizeof(struct etwatch_config), .name_count = 1}, ETWATCH_EINVAL},
+        {"source", {.size = sizeof(struct etwatch_config), .source = 1}, ETWATCH_ENOTSUP},
+        {"source", {.size = sizeof(struct etwatch_config), .source = 77}, ETWATCH_ENOTSUP},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct etwatch_monitor *monitor = NULL;
+        struct etwatch_error_info error = {.size = sizeof error};
+        test_row(rows[i].word);
+        CHECK_EQ_INT(etwatch_monitor_new(&rows[i].config, &monitor, &error), rows[i].code);
+        CHECK_EQ_INT(error.code, rows[i].code);
+        CHECK_CONTAINS(error.message, rows[i].word);
+        CHECK(monitor == NULL);
+    }
+}
+
+struct newer_config {
+    struct etwatch_config known;
+    uint64_t from_the_future;
+};
+
+TEST(a_field_that_the_library_does_not_know_must_be_zero)
+{
+    struct newer_config config = {.known = config_for(ETWATCH_SOURCE_POLL)};
+    struct etwatch_monitor *monitor = NULL;
+    config.known.size = sizeof config;
+    CHECK_EQ_INT(etwatch_monitor_new(&config.known, &monitor, NULL), 0);
+    etwatch_monitor_free(monitor);
+    monitor = NULL;
+    config.from_the_future = 1;
+    CHECK_EQ_INT(etwatch_monitor_new(&config.known, &monitor, NULL), ETWATCH_ENOTSUP);
+    CHECK(monitor == NULL);
+}
+
+TEST(the_lists_of_a_configuration_may_go_out_of_scope)
+{
+    struct etwatch_monitor *monitor;
+    {
+        char name[] = "no-such-program";
+        const char *names[] = {name};
+        uint32_t pids[] = {(uint32_t)getpid()};
+        struct etwatch_config config = config_for(ETWATCH_SOURCE_POLL);
+        config.names = names;
+        config.name_count = 1;
+        config.pids = pids;
+        config.pid_count = 1;
+        monitor = new_monitor(&config);
+        memset(name, 'x', sizeof name - 1);
+        memset(pids, 0, sizeof pids);
+        memset((void *)names, 0, sizeof names);
+    }
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    struct etwatch_sample self = {.size = sizeof self};
+    CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, (uint32_t)getpid(), &self, NULL, 0), 0);
+    etwatch_monitor_free(monitor);
+}
+
+static int make_and_free(void *ctx)
+{
+    const struct etwatch_config *config = ctx;
+    struct etwatch_monitor *monitor = NULL;
+    int rc = etwatch_monitor_new(config, &monitor, NULL);
+    etwatch_monitor_free(monitor);
+    return rc;
+}
+
+TEST(making_a_monitor_survives_every_allocation_failure)
+{
+    const char *names[] = {"a", "b"}, *groups[] = {"/c"};
+    uint32_t ids[] = {1, 2};
+    struct etwatch_config config = config_for(ETWATCH_SOURCE_POLL);
+    config.flags |= ETWATCH_QUEUE;
+    config.names = names;
+    config.name_count = 2;
+    config.cgroups = groups;
+    config.cgroup_count = 1;
+    config.pids = config.uids = ids;
+    config.pid_count = config.uid_count = 2;
+    TORTURE(make_and_free, &config);
+}
+
+struct countdown {
+    size_t calls, refuse;
+};
+
+static int refuse_one(void *ctx, size_t size)
+{
+    (void)size;
+    struct countdown *countdown = ctx;
+    return ++countdown->calls == countdown->refuse;
+}
+
+/* What fails after the start is counted as a loss and the monitor goes on, so any result will do:
+ * what is tested is that nothing crashes, leaks or stays open. */
+TEST(watching_survives_every_allocation_failure)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        struct etwatch_config config = config_for(sources[s]);
+        uint32_t self = (uint32_t)getpid();
+        config.pids = &self;
+        config.pid_count = 1;
+        config.flags |= ETWATCH_THREADS | ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_CMDLINE;
+        int before = open_descriptors();
+        for (size_t n = 1; n < 400; n++) {
+            struct etwatch_monitor *monitor = new_monitor(&config);
+            struct countdown countdown = {0, n};
+            ew_alloc_set_hook(refuse_one, &countdown);
+            int rc = etwatch_monitor_open(monitor, NULL);
+            if (rc == 0)
+                (void)etwatch_monitor_poll(monitor, 0);
+            (void)etwatch_monitor_stop(monitor);
+            ew_alloc_set_hook(NULL, NULL);
+            etwatch_monitor_free(monitor);
+            if (countdown.calls < n)
+                break;
+        }
+        CHECK_EQ_INT(open_descriptors(), before);
+    }
+}
+
+/* ----------------------------------------------------------------------- states */
+
+TEST(calls_that_do_not_fit_the_state_are_refused)
+{
+    struct etwatch_config config = config_for(ETWATCH_SOURCE_POLL);
+    struct etwatch_monitor *monitor = new_monitor(&config);
+    struct etwatch_sample sample = {.size = sizeof sample};
+    struct etwatch_aggregate aggregate = {.size = sizeof aggregate};
+    struct etwatch_meta meta = {.size = sizeof meta};
+    struct etwatch_error_info error = {.size = sizeof error};
+    uint32_t self = (uint32_t)getpid();
+    CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_read(monitor, &sample, 1, 0), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, self, &sample, NULL, 0), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_meta(monitor, &meta), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), ETWATCH_ESTATE);
+    CHECK_EQ_INT(error.code, ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_aggregate(monitor, self, 0, &aggregate), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_meta(monitor, &meta), 0);
+    CHECK_EQ_INT(meta.source, ETWATCH_SOURCE_POLL);
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0), ETWATCH_ESTATE);
+    etwatch_monitor_free(monitor);
+}
+
+TEST(a_monitor_starts_and_stops_many_times_and_leaves_nothing_open)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        int before = open_descriptors();
+        struct etwatch_config config = config_for(sources[s]);
+        config.flags |= ETWATCH_ALL;
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        for (int i = 0; i < 10; i++) {
+            CHECK_EQ_INT(i % 2 ? etwatch_monitor_start(monitor, NULL)
+                               : etwatch_monitor_open(monitor, NULL),
+                         0);
+            CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+        }
+        etwatch_monitor_free(monitor);
+        CHECK_EQ_INT(open_descriptors(), before);
+    }
+}
+
+TEST(a_running_monitor_can_be_freed)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        struct etwatch_config config = config_for(sources[s]);
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+        etwatch_monitor_free(monitor);
+    }
+}
+
+TEST(a_process_that_is_not_there_is_refused)
+{
+    pid_t gone = fork();
+    if (gone == 0)
+        _exit(0);
+    waitpid(gone, NULL, 0);
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        struct etwatch_config config = config_for(sources[s]);
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_sample sample = {.size = sizeof sample};
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        CHECK_EQ_INT(etwatch_monitor_add(monitor, (uint32_t)gone), ETWATCH_ENOENT);
+        CHECK_EQ_INT(etwatch_monitor_add(monitor, 0), ETWATCH_EINVAL);
+        CHECK_EQ_INT(etwatch_monitor_remove(monitor, (uint32_t)gone), ETWATCH_ENOENT);
+        CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, (uint32_t)gone, &sample, NULL, 0),
+                     ETWATCH_ENOENT);
+        etwatch_monitor_free(monitor);
+    }
+}
+
+/* ------------------------------------------------------------------ what is told */
+
+struct story {
+    uint32_t pid;
+    int starts, samples, exits;
+    int samples_before_start, samples_after_exit;
+    uint64_t cpu_ns, exit_cpu_ns;
+    uint64_t last_t_ns;
+    int backwards;
+};
+
+static void listen(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct story *story = ctx;
+    for (size_t i = 0; i < count; i++) {
+        const struct etwatch_sample *s = &samples[i];
+        if (s->pid != story->pid || s->type == ETWATCH_THREAD)
+            continue;
+        story->starts += s->type == ETWATCH_START;
+        if (s->type == ETWATCH_SAMPLE) {
+            story->samples++;
+            story->samples_before_start += story->starts == 0;
+            story->samples_after_exit += story->exits != 0;
+            story->backwards += s->t_ns < story->last_t_ns;
+            story->last_t_ns = s->t_ns;
+            story->cpu_ns += s->has & ETWATCH_HAS(cpu_ns) ? s->cpu_ns : 0;
+        }
+        if (s->type == ETWATCH_EXIT) {
+            story->exits++;
+            story->exit_cpu_ns = s->has & ETWATCH_HAS(cpu_ns) ? s->cpu_ns : 0;
+        }
+    }
+}
+
+TEST(a_process_is_told_from_start_over_samples_to_exit)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        pid_t busy = start_busy();
+        struct story story = {.pid = (uint32_t)busy};
+        struct etwatch_config config = config_for(sources[s]);
+        config.pids = &story.pid;
+        config.pid_count = 1;
+        config.callbacks.on_samples = listen;
+        config.callbacks.ctx = &story;
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        for (int i = 0; i < 200 && story.samples < 5; i++)
+            CHECK(etwatch_monitor_poll(monitor, -1) >= 0);
+        end_child(busy);
+        for (int i = 0; i < 200 && story.exits == 0; i++)
+            CHECK(etwatch_monitor_poll(monitor, -1) >= 0);
+        CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+        etwatch_monitor_free(monitor);
+        CHECK_EQ_INT(story.starts, 1);
+        CHECK_EQ_INT(story.exits, 1);
+        CHECK(story.samples >= 5);
+        CHECK_EQ_INT(story.samples_before_start, 0);
+        CHECK_EQ_INT(story.samples_after_exit, 0);
+        CHECK_EQ_INT(story.backwards, 0);
+        CHECK(story.cpu_ns > 0);
+        CHECK(story.exit_cpu_ns >= story.cpu_ns);
+    }
+}
+
+TEST(two_monitors_see_the_same_process)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        pid_t busy = start_busy();
+        struct story story[2];
+        struct etwatch_monitor *monitor[2];
+        for (int i = 0; i < 2; i++) {
+            story[i] = (struct story){.pid = (uint32_t)busy};
+            struct etwatch_config config = config_for(sources[s]);
+            config.pids = &story[i].pid;
+            config.pid_count = 1;
+            config.callbacks.on_samples = listen;
+            config.callbacks.ctx = &story[i];
+            monitor[i] = new_monitor(&config);
+            CHECK_EQ_INT(etwatch_monitor_open(monitor[i], NULL), 0);
+        }
+        for (int n = 0; n < 200 && (story[0].samples < 3 || story[1].samples < 3); n++)
+            for (int i = 0; i < 2; i++)
+                CHECK(etwatch_monitor_poll(monitor[i], -1) >= 0);
+        for (int i = 0; i < 2; i++) {
+            etwatch_monitor_free(monitor[i]);
+            CHECK_EQ_INT(story[i].starts, 1);
+            CHECK(story[i].samples >= 3);
+        }
+        end_child(busy);
+    }
+}
+
+TEST(a_queue_that_nobody_reads_drops_the_oldest_and_counts_them)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        uint32_t self = (uint32_t)getpid();
+        struct etwatch_config config = config_for(sources[s]);
+        config.flags |= ETWATCH_QUEUE | ETWATCH_DENSE;
+        config.queue_samples = 4;
+        config.pids = &self;
+        config.pid_count = 1;
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_stats stats = {.size = sizeof stats};
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        for (int i = 0; i < 200 && stats.samples < 12; i++) {
+            CHECK(etwatch_monitor_poll(monitor, -1) >= 0);
+            CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
+        }
+        CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+        struct etwatch_sample batch[8];
+        CHECK_EQ_INT(etwatch_monitor_read(monitor, batch, 8, 0), 4);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ_UINT(batch[i].pid, self);
+        CHECK(batch[3].name != NULL && batch[3].name[0] != '\0');
+        /* What was handed out stays readable, also after the stop. */
+        CHECK(batch[3].user == NULL || strlen(batch[3].user) < 256);
+        CHECK(batch[3].cgroup == NULL || strlen(batch[3].cgroup) < 4096);
+        CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
+        CHECK(stats.queue_dropped >= 8);
+        etwatch_monitor_free(monitor);
+    }
+}
+
+/* ---------------------------------------------------------------------- threads */
+
+struct caller {
+    struct etwatch_monitor *monitor;
+    atomic_int calls;
+    int stop;
+};
+
+static void ask_back(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    (void)samples;
+    (void)count;
+    struct caller *caller = ctx;
+    struct etwatch_stats stats = {.size = sizeof stats};
+    if (caller->monitor == NULL)
+        return;
+    CHECK_EQ_INT(etwatch_monitor_stats(caller->monitor, &stats), 0);
+    if (caller->stop)
+        CHECK_EQ_INT(etwatch_monitor_stop(caller->monitor), 0);
+    atomic_fetch_add(&caller->calls, 1);
+}
+
+static struct etwatch_monitor *monitor_with(struct caller *caller, uint32_t source, uint32_t *pid)
+{
+    struct etwatch_config config = config_for(source);
+    config.flags |= ETWATCH_DENSE;
+    config.pids = pid;
+    config.pid_count = 1;
+    config.callbacks.on_samples = ask_back;
+    config.callbacks.ctx = caller;
+    return new_monitor(&config);
+}
+
+static void wait_for_call(struct caller *caller)
+{
+    for (int i = 0; i < 5000 && atomic_load(&caller->calls) == 0; i++)
+        sleep_ms(2);
+    CHECK(atomic_load(&caller->calls) > 0);
+}
+
+TEST(a_callback_may_ask_and_stop_its_monitor_on_the_librarys_thread)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        uint32_t self = (uint32_t)getpid();
+        struct caller caller = {.stop = 1};
+        struct etwatch_monitor *monitor = monitor_with(&caller, sources[s], &self);
+        caller.monitor = monitor;
+        CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+        wait_for_call(&caller);
+        CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        etwatch_monitor_free(monitor);
+    }
+}
+
+TEST(a_callback_may_ask_and_stop_its_monitor_in_the_callers_loop)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        uint32_t self = (uint32_t)getpid();
+        struct caller caller = {.stop = 1};
+        struct etwatch_monitor *monitor = monitor_with(&caller, sources[s], &self);
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        caller.monitor = monitor;
+        int rc = 0;
+        for (int i = 0; i < 200 && rc >= 0; i++)
+            rc = etwatch_monitor_poll(monitor, -1);
+        CHECK(atomic_load(&caller.calls) > 0);
+        CHECK_EQ_INT(rc, ETWATCH_ESTATE);
+        etwatch_monitor_free(monitor);
+    }
+}
+
+static void *stop_soon(void *arg)
+{
+    sleep_ms(30);
+    (void)etwatch_monitor_stop(arg);
+    return NULL;
+}
+
+TEST(a_stop_from_another_thread_ends_a_waiting_poll)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        struct etwatch_config config = config_for(sources[s]);
+        config.hz = 0.1;
+        config.latency_ms = 20000;
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        pthread_t stopper;
+        CHECK_EQ_INT(pthread_create(&stopper, NULL, stop_soon, monitor), 0);
+        int rc = 0;
+        for (int i = 0; i < 10 && rc >= 0; i++)
+            rc = etwatch_monitor_poll(monitor, -1);
+        CHECK_EQ_INT(rc, ETWATCH_ESTATE);
+        pthread_join(stopper, NULL);
+        etwatch_monitor_free(monitor);
+    }
+}
+
+TEST(several_threads_may_stop_at_once)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        uint32_t self = (uint32_t)getpid();
+        struct caller caller = {.stop = 1};
+        struct etwatch_monitor *monitor = monitor_with(&caller, sources[s], &self);
+        CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+        pthread_t stoppers[4];
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ_INT(pthread_create(&stoppers[i], NULL, stop_soon, monitor), 0);
+        for (int i = 0; i < 4; i++)
+            pthread_join(stoppers[i], NULL);
+        struct etwatch_sample sample = {.size = sizeof sample};
+        CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, self, &sample, NULL, 0), ETWATCH_ESTATE);
+        etwatch_monitor_free(monitor);
+    }
+}
+
+struct crowd {
+    struct etwatch_monitor *monitor;
+    uint32_t pid;
+    atomic_int over;
+};
+
+static void *ask_everything(void *arg)
+{
+    struct crowd *crowd = arg;
+    while (!atomic_load(&crowd->over)) {
+        char name[64];
+        struct etwatch_stats stats = {.size = sizeof stats};
+        struct etwatch_meta meta = {.size = sizeof meta};
+        struct etwatch_sample sample = {.size = sizeof sample};
+        struct etwatch_aggregate aggregate = {.size = sizeof aggregate};
+        (void)etwatch_monitor_stats(crowd->monitor, &stats);
+        (void)etwatch_monitor_meta(crowd->monitor, &meta);
+        (void)etwatch_monitor_remove(crowd->monitor, crowd->pid);
+        (void)etwatch_monitor_add(crowd->monitor, crowd->pid);
+        (void)etwatch_monitor_snapshot(crowd->monitor, crowd->pid, &sample, name, sizeof name);
+        (void)etwatch_monitor_aggregate(crowd->monitor, crowd->pid, ETWATCH_M_cpu_percent,
+                                        &aggregate);
+        (void)etwatch_monitor_read(crowd->monitor, &sample, 1, 1);
+        sleep_ms(1);
+    }
+    return NULL;
+}
+
+TEST(many_threads_may_use_one_monitor_while_it_starts_and_stops)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        pid_t busy = start_busy();
+        struct etwatch_config config = config_for(sources[s]);
+        config.flags |= ETWATCH_QUEUE | ETWATCH_AGGREGATE | ETWATCH_THREADS;
+        struct crowd crowd = {.monitor = new_monitor(&config), .pid = (uint32_t)busy};
+        pthread_t askers[3];
+        for (int i = 0; i < 3; i++)
+            CHECK_EQ_INT(pthread_create(&askers[i], NULL, ask_everything, &crowd), 0);
+        for (int i = 0; i < 4; i++) {
+            CHECK_EQ_INT(etwatch_monitor_start(crowd.monitor, NULL), 0);
+            sleep_ms(60);
+            CHECK_EQ_INT(etwatch_monitor_stop(crowd.monitor), 0);
+        }
+        atomic_store(&crowd.over, 1);
+        for (int i = 0; i < 3; i++)
+            pthread_join(askers[i], NULL);
+        etwatch_monitor_free(crowd.monitor);
+        end_child(busy);
+    }
+}
