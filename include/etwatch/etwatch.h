@@ -28,15 +28,15 @@
 #include <stdint.h>
 
 #if defined(_WIN32)
-#  if defined(ETWATCH_BUILD)
-#    define ETWATCH_API __declspec(dllexport)
-#  else
-#    define ETWATCH_API
-#  endif
-#elif defined(__GNUC__)
-#  define ETWATCH_API __attribute__((visibility("default")))
+#if defined(ETWATCH_BUILD)
+#define ETWATCH_API __declspec(dllexport)
 #else
-#  define ETWATCH_API
+#define ETWATCH_API
+#endif
+#elif defined(__GNUC__)
+#define ETWATCH_API __attribute__((visibility("default")))
+#else
+#define ETWATCH_API
 #endif
 
 #ifdef __cplusplus
@@ -53,16 +53,16 @@ ETWATCH_API const char *etwatch_version(void);
 /* ------------------------------------------------------------------ errors */
 
 /* Numbers are never reused. */
-#define ETWATCH_ERRORS(X)                                                     \
-    X(EINVAL, -1, "an argument is not valid")                                 \
-    X(ENOMEM, -2, "out of memory")                                            \
-    X(EPERM, -3, "missing rights")                                            \
-    X(ENOTSUP, -4, "not supported by this system")                            \
-    X(ENOENT, -5, "no such process")                                          \
-    X(ESTATE, -6, "not possible in this state")                               \
-    X(ELIMIT, -7, "a stated maximum is reached")                              \
-    X(EOS, -8, "the operating system reported an error")                      \
-    X(EFORMAT, -9, "malformed input")                                         \
+#define ETWATCH_ERRORS(X)                                \
+    X(EINVAL, -1, "an argument is not valid")            \
+    X(ENOMEM, -2, "out of memory")                       \
+    X(EPERM, -3, "missing rights")                       \
+    X(ENOTSUP, -4, "not supported by this system")       \
+    X(ENOENT, -5, "no such process")                     \
+    X(ESTATE, -6, "not possible in this state")          \
+    X(ELIMIT, -7, "a stated maximum is reached")         \
+    X(EOS, -8, "the operating system reported an error") \
+    X(EFORMAT, -9, "malformed input")                    \
     X(ETRUNC, -10, "input ends early")
 
 enum etwatch_error {
@@ -108,55 +108,55 @@ enum etwatch_type {
  * Every measured value, once: name, C type, kind. A counter is what happened within the interval
  * (in EXIT: over the life), a gauge is as of t_ns. The order is fixed; new ones are appended.
  */
-#define ETWATCH_METRICS(X)                    \
-    X(cpu_percent, double, gauge)             \
-    X(cpu_ns, uint64_t, counter)              \
-    X(cpu_user_ns, uint64_t, counter)         \
-    X(cpu_kernel_ns, uint64_t, counter)       \
-    X(cycles, uint64_t, counter)              \
-    X(instructions, uint64_t, counter)        \
-    X(cache_misses, uint64_t, counter)        \
-    X(switches_voluntary, uint64_t, counter)  \
+#define ETWATCH_METRICS(X)                     \
+    X(cpu_percent, double, gauge)              \
+    X(cpu_ns, uint64_t, counter)               \
+    X(cpu_user_ns, uint64_t, counter)          \
+    X(cpu_kernel_ns, uint64_t, counter)        \
+    X(cycles, uint64_t, counter)               \
+    X(instructions, uint64_t, counter)         \
+    X(cache_misses, uint64_t, counter)         \
+    X(switches_voluntary, uint64_t, counter)   \
     X(switches_involuntary, uint64_t, counter) \
-    X(runq_wait_ns, uint64_t, counter)        \
-    X(priority, int64_t, gauge)               \
-    X(affinity, uint64_t, gauge)              \
-    X(rss_bytes, uint64_t, gauge)             \
-    X(rss_peak_bytes, uint64_t, gauge)        \
-    X(private_bytes, uint64_t, gauge)         \
-    X(virtual_bytes, uint64_t, gauge)         \
-    X(faults_minor, uint64_t, counter)        \
-    X(faults_major, uint64_t, counter)        \
-    X(pool_paged_bytes, uint64_t, gauge)      \
-    X(pool_nonpaged_bytes, uint64_t, gauge)   \
-    X(threads, uint64_t, gauge)               \
-    X(threads_running, uint64_t, gauge)       \
-    X(threads_ready, uint64_t, gauge)         \
-    X(threads_waiting, uint64_t, gauge)       \
-    X(threads_suspended, uint64_t, gauge)     \
-    X(io_read_bytes, uint64_t, counter)       \
-    X(io_write_bytes, uint64_t, counter)      \
-    X(io_other_bytes, uint64_t, counter)      \
-    X(io_read_ops, uint64_t, counter)         \
-    X(io_write_ops, uint64_t, counter)        \
-    X(io_other_ops, uint64_t, counter)        \
-    X(io_priority, int64_t, gauge)            \
-    X(disk_read_bytes, uint64_t, counter)     \
-    X(disk_write_bytes, uint64_t, counter)    \
-    X(net_received_bytes, uint64_t, counter)  \
-    X(net_sent_bytes, uint64_t, counter)      \
-    X(handles, uint64_t, gauge)               \
-    X(handles_peak, uint64_t, gauge)          \
-    X(gdi_objects, uint64_t, gauge)           \
-    X(user_objects, uint64_t, gauge)          \
-    X(gpu_ns, uint64_t, counter)              \
-    X(gpu_percent, double, gauge)             \
-    X(gpu_memory_bytes, uint64_t, gauge)      \
-    X(npu_ns, uint64_t, counter)              \
-    X(npu_percent, double, gauge)             \
-    X(energy_uj, uint64_t, counter)           \
-    X(exit_ns, uint64_t, gauge)               \
-    X(exit_code, int64_t, gauge)              \
+    X(runq_wait_ns, uint64_t, counter)         \
+    X(priority, int64_t, gauge)                \
+    X(affinity, uint64_t, gauge)               \
+    X(rss_bytes, uint64_t, gauge)              \
+    X(rss_peak_bytes, uint64_t, gauge)         \
+    X(private_bytes, uint64_t, gauge)          \
+    X(virtual_bytes, uint64_t, gauge)          \
+    X(faults_minor, uint64_t, counter)         \
+    X(faults_major, uint64_t, counter)         \
+    X(pool_paged_bytes, uint64_t, gauge)       \
+    X(pool_nonpaged_bytes, uint64_t, gauge)    \
+    X(threads, uint64_t, gauge)                \
+    X(threads_running, uint64_t, gauge)        \
+    X(threads_ready, uint64_t, gauge)          \
+    X(threads_waiting, uint64_t, gauge)        \
+    X(threads_suspended, uint64_t, gauge)      \
+    X(io_read_bytes, uint64_t, counter)        \
+    X(io_write_bytes, uint64_t, counter)       \
+    X(io_other_bytes, uint64_t, counter)       \
+    X(io_read_ops, uint64_t, counter)          \
+    X(io_write_ops, uint64_t, counter)         \
+    X(io_other_ops, uint64_t, counter)         \
+    X(io_priority, int64_t, gauge)             \
+    X(disk_read_bytes, uint64_t, counter)      \
+    X(disk_write_bytes, uint64_t, counter)     \
+    X(net_received_bytes, uint64_t, counter)   \
+    X(net_sent_bytes, uint64_t, counter)       \
+    X(handles, uint64_t, gauge)                \
+    X(handles_peak, uint64_t, gauge)           \
+    X(gdi_objects, uint64_t, gauge)            \
+    X(user_objects, uint64_t, gauge)           \
+    X(gpu_ns, uint64_t, counter)               \
+    X(gpu_percent, double, gauge)              \
+    X(gpu_memory_bytes, uint64_t, gauge)       \
+    X(npu_ns, uint64_t, counter)               \
+    X(npu_percent, double, gauge)              \
+    X(energy_uj, uint64_t, counter)            \
+    X(exit_ns, uint64_t, gauge)                \
+    X(exit_code, int64_t, gauge)               \
     X(exit_signal, int64_t, gauge)
 
 /* The index of each metric: its bit in `has` is 1 << index. */
@@ -164,13 +164,13 @@ enum etwatch_metric {
 #define ETWATCH_X(name, type, kind) ETWATCH_M_##name,
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
-    ETWATCH_METRIC_COUNT
+        ETWATCH_METRIC_COUNT
 };
 
 #define ETWATCH_HAS(name) ((uint64_t)1 << ETWATCH_M_##name)
 
 enum etwatch_sample_flag {
-    ETWATCH_COMPLETE = 1u << 0,   /* no event that belongs here is known to be lost */
+    ETWATCH_COMPLETE = 1u << 0,    /* no event that belongs here is known to be lost */
     ETWATCH_PREEXISTING = 1u << 1, /* START of a process that was there before */
     ETWATCH_HAS_PPID = 1u << 2,
     ETWATCH_HAS_SESSION = 1u << 3,
@@ -189,7 +189,7 @@ struct etwatch_sample {
     uint64_t start_ns; /* with pid: the identity */
     uint64_t t_ns;     /* end of the interval */
     uint64_t dt_ns;    /* length of the interval; START: 0; EXIT: the life time */
-    const char *name;        /* NULL: unknown; likewise below */
+    const char *name;  /* NULL: unknown; likewise below */
     const char *thread_name;
     const char *user;
     const char *cgroup;
@@ -233,26 +233,26 @@ struct etwatch_loss {
 };
 
 enum etwatch_loss_stage {
-    ETWATCH_LOSS_KERNEL_LOG = 1,  /* interval records: the log of a CPU was full */
-    ETWATCH_LOSS_LIFECYCLE = 2,   /* start/exec/exit records */
-    ETWATCH_LOSS_STREAM = 3,      /* the full event stream */
-    ETWATCH_LOSS_TABLE = 4,       /* process table full */
-    ETWATCH_LOSS_QUEUE = 5,       /* nobody read the queue in time */
+    ETWATCH_LOSS_KERNEL_LOG = 1, /* interval records: the log of a CPU was full */
+    ETWATCH_LOSS_LIFECYCLE = 2,  /* start/exec/exit records */
+    ETWATCH_LOSS_STREAM = 3,     /* the full event stream */
+    ETWATCH_LOSS_TABLE = 4,      /* process table full */
+    ETWATCH_LOSS_QUEUE = 5,      /* nobody read the queue in time */
 };
 
 /* ------------------------------------------------------------ configuration */
 
 enum etwatch_config_flag {
-    ETWATCH_ALL = 1u << 0,         /* watch every process */
-    ETWATCH_THREADS = 1u << 1,     /* THREAD samples too */
-    ETWATCH_DENSE = 1u << 2,       /* a sample for every interval, also of idle processes */
-    ETWATCH_EVENTS = 1u << 3,      /* the full scheduler event stream */
-    ETWATCH_CMDLINE = 1u << 4,     /* command lines, secrets masked */
-    ETWATCH_NO_FALLBACK = 1u << 5, /* fail instead of polling when rights are missing */
-    ETWATCH_NO_BUDGET = 1u << 6,   /* keep the rate whatever it costs */
+    ETWATCH_ALL = 1u << 0,            /* watch every process */
+    ETWATCH_THREADS = 1u << 1,        /* THREAD samples too */
+    ETWATCH_DENSE = 1u << 2,          /* a sample for every interval, also of idle processes */
+    ETWATCH_EVENTS = 1u << 3,         /* the full scheduler event stream */
+    ETWATCH_CMDLINE = 1u << 4,        /* command lines, secrets masked */
+    ETWATCH_NO_FALLBACK = 1u << 5,    /* fail instead of polling when rights are missing */
+    ETWATCH_NO_BUDGET = 1u << 6,      /* keep the rate whatever it costs */
     ETWATCH_KERNEL_THREADS = 1u << 7, /* with ETWATCH_ALL: kernel threads too */
-    ETWATCH_AGGREGATE = 1u << 8,   /* keep what etwatch_monitor_aggregate needs */
-    ETWATCH_QUEUE = 1u << 9,       /* keep samples for etwatch_monitor_read */
+    ETWATCH_AGGREGATE = 1u << 8,      /* keep what etwatch_monitor_aggregate needs */
+    ETWATCH_QUEUE = 1u << 9,          /* keep samples for etwatch_monitor_read */
 };
 
 struct etwatch_callbacks {
@@ -266,10 +266,10 @@ struct etwatch_callbacks {
 
 struct etwatch_config {
     uint32_t size;
-    uint32_t source;     /* enum etwatch_source; 0 = auto */
-    uint32_t flags;      /* enum etwatch_config_flag */
-    uint32_t latency_ms; /* how long samples may be held; 0 = 100 */
-    double hz;           /* samples a second, 0.1 to 1000; 0 = 10 */
+    uint32_t source;       /* enum etwatch_source; 0 = auto */
+    uint32_t flags;        /* enum etwatch_config_flag */
+    uint32_t latency_ms;   /* how long samples may be held; 0 = 100 */
+    double hz;             /* samples a second, 0.1 to 1000; 0 = 10 */
     double budget_percent; /* of one core, user space and in-kernel; 0 = 2 */
     const uint32_t *pids;  /* with their descendants */
     uint32_t pid_count;
@@ -371,8 +371,7 @@ ETWATCH_API int etwatch_monitor_snapshot(struct etwatch_monitor *monitor, uint32
                                          size_t buffer_size);
 /* Average, maximum and percentiles of cpu_percent or rss_bytes of one process. */
 ETWATCH_API int etwatch_monitor_aggregate(struct etwatch_monitor *monitor, uint32_t pid,
-                                          uint32_t metric,
-                                          struct etwatch_aggregate *ret_aggregate);
+                                          uint32_t metric, struct etwatch_aggregate *ret_aggregate);
 ETWATCH_API int etwatch_monitor_stats(struct etwatch_monitor *monitor,
                                       struct etwatch_stats *ret_stats);
 ETWATCH_API int etwatch_monitor_meta(struct etwatch_monitor *monitor,

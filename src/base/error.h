@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The error a call leaves behind: one code, one line that says what and where, one that mends it. */
+/* The error a call leaves behind: one code, one line that says what and where, one that mends it.
+ */
 #ifndef EW_BASE_ERROR_H
 #define EW_BASE_ERROR_H
 
@@ -16,9 +17,9 @@ struct ew_error {
 };
 
 #if defined(__GNUC__)
-#  define EW_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define EW_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
-#  define EW_PRINTF(f, a)
+#define EW_PRINTF(f, a)
 #endif
 
 /* Fills *err (may be NULL) and returns code, so that callers can write `return ew_error_set(…)`. */

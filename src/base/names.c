@@ -14,8 +14,8 @@ const char *etwatch_version(void)
 const char *etwatch_strerror(int code)
 {
     switch (code) {
-#define ETWATCH_X(name, number, text)                                                              \
-    case number:                                                                                   \
+#define ETWATCH_X(name, number, text) \
+    case number:                      \
         return text;
         ETWATCH_ERRORS(ETWATCH_X)
 #undef ETWATCH_X

@@ -13,27 +13,27 @@
 #include <etwatch/etwatch.h>
 
 /* Cumulative, never falling over the life of a thread or process. */
-#define EW_COUNTERS(X)   \
-    X(cpu_ns)            \
-    X(cpu_user_ns)       \
-    X(cpu_kernel_ns)     \
-    X(switches_voluntary) \
+#define EW_COUNTERS(X)      \
+    X(cpu_ns)               \
+    X(cpu_user_ns)          \
+    X(cpu_kernel_ns)        \
+    X(switches_voluntary)   \
     X(switches_involuntary) \
-    X(runq_wait_ns)      \
-    X(faults_minor)      \
-    X(faults_major)      \
-    X(io_read_bytes)     \
-    X(io_write_bytes)    \
-    X(io_read_ops)       \
-    X(io_write_ops)      \
-    X(disk_read_bytes)   \
+    X(runq_wait_ns)         \
+    X(faults_minor)         \
+    X(faults_major)         \
+    X(io_read_bytes)        \
+    X(io_write_bytes)       \
+    X(io_read_ops)          \
+    X(io_write_ops)         \
+    X(disk_read_bytes)      \
     X(disk_write_bytes)
 
 enum ew_counter {
 #define EW_X(name) EW_C_##name,
     EW_COUNTERS(EW_X)
 #undef EW_X
-    EW_COUNTER_COUNT
+        EW_COUNTER_COUNT
 };
 
 /* As of one instant; of a process, except priority and affinity, which a thread has too. */
@@ -51,7 +51,7 @@ enum ew_gauge {
 #define EW_X(name) EW_G_##name,
     EW_GAUGES(EW_X)
 #undef EW_X
-    EW_GAUGE_COUNT
+        EW_GAUGE_COUNT
 };
 
 #define EW_HAS_C(name) (1u << EW_C_##name)

@@ -65,10 +65,11 @@ struct ew_process_fact {
  *          the last reading (polling).
  *   FINAL  as SPAN, and the thread is over.
  *
- * Polling gives only AT (and FINAL, with an empty run, for a thread that is gone). Its counters of a
- * process come only with tid 0; readings with another tid are of that thread alone and add nothing
- * to the process. Every drain brings a reading of what changed since the drain before: no reading
- * means that nothing did, and a change lies between these two drains, however old the last reading.
+ * Polling gives only AT (and FINAL, with an empty run, for a thread that is gone). Its counters of
+ * a process come only with tid 0; readings with another tid are of that thread alone and add
+ * nothing to the process. Every drain brings a reading of what changed since the drain before: no
+ * reading means that nothing did, and a change lies between these two drains, however old the last
+ * reading.
  */
 enum ew_reading_kind { EW_READING_OPEN = 1, EW_READING_SPAN, EW_READING_AT, EW_READING_FINAL };
 

@@ -45,8 +45,8 @@ void ew_os_drop_rights(void);
 struct ew_waiter;
 int ew_waiter_new(struct ew_waiter **ret_waiter);
 void ew_waiter_free(struct ew_waiter *waiter);
-/* fd may be -1. Returns 1 if woken, readable or interrupted by a signal, 0 at the deadline, negative
- * on error. A wake that came before the call counts. */
+/* fd may be -1. Returns 1 if woken, readable or interrupted by a signal, 0 at the deadline,
+ * negative on error. A wake that came before the call counts. */
 int ew_waiter_wait(struct ew_waiter *waiter, uint64_t until_raw_ns, int fd);
 /* From any thread and from a signal handler. */
 void ew_waiter_wake(struct ew_waiter *waiter);
