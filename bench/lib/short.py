@@ -37,7 +37,7 @@ def watch_ours(bench, count, scope, extra):
 
 
 def watch_psutil(bench, count, mode, hz):
-    program, _, path = burst_of(bench, count, [])
+    program, _, path = burst_of(bench, count, ["--reap-at-once"])
     try:
         watcher = bench.psutil(mode, hz)
         program.ask_json("go")
