@@ -251,6 +251,8 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     if (error != 0)
         return error;
     monitor->source_id = monitor->source->ops->id;
+    monitor->source_available = monitor->source->ops->available;
+    monitor->source_estimated = monitor->source->ops->estimated;
     error = open_sampler(monitor);
     if (error != 0) {
         close_stages(monitor);

@@ -375,16 +375,14 @@ int etwatch_monitor_meta(struct etwatch_monitor *monitor, struct etwatch_meta *r
     struct etwatch_meta meta;
     memset(&meta, 0, sizeof meta);
     ew_mutex_lock(monitor->lock);
-    const struct ew_source_ops *ops =
-        monitor->source_id == ETWATCH_SOURCE_EBPF ? &ew_source_ebpf : &ew_source_poll;
     int error = monitor->opened_ns == 0 ? ETWATCH_ESTATE : 0;
     meta.source = monitor->source_id;
     meta.cpu_count = ew_os_cpu_count();
     meta.hz_asked = monitor->config.hz;
     meta.anchor_unix_ns = monitor->anchor_unix_ns;
     meta.anchor_raw_ns = monitor->anchor_raw_ns;
-    meta.estimated = ops->estimated;
-    meta.available = ops->available;
+    meta.estimated = monitor->source_estimated;
+    meta.available = monitor->source_available;
     memcpy(meta.fallback, monitor->fallback, sizeof meta.fallback);
     ew_mutex_unlock(monitor->lock);
     return error != 0 ? error : give_sized(ret_meta, ret_meta->size, &meta, sizeof meta);

@@ -359,6 +359,17 @@ TEST(beyond_the_limit_processes_are_lost_and_said_so_once)
     rounds_done(&rounds);
 }
 
+TEST(a_recorded_tree_says_that_its_times_are_estimates)
+{
+    struct rounds rounds;
+    rounds_open(&rounds, "normal", &everything, false, 100);
+    const struct ew_source_ops *ops = rounds.poll->source.ops;
+    CHECK(ops->estimated & ETWATCH_HAS(cpu_ns));
+    CHECK(!(ops->available & ETWATCH_HAS(handles)));
+    CHECK(!(ew_source_poll.estimated & ETWATCH_HAS(cpu_ns)));
+    rounds_done(&rounds);
+}
+
 TEST(a_root_that_is_not_there_is_an_error_that_names_it)
 {
     static const struct ew_poll_units units = {.ticks_per_s = 100, .page_bytes = 4096};

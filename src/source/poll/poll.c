@@ -431,13 +431,23 @@ static void close_source(struct ew_source *source)
     ew_free(poll);
 }
 
+/* What this /proc cannot tell, or not exactly. */
+static void describe_source(struct ew_poll *poll)
+{
+    poll->ops = ew_source_poll;
+    poll->source.ops = &poll->ops;
+    if (!poll->files.own_ids) /* no CPU clock: times in ticks */
+        poll->ops.estimated |= ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent);
+    if (!poll->files.fd_counts)
+        poll->ops.available &= ~ETWATCH_HAS(handles);
+}
+
 int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_units *units,
                  struct ew_poll **ret_poll, struct ew_error *reterr)
 {
     struct ew_poll *poll = ew_calloc(1, sizeof *poll);
     if (!poll)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
-    poll->source.ops = &ew_source_poll;
     poll->units = *units;
     poll->threads = config->threads;
     poll->max_watched = config->max_processes;
@@ -453,6 +463,8 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
         ew_free(poll);
         return rc;
     }
+    poll->stats.kernel_ns_known = true; /* nothing of ours runs there */
+    describe_source(poll);
     *ret_poll = poll;
     return 0;
 }
@@ -520,9 +532,9 @@ static int wake_fd(struct ew_source *source)
 }
 
 /*
- * cpu_ns is the kernel's own exact clock, except in a /proc that is not of our pid namespace. The
- * rest of what is marked: the split of the time comes in ticks, and what is kept per thread goes
- * with the threads that end.
+ * cpu_ns is the kernel's own exact clock, except in a /proc that is not of our pid namespace (see
+ * describe_source). What is marked: the split of the time comes in ticks, and what is kept per
+ * thread goes with the threads that end.
  */
 const struct ew_source_ops ew_source_poll = {
     .id = ETWATCH_SOURCE_POLL,

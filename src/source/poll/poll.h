@@ -85,6 +85,7 @@ struct ew_poll_rules {
 
 struct ew_poll {
     struct ew_source source;
+    struct ew_source_ops ops; /* of this one: what it can tell depends on the /proc it reads */
     struct ew_proc_files files;
     struct ew_poll_units units;
     struct ew_poll_rules rules;
