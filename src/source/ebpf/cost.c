@@ -6,6 +6,8 @@
  * itself. So it is switched on for a moment now and then; the time per switch measured there is
  * multiplied by the switches counted since. Switching it on needs CAP_SYS_ADMIN; without it the
  * cost stays unknown.
+ *
+ * The kernel also counts how often it skipped a program, which is a loss like any other.
  */
 #include <bpf/bpf.h>
 #include <string.h>
@@ -16,15 +18,20 @@
 static const uint64_t measure_ns = 80 * 1000 * 1000ULL;
 static const uint64_t pause_ns = 20 * 1000 * 1000 * 1000ULL;
 
+static bool read_info(int fd, struct bpf_prog_info *ret_info)
+{
+    uint32_t size = sizeof *ret_info;
+    memset(ret_info, 0, sizeof *ret_info);
+    return bpf_obj_get_info_by_fd(fd, ret_info, &size) == 0;
+}
+
 static void read_kernel_counts(struct ew_ebpf_source *source, uint64_t *ret_runs,
                                uint64_t *ret_run_ns)
 {
     uint64_t runs = 0, run_ns = 0;
     for (uint32_t i = 0; i < source->object.timed_count; i++) {
         struct bpf_prog_info info;
-        uint32_t size = sizeof info;
-        memset(&info, 0, sizeof info);
-        if (bpf_obj_get_info_by_fd(source->object.timed_fds[i], &info, &size) == 0) {
+        if (read_info(source->object.timed_fds[i], &info)) {
             runs += info.run_cnt;
             run_ns += info.run_time_ns;
         }
@@ -73,6 +80,16 @@ void ew_ebpf_cost_close(struct ew_ebpf_source *source)
     if (source->stats_fd >= 0)
         (void)close(source->stats_fd);
     source->stats_fd = -1;
+}
+
+void ew_ebpf_cost_missed(struct ew_ebpf_source *source, uint64_t now_ns)
+{
+    struct bpf_prog_info info;
+    if (now_ns < source->missed_asked_ns + 1000 * 1000 * 1000ULL)
+        return;
+    source->missed_asked_ns = now_ns;
+    if (read_info(source->object.switch_fd, &info))
+        source->missed_runs = info.recursion_misses;
 }
 
 void ew_ebpf_cost_update(struct ew_ebpf_source *source, uint64_t now_ns)

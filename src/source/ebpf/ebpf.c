@@ -94,6 +94,8 @@ static void report_losses(struct ew_ebpf_source *source, uint64_t from_ns, uint6
         watch += __atomic_load_n(&object->losses[cpu].watch, __ATOMIC_RELAXED);
     }
     report_loss(source, ETWATCH_LOSS_KERNEL_LOG, log, &source->lost_log, from_ns, to_ns);
+    report_loss(source, ETWATCH_LOSS_KERNEL_LOG, source->missed_runs, &source->lost_runs, from_ns,
+                to_ns);
     report_loss(source, ETWATCH_LOSS_LIFECYCLE, life, &source->lost_life, from_ns, to_ns);
     report_loss(source, ETWATCH_LOSS_STREAM, stream, &source->lost_stream, from_ns, to_ns);
     report_loss(source, ETWATCH_LOSS_TABLE, watch, &source->lost_watch, from_ns, to_ns);
@@ -114,6 +116,7 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
     }
     if (error == 0) {
         /* Before the readings, so that those it touches are marked. */
+        ew_ebpf_cost_missed(source, now_ns);
         report_losses(source, from_ns, now_ns);
         error = ew_ebpf_read_logs(source, horizon_ns, reterr);
     }
@@ -165,8 +168,8 @@ static void stats(struct ew_source *base, struct ew_source_stats *ret_stats)
     struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
     memset(ret_stats, 0, sizeof *ret_stats);
     ret_stats->events = source->events;
-    ret_stats->lost =
-        source->lost_log + source->lost_life + source->lost_stream + source->lost_watch;
+    ret_stats->lost = source->lost_log + source->lost_runs + source->lost_life +
+                      source->lost_stream + source->lost_watch;
     ret_stats->undecoded = source->undecoded;
     ret_stats->kernel_ns = (uint64_t)source->kernel_ns;
     ret_stats->kernel_ns_known = source->cost_known;

@@ -37,7 +37,9 @@ struct ew_ebpf_source {
     uint32_t cleared_at; /* sequence numbers: when the cells were last cleared */
 
     /* What was lost, as far as it has been reported. */
-    uint64_t lost_log, lost_life, lost_stream, lost_watch;
+    uint64_t lost_log, lost_life, lost_stream, lost_watch, lost_runs;
+    uint64_t missed_runs;     /* switches at which the kernel skipped our program */
+    uint64_t missed_asked_ns; /* when it was last asked for that number */
 
     /* In-kernel cost: measured for a moment now and then, and extrapolated by the run count. */
     int stats_fd;
@@ -68,6 +70,8 @@ void ew_ebpf_flush_exits(struct ew_ebpf_source *source);
 /* Own cost in the kernel. */
 void ew_ebpf_cost_open(struct ew_ebpf_source *source);
 void ew_ebpf_cost_close(struct ew_ebpf_source *source);
+/* Asks the kernel, about once a second, how often it skipped our program. */
+void ew_ebpf_cost_missed(struct ew_ebpf_source *source, uint64_t now_ns);
 void ew_ebpf_cost_update(struct ew_ebpf_source *source, uint64_t now_ns);
 
 #endif

@@ -153,27 +153,77 @@ static int take_entry(struct ew_ebpf_source *source, uint32_t index)
     return 0;
 }
 
+/*
+ * The logs are merged by time: a thread that went from one CPU to another is in both, and its
+ * readings must come in order. A heap of those logs that have something, the oldest entry on top.
+ */
+struct cursor {
+    uint64_t t_ns;
+    uint32_t cpu, at, until;
+};
+
+static uint32_t entry_index(const struct ew_ebpf_object *object, const struct cursor *cursor)
+{
+    return cursor->cpu * object->log_entries + (cursor->at & (object->log_entries - 1));
+}
+
+static void sift_down(struct cursor *heap, uint32_t count, uint32_t at)
+{
+    struct cursor moved = heap[at];
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= count)
+            break;
+        if (child + 1 < count && heap[child + 1].t_ns < heap[child].t_ns)
+            child++;
+        if (heap[child].t_ns >= moved.t_ns)
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moved;
+}
+
+static uint32_t open_cursors(struct ew_ebpf_source *source, struct cursor *heap)
+{
+    const struct ew_ebpf_object *object = &source->object;
+    uint32_t count = 0;
+    for (uint32_t cpu = 0; cpu < object->cpu_count; cpu++) {
+        struct cursor cursor = {
+            .cpu = cpu,
+            .at = object->heads[cpu].tail,
+            .until = __atomic_load_n(&object->heads[cpu].head, __ATOMIC_ACQUIRE),
+        };
+        if (cursor.at == cursor.until)
+            continue;
+        cursor.t_ns = object->entries[entry_index(object, &cursor)].t_ns;
+        heap[count++] = cursor;
+    }
+    for (uint32_t i = count / 2; i-- > 0;)
+        sift_down(heap, count, i);
+    return count;
+}
+
 /* Delivers the entries of all logs. Lifecycle records come first: a thread's process is known. */
 static int read_entries(struct ew_ebpf_source *source)
 {
     struct ew_ebpf_object *object = &source->object;
-    uint32_t until[EW_K_CPUS_MAX];
-    for (uint32_t cpu = 0; cpu < object->cpu_count; cpu++)
-        until[cpu] = __atomic_load_n(&object->heads[cpu].head, __ATOMIC_ACQUIRE);
+    struct cursor heap[EW_K_CPUS_MAX];
+    uint32_t count = open_cursors(source, heap);
     int error = ew_ebpf_read_life(source);
-    if (error != 0)
-        return error;
-    for (uint32_t cpu = 0; cpu < object->cpu_count; cpu++) {
-        uint32_t at = object->heads[cpu].tail;
-        for (; at != until[cpu]; at++) {
-            uint32_t index = cpu * object->log_entries + (at & (object->log_entries - 1));
-            error = take_entry(source, index);
-            if (error != 0)
-                return error;
+    while (error == 0 && count > 0) {
+        struct cursor *top = &heap[0];
+        error = take_entry(source, entry_index(object, top));
+        if (++top->at == top->until) {
+            __atomic_store_n(&object->heads[top->cpu].tail, top->at, __ATOMIC_RELEASE);
+            *top = heap[--count];
+        } else {
+            top->t_ns = object->entries[entry_index(object, top)].t_ns;
         }
-        __atomic_store_n(&object->heads[cpu].tail, at, __ATOMIC_RELEASE);
+        if (count > 1)
+            sift_down(heap, count, 0);
     }
-    return 0;
+    return error;
 }
 
 /* --------------------------------------------------------------------- settling */

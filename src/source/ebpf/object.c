@@ -299,6 +299,8 @@ static int attach_all(struct ew_ebpf_object *object, const struct ew_source_conf
             object->settle_fd = bpf_program__fd(program);
             continue;
         }
+        if (strcmp(name, "ew_switch") == 0)
+            object->switch_fd = bpf_program__fd(program);
         bool iterator = strcmp(name, "ew_seed") == 0;
         struct bpf_link *link =
             iterator ? bpf_program__attach_iter(program, NULL) : bpf_program__attach(program);
@@ -351,7 +353,7 @@ int ew_ebpf_object_open(struct ew_ebpf_object *object, const struct ew_source_co
                         struct ew_error *reterr)
 {
     memset(object, 0, sizeof *object);
-    object->settle_fd = object->seed_link_fd = -1;
+    object->settle_fd = object->switch_fd = object->seed_link_fd = -1;
     int error = check_system(reterr);
     if (error != 0)
         return error;
@@ -379,7 +381,7 @@ void ew_ebpf_object_close(struct ew_ebpf_object *object)
     if (object->bpf != NULL)
         bpf_object__close(object->bpf);
     memset(object, 0, sizeof *object);
-    object->settle_fd = object->seed_link_fd = -1;
+    object->settle_fd = object->switch_fd = object->seed_link_fd = -1;
 }
 
 int ew_ebpf_object_settle(struct ew_ebpf_object *object, uint32_t request_count, bool cpus,

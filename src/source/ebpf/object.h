@@ -27,7 +27,8 @@ struct ew_ebpf_object {
     uint32_t link_count;
     uint32_t cpu_count;   /* possible CPUs */
     uint32_t log_entries; /* per CPU, a power of two */
-    int settle_fd;        /* program */
+    int settle_fd;        /* programs */
+    int switch_fd;        /* program */
     int seed_link_fd;     /* iterator link; each read makes an iterator of it */
     int watched_fd;       /* maps */
     int life_fd;

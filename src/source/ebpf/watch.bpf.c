@@ -257,43 +257,78 @@ static __always_inline void read_counters(struct ew_k_entry *entry, struct task_
     }
 }
 
-/* From a bare address: through the helper that survives anything. 0 if it is another task now. */
+/*
+ * From a bare address: through the helper that survives anything. Each call of it costs more than
+ * the bytes it copies, so what lies together in the task is taken in one piece and picked apart by
+ * the distances that CO-RE supplies.
+ */
+#define TASK_OFFSET(field) \
+    __builtin_preserve_field_info(((struct task_struct *)0)->field, BPF_FIELD_BYTE_OFFSET)
+
+/* The word of `field` in a piece that was copied from `first` on; 0 if it lies outside. */
+#define PICK(piece, first, field)                                                              \
+    ({                                                                                         \
+        __u32 distance_ = TASK_OFFSET(field) - TASK_OFFSET(first);                             \
+        distance_ <= sizeof piece - sizeof(__u64) ? *(__u64 *)((char *)piece + distance_) : 0; \
+    })
+
+static __always_inline void settle_times(struct ew_k_entry *entry, struct task_struct *task)
+{
+    __u64 piece[20]; /* utime, stime, …, nvcsw, nivcsw, …, start_boottime, min_flt, maj_flt */
+    if (bpf_probe_read_kernel(piece, sizeof piece, (char *)task + TASK_OFFSET(utime)) != 0)
+        return;
+    entry->utime_ns = PICK(piece, utime, utime);
+    entry->stime_ns = PICK(piece, utime, stime);
+    entry->switches_voluntary = PICK(piece, utime, nvcsw);
+    entry->switches_involuntary = PICK(piece, utime, nivcsw);
+    entry->start_ns = PICK(piece, utime, start_boottime);
+    entry->faults_minor = PICK(piece, utime, min_flt);
+    entry->faults_major = PICK(piece, utime, maj_flt);
+}
+
+static __always_inline void settle_io(struct ew_k_entry *entry, struct task_struct *task)
+{
+    __u64 piece[8];
+    if (!bpf_core_field_exists(task->ioac) ||
+        bpf_probe_read_kernel(piece, sizeof piece, (char *)task + TASK_OFFSET(ioac)) != 0)
+        return;
+    if (bpf_core_field_exists(task->ioac.rchar)) {
+        entry->io_read_bytes = PICK(piece, ioac, ioac.rchar);
+        entry->io_write_bytes = PICK(piece, ioac, ioac.wchar);
+        entry->io_read_ops = PICK(piece, ioac, ioac.syscr);
+        entry->io_write_ops = PICK(piece, ioac, ioac.syscw);
+    }
+    if (bpf_core_field_exists(task->ioac.read_bytes)) {
+        entry->disk_read_bytes = PICK(piece, ioac, ioac.read_bytes);
+        entry->disk_write_bytes = PICK(piece, ioac, ioac.write_bytes);
+    }
+}
+
+/* 0 if the address is another task's by now. */
 static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32 tid)
 {
     struct task_struct *task = (void *)address;
-    struct ew_k_entry *entry;
+    struct {
+        __u32 pid, tgid; /* neighbours in every kernel */
+    } ids;
     if (!out)
         return 0;
-    entry = &out->entry;
+    struct ew_k_entry *entry = &out->entry;
     entry->kind = 0;
-    if (!task || (__u32)BPF_CORE_READ(task, pid) != tid)
+    if (!task || bpf_probe_read_kernel(&ids, sizeof ids, (char *)task + TASK_OFFSET(pid)) != 0 ||
+        ids.pid != tid)
         return 0;
     entry->tid = tid;
-    entry->tgid = (__u32)BPF_CORE_READ(task, tgid);
-    entry->start_ns = BPF_CORE_READ(task, start_boottime);
+    entry->tgid = ids.tgid;
     entry->cpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
-    entry->utime_ns = BPF_CORE_READ(task, utime);
-    entry->stime_ns = BPF_CORE_READ(task, stime);
-    entry->switches_voluntary = BPF_CORE_READ(task, nvcsw);
-    entry->switches_involuntary = BPF_CORE_READ(task, nivcsw);
+    settle_times(entry, task);
+    settle_io(entry, task);
     if (bpf_core_field_exists(task->sched_info.run_delay))
         entry->runq_wait_ns = BPF_CORE_READ(task, sched_info.run_delay);
-    entry->faults_minor = BPF_CORE_READ(task, min_flt);
-    entry->faults_major = BPF_CORE_READ(task, maj_flt);
-    if (bpf_core_field_exists(task->ioac.rchar)) {
-        entry->io_read_bytes = BPF_CORE_READ(task, ioac.rchar);
-        entry->io_write_bytes = BPF_CORE_READ(task, ioac.wchar);
-        entry->io_read_ops = BPF_CORE_READ(task, ioac.syscr);
-        entry->io_write_ops = BPF_CORE_READ(task, ioac.syscw);
-    }
-    if (bpf_core_field_exists(task->ioac.read_bytes)) {
-        entry->disk_read_bytes = BPF_CORE_READ(task, ioac.read_bytes);
-        entry->disk_write_bytes = BPF_CORE_READ(task, ioac.write_bytes);
-    }
     out->priority = BPF_CORE_READ(task, prio) - EW_MAX_RT_PRIO;
     out->affinity = BPF_CORE_READ(task, cpus_mask.bits[0]);
     out->threads = (__u32)BPF_CORE_READ(task, signal, nr_threads);
-    BPF_CORE_READ_STR_INTO(&out->name, task, comm);
+    bpf_probe_read_kernel(out->name, sizeof out->name, (char *)task + TASK_OFFSET(comm));
     struct mm_struct *mm = BPF_CORE_READ(task, mm);
     out->rss_pages = 0;
     out->rss_peak_pages = 0;
@@ -362,6 +397,25 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
     return 1;
 }
 
+/*
+ * Measures how far the scheduler's clock is from the raw clock. They drift apart by some
+ * millionths, so this is renewed now and then, not each time. The scheduler read its clock a moment
+ * ago, longer if it had to look for work first: the difference is never too small, and the smallest
+ * one is the best. So a smaller one is taken at once and a larger one bit by bit; after a suspend
+ * it is far off.
+ */
+static __always_inline void anchor(struct cpu_state *state, __u64 scheduler_ns, bool first)
+{
+    __u64 offset_ns = bpf_ktime_get_boot_ns() - scheduler_ns;
+    __s64 longer_ns = (__s64)(offset_ns - state->offset_ns);
+    if (first || longer_ns < 0 || longer_ns > 1000 * 1000)
+        state->offset_ns = offset_ns;
+    else
+        state->offset_ns += (__u64)longer_ns / 16;
+    state->anchored_ns = scheduler_ns;
+    state->cpu = bpf_get_smp_processor_id();
+}
+
 /* The interval that raw time falls in becomes this CPU's interval. */
 static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns)
 {
@@ -370,12 +424,8 @@ static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns
     if (!state || !cut)
         return 0;
     bool first = state->anchored_ns == 0;
-    /* The two clocks drift apart by some millionths: measure anew now and then, not each time. */
-    if (scheduler_ns - state->anchored_ns > 50 * 1000 * 1000ULL || first) {
-        state->offset_ns = bpf_ktime_get_boot_ns() - scheduler_ns;
-        state->anchored_ns = scheduler_ns;
-        state->cpu = bpf_get_smp_processor_id();
-    }
+    if (first || scheduler_ns - state->anchored_ns > 50 * 1000 * 1000ULL)
+        anchor(state, scheduler_ns, first);
     __u64 now_ns = scheduler_ns + state->offset_ns;
     struct ew_k_era *era = now_ns >= cut->at_ns ? &cut->era[1] : &cut->era[0];
     __u64 interval_ns = era->interval_ns;
@@ -402,9 +452,10 @@ static __always_inline __u64 scheduler_clock(struct task_struct *task)
 
 /*
  * Was this task noted in this CPU's interval already, before it gets the CPU? The scheduler keeps
- * when a task last got one (last_arrival), in a line it is about to write anyway. Interval ends
- * differ by some 1 µs between CPUs, so arrivals right after one are taken for unknown: a note too
- * many does no harm. Kernels without that field have the cells.
+ * when a task last got one (last_arrival), in a line it is about to write anyway. CPUs disagree by
+ * some µs about when an interval ended, and a task noted by none of them would stay unnoted for a
+ * whole interval; so arrivals right after an end are taken for unknown: a note too many does no
+ * harm. Kernels without that field have the cells.
  */
 static __always_inline bool noted_already(struct cpu_state *state, struct task_struct *task)
 {
@@ -439,8 +490,10 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
     __u64 now_ns = scheduler_ns + state->offset_ns;
     bool crossed = now_ns >= state->end_ns;
     bool dead = prev->__state == EW_TASK_DEAD;
-    if (UNLIKELY(crossed || dead)) {
-        state->span_from_ns = state->in_ns;
+    bool missed = state->task != (__u64)prev;
+    if (UNLIKELY(crossed || dead || missed)) {
+        /* The kernel skips a program that is still running on this CPU: who came is not known. */
+        state->span_from_ns = missed ? 0 : state->in_ns;
         state->span_from_cpu_ns = state->in_cpu_ns;
         if (crossed)
             enter_interval(state, scheduler_ns);
