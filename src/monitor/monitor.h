@@ -27,7 +27,7 @@ struct etwatch_monitor {
     uint32_t waiting; /* callers in etwatch_monitor_poll that wait without the lock */
     int failed;       /* why the thread ended by itself; 0 = it did not */
 
-    uint32_t source_id; /* stays after a stop, likewise the two below */
+    uint32_t source_id;                          /* stays after a stop, likewise the two below */
     uint64_t source_available, source_estimated; /* ETWATCH_HAS bits */
     struct ew_source *source;
     struct ew_sampler *sampler;

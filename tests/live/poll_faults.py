@@ -130,6 +130,28 @@ def few_descriptors_are_enough():
 
 
 @test
+def a_storm_of_threads_is_read_and_memory_stays_bounded():
+    count = 2000
+    work = ("import threading, time\n"
+            "threading.stack_size(65536)\n"
+            "stop = threading.Event()\n"
+            f"ts = [threading.Thread(target=stop.wait) for _ in range({count})]\n"
+            "[t.start() for t in ts]\n"
+            "time.sleep(2); stop.set()\n"
+            "[t.join() for t in ts]\n")
+    result = run(["run", "--source", "poll", "--threads", "--json", "-q", "--hz", "10", "--", sys.executable,
+                  "-c", work], timeout=110)
+    check_eq(result.code, 0, "exit code")
+    most = max(s["threads"] or 0 for s in by_type(result, "sample"))
+    check_eq(most, count + 1, "most threads of a sample")
+    tids = {t["tid"] for t in by_type(result, "thread")}
+    check(len(tids) > count, f"{len(tids)} of {count + 1} threads were told")
+    stats = by_type(result, "stats")[0]
+    check_eq(stats["lost"], 0, "lost")
+    check(stats["self_rss_peak_bytes"] < 24e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
+
+
+@test
 def killed_at_any_moment_it_leaves_whole_lines():
     for delay in (0.05, 0.2, 0.35, 0.5):
         with temp_dir() as folder:

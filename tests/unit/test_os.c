@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -102,6 +103,71 @@ TEST(arguments_come_with_their_ends)
     (void)snprintf(path, sizeof path, "%s/7", folder);
     (void)rmdir(path);
     (void)rmdir(folder);
+}
+
+TEST(small_questions_about_a_process_are_answered_from_the_tree)
+{
+    char root[256], group[64];
+    (void)snprintf(root, sizeof root, "%s", test_path("golden/proc/users"));
+    CHECK(ew_os_process_exists(root, 100));
+    CHECK(!ew_os_process_exists(root, 99));
+    CHECK(ew_os_cgroup(root, 100, group, sizeof group));
+    CHECK_EQ_STR(group, "/user.slice/user-1000.slice");
+    CHECK(ew_os_cgroup(root, 100, group, 6));
+    CHECK_EQ_STR(group, "/user");
+    CHECK(!ew_os_cgroup(root, 104, group, sizeof group)); /* of version 1 alone */
+    CHECK(!ew_os_cgroup(root, 99, group, sizeof group));
+    CHECK(!ew_os_cgroup(root, 100, group, 0));
+}
+
+TEST(a_user_is_found_by_name)
+{
+    uint32_t uid = 1;
+    CHECK(ew_os_user_id("root", &uid));
+    CHECK_EQ_UINT(uid, 0);
+    CHECK(!ew_os_user_id("no-such-user-here", &uid));
+}
+
+TEST(the_machine_and_its_system_have_names)
+{
+    char name[256], tiny[2] = "x";
+    ew_os_host_name(name, sizeof name);
+    CHECK(name[0] != '\0');
+    ew_os_system_name(name, sizeof name);
+    CHECK_CONTAINS(name, "Linux ");
+    ew_os_system_name(tiny, sizeof tiny);
+    CHECK_EQ_STR(tiny, "L");
+}
+
+/* The line of /proc/self/status that starts with label, as a number in hex. */
+static unsigned long long own_status(const char *label)
+{
+    char line[256];
+    unsigned long long value = ~0ull;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, label, strlen(label)) == 0)
+            value = strtoull(line + strlen(label), NULL, 16);
+    if (file)
+        (void)fclose(file);
+    return value;
+}
+
+TEST(rights_that_are_dropped_do_not_come_back)
+{
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        unsigned long long admin = 1ull << 21, ptrace = 1ull << 19;
+        unsigned long long before = own_status("CapEff:\t");
+        ew_os_drop_rights();
+        unsigned long long now = own_status("CapEff:\t");
+        bool fewer = (now & admin) == 0 && (now & ptrace) == (before & ptrace);
+        _exit(fewer && own_status("CapPrm:\t") == now && own_status("NoNewPrivs:\t") == 1 ? 0 : 1);
+    }
+    int status = -1;
+    CHECK_EQ_INT(waitpid(pid, &status, 0), pid);
+    CHECK_EQ_INT(status, 0);
 }
 
 /* ---------------------------------------------------------------- waiting */

@@ -2,9 +2,9 @@
 /* Small questions about one process, answered by /proc. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "os/os.h"
 
 bool ew_os_process_exists(const char *proc_root, uint32_t pid)
@@ -15,6 +15,20 @@ bool ew_os_process_exists(const char *proc_root, uint32_t pid)
 }
 
 /* Of lines like "0::/user.slice/session-1.scope" the one without a controller is version 2's. */
+static bool find_path(const char *text, size_t len, struct ew_span *ret_path)
+{
+    struct ew_bytes in;
+    struct ew_span line;
+    ew_bytes_init(&in, text, len);
+    while (ew_bytes_line(&in, &line)) {
+        if (ew_span_starts(line, "0::")) {
+            *ret_path = (struct ew_span){line.text + 3, line.len - 3};
+            return true;
+        }
+    }
+    return false;
+}
+
 bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size)
 {
     char path[4096], text[4096];
@@ -24,19 +38,11 @@ bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    ssize_t got = read(fd, text, sizeof text - 1);
+    ssize_t got = read(fd, text, sizeof text);
     (void)close(fd);
-    if (got <= 0)
+    struct ew_span found;
+    if (got <= 0 || !find_path(text, (size_t)got, &found))
         return false;
-    text[got] = '\0';
-    const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    if (line == NULL)
-        return false;
-    line += *line == '\n' ? 4 : 3;
-    size_t end = strcspn(line, "\n");
-    if (end >= size)
-        end = size - 1;
-    memcpy(buffer, line, end);
-    buffer[end] = '\0';
+    (void)ew_span_copy(found, buffer, size);
     return true;
 }
