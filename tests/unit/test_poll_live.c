@@ -64,9 +64,11 @@ static void live_open(uint32_t pid, bool threads)
     }
 }
 
+static uint64_t ahead_ns; /* of the clock, for what happens after seconds */
+
 static void drain(void)
 {
-    uint64_t now_ns = ew_os_raw_ns(), horizon_ns = 0;
+    uint64_t now_ns = ew_os_raw_ns() + ahead_ns, horizon_ns = 0;
     struct ew_error error;
     live.process_count = live.reading_count = 0;
     CHECK_EQ_INT(ew_source_poll.drain(live.source, now_ns, &live.facts, &horizon_ns, &error), 0);
@@ -410,4 +412,26 @@ TEST(with_few_descriptors_the_values_are_the_same)
     reap(child);
     ew_source_poll.close(live.source);
     CHECK_EQ_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+TEST(the_files_of_a_busy_process_stay_open_until_it_rests)
+{
+    struct child child = start_child(burn_and_tell_cpu);
+    live_open((uint32_t)child.pid, false);
+    const struct ew_poll *poll = (const struct ew_poll *)live.source;
+    for (int i = 0; i < 4; i++) {
+        (void)tell(child, 'b');
+        drain();
+    }
+    CHECK_EQ_UINT(poll->files.kept_count, EW_POLL_FILE_COUNT);
+    /* It falls asleep once its answer is out; then nothing keeps its clock going. */
+    do {
+        drain();
+        ahead_ns += UINT64_C(6000000000);
+    } while (poll->files.kept_count > 0 && ahead_ns < UINT64_C(600000000000));
+    CHECK_EQ_UINT(poll->files.kept_count, 0);
+    ahead_ns = 0;
+    let_end(child);
+    reap(child);
+    ew_source_poll.close(live.source);
 }

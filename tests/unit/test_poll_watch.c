@@ -248,6 +248,27 @@ TEST(only_threads_that_ran_are_told_and_those_that_end_stay_in_the_sum)
     rounds_done(&rounds);
 }
 
+TEST(a_tid_used_again_is_another_thread)
+{
+    struct rounds rounds;
+    rounds_open(&rounds, "threads/3", &everything, true, 100);
+    drain_again(&rounds);
+    drain_tree(&rounds, "threads/4");
+    const struct ew_reading *over = NULL, *begun = NULL;
+    for (int i = 0; i < rounds.reading_count; i++)
+        if (rounds.readings[i].tid == 102)
+            *(rounds.readings[i].kind == EW_READING_FINAL ? &over : &begun) = &rounds.readings[i];
+    CHECK(over != NULL && begun != NULL && over < begun);
+    CHECK_EQ_UINT(over->start_ns, 1050 * TICK_NS);
+    CHECK_EQ_UINT(over->counter[EW_C_cpu_ns], 60000000);
+    CHECK_EQ_UINT(begun->start_ns, 1300 * TICK_NS);
+    CHECK_EQ_UINT(begun->counter[EW_C_cpu_ns], 3 * TICK_NS); /* no schedstat: its ticks */
+    CHECK_EQ_UINT(begun->counter_has & EW_HAS_C(runq_wait_ns), 0);
+    /* 11 + 6 of the one before + 2 */
+    CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_switches_voluntary], 19);
+    rounds_done(&rounds);
+}
+
 TEST(threads_go_with_their_process)
 {
     struct rounds rounds;
