@@ -21,13 +21,11 @@
  *     agree is how good the truth is.
  *
  * Nothing is written while the pattern runs; points go to memory and to FILE.PID at the end, one
- * line each: "thread t_ns cpu_ns". A parent adds "total PID cpu_ns" for each child it waited for.
- * Prints "ready PID" and waits for a line on stdin.
+ * line each: "thread t_ns cpu_ns". Prints "ready PID" and waits for a line on stdin.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "util.h"
@@ -221,11 +219,15 @@ static FILE *open_log(const struct options *o)
     return log;
 }
 
-static void write_total(FILE *log, pid_t pid, const struct rusage *u)
+/* Waits for a child when it has left the CPU: reaped at once, its last stretch is not yet charged.
+ */
+static void reap(pid_t child)
 {
-    uint64_t us = (uint64_t)u->ru_utime.tv_sec * 1000000u + (uint64_t)u->ru_utime.tv_usec +
-                  (uint64_t)u->ru_stime.tv_sec * 1000000u + (uint64_t)u->ru_stime.tv_usec;
-    fprintf(log, "total %ld %llu\n", (long)pid, (unsigned long long)us * 1000u);
+    siginfo_t info;
+    if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) != 0)
+        die("waitid: %s", strerror(errno));
+    usleep(20000);
+    waitpid(child, NULL, 0);
 }
 
 /* One process of the chain; the next one down runs at the same time. */
@@ -254,9 +256,8 @@ static void run_process(const struct options *o, uint64_t depth, uint64_t start_
         pthread_join(workers[i].thread, NULL);
     for (uint64_t i = 0; i < o->threads + o->clock; i++)
         write_points(log, &workers[i]);
-    struct rusage usage;
-    if (child > 0 && wait4(child, NULL, 0, &usage) == child)
-        write_total(log, child, &usage);
+    if (child > 0)
+        reap(child);
     if (fclose(log) != 0)
         die("log: %s", strerror(errno));
 }

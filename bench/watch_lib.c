@@ -30,7 +30,7 @@ struct tally {
 };
 
 struct counts {
-    uint64_t batches, samples, starts, exits, threads, incomplete, lost, cpu_ns, last_t_ns;
+    uint64_t batches, samples, starts, exits, threads, incomplete, lost, cpu_ns, whole_t_ns;
 };
 
 struct watcher {
@@ -39,6 +39,7 @@ struct watcher {
     _Atomic uint64_t phase_t_ns; /* the end of the first interval seen */
     FILE *log;
     struct tally *tally;
+    uint64_t interval_ns;
     uint32_t root_pid; /* not tallied: the parent of the short-lived ones */
 };
 
@@ -100,15 +101,16 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
         c->incomplete += !(s->flags & ETWATCH_COMPLETE);
         if (s->type == ETWATCH_SAMPLE) {
             c->cpu_ns += s->cpu_ns;
-            c->last_t_ns = s->t_ns;
+            if (s->dt_ns == w->interval_ns) /* one cut short by an exit ends off the grid */
+                c->whole_t_ns = s->t_ns;
         }
         if (w->tally != NULL)
             tally(w, s);
         if (w->log != NULL)
             log_sample(w->log, s);
     }
-    if (c->last_t_ns != 0 && atomic_load(&w->phase_t_ns) == 0)
-        atomic_store(&w->phase_t_ns, c->last_t_ns);
+    if (c->whole_t_ns != 0 && atomic_load(&w->phase_t_ns) == 0)
+        atomic_store(&w->phase_t_ns, c->whole_t_ns);
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -271,6 +273,7 @@ int main(int argc, char **argv)
                                                   .on_loss = on_loss,
                                                   .ctx = &w}};
     parse(argc, argv, &config, pids, &w);
+    w.interval_ns = (uint64_t)(1e9 / (config.hz > 0 ? config.hz : 10));
     end_with_parent(getppid());
     struct etwatch_error_info info = {.size = sizeof info};
     int r = etwatch_monitor_new(&config, &w.monitor, &info);

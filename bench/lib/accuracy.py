@@ -78,8 +78,8 @@ class Truth:
 
 
 def read_truth(prefix):
-    """({pid: Truth}, {pid: CPU time by wait4})"""
-    truths, totals = {}, {}
+    """{pid: Truth}"""
+    truths = {}
     for path in glob.glob(glob.escape(prefix) + ".*"):
         truth = truths.setdefault(int(path.rsplit(".", 1)[1]), Truth())
         with open(path, encoding="ascii") as file:
@@ -87,13 +87,11 @@ def read_truth(prefix):
                 thread, a, b = line.split()
                 if thread == "check":
                     truth.check.append((int(a), int(b)))
-                elif thread == "total":
-                    totals[int(a)] = int(b)
                 else:
                     truth.threads.setdefault(thread, []).append((int(a), int(b)))
         truth.close()
         os.unlink(path)
-    return truths, totals
+    return truths
 
 
 def read_samples(path, raw_minus_unix_ns):
@@ -147,7 +145,10 @@ def psutil_errors(path, truths):
 
 
 def wait_for_child(program):
-    """Its CPU time by wait4, which only the first to wait gets."""
+    """The CPU time of it and its descendants by wait4, which only the first to wait gets. It is
+    reaped when it has left the CPU: before that its last stretch is not yet charged."""
+    os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
+    time.sleep(0.05)
     _, status, usage = os.wait4(program.pid, 0)
     program.process.returncode = os.waitstatus_to_exitcode(status)
     if program.process.returncode != 0:
@@ -186,18 +187,16 @@ def measure_ours(bench, arguments, seconds, truth_kind):
     before = cpu_ns(pid) if truth_kind == "self" else 0
     pattern.process.stdin.write("go\n")
     pattern.process.stdin.flush()
-    own_total = wait_for_child(pattern) - before
+    used = wait_for_child(pattern) - before
     time.sleep(0.3)
     stats = watcher.ask_json("stop")
     watcher.kill()
     pattern.kill()
-    truths, totals = read_truth(prefix)
-    totals[pid] = own_total
+    truths = read_truth(prefix)
     windows, sums = read_samples(log, shift)
     errors = []
     for p, truth in truths.items():
         errors += window_errors(windows.get(p, {}), truth, truth_kind == "clock")
-    used = sum(totals.values())
     found = sum(sums.get(p, 0) for p in truths)
     return errors, 100 * abs(found - used) / used, stats["lost"]
 
@@ -212,8 +211,7 @@ def measure_psutil(bench, arguments, seconds):
     wait_for_child(pattern)
     pattern.kill()
     json.loads(peer.end(signal.SIGTERM))
-    truths, _ = read_truth(prefix)
-    return psutil_errors(log, truths)
+    return psutil_errors(log, read_truth(prefix))
 
 
 def add_pattern(bench, section, name, arguments, seconds, repeat):
@@ -256,7 +254,7 @@ def measure_truth(bench, arguments, seconds):
     wait_for_child(pattern)
     pattern.kill()
     errors = []
-    for truth in read_truth(prefix)[0].values():
+    for truth in read_truth(prefix).values():
         points = [p for p in truth.check[1::2] if truth.begin <= p[0] <= truth.end]
         for (t0, cpu0), (t1, cpu1) in zip(points, points[1:]):
             if t1 - t0 < 1.5 * WINDOW_NS:
