@@ -25,7 +25,8 @@ enum {
     EW_K_FILTERS_MAX = 16, /* names, uids, cgroups: each */
     EW_K_SETTLE_MAX = 256, /* entries settled in one call */
     EW_K_CPUS_MAX = 1024,
-    EW_K_NOTED_MARGIN_NS = 50 * 1000, /* more than CPUs ever disagree about an interval's end */
+    EW_K_NOTED_MARGIN_NS = 50 * 1000, /* more than CPUs disagree about an interval's end */
+    EW_K_ANCHOR_STEP_NS = 5 * 1000,   /* per 50 ms: twice what clocks drift apart */
     EW_K_CELL_COUNT = 4096, /* 4 bytes each: small enough to come from the slab, in large pages */
     EW_K_CELL_INDEX_BITS = 12,
     EW_K_SEQ_BITS = 22, /* a cell holds this much of the interval's number, the rest is the tid */

@@ -47,7 +47,9 @@ struct cpu_state {
     __u64 span_from_ns;
     __u64 span_from_cpu_ns;
     __u64 anchored_ns; /* scheduler clock when offset_ns was last measured */
-    __u64 pad[4];
+    __u64 larger;      /* how often in a row it came out larger, and the smallest of those */
+    __u64 larger_offset_ns;
+    __u64 pad[2];
 };
 
 struct {
@@ -400,20 +402,25 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
 /*
  * Measures how far the scheduler's clock is from the raw clock. They drift apart by some
  * millionths, so this is renewed now and then, not each time. The scheduler read its clock a moment
- * ago, longer if it had to look for work first: the difference is never too small, and the smallest
- * one is the best. So a smaller one is taken at once and a larger one bit by bit; after a suspend
- * it is far off.
+ * ago; if it then looked for work, or the hypervisor took the CPU away, the moment was long and the
+ * difference comes out too large, never too small. So a smaller one is taken at once, a larger one
+ * only step by step, and whole if it stays large (a suspend).
  */
 static __always_inline void anchor(struct cpu_state *state, __u64 scheduler_ns, bool first)
 {
     __u64 offset_ns = bpf_ktime_get_boot_ns() - scheduler_ns;
     __s64 longer_ns = (__s64)(offset_ns - state->offset_ns);
-    if (first || longer_ns < 0 || longer_ns > 1000 * 1000)
-        state->offset_ns = offset_ns;
-    else
-        state->offset_ns += (__u64)longer_ns / 16;
     state->anchored_ns = scheduler_ns;
     state->cpu = bpf_get_smp_processor_id();
+    state->larger = longer_ns > EW_K_ANCHOR_STEP_NS ? state->larger + 1 : 0;
+    if (state->larger <= 1 || offset_ns < state->larger_offset_ns)
+        state->larger_offset_ns = offset_ns;
+    if (first || longer_ns <= EW_K_ANCHOR_STEP_NS)
+        state->offset_ns = offset_ns;
+    else if (state->larger < 16)
+        state->offset_ns += EW_K_ANCHOR_STEP_NS;
+    else
+        state->offset_ns = state->larger_offset_ns;
 }
 
 /* The interval that raw time falls in becomes this CPU's interval. */
@@ -437,9 +444,12 @@ static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns
         end_ns = cut->at_ns;
     state->seq = (__u32)(era->base_seq + count);
     state->end_ns = end_ns;
+    __u64 margin_ns = interval_ns / 64;
+    if (margin_ns < EW_K_NOTED_MARGIN_NS)
+        margin_ns = EW_K_NOTED_MARGIN_NS;
     /* In the interval in which we came, nobody was noted before us. */
     state->noted_from_ns =
-        first ? scheduler_ns : era->base_ns + count * interval_ns - state->offset_ns + 10 * 1000;
+        first ? scheduler_ns : era->base_ns + count * interval_ns - state->offset_ns + margin_ns;
     return 0;
 }
 
@@ -492,9 +502,12 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
     bool dead = prev->__state == EW_TASK_DEAD;
     bool missed = state->task != (__u64)prev;
     if (UNLIKELY(crossed || dead || missed)) {
-        /* The kernel skips a program that is still running on this CPU: who came is not known. */
-        state->span_from_ns = missed ? 0 : state->in_ns;
-        state->span_from_cpu_ns = state->in_cpu_ns;
+        /*
+         * If somebody else should be here, a switch was skipped: prev came at some time after the
+         * last one that was seen, and what it had used by then is not known.
+         */
+        state->span_from_ns = state->in_ns;
+        state->span_from_cpu_ns = missed ? 0 : state->in_cpu_ns;
         if (crossed)
             enter_interval(state, scheduler_ns);
         now_ns = scheduler_ns + state->offset_ns;
