@@ -58,6 +58,21 @@ struct ew_process *ew_ledger_find_process(const struct ew_ledger *ledger, uint32
     return found;
 }
 
+struct ew_process *ew_ledger_find_process_at(const struct ew_ledger *ledger, uint32_t pid,
+                                             uint64_t t_ns)
+{
+    struct ew_process *found = NULL;
+    uint32_t cursor = ew_index_home(&ledger->pids, pid);
+    uint32_t ref;
+    while ((ref = ew_index_next(&ledger->pids, pid, &cursor)) != 0) {
+        struct ew_process *process = ew_pool_at(&ledger->processes, ref);
+        bool later = found == NULL || process->start_ns > found->start_ns;
+        if (process->start_ns <= t_ns && later)
+            found = process;
+    }
+    return found;
+}
+
 int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start_ns,
                           struct ew_process **ret_process)
 {
@@ -101,8 +116,11 @@ struct ew_thread *ew_ledger_find_thread(const struct ew_ledger *ledger, uint32_t
     uint32_t ref;
     while ((ref = ew_index_next(&ledger->tids, tid, &cursor)) != 0) {
         struct ew_thread *thread = ew_pool_at(&ledger->threads, ref);
-        bool same_start = thread->start_ns == start_ns || start_ns == 0 || thread->start_ns == 0;
-        if (same_start && thread->process->pid == pid)
+        if (thread->process->pid != pid)
+            continue;
+        /* An unknown start time is any, but of a process that has ended none that is told later. */
+        bool ended = (thread->process->flags & EW_P_EXITING) != 0;
+        if (thread->start_ns == start_ns || start_ns == 0 || (thread->start_ns == 0 && !ended))
             return thread;
     }
     return NULL;

@@ -114,6 +114,9 @@ void ew_ledger_done(struct ew_ledger *ledger);
 /* Of this pid and start time (0: any), the one that runs or else started last, or NULL. */
 struct ew_process *ew_ledger_find_process(const struct ew_ledger *ledger, uint32_t pid,
                                           uint64_t start_ns);
+/* Of this pid, the one that started last at or before t_ns. */
+struct ew_process *ew_ledger_find_process_at(const struct ew_ledger *ledger, uint32_t pid,
+                                             uint64_t t_ns);
 /* ETWATCH_ELIMIT or ETWATCH_ENOMEM on failure. */
 int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start_ns,
                           struct ew_process **ret_process);

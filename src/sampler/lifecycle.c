@@ -134,21 +134,21 @@ static void set_base(struct ew_process *process, const struct ew_process_fact *f
 }
 
 /* Two start times that may be of one process; 0 is unknown. */
-static bool same_process(const struct ew_process *process, uint64_t start_ns, uint64_t t_ns)
+static bool same_process(const struct ew_process *process, uint64_t start_ns)
 {
     if (process->start_ns == start_ns)
         return true;
     if (start_ns == 0)
         return (process->flags & EW_P_EXITING) == 0;
     /* Known only by a thread: it is the one that began before that thread was seen. */
-    return process->start_ns == 0 && start_ns <= process->watched_ns && process->watched_ns <= t_ns;
+    return process->start_ns == 0 && start_ns <= process->watched_ns;
 }
 
 static void begin(struct ew_sampler *sampler, const struct ew_process_fact *fact)
 {
     bool started = fact->kind == EW_PROCESS_START;
     struct ew_process *process = ew_ledger_find_process(&sampler->ledger, fact->pid, 0);
-    bool same = process != NULL && same_process(process, fact->start_ns, fact->t_ns);
+    bool same = process != NULL && same_process(process, fact->start_ns);
     if (same && started && fact->start_ns == 0 && (process->flags & EW_P_UNKNOWN) == 0)
         same = false;
     if (same && (process->flags & EW_P_FORGOTTEN) != 0)
@@ -173,6 +173,7 @@ static void begin(struct ew_sampler *sampler, const struct ew_process_fact *fact
         /* Its readings came first, in the same drain: nothing is missing. */
         process->flags = (process->flags & ~(uint32_t)EW_P_UNKNOWN) | kind;
         process->start_ns = fact->start_ns != 0 ? fact->start_ns : process->start_ns;
+        process->watched_ns = fact->t_ns;
         if (!started)
             set_base(process, fact);
     }
@@ -188,7 +189,7 @@ static struct ew_process *of_fact(struct ew_sampler *sampler, const struct ew_pr
         return process;
     process = ew_ledger_find_process(&sampler->ledger, fact->pid, 0);
     if (process != NULL) {
-        if (same_process(process, fact->start_ns, fact->t_ns))
+        if (same_process(process, fact->start_ns))
             return process;
         if (fact->start_ns < process->start_ns) {
             sampler->counts.late++;
@@ -365,9 +366,12 @@ struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
     /* A leader starts when its process does; another thread only tells that it is not older. */
     bool exact = reading->tid == 0 || reading->tid == reading->pid;
     struct ew_process *process = NULL;
-    if (exact && reading->start_ns != 0)
-        process = ew_ledger_find_process(&sampler->ledger, reading->pid, reading->start_ns);
-    if (process != NULL)
+    if (reading->start_ns != 0)
+        process =
+            exact ? ew_ledger_find_process(&sampler->ledger, reading->pid, reading->start_ns)
+                  : ew_ledger_find_process_at(&sampler->ledger, reading->pid, reading->start_ns);
+    if (process != NULL &&
+        (exact || (process->flags & EW_P_EXITING) == 0 || reading->start_ns <= process->exit_ns))
         return process;
     process = ew_ledger_find_process(&sampler->ledger, reading->pid, 0);
     if (process != NULL) {

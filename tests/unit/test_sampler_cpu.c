@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+/* Where counts go: which interval, how a run is split, what is known where. */
+#include "sampler_kit.h"
+
+#define CPU(s) ((s)->cpu_ns / NS_PER_MS)
+#define OPEN EW_READING_OPEN
+#define SPAN EW_READING_SPAN
+#define AT EW_READING_AT
+#define FINAL EW_READING_FINAL
+
+TEST(a_delta_belongs_to_the_interval_that_was_open)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(2), 100 * NS_PER_MS, 50);  /* baseline */
+    kit_read(OPEN, 1, 1, MS(25), 103 * NS_PER_MS, 57); /* 3 ms, 7 switches in [0, 10) */
+    kit_read(AT, 1, 1, MS(40), 104 * NS_PER_MS, 58);   /* 1 ms, 1 switch in [20, 30) */
+    CHECK_EQ_INT(kit_cut(MS(40)), 3);
+    CHECK_EQ_STR(kit_story(), "S1 s1 s1");
+    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(10));
+    CHECK_EQ_UINT(s->dt_ns, 10 * NS_PER_MS);
+    CHECK_EQ_UINT(s->cpu_ns, 3 * NS_PER_MS);
+    CHECK_EQ_UINT(s->switches_voluntary, 7);
+    CHECK_NEAR(s->cpu_percent, 30, 1e-9);
+    CHECK_EQ_UINT(s->has,
+                  ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(switches_voluntary));
+    CHECK_EQ_UINT(s->source, ETWATCH_SOURCE_EBPF);
+    CHECK((s->flags & ETWATCH_COMPLETE) != 0);
+    s = kit_nth(ETWATCH_SAMPLE, 1, 1);
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(30));
+    CHECK_EQ_UINT(s->cpu_ns, NS_PER_MS);
+    kit_close();
+}
+
+TEST(a_run_is_split_exactly_at_each_interval_end)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(7), 0, 0);
+    kit_ran(SPAN, 1, 1, MS(7), 0, MS(31.5), 24500000, 1);
+    CHECK_EQ_INT(kit_cut(MS(40)), 5);
+    static const uint64_t want[] = {3000000, 10000000, 10000000, 1500000};
+    for (size_t i = 0; i < 4; i++)
+        CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, i)->cpu_ns, want[i]);
+    kit_close();
+}
+
+TEST(cpu_before_the_run_belongs_to_the_open_interval)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 0);
+    /* 2 ms in earlier runs of [0, 10), then a run from 18 to 22. */
+    kit_ran(SPAN, 1, 1, MS(18), 2 * NS_PER_MS, MS(22), 6 * NS_PER_MS, 9);
+    (void)kit_cut(MS(30));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 2)), 2);
+    kit_close();
+}
+
+TEST(stolen_time_is_spread_over_the_run_and_the_sum_is_exact)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(5), 0, 0);
+    /* 25 ms on the CPU, of which the hypervisor gave 10000001 ns. */
+    kit_ran(SPAN, 1, 1, MS(5), 0, MS(30), 10000001, 1);
+    (void)kit_cut(MS(40));
+    uint64_t a = kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_ns;
+    uint64_t b = kit_nth(ETWATCH_SAMPLE, 1, 1)->cpu_ns;
+    uint64_t c = kit_nth(ETWATCH_SAMPLE, 1, 2)->cpu_ns;
+    CHECK_EQ_UINT(a + b + c, 10000001);
+    CHECK_NEAR(a, 2000000.2, 1);
+    CHECK_NEAR(b, 4000000.4, 1);
+    CHECK_NEAR(c, 4000000.4, 1);
+    kit_close();
+}
+
+TEST(a_run_that_ends_at_an_interval_end_leaves_nothing_after_it)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(4), 0, 0);
+    kit_ran(SPAN, 1, 1, MS(4), 0, MS(20), 16 * NS_PER_MS, 1);
+    CHECK_EQ_INT(kit_cut(MS(40)), 3);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 6);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 10);
+    kit_close();
+}
+
+TEST(a_run_seen_at_a_drain_is_not_counted_again_when_it_ends)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(4), 0, 0);
+    kit_ran(SPAN, 1, 1, MS(4), 0, MS(15), 11 * NS_PER_MS, 0);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 6);
+    kit_ran(SPAN, 1, 1, MS(4), 0, MS(33), 29 * NS_PER_MS, 1);
+    (void)kit_cut(MS(40));
+    CHECK_EQ_STR(kit_story(), "s1 s1 s1");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 10);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 10);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 2)), 3);
+    kit_close();
+}
+
+TEST(what_else_a_run_counted_goes_to_its_largest_part_and_is_unknown_elsewhere)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(8), 0, 0);
+    kit_ran(SPAN, 1, 1, MS(8), 0, MS(23), 15 * NS_PER_MS, 5);
+    (void)kit_cut(MS(30));
+    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), ETWATCH_HAS(switches_voluntary)));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->switches_voluntary, 5);
+    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), ETWATCH_HAS(switches_voluntary)));
+    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 2), ETWATCH_HAS(switches_voluntary)));
+    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), ETWATCH_HAS(cpu_ns)));
+    kit_close();
+}
+
+TEST(what_a_run_did_not_count_is_known_to_be_0_in_all_its_intervals)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(8), 0, 4);
+    kit_ran(SPAN, 1, 1, MS(8), 0, MS(23), 15 * NS_PER_MS, 4);
+    (void)kit_cut(MS(30));
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, i), ETWATCH_HAS(switches_voluntary)));
+        CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, i)->switches_voluntary, 0);
+    }
+    kit_close();
+}
+
+TEST(another_thread_supplies_what_a_run_through_leaves_unknown)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(0), 0, 0);
+    kit_ran(SPAN, 1, 1, MS(0), 0, MS(25), 25 * NS_PER_MS, 5);
+    kit_read(OPEN, 1, 2, MS(12), 0, 10);
+    kit_read(AT, 1, 2, MS(30), NS_PER_MS, 13);
+    (void)kit_cut(MS(30));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->switches_voluntary, 5);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->switches_voluntary, 3);
+    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), ETWATCH_HAS(switches_voluntary)));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 11);
+    kit_close();
+}
+
+TEST(user_and_kernel_time_follow_the_cpu_time_of_a_run)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    struct ew_reading r = {.kind = OPEN, .pid = 1, .tid = 1, .t_ns = MS(5)};
+    r.counter_has = EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns);
+    kit_reading(r);
+    r.kind = SPAN;
+    r.ran_from_ns = MS(5);
+    r.t_ns = MS(25);
+    r.counter[EW_C_cpu_ns] = 20 * NS_PER_MS;
+    r.counter[EW_C_cpu_user_ns] = 15 * NS_PER_MS + 1;
+    r.counter[EW_C_cpu_kernel_ns] = 5 * NS_PER_MS - 1;
+    kit_reading(r);
+    (void)kit_cut(MS(30));
+    uint64_t user = 0, kernel = 0;
+    static const double share[] = {0.25, 0.5, 0.25};
+    for (size_t i = 0; i < 3; i++) {
+        const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, i);
+        CHECK_NEAR(s->cpu_user_ns, share[i] * 15000001, 1);
+        CHECK_NEAR(s->cpu_kernel_ns, share[i] * 4999999, 1);
+        user += s->cpu_user_ns;
+        kernel += s->cpu_kernel_ns;
+    }
+    CHECK_EQ_UINT(user, 15 * NS_PER_MS + 1);
+    CHECK_EQ_UINT(kernel, 5 * NS_PER_MS - 1);
+    kit_close();
+}
+
+TEST(a_value_that_falls_back_counts_nothing_until_it_has_caught_up)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 0);
+    kit_ran(SPAN, 1, 1, MS(1), 0, MS(10), 9 * NS_PER_MS, 0); /* extrapolated at a drain */
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 9);
+    kit_ran(SPAN, 1, 1, MS(1), 0, MS(12), 7 * NS_PER_MS, 1); /* 4 of 11 ms were stolen */
+    kit_read(OPEN, 1, 1, MS(25), 7 * NS_PER_MS, 1);
+    kit_read(AT, 1, 1, MS(30), 12 * NS_PER_MS, 2);
+    (void)kit_cut(MS(30));
+    uint64_t sum = 0;
+    for (size_t i = 0; i < kit.count; i++)
+        sum += kit.object[i].s.cpu_ns;
+    CHECK_EQ_UINT(sum, 3 * NS_PER_MS); /* 12 in all */
+    kit_close();
+}
+
+TEST(a_first_open_is_only_a_baseline)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(5), 900 * NS_PER_MS, 50); /* evicted and back, as far as we know */
+    kit_read(AT, 1, 1, MS(10), 901 * NS_PER_MS, 51);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 1);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->switches_voluntary, 1);
+    kit_close();
+}
+
+TEST(what_a_newborn_waited_before_its_first_run_counts)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    struct ew_reading r = {.kind = OPEN, .pid = 1, .tid = 1, .start_ns = MS(1), .t_ns = MS(3)};
+    r.counter_has = EW_HAS_C(cpu_ns) | EW_HAS_C(runq_wait_ns);
+    r.counter[EW_C_runq_wait_ns] = 1234567;
+    kit_reading(r);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->runq_wait_ns, 1234567);
+    kit_close();
+}
+
+TEST(a_first_reading_of_a_thread_born_under_watch_counts_from_0)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    struct ew_reading r = kit_values(AT, 1, 2, MS(10), 3 * NS_PER_MS, 4);
+    r.start_ns = MS(2);
+    kit_reading(r);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 3);
+    kit_close();
+}
+
+TEST(a_first_reading_of_an_older_thread_is_only_a_baseline)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    struct ew_reading r = kit_values(AT, 1, 2, MS(10), 3 * NS_PER_MS, 4);
+    r.start_ns = EPOCH - 1;
+    kit_reading(r);
+    CHECK_EQ_INT(kit_cut(MS(20)), 1);
+    CHECK_EQ_STR(kit_story(), "S1");
+    kit_close();
+}
+
+TEST(a_process_watched_later_counts_only_from_then_on)
+{
+    kit_open(kit_config());
+    (void)kit_cut(MS(100));
+    kit_process(EW_PROCESS_SEEN, 1, MS(20), MS(100), "a"); /* began after the epoch */
+    struct ew_reading r = kit_values(AT, 1, 1, MS(110), 50 * NS_PER_MS, 4);
+    r.start_ns = MS(20);
+    kit_reading(r);
+    CHECK_EQ_INT(kit_cut(MS(110)), 1);
+    kit_close();
+}
+
+TEST(who_was_on_the_cpu_when_watching_began_counts_from_then_on)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    /* On the CPU since 5 ms before the epoch. */
+    kit_ran(SPAN, 1, 1, EPOCH - 5 * NS_PER_MS, 70 * NS_PER_MS, MS(15), 90 * NS_PER_MS, 3);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S1 s1 s1");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 10);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 5);
+    CHECK_EQ_UINT(kit_counts().late, 0);
+    kit_close();
+}
+
+TEST(a_thread_read_as_it_runs_is_not_credited_before_that_reading)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(AT, 1, 1, MS(2), 72 * NS_PER_MS, 3); /* a baseline, taken while it is on the CPU */
+    kit_ran(SPAN, 1, 1, EPOCH - 5 * NS_PER_MS, 65 * NS_PER_MS, MS(10), 80 * NS_PER_MS, 3);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8);
+    CHECK_EQ_UINT(kit_counts().late, 0);
+    kit_close();
+}
+
+TEST(counts_for_a_delivered_interval_go_to_the_oldest_open_one_and_are_late)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(5), 0, 0);
+    (void)kit_cut(MS(30));
+    kit_read(OPEN, 1, 1, MS(45), 2 * NS_PER_MS, 3);
+    (void)kit_cut(MS(50));
+    CHECK_EQ_STR(kit_story(), "s1");
+    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(40));
+    CHECK_EQ_UINT(CPU(s), 2);
+    CHECK((s->flags & ETWATCH_COMPLETE) != 0);
+    CHECK_EQ_UINT(kit_counts().late, 1);
+    kit_close();
+}
+
+TEST(a_run_from_a_delivered_interval_keeps_what_is_not_late_in_its_place)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(5), 0, 0);
+    (void)kit_cut(MS(20));
+    kit_ran(SPAN, 1, 1, MS(5), 0, MS(35), 30 * NS_PER_MS, 1);
+    (void)kit_cut(MS(40));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 25); /* 15 late and 10 of its own */
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 5);
+    CHECK_EQ_UINT(kit_counts().late, 1);
+    kit_close();
+}
+
+TEST(a_reading_older_than_the_last_moves_nothing_back)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 0);
+    kit_read(OPEN, 1, 1, MS(21), 2 * NS_PER_MS, 1);
+    kit_read(OPEN, 1, 1, MS(11), NS_PER_MS, 1);
+    kit_read(AT, 1, 1, MS(30), 5 * NS_PER_MS, 2);
+    (void)kit_cut(MS(30));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->t_ns, UNIX_MS(30));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 3);
+    kit_close();
+}
+
+TEST(a_readings_unknown_counters_are_no_zeros)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 500);
+    struct ew_reading r = kit_values(OPEN, 1, 1, MS(11), NS_PER_MS, 0);
+    r.counter_has = EW_HAS_C(cpu_ns);
+    kit_reading(r);
+    kit_read(AT, 1, 1, MS(20), 2 * NS_PER_MS, 503);
+    (void)kit_cut(MS(20));
+    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), ETWATCH_HAS(switches_voluntary)));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->switches_voluntary, 3);
+    kit_close();
+}
+
+TEST(readings_of_the_process_itself_are_not_added_to_its_threads)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(0), "a");
+    struct ew_reading r = {.kind = AT, .pid = 1, .tid = 0, .start_ns = MS(0), .t_ns = MS(1)};
+    r.counter_has = EW_HAS_C(io_read_bytes);
+    kit_reading(r);
+    r = kit_values(OPEN, 1, 1, MS(2), 0, 0);
+    r.counter_has |= EW_HAS_C(io_read_bytes);
+    kit_reading(r);
+    r = kit_values(AT, 1, 1, MS(10), NS_PER_MS, 1);
+    r.counter_has |= EW_HAS_C(io_read_bytes);
+    r.counter[EW_C_io_read_bytes] = 4000;
+    kit_reading(r);
+    r = (struct ew_reading){.kind = AT, .pid = 1, .tid = 0, .start_ns = MS(0), .t_ns = MS(10)};
+    r.counter_has = EW_HAS_C(io_read_bytes);
+    r.counter[EW_C_io_read_bytes] = 4000;
+    kit_reading(r);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->io_read_bytes, 4000);
+    kit_close();
+}
+
+TEST(thread_samples_follow_their_process_and_add_up_to_it)
+{
+    struct ew_sampler_config config = kit_config();
+    config.threads = true;
+    kit_open(config);
+    kit_seen(1, "a");
+    kit_seen(9, "b");
+    struct ew_reading r = kit_values(OPEN, 1, 11, MS(1), 0, 0);
+    r.thread_name = "worker";
+    kit_reading(r);
+    kit_read(OPEN, 1, 12, MS(2), 0, 0);
+    kit_read(OPEN, 9, 9, MS(3), 0, 0);
+    kit_ran(SPAN, 1, 11, MS(6), 2 * NS_PER_MS, MS(14), 10 * NS_PER_MS, 1);
+    kit_read(AT, 1, 12, MS(20), 3 * NS_PER_MS, 1);
+    r = kit_values(AT, 9, 9, MS(20), NS_PER_MS, 1);
+    r.gauge_has = EW_HAS_G(priority);
+    r.gauge[EW_G_priority] = (uint64_t)-5;
+    kit_reading(r);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S1 S9 s1 t12 t11 s9 t9 s1 t11");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 9);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_THREAD, 1, 0)), 3);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_THREAD, 1, 1)), 6);
+    CHECK_EQ_STR(kit_nth(ETWATCH_THREAD, 1, 1)->thread_name, "worker");
+    CHECK_EQ_STR(kit_nth(ETWATCH_THREAD, 1, 1)->name, "a");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_THREAD, 1, 2)), 4);
+    CHECK_EQ_INT(kit_nth(ETWATCH_THREAD, 9, 0)->priority, -5);
+    CHECK(kit_has(kit_nth(ETWATCH_THREAD, 9, 0), ETWATCH_HAS(priority)));
+    kit_close();
+}
+
+TEST(an_ended_thread_is_in_the_samples_of_its_last_interval)
+{
+    struct ew_sampler_config config = kit_config();
+    config.threads = true;
+    kit_open(config);
+    kit_seen(1, "a");
+    struct ew_reading r = kit_values(FINAL, 1, 11, MS(15), 4 * NS_PER_MS, 1);
+    r.start_ns = MS(11);
+    r.ran_from_ns = MS(11);
+    r.thread_name = "short";
+    kit_reading(r);
+    CHECK_EQ_UINT(kit_counts().threads, 1);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S1 s1 t11");
+    const struct etwatch_sample *s = kit_nth(ETWATCH_THREAD, 1, 0);
+    CHECK_EQ_STR(s->thread_name, "short");
+    CHECK_EQ_UINT(s->dt_ns, 9 * NS_PER_MS); /* from its start on */
+    CHECK_EQ_UINT(kit_counts().threads, 0);
+    kit_close();
+}
+
+TEST(from_a_new_interval_length_on_samples_have_it)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 0);
+    CHECK_EQ_INT(ew_sampler_set_interval(kit.sampler, MS(25), 20 * NS_PER_MS), ETWATCH_EINVAL);
+    CHECK_EQ_INT(ew_sampler_set_interval(kit.sampler, MS(20), 999), ETWATCH_EINVAL);
+    CHECK_EQ_INT(ew_sampler_set_interval(kit.sampler, MS(20), 20 * NS_PER_MS), 0);
+    kit_ran(SPAN, 1, 1, MS(1), 0, MS(50), 49 * NS_PER_MS, 1);
+    (void)kit_cut(MS(50));
+    static const struct {
+        double t_ms;
+        uint64_t dt_ms, cpu_ms;
+    } rows[] = {{10, 10, 9}, {20, 10, 10}, {40, 20, 20}};
+    CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1");
+    for (size_t i = 0; i < 3; i++) {
+        const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, i);
+        CHECK_EQ_UINT(s->t_ns, UNIX_MS(rows[i].t_ms));
+        CHECK_EQ_UINT(s->dt_ns, rows[i].dt_ms * NS_PER_MS);
+        CHECK_EQ_UINT(CPU(s), rows[i].cpu_ms);
+    }
+    CHECK_EQ_INT(ew_sampler_set_interval(kit.sampler, MS(40), NS_PER_MS), ETWATCH_ESTATE);
+    CHECK_EQ_UINT(kit_counts().intervals, 3);
+    kit_close();
+}
+
+TEST(a_run_of_hours_is_folded_and_not_split_into_millions)
+{
+    struct ew_sampler_config config = kit_config();
+    config.interval_ns = NS_PER_MS;
+    kit_open(config);
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(0), 0, 0);
+    uint64_t hours = UINT64_C(8) * 3600 * 1000000000;
+    kit_ran(SPAN, 1, 1, MS(0), 0, EPOCH + hours, hours / 2, 7);
+    CHECK(kit_cut(EPOCH + hours) > 0);
+    struct ew_sampler_counts counts = kit_counts();
+    CHECK_EQ_UINT(counts.intervals, hours / NS_PER_MS);
+    CHECK(counts.samples <= 20000);
+    struct etwatch_sample total;
+    CHECK_EQ_INT(ew_sampler_snapshot(kit.sampler, 1, &total, NULL, 0), 0);
+    kit_close();
+}

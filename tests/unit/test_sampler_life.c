@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT */
+/* Who there is, when it is announced, how it ends, and in what order all that is told. */
+#include "sampler_kit.h"
+
+#define CPU(s) ((s)->cpu_ns / NS_PER_MS)
+#define OPEN EW_READING_OPEN
+#define SPAN EW_READING_SPAN
+#define AT EW_READING_AT
+#define FINAL EW_READING_FINAL
+
+TEST(a_process_that_lived_a_millisecond_has_start_sample_and_exit)
+{
+    kit_open(kit_config());
+    kit_start(5, MS(12), "quick");
+    struct ew_reading r = kit_values(FINAL, 5, 5, MS(13), 800000, 1);
+    r.start_ns = MS(12);
+    r.ran_from_ns = MS(12.2);
+    kit_reading(r);
+    kit_exit(5, MS(12), MS(13), 3);
+    CHECK_EQ_INT(kit_cut(MS(20)), 3);
+    CHECK_EQ_STR(kit_story(), "S5 s5 X5");
+    const struct etwatch_sample *s = kit_nth(ETWATCH_START, 5, 0);
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(12));
+    CHECK_EQ_UINT(s->start_ns, UNIX_MS(12));
+    CHECK_EQ_UINT(s->dt_ns, 0);
+    CHECK_EQ_STR(s->name, "quick");
+    CHECK_EQ_UINT(s->flags, ETWATCH_COMPLETE);
+    s = kit_nth(ETWATCH_SAMPLE, 5, 0);
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(13));
+    CHECK_EQ_UINT(s->dt_ns, NS_PER_MS);
+    CHECK_EQ_UINT(s->cpu_ns, 800000);
+    CHECK_NEAR(s->cpu_percent, 80, 1e-9);
+    s = kit_nth(ETWATCH_EXIT, 5, 0);
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(13));
+    CHECK_EQ_UINT(s->dt_ns, NS_PER_MS);
+    CHECK_EQ_UINT(s->cpu_ns, 800000);
+    CHECK_NEAR(s->cpu_percent, 80, 1e-9);
+    CHECK_EQ_UINT(s->exit_ns, UNIX_MS(13));
+    CHECK_EQ_INT(s->exit_code, 3);
+    CHECK_EQ_INT(s->exit_signal, 0);
+    CHECK(kit_has(s, ETWATCH_HAS(exit_ns)) && kit_has(s, ETWATCH_HAS(exit_code)) &&
+          kit_has(s, ETWATCH_HAS(exit_signal)));
+    CHECK_EQ_UINT(kit_counts().processes, 0);
+    kit_close();
+}
+
+TEST(a_process_never_seen_running_still_has_start_sample_and_exit)
+{
+    kit_open(kit_config());
+    kit_start(5, MS(12), "ghost");
+    kit_exit(5, MS(12), MS(13), 0);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S5 s5 X5");
+    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 5, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(!kit_has(kit_nth(ETWATCH_EXIT, 5, 0), ETWATCH_HAS(cpu_ns)));
+    kit_close();
+}
+
+static void exit_with_totals(uint32_t pid, uint64_t start_ns, uint64_t t_ns, uint64_t cpu_ns)
+{
+    struct ew_process_fact fact = {.kind = EW_PROCESS_EXIT,
+                                   .has = EW_HAS_EXIT_STATUS,
+                                   .pid = pid,
+                                   .start_ns = start_ns,
+                                   .t_ns = t_ns,
+                                   .exit_signal = 9,
+                                   .counter_has = EW_HAS_C(cpu_ns),
+                                   .gauge_has = EW_HAS_G(rss_peak_bytes)};
+    fact.counter[EW_C_cpu_ns] = cpu_ns;
+    fact.gauge[EW_G_rss_peak_bytes] = 4096;
+    kit.facts.process(kit.facts.ctx, &fact);
+}
+
+TEST(exit_totals_fill_the_last_sample_of_a_process_without_readings)
+{
+    kit_open(kit_config());
+    kit_start(5, MS(12), "ghost");
+    exit_with_totals(5, MS(12), MS(14), NS_PER_MS);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S5 s5 X5");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 0)), 1);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_EXIT, 5, 0)), 1);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 5, 0)->rss_peak_bytes, 4096);
+    CHECK_EQ_INT(kit_nth(ETWATCH_EXIT, 5, 0)->exit_signal, 9);
+    kit_close();
+}
+
+TEST(readings_after_the_exit_know_better_than_its_totals)
+{
+    kit_open(kit_config());
+    kit_start(5, MS(8), "a");
+    exit_with_totals(5, MS(8), MS(14), 6 * NS_PER_MS);
+    struct ew_reading r = kit_values(FINAL, 5, 5, MS(14), 6 * NS_PER_MS, 1);
+    r.ran_from_ns = MS(8);
+    kit_reading(r);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S5 s5 s5 X5");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 0)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 1)), 4);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_EXIT, 5, 0)), 6);
+    kit_close();
+}
+
+TEST(exit_totals_overrule_the_sum_of_readings)
+{
+    kit_open(kit_config());
+    kit_start(5, MS(1), "a");
+    struct ew_reading r = kit_values(FINAL, 5, 5, MS(9), 4 * NS_PER_MS, 1);
+    r.ran_from_ns = MS(5);
+    kit_reading(r);
+    exit_with_totals(5, MS(1), MS(9), 5 * NS_PER_MS);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 0)), 4);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_EXIT, 5, 0)), 5);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 5, 0)->switches_voluntary, 1);
+    kit_close();
+}
+
+TEST(totals_of_a_process_seen_before_begin_with_what_it_had)
+{
+    kit_open(kit_config());
+    struct ew_process_fact fact = {.kind = EW_PROCESS_SEEN,
+                                   .pid = 5,
+                                   .start_ns = EPOCH - 100 * NS_PER_MS,
+                                   .t_ns = EPOCH,
+                                   .counter_has = EW_HAS_C(cpu_ns)};
+    fact.counter[EW_C_cpu_ns] = 40 * NS_PER_MS;
+    kit.facts.process(kit.facts.ctx, &fact);
+    kit_read(OPEN, 5, 5, MS(3), 40 * NS_PER_MS, 8);
+    kit_ran(FINAL, 5, 5, MS(3), 40 * NS_PER_MS, MS(5), 42 * NS_PER_MS, 9);
+    kit_exit(5, fact.start_ns, MS(5), 0);
+    (void)kit_cut(MS(10));
+    const struct etwatch_sample *s = kit_nth(ETWATCH_EXIT, 5, 0);
+    CHECK_EQ_UINT(CPU(s), 42);
+    CHECK_EQ_UINT(s->dt_ns, 105 * NS_PER_MS);
+    CHECK_NEAR(s->cpu_percent, 40, 1e-9);
+    /* How often it switched before is not known, so neither is the total. */
+    CHECK(!kit_has(s, ETWATCH_HAS(switches_voluntary)));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 0)), 2);
+    kit_close();
+}
+
+TEST(preexisting_processes_are_announced_first_and_marked)
+{
+    kit_open(kit_config());
+    struct ew_process_fact fact = {.kind = EW_PROCESS_SEEN,
+                                   .has = EW_HAS_PPID | EW_HAS_SESSION | EW_HAS_NAME,
+                                   .pid = 5,
+                                   .ppid = 1,
+                                   .session_id = 77,
+                                   .start_ns = 1000,
+                                   .t_ns = EPOCH,
+                                   .gauge_has = EW_HAS_G(rss_bytes),
+                                   .name = "old"};
+    fact.gauge[EW_G_rss_bytes] = 123;
+    kit.facts.process(kit.facts.ctx, &fact);
+    (void)kit_cut(MS(5));
+    CHECK_EQ_UINT(kit.count, 0); /* its interval is not over */
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S5");
+    const struct etwatch_sample *s = &kit.object[0].s;
+    CHECK_EQ_UINT(s->flags,
+                  ETWATCH_COMPLETE | ETWATCH_PREEXISTING | ETWATCH_HAS_PPID | ETWATCH_HAS_SESSION);
+    CHECK_EQ_UINT(s->ppid, 1);
+    CHECK_EQ_UINT(s->session_id, 77);
+    CHECK_EQ_UINT(s->rss_bytes, 123);
+    CHECK_EQ_UINT(s->has, ETWATCH_HAS(rss_bytes));
+    kit_close();
+}
+
+TEST(within_an_interval_come_starts_then_samples_then_exits)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_ran(SPAN, 1, 1, MS(2), 0, MS(18), 16 * NS_PER_MS, 0);
+    kit_start(2, MS(13), "b");
+    kit_read(OPEN, 2, 2, MS(14), 0, 0);
+    kit_ran(FINAL, 2, 2, MS(14), 0, MS(15), NS_PER_MS, 1);
+    kit_exit(2, MS(13), MS(15), 0);
+    kit_start(3, MS(16), "c");
+    kit_exit(3, MS(16), MS(17), 0);
+    kit_start(4, MS(25), "d");
+    (void)kit_cut(MS(30));
+    CHECK_EQ_STR(kit_story(), "S1 s1 S2 S3 s1 s2 s3 X2 X3 S4");
+    kit_close();
+}
+
+TEST(an_exit_waits_for_the_last_reading_of_a_known_thread)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_exit(1, MS(1), MS(6), 0);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1");
+    kit_ran(FINAL, 1, 1, MS(2), 0, MS(6), 4 * NS_PER_MS, 1);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "s1 X1");
+    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+    CHECK_EQ_UINT(CPU(s), 4);
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(6)); /* still of the interval it ended in */
+    CHECK_EQ_UINT(s->dt_ns, 5 * NS_PER_MS);
+    CHECK_EQ_UINT(kit_counts().late, 0);
+    kit_close();
+}
+
+TEST(an_exit_waits_no_longer_than_two_cuts)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_exit(1, MS(1), MS(6), 0);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1");
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "");
+    (void)kit_cut(MS(30));
+    CHECK_EQ_STR(kit_story(), "s1 X1");
+    CHECK_EQ_UINT(kit_counts().processes, 0);
+    CHECK_EQ_UINT(kit_counts().threads, 0);
+    kit_close();
+}
+
+TEST(readings_of_a_process_that_has_left_make_no_new_one)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_exit(1, MS(1), MS(6), 0);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1 X1");
+    struct ew_reading r = kit_values(FINAL, 1, 1, MS(6.1), NS_PER_MS, 1);
+    r.start_ns = MS(1);
+    kit_reading(r);
+    r.tid = 2;
+    r.start_ns = MS(3);
+    kit_reading(r);
+    kit_exit(1, MS(1), MS(6), 0);
+    (void)kit_cut(MS(30));
+    CHECK_EQ_STR(kit_story(), "");
+    CHECK_EQ_UINT(kit_counts().processes, 0);
+    CHECK_EQ_UINT(kit_counts().late, 3);
+    kit_close();
+}
+
+TEST(what_a_process_does_after_its_exit_counts_to_its_last_interval)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_ran(FINAL, 1, 1, MS(2), 0, MS(11), 9 * NS_PER_MS, 1); /* leaves the CPU later ... */
+    kit_exit(1, MS(1), MS(9.9), 0);                           /* ... than it was told to be over */
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S1 s1 X1");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 9);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->t_ns, UNIX_MS(9.9));
+    kit_close();
+}
+
+TEST(a_late_exit_of_a_delivered_interval_adds_no_empty_sample)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_ran(FINAL, 1, 1, MS(2), 0, MS(6), 4 * NS_PER_MS, 1);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S1 s1");
+    kit_exit(1, MS(1), MS(6), 0);
+    (void)kit_cut(MS(30));
+    CHECK_EQ_STR(kit_story(), "X1");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->t_ns, UNIX_MS(6));
+    kit_close();
+}
+
+TEST(a_pid_that_comes_back_ends_the_old_process_with_unknown_status)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "old");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_read(AT, 1, 1, MS(4), NS_PER_MS, 1);
+    kit_start(1, MS(7), "new");
+    struct ew_reading r = kit_values(OPEN, 1, 1, MS(8), 0, 0);
+    r.start_ns = MS(7);
+    kit_reading(r);
+    r = kit_values(AT, 1, 1, MS(10), 2 * NS_PER_MS, 1);
+    r.start_ns = MS(7);
+    kit_reading(r);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 S1 s1");
+    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "new");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->start_ns, UNIX_MS(7));
+    (void)kit_cut(MS(20));
+    (void)kit_cut(MS(30));
+    CHECK_EQ_STR(kit_story(), "s1 X1"); /* its thread was never told to be over */
+    const struct etwatch_sample *s = kit_nth(ETWATCH_EXIT, 1, 0);
+    CHECK_EQ_STR(s->name, "old");
+    CHECK_EQ_UINT(CPU(s), 1);
+    CHECK_EQ_UINT(s->start_ns, UNIX_MS(1));
+    CHECK((s->flags & ETWATCH_COMPLETE) == 0);
+    CHECK(!kit_has(s, ETWATCH_HAS(exit_code)));
+    CHECK(!kit_has(s, ETWATCH_HAS(exit_ns)));
+    CHECK_EQ_UINT(kit_counts().processes, 1);
+    kit_close();
+}
+
+TEST(readings_of_old_and_new_under_one_pid_do_not_mix)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "old");
+    kit_exit(1, MS(1), MS(5), 0);
+    kit_start(1, MS(6), "new");
+    struct ew_reading r = kit_values(FINAL, 1, 1, MS(5), 3 * NS_PER_MS, 1);
+    r.start_ns = MS(1);
+    r.ran_from_ns = MS(2);
+    kit_reading(r);
+    r = kit_values(AT, 1, 1, MS(9), NS_PER_MS, 1);
+    r.start_ns = MS(6);
+    kit_reading(r);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 S1 s1 s1 X1");
+    for (size_t i = 0; i < 2; i++) {
+        const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, i);
+        CHECK_EQ_UINT(CPU(s), s->start_ns == UNIX_MS(1) ? 3 : 1);
+    }
+    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->start_ns, UNIX_MS(1));
+    kit_close();
+}
+
+TEST(a_thread_of_a_new_process_is_not_given_to_the_one_that_ended)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "old");
+    kit_exit(1, MS(1), MS(5), 0);
+    struct ew_reading r = kit_values(AT, 1, 2, MS(9), NS_PER_MS, 1);
+    r.start_ns = MS(7);
+    kit_reading(r);
+    kit_start(1, MS(6), "new");
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 S1 s1 s1 X1");
+    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "new");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 1);
+    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), ETWATCH_HAS(cpu_ns)));
+    kit_close();
+}
+
+TEST(a_reading_of_an_unknown_process_makes_it_without_name_and_not_complete)
+{
+    kit_open(kit_config());
+    struct ew_reading r = kit_values(OPEN, 1, 1, MS(2), 50, 0);
+    r.start_ns = 777;
+    kit_reading(r);
+    kit_read(AT, 1, 1, MS(9), NS_PER_MS + 50, 0);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1");
+    CHECK_EQ_STR(kit_nth(ETWATCH_START, 1, 0)->name, NULL);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_START, 1, 0)->flags, 0);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_START, 1, 0)->start_ns, 777 + (uint64_t)UNIX_MINUS_RAW);
+    CHECK((kit_nth(ETWATCH_SAMPLE, 1, 0)->flags & ETWATCH_COMPLETE) != 0);
+    kit_close();
+}
+
+TEST(a_start_that_follows_its_readings_in_the_same_drain_is_complete)
+{
+    kit_open(kit_config());
+    struct ew_reading r = kit_values(FINAL, 1, 2, MS(5), NS_PER_MS, 1); /* not the leader */
+    r.start_ns = MS(4);
+    kit_reading(r);
+    kit_start(1, MS(3), "a");
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_START, 1, 0)->flags, ETWATCH_COMPLETE);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_START, 1, 0)->start_ns, UNIX_MS(3));
+    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "a");
+    kit_close();
+}
+
+TEST(an_exit_of_an_unknown_process_is_told_with_a_start)
+{
+    kit_open(kit_config());
+    kit_exit(1, MS(3), MS(5), 7);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1 X1");
+    CHECK((kit_nth(ETWATCH_START, 1, 0)->flags & ETWATCH_COMPLETE) == 0);
+    CHECK((kit_nth(ETWATCH_EXIT, 1, 0)->flags & ETWATCH_COMPLETE) == 0);
+    CHECK_EQ_INT(kit_nth(ETWATCH_EXIT, 1, 0)->exit_code, 7);
+    kit_close();
+}
+
+TEST(a_start_told_twice_is_one_start)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_start(1, MS(1), "a");
+    kit_process(EW_PROCESS_SEEN, 1, MS(1), MS(2), "a");
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1");
+    kit_close();
+}
+
+TEST(an_exec_changes_the_name_and_asks_for_the_strings_again)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "sh");
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_nth(ETWATCH_START, 1, 0)->name, "sh");
+    kit_process(EW_PROCESS_EXEC, 1, MS(1), MS(11), "python3");
+    kit_read(AT, 1, 1, MS(15), NS_PER_MS, 1);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "s1");
+    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "python3");
+    kit_process(EW_PROCESS_RENAME, 1, MS(1), MS(21), "main");
+    kit_read(AT, 1, 1, MS(25), 2 * NS_PER_MS, 1);
+    (void)kit_cut(MS(30));
+    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "main");
+    kit_close();
+}
+
+TEST(a_thread_that_execs_takes_its_counts_to_the_leaders_id)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(0), "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 0);
+    kit_read(OPEN, 1, 2, MS(2), 0, 0);
+    kit_ran(FINAL, 1, 1, MS(1), 0, MS(4), 3 * NS_PER_MS, 1);
+    struct ew_process_fact fact = {
+        .kind = EW_PROCESS_EXEC, .pid = 1, .start_ns = MS(0), .t_ns = MS(5), .old_tid = 2};
+    kit.facts.process(kit.facts.ctx, &fact);
+    kit_ran(SPAN, 1, 2, MS(2), 0, MS(4), 2 * NS_PER_MS, 1); /* from before, under the old id */
+    kit_read(AT, 1, 1, MS(10), 5 * NS_PER_MS, 1);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8); /* 3 of the leader, 5 of the other */
+    kit_close();
+}
+
+static void describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
+                     const char **ret_user, const char **ret_cgroup, const char **ret_cmdline)
+{
+    static char user[32], cgroup[32], cmdline[32];
+    (void)ctx;
+    kit.described++;
+    (void)snprintf(user, sizeof user, "u%u", uid);
+    (void)snprintf(cgroup, sizeof cgroup, "/c%u", (unsigned)cgroup_id);
+    (void)snprintf(cmdline, sizeof cmdline, "prog %u #%u", pid, (unsigned)kit.described);
+    *ret_user = user;
+    *ret_cgroup = cgroup;
+    *ret_cmdline = cmdline;
+}
+
+TEST(strings_are_asked_for_once_per_process_and_once_per_exec)
+{
+    struct ew_sampler_config config = kit_config();
+    config.describe = describe;
+    kit_open(config);
+    for (uint32_t pid = 1; pid <= 200; pid++) {
+        struct ew_process_fact fact = {.kind = EW_PROCESS_START,
+                                       .has = EW_HAS_UID | EW_HAS_CGROUP,
+                                       .pid = pid,
+                                       .uid = pid % 3,
+                                       .cgroup_id = pid % 5,
+                                       .start_ns = MS(1),
+                                       .t_ns = MS(1)};
+        kit.facts.process(kit.facts.ctx, &fact);
+        kit_read(AT, pid, pid, MS(5), NS_PER_MS, 1);
+    }
+    CHECK_EQ_UINT(kit.described, 0);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(kit.described, 200);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 104, 0);
+    CHECK_EQ_STR(s->user, "u2");
+    CHECK_EQ_STR(s->cgroup, "/c4");
+    CHECK_EQ_STR(s->cmdline, "prog 104 #104");
+    CHECK(kit.batches <= 8); /* 400 objects in batches of 64 */
+    kit_process(EW_PROCESS_EXEC, 104, MS(1), MS(11), "x");
+    kit_read(AT, 104, 104, MS(15), 2 * NS_PER_MS, 1);
+    kit_exit(104, MS(1), MS(16), 0);
+    (void)kit_cut(MS(40));
+    (void)kit_cut(MS(50));
+    (void)kit_cut(MS(60));
+    CHECK_EQ_STR(kit_story(), "s104 X104");
+    CHECK_EQ_UINT(kit.described, 201);
+    CHECK_EQ_STR(kit_nth(ETWATCH_EXIT, 104, 0)->cmdline, "prog 104 #201");
+    kit_close();
+}
+
+TEST(a_forgotten_process_goes_without_exit_and_can_come_back)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 0);
+    kit_read(AT, 1, 1, MS(4), NS_PER_MS, 1);
+    CHECK_EQ_INT(ew_sampler_forget(kit.sampler, 1), 0);
+    CHECK_EQ_INT(ew_sampler_forget(kit.sampler, 1), ETWATCH_ENOENT);
+    kit_process(EW_PROCESS_SEEN, 1, EPOCH - 1000 * NS_PER_MS, MS(6), "a");
+    kit_read(OPEN, 1, 1, MS(7), NS_PER_MS, 1);
+    kit_read(AT, 1, 1, MS(9), 3 * NS_PER_MS, 1);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 S1 s1 s1");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 1);
+    CHECK_EQ_UINT(kit_counts().processes, 1);
+    kit_close();
+}
+
+TEST(finish_delivers_the_last_shorter_interval_and_the_exits_that_wait)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_start(2, MS(2), "b");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_read(OPEN, 2, 2, MS(2), 0, 0);
+    kit_exit(2, MS(2), MS(13), 0);
+    kit_ran(SPAN, 1, 1, MS(2), 0, MS(14), 12 * NS_PER_MS, 1);
+    kit.count = 0;
+    CHECK(ew_sampler_finish(kit.sampler, MS(14)) > 0);
+    CHECK_EQ_STR(kit_story(), "S1 S2 s1 s1 s2 X2");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 1);
+    CHECK_EQ_UINT(CPU(s), 4);
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(14));
+    CHECK_EQ_UINT(s->dt_ns, 4 * NS_PER_MS);
+    CHECK_EQ_INT(ew_sampler_cut(kit.sampler, MS(50)), ETWATCH_ESTATE);
+    CHECK_EQ_INT(ew_sampler_finish(kit.sampler, MS(50)), ETWATCH_ESTATE);
+    kit_close();
+}
+
+TEST(a_snapshot_has_totals_and_latest_gauges)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(10), "a long enough name");
+    kit_read(AT, 1, 1, MS(15), 2 * NS_PER_MS, 4);
+    struct ew_reading r = kit_values(AT, 1, 1, MS(30), 5 * NS_PER_MS, 6);
+    r.gauge_has = EW_HAS_G(rss_bytes) | EW_HAS_G(priority);
+    r.gauge[EW_G_rss_bytes] = 8192;
+    r.gauge[EW_G_priority] = 20;
+    kit_reading(r);
+    struct etwatch_sample s;
+    char name[8];
+    CHECK_EQ_INT(ew_sampler_snapshot(kit.sampler, 1, &s, name, sizeof name), 0);
+    CHECK_EQ_UINT(s.type, ETWATCH_SAMPLE);
+    CHECK_EQ_STR(s.name, "a long ");
+    CHECK_EQ_UINT(s.cpu_ns, 5 * NS_PER_MS);
+    CHECK_EQ_UINT(s.switches_voluntary, 6);
+    CHECK_EQ_UINT(s.rss_bytes, 8192);
+    CHECK_EQ_UINT(s.dt_ns, 20 * NS_PER_MS);
+    CHECK_NEAR(s.cpu_percent, 25, 1e-9);
+    CHECK_EQ_INT(ew_sampler_snapshot(kit.sampler, 2, &s, NULL, 0), ETWATCH_ENOENT);
+    kit_close();
+}
+
+TEST(a_configuration_that_cannot_work_is_refused)
+{
+    struct ew_sampler *sampler = NULL;
+    for (int i = 0; i < 5; i++) {
+        struct ew_sampler_config config = kit_config();
+        if (i == 0)
+            config.emit = NULL;
+        else if (i == 1)
+            config.interval_ns = NS_PER_MS - 1;
+        else if (i == 2)
+            config.interval_ns = 10001 * NS_PER_MS;
+        else if (i == 3)
+            config.max_processes = 0;
+        else
+            config.max_threads = 0;
+        CHECK_EQ_INT(ew_sampler_new(&config, &sampler), ETWATCH_EINVAL);
+    }
+    CHECK(sampler == NULL);
+}
+
+TEST(events_pass_through_in_unix_time)
+{
+    kit_open(kit_config());
+    struct etwatch_event event = {
+        .size = sizeof event, .kind = ETWATCH_EVENT_SWITCH, .t_ns = MS(3), .pid = 4, .name = "x"};
+    kit.facts.event(kit.facts.ctx, &event);
+    CHECK_EQ_UINT(kit.event_count, 1);
+    CHECK_EQ_UINT(kit.event.t_ns, UNIX_MS(3));
+    CHECK_EQ_UINT(kit.event.pid, 4);
+    CHECK_EQ_STR(kit.event.name, "x");
+    kit_close();
+}
