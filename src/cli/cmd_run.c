@@ -20,7 +20,16 @@ struct run {
     struct ew_session session;
     struct ew_summary summary;
     struct ew_child child;
+    bool exit_seen; /* of the child itself, in the samples */
 };
+
+static int add_sample(void *ctx, const struct etwatch_sample *sample)
+{
+    struct run *run = ctx;
+    if (sample->type == ETWATCH_EXIT && sample->pid == run->child.pid)
+        run->exit_seen = true;
+    return ew_summary_add(&run->summary, sample);
+}
 
 static uint32_t format_of(const struct ew_options *options)
 {
@@ -43,7 +52,9 @@ static void watch(struct run *run)
         bool ended = ew_child_ended(&run->child);
         if (ended && !run->options->wait_all)
             break;
-        if (ended && (run->session.live == 0 || ew_signals_ending() != 0))
+        /* What it forked is known once its own exit is: facts come in the order of time. */
+        bool last = run->exit_seen && run->session.live == 0;
+        if (ended && (last || ew_signals_ending() != 0))
             break;
         go_on = ew_session_step(&run->session, 1000);
     }
@@ -127,8 +138,8 @@ int ew_cmd_run(const struct ew_options *options)
         return code;
     }
     ew_summary_init(&run.summary);
-    run.session.on_sample = ew_summary_add;
-    run.session.ctx = &run.summary;
+    run.session.on_sample = add_sample;
+    run.session.ctx = &run;
     ew_signals_init();
     ew_signals_watch_child();
     int error = ew_child_hold(&run.child, options->child);

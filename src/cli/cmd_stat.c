@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "cli/session.h"
 #include "cli/signals.h"
+#include "os/os.h"
 
 static bool only_pids(const struct ew_options *options)
 {
@@ -32,11 +33,22 @@ static void tell_cost(const struct ew_session *session)
     ew_buf_done(&line);
 }
 
+/* A process that ended before it was seen at all never starts and never exits. */
+static bool all_ended(const struct ew_options *options)
+{
+    const char *root = options->proc_root != NULL ? options->proc_root : "/proc";
+    for (uint32_t i = 0; i < options->pid_count; i++)
+        if (!ew_os_process_ended(root, options->pids[i]))
+            return false;
+    return true;
+}
+
 static void watch(struct ew_session *session)
 {
-    bool until_gone = only_pids(session->options);
+    const struct ew_options *options = session->options;
+    bool until_gone = only_pids(options);
     while (ew_signals_ending() == 0 && ew_session_step(session, 1000))
-        if (until_gone && session->any_started && session->live == 0)
+        if (until_gone && session->live == 0 && (session->any_started || all_ended(options)))
             break;
 }
 

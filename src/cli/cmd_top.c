@@ -27,7 +27,8 @@ struct top {
     bool live; /* a terminal, not plain blocks */
     bool quit;
     uint64_t shown_raw_ns;
-    bool draw; /* at once */
+    uint64_t shown_t_ns; /* time of the samples that the last screen had; 0: none */
+    bool draw;           /* at once */
 };
 
 static int add_sample(void *ctx, const struct etwatch_sample *sample)
@@ -87,18 +88,26 @@ static void draw(struct top *top, uint64_t wall_ns)
     ew_buf_done(&text);
 }
 
+/* The time that the sums refer to: that of the samples, which come a little after the fact. */
+static uint64_t wall_of(const struct top *top, uint64_t raw_ns)
+{
+    uint64_t last_ns = top->rollup.last_ns;
+    return top->shown_t_ns != 0 && last_ns > top->shown_t_ns ? last_ns - top->shown_t_ns : raw_ns;
+}
+
 static void refresh(struct top *top)
 {
     uint64_t now_ns = ew_os_raw_ns();
-    uint64_t wall_ns = now_ns - top->shown_raw_ns;
-    if (wall_ns >= refresh_ns) {
-        draw(top, wall_ns);
+    uint64_t raw_ns = now_ns - top->shown_raw_ns;
+    bool due = raw_ns >= refresh_ns;
+    if (due || (top->draw && raw_ns > 0))
+        draw(top, wall_of(top, raw_ns));
+    top->draw = false;
+    if (due) {
         ew_rollup_next(&top->rollup);
         top->shown_raw_ns = now_ns;
-    } else if (top->draw && wall_ns > 0) {
-        draw(top, wall_ns);
+        top->shown_t_ns = top->rollup.last_ns;
     }
-    top->draw = false;
 }
 
 static void take_key(struct top *top)

@@ -218,6 +218,10 @@ static int check_pids(const struct ew_options *options)
             ew_complain("there is no process %u", options->pids[i]);
             return EW_EXIT_FAILED;
         }
+        if (ew_os_process_ended(root, options->pids[i])) {
+            ew_complain("process %u has already ended", options->pids[i]);
+            return EW_EXIT_FAILED;
+        }
     }
     return EW_EXIT_OK;
 }

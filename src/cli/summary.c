@@ -44,9 +44,8 @@ void ew_summary_done(struct ew_summary *summary)
     ew_rollup_done(&summary->rollup);
 }
 
-int ew_summary_add(void *ctx, const struct etwatch_sample *sample)
+int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *sample)
 {
-    struct ew_summary *summary = ctx;
     summary->started += sample->type == ETWATCH_START;
     summary->exited += sample->type == ETWATCH_EXIT;
     return ew_rollup_add(&summary->rollup, sample);

@@ -14,8 +14,7 @@ struct ew_summary {
 
 void ew_summary_init(struct ew_summary *summary);
 void ew_summary_done(struct ew_summary *summary);
-/* ctx is the struct ew_summary. */
-int ew_summary_add(void *ctx, const struct etwatch_sample *sample);
+int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *sample);
 /* how_it_ended: "exit status 0", …; width 0: lines are not cut. 0 or a negative code. */
 int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char *command,
                      const char *how_it_ended, const struct etwatch_stats *stats, uint32_t width,

@@ -29,6 +29,8 @@ void ew_os_user_name(uint32_t uid, char *buffer, size_t size);
 bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size, size_t *ret_len);
 
 bool ew_os_process_exists(const char *proc_root, uint32_t pid);
+/* True if it is gone or a zombie: nothing will come from it any more. */
+bool ew_os_process_ended(const char *proc_root, uint32_t pid);
 /* The cgroup v2 path of a process, "/" for the root; false if unreadable. */
 bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size);
 

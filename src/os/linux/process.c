@@ -14,6 +14,26 @@ bool ew_os_process_exists(const char *proc_root, uint32_t pid)
     return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
 }
 
+/* 42 (a) b) Z 1 …: the state follows the last parenthesis, because names may hold some. */
+bool ew_os_process_ended(const char *proc_root, uint32_t pid)
+{
+    char path[4096], text[512];
+    struct ew_bytes in;
+    int length = snprintf(path, sizeof path, "%s/%u/stat", proc_root, pid);
+    if (length <= 0 || (size_t)length >= sizeof path)
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return !ew_os_process_exists(proc_root, pid);
+    ssize_t got = read(fd, text, sizeof text);
+    (void)close(fd);
+    ew_bytes_init(&in, text, got > 0 ? (size_t)got : 0);
+    (void)ew_bytes_until_last(&in, ')');
+    ew_bytes_skip_spaces(&in);
+    int state = ew_bytes_peek(&in);
+    return got <= 0 || state == 'Z' || state == 'X';
+}
+
 /* Of lines like "0::/user.slice/session-1.scope" the one without a controller is version 2's. */
 static bool find_path(const char *text, size_t len, struct ew_span *ret_path)
 {

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""However it ends: whole lines, nothing left behind, the right status."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from lib import cases, check, check_eq, check_in, end, json_lines, main, run, start, temp_dir, test
+
+SOURCES = ("auto", "poll")
+
+
+def first_line(child):
+    line = child.stdout.readline()
+    if not line:
+        check(False, f"the program ended without output: {child.stderr.read()!r}")
+    return line
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(condition, what, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        check(time.monotonic() < deadline, f"waited {seconds} s in vain: {what}")
+        time.sleep(0.02)
+
+
+def complete_lines(path):
+    """Every line but perhaps the last, which a kill in the middle of a write may have cut."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    lines = text.split("\n")
+    for line in lines[:-1]:
+        json.loads(line)
+    return len(lines) - 1
+
+
+@cases([("json", ["--json"]), ("csv", ["--csv"]), ("table", [])])
+def stdout_closed_early_ends_cleanly(arguments):
+    for source in SOURCES:
+        child = start(["stat", "-a", "--source", source, *arguments])
+        first_line(child)
+        child.stdout.close()
+        code = child.wait(timeout=30)
+        words = child.stderr.read().decode()
+        check_eq(code, 0, f"exit code with {source}")
+        check("write" not in words and "pipe" not in words.lower(), f"noise: {words!r}")
+
+
+@test
+def run_goes_on_when_its_reader_is_gone_and_keeps_the_status():
+    child = start(["run", "--json", "-q", "--source", "poll", "--", "sh", "-c", "sleep 1; exit 4"])
+    first_line(child)
+    child.stdout.close()
+    check_eq(child.wait(timeout=30), 4, "exit code")
+
+
+@cases([("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM), ("SIGHUP", signal.SIGHUP)])
+def a_signal_ends_stat_with_its_last_line(number):
+    for source in SOURCES:
+        child = start(["stat", "-a", "--json", "--source", source])
+        lines = [first_line(child)]
+        child.send_signal(number)
+        out = child.stdout.read()
+        check_eq(child.wait(timeout=30), 128 + number, f"exit code with {source}")
+        objects = json_lines((b"".join(lines) + out).decode())
+        check_eq((objects[0]["type"], objects[-1]["type"]), ("meta", "stats"), "first and last type")
+
+
+@cases([("SIGTERM", signal.SIGTERM), ("SIGINT", signal.SIGINT)])
+def run_passes_a_signal_on_to_its_command(number):
+    script = ("import signal, sys, time\n"
+              f"signal.signal({int(number)}, lambda *_: sys.exit(33))\n"
+              "print('ready', flush=True)\n"
+              "time.sleep(30)\n")
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out.jsonl")
+        child = start(["run", "--json", "-q", "-o", path, "--source", "poll", "--", sys.executable, "-c",
+                       script])
+        check_eq(first_line(child), b"ready\n", "what the command wrote")
+        child.send_signal(number)
+        check_eq(child.wait(timeout=30), 33, "exit code")
+        with open(path, encoding="utf-8") as file:
+            check_eq(json_lines(file.read())[-1]["type"], "stats", "last type")
+
+
+@test
+def a_command_that_a_signal_ends_gives_128_plus_its_number():
+    child = start(["run", "-q", "--source", "poll", "--", "sleep", "60"])
+    time.sleep(0.5)
+    child.send_signal(signal.SIGTERM)
+    check_eq(child.wait(timeout=30), 128 + signal.SIGTERM, "exit code")
+
+
+@test
+def kill_9_at_any_moment_leaves_whole_lines_and_no_process():
+    generator = random.Random(7)
+    with temp_dir() as folder:
+        for attempt in range(12):
+            path = os.path.join(folder, f"{attempt}.jsonl")
+            mark = os.path.join(folder, f"{attempt}.pid")
+            source = SOURCES[attempt % 2]
+            child = start(["run", "--json", "--hz", "1000", "--source", source, "-o", path, "--", "sh", "-c",
+                           f"echo $$ > {mark}; while :; do /bin/true; done"])
+            if attempt > 3:
+                wait_until(lambda p=mark: os.path.exists(p) and os.path.getsize(p) > 0, "the command")
+            time.sleep(generator.random() * 0.4)
+            child.kill()
+            child.wait()
+            count = complete_lines(path) if os.path.exists(path) else 0
+            if attempt > 3:
+                check(count >= 1, "not even the first line was written")
+            if os.path.exists(mark) and os.path.getsize(mark):
+                with open(mark, encoding="utf-8") as file:
+                    pid = int(file.read())
+                wait_until(lambda p=pid: not alive(p), f"the command {pid} is still there")
+            for pipe in (child.stdout, child.stderr):
+                pipe.close()
+
+
+@test
+def kill_9_while_the_command_is_held_ends_it_too():
+    for delay in (0, 0.005, 0.01, 0.02, 0.03, 0.05):
+        with temp_dir() as folder:
+            mark = os.path.join(folder, "mark")
+            child = start(["run", "-q", "--", "sh", "-c", f"echo $$ > {mark}; sleep 60"])
+            time.sleep(delay)
+            with open(f"/proc/{child.pid}/task/{child.pid}/children", encoding="utf-8") as file:
+                made = [int(word) for word in file.read().split()]
+            child.kill()
+            child.wait()
+            for pid in made:
+                wait_until(lambda p=pid: not alive(p), f"process {pid} is still there")
+
+
+@test
+def kill_9_leaves_no_program_in_the_kernel():
+    bpftool = next((p for p in ("/usr/sbin/bpftool", "/usr/bin/bpftool") if os.path.exists(p)), None)
+    pinned = "/sys/fs/bpf"
+    before = sorted(os.listdir(pinned)) if os.path.isdir(pinned) else []
+    child = start(["stat", "-a", "--json"])
+    first_line(child)
+    child.kill()
+    child.wait()
+    check_eq(sorted(os.listdir(pinned)) if os.path.isdir(pinned) else [], before, "pinned objects")
+    if bpftool:
+        def gone():
+            listing = subprocess.run([bpftool, "prog", "show"], capture_output=True, text=True, check=False)
+            return f"etwatch({child.pid})" not in listing.stdout
+        wait_until(gone, "its programs are still loaded")
+
+
+@test
+def the_command_inherits_no_descriptor_of_ours():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out")
+        for source in SOURCES:
+            result = run(["run", "--json", "-q", "--source", source, "-o", path, "--", sys.executable, "-c",
+                          "import os; print(sorted(os.listdir('/proc/self/fd')))"])
+            # 0, 1, 2 and the descriptor of the listing itself.
+            check_eq(result.out, "['0', '1', '2', '3']\n", "descriptors")
+
+
+@test
+def the_command_has_the_signals_it_would_have_without_us():
+    script = "import signal, subprocess; print(open('/proc/self/status').read())"
+    plain = run(["-c", "exec " + sys.executable + " -c '" + script.replace("'", '"') + "'"], program="/bin/sh")
+    ours = run(["run", "--source", "poll", "-q", "-o", os.devnull, "--", sys.executable, "-c", script])
+    for name in ("SigIgn:", "SigBlk:", "CapEff:", "CapPrm:", "NoNewPrivs:", "Uid:"):
+        want = [line for line in plain.out.splitlines() if line.startswith(name)]
+        got = [line for line in ours.out.splitlines() if line.startswith(name)]
+        check_eq(got, want, name)
+
+
+@test
+def we_give_up_rights_after_the_start():
+    if os.getuid() != 0:
+        from lib import skip
+        skip("without rights there is nothing to give up")
+    kept = 1 << 39 | 1 << 38 | 1 << 19 | 1 << 2 | 1 << 5
+    child = start(["stat", "-a", "--json"])
+    first_line(child)
+    with open(f"/proc/{child.pid}/status", encoding="utf-8") as file:
+        status = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+    for name in ("CapEff", "CapPrm"):
+        extra = int(status[name], 16) & ~kept
+        check_eq(extra, 0, f"{name} beyond what draining needs")
+    end(child)
+
+
+@test
+def stat_ends_when_every_named_process_has_ended():
+    for source in SOURCES:
+        sleeper = start(["0.7"], program="/bin/sleep")
+        result = run(["stat", "--json", "--source", source, "-p", sleeper.pid], timeout=30)
+        check_eq(result.code, 0, f"exit code with {source}")
+        objects = json_lines(result.out)
+        check_eq([o["pid"] for o in objects if o["type"] == "exit"], [sleeper.pid], "exits")
+        sleeper.wait()
+
+
+@test
+def a_descendant_that_outlives_the_command_does_not_hold_run_unless_asked():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out")
+        for more, seconds, want in ([], 100, False), (["--wait-all"], 1, True):
+            result = run(["run", "-q", "--json", *more, "-o", path, "--", "sh", "-c",
+                          f"sleep {seconds} >/dev/null 2>&1 & exit 0"])
+            check_eq(result.code, 0, "exit code")
+            with open(path, encoding="utf-8") as file:
+                exits = [o["name"] for o in json_lines(file.read()) if o["type"] == "exit"]
+            check_eq("sleep" in exits, want, f"exit of the descendant seen with {more}")
+            check("sh" in exits, "no exit of the command")
+
+
+@test
+def the_duration_ends_stat_with_0():
+    result = run(["stat", "-a", "--source", "poll", "--csv", "--duration", "0.3"])
+    check_eq(result.code, 0, "exit code")
+    header = result.out.splitlines()[0].split(",")
+    check_eq(header[:4], ["type", "pid", "start_ns", "name"], "first columns")
+
+
+@test
+def a_file_ends_with_a_whole_line():
+    with temp_dir() as folder:
+        for arguments in (["--json"], ["--csv"], []):
+            path = os.path.join(folder, "out")
+            result = run(["stat", "-a", "--source", "poll", "--duration", "0.3", *arguments, "-o", path])
+            check_eq(result.code, 0, "exit code")
+            check_eq(result.out, "", "standard output")
+            with open(path, "rb") as file:
+                data = file.read()
+            check(data.endswith(b"\n"), f"the last line is cut: {data[-40:]!r}")
+
+
+@test
+def the_summary_is_data_without_json_and_words_with_it():
+    table = run(["run", "--source", "poll", "--", "sh", "-c", "exit 3"])
+    check_in("exit status 3", table.out)
+    check_in("lost: 0", table.out)
+    lines = run(["run", "--source", "poll", "--json", "--", "sh", "-c", "exit 3"])
+    json_lines(lines.out)
+    check_in("exit status 3", lines.err)
+    quiet = run(["run", "--source", "poll", "--json", "-q", "--", "sh", "-c", "exit 3"])
+    check_eq(quiet.err, "", "standard error with -q")
+
+
+@test
+def no_colour_without_a_terminal():
+    for arguments in (["stat", "-a", "--source", "poll", "--duration", "1.2"], ["doctor"],
+                      ["run", "--source", "poll", "--", "true"], ["top", "--source", "poll", "--duration", "1.5"]):
+        result = run(arguments)
+        check_eq(result.code, 0, f"exit code of {arguments}")
+        check("\033" not in result.out, f"escape sequences in {arguments}")
+
+
+main()

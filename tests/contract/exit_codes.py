@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""Exit codes and where words and data go."""
+import json
+import os
+import re
+
+from lib import (ETWATCH, ROOT, cases, check, check_eq, check_in, json_lines, main, run, skip, start,
+                 temp_dir, test)
+
+
+@cases([
+    ("no command at all", [], "a command is needed"),
+    ("unknown command", ["recrod"], "the commands are run, stat, top and doctor"),
+    ("unknown option", ["stat", "-a", "--gpu"], "unknown option --gpu"),
+    ("missing value", ["stat", "-a", "--hz"], "--hz needs a value: --hz N"),
+    ("impossible value", ["stat", "-a", "--hz", "5000"], "a number from 0.1 to 1000"),
+    ("nothing selected", ["stat"], "-p PID, -n NAME, -u USER, --cgroup PATH, or -a"),
+    ("run without a command", ["run"], "etwatch run [options] -- CMD"),
+    ("unknown column", ["stat", "-a", "--columns", "pid,cpu"], 'no column is named "cpu"'),
+    ("unreadable configuration", ["stat", "-a", "--config", "/no/such"], "cannot read --config /no/such"),
+])
+def usage_errors_are_2_and_name_the_right_form(arguments, part):
+    result = run(arguments)
+    check_eq(result.code, 2, "exit code")
+    check_in(part, result.err, "standard error")
+    check_eq(result.out, "", "standard output")
+    check_eq(result.err.count("\n"), 1, "lines on standard error")
+
+
+@cases([
+    ("success", "exit 0", 0),
+    ("a status", "exit 42", 42),
+    ("the highest status", "exit 255", 255),
+    ("a status that looks like usage", "exit 2", 2),
+    ("killed", "kill -9 $$", 137),
+    ("terminated", "kill -TERM $$", 143),
+    ("an abort", "kill -ABRT $$", 134),
+])
+def run_ends_with_the_status_of_its_command(script, code):
+    for source in ("auto", "poll"):
+        result = run(["run", "--source", source, "-q", "--", "sh", "-c", script])
+        check_eq(result.code, code, f"exit code with {source}")
+
+
+@cases([
+    ("not found in the path", ["no-such-command-anywhere"], 127),
+    ("no such file", ["/no/such/file"], 127),
+    ("not executable", ["/etc/passwd"], 126),
+    ("a folder", ["/etc"], 126),
+])
+def a_command_that_cannot_run_is_126_or_127(command, code):
+    for more in ([], ["--json"]):
+        result = run(["run", *more, "--", *command])
+        check_eq(result.code, code, "exit code")
+        check_in(f"etwatch: cannot run {command[0]}: ", result.err, "standard error")
+    objects = json_lines(result.out)
+    check_eq((objects[0]["type"], objects[-1]["type"]), ("meta", "stats"), "first and last type")
+
+
+@test
+def a_process_that_is_not_there_is_1():
+    result = run(["stat", "-p", "4000000", "--duration", "0.1"])
+    check_eq(result.code, 1, "exit code")
+    check_in("there is no process 4000000", result.err)
+    zombie = start(["-c", "exit 0"], program="/bin/sh")
+    with open(f"/proc/{zombie.pid}/stat", encoding="utf-8") as file:
+        while file.read().split()[2] != "Z":
+            file.seek(0)
+    result = run(["stat", "-p", zombie.pid, "--duration", "0.1"])
+    check_eq(result.code, 1, "exit code")
+    check_in(f"process {zombie.pid} has already ended", result.err)
+
+
+@test
+def an_output_that_cannot_be_opened_fails_before_the_command_starts():
+    with temp_dir() as folder:
+        mark = os.path.join(folder, "mark")
+        result = run(["run", "-o", folder + "/no/such/file", "--", "touch", mark])
+        check_eq(result.code, 1, "exit code")
+        check_in("cannot write to", result.err)
+        check(not os.path.exists(mark), "the command ran")
+
+
+@test
+def a_full_disk_is_1_and_said():
+    if not os.path.exists("/dev/full"):
+        skip("no /dev/full")
+    result = run(["stat", "-a", "--source", "poll", "--json", "--duration", "5", "-o", "/dev/full"])
+    check_eq(result.code, 1, "exit code")
+    check_in("cannot write to /dev/full: No space left on device", result.err)
+
+
+@test
+def run_keeps_the_status_of_its_command_although_the_disk_is_full():
+    if not os.path.exists("/dev/full"):
+        skip("no /dev/full")
+    result = run(["run", "--source", "poll", "--json", "-o", "/dev/full", "--", "sh", "-c",
+                  "sleep 0.3; exit 9"])
+    check_eq(result.code, 9, "exit code")
+    check_in("No space left on device", result.err)
+
+
+def as_nobody(arguments):
+    """The program without any capability; skips where we cannot give ours up."""
+    if os.getuid() != 0:
+        return run(arguments)
+    def drop():
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    reachable = os.path.dirname(ETWATCH)
+    while reachable != "/":
+        if not os.stat(reachable).st_mode & 0o001:
+            skip(f"{reachable} is closed to others")
+        reachable = os.path.dirname(reachable)
+    return run(arguments, preexec_fn=drop, cwd="/")
+
+
+@test
+def missing_rights_without_fallback_are_3():
+    result = as_nobody(["stat", "-a", "--no-fallback", "--duration", "0.1", "--json"])
+    check_eq(result.code, 3, "exit code")
+    check_eq(result.out, "", "standard output")
+    check_in("etwatch: ", result.err)
+    check_in("; ", result.err, "error without its fix")
+
+
+@test
+def missing_rights_with_an_explicit_source_are_3():
+    result = as_nobody(["stat", "-a", "--source", "ebpf", "--duration", "0.1"])
+    check_eq(result.code, 3, "exit code")
+
+
+@test
+def missing_rights_fall_back_with_one_line():
+    result = as_nobody(["stat", "-a", "--duration", "0.3", "--json"])
+    check_eq(result.code, 0, "exit code")
+    check_eq(result.err.count("\n"), 1, f"lines on standard error {result.err!r}")
+    meta = json_lines(result.out)[0]
+    check_eq(meta["source"], "poll", "source")
+    check(meta["fallback"], "no fallback line in meta")
+    check_in(meta["fallback"], result.err)
+
+
+@test
+def run_without_rights_still_runs_and_keeps_the_status():
+    result = as_nobody(["run", "--", "sh", "-c", "exit 6"])
+    check_eq(result.code, 6, "exit code")
+
+
+@test
+def help_goes_to_standard_output_and_is_0():
+    for arguments in (["--help"], ["help"], ["run", "--help"], ["stat", "-h"], ["top", "--help"],
+                      ["doctor", "--help"], ["help", "stat"]):
+        result = run(arguments)
+        check_eq((result.code, result.err), (0, ""), f"result of {arguments}")
+        check_in("etwatch", result.out)
+
+
+@test
+def every_option_in_the_help_is_in_the_manual():
+    with open(os.path.join(ROOT, "docs", "etwatch.1"), encoding="utf-8") as file:
+        manual = file.read().replace("\\-", "-")
+    for command in ("run", "stat", "top", "doctor"):
+        for option in re.findall(r"^  .{4}(--[a-z-]+)", run([command, "--help"]).out, re.MULTILINE):
+            check_in(option, manual, "the manual")
+
+
+@test
+def the_version_is_that_of_the_library():
+    result = run(["--version"])
+    check_eq(result.code, 0, "exit code")
+    check(re.fullmatch(r"etwatch \d+\.\d+\.\d+\n", result.out), result.out)
+
+
+@test
+def the_doctor_ends_with_0_and_tells_the_fix():
+    result = run(["doctor"])
+    check_eq(result.code, 0, "exit code")
+    check_in("source poll", result.out)
+    result = as_nobody(["doctor", "--json"])
+    check_eq(result.code, 0, "exit code as nobody")
+    checks = {o["id"]: o for o in json_lines(result.out)}
+    for o in checks.values():
+        check_eq(list(o), ["type", "id", "state", "what", "found", "cost", "fix"], "names of a check")
+        check((o["state"] == "ok") == (o["cost"] is None and o["fix"] is None), json.dumps(o))
+    check_eq(checks["cap_bpf"]["state"], "fail", "state of cap_bpf")
+    check_in("sudo setcap cap_bpf,cap_perfmon,cap_sys_resource+ep $(command -v etwatch)",
+             checks["cap_bpf"]["fix"], "fix")
+    check_eq(checks["source_poll"]["state"], "ok", "state of source_poll")
+
+
+@test
+def a_configuration_file_is_read_and_the_command_line_wins():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("# test\nhz = 20\nsource = poll\njson = true\nduration = 0.2\n")
+        result = run(["stat", "-p", os.getpid(), "--hz", "50", "--config", path])
+        check_eq(result.code, 0, "exit code")
+        check_eq(json_lines(result.out)[0]["hz_asked"], 50.0, "hz_asked")
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("herz = 3\n")
+        result = run(["stat", "-a", "--config", path])
+        check_eq(result.code, 2, "exit code")
+        check_in(f"{path}:6: ", result.err)
+
+
+main()

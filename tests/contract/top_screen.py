@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""top on a terminal: takes the screen, answers to keys, gives the screen back however it ends."""
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+from lib import ETWATCH, cases, check, check_eq, check_in, end, main, run, start, test
+
+ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
+
+
+class Screen:
+    """The program on a pseudo terminal of its own."""
+
+    def __init__(self, arguments, rows=24, columns=100, environment=None):
+        self.main, side = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(side)
+        self.side = side
+        variables = dict(os.environ, TERM="xterm")
+        variables.pop("NO_COLOR", None)
+        variables.update(environment or {})
+
+        def attach():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        self.child = subprocess.Popen([ETWATCH, *arguments], stdin=side, stdout=side,
+                                      stderr=subprocess.PIPE, env=variables, preexec_fn=attach)
+        self.text = ""
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.main, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds=0.1):
+        if select.select([self.main], [], [], seconds)[0]:
+            try:
+                self.text += os.read(self.main, 65536).decode(errors="replace")
+            except OSError:
+                pass
+
+    def wait_for(self, part, seconds=30):
+        deadline = time.monotonic() + seconds
+        while part not in self.text:
+            check(time.monotonic() < deadline, f"no {part!r} in {self.text[-300:]!r}")
+            self.read()
+
+    def keys(self, text):
+        os.write(self.main, text.encode())
+
+    def wait(self, seconds=30):
+        deadline = time.monotonic() + seconds
+        while self.child.poll() is None:
+            check(time.monotonic() < deadline, "the program does not end")
+            self.read()
+        self.read()
+        return self.child.returncode
+
+    def close(self):
+        if self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+        os.close(self.main)
+        os.close(self.side)
+        self.child.stderr.close()
+
+
+def on_screen(arguments, body, **options):
+    screen = Screen(["top", "--source", "poll", *arguments], **options)
+    try:
+        screen.wait_for("own cost")
+        body(screen)
+    finally:
+        screen.close()
+
+
+def check_given_back(screen):
+    check_eq(screen.text.count(ENTER), screen.text.count(LEAVE), "screens taken and given back")
+    check(screen.text.rstrip().endswith(LEAVE), f"the end is {screen.text[-60:]!r}")
+    check_eq(termios.tcgetattr(screen.side), screen.before, "mode of the terminal")
+
+
+@test
+def q_quits_and_gives_the_screen_back():
+    def body(screen):
+        check_in(ENTER, screen.text)
+        screen.keys("q")
+        check_eq(screen.wait(), 0, "exit code")
+        check_given_back(screen)
+    on_screen([], body)
+
+
+@cases([("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM), ("SIGHUP", signal.SIGHUP)])
+def a_signal_gives_the_screen_back(number):
+    def body(screen):
+        screen.child.send_signal(number)
+        check_eq(screen.wait(), 128 + number, "exit code")
+        check_given_back(screen)
+    on_screen([], body)
+
+
+@test
+def control_c_gives_the_screen_back():
+    def body(screen):
+        screen.keys("\x03")
+        check_eq(screen.wait(), 128 + signal.SIGINT, "exit code")
+        check_given_back(screen)
+    on_screen([], body)
+
+
+@test
+def keys_choose_the_order_and_show_help():
+    def body(screen):
+        check_in("by CPU", screen.text)
+        screen.keys("m")
+        screen.wait_for("by memory")
+        screen.keys("i")
+        screen.wait_for("by I/O")
+        screen.keys("h")
+        screen.wait_for("keys: q quit, c by CPU, m by memory, i by I/O")
+        screen.keys("c")
+        screen.text = ""
+        screen.wait_for("by CPU")
+        screen.keys("q")
+        check_eq(screen.wait(), 0, "exit code")
+    on_screen([], body)
+
+
+@test
+def no_line_is_wider_than_the_screen_and_a_resize_is_followed():
+    def widest(text):
+        lines = text.replace("\x1b[K", "").replace("\x1b[H", "\n").replace("\x1b[J", "")
+        lines = lines.replace("\x1b[1m", "").replace("\x1b[0m", "").split("\n")
+        return max(len(line.rstrip("\r")) for line in lines[1:])
+
+    def body(screen):
+        screen.text = ""
+        screen.wait_for("own cost")
+        screen.wait_for("\x1b[J")
+        check(widest(screen.text) <= 60, f"{widest(screen.text)} columns on a screen of 60")
+        screen.resize(10, 40)
+        screen.child.send_signal(signal.SIGWINCH)
+        time.sleep(0.5)
+        screen.read()
+        screen.text = ""
+        screen.wait_for("own cost")
+        screen.wait_for("\x1b[J")
+        block = screen.text.split("\x1b[H")[-1]
+        check(widest("\n" + block) <= 40, f"{widest(block)} columns on a screen of 40")
+        check(block.count("\n") <= 10, f"{block.count(chr(10))} lines on a screen of 10")
+        screen.keys("q")
+        screen.wait()
+    on_screen([], body, rows=20, columns=60)
+
+
+@test
+def colours_come_on_a_terminal_and_not_with_no_color():
+    def with_colour(screen):
+        check_in("\x1b[1m", screen.text)
+        screen.keys("q")
+        screen.wait()
+
+    def without(screen):
+        check("\x1b[1m" not in screen.text, "bold text although NO_COLOR is set")
+        screen.keys("q")
+        screen.wait()
+    on_screen([], with_colour)
+    on_screen([], without, environment={"NO_COLOR": "1"})
+
+
+@test
+def a_busy_process_is_on_the_first_screen():
+    busy = start(["-c", "while True: pass"], program=sys.executable)
+
+    def body(screen):
+        screen.wait_for(str(busy.pid))
+        screen.keys("q")
+        screen.wait()
+    on_screen(["-p", str(busy.pid)], body)
+    end(busy)
+
+
+@test
+def without_a_terminal_there_are_plain_blocks():
+    result = run(["top", "--source", "poll", "--duration", "2.5"])
+    check_eq(result.code, 0, "exit code")
+    check("\x1b" not in result.out, "escape sequences")
+    check(result.out.count("own cost") >= 1, "no block")
+    check_in("lost: ", result.out)
+
+
+main()
