@@ -160,10 +160,10 @@ def help_goes_to_standard_output_and_is_0():
 @test
 def every_option_in_the_help_is_in_the_manual():
     with open(os.path.join(ROOT, "docs", "etwatch.1"), encoding="utf-8") as file:
-        manual = file.read().replace("\\-", "-")
+        manual = file.read().replace("Fl -", "--")
     for command in ("run", "stat", "top", "doctor"):
         for option in re.findall(r"^  .{4}(--[a-z-]+)", run([command, "--help"]).out, re.MULTILINE):
-            check_in(option, manual, "the manual")
+            check(f".It {option}" in manual or f", {option}" in manual, f"{option} is not in the manual")
 
 
 @test
