@@ -104,6 +104,8 @@ static void put_cell(struct ew_buf *line, struct ew_buf *scratch,
 static void put_line(const struct ew_grid *grid, struct ew_buf *out, struct ew_buf *line,
                      const char *style)
 {
+    while (line->len > 0 && line->data[line->len - 1] == ' ')
+        line->len--;
     if (style != NULL && grid->color)
         ew_buf_text(out, style);
     if (grid->width > 0)

@@ -96,7 +96,7 @@ TEST(a_grid_is_as_wide_as_its_cells)
     CHECK_EQ_INT(ew_grid_print(&grid, &out, 0), 0);
     CHECK_EQ_STR(text_of(&out), "    PID  NAME        RSS\n"
                                 "      1  ab      10.5 KB\n"
-                                "1234567  abcde+         \n"
+                                "1234567  abcde+\n"
                                 "      3  x?y           1\n");
     ew_grid_done(&grid);
     ew_buf_done(&out);

@@ -255,7 +255,7 @@ static void probe_memlock(struct probe *p)
 {
     struct ew_bytes bytes;
     struct ew_span line, limit = {"unknown", 7};
-    bool charged = p->major < 5 || (p->major == 5 && p->minor < 11);
+    bool charged = p->major != 0 && (p->major < 5 || (p->major == 5 && p->minor < 11));
     if (!charged)
         return;
     if (read_file(p, p->config->proc_root, "self/limits") == 0) {

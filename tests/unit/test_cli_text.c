@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program shows to people (summary, screen), and the windows of stat. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli/screen.c"
+#include "sample_maker.h"
+#include "test.h"
+
+/* Both files call their own helpers by the same plain names. */
+#define shown summary_shown
+#define SHOWN_COUNT SUMMARY_SHOWN_COUNT
+#define put_line summary_put_line
+#include "cli/summary.c"
+#undef shown
+#undef SHOWN_COUNT
+#undef put_line
+#include "cli/windows.c"
+
+/* What summary.c needs of its neighbours, without their operating system. */
+const char *ew_signals_name(int number)
+{
+    return number == 9 ? "SIGKILL" : "SIG?";
+}
+
+void ew_session_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
+{
+    ew_buf_text(out, "cost, lost: ");
+    ew_buf_u64(out, stats->lost);
+}
+
+static struct etwatch_sample busy(uint32_t type, uint32_t pid, uint64_t at_ms, uint64_t cpu_ms)
+{
+    struct etwatch_sample sample = make_sample(type, pid, "worker", at_ms);
+    set_cpu(&sample, cpu_ms * 1000000);
+    set_memory(&sample, 1 << 20);
+    return sample;
+}
+
+TEST(the_summary_shows_totals_threads_and_how_each_ended)
+{
+    struct ew_summary summary;
+    struct ew_buf out;
+    struct etwatch_stats stats = {.size = sizeof stats, .duration_ns = 1500000000, .lost = 3};
+    ew_summary_init(&summary);
+    struct etwatch_sample sample = busy(ETWATCH_START, 10, 0, 0);
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    sample = busy(ETWATCH_SAMPLE, 10, 100, 60);
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    sample = busy(ETWATCH_THREAD, 10, 100, 60);
+    sample.tid = 11;
+    sample.thread_name = "pool";
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    sample = busy(ETWATCH_EXIT, 10, 200, 70);
+    sample.dt_ns = 200000000;
+    sample.exit_signal = 9;
+    sample.has |= ETWATCH_HAS(exit_signal);
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    sample = busy(ETWATCH_START, 20, 100, 0);
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    ew_buf_init(&out, 0, NULL, NULL);
+    CHECK_EQ_INT(ew_summary_write(&summary, &out, "cmd", "ended by SIGKILL", &stats, 0, false), 0);
+    ew_buf_char(&out, '\0');
+    CHECK_CONTAINS(out.data, "cmd: ended by SIGKILL, wall 1.50 s, CPU 70.0 ms, 2 processes\n");
+    CHECK_CONTAINS(out.data, "10  worker   200 ms  35.0  70.0 ms");
+    CHECK_CONTAINS(out.data, "SIGKILL\n");
+    CHECK_CONTAINS(out.data, "11    pool   100 ms  60.0  60.0 ms");
+    CHECK_CONTAINS(out.data, "alive\n");
+    CHECK_CONTAINS(out.data, "\nmonitor: cost, lost: 3\n");
+    ew_buf_done(&out);
+    ew_summary_done(&summary);
+}
+
+TEST(ten_thousand_processes_make_a_short_summary_that_adds_up)
+{
+    struct ew_summary summary;
+    struct ew_buf out;
+    struct etwatch_stats stats = {.size = sizeof stats, .duration_ns = 1000000000};
+    ew_summary_init(&summary);
+    for (uint32_t pid = 1; pid <= 10000; pid++) {
+        struct etwatch_sample sample = busy(ETWATCH_START, pid, pid, 0);
+        CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+        sample = busy(ETWATCH_EXIT, pid, pid + 1, 1);
+        CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    }
+    ew_buf_init(&out, 0, NULL, NULL);
+    CHECK_EQ_INT(ew_summary_write(&summary, &out, "cmd", "exit status 0", &stats, 0, false), 0);
+    ew_buf_char(&out, '\0');
+    CHECK_CONTAINS(out.data, "CPU 10.0 s, 10000 processes\n");
+    CHECK_CONTAINS(out.data, "and 9940 more processes with 9.94 s of CPU\n");
+    size_t lines = 0;
+    for (const char *at = out.data; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    CHECK_EQ_UINT(lines, 60 + 6);
+    ew_buf_done(&out);
+    ew_summary_done(&summary);
+}
+
+TEST(the_screen_has_no_more_lines_and_columns_than_asked_for)
+{
+    struct ew_rollup rollup;
+    struct ew_buf out;
+    struct ew_screen screen = {.columns = 50, .rows = 12, .help = true};
+    struct etwatch_stats stats = {.size = sizeof stats,
+                                  .source = ETWATCH_SOURCE_EBPF,
+                                  .processes = 40,
+                                  .self_kernel_percent = -1};
+    ew_rollup_init(&rollup, 64, false);
+    for (uint32_t pid = 1; pid <= 40; pid++) {
+        struct etwatch_sample sample = busy(ETWATCH_SAMPLE, pid, 100, pid);
+        CHECK_EQ_INT(ew_rollup_add(&rollup, &sample), 0);
+    }
+    ew_buf_init(&out, 0, NULL, NULL);
+    CHECK_EQ_INT(ew_screen_write(&screen, &rollup, &stats, T0_NS, 100000000, &out), 0);
+    ew_buf_char(&out, '\0');
+    size_t lines = 0;
+    for (const char *at = out.data; *at != '\0'; at = strchr(at, '\n') + 1, lines++)
+        CHECK((size_t)(strchr(at, '\n') - at) <= 50);
+    CHECK_EQ_UINT(lines, 11);
+    CHECK_CONTAINS(out.data, "etwatch top, 2025-11-16 05:11:02 UTC, source ebpf");
+    CHECK_CONTAINS(out.data, "\n     40  root       40.0");
+    ew_buf_done(&out);
+    ew_rollup_done(&rollup);
+}
+
+static struct etwatch_sink *open_jsonl(struct ew_buf *text)
+{
+    struct etwatch_sink *sink = NULL;
+    ew_buf_init(text, 0, NULL, NULL);
+    CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_JSONL, keep, text, NULL, &sink, NULL), 0);
+    return sink;
+}
+
+TEST(a_window_counts_idle_intervals_as_zero)
+{
+    struct ew_windows windows;
+    struct ew_buf text;
+    struct etwatch_sink *sink = open_jsonl(&text);
+    ew_windows_init(&windows, 1);
+    /* 100 % in 2 of the 10 intervals, then a sample that ends the window. */
+    static const uint64_t at_ms[] = {100, 500, 1200};
+    for (size_t i = 0; i < 3; i++) {
+        struct etwatch_sample sample = busy(ETWATCH_SAMPLE, 7, at_ms[i], 100);
+        CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
+    }
+    CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
+    ew_buf_char(&text, '\0');
+    CHECK_CONTAINS(text.data,
+                   "\"intervals\":10,\"cpu_percent_avg\":20.000,\"cpu_percent_max\":100.000");
+    CHECK_CONTAINS(text.data, "\"rss_bytes_avg\":1048576.000");
+    CHECK_CONTAINS(text.data, "\"t_ns\":1763269863000000000,\"dt_ns\":1000000000");
+    CHECK(strchr(strchr(text.data, '\n') + 1, '{') == NULL);
+    text.len--;
+    CHECK_EQ_INT(ew_windows_end(&windows, sink), 0);
+    CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
+    ew_buf_char(&text, '\0');
+    CHECK_CONTAINS(text.data,
+                   "\"dt_ns\":200000000,\"source\":\"ebpf\",\"complete\":true,\"intervals\":2,"
+                   "\"cpu_percent_avg\":50.000");
+    etwatch_sink_free(sink);
+    ew_windows_done(&windows);
+    ew_buf_done(&text);
+}
+
+TEST(a_process_that_ended_is_not_idle_for_the_rest_of_the_window)
+{
+    struct ew_windows windows;
+    struct ew_buf text;
+    struct etwatch_sink *sink = open_jsonl(&text);
+    ew_windows_init(&windows, 1);
+    struct etwatch_sample sample = busy(ETWATCH_SAMPLE, 7, 100, 100);
+    CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
+    sample = busy(ETWATCH_EXIT, 7, 300, 100);
+    CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
+    sample = busy(ETWATCH_SAMPLE, 8, 2000, 100);
+    CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
+    CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
+    ew_buf_char(&text, '\0');
+    CHECK_CONTAINS(text.data, "\"pid\":7,");
+    CHECK_CONTAINS(text.data, "\"intervals\":3,\"cpu_percent_avg\":33.333");
+    etwatch_sink_free(sink);
+    ew_windows_done(&windows);
+    ew_buf_done(&text);
+}
+
+TEST(a_window_with_an_incomplete_sample_is_incomplete)
+{
+    struct ew_windows windows;
+    struct ew_buf text;
+    struct etwatch_sink *sink = open_jsonl(&text);
+    ew_windows_init(&windows, 1);
+    struct etwatch_sample sample = busy(ETWATCH_SAMPLE, 7, 100, 100);
+    sample.flags &= ~(uint32_t)ETWATCH_COMPLETE;
+    CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
+    CHECK_EQ_INT(ew_windows_end(&windows, sink), 0);
+    CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
+    ew_buf_char(&text, '\0');
+    CHECK_CONTAINS(text.data, "\"complete\":false");
+    etwatch_sink_free(sink);
+    ew_windows_done(&windows);
+    ew_buf_done(&text);
+}

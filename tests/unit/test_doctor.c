@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* The probes of the doctor on recorded trees, and what a refused system call is taken for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "os/doctor.h"
+#include "test.h"
+
+static void put_check(void *ctx, const struct etwatch_check *check)
+{
+    static const char *const states[] = {"ok", "warn", "fail"};
+    struct ew_buf *out = ctx;
+    ew_buf_text(out, states[check->state]);
+    ew_buf_char(out, ' ');
+    ew_buf_text(out, check->id);
+    ew_buf_text(out, ": ");
+    ew_buf_text(out, check->found);
+    ew_buf_char(out, '\n');
+    if (check->cost[0] != '\0' || check->fix[0] != '\0') {
+        ew_buf_text(out, "  ");
+        ew_buf_text(out, check->cost);
+        ew_buf_text(out, "\n  ");
+        ew_buf_text(out, check->fix);
+        ew_buf_char(out, '\n');
+    }
+}
+
+static int works(void)
+{
+    return 0;
+}
+
+static int refused(void)
+{
+    return EPERM;
+}
+
+static int missing(void)
+{
+    return ENOSYS;
+}
+
+static void probe(const char *tree, int (*try_bpf)(void), struct ew_buf *out)
+{
+    char folder[512], proc_root[600], sys_root[600];
+    (void)snprintf(folder, sizeof folder, "golden/doctor/%s", tree);
+    const char *path = test_path(folder);
+    (void)snprintf(proc_root, sizeof proc_root, "%s/proc", path);
+    (void)snprintf(sys_root, sizeof sys_root, "%s/sys", path);
+    struct ew_doctor_config config = {.proc_root = proc_root,
+                                      .sys_root = sys_root,
+                                      .try_bpf = try_bpf,
+                                      .on_check = put_check,
+                                      .ctx = out};
+    ew_buf_init(out, 0, NULL, NULL);
+    CHECK_EQ_INT(ew_doctor_probe(&config), 0);
+    ew_buf_char(out, '\0');
+    CHECK_EQ_INT(out->error, 0);
+}
+
+/* The root of the trees differs from machine to machine. */
+static void hide_root(char *text)
+{
+    char root[512];
+    (void)snprintf(root, sizeof root, "%s", test_path("golden/doctor"));
+    size_t len = strlen(root);
+    for (char *at = text; (at = strstr(at, root)) != NULL;)
+        memmove(at, at + len, strlen(at + len) + 1);
+}
+
+static void check_tree(const char *tree, int (*try_bpf)(void))
+{
+    char name[128], want[16384] = "";
+    struct ew_buf out;
+    probe(tree, try_bpf, &out);
+    hide_root(out.data);
+    (void)snprintf(name, sizeof name, "golden/doctor/%s.txt", tree);
+    if (getenv("ETWATCH_UPDATE") != NULL) {
+        FILE *file = fopen(test_path(name), "wb");
+        CHECK(file != NULL);
+        CHECK(fputs(out.data, file) >= 0);
+        CHECK_EQ_INT(fclose(file), 0);
+    } else {
+        FILE *file = fopen(test_path(name), "rb");
+        CHECK(file != NULL);
+        size_t len = fread(want, 1, sizeof want - 1, file);
+        fclose(file);
+        want[len] = '\0';
+        CHECK_EQ_STR(out.data, want);
+    }
+    ew_buf_done(&out);
+}
+
+TEST(with_all_rights_everything_is_fine)
+{
+    check_tree("root", works);
+}
+
+TEST(without_rights_each_one_is_named_with_its_fix)
+{
+    check_tree("nobody", refused);
+}
+
+TEST(an_old_locked_kernel_says_what_it_lacks)
+{
+    check_tree("old_locked", missing);
+}
+
+TEST(a_tree_without_any_file_is_no_crash)
+{
+    check_tree("nothing", NULL);
+}
+
+TEST(a_refusal_in_spite_of_the_capability_points_at_seccomp)
+{
+    struct ew_buf out;
+    probe("root", refused, &out);
+    CHECK_CONTAINS(out.data, "fail bpf_syscall: refused: Operation not permitted although the "
+                             "capability is there (seccomp?)");
+    CHECK_CONTAINS(out.data, "seccomp profile");
+    ew_buf_done(&out);
+}
+
+TEST(the_public_call_finds_sys_beside_proc)
+{
+    char root[600];
+    struct ew_buf out;
+    (void)snprintf(root, sizeof root, "%s/proc", test_path("golden/doctor/root"));
+    ew_buf_init(&out, 0, NULL, NULL);
+    CHECK_EQ_INT(etwatch_doctor(root, put_check, &out), 0);
+    ew_buf_char(&out, '\0');
+    CHECK_CONTAINS(out.data, "ok btf: ");
+    CHECK_CONTAINS(out.data, "golden/doctor/root/sys/kernel/btf/vmlinux");
+    CHECK(strstr(out.data, "bpf_syscall") == NULL);
+    ew_buf_done(&out);
+    CHECK_EQ_INT(etwatch_doctor(root, NULL, NULL), ETWATCH_EINVAL);
+}
