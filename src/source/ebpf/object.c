@@ -316,6 +316,29 @@ static int attach_all(struct ew_ebpf_object *object, const struct ew_source_conf
     return 0;
 }
 
+/* Opens one of the two builds and loads it; an errno, and nothing left, if the kernel refuses. */
+static int load_build(struct ew_ebpf_object *object, const struct ew_source_config *config,
+                      struct ew_k_config *rodata, const unsigned char *build, size_t size)
+{
+    object->bpf = bpf_object__open_mem(build, size, NULL);
+    long open_error = libbpf_get_error(object->bpf);
+    if (open_error != 0) {
+        object->bpf = NULL;
+        return (int)-open_error;
+    }
+    struct bpf_program *program;
+    bpf_object__for_each_program(program, object->bpf)(void)
+        bpf_program__set_autoload(program, wanted(bpf_program__name(program), config));
+    int error = size_maps(object, config, rodata);
+    if (error == 0)
+        error = bpf_object__load(object->bpf);
+    if (error != 0) {
+        bpf_object__close(object->bpf);
+        object->bpf = NULL;
+    }
+    return -error;
+}
+
 static int load(struct ew_ebpf_object *object, const struct ew_source_config *config,
                 struct ew_error *reterr)
 {
@@ -323,20 +346,11 @@ static int load(struct ew_ebpf_object *object, const struct ew_source_config *co
     int error = fill_config(&rodata, config, reterr);
     if (error != 0)
         return error;
-    object->bpf = bpf_object__open_mem(ew_ebpf_object, ew_ebpf_object_size, NULL);
-    long open_error = libbpf_get_error(object->bpf);
-    if (open_error != 0) {
-        object->bpf = NULL;
-        return explain(reterr, (int)-open_error, "cannot read the programs");
-    }
-    struct bpf_program *program;
-    bpf_object__for_each_program(program, object->bpf)(void)
-        bpf_program__set_autoload(program, wanted(bpf_program__name(program), config));
-    error = size_maps(object, config, &rodata);
-    if (error == 0)
-        error = bpf_object__load(object->bpf);
+    error = load_build(object, config, &rodata, ew_ebpf_typed, ew_ebpf_typed_size);
+    if (error != 0 && error != EPERM && error != ENOMEM)
+        error = load_build(object, config, &rodata, ew_ebpf_plain, ew_ebpf_plain_size);
     if (error != 0)
-        return explain(reterr, -error, "the kernel does not take the programs");
+        return explain(reterr, error, "the kernel does not take the programs");
     error = map_all(object);
     if (error != 0)
         return explain(reterr, -error, "cannot map the tables");

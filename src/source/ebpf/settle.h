@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program that the reader runs on demand, to read what no entry of a log tells. Part of
+ * watch.bpf.c, whose maps it uses.
+ */
+#ifndef EW_EBPF_SETTLE_H
+#define EW_EBPF_SETTLE_H
+
+/* As is_watched, for an address that the verifier knows nothing of. */
+static __always_inline bool address_watched(struct task_struct *task, __u32 pid)
+{
+    if (config.all)
+        return config.kernel_threads || !(BPF_CORE_READ(task, flags) & EW_PF_KTHREAD);
+    __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
+    return start_ns &&
+           (*start_ns == 0 || *start_ns == BPF_CORE_READ(task, group_leader, start_boottime));
+}
+
+/*
+ * These three are not static: a global function is verified once, by itself. As part of the loops
+ * below they would be verified once per round, which is more than the verifier has patience for.
+ */
+
+__noinline int settle_cpu(__u32 cpu)
+{
+    struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
+    struct ew_k_running *out = bpf_map_lookup_elem(&running, &cpu);
+    if (!state || !out)
+        return 0;
+    __u64 version = *(volatile __u64 *)&state->version;
+    BARRIER();
+    __u64 in_ns = *(volatile __u64 *)&state->in_ns;
+    __u64 in_cpu_ns = *(volatile __u64 *)&state->in_cpu_ns;
+    __u64 task = *(volatile __u64 *)&state->task;
+    BARRIER();
+    out->switches = version / 2;
+    out->settled.entry.kind = 0;
+    if (task == 0 || (version & 1))
+        return 0;
+    __u32 tid = (__u32)BPF_CORE_READ((struct task_struct *)task, pid);
+    if (tid == 0 || !settle_task(&out->settled, task, tid))
+        return 0;
+    out->settled.entry.in_ns = in_ns;
+    out->settled.entry.in_cpu_ns = in_cpu_ns;
+    BARRIER();
+    /* It left while we looked: whatever is to be said of it is in the log. */
+    if (*(volatile __u64 *)&state->version != version ||
+        !address_watched((struct task_struct *)task, out->settled.entry.tgid))
+        out->settled.entry.kind = 0;
+    return 1;
+}
+
+__noinline int settle_request(__u32 i)
+{
+    __u64 *index = bpf_map_lookup_elem(&requests, &i);
+    struct ew_k_settled *out = bpf_map_lookup_elem(&settled, &i);
+    if (!index || !out)
+        return 0;
+    out->entry.kind = 0;
+    __u32 at = (__u32)*index;
+    __u64 *address = bpf_map_lookup_elem(&entry_tasks, &at);
+    struct ew_k_entry *entry = bpf_map_lookup_elem(&entries, &at);
+    if (!address || !entry)
+        return 0;
+    __u64 start_ns = entry->start_ns;
+    if (settle_task(out, *address, entry->tid) && out->entry.start_ns != start_ns)
+        out->entry.kind = 0;
+    return 1;
+}
+
+__noinline int clear_cell(__u32 i)
+{
+    __u32 *cell = bpf_map_lookup_elem(&cells, &i);
+    if (cell)
+        *cell = 0;
+    return 0;
+}
+
+static __always_inline void report_features(void)
+{
+    __u32 zero = 0;
+    struct ew_k_clock *cut = bpf_map_lookup_elem(&clock, &zero);
+    if (!cut)
+        return;
+    struct task_struct *task = 0;
+    cut->features = (bpf_core_field_exists(task->sched_info.run_delay) ? EW_K_HAS_RUNQ_WAIT : 0) |
+                    (bpf_core_field_exists(task->ioac.rchar) ? EW_K_HAS_IO_BYTES : 0) |
+                    (bpf_core_field_exists(task->ioac.read_bytes) ? EW_K_HAS_DISK_BYTES : 0) |
+                    (bpf_core_type_exists(struct mm_rss_stat___before_6_2) ? 0 : EW_K_RSS_LAGS);
+}
+
+/*
+ * Run by the reader, on demand: reads the tasks behind some entries of the log and those on the
+ * CPUs now. It runs under RCU, so a task that was in the log a moment ago may be dead but is still
+ * memory of its kind; pid and start time are checked.
+ */
+SEC("raw_tp/sys_enter")
+int ew_settle(__u64 *args)
+{
+    __u64 request_count = args[0], cpu_count = args[1], flags = args[2];
+    report_features();
+    for (__u32 i = 0; i < EW_K_SETTLE_MAX && i < request_count; i++)
+        settle_request(i);
+    for (__u32 i = 0; i < EW_K_CPUS_MAX && i < cpu_count; i++)
+        settle_cpu(i);
+    if (flags & EW_K_SETTLE_CLEAR_CELLS)
+        for (__u32 i = 0; i < EW_K_CELL_COUNT; i++)
+            clear_cell(i);
+    return 0;
+}
+
+#endif
