@@ -122,6 +122,19 @@ static void put_total(struct ew_buf *out, const struct ew_summary *summary, cons
     ew_buf_text(out, summary->started == 1 ? " process\n\n" : " processes\n\n");
 }
 
+/* The only thread of a process says nothing that its process does not say. */
+static bool only_thread(const struct ew_summary *summary, size_t i, size_t count)
+{
+    const struct ew_rollup_row *row = ew_rollup_sorted(&summary->rollup, i);
+    if (row->sum.type != ETWATCH_THREAD || i == 0)
+        return false;
+    bool first = ew_rollup_sorted(&summary->rollup, i - 1)->sum.type != ETWATCH_THREAD;
+    bool last = i + 1 == count ||
+                ew_rollup_sorted(&summary->rollup, i + 1)->sum.type != ETWATCH_THREAD ||
+                ew_rollup_sorted(&summary->rollup, i + 1)->sum.pid != row->sum.pid;
+    return first && last;
+}
+
 /* What is not listed: rows beyond those shown, and processes that had to make room. */
 static void put_rest(struct ew_buf *out, const struct ew_summary *summary, size_t from,
                      size_t count)
@@ -131,7 +144,7 @@ static void put_rest(struct ew_buf *out, const struct ew_summary *summary, size_
     for (size_t i = from; i < count; i++) {
         const struct ew_rollup_row *row = ew_rollup_sorted(&summary->rollup, i);
         bool thread = row->sum.type == ETWATCH_THREAD;
-        threads += thread;
+        threads += thread && !only_thread(summary, i, count);
         processes += !thread;
         cpu_ns += thread ? 0 : row->sum.cpu_ns;
     }
@@ -158,18 +171,22 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
     struct ew_grid_column columns[SHOWN_COUNT + EXTRA_COLUMNS];
     struct ew_grid grid;
     size_t count = ew_rollup_sort(&summary->rollup, ETWATCH_M_cpu_ns, false);
-    size_t rows = count < ROWS_SHOWN ? count : ROWS_SHOWN;
+    size_t at = 0;
 
     put_total(out, summary, command, how_it_ended, stats);
     make_columns(columns);
     ew_grid_init(&grid, columns, SHOWN_COUNT + EXTRA_COLUMNS);
     grid.width = width;
     grid.color = color;
-    for (size_t i = 0; i < rows; i++)
-        put_row(&grid, ew_rollup_sorted(&summary->rollup, i));
+    for (size_t rows = 0; at < count && rows < ROWS_SHOWN; at++) {
+        if (only_thread(summary, at, count))
+            continue;
+        put_row(&grid, ew_rollup_sorted(&summary->rollup, at));
+        rows++;
+    }
     int rc = ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
-    put_rest(out, summary, rows, count);
+    put_rest(out, summary, at, count);
     ew_buf_text(out, "\nmonitor: ");
     ew_session_put_cost(out, stats);
     ew_buf_char(out, '\n');

@@ -52,12 +52,19 @@ TEST(the_summary_shows_totals_threads_and_how_each_ended)
     sample.tid = 11;
     sample.thread_name = "pool";
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    sample.tid = 12;
+    sample.cpu_ns = 0;
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
     sample = busy(ETWATCH_EXIT, 10, 200, 70);
     sample.dt_ns = 200000000;
     sample.exit_signal = 9;
     sample.has |= ETWATCH_HAS(exit_signal);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
     sample = busy(ETWATCH_START, 20, 100, 0);
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    sample = busy(ETWATCH_THREAD, 20, 200, 1);
+    sample.tid = 20;
+    sample.thread_name = "lonely";
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
     ew_buf_init(&out, 0, NULL, NULL);
     CHECK_EQ_INT(ew_summary_write(&summary, &out, "cmd", "ended by SIGKILL", &stats, 0, false), 0);
@@ -67,6 +74,7 @@ TEST(the_summary_shows_totals_threads_and_how_each_ended)
     CHECK_CONTAINS(out.data, "SIGKILL\n");
     CHECK_CONTAINS(out.data, "11    pool   100 ms  60.0  60.0 ms");
     CHECK_CONTAINS(out.data, "alive\n");
+    CHECK(strstr(out.data, "lonely") == NULL); /* the only thread of its process */
     CHECK_CONTAINS(out.data, "\nmonitor: cost, lost: 3\n");
     ew_buf_done(&out);
     ew_summary_done(&summary);
