@@ -251,10 +251,16 @@ int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample 
     ew_mutex_lock(monitor->lock);
     if (monitor->stepping)
         timeout_ms = 0; /* in a callback: nothing can arrive while it waits */
+    /* Every step signals, also one that brought nothing: the limit is a time, not a wait. */
+    uint64_t until_ns = ew_os_raw_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms : 0) * 1000000u;
     while (monitor->queue.count == 0 && monitor->state == EW_MONITOR_RUNNING &&
-           monitor->failed == 0)
-        if (timeout_ms == 0 || !ew_cond_wait(monitor->arrived, monitor->lock, timeout_ms))
+           monitor->failed == 0) {
+        uint64_t now_ns = ew_os_raw_ns();
+        if (timeout_ms >= 0 && now_ns >= until_ns)
             break;
+        int left_ms = timeout_ms < 0 ? -1 : (int)((until_ns - now_ns + 999999u) / 1000000u);
+        (void)ew_cond_wait(monitor->arrived, monitor->lock, left_ms);
+    }
     int count = ew_queue_take(&monitor->queue, ret_samples, max > INT_MAX ? INT_MAX : max);
     if (count == 0 && monitor->failed != 0)
         count = monitor->failed;

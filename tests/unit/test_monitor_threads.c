@@ -79,6 +79,26 @@ TEST(a_callback_may_ask_and_stop_its_monitor_in_the_callers_loop)
     }
 }
 
+/* Steps that bring nothing must not begin the wait anew: then this would never return. */
+TEST(a_read_ends_at_its_timeout_although_the_monitor_goes_on)
+{
+    for (int s = 0; s < SOURCE_COUNT; s++) {
+        if (!can_open(sources[s]))
+            continue;
+        struct etwatch_config config = config_for(sources[s]);
+        config.flags |= ETWATCH_QUEUE;
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_sample sample = {.size = sizeof sample};
+        struct etwatch_stats stats = {.size = sizeof stats};
+        CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+        CHECK_EQ_INT(etwatch_monitor_read(monitor, &sample, 1, 0), 0);
+        CHECK_EQ_INT(etwatch_monitor_read(monitor, &sample, 1, 300), 0);
+        CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
+        CHECK(stats.wakeups > 1);
+        etwatch_monitor_free(monitor);
+    }
+}
+
 static void *stop_soon(void *arg)
 {
     sleep_ms(30);
