@@ -73,6 +73,20 @@ struct ew_process *ew_ledger_find_process_at(const struct ew_ledger *ledger, uin
     return found;
 }
 
+struct ew_process *ew_ledger_find_process_before(const struct ew_ledger *ledger, uint32_t pid,
+                                                 uint64_t t_ns)
+{
+    struct ew_process *found = NULL;
+    uint32_t cursor = ew_index_home(&ledger->pids, pid);
+    uint32_t ref;
+    while ((ref = ew_index_next(&ledger->pids, pid, &cursor)) != 0) {
+        struct ew_process *process = ew_pool_at(&ledger->processes, ref);
+        if (process->start_ns <= t_ns && (found == NULL || process->start_ns > found->start_ns))
+            found = process;
+    }
+    return found;
+}
+
 int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start_ns,
                           struct ew_process **ret_process)
 {

@@ -29,7 +29,7 @@ enum ew_process_flag {
     EW_P_LISTED = 1u << 4,      /* in a list of STARTs to deliver */
     EW_P_EXITING = 1u << 5,     /* ended; its EXIT is not yet delivered */
     EW_P_EXIT_STATUS = 1u << 6, /* exit_code and exit_signal are known */
-    EW_P_REPLACED = 1u << 7,    /* ended unseen: its pid came back with another start time */
+    EW_P_REPLACED = 1u << 7,    /* ended unseen: its pid came back, or it is not there any more */
     EW_P_FORGOTTEN = 1u << 8,   /* no longer watched: goes without an EXIT */
     EW_P_REBASE = 1u << 9,      /* a thread's first reading may not be its first at all */
     EW_P_READ = 1u << 10,       /* had a reading */
@@ -59,6 +59,7 @@ struct ew_process {
     uint32_t reserved;
     uint64_t start_ns;   /* 0: unknown */
     uint64_t watched_ns; /* since when */
+    uint64_t there_ns;   /* it was there then, as a lifecycle fact or its first reading told */
     uint64_t active_ns;  /* it is not known to have run after this */
     uint64_t exit_ns;
     uint64_t cgroup_id;
@@ -117,6 +118,9 @@ struct ew_process *ew_ledger_find_process(const struct ew_ledger *ledger, uint32
 /* Of this pid, the one that started last at or before t_ns. */
 struct ew_process *ew_ledger_find_process_at(const struct ew_ledger *ledger, uint32_t pid,
                                              uint64_t t_ns);
+/* Of this pid, the one that started last before t_ns, or NULL. */
+struct ew_process *ew_ledger_find_process_before(const struct ew_ledger *ledger, uint32_t pid,
+                                                 uint64_t t_ns);
 /* ETWATCH_ELIMIT or ETWATCH_ENOMEM on failure. */
 int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start_ns,
                           struct ew_process **ret_process);

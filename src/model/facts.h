@@ -82,6 +82,7 @@ struct ew_reading {
     uint64_t ran_from_ns;
     uint64_t ran_from_cpu_ns;
     bool incomplete;      /* something before it was lost */
+    bool base_line;       /* only where a thread begins that was not heard of; else old news */
     uint32_t counter_has; /* EW_HAS_C_* */
     uint32_t gauge_has;   /* EW_HAS_G_* */
     uint64_t counter[EW_COUNTER_COUNT];
@@ -96,6 +97,9 @@ struct ew_facts {
     void (*reading)(void *ctx, const struct ew_reading *reading);
     void (*event)(void *ctx, const struct etwatch_event *event); /* t_ns raw; may be NULL */
     void (*loss)(void *ctx, const struct etwatch_loss *loss);    /* times raw */
+    /* After a loss of lifecycle facts: everyone who is there has been told again (SEEN), with a
+     * time not before since_ns, and so was whoever came later. Of others the EXIT was lost. */
+    void (*all_seen)(void *ctx, uint64_t since_ns);
 };
 
 #endif

@@ -148,6 +148,8 @@ struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
 /* Ends it at t_ns; flags: EW_P_REPLACED, EW_P_FORGOTTEN or 0. */
 void ew_lifecycle_end(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns,
                       uint32_t flags);
+/* Ends whoever is not known to have been there since then. */
+void ew_lifecycle_all_seen(struct ew_sampler *sampler, uint64_t since_ns);
 /* One more thing the tables had no room for; code: ETWATCH_ELIMIT or ETWATCH_ENOMEM. */
 void ew_lifecycle_refuse(struct ew_sampler *sampler, int code, uint64_t t_ns);
 

@@ -110,6 +110,7 @@ static struct ew_process *add(struct ew_sampler *sampler, uint32_t pid, uint64_t
         return NULL;
     }
     process->flags = flags;
+    process->there_ns = watched_ns;
     list_start(sampler, process, watched_ns);
     return process;
 }
@@ -177,6 +178,8 @@ static void begin(struct ew_sampler *sampler, const struct ew_process_fact *fact
         if (!started)
             set_base(process, fact);
     }
+    if (fact->t_ns > process->there_ns)
+        process->there_ns = fact->t_ns;
     set_facts(sampler, process, fact);
 }
 
@@ -360,6 +363,17 @@ void ew_lifecycle_fact(struct ew_sampler *sampler, const struct ew_process_fact 
     }
 }
 
+void ew_lifecycle_all_seen(struct ew_sampler *sampler, uint64_t since_ns)
+{
+    const struct ew_pool *pool = &sampler->ledger.processes;
+    for (uint32_t ref = 1; ref <= ew_pool_last(pool); ref++) {
+        struct ew_process *process = ew_pool_at(pool, ref);
+        if (process->self != 0 && process->there_ns < since_ns &&
+            (process->flags & EW_P_EXITING) == 0)
+            ew_lifecycle_end(sampler, process, since_ns, EW_P_REPLACED);
+    }
+}
+
 struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
                                            const struct ew_reading *reading)
 {
@@ -380,8 +394,12 @@ struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
         if (!after && (unknown || (!exact && reading->start_ns >= process->start_ns)))
             return process;
         if (reading->start_ns < process->start_ns) {
-            sampler->counts.late++;
-            return NULL;
+            /* A thread of the one that had the pid before, and that is still to be delivered? */
+            struct ew_process *older = ew_ledger_find_process_before(
+                &sampler->ledger, reading->pid, exact ? 0 : reading->start_ns);
+            if (older == NULL || older->start_ns == 0)
+                sampler->counts.late++;
+            return older != NULL && older->start_ns != 0 ? older : NULL;
         }
         if ((process->flags & EW_P_EXITING) == 0)
             ew_lifecycle_end(sampler, process, reading->start_ns, EW_P_REPLACED);

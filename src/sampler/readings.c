@@ -447,6 +447,8 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
     struct ew_thread scratch;
     struct ew_thread *thread =
         ew_ledger_find_thread(&sampler->ledger, reading->pid, reading->tid, reading->start_ns);
+    if (thread != NULL && reading->base_line)
+        return;
     if (thread == NULL)
         thread = first_reading(sampler, reading, &scratch);
     if (thread == NULL)

@@ -118,6 +118,11 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
     sampler->config.loss(sampler->config.ctx, &out);
 }
 
+static void on_all_seen(void *ctx, uint64_t since_ns)
+{
+    ew_lifecycle_all_seen(ctx, since_ns);
+}
+
 void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts)
 {
     *ret_facts = (struct ew_facts){
@@ -126,6 +131,7 @@ void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts)
         .reading = on_reading,
         .event = on_event,
         .loss = on_loss,
+        .all_seen = on_all_seen,
     };
 }
 
