@@ -44,6 +44,7 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     source->base.ops = &ew_source_ebpf;
     source->filtered = !config->filter.all;
+    source->read_until_ns = config->epoch_ns;
     ew_ebpf_cost_open(source);
     int error = ew_ebpf_object_open(&source->object, config, reterr);
     if (error != 0) {
@@ -101,6 +102,14 @@ static void report_losses(struct ew_ebpf_source *source, uint64_t from_ns, uint6
     report_loss(source, ETWATCH_LOSS_TABLE, watch, &source->lost_watch, from_ns, to_ns);
 }
 
+static uint64_t lost_life(const struct ew_ebpf_source *source)
+{
+    uint64_t life = 0;
+    for (uint32_t cpu = 0; cpu < source->object.cpu_count; cpu++)
+        life += __atomic_load_n(&source->object.losses[cpu].life, __ATOMIC_RELAXED);
+    return life;
+}
+
 static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts *facts,
                  uint64_t *ret_horizon_ns, struct ew_error *reterr)
 {
@@ -110,8 +119,10 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
     source->last_drain_ns = now_ns;
     uint64_t horizon_ns = now_ns > settle_time_ns ? now_ns - settle_time_ns : 0;
     int error = 0;
-    if (!source->seeded) {
-        error = ew_ebpf_seed(source, reterr);
+    /* Whose start or exit was lost is found out by looking who is there. */
+    bool recover = lost_life(source) != source->lost_life;
+    if (!source->seeded || recover) {
+        error = ew_ebpf_seed(source, recover, reterr);
         source->seeded = error == 0;
     }
     if (error == 0) {
@@ -122,7 +133,10 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
     }
     if (error == 0) {
         ew_ebpf_flush_exits(source);
+        if (recover)
+            facts->all_seen(facts->ctx, now_ns);
         ew_ebpf_cost_update(source, now_ns);
+        source->read_until_ns = horizon_ns;
         *ret_horizon_ns = horizon_ns;
     }
     source->facts = NULL;

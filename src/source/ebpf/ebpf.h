@@ -17,6 +17,18 @@ struct ew_ebpf_active {
     bool over;            /* its FINAL has come */
 };
 
+/* Facts that wait for the logs. */
+struct ew_ebpf_kept {
+    struct ew_process_fact *facts;
+    uint32_t count, size;
+};
+
+enum { EW_EBPF_GONE_CELLS = 256 };
+
+struct ew_ebpf_running {
+    uint32_t tid, cpu;
+};
+
 struct ew_ebpf_source {
     struct ew_source base;
     struct ew_ebpf_object object;
@@ -24,15 +36,25 @@ struct ew_ebpf_source {
     struct ring_buffer *rings; /* lifecycle records and, if asked for, the full stream */
     bool filtered;
     bool seeded;
+    uint64_t read_until_ns; /* what was noted before is delivered */
 
     /* Only while draining. */
     const struct ew_facts *facts;
     struct ew_ebpf_active *active;
     uint32_t active_count, active_size;
+    struct ew_ebpf_running running[EW_K_CPUS_MAX]; /* as of the last settle call */
+    uint32_t running_count;
     uint32_t *active_index; /* open addressing by tid: position in active + 1 */
     uint32_t active_index_mask;
-    struct ew_process_fact *exits; /* delivered after the readings of the same drain */
-    uint32_t exit_count, exit_size;
+    struct ew_ebpf_kept exits; /* delivered after the readings of the same drain */
+    uint64_t exit_bits[64];    /* which pids may be among them */
+    struct ew_ebpf_kept moves; /* execs that gave a thread another tid, by time */
+    uint32_t moves_delivered;
+    /* Leaders that are over, by pid: whoever has their tid after that got it by an exec. */
+    struct {
+        uint32_t pid;
+        uint64_t start_ns;
+    } gone[EW_EBPF_GONE_CELLS];
     uint64_t last_drain_ns;
     uint32_t cleared_at; /* sequence numbers: when the cells were last cleared */
 
@@ -54,8 +76,9 @@ struct ew_ebpf_source {
     uint64_t undecoded;
 };
 
-/* Reads every task there is and delivers the watched processes as SEEN. */
-int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr);
+/* Reads every task there is and delivers the watched processes as SEEN. recover: exits were lost.
+ */
+int ew_ebpf_seed(struct ew_ebpf_source *source, bool recover, struct ew_error *reterr);
 
 /* Delivers what the logs hold, settles the threads that ran, credits those on a CPU up to
  * horizon_ns. */
@@ -65,6 +88,8 @@ int ew_ebpf_read_logs(struct ew_ebpf_source *source, uint64_t horizon_ns, struct
 int ew_ebpf_life_open(struct ew_ebpf_source *source, bool events);
 void ew_ebpf_life_close(struct ew_ebpf_source *source);
 int ew_ebpf_read_life(struct ew_ebpf_source *source);
+/* Delivers the oldest so many of the moves. */
+void ew_ebpf_flush_moves(struct ew_ebpf_source *source, uint32_t count);
 void ew_ebpf_flush_exits(struct ew_ebpf_source *source);
 
 /* Own cost in the kernel. */

@@ -2,7 +2,11 @@
 /*
  * Reads the ring buffers: lifecycle records become process facts at once, except exits. An exit is
  * recorded before the thread's last switch, whose entry is in a log; it is delivered after the logs
- * were read, so that whoever adds up has heard of everything the process did.
+ * were read, so that whoever adds up has heard of everything the process did. Only if the pid is
+ * taken again meanwhile the exit goes out before that start: facts about one pid stay in order.
+ *
+ * An exec by a thread that is not the leader changes what a tid means. It is kept until the logs
+ * have been read up to its time: see log.c.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,18 +15,45 @@
 #include "base/alloc.h"
 #include "source/ebpf/ebpf.h"
 
+/* Pids are given out in sequence: in one drain few share a bit. */
+static uint32_t exit_bit(uint32_t pid)
+{
+    return pid % (uint32_t)(sizeof((struct ew_ebpf_source *)NULL)->exit_bits * 8);
+}
+
+static int keep(struct ew_ebpf_kept *kept, const struct ew_process_fact *fact)
+{
+    if (kept->count == kept->size) {
+        uint32_t size = kept->size == 0 ? 16 : kept->size * 2;
+        struct ew_process_fact *facts = ew_realloc_array(kept->facts, size, sizeof *facts);
+        if (facts == NULL)
+            return ETWATCH_ENOMEM;
+        kept->facts = facts;
+        kept->size = size;
+    }
+    kept->facts[kept->count++] = *fact;
+    return 0;
+}
+
 static int keep_exit(struct ew_ebpf_source *source, const struct ew_process_fact *fact)
 {
-    if (source->exit_count == source->exit_size) {
-        uint32_t size = source->exit_size == 0 ? 16 : source->exit_size * 2;
-        struct ew_process_fact *exits = ew_realloc_array(source->exits, size, sizeof *exits);
-        if (exits == NULL)
-            return ETWATCH_ENOMEM;
-        source->exits = exits;
-        source->exit_size = size;
+    source->exit_bits[exit_bit(fact->pid) / 64] |= 1ULL << (exit_bit(fact->pid) % 64);
+    return keep(&source->exits, fact);
+}
+
+/* Delivers the exit of whoever had this pid until now, if it is among those kept. */
+static void release_exit(struct ew_ebpf_source *source, uint32_t pid)
+{
+    if ((source->exit_bits[exit_bit(pid) / 64] >> (exit_bit(pid) % 64) & 1) == 0)
+        return;
+    struct ew_ebpf_kept *exits = &source->exits;
+    for (uint32_t i = 0; i < exits->count; i++) {
+        if (exits->facts[i].pid != pid)
+            continue;
+        source->facts->process(source->facts->ctx, &exits->facts[i]);
+        exits->facts[i] = exits->facts[--exits->count];
+        return;
     }
-    source->exits[source->exit_count++] = *fact;
-    return 0;
 }
 
 static int on_life(void *ctx, void *data, size_t size)
@@ -45,12 +76,15 @@ static int on_life(void *ctx, void *data, size_t size)
     switch (life.kind) {
     case EW_K_LIFE_FORK:
         fact.kind = EW_PROCESS_START;
+        release_exit(source, fact.pid);
         break;
     case EW_K_LIFE_SEEN:
         fact.kind = EW_PROCESS_SEEN;
         break;
     case EW_K_LIFE_EXEC:
         fact.kind = EW_PROCESS_EXEC;
+        if (fact.old_tid != 0)
+            return keep(&source->moves, &fact);
         break;
     case EW_K_LIFE_RENAME:
         fact.kind = EW_PROCESS_RENAME;
@@ -112,7 +146,8 @@ void ew_ebpf_life_close(struct ew_ebpf_source *source)
 {
     if (source->rings != NULL)
         ring_buffer__free(source->rings);
-    ew_free(source->exits);
+    ew_free(source->exits.facts);
+    ew_free(source->moves.facts);
 }
 
 int ew_ebpf_read_life(struct ew_ebpf_source *source)
@@ -121,15 +156,37 @@ int ew_ebpf_read_life(struct ew_ebpf_source *source)
     return count < 0 ? ETWATCH_ENOMEM : 0;
 }
 
+void ew_ebpf_flush_moves(struct ew_ebpf_source *source, uint32_t count)
+{
+    struct ew_ebpf_kept *moves = &source->moves;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ew_process_fact *exec = &moves->facts[i];
+        source->facts->process(source->facts->ctx, exec);
+        source->gone[exec->pid % EW_EBPF_GONE_CELLS].pid = 0;
+    }
+    moves->count -= count;
+    source->moves_delivered += count;
+    memmove(moves->facts, moves->facts + count, moves->count * sizeof *moves->facts);
+}
+
+/* The entry only has to go some time; unless it is of a later process with the same pid by now. */
+static void unwatch(struct ew_ebpf_source *source, const struct ew_process_fact *exit)
+{
+    int fd = source->object.watched_fd;
+    uint64_t start_ns = 0;
+    if (bpf_map_lookup_elem(fd, &exit->pid, &start_ns) == 0 &&
+        (start_ns == 0 || start_ns == exit->start_ns))
+        (void)bpf_map_delete_elem(fd, &exit->pid);
+}
+
 void ew_ebpf_flush_exits(struct ew_ebpf_source *source)
 {
-    for (uint32_t i = 0; i < source->exit_count; i++) {
-        const struct ew_process_fact *exit = &source->exits[i];
+    for (uint32_t i = 0; i < source->exits.count; i++) {
+        const struct ew_process_fact *exit = &source->exits.facts[i];
         source->facts->process(source->facts->ctx, exit);
-        /* Its threads are told apart from a later process with the same pid by the start time, so
-         * the entry only has to go some time. */
         if (source->filtered)
-            (void)bpf_map_delete_elem(source->object.watched_fd, &exit->pid);
+            unwatch(source, exit);
     }
-    source->exit_count = 0;
+    source->exits.count = 0;
+    memset(source->exit_bits, 0, sizeof source->exit_bits);
 }

@@ -15,6 +15,11 @@
  *   5. deliver the settled readings of the others.
  *
  * A thread noted in step 3 is settled in the next round of 2 to 5.
+ *
+ * A thread that executes a program becomes the leader: from then on its notes carry another tid.
+ * The kernel tells of it some time later, with the exec. So that no two threads are taken for one,
+ * an exec is delivered in its place among the entries, and what carries the tid of a leader that is
+ * over is not delivered until then. Nothing is missing for it: readings are absolute.
  */
 #include <string.h>
 
@@ -137,9 +142,29 @@ static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry
     source->facts->reading(source->facts->ctx, &reading);
 }
 
+/* Does the tid of this entry still mean a leader that is over? */
+static bool leader_gone(const struct ew_ebpf_source *source, const struct ew_k_entry *entry)
+{
+    uint32_t cell = entry->tgid % EW_EBPF_GONE_CELLS;
+    return entry->tid == entry->tgid && source->gone[cell].pid == entry->tgid &&
+           source->gone[cell].start_ns == entry->start_ns;
+}
+
+/* The execs before t_ns. */
+static void deliver_moves(struct ew_ebpf_source *source, uint64_t t_ns)
+{
+    uint32_t count = 0;
+    while (count < source->moves.count && source->moves.facts[count].t_ns <= t_ns)
+        count++;
+    if (count > 0)
+        ew_ebpf_flush_moves(source, count);
+}
+
 static int take_entry(struct ew_ebpf_source *source, uint32_t index)
 {
     struct ew_k_entry entry = source->object.entries[index];
+    if (source->moves.count > 0)
+        deliver_moves(source, entry.t_ns);
     struct ew_ebpf_active *active = add_active(source, entry.tid);
     if (active == NULL)
         return ETWATCH_ENOMEM;
@@ -148,8 +173,14 @@ static int take_entry(struct ew_ebpf_source *source, uint32_t index)
     active->over = entry.kind == EW_K_FINAL;
     if (entry.kind != EW_K_OPEN)
         active->run_from_ns = entry.in_ns;
-    deliver_entry(source, &entry);
     source->events++;
+    if (leader_gone(source, &entry))
+        return 0;
+    deliver_entry(source, &entry);
+    if (entry.kind == EW_K_FINAL && entry.tid == entry.tgid) {
+        source->gone[entry.tgid % EW_EBPF_GONE_CELLS].pid = entry.tgid;
+        source->gone[entry.tgid % EW_EBPF_GONE_CELLS].start_ns = entry.start_ns;
+    }
     return 0;
 }
 
@@ -184,6 +215,19 @@ static void sift_down(struct cursor *heap, uint32_t count, uint32_t at)
     heap[at] = moved;
 }
 
+/* Entries come from other CPUs' caches, which takes longer than to use them: ask for them early. */
+static void fetch_ahead(const struct ew_ebpf_object *object, const struct cursor *cursor)
+{
+    enum { AHEAD = 6 };
+    if (cursor->until - cursor->at <= AHEAD)
+        return;
+    struct cursor later = *cursor;
+    later.at += AHEAD;
+    const char *entry = (const char *)&object->entries[entry_index(object, &later)];
+    for (size_t at = 0; at < sizeof(struct ew_k_entry); at += 64)
+        __builtin_prefetch(entry + at);
+}
+
 static uint32_t open_cursors(struct ew_ebpf_source *source, struct cursor *heap)
 {
     const struct ew_ebpf_object *object = &source->object;
@@ -209,10 +253,13 @@ static int read_entries(struct ew_ebpf_source *source)
 {
     struct ew_ebpf_object *object = &source->object;
     struct cursor heap[EW_K_CPUS_MAX];
+    uint32_t moves = source->moves.count; /* whatever was noted before these is in the logs now */
+    uint32_t delivered_before = source->moves_delivered;
     uint32_t count = open_cursors(source, heap);
     int error = ew_ebpf_read_life(source);
     while (error == 0 && count > 0) {
         struct cursor *top = &heap[0];
+        fetch_ahead(object, top);
         error = take_entry(source, entry_index(object, top));
         if (++top->at == top->until) {
             __atomic_store_n(&object->heads[top->cpu].tail, top->at, __ATOMIC_RELEASE);
@@ -223,19 +270,32 @@ static int read_entries(struct ew_ebpf_source *source)
         if (count > 1)
             sift_down(heap, count, 0);
     }
+    /* Moves come by time, and those delivered above were the oldest. */
+    uint32_t delivered = source->moves_delivered - delivered_before;
+    if (error == 0 && moves > delivered)
+        ew_ebpf_flush_moves(source, moves - delivered);
     return error;
 }
 
 /* --------------------------------------------------------------------- settling */
 
-static const struct ew_k_running *find_running(const struct ew_ebpf_source *source, uint32_t tid)
+/* Who is on a CPU, in one place: asked for every thread that ran. */
+static void list_running(struct ew_ebpf_source *source)
 {
+    source->running_count = 0;
     for (uint32_t cpu = 0; cpu < source->object.cpu_count; cpu++) {
-        const struct ew_k_running *running = &source->object.running[cpu];
-        if (running->settled.entry.kind != 0 && running->settled.entry.tid == tid)
-            return running;
+        const struct ew_k_entry *entry = &source->object.running[cpu].settled.entry;
+        if (entry->kind != 0)
+            source->running[source->running_count++] = (struct ew_ebpf_running){entry->tid, cpu};
     }
-    return NULL;
+}
+
+static bool is_running(const struct ew_ebpf_source *source, uint32_t tid)
+{
+    for (uint32_t i = 0; i < source->running_count; i++)
+        if (source->running[i].tid == tid)
+            return true;
+    return false;
 }
 
 static void begin_settled(const struct ew_ebpf_source *source, const struct ew_k_settled *settled,
@@ -257,6 +317,8 @@ static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_run
     const struct ew_k_entry *entry = &running->settled.entry;
     const struct ew_ebpf_active *active = find_active(source, entry->tid);
     if (active != NULL && (active->over || active->run_from_ns == entry->in_ns))
+        return;
+    if (leader_gone(source, entry))
         return;
     struct ew_reading reading;
     begin_settled(source, &running->settled, &reading);
@@ -281,7 +343,7 @@ static void deliver_settled(struct ew_ebpf_source *source, const struct ew_k_set
 {
     const struct ew_ebpf_active *active = find_active(source, settled->entry.tid);
     if (settled->entry.kind == 0 || (active != NULL && active->over) ||
-        find_running(source, settled->entry.tid) != NULL)
+        leader_gone(source, &settled->entry) || is_running(source, settled->entry.tid))
         return;
     struct ew_reading reading;
     begin_settled(source, settled, &reading);
@@ -326,10 +388,11 @@ int ew_ebpf_read_logs(struct ew_ebpf_source *source, uint64_t horizon_ns, struct
             return ew_error_set(reterr, ETWATCH_EOS, -os_error, "eBPF: cannot run a program: %s",
                                 strerror(-os_error));
         source->units.features = object->clock->features;
+        if (first)
+            list_running(source);
         error = read_entries(source);
-        for (uint32_t cpu = 0; first && error == 0 && cpu < object->cpu_count; cpu++)
-            if (object->running[cpu].settled.entry.kind != 0)
-                deliver_running(source, &object->running[cpu], horizon_ns, now_ns);
+        for (uint32_t i = 0; first && error == 0 && i < source->running_count; i++)
+            deliver_running(source, &object->running[source->running[i].cpu], horizon_ns, now_ns);
         for (uint32_t i = 0; error == 0 && i < count; i++)
             deliver_settled(source, &object->settled[i], now_ns);
         done += count;

@@ -68,12 +68,14 @@ static void add_counters(const struct ew_ebpf_source *source, struct ew_process_
 
 /*
  * What a thread has used so far is known from its first note, in most cases. Not if it is on a CPU
- * now, and not if it was noted in this interval before it was watched.
+ * now, not if it was noted in this interval before it was watched, and not if its first note, from
+ * when it had used nothing, is still unread: that is part of what the process is said to have used.
  */
 static int keep_base_line(struct ew_ebpf_source *source, struct seeds *seeds,
                           const struct ew_k_seed *seed)
 {
-    if (seed->on_cpu == 0 && !source->filtered)
+    bool new = seed->settled.entry.start_ns >= source->read_until_ns;
+    if (seed->on_cpu == 0 && !new && !source->filtered)
         return 0;
     if (seeds->base_line_count == seeds->base_line_size) {
         uint32_t size = seeds->base_line_size == 0 ? 16 : seeds->base_line_size * 2;
@@ -96,6 +98,7 @@ static void deliver_base_line(struct ew_ebpf_source *source, const struct ew_k_e
     reading.tid = entry->tid;
     reading.start_ns = entry->start_ns;
     reading.t_ns = entry->t_ns;
+    reading.base_line = true;
     ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &reading.counter_has, reading.counter);
     source->facts->reading(source->facts->ctx, &reading);
 }
@@ -155,11 +158,47 @@ static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds
     return error;
 }
 
-int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
+/*
+ * Pids that the user named and that are not there must not mean whoever gets them next. After a
+ * loss of exits, entries of processes that are gone would fill the set.
+ */
+static int prune_watched(struct ew_ebpf_source *source, struct seeds *seeds, bool recover)
+{
+    int fd = source->object.watched_fd;
+    uint32_t pid = 0, *doomed = NULL;
+    uint32_t count = 0, size = 0;
+    uint64_t start_ns = 0;
+    const void *previous = NULL;
+    while (bpf_map_get_next_key(fd, previous, &pid) == 0) {
+        previous = &pid;
+        bool there = seeds->size != 0 && *find_seed(seeds, pid) != 0;
+        if (there || bpf_map_lookup_elem(fd, &pid, &start_ns) != 0 ||
+            (start_ns != 0 && (!recover || start_ns >= source->last_drain_ns)))
+            continue;
+        if (count == size) {
+            size = size == 0 ? 256 : size * 2;
+            uint32_t *larger = ew_realloc_array(doomed, size, sizeof *doomed);
+            if (larger == NULL) {
+                ew_free(doomed);
+                return ETWATCH_ENOMEM;
+            }
+            doomed = larger;
+        }
+        doomed[count++] = pid;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        (void)bpf_map_delete_elem(fd, &doomed[i]);
+    ew_free(doomed);
+    return 0;
+}
+
+int ew_ebpf_seed(struct ew_ebpf_source *source, bool recover, struct ew_error *reterr)
 {
     struct seeds seeds = {0};
     int fd = bpf_iter_create(source->object.seed_link_fd);
     int error = fd < 0 ? ETWATCH_EOS : read_seeds(source, fd, &seeds);
+    if (error == 0 && source->filtered)
+        error = prune_watched(source, &seeds, recover);
     if (error != 0)
         ew_error_set(reterr, error, errno, "eBPF: cannot list the tasks");
     for (uint32_t i = 0; error == 0 && i < seeds.count; i++)
