@@ -234,6 +234,18 @@ static void close_stages(struct etwatch_monitor *monitor)
     monitor->sampler = NULL;
 }
 
+/*
+ * Own CPU time is that of the thread that waits and steps: waking up is the largest part of it. A
+ * caller's loop does other things between two calls, so it starts the meter anew with each.
+ */
+void ew_monitor_meter(struct etwatch_monitor *monitor, bool count)
+{
+    uint64_t cpu_ns = ew_os_thread_cpu_ns();
+    if (count)
+        monitor->self_cpu_ns += cpu_ns - monitor->metered_ns;
+    monitor->metered_ns = cpu_ns;
+}
+
 int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     ew_os_anchor(&monitor->anchor_unix_ns, &monitor->anchor_raw_ns);
@@ -242,6 +254,7 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->epoch_ns = monitor->anchor_raw_ns;
     monitor->change_at_ns = 0;
     monitor->self_cpu_ns = 0;
+    ew_monitor_meter(monitor, false);
     monitor->wakeups = 0;
     monitor->closed_ns = 0;
     memset(&monitor->source_stats, 0, sizeof monitor->source_stats);
@@ -277,7 +290,6 @@ static int drain(struct etwatch_monitor *monitor, uint64_t now_ns, uint64_t *ret
 
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
-    uint64_t cpu_before_ns = ew_os_thread_cpu_ns();
     uint64_t now_ns = ew_os_raw_ns(), horizon_ns = 0;
     monitor->stepping = true;
     int error = drain(monitor, now_ns, &horizon_ns, reterr);
@@ -292,7 +304,7 @@ int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->wakeups++;
     keep_budget(monitor, now_ns);
     plan_wake(monitor, ew_os_raw_ns());
-    monitor->self_cpu_ns += ew_os_thread_cpu_ns() - cpu_before_ns;
+    ew_monitor_meter(monitor, true);
     return error;
 }
 

@@ -63,6 +63,7 @@ int ew_config_remove_pid(struct etwatch_config *config, uint32_t pid);
 
 /* loop.c: all with the lock held. */
 int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr);
+void ew_monitor_meter(struct etwatch_monitor *monitor, bool count);
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr);
 void ew_monitor_end(struct etwatch_monitor *monitor);
 void ew_monitor_refresh_counts(struct etwatch_monitor *monitor);
