@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "source/ebpf/ebpf_object.h"
@@ -45,8 +46,20 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
     return 0;
 }
 
+/*
+ * Distributions put newer eBPF into older kernels: the version explains a failure, it never causes
+ * one.
+ */
+static bool kernel_is_old(struct utsname *ret_system)
+{
+    unsigned major = 0, minor = 0;
+    return uname(ret_system) == 0 && sscanf(ret_system->release, "%u.%u", &major, &minor) == 2 &&
+           (major < 5 || (major == 5 && minor < 15));
+}
+
 static int explain(struct ew_error *reterr, int os_code, const char *what)
 {
+    struct utsname system;
     if (os_code == EPERM || os_code == EACCES) {
         ew_error_set(reterr, ETWATCH_EPERM, os_code, "eBPF: %s: %s", what, strerror(os_code));
         ew_error_fix(reterr, "run as root, or: sudo setcap cap_bpf,cap_perfmon,cap_sys_resource+ep "
@@ -61,6 +74,13 @@ static int explain(struct ew_error *reterr, int os_code, const char *what)
                      "eBPF: the libbpf of this build cannot read this kernel's type information");
         ew_error_fix(reterr, "use a build with libbpf 1.0 or newer, as Debian 12 and Ubuntu 24.04 "
                              "have it; --source poll works anyway");
+        return ETWATCH_ENOTSUP;
+    }
+    if (kernel_is_old(&system)) {
+        ew_error_set(reterr, ETWATCH_ENOTSUP, os_code,
+                     "eBPF: Linux %.32s is older than 5.15 and does not take the programs",
+                     system.release);
+        ew_error_fix(reterr, "use Linux 5.15 or newer, or --source poll");
         return ETWATCH_ENOTSUP;
     }
     ew_error_set(reterr, ETWATCH_ENOTSUP, os_code, "eBPF: %s: %s", what, strerror(os_code));
