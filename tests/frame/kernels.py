@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""The judgement of tests/kernels: it passes what is right and sees what is wrong. The guests
+themselves are `./dev kernels`, for which this is no place: they take minutes."""
+import copy
+import importlib.util
+import json
+import os
+
+from lib import ROOT, cases, check, check_eq, main, test
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, os.path.join(ROOT, "tests", "kernels", name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CHECKS = load("checks")
+TRUTH = {"pid": 10, "cpu_ns": 600_000_000, "memory_bytes": 33554432, "written_bytes": 1048576, "writes": 256,
+         "sleeps": 20, "children": [
+             {"pid": 11, "exit_code": 3, "exit_signal": 0, "cpu_ns": 3_000_000},
+             {"pid": 12, "exit_code": -1, "exit_signal": 9, "cpu_ns": 3_000_000}]}
+FALLBACK = "etwatch: eBPF: no type information; polling /proc instead; fix: use another kernel"
+
+
+def process(truth):
+    total = {"pid": truth["pid"], "name": "load", "cpu_ns": truth["cpu_ns"] + 50_000, "complete": True}
+    end = dict(total, type="exit", exit_code=truth.get("exit_code", 0), exit_signal=truth.get("exit_signal", 0),
+               faults_minor=8300, io_write_bytes=1050000, io_write_ops=260, switches_voluntary=30,
+               rss_peak_bytes=34000000)
+    return [dict(total, type="start"), dict(total, type="sample", t_ns=0, dt_ns=100_000_000), end]
+
+
+def good_run():
+    step = CHECKS.Step("run")
+    objects = [{"type": "meta", "source": "ebpf", "available": list(CHECKS.BOUNDS)}]
+    for truth in (TRUTH, *TRUTH["children"]):
+        objects += process(truth)
+    objects.append({"type": "stats", "source": "ebpf", "lost": 0, "undecoded": 0})
+    return step, objects
+
+
+def problems(objects, truth=None):
+    step, _ = good_run()
+    step.status, step.data = 0, [json.dumps(one) for one in objects]
+    step.out = [json.dumps(truth or TRUTH)]
+    return list(CHECKS.check_run(step, "ebpf"))
+
+
+@test
+def a_right_run_has_no_problem():
+    check_eq(problems(good_run()[1]), [])
+
+
+def spoil(kind, pid, key, value):
+    def change(objects):
+        for one in objects:
+            if one["type"] == kind and one.get("pid") == pid:
+                one[key] = value
+        return objects
+    return change
+
+
+@cases([
+    ("another source", spoil("meta", None, "source", "poll")),
+    ("a lost event", spoil("stats", None, "lost", 1)),
+    ("an incomplete sample", spoil("sample", 11, "complete", False)),
+    ("no exit of a child", lambda o: [x for x in o if (x["type"], x.get("pid")) != ("exit", 12)]),
+    ("no start of a child", lambda o: [x for x in o if (x["type"], x.get("pid")) != ("start", 11)]),
+    ("a start too many", lambda o: o[:-1] + [dict(o[1])] + o[-1:]),
+    ("too little CPU time", spoil("exit", 10, "cpu_ns", 590_000_000)),
+    ("too much CPU time", spoil("exit", 10, "cpu_ns", 700_000_000)),
+    ("samples that do not add up", spoil("sample", 12, "cpu_ns", 2_000_000)),
+    ("a wrong exit code", spoil("exit", 11, "exit_code", 0)),
+    ("a wrong signal", spoil("exit", 12, "exit_signal", 15)),
+    ("faults not counted", spoil("exit", 10, "faults_minor", 0)),
+    ("no peak of memory", spoil("exit", 10, "rss_peak_bytes", None)),
+    ("a foreign process", spoil("exit", 11, "name", "sh")),
+    ("no end of the stream", lambda o: o[:-1]),
+])
+def a_wrong_run_is_seen(change):
+    check(problems(change(copy.deepcopy(good_run()[1]))), "nothing was noticed")
+
+
+@cases([
+    ("one line", [FALLBACK], True), ("none", [], False), ("two", [FALLBACK, FALLBACK], False),
+    ("another reason", ["etwatch: eBPF: no rights; polling; fix: sudo"], False),
+    ("no fix", ["etwatch: eBPF: no type information; polling"], False),
+])
+def a_fallback_is_one_line_with_reason_and_fix(lines, right):
+    step = CHECKS.Step("run")
+    step.err = lines
+    check_eq(not list(CHECKS.check_fallback(step, "type information")), right)
+
+
+@test
+def a_guest_that_stops_half_way_is_seen():
+    text = 'step doctor\nout ok    source ebpf   works\nstatus 0\nstep run\ndata {"type":"meta"}\n'
+    found = dict(CHECKS.check_guest(text, "ebpf", None))
+    check_eq(found.get("run"), "did not come to an end")
+    check_eq(found.get("guest"), "did not come to its end")
+    check("doctor" not in found, "the doctor was right")
+
+
+main()
