@@ -94,6 +94,7 @@ static void run(void *arg)
     struct ew_error why;
     ew_mutex_lock(monitor->lock);
     int fd = monitor->source->ops->wake_fd(monitor->source);
+    ew_monitor_meter(monitor, false);
     while (!monitor->stopping) {
         uint64_t until_ns = monitor->next_wake_ns;
         ew_mutex_unlock(monitor->lock);
@@ -167,6 +168,7 @@ static int wait_until_due(struct etwatch_monitor *monitor, int timeout_ms)
         uint64_t limit_ns = ew_os_raw_ns() + (uint64_t)timeout_ms * 1000000u;
         until_ns = limit_ns < due_ns ? limit_ns : due_ns;
     }
+    ew_monitor_meter(monitor, false);
     monitor->waiting++;
     ew_mutex_unlock(monitor->lock);
     int woken = ew_waiter_wait(monitor->waiter, until_ns, fd);

@@ -46,7 +46,8 @@ struct etwatch_monitor {
     uint64_t changed_interval_ns;
 
     uint64_t opened_ns, closed_ns;
-    uint64_t self_cpu_ns;                   /* of the steps, in user space and in system calls */
+    uint64_t self_cpu_ns; /* of waiting and stepping, in user space and in system calls */
+    uint64_t metered_ns;  /* the thread's CPU time when that was last counted */
     uint64_t budget_wall_ns, budget_cpu_ns; /* when the budget was last asked */
     uint64_t wakeups;
     uint64_t delivered;                  /* samples, to callbacks */
