@@ -254,7 +254,6 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->epoch_ns = monitor->anchor_raw_ns;
     monitor->change_at_ns = 0;
     monitor->self_cpu_ns = 0;
-    ew_monitor_meter(monitor, false);
     monitor->wakeups = 0;
     monitor->closed_ns = 0;
     memset(&monitor->source_stats, 0, sizeof monitor->source_stats);
@@ -274,6 +273,7 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->opened_ns = monitor->epoch_ns;
     monitor->budget_wall_ns = ew_os_raw_ns();
     monitor->budget_cpu_ns = 0;
+    ew_monitor_meter(monitor, false);
     /* At once: who is there is known before anything happens. */
     error = ew_monitor_step(monitor, reterr);
     if (error != 0)
