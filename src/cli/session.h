@@ -22,6 +22,7 @@ struct ew_session {
     struct etwatch_stats stats; /* after ew_session_stop */
     struct ew_windows windows;  /* with --window */
     uint64_t end_raw_ns;        /* --duration; 0: no end */
+    uint64_t opened_cpu_ns;     /* our own CPU time when the watching began */
     uint64_t live;              /* processes that started and have not ended */
     bool any_started;
     int error; /* of the sink, the monitor or on_sample: ETWATCH_E* */
