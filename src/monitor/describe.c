@@ -78,15 +78,15 @@ static const char *user_of(struct ew_describe *describe, uint32_t uid)
     return add(&describe->users, uid, text);
 }
 
+/* A source that does not know the id (polling) has the path read for each process. */
 static const char *cgroup_of(struct ew_describe *describe, uint32_t pid, uint64_t cgroup_id)
 {
     const char *known = cgroup_id == 0 ? NULL : find(&describe->cgroups, cgroup_id);
-    if (known != NULL || cgroup_id == 0)
+    if (known != NULL)
         return known;
-    char text[1024];
-    if (!ew_os_cgroup(describe->proc_root, pid, text, sizeof text))
+    if (!ew_os_cgroup(describe->proc_root, pid, describe->cgroup, sizeof describe->cgroup))
         return NULL;
-    return add(&describe->cgroups, cgroup_id, text);
+    return cgroup_id == 0 ? describe->cgroup : add(&describe->cgroups, cgroup_id, describe->cgroup);
 }
 
 void ew_describe_process(struct ew_describe *describe, uint32_t pid, uint32_t uid,

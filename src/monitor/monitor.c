@@ -359,6 +359,9 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     stats.hz_asked = monitor->config.hz;
     stats.hz_now = monitor->interval_ns == 0 ? 0 : 1e9 / (double)monitor->interval_ns;
     stats.hz_reached = wall_ns == 0 ? 0 : (double)monitor->counts.intervals * 1e9 / (double)wall_ns;
+    /* The last interval is cut short, and a poll may be asked for early: no more than was asked. */
+    if (stats.hz_reached > stats.hz_asked)
+        stats.hz_reached = stats.hz_asked;
     stats.samples = monitor->counts.samples;
     stats.events = source->events;
     stats.lost = monitor->counts.lost;

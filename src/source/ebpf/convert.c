@@ -19,6 +19,11 @@ static uint64_t kernel_share(uint64_t cpu_ns, uint64_t utime_ns, uint64_t stime_
     return (uint64_t)((u128)cpu_ns * stime_ns / (stime_ns + utime_ns));
 }
 
+uint64_t ew_ebpf_start(uint64_t start_ns)
+{
+    return start_ns == 0 ? 1 : start_ns;
+}
+
 void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry *entry,
                       uint64_t cpu_ns, uint32_t *ret_has, uint64_t counter[EW_COUNTER_COUNT])
 {
@@ -81,7 +86,7 @@ void ew_ebpf_process(const struct ew_ebpf_units *units, const struct ew_k_life *
     memset(ret_fact, 0, sizeof *ret_fact);
     ret_fact->has = EW_HAS_PPID | EW_HAS_SESSION | EW_HAS_UID | EW_HAS_NAME;
     ret_fact->t_ns = life->t_ns;
-    ret_fact->start_ns = life->start_ns;
+    ret_fact->start_ns = ew_ebpf_start(life->start_ns);
     ret_fact->pid = life->pid;
     ret_fact->ppid = life->ppid;
     ret_fact->session_id = life->session_id;

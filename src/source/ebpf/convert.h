@@ -13,6 +13,8 @@ struct ew_ebpf_units {
     bool affinity_fits; /* no more CPUs than bits in a word */
 };
 
+/* The first process may have started at 0, which means unknown everywhere else. */
+uint64_t ew_ebpf_start(uint64_t start_ns);
 /* The counters of an entry; cpu_ns may differ from the entry's when a run is credited up to now. */
 void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry *entry,
                       uint64_t cpu_ns, uint32_t *ret_has, uint64_t counter[EW_COUNTER_COUNT]);

@@ -119,7 +119,7 @@ static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry
     memset(&reading, 0, sizeof reading);
     reading.pid = entry->tgid;
     reading.tid = entry->tid;
-    reading.start_ns = entry->start_ns;
+    reading.start_ns = ew_ebpf_start(entry->start_ns);
     reading.t_ns = entry->t_ns;
     switch (entry->kind) {
     case EW_K_OPEN:
@@ -305,7 +305,7 @@ static void begin_settled(const struct ew_ebpf_source *source, const struct ew_k
     ret_reading->kind = EW_READING_AT;
     ret_reading->pid = settled->entry.tgid;
     ret_reading->tid = settled->entry.tid;
-    ret_reading->start_ns = settled->entry.start_ns;
+    ret_reading->start_ns = ew_ebpf_start(settled->entry.start_ns);
     ret_reading->thread_name = settled->name;
     ew_ebpf_gauges(&source->units, settled, &ret_reading->gauge_has, ret_reading->gauge);
 }

@@ -96,7 +96,7 @@ static void deliver_base_line(struct ew_ebpf_source *source, const struct ew_k_e
     reading.kind = EW_READING_AT;
     reading.pid = entry->tgid;
     reading.tid = entry->tid;
-    reading.start_ns = entry->start_ns;
+    reading.start_ns = ew_ebpf_start(entry->start_ns);
     reading.t_ns = entry->t_ns;
     reading.base_line = true;
     ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &reading.counter_has, reading.counter);
