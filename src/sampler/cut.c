@@ -78,12 +78,26 @@ static void deliver_idle(struct ew_sampler *sampler)
     }
 }
 
-static bool may_exit(const struct ew_sampler *sampler, const struct ew_process *process, bool force)
+/* Its threads' last readings may be among what was lost; else they come when the kernel is done
+ * with its memory, which may be long after its exit was told. */
+static bool waited_enough(const struct ew_sampler *sampler, const struct ew_process *process)
+{
+    if (sampler->cuts - process->exit_cut < EW_WAIT_CUTS)
+        return false;
+    return (process->flags & EW_P_REPLACED) != 0 || sampler->loss_seen_ns >= process->start_ns ||
+           sampler->first_ns > process->exit_ns + EW_WAIT_NS;
+}
+
+static bool may_exit(const struct ew_sampler *sampler, struct ew_process *process, bool force)
 {
     if ((process->flags & EW_P_LISTED) != 0)
         return false;
-    return force || sampler->config.rounds || process->thread_count == 0 ||
-           sampler->cuts - process->exit_cut >= EW_WAIT_CUTS;
+    if (force || sampler->config.rounds || process->thread_count == 0)
+        return true;
+    if (!waited_enough(sampler, process))
+        return false;
+    process->flags |= EW_P_LOSSY;
+    return true;
 }
 
 /* Does the last interval deserve a sample? Always, except when it was already delivered as a whole

@@ -20,6 +20,7 @@
 #define EW_LOSS_RANGES 16u
 #define EW_RECENT_EXITS 128u
 #define EW_WAIT_CUTS 2u
+#define EW_WAIT_NS (2 * 1000 * 1000 * 1000ull)
 
 #define EW_ALL_COUNTERS ((1u << EW_COUNTER_COUNT) - 1)
 #define EW_CPU_COUNTERS (EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns))

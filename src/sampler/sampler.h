@@ -18,7 +18,8 @@
  *    process's next sample, or read earlier and the process has not run since.
  *  - dt_ns is the part of the interval in which the process existed.
  *  - A START carries the gauges known when it is delivered.
- *  - An EXIT waits for the last readings of the process's threads, at most two cuts.
+ *  - An EXIT waits for the last readings of the process's threads, at most two seconds and, where
+ *    something was lost, two cuts.
  */
 #ifndef EW_SAMPLER_H
 #define EW_SAMPLER_H

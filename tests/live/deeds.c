@@ -5,6 +5,7 @@
  *
  *   deeds tell DEED…        does DEED in a child and tells what wait4() says of it
  *   deeds burn MS           computes until its own CPU clock has reached MS milliseconds
+ *   deeds hoard MB          ends with so much memory, which the kernel then has to take apart
  *   deeds mix               computes, sleeps, touches memory, reads and writes
  *   deeds threads N MS      N threads that burn MS each; tells the CPU clock of each
  *   deeds die-together N    N threads that all end the process at the same time
@@ -126,6 +127,17 @@ static void tell_io(void)
            "\"io_write_ops\":%llu}\n",
            read_bytes, write_bytes, read_ops, write_ops);
     (void)fflush(stdout);
+}
+
+static void hoard(long mb)
+{
+    size_t size = (size_t)mb << 20, page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        fail("mmap");
+    (void)madvise(memory, size, MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < size; at += page)
+        memory[at] = 1;
 }
 
 static void mix(void)
@@ -478,6 +490,8 @@ static int do_deed(char **argv)
         tell(argv + 1);
     else if (strcmp(deed, "burn") == 0)
         burn(CLOCK_PROCESS_CPUTIME_ID, number(first));
+    else if (strcmp(deed, "hoard") == 0)
+        hoard(number(first));
     else if (strcmp(deed, "mix") == 0)
         mix();
     else if (strcmp(deed, "threads") == 0) {

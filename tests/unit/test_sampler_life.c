@@ -205,11 +205,35 @@ TEST(an_exit_waits_for_the_last_reading_of_a_known_thread)
     kit_close();
 }
 
-TEST(an_exit_waits_no_longer_than_two_cuts)
+TEST(an_exit_waits_two_seconds_for_the_last_reading_and_then_says_that_it_is_missing)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
     kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_exit(1, MS(1), MS(6), 0);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1");
+    for (int i = 2; i <= 200; i++) {
+        (void)kit_cut(MS(10 * i));
+        CHECK_EQ_STR(kit_story(), "");
+    }
+    (void)kit_cut(MS(2010));
+    (void)kit_cut(MS(2020));
+    CHECK_EQ_STR(kit_story(), "s1 X1");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->flags & ETWATCH_COMPLETE, 0);
+    CHECK_EQ_UINT(kit_counts().processes, 0);
+    CHECK_EQ_UINT(kit_counts().threads, 0);
+    kit_close();
+}
+
+TEST(after_a_loss_an_exit_waits_no_longer_than_two_cuts)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    struct etwatch_loss loss = {
+        .stage = ETWATCH_LOSS_KERNEL_LOG, .count = 1, .from_ns = MS(3), .to_ns = MS(4)};
+    kit.facts.loss(kit.facts.ctx, &loss);
     kit_exit(1, MS(1), MS(6), 0);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1");
@@ -473,11 +497,9 @@ TEST(strings_are_asked_for_once_per_process_and_once_per_exec)
     CHECK_EQ_STR(s->cmdline, "prog 104 #104");
     CHECK(kit.batches <= 8); /* 400 objects in batches of 64 */
     kit_process(EW_PROCESS_EXEC, 104, MS(1), MS(11), "x");
-    kit_read(AT, 104, 104, MS(15), 2 * NS_PER_MS, 1);
+    kit_read(FINAL, 104, 104, MS(15), 2 * NS_PER_MS, 1);
     kit_exit(104, MS(1), MS(16), 0);
     (void)kit_cut(MS(40));
-    (void)kit_cut(MS(50));
-    (void)kit_cut(MS(60));
     CHECK_EQ_STR(kit_story(), "s104 X104");
     CHECK_EQ_UINT(kit.described, 201);
     CHECK_EQ_STR(kit_nth(ETWATCH_EXIT, 104, 0)->cmdline, "prog 104 #201");

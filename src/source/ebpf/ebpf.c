@@ -23,6 +23,7 @@ static void close_source(struct ew_source *base)
     ew_ebpf_cost_close(source);
     ew_ebpf_life_close(source);
     ew_ebpf_object_close(&source->object);
+    ew_free(source->asked);
     ew_free(source->active);
     ew_free(source->active_index);
     ew_free(source);
@@ -31,6 +32,15 @@ static void close_source(struct ew_source *base)
 static int watch_pid(struct ew_ebpf_source *source, uint32_t pid)
 {
     uint64_t any_start = 0;
+    if (source->asked_count == source->asked_size) {
+        uint32_t size = source->asked_size == 0 ? 8 : source->asked_size * 2;
+        uint32_t *asked = ew_realloc_array(source->asked, size, sizeof *asked);
+        if (asked == NULL)
+            return ETWATCH_ENOMEM;
+        source->asked = asked;
+        source->asked_size = size;
+    }
+    source->asked[source->asked_count++] = pid;
     if (bpf_map_update_elem(source->object.watched_fd, &pid, &any_start, BPF_ANY) == 0)
         return 0;
     return errno == E2BIG ? ETWATCH_ELIMIT : ETWATCH_EOS;
@@ -122,7 +132,7 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
     /* Whose start or exit was lost is found out by looking who is there. */
     bool recover = lost_life(source) != source->lost_life;
     if (!source->seeded || recover) {
-        error = ew_ebpf_seed(source, recover, reterr);
+        error = ew_ebpf_seed(source, reterr);
         source->seeded = error == 0;
     }
     if (error == 0) {

@@ -36,6 +36,8 @@ struct ew_ebpf_source {
     struct ring_buffer *rings; /* lifecycle records and, if asked for, the full stream */
     bool filtered;
     bool seeded;
+    uint32_t *asked; /* pids that the user named since then */
+    uint32_t asked_count, asked_size;
     uint64_t read_until_ns; /* what was noted before is delivered */
 
     /* Only while draining. */
@@ -76,9 +78,8 @@ struct ew_ebpf_source {
     uint64_t undecoded;
 };
 
-/* Reads every task there is and delivers the watched processes as SEEN. recover: exits were lost.
- */
-int ew_ebpf_seed(struct ew_ebpf_source *source, bool recover, struct ew_error *reterr);
+/* Reads every task there is and delivers the watched processes as SEEN. */
+int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr);
 
 /* Delivers what the logs hold, settles the threads that ran, credits those on a CPU up to
  * horizon_ns. */

@@ -169,24 +169,10 @@ void ew_ebpf_flush_moves(struct ew_ebpf_source *source, uint32_t count)
     memmove(moves->facts, moves->facts + count, moves->count * sizeof *moves->facts);
 }
 
-/* The entry only has to go some time; unless it is of a later process with the same pid by now. */
-static void unwatch(struct ew_ebpf_source *source, const struct ew_process_fact *exit)
-{
-    int fd = source->object.watched_fd;
-    uint64_t start_ns = 0;
-    if (bpf_map_lookup_elem(fd, &exit->pid, &start_ns) == 0 &&
-        (start_ns == 0 || start_ns == exit->start_ns))
-        (void)bpf_map_delete_elem(fd, &exit->pid);
-}
-
 void ew_ebpf_flush_exits(struct ew_ebpf_source *source)
 {
-    for (uint32_t i = 0; i < source->exits.count; i++) {
-        const struct ew_process_fact *exit = &source->exits.facts[i];
-        source->facts->process(source->facts->ctx, exit);
-        if (source->filtered)
-            unwatch(source, exit);
-    }
+    for (uint32_t i = 0; i < source->exits.count; i++)
+        source->facts->process(source->facts->ctx, &source->exits.facts[i]);
     source->exits.count = 0;
     memset(source->exit_bits, 0, sizeof source->exit_bits);
 }

@@ -115,6 +115,22 @@ int BPF_PROG(ew_exit, struct task_struct *task)
     return 0;
 }
 
+/*
+ * Only now is it over: on its way out it may have to take much memory apart, and that counts. Its
+ * pid may be another process's by now, which the start time tells.
+ */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(ew_free, struct task_struct *task)
+{
+    __u32 pid = (__u32)task->tgid;
+    if (task->pid != task->tgid)
+        return 0;
+    __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
+    if (start_ns && *start_ns == task->start_boottime)
+        bpf_map_delete_elem(&watched, &pid);
+    return 0;
+}
+
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(ew_cgroup_attach, struct cgroup *group, const char *path, struct task_struct *task)
 {

@@ -264,6 +264,8 @@ static bool wanted(const char *program, const struct ew_source_config *config)
 {
     if (strncmp(program, "ew_stream_", 10) == 0)
         return config->events;
+    if (strcmp(program, "ew_free") == 0)
+        return !config->filter.all;
     if (strcmp(program, "ew_cgroup_attach") == 0)
         return config->filter.cgroup_count > 0;
     return true;

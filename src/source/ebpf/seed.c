@@ -158,48 +158,25 @@ static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds
     return error;
 }
 
-/*
- * Pids that the user named and that are not there must not mean whoever gets them next. After a
- * loss of exits, entries of processes that are gone would fill the set.
- */
-static int prune_watched(struct ew_ebpf_source *source, struct seeds *seeds, bool recover)
+/* Pids that the user named and that are not there must not mean whoever gets them next. */
+static void forget_absent(struct ew_ebpf_source *source, struct seeds *seeds)
 {
-    int fd = source->object.watched_fd;
-    uint32_t pid = 0, *doomed = NULL;
-    uint32_t count = 0, size = 0;
-    uint64_t start_ns = 0;
-    const void *previous = NULL;
-    while (bpf_map_get_next_key(fd, previous, &pid) == 0) {
-        previous = &pid;
-        bool there = seeds->size != 0 && *find_seed(seeds, pid) != 0;
-        if (there || bpf_map_lookup_elem(fd, &pid, &start_ns) != 0 ||
-            (start_ns != 0 && (!recover || start_ns >= source->last_drain_ns)))
-            continue;
-        if (count == size) {
-            size = size == 0 ? 256 : size * 2;
-            uint32_t *larger = ew_realloc_array(doomed, size, sizeof *doomed);
-            if (larger == NULL) {
-                ew_free(doomed);
-                return ETWATCH_ENOMEM;
-            }
-            doomed = larger;
-        }
-        doomed[count++] = pid;
+    for (uint32_t i = 0; i < source->asked_count; i++) {
+        uint32_t pid = source->asked[i];
+        if (seeds->size == 0 || *find_seed(seeds, pid) == 0)
+            (void)bpf_map_delete_elem(source->object.watched_fd, &pid);
     }
-    for (uint32_t i = 0; i < count; i++)
-        (void)bpf_map_delete_elem(fd, &doomed[i]);
-    ew_free(doomed);
-    return 0;
+    source->asked_count = 0;
 }
 
-int ew_ebpf_seed(struct ew_ebpf_source *source, bool recover, struct ew_error *reterr)
+int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
 {
     struct seeds seeds = {0};
     int fd = bpf_iter_create(source->object.seed_link_fd);
     int error = fd < 0 ? ETWATCH_EOS : read_seeds(source, fd, &seeds);
-    if (error == 0 && source->filtered)
-        error = prune_watched(source, &seeds, recover);
-    if (error != 0)
+    if (error == 0)
+        forget_absent(source, &seeds);
+    else
         ew_error_set(reterr, error, errno, "eBPF: cannot list the tasks");
     for (uint32_t i = 0; error == 0 && i < seeds.count; i++)
         source->facts->process(source->facts->ctx, &seeds.facts[i]);
