@@ -73,20 +73,6 @@ struct ew_process *ew_ledger_find_process_at(const struct ew_ledger *ledger, uin
     return found;
 }
 
-struct ew_process *ew_ledger_find_process_before(const struct ew_ledger *ledger, uint32_t pid,
-                                                 uint64_t t_ns)
-{
-    struct ew_process *found = NULL;
-    uint32_t cursor = ew_index_home(&ledger->pids, pid);
-    uint32_t ref;
-    while ((ref = ew_index_next(&ledger->pids, pid, &cursor)) != 0) {
-        struct ew_process *process = ew_pool_at(&ledger->processes, ref);
-        if (process->start_ns <= t_ns && (found == NULL || process->start_ns > found->start_ns))
-            found = process;
-    }
-    return found;
-}
-
 int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start_ns,
                           struct ew_process **ret_process)
 {
@@ -272,4 +258,35 @@ int ew_ledger_set_text(struct ew_ledger *ledger, const char **slot, const char *
     ew_intern_release(&ledger->strings, *slot);
     *slot = copy;
     return 0;
+}
+
+static void fetch(const void *object, size_t size)
+{
+    for (size_t at = 0; at < size; at += 64)
+        __builtin_prefetch((const char *)object + at, 1);
+}
+
+/* Each step needs what the one before it asked for, so each goes over all threads. */
+void ew_ledger_fetch(const struct ew_ledger *ledger, const uint32_t *tids, uint32_t count)
+{
+    const struct ew_thread *threads[EW_LEDGER_FETCH_MAX];
+    uint32_t found = 0;
+    if (count > EW_LEDGER_FETCH_MAX)
+        count = EW_LEDGER_FETCH_MAX;
+    if (ledger->tids.capacity == 0)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        __builtin_prefetch(&ledger->tids.slots[ew_index_home(&ledger->tids, tids[i])]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t cursor = ew_index_home(&ledger->tids, tids[i]);
+        uint32_t ref = ew_index_next(&ledger->tids, tids[i], &cursor);
+        if (ref == 0)
+            continue;
+        threads[found] = ew_pool_at(&ledger->threads, ref);
+        fetch(threads[found++], sizeof(struct ew_thread));
+    }
+    for (uint32_t i = 0; i < found; i++)
+        fetch(threads[i]->process, sizeof(struct ew_process));
+    for (uint32_t i = 0; i < found; i++)
+        __builtin_prefetch(threads[i]->process->name);
 }

@@ -61,7 +61,7 @@ struct ew_process {
     uint64_t watched_ns; /* since when */
     uint64_t there_ns;   /* it was there then, as a lifecycle fact or its first reading told */
     uint64_t active_ns;  /* it is not known to have run after this */
-    uint64_t exit_ns;
+    uint64_t exit_ns;    /* when it ended; until then, when it last left a CPU */
     uint64_t cgroup_id;
     uint64_t first_index;  /* the interval of watched_ns */
     struct ew_cell *cells; /* any of its pending cells, the one used last */
@@ -78,6 +78,7 @@ enum ew_thread_flag {
     EW_T_WHOLE = 1u << 0,   /* watched since it began: a counter not yet read was 0 */
     EW_T_OPEN = 1u << 1,    /* open_index is valid */
     EW_T_RETIRED = 1u << 2, /* over, kept only until its cells are delivered */
+    EW_T_BASED = 1u << 3,   /* nothing but a baseline was read of it, which may be old news */
 };
 
 struct ew_thread {
@@ -94,7 +95,7 @@ struct ew_thread {
     uint64_t gauge_ns;
     uint64_t start_ns;    /* 0: unknown */
     uint64_t open_index;  /* interval that counts until the next reading belong to */
-    uint64_t credited_ns; /* its time on the CPU is accounted for up to here */
+    uint64_t credited_ns; /* what it did is accounted for up to here */
     struct ew_cell *cells;
     const char *name;
     uint64_t last[EW_COUNTER_COUNT]; /* accounted for up to here; falls never */
@@ -118,9 +119,6 @@ struct ew_process *ew_ledger_find_process(const struct ew_ledger *ledger, uint32
 /* Of this pid, the one that started last at or before t_ns. */
 struct ew_process *ew_ledger_find_process_at(const struct ew_ledger *ledger, uint32_t pid,
                                              uint64_t t_ns);
-/* Of this pid, the one that started last before t_ns, or NULL. */
-struct ew_process *ew_ledger_find_process_before(const struct ew_ledger *ledger, uint32_t pid,
-                                                 uint64_t t_ns);
 /* ETWATCH_ELIMIT or ETWATCH_ENOMEM on failure. */
 int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start_ns,
                           struct ew_process **ret_process);
@@ -140,6 +138,10 @@ void ew_ledger_free_thread(struct ew_ledger *ledger, struct ew_thread *thread);
 /* The same thread under another id (exec). 0 or ETWATCH_ENOMEM, then it keeps the old one. */
 int ew_ledger_move_thread(struct ew_ledger *ledger, struct ew_thread *thread, uint32_t tid,
                           uint64_t start_ns);
+/* Asks for the memory of these threads and their processes, all at once: after a sleep none of it
+ * is in a cache, and one after the other they would be waited for. */
+enum { EW_LEDGER_FETCH_MAX = 64 };
+void ew_ledger_fetch(const struct ew_ledger *ledger, const uint32_t *tids, uint32_t count);
 /* Looks at `steps` entries and evicts the threads whose last reading was before `older_than_cut`
  * and whose open interval is before first_index. */
 void ew_ledger_sweep_threads(struct ew_ledger *ledger, uint32_t steps, uint32_t older_than_cut,

@@ -53,14 +53,16 @@ static void set_gauges(const struct ew_sampler *sampler, struct ew_process *proc
 {
     if (fact->gauge_has == 0)
         return;
+    /* Those of an exit are true for the end, whenever that turns out to be. */
+    uint64_t read_ns = fact->kind == EW_PROCESS_EXIT ? UINT64_MAX - 1 : fact->t_ns;
     for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
-        if ((fact->gauge_has >> i & 1) != 0 && fact->t_ns >= process->gauge_ns[i]) {
+        if ((fact->gauge_has >> i & 1) != 0 && read_ns >= process->gauge_ns[i]) {
             process->gauge[i] = fact->gauge[i];
-            process->gauge_ns[i] = fact->t_ns;
+            process->gauge_ns[i] = read_ns;
             process->gauge_has |= 1u << i;
         }
     }
-    ew_pending_gauges_read(sampler, process, fact->t_ns);
+    ew_pending_gauges_read(sampler, process, read_ns);
 }
 
 static void set_facts(struct ew_sampler *sampler, struct ew_process *process,
@@ -286,6 +288,9 @@ void ew_lifecycle_end(struct ew_sampler *sampler, struct ew_process *process, ui
                       uint32_t flags)
 {
     bool late = sampler->late; /* of the reading at hand, if this is due to one */
+    /* An exit is told on the way out: a process ends when it leaves the CPU for the last time. */
+    if (process->exit_ns > t_ns)
+        t_ns = process->exit_ns;
     uint64_t index = ew_pending_clamp(sampler, ew_pending_index(sampler, t_ns));
     if (index < process->first_index)
         index = process->first_index;
@@ -394,12 +399,8 @@ struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
         if (!after && (unknown || (!exact && reading->start_ns >= process->start_ns)))
             return process;
         if (reading->start_ns < process->start_ns) {
-            /* A thread of the one that had the pid before, and that is still to be delivered? */
-            struct ew_process *older = ew_ledger_find_process_before(
-                &sampler->ledger, reading->pid, exact ? 0 : reading->start_ns);
-            if (older == NULL || older->start_ns == 0)
-                sampler->counts.late++;
-            return older != NULL && older->start_ns != 0 ? older : NULL;
+            sampler->counts.late++;
+            return NULL;
         }
         if ((process->flags & EW_P_EXITING) == 0)
             ew_lifecycle_end(sampler, process, reading->start_ns, EW_P_REPLACED);

@@ -118,6 +118,12 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
     sampler->config.loss(sampler->config.ctx, &out);
 }
 
+static void on_expect(void *ctx, const uint32_t *tids, uint32_t count)
+{
+    struct ew_sampler *sampler = ctx;
+    ew_ledger_fetch(&sampler->ledger, tids, count);
+}
+
 static void on_all_seen(void *ctx, uint64_t since_ns)
 {
     ew_lifecycle_all_seen(ctx, since_ns);
@@ -129,6 +135,7 @@ void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts)
         .ctx = sampler,
         .process = on_process,
         .reading = on_reading,
+        .expect = on_expect,
         .event = on_event,
         .loss = on_loss,
         .all_seen = on_all_seen,

@@ -225,6 +225,34 @@ TEST(what_a_newborn_waited_before_its_first_run_counts)
     kit_close();
 }
 
+TEST(a_wait_that_ends_with_an_open_belongs_to_its_interval_and_is_not_late)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    struct ew_reading r = kit_values(OPEN, 1, 1, MS(3), 0, 0);
+    r.counter_has |= EW_HAS_C(runq_wait_ns);
+    kit_reading(r);
+    r.kind = AT;
+    r.t_ns = MS(20);
+    r.counter[EW_C_cpu_ns] = NS_PER_MS;
+    kit_reading(r);
+    (void)kit_cut(MS(20));
+    r.kind = OPEN;
+    r.t_ns = MS(37);
+    r.counter[EW_C_runq_wait_ns] = 500;
+    kit_reading(r);
+    r.kind = AT;
+    r.t_ns = MS(40);
+    r.counter[EW_C_cpu_ns] = 2 * NS_PER_MS;
+    kit_reading(r);
+    (void)kit_cut(MS(40));
+    CHECK_EQ_STR(kit_story(), "s1");
+    CHECK_EQ_UINT(kit.object[0].s.t_ns, UNIX_MS(40));
+    CHECK_EQ_UINT(kit.object[0].s.runq_wait_ns, 500);
+    CHECK_EQ_UINT(kit_counts().late, 0);
+    kit_close();
+}
+
 TEST(a_first_reading_of_a_thread_born_under_watch_counts_from_0)
 {
     kit_open(kit_config());
@@ -284,6 +312,125 @@ TEST(a_thread_read_as_it_runs_is_not_credited_before_that_reading)
     (void)kit_cut(MS(10));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8);
     CHECK_EQ_UINT(kit_counts().late, 0);
+    kit_close();
+}
+
+TEST(a_stale_baseline_is_corrected_by_the_end_of_the_run)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    /* On the CPU for 4 s, and the kernel has not added that up when the baseline is taken. */
+    uint64_t from_ns = EPOCH - 4000 * NS_PER_MS;
+    kit_read(AT, 1, 1, MS(2), 70 * NS_PER_MS, 3);
+    kit_ran(SPAN, 1, 1, from_ns, 70 * NS_PER_MS, MS(1), 4071 * NS_PER_MS, 3); /* a bit older */
+    kit_ran(SPAN, 1, 1, from_ns, 70 * NS_PER_MS, MS(20), 4090 * NS_PER_MS, 4);
+    (void)kit_cut(MS(20));
+    uint64_t sum = 0;
+    for (size_t i = 0; i < 2; i++)
+        sum += kit_nth(ETWATCH_SAMPLE, 1, i)->cpu_ns;
+    CHECK_EQ_UINT(sum, 19 * NS_PER_MS);
+    CHECK_NEAR(kit_nth(ETWATCH_SAMPLE, 1, 1)->cpu_percent, 100, 6);
+    CHECK_EQ_UINT(kit_counts().late, 0);
+    kit_close();
+}
+
+TEST(a_first_run_that_cannot_be_is_only_a_baseline)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_ran(SPAN, 1, 1, MS(4), 0, MS(5), 850 * NS_PER_MS, 3); /* 850 ms in one */
+    kit_read(AT, 1, 1, MS(10), 852 * NS_PER_MS, 3);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
+    kit_close();
+}
+
+TEST(more_than_fits_into_the_open_interval_is_a_run_from_its_open_on)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(8), 0, 0);
+    kit_read(AT, 1, 1, MS(60), 25 * NS_PER_MS, 7); /* that it left the CPU was missed */
+    (void)kit_cut(MS(60));
+    CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1 s1");
+    static const uint64_t want[] = {2, 10, 10, 3};
+    for (size_t i = 0; i < 4; i++)
+        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, i)), want[i]);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->switches_voluntary, 7);
+    kit_close();
+}
+
+TEST(an_end_without_a_beginning_is_a_run_until_then)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_ran(FINAL, 1, 1, MS(56), 25 * NS_PER_MS, MS(56), 25 * NS_PER_MS, 1);
+    (void)kit_cut(MS(60));
+    static const uint64_t want[] = {9, 10, 6}; /* from 31 to 56 */
+    CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1");
+    for (size_t i = 0; i < 3; i++)
+        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, i)), want[i]);
+    kit_close();
+}
+
+TEST(a_run_shorter_than_its_cpu_time_leaves_the_rest_before_it)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 0);
+    kit_ran(SPAN, 1, 1, MS(18), 0, MS(22), 10 * NS_PER_MS, 1); /* 4 ms long */
+    (void)kit_cut(MS(30));
+    static const uint64_t want[] = {6, 2, 2};
+    for (size_t i = 0; i < 3; i++)
+        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, i)), want[i]);
+    kit_close();
+}
+
+static void read_split(uint64_t t_ns, uint64_t cpu_ns, uint64_t user_ns)
+{
+    struct ew_reading r = {.kind = AT, .pid = 1, .tid = 1, .t_ns = t_ns};
+    r.counter_has = EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns);
+    r.counter[EW_C_cpu_ns] = cpu_ns;
+    r.counter[EW_C_cpu_user_ns] = user_ns;
+    r.counter[EW_C_cpu_kernel_ns] = cpu_ns - user_ns;
+    kit_reading(r);
+}
+
+TEST(user_and_kernel_time_add_up_to_the_cpu_time_though_their_split_swings)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(0), "a");
+    static const uint64_t user[] = {500, 100, 2900, 2000, 2000};
+    for (size_t i = 0; i < 5; i++) {
+        read_split(MS(i * 10 + 5), (i + 1) * 1000, user[i]);
+        (void)kit_cut(MS(i * 10 + 10));
+        const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+        CHECK_EQ_UINT(s->cpu_ns, 1000);
+        CHECK_EQ_UINT(s->cpu_user_ns + s->cpu_kernel_ns, 1000);
+    }
+    read_split(MS(55), 5000, 4000); /* another split of the same sum is no activity */
+    (void)kit_cut(MS(60));
+    CHECK_EQ_STR(kit_story(), "");
+    kit_close();
+}
+
+TEST(a_base_line_is_news_only_of_an_unknown_thread)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    kit_read(OPEN, 1, 1, MS(1), 0, 0);
+    struct ew_reading r = kit_values(AT, 1, 1, MS(5), 3 * NS_PER_MS, 9);
+    r.base_line = true;
+    kit_reading(r);
+    r = kit_values(AT, 1, 2, MS(5), 3 * NS_PER_MS, 9);
+    r.base_line = true;
+    kit_reading(r);
+    kit_read(AT, 1, 1, MS(10), NS_PER_MS, 1);
+    kit_read(AT, 1, 2, MS(10), 4 * NS_PER_MS, 10);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->switches_voluntary, 2);
     kit_close();
 }
 

@@ -267,7 +267,7 @@ TEST(readings_of_a_process_that_has_left_make_no_new_one)
     kit_close();
 }
 
-TEST(what_a_process_does_after_its_exit_counts_to_its_last_interval)
+TEST(a_process_ends_when_it_leaves_the_cpu_for_the_last_time)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
@@ -275,9 +275,44 @@ TEST(what_a_process_does_after_its_exit_counts_to_its_last_interval)
     kit_ran(FINAL, 1, 1, MS(2), 0, MS(11), 9 * NS_PER_MS, 1); /* leaves the CPU later ... */
     kit_exit(1, MS(1), MS(9.9), 0);                           /* ... than it was told to be over */
     (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S1 s1 s1 X1");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 1);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->t_ns, UNIX_MS(11));
+    CHECK_NEAR(kit_nth(ETWATCH_SAMPLE, 1, 1)->cpu_percent, 100, 1e-9);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->exit_ns, UNIX_MS(11));
+    kit_close();
+}
+
+TEST(a_last_reading_after_the_exit_makes_the_last_sample_longer)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_exit(1, MS(1), MS(9.9), 0);
+    kit_ran(FINAL, 1, 1, MS(2), 0, MS(11), 9 * NS_PER_MS, 1);
+    (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 9);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->t_ns, UNIX_MS(9.9));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->t_ns, UNIX_MS(11));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->dt_ns, 10 * NS_PER_MS);
+    kit_close();
+}
+
+TEST(counts_placed_after_the_end_are_moved_into_the_last_sample)
+{
+    kit_open(kit_config());
+    kit_start(1, MS(1), "a");
+    kit_read(OPEN, 1, 1, MS(2), 0, 0);
+    kit_read(OPEN, 1, 1, MS(12), 3 * NS_PER_MS, 1);
+    kit_read(OPEN, 1, 1, MS(22), 5 * NS_PER_MS, 1);
+    kit_read(AT, 1, 1, MS(30), 6 * NS_PER_MS, 1);
+    kit_exit(1, MS(1), MS(9), 0); /* so a clock is wrong */
+    kit.count = 0;
+    (void)ew_sampler_finish(kit.sampler, MS(40));
+    CHECK_EQ_STR(kit_story(), "S1 s1 X1");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 6);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_EXIT, 1, 0)), 6);
     kit_close();
 }
 
@@ -495,7 +530,7 @@ TEST(strings_are_asked_for_once_per_process_and_once_per_exec)
     CHECK_EQ_STR(s->user, "u2");
     CHECK_EQ_STR(s->cgroup, "/c4");
     CHECK_EQ_STR(s->cmdline, "prog 104 #104");
-    CHECK(kit.batches <= 8); /* 400 objects in batches of 64 */
+    CHECK(kit.batches <= 26); /* 400 objects */
     kit_process(EW_PROCESS_EXEC, 104, MS(1), MS(11), "x");
     kit_read(FINAL, 104, 104, MS(15), 2 * NS_PER_MS, 1);
     kit_exit(104, MS(1), MS(16), 0);
