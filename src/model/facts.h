@@ -95,6 +95,8 @@ struct ew_facts {
     void *ctx;
     void (*process)(void *ctx, const struct ew_process_fact *fact);
     void (*reading)(void *ctx, const struct ew_reading *reading);
+    /* May be NULL: readings of these threads come next, so their memory can be fetched at once. */
+    void (*expect)(void *ctx, const uint32_t *tids, uint32_t count);
     void (*event)(void *ctx, const struct etwatch_event *event); /* t_ns raw; may be NULL */
     void (*loss)(void *ctx, const struct etwatch_loss *loss);    /* times raw */
     /* After a loss of lifecycle facts: everyone who is there has been told again (SEEN), with a

@@ -215,17 +215,32 @@ static void sift_down(struct cursor *heap, uint32_t count, uint32_t at)
     heap[at] = moved;
 }
 
+enum { FETCH_AHEAD = 6 };
+
 /* Entries come from other CPUs' caches, which takes longer than to use them: ask for them early. */
-static void fetch_ahead(const struct ew_ebpf_object *object, const struct cursor *cursor)
+static void fetch_entry(const struct ew_ebpf_object *object, struct cursor cursor, uint32_t ahead)
 {
-    enum { AHEAD = 6 };
-    if (cursor->until - cursor->at <= AHEAD)
+    if (cursor.until - cursor.at <= ahead)
         return;
-    struct cursor later = *cursor;
-    later.at += AHEAD;
-    const char *entry = (const char *)&object->entries[entry_index(object, &later)];
+    cursor.at += ahead;
+    const char *entry = (const char *)&object->entries[entry_index(object, &cursor)];
     for (size_t at = 0; at < sizeof(struct ew_k_entry); at += 64)
         __builtin_prefetch(entry + at);
+}
+
+/* And so do the threads they are about, whoever keeps them. */
+static void announce(const struct ew_ebpf_source *source, const struct cursor *heap, uint32_t count)
+{
+    enum { ANNOUNCED_MAX = 64 };
+    uint32_t tids[ANNOUNCED_MAX], tid_count = 0;
+    if (source->facts->expect == NULL)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        struct cursor cursor = heap[i];
+        for (; cursor.at != cursor.until && tid_count < ANNOUNCED_MAX; cursor.at++)
+            tids[tid_count++] = source->object.entries[entry_index(&source->object, &cursor)].tid;
+    }
+    source->facts->expect(source->facts->ctx, tids, tid_count);
 }
 
 static uint32_t open_cursors(struct ew_ebpf_source *source, struct cursor *heap)
@@ -240,9 +255,12 @@ static uint32_t open_cursors(struct ew_ebpf_source *source, struct cursor *heap)
         };
         if (cursor.at == cursor.until)
             continue;
-        cursor.t_ns = object->entries[entry_index(object, &cursor)].t_ns;
         heap[count++] = cursor;
+        for (uint32_t ahead = 0; ahead < FETCH_AHEAD; ahead++)
+            fetch_entry(object, cursor, ahead);
     }
+    for (uint32_t i = 0; i < count; i++)
+        heap[i].t_ns = object->entries[entry_index(object, &heap[i])].t_ns;
     for (uint32_t i = count / 2; i-- > 0;)
         sift_down(heap, count, i);
     return count;
@@ -257,9 +275,10 @@ static int read_entries(struct ew_ebpf_source *source)
     uint32_t delivered_before = source->moves_delivered;
     uint32_t count = open_cursors(source, heap);
     int error = ew_ebpf_read_life(source);
+    announce(source, heap, count);
     while (error == 0 && count > 0) {
         struct cursor *top = &heap[0];
-        fetch_ahead(object, top);
+        fetch_entry(object, *top, FETCH_AHEAD);
         error = take_entry(source, entry_index(object, top));
         if (++top->at == top->until) {
             __atomic_store_n(&object->heads[top->cpu].tail, top->at, __ATOMIC_RELEASE);
