@@ -530,7 +530,7 @@ TEST(strings_are_asked_for_once_per_process_and_once_per_exec)
     CHECK_EQ_STR(s->user, "u2");
     CHECK_EQ_STR(s->cgroup, "/c4");
     CHECK_EQ_STR(s->cmdline, "prog 104 #104");
-    CHECK(kit.batches <= 26); /* 400 objects */
+    CHECK(kit.batches <= 51); /* 400 objects, eight at a time */
     kit_process(EW_PROCESS_EXEC, 104, MS(1), MS(11), "x");
     kit_read(FINAL, 104, 104, MS(15), 2 * NS_PER_MS, 1);
     kit_exit(104, MS(1), MS(16), 0);
