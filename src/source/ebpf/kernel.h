@@ -38,7 +38,7 @@ enum bpf_flags_used {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct rq {
-    __u64 clock;
+    __u64 clock, clock_task;
 };
 
 struct cfs_rq {

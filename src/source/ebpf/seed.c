@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -172,6 +173,8 @@ static void forget_absent(struct ew_ebpf_source *source, struct seeds *seeds)
 int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
 {
     struct seeds seeds = {0};
+    /* The iterator needs a CPU that has measured its clock, in a switch: let there be one. */
+    (void)nanosleep(&(struct timespec){.tv_nsec = 50 * 1000}, NULL);
     int fd = bpf_iter_create(source->object.seed_link_fd);
     int error = fd < 0 ? ETWATCH_EOS : read_seeds(source, fd, &seeds);
     if (error == 0)

@@ -22,18 +22,32 @@ static __noinline int ancestor_watched(struct task_struct *task)
 }
 
 /*
- * A CPU on which nothing has switched since we attached does not know whom it runs. The raw time at
- * which the task's CPU time was last brought up to date follows from exec_start and the offset that
- * another CPU has measured; both clocks are the same everywhere on machines worth the name.
+ * The raw time at which the CPU time of a running task was last brought up to date, which is once a
+ * tick: exec_start, and the offset that this CPU has measured; the clocks are the same everywhere
+ * on machines worth the name. exec_start is by the task clock of the run queue, which stands still
+ * in interrupts and while a hypervisor runs others: what that clock is behind is added. 0: unknown.
  */
+static __always_inline __u64 updated_ns(struct task_struct *task)
+{
+    __u32 here = bpf_get_smp_processor_id();
+    struct cpu_state *mine = bpf_map_lookup_elem(&cpus, &here);
+    if (!mine || mine->offset_ns == 0 || !bpf_core_field_exists(task->se.cfs_rq) ||
+        !bpf_core_field_exists(((struct cfs_rq *)0)->rq) ||
+        !bpf_core_field_exists(((struct rq *)0)->clock_task))
+        return 0;
+    struct rq *rq = task->se.cfs_rq->rq;
+    return task->se.exec_start + (rq->clock - rq->clock_task) + mine->offset_ns;
+}
+
+/* A CPU on which nothing has switched since we attached does not know whom it runs. */
 static __noinline int adopt_running(struct task_struct *task)
 {
-    __u32 here = bpf_get_smp_processor_id(), cpu = task_cpu(task);
-    struct cpu_state *mine = bpf_map_lookup_elem(&cpus, &here);
+    __u32 cpu = task_cpu(task);
+    __u64 in_ns = updated_ns(task);
     struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
-    if (!mine || !state || mine->offset_ns == 0 || state->version != 0 || task->pid == 0)
+    if (!state || in_ns == 0 || state->version != 0 || task->pid == 0)
         return 0;
-    state->in_ns = task->se.exec_start + mine->offset_ns;
+    state->in_ns = in_ns;
     state->in_cpu_ns = task->se.sum_exec_runtime;
     if (__sync_val_compare_and_swap(&state->version, 0, 2) == 0)
         state->task = (__u64)task;
@@ -94,6 +108,9 @@ int ew_seed(struct bpf_iter__task *ctx)
     settle_task(&seed->settled, (__u64)task, (__u32)task->pid);
     seed->settled.entry.t_ns = seed->life.t_ns;
     seed->on_cpu = (__u32)task->on_cpu;
+    __u64 as_of_ns = seed->on_cpu ? updated_ns(task) : 0;
+    if (as_of_ns != 0 && as_of_ns < seed->life.t_ns)
+        seed->settled.entry.t_ns = as_of_ns;
     if (task->pid == task->tgid)
         read_dead(&seed->dead, task->signal);
     bpf_seq_write(ctx->meta->seq, seed, sizeof *seed);
