@@ -191,6 +191,31 @@ TEST(a_thread_that_execs_takes_its_counts_to_the_leaders_id)
     kit_close();
 }
 
+TEST(after_a_loss_whoever_is_not_seen_again_has_ended)
+{
+    kit_open(kit_config());
+    kit_seen(1, "stays");
+    kit_seen(2, "gone");
+    kit_start(3, MS(2), "gone too");
+    kit_read(OPEN, 3, 3, MS(3), 0, 0);
+    kit_read(AT, 3, 3, MS(4), NS_PER_MS, 1);
+    (void)kit_cut(MS(10));
+    kit_process(EW_PROCESS_SEEN, 1, EPOCH - 1000 * NS_PER_MS, MS(13), "stays");
+    kit_start(4, MS(14), "new");
+    kit.facts.all_seen(kit.facts.ctx, MS(12));
+    (void)kit_cut(MS(20));
+    CHECK_EQ_STR(kit_story(), "S4 s2 X2");
+    const struct etwatch_sample *s = kit_nth(ETWATCH_EXIT, 2, 0);
+    CHECK((s->flags & ETWATCH_COMPLETE) == 0);
+    CHECK(!kit_has(s, ETWATCH_HAS(exit_ns)) && !kit_has(s, ETWATCH_HAS(exit_code)));
+    (void)kit_cut(MS(30));
+    (void)kit_cut(MS(40)); /* the other's thread was never told to be over */
+    CHECK_EQ_STR(kit_story(), "s3 X3");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 3, 0)->cpu_ns, NS_PER_MS);
+    CHECK_EQ_UINT(kit_counts().processes, 2);
+    kit_close();
+}
+
 TEST(a_forgotten_process_goes_without_exit_and_can_come_back)
 {
     kit_open(kit_config());
