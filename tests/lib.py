@@ -102,7 +102,10 @@ def check_golden(got, path):
     pairs = zip(got.splitlines() + [b"<end>"], want.splitlines() + [b"<end>"])
     for number, (a, b) in enumerate(pairs, 1):
         if a != b:
-            raise Failed(f"{os.path.relpath(path, ROOT)}:{number}: got {a!r}, want {b!r}")
+            same = len(os.path.commonprefix([a, b]))
+            part = slice(max(0, same - 40), same + 60)
+            raise Failed(f"{os.path.relpath(path, ROOT)}:{number}: column {same + 1}: "
+                         f"got {a[part]!r}, want {b[part]!r}")
     raise Failed(f"{os.path.relpath(path, ROOT)}: differs in line ends")
 
 
