@@ -69,13 +69,28 @@ def check_fallback(step, reason):
         yield f"the line does not say '{reason}': {words[0]}"
 
 
-def near(value, truth, share, slack):
-    """Not less than the truth (which is rounded down), and little more."""
-    return value is not None and truth - 10000 <= value <= truth * (1 + share) + slack
+def check_cpu(step, truth, share, slack_ns):
+    """CPU time in the exit object: what was measured, and little more: what a process needs to die
+    comes on top of what it, or its parent, could measure."""
+    for end in step.objects("exit"):
+        low, high = truth["cpu_ns"] * (1 - share) - 10_000, truth["cpu_ns"] * (1 + share) + slack_ns
+        if end["pid"] == truth["pid"] and (end["cpu_ns"] is None or not low <= end["cpu_ns"] <= high):
+            yield f"pid {end['pid']}: cpu_ns {end['cpu_ns']}, measured {truth['cpu_ns']}"
+
+
+def check_all_cpu(step, truth):
+    """An emulated CPU may stand still for a while in the midst of a switch, with its clock going on:
+    a few children may be somewhat off, not many, and none by far."""
+    yield from check_cpu(step, truth, 0.05, 20e6)
+    off = [line for child in truth["children"] for line in check_cpu(step, child, 0.01, 10e6)]
+    if len(off) > len(truth["children"]) // 6:
+        yield from off
+    else:
+        yield from (line for child in truth["children"] for line in check_cpu(step, child, 0.5, 100e6))
 
 
 def check_process(step, truth, is_child):
-    """One process of the load: one start, one exit, right totals, samples that add up to them."""
+    """One process of the load: one start, one exit, as its parent saw it, samples that add up."""
     pid = truth["pid"]
     mine = [one for one in step.objects() if one.get("pid") == pid]
     starts = [one for one in mine if one["type"] == "start"]
@@ -84,9 +99,9 @@ def check_process(step, truth, is_child):
         yield f"pid {pid}: {len(starts)} starts, {len(exits)} exits"
         return
     end = exits[0]
-    # What a process needs to die comes on top of what it, or its parent, could measure.
-    if not near(end["cpu_ns"], truth["cpu_ns"], 0.05, 20e6):
-        yield f"pid {pid}: cpu_ns {end['cpu_ns']}, measured {truth['cpu_ns']}"
+    if end["cpu_ns"] is None:
+        yield f"pid {pid}: no cpu_ns"
+        return
     added = sum(one["cpu_ns"] or 0 for one in mine if one["type"] == "sample")
     # The first process was there before the watching began; of its children nothing may be missing.
     before = 1000 if is_child else end["cpu_ns"] * 0.02
@@ -131,6 +146,7 @@ def check_run(step, source):
         if len(exits) != 1:
             yield f"{len(exits)} exits of the load"
         return
+    yield from check_all_cpu(step, truth)
     yield from check_process(step, truth, False)
     for child in truth["children"]:
         yield from check_process(step, child, True)
