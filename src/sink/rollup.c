@@ -316,7 +316,8 @@ int ew_rollup_add(struct ew_rollup *rollup, const struct etwatch_sample *sample)
     }
     if (sample->t_ns > rollup->last_ns)
         rollup->last_ns = sample->t_ns;
-    if ((sample->flags & ETWATCH_COMPLETE) == 0)
+    /* A START is incomplete when its process came unannounced; no figure of it lacks anything. */
+    if ((sample->flags & ETWATCH_COMPLETE) == 0 && sample->type != ETWATCH_START)
         rollup->incomplete = true;
     if (row == NULL) { /* full of live rows */
         if (sample->type == ETWATCH_SAMPLE)
