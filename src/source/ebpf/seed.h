@@ -13,7 +13,7 @@ static __noinline int ancestor_watched(struct task_struct *task)
     for (int depth = 0; depth < 64; depth++) {
         at = BPF_CORE_READ(at, real_parent);
         __u32 pid = at ? (__u32)BPF_CORE_READ(at, tgid) : 0;
-        if (pid <= 1)
+        if (pid == 0)
             return 0;
         if (bpf_map_lookup_elem(&watched, &pid))
             return 1;
