@@ -14,7 +14,9 @@
  *   deeds forks N MS        N children, one after the other, that burn MS each
  *   deeds bomb N            N children that exist at once; ends when its standard input does
  *   deeds same-pid N MS     N children, one after the other, all with one process id
- *   deeds same-tid N MS     the same with threads
+ *   deeds same-pid-threads N MS   the same; each has three more threads that burn
+ *   deeds same-pid-asked    two of them, the second unwatched: it begins when a line is read
+ *   deeds same-tid N MS     threads, one after the other, all with one thread id
  *   deeds thread-exec CMD…  a thread that is not the leader executes CMD, others are alive
  *   deeds daemon CMD…       CMD as a daemon: two forks and a session of its own
  *   deeds without-bpf CMD…  CMD with bpf() refused
@@ -296,26 +298,64 @@ static void bomb(long count)
 
 /* --------------------------------------------------------------- ids used again */
 
-/* Its number of milliseconds tells the children apart: the i-th burns i times as long. */
-static void same_pid(long count, long ms)
+/* A child with this process id, or any if it is 0. */
+static pid_t fork_as(pid_t wanted)
 {
-    pid_t wanted = 0;
+    struct clone_args args = {.exit_signal = SIGCHLD};
+    if (wanted != 0) {
+        args.set_tid = (uint64_t)(uintptr_t)&wanted;
+        args.set_tid_size = 1;
+    }
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid < 0)
+        fail("clone3 with a chosen pid");
+    return (pid_t)pid;
+}
+
+static void *burn_too(void *arg)
+{
+    burn(CLOCK_THREAD_CPUTIME_ID, (long)(intptr_t)arg);
+    return NULL;
+}
+
+/* The children are told apart by their CPU time: the i-th burns i times as long. */
+static void same_pid(long count, long ms, bool threads)
+{
+    pid_t pid = 0;
     for (long i = 1; i <= count; i++) {
-        struct clone_args args = {.exit_signal = SIGCHLD};
-        if (wanted != 0) {
-            args.set_tid = (uint64_t)(uintptr_t)&wanted;
-            args.set_tid_size = 1;
-        }
-        long pid = syscall(SYS_clone3, &args, sizeof args);
+        pid = fork_as(pid);
         if (pid == 0) {
+            if (threads)
+                (void)start_threads(3, burn_too, (void *)(intptr_t)(ms * i));
             burn(CLOCK_PROCESS_CPUTIME_ID, ms * i);
             _exit((int)i);
         }
-        if (pid < 0)
-            fail("clone3 with a chosen pid");
-        wanted = (pid_t)pid;
-        wait_and_tell((pid_t)pid);
+        wait_and_tell(pid);
     }
+}
+
+static void same_pid_asked(void)
+{
+    char line;
+    int go[2];
+    if (pipe(go) != 0)
+        fail("pipe");
+    pid_t pid = fork_as(0);
+    if (pid == 0) {
+        (void)close(go[1]);
+        _exit(read(go[0], &line, 1) == 0 ? 1 : 2);
+    }
+    printf("{\"pid\":%d}\n", (int)pid);
+    (void)fflush(stdout);
+    (void)!read(STDIN_FILENO, &line, 1);
+    (void)close(go[1]);
+    wait_and_tell(pid);
+    if (fork_as(pid) == 0) {
+        burn(CLOCK_PROCESS_CPUTIME_ID, 50);
+        pause_ms(300);
+        _exit(2);
+    }
+    wait_and_tell(pid);
 }
 
 struct short_thread {
@@ -511,7 +551,11 @@ static int do_deed(char **argv)
     else if (strcmp(deed, "bomb") == 0)
         bomb(number(first));
     else if (strcmp(deed, "same-pid") == 0)
-        same_pid(number(first), number(second));
+        same_pid(number(first), number(second), false);
+    else if (strcmp(deed, "same-pid-threads") == 0)
+        same_pid(number(first), number(second), true);
+    else if (strcmp(deed, "same-pid-asked") == 0)
+        same_pid_asked();
     else if (strcmp(deed, "same-tid") == 0)
         same_tid(number(first), number(second));
     else if (strcmp(deed, "thread-exec") == 0 && first != NULL)

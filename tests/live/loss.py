@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""More than fits: a full log, ring or table is counted, marks what it touches, and is over some time."""
+import os
+import signal
+import subprocess
+import time
+
+from lib import check, check_between, check_eq, main, need_ebpf, start, temp_dir, test
+from livekit import (DEEDS, check_stories, first_line, of_type, one, read_lines, total, truth_of, wait_until,
+                     watch)
+
+STAGES = ("kernel_log", "lifecycle", "stream", "table", "queue")
+
+
+def lost(objects, stage):
+    return sum(o["count"] for o in of_type(objects, "lost", stage=stage))
+
+
+def stall(monitor, until):
+    """The reader stands still until that has happened."""
+    os.kill(monitor.pid, signal.SIGSTOP)
+    try:
+        until()
+    finally:
+        os.kill(monitor.pid, signal.SIGCONT)
+
+
+class Stalled:
+    """A watched shell that is stormed while the reader stands still, and works on when it is back."""
+
+    def __init__(self, *options):
+        with temp_dir() as folder:
+            path = os.path.join(folder, "out")
+            # Each line that it reads lets it go on.
+            script = (f"read go; {DEEDS} forks 6000 0 >/dev/null; {DEEDS} storm 1 >/dev/null; echo stormed;"
+                      f" read go; {DEEDS} tell burn 300; exit 7")
+            monitor = start(["run", "--json", "-q", "--source", "ebpf", "-o", path, *options, "--", "sh", "-c",
+                             script], stdin=subprocess.PIPE)
+            wait_until(lambda: of_type(read_lines(path), "start"), "the start of the shell", 60)
+
+            def storm():
+                monitor.stdin.write(b"go\n")
+                monitor.stdin.flush()
+                check_eq(first_line(monitor), b"stormed\n", "what the shell says")
+            stall(monitor, storm)
+            wait_until(lambda: of_type(read_lines(path), "lost"), "a word about the loss", 60)
+            time.sleep(1)  # intervals without loss
+            monitor.stdin.write(b"go\n")
+            monitor.stdin.flush()
+            self.truth = truth_of(first_line(monitor).decode())[0]
+            self.code = monitor.wait()
+            with open(path, encoding="utf-8") as file:
+                self.objects = truth_of(file.read())
+        self.stats = one(self.objects, "stats")
+
+
+@test
+def a_full_log_is_counted_marks_what_it_touches_and_recovers():
+    need_ebpf()
+    story = Stalled("--hz", "1000", "--budget", "off")
+    objects = story.objects
+    check_eq(story.code, 7, "exit code")
+    check(lost(objects, "kernel_log") > 0, "the log of a CPU was never full")
+    check(lost(objects, "lifecycle") > 0, "the ring of lifecycle records was never full")
+    check_eq(story.stats["lost"], sum(lost(objects, stage) for stage in STAGES), "lost, in the statistics")
+    losses = of_type(objects, "lost")
+    for o in losses:
+        check(o["from_ns"] < o["to_ns"], f"a loss without a time: {o}")
+    # Whatever lies in the time of a loss is marked; what came after all losses is not.
+    marked = [s for s in of_type(objects, "sample") if not s["complete"]]
+    check(marked, "no sample is marked")
+    for sample in of_type(objects, "sample"):
+        touched = any(o["from_ns"] < sample["t_ns"] and sample["t_ns"] - sample["dt_ns"] < o["to_ns"]
+                      for o in losses if o["stage"] in ("kernel_log", "lifecycle"))
+        check(not touched or not sample["complete"], f"a sample in a lossy time is called complete: {sample}")
+    after = max(o["to_ns"] for o in losses)
+    later = [s for s in of_type(objects, "sample") if s["t_ns"] - s["dt_ns"] > after]
+    check(len(later) >= 100, f"{len(later)} samples after the last loss")
+    check(all(s["complete"] for s in later), "a sample after the last loss is marked")
+    check_stories(objects)
+
+
+@test
+def totals_are_right_after_a_loss_and_nobody_stays_behind():
+    need_ebpf()
+    story = Stalled("--hz", "100")
+    check(story.stats["lost"] > 0, "nothing was lost")
+    worker = one(story.objects, "exit", pid=story.truth["pid"])
+    check_eq(worker["complete"], True, "the process that came after the loss is complete")
+    check_between(worker["cpu_ns"], story.truth["cpu_ns"], story.truth["cpu_ns"] * 1.001 + 2000, "its CPU time")
+    # Whose exit was lost ends too: unknown how, and marked.
+    check_eq(story.stats["processes"], 0, "processes left in the table")
+    starts = {(o["pid"], o["start_ns"]) for o in of_type(story.objects, "start")}
+    exits = [(o["pid"], o["start_ns"]) for o in of_type(story.objects, "exit")]
+    check_eq(len(exits), len(set(exits)), "exits, each once")
+    check_eq(set(exits), starts, "who began and who ended")
+    for o in of_type(story.objects, "exit"):
+        check(o["exit_code"] is not None or not o["complete"], f"unknown how it ended, but complete: {o}")
+
+
+@test
+def stat_ends_with_its_processes_although_their_exits_were_lost():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out")
+        shell = start(["-c", f"read go; {DEEDS} forks 6000 0"], program="sh", stdin=subprocess.PIPE)
+        monitor = start(["stat", "--json", "-q", "--source", "ebpf", "-o", path, "-p", shell.pid])
+        wait_until(lambda: of_type(read_lines(path), "start"), "the start of the shell")
+
+        def finish():
+            shell.stdin.write(b"go\n")
+            shell.stdin.flush()
+            shell.stdout.read()
+            shell.wait()
+        stall(monitor, finish)
+        check_eq(monitor.wait(timeout=60), 0, "exit code")
+        objects = read_lines(path)
+    check(lost(objects, "lifecycle") > 0, "nothing was lost")
+    one(objects, "exit", pid=shell.pid)
+    check_eq(one(objects, "stats")["processes"], 0, "processes left in the table")
+
+
+@test
+def a_full_stream_is_counted_and_goes_on():
+    need_ebpf()
+    story = Stalled("--hz", "10", "--events")
+    check(lost(story.objects, "stream") > 0, "the stream was never full")
+    check_eq(story.stats["lost"], sum(lost(story.objects, stage) for stage in STAGES), "lost, in the statistics")
+    after = max(o["to_ns"] for o in of_type(story.objects, "lost"))
+    mine = [e for e in of_type(story.objects, "event") if e["pid"] == story.truth["pid"] and e["t_ns"] > after]
+    kinds = {e["event"] for e in mine}
+    check({"switch", "exit"} <= kinds, f"events of the process that came after the loss: {kinds}")
+    worker = one(story.objects, "exit", pid=story.truth["pid"])
+    check_between(worker["cpu_ns"], story.truth["cpu_ns"], story.truth["cpu_ns"] * 1.001 + 2000, "its CPU time")
+
+
+@test
+def without_a_loss_every_event_of_the_stream_is_there():
+    need_ebpf()
+    watched = watch(["forks", 50, 1], "--events", "--hz", 10)
+    stats = one(watched.objects, "stats")
+    check_eq(stats["lost"], 0, "lost")
+    parent = of_type(watched.objects, "exit")[-1]
+    exits = of_type(watched.objects, "exit", ppid=parent["pid"])
+    children = {e["pid"] for e in exits}
+    check_eq(len(children), 50, "children")
+    events = of_type(watched.objects, "event")
+    for kind, who in (("fork", "child_pid"), ("exit", "pid")):
+        check_eq({e[who] for e in events if e["event"] == kind} & children, children, f"{kind} events")
+    # Each switch away of a child is one event: as many as the kernel counted, and the last one.
+    for e in exits:
+        switches = [s for s in events if s["event"] == "switch" and s["pid"] == e["pid"]]
+        check_eq(len(switches), e["switches_voluntary"] + e["switches_involuntary"], "switches of one child")
+    times = [e["t_ns"] for e in events]
+    check(len(events) > 200, f"{len(events)} events")
+    check(times[0] > 0 and max(times) > min(times), "events have no times")
+
+
+@test
+def five_thousand_threads_are_all_seen_and_memory_stays_bounded():
+    need_ebpf()
+    count = 5000
+    watched = watch(["crowd", count, 1], "--threads", "--hz", 10, timeout=110)
+    check_eq(watched.code, 0, "exit code")
+    ended = of_type(watched.objects, "exit")[-1]
+    tids = {t["tid"] for t in of_type(watched.objects, "thread", pid=ended["pid"])}
+    check_eq(len(tids), count + 1, "threads that were told")
+    most = max(s["threads"] or 0 for s in of_type(watched.objects, "sample", pid=ended["pid"]))
+    check_eq(most, count + 1, "most threads at once")
+    stats = one(watched.objects, "stats")
+    check_eq((stats["lost"], stats["threads"], stats["processes"]), (0, 0, 0), "lost, and left in the tables")
+    check(stats["self_rss_peak_bytes"] < 32e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
+    samples = of_type(watched.objects, "sample", pid=ended["pid"])
+    threads = of_type(watched.objects, "thread", pid=ended["pid"])
+    check_eq(total(threads, "cpu_ns"), total(samples, "cpu_ns"), "CPU time of all threads")
+
+
+@test
+def a_storm_of_threads_that_live_shortly_keeps_memory_bounded():
+    need_ebpf()
+    watched = watch(["tell", "storm", 2], "--hz", 100)
+    stats = one(watched.objects, "stats")
+    check(stats["self_rss_peak_bytes"] < 32e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
+    check_eq(stats["threads"], 0, "threads left in the table")
+    made = next(t["threads"] for t in watched.truth if "threads" in t)
+    check(made > 1000, f"only {made} threads in the storm")
+    truth = next(t for t in watched.truth if "status" in t)
+    ended = one(watched.objects, "exit", pid=truth["pid"])
+    if stats["lost"] == 0:
+        check_eq(ended["complete"], True, "complete")
+        check_eq(ended["faults_minor"], truth["faults_minor"], "faults")
+        # Of each thread wait4() misses its last steps.
+        check_between(ended["cpu_ns"], truth["cpu_ns"], truth["cpu_ns"] * 1.5, "CPU time")
+
+
+main()

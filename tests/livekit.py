@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""What the live tests share: a watched deed, what it says of itself, what etwatch says of it.
+
+`deeds` (tests/live/deeds.c) does something and tells what the kernel has on record for it. The
+tests ask for figures, never for speed: the machine may be busy with anything.
+"""
+import contextlib
+import json
+import os
+import time
+from collections import namedtuple
+
+from lib import BUILD, Failed, check, check_eq, json_lines, run, skip, temp_dir
+
+DEEDS = os.path.join(BUILD, "tests", "deeds")
+CANNOT = 77  # a deed that the machine does not allow
+
+Watched = namedtuple("Watched", "code truth objects err")
+
+
+def of_type(objects, kind, **values):
+    """Those of a type that have these values: of_type(objects, "exit", pid=7)."""
+    return [o for o in objects if o["type"] == kind and all(o.get(k) == v for k, v in values.items())]
+
+
+def one(objects, kind, **values):
+    found = of_type(objects, kind, **values)
+    check_eq(len(found), 1, f"number of {kind} objects with {values}")
+    return found[0]
+
+
+def total(objects, name):
+    """The sum of what is known."""
+    return sum(o[name] or 0 for o in objects)
+
+
+def identity(o):
+    return o["pid"], o["start_ns"]
+
+
+def check_stories(objects):
+    """Of every process: its start first and once, samples forward in time, its exit last and once."""
+    stories = {}
+    for o in objects:
+        if o["type"] in ("start", "sample", "exit"):
+            stories.setdefault(identity(o), []).append(o)
+    for who, story in stories.items():
+        kinds = [o["type"] for o in story]
+        check_eq((kinds[0], kinds.count("start")), ("start", 1), f"start of {who}")
+        check("exit" not in kinds[:-1], f"{who} goes on after its exit: {kinds}")
+        times = [o["t_ns"] for o in story if o["type"] == "sample"]
+        check_eq(times, sorted(set(times)), f"times of the samples of {who}")
+    return stories
+
+
+def truth_of(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def watch(deed, *options, program=DEEDS, source="ebpf", timeout=60, **more):
+    """`etwatch run` of a deed. Its own words are the truth, our output goes to a file."""
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out.jsonl")
+        result = run(["run", "--json", "-q", "--source", source, "-o", path, *options, "--", program, *deed],
+                     timeout=timeout, **more)
+        if result.code == CANNOT:
+            skip("this machine does not allow it: " + result.err.strip())
+        with open(path, encoding="utf-8") as file:
+            objects = json_lines(file.read())
+    truth = truth_of(result.out) if program == DEEDS else result.out
+    return Watched(result.code, truth, objects, result.err)
+
+
+def stat(*options, timeout=60):
+    """`etwatch stat` to its end."""
+    result = run(["stat", "--json", "-q", *options], timeout=timeout)
+    check_eq(result.code, 0, f"exit code ({result.err.strip()})")
+    return json_lines(result.out)
+
+
+def told(truth, name):
+    """The one line of the truth that has this name."""
+    found = [t for t in truth if name in t]
+    check_eq(len(found), 1, f"lines that tell {name}")
+    return found[0]
+
+
+def wait_until(condition, what, seconds=30):
+    """Waits for something that must come; the limit only ends a test that would hang."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failed(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.02)
+
+
+def first_line(child):
+    line = child.stdout.readline()
+    if not line:
+        raise Failed("the program ended without output: " + repr(child.stderr.read() if child.stderr else ""))
+    return line
+
+
+def read_lines(path):
+    """Objects of a file that may still be written: whole lines only."""
+    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+        text = file.read()
+        return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+    return []
