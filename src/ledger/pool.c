@@ -46,6 +46,12 @@ static int grow(struct ew_pool *pool)
     return 0;
 }
 
+static void fetch(const unsigned char *object, size_t size)
+{
+    for (size_t at = 0; at < size && at < 256; at += 64)
+        __builtin_prefetch(object + at, 1);
+}
+
 void *ew_pool_take(struct ew_pool *pool, uint32_t *ret_ref)
 {
     if (pool->free_ref == 0 && grow(pool) < 0)
@@ -56,6 +62,9 @@ void *ew_pool_take(struct ew_pool *pool, uint32_t *ret_ref)
     memset(object, 0, sizeof pool->free_ref);
     pool->used++;
     *ret_ref = ref;
+    /* The next one was given back long ago: by the time it is taken it will be here. */
+    if (pool->free_ref != 0)
+        fetch(ew_pool_at(pool, pool->free_ref), pool->object_size);
     return object;
 }
 
