@@ -159,10 +159,10 @@ def check_stat(step, source, spinner, only):
     """A spinner keeps one CPU busy: it must be seen so, and with a filter nobody else."""
     yield from check_whole(step, source)
     began = [one["t_ns"] for one in step.objects("start") if one["pid"] == spinner]
-    # The kernel brings a running thread's CPU time up to date once a tick, 10 ms at most: whole
-    # intervals from then on are judged.
+    # The kernel brings a running thread's CPU time up to date once a tick: up to a tick's worth may
+    # fall into the first whole interval. Those after it are judged.
     samples = [one for one in step.objects("sample") if one["pid"] == spinner and
-               began and one["t_ns"] - one["dt_ns"] >= began[0] + 10_000_000]
+               began and one["t_ns"] - one["dt_ns"] >= began[0] + one["dt_ns"]]
     if not samples:
         yield "no sample of the spinner"
         return
