@@ -42,6 +42,7 @@ struct ew_ebpf_source {
 
     /* Only while draining. */
     const struct ew_facts *facts;
+    struct ew_reading entry_reading;
     struct ew_ebpf_active *active;
     uint32_t active_count, active_size;
     struct ew_ebpf_running running[EW_K_CPUS_MAX]; /* as of the last settle call */
