@@ -332,10 +332,16 @@ static void set_exit_totals(struct ew_process *process, const struct ew_process_
 static void end(struct ew_sampler *sampler, const struct ew_process_fact *fact)
 {
     struct ew_process *process = of_fact(sampler, fact);
-    if (process == NULL || (process->flags & EW_P_EXITING) != 0)
+    if (process == NULL)
+        return;
+    bool ended = (process->flags & EW_P_EXITING) != 0;
+    if (ended && (process->flags & EW_P_REPLACED) == 0)
         return;
     set_facts(sampler, process, fact);
-    ew_lifecycle_end(sampler, process, fact->t_ns, 0);
+    if (ended)
+        process->flags &= ~(uint32_t)EW_P_REPLACED; /* it was concluded, now it is told */
+    else
+        ew_lifecycle_end(sampler, process, fact->t_ns, 0);
     if ((fact->has & EW_HAS_EXIT_STATUS) != 0) {
         process->exit_code = fact->exit_code;
         process->exit_signal = fact->exit_signal;

@@ -263,11 +263,17 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
         sampler->failure = ETWATCH_ENOMEM;
     take_gauges(sampler, process, thread, reading);
     settle(sampler, process, reading, any, placed);
-    if (reading->kind == EW_READING_FINAL && thread != &scratch) {
+    if (reading->kind != EW_READING_FINAL)
+        return;
+    if (thread != &scratch) {
         ew_ledger_retire_thread(&sampler->ledger, thread);
         if (thread->cells == NULL)
             ew_ledger_free_thread(&sampler->ledger, thread);
     }
+    /* It had ended before it was watched, and this was its last switch: no exit will come. */
+    if ((process->flags & (EW_P_UNKNOWN | EW_P_EXITING)) == EW_P_UNKNOWN &&
+        process->thread_count == 0 && reading->tid == reading->pid)
+        ew_lifecycle_end(sampler, process, reading->t_ns, EW_P_REPLACED);
 }
 
 void ew_reading_take(struct ew_sampler *sampler, const struct ew_reading *reading)

@@ -263,6 +263,32 @@ TEST(a_process_ends_when_it_leaves_the_cpu_for_the_last_time)
     kit_close();
 }
 
+TEST(whoever_had_ended_before_it_was_watched_does_not_stay)
+{
+    kit_open(kit_config());
+    kit_ran(FINAL, 1, 1, MS(2), 5 * NS_PER_MS, MS(3), 6 * NS_PER_MS, 1); /* no start, no exit */
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1 X1");
+    const struct etwatch_sample *e = kit_nth(ETWATCH_EXIT, 1, 0);
+    CHECK_EQ_UINT(e->flags & ETWATCH_COMPLETE, 0);
+    CHECK_EQ_UINT(e->has & ETWATCH_HAS(exit_code), 0);
+    CHECK_EQ_UINT(kit_counts().processes, 0);
+    kit_close();
+}
+
+TEST(an_exit_that_was_concluded_takes_its_status_when_it_is_told)
+{
+    kit_open(kit_config());
+    kit_ran(FINAL, 1, 1, MS(2), 5 * NS_PER_MS, MS(3), 6 * NS_PER_MS, 1);
+    kit_exit(1, MS(1), MS(2.9), 7);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1 X1");
+    const struct etwatch_sample *e = kit_nth(ETWATCH_EXIT, 1, 0);
+    CHECK(e->has & ETWATCH_HAS(exit_code));
+    CHECK_EQ_INT(e->exit_code, 7);
+    kit_close();
+}
+
 TEST(a_last_reading_after_the_exit_makes_the_last_sample_longer)
 {
     kit_open(kit_config());
