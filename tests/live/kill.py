@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""kill -9 at any moment: nothing stays in the kernel, no process stays, what was written can be read."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+from lib import check, check_eq, main, need_ebpf, start, temp_dir, test
+from livekit import DEEDS, of_type, read_lines, wait_until
+
+
+
+def loaded():
+    """Ids of the loaded programs whose name begins with ew_."""
+    result = subprocess.run([DEEDS, "programs"], capture_output=True, text=True, check=True)
+    return {int(line) for line in result.stdout.split()}
+
+
+def held():
+    """Ids of the programs that some process has a descriptor of, or of a link to them."""
+    ids = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+                with open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8", errors="replace") as file:
+                    ids.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
+        except OSError:
+            continue  # it has ended meanwhile
+    return ids
+
+
+def pinned():
+    return sorted(os.listdir("/sys/fs/bpf")) if os.path.isdir("/sys/fs/bpf") else []
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
+def check_nothing_stays(before, made):
+    # Others may watch on this machine, too: what nobody holds is what stayed behind. The kernel lets
+    # go of a program a moment after the last descriptor.
+    def orphans():
+        return loaded() - held() - before
+    wait_until(lambda: not orphans(), "programs stay in the kernel")
+    for pid in made:
+        wait_until(lambda p=pid: not alive(p), f"process {pid} stays")
+
+
+def check_whole(path):
+    """Every line but a last one that was cut is an object; the first is the meta object."""
+    if not os.path.exists(path):
+        return 0
+    objects = read_lines(path)
+    if objects:
+        check_eq(objects[0]["type"], "meta", "first object")
+    return len(objects)
+
+
+def kill_after(arguments, seconds, folder, number):
+    path = os.path.join(folder, f"{number}.jsonl")
+    monitor = start([*arguments[:1], "--json", "-q", "-o", path, *arguments[1:]])
+    time.sleep(seconds)
+    made = children(monitor.pid)
+    os.kill(monitor.pid, signal.SIGKILL)
+    monitor.wait()
+    for pipe in (monitor.stdout, monitor.stderr):
+        pipe.close()
+    return path, made
+
+
+@test
+def what_we_look_for_is_there_while_we_watch():
+    """Else the tests below would find nothing although something stayed."""
+    need_ebpf()
+    before = loaded()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out")
+        monitor = start(["stat", "-a", "--json", "-q", "--source", "ebpf", "-o", path])
+        wait_until(lambda: read_lines(path), "the first line")
+        new = loaded() - before
+        check(len(new) >= 4, f"{len(new)} programs are loaded while we watch")
+        mine = set()
+        for fd in os.listdir(f"/proc/{monitor.pid}/fdinfo"):
+            with open(f"/proc/{monitor.pid}/fdinfo/{fd}", encoding="utf-8") as file:
+                mine.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
+        check(len(mine & new) >= 4, "the programs are not found through the descriptors")
+
+
+@test
+def during_the_start_it_leaves_nothing():
+    need_ebpf()
+    chance = random.Random(11)
+    before, pins = loaded() - held(), pinned()
+    with temp_dir() as folder:
+        made = []
+        for number in range(40):
+            command = ["run", "--source", "ebpf", "--", "sleep", "60"] if number % 2 else \
+                ["stat", "-a", "--source", "ebpf"]
+            path, pids = kill_after(command, chance.random() * 0.12, folder, number)
+            check_whole(path)
+            made += pids
+        check_nothing_stays(before, made)
+    check_eq(pinned(), pins, "pinned objects")
+
+
+@test
+def while_it_watches_a_storm_it_leaves_nothing():
+    need_ebpf()
+    chance = random.Random(12)
+    before, pins = loaded() - held(), pinned()
+    lines = 0
+    with temp_dir() as folder:
+        made = []
+        for number in range(12):
+            command = ["run", "--source", "ebpf", "--hz", "1000", "--threads", "--events", "--", "sh", "-c",
+                       f"while :; do {DEEDS} forks 50 0 >/dev/null; done"]
+            path, pids = kill_after(command, 0.2 + chance.random() * 0.4, folder, number)
+            lines += check_whole(path)
+            made += pids
+        check(made, "no command was ever started")
+        check(lines > 100, f"{lines} lines were written in all")
+        check_nothing_stays(before, made)
+    check_eq(pinned(), pins, "pinned objects")
+
+
+@test
+def a_stopped_monitor_that_is_killed_leaves_nothing():
+    need_ebpf()
+    before = loaded() - held()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out")
+        monitor = start(["run", "--json", "-q", "--source", "ebpf", "-o", path, "--", "sleep", "60"])
+        wait_until(lambda: of_type(read_lines(path), "start"), "the start of the command")
+        made = children(monitor.pid)
+        check_eq(len(made), 1, "commands")
+        os.kill(monitor.pid, signal.SIGSTOP)
+        os.kill(monitor.pid, signal.SIGKILL)
+        monitor.wait()
+        check_nothing_stays(before, made)
+        check(check_whole(path) >= 1, "not even the first line")
+
+
+main()
