@@ -114,6 +114,8 @@ struct ew_k_settled {
 struct ew_k_running {
     ew_u64 switches;             /* ever seen on that CPU */
     struct ew_k_settled settled; /* in_ns, in_cpu_ns: since when */
+    /* 0, or the switch to it was skipped: it came after in_ns, and its cpu_ns is as of this. */
+    ew_u64 as_of_ns;
 };
 
 enum ew_k_settle_flag { EW_K_SETTLE_CLEAR_CELLS = 1 };

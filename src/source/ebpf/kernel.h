@@ -37,8 +37,11 @@ enum bpf_flags_used {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct task_struct;
+
 struct rq {
     __u64 clock, clock_task;
+    struct task_struct *curr;
 };
 
 struct cfs_rq {

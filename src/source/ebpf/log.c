@@ -345,6 +345,8 @@ static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_run
     begin_settled(source, &running->settled, &reading);
     bool known = entry->in_ns != 0 && entry->in_ns < horizon_ns;
     uint64_t cpu_ns = known ? entry->in_cpu_ns + (horizon_ns - entry->in_ns) : 0;
+    if (running->as_of_ns != 0)
+        cpu_ns = entry->cpu_ns + (horizon_ns - running->as_of_ns); /* may be negative: wraps */
     ew_ebpf_counters(&source->units, entry, cpu_ns, &reading.counter_has, reading.counter);
     if (known) {
         reading.kind = EW_READING_SPAN;

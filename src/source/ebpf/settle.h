@@ -17,6 +17,27 @@ static __always_inline bool address_watched(struct task_struct *task, __u32 pid)
 }
 
 /*
+ * The kernel may skip our program at a switch. Then our view of that CPU is out of date, and the
+ * scheduler's own tells who is there; since when is not known, only not before the last switch that
+ * we have seen.
+ */
+static __always_inline __u64 scheduled_on(struct cpu_state *state)
+{
+    struct rq *rq = (struct rq *)state->rq;
+    return rq ? (__u64)BPF_CORE_READ(rq, curr) : state->task;
+}
+
+/* The raw time up to which that task's CPU time is added up; see updated_ns. */
+static __always_inline __u64 as_of(struct cpu_state *state, __u64 task)
+{
+    struct rq *rq = (struct rq *)state->rq;
+    __u64 behind_ns = 0;
+    if (bpf_core_field_exists(rq->clock_task))
+        behind_ns = BPF_CORE_READ(rq, clock) - BPF_CORE_READ(rq, clock_task);
+    return BPF_CORE_READ((struct task_struct *)task, se.exec_start) + behind_ns + state->offset_ns;
+}
+
+/*
  * These three are not static: a global function is verified once, by itself. As part of the loops
  * below they would be verified once per round, which is more than the verifier has patience for.
  */
@@ -35,8 +56,15 @@ __noinline int settle_cpu(__u32 cpu)
     BARRIER();
     out->switches = version / 2;
     out->settled.entry.kind = 0;
+    out->as_of_ns = 0;
     if (task == 0 || (version & 1))
         return 0;
+    __u64 current = scheduled_on(state);
+    if (current != task) {
+        task = current;
+        in_cpu_ns = 0;
+        out->as_of_ns = as_of(state, task);
+    }
     __u32 tid = (__u32)BPF_CORE_READ((struct task_struct *)task, pid);
     if (tid == 0 || !settle_task(&out->settled, task, tid))
         return 0;
@@ -44,7 +72,8 @@ __noinline int settle_cpu(__u32 cpu)
     out->settled.entry.in_cpu_ns = in_cpu_ns;
     BARRIER();
     /* It left while we looked: whatever is to be said of it is in the log. */
-    if (*(volatile __u64 *)&state->version != version ||
+    if (*(volatile __u64 *)&state->version != version || scheduled_on(state) != task ||
+        (out->as_of_ns != 0 && out->as_of_ns != as_of(state, task)) ||
         !address_watched((struct task_struct *)task, out->settled.entry.tgid))
         out->settled.entry.kind = 0;
     return 1;

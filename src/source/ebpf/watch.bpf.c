@@ -49,7 +49,8 @@ struct cpu_state {
     __u64 anchored_ns; /* scheduler clock when offset_ns was last measured */
     __u64 larger;      /* how often in a row it came out larger, and the smallest of those */
     __u64 larger_offset_ns;
-    __u64 pad[2];
+    __u64 rq; /* the scheduler's own state of this CPU; 0: not known */
+    __u64 pad[1];
 };
 
 struct {
@@ -273,6 +274,13 @@ static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns
     return 0;
 }
 
+static __always_inline __u64 run_queue_of(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
+        return (__u64)task->se.cfs_rq->rq;
+    return 0;
+}
+
 static __always_inline __u64 scheduler_clock(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
@@ -328,8 +336,10 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
          */
         state->span_from_ns = state->in_ns;
         state->span_from_cpu_ns = missed ? 0 : state->in_cpu_ns;
-        if (crossed)
+        if (crossed) {
             enter_interval(state, scheduler_ns);
+            state->rq = run_queue_of(prev);
+        }
         now_ns = scheduler_ns + state->offset_ns;
         state->now_ns = now_ns;
         note_prev(state, prev, dead && !preempt);
