@@ -84,7 +84,8 @@ static bool waited_enough(const struct ew_sampler *sampler, const struct ew_proc
 {
     if (sampler->cuts - process->exit_cut < EW_WAIT_CUTS)
         return false;
-    return (process->flags & EW_P_REPLACED) != 0 || sampler->loss_seen_ns >= process->start_ns ||
+    uint32_t unheard = EW_P_REPLACED | EW_P_FORGOTTEN;
+    return (process->flags & unheard) != 0 || sampler->loss_seen_ns >= process->start_ns ||
            sampler->first_ns > process->exit_ns + EW_WAIT_NS;
 }
 
