@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library at its stated limits, and processes that come and go by the user's wish: more
+ * processes than the table holds, more threads, adding and removing while it runs.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor_kit.h"
+
+enum { TABLE = 40, CROWD = 100, KEPT_MAX = 4096 };
+
+/* What was delivered, as far as the tests ask. */
+struct story {
+    struct etwatch_sample kept[KEPT_MAX];
+    size_t count;
+    uint64_t lost_table;
+};
+static struct story story;
+
+static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct story *to = ctx;
+    for (size_t i = 0; i < count && to->count < KEPT_MAX; i++)
+        to->kept[to->count++] = samples[i];
+}
+
+static void on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    struct story *to = ctx;
+    if (loss->stage == ETWATCH_LOSS_TABLE)
+        to->lost_table += loss->count;
+}
+
+static struct etwatch_config listening_config(uint32_t source)
+{
+    struct etwatch_config config = config_for(source);
+    memset(&story, 0, sizeof story);
+    config.callbacks.on_samples = on_samples;
+    config.callbacks.on_loss = on_loss;
+    config.callbacks.ctx = &story;
+    return config;
+}
+
+static size_t count_of(uint32_t type, pid_t pid)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < story.count; i++)
+        count += story.kept[i].type == type && (pid == 0 || story.kept[i].pid == (uint32_t)pid);
+    return count;
+}
+
+static struct etwatch_stats stats_of(struct etwatch_monitor *monitor)
+{
+    struct etwatch_stats stats = {.size = sizeof stats};
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
+    return stats;
+}
+
+/* Delivers for so long. */
+static void poll_for(struct etwatch_monitor *monitor, int ms)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t end_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000 + ms;
+    do {
+        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < end_ms);
+}
+
+/* Until a START or EXIT of the process was delivered; false after ten seconds. */
+static int poll_until(struct etwatch_monitor *monitor, uint32_t type, pid_t pid)
+{
+    for (int i = 0; i < 500 && count_of(type, pid) == 0; i++)
+        poll_for(monitor, 20);
+    return count_of(type, pid) > 0;
+}
+
+/* A shell's worth of children: it lets its parent know when they are there, and ends with the pipe.
+ */
+static pid_t start_crowd(int count, int *ret_fd)
+{
+    int ready[2], end[2];
+    char byte;
+    CHECK(pipe(ready) == 0 && pipe(end) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        close(end[1]);
+        (void)!read(end[0], &byte, 1); /* until it is watched */
+        for (int i = 0; i < count; i++) {
+            if (fork() == 0) {
+                (void)!read(end[0], &byte, 1);
+                _exit(0);
+            }
+        }
+        (void)!write(ready[1], "r", 1);
+        while (wait(NULL) > 0)
+            continue;
+        _exit(0);
+    }
+    close(end[0]);
+    close(ready[1]);
+    ret_fd[0] = ready[0];
+    ret_fd[1] = end[1];
+    return pid;
+}
+
+static void more_processes_than_the_table_holds(uint32_t source, int all)
+{
+    struct etwatch_config config = listening_config(source);
+    int fd[2];
+    char byte;
+    pid_t head = start_crowd(CROWD, fd);
+    uint32_t pid = (uint32_t)head;
+    config.max_processes = TABLE;
+    config.pids = &pid;
+    config.pid_count = 1;
+    config.flags |= all ? (uint32_t)ETWATCH_ALL : 0;
+    struct etwatch_monitor *monitor = new_monitor(&config);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    poll_for(monitor, 50);
+    CHECK(write(fd[1], "g", 1) == 1);
+    CHECK(read(fd[0], &byte, 1) == 1);
+    poll_for(monitor, 300);
+    struct etwatch_stats stats = stats_of(monitor);
+    CHECK(stats.processes <= TABLE);
+    CHECK(story.lost_table > 0);
+    CHECK_EQ_UINT(stats.lost, story.lost_table);
+    CHECK(all || count_of(ETWATCH_START, 0) <= TABLE);
+
+    /* Room again: whoever comes now is told. */
+    close(fd[1]);
+    waitpid(head, NULL, 0);
+    close(fd[0]);
+    if (!all) {
+        poll_for(monitor, 300);
+        pid_t busy = start_busy();
+        CHECK_EQ_INT(etwatch_monitor_add(monitor, (uint32_t)busy), 0);
+        int seen = poll_until(monitor, ETWATCH_START, busy);
+        end_child(busy);
+        CHECK(seen);
+        CHECK(poll_until(monitor, ETWATCH_EXIT, busy));
+        CHECK_EQ_UINT(stats_of(monitor).processes, 0);
+    }
+    etwatch_monitor_free(monitor);
+}
+
+TEST(a_full_table_of_processes_is_a_loss_that_is_counted_and_over_some_time)
+{
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        if (can_open(sources[i]))
+            more_processes_than_the_table_holds(sources[i], 0);
+}
+
+TEST(a_full_table_keeps_its_limit_when_everything_is_watched)
+{
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        if (can_open(sources[i]))
+            more_processes_than_the_table_holds(sources[i], 1);
+}
+
+static pthread_barrier_t there;
+
+static void *spin(void *arg)
+{
+    atomic_int *stop = arg;
+    pthread_barrier_wait(&there);
+    while (!atomic_load(stop))
+        sleep_ms(1);
+    return NULL;
+}
+
+TEST(more_threads_than_the_table_holds_keep_their_process_right)
+{
+    enum { THREADS = 60 };
+    pthread_t threads[THREADS];
+    atomic_int stop = 0;
+    if (!can_open(ETWATCH_SOURCE_EBPF))
+        SKIP("polling does not count by thread");
+    struct etwatch_config config = listening_config(ETWATCH_SOURCE_EBPF);
+    uint32_t pid = (uint32_t)getpid();
+    config.pids = &pid;
+    config.pid_count = 1;
+    config.max_threads = THREADS / 2;
+    struct etwatch_monitor *monitor = new_monitor(&config);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    CHECK_EQ_INT(pthread_barrier_init(&there, NULL, THREADS + 1), 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ_INT(pthread_create(&threads[i], NULL, spin, &stop), 0);
+    pthread_barrier_wait(&there);
+    poll_for(monitor, 300);
+    struct etwatch_stats stats = stats_of(monitor);
+    atomic_store(&stop, 1);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&there);
+    CHECK(stats.threads <= THREADS / 2);
+    CHECK(story.lost_table > 0);
+    /* What no thread of the table tells is missing, and said to be. */
+    int marked = 0;
+    for (size_t i = 0; i < story.count; i++)
+        marked |=
+            story.kept[i].type == ETWATCH_SAMPLE && (story.kept[i].flags & ETWATCH_COMPLETE) == 0;
+    CHECK(marked);
+    etwatch_monitor_free(monitor);
+}
+
+/*
+ * One busy thread cannot use more than the interval it is in. Polling sees what it used a tick
+ * late, and of a thread that runs when watching begins only what it had used at the last tick is
+ * known.
+ */
+static void check_no_lumps(pid_t pid)
+{
+    enum { TICK_NS = 10000000, SLACK_NS = 500000 };
+    int first = 0;
+    for (size_t i = 0; i < story.count; i++) {
+        const struct etwatch_sample *sample = &story.kept[i];
+        if (sample->pid != (uint32_t)pid)
+            continue;
+        uint64_t slack_ns = first || sample->source == ETWATCH_SOURCE_POLL ? TICK_NS : SLACK_NS;
+        if (sample->type == ETWATCH_SAMPLE && (sample->has & ETWATCH_HAS(cpu_ns)))
+            CHECK(sample->cpu_ns <= sample->dt_ns + slack_ns);
+        first = sample->type == ETWATCH_START;
+    }
+}
+
+TEST(who_is_added_is_told_and_the_others_are_not_disturbed)
+{
+    for (int i = 0; i < SOURCE_COUNT; i++) {
+        if (!can_open(sources[i]))
+            continue;
+        struct etwatch_config config = listening_config(sources[i]);
+        pid_t first = start_busy(), second = start_busy();
+        uint32_t pid = (uint32_t)first;
+        config.pids = &pid;
+        config.pid_count = 1;
+        config.latency_ms = 100;
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        int rc = etwatch_monitor_open(monitor, NULL);
+        poll_for(monitor, 250);
+        size_t before = count_of(ETWATCH_START, second);
+        int added = etwatch_monitor_add(monitor, (uint32_t)second);
+        int seen = poll_until(monitor, ETWATCH_SAMPLE, second);
+        /* Twice makes no difference. */
+        int again = etwatch_monitor_add(monitor, (uint32_t)second);
+        poll_for(monitor, 250);
+        end_child(second);
+        int ended = poll_until(monitor, ETWATCH_EXIT, second);
+        end_child(first);
+        etwatch_monitor_free(monitor);
+        CHECK_EQ_INT(rc, 0);
+        CHECK_EQ_UINT(before, 0);
+        CHECK(added == 0 && again == 0 && seen && ended);
+        CHECK_EQ_UINT(count_of(ETWATCH_START, first), 1);
+        CHECK_EQ_UINT(count_of(ETWATCH_START, second), 1);
+        check_no_lumps(first);
+        check_no_lumps(second);
+    }
+}
+
+TEST(who_is_removed_is_silent_and_may_come_back)
+{
+    for (int i = 0; i < SOURCE_COUNT; i++) {
+        if (!can_open(sources[i]))
+            continue;
+        struct etwatch_config config = listening_config(sources[i]);
+        pid_t busy = start_busy();
+        uint32_t pid = (uint32_t)busy;
+        config.pids = &pid;
+        config.pid_count = 1;
+        struct etwatch_monitor *monitor = new_monitor(&config);
+        int rc = etwatch_monitor_open(monitor, NULL);
+        int seen = poll_until(monitor, ETWATCH_SAMPLE, busy);
+        int removed = etwatch_monitor_remove(monitor, pid);
+        poll_for(monitor, 150); /* what it had done is delivered */
+        size_t samples = count_of(ETWATCH_SAMPLE, busy);
+        poll_for(monitor, 300);
+        size_t later = count_of(ETWATCH_SAMPLE, busy), exits = count_of(ETWATCH_EXIT, busy);
+        int unknown = etwatch_monitor_remove(monitor, pid);
+        int added = etwatch_monitor_add(monitor, pid);
+        for (int wait = 0; wait < 500 && count_of(ETWATCH_SAMPLE, busy) == later; wait++)
+            poll_for(monitor, 20);
+        poll_for(monitor, 300);
+        size_t back = count_of(ETWATCH_SAMPLE, busy);
+        end_child(busy);
+        int ended = poll_until(monitor, ETWATCH_EXIT, busy);
+        etwatch_monitor_free(monitor);
+        CHECK(rc == 0 && seen && removed == 0 && added == 0);
+        CHECK_EQ_UINT(later, samples);
+        CHECK_EQ_UINT(exits, 0);
+        CHECK_EQ_INT(unknown, ETWATCH_ENOENT);
+        CHECK(back > later);
+        CHECK(ended);
+        CHECK_EQ_UINT(count_of(ETWATCH_START, busy), 2);
+        check_no_lumps(busy);
+    }
+}
