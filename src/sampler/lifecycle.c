@@ -385,6 +385,14 @@ void ew_lifecycle_all_seen(struct ew_sampler *sampler, uint64_t since_ns)
     }
 }
 
+/* A process that was let go gets no more readings; it may be watched again under the same name. */
+static struct ew_process *if_watched(struct ew_sampler *sampler, struct ew_process *process)
+{
+    if ((process->flags & EW_P_FORGOTTEN) != 0)
+        process = ew_ledger_find_process(&sampler->ledger, process->pid, process->start_ns);
+    return (process->flags & EW_P_FORGOTTEN) != 0 ? NULL : process;
+}
+
 struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
                                            const struct ew_reading *reading)
 {
@@ -397,13 +405,13 @@ struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
                   : ew_ledger_find_process_at(&sampler->ledger, reading->pid, reading->start_ns);
     if (process != NULL &&
         (exact || (process->flags & EW_P_EXITING) == 0 || reading->start_ns <= process->exit_ns))
-        return process;
+        return if_watched(sampler, process);
     process = ew_ledger_find_process(&sampler->ledger, reading->pid, 0);
     if (process != NULL) {
         bool unknown = reading->start_ns == 0 || process->start_ns == 0;
         bool after = (process->flags & EW_P_EXITING) != 0 && reading->start_ns > process->exit_ns;
         if (!after && (unknown || (!exact && reading->start_ns >= process->start_ns)))
-            return process;
+            return if_watched(sampler, process);
         if (reading->start_ns < process->start_ns) {
             sampler->counts.late++;
             return NULL;

@@ -222,8 +222,9 @@ static void check_no_lumps(pid_t pid)
         const struct etwatch_sample *sample = &story.kept[i];
         if (sample->pid != (uint32_t)pid)
             continue;
-        uint64_t slack_ns = first || sample->source == ETWATCH_SOURCE_POLL ? TICK_NS : SLACK_NS;
-        if (sample->type == ETWATCH_SAMPLE && (sample->has & ETWATCH_HAS(cpu_ns)))
+        uint64_t slack_ns = first ? TICK_NS : SLACK_NS;
+        if (sample->type == ETWATCH_SAMPLE && sample->source == ETWATCH_SOURCE_EBPF &&
+            (sample->has & ETWATCH_HAS(cpu_ns)))
             CHECK(sample->cpu_ns <= sample->dt_ns + slack_ns);
         first = sample->type == ETWATCH_START;
     }
