@@ -343,20 +343,17 @@ static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_run
         return;
     struct ew_reading reading;
     begin_settled(source, &running->settled, &reading);
-    bool known = entry->in_ns != 0 && entry->in_ns < horizon_ns;
-    uint64_t cpu_ns = known ? entry->in_cpu_ns + (horizon_ns - entry->in_ns) : 0;
-    if (running->as_of_ns != 0)
-        cpu_ns = entry->cpu_ns + (horizon_ns - running->as_of_ns); /* may be negative: wraps */
-    ew_ebpf_counters(&source->units, entry, cpu_ns, &reading.counter_has, reading.counter);
-    if (known) {
+    /* Not long enough for anything to be told: what it counted comes with its next reading. */
+    reading.t_ns = now_ns;
+    if (entry->in_ns != 0 && entry->in_ns < horizon_ns) {
+        uint64_t cpu_ns = entry->in_cpu_ns + (horizon_ns - entry->in_ns);
+        if (running->as_of_ns != 0)
+            cpu_ns = entry->cpu_ns + (horizon_ns - running->as_of_ns); /* may be negative: wraps */
+        ew_ebpf_counters(&source->units, entry, cpu_ns, &reading.counter_has, reading.counter);
         reading.kind = EW_READING_SPAN;
         reading.t_ns = horizon_ns;
         reading.ran_from_ns = entry->in_ns;
         reading.ran_from_cpu_ns = entry->in_cpu_ns;
-    } else {
-        reading.t_ns = now_ns;
-        reading.counter_has &=
-            ~(EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns));
     }
     source->facts->reading(source->facts->ctx, &reading);
 }
