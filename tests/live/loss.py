@@ -168,7 +168,9 @@ def five_thousand_threads_are_all_seen_and_memory_stays_bounded():
     most = max(s["threads"] or 0 for s in of_type(watched.objects, "sample", pid=ended["pid"]))
     check_eq(most, count + 1, "most threads at once")
     stats = one(watched.objects, "stats")
-    check_eq((stats["lost"], stats["threads"], stats["processes"]), (0, 0, 0), "lost, and left in the tables")
+    # All of them end within a moment: on a busy machine the reader may come late, and must then say so.
+    check_eq(stats["lost"], sum(lost(watched.objects, stage) for stage in STAGES), "lost, in the statistics")
+    check_eq((stats["threads"], stats["processes"]), (0, 0), "left in the tables")
     check(stats["self_rss_peak_bytes"] < 32e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
     samples = of_type(watched.objects, "sample", pid=ended["pid"])
     threads = of_type(watched.objects, "thread", pid=ended["pid"])
