@@ -12,6 +12,14 @@ from livekit import (DEEDS, check_stories, first_line, of_type, one, read_lines,
 STAGES = ("kernel_log", "lifecycle", "stream", "table", "queue")
 
 
+def worker_exit(story):
+    """The exit of the process that told its truth. A storm may use up all pids and take its again."""
+    exits = of_type(story.objects, "exit", pid=story.truth["pid"])
+    identities = {e["start_ns"] for e in exits}
+    check_eq(len(identities), len(exits), f"exits of one process: {exits}")
+    return max(exits, key=lambda e: e["cpu_ns"] or 0)
+
+
 def lost(objects, stage):
     return sum(o["count"] for o in of_type(objects, "lost", stage=stage))
 
@@ -85,7 +93,7 @@ def totals_are_right_after_a_loss_and_nobody_stays_behind():
     need_ebpf()
     story = Stalled("--hz", "100")
     check(story.stats["lost"] > 0, "nothing was lost")
-    worker = one(story.objects, "exit", pid=story.truth["pid"])
+    worker = worker_exit(story)
     check_eq(worker["complete"], True, "the process that came after the loss is complete")
     check_between(worker["cpu_ns"], story.truth["cpu_ns"], story.truth["cpu_ns"] * 1.001 + 2000, "its CPU time")
     # Whose exit was lost ends too: unknown how, and marked.
@@ -130,7 +138,7 @@ def a_full_stream_is_counted_and_goes_on():
     mine = [e for e in of_type(story.objects, "event") if e["pid"] == story.truth["pid"] and e["t_ns"] > after]
     kinds = {e["event"] for e in mine}
     check({"switch", "exit"} <= kinds, f"events of the process that came after the loss: {kinds}")
-    worker = one(story.objects, "exit", pid=story.truth["pid"])
+    worker = worker_exit(story)
     check_between(worker["cpu_ns"], story.truth["cpu_ns"], story.truth["cpu_ns"] * 1.001 + 2000, "its CPU time")
 
 
