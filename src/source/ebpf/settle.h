@@ -21,20 +21,30 @@ static __always_inline bool address_watched(struct task_struct *task, __u32 pid)
  * scheduler's own tells who is there; since when is not known, only not before the last switch that
  * we have seen.
  */
-static __always_inline __u64 scheduled_on(struct cpu_state *state)
+static __always_inline __u64 scheduled_on(struct cpu_state *state, __u64 task)
 {
     struct rq *rq = (struct rq *)state->rq;
-    return rq ? (__u64)BPF_CORE_READ(rq, curr) : state->task;
+    __u64 current = rq ? (__u64)BPF_CORE_READ(rq, curr) : task;
+    struct task_struct *seen = (struct task_struct *)task;
+    /* In the middle of a switch, before our program has run, both are there. */
+    if (current != task && BPF_CORE_READ(seen, on_cpu) && task_cpu(seen) == state->cpu)
+        return task;
+    return current;
 }
 
-/* The raw time up to which that task's CPU time is added up; see updated_ns. */
-static __always_inline __u64 as_of(struct cpu_state *state, __u64 task)
+static __always_inline __u64 updated_at(__u64 task)
+{
+    return BPF_CORE_READ((struct task_struct *)task, se.exec_start);
+}
+
+/* From that to raw time; see updated_ns. */
+static __always_inline __u64 raw_of_update(struct cpu_state *state, __u64 exec_start)
 {
     struct rq *rq = (struct rq *)state->rq;
     __u64 behind_ns = 0;
     if (bpf_core_field_exists(rq->clock_task))
         behind_ns = BPF_CORE_READ(rq, clock) - BPF_CORE_READ(rq, clock_task);
-    return BPF_CORE_READ((struct task_struct *)task, se.exec_start) + behind_ns + state->offset_ns;
+    return exec_start + behind_ns + state->offset_ns;
 }
 
 /*
@@ -42,12 +52,13 @@ static __always_inline __u64 as_of(struct cpu_state *state, __u64 task)
  * below they would be verified once per round, which is more than the verifier has patience for.
  */
 
+/* 0: it left, or was brought up to date, while we looked. */
 __noinline int settle_cpu(__u32 cpu)
 {
     struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
     struct ew_k_running *out = bpf_map_lookup_elem(&running, &cpu);
     if (!state || !out)
-        return 0;
+        return 1;
     __u64 version = *(volatile __u64 *)&state->version;
     BARRIER();
     __u64 in_ns = *(volatile __u64 *)&state->in_ns;
@@ -57,26 +68,29 @@ __noinline int settle_cpu(__u32 cpu)
     out->switches = version / 2;
     out->settled.entry.kind = 0;
     out->as_of_ns = 0;
-    if (task == 0 || (version & 1))
+    if (task == 0)
+        return 1;
+    if (version & 1)
         return 0;
-    __u64 current = scheduled_on(state);
+    __u64 current = scheduled_on(state, task), exec_start = 0;
     if (current != task) {
         task = current;
         in_cpu_ns = 0;
-        out->as_of_ns = as_of(state, task);
+        exec_start = updated_at(task);
+        out->as_of_ns = raw_of_update(state, exec_start);
     }
     __u32 tid = (__u32)BPF_CORE_READ((struct task_struct *)task, pid);
     if (tid == 0 || !settle_task(&out->settled, task, tid))
-        return 0;
+        return 1;
     out->settled.entry.in_ns = in_ns;
     out->settled.entry.in_cpu_ns = in_cpu_ns;
     BARRIER();
-    /* It left while we looked: whatever is to be said of it is in the log. */
-    if (*(volatile __u64 *)&state->version != version || scheduled_on(state) != task ||
-        (out->as_of_ns != 0 && out->as_of_ns != as_of(state, task)) ||
-        !address_watched((struct task_struct *)task, out->settled.entry.tgid))
+    bool changed =
+        *(volatile __u64 *)&state->version != version ||
+        (exec_start != 0 && (updated_at(task) != exec_start || scheduled_on(state, task) != task));
+    if (changed || !address_watched((struct task_struct *)task, out->settled.entry.tgid))
         out->settled.entry.kind = 0;
-    return 1;
+    return !changed;
 }
 
 __noinline int settle_request(__u32 i)
@@ -131,7 +145,8 @@ int ew_settle(__u64 *args)
     for (__u32 i = 0; i < EW_K_SETTLE_MAX && i < request_count; i++)
         settle_request(i);
     for (__u32 i = 0; i < EW_K_CPUS_MAX && i < cpu_count; i++)
-        settle_cpu(i);
+        if (!settle_cpu(i) && !settle_cpu(i))
+            settle_cpu(i); /* after that, whatever is to be said of it is in the log */
     if (flags & EW_K_SETTLE_CLEAR_CELLS)
         for (__u32 i = 0; i < EW_K_CELL_COUNT; i++)
             clear_cell(i);
