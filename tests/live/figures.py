@@ -187,9 +187,9 @@ def no_interval_has_more_cpu_time_than_it_is_long():
     rows = of_type(watched.objects, "thread")
     check(len(rows) > 100, f"only {len(rows)} rows")
     for row in rows:
-        check_between(row["cpu_ns"], 0, row["dt_ns"] + 20000, f"CPU time of thread {row['tid']} in {row['dt_ns']} ns")
+        check_between(row["cpu_ns"], 0, row["dt_ns"] + 100000, f"CPU time of thread {row['tid']} in {row['dt_ns']} ns")
     for sample in of_type(watched.objects, "sample"):
-        check_between(sample["cpu_ns"], 0, sample["dt_ns"] * os.cpu_count() + 20000, "CPU time of a process")
+        check_between(sample["cpu_ns"], 0, sample["dt_ns"] * os.cpu_count() + 100000, "CPU time of a process")
 
 
 main()

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from lib import check, check_between, check_eq, main, need_ebpf, start, temp_dir, test
-from livekit import (DEEDS, check_stories, first_line, of_type, one, read_lines, total, truth_of, wait_until,
+from livekit import (DEEDS, check_stories, first_line, of_type, one, read_lines, told, total, truth_of, wait_until,
                      watch)
 
 STAGES = ("kernel_log", "lifecycle", "stream", "table", "queue")
@@ -124,7 +124,7 @@ def stat_ends_with_its_processes_although_their_exits_were_lost():
         check_eq(monitor.wait(timeout=60), 0, "exit code")
         objects = read_lines(path)
     check(lost(objects, "lifecycle") > 0, "nothing was lost")
-    one(objects, "exit", pid=shell.pid)
+    check(of_type(objects, "exit", pid=shell.pid), "the shell does not end")
     check_eq(one(objects, "stats")["processes"], 0, "processes left in the table")
 
 
@@ -165,24 +165,26 @@ def without_a_loss_every_event_of_the_stream_is_there():
 
 
 @test
-def five_thousand_threads_are_all_seen_and_memory_stays_bounded():
+def five_thousand_threads_are_all_seen_or_counted_and_memory_stays_bounded():
     need_ebpf()
     count = 5000
-    watched = watch(["crowd", count, 1], "--threads", "--hz", 10, timeout=110)
+    watched = watch(["tell", "crowd", count, 1], "--threads", "--hz", 10, timeout=110)
     check_eq(watched.code, 0, "exit code")
-    ended = of_type(watched.objects, "exit")[-1]
-    tids = {t["tid"] for t in of_type(watched.objects, "thread", pid=ended["pid"])}
-    check_eq(len(tids), count + 1, "threads that were told")
-    most = max(s["threads"] or 0 for s in of_type(watched.objects, "sample", pid=ended["pid"]))
-    check_eq(most, count + 1, "most threads at once")
+    truth = told(watched.truth, "status")
+    ended = one(watched.objects, "exit", pid=truth["pid"])
+    samples = of_type(watched.objects, "sample", pid=truth["pid"])
+    threads = of_type(watched.objects, "thread", pid=truth["pid"])
+    check_eq(max(s["threads"] or 0 for s in samples), count + 1, "most threads at once")
     stats = one(watched.objects, "stats")
-    # All of them end within a moment: on a busy machine the reader may come late, and must then say so.
-    check_eq(stats["lost"], sum(lost(watched.objects, stage) for stage in STAGES), "lost, in the statistics")
     check_eq((stats["threads"], stats["processes"]), (0, 0), "left in the tables")
     check(stats["self_rss_peak_bytes"] < 32e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
-    samples = of_type(watched.objects, "sample", pid=ended["pid"])
-    threads = of_type(watched.objects, "thread", pid=ended["pid"])
     check_eq(total(threads, "cpu_ns"), total(samples, "cpu_ns"), "CPU time of all threads")
+    if stats["lost"] == 0:
+        check_eq(len({t["tid"] for t in threads}), count + 1, "threads that were told")
+        check_eq((ended["complete"], ended["faults_minor"]), (True, truth["faults_minor"]), "complete, and faults")
+    else:
+        # A reader that does not get the CPU for long; then it says so.
+        check_eq(ended["complete"], False, "complete, although something was lost")
 
 
 @test

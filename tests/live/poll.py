@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from lib import check, check_between, check_eq, check_in, json_lines, main, run, test
+from lib import check, check_between, check_eq, check_in, end, json_lines, main, run, start, test
 
 # Burns CPU, then says how much the kernel charged it.
 BURN = """
@@ -104,20 +104,20 @@ def threads_are_listed_and_do_not_count_twice():
 
 @test
 def command_lines_are_shown_without_their_secrets():
-    secret = subprocess.Popen(["sh", "-c", "sleep 60; :", "sh", "--password=hunter2", "--token", "t0ken x",
-                               "https://me:pa55@host/"])
+    # Its own process group: the sleep that the shell waits for is ended with it.
+    secret = start(["-c", "sleep 60; :", "sh", "--password=hunter2", "--token", "t0ken x",
+                    "https://me:pa55@host/"], program="sh")
     try:
         time.sleep(0.2)
         common = ["stat", "--source", "poll", "--json", "-q", "--duration", "0.3", "-p", secret.pid]
         without = run(common)
         shown = run([*common, "--cmdline"])
     finally:
-        secret.kill()
-        secret.wait()
+        end(secret)
     for word in ("hunter2", "t0ken", "pa55"):
         check(word not in without.out + shown.out, f"{word} leaks")
-    start = of_type(json_lines(shown.out), "start")[0]
-    check_eq(start["cmdline"],
+    told = of_type(json_lines(shown.out), "start")[0]
+    check_eq(told["cmdline"],
              "sh -c sleep 60; : sh --password=*** --token *** https://me:***@host/", "cmdline")
     check_eq(of_type(json_lines(without.out), "start")[0].get("cmdline"), None, "cmdline unasked")
 

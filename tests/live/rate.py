@@ -37,7 +37,7 @@ def while_the_rate_falls_no_time_is_lost_or_counted_twice():
     samples = of_type(watched.objects, "sample", pid=truth["pid"])
     check_eq(total(samples, "cpu_ns"), ended["cpu_ns"], "CPU time of all samples")
     for sample in samples:
-        check_between(sample["cpu_ns"], 0, sample["dt_ns"] + 20000, "CPU time of one thread in an interval")
+        check_between(sample["cpu_ns"], 0, sample["dt_ns"] + 100000, "CPU time of one thread in an interval")
     for a, b in zip(samples, samples[1:]):
         check(b["t_ns"] - b["dt_ns"] >= a["t_ns"], "two intervals overlap")
     check_stories(watched.objects)
