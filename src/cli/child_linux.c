@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the child process and the two pipes to it. The child waits on the first pipe before exec;
- * the second is closed by a successful exec (close-on-exec) or carries the errno of a failed one.
+ * Owns the child process and the pipes to it. The child closes one when it is ready, waits on the
+ * next before exec; the last is closed by a successful exec (close-on-exec) or carries the errno of
+ * a failed one.
  *
  * Whatever becomes of us the child does not stay behind: while it is held the closed pipe ends it,
  * later the kernel sends it SIGTERM when we die (PR_SET_PDEATHSIG).
@@ -26,7 +27,7 @@ static void take_name(const char *command)
     (void)prctl(PR_SET_NAME, slash != NULL ? slash + 1 : command, 0, 0, 0);
 }
 
-static void become(char **command, pid_t parent, int go_fd, int failed_fd)
+static void become(char **command, pid_t parent, int ready_fd, int go_fd, int failed_fd)
 {
     char go;
     ssize_t got;
@@ -34,6 +35,7 @@ static void become(char **command, pid_t parent, int go_fd, int failed_fd)
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     if (getppid() != parent)
         _exit(EW_EXIT_FAILED);
+    (void)close(ready_fd); /* not written to: that would count as the command's own output */
     do
         got = read(go_fd, &go, 1);
     while (got < 0 && errno == EINTR);
@@ -46,28 +48,60 @@ static void become(char **command, pid_t parent, int go_fd, int failed_fd)
     _exit(error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC);
 }
 
-int ew_child_hold(struct ew_child *child, char **command)
+static void close_pipe(const int ends[2])
 {
-    int go[2], failed[2];
-    *child = (struct ew_child){.go_fd = -1, .failed_fd = -1};
-    if (pipe2(go, O_CLOEXEC) != 0)
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+/* All three or none. */
+static int make_pipes(int ready[2], int go[2], int failed[2])
+{
+    if (pipe2(ready, O_CLOEXEC) != 0)
         return errno;
-    if (pipe2(failed, O_CLOEXEC) != 0) {
+    if (pipe2(go, O_CLOEXEC) != 0) {
         int error = errno;
-        (void)close(go[0]);
-        (void)close(go[1]);
+        close_pipe(ready);
         return error;
     }
+    if (pipe2(failed, O_CLOEXEC) != 0) {
+        int error = errno;
+        close_pipe(ready);
+        close_pipe(go);
+        return error;
+    }
+    return 0;
+}
+
+/* Until the child is what it is to be: whoever looks at it then finds the name of the command. */
+static void wait_until_ready(int ready_fd)
+{
+    char nothing;
+    while (read(ready_fd, &nothing, 1) < 0 && errno == EINTR)
+        continue;
+    (void)close(ready_fd);
+}
+
+int ew_child_hold(struct ew_child *child, char **command)
+{
+    int ready[2], go[2], failed[2];
+    *child = (struct ew_child){.go_fd = -1, .failed_fd = -1};
+    int error = make_pipes(ready, go, failed);
+    if (error != 0)
+        return error;
     pid_t parent = getpid();
     pid_t pid = fork();
-    int error = errno;
+    error = errno;
     if (pid == 0) {
+        (void)close(ready[0]);
         (void)close(go[1]);
         (void)close(failed[0]);
-        become(command, parent, go[0], failed[1]);
+        become(command, parent, ready[1], go[0], failed[1]);
     }
+    (void)close(ready[1]);
     (void)close(go[0]);
     (void)close(failed[1]);
+    wait_until_ready(ready[0]);
     if (pid < 0) {
         (void)close(go[1]);
         (void)close(failed[0]);
