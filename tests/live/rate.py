@@ -36,7 +36,8 @@ def while_the_rate_falls_no_time_is_lost_or_counted_twice():
     check_between(ended["cpu_ns"], truth["cpu_ns"], truth["cpu_ns"] * 1.001 + 2000, "CPU time")
     samples = of_type(watched.objects, "sample", pid=truth["pid"])
     check_eq(total(samples, "cpu_ns"), ended["cpu_ns"], "CPU time of all samples")
-    for sample in samples:
+    # Unknown is not wrong: an interval may hold other counts only. The sum above is exact.
+    for sample in (s for s in samples if s["cpu_ns"] is not None):
         check_between(sample["cpu_ns"], 0, sample["dt_ns"] + 100000, "CPU time of one thread in an interval")
     for a, b in zip(samples, samples[1:]):
         check(b["t_ns"] - b["dt_ns"] >= a["t_ns"], "two intervals overlap")
