@@ -39,8 +39,14 @@ def pids(objects, kind="start"):
     return {o["pid"] for o in of_type(objects, kind)}
 
 
-def until_seen(path_objects, pid):
-    wait_until(lambda: pid in pids(path_objects()), f"process {pid}")
+def name_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        return file.read().strip()
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+        return file.read().split()
 
 
 @cases(SOURCES)
@@ -53,6 +59,7 @@ def a_pid_means_the_process_and_all_its_descendants(source):
         family = start(["-c", script], program="sh", stdin=-1)
         brother = start(["sleep", 60], program=DEEDS)
         family.stdout.readline()
+        wait_until(lambda: sorted(map(name_of, children_of(family.pid))) == ["deeds", "deeds"], "the children")
         monitor = start(["stat", "--json", "-q", "--source", source, "-o", path, "-p", family.pid])
         wait_until(lambda: len(of_type(read_lines(path), "start")) >= 3, "the family")
         family.stdin.write(b"go\n")
@@ -80,6 +87,7 @@ def a_name_means_its_versions_and_nothing_else(source):
         for name in names:
             shutil.copy(DEEDS, os.path.join(folder, name))
         old = [start(["sleep", 60], program=os.path.join(folder, name)) for name in names[:3]]
+        wait_until(lambda: [name_of(child.pid) for child in old] == names[:3], "the execs")
         with watching("--source", source, "-n", "etwprog", "--hz", 20) as finish:
             new = {name: start(["sleep", 60], program=os.path.join(folder, name)) for name in names}
             time.sleep(1)  # long enough for polling
@@ -173,7 +181,7 @@ def rules_add_up():
         named = os.path.join(folder, "etwother")
         shutil.copy(DEEDS, named)
         first, second, third = (start(["sleep", 60], program=p) for p in (named, DEEDS, DEEDS))
-        wait_until(lambda: open(f"/proc/{first.pid}/comm", encoding="utf-8").read() == "etwother\n", "the exec")
+        wait_until(lambda: name_of(first.pid) == "etwother", "the exec")
         with watching("--source", "ebpf", "-n", "etwother", "-p", second.pid) as finish:
             time.sleep(0.3)
             seen = pids(finish())
