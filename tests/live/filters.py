@@ -53,7 +53,7 @@ def children_of(pid):
 def a_pid_means_the_process_and_all_its_descendants(source):
     """Those it has already, and those it makes later; not its parent, not its brothers."""
     need(source)
-    script = f"{DEEDS} sleep 60 & {DEEDS} sleep 60 & echo ready; read go; (sh -c '{DEEDS} burn 300; :'); :"
+    script = f"{DEEDS} sleep 60 & {DEEDS} sleep 60 & echo ready; read go; (sh -c '{DEEDS} burn 600; :'); :"
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
         family = start(["-c", script], program="sh", stdin=-1)
@@ -72,7 +72,7 @@ def a_pid_means_the_process_and_all_its_descendants(source):
     check_stories(objects)
     seen = pids(objects)
     check(brother.pid not in seen and os.getpid() not in seen, "somebody else is shown")
-    burner = [e for e in of_type(objects, "exit", name="deeds") if e["cpu_ns"] >= 250e6]
+    burner = [e for e in of_type(objects, "exit", name="deeds") if e["cpu_ns"] >= 200e6]
     check_eq(len(burner), 1, "grandchildren that burnt")
     check_in(burner[0]["ppid"], seen, "parents that are shown")
     sleepers = [s for s in of_type(objects, "start", name="deeds", ppid=family.pid)]
