@@ -285,6 +285,9 @@ struct etwatch_config {
     uint32_t reserved;
     const char *proc_root; /* NULL = "/proc" */
     struct etwatch_callbacks callbacks;
+    const char *const *traces; /* ETWATCH_SOURCE_ETL: the recordings, merged by time */
+    uint32_t trace_count;
+    uint32_t reserved2;
 };
 
 struct etwatch_stats {

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recordings: .etl files read on any system, without Windows and without rights.
+ *
+ * A trace is one or several files, merged by time. Walk its events with etwatch_trace_next, or let
+ * etwatch_trace_report add everything up per process. For the samples that a live monitor would
+ * have given, set `traces` in etwatch_config and start a monitor with ETWATCH_SOURCE_ETL.
+ *
+ * The rules of etwatch.h hold. A trace may be used by one thread at a time. Damage in a file does
+ * not end a walk: what could not be read is counted, with the offset where it began.
+ */
+#ifndef ETWATCH_TRACE_H
+#define ETWATCH_TRACE_H
+
+#include <etwatch/etwatch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct etwatch_trace;
+
+struct etwatch_trace_options {
+    uint32_t size;
+    uint32_t workers;  /* threads to read with; 0 = one per CPU, at most 8; 1 = only the caller's */
+    uint64_t from_ns;  /* only events from here on: ns since the recording began */
+    uint64_t until_ns; /* and before this; 0 = to the end */
+    /* May be NULL. Called now and then from inside the calls below; nonzero ends them with
+     * ETWATCH_ESTATE. */
+    int (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_all);
+    void *ctx;
+};
+
+/* What one file says about itself. Strings live as long as the trace. */
+struct etwatch_trace_file {
+    uint32_t size;
+    uint32_t os_major, os_minor, os_build;
+    uint32_t cpu_count;
+    uint32_t pointer_size;
+    uint32_t clock; /* 1 performance counter, 2 system time, 3 CPU cycles */
+    uint32_t cpu_mhz;
+    uint64_t clock_frequency;
+    uint32_t log_file_mode;
+    uint32_t compressed;
+    uint32_t buffer_bytes;
+    uint32_t buffers_written; /* as the header says */
+    uint64_t events_lost, buffers_lost;
+    uint64_t start_ns, end_ns, boot_ns; /* Unix; end 0: the recording was never closed */
+    uint64_t file_bytes;
+    const char *path;
+    const char *session_name;
+};
+
+/* What the walk found so far; complete after the last event or a report. */
+struct etwatch_trace_stats {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t events;
+    uint64_t undecoded; /* no schema known, or the payload did not fit it */
+    uint64_t lost;      /* events: what the headers say or the stream tells */
+    uint64_t lost_buffers;
+    uint64_t bad_buffers, bad_events, bad_bytes; /* damage */
+    uint64_t late;                               /* out of order beyond repair */
+    uint64_t first_ns, last_ns;                  /* Unix times of the first and last event */
+    uint64_t bytes;
+    uint64_t first_bad_offset; /* valid if there was damage */
+    uint32_t first_bad_file;
+    uint32_t reserved2;
+    char first_bad[128];
+};
+
+ETWATCH_API int etwatch_trace_open(const char *const *paths, size_t count,
+                                   const struct etwatch_trace_options *options,
+                                   struct etwatch_trace **ret_trace,
+                                   struct etwatch_error_info *reterr);
+ETWATCH_API void etwatch_trace_free(struct etwatch_trace *trace);
+ETWATCH_API size_t etwatch_trace_file_count(const struct etwatch_trace *trace);
+ETWATCH_API int etwatch_trace_file(const struct etwatch_trace *trace, size_t i,
+                                   struct etwatch_trace_file *ret_file);
+ETWATCH_API int etwatch_trace_stats(const struct etwatch_trace *trace,
+                                    struct etwatch_trace_stats *ret_stats);
+
+/* ------------------------------------------------------------------ events */
+
+enum etwatch_field_type {
+    ETWATCH_FIELD_U64 = 1, /* u */
+    ETWATCH_FIELD_I64,     /* i */
+    ETWATCH_FIELD_HEX,     /* u: addresses, flags */
+    ETWATCH_FIELD_BOOL,    /* u */
+    ETWATCH_FIELD_DOUBLE,  /* d */
+    ETWATCH_FIELD_TEXT,    /* text: also GUIDs, SIDs, addresses, times, and names of enum values */
+    ETWATCH_FIELD_BINARY,  /* bytes */
+    ETWATCH_FIELD_NULL,    /* there is no value */
+    ETWATCH_FIELD_ARRAY,   /* opens; up to its CLOSE the members, without names */
+    ETWATCH_FIELD_STRUCT,  /* opens */
+    ETWATCH_FIELD_CLOSE,
+};
+
+struct etwatch_field {
+    const char *name; /* terminated; NULL inside arrays */
+    uint32_t type;    /* enum etwatch_field_type */
+    uint32_t len;     /* of text or bytes */
+    union {
+        uint64_t u;
+        int64_t i;
+        double d;
+        const char *text; /* UTF-8, terminated */
+        const uint8_t *bytes;
+    } v;
+};
+
+enum etwatch_trace_event_flag {
+    ETWATCH_TRACE_HAS_PID = 1u << 0,
+    ETWATCH_TRACE_HAS_TID = 1u << 1,
+    ETWATCH_TRACE_DECODED = 1u << 2, /* the schema is known and fitted */
+};
+
+/* One event; everything is valid until the next call. */
+struct etwatch_trace_event {
+    uint32_t size;
+    uint32_t flags;    /* enum etwatch_trace_event_flag */
+    uint64_t t_ns;     /* Unix */
+    uint64_t t_rel_ns; /* since the recording began */
+    uint64_t t_raw;    /* the recording's own clock */
+    uint32_t cpu;
+    uint32_t pid, tid;
+    uint32_t id; /* manifest events, else 0 */
+    uint32_t opcode, version, level;
+    uint64_t keyword;
+    uint8_t provider_guid[16];
+    const char *process;  /* name of the process at that time; NULL: unknown */
+    const char *provider; /* never NULL */
+    const char *event;
+    const uint8_t *payload;
+    uint32_t payload_size;
+    uint32_t field_count;
+    const struct etwatch_field *fields; /* only after etwatch_trace_fields */
+};
+
+/* The next event in time order: 1, or 0 at the end, or an error. Names, no fields yet. */
+ETWATCH_API int etwatch_trace_next(struct etwatch_trace *trace,
+                                   struct etwatch_trace_event *ret_event,
+                                   struct etwatch_error_info *reterr);
+/* Decodes the fields of the event that etwatch_trace_next gave last. */
+ETWATCH_API int etwatch_trace_fields(struct etwatch_trace *trace,
+                                     struct etwatch_trace_event *event);
+/* From the beginning again. */
+ETWATCH_API int etwatch_trace_rewind(struct etwatch_trace *trace);
+
+/* ------------------------------------------------------------------ report */
+
+/* One kind of event and how often it came. */
+struct etwatch_trace_class {
+    uint32_t size;
+    uint32_t id, opcode, version;
+    uint32_t decoded; /* its schema is known */
+    uint32_t reserved;
+    uint64_t count;
+    const char *provider, *event;
+};
+
+/* One loaded program file or library. */
+struct etwatch_trace_image {
+    uint32_t size;
+    uint32_t pid;
+    uint64_t base, bytes;
+    uint64_t load_ns, unload_ns; /* Unix; 0: before or after the recording */
+    const char *path;
+};
+
+enum etwatch_report_flag {
+    ETWATCH_REPORT_THREADS = 1u << 0,
+    ETWATCH_REPORT_IMAGES = 1u << 1,
+    ETWATCH_REPORT_CMDLINE = 1u << 2, /* command lines, secrets masked */
+};
+
+struct etwatch_report_callbacks {
+    uint32_t size;
+    uint32_t flags; /* enum etwatch_report_flag */
+    /* In this order. Nonzero ends the report with that code. May be NULL. */
+    int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);
+    /* Processes in order of start, each followed by its threads: type EXIT, totals over the
+     * recording; `estimated` has the bit of every metric that is an estimate. */
+    int (*on_process)(void *ctx, const struct etwatch_sample *process, uint64_t estimated);
+    int (*on_image)(void *ctx, const struct etwatch_trace_image *image);
+    void *ctx;
+};
+
+/* The machine as a whole, over the recording. */
+struct etwatch_trace_system {
+    uint32_t size;
+    uint32_t cpu_from_switches; /* 0: estimated from profile samples, or unknown */
+    uint64_t busy_ns, idle_ns, dpc_ns, isr_ns, unknown_ns;
+    uint64_t switches, samples;
+};
+
+/* Reads everything from the beginning and adds it up. */
+ETWATCH_API int etwatch_trace_report(struct etwatch_trace *trace,
+                                     const struct etwatch_report_callbacks *callbacks,
+                                     struct etwatch_trace_system *ret_system,
+                                     struct etwatch_error_info *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ETWATCH_TRACE_H */

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One decoded fact at one instant, as the tally adds it up. Only what accounting needs is here;
+ * every field of every event by its documented name is the business of model/field.h.
+ *
+ * Text is not copied: it points into the record's payload, in the encoding of the payload.
+ */
+#ifndef EW_MODEL_EVENT_H
+#define EW_MODEL_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum ew_event_kind {
+    EW_EVENT_OTHER = 0, /* nothing to account for */
+
+    EW_EVENT_PROCESS_START,
+    EW_EVENT_PROCESS_END,
+    EW_EVENT_PROCESS_THERE,    /* rundown at the start of the session */
+    EW_EVENT_PROCESS_STILL,    /* rundown at its end */
+    EW_EVENT_PROCESS_DEFUNCT,  /* ended, but somebody holds a handle */
+    EW_EVENT_PROCESS_COUNTERS, /* memory and faults, at its end or in the rundown */
+    EW_EVENT_THREAD_START,
+    EW_EVENT_THREAD_END,
+    EW_EVENT_THREAD_THERE,
+    EW_EVENT_THREAD_STILL,
+    EW_EVENT_THREAD_NAME,
+
+    EW_EVENT_SWITCH,
+    EW_EVENT_READY,
+    EW_EVENT_SAMPLE,          /* the profiler found this thread running */
+    EW_EVENT_SAMPLE_INTERVAL, /* from now on one sample stands for so much time */
+    EW_EVENT_INTERRUPT,       /* a DPC or ISR that ended now */
+
+    EW_EVENT_FAULT, /* soft */
+    EW_EVENT_HARD_FAULT,
+    EW_EVENT_WORKING_SETS, /* gauges of many processes at once: see ew_decode_working_set */
+    EW_EVENT_VIRTUAL_ALLOC,
+    EW_EVENT_VIRTUAL_FREE,
+
+    EW_EVENT_DISK_READ,
+    EW_EVENT_DISK_WRITE,
+    EW_EVENT_DISK_FLUSH,
+    EW_EVENT_DISK_INIT, /* an I/O is handed to the disk: who did it */
+    EW_EVENT_FILE_READ,
+    EW_EVENT_FILE_WRITE,
+    EW_EVENT_NET_SEND,
+    EW_EVENT_NET_RECEIVE,
+
+    EW_EVENT_IMAGE_LOAD,
+    EW_EVENT_IMAGE_UNLOAD,
+    EW_EVENT_IMAGE_THERE,
+    EW_EVENT_IMAGE_STILL,
+
+    EW_EVENT_LOST, /* the session says that events or buffers were lost */
+};
+
+/* Text in a payload: bytes, and whether they are UTF-16LE. len is in bytes, without the end. */
+struct ew_event_text {
+    const uint8_t *bytes;
+    uint32_t len;
+    bool wide;
+};
+
+struct ew_event {
+    uint64_t t_ns;
+    uint8_t kind; /* enum ew_event_kind */
+    uint8_t version;
+    uint16_t cpu;
+    /* Who it is about: from the payload where it says so, else from the header, else EW_NO_ID
+     * (then: whoever runs on the CPU). */
+    uint32_t pid, tid;
+    union {
+        struct {
+            uint64_t key; /* unique while the process lives */
+            uint32_t parent_pid, session_id;
+            int32_t exit_status;
+            uint32_t flags;         /* 1 application id, 2 Wow64, 4 protected, 8 packaged */
+            uint64_t exit_filetime; /* DEFUNCT, 0: unknown */
+            struct ew_event_text image, command_line;
+        } process;
+        struct {
+            uint32_t fault_count, handle_count;
+            uint64_t peak_virtual_bytes, peak_working_set_bytes, virtual_bytes, working_set_bytes,
+                pagefile_bytes, private_bytes, pool_paged_bytes, pool_nonpaged_bytes;
+        } counters;
+        struct {
+            uint64_t start_address, affinity;
+            int8_t base_priority; /* valid if has_priority */
+            bool has_priority, has_affinity;
+            struct ew_event_text name; /* len 0: none */
+        } thread;
+        struct {
+            uint32_t new_tid; /* the old one is tid */
+            int8_t new_priority, old_priority;
+            uint8_t old_state, old_wait_reason, old_wait_mode;
+            uint32_t new_wait_ticks; /* clock ticks that the new thread waited */
+        } cswitch;
+        struct {
+            uint8_t reason, increment, flags;
+        } ready; /* tid became ready */
+        struct {
+            uint64_t ip;
+            uint32_t count;
+            bool in_dpc, in_isr;
+        } sample;
+        struct {
+            uint64_t interval_100ns;
+            uint32_t profile_source; /* 0: the timer */
+        } interval;
+        struct {
+            uint64_t began_raw; /* the session's clock */
+            uint64_t routine;
+            bool is_isr;
+        } interrupt;
+        struct {
+            uint64_t address, program_counter;
+            uint64_t began_raw; /* hard faults */
+            uint32_t bytes;
+            uint8_t opcode; /* which soft fault: 10 transition … 15 access violation */
+        } fault;
+        struct {
+            uint64_t base, bytes;
+            uint32_t flags;
+        } alloc;
+        struct {
+            uint64_t irp, file_object, offset;
+            uint32_t bytes, disk;
+            uint64_t response_raw; /* the session's clock; disk only */
+        } io;
+        struct {
+            uint32_t bytes;
+            bool udp, v6;
+        } net;
+        struct {
+            uint64_t base, bytes;
+            uint32_t checksum, timestamp;
+            struct ew_event_text path;
+        } image;
+        struct {
+            uint32_t what; /* 32 events, 33 buffers, 34 backing file */
+        } lost;
+    } u;
+};
+
+#endif

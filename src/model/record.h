@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One raw ETW event, undecoded. A recording and a live session yield the same record, so that what
+ * comes after cannot tell them apart.
+ *
+ * A record is one cache line: what every event is asked for is in it, what few are asked for is
+ * read from the header bytes by the functions below. It owns nothing; the pointers are valid as
+ * long as its source says.
+ */
+#ifndef EW_MODEL_RECORD_H
+#define EW_MODEL_RECORD_H
+
+#include <stdint.h>
+
+/* pid or tid: the header has none (the kernel's own short headers). */
+#define EW_NO_ID UINT32_MAX
+
+enum ew_record_kind {
+    EW_RECORD_KERNEL = 1, /* SYSTEM, COMPACT, PERFINFO: class by group, event by opcode */
+    EW_RECORD_CLASSIC,    /* EVENT_TRACE_HEADER, INSTANCE: class by GUID, event by opcode */
+    EW_RECORD_MANIFEST,   /* EVENT_HEADER: provider by GUID, event by id (TraceLogging too) */
+    EW_RECORD_MESSAGE,    /* WPP: message GUID and number */
+};
+
+struct ew_record {
+    uint64_t t_ns;         /* raw clock of the reader in ns, the same for all files of one reader */
+    uint64_t t_raw;        /* the session's own clock, as written */
+    const uint8_t *header; /* its bytes; valid for the size that its type has */
+    const uint8_t *payload;
+    const uint8_t *provider; /* 16 bytes of GUID as on disk, or NULL: EW_RECORD_KERNEL */
+    uint32_t payload_size;
+    uint32_t pid, tid; /* or EW_NO_ID */
+    uint16_t cpu;
+    uint16_t id;            /* MANIFEST: event id; MESSAGE: number; else 0 */
+    uint16_t extended_size; /* MANIFEST: bytes of extended items, which begin at header + 0x50 */
+    uint8_t kind;           /* enum ew_record_kind */
+    uint8_t header_type;    /* as on disk: 1 SYSTEM32 … 19 EVENT_HEADER64; 15 MESSAGE */
+    uint8_t pointer_size;   /* 4 or 8: of pointers in this payload */
+    uint8_t version;
+    uint8_t opcode;
+    uint8_t group; /* KERNEL: the class (0x03 Process, 0x05 Thread, …); else level */
+};
+
+_Static_assert(sizeof(void *) != 8 || sizeof(struct ew_record) == 64, "one cache line");
+
+#endif

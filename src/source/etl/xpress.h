@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MS-XCA: plain LZ77 (XPRESS), as the buffers of merged recordings are compressed with, and
+ * LZ77+Huffman. Both ways: the writer needs what the reader undoes.
+ */
+#ifndef EW_SOURCE_ETL_XPRESS_H
+#define EW_SOURCE_ETL_XPRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Decompresses until out_size bytes are there. Returns 0; ETWATCH_ETRUNC if the input ends first;
+ * ETWATCH_EFORMAT for a match that reaches before the beginning or past out_size. *ret_written says
+ * how much is valid in every case. Never reads or writes outside of the two buffers.
+ */
+int ew_xpress_inflate(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size,
+                      size_t *ret_written);
+int ew_xpress_huffman_inflate(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size,
+                              size_t *ret_written);
+
+/* The most bytes that compressing size bytes can give. */
+size_t ew_xpress_bound(size_t size);
+/* Compresses everything; out must have ew_xpress_bound(in_size) bytes. Returns the size, or
+ * ETWATCH_ENOMEM. */
+int64_t ew_xpress_deflate(const uint8_t *in, size_t in_size, uint8_t *out);
+int64_t ew_xpress_huffman_deflate(const uint8_t *in, size_t in_size, uint8_t *out);
+
+#endif
