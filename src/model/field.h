@@ -32,7 +32,7 @@ enum ew_field_type {
     EW_FIELD_IPV6,     /* raw, 16 bytes */
     EW_FIELD_PORT,     /* u, already in host order */
     EW_FIELD_BINARY,   /* raw */
-    EW_FIELD_ENUM,     /* u, and text: its name (len 0: none known) */
+    EW_FIELD_ENUM,     /* u, and label: its name (len 0: none known) */
     EW_FIELD_NULL,     /* there is such a field, but no value */
     EW_FIELD_ARRAY,    /* opens; members have no names */
     EW_FIELD_STRUCT,   /* opens */
@@ -42,8 +42,9 @@ enum ew_field_type {
 struct ew_field {
     const char *name; /* not terminated; may be NULL inside arrays and for CLOSE */
     uint32_t name_len;
-    uint32_t len; /* of text or raw */
-    uint8_t type; /* enum ew_field_type */
+    uint32_t len;      /* of text, raw or label */
+    uint8_t type;      /* enum ew_field_type */
+    const char *label; /* ENUM: UTF-8, not terminated */
     union {
         uint64_t u;
         int64_t i;
@@ -57,6 +58,7 @@ struct ew_fields {
     struct ew_field *list;
     uint32_t count, capacity;
     uint32_t open;                /* structs and arrays not yet closed */
+    uint32_t skipped;             /* and those that began behind the cut */
     bool cut;                     /* more was there than could be kept */
     int error;                    /* sticky: ETWATCH_ENOMEM */
     struct ew_fields_block *text; /* where converted text lives until the next event */
@@ -86,6 +88,11 @@ void ew_fields_ansi(struct ew_fields *fields, const char *name, size_t name_len,
 /* Taken as it is: text that outlives the fields. */
 void ew_fields_text(struct ew_fields *fields, const char *name, size_t name_len, const char *text,
                     size_t len);
+/* A copy that lives until the next clear, for labels and texts that are put together; NULL: no
+ * room.
+ */
+const char *ew_fields_keep(struct ew_fields *fields, const char *text, size_t len);
+/* label: a table, or kept with ew_fields_keep; NULL: the value has no name. */
 void ew_fields_enum(struct ew_fields *fields, const char *name, size_t name_len, uint64_t value,
                     const char *label, size_t label_len);
 void ew_fields_null(struct ew_fields *fields, const char *name, size_t name_len);
