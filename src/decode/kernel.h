@@ -12,13 +12,16 @@
 #include "model/field.h"
 #include "model/record.h"
 
+/* What ew_kernel_names may need for a name that is in no table: "SystemConfig/Opcode(255)". */
+enum { EW_KERNEL_NAME_SIZE = 40 };
+
 /*
- * Provider and event as PerfView calls them: "Windows Kernel", "Thread/CSwitch". The names are
- * constants. False: not one of these classes, nothing is written. An event of a known class whose
- * opcode is not known is called "Thread/Opcode(123)".
+ * Provider and event as PerfView calls them: "Windows Kernel", "Thread/CSwitch". Constants, but for
+ * an event of a known class whose opcode is not known ("Thread/Opcode(123)"), which is written to
+ * scratch. False: not one of these classes, nothing is written.
  */
-bool ew_kernel_names(const struct ew_record *record, const char **ret_provider,
-                     const char **ret_event);
+bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME_SIZE],
+                     const char **ret_provider, const char **ret_event);
 
 /*
  * Appends every field by its documented name. 1: all of them; 0: the layout is not known, nothing
