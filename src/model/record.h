@@ -20,6 +20,10 @@ enum ew_record_kind {
     EW_RECORD_CLASSIC,    /* EVENT_TRACE_HEADER, INSTANCE: class by GUID, event by opcode */
     EW_RECORD_MANIFEST,   /* EVENT_HEADER: provider by GUID, event by id (TraceLogging too) */
     EW_RECORD_MESSAGE,    /* WPP: message GUID and number */
+    /* No event: what comes next on this CPU comes after a loss. id has the flags of the buffer (2
+     * events, 4 buffers were lost before it), t_ns is the time of the record that follows; header
+     * is the buffer's own (72 bytes), there is no payload. Only who accounts for time needs it. */
+    EW_RECORD_LOSS,
 };
 
 struct ew_record {

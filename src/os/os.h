@@ -43,6 +43,17 @@ void ew_os_system_name(char *buffer, size_t size);
  * to be called after a source is open and after children that need their rights were made. */
 void ew_os_drop_rights(void);
 
+/*
+ * A file, read at any offset and from any thread. Opening fails with ETWATCH_EPERM, ETWATCH_EOS
+ * (and the system's code) or ETWATCH_ENOMEM; what has no offsets (a pipe, a folder) is EOS.
+ */
+struct ew_os_file;
+int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *ret_bytes,
+                    int64_t *reterr_os_code);
+/* Returns how much was read, less than size only at the end of the file; or ETWATCH_EOS. */
+int64_t ew_os_file_read(struct ew_os_file *file, uint64_t offset, void *bytes, size_t size);
+void ew_os_file_close(struct ew_os_file *file);
+
 /* Wakes and waits: a waiter sleeps until a raw time, a wake, or fd becomes readable. */
 struct ew_waiter;
 int ew_waiter_new(struct ew_waiter **ret_waiter);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files, for reading at any offset. Positioned reads and no mapping: a file that somebody cuts
+ * while it is mapped kills the process with a signal, while a short read is only the end of it.
+ */
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+#include <etwatch/etwatch.h>
+
+struct ew_os_file {
+    int fd;
+};
+
+static int fail(int64_t *reterr_os_code)
+{
+    *reterr_os_code = errno;
+    return errno == EACCES || errno == EPERM ? ETWATCH_EPERM : ETWATCH_EOS;
+}
+
+/* Pipes and devices have no offsets to read at. */
+static int check_kind(int fd, uint64_t *ret_bytes, int64_t *reterr_os_code)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return fail(reterr_os_code);
+    if (!S_ISREG(st.st_mode)) {
+        errno = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
+        return fail(reterr_os_code);
+    }
+    *ret_bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *ret_bytes,
+                    int64_t *reterr_os_code)
+{
+    struct ew_os_file *file = ew_calloc(1, sizeof *file);
+    if (!file)
+        return ETWATCH_ENOMEM;
+    /* Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever. */
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int rc = file->fd < 0 ? fail(reterr_os_code) : check_kind(file->fd, ret_bytes, reterr_os_code);
+    if (rc < 0) {
+        ew_os_file_close(file);
+        return rc;
+    }
+    *ret_file = file;
+    return 0;
+}
+
+int64_t ew_os_file_read(struct ew_os_file *file, uint64_t offset, void *bytes, size_t size)
+{
+    size_t done = 0;
+    if (size > INT64_MAX || offset > (uint64_t)INT64_MAX - size)
+        return ETWATCH_EINVAL;
+    while (done < size) {
+        ssize_t got = pread(file->fd, (char *)bytes + done, size - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return ETWATCH_EOS;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (int64_t)done;
+}
+
+void ew_os_file_close(struct ew_os_file *file)
+{
+    if (!file)
+        return;
+    if (file->fd >= 0)
+        (void)close(file->fd);
+    ew_free(file);
+}
