@@ -14,6 +14,7 @@
 #define ETWATCH_SINK_H
 
 #include <etwatch/etwatch.h>
+#include <etwatch/trace.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +29,8 @@ enum etwatch_format {
 enum etwatch_sink_flag {
     ETWATCH_SINK_CMDLINE = 1u << 0, /* the name `cmdline` is there */
     ETWATCH_SINK_COLOR = 1u << 1,   /* TABLE: with ANSI colours */
+    ETWATCH_SINK_PAYLOAD = 1u << 2, /* recorded events: the payload in hexadecimal too */
+    ETWATCH_SINK_CLASSES = 1u << 3, /* TABLE: every kind of recorded event, not only its provider */
 };
 
 struct etwatch_sink_options {
@@ -80,6 +83,33 @@ ETWATCH_API int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatc
 ETWATCH_API int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats);
 /* Writes out every complete line so far. */
 ETWATCH_API int etwatch_sink_flush(struct etwatch_sink *sink);
+
+/* -------------------------------------------------------------- recordings */
+
+/* A recording as a whole. Everything in it is only looked at during the call. */
+struct etwatch_trace_summary {
+    uint32_t size;
+    uint32_t file_count;
+    const struct etwatch_trace_file *files;
+    const struct etwatch_trace_stats *stats;
+    const struct etwatch_trace_system *system; /* NULL: not added up */
+    uint64_t from_ns, until_ns;                /* the part that was asked for; 0: all */
+};
+
+/* What etwatch_trace_report tells, in its order: the trace first, then kinds of events, processes
+ * each followed by its threads, images. The table comes out with etwatch_sink_end. */
+ETWATCH_API int etwatch_sink_trace(struct etwatch_sink *sink,
+                                   const struct etwatch_trace_summary *trace);
+ETWATCH_API int etwatch_sink_class(struct etwatch_sink *sink,
+                                   const struct etwatch_trace_class *klass);
+ETWATCH_API int etwatch_sink_process(struct etwatch_sink *sink,
+                                     const struct etwatch_sample *process, uint64_t estimated);
+ETWATCH_API int etwatch_sink_image(struct etwatch_sink *sink,
+                                   const struct etwatch_trace_image *image);
+ETWATCH_API int etwatch_sink_end(struct etwatch_sink *sink);
+/* One recorded event with its fields; JSONL and TABLE. */
+ETWATCH_API int etwatch_sink_trace_event(struct etwatch_sink *sink,
+                                         const struct etwatch_trace_event *event);
 
 /* The name of column i of all columns there are, in output order; NULL beyond the last. */
 ETWATCH_API const char *etwatch_sink_column(uint32_t i);

@@ -26,7 +26,7 @@ struct etwatch_trace_options {
     uint64_t from_ns;  /* only events from here on: ns since the recording began */
     uint64_t until_ns; /* and before this; 0 = to the end */
     /* May be NULL. Called now and then from inside the calls below; nonzero ends them with
-     * ETWATCH_ESTATE. */
+     * ETWATCH_ESTATE (a report tells first what was read so far). */
     int (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_all);
     void *ctx;
 };
@@ -94,6 +94,7 @@ enum etwatch_field_type {
     ETWATCH_FIELD_ARRAY,   /* opens; up to its CLOSE the members, without names */
     ETWATCH_FIELD_STRUCT,  /* opens */
     ETWATCH_FIELD_CLOSE,
+    ETWATCH_FIELD_FLOAT, /* d, of single precision: it has no more digits than that */
 };
 
 struct etwatch_field {
@@ -174,24 +175,26 @@ enum etwatch_report_flag {
     ETWATCH_REPORT_CMDLINE = 1u << 2, /* command lines, secrets masked */
 };
 
-struct etwatch_report_callbacks {
-    uint32_t size;
-    uint32_t flags; /* enum etwatch_report_flag */
-    /* In this order. Nonzero ends the report with that code. May be NULL. */
-    int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);
-    /* Processes in order of start, each followed by its threads: type EXIT, totals over the
-     * recording; `estimated` has the bit of every metric that is an estimate. */
-    int (*on_process)(void *ctx, const struct etwatch_sample *process, uint64_t estimated);
-    int (*on_image)(void *ctx, const struct etwatch_trace_image *image);
-    void *ctx;
-};
-
 /* The machine as a whole, over the recording. */
 struct etwatch_trace_system {
     uint32_t size;
     uint32_t cpu_from_switches; /* 0: estimated from profile samples, or unknown */
     uint64_t busy_ns, idle_ns, dpc_ns, isr_ns, unknown_ns;
     uint64_t switches, samples;
+};
+
+struct etwatch_report_callbacks {
+    uint32_t size;
+    uint32_t flags; /* enum etwatch_report_flag */
+    /* In this order, when everything has been read: etwatch_trace_stats is complete by then.
+     * Nonzero ends the report with that code. Each may be NULL. */
+    int (*on_system)(void *ctx, const struct etwatch_trace_system *system);
+    int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);
+    /* Processes in order of start, each followed by its threads: type EXIT, totals over the
+     * recording; `estimated` has the bit of every metric that is an estimate. */
+    int (*on_process)(void *ctx, const struct etwatch_sample *process, uint64_t estimated);
+    int (*on_image)(void *ctx, const struct etwatch_trace_image *image);
+    void *ctx;
 };
 
 /* Reads everything from the beginning and adds it up. */

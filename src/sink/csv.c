@@ -16,6 +16,7 @@
 struct csv {
     struct etwatch_sink base;
     bool header_done;
+    bool report; /* rows of a report: a last column names the estimates */
 };
 
 static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
@@ -33,12 +34,14 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
 
 static void put_header(struct etwatch_sink *sink)
 {
+    struct csv *self = (struct csv *)sink;
     for (uint32_t i = 0; i < sink->column_count; i++) {
         if (i > 0)
             ew_buf_char(&sink->out, ',');
         ew_buf_text(&sink->out, ew_field_name(sink->columns[i]));
     }
-    ew_buf_char(&sink->out, '\n');
+    ew_buf_text(&sink->out, self->report ? ",estimated\n" : "\n");
+    self->header_done = true;
 }
 
 static void put_value(struct ew_buf *out, const struct ew_value *value)
@@ -62,7 +65,7 @@ static void put_value(struct ew_buf *out, const struct ew_value *value)
 }
 
 /* Most metrics of most rows are unknown: their commas are written in one go. */
-static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *sample)
+static void put_row(struct etwatch_sink *sink, const struct etwatch_sample *sample)
 {
     struct csv *self = (struct csv *)sink;
     struct ew_buf *out = &sink->out;
@@ -70,7 +73,6 @@ static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s
 
     if (!self->header_done)
         put_header(sink);
-    self->header_done = true;
     uint64_t metrics = sample->has & ew_metrics_of_type(sample->type);
     for (uint32_t i = 0; i < sink->column_count; i++, commas++) {
         uint32_t field = sink->columns[i];
@@ -84,8 +86,45 @@ static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s
         put_value(out, &value);
     }
     ew_buf_repeat(out, ',', commas - 1);
+}
+
+static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *sample)
+{
+    put_row(sink, sample);
+    ew_buf_char(&sink->out, '\n');
+    ew_buf_end_line(&sink->out);
+}
+
+static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
+                        uint64_t estimated)
+{
+    struct ew_buf *out = &sink->out;
+    struct etwatch_sample named = *process;
+    char separator = ',';
+    if (named.type != ETWATCH_THREAD)
+        named.type = EW_TYPE_PROCESS;
+    ((struct csv *)sink)->report = true;
+    put_row(sink, &named);
+    if (estimated == 0)
+        ew_buf_char(out, ',');
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        if ((estimated >> i & 1) == 0)
+            continue;
+        ew_buf_char(out, separator);
+        ew_buf_text(out, ew_metric_info[i].name);
+        separator = ' ';
+    }
     ew_buf_char(out, '\n');
     ew_buf_end_line(out);
+}
+
+/* A report without a process still says what its columns are. */
+static void put_end(struct etwatch_sink *sink)
+{
+    struct csv *self = (struct csv *)sink;
+    self->report = true;
+    if (!self->header_done)
+        put_header(sink);
 }
 
 static void put_spread(struct ew_buf *out, const struct etwatch_aggregate *a)
@@ -139,7 +178,6 @@ static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *sta
     (void)stats;
     if (!self->header_done)
         put_header(sink);
-    self->header_done = true;
 }
 
 const struct ew_sink_ops ew_sink_csv = {
@@ -148,4 +186,6 @@ const struct ew_sink_ops ew_sink_csv = {
     .sample = put_sample,
     .window = put_window,
     .stats = put_stats,
+    .process = put_process,
+    .end = put_end,
 };

@@ -32,6 +32,7 @@ uint64_t ew_metrics_of_type(uint32_t type)
 {
     switch (type) {
     case ETWATCH_EXIT:
+    case EW_TYPE_PROCESS:
         return EW_METRICS_PROCESS | EW_METRICS_EXIT;
     case ETWATCH_THREAD:
         return EW_METRICS_THREAD;
@@ -42,7 +43,7 @@ uint64_t ew_metrics_of_type(uint32_t type)
 
 const char *ew_type_name(uint32_t type)
 {
-    static const char *const names[] = {"unknown", "start", "exit", "sample", "thread"};
+    static const char *const names[] = {"unknown", "start", "exit", "sample", "thread", "process"};
     return names[type < sizeof names / sizeof names[0] ? type : 0];
 }
 

@@ -68,9 +68,12 @@ extern const struct ew_metric_info ew_metric_info[ETWATCH_METRIC_COUNT];
      EW_METRIC_RANGE(io_read_bytes, io_write_bytes) | EW_METRIC_RANGE(io_read_ops, io_write_ops) | \
      EW_METRIC_RANGE(disk_read_bytes, disk_write_bytes))
 
+/* What a report calls the totals of a process; the other types are those of enum etwatch_type. */
+enum { EW_TYPE_PROCESS = ETWATCH_THREAD + 1 };
+
 /* The metrics that objects of this type (enum etwatch_type) have, known or not. */
 uint64_t ew_metrics_of_type(uint32_t type);
-/* "start", "exit", "sample", "thread". */
+/* "start", "exit", "sample", "thread", "process". */
 const char *ew_type_name(uint32_t type);
 /* "kernel_log", … for enum etwatch_loss_stage. */
 const char *ew_loss_stage_name(uint32_t stage);

@@ -12,8 +12,9 @@
 
 #include "base/alloc.h"
 #include "sink/fields.h"
+#include "sink/json.h"
 
-enum { PERCENT_DECIMALS = 3, NULL_LEN = 4, TYPE_COUNT = ETWATCH_THREAD + 1 };
+enum { NULL_LEN = 4, TYPE_COUNT = EW_TYPE_PROCESS + 1 };
 
 /* ,"cpu_percent":null,"cpu_ns":null,… for the metrics of one type. */
 struct line_plan {
@@ -26,7 +27,8 @@ struct line_plan {
 
 struct jsonl {
     struct etwatch_sink base;
-    struct line_plan plan[TYPE_COUNT]; /* by enum etwatch_type; [0] is not used */
+    struct line_plan
+        plan[TYPE_COUNT]; /* by enum etwatch_type and EW_TYPE_PROCESS; [0] is not used */
 };
 
 static int plan_line(struct line_plan *plan, uint32_t type, struct ew_error *err)
@@ -78,30 +80,6 @@ static void done(struct etwatch_sink *sink)
         ew_free(self->plan[type].text);
 }
 
-#define PUT(out, literal) ew_buf_bytes((out), (literal), sizeof(literal) - 1)
-
-static void put_text(struct ew_buf *out, const char *text)
-{
-    if (text == NULL)
-        PUT(out, "null");
-    else
-        ew_buf_json_string(out, text, strlen(text));
-}
-
-static void put_number_if(struct ew_buf *out, bool known, uint64_t value)
-{
-    if (known)
-        ew_buf_u64(out, value);
-    else
-        PUT(out, "null");
-}
-
-static void put_double(struct ew_buf *out, double value)
-{
-    if (!ew_buf_fixed(out, value, PERCENT_DECIMALS))
-        PUT(out, "null");
-}
-
 /* ----------------------------------------------------------------- samples */
 
 /* Within a line room is reserved once and text goes to `at`: see ew_raw_u64. */
@@ -135,10 +113,9 @@ static char *raw_which(const struct etwatch_sink *sink, char *at, const struct e
         char text[32];
         size_t len;
     } heads[TYPE_COUNT] = {
-        [ETWATCH_START] = HEAD("start"),
-        [ETWATCH_EXIT] = HEAD("exit"),
-        [ETWATCH_SAMPLE] = HEAD("sample"),
-        [ETWATCH_THREAD] = HEAD("thread"),
+        [ETWATCH_START] = HEAD("start"),     [ETWATCH_EXIT] = HEAD("exit"),
+        [ETWATCH_SAMPLE] = HEAD("sample"),   [ETWATCH_THREAD] = HEAD("thread"),
+        [EW_TYPE_PROCESS] = HEAD("process"),
     };
     memcpy(at, heads[s->type].text, sizeof heads[0].text);
     at = ew_raw_u64(at + heads[s->type].len, s->pid);
@@ -199,7 +176,7 @@ static char *raw_value(char *at, const struct etwatch_sample *s, uint32_t metric
     return ew_raw_u64(at, value);
 }
 
-static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s)
+static void put_line(struct etwatch_sink *sink, const struct etwatch_sample *s)
 {
     struct ew_buf *out = &sink->out;
     if (s->type < ETWATCH_START || s->type >= TYPE_COUNT) {
@@ -222,52 +199,60 @@ static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s
     }
     memcpy(at, plan->text + copied, plan->len - copied);
     ew_buf_take(out, at + (plan->len - copied));
+}
+
+static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s)
+{
+    put_line(sink, s);
+    ew_buf_end_line(&sink->out);
+}
+
+/* Of a report: the line of an exit or a thread, and what in it is an estimate. */
+static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
+                        uint64_t estimated)
+{
+    struct ew_buf *out = &sink->out;
+    struct etwatch_sample named = *process;
+    if (named.type != ETWATCH_THREAD)
+        named.type = EW_TYPE_PROCESS;
+    put_line(sink, &named);
+    if (out->error != 0)
+        return;
+    out->len -= strlen("}\n");
+    EW_JSON(out, ",\"estimated\":");
+    ew_json_names(out, estimated);
+    EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
 
 /* ------------------------------------------------------------ other objects */
 
-static void put_names(struct ew_buf *out, uint64_t metrics)
-{
-    bool first = true;
-    ew_buf_char(out, '[');
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((metrics >> i & 1) == 0)
-            continue;
-        if (!first)
-            ew_buf_char(out, ',');
-        put_text(out, ew_metric_info[i].name);
-        first = false;
-    }
-    ew_buf_char(out, ']');
-}
-
 static void put_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta)
 {
     struct ew_buf *out = &sink->out;
-    PUT(out, "{\"type\":\"meta\",\"version\":");
-    put_text(out, etwatch_version());
-    PUT(out, ",\"host\":");
-    put_text(out, sink->host);
-    PUT(out, ",\"os\":");
-    put_text(out, sink->os);
-    PUT(out, ",\"cpus\":");
-    put_number_if(out, meta->cpu_count != 0, meta->cpu_count);
-    PUT(out, ",\"source\":");
-    put_text(out, etwatch_source_name(meta->source));
-    PUT(out, ",\"hz_asked\":");
-    put_double(out, meta->hz_asked);
-    PUT(out, ",\"anchor_unix_ns\":");
+    EW_JSON(out, "{\"type\":\"meta\",\"version\":");
+    ew_json_text(out, etwatch_version());
+    EW_JSON(out, ",\"host\":");
+    ew_json_text(out, sink->host);
+    EW_JSON(out, ",\"os\":");
+    ew_json_text(out, sink->os);
+    EW_JSON(out, ",\"cpus\":");
+    ew_json_number_if(out, meta->cpu_count != 0, meta->cpu_count);
+    EW_JSON(out, ",\"source\":");
+    ew_json_text(out, etwatch_source_name(meta->source));
+    EW_JSON(out, ",\"hz_asked\":");
+    ew_json_double(out, meta->hz_asked);
+    EW_JSON(out, ",\"anchor_unix_ns\":");
     ew_buf_u64(out, meta->anchor_unix_ns);
-    PUT(out, ",\"anchor_raw_ns\":");
+    EW_JSON(out, ",\"anchor_raw_ns\":");
     ew_buf_u64(out, meta->anchor_raw_ns);
-    PUT(out, ",\"estimated\":");
-    put_names(out, meta->estimated);
-    PUT(out, ",\"available\":");
-    put_names(out, meta->available);
-    PUT(out, ",\"fallback\":");
-    put_text(out, meta->fallback[0] != '\0' ? meta->fallback : NULL);
-    PUT(out, "}\n");
+    EW_JSON(out, ",\"estimated\":");
+    ew_json_names(out, meta->estimated);
+    EW_JSON(out, ",\"available\":");
+    ew_json_names(out, meta->available);
+    EW_JSON(out, ",\"fallback\":");
+    ew_json_text(out, meta->fallback[0] != '\0' ? meta->fallback : NULL);
+    EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
 
@@ -283,47 +268,47 @@ static void put_other(struct ew_buf *out, const struct etwatch_event *event)
     bool next = event->kind == ETWATCH_EVENT_SWITCH;
     bool waker = event->kind == ETWATCH_EVENT_WAKEUP;
     bool child = event->kind == ETWATCH_EVENT_FORK;
-    PUT(out, ",\"next_pid\":");
-    put_number_if(out, next, event->next_pid);
-    PUT(out, ",\"next_tid\":");
-    put_number_if(out, next, event->next_tid);
-    PUT(out, ",\"waker_pid\":");
-    put_number_if(out, waker, event->next_pid);
-    PUT(out, ",\"waker_tid\":");
-    put_number_if(out, waker, event->next_tid);
-    PUT(out, ",\"child_pid\":");
-    put_number_if(out, child, event->next_pid);
-    PUT(out, ",\"child_tid\":");
-    put_number_if(out, child, event->next_tid);
-    PUT(out, ",\"state\":");
-    put_number_if(out, next, event->state);
+    EW_JSON(out, ",\"next_pid\":");
+    ew_json_number_if(out, next, event->next_pid);
+    EW_JSON(out, ",\"next_tid\":");
+    ew_json_number_if(out, next, event->next_tid);
+    EW_JSON(out, ",\"waker_pid\":");
+    ew_json_number_if(out, waker, event->next_pid);
+    EW_JSON(out, ",\"waker_tid\":");
+    ew_json_number_if(out, waker, event->next_tid);
+    EW_JSON(out, ",\"child_pid\":");
+    ew_json_number_if(out, child, event->next_pid);
+    EW_JSON(out, ",\"child_tid\":");
+    ew_json_number_if(out, child, event->next_tid);
+    EW_JSON(out, ",\"state\":");
+    ew_json_number_if(out, next, event->state);
 }
 
 static void put_event(struct etwatch_sink *sink, const struct etwatch_event *event)
 {
     struct ew_buf *out = &sink->out;
     bool over = event->kind == ETWATCH_EVENT_EXIT;
-    PUT(out, "{\"type\":\"event\",\"event\":");
-    put_text(out, event_name(event->kind));
-    PUT(out, ",\"t_ns\":");
+    EW_JSON(out, "{\"type\":\"event\",\"event\":");
+    ew_json_text(out, event_name(event->kind));
+    EW_JSON(out, ",\"t_ns\":");
     ew_buf_u64(out, event->t_ns);
-    PUT(out, ",\"cpu\":");
+    EW_JSON(out, ",\"cpu\":");
     ew_buf_u64(out, event->cpu);
-    PUT(out, ",\"pid\":");
+    EW_JSON(out, ",\"pid\":");
     ew_buf_u64(out, event->pid);
-    PUT(out, ",\"tid\":");
+    EW_JSON(out, ",\"tid\":");
     ew_buf_u64(out, event->tid);
-    PUT(out, ",\"name\":");
-    put_text(out, event->name);
+    EW_JSON(out, ",\"name\":");
+    ew_json_text(out, event->name);
     put_other(out, event);
-    PUT(out, ",\"priority\":");
+    EW_JSON(out, ",\"priority\":");
     ew_buf_i64(out, event->priority);
     /* As wait() encodes it: the code in the second byte, the signal in the low seven bits. */
-    PUT(out, ",\"exit_code\":");
-    put_number_if(out, over, (uint64_t)((uint32_t)event->exit_code >> 8 & 0xFF));
-    PUT(out, ",\"exit_signal\":");
-    put_number_if(out, over, (uint64_t)((uint32_t)event->exit_code & 0x7F));
-    PUT(out, "}\n");
+    EW_JSON(out, ",\"exit_code\":");
+    ew_json_number_if(out, over, (uint64_t)((uint32_t)event->exit_code >> 8 & 0xFF));
+    EW_JSON(out, ",\"exit_signal\":");
+    ew_json_number_if(out, over, (uint64_t)((uint32_t)event->exit_code & 0x7F));
+    EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
 
@@ -334,107 +319,107 @@ static void put_spread(struct ew_buf *out, const char *name, const struct etwatc
         double value;
     } parts[] = {{"_avg", a->avg}, {"_max", a->max}, {"_p95", a->p95}, {"_p99", a->p99}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        PUT(out, ",\"");
+        EW_JSON(out, ",\"");
         ew_buf_text(out, name);
         ew_buf_text(out, parts[i].suffix);
-        PUT(out, "\":");
+        EW_JSON(out, "\":");
         if (a->count > 0)
-            put_double(out, parts[i].value);
+            ew_json_double(out, parts[i].value);
         else
-            PUT(out, "null");
+            EW_JSON(out, "null");
     }
 }
 
 static void put_window(struct etwatch_sink *sink, const struct etwatch_window *window)
 {
     struct ew_buf *out = &sink->out;
-    PUT(out, "{\"type\":\"window\",\"pid\":");
+    EW_JSON(out, "{\"type\":\"window\",\"pid\":");
     ew_buf_u64(out, window->pid);
-    PUT(out, ",\"start_ns\":");
-    put_number_if(out, window->start_ns != 0, window->start_ns);
-    PUT(out, ",\"name\":");
-    put_text(out, window->name);
-    PUT(out, ",\"t_ns\":");
+    EW_JSON(out, ",\"start_ns\":");
+    ew_json_number_if(out, window->start_ns != 0, window->start_ns);
+    EW_JSON(out, ",\"name\":");
+    ew_json_text(out, window->name);
+    EW_JSON(out, ",\"t_ns\":");
     ew_buf_u64(out, window->t_ns);
-    PUT(out, ",\"dt_ns\":");
+    EW_JSON(out, ",\"dt_ns\":");
     ew_buf_u64(out, window->dt_ns);
-    PUT(out, ",\"source\":");
-    put_text(out, etwatch_source_name(window->source));
+    EW_JSON(out, ",\"source\":");
+    ew_json_text(out, etwatch_source_name(window->source));
     if ((window->flags & ETWATCH_COMPLETE) != 0)
-        PUT(out, ",\"complete\":true");
+        EW_JSON(out, ",\"complete\":true");
     else
-        PUT(out, ",\"complete\":false");
-    PUT(out, ",\"intervals\":");
+        EW_JSON(out, ",\"complete\":false");
+    EW_JSON(out, ",\"intervals\":");
     ew_buf_u64(out, window->cpu_percent.count);
     put_spread(out, "cpu_percent", &window->cpu_percent);
     put_spread(out, "rss_bytes", &window->rss_bytes);
-    PUT(out, "}\n");
+    EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
 
 static void put_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss)
 {
     struct ew_buf *out = &sink->out;
-    PUT(out, "{\"type\":\"lost\",\"stage\":");
-    put_text(out, ew_loss_stage_name(loss->stage));
-    PUT(out, ",\"count\":");
+    EW_JSON(out, "{\"type\":\"lost\",\"stage\":");
+    ew_json_text(out, ew_loss_stage_name(loss->stage));
+    EW_JSON(out, ",\"count\":");
     ew_buf_u64(out, loss->count);
-    PUT(out, ",\"from_ns\":");
-    put_number_if(out, loss->from_ns != 0, loss->from_ns);
-    PUT(out, ",\"to_ns\":");
-    put_number_if(out, loss->to_ns != 0, loss->to_ns);
-    PUT(out, "}\n");
+    EW_JSON(out, ",\"from_ns\":");
+    ew_json_number_if(out, loss->from_ns != 0, loss->from_ns);
+    EW_JSON(out, ",\"to_ns\":");
+    ew_json_number_if(out, loss->to_ns != 0, loss->to_ns);
+    EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
 
 static void put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
 {
-    PUT(out, ",\"self_cpu_percent\":");
-    put_double(out, stats->self_cpu_percent);
-    PUT(out, ",\"self_kernel_percent\":");
+    EW_JSON(out, ",\"self_cpu_percent\":");
+    ew_json_double(out, stats->self_cpu_percent);
+    EW_JSON(out, ",\"self_kernel_percent\":");
     if (stats->self_kernel_percent < 0)
-        PUT(out, "null");
+        EW_JSON(out, "null");
     else
-        put_double(out, stats->self_kernel_percent);
-    PUT(out, ",\"self_rss_bytes\":");
-    put_number_if(out, stats->self_rss_bytes != 0, stats->self_rss_bytes);
-    PUT(out, ",\"self_rss_peak_bytes\":");
-    put_number_if(out, stats->self_rss_peak_bytes != 0, stats->self_rss_peak_bytes);
+        ew_json_double(out, stats->self_kernel_percent);
+    EW_JSON(out, ",\"self_rss_bytes\":");
+    ew_json_number_if(out, stats->self_rss_bytes != 0, stats->self_rss_bytes);
+    EW_JSON(out, ",\"self_rss_peak_bytes\":");
+    ew_json_number_if(out, stats->self_rss_peak_bytes != 0, stats->self_rss_peak_bytes);
 }
 
 static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats)
 {
     struct ew_buf *out = &sink->out;
-    PUT(out, "{\"type\":\"stats\",\"source\":");
-    put_text(out, etwatch_source_name(stats->source));
-    PUT(out, ",\"hz_asked\":");
-    put_double(out, stats->hz_asked);
-    PUT(out, ",\"hz_reached\":");
-    put_double(out, stats->hz_reached);
-    PUT(out, ",\"samples\":");
+    EW_JSON(out, "{\"type\":\"stats\",\"source\":");
+    ew_json_text(out, etwatch_source_name(stats->source));
+    EW_JSON(out, ",\"hz_asked\":");
+    ew_json_double(out, stats->hz_asked);
+    EW_JSON(out, ",\"hz_reached\":");
+    ew_json_double(out, stats->hz_reached);
+    EW_JSON(out, ",\"samples\":");
     ew_buf_u64(out, stats->samples);
-    PUT(out, ",\"events\":");
+    EW_JSON(out, ",\"events\":");
     ew_buf_u64(out, stats->events);
-    PUT(out, ",\"lost\":");
+    EW_JSON(out, ",\"lost\":");
     ew_buf_u64(out, stats->lost);
-    PUT(out, ",\"undecoded\":");
+    EW_JSON(out, ",\"undecoded\":");
     ew_buf_u64(out, stats->undecoded);
-    PUT(out, ",\"late\":");
+    EW_JSON(out, ",\"late\":");
     ew_buf_u64(out, stats->late);
     put_cost(out, stats);
-    PUT(out, ",\"wakeups\":");
+    EW_JSON(out, ",\"wakeups\":");
     ew_buf_u64(out, stats->wakeups);
-    PUT(out, ",\"hz_now\":");
-    put_double(out, stats->hz_now);
-    PUT(out, ",\"processes\":");
+    EW_JSON(out, ",\"hz_now\":");
+    ew_json_double(out, stats->hz_now);
+    EW_JSON(out, ",\"processes\":");
     ew_buf_u64(out, stats->processes);
-    PUT(out, ",\"threads\":");
+    EW_JSON(out, ",\"threads\":");
     ew_buf_u64(out, stats->threads);
-    PUT(out, ",\"queue_dropped\":");
+    EW_JSON(out, ",\"queue_dropped\":");
     ew_buf_u64(out, stats->queue_dropped);
-    PUT(out, ",\"duration_ns\":");
+    EW_JSON(out, ",\"duration_ns\":");
     ew_buf_u64(out, stats->duration_ns);
-    PUT(out, "}\n");
+    EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
 
@@ -448,4 +433,9 @@ const struct ew_sink_ops ew_sink_jsonl = {
     .window = put_window,
     .loss = put_loss,
     .stats = put_stats,
+    .trace = ew_jsonl_trace,
+    .klass = ew_jsonl_class,
+    .process = put_process,
+    .image = ew_jsonl_image,
+    .trace_event = ew_jsonl_trace_event,
 };

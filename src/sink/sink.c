@@ -12,8 +12,9 @@
 #include "base/alloc.h"
 #include "sink/fields.h"
 
-/* One line is far below this; a batch beyond it takes more than one write. */
-enum { BUFFER_MAX = 512 * 1024, FLUSH_AT = 128 * 1024 };
+/* A sample is far below this, a recorded event that is not is shown without its fields. The buffer
+ * grows only as far as a line needs. */
+enum { BUFFER_MAX = 4 * 1024 * 1024, FLUSH_AT = 128 * 1024 };
 
 static const struct ew_sink_ops *find_ops(uint32_t format)
 {
@@ -191,6 +192,62 @@ int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *st
         return ETWATCH_EINVAL;
     if (sink->ops->stats != NULL)
         sink->ops->stats(sink, stats);
+    return sink->out.error;
+}
+
+int etwatch_sink_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace)
+{
+    if (sink == NULL || trace == NULL || trace->stats == NULL ||
+        (trace->files == NULL && trace->file_count > 0))
+        return ETWATCH_EINVAL;
+    if (sink->ops->trace != NULL)
+        sink->ops->trace(sink, trace);
+    return sink->out.error;
+}
+
+int etwatch_sink_class(struct etwatch_sink *sink, const struct etwatch_trace_class *klass)
+{
+    if (sink == NULL || klass == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->klass != NULL)
+        sink->ops->klass(sink, klass);
+    return sink->out.error;
+}
+
+int etwatch_sink_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
+                         uint64_t estimated)
+{
+    if (sink == NULL || process == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->process != NULL)
+        sink->ops->process(sink, process, estimated);
+    return sink->out.error;
+}
+
+int etwatch_sink_image(struct etwatch_sink *sink, const struct etwatch_trace_image *image)
+{
+    if (sink == NULL || image == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->image != NULL)
+        sink->ops->image(sink, image);
+    return sink->out.error;
+}
+
+int etwatch_sink_end(struct etwatch_sink *sink)
+{
+    if (sink == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->end != NULL)
+        sink->ops->end(sink);
+    return sink->out.error;
+}
+
+int etwatch_sink_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event)
+{
+    if (sink == NULL || event == NULL || (event->fields == NULL && event->field_count > 0))
+        return ETWATCH_EINVAL;
+    if (sink->ops->trace_event != NULL)
+        sink->ops->trace_event(sink, event);
     return sink->out.error;
 }
 

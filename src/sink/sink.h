@@ -20,6 +20,13 @@ struct ew_sink_ops {
     void (*window)(struct etwatch_sink *sink, const struct etwatch_window *window);
     void (*loss)(struct etwatch_sink *sink, const struct etwatch_loss *loss);
     void (*stats)(struct etwatch_sink *sink, const struct etwatch_stats *stats);
+    void (*trace)(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
+    void (*klass)(struct etwatch_sink *sink, const struct etwatch_trace_class *klass);
+    void (*process)(struct etwatch_sink *sink, const struct etwatch_sample *process,
+                    uint64_t estimated);
+    void (*image)(struct etwatch_sink *sink, const struct etwatch_trace_image *image);
+    void (*trace_event)(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
+    void (*end)(struct etwatch_sink *sink);
 };
 
 struct etwatch_sink {
@@ -35,5 +42,13 @@ struct etwatch_sink {
 extern const struct ew_sink_ops ew_sink_jsonl;
 extern const struct ew_sink_ops ew_sink_csv;
 extern const struct ew_sink_ops ew_sink_table;
+
+/* trace_json.c */
+void ew_jsonl_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
+void ew_jsonl_class(struct etwatch_sink *sink, const struct etwatch_trace_class *klass);
+void ew_jsonl_image(struct etwatch_sink *sink, const struct etwatch_trace_image *image);
+void ew_jsonl_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
+/* trace_text.c */
+void ew_text_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "sink/columns.h"
 #include "sink/fields.h"
+#include "sink/report.h"
 #include "sink/units.h"
 
 enum { ROWS_MAX = 4096 };
@@ -24,6 +25,7 @@ struct table {
     uint32_t width;
     bool windows_begun;
     bool anything_shown;
+    struct ew_report *report; /* of a recording; NULL: none came */
 };
 
 static const uint8_t default_columns[] = {
@@ -63,6 +65,7 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
 static void done(struct etwatch_sink *sink)
 {
     ew_rollup_done(&((struct table *)sink)->rollup);
+    ew_report_free(((struct table *)sink)->report);
 }
 
 static void put_block_title(struct table *self, struct ew_buf *out, uint64_t wall_ns)
@@ -218,6 +221,60 @@ static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *sta
         end_block(self, self->rollup.last_ns - self->block_from_ns);
 }
 
+/* -------------------------------------------------------------- recordings */
+
+static struct ew_report *report_of(struct etwatch_sink *sink)
+{
+    struct table *self = (struct table *)sink;
+    if (self->report == NULL)
+        self->report = ew_report_new(sink->flags, self->width);
+    if (self->report == NULL)
+        sink->out.error = ETWATCH_ENOMEM;
+    return self->report;
+}
+
+static void keep_error(struct etwatch_sink *sink, int rc)
+{
+    if (rc < 0 && sink->out.error == 0)
+        sink->out.error = rc;
+}
+
+static void put_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace)
+{
+    struct ew_report *report = report_of(sink);
+    if (report != NULL)
+        keep_error(sink, ew_report_trace(report, &sink->out, trace));
+}
+
+static void put_class(struct etwatch_sink *sink, const struct etwatch_trace_class *klass)
+{
+    struct ew_report *report = report_of(sink);
+    if (report != NULL)
+        keep_error(sink, ew_report_class(report, klass));
+}
+
+static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
+                        uint64_t estimated)
+{
+    struct ew_report *report = report_of(sink);
+    if (report != NULL)
+        keep_error(sink, ew_report_process(report, process, estimated));
+}
+
+static void put_image(struct etwatch_sink *sink, const struct etwatch_trace_image *image)
+{
+    struct ew_report *report = report_of(sink);
+    if (report != NULL)
+        keep_error(sink, ew_report_image(report, image));
+}
+
+static void put_end(struct etwatch_sink *sink)
+{
+    struct table *self = (struct table *)sink;
+    if (self->report != NULL)
+        keep_error(sink, ew_report_end(self->report, &sink->out));
+}
+
 const struct ew_sink_ops ew_sink_table = {
     .size = sizeof(struct table),
     .init = init,
@@ -226,4 +283,10 @@ const struct ew_sink_ops ew_sink_table = {
     .window = put_window,
     .loss = put_loss,
     .stats = put_stats,
+    .trace = put_trace,
+    .klass = put_class,
+    .process = put_process,
+    .image = put_image,
+    .trace_event = ew_text_trace_event,
+    .end = put_end,
 };

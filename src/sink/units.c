@@ -76,7 +76,7 @@ static void two_digits(struct ew_buf *out, uint64_t value)
 }
 
 /* Days since 1970 to a date, by eras of 400 years that begin in March (the leap day comes last). */
-void ew_units_time(struct ew_buf *out, uint64_t unix_ns)
+static void put_second(struct ew_buf *out, uint64_t unix_ns)
 {
     uint64_t seconds = unix_ns / 1000000000;
     uint64_t days = seconds / 86400 + 719468;
@@ -96,7 +96,22 @@ void ew_units_time(struct ew_buf *out, uint64_t unix_ns)
     two_digits(out, seconds / 60 % 60);
     ew_buf_char(out, ':');
     two_digits(out, seconds % 60);
+}
+
+void ew_units_time(struct ew_buf *out, uint64_t unix_ns)
+{
+    put_second(out, unix_ns);
     ew_buf_text(out, " UTC");
+}
+
+void ew_units_clock(struct ew_buf *out, uint64_t unix_ns)
+{
+    char digits[EW_U64_DIGITS];
+    put_second(out, unix_ns);
+    /* A one in front keeps the leading zeros. */
+    (void)ew_raw_u64(digits, 1000000 + unix_ns / 1000 % 1000000);
+    digits[0] = '.';
+    ew_buf_bytes(out, digits, 7);
 }
 
 static bool ends_with(const char *name, const char *end)

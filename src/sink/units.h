@@ -12,6 +12,8 @@ void ew_units_count(struct ew_buf *out, uint64_t count);   /* 12345, 1.23 M */
 void ew_units_percent(struct ew_buf *out, double percent); /* 0.03, 12.5, 399 */
 /* 2025-11-16 05:11:02 UTC */
 void ew_units_time(struct ew_buf *out, uint64_t unix_ns);
+/* 2025-11-16 05:11:02.123456, of UTC */
+void ew_units_clock(struct ew_buf *out, uint64_t unix_ns);
 /* By the unit in the field's name; "-" if unknown. */
 void ew_units_field(struct ew_buf *out, uint32_t field, const struct ew_value *value);
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Pieces of JSON that the objects of samples and of recordings are made of. */
+#ifndef EW_SINK_JSON_H
+#define EW_SINK_JSON_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "sink/fields.h"
+
+/* A literal, its quotes already escaped. */
+#define EW_JSON(out, literal) ew_buf_bytes((out), (literal), sizeof(literal) - 1)
+
+static inline void ew_json_text(struct ew_buf *out, const char *text)
+{
+    if (text == NULL)
+        EW_JSON(out, "null");
+    else
+        ew_buf_json_string(out, text, strlen(text));
+}
+
+static inline void ew_json_number_if(struct ew_buf *out, bool known, uint64_t value)
+{
+    if (known)
+        ew_buf_u64(out, value);
+    else
+        EW_JSON(out, "null");
+}
+
+static inline void ew_json_double(struct ew_buf *out, double value)
+{
+    if (!ew_buf_fixed(out, value, 3))
+        EW_JSON(out, "null");
+}
+
+static inline void ew_json_bool(struct ew_buf *out, bool value)
+{
+    ew_buf_text(out, value ? "true" : "false");
+}
+
+/* The names of these metrics (ETWATCH_HAS bits) as an array. */
+static inline void ew_json_names(struct ew_buf *out, uint64_t metrics)
+{
+    bool first = true;
+    ew_buf_char(out, '[');
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        if ((metrics >> i & 1) == 0)
+            continue;
+        if (!first)
+            ew_buf_char(out, ',');
+        ew_json_text(out, ew_metric_info[i].name);
+        first = false;
+    }
+    ew_buf_char(out, ']');
+}
+
+#endif
