@@ -29,10 +29,6 @@
 bool ew_decode_event(const struct ew_record *record, struct ew_event *ret_event);
 
 /* EW_EVENT_WORKING_SETS: entry `i`, false after the last. */
-struct ew_working_set {
-    uint32_t pid;
-    uint64_t working_set_bytes, commit_bytes, virtual_bytes, private_working_set_bytes;
-};
 bool ew_decode_working_set(const struct ew_record *record, uint32_t i, struct ew_working_set *ret);
 
 /* ---------------------------------------------------------- names and fields */

@@ -62,22 +62,31 @@ struct ew_event_text {
     bool wide;
 };
 
+/* One entry of EW_EVENT_WORKING_SETS. */
+struct ew_working_set {
+    uint32_t pid;
+    uint64_t working_set_bytes, commit_bytes, virtual_bytes, private_working_set_bytes;
+};
+
 struct ew_event {
     uint64_t t_ns;
     uint8_t kind; /* enum ew_event_kind */
     uint8_t version;
     uint16_t cpu;
     /* Who it is about: from the payload where it says so, else from the header, else EW_NO_ID
-     * (then: whoever runs on the CPU). */
+     * (then: whoever runs on the CPU; of a disk I/O that ended: not known, its irp tells). */
     uint32_t pid, tid;
+    /* From a provider with a manifest, which tells what a kernel class tells too: where both are in
+     * one recording, count one of them. */
+    bool from_manifest;
     union {
         struct {
             uint64_t key; /* unique while the process lives */
             uint32_t parent_pid, session_id;
             int32_t exit_status;
-            uint32_t flags;         /* 1 application id, 2 Wow64, 4 protected, 8 packaged */
-            uint64_t exit_filetime; /* DEFUNCT, 0: unknown */
-            struct ew_event_text image, command_line;
+            uint32_t flags; /* 1 application id, 2 Wow64, 4 protected, 8 packaged */
+            uint64_t start_filetime, exit_filetime;   /* 0: unknown */
+            struct ew_event_text image, command_line; /* image: a name, or (wide) a path */
         } process;
         struct {
             uint32_t fault_count, handle_count;

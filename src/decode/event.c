@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What accounting needs of a record. The classes that come by the million (switches, ready threads,
+ * samples, faults, interrupts) are decoded right here: one jump by class, one by opcode, one check
+ * of the length, loads from fixed offsets. Everything is by version and by length, and longer
+ * payloads than known are fine.
+ */
+#include "decode/event.h"
+
+#include "decode/decode.h"
+#include "decode/kernel_table.h"
+
+enum { PAGE_BYTES = 4096 }; /* of every Windows that runs on x86, x64 and ARM64 */
+
+static bool decode_switch(const struct ew_record *record, struct ew_event *event)
+{
+    const uint8_t *p = record->payload;
+    if (record->payload_size < 16)
+        return false;
+    event->kind = EW_EVENT_SWITCH;
+    event->pid = EW_NO_ID;
+    event->tid = ew_load_u32(p + 4);
+    event->u.cswitch.new_tid = ew_load_u32(p);
+    event->u.cswitch.new_priority = (int8_t)p[8];
+    event->u.cswitch.old_priority = (int8_t)p[9];
+    event->u.cswitch.old_wait_reason = p[12];
+    /* From version 3 on the byte carries other things above bit 0. */
+    event->u.cswitch.old_wait_mode = p[13] & 1;
+    event->u.cswitch.old_state = p[14];
+    event->u.cswitch.new_wait_ticks = record->payload_size >= 24 ? ew_load_u32(p + 16) : 0;
+    return true;
+}
+
+static bool decode_ready(const struct ew_record *record, struct ew_event *event)
+{
+    const uint8_t *p = record->payload;
+    if (record->payload_size < 7)
+        return false;
+    event->kind = EW_EVENT_READY;
+    event->pid = EW_NO_ID;
+    event->tid = ew_load_u32(p);
+    event->u.ready.reason = p[4];
+    event->u.ready.increment = p[5];
+    event->u.ready.flags = p[6];
+    return true;
+}
+
+static bool decode_sample(const struct ew_record *record, size_t pointer_size,
+                          struct ew_event *event)
+{
+    const uint8_t *p = record->payload;
+    if (record->payload_size < pointer_size + 6)
+        return false;
+    event->kind = EW_EVENT_SAMPLE;
+    event->pid = EW_NO_ID;
+    event->tid = ew_load_u32(p + pointer_size);
+    event->u.sample.ip = ew_event_pointer(p, pointer_size);
+    event->u.sample.count = ew_load_u16(p + pointer_size + 4);
+    uint8_t flags = record->payload_size > pointer_size + 6 ? p[pointer_size + 6] : 0;
+    event->u.sample.in_dpc = flags & 1;
+    event->u.sample.in_isr = flags & 2;
+    return true;
+}
+
+static bool decode_interrupt(const struct ew_record *record, size_t pointer_size, bool is_isr,
+                             struct ew_event *event)
+{
+    const uint8_t *p = record->payload;
+    if (record->payload_size < 8 + pointer_size)
+        return false;
+    event->kind = EW_EVENT_INTERRUPT;
+    event->pid = EW_NO_ID;
+    event->tid = EW_NO_ID;
+    event->u.interrupt.began_raw = ew_load_u64(p);
+    event->u.interrupt.routine = ew_event_pointer(p + 8, pointer_size);
+    event->u.interrupt.is_isr = is_isr;
+    return true;
+}
+
+static bool decode_interval(const struct ew_record *record, struct ew_event *event)
+{
+    if (record->payload_size < 12)
+        return false;
+    event->kind = EW_EVENT_SAMPLE_INTERVAL;
+    event->u.interval.profile_source = ew_load_u32(record->payload);
+    event->u.interval.interval_100ns = ew_load_u32(record->payload + 4);
+    return true;
+}
+
+static bool decode_fault(const struct ew_record *record, uint8_t opcode, size_t pointer_size,
+                         struct ew_event *event)
+{
+    const uint8_t *p = record->payload;
+    if (record->payload_size < 2 * pointer_size)
+        return false;
+    event->kind = EW_EVENT_FAULT;
+    event->u.fault.address = ew_event_pointer(p, pointer_size);
+    event->u.fault.program_counter = ew_event_pointer(p + pointer_size, pointer_size);
+    event->u.fault.began_raw = 0;
+    event->u.fault.bytes = 0;
+    event->u.fault.opcode = opcode;
+    return true;
+}
+
+static bool decode_thread_class(const struct ew_record *record, uint8_t opcode, size_t pointer_size,
+                                struct ew_event *event)
+{
+    switch (opcode) {
+    case 36:
+        return decode_switch(record, event);
+    case 50:
+        return decode_ready(record, event);
+    default:
+        return ew_event_of_class(record, EW_KERNEL_THREAD, opcode, pointer_size, event);
+    }
+}
+
+/* Threaded DPCs (66) and passive interrupts (95) run in threads, which can be switched away from
+ * while they last; I/O timers (70) run within a DPC that is told itself. */
+static bool decode_perf_class(const struct ew_record *record, uint8_t opcode, size_t pointer_size,
+                              struct ew_event *event)
+{
+    switch (opcode) {
+    case 46:
+        return decode_sample(record, pointer_size, event);
+    case 68: /* DPC */
+    case 69: /* timer DPC */
+        return decode_interrupt(record, pointer_size, false, event);
+    case 50: /* message-signaled */
+    case 67:
+        return decode_interrupt(record, pointer_size, true, event);
+    case 72: /* set */
+    case 73: /* as of the start */
+    case 74: /* as of the end */
+        return decode_interval(record, event);
+    default:
+        return true;
+    }
+}
+
+static bool decode_class(const struct ew_record *record, uint8_t class_id, uint8_t opcode,
+                         size_t pointer_size, struct ew_event *event)
+{
+    switch (class_id) {
+    case EW_KERNEL_THREAD:
+        return decode_thread_class(record, opcode, pointer_size, event);
+    case EW_KERNEL_PERFINFO:
+        return decode_perf_class(record, opcode, pointer_size, event);
+    case EW_KERNEL_MEMORY:
+        if (opcode >= 10 && opcode <= 15)
+            return decode_fault(record, opcode, pointer_size, event);
+        return ew_event_of_class(record, class_id, opcode, pointer_size, event);
+    case EW_KERNEL_PROCESS:
+        if (opcode == 10 && record->kind == EW_RECORD_KERNEL)
+            return ew_event_of_class(record, EW_KERNEL_IMAGE, 10, pointer_size, event);
+        return ew_event_of_process(record, opcode, pointer_size, event);
+    default:
+        return ew_event_of_class(record, class_id, opcode, pointer_size, event);
+    }
+}
+
+bool ew_decode_event(const struct ew_record *record, struct ew_event *ret_event)
+{
+    ret_event->t_ns = record->t_ns;
+    ret_event->kind = EW_EVENT_OTHER;
+    ret_event->version = record->version;
+    ret_event->cpu = record->cpu;
+    ret_event->pid = record->pid;
+    ret_event->tid = record->tid;
+    ret_event->from_manifest = false;
+    if (record->kind == EW_RECORD_KERNEL)
+        return decode_class(record, record->group, record->opcode,
+                            record->pointer_size == 4 ? 4 : 8, ret_event);
+    if (record->kind == EW_RECORD_MANIFEST)
+        return ew_event_of_manifest(record, ret_event);
+    uint8_t opcode, class_id = ew_kernel_class_of(record, &opcode);
+    if (class_id == EW_KERNEL_NO_CLASS)
+        return true;
+    return decode_class(record, class_id, opcode, ew_kernel_pointer_size(record, class_id),
+                        ret_event);
+}
+
+/* A count, then packed entries of a pid and four counts of pages, or eight. */
+bool ew_decode_working_set(const struct ew_record *record, uint32_t i, struct ew_working_set *ret)
+{
+    size_t pointer_size = record->pointer_size == 4 ? 4 : 8, size = record->payload_size;
+    if (size < 4 || i >= ew_load_u32(record->payload))
+        return false;
+    uint64_t count = ew_load_u32(record->payload);
+    size_t small = 4 + 4 * pointer_size, large = 4 + 8 * pointer_size, entry;
+    if (size - 4 == count * small)
+        entry = small;
+    else if (size - 4 == count * large)
+        entry = large;
+    else
+        entry = record->version >= 2 ? large : small;
+    if ((uint64_t)i * entry + entry > size - 4)
+        return false;
+    const uint8_t *p = record->payload + 4 + i * entry;
+    ret->pid = ew_load_u32(p);
+    p += 4;
+    ret->working_set_bytes = PAGE_BYTES * ew_event_pointer(p, pointer_size);
+    ret->commit_bytes = PAGE_BYTES * ew_event_pointer(p + pointer_size, pointer_size);
+    ret->virtual_bytes = PAGE_BYTES * ew_event_pointer(p + 2 * pointer_size, pointer_size);
+    ret->private_working_set_bytes =
+        PAGE_BYTES * ew_event_pointer(p + 3 * pointer_size, pointer_size);
+    return true;
+}
