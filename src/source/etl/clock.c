@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ticks to ns without rounding errors that grow with the uptime: whole seconds and the rest are
+ * turned apart, so that no product exceeds 64 bits. A double would be off by whole events after a
+ * few days.
+ */
+#include "source/etl/clock.h"
+
+enum { CLOCK_SYSTEM_TIME = 2, CLOCK_CYCLES = 3 };
+
+#define NS_PER_S UINT64_C(1000000000)
+#define HZ_MAX UINT64_C(10000000000)
+#define HZ_DEFAULT UINT64_C(10000000)
+
+void ew_etl_clock_init(struct ew_etl_clock *clock, uint32_t kind, uint64_t frequency, uint32_t mhz,
+                       uint64_t zero_raw)
+{
+    uint64_t hz = frequency;
+    if (kind == CLOCK_SYSTEM_TIME)
+        hz = HZ_DEFAULT;
+    else if (kind == CLOCK_CYCLES)
+        hz = (uint64_t)mhz * 1000000;
+    if (hz == 0 || hz > HZ_MAX)
+        hz = HZ_DEFAULT;
+    *clock = (struct ew_etl_clock){.zero_raw = zero_raw, .hz = hz};
+    if (NS_PER_S % hz == 0) {
+        clock->ns_per_tick = NS_PER_S / hz;
+        clock->max_fast = EW_ETL_NS_MAX / 2 / clock->ns_per_tick;
+    }
+}
+
+uint64_t ew_etl_clock_ticks_ns(const struct ew_etl_clock *clock, uint64_t ticks)
+{
+    uint64_t seconds = ticks / clock->hz, rest = ticks % clock->hz;
+    if (seconds >= EW_ETL_NS_MAX / NS_PER_S)
+        return EW_ETL_NS_MAX;
+    /* rest < 10^10, so the product is below 10^19 < 2^64. */
+    return seconds * NS_PER_S + rest * NS_PER_S / clock->hz;
+}
+
+uint64_t ew_etl_clock_slow_ns(const struct ew_etl_clock *clock, uint64_t raw)
+{
+    /* Raw times are signed on disk; more than half of the range back is "before". */
+    uint64_t ticks = raw - clock->zero_raw;
+    if (ticks <= INT64_MAX) {
+        uint64_t after_ns = ew_etl_clock_ticks_ns(clock, ticks);
+        return after_ns > EW_ETL_NS_MAX - clock->zero_ns ? EW_ETL_NS_MAX
+                                                         : clock->zero_ns + after_ns;
+    }
+    uint64_t before_ns = ew_etl_clock_ticks_ns(clock, clock->zero_raw - raw);
+    return before_ns > clock->zero_ns ? 0 : clock->zero_ns - before_ns;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walk over the buffers of a file, by their headers alone: 72 bytes each, and enough of what
+ * follows to know when the first event was. That is what lets the merge open every CPU's buffers in
+ * their own order, however far apart they lie, without keeping anything but a small index.
+ *
+ * The walk always goes forward by at least one header, so no size can make it loop. It goes to the
+ * end of the file and not to the number of buffers in the log-file header, which is stale in files
+ * that were never closed.
+ */
+#include <string.h>
+
+#include "source/etl/file.h"
+#include "source/etl/walk.h"
+#include "source/etl/xpress.h"
+
+enum {
+    FIRST_EVENT_ROOM = 64, /* holds the time of every kind of event */
+    LOOK_SIZE = 512,       /* the header, and what gives that many bytes in any compression */
+    ALIGNMENT_MIN = 1024,  /* buffer sizes are whole KB */
+};
+
+void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file)
+{
+    scan->file = file;
+    scan->offset = 0;
+    scan->last_ns = 0;
+    scan->chunk_offset = 0;
+    scan->chunk_size = 0;
+}
+
+/* Up to `want` bytes at the walk's place; *ret_size is less only at the end of the file. */
+static int look(struct ew_etl_scan *scan, size_t want, const uint8_t **ret_bytes, size_t *ret_size)
+{
+    uint64_t skip = scan->offset - scan->chunk_offset;
+    if (skip > scan->chunk_size || scan->chunk_size - skip < want) {
+        int64_t got = ew_etl_file_read(scan->file, scan->offset, scan->chunk, sizeof scan->chunk);
+        if (got < 0)
+            return (int)got;
+        scan->chunk_offset = scan->offset;
+        scan->chunk_size = (size_t)got;
+        skip = 0;
+    }
+    *ret_bytes = scan->chunk + skip;
+    *ret_size = scan->chunk_size - (size_t)skip;
+    return 0;
+}
+
+static bool all_zero(const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (bytes[i] != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Counts what cannot be and goes to the next place where a buffer can begin. */
+static void pass_damage(struct ew_etl_scan *scan, struct ew_etl_counts *counts, bool zero,
+                        const char *problem)
+{
+    const struct ew_etl_file *file = scan->file;
+    uint64_t next = file->size_bytes, step = file->info.buffer_bytes;
+    if (!file->info.compressed && step >= ALIGNMENT_MIN && step % ALIGNMENT_MIN == 0 &&
+        step <= EW_ETL_BUFFER_MAX && step - scan->offset % step < next - scan->offset)
+        next = scan->offset + (step - scan->offset % step);
+    uint64_t bytes = next - scan->offset;
+    if (!zero)
+        ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, file->number, scan->offset, bytes, problem);
+    counts->bytes += bytes;
+    scan->offset = next;
+}
+
+/* The time of the first event, from the bytes after the header. */
+static void find_time(struct ew_etl_found *found, const uint8_t *bytes, size_t size)
+{
+    uint8_t inflated[FIRST_EVENT_ROOM];
+    const struct ew_etl_buffer *buffer = &found->buffer;
+    size_t room = buffer->filled - EW_ETL_HEADER_SIZE;
+    if (buffer->flags & EW_ETL_FLAG_COMPRESSED) {
+        size_t got = 0;
+        (void)(buffer->flags & EW_ETL_FLAG_HUFFMAN ? ew_xpress_huffman_inflate : ew_xpress_inflate)(
+            bytes, size, inflated, room < sizeof inflated ? room : sizeof inflated, &got);
+        bytes = inflated;
+        size = got;
+    } else if (size > room) {
+        size = room;
+    }
+    found->has_time = ew_etl_peek_time(bytes, size, &found->first_raw);
+}
+
+/* One header at the walk's place. Returns 1 if it is a buffer with something in it. */
+static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t size,
+                       struct ew_etl_found *ret_found, struct ew_etl_counts *counts)
+{
+    struct ew_etl_buffer *buffer = &ret_found->buffer;
+    uint64_t left = scan->file->size_bytes - scan->offset;
+    ret_found->offset = scan->offset;
+    ret_found->cut = false;
+    ew_etl_buffer_parse(bytes, buffer);
+    const char *problem = ew_etl_buffer_problem(buffer);
+    if (problem) {
+        pass_damage(scan, counts, all_zero(bytes, EW_ETL_HEADER_SIZE), problem);
+        return 0;
+    }
+    if (buffer->size > left) {
+        ret_found->cut = buffer->flags & EW_ETL_FLAG_COMPRESSED || buffer->filled > left;
+        buffer->size = (uint32_t)left;
+    }
+    scan->offset += buffer->size;
+    if (!(buffer->flags & EW_ETL_FLAG_COMPRESSED) && buffer->filled > buffer->size)
+        buffer->filled = buffer->size;
+    if (buffer->filled == EW_ETL_HEADER_SIZE && !(buffer->flags & EW_ETL_FLAG_LOST)) {
+        counts->buffers++;
+        counts->bytes += buffer->size;
+        return 0;
+    }
+    if (size > buffer->size)
+        size = buffer->size;
+    find_time(ret_found, bytes + EW_ETL_HEADER_SIZE, size - EW_ETL_HEADER_SIZE);
+    return 1;
+}
+
+int ew_etl_scan_next(struct ew_etl_scan *scan, struct ew_etl_found *ret_found,
+                     struct ew_etl_counts *counts)
+{
+    while (scan->offset < scan->file->size_bytes) {
+        const uint8_t *bytes = NULL;
+        size_t size = 0;
+        int rc = look(scan, LOOK_SIZE, &bytes, &size);
+        if (rc < 0)
+            return rc;
+        if (size < EW_ETL_HEADER_SIZE) { /* the end, or the file was cut meanwhile */
+            pass_damage(scan, counts, all_zero(bytes, size),
+                        "the file ends inside a buffer header");
+            return 0;
+        }
+        rc = take_buffer(scan, bytes, size, ret_found, counts);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}

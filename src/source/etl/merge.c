@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The merge. One tree of losers gives the stream with the earliest event; the event is framed
+ * already, becomes a record in the batch, and the next event of its stream is framed in its place.
+ * There is no array of records per CPU in between: writing 64 bytes a record twice would cost more
+ * than the rest.
+ *
+ * The order that comes out never goes back. Events that are out of order within their stream are
+ * put right as long as their place is in the same batch and not far back; the rest is counted as
+ * late and takes the time of the event before it, so that whoever adds up time need not fear a
+ * negative one (t_raw keeps what was written).
+ */
+#include "source/etl/merge.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "source/etl/walk.h"
+
+enum {
+    PLACE_BACK_MAX = 64,
+    PART_SIZE_MIN = 8192,
+    PART_SIZE_MAX = 131072,
+};
+
+#define KEY_END UINT64_MAX
+
+#if defined(__GNUC__)
+#define likely(x) __builtin_expect(!!(x), 1)
+#define NOINLINE __attribute__((noinline))
+#else
+#define likely(x) (x)
+#define NOINLINE
+#endif
+
+/* --------------------------------------------------------------------- tree */
+
+static uint64_t key_of(const struct ew_etl_merge *merge, uint64_t t_ns, uint32_t rank)
+{
+    return t_ns << merge->bits | rank;
+}
+
+static bool comes_before(const struct ew_etl_merge *merge, const struct ew_etl_stream *a,
+                         const struct ew_etl_stream *b)
+{
+    if (a->file != b->file)
+        return a->file < b->file;
+    return merge->entries[a->entry].offset < merge->entries[b->entry].offset;
+}
+
+/* Streams that have buffers (again) join the others. */
+static void revive(struct ew_etl_merge *merge)
+{
+    for (uint32_t i = 0; i < merge->stream_count; i++) {
+        struct ew_etl_stream *stream = &merge->streams[i];
+        if (!stream->ended || stream->entry == EW_ETL_NO_ENTRY)
+            continue;
+        uint64_t first_ns = merge->entries[stream->entry].first_ns;
+        stream->ended = false;
+        stream->op = EW_ETL_OP_OPEN;
+        if (first_ns > merge->max_ns)
+            first_ns = merge->max_ns;
+        if (stream->t_ns < first_ns)
+            stream->t_ns = first_ns;
+        merge->by_rank[merge->live++] = stream;
+    }
+    merge->revived = false;
+}
+
+static void drop_ended(struct ew_etl_merge *merge)
+{
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < merge->live; i++) {
+        if (!merge->by_rank[i]->ended)
+            merge->by_rank[live++] = merge->by_rank[i];
+    }
+    merge->live = live;
+}
+
+/* By insertion: all but one are in order already. */
+static void rank_streams(struct ew_etl_merge *merge)
+{
+    for (uint32_t i = 1; i < merge->live; i++) {
+        struct ew_etl_stream *stream = merge->by_rank[i];
+        uint32_t at = i;
+        for (; at > 0 && comes_before(merge, stream, merge->by_rank[at - 1]); at--)
+            merge->by_rank[at] = merge->by_rank[at - 1];
+        merge->by_rank[at] = stream;
+    }
+}
+
+/* The tree is an array: node n has the children 2n and 2n+1, the leaves begin at leaf_count. While
+ * it is built, winners are in its upper half. */
+static void build_tree(struct ew_etl_merge *merge)
+{
+    drop_ended(merge);
+    if (merge->revived)
+        revive(merge);
+    rank_streams(merge);
+    uint32_t leaves = 1;
+    while (leaves < merge->live)
+        leaves *= 2;
+    merge->leaf_count = leaves;
+    uint64_t *winners = merge->tree + leaves;
+    for (uint32_t i = 0; i < leaves; i++)
+        winners[i] = i < merge->live ? key_of(merge, merge->by_rank[i]->t_ns, i) : KEY_END;
+    /* Losers go to their node, winners close ranks. */
+    for (uint32_t width = leaves / 2; width > 0; width /= 2) {
+        for (uint32_t i = 0; i < width; i++) {
+            uint64_t a = winners[2 * i], b = winners[2 * i + 1];
+            merge->tree[width + i] = a < b ? b : a;
+            winners[i] = a < b ? a : b;
+        }
+    }
+    merge->winner = winners[0];
+    merge->dirty = false;
+}
+
+/* ----------------------------------------------------------------- emission */
+
+/* The last record of the batch belongs before others. */
+static bool put_right(struct ew_etl_batch *batch, uint64_t last_ns, uint64_t t_ns)
+{
+    size_t from = batch->count - 1, to = from;
+    while (to > 0 && from - to < PLACE_BACK_MAX && batch->records[to - 1].t_ns > t_ns)
+        to--;
+    if (to > 0 ? batch->records[to - 1].t_ns > t_ns : last_ns > t_ns)
+        return false;
+    struct ew_record record = batch->records[from];
+    record.t_ns = t_ns;
+    memmove(batch->records + to + 1, batch->records + to, (from - to) * sizeof record);
+    batch->records[to] = record;
+    if (batch->files) {
+        uint16_t file = batch->files[from];
+        memmove(batch->files + to + 1, batch->files + to, (from - to) * sizeof file);
+        batch->files[to] = file;
+    }
+    return true;
+}
+
+static NOINLINE void count_broken(struct ew_etl_merge *merge, const struct ew_etl_stream *stream)
+{
+    const struct ew_etl_entry *entry = &merge->entries[stream->entry];
+    uint64_t offset = entry->offset;
+    if (!(entry->flags & EW_ETL_FLAG_COMPRESSED))
+        offset = ew_etl_stream_offset(stream);
+    ew_etl_count_bad(&merge->counts, EW_ETL_BAD_RECORD, stream->file, offset, 0,
+                     "an event contradicts its own size");
+}
+
+static void emit(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
+{
+    struct ew_etl_batch *batch = merge->batch;
+    struct ew_record *record = &batch->records[batch->count];
+    record->t_ns = stream->t_ns;
+    record->t_raw = stream->t_raw;
+    if (!ew_etl_fill(record, stream->at, stream->size, stream->type, stream->cpu))
+        count_broken(merge, stream);
+    if (batch->files)
+        batch->files[batch->count] = stream->file;
+    batch->count++;
+    merge->counts.records++;
+}
+
+static NOINLINE void emit_odd(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
+{
+    emit(merge, stream);
+    if (stream->odd_ns == UINT64_MAX || !put_right(merge->batch, merge->last_ns, stream->odd_ns))
+        merge->counts.late++;
+}
+
+/* Takes the stream's next event, if it is as nearly all are. */
+static inline bool advance_fast(struct ew_etl_stream *stream)
+{
+    struct ew_etl_frame frame;
+    const uint8_t *at = stream->at;
+    if (!ew_etl_frame_fast(at, stream->end, &frame))
+        return false;
+    uint64_t t_ns = ew_etl_clock_ns(stream->clock, frame.t_raw);
+    if (t_ns < stream->t_ns || t_ns > stream->limit_ns)
+        return false;
+    stream->t_ns = t_ns;
+    stream->t_raw = frame.t_raw;
+    stream->size = frame.size;
+    stream->op = stream->type = frame.type;
+    return true;
+}
+
+static inline uint64_t replay(uint64_t *tree, uint32_t leaf, uint64_t key)
+{
+    for (uint32_t node = leaf / 2; node > 0; node /= 2) {
+        uint64_t other = tree[node];
+        bool stays = key < other;
+        tree[node] = stays ? other : key;
+        key = stays ? key : other;
+    }
+    return key;
+}
+
+static void run(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
+{
+    const uint64_t mask = (UINT64_C(1) << merge->bits) - 1;
+    while (batch->count < batch->capacity && merge->winner != KEY_END && merge->failed == 0) {
+        uint32_t rank = (uint32_t)(merge->winner & mask);
+        struct ew_etl_stream *stream = merge->by_rank[rank];
+        if (stream->op == EW_ETL_OP_OPEN) {
+            ew_etl_merge_open(merge, stream);
+        } else {
+            if (likely(stream->op != EW_ETL_OP_ODD))
+                emit(merge, stream);
+            else
+                emit_odd(merge, stream);
+            stream->at += ew_etl_padded(stream->size);
+            if (!likely(advance_fast(stream)))
+                ew_etl_merge_next(merge, stream);
+        }
+        if (merge->dirty)
+            build_tree(merge);
+        else
+            merge->winner =
+                replay(merge->tree, merge->leaf_count + rank, key_of(merge, stream->t_ns, rank));
+    }
+}
+
+/* --------------------------------------------------------------------- life */
+
+static int begin(struct ew_etl_merge *merge)
+{
+    int rc = ew_etl_merge_index(merge);
+    if (rc < 0)
+        return rc;
+    merge->begun = true;
+    uint32_t streams = merge->scan_done ? merge->stream_count : EW_ETL_STREAMS_MAX;
+    while (UINT64_C(1) << merge->bits < streams)
+        merge->bits++;
+    merge->max_ns = (UINT64_MAX >> merge->bits) - 1;
+    if (merge->max_ns > EW_ETL_NS_MAX)
+        merge->max_ns = EW_ETL_NS_MAX;
+    merge->by_rank = ew_calloc(streams ? streams : 1, sizeof(struct ew_etl_stream *));
+    merge->tree = ew_calloc((size_t)2 << merge->bits, sizeof *merge->tree);
+    if (!merge->by_rank || !merge->tree)
+        return ETWATCH_ENOMEM;
+    merge->part_size = merge->loader.window_bytes / 2 / (streams ? streams : 1);
+    if (merge->part_size < PART_SIZE_MIN)
+        merge->part_size = PART_SIZE_MIN;
+    if (merge->part_size > PART_SIZE_MAX)
+        merge->part_size = PART_SIZE_MAX;
+    build_tree(merge);
+    ew_etl_merge_read_ahead(merge);
+    return 0;
+}
+
+void ew_etl_merge_release(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
+{
+    while (batch->retired) {
+        struct ew_etl_piece *piece = batch->retired;
+        batch->retired = piece->next;
+        ew_etl_piece_give(&merge->loader, piece);
+    }
+}
+
+void ew_etl_merge_fill(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
+{
+    ew_etl_merge_release(merge, batch);
+    batch->count = 0;
+    merge->batch = batch;
+    if (!merge->begun && merge->failed == 0)
+        merge->failed = begin(merge);
+    if (merge->failed == 0)
+        run(merge, batch);
+    if (batch->count)
+        merge->last_ns = batch->records[batch->count - 1].t_ns;
+    batch->status = batch->count ? 0 : merge->failed;
+    batch->counts = merge->counts;
+}
+
+int ew_etl_merge_init(struct ew_etl_merge *merge, struct ew_etl_file *files, size_t file_count,
+                      uint64_t window_bytes, uint32_t helper_count, uint32_t entry_max)
+{
+    enum { REFILL_SHARE = 8, HASH_SIZE = 16384 };
+    memset(merge, 0, sizeof *merge);
+    merge->files = files;
+    merge->file_count = file_count;
+    merge->entry_max = entry_max ? entry_max : EW_ETL_INDEX_MAX;
+    merge->refill_at = merge->entry_max / REFILL_SHARE;
+    merge->free_entry = EW_ETL_NO_ENTRY;
+    merge->scans = ew_calloc(file_count, sizeof *merge->scans);
+    merge->streams = ew_calloc(EW_ETL_STREAMS_MAX, sizeof *merge->streams);
+    merge->first_of_key = ew_calloc(HASH_SIZE, sizeof *merge->first_of_key);
+    if (!merge->scans || !merge->streams || !merge->first_of_key)
+        return ETWATCH_ENOMEM;
+    for (size_t i = 0; i < file_count; i++)
+        ew_etl_scan_init(&merge->scans[i], &files[i]);
+    for (size_t i = 0; i < HASH_SIZE; i++)
+        merge->first_of_key[i] = -1;
+    return ew_etl_loader_init(&merge->loader, window_bytes, helper_count);
+}
+
+void ew_etl_merge_done(struct ew_etl_merge *merge)
+{
+    for (uint32_t i = 0; i < merge->stream_count; i++) {
+        struct ew_etl_stream *stream = &merge->streams[i];
+        if (stream->piece)
+            ew_etl_piece_give(&merge->loader, stream->piece);
+        while (stream->ahead) {
+            struct ew_etl_piece *piece = stream->ahead;
+            stream->ahead = piece->next;
+            ew_etl_piece_wait(&merge->loader, piece);
+            ew_etl_piece_give(&merge->loader, piece);
+        }
+    }
+    ew_etl_loader_done(&merge->loader);
+    ew_free(merge->tree);
+    ew_free(merge->by_rank);
+    ew_free(merge->first_of_key);
+    ew_free(merge->streams);
+    ew_free(merge->entries);
+    ew_free(merge->scans);
+    memset(merge, 0, sizeof *merge);
+}

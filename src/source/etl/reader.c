@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader: files, one clock for all of them, and batches on their way to the user.
+ *
+ * With one worker everything happens in the caller's thread. With more, one thread merges into a
+ * ring of batches, which the caller takes out, and the others load and inflate buffers ahead for
+ * it. So the user's own work per event runs beside the reading, and the order, being made by one
+ * thread, is the same for any number of workers.
+ */
+#include "source/etl/reader.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+#include "source/etl/merge.h"
+
+enum {
+    FILES_MAX = 1024,
+    BATCH_RECORDS = 1024, /* 64 KB: stays in the cache together with what it points to */
+    RING_SIZE = 8,
+    WORKERS_DEFAULT_MAX = 8,
+};
+
+#define WINDOW_DEFAULT (UINT64_C(32) << 20)
+#define WINDOW_MIN (UINT64_C(1) << 20)
+#define FILETIME_UNIX_EPOCH INT64_C(116444736000000000)
+
+struct ew_etl_reader {
+    struct ew_etl_file *files;
+    size_t file_count;
+    uint32_t workers;
+    uint64_t window_bytes;
+    int64_t unix_minus_raw_ns;
+
+    bool begun;
+    struct ew_etl_merge merge;
+    struct ew_etl_batch batches[RING_SIZE];
+    size_t batch_count;           /* that have memory */
+    struct ew_etl_batch *current; /* the user's */
+    bool at_end;
+
+    /* With a thread: batches [taken, filled) are ready, under the lock. */
+    struct ew_thread_handle *thread;
+    struct ew_mutex *lock;
+    struct ew_cond *room, *ready;
+    uint64_t taken, filled;
+    bool waiting_room, waiting_ready, stop;
+};
+
+/* -------------------------------------------------------------------- clock */
+
+/* Sessions of one machine since one boot read the same counter: then the counter tells their order
+ * better than the wall clock, which is sampled once per session and may step in between. */
+static bool same_counter(const struct ew_etl_file *a, const struct ew_etl_file *b)
+{
+    enum { CLOCK_COUNTER = 1 };
+    const int64_t boot_slack_100ns = 20000000; /* told in whole seconds */
+    const int64_t wall_slack_ns = 50000000;    /* three ticks of the wall clock */
+    const struct ew_etl_file_info *x = &a->info, *y = &b->info;
+    if (x->clock != CLOCK_COUNTER || y->clock != CLOCK_COUNTER ||
+        x->perf_frequency != y->perf_frequency || x->boot_filetime <= 0 || y->boot_filetime <= 0)
+        return false;
+    int64_t boot = x->boot_filetime - y->boot_filetime;
+    int64_t wall = y->start_filetime - x->start_filetime;
+    if (boot > boot_slack_100ns || boot < -boot_slack_100ns || wall < 0 || wall > INT64_MAX / 200)
+        return false;
+    uint64_t raw = y->header_raw - x->header_raw;
+    bool back = raw > INT64_MAX;
+    uint64_t raw_ns = ew_etl_clock_ticks_ns(&a->clock, back ? 0 - raw : raw);
+    int64_t counter_ns = raw_ns > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)raw_ns;
+    int64_t off_ns = wall * 100 - (back ? -counter_ns : counter_ns);
+    return off_ns <= wall_slack_ns && off_ns >= -wall_slack_ns;
+}
+
+static int64_t start_of(const struct ew_etl_file *file)
+{
+    return file->info.start_filetime > 0 ? file->info.start_filetime : 0;
+}
+
+static void set_clocks(struct ew_etl_reader *reader)
+{
+    struct ew_etl_file *first = &reader->files[0];
+    for (size_t i = 1; i < reader->file_count; i++) {
+        if (start_of(&reader->files[i]) < start_of(first))
+            first = &reader->files[i];
+    }
+    for (size_t i = 0; i < reader->file_count; i++) {
+        struct ew_etl_file *file = &reader->files[i];
+        uint64_t later_100ns = (uint64_t)(start_of(file) - start_of(first));
+        if (file != first && same_counter(first, file))
+            file->clock = first->clock;
+        else
+            file->clock.zero_ns =
+                later_100ns > EW_ETL_NS_MAX / 200 ? EW_ETL_NS_MAX / 2 : later_100ns * 100;
+    }
+    int64_t unix_100ns = start_of(first) - FILETIME_UNIX_EPOCH;
+    bool sane = unix_100ns < INT64_MAX / 200 && unix_100ns > -INT64_MAX / 200;
+    reader->unix_minus_raw_ns = sane ? unix_100ns * 100 : 0;
+}
+
+int64_t ew_etl_unix_minus_raw_ns(const struct ew_etl_reader *reader)
+{
+    return reader->unix_minus_raw_ns;
+}
+
+size_t ew_etl_file_of(const struct ew_etl_reader *reader, const struct ew_record *record)
+{
+    const struct ew_etl_batch *batch = reader->current;
+    if (!batch || !batch->files || record < batch->records ||
+        record >= batch->records + batch->count)
+        return 0;
+    return batch->files[record - batch->records];
+}
+
+uint64_t ew_etl_raw_to_ns(const struct ew_etl_reader *reader, const struct ew_record *record,
+                          uint64_t raw)
+{
+    return ew_etl_clock_ns(&reader->files[ew_etl_file_of(reader, record)].clock, raw);
+}
+
+uint64_t ew_etl_ticks_to_ns(const struct ew_etl_reader *reader, const struct ew_record *record,
+                            uint64_t ticks)
+{
+    return ew_etl_clock_ticks_ns(&reader->files[ew_etl_file_of(reader, record)].clock, ticks);
+}
+
+/* ------------------------------------------------------------------ batches */
+
+static int make_batches(struct ew_etl_reader *reader, size_t count)
+{
+    while (reader->batch_count < count) {
+        struct ew_etl_batch *batch = &reader->batches[reader->batch_count];
+        batch->records = ew_calloc(BATCH_RECORDS, sizeof *batch->records);
+        if (reader->file_count > 1)
+            batch->files = ew_calloc(BATCH_RECORDS, sizeof *batch->files);
+        if (!batch->records || (reader->file_count > 1 && !batch->files)) {
+            ew_free(batch->records);
+            ew_free(batch->files);
+            *batch = (struct ew_etl_batch){0};
+            return ETWATCH_ENOMEM;
+        }
+        batch->capacity = BATCH_RECORDS;
+        reader->batch_count++;
+    }
+    return 0;
+}
+
+/* The thread that merges: fills batches until the end, which is an empty one. */
+static void produce(void *arg)
+{
+    struct ew_etl_reader *reader = arg;
+    bool more = true;
+    while (more) {
+        ew_mutex_lock(reader->lock);
+        while (reader->filled - reader->taken == RING_SIZE && !reader->stop) {
+            reader->waiting_room = true;
+            (void)ew_cond_wait(reader->room, reader->lock, -1);
+        }
+        bool stop = reader->stop;
+        struct ew_etl_batch *batch = &reader->batches[reader->filled % RING_SIZE];
+        ew_mutex_unlock(reader->lock);
+        if (stop)
+            return;
+        ew_etl_merge_fill(&reader->merge, batch);
+        more = batch->count > 0;
+        ew_mutex_lock(reader->lock);
+        reader->filled++;
+        if (reader->waiting_ready)
+            ew_cond_signal(reader->ready);
+        reader->waiting_ready = false;
+        ew_mutex_unlock(reader->lock);
+    }
+}
+
+/* Hands the batch before back and waits for the next. The producer is woken only when half of the
+ * ring is free again: waking it for every batch would cost more than the batch. */
+static struct ew_etl_batch *take_batch(struct ew_etl_reader *reader)
+{
+    ew_mutex_lock(reader->lock);
+    if (reader->current)
+        reader->taken++;
+    if (reader->waiting_room && reader->filled - reader->taken <= RING_SIZE / 2) {
+        reader->waiting_room = false;
+        ew_cond_signal(reader->room);
+    }
+    while (reader->filled == reader->taken) {
+        reader->waiting_ready = true;
+        (void)ew_cond_wait(reader->ready, reader->lock, -1);
+    }
+    struct ew_etl_batch *batch = &reader->batches[reader->taken % RING_SIZE];
+    ew_mutex_unlock(reader->lock);
+    return batch;
+}
+
+static int start_thread(struct ew_etl_reader *reader)
+{
+    int rc = make_batches(reader, RING_SIZE);
+    if (rc == 0)
+        rc = ew_mutex_new(&reader->lock);
+    if (rc == 0)
+        rc = ew_cond_new(&reader->room);
+    if (rc == 0)
+        rc = ew_cond_new(&reader->ready);
+    if (rc == 0)
+        rc = ew_os_thread_start(produce, reader, &reader->thread);
+    return rc;
+}
+
+/* Back to before the first batch. */
+static void stop(struct ew_etl_reader *reader)
+{
+    if (reader->thread) {
+        ew_mutex_lock(reader->lock);
+        reader->stop = true;
+        ew_cond_signal(reader->room);
+        ew_mutex_unlock(reader->lock);
+        ew_os_thread_join(reader->thread);
+    }
+    ew_cond_free(reader->room);
+    ew_cond_free(reader->ready);
+    ew_mutex_free(reader->lock);
+    reader->thread = NULL;
+    reader->room = reader->ready = NULL;
+    reader->lock = NULL;
+    reader->taken = reader->filled = 0;
+    reader->waiting_room = reader->waiting_ready = reader->stop = false;
+    for (size_t i = 0; i < reader->batch_count; i++)
+        ew_etl_merge_release(&reader->merge, &reader->batches[i]);
+    if (reader->begun)
+        ew_etl_merge_done(&reader->merge);
+    reader->begun = reader->at_end = false;
+    reader->current = NULL;
+}
+
+static int begin_with(struct ew_etl_reader *reader, uint32_t workers)
+{
+    reader->begun = true;
+    int rc = ew_etl_merge_init(&reader->merge, reader->files, reader->file_count,
+                               reader->window_bytes, workers - 1, 0);
+    if (rc == 0)
+        rc = workers > 1 ? start_thread(reader) : make_batches(reader, 1);
+    if (rc < 0)
+        stop(reader);
+    return rc;
+}
+
+/* A system that gives no threads is no reason not to read. */
+static int begin(struct ew_etl_reader *reader)
+{
+    int rc = begin_with(reader, reader->workers);
+    if (rc < 0 && rc != ETWATCH_ENOMEM && reader->workers > 1)
+        rc = begin_with(reader, 1);
+    return rc;
+}
+
+int ew_etl_next(struct ew_etl_reader *reader, const struct ew_record **ret_records)
+{
+    struct ew_etl_batch *batch = reader->current;
+    if (!reader->at_end) {
+        int rc = reader->begun ? 0 : begin(reader);
+        if (rc < 0)
+            return rc;
+        if (reader->thread) {
+            batch = take_batch(reader);
+        } else {
+            batch = &reader->batches[0];
+            ew_etl_merge_fill(&reader->merge, batch);
+        }
+        reader->current = batch;
+        reader->at_end = batch->count == 0;
+    }
+    *ret_records = batch->records;
+    return batch->count ? (int)batch->count : batch->status;
+}
+
+int ew_etl_rewind(struct ew_etl_reader *reader)
+{
+    stop(reader);
+    return 0;
+}
+
+void ew_etl_counts(const struct ew_etl_reader *reader, struct ew_etl_counts *ret_counts)
+{
+    if (reader->current)
+        *ret_counts = reader->current->counts;
+    else
+        *ret_counts = (struct ew_etl_counts){0};
+}
+
+/* --------------------------------------------------------------------- life */
+
+static int open_files(struct ew_etl_reader *reader, const char *const *paths, const void *bytes,
+                      size_t size, struct ew_error *reterr)
+{
+    for (size_t i = 0; i < reader->file_count; i++) {
+        struct ew_etl_file *file = &reader->files[i];
+        file->number = (uint32_t)i;
+        int rc = ew_etl_file_open(file, paths ? paths[i] : NULL, bytes, size, reterr);
+        if (rc < 0)
+            return rc;
+    }
+    set_clocks(reader);
+    return 0;
+}
+
+static int open_reader(const char *const *paths, size_t count, const void *bytes, size_t size,
+                       const struct ew_etl_options *options, struct ew_etl_reader **ret_reader,
+                       struct ew_error *reterr)
+{
+    static const struct ew_etl_options defaults;
+    const struct ew_etl_options *o = options ? options : &defaults;
+    if (count == 0 || count > FILES_MAX)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "1 to %d files", FILES_MAX);
+    struct ew_etl_reader *reader = ew_calloc(1, sizeof *reader);
+    if (!reader)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    uint32_t cpus = ew_os_cpu_count();
+    reader->workers = o->workers ? o->workers : cpus;
+    if (!o->workers && reader->workers > WORKERS_DEFAULT_MAX)
+        reader->workers = WORKERS_DEFAULT_MAX;
+    if (reader->workers > EW_ETL_WORKERS_MAX)
+        reader->workers = EW_ETL_WORKERS_MAX;
+    reader->window_bytes = o->window_bytes ? o->window_bytes : WINDOW_DEFAULT;
+    if (reader->window_bytes < WINDOW_MIN)
+        reader->window_bytes = WINDOW_MIN;
+    reader->file_count = count;
+    reader->files = ew_calloc(count, sizeof *reader->files);
+    int rc = reader->files ? open_files(reader, paths, bytes, size, reterr)
+                           : ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    if (rc < 0) {
+        ew_etl_close(reader);
+        return rc;
+    }
+    *ret_reader = reader;
+    return 0;
+}
+
+int ew_etl_open(const char *const *paths, size_t count, const struct ew_etl_options *options,
+                struct ew_etl_reader **ret_reader, struct ew_error *reterr)
+{
+    return open_reader(paths, count, NULL, 0, options, ret_reader, reterr);
+}
+
+int ew_etl_open_memory(const void *bytes, size_t size, const struct ew_etl_options *options,
+                       struct ew_etl_reader **ret_reader, struct ew_error *reterr)
+{
+    return open_reader(NULL, 1, bytes, size, options, ret_reader, reterr);
+}
+
+void ew_etl_close(struct ew_etl_reader *reader)
+{
+    if (!reader)
+        return;
+    stop(reader);
+    for (size_t i = 0; i < reader->batch_count; i++) {
+        ew_free(reader->batches[i].records);
+        ew_free(reader->batches[i].files);
+    }
+    for (size_t i = 0; reader->files && i < reader->file_count; i++)
+        ew_etl_file_close(&reader->files[i]);
+    ew_free(reader->files);
+    ew_free(reader);
+}
+
+size_t ew_etl_file_count(const struct ew_etl_reader *reader)
+{
+    return reader->file_count;
+}
+
+const struct ew_etl_file_info *ew_etl_file_info(const struct ew_etl_reader *reader, size_t file)
+{
+    return file < reader->file_count ? &reader->files[file].info : NULL;
+}
