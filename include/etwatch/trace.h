@@ -29,6 +29,11 @@ struct etwatch_trace_options {
      * ETWATCH_ESTATE (a report tells first what was read so far). */
     int (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_all);
     void *ctx;
+    /* Only of processes that any of these names, and of their descendants; none: of all. */
+    const uint32_t *pids;
+    uint32_t pid_count;
+    uint32_t name_count;
+    const char *const *names; /* "python" also matches python3.11 and python.exe */
 };
 
 /* What one file says about itself. Strings live as long as the trace. */
@@ -55,7 +60,7 @@ struct etwatch_trace_file {
 struct etwatch_trace_stats {
     uint32_t size;
     uint32_t reserved;
-    uint64_t events;
+    uint64_t events;    /* in the part that was asked for */
     uint64_t undecoded; /* no schema known, or the payload did not fit it */
     uint64_t lost;      /* events: what the headers say or the stream tells */
     uint64_t lost_buffers;

@@ -102,7 +102,7 @@ struct ew_value ew_field_value(const struct etwatch_sample *sample, uint32_t fie
     case EW_F_type:
         return text(ew_type_name(sample->type));
     case EW_F_pid:
-        return number(sample->pid);
+        return number_if(sample->pid != UINT32_MAX, sample->pid);
     case EW_F_start_ns:
         return number_if(sample->start_ns != 0, sample->start_ns);
     case EW_F_name:

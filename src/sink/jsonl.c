@@ -118,7 +118,7 @@ static char *raw_which(const struct etwatch_sink *sink, char *at, const struct e
         [EW_TYPE_PROCESS] = HEAD("process"),
     };
     memcpy(at, heads[s->type].text, sizeof heads[0].text);
-    at = ew_raw_u64(at + heads[s->type].len, s->pid);
+    at = raw_number_if(at + heads[s->type].len, s->pid != UINT32_MAX, s->pid);
     at = RAW(at, ",\"start_ns\":");
     at = raw_number_if(at, s->start_ns != 0, s->start_ns);
     at = RAW(at, ",\"name\":");

@@ -110,6 +110,8 @@ static bool knows(const struct ew_report_row *row, enum column column)
     if (metric < ETWATCH_METRIC_COUNT)
         return (s->has >> metric & 1) != 0;
     switch (column) {
+    case PID:
+        return s->pid != UINT32_MAX || s->type == ETWATCH_THREAD;
     case PPID:
         return (s->flags & ETWATCH_HAS_PPID) != 0;
     case SESSION:
@@ -221,9 +223,11 @@ static void put_cell(struct ew_buf *out, const struct ew_report_row *row, enum c
     }
 }
 
+/* What rows are sorted by: the idle process, which has all that others left, comes last. */
 static uint64_t cpu_of(const struct etwatch_sample *s)
 {
-    return (s->has & ETWATCH_HAS(cpu_ns)) != 0 ? s->cpu_ns : 0;
+    bool idle = s->pid == 0 && s->type != ETWATCH_THREAD;
+    return (s->has & ETWATCH_HAS(cpu_ns)) != 0 && !idle ? s->cpu_ns : 0;
 }
 
 static int compare(const void *a, const void *b)
