@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a recording says about itself. Of the three sizes in the header of a buffer only the last
- * (Offset) is to be believed: SavedOffset is 0 or stale in files of Windows 7 and of the relogger,
- * CurrentOffset was seen to exceed the buffer.
+ * (Offset) is to be believed: SavedOffset is 0 in files of Windows 7, CurrentOffset was seen to
+ * exceed the buffer. One exception: what lies behind SavedOffset in the first buffer of a merged
+ * recording is in the next buffer once more.
  */
 #include "source/etl/header.h"
 
@@ -31,10 +32,14 @@ void ew_etl_buffer_parse(const uint8_t *bytes, struct ew_etl_buffer *ret_buffer)
     b->cpu = ew_load_u16(bytes + 0x28);
     b->logger = ew_load_u16(bytes + 0x2A);
     b->filled = ew_load_u32(bytes + 0x30);
+    uint32_t saved = ew_load_u32(bytes + 4);
     b->flags = ew_load_u16(bytes + 0x34) & 0x7F;
     b->type = ew_load_u16(bytes + 0x36);
     b->reference_filetime = ew_load_u64(bytes + 0x38);
     b->reference_raw = ew_load_u64(bytes + 0x40);
+    if (b->type == EW_ETL_TYPE_HEADER && saved > EW_ETL_HEADER_SIZE && saved < b->filled &&
+        !(b->flags & EW_ETL_FLAG_COMPRESSED))
+        b->filled = saved;
     /* Windows 7 and before: a byte of CPU number and a byte of alignment. */
     b->cpu &= b->flags & FLAG_PROCESSOR_INDEX ? PROCESSOR_INDEX_MASK : 0xFF;
     if (b->flags & EW_ETL_FLAG_COMPRESSED && ew_load_u32(bytes + 0x2C) == COMPRESSION_HUFFMAN)

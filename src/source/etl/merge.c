@@ -28,9 +28,11 @@ enum {
 #if defined(__GNUC__)
 #define likely(x) __builtin_expect(!!(x), 1)
 #define NOINLINE __attribute__((noinline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #else
 #define likely(x) (x)
 #define NOINLINE
+#define ALWAYS_INLINE inline
 #endif
 
 /* --------------------------------------------------------------------- tree */
@@ -46,6 +48,36 @@ static bool comes_before(const struct ew_etl_merge *merge, const struct ew_etl_s
     if (a->file != b->file)
         return a->file < b->file;
     return merge->entries[a->entry].offset < merge->entries[b->entry].offset;
+}
+
+/* What replaying needs, out of the way of everything that is written meanwhile. */
+struct tree {
+    uint64_t *nodes;
+    uint64_t mask;
+    uint32_t bits, leaf_count;
+};
+
+static struct tree tree_of(const struct ew_etl_merge *merge)
+{
+    return (struct tree){.nodes = merge->tree,
+                         .mask = (UINT64_C(1) << merge->bits) - 1,
+                         .bits = merge->bits,
+                         .leaf_count = merge->leaf_count};
+}
+
+/* The stream of the winner is now at t_ns: who wins? Without branches, which nothing could predict.
+ */
+static inline uint64_t replay(const struct tree *tree, uint64_t winner, uint64_t t_ns)
+{
+    uint32_t rank = (uint32_t)(winner & tree->mask);
+    uint64_t key = t_ns << tree->bits | rank;
+    for (uint32_t node = (tree->leaf_count + rank) / 2; node > 0; node /= 2) {
+        uint64_t other = tree->nodes[node];
+        bool stays = key < other;
+        tree->nodes[node] = stays ? other : key;
+        key = stays ? key : other;
+    }
+    return key;
 }
 
 /* Streams that have buffers (again) join the others. */
@@ -148,77 +180,100 @@ static NOINLINE void count_broken(struct ew_etl_merge *merge, const struct ew_et
                      "an event contradicts its own size");
 }
 
-static void emit(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
+static ALWAYS_INLINE void fill(struct ew_etl_merge *merge, struct ew_etl_stream *stream,
+                               struct ew_record *record)
 {
-    struct ew_etl_batch *batch = merge->batch;
-    struct ew_record *record = &batch->records[batch->count];
     record->t_ns = stream->t_ns;
     record->t_raw = stream->t_raw;
-    if (!ew_etl_fill(record, stream->at, stream->size, stream->type, stream->cpu))
+    if (!likely(ew_etl_fill(record, stream->at, stream->size, stream->type, stream->cpu)))
         count_broken(merge, stream);
-    if (batch->files)
-        batch->files[batch->count] = stream->file;
-    batch->count++;
-    merge->counts.records++;
 }
 
-static NOINLINE void emit_odd(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
+static void emit(struct ew_etl_merge *merge, struct ew_etl_batch *batch,
+                 struct ew_etl_stream *stream)
 {
-    emit(merge, stream);
-    if (stream->odd_ns == UINT64_MAX || !put_right(merge->batch, merge->last_ns, stream->odd_ns))
+    if (batch->files)
+        batch->files[batch->count] = stream->file;
+    fill(merge, stream, &batch->records[batch->count++]);
+    if (stream->op == EW_ETL_OP_ODD &&
+        (stream->odd_ns == UINT64_MAX || !put_right(batch, merge->last_ns, stream->odd_ns)))
         merge->counts.late++;
 }
 
-/* Takes the stream's next event, if it is as nearly all are. */
-static inline bool advance_fast(struct ew_etl_stream *stream)
+/* Frames the event after the one at hand. */
+static ALWAYS_INLINE void look_ahead(struct ew_etl_stream *stream)
 {
     struct ew_etl_frame frame;
-    const uint8_t *at = stream->at;
-    if (!ew_etl_frame_fast(at, stream->end, &frame))
-        return false;
+    const uint8_t *at = stream->at + ew_etl_padded(stream->size);
+    stream->next_at = NULL;
+    if (!likely(ew_etl_frame_fast(at, stream->end, &frame)))
+        return;
     uint64_t t_ns = ew_etl_clock_ns(stream->clock, frame.t_raw);
     if (t_ns < stream->t_ns || t_ns > stream->limit_ns)
-        return false;
-    stream->t_ns = t_ns;
-    stream->t_raw = frame.t_raw;
-    stream->size = frame.size;
-    stream->op = stream->type = frame.type;
-    return true;
+        return;
+    stream->next_at = at;
+    stream->next_ns = t_ns;
+    stream->next_raw = frame.t_raw;
+    stream->next_size = frame.size;
+    stream->next_type = frame.type;
 }
 
-static inline uint64_t replay(uint64_t *tree, uint32_t leaf, uint64_t key)
+/* One step of the winner that is not just an event after another. */
+static NOINLINE void step_slow(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
 {
-    for (uint32_t node = leaf / 2; node > 0; node /= 2) {
-        uint64_t other = tree[node];
-        bool stays = key < other;
-        tree[node] = stays ? other : key;
-        key = stays ? key : other;
+    const struct tree tree = tree_of(merge);
+    struct ew_etl_stream *stream = merge->by_rank[merge->winner & tree.mask];
+    if (stream->op == EW_ETL_OP_OPEN) {
+        ew_etl_merge_open(merge, stream);
+    } else {
+        emit(merge, batch, stream);
+        stream->at += ew_etl_padded(stream->size);
+        ew_etl_merge_next(merge, stream);
     }
-    return key;
+    if (stream->op != EW_ETL_OP_OPEN && !stream->ended)
+        look_ahead(stream);
+    if (merge->dirty)
+        build_tree(merge);
+    else
+        merge->winner = replay(&tree, merge->winner, stream->t_ns);
+}
+
+/* As long as every stream's next event is framed: nothing here changes the shape of the tree, so
+ * all of it stays in registers. Stops with a full batch or before what is not common. */
+static void run_fast(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
+{
+    const struct tree tree = tree_of(merge);
+    struct ew_etl_stream *const *const by_rank = merge->by_rank;
+    struct ew_record *record = batch->records + batch->count;
+    const struct ew_record *const end = batch->records + batch->capacity;
+    uint16_t *const files = batch->files;
+    uint64_t winner = merge->winner;
+    while (record < end && winner != KEY_END) {
+        struct ew_etl_stream *stream = by_rank[winner & tree.mask];
+        if (stream->op >= EW_ETL_OP_OPEN || stream->next_at == NULL)
+            break;
+        winner = replay(&tree, winner, stream->next_ns);
+        if (files)
+            files[record - batch->records] = stream->file;
+        fill(merge, stream, record++);
+        stream->at = stream->next_at;
+        stream->t_ns = stream->next_ns;
+        stream->t_raw = stream->next_raw;
+        stream->size = stream->next_size;
+        stream->op = stream->type = stream->next_type;
+        look_ahead(stream);
+    }
+    merge->winner = winner;
+    batch->count = (size_t)(record - batch->records);
 }
 
 static void run(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
 {
-    const uint64_t mask = (UINT64_C(1) << merge->bits) - 1;
-    while (batch->count < batch->capacity && merge->winner != KEY_END && merge->failed == 0) {
-        uint32_t rank = (uint32_t)(merge->winner & mask);
-        struct ew_etl_stream *stream = merge->by_rank[rank];
-        if (stream->op == EW_ETL_OP_OPEN) {
-            ew_etl_merge_open(merge, stream);
-        } else {
-            if (likely(stream->op != EW_ETL_OP_ODD))
-                emit(merge, stream);
-            else
-                emit_odd(merge, stream);
-            stream->at += ew_etl_padded(stream->size);
-            if (!likely(advance_fast(stream)))
-                ew_etl_merge_next(merge, stream);
-        }
-        if (merge->dirty)
-            build_tree(merge);
-        else
-            merge->winner =
-                replay(merge->tree, merge->leaf_count + rank, key_of(merge, stream->t_ns, rank));
+    for (;;) {
+        run_fast(merge, batch);
+        if (batch->count == batch->capacity || merge->winner == KEY_END || merge->failed)
+            return;
+        step_slow(merge, batch);
     }
 }
 
@@ -266,8 +321,10 @@ void ew_etl_merge_fill(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
     merge->batch = batch;
     if (!merge->begun && merge->failed == 0)
         merge->failed = begin(merge);
+    uint64_t losses = merge->losses;
     if (merge->failed == 0)
         run(merge, batch);
+    merge->counts.records += batch->count - (merge->losses - losses);
     if (batch->count)
         merge->last_ns = batch->records[batch->count - 1].t_ns;
     batch->status = batch->count ? 0 : merge->failed;

@@ -39,13 +39,20 @@ struct ew_etl_entry {
 /* The buffers of one CPU of one file, in the order of time. */
 struct ew_etl_stream {
     /* The event at hand. */
-    const uint8_t *at, *end;
-    uint64_t t_ns;     /* its place in the order: never goes back */
-    uint64_t limit_ns; /* the next buffer begins here: later times are suspicious */
+    const uint8_t *at;
+    uint64_t t_ns; /* its place in the order: never goes back */
     uint64_t t_raw;
-    const struct ew_etl_clock *clock;
     uint32_t size;
     uint16_t cpu, file;
+    /* The one after it, framed ahead if it is as nearly all are. That takes the framing out of the
+     * chain of things that must wait for each other to know which stream is the next. */
+    const uint8_t *next_at; /* NULL: not framed */
+    uint64_t next_ns, next_raw;
+    uint32_t next_size;
+    uint8_t next_type;
+    const uint8_t *end;
+    uint64_t limit_ns; /* the next buffer begins here: later times are suspicious */
+    const struct ew_etl_clock *clock;
     uint8_t op;      /* header type of the event, or what else is to be done: EW_ETL_OP_* */
     uint8_t type;    /* header type of an event that is out of order ... */
     bool ended;      /* has no part in the merge at present */
@@ -82,6 +89,7 @@ struct ew_etl_merge {
     bool scan_done, begun;
     struct ew_etl_loader loader;
     struct ew_etl_counts counts;
+    uint64_t losses; /* records of losses: not counted as records */
 
     struct ew_etl_entry *entries;
     uint32_t entry_count, entry_capacity, entry_max;

@@ -117,7 +117,7 @@ static void leave_buffer(struct ew_etl_merge *merge, struct ew_etl_stream *strea
     merge->counts.bytes += entry->size;
     retire(merge, stream->piece);
     stream->piece = NULL;
-    stream->at = stream->end = NULL;
+    stream->at = stream->end = stream->next_at = NULL;
     ew_etl_merge_free_entry(merge, stream->entry);
     stream->entry = next;
     merge->dirty = true;
@@ -264,6 +264,7 @@ void ew_etl_merge_next(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
 static void emit_loss(struct ew_etl_merge *merge, struct ew_etl_stream *stream, uint16_t flags)
 {
     struct ew_etl_batch *batch = merge->batch;
+    merge->losses++;
     merge->counts.flag_events_lost += (flags & 2) != 0;
     merge->counts.flag_buffers_lost += (flags & 4) != 0;
     if (batch->files)
