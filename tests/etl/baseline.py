@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: MIT
+"""Microsoft's own decoder against ours: its counts, and every line that it printed, field by field.
+
+A baseline has a line EVENT for the first few events of each kind (time in ms since the recording
+began, PID, TID, process, CPU, payload length, then fields as it displays them) and a line COUNT for
+each kind. The tables below say how it displays things and where its names differ from the
+documented ones. What it shows although it is in no payload is listed with the reason.
+"""
+import collections
+import re
+import time
+
+from etlkit import corpus, events, walk
+from lib import cases, check, check_eq, main
+
+FILES = ["perfview-net452-x64", "perfview-primitive-types", "perfview-gcevents", "perfview-gcrundown"]
+CUT = 20  # what is longer is cut there and gets "..."
+
+Line = collections.namedtuple("Line", "time_ms name pid tid process cpu length fields")
+
+
+def read_baseline(name):
+    """([Line], {kind: count})"""
+    lines, counts = [], {}
+    with open(corpus("reference", name + ".baseline.txt"), encoding="utf-8-sig") as file:
+        for text in file:
+            if text.startswith("COUNT "):
+                kind, count = text[6:].rstrip("\n").rsplit(":", 1)
+                counts[kind] = int(count)
+            elif text.startswith("EVENT "):
+                lines.append(read_line(text.rstrip("\n")))
+    return lines, counts
+
+
+def read_line(text):
+    time, name, rest = re.match(r"EVENT ([\d.,]+): (.*?) (PID=.*)$", text).groups()
+    # A value may hold anything, but never "; Name=".
+    parts = re.split(r"(?:^|; )(\w+)=", rest)[1:]
+    fields = [(key, re.sub(r"; ?$", "", value)) for key, value in zip(parts[::2], parts[1::2])]
+    head = dict(fields[:5])
+    return Line(float(time.replace(",", "")), name, int(head["PID"]), int(head["TID"]), head["PName"],
+                int(head["ProceNum"]), int(head["DataLen"]), fields[5:])
+
+
+# ------------------------------------------------------- how it displays things
+
+
+def cut(text):
+    text = text.replace("\n", "\\n").replace("\r", "\\r")
+    return text if len(text) <= CUT else text[:CUT] + "..."
+
+
+def number(value):
+    """The forms it has for a number: plain, with separators, as an address."""
+    return [str(value), f"{value:,}", f"0x{value & (1 << 64) - 1:08x}"]
+
+
+def date(text):
+    """From our 2020-07-29T00:07:10.6912345Z."""
+    match = re.match(r"\d\d(\d\d)-(\d\d)-(\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z?$", text)
+    if not match:
+        return []
+    year, month, day, clock, part = match.groups()
+    return [f"{year}/{month}/{day} {clock}.{((part or '.')[1:] + '000000')[:6]}"]
+
+
+def displays(value):
+    """Every way it might show a value of ours."""
+    if value is None:
+        return [""]
+    if isinstance(value, bool):
+        return [str(value), str(int(value))]
+    if isinstance(value, int):
+        return number(value)
+    if isinstance(value, float):
+        return [str(value), f"{value:,.3f}"]
+    if isinstance(value, str):
+        return [value, *date(value)]
+    return []
+
+
+def shown_as(value, text):
+    return text in [cut(form) for form in displays(value)]
+
+
+# ------------------------------------------------------------- where names differ
+
+# Its name: ours, by the beginning of the kind. Names that differ only in case need no entry.
+RENAMED = {
+    "Windows Kernel/EventTrace": {"SessionName": "SessionNameString", "LogFileName": "LogFileNameString"},
+    "Windows Kernel/Process/": {"PageDirectoryBase": "DirectoryTableBase", "MemoryCount": "PageFaultCount"},
+    "Windows Kernel/Thread/": {"StartAddr": "Affinity"},
+    "Windows Kernel/DiskIO/": {"FileKey": "FileObject"},
+    "Windows Kernel/Memory/": {"FileKey": "FileObject"},
+    "Windows Kernel/PerfInfo/": {"SampleSource": "Source"},
+}
+# Shown with a sign although documented without one.
+SIGNED_32 = {"SessionID", "TimeDateStamp", "MaxHashTableSize"}
+PROCESS_FLAGS = {0: "None", 1: "PackageFullName", 2: "Wow64", 4: "Protected"}
+IO_PRIORITY = ["Notset", "Verylow", "Low", "Normal", "High", "Critical"]
+IRP_FLAGS = [(1, "Nocache"), (2, "MountCompletion"), (4, "SynchronousApi"), (8, "AssociatedIrp"), (0x10, "BufferedIO"),
+             (0x20, "DeallocateBuffer"), (0x40, "SynchronousPagingIO")]
+
+
+def field(event, line, name):
+    """(whether we have it, our value) of a field of theirs."""
+    for kind, names in RENAMED.items():
+        if line.name.startswith(kind):
+            name = names.get(name, name)
+    for ours, value in (event["fields"] or {}).items():
+        if ours.lower() == name.lower():
+            return True, value
+    return False, None
+
+
+# ------------------------------------------------------- what it makes of payloads
+
+
+class State:
+    """What it has collected from other events of the recording when it shows one."""
+
+    def __init__(self, all_events, path):
+        self.first_raw = next(walk(path)).t_raw
+        self.first_ns = all_events[0]["t_ns"]
+        self.drives, self.files, self.system_drive = [], {}, ""
+        self.frequency = 1
+        for event in all_events:
+            kind, fields = event["event"], event["fields"] or {}
+            if kind == "SysConfig/VolumeMapping":
+                self.drives.append((fields["NtPath"], fields["DosPath"]))
+            elif kind == "SysConfig/SystemPaths":
+                self.system_drive = fields["SystemDirectory"][:2]
+            elif kind.startswith("FileIO/File") or kind == "FileIO/Name":
+                self.files.setdefault(fields["FileObject"], fields["FileName"])
+            elif kind == "EventTrace":
+                self.frequency = fields["PerfFreq"]
+
+    def dos_path(self, path):
+        if path.lower().startswith("\\windows\\"):
+            return self.system_drive + path  # as the kernel names what was loaded from there
+        for nt_path, dos in self.drives:
+            if path.lower().startswith(nt_path.lower()):
+                return dos + path[len(nt_path):]
+        return path
+
+    def raw(self, event):
+        """The recording's clock at an event."""
+        return self.first_raw + (event["t_ns"] - self.first_ns) * self.frequency // 10**9
+
+    def milliseconds(self, ticks):
+        """It rounds halves up."""
+        return f"{(ticks * 2_000_000 // self.frequency + 1) // 2 / 1000:,.3f}"
+
+
+def unix_date(seconds):
+    return time.strftime("%y/%m/%d %H:%M:%S.000000", time.gmtime(seconds))
+
+
+def signed(value, bits):
+    return value - (1 << bits) if value >> bits - 1 else value
+
+
+def flags_text(value, names):
+    return ", ".join(name for bit, name in names if value & bit) or "None"
+
+
+# (beginning of the kind, field): (our fields, our event, state) -> what it shows.
+SHOWN = {
+    ("Windows Kernel/Process/", "Flags"): lambda f, e, s: PROCESS_FLAGS[f["Flags"]],
+    ("Windows Kernel/Image/", "FileName"): lambda f, e, s: s.dos_path(f["FileName"]),
+    ("Windows Kernel/Image/", "BuildTime"): lambda f, e, s: unix_date(f["TimeDateStamp"]),
+    ("Windows Kernel/DiskIO/", "IrpFlags"): lambda f, e, s: flags_text(f["IrpFlags"], IRP_FLAGS),
+    ("Windows Kernel/DiskIO/", "Priority"): lambda f, e, s: IO_PRIORITY[f["IrpFlags"] >> 17 & 7],
+    ("Windows Kernel/DiskIO/", "ElapsedTimeMSec"): lambda f, e, s: s.milliseconds(f["HighResResponseTime"]),
+    ("Windows Kernel/DiskIO/", "FileName"): lambda f, e, s: s.dos_path(s.files.get(f["FileObject"], "")),
+    ("Windows Kernel/Memory/", "FileName"): lambda f, e, s: s.dos_path(s.files.get(f["FileObject"], "")),
+    ("Windows Kernel/Memory/", "ElapsedTimeMSec"): lambda f, e, s: s.milliseconds(s.raw(e) - f["InitialTime"]),
+    ("Windows Kernel/PerfInfo/", "ProcessorNumber"): lambda f, e, s: str(e["cpu"]),
+    ("Windows Kernel/EventTrace", "UtcOffsetMinutes"): lambda f, e, s: str(f["TimeZoneInformation"]["Bias"]),
+    # Windows 8 does not write it yet.
+    ("Windows Kernel/Thread/", "ThreadName"): lambda f, e, s: f.get("ThreadName", ""),
+    # Whoever wrote the event started the thread.
+    ("Windows Kernel/Thread/Start", "ParentThreadID"): lambda f, e, s: f"{e['tid']:,}",
+    ("Windows Kernel/Thread/Start", "ParentProcessID"): lambda f, e, s: f"{e['pid']:,}",
+    ("Windows Kernel/Thread/Stop", "ParentThreadID"): lambda f, e, s: "-1",
+    ("Windows Kernel/Thread/Stop", "ParentProcessID"): lambda f, e, s: "-1",
+    # It has the fields of the first version still.
+    ("Windows Kernel/UdpIp/", "context"): lambda f, e, s: f"0x{f['PID'] | f['size'] << 32:08x}",
+    ("Windows Kernel/UdpIp/", "dsize"): lambda f, e, s: "0",
+    ("Windows Kernel/SystemConfig/NIC", "PhysicalAddr"): lambda f, e, s: f"{signed(f['PhysicalAddr'], 64):,}",
+    # The name that it has for the id.
+    ("Windows Kernel/SystemConfig/Services", "ProcessName"):
+        lambda f, e, s: f["ProcessName"].removesuffix(".exe") if f["ProcessId"] else "Idle",
+    # It reads the upper half of the size.
+    ("KernelTraceControl/ImageID", "ProcessID"): lambda f, e, s: str(f["ImageSize"] >> 32),
+    ("KernelTraceControl/ImageID", "BuildTime"): lambda f, e, s: unix_date(f["TimeDateStamp"]),
+}
+# Shown although no payload has it: the reason.
+DERIVED = {
+    ("Windows Kernel/DiskIO/", "DiskServiceTimeMSec"): "its own model of the disk's queue",
+}
+# The kinds that must agree to the last field.
+MUST = ("Windows Kernel/", "MSNT_SystemTrace/", "KernelTraceControl/", "PerfView/", "solar_system/",
+        "System.Threading.Tasks.TplEventSource/", "System.Diagnostics.Eventing.FrameworkEventSource/")
+
+
+def rule(table, line, name):
+    for (kind, which), value in table.items():
+        if which == name and line.name.startswith(kind):
+            return value
+    return None
+
+
+class Tally:
+    """How many lines and fields agree, by kind."""
+
+    def __init__(self):
+        self.lines = collections.Counter()
+        self.good_lines = collections.Counter()
+        self.fields = collections.Counter()
+        self.good_fields = collections.Counter()
+        self.derived = {}
+        self.wrong = []
+
+    def add(self, kind, results):
+        """results: [(field, verdict, text)]"""
+        self.lines[kind] += 1
+        self.good_lines[kind] += all(good for _, good, _ in results)
+        for name, good, text in results:
+            self.fields[kind] += 1
+            self.good_fields[kind] += good
+            if not good:
+                self.wrong.append((kind, f"{kind}: {name}: {text}"))
+
+    def print(self, title):
+        def share(good, of):
+            return f"{sum(good.values())} of {sum(of.values())} ({100 * sum(good.values()) / max(1, sum(of.values())):.1f} %)"
+        print(f"# {title}: {share(self.good_lines, self.lines)} lines, {share(self.good_fields, self.fields)} fields")
+        for kind in sorted(self.lines):
+            print(f"#   {kind}: {self.good_lines[kind]}/{self.lines[kind]} lines, "
+                  f"{self.good_fields[kind]}/{self.fields[kind]} fields")
+        for (kind, name), reason in sorted(self.derived.items()):
+            print(f"#   not compared: {kind} {name}: {reason}")
+
+
+def compare_field(line, event, state, name, text):
+    """(whether it agrees, what was found)"""
+    make = rule(SHOWN, line, name)
+    if make is not None:
+        got = cut(make(event["fields"] or {}, event, state))
+        return got == text, f"{got!r}, not {text!r}"
+    there, value = field(event, line, name)
+    if not there:
+        return False, f"absent, not {text!r}"
+    if name in SIGNED_32 and isinstance(value, int):
+        value = signed(value, 32)
+    return shown_as(value, text), f"{value!r}, not {text!r}"
+
+
+def candidates(all_events, first_ns):
+    """{(time in us, CPU, payload length): events}"""
+    found = collections.defaultdict(list)
+    for event in all_events:
+        found[(event["t_ns"] - first_ns) // 1000, event["cpu"], len(event["payload"]) // 2].append(event)
+    return found
+
+
+def our_kind(line, event):
+    """Whether our event is of the kind of their line, as far as both can tell."""
+    provider, name = line.name.split("/", 1)
+    if event["provider"] == provider:
+        return event["event"] == name
+    return "-" in event["provider"] and not event["event"].strip("EventIDOpcode()0123456789")
+
+
+def find(line, by_place, first_ns):
+    """The event of ours at the place of a line."""
+    us, found = int(line.time_ms * 1000), []
+    for near in (us - 1, us, us + 1):
+        for event in by_place.get((near, line.cpu, line.length), []):
+            if abs((event["t_ns"] - first_ns) / 1e6 - line.time_ms) < 0.00051:
+                found.append(event)
+    named = [event for event in found if our_kind(line, event)]
+    check(found, f"no event of ours is at {line.time_ms} ms on CPU {line.cpu} with {line.length} bytes: {line.name}")
+    return (named or found)[0]
+
+
+def compare(line, event, state, tally):
+    results = [("kind", our_kind(line, event), f"{event['provider']}/{event['event']}, not {line.name}")]
+    for name, text in line.fields:
+        reason = rule(DERIVED, line, name)
+        if reason is not None:
+            tally.derived[line.name, name] = reason
+            continue
+        results.append((name, *compare_field(line, event, state, name, text)))
+    tally.add(line.name, results)
+
+
+_read = {}
+
+
+def read(name):
+    """(lines, counts, our events) of a recording, once."""
+    if name not in _read:
+        _read[name] = *read_baseline(name), events(corpus("etl", name + ".etl"), "--raw")
+    return _read[name]
+
+
+@cases([(name, name) for name in FILES])
+def every_line_of_microsofts_decoder_is_ours_too(name):
+    lines, _, ours = read(name)
+    state, tally = State(ours, corpus("etl", name + ".etl")), Tally()
+    by_place = candidates(ours, state.first_ns)
+    for line in lines:
+        compare(line, find(line, by_place, state.first_ns), state, tally)
+    tally.print(name)
+    wrong = [text for kind, text in tally.wrong if kind.startswith(MUST)]
+    for kind, text in tally.wrong:
+        print("#", text)
+    check(not wrong, f"{len(wrong)} fields differ")
+
+
+def counted(event):
+    """Whether Microsoft's decoder shows an event: not the samples of an idle CPU."""
+    if event["provider"] == "Windows Kernel" and event["event"] == "PerfInfo/Sample":
+        fields = event["fields"]
+        return fields["ThreadId"] != 0 or fields["ExecutingDPC"] or fields["ExecutingISR"]
+    return True
+
+
+@cases([(name, name) for name in FILES])
+def every_count_of_microsofts_decoder_is_ours_too(name):
+    _, counts, ours = read(name)
+    got = collections.Counter(f"{e['provider']}/{e['event']}" for e in ours if counted(e))
+    same = sum(got[kind] == count for kind, count in counts.items())
+    print(f"# {name}: {same} of {len(counts)} counts")
+    wrong = {kind: (got[kind], count) for kind, count in counts.items() if got[kind] != count}
+    for kind, (ours_count, count) in sorted(wrong.items()):
+        print(f"#   {kind}: {ours_count}, not {count}")
+    check_eq({kind: pair for kind, pair in wrong.items() if kind.startswith(MUST)}, {}, "counts that differ")
+
+
+main()

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""Files that are no recordings, or were once: said so with an offset, or read as far as possible.
+
+Every variant is read by the program itself. It must end by itself, with 0 (what could be read was)
+or 1 (nothing could, and the message says at which byte), and with as much memory as for a good file.
+"""
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+
+from etlkit import (MAKE_ETL, buffer, classic_event, corpus, header_event, kernel_event, make_etl, manifest_event,
+                    small_etl)
+from lib import ETWATCH, Failed, cases, check, check_eq, check_in, json_lines, main, temp_dir, test
+
+MEMORY_KB = 96 * 1024
+SECONDS = 30
+KERNEL_PROCESS = "22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716"
+IMAGE = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518"
+
+
+def content(base=1000):
+    """Events of several kinds; the lengths in their headers and payloads are there to be bent."""
+    def process(pid, name):
+        return struct.pack("<QIIIiQII", 0xFFFF0000 + pid, pid, 4, 1, 259, 0x1000, 0, 0) + \
+            name.encode() + b"\0" + "x -y\0\0\0".encode("utf-16le")
+
+    def switch(new, old):
+        return struct.pack("<IIbbBbBBBBIi", new, old, 8, 8, 0, 0, 0, 0, 5, 0, 1, 0)
+
+    out = [kernel_event(3, 3, 4, base, process(100 + i, f"p{i}.exe")) for i in range(3)]
+    out += [kernel_event(5, 3, 3, base + 1, struct.pack("<II7QI4B", 100 + i, 200 + i, *[0] * 7, 0, 8, 5, 2, 0))
+            for i in range(3)]
+    out += [kernel_event(5, 36, 2, base + 10 * i, switch(200 + i % 3, 200 + (i - 1) % 3)) for i in range(1, 20)]
+    out.append(kernel_event(0xF, 46, 2, base + 300, struct.pack("<QIHBB", 0x1234, 200, 1, 0, 0)))
+    out.append(classic_event(IMAGE, 10, 2, base + 301, struct.pack("<QQIIIIQ4I", 0x10000, 0x2000, 100, 0, 0, 0, 0, *[0] * 4)
+                             + "\\a.dll\0".encode("utf-16le")))
+    out.append(manifest_event(KERNEL_PROCESS, 1, base + 302, struct.pack("<IqII I", 300, 0, 100, 1, 0)
+                              + "\\b.exe\0".encode("utf-16le")))
+    out.append(kernel_event(0x18, 32, 2, base + 303, struct.pack("<QII3Q", base + 300, 100, 200, 1, 2, 3)))
+    return out
+
+
+def sound():
+    """The file that the others are made from: a header, and a buffer on each of two CPUs."""
+    return buffer([header_event(cpus=2)], 4096, kind=4) + buffer(content(1000), 4096) + \
+        buffer(content(2000), 4096, cpu=1)
+
+
+class Reader:
+    """Reads one variant after the other, with the largest memory that any of them took."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "variant.etl")
+        self.codes = {0: 0, 1: 0}
+        self.peak_kb = 0
+
+    def read(self, data, what, command=("report", "--json")):
+        with open(self.path, "wb") as file:
+            file.write(data)
+        out = open(self.path + ".out", "w+b")  # pylint: disable=consider-using-with
+        err = open(self.path + ".err", "w+b")  # pylint: disable=consider-using-with
+        with out, err:
+            child = subprocess.Popen([ETWATCH, *command, self.path], stdin=subprocess.DEVNULL, stdout=out,
+                                     stderr=err, start_new_session=True)
+            signal.alarm(SECONDS)
+            try:
+                _, status, usage = os.wait4(child.pid, 0)
+            except Failed:
+                os.kill(child.pid, signal.SIGKILL)
+                os.waitpid(child.pid, 0)
+                raise Failed(f"{what}: did not end within {SECONDS} s") from None
+            finally:
+                child.returncode = 0  # it is reaped
+            out.seek(0)
+            err.seek(0)
+            self.judge(os.waitstatus_to_exitcode(status), out.read().decode(errors="replace"),
+                       err.read().decode(errors="replace"), what)
+        self.peak_kb = max(self.peak_kb, usage.ru_maxrss)
+        check(usage.ru_maxrss < MEMORY_KB, f"{what}: took {usage.ru_maxrss} kB")
+
+    def judge(self, code, out, err, what):
+        check(code in (0, 1), f"{what}: ended with {code}: {err[-300:]}")
+        self.codes[code] += 1
+        if code == 1:
+            check(re.search(r"\b(byte|offset) (0x)?[0-9a-f]+", err), f"{what}: no offset in {err!r}")
+            check_eq(err.count("\n"), 1, f"{what}: lines of the message")
+        else:
+            check(json_lines(out), f"{what}: no output")
+
+
+def both(reader, data, what):
+    reader.read(data, what)
+    reader.read(data, what, ("events", "--json"))
+
+
+@cases([
+    ("nothing at all", b""),
+    ("one byte", b"\0"),
+    ("less than a buffer header", bytes(71)),
+    ("zeros", bytes(65536)),
+    ("ones", b"\xff" * 65536),
+    ("a program", b"\x7fELF" + bytes(range(256)) * 64),
+    ("text", b"This is not a recording.\n" * 400),
+    ("a zip of one", b"PK\x03\x04" + bytes(5000)),
+])
+def what_is_no_recording_is_refused_with_the_offset(data):
+    with temp_dir() as folder:
+        reader = Reader(folder)
+        both(reader, data, "file")
+        check_eq(reader.codes, {0: 0, 1: 2}, "exit codes")
+
+
+@test
+def a_folder_and_a_missing_file_are_refused():
+    with temp_dir() as folder:
+        for path in (folder, os.path.join(folder, "none.etl")):
+            for command in ("report", "events"):
+                done = subprocess.run([ETWATCH, command, path], stdin=subprocess.DEVNULL, capture_output=True,
+                                      check=False, text=True)
+                check_eq((done.returncode, done.stdout), (1, ""), f"{command} {path}: exit code and output")
+                check_in(path, done.stderr)
+
+
+@test
+def a_file_cut_anywhere_is_read_up_to_there():
+    data = sound()
+    cuts = {0, 1, 3, 4, 8, 71, 72, 73, 0x48 + 0x20, 0x48 + 0x20 + 0x110, 4095, 4096, 4097, 4096 + 71, 4096 + 72,
+            4096 + 73, 8191, 8192, 8193, 8192 + 72, len(data) - 1}
+    cuts |= set(range(4096, 4096 + 1024, 16)) | set(random.Random(7).sample(range(len(data)), 60))
+    with temp_dir() as folder:
+        reader = Reader(folder)
+        for cut in sorted(cuts):
+            both(reader, data[:cut], f"cut at {cut}")
+        check(reader.codes[0] and reader.codes[1], f"both outcomes must come up: {reader.codes}")
+
+
+def lies(data, size):
+    """(offset, value) for the length that stands at each place, as every wrong value worth trying."""
+    values = {1: (0, 1, 0x7F, 0xFF), 2: (0, 1, 7, 8, 0x0F, 0x10, 0x47, 0x50, 0x7FFF, 0x8000, 0xFFF8, 0xFFFF),
+              4: (0, 1, 0x47, 0x48, 0x49, 0xFFF, 0x1001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF),
+              8: (0, 1, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF)}[size]
+    return [value for value in values if value != int.from_bytes(data, "little")]
+
+
+@test(seconds=600)
+def a_lie_in_any_length_field_does_no_harm():
+    data = sound()
+    fields = [(base + at, size, f"buffer header {base}+{at:#x}")
+              for base in (0, 4096, 8192)
+              for at, size in ((0, 4), (4, 4), (8, 4), (0x10, 8), (0x18, 8), (0x28, 2), (0x2C, 4), (0x30, 4),
+                               (0x34, 2), (0x36, 2))]
+    fields += [(0x48 + at, size, f"log-file header +{at:#x}")
+               for at, size in ((0, 4), (4, 2), (6, 2), (0x10, 8), (0x20, 4), (0x24, 4), (0x28, 4), (0x2C, 4), (0x30, 8),
+                                (0x40, 4), (0x44, 4), (0x4C, 4), (0x120, 8), (0x128, 8), (0x130, 4))]
+    at = 4096 + 72
+    for event in content():
+        fields += [(at, 2, f"event {at}: first word"), (at + 2, 2, f"event {at}: type"), (at + 4, 2, f"event {at}: size"),
+                   (at + 0x10, 8, f"event {at}: time"), (at + 0x20, 4, f"event {at}: payload")]
+        at += (len(event) + 7) & ~7
+    with temp_dir() as folder:
+        reader = Reader(folder)
+        for offset, size, what in fields:
+            for value in lies(data[offset:offset + size], size):
+                bent = data[:offset] + value.to_bytes(size, "little") + data[offset + size:]
+                reader.read(bent, f"{what} = {value:#x}")
+        check(reader.codes[0] > 100, f"most can still be read: {reader.codes}")
+
+
+def flipped(data, rng, count):
+    bent = bytearray(data)
+    for _ in range(count):
+        bent[rng.randrange(len(bent))] ^= 1 << rng.randrange(8)
+    return bytes(bent)
+
+
+@test(seconds=600)
+def flipped_bits_do_no_harm():
+    rng = random.Random(11)
+    data = sound()
+    with temp_dir() as folder:
+        reader = Reader(folder)
+        for i in range(300):
+            both(reader, flipped(data, rng, 1 + i % 40), f"flip {i}")
+
+
+@test
+def buffers_that_overlap_or_repeat_end():
+    first, second, third = (sound()[i:i + 4096] for i in (0, 4096, 8192))
+    small = struct.pack("<I", 72) + second[4:72]
+    with temp_dir() as folder:
+        reader = Reader(folder)
+        both(reader, first + second * 200 + third, "one buffer two hundred times")
+        both(reader, first + small * 5000, "buffers of nothing but their header")
+        both(reader, first * 3 + second, "header buffers again")
+        both(reader, first + struct.pack("<I", 8) + second[4:] + third, "a buffer that reaches into the next")
+        both(reader, first + bytes(4096) + second, "a hole")
+        both(reader, first + b"\xff" * 4096 + second, "a hole of ones")
+
+
+@test
+def what_comes_behind_damage_is_still_read():
+    data = bytearray(sound())
+    at = 4096 + 72
+    data[at:at + 4] = bytes(4)  # the first event of the second buffer has no marker
+    with temp_dir() as folder:
+        path = os.path.join(folder, "damaged.etl")
+        with open(path, "wb") as file:
+            file.write(data)
+        done = subprocess.run([ETWATCH, "events", "--json", path], stdin=subprocess.DEVNULL, capture_output=True,
+                              check=False, text=True)
+        check_eq(done.returncode, 0, f"exit code ({done.stderr})")
+        cpus = [o["cpu"] for o in json_lines(done.stdout) if "fields" in o]
+        check_eq(cpus.count(1), len(content()), "events of the other CPU")
+        check_in(str(at), done.stderr, "standard error")
+
+
+@test(seconds=600)
+def bent_files_of_our_own_maker_do_no_harm():
+    rng = random.Random(13)
+    with temp_dir() as folder:
+        reader = Reader(folder)
+        for kind in MADE:
+            path = os.path.join(folder, "made.etl")
+            make_etl(*kind, path)
+            with open(path, "rb") as file:
+                data = file.read(1 << 18)
+            both(reader, data, f"{kind} cut at {len(data)}")
+            for i in range(40):
+                both(reader, flipped(data[:rng.randrange(len(data))], rng, i % 20), f"{kind} bent {i}")
+
+
+# The kinds of files that the maker knows.
+MADE = []
+
+main()
