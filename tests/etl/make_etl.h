@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* What make_etl was asked for, and the kinds of recordings it can make. */
+#ifndef MAKE_ETL_H
+#define MAKE_ETL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "etl_kit.h"
+#include "scenario.h"
+
+struct make_options {
+    const char *kind, *out, *truth; /* truth NULL: not asked for */
+    uint64_t seed, events, bytes;   /* 0: as the kind likes it */
+    uint32_t cpus, pointer_size, buffer_bytes;
+    bool compress;
+};
+
+/* Where a recording goes to. */
+struct make_output {
+    FILE *file;
+    uint64_t written;
+    uint64_t stop_bytes;     /* a scenario is over when so much is written; 0: never */
+    uint64_t circular_slots; /* buffers behind the header that are used over and over; 0: no */
+    uint64_t slot, slot_bytes, header_bytes;
+};
+
+struct make_kind {
+    const char *name, *what;
+    int (*make)(const struct make_options *options, struct make_output *output);
+};
+
+extern const struct make_kind make_plain_kinds[]; /* the last one has no name */
+extern const struct make_kind make_content_kinds[];
+extern const struct make_kind make_damage_kinds[];
+
+/* A config that writes to the output, with what the options say. */
+struct ew_etl_writer_config make_config(const struct make_options *options,
+                                        struct make_output *output);
+/* The same into memory, small enough to be bent afterwards. */
+int make_memory(const struct make_options *options, bool compress, uint64_t events,
+                struct etl_memory *ret_memory);
+int make_put(struct make_output *output, const void *bytes, size_t size);
+int make_truth(const struct make_options *options, const struct ew_etl_writer_config *config,
+               const struct etl_truth *truth);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside of the scenario: the state of the made-up machine. scenario.c decides what happens,
+ * scenario_emit.c tells it. */
+#ifndef ETL_SCENARIO_MACHINE_H
+#define ETL_SCENARIO_MACHINE_H
+
+#include "etl_kit.h"
+#include "scenario.h"
+
+#define ETL_IDLE UINT32_MAX /* the idle thread's index */
+
+enum { ETL_MAX_CPUS = 256, ETL_MAX_IO = 64 };
+
+enum etl_thread_state { ETL_WAITING = 1, ETL_IS_READY, ETL_RUNNING, ETL_DEAD };
+
+struct machine_thread {
+    uint32_t place; /* in the list of waiting or of ready threads */
+    uint8_t state;
+    int8_t priority;
+    uint32_t io_count; /* that are not complete */
+    uint64_t ready_raw;
+};
+
+struct machine_cpu {
+    uint32_t thread;    /* index or ETL_IDLE */
+    uint64_t since_raw; /* switched in */
+    uint64_t last_raw;  /* its last event */
+    uint64_t next_sample_raw;
+};
+
+struct machine_io {
+    uint64_t irp, began_raw;
+    uint32_t thread, bytes;
+    bool is_write;
+};
+
+struct machine_list {
+    uint32_t *items;
+    uint32_t count;
+};
+
+struct machine {
+    struct etl_scenario_config config;
+    struct ew_etl_writer *writer;
+    struct etl_truth truth;
+    struct machine_thread *threads; /* beside truth.threads */
+    struct machine_cpu cpus[ETL_MAX_CPUS];
+    struct machine_list waiting, ready;
+    struct machine_io ios[ETL_MAX_IO];
+    uint32_t io_count;
+    uint32_t *free_ids;
+    uint32_t free_count, next_id;
+    uint64_t random;
+    uint64_t now; /* raw */
+    uint64_t next_irp, next_key;
+    uint64_t next_memory_raw;
+    int error; /* sticky */
+    struct etl_payload payload;
+};
+
+static inline uint32_t machine_random(struct machine *m, uint32_t below)
+{
+    return (uint32_t)(etl_random(&m->random) >> 33) % below;
+}
+
+static inline bool machine_has(const struct machine *m, uint32_t class)
+{
+    return (m->config.classes & class) != 0;
+}
+
+/* Each writes one or more events at m->now. cpu is where it happens. */
+void tell_process(struct machine *m, uint16_t cpu, uint32_t process, unsigned opcode, uint32_t by);
+void tell_thread(struct machine *m, uint16_t cpu, uint32_t thread, unsigned opcode, uint32_t by);
+void tell_image(struct machine *m, uint16_t cpu, uint32_t process, unsigned hook, uint32_t nth);
+void tell_switch(struct machine *m, uint16_t cpu, uint32_t from, uint32_t to, unsigned state);
+void tell_ready(struct machine *m, uint16_t cpu, uint32_t thread);
+void tell_sample(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t t_raw);
+void tell_interrupt(struct machine *m, uint16_t cpu, bool is_isr, uint64_t began_raw);
+void tell_fault(struct machine *m, uint16_t cpu, unsigned opcode);
+void tell_hard_fault(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t began_raw);
+void tell_virtual(struct machine *m, uint16_t cpu, uint32_t process, bool is_free);
+void tell_disk_begin(struct machine *m, uint16_t cpu, const struct machine_io *io);
+void tell_disk_end(struct machine *m, uint16_t cpu, const struct machine_io *io);
+void tell_file(struct machine *m, uint16_t cpu, uint32_t thread, bool is_write, uint32_t bytes);
+void tell_net(struct machine *m, uint16_t cpu, uint32_t process, bool is_send, uint32_t bytes);
+void tell_counters(struct machine *m, uint16_t cpu, uint32_t process, unsigned opcode);
+void tell_terminate(struct machine *m, uint16_t cpu, uint32_t process, uint32_t by);
+void tell_memory(struct machine *m, uint16_t cpu);
+void tell_stack(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t event_raw);
+void tell_session_start(struct machine *m);
+
+#endif
