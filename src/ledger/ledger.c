@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* 10,000 idle processes must fit in 5 MB with their index and strings. */
-static_assert(sizeof(struct ew_process) <= 448, "a process entry is small");
-static_assert(sizeof(struct ew_thread) <= 216, "a thread entry is small");
+static_assert(sizeof(struct ew_process) <= 464, "a process entry is small");
+static_assert(sizeof(struct ew_thread) <= 232, "a thread entry is small");
 
 void ew_ledger_init(struct ew_ledger *ledger, uint32_t max_processes, uint32_t max_threads)
 {

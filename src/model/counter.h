@@ -27,7 +27,9 @@
     X(io_read_ops)          \
     X(io_write_ops)         \
     X(disk_read_bytes)      \
-    X(disk_write_bytes)
+    X(disk_write_bytes)     \
+    X(net_received_bytes)   \
+    X(net_sent_bytes)
 
 enum ew_counter {
 #define EW_X(name) EW_C_##name,

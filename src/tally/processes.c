@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who the processes are. A process id means one process at a time; who had it before stays for the
+ * totals, in order of beginning, until the limit is reached: then the oldest that is over becomes
+ * part of the rest.
+ */
+#include <string.h>
+
+#include "base/utf16.h"
+#include "base/utf8.h"
+#include "tally/internal.h"
+
+#define TWICE_NS UINT64_C(1000000000)
+#define ROOM_STEPS 16
+
+/* A name in the kernel's 8-bit strings is mostly ASCII; whatever is not UTF-8 becomes '?'. */
+static size_t clean(const uint8_t *bytes, size_t len, char *buffer, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < len && bytes[i] != '\0';) {
+        uint32_t code;
+        size_t n = ew_utf8_decode((const char *)bytes + i, len - i, &code);
+        if (used + n >= size)
+            break;
+        if (code == EW_UTF8_INVALID)
+            buffer[used] = '?';
+        else
+            memcpy(buffer + used, bytes + i, n);
+        used += n;
+        i += n;
+    }
+    return used;
+}
+
+const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text *text,
+                              bool base_name)
+{
+    char *buffer = tally->scratch;
+    size_t len = text->wide ? ew_utf16_to_utf8(text->bytes, ew_utf16_len(text->bytes, text->len),
+                                               buffer, sizeof tally->scratch)
+                            : clean(text->bytes, text->len, buffer, sizeof tally->scratch);
+    size_t from = 0;
+    for (size_t i = 0; base_name && i < len; i++)
+        if (buffer[i] == '\\')
+            from = i + 1;
+    const char *kept = ew_store_text(&tally->texts, buffer + from, len - from);
+    if (tally->texts.failed) {
+        tally->texts.failed = false;
+        ew_tally_short_of_memory(tally);
+    }
+    return kept;
+}
+
+/* ---------------------------------------------------------------------- wanting */
+
+static void tell(struct ew_tally *tally, struct ew_tally_process *process,
+                 enum ew_process_kind kind, uint64_t t_ns)
+{
+    if ((process->flags & (EW_TP_WANTED | EW_TP_TOLD)) != EW_TP_WANTED || tally->interval_ns == 0 ||
+        (process->flags & EW_TP_ENDED) != 0)
+        return;
+    ew_facts_process(tally, process, kind, t_ns);
+}
+
+static bool is_parent(const struct ew_tally_process *parent, const struct ew_tally_process *child)
+{
+    return parent != child && (child->flags & EW_TP_HAS_PPID) != 0 && child->ppid == parent->pid &&
+           parent->start_ns <= child->start_ns;
+}
+
+static bool asked_for(struct ew_tally *tally, const struct ew_tally_process *process)
+{
+    const struct ew_tally_config *config = &tally->config;
+    if (config->wanted == NULL || config->wanted(config->wanted_ctx, process->pid, process->name))
+        return true;
+    if ((process->flags & EW_TP_HAS_PPID) == 0)
+        return false;
+    const struct ew_tally_process *parent = ew_processes_find(tally, process->ppid);
+    return parent != NULL && (parent->flags & EW_TP_WANTED) != 0 && is_parent(parent, process);
+}
+
+/* Whoever turns out to be wanted takes its descendants along, who may have been told of before. */
+static void consider(struct ew_tally *tally, struct ew_tally_process *process,
+                     enum ew_process_kind kind, uint64_t t_ns)
+{
+    if ((process->flags & EW_TP_WANTED) != 0 || tally->learning || !asked_for(tally, process))
+        return;
+    process->flags |= EW_TP_WANTED;
+    tell(tally, process, kind, t_ns);
+    if (tally->config.wanted == NULL || kind == EW_PROCESS_START)
+        return;
+    process->want_next = NULL;
+    struct ew_tally_process *last = process;
+    for (; process != NULL; process = process->want_next) {
+        struct ew_tally_process *child = tally->first_process;
+        for (; child != NULL; child = child->newer) {
+            if ((child->flags & EW_TP_WANTED) != 0 || !is_parent(process, child))
+                continue;
+            child->flags |= EW_TP_WANTED;
+            tell(tally, child, EW_PROCESS_SEEN, t_ns);
+            child->want_next = NULL;
+            last->want_next = child;
+            last = child;
+        }
+    }
+}
+
+/* ----------------------------------------------------------------------- making */
+
+static void fold_into_rest(struct ew_tally *tally, struct ew_tally_process *process)
+{
+    if (process->own != NULL)
+        ew_threads_end(tally, process->own, process->end_ns);
+    ew_threads_drop_kept(tally, process);
+    ew_totals_add(&tally->rest, &process->ended);
+    tally->rest_processes++;
+    tally->rest_threads += process->thread_count;
+    if (process->older != NULL)
+        process->older->newer = process->newer;
+    else
+        tally->first_process = process->newer;
+    if (process->newer != NULL)
+        process->newer->older = process->older;
+    else
+        tally->last_process = process->older;
+    if (ew_processes_find(tally, process->pid) == process)
+        ew_store_map_remove(&tally->pids, process->pid);
+    process->serial = 0;
+    ew_store_pool_give(&tally->processes, process);
+}
+
+static void push_ended(struct ew_tally *tally, struct ew_tally_process *process)
+{
+    process->next_ended = NULL;
+    if (tally->last_ended != NULL)
+        tally->last_ended->next_ended = process;
+    else
+        tally->first_ended = process;
+    tally->last_ended = process;
+}
+
+/* False: nobody who is over can be let go. One whose last thread is still to come, or that is to
+ * be told of in this interval, has to stay. */
+static bool make_room(struct ew_tally *tally)
+{
+    if (tally->processes.used < tally->config.max_processes)
+        return true;
+    for (int i = 0; i < ROOM_STEPS && tally->first_ended != NULL; i++) {
+        struct ew_tally_process *process = tally->first_ended;
+        tally->first_ended = process->next_ended;
+        if (tally->first_ended == NULL)
+            tally->last_ended = NULL;
+        if (process->live_threads == 0 && process->epoch != tally->epoch) {
+            fold_into_rest(tally, process);
+            return true;
+        }
+        push_ended(tally, process);
+    }
+    return false;
+}
+
+static struct ew_tally_process *make(struct ew_tally *tally, uint32_t pid)
+{
+    if (!make_room(tally)) {
+        tally->refused++;
+        return NULL;
+    }
+    struct ew_tally_process *process = ew_store_pool_take(&tally->processes);
+    if (process == NULL || ew_store_map_put(&tally->pids, pid, process) < 0) {
+        if (process != NULL)
+            ew_store_pool_give(&tally->processes, process);
+        ew_tally_short_of_memory(tally);
+        return NULL;
+    }
+    process->pid = pid;
+    process->serial = ++tally->next_serial;
+    process->name = process->command_line = "";
+    process->losses = tally->losses;
+    process->epoch = tally->epoch - 1;
+    process->older = tally->last_process;
+    if (tally->last_process != NULL)
+        tally->last_process->newer = process;
+    else
+        tally->first_process = process;
+    tally->last_process = process;
+    return process;
+}
+
+struct ew_tally_process *ew_processes_get(struct ew_tally *tally, uint32_t pid, uint64_t t_ns)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
+        return process;
+    process = make(tally, pid);
+    if (process != NULL)
+        consider(tally, process, EW_PROCESS_SEEN, t_ns);
+    return process;
+}
+
+/* ----------------------------------------------------------------------- events */
+
+static void fill(struct ew_tally *tally, struct ew_tally_process *process,
+                 const struct ew_event *event)
+{
+    if (event->u.process.image.len > 0)
+        process->name = ew_processes_text(tally, &event->u.process.image, true);
+    if (event->u.process.command_line.len > 0)
+        process->command_line = ew_processes_text(tally, &event->u.process.command_line, false);
+    if (event->u.process.parent_pid != EW_NO_ID) {
+        process->ppid = event->u.process.parent_pid;
+        process->flags |= EW_TP_HAS_PPID;
+    }
+    if (event->u.process.session_id != EW_NO_ID) {
+        process->session_id = event->u.process.session_id;
+        process->flags |= EW_TP_HAS_SESSION;
+    }
+    if (event->u.process.key != 0)
+        process->key = event->u.process.key;
+}
+
+static void end(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns)
+{
+    if (tally->losses > process->losses)
+        process->flags |= EW_TP_INCOMPLETE;
+    process->end_ns = t_ns;
+    ew_threads_end_all(tally, process, t_ns);
+    if ((process->flags & EW_TP_TOLD) != 0)
+        ew_facts_process(tally, process, EW_PROCESS_EXIT, t_ns);
+    process->flags |= EW_TP_ENDED;
+    push_ended(tally, process);
+}
+
+static void set_exit(struct ew_tally_process *process, const struct ew_event *event)
+{
+    process->exit_status = event->u.process.exit_status;
+    process->flags |= EW_TP_HAS_EXIT;
+}
+
+/* The same text, or one of them unknown. */
+static bool may_equal(const char *a, const char *b)
+{
+    return a[0] == '\0' || b[0] == '\0' || strcmp(a, b) == 0;
+}
+
+/* Is this start the one that was told already, by another provider or by what it did? */
+static bool told_twice(struct ew_tally *tally, const struct ew_tally_process *process,
+                       const struct ew_event *event)
+{
+    if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
+        return false;
+    if ((process->flags & EW_TP_STARTED) == 0)
+        return process->name[0] == '\0' && process->serial == tally->next_serial;
+    if (event->t_ns - process->start_ns >= TWICE_NS)
+        return false;
+    const char *name = event->u.process.image.len > 0
+                           ? ew_processes_text(tally, &event->u.process.image, true)
+                           : "";
+    bool parent = (process->flags & EW_TP_HAS_PPID) == 0 ||
+                  event->u.process.parent_pid == EW_NO_ID ||
+                  process->ppid == event->u.process.parent_pid;
+    return parent && may_equal(process->name, name);
+}
+
+static void start(struct ew_tally *tally, const struct ew_event *event)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, event->pid);
+    bool twice = told_twice(tally, process, event);
+    if (!twice) {
+        if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
+            end(tally, process, event->t_ns); /* its end was not told */
+        process = make(tally, event->pid);
+        if (process == NULL)
+            return;
+    }
+    if ((process->flags & EW_TP_STARTED) == 0) {
+        process->flags |= EW_TP_STARTED | EW_TP_ALL_THREADS;
+        process->start_ns = event->t_ns;
+    }
+    bool named = process->name[0] != '\0';
+    fill(tally, process, event);
+    if ((process->flags & EW_TP_TOLD) != 0 && !named)
+        ew_facts_process(tally, process, EW_PROCESS_RENAME, event->t_ns);
+    consider(tally, process, EW_PROCESS_START, event->t_ns);
+}
+
+static void there(struct ew_tally *tally, const struct ew_event *event)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, event->pid);
+    uint64_t key = event->u.process.key;
+    bool other = process != NULL && (process->flags & EW_TP_ENDED) == 0 && key != 0 &&
+                 process->key != 0 && process->key != key;
+    if (other)
+        end(tally, process, event->t_ns);
+    if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
+        process = make(tally, event->pid);
+    if (process == NULL)
+        return;
+    bool named = process->name[0] != '\0';
+    fill(tally, process, event);
+    if ((process->flags & EW_TP_TOLD) != 0 && !named)
+        ew_facts_process(tally, process, EW_PROCESS_RENAME, event->t_ns);
+    consider(tally, process, EW_PROCESS_SEEN, event->t_ns);
+}
+
+static void over(struct ew_tally *tally, const struct ew_event *event)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, event->pid);
+    if (process == NULL || (process->flags & EW_TP_ENDED) != 0) {
+        if (event->kind == EW_EVENT_PROCESS_DEFUNCT || process != NULL) {
+            if (process != NULL && (process->flags & EW_TP_HAS_EXIT) == 0)
+                set_exit(process, event);
+            return; /* it ended before the recording began, or is told twice */
+        }
+        process = make(tally, event->pid);
+        if (process == NULL)
+            return;
+    }
+    uint64_t key = event->u.process.key;
+    if (event->kind == EW_EVENT_PROCESS_DEFUNCT && key != 0 && process->key != 0 &&
+        key != process->key)
+        return; /* who had the id before */
+    fill(tally, process, event);
+    consider(tally, process, EW_PROCESS_SEEN, event->t_ns);
+    set_exit(process, event);
+    end(tally, process, event->t_ns);
+}
+
+void ew_processes_event(struct ew_tally *tally, const struct ew_event *event)
+{
+    ew_tally_saw(tally, EW_TALLY_PROCESSES);
+    if (event->pid == 0 || event->pid == EW_NO_ID)
+        return; /* the idle process is no process */
+    switch (event->kind) {
+    case EW_EVENT_PROCESS_START:
+        start(tally, event);
+        break;
+    case EW_EVENT_PROCESS_THERE:
+    case EW_EVENT_PROCESS_STILL:
+        there(tally, event);
+        break;
+    default:
+        over(tally, event);
+        break;
+    }
+}
+
+/* ---------------------------------------------------------------------- learning */
+
+void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event)
+{
+    struct ew_tally_process *process = make(tally, event->pid);
+    if (process != NULL)
+        fill(tally, process, event);
+}
+
+void ew_processes_learned(struct ew_tally *tally)
+{
+    uint64_t t_ns = tally->config.first_ns > tally->config.epoch_ns ? tally->config.first_ns
+                                                                    : tally->config.epoch_ns;
+    struct ew_tally_process *process = tally->first_process;
+    for (; process != NULL; process = process->newer)
+        consider(tally, process, EW_PROCESS_SEEN, t_ns);
+}

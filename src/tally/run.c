@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who has which CPU, and since when. Invariant, for every CPU and up to its since_ns: the time
+ * since the recording began is the time of its threads, its idle thread, its interrupts and of
+ * nobody known, to the nanosecond, less what is in irq_ns.
+ *
+ * An interrupt belongs to the CPU. It is told when it ends, so it is taken off the run that it
+ * interrupted; a longer one contains the shorter ones that were told before it.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tally/internal.h"
+
+/* States of a thread that leaves a CPU. */
+enum { STATE_READY = 1, STATE_RUNNING = 2, STATE_STANDBY = 3, STATE_TERMINATED = 4 };
+enum { STATE_DEFERRED_READY = 7, REASON_YIELD_EXECUTION = 33 };
+
+/* It could go on at once and waits only for a CPU: preempted, its time was up, or it yielded. */
+static bool stays_ready(uint8_t state)
+{
+    uint32_t ready =
+        1u << STATE_READY | 1u << STATE_RUNNING | 1u << STATE_STANDBY | 1u << STATE_DEFERRED_READY;
+    return (ready >> (state & 31) & 1) != 0;
+}
+
+bool ew_run_grow(struct ew_tally *tally, uint32_t count)
+{
+    if (count > EW_CPUS_MAX)
+        return false;
+    struct ew_tally_cpu *cpus = ew_realloc_array(tally->cpus, count, sizeof *cpus);
+    if (cpus == NULL) {
+        ew_tally_short_of_memory(tally);
+        return false;
+    }
+    tally->cpus = cpus;
+    for (uint32_t i = tally->cpu_count; i < count; i++)
+        cpus[i] = (struct ew_tally_cpu){.since_ns = tally->config.first_ns,
+                                        .began_ns = tally->config.first_ns,
+                                        .last_ns = tally->config.first_ns};
+    tally->cpu_count = count;
+    return true;
+}
+
+static struct ew_tally_cpu *cpu_of(struct ew_tally *tally, const struct ew_event *event)
+{
+    if (event->cpu >= tally->cpu_count && !ew_run_grow(tally, event->cpu + 1u))
+        return NULL;
+    return &tally->cpus[event->cpu];
+}
+
+void ew_run_charge(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t t_ns)
+{
+    if (t_ns < cpu->since_ns)
+        t_ns = cpu->since_ns;
+    /* May be negative: an interrupt that began before the last charge. */
+    uint64_t spent_ns = t_ns - cpu->since_ns - cpu->irq_ns;
+    cpu->since_ns = t_ns;
+    cpu->irq_ns = 0;
+    if (cpu->running == NULL) {
+        tally->unknown_ns += spent_ns;
+        return;
+    }
+    cpu->running->cpu_ns += spent_ns;
+    tally->run_ns += spent_ns;
+}
+
+static void begin_run(struct ew_tally_cpu *cpu, struct ew_tally_thread *thread, uint32_t tid,
+                      uint64_t t_ns)
+{
+    cpu->running = thread;
+    cpu->tid = tid;
+    cpu->since_ns = cpu->began_ns = t_ns;
+    if (cpu->irqs != NULL)
+        cpu->irqs->count = 0;
+}
+
+void ew_run_blind(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t since_ns)
+{
+    struct ew_tally_thread *running = cpu->running;
+    if (running != NULL && (running->flags & EW_TT_IDLE) == 0)
+        running->flags |= EW_TT_INCOMPLETE;
+    ew_run_charge(tally, cpu, since_ns);
+    begin_run(cpu, NULL, 0, cpu->since_ns);
+    if (!cpu->blind) {
+        cpu->blind = true;
+        tally->blind_cpus++;
+    }
+}
+
+static void lose_on(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t t_ns)
+{
+    /* Up to its last event it ran whom it was known to run. */
+    ew_run_blind(tally, cpu, cpu->last_ns < t_ns ? cpu->last_ns : t_ns);
+}
+
+void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count)
+{
+    uint64_t from_ns = t_ns;
+    for (uint32_t i = 0; i < tally->cpu_count; i++) {
+        if (cpu != UINT16_MAX && cpu != i)
+            continue;
+        if (tally->cpus[i].last_ns < from_ns)
+            from_ns = tally->cpus[i].last_ns;
+        lose_on(tally, &tally->cpus[i], t_ns);
+    }
+    tally->lost += count;
+    tally->losses++;
+    tally->lost_ns = t_ns;
+    if (tally->facts == NULL || tally->facts->loss == NULL || tally->interval_ns == 0)
+        return;
+    struct etwatch_loss loss = {.size = sizeof loss,
+                                .stage = ETWATCH_LOSS_KERNEL_LOG,
+                                .count = count,
+                                .from_ns = from_ns,
+                                .to_ns = t_ns};
+    tally->facts->loss(tally->facts->ctx, &loss);
+}
+
+/* The thread that leaves, where the CPU was not known to run it: the time is nobody's. */
+static struct ew_tally_thread *unsure(struct ew_tally *tally, struct ew_tally_cpu *cpu,
+                                      const struct ew_event *event, uint64_t t_ns)
+{
+    if (cpu->running != NULL) {
+        tally->inconsistent++;
+        ew_run_blind(tally, cpu, cpu->since_ns);
+    }
+    ew_run_charge(tally, cpu, t_ns);
+    struct ew_tally_thread *thread = ew_threads_find(tally, event->tid);
+    if (thread == NULL && event->u.cswitch.old_state != STATE_TERMINATED)
+        thread = ew_threads_get(tally, event->tid);
+    if (thread != NULL && (thread->flags & EW_TT_IDLE) == 0) {
+        ew_facts_active(tally, thread, t_ns);
+        thread->flags |= EW_TT_INCOMPLETE;
+    }
+    if (cpu->blind) {
+        cpu->blind = false;
+        tally->blind_cpus--;
+    }
+    return thread;
+}
+
+static void leave(struct ew_tally *tally, struct ew_tally_thread *thread,
+                  const struct ew_event *event, uint64_t t_ns)
+{
+    if (stays_ready(event->u.cswitch.old_state)) {
+        if (event->u.cswitch.old_wait_reason == REASON_YIELD_EXECUTION)
+            thread->voluntary++;
+        else
+            thread->involuntary++;
+        thread->ready_ns = t_ns;
+        return;
+    }
+    thread->voluntary++;
+    /* Made ready while it was about to wait: it can take a CPU from now on. */
+    thread->ready_ns = thread->ready_ns != 0 ? t_ns : 0;
+    if (event->u.cswitch.old_state == STATE_TERMINATED && (thread->flags & EW_TT_IDLE) == 0)
+        ew_threads_end(tally, thread, t_ns);
+}
+
+void ew_run_switch(struct ew_tally *tally, const struct ew_event *event)
+{
+    ew_tally_saw(tally, EW_TALLY_SWITCHES);
+    tally->switches++;
+    struct ew_tally_cpu *cpu = cpu_of(tally, event);
+    if (cpu == NULL) {
+        tally->unattributed++;
+        return;
+    }
+    uint64_t t_ns = event->t_ns > cpu->since_ns ? event->t_ns : cpu->since_ns;
+    uint32_t new_tid = event->u.cswitch.new_tid;
+    struct ew_tally_thread *old = cpu->running;
+    if (old != NULL && cpu->tid == event->tid)
+        ew_run_charge(tally, cpu, t_ns);
+    else
+        old = unsure(tally, cpu, event, t_ns);
+    begin_run(cpu, NULL, 0, t_ns);
+    if (old != NULL) {
+        if (old->process == NULL)
+            old->deeds->orphans++;
+        leave(tally, old, event, t_ns);
+    }
+    struct ew_tally_thread *thread = ew_threads_find(tally, new_tid);
+    if (thread == NULL) {
+        thread = ew_threads_add(tally, NULL, new_tid);
+        if (thread == NULL) {
+            tally->unattributed++;
+            return;
+        }
+    }
+    ew_facts_active(tally, thread, t_ns);
+    if (thread->ready_ns != 0) {
+        if (thread->ready_ns > tally->lost_ns && thread->ready_ns < t_ns)
+            thread->runq_ns += t_ns - thread->ready_ns;
+        thread->ready_ns = 0;
+    }
+    thread->cpu = event->cpu;
+    thread->priority = event->u.cswitch.new_priority;
+    cpu->running = thread;
+    cpu->tid = new_tid;
+}
+
+void ew_run_ready(struct ew_tally *tally, const struct ew_event *event)
+{
+    ew_tally_saw(tally, EW_TALLY_READY);
+    if (event->tid == 0)
+        return;
+    struct ew_tally_thread *thread = ew_threads_get(tally, event->tid);
+    if (thread == NULL) {
+        tally->unattributed++;
+        return;
+    }
+    if (thread->ready_ns == 0 || thread->ready_ns <= tally->lost_ns)
+        thread->ready_ns = event->t_ns;
+    if (thread->process == NULL)
+        thread->deeds->orphans++;
+}
+
+/* ---------------------------------------------------------------------- samples */
+
+void ew_run_interval(struct ew_tally *tally, const struct ew_event *event)
+{
+    if (event->u.interval.profile_source == 0 && event->u.interval.interval_100ns != 0 &&
+        event->u.interval.interval_100ns < UINT64_C(1) << 40)
+        tally->sample_ns = event->u.interval.interval_100ns * 100;
+}
+
+void ew_run_sample(struct ew_tally *tally, const struct ew_event *event)
+{
+    ew_tally_saw(tally, EW_TALLY_SAMPLES);
+    uint32_t count = event->u.sample.count == 0 ? 1 : event->u.sample.count;
+    tally->samples += count;
+    struct ew_tally_thread *thread =
+        event->tid == EW_NO_ID ? NULL : ew_work_thread(tally, event->tid, event->t_ns);
+    if (thread == NULL) {
+        tally->unattributed++;
+        return;
+    }
+    ew_facts_active(tally, thread, event->t_ns);
+    struct ew_tally_deeds *deeds = thread->deeds;
+    deeds->deed[EW_DEED_SAMPLES] += count;
+    if (thread->process == NULL)
+        deeds->orphans++;
+    if (event->u.sample.in_dpc || event->u.sample.in_isr)
+        tally->sampled_irq[event->u.sample.in_isr ? 1 : 0] += count;
+    else if (tally->sample_ns == 0)
+        deeds->deed[EW_DEED_SAMPLES_EARLY] += count;
+    else
+        deeds->deed[EW_DEED_SAMPLE_NS] += count * tally->sample_ns;
+}
+
+/* ------------------------------------------------------------------- interrupts */
+
+/* What of [from_ns, to_ns] no interrupt has been given yet; from now on it is one. */
+static uint64_t take_irq(struct ew_tally_irqs *irqs, uint64_t from_ns, uint64_t to_ns)
+{
+    uint64_t within_ns = 0;
+    while (irqs->count > 0 && irqs->irq[irqs->count - 1].from_ns >= from_ns)
+        within_ns += irqs->irq[--irqs->count].spent_ns;
+    if (irqs->count > 0 && irqs->irq[irqs->count - 1].to_ns > from_ns)
+        from_ns = irqs->irq[irqs->count - 1].to_ns; /* cannot be; do not count it twice */
+    if (from_ns > to_ns)
+        from_ns = to_ns;
+    uint64_t own_ns = to_ns - from_ns > within_ns ? to_ns - from_ns - within_ns : 0;
+    if (irqs->count == EW_IRQ_DEPTH) {
+        /* The oldest two become one; what lies between them counts as theirs from now on. */
+        irqs->irq[0].to_ns = irqs->irq[1].to_ns;
+        irqs->irq[0].spent_ns += irqs->irq[1].spent_ns;
+        memmove(&irqs->irq[1], &irqs->irq[2], (EW_IRQ_DEPTH - 2) * sizeof irqs->irq[0]);
+        irqs->count--;
+    }
+    irqs->irq[irqs->count].from_ns = from_ns;
+    irqs->irq[irqs->count].to_ns = to_ns;
+    irqs->irq[irqs->count++].spent_ns = own_ns + within_ns;
+    return own_ns;
+}
+
+void ew_run_interrupt(struct ew_tally *tally, const struct ew_record *record,
+                      const struct ew_event *event)
+{
+    ew_tally_saw(tally, EW_TALLY_INTERRUPTS);
+    struct ew_tally_cpu *cpu = cpu_of(tally, event);
+    if (cpu == NULL || tally->config.raw_to_ns == NULL) {
+        tally->unattributed++;
+        return;
+    }
+    if (cpu->irqs == NULL) {
+        cpu->irqs = ew_calloc(1, sizeof *cpu->irqs);
+        if (cpu->irqs == NULL) {
+            ew_tally_short_of_memory(tally);
+            return;
+        }
+    }
+    uint64_t from_ns =
+        tally->config.raw_to_ns(tally->config.clock_ctx, record, event->u.interrupt.began_raw);
+    uint64_t to_ns = event->t_ns > cpu->began_ns ? event->t_ns : cpu->began_ns;
+    from_ns = from_ns > cpu->began_ns ? from_ns : cpu->began_ns;
+    from_ns = from_ns < to_ns ? from_ns : to_ns;
+    uint64_t own_ns = take_irq(cpu->irqs, from_ns, to_ns);
+    cpu->irq_ns += own_ns;
+    if (event->u.interrupt.is_isr)
+        tally->isr_ns += own_ns;
+    else
+        tally->dpc_ns += own_ns;
+}

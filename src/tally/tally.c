@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tally's door: making, freeing, and the way of each event to those who count it. Nothing here
+ * knows a clock or a system; the same events give the same facts and totals.
+ */
+#include "base/alloc.h"
+#include "tally/internal.h"
+
+#define TEXTS_MAX ((size_t)24 << 20)
+
+/* Counters that are known where events of these classes were recorded. */
+static uint32_t counters_of(uint32_t classes)
+{
+    static const struct {
+        uint32_t classes, counters;
+    } table[] = {
+        {EW_TALLY_SWITCHES,
+         EW_HAS_C(cpu_ns) | EW_HAS_C(switches_voluntary) | EW_HAS_C(switches_involuntary)},
+        {EW_TALLY_SWITCHES | EW_TALLY_READY, EW_HAS_C(runq_wait_ns)},
+        {EW_TALLY_SAMPLES, EW_HAS_C(cpu_ns)},
+        {EW_TALLY_FAULTS, EW_HAS_C(faults_minor) | EW_HAS_C(faults_major)},
+        {EW_TALLY_HARD_FAULTS, EW_HAS_C(faults_major)},
+        {EW_TALLY_DISK, EW_HAS_C(disk_read_bytes) | EW_HAS_C(disk_write_bytes)},
+        {EW_TALLY_FILES, EW_HAS_C(io_read_bytes) | EW_HAS_C(io_write_bytes) |
+                             EW_HAS_C(io_read_ops) | EW_HAS_C(io_write_ops)},
+        {EW_TALLY_NET, EW_HAS_C(net_received_bytes) | EW_HAS_C(net_sent_bytes)},
+    };
+    uint32_t counters = 0;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if ((classes & table[i].classes) == table[i].classes)
+            counters |= table[i].counters;
+    return counters;
+}
+
+void ew_tally_saw_class(struct ew_tally *tally, uint32_t class_bit)
+{
+    tally->classes |= class_bit;
+    tally->counter_has = counters_of(tally->classes);
+}
+
+void ew_tally_short_of_memory(struct ew_tally *tally)
+{
+    tally->failure = ETWATCH_ENOMEM;
+    tally->refused++;
+    tally->lost++;
+}
+
+int ew_tally_new(const struct ew_tally_config *config, struct ew_tally **ret_tally)
+{
+    struct ew_tally *tally = ew_calloc(1, sizeof *tally);
+    if (tally == NULL)
+        return ETWATCH_ENOMEM;
+    tally->config = *config;
+    if (config->max_processes == 0)
+        tally->config.max_processes = 65536;
+    if (config->max_threads == 0)
+        tally->config.max_threads = 131072;
+    ew_store_pool_init(&tally->threads, sizeof(struct ew_tally_thread));
+    ew_store_pool_init(&tally->deeds, sizeof(struct ew_tally_deeds));
+    ew_store_pool_init(&tally->processes, sizeof(struct ew_tally_process));
+    ew_store_texts_init(&tally->texts, TEXTS_MAX);
+    ew_facts_init(tally);
+    tally->now_ns = config->first_ns;
+    ew_tally_saw_class(tally, config->classes_known);
+    tally->idle.flags = EW_TT_IDLE;
+    tally->idle.deeds = &tally->idle_deeds;
+    tally->idle.epoch = tally->epoch;
+    tally->idle_deeds.name = "";
+    uint32_t cpus = config->cpu_count < EW_CPUS_MAX ? config->cpu_count : EW_CPUS_MAX;
+    if (ew_tids_set(&tally->tids, 0, &tally->idle) < 0 || (cpus > 0 && !ew_run_grow(tally, cpus))) {
+        ew_tally_free(tally);
+        return ETWATCH_ENOMEM;
+    }
+    *ret_tally = tally;
+    return 0;
+}
+
+void ew_tally_free(struct ew_tally *tally)
+{
+    if (tally == NULL)
+        return;
+    for (uint32_t i = 0; i < tally->cpu_count; i++)
+        ew_free(tally->cpus[i].irqs);
+    ew_free(tally->cpus);
+    ew_tids_done(&tally->tids);
+    ew_store_pool_done(&tally->threads);
+    ew_store_pool_done(&tally->deeds);
+    ew_store_pool_done(&tally->processes);
+    ew_store_map_done(&tally->pids);
+    ew_store_map_done(&tally->learned);
+    ew_store_texts_done(&tally->texts);
+    ew_memory_images_free(tally->images);
+    ew_free(tally->irps);
+    ew_free(tally->gone);
+    ew_free(tally);
+}
+
+/* --------------------------------------------------------------------- learning */
+
+static uint32_t class_of(uint8_t kind)
+{
+    static const uint16_t classes[] = {
+        [EW_EVENT_SWITCH] = EW_TALLY_SWITCHES, [EW_EVENT_READY] = EW_TALLY_READY,
+        [EW_EVENT_SAMPLE] = EW_TALLY_SAMPLES,  [EW_EVENT_INTERRUPT] = EW_TALLY_INTERRUPTS,
+        [EW_EVENT_FAULT] = EW_TALLY_FAULTS,    [EW_EVENT_HARD_FAULT] = EW_TALLY_HARD_FAULTS,
+        [EW_EVENT_DISK_READ] = EW_TALLY_DISK,  [EW_EVENT_DISK_WRITE] = EW_TALLY_DISK,
+        [EW_EVENT_FILE_READ] = EW_TALLY_FILES, [EW_EVENT_FILE_WRITE] = EW_TALLY_FILES,
+        [EW_EVENT_NET_SEND] = EW_TALLY_NET,    [EW_EVENT_NET_RECEIVE] = EW_TALLY_NET,
+    };
+    return kind < sizeof classes / sizeof classes[0] ? classes[kind] : 0;
+}
+
+/* Is this the first time that the id is heard of? Remembers it. */
+static bool first_mention(struct ew_tally *tally, uint32_t key)
+{
+    if (ew_store_map_get(&tally->learned, key) != NULL ||
+        tally->learned.used >= 4 * tally->config.max_threads)
+        return false;
+    if (ew_store_map_put(&tally->learned, key, tally) < 0) {
+        ew_tally_short_of_memory(tally);
+        return false;
+    }
+    return true;
+}
+
+/* Ids are multiples of 4, so the low bits tell processes from threads. */
+static uint32_t process_key(uint32_t pid)
+{
+    return pid | 1;
+}
+
+static void learn_thread(struct ew_tally *tally, const struct ew_event *event)
+{
+    if (!first_mention(tally, event->tid) || event->kind == EW_EVENT_THREAD_START)
+        return;
+    struct ew_tally_process *process = ew_processes_find(tally, event->pid);
+    if (process == NULL && first_mention(tally, process_key(event->pid)))
+        process = ew_processes_get(tally, event->pid, tally->config.first_ns);
+    if (process != NULL)
+        (void)ew_threads_add(tally, process, event->tid);
+}
+
+void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
+{
+    tally->learning = true;
+    ew_tally_saw(tally, class_of(event->kind));
+    if (event->pid == 0 || event->pid == EW_NO_ID) {
+        if (event->kind == EW_EVENT_SAMPLE_INTERVAL && tally->sample_ns == 0)
+            ew_run_interval(tally, event);
+        return;
+    }
+    switch (event->kind) {
+    case EW_EVENT_PROCESS_START:
+        (void)first_mention(tally, process_key(event->pid));
+        break;
+    case EW_EVENT_PROCESS_THERE:
+    case EW_EVENT_PROCESS_STILL:
+    case EW_EVENT_PROCESS_END:
+        if (first_mention(tally, process_key(event->pid)))
+            ew_processes_learn(tally, event);
+        break;
+    case EW_EVENT_THREAD_START:
+    case EW_EVENT_THREAD_THERE:
+    case EW_EVENT_THREAD_STILL:
+    case EW_EVENT_THREAD_END:
+        if (event->tid != 0 && event->tid != EW_NO_ID)
+            learn_thread(tally, event);
+        break;
+    case EW_EVENT_SAMPLE_INTERVAL:
+        if (tally->sample_ns == 0)
+            ew_run_interval(tally, event);
+        break;
+    default:
+        break;
+    }
+}
+
+static void begin(struct ew_tally *tally, const struct ew_facts *facts)
+{
+    tally->facts = facts;
+    if (!tally->learning)
+        return;
+    tally->learning = false;
+    ew_store_map_done(&tally->learned);
+    ew_processes_learned(tally);
+}
+
+/* ----------------------------------------------------------------------- events */
+
+static void take_rare(struct ew_tally *tally, const struct ew_record *record,
+                      const struct ew_event *event)
+{
+    switch (event->kind) {
+    case EW_EVENT_PROCESS_START:
+    case EW_EVENT_PROCESS_END:
+    case EW_EVENT_PROCESS_THERE:
+    case EW_EVENT_PROCESS_STILL:
+    case EW_EVENT_PROCESS_DEFUNCT:
+        ew_processes_event(tally, event);
+        break;
+    case EW_EVENT_PROCESS_COUNTERS:
+        ew_memory_counters(tally, event);
+        break;
+    case EW_EVENT_THREAD_START:
+    case EW_EVENT_THREAD_END:
+    case EW_EVENT_THREAD_THERE:
+    case EW_EVENT_THREAD_STILL:
+    case EW_EVENT_THREAD_NAME:
+        ew_threads_event(tally, event);
+        break;
+    case EW_EVENT_SAMPLE_INTERVAL:
+        ew_run_interval(tally, event);
+        break;
+    case EW_EVENT_WORKING_SETS:
+        ew_memory_working_sets(tally, record, event);
+        break;
+    case EW_EVENT_IMAGE_LOAD:
+    case EW_EVENT_IMAGE_UNLOAD:
+    case EW_EVENT_IMAGE_THERE:
+    case EW_EVENT_IMAGE_STILL:
+        ew_memory_image(tally, event);
+        break;
+    case EW_EVENT_LOST:
+        ew_run_lose(tally, UINT16_MAX, event->t_ns, 1);
+        break;
+    default:
+        ew_work_event(tally, record, event);
+        break;
+    }
+}
+
+int ew_tally_event(struct ew_tally *tally, const struct ew_record *record,
+                   const struct ew_event *event, const struct ew_facts *facts)
+{
+    begin(tally, facts);
+    if (event->t_ns >= tally->end_ns)
+        ew_facts_close(tally, event->t_ns, true);
+    if (event->t_ns > tally->now_ns)
+        tally->now_ns = event->t_ns;
+    switch (event->kind) {
+    case EW_EVENT_SWITCH:
+        ew_run_switch(tally, event);
+        break;
+    case EW_EVENT_READY:
+        ew_run_ready(tally, event);
+        break;
+    case EW_EVENT_SAMPLE:
+        ew_run_sample(tally, event);
+        break;
+    case EW_EVENT_INTERRUPT:
+        ew_run_interrupt(tally, record, event);
+        break;
+    default:
+        take_rare(tally, record, event);
+        break;
+    }
+    if (event->cpu < tally->cpu_count && event->t_ns > tally->cpus[event->cpu].last_ns)
+        tally->cpus[event->cpu].last_ns = event->t_ns;
+    int failure = tally->failure;
+    tally->failure = 0;
+    return failure;
+}
+
+void ew_tally_advance(struct ew_tally *tally, uint64_t t_ns, const struct ew_facts *facts)
+{
+    begin(tally, facts);
+    ew_facts_close(tally, t_ns, false);
+}
+
+void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
+                   const struct ew_facts *facts)
+{
+    begin(tally, facts);
+    ew_facts_close(tally, t_ns, true);
+    ew_run_lose(tally, cpu, t_ns, count);
+}
+
+void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t interval_ns)
+{
+    if (tally->interval_ns == 0 || interval_ns == 0)
+        return;
+    if (at_ns <= tally->begin_ns) {
+        tally->interval_ns = interval_ns;
+        tally->end_ns = tally->begin_ns + interval_ns;
+        return;
+    }
+    while (tally->change_count > 0 && tally->change[tally->change_count - 1].at_ns >= at_ns)
+        tally->change_count--;
+    if (tally->change_count == EW_CHANGES)
+        tally->change_count--;
+    tally->change[tally->change_count++] =
+        (struct ew_tally_change){.at_ns = at_ns, .interval_ns = interval_ns};
+}
+
+/* Those that have told of their end, but whose last switch is not in the recording. */
+static void end_the_ending(struct ew_tally *tally, uint64_t t_ns)
+{
+    for (struct ew_tally_process *p = tally->first_process; p != NULL; p = p->newer) {
+        struct ew_tally_thread *next;
+        for (struct ew_tally_thread *thread = p->threads; thread != NULL; thread = next) {
+            next = thread->deeds->next;
+            if ((thread->flags & EW_TT_ENDING) != 0 && (thread->flags & EW_TT_ENDED) == 0 &&
+                !ew_threads_running(tally, thread))
+                ew_threads_end(tally, thread, t_ns);
+        }
+    }
+}
+
+void ew_tally_finish(struct ew_tally *tally, uint64_t t_ns, const struct ew_facts *facts)
+{
+    if (tally->finished)
+        return;
+    begin(tally, facts);
+    if (t_ns < tally->now_ns)
+        t_ns = tally->now_ns;
+    ew_facts_close(tally, t_ns, true);
+    end_the_ending(tally, t_ns);
+    ew_facts_finish(tally, t_ns);
+    tally->finished = true;
+}
+
+const char *ew_tally_who(const struct ew_tally *tally, uint16_t cpu, uint32_t *pid, uint32_t *tid)
+{
+    const struct ew_tally_thread *thread = NULL;
+    if (*tid != EW_NO_ID)
+        thread = ew_threads_find(tally, *tid);
+    else if (*pid == EW_NO_ID && cpu < tally->cpu_count)
+        thread = tally->cpus[cpu].running;
+    if (thread != NULL && *tid == EW_NO_ID)
+        *tid = thread->deeds->tid;
+    if (thread != NULL && (thread->flags & EW_TT_IDLE) != 0 && (*pid == EW_NO_ID || *pid == 0)) {
+        *pid = 0;
+        return "Idle";
+    }
+    const struct ew_tally_process *process = NULL;
+    if (*pid != EW_NO_ID)
+        process = ew_processes_find(tally, *pid);
+    else if (thread != NULL)
+        process = thread->process;
+    if (process == NULL)
+        return NULL;
+    *pid = process->pid;
+    return process->name[0] != '\0' ? process->name : NULL;
+}
