@@ -28,11 +28,9 @@ enum {
 #if defined(__GNUC__)
 #define likely(x) __builtin_expect(!!(x), 1)
 #define NOINLINE __attribute__((noinline))
-#define ALWAYS_INLINE inline __attribute__((always_inline))
 #else
 #define likely(x) (x)
 #define NOINLINE
-#define ALWAYS_INLINE inline
 #endif
 
 /* --------------------------------------------------------------------- tree */
@@ -67,7 +65,7 @@ static struct tree tree_of(const struct ew_etl_merge *merge)
 
 /* The stream of the winner is now at t_ns: who wins? Without branches, which nothing could predict.
  */
-static inline uint64_t replay(const struct tree *tree, uint64_t winner, uint64_t t_ns)
+EW_ETL_INLINE uint64_t replay(const struct tree *tree, uint64_t winner, uint64_t t_ns)
 {
     uint32_t rank = (uint32_t)(winner & tree->mask);
     uint64_t key = t_ns << tree->bits | rank;
@@ -180,8 +178,8 @@ static NOINLINE void count_broken(struct ew_etl_merge *merge, const struct ew_et
                      "an event contradicts its own size");
 }
 
-static ALWAYS_INLINE void fill(struct ew_etl_merge *merge, struct ew_etl_stream *stream,
-                               struct ew_record *record)
+EW_ETL_INLINE void fill(struct ew_etl_merge *merge, struct ew_etl_stream *stream,
+                        struct ew_record *record)
 {
     record->t_ns = stream->t_ns;
     record->t_raw = stream->t_raw;
@@ -201,7 +199,7 @@ static void emit(struct ew_etl_merge *merge, struct ew_etl_batch *batch,
 }
 
 /* Frames the event after the one at hand. */
-static ALWAYS_INLINE void look_ahead(struct ew_etl_stream *stream)
+EW_ETL_INLINE void look_ahead(struct ew_etl_stream *stream)
 {
     struct ew_etl_frame frame;
     const uint8_t *at = stream->at + ew_etl_padded(stream->size);
@@ -271,7 +269,8 @@ static void run(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
 {
     for (;;) {
         run_fast(merge, batch);
-        if (batch->count == batch->capacity || merge->winner == KEY_END || merge->failed)
+        if (batch->count == batch->capacity || merge->winner == KEY_END || merge->failed ||
+            (batch->count > 0 && batch->retired_bytes > batch->retired_max))
             return;
         step_slow(merge, batch);
     }
@@ -312,6 +311,7 @@ void ew_etl_merge_release(struct ew_etl_merge *merge, struct ew_etl_batch *batch
         batch->retired = piece->next;
         ew_etl_piece_give(&merge->loader, piece);
     }
+    batch->retired_bytes = 0;
 }
 
 void ew_etl_merge_fill(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
@@ -332,7 +332,7 @@ void ew_etl_merge_fill(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
 }
 
 int ew_etl_merge_init(struct ew_etl_merge *merge, struct ew_etl_file *files, size_t file_count,
-                      uint64_t window_bytes, uint32_t helper_count, uint32_t entry_max)
+                      uint64_t window_bytes, uint32_t others, uint32_t entry_max)
 {
     enum { REFILL_SHARE = 8, HASH_SIZE = 16384 };
     memset(merge, 0, sizeof *merge);
@@ -350,7 +350,7 @@ int ew_etl_merge_init(struct ew_etl_merge *merge, struct ew_etl_file *files, siz
         ew_etl_scan_init(&merge->scans[i], &files[i]);
     for (size_t i = 0; i < HASH_SIZE; i++)
         merge->first_of_key[i] = -1;
-    return ew_etl_loader_init(&merge->loader, window_bytes, helper_count);
+    return ew_etl_loader_init(&merge->loader, window_bytes, others);
 }
 
 void ew_etl_merge_done(struct ew_etl_merge *merge)

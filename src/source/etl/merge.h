@@ -78,8 +78,10 @@ struct ew_etl_batch {
     uint16_t *files; /* of each record; NULL: there is only one file */
     size_t count, capacity;
     struct ew_etl_piece *retired; /* used up: may be given back with the batch */
-    struct ew_etl_counts counts;  /* as of its end */
-    int status;                   /* 0 or the error that ended everything */
+    uint64_t retired_bytes;       /* the batch ends early when it keeps too much */
+    uint64_t retired_max;
+    struct ew_etl_counts counts; /* as of its end */
+    int status;                  /* 0 or the error that ended everything */
 };
 
 struct ew_etl_merge {
@@ -87,6 +89,7 @@ struct ew_etl_merge {
     struct ew_etl_scan *scans; /* one for each file */
     size_t file_count;
     bool scan_done, begun;
+    bool compressed; /* some buffers are: worth reading ahead in other threads */
     struct ew_etl_loader loader;
     struct ew_etl_counts counts;
     uint64_t losses; /* records of losses: not counted as records */
@@ -112,15 +115,16 @@ struct ew_etl_merge {
     bool dirty, revived;        /* the tree must be built again; a stream that had ended goes on */
     uint64_t last_ns;           /* of the last record of the batch before */
     size_t part_size;           /* large uncompressed buffers are open in parts of this size */
-    uint32_t ahead_count;       /* pieces given to helpers and not used yet */
+    uint32_t ahead_count;       /* pieces given to others to load and not used yet */
     struct ew_etl_batch *batch; /* being filled */
     int failed;                 /* the error that ended everything */
 };
 
-/* Takes the files, which must outlive it, from their beginning. entry_max 0: EW_ETL_INDEX_MAX.
+/* Takes the files, which must outlive it, from their beginning. others: see ew_etl_loader_init.
+ * entry_max 0: EW_ETL_INDEX_MAX.
  * ew_etl_merge_done is due after a failure too. */
 int ew_etl_merge_init(struct ew_etl_merge *merge, struct ew_etl_file *files, size_t file_count,
-                      uint64_t window_bytes, uint32_t helper_count, uint32_t entry_max);
+                      uint64_t window_bytes, uint32_t others, uint32_t entry_max);
 void ew_etl_merge_done(struct ew_etl_merge *merge);
 
 /* Fills the batch, gives back its retired pieces before. Count 0: the end, or batch->status. */
@@ -147,7 +151,7 @@ static inline uint64_t ew_etl_stream_offset(const struct ew_etl_stream *stream)
 void ew_etl_merge_open(struct ew_etl_merge *merge, struct ew_etl_stream *stream);
 /* Frames what is at stream->at; without an event there, goes to the next buffer. */
 void ew_etl_merge_next(struct ew_etl_merge *merge, struct ew_etl_stream *stream);
-/* Gives helpers the buffers that will be needed next. */
+/* Gives others to load the buffers that will be needed next. */
 void ew_etl_merge_read_ahead(struct ew_etl_merge *merge);
 
 /* merge_index.c: reads headers until the index is full or the files are at their end. 0 or

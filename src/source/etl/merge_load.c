@@ -135,26 +135,29 @@ void ew_etl_piece_load(struct ew_etl_loader *loader, struct ew_etl_piece *piece)
 
 /* ------------------------------------------------------------------ helpers */
 
-static void help(void *arg)
+bool ew_etl_loader_help(struct ew_etl_loader *loader, struct ew_etl_scratch *scratch)
+{
+    struct ew_etl_piece *piece = loader->queue_head;
+    if (!piece)
+        return false;
+    loader->queue_head = piece->queue_next;
+    piece->state = STATE_LOADING;
+    ew_mutex_unlock(loader->lock);
+    load(piece, scratch);
+    ew_mutex_lock(loader->lock);
+    piece->state = STATE_IDLE;
+    ew_cond_signal(loader->done);
+    return true;
+}
+
+static void run_helper(void *arg)
 {
     struct ew_etl_loader *loader = arg;
     struct ew_etl_scratch scratch = {0};
     ew_mutex_lock(loader->lock);
-    for (;;) {
-        struct ew_etl_piece *piece = loader->queue_head;
-        if (loader->stop)
-            break;
-        if (!piece) {
+    while (!loader->stop) {
+        if (!ew_etl_loader_help(loader, &scratch))
             (void)ew_cond_wait(loader->work, loader->lock, -1);
-            continue;
-        }
-        loader->queue_head = piece->queue_next;
-        piece->state = STATE_LOADING;
-        ew_mutex_unlock(loader->lock);
-        load(piece, &scratch);
-        ew_mutex_lock(loader->lock);
-        piece->state = STATE_IDLE;
-        ew_cond_signal(loader->done);
     }
     ew_mutex_unlock(loader->lock);
     ew_free(scratch.bytes);
@@ -170,7 +173,10 @@ void ew_etl_piece_queue(struct ew_etl_loader *loader, struct ew_etl_piece *piece
     else
         loader->queue_head = piece;
     loader->queue_tail = piece;
-    ew_cond_signal(loader->work);
+    if (loader->helper_count)
+        ew_cond_signal(loader->work);
+    if (loader->user_waits)
+        ew_cond_signal(loader->user);
     ew_mutex_unlock(loader->lock);
 }
 
@@ -203,22 +209,25 @@ void ew_etl_piece_wait(struct ew_etl_loader *loader, struct ew_etl_piece *piece)
 
 /* --------------------------------------------------------------------- life */
 
-int ew_etl_loader_init(struct ew_etl_loader *loader, uint64_t window_bytes, uint32_t helper_count)
+int ew_etl_loader_init(struct ew_etl_loader *loader, uint64_t window_bytes, uint32_t others)
 {
     enum { HARD_LIMIT_FACTOR = 8 };
     *loader = (struct ew_etl_loader){
         .window_bytes = window_bytes,
         .max_bytes = window_bytes * HARD_LIMIT_FACTOR,
+        .others = others,
     };
-    if (helper_count == 0)
+    if (others == 0)
         return 0;
     int rc = ew_mutex_new(&loader->lock);
     if (rc == 0)
         rc = ew_cond_new(&loader->work);
     if (rc == 0)
         rc = ew_cond_new(&loader->done);
-    while (rc == 0 && loader->helper_count < helper_count) {
-        rc = ew_os_thread_start(help, loader, &loader->helpers[loader->helper_count]);
+    if (rc == 0)
+        rc = ew_cond_new(&loader->user);
+    while (rc == 0 && loader->helper_count < others - 1) {
+        rc = ew_os_thread_start(run_helper, loader, &loader->helpers[loader->helper_count]);
         if (rc == 0)
             loader->helper_count++;
     }
@@ -238,6 +247,7 @@ void ew_etl_loader_done(struct ew_etl_loader *loader)
     loader->helper_count = 0;
     ew_cond_free(loader->work);
     ew_cond_free(loader->done);
+    ew_cond_free(loader->user);
     ew_mutex_free(loader->lock);
     while (loader->free_list) {
         struct ew_etl_piece *piece = loader->free_list;

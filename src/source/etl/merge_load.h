@@ -50,18 +50,22 @@ struct ew_etl_loader {
     struct ew_etl_piece *free_list;
     struct ew_etl_scratch scratch;
 
-    /* Helpers: everything below is under the lock. */
+    /* Others who load: everything below is under the lock. */
+    uint32_t others; /* threads that load beside the merge; 0: there is no lock */
     uint32_t helper_count;
     struct ew_thread_handle *helpers[EW_ETL_WORKERS_MAX];
     struct ew_mutex *lock;
-    struct ew_cond *work, *done;
+    struct ew_cond *work; /* for helpers: a piece is queued */
+    struct ew_cond *done; /* for the merge: a piece is loaded */
+    struct ew_cond *user; /* for the reader's user, who loads while it has to wait */
+    bool user_waits;
     struct ew_etl_piece *queue_head, *queue_tail;
     bool stop;
 };
 
-/* helper_count 0: everything is loaded by the caller. ew_etl_loader_done is due after a failure
- * too. */
-int ew_etl_loader_init(struct ew_etl_loader *loader, uint64_t window_bytes, uint32_t helper_count);
+/* others: how many threads load beside that of the merge: the reader's user, and all but one of
+ * them own threads. 0: the merge is alone. ew_etl_loader_done is due after a failure too. */
+int ew_etl_loader_init(struct ew_etl_loader *loader, uint64_t window_bytes, uint32_t others);
 /* All pieces must have been given back. */
 void ew_etl_loader_done(struct ew_etl_loader *loader);
 
@@ -72,9 +76,13 @@ void ew_etl_piece_give(struct ew_etl_loader *loader, struct ew_etl_piece *piece)
 
 /* Fills it, now and here. */
 void ew_etl_piece_load(struct ew_etl_loader *loader, struct ew_etl_piece *piece);
-/* Lets a helper fill it. */
+/* Lets somebody else fill it. */
 void ew_etl_piece_queue(struct ew_etl_loader *loader, struct ew_etl_piece *piece);
 /* Until a queued piece is filled; does it here if no helper has begun. */
 void ew_etl_piece_wait(struct ew_etl_loader *loader, struct ew_etl_piece *piece);
+
+/* Fills one of the queued pieces; false: there is none. With the lock held, which is let go
+ * meanwhile. */
+bool ew_etl_loader_help(struct ew_etl_loader *loader, struct ew_etl_scratch *scratch);
 
 #endif

@@ -3,9 +3,10 @@
  * The reader: files, one clock for all of them, and batches on their way to the user.
  *
  * With one worker everything happens in the caller's thread. With more, one thread merges into a
- * ring of batches, which the caller takes out, and the others load and inflate buffers ahead for
- * it. So the user's own work per event runs beside the reading, and the order, being made by one
- * thread, is the same for any number of workers.
+ * ring of batches, which the caller takes out; the others inflate buffers ahead for it, and so does
+ * the caller when it would have to wait. So the user's own work per event runs beside the reading,
+ * no more threads are busy than there are workers, and the order, being made by one thread, is the
+ * same for any number of them.
  */
 #include "source/etl/reader.h"
 
@@ -18,7 +19,7 @@
 enum {
     FILES_MAX = 1024,
     BATCH_RECORDS = 1024, /* 64 KB: stays in the cache together with what it points to */
-    RING_SIZE = 8,
+    RING_SIZE = 16,
     WORKERS_DEFAULT_MAX = 8,
 };
 
@@ -40,12 +41,12 @@ struct ew_etl_reader {
     struct ew_etl_batch *current; /* the user's */
     bool at_end;
 
-    /* With a thread: batches [taken, filled) are ready, under the lock. */
+    /* With a thread: batches [taken, filled) are ready, under the loader's lock. */
     struct ew_thread_handle *thread;
-    struct ew_mutex *lock;
-    struct ew_cond *room, *ready;
+    struct ew_cond *room;
     uint64_t taken, filled;
-    bool waiting_room, waiting_ready, stop;
+    bool waits_for_room, finished, stop;
+    struct ew_etl_scratch scratch; /* of the caller */
 };
 
 /* -------------------------------------------------------------------- clock */
@@ -143,53 +144,68 @@ static int make_batches(struct ew_etl_reader *reader, size_t count)
         batch->capacity = BATCH_RECORDS;
         reader->batch_count++;
     }
+    for (size_t i = 0; i < count; i++)
+        reader->batches[i].retired_max = reader->window_bytes / 2 / count;
     return 0;
 }
 
-/* The thread that merges: fills batches until the end, which is an empty one. */
+/*
+ * The thread that merges: fills batches until the end, which is an empty one. Neither side wakes
+ * the other before half of the ring is there for it: a wake costs as much as a batch.
+ */
 static void produce(void *arg)
 {
     struct ew_etl_reader *reader = arg;
-    bool more = true;
-    while (more) {
-        ew_mutex_lock(reader->lock);
-        while (reader->filled - reader->taken == RING_SIZE && !reader->stop) {
-            reader->waiting_room = true;
-            (void)ew_cond_wait(reader->room, reader->lock, -1);
+    struct ew_etl_loader *loader = &reader->merge.loader;
+    ew_mutex_lock(loader->lock);
+    while (!reader->stop && !reader->finished) {
+        if (reader->filled - reader->taken == RING_SIZE) {
+            reader->waits_for_room = true;
+            (void)ew_cond_wait(reader->room, loader->lock, -1);
+            continue;
         }
-        bool stop = reader->stop;
         struct ew_etl_batch *batch = &reader->batches[reader->filled % RING_SIZE];
-        ew_mutex_unlock(reader->lock);
-        if (stop)
-            return;
+        ew_mutex_unlock(loader->lock);
         ew_etl_merge_fill(&reader->merge, batch);
-        more = batch->count > 0;
-        ew_mutex_lock(reader->lock);
+        ew_mutex_lock(loader->lock);
         reader->filled++;
-        if (reader->waiting_ready)
-            ew_cond_signal(reader->ready);
-        reader->waiting_ready = false;
-        ew_mutex_unlock(reader->lock);
+        reader->finished = batch->count == 0;
+        if (loader->user_waits &&
+            (reader->finished || reader->filled - reader->taken >= RING_SIZE / 2))
+            ew_cond_signal(loader->user);
+    }
+    ew_mutex_unlock(loader->lock);
+}
+
+/* Nothing is ready: loads for the merge, or sleeps until it is worth going on. */
+static void wait_for_batch(struct ew_etl_reader *reader)
+{
+    struct ew_etl_loader *loader = &reader->merge.loader;
+    bool slept = false;
+    while (reader->filled == reader->taken ||
+           (slept && !reader->finished && reader->filled - reader->taken < RING_SIZE / 2)) {
+        if (ew_etl_loader_help(loader, &reader->scratch))
+            continue;
+        slept = loader->user_waits = true;
+        (void)ew_cond_wait(loader->user, loader->lock, -1);
+        loader->user_waits = false;
     }
 }
 
-/* Hands the batch before back and waits for the next. The producer is woken only when half of the
- * ring is free again: waking it for every batch would cost more than the batch. */
+/* Hands the batch before back and takes the next. */
 static struct ew_etl_batch *take_batch(struct ew_etl_reader *reader)
 {
-    ew_mutex_lock(reader->lock);
+    struct ew_etl_loader *loader = &reader->merge.loader;
+    ew_mutex_lock(loader->lock);
     if (reader->current)
         reader->taken++;
-    if (reader->waiting_room && reader->filled - reader->taken <= RING_SIZE / 2) {
-        reader->waiting_room = false;
+    if (reader->waits_for_room && reader->filled - reader->taken <= RING_SIZE / 2) {
+        reader->waits_for_room = false;
         ew_cond_signal(reader->room);
     }
-    while (reader->filled == reader->taken) {
-        reader->waiting_ready = true;
-        (void)ew_cond_wait(reader->ready, reader->lock, -1);
-    }
+    wait_for_batch(reader);
     struct ew_etl_batch *batch = &reader->batches[reader->taken % RING_SIZE];
-    ew_mutex_unlock(reader->lock);
+    ew_mutex_unlock(loader->lock);
     return batch;
 }
 
@@ -197,11 +213,7 @@ static int start_thread(struct ew_etl_reader *reader)
 {
     int rc = make_batches(reader, RING_SIZE);
     if (rc == 0)
-        rc = ew_mutex_new(&reader->lock);
-    if (rc == 0)
         rc = ew_cond_new(&reader->room);
-    if (rc == 0)
-        rc = ew_cond_new(&reader->ready);
     if (rc == 0)
         rc = ew_os_thread_start(produce, reader, &reader->thread);
     return rc;
@@ -211,20 +223,17 @@ static int start_thread(struct ew_etl_reader *reader)
 static void stop(struct ew_etl_reader *reader)
 {
     if (reader->thread) {
-        ew_mutex_lock(reader->lock);
+        ew_mutex_lock(reader->merge.loader.lock);
         reader->stop = true;
         ew_cond_signal(reader->room);
-        ew_mutex_unlock(reader->lock);
+        ew_mutex_unlock(reader->merge.loader.lock);
         ew_os_thread_join(reader->thread);
     }
     ew_cond_free(reader->room);
-    ew_cond_free(reader->ready);
-    ew_mutex_free(reader->lock);
     reader->thread = NULL;
-    reader->room = reader->ready = NULL;
-    reader->lock = NULL;
+    reader->room = NULL;
     reader->taken = reader->filled = 0;
-    reader->waiting_room = reader->waiting_ready = reader->stop = false;
+    reader->waits_for_room = reader->finished = reader->stop = false;
     for (size_t i = 0; i < reader->batch_count; i++)
         ew_etl_merge_release(&reader->merge, &reader->batches[i]);
     if (reader->begun)
@@ -359,6 +368,7 @@ void ew_etl_close(struct ew_etl_reader *reader)
     }
     for (size_t i = 0; reader->files && i < reader->file_count; i++)
         ew_etl_file_close(&reader->files[i]);
+    ew_free(reader->scratch.bytes);
     ew_free(reader->files);
     ew_free(reader);
 }
