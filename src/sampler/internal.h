@@ -30,6 +30,7 @@ enum ew_cell_flag {
     EW_CELL_FINAL = 1u << 1,     /* of the interval its process ended in; delivered by the exit */
     EW_CELL_TENTATIVE = 1u << 2, /* filled from exit totals, until a reading knows better */
     EW_CELL_VOID = 1u << 3,      /* merged into another; only waits for its bucket */
+    EW_CELL_RSS = 1u << 4,       /* rss_bytes was read at or after its end, before its next one's */
 };
 
 /* What one process or thread did in one interval that is not delivered yet. */
@@ -46,6 +47,7 @@ struct ew_cell {
     struct ew_process *process;
     struct ew_thread *thread; /* NULL: the cell is of the process */
     uint64_t begin_ns;        /* FINAL only: start of the interval, which may be cut already */
+    uint64_t rss_bytes;       /* EW_CELL_RSS */
     uint64_t counter[EW_COUNTER_COUNT];
 };
 
@@ -134,6 +136,10 @@ uint64_t ew_pending_start_ns(const struct ew_sampler *sampler, uint64_t index);
 /* Some of the process's gauges were read at t_ns. */
 void ew_pending_gauges_read(const struct ew_sampler *sampler, struct ew_process *process,
                             uint64_t t_ns);
+/* A switch told how much memory was resident at t_ns: true for the process's last interval that
+ * was over by then, unless that one knows already. */
+void ew_pending_rss_read(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns,
+                         uint64_t rss_bytes);
 void ew_list_push_start(struct ew_sampler *sampler, struct ew_process_list *list,
                         struct ew_process *process);
 struct ew_process *ew_list_pop_start(struct ew_sampler *sampler, struct ew_process_list *list);

@@ -219,6 +219,20 @@ void ew_pending_gauges_read(const struct ew_sampler *sampler, struct ew_process 
         process->gauges_since_ns = t_ns;
 }
 
+void ew_pending_rss_read(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns,
+                         uint64_t rss_bytes)
+{
+    struct ew_cell *cell = process->cells, *first;
+    uint64_t index = ew_pending_index(sampler, t_ns);
+    if (cell == NULL || index == 0)
+        return;
+    cell = seek(cell, index - 1, &first);
+    if (cell == NULL || (cell->flags & (EW_CELL_RSS | EW_CELL_FINAL)) != 0)
+        return;
+    cell->flags |= EW_CELL_RSS;
+    cell->rss_bytes = rss_bytes;
+}
+
 static struct ew_process *process_at(struct ew_sampler *sampler, uint32_t ref)
 {
     return ew_pool_at(&sampler->ledger.processes, ref);

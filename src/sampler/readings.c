@@ -107,6 +107,11 @@ static void take_gauges(struct ew_sampler *sampler, struct ew_process *process,
     uint32_t has = reading->gauge_has;
     if (has == 0)
         return;
+    /* Noted at a switch: many come between two cuts, each true for another interval. */
+    if (has == EW_HAS_G(rss_bytes) && reading->kind != EW_READING_AT) {
+        ew_pending_rss_read(sampler, process, reading->t_ns, reading->gauge[EW_G_rss_bytes]);
+        return;
+    }
     if (thread != NULL && sampler->config.threads && (has & of_thread) != 0) {
         thread->priority = (int32_t)(int64_t)reading->gauge[EW_G_priority];
         thread->affinity = reading->gauge[EW_G_affinity];

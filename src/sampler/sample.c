@@ -276,6 +276,11 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
     put_counters(sampler, out, has, cell != NULL ? cell->counter : no_counters);
     uint32_t gauges = gauges_at(process, end_ns, gauges_until(sampler, cell));
     put_gauges(sampler, out, gauges, process->gauge);
+    if ((out->has & ETWATCH_HAS(rss_bytes)) == 0 && cell != NULL &&
+        (cell->flags & EW_CELL_RSS) != 0) {
+        out->has |= ETWATCH_HAS(rss_bytes);
+        out->rss_bytes = cell->rss_bytes;
+    }
     put_percent(out);
     if (sampler->config.aggregate)
         aggregate(sampler, process, out);

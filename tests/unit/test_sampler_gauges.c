@@ -32,6 +32,38 @@ TEST(a_gauge_is_on_the_last_sample_that_ended_before_it_was_read)
     kit_close();
 }
 
+static void note_rss(enum ew_reading_kind kind, uint64_t from_ns, uint64_t t_ns, uint64_t cpu_ns,
+                     uint64_t rss)
+{
+    struct ew_reading r = kit_values(kind, 1, 1, t_ns, cpu_ns, 0);
+    r.ran_from_ns = from_ns;
+    r.ran_from_cpu_ns = cpu_ns - (t_ns - from_ns);
+    r.gauge_has = EW_HAS_G(rss_bytes);
+    r.gauge[EW_G_rss_bytes] = rss;
+    kit_reading(r);
+}
+
+/* Intervals of 10 ms; what a switch notes is true for the last one that was over by then. */
+TEST(memory_noted_at_switches_is_on_every_sample_of_a_cut)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    note_rss(OPEN, MS(1), MS(1), 0, 1000);
+    note_rss(OPEN, MS(11), MS(11), NS_PER_MS, 2000);
+    note_rss(OPEN, MS(31), MS(31), 2 * NS_PER_MS, 3000);
+    note_rss(SPAN, MS(31), MS(55), 26 * NS_PER_MS, 4000);
+    note_rss(OPEN, MS(57), MS(57), 26 * NS_PER_MS, 5000);
+    (void)kit_cut(MS(50));
+    CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1 s1");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->rss_bytes, 2000);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->rss_bytes, 3000);
+    /* [30, 40) ended in the middle of a run: nobody looked. */
+    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 2), RSS));
+    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 3), RSS));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 3)->rss_bytes, 4000);
+    kit_close();
+}
+
 TEST(a_gauge_read_before_the_end_is_true_if_the_process_has_not_run_since)
 {
     kit_open(kit_config());

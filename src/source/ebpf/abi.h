@@ -27,6 +27,9 @@ enum {
     EW_K_CPUS_MAX = 1024,
     EW_K_NOTED_MARGIN_NS = 50 * 1000, /* more than CPUs disagree about an interval's end */
     EW_K_ANCHOR_STEP_NS = 5 * 1000,   /* per 50 ms: twice what clocks drift apart */
+    /* Memory is noted in intervals at least this long. It lies in three lines that a switch does
+     * not touch; at higher rates it comes with each settling only. */
+    EW_K_RSS_INTERVAL_NS = 5 * 1000 * 1000,
     EW_K_CELL_COUNT = 4096, /* 4 bytes each: small enough to come from the slab, in large pages */
     EW_K_CELL_INDEX_BITS = 12,
     EW_K_SEQ_BITS = 22, /* a cell holds this much of the interval's number, the rest is the tid */
@@ -86,8 +89,8 @@ enum ew_k_entry_kind { EW_K_OPEN = 1, EW_K_SPAN = 2, EW_K_FINAL = 3, EW_K_AT = 4
 /* The counters of one thread at one instant, copied from what the kernel keeps anyway. */
 struct ew_k_entry {
     ew_u32 tid, tgid;
-    ew_u32 kind; /* enum ew_k_entry_kind */
-    ew_u32 seq;  /* number of the interval of t_ns, low 32 bits */
+    ew_u32 kind;      /* enum ew_k_entry_kind */
+    ew_u32 rss_pages; /* of its process; 0: not read */
     ew_u64 t_ns;
     ew_u64 in_ns; /* SPAN, FINAL: on the CPU since; 0 = unknown */
     ew_u64 in_cpu_ns;

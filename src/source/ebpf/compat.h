@@ -5,6 +5,7 @@
 
 enum {
     EW_TASK_DEAD = 0x80,
+    EW_PF_IDLE = 0x00000002,
     EW_PF_KTHREAD = 0x00200000,
     EW_SIGNAL_GROUP_EXIT = 4,
     EW_PIDTYPE_SID = 3,
@@ -34,6 +35,25 @@ static __always_inline __u64 resident_pages(struct mm_struct *mm)
     }
     __s64 pages = (file > 0 ? file : 0) + (anon > 0 ? anon : 0) + (shmem > 0 ? shmem : 0);
     return (__u64)pages;
+}
+
+/* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. */
+static __always_inline __u32 noted_rss(struct task_struct *task)
+{
+    struct mm_struct *mm = task->mm;
+    __s64 pages = 0;
+    if (!mm)
+        return 0;
+    if (bpf_core_type_exists(struct mm_rss_stat___before_6_2)) {
+        struct mm_struct___before_6_2 *old = (void *)mm;
+        pages = old->rss_stat.count[EW_MM_FILEPAGES].counter +
+                old->rss_stat.count[EW_MM_ANONPAGES].counter +
+                old->rss_stat.count[EW_MM_SHMEMPAGES].counter;
+    } else {
+        pages = mm->rss_stat[EW_MM_FILEPAGES].count + mm->rss_stat[EW_MM_ANONPAGES].count +
+                mm->rss_stat[EW_MM_SHMEMPAGES].count;
+    }
+    return pages > 0 ? (__u32)pages : 0;
 }
 
 /* bcf9033e5449 ("sched: move CPU field back into thread_info", 5.16). */

@@ -141,6 +141,8 @@ static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry
         return;
     }
     ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &reading->counter_has, reading->counter);
+    reading->gauge_has = entry->rss_pages != 0 ? EW_HAS_G(rss_bytes) : 0;
+    reading->gauge[EW_G_rss_bytes] = entry->rss_pages * source->units.page_bytes;
     source->facts->reading(source->facts->ctx, reading);
 }
 

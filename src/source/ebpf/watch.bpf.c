@@ -40,8 +40,7 @@ struct cpu_state {
     __u64 task;          /* which it is */
     __u64 version;       /* odd while they change; half of it counts the switches */
     __u64 noted_from_ns; /* scheduler clock: who got a CPU after it is noted already */
-    __u32 seq;           /* number of the interval */
-    __u32 cpu;
+    __u64 rq;            /* the scheduler's own state of this CPU; 0: not known */
     /* Second line: only when something is noted. */
     __u64 now_ns;
     __u64 span_from_ns;
@@ -49,8 +48,9 @@ struct cpu_state {
     __u64 anchored_ns; /* scheduler clock when offset_ns was last measured */
     __u64 larger;      /* how often in a row it came out larger, and the smallest of those */
     __u64 larger_offset_ns;
-    __u64 rq; /* the scheduler's own state of this CPU; 0: not known */
-    __u64 pad[1];
+    __u32 seq; /* number of the interval */
+    __u32 cpu;
+    __u64 with_rss; /* notes say how much memory is resident */
 };
 
 struct {
@@ -206,7 +206,7 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
         return 0;
     *address = (__u64)task;
     entry->kind = kind;
-    entry->seq = state->seq;
+    entry->rss_pages = state->with_rss ? noted_rss(task) : 0;
     entry->t_ns = state->now_ns;
     entry->in_ns = state->span_from_ns;
     entry->in_cpu_ns = state->span_from_cpu_ns;
@@ -265,6 +265,7 @@ static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns
         end_ns = cut->at_ns;
     state->seq = (__u32)(era->base_seq + count);
     state->end_ns = end_ns;
+    state->with_rss = interval_ns >= EW_K_RSS_INTERVAL_NS;
     __u64 margin_ns = interval_ns / 64;
     if (margin_ns < EW_K_NOTED_MARGIN_NS)
         margin_ns = EW_K_NOTED_MARGIN_NS;
@@ -281,8 +282,18 @@ static __always_inline __u64 run_queue_of(struct task_struct *task)
     return 0;
 }
 
-static __always_inline __u64 scheduler_clock(struct task_struct *task)
+/*
+ * The scheduler's clock, as it has just read it. The way over the task leads through two lines that
+ * nobody else touches when it is the idle task: where a bare address can be read, it is remembered.
+ */
+static __always_inline __u64 scheduler_clock(struct cpu_state *state, struct task_struct *task)
 {
+#ifdef EW_TYPED
+    if (LIKELY(state->rq != 0)) {
+        struct rq *rq = bpf_rdonly_cast((void *)state->rq, bpf_core_type_id_kernel(struct rq));
+        return rq->clock;
+    }
+#endif
     if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
         return task->se.cfs_rq->rq->clock;
     return bpf_ktime_get_boot_ns();
@@ -324,7 +335,7 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
     struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
     if (!state)
         return 0;
-    __u64 scheduler_ns = scheduler_clock(prev);
+    __u64 scheduler_ns = scheduler_clock(state, prev);
     __u64 now_ns = scheduler_ns + state->offset_ns;
     bool crossed = now_ns >= state->end_ns;
     bool dead = prev->__state == EW_TASK_DEAD;
@@ -344,14 +355,16 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
         state->now_ns = now_ns;
         note_prev(state, prev, dead && !preempt);
     }
+    /* The idle task is never noted: what is known of it is not worth fetching. */
+    bool idle = (next->flags & EW_PF_IDLE) != 0;
     state->version++;
     BARRIER();
     state->in_ns = now_ns;
-    state->in_cpu_ns = next->se.sum_exec_runtime;
+    state->in_cpu_ns = idle ? 0 : next->se.sum_exec_runtime;
     state->task = (__u64)next;
     BARRIER();
     state->version++;
-    if (LIKELY(noted_already(state, next)))
+    if (idle || LIKELY(noted_already(state, next)))
         return 0;
     state->now_ns = now_ns;
     state->span_from_ns = 0;
