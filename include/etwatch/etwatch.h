@@ -268,7 +268,7 @@ struct etwatch_config {
     uint32_t size;
     uint32_t source;       /* enum etwatch_source; 0 = auto */
     uint32_t flags;        /* enum etwatch_config_flag */
-    uint32_t latency_ms;   /* how long samples may be held; 0 = 100 */
+    uint32_t latency_ms;   /* how long samples may be held; 0 = 400 */
     double hz;             /* samples a second, 0.1 to 1000; 0 = 10 */
     double budget_percent; /* of one core, user space and in-kernel; 0 = 2 */
     const uint32_t *pids;  /* with their descendants */

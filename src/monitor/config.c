@@ -11,7 +11,7 @@
 static const double hz_min = 0.1, hz_max = 1000.0;
 
 enum {
-    DEFAULT_LATENCY_MS = 100,
+    DEFAULT_LATENCY_MS = 400,
     MAX_LATENCY_MS = 60000,
     DEFAULT_PROCESSES = 65536,
     DEFAULT_THREADS = 131072,
