@@ -77,14 +77,15 @@ void ew_place_measure(const uint64_t *restrict last, uint32_t last_has,
                       const struct ew_reading *restrict reading,
                       struct ew_delta *restrict ret_delta)
 {
-    uint64_t any = 0;
-    ret_delta->has = reading->counter_has & last_has;
+    uint64_t any = 0, unknown = 0;
+    uint32_t has = ret_delta->has = reading->counter_has & last_has;
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
         ret_delta->count[i] = reading->counter[i] - last[i];
         any |= ret_delta->count[i];
+        unknown |= ret_delta->count[i] & ((uint64_t)(has >> i & 1) - 1);
     }
     ret_delta->any = any != 0;
-    ret_delta->plain = ret_delta->has == EW_ALL_COUNTERS && any >> 63 == 0;
+    ret_delta->plain = unknown == 0 && any >> 63 == 0;
     if (!ret_delta->plain) {
         for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
             bool counted = (ret_delta->has >> i & 1) != 0 && reading->counter[i] > last[i];

@@ -8,7 +8,7 @@
 struct ew_delta {
     uint32_t has;
     bool any;                         /* anything at all */
-    bool plain;                       /* of all counters, none of which fell back */
+    bool plain;                       /* none fell back, and of those outside has none changed */
     uint64_t count[EW_COUNTER_COUNT]; /* 0 outside has */
 };
 
