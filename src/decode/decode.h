@@ -44,8 +44,8 @@ enum ew_schema_origin {
     EW_SCHEMA_METADATA,    /* KernelTraceControl event metadata carried in the stream */
 };
 
-/* Names are UTF-8, terminated, and live as long as the decoder (TraceLogging: until the next
- * record). "" where nothing is known. */
+/* Names are UTF-8, terminated, and live as long as the decoder; those of TraceLogging events and of
+ * unknown ones only until the next record. "" where nothing is known. */
 struct ew_event_names {
     const char *provider; /* "Microsoft-Windows-Kernel-Process", or the GUID as text */
     const char *event;    /* "ProcessStart/Start", "Thread/CSwitch"; or "EventID(7)", "Opcode(3)" */
@@ -58,6 +58,10 @@ void ew_decoder_free(struct ew_decoder *decoder);
 /* Keeps what the record says about schemas; cheap for the others. Schemas often come after the
  * events they describe: whoever can reads a recording twice and learns first. Bounded memory. */
 int ew_decoder_learn(struct ew_decoder *decoder, const struct ew_record *record);
+
+/* The same from the text of a manifest (.man, UTF-8 or UTF-16). Returns the number of events it
+ * describes, ETWATCH_EFORMAT if it is none, or ETWATCH_ENOMEM. */
+int ew_decoder_learn_manifest(struct ew_decoder *decoder, const void *xml, size_t size);
 
 void ew_decoder_names(struct ew_decoder *decoder, const struct ew_record *record,
                       struct ew_event_names *ret_names);

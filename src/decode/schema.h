@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a payload is made of, whoever said so: TraceLogging, a manifest, event metadata or our own
+ * tables all become this list of fields, and one walk decodes by it.
+ *
+ * Types are numbered as TDH numbers them (_TDH_IN_TYPE of tdh.h), because both TraceLogging and the
+ * metadata do; the ways to show a value are our own, because those differ between the two.
+ */
+#ifndef EW_DECODE_SCHEMA_H
+#define EW_DECODE_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "model/field.h"
+
+enum {
+    EW_SCHEMA_FIELDS_MAX = 512, /* of one event, with the members of its structs */
+    EW_SCHEMA_DEPTH_MAX = 8,    /* of structs within structs */
+};
+
+enum ew_in {
+    EW_IN_NULL = 0,
+    EW_IN_UTF16 = 1, /* up to a NUL or the end of the payload, or by length in units */
+    EW_IN_ANSI = 2,
+    EW_IN_INT8 = 3,
+    EW_IN_UINT8 = 4,
+    EW_IN_INT16 = 5,
+    EW_IN_UINT16 = 6,
+    EW_IN_INT32 = 7,
+    EW_IN_UINT32 = 8,
+    EW_IN_INT64 = 9,
+    EW_IN_UINT64 = 10,
+    EW_IN_FLOAT = 11,
+    EW_IN_DOUBLE = 12,
+    EW_IN_BOOLEAN = 13, /* four bytes */
+    EW_IN_BINARY = 14,  /* by length; without one the rest of the payload */
+    EW_IN_GUID = 15,
+    EW_IN_POINTER = 16,
+    EW_IN_FILETIME = 17,
+    EW_IN_SYSTEMTIME = 18,
+    EW_IN_SID = 19,
+    EW_IN_HEX32 = 20,
+    EW_IN_HEX64 = 21,
+    EW_IN_COUNTED_UTF16 = 22, /* u16 bytes before the text */
+    EW_IN_COUNTED_ANSI = 23,
+    EW_IN_STRUCT = 24,
+    EW_IN_COUNTED_BINARY = 25,
+    EW_IN_MOF_COUNTED_UTF16 = 300,
+    EW_IN_MOF_COUNTED_ANSI = 301,
+    EW_IN_REVERSED_COUNTED_UTF16 = 302, /* the count is big-endian */
+    EW_IN_REVERSED_COUNTED_ANSI = 303,
+    EW_IN_REST_UTF16 = 304, /* the rest of the payload */
+    EW_IN_REST_ANSI = 305,
+    EW_IN_CHAR16 = 306,
+    EW_IN_CHAR8 = 307,
+    EW_IN_SIZE = 308, /* as wide as a pointer */
+    EW_IN_HEXDUMP = 309,
+    EW_IN_WBEM_SID = 310, /* TOKEN_USER and then the SID */
+    /* Ours: bytes between fields. */
+    EW_IN_PAD2 = 1000,
+    EW_IN_PAD_POINTER, /* four, where pointers have eight */
+};
+
+enum ew_out {
+    EW_OUT_DEFAULT = 0, /* as the type says */
+    EW_OUT_HEX,
+    EW_OUT_SIGNED,
+    EW_OUT_UNSIGNED,
+    EW_OUT_BOOLEAN,
+    EW_OUT_TEXT, /* an array of 8-bit or 16-bit units is a string */
+    EW_OUT_UTF8, /* also JSON and XML */
+    EW_OUT_PORT, /* big-endian */
+    EW_OUT_IPV4,
+    EW_OUT_IPV6,
+    EW_OUT_SOCKADDR,
+    EW_OUT_FILETIME,
+};
+
+/* Where a length or a count comes from. */
+enum ew_extent {
+    EW_EXTENT_NONE = 0,
+    EW_EXTENT_CONST,
+    EW_EXTENT_FIELD,  /* the value of an earlier field: its index */
+    EW_EXTENT_PREFIX, /* u16 right before the data */
+    EW_EXTENT_REST,   /* as many as there are bytes for (counts) */
+};
+
+struct ew_map_entry {
+    uint64_t value;
+    const char *label;
+    uint32_t label_len;
+};
+
+/* Names for values. For flags the labels of all bits that are set are joined. */
+struct ew_map {
+    const char *name;
+    uint32_t name_len;
+    uint32_t count;
+    bool flags;
+    const char *joint; /* between the labels of flags */
+    const struct ew_map_entry *entries;
+};
+
+struct ew_schema_field {
+    const char *name; /* not terminated */
+    const struct ew_map *map;
+    uint16_t name_len;
+    uint16_t in; /* enum ew_in */
+    uint8_t out; /* enum ew_out */
+    uint8_t length_by, count_by;
+    uint8_t optional; /* not there in payloads that end before it: a later version of the event */
+    uint16_t length, count;
+    uint16_t first, members; /* STRUCT: its members, `members` siblings from entry `first` on */
+    uint16_t skip;           /* entries between this one and its next sibling */
+};
+
+struct ew_schema {
+    const char *provider, *event; /* terminated; NULL: not said */
+    const struct ew_schema_field *fields;
+    uint16_t field_count; /* with the members of structs */
+    uint16_t top_count;   /* the event's own: so many siblings from the first entry on */
+    uint8_t origin;       /* enum ew_schema_origin */
+};
+
+/*
+ * Appends the fields that `schema` finds in the payload. True: everything it asks for was there.
+ * *ret_used: bytes that were decoded; on failure those before the field that did not fit.
+ */
+bool ew_schema_decode(const struct ew_schema *schema, const uint8_t *payload, size_t size,
+                      unsigned pointer_size, struct ew_fields *fields, size_t *ret_used);
+
+/* One value of a field that is no struct; *ret_number is its value if it is an integer. Failure is
+ * the error of `in`. */
+void ew_schema_value(const struct ew_schema_field *field, const char *name, size_t name_len,
+                     struct ew_bytes *in, unsigned pointer_size, uint64_t length,
+                     struct ew_fields *fields, uint64_t *ret_number);
+
+/* True if a value can be a length or a count of others. */
+static inline bool ew_in_is_integer(unsigned in)
+{
+    return (in >= EW_IN_INT8 && in <= EW_IN_UINT64) || in == EW_IN_HEX32 || in == EW_IN_HEX64 ||
+           in == EW_IN_POINTER || in == EW_IN_SIZE;
+}
+
+/* TDH's out types, which manifests and metadata use, as ours. */
+uint8_t ew_out_from_tdh(unsigned out);
+
+#endif
