@@ -43,7 +43,7 @@ const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text
     for (size_t i = 0; base_name && i < len; i++)
         if (buffer[i] == '\\')
             from = i + 1;
-    const char *kept = ew_store_text(&tally->texts, buffer + from, len - from);
+    const char *kept = ew_store_keep_text(&tally->texts, buffer + from, len - from);
     if (tally->texts.failed) {
         tally->texts.failed = false;
         ew_tally_short_of_memory(tally);

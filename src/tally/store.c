@@ -200,7 +200,7 @@ static char *make_room(struct ew_store_texts *texts, size_t size)
     return room;
 }
 
-const char *ew_store_text(struct ew_store_texts *texts, const char *text, size_t len)
+const char *ew_store_keep_text(struct ew_store_texts *texts, const char *text, size_t len)
 {
     const char *end = memchr(text, '\0', len);
     if (end != NULL)

@@ -74,6 +74,6 @@ void ew_store_texts_init(struct ew_store_texts *texts, size_t max_bytes);
 void ew_store_texts_done(struct ew_store_texts *texts);
 /* A terminated copy that lives as long as the texts do; "" if there is no room, which is counted.
  */
-const char *ew_store_text(struct ew_store_texts *texts, const char *text, size_t len);
+const char *ew_store_keep_text(struct ew_store_texts *texts, const char *text, size_t len);
 
 #endif
