@@ -27,7 +27,8 @@ static bool decode_switch(const struct ew_record *record, struct ew_event *event
     /* From version 3 on the byte carries other things above bit 0. */
     event->u.cswitch.old_wait_mode = p[13] & 1;
     event->u.cswitch.old_state = p[14];
-    event->u.cswitch.new_wait_ticks = record->payload_size >= 24 ? ew_load_u32(p + 16) : 0;
+    bool has_wait = record->payload_size >= 24 && record->version >= 2;
+    event->u.cswitch.new_wait_ticks = has_wait ? ew_load_u32(p + 16) : 0;
     return true;
 }
 

@@ -155,8 +155,11 @@ static bool text_ends_payload(const struct ew_record *record, size_t at)
     return true;
 }
 
+/* An image has a size, and its name ends the payload. */
 static bool image_fits(const struct ew_record *record, size_t pointer_size)
 {
+    if (record->payload_size < pointer_size + 4 || !ew_load_u32(record->payload + pointer_size))
+        return false;
     switch (record->version) {
     case 0:
         return text_ends_payload(record, pointer_size + 4);
