@@ -352,13 +352,15 @@ ETWATCH_API int etwatch_monitor_start(struct etwatch_monitor *monitor,
 ETWATCH_API int etwatch_monitor_open(struct etwatch_monitor *monitor,
                                      struct etwatch_error_info *reterr);
 /* Waits up to timeout_ms (-1: until the next delivery) and delivers what is due through the
- * callbacks. Returns the number of samples delivered. Only after etwatch_monitor_open. */
+ * callbacks. Returns the number of samples delivered. Only after etwatch_monitor_open. A recording
+ * does not wait; with its last samples the monitor stops: the next call says ETWATCH_ESTATE. */
 ETWATCH_API int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms);
 /* Delivers what is left and stops. Safe to call twice. */
 ETWATCH_API int etwatch_monitor_stop(struct etwatch_monitor *monitor);
 
 /* Copies up to max queued samples (ETWATCH_QUEUE), waiting up to timeout_ms for the first. Strings
- * stay valid until the next read. Returns the count. */
+ * stay valid until the next read. Returns the count; ETWATCH_ESTATE if a recording has ended and
+ * everything of it was read. */
 ETWATCH_API int etwatch_monitor_read(struct etwatch_monitor *monitor,
                                      struct etwatch_sample *ret_samples, size_t max,
                                      int timeout_ms);

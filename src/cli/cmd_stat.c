@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stat: streams samples until told to stop, or until everything that was named by -p has ended (by
- * name, user or cgroup another one may come).
+ * name, user or cgroup another one may come), or until a recording ends.
  */
 #include "cli/commands.h"
 
@@ -14,8 +14,9 @@
 
 static bool only_pids(const struct ew_options *options)
 {
-    return options->pid_count > 0 && options->names.count == 0 && options->uid_count == 0 &&
-           options->cgroups.count == 0 && (options->config_flags & ETWATCH_ALL) == 0;
+    return options->files.count == 0 && options->pid_count > 0 && options->names.count == 0 &&
+           options->uid_count == 0 && options->cgroups.count == 0 &&
+           (options->config_flags & ETWATCH_ALL) == 0;
 }
 
 static void tell_cost(const struct ew_session *session)

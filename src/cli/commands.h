@@ -9,5 +9,7 @@ int ew_cmd_run(const struct ew_options *options);
 int ew_cmd_stat(const struct ew_options *options);
 int ew_cmd_top(const struct ew_options *options);
 int ew_cmd_doctor(const struct ew_options *options);
+int ew_cmd_report(const struct ew_options *options);
+int ew_cmd_events(const struct ew_options *options);
 
 #endif

@@ -11,6 +11,8 @@ static const char program_help[] =
     "  etwatch run -- python3 infer.py      run a command, watch it and its descendants\n"
     "  etwatch stat -n python --hz 100      stream samples of running processes\n"
     "  etwatch top                          live screen\n"
+    "  etwatch report trace.etl             what a Windows recording holds, per process\n"
+    "  etwatch events trace.etl             its events, one a line\n"
     "  etwatch doctor                       what works here, what does not, and how to get it\n"
     "\n"
     "'etwatch COMMAND --help' shows the options of a command, 'etwatch --version' the version.\n"
@@ -27,13 +29,35 @@ static const char run_help[] =
     "  etwatch run --json -o samples.jsonl -- python3 train.py\n";
 
 static const char stat_help[] =
-    "usage: etwatch stat [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a)\n"
+    "usage: etwatch stat [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | FILE.etl)\n"
     "\n"
     "Streams samples: a table each second, or every sample with --json or --csv.\n"
     "\n"
     "  etwatch stat -p 1234 --hz 100 --json\n"
     "  etwatch stat -a --csv -o all.csv --duration 60\n"
-    "  etwatch stat -n python --window 10\n";
+    "  etwatch stat -n python --window 10\n"
+    "  etwatch stat trace.etl --hz 100 --json     a Windows recording as if it were live\n";
+
+static const char report_help[] =
+    "usage: etwatch report [options] FILE.etl...\n"
+    "\n"
+    "Reads Windows recordings (several are merged by time) and tells about the machine, the kinds\n"
+    "of events and what each process did. CPU is exact where context switches were recorded;\n"
+    "where only profile samples were it is an estimate and marked so (~).\n"
+    "\n"
+    "  etwatch report trace.etl\n"
+    "  etwatch report --threads -n python kernel.etl user.etl\n"
+    "  etwatch report --json --from 2.5s --to 3s trace.etl\n";
+
+static const char events_help[] =
+    "usage: etwatch events [options] FILE.etl...\n"
+    "\n"
+    "Every event of Windows recordings in order of time, one a line: seconds since the beginning,\n"
+    "time (UTC), CPU, process and thread id, process, provider/event, and all fields by name.\n"
+    "\n"
+    "  etwatch events --count trace.etl\n"
+    "  etwatch events --event CSwitch -p 4321 --from 1s --to 1.1s trace.etl\n"
+    "  etwatch events --json --provider Kernel-Process trace.etl\n";
 
 static const char top_help[] = "usage: etwatch top [options]\n"
                                "\n"
@@ -58,6 +82,10 @@ static const char *intro_of(enum ew_command command)
         return top_help;
     case EW_CMD_DOCTOR:
         return doctor_help;
+    case EW_CMD_REPORT:
+        return report_help;
+    case EW_CMD_EVENTS:
+        return events_help;
     default:
         return program_help;
     }

@@ -49,6 +49,10 @@ static int run_command(const struct ew_options *options)
         return ew_cmd_top(options);
     case EW_CMD_DOCTOR:
         return ew_cmd_doctor(options);
+    case EW_CMD_REPORT:
+        return ew_cmd_report(options);
+    case EW_CMD_EVENTS:
+        return ew_cmd_events(options);
     default:
         return EW_EXIT_USAGE;
     }

@@ -18,7 +18,8 @@ enum {
     WATCH = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP,
     STREAM = EW_CMD_RUN | EW_CMD_STAT,
     SELECT = EW_CMD_STAT | EW_CMD_TOP,
-    EVERY = WATCH | EW_CMD_DOCTOR,
+    TRACE = EW_CMD_REPORT | EW_CMD_EVENTS,
+    EVERY = WATCH | EW_CMD_DOCTOR | TRACE,
 };
 
 struct option {
@@ -98,14 +99,14 @@ static int set_profile(struct ew_parser *p, const char *shown, const char *value
 static int set_source(struct ew_parser *p, const char *shown, const char *value)
 {
     static const uint32_t sources[] = {ETWATCH_SOURCE_AUTO, ETWATCH_SOURCE_EBPF,
-                                       ETWATCH_SOURCE_POLL};
+                                       ETWATCH_SOURCE_POLL, ETWATCH_SOURCE_ETL};
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         if (strcmp(etwatch_source_name(sources[i]), value) == 0) {
             p->options->source = sources[i];
             return 0;
         }
     }
-    return ew_parser_fail(p, "%s needs one of auto, ebpf, poll, not \"%s\"", shown, value);
+    return ew_parser_fail(p, "%s needs one of auto, ebpf, poll, etl, not \"%s\"", shown, value);
 }
 
 static int keep_text(struct ew_parser *p, const char *shown, const char *value, const char *what,
@@ -163,13 +164,65 @@ static int add_columns(struct ew_parser *p, const char *shown, const char *value
                      &p->options->columns);
 }
 
+static int add_providers(struct ew_parser *p, const char *shown, const char *value)
+{
+    return add_words(p, shown, value,
+                     "the name or GUID of a provider, or a part of it (such as Kernel-Process)",
+                     &p->options->providers);
+}
+
+static int add_events(struct ew_parser *p, const char *shown, const char *value)
+{
+    return add_words(p, shown, value, "the name of an event, or a part of it (such as CSwitch)",
+                     &p->options->events);
+}
+
+static int set_time(struct ew_parser *p, const char *shown, const char *value, uint64_t *ret_ns)
+{
+    if (!ew_value_time(value, ret_ns))
+        return ew_parser_fail(
+            p, "%s needs a time since the recording began, such as 2, 1.5s or 200ms, not \"%s\"",
+            shown, value);
+    return 0;
+}
+
+static int set_from(struct ew_parser *p, const char *shown, const char *value)
+{
+    return set_time(p, shown, value, &p->options->from_ns);
+}
+
+static int set_to(struct ew_parser *p, const char *shown, const char *value)
+{
+    int rc = set_time(p, shown, value, &p->options->until_ns);
+    if (rc == 0 && p->options->until_ns == 0)
+        rc = ew_parser_fail(p, "%s needs a time above 0", shown);
+    return rc;
+}
+
+static int set_limit(struct ew_parser *p, const char *shown, const char *value)
+{
+    if (!ew_value_u64(value, &p->options->limit) || p->options->limit == 0)
+        return ew_parser_fail(p, "%s needs a number of events above 0, not \"%s\"", shown, value);
+    return 0;
+}
+
+static int set_workers(struct ew_parser *p, const char *shown, const char *value)
+{
+    if (!ew_value_u32(value, &p->options->workers) || p->options->workers == 0 ||
+        p->options->workers > 64)
+        return ew_parser_fail(p, "%s needs a number of threads from 1 to 64, not \"%s\"", shown,
+                              value);
+    return 0;
+}
+
 static int add_pids(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list words = {0};
     int rc = add_words(p, shown, value, "a process id or a list of them (such as 12,345)", &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint32_t pid = 0;
-        if (!ew_value_u32(words.words[i], &pid) || pid == 0 || pid > INT32_MAX)
+        bool recorded = (p->options->command & (TRACE | EW_CMD_STAT)) != 0; /* 0 is Idle there */
+        if (!ew_value_u32(words.words[i], &pid) || (pid == 0 && !recorded) || pid > INT32_MAX)
             rc = ew_parser_fail(p,
                                 "%s needs a process id or a list of them (such as 12,345), not "
                                 "\"%s\"; for a name use -n",
@@ -209,37 +262,49 @@ SWITCH(set_json, json)
 SWITCH(set_csv, csv)
 SWITCH(set_quiet, quiet)
 SWITCH(set_wait_all, wait_all)
+SWITCH(set_images, images)
+SWITCH(set_count, count)
+SWITCH(set_raw, raw)
 SWITCH(set_help, help)
 SWITCH(set_version, version)
 #undef SWITCH
 
 /* clang-format off */
 static const struct option table[] = {
-    {{"pid", 'p', "PID", "watch this process and its descendants (a list, and again)", SELECT}, 0, add_pids},
-    {{"name", 'n', "NAME", "watch processes of this name; python also means python3.11", SELECT}, 0, add_names},
+    {{"pid", 'p', "PID", "this process and its descendants (a list, and again)", SELECT | TRACE}, 0, add_pids},
+    {{"name", 'n', "NAME", "processes of this name; python also means python3.11", SELECT | TRACE}, 0, add_names},
+    {{"provider", 0, "NAME", "only events of this provider: its name, a part of it, or its GUID", EW_CMD_EVENTS}, 0, add_providers},
+    {{"event", 0, "NAME", "only events of this name, or with this in their name", EW_CMD_EVENTS}, 0, add_events},
+    {{"from", 0, "TIME", "only from this time of the recording on: 2, 1.5s, 200ms", TRACE}, 0, set_from},
+    {{"to", 0, "TIME", "only up to this time of the recording", TRACE}, 0, set_to},
     {{"all", 'a', NULL, "watch every process", SELECT}, ETWATCH_ALL, NULL},
     {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT}, 0, add_uids},
     {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT}, 0, add_cgroups},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
     {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH}, 0, set_hz},
-    {{"latency", 0, "MS", "how long samples may be held back (default 100)", WATCH}, 0, set_latency},
+    {{"latency", 0, "MS", "how long samples may be held back (default 400)", WATCH}, 0, set_latency},
     {{"duration", 0, "S", "stop watching after S seconds", WATCH}, 0, set_duration},
-    {{"source", 0, "NAME", "auto, ebpf or poll (default auto)", WATCH}, 0, set_source},
+    {{"source", 0, "NAME", "auto, ebpf or poll (default auto); etl: a recording", WATCH}, 0, set_source},
     {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH}, ETWATCH_NO_FALLBACK, NULL},
     {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH}, 0, set_budget},
     {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH}, 0, set_profile},
-    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR}, 0, set_json},
-    {{"csv", 0, NULL, "CSV with one header line", STREAM}, 0, set_csv},
+    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR | TRACE}, 0, set_json},
+    {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT}, 0, set_csv},
     {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
-    {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM}, 0, set_output},
-    {{"threads", 0, NULL, "every thread too", WATCH}, ETWATCH_THREADS, NULL},
+    {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE}, 0, set_output},
+    {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT}, ETWATCH_THREADS, NULL},
     {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM}, ETWATCH_DENSE, NULL},
     {{"events", 0, NULL, "with --json: every switch, wake-up, fork, exec and exit", STREAM}, ETWATCH_EVENTS, NULL},
-    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM}, ETWATCH_CMDLINE, NULL},
+    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM | EW_CMD_REPORT}, ETWATCH_CMDLINE, NULL},
+    {{"images", 0, NULL, "program files and libraries too", EW_CMD_REPORT}, 0, set_images},
+    {{"count", 0, NULL, "how often each kind of event came, instead of the events", EW_CMD_EVENTS}, 0, set_count},
+    {{"raw", 0, NULL, "the payload in hexadecimal too", EW_CMD_EVENTS}, 0, set_raw},
+    {{"limit", 0, "N", "stop after N events", EW_CMD_EVENTS}, 0, set_limit},
+    {{"workers", 0, "N", "threads to read with (default: one per CPU, at most 8)", TRACE}, 0, set_workers},
     {{"window", 0, "S", "instead of samples: average, maximum, p95 and p99 over S seconds", EW_CMD_STAT}, 0, set_window},
     {{"wait-all", 0, NULL, "go on until the last descendant has ended", EW_CMD_RUN}, 0, set_wait_all},
-    {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH}, 0, set_config},
-    {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", EVERY}, 0, set_proc_root},
+    {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH | TRACE}, 0, set_config},
+    {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR}, 0, set_proc_root},
     {{"quiet", 'q', NULL, "no words on standard error except errors", EVERY}, 0, set_quiet},
     {{"help", 'h', NULL, "show this", EVERY}, 0, set_help},
     {{"version", 0, NULL, "show the version", EVERY}, 0, set_version},

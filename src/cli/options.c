@@ -21,10 +21,8 @@ static const struct {
     enum ew_command command;
     const char *name;
 } commands[] = {
-    {EW_CMD_RUN, "run"},
-    {EW_CMD_STAT, "stat"},
-    {EW_CMD_TOP, "top"},
-    {EW_CMD_DOCTOR, "doctor"},
+    {EW_CMD_RUN, "run"},       {EW_CMD_STAT, "stat"},     {EW_CMD_TOP, "top"},
+    {EW_CMD_REPORT, "report"}, {EW_CMD_EVENTS, "events"}, {EW_CMD_DOCTOR, "doctor"},
 };
 
 const char *ew_command_name(enum ew_command command)
@@ -181,6 +179,41 @@ static int take_short(struct ew_parser *p, struct arguments *args, const char *w
     return rc;
 }
 
+static bool is_recording(const char *word)
+{
+    size_t len = strlen(word);
+    const char *end = len < 4 ? "" : word + len - 4;
+    return end[0] == '.' && (end[1] | 0x20) == 'e' && (end[2] | 0x20) == 't' &&
+           (end[3] | 0x20) == 'l';
+}
+
+/* A word that is no option: a recording, where the command takes one. */
+static int take_file(struct ew_parser *p, const char *word)
+{
+    const struct ew_options *o = p->options;
+    bool takes =
+        (o->command & (EW_CMD_REPORT | EW_CMD_EVENTS)) != 0 ||
+        (o->command == EW_CMD_STAT && (is_recording(word) || o->source == ETWATCH_SOURCE_ETL));
+    if (!takes)
+        return ew_parser_fail(p,
+                              "unexpected argument \"%s\"; name processes with -p PID or "
+                              "-n NAME, run a command with 'etwatch run -- CMD'",
+                              word);
+    int rc = ew_list_add_word(&p->options->files, word);
+    if (rc == ETWATCH_EINVAL)
+        return ew_parser_fail(p, "the name of a recording is empty");
+    return rc < 0 ? ew_parser_fail(p, "out of memory") : 0;
+}
+
+/* Behind "--" everything is one. */
+static int take_files(struct ew_parser *p, struct arguments *args)
+{
+    int rc = 0;
+    while (rc == 0 && args->at < args->count)
+        rc = take_file(p, args->words[args->at++]);
+    return rc;
+}
+
 static int take_all(struct ew_parser *p, struct arguments *args)
 {
     while (args->at < args->count) {
@@ -192,14 +225,16 @@ static int take_all(struct ew_parser *p, struct arguments *args)
                 p->options->child = args->words + args->at + (end ? 1 : 0);
                 return 0;
             }
-            if (!end)
-                return ew_parser_fail(p,
-                                      "unexpected argument \"%s\"; name processes with -p PID or "
-                                      "-n NAME, run a command with 'etwatch run -- CMD'",
-                                      word);
+            if (!end) {
+                int rc = take_file(p, word);
+                if (rc != 0)
+                    return rc;
+            }
         }
         args->at++;
         if (end)
+            return take_files(p, args);
+        if (!option)
             continue;
         int rc = word[1] == '-' ? take_long(p, args, word) : take_short(p, args, word);
         if (rc != 0)
@@ -237,9 +272,36 @@ static int check_run(struct ew_parser *p)
     return 0;
 }
 
+/* A recording ends by itself, holds no users and no cgroups, and costs no budget. */
+static int check_recording(struct ew_parser *p)
+{
+    struct ew_options *o = p->options;
+    if (o->source != ETWATCH_SOURCE_AUTO && o->source != ETWATCH_SOURCE_ETL)
+        return ew_parser_fail(p, "%s is a recording: --source %s cannot read it", o->files.words[0],
+                              etwatch_source_name(o->source));
+    if (o->uid_count > 0 || o->cgroups.count > 0)
+        return ew_parser_fail(p, "a recording knows no users and no cgroups: use -p or -n");
+    if ((o->config_flags & ETWATCH_EVENTS) != 0)
+        return ew_parser_fail(p, "the events of a recording are shown by 'etwatch events %s'",
+                              o->files.words[0]);
+    o->source = ETWATCH_SOURCE_ETL;
+    if (!selects(o))
+        o->config_flags |= ETWATCH_ALL;
+    return 0;
+}
+
 static int check_stat(struct ew_parser *p)
 {
     const struct ew_options *o = p->options;
+    int rc = o->files.count > 0 ? check_recording(p) : 0;
+    if (rc != 0)
+        return rc;
+    if (o->source == ETWATCH_SOURCE_ETL && o->files.count == 0)
+        return ew_parser_fail(p, "--source etl needs a recording: etwatch stat FILE.etl");
+    for (uint32_t i = 0; i < o->pid_count && o->source != ETWATCH_SOURCE_ETL; i++)
+        if (o->pids[i] == 0)
+            return ew_parser_fail(
+                p, "-p needs a process id or a list of them (such as 12,345), not \"0\"");
     if (!selects(o))
         return ew_parser_fail(p, "stat needs to know which processes: -p PID, -n NAME, -u USER, "
                                  "--cgroup PATH, or -a for all");
@@ -253,6 +315,22 @@ static int check_stat(struct ew_parser *p)
     return 0;
 }
 
+static int check_trace(struct ew_parser *p)
+{
+    const struct ew_options *o = p->options;
+    const char *name = ew_command_name(o->command);
+    if (o->files.count == 0)
+        return ew_parser_fail(p, "%s needs a recording: etwatch %s [options] FILE.etl...", name,
+                              name);
+    if (o->until_ns != 0 && o->until_ns <= o->from_ns)
+        return ew_parser_fail(p, "--to must be later than --from");
+    if (o->count && (o->raw || o->limit != 0))
+        return ew_parser_fail(p, "--count shows no events: leave out --raw and --limit");
+    if (o->images && o->csv)
+        return ew_parser_fail(p, "--images has no place in CSV: use --json");
+    return 0;
+}
+
 static int check_together(struct ew_parser *p)
 {
     const struct ew_options *o = p->options;
@@ -263,13 +341,18 @@ static int check_together(struct ew_parser *p)
         return ew_parser_fail(p, "--events needs --json");
     if ((flags & ETWATCH_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
         return ew_parser_fail(p, "--events needs --source ebpf: polling sees no events");
-    if ((flags & ETWATCH_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0)
+    if ((flags & ETWATCH_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0 &&
+        o->command != EW_CMD_REPORT)
         return ew_parser_fail(p, "--cmdline needs --json or --csv: the table has no room for it");
     if ((flags & ETWATCH_KERNEL_THREADS) != 0 && (flags & ETWATCH_ALL) == 0 &&
         o->command != EW_CMD_TOP)
         return ew_parser_fail(p, "--kernel-threads needs -a");
     if (o->command == EW_CMD_RUN)
         return check_run(p);
+    if ((o->command & (EW_CMD_REPORT | EW_CMD_EVENTS)) != 0)
+        return check_trace(p);
+    if (o->source == ETWATCH_SOURCE_ETL && o->command != EW_CMD_STAT)
+        return ew_parser_fail(p, "a recording is read by etwatch stat, report or events");
     return o->command == EW_CMD_STAT ? check_stat(p) : 0;
 }
 
@@ -282,8 +365,9 @@ static int parse_first(struct ew_parser *p, struct arguments *args)
     const char *word = args->count > 1 ? args->words[1] : NULL;
     args->at = 2;
     if (word == NULL)
-        return ew_parser_fail(p, "a command is needed: etwatch run, stat, top or doctor; see "
-                                 "'etwatch --help'");
+        return ew_parser_fail(
+            p, "a command is needed: etwatch run, stat, top, report, events or doctor; see "
+               "'etwatch --help'");
     if (strcmp(word, "--version") == 0) {
         p->options->version = true;
     } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
@@ -294,15 +378,17 @@ static int parse_first(struct ew_parser *p, struct arguments *args)
     } else {
         p->options->command = find_command(word);
         if (p->options->command == EW_CMD_NONE && word[0] == '-')
-            return ew_parser_fail(p,
-                                  "the command comes first: etwatch run, stat, top or doctor, "
-                                  "then options such as %s",
-                                  word);
+            return ew_parser_fail(
+                p,
+                "the command comes first: etwatch run, stat, top, report, events or doctor, "
+                "then options such as %s",
+                word);
         if (p->options->command == EW_CMD_NONE)
-            return ew_parser_fail(p,
-                                  "unknown command \"%s\"; the commands are run, stat, top and "
-                                  "doctor",
-                                  word);
+            return ew_parser_fail(
+                p,
+                "unknown command \"%s\"; the commands are run, stat, top, report, "
+                "events and doctor",
+                word);
     }
     return 0;
 }
@@ -330,6 +416,9 @@ void ew_options_done(struct ew_options *options)
     ew_list_done(&options->names);
     ew_list_done(&options->cgroups);
     ew_list_done(&options->columns);
+    ew_list_done(&options->files);
+    ew_list_done(&options->providers);
+    ew_list_done(&options->events);
     ew_free(options->pids);
     ew_free(options->uids);
     ew_free(options->output_path);

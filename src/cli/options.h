@@ -13,6 +13,8 @@ enum ew_command {
     EW_CMD_STAT = 1 << 1,
     EW_CMD_TOP = 1 << 2,
     EW_CMD_DOCTOR = 1 << 3,
+    EW_CMD_REPORT = 1 << 4,
+    EW_CMD_EVENTS = 1 << 5,
 };
 
 /* The exit codes, the same for every command. */
@@ -47,6 +49,12 @@ struct ew_options {
     struct ew_list names, cgroups, columns;
     uint32_t *pids, *uids;
     uint32_t pid_count, uid_count;
+
+    /* Recordings. */
+    struct ew_list files, providers, events;
+    uint64_t from_ns, until_ns, limit; /* 0: not given */
+    uint32_t workers;
+    bool images, count, raw;
 
     char **child; /* run: the command, NULL at its end; part of argv */
 };

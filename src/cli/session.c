@@ -65,6 +65,9 @@ static void begin_output(struct ew_session *session)
     if (rc < 0)
         return;
     session->meta_known = true;
+    if (session->meta.source == ETWATCH_SOURCE_ETL && session->options->duration_s > 0)
+        session->end_unix_ns =
+            session->meta.anchor_unix_ns + (uint64_t)(session->options->duration_s * 1e9);
     if (session->meta.fallback[0] != '\0')
         ew_say(session->options, "%s", session->meta.fallback);
     if (session->sink != NULL)
@@ -87,11 +90,26 @@ static void count_live(struct ew_session *session, const struct etwatch_sample *
     }
 }
 
+/* How many of them lie before the end of --duration in a recording: intervals come in order. */
+static size_t before_end(struct ew_session *session, const struct etwatch_sample *samples,
+                         size_t count)
+{
+    size_t kept = 0;
+    while (kept < count && samples[kept].t_ns <= session->end_unix_ns)
+        kept++;
+    session->past_end = session->past_end || kept < count;
+    return kept;
+}
+
 static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     struct ew_session *session = ctx;
     bool windows = session->windows.length_ns > 0;
     begin_output(session);
+    if (session->past_end)
+        return;
+    if (session->end_unix_ns != 0)
+        count = before_end(session, samples, count);
     for (size_t i = 0; i < count; i++) {
         count_live(session, &samples[i]);
         if (session->on_sample != NULL)
@@ -121,17 +139,43 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
 
 /* ----------------------------------------------------------------------- opening */
 
+/* The machine that was watched: this one, or the one that a recording is from. */
+static int name_machine(const struct ew_options *options, char *host, char *os, size_t size)
+{
+    struct etwatch_error_info err = {.size = sizeof err};
+    struct etwatch_trace_file file = {.size = sizeof file};
+    struct etwatch_trace *trace = NULL;
+    if (options->files.count == 0) {
+        ew_os_host_name(host, size);
+        ew_os_system_name(os, size);
+        return EW_EXIT_OK;
+    }
+    int rc = etwatch_trace_open((const char *const *)options->files.words, options->files.count,
+                                NULL, &trace, &err);
+    if (rc == 0)
+        rc = etwatch_trace_file(trace, 0, &file);
+    if (rc == 0)
+        (void)snprintf(os, size, "Windows %u.%u.%u", file.os_major, file.os_minor, file.os_build);
+    else
+        ew_complain("%s%s%s", err.message[0] != '\0' ? err.message : etwatch_strerror(rc),
+                    err.fix[0] != '\0' ? "; " : "", err.fix);
+    etwatch_trace_free(trace);
+    host[0] = '\0';
+    return rc == 0 ? EW_EXIT_OK : EW_EXIT_FAILED;
+}
+
 static int make_sink(struct ew_session *session, uint32_t format)
 {
     const struct ew_options *options = session->options;
     struct etwatch_error_info err = {.size = sizeof err};
     char host[256], os[256];
     uint32_t rows;
-    ew_os_host_name(host, sizeof host);
-    ew_os_system_name(os, sizeof os);
+    int code = name_machine(options, host, os, sizeof host);
+    if (code != EW_EXIT_OK)
+        return code;
     struct etwatch_sink_options wanted = {
         .size = sizeof wanted,
-        .host = host,
+        .host = host[0] != '\0' ? host : NULL,
         .os = os,
         .columns = (const char *const *)options->columns.words,
         .column_count = options->columns.count,
@@ -184,6 +228,8 @@ static struct etwatch_config make_config(struct ew_session *session)
         .cgroups = (const char *const *)o->cgroups.words,
         .cgroup_count = o->cgroups.count,
         .proc_root = o->proc_root,
+        .traces = (const char *const *)o->files.words,
+        .trace_count = o->files.count,
         .callbacks = {.size = sizeof config.callbacks,
                       .on_samples = on_samples,
                       .on_loss = on_loss,
@@ -227,7 +273,8 @@ int ew_session_open(struct ew_session *session, uint32_t pid)
 {
     struct etwatch_error_info err = {.size = sizeof err};
     struct etwatch_config config = make_config(session);
-    if (check_pids(session->options) != EW_EXIT_OK)
+    bool recorded = session->options->files.count > 0;
+    if (!recorded && check_pids(session->options) != EW_EXIT_OK)
         return EW_EXIT_FAILED;
     if (pid != 0) {
         config.pids = &pid;
@@ -245,7 +292,7 @@ int ew_session_open(struct ew_session *session, uint32_t pid)
     ew_os_drop_rights();
     begin_output(session);
     flush(session);
-    if (session->options->duration_s > 0)
+    if (session->options->duration_s > 0 && !recorded)
         session->end_raw_ns = ew_os_raw_ns() + (uint64_t)(session->options->duration_s * 1e9);
     return EW_EXIT_OK;
 }
@@ -266,9 +313,11 @@ bool ew_session_step(struct ew_session *session, int max_ms)
             wait_ms = (int)left_ms;
     }
     /* A delivery may call back many times; what they leave in the sink is one write. */
-    keep_error(session, etwatch_monitor_poll(session->monitor, wait_ms));
+    int rc = etwatch_monitor_poll(session->monitor, wait_ms);
+    bool over = rc == ETWATCH_ESTATE && session->meta.source == ETWATCH_SOURCE_ETL;
+    keep_error(session, over ? 0 : rc);
     flush(session);
-    return session->error == 0;
+    return session->error == 0 && !over && !session->past_end;
 }
 
 /* ------------------------------------------------------------------------- ending */

@@ -22,8 +22,10 @@ struct ew_session {
     struct etwatch_stats stats; /* after ew_session_stop */
     struct ew_windows windows;  /* with --window */
     uint64_t end_raw_ns;        /* --duration; 0: no end */
-    uint64_t opened_cpu_ns;     /* our own CPU time when the watching began */
-    uint64_t live;              /* processes that started and have not ended */
+    uint64_t end_unix_ns;       /* the same for a recording, by its own time */
+    bool past_end;
+    uint64_t opened_cpu_ns; /* our own CPU time when the watching began */
+    uint64_t live;          /* processes that started and have not ended */
     bool any_started;
     int error; /* of the sink, the monitor or on_sample: ETWATCH_E* */
     /* Sees every sample too; may be NULL. Returns 0 or a negative code. */

@@ -34,16 +34,50 @@ bool ew_value_number(const char *text, double *ret_number)
     return true;
 }
 
-bool ew_value_u32(const char *text, uint32_t *ret_number)
+bool ew_value_u64(const char *text, uint64_t *ret_number)
 {
     uint64_t number = 0;
     const char *at = text;
-    for (; is_digit(*at) && number <= UINT32_MAX; at++)
+    for (; is_digit(*at) && at - text < 18; at++)
         number = number * 10 + (uint64_t)(*at - '0');
-    if (at == text || *at != '\0' || number > UINT32_MAX)
+    if (at == text || *at != '\0')
+        return false;
+    *ret_number = number;
+    return true;
+}
+
+bool ew_value_u32(const char *text, uint32_t *ret_number)
+{
+    uint64_t number;
+    if (!ew_value_u64(text, &number) || number > UINT32_MAX)
         return false;
     *ret_number = (uint32_t)number;
     return true;
+}
+
+bool ew_value_time(const char *text, uint64_t *ret_ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}};
+    char digits[32];
+    double number;
+    size_t len = strspn(text, "0123456789.");
+    if (len >= sizeof digits)
+        return false;
+    memcpy(digits, text, len);
+    digits[len] = '\0';
+    if (!ew_value_number(digits, &number))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        double ns = number * units[i].ns;
+        if (strcmp(units[i].name, text + len) == 0 && ns < 9e18) {
+            *ret_ns = (uint64_t)(ns + 0.5);
+            return true;
+        }
+    }
+    return false;
 }
 
 static int add_word(struct ew_list *list, const char *word, size_t len)
@@ -60,6 +94,11 @@ static int add_word(struct ew_list *list, const char *word, size_t len)
     memcpy(copy, word, len);
     words[list->count++] = copy;
     return 0;
+}
+
+int ew_list_add_word(struct ew_list *list, const char *word)
+{
+    return add_word(list, word, strlen(word));
 }
 
 int ew_list_add(struct ew_list *list, const char *words)

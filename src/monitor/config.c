@@ -39,6 +39,21 @@ static int take_sized(void *to, size_t to_size, const void *from, uint32_t from_
     return 0;
 }
 
+static int check_recording(const struct etwatch_config *config, struct ew_error *reterr)
+{
+    if (config->source != ETWATCH_SOURCE_ETL)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "traces are only for the source etl");
+    if (config->trace_count == 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "the source etl needs traces");
+    if (config->uid_count > 0 || config->cgroup_count > 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "a recording knows no users and no cgroups: use pids or names");
+    if ((config->flags & ETWATCH_EVENTS) != 0)
+        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
+                            "the events of a recording are told by etwatch_trace_next");
+    return 0;
+}
+
 static int check(struct etwatch_config *config, struct ew_error *reterr)
 {
     if (config->hz == 0)
@@ -55,10 +70,17 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
     if (config->latency_ms > MAX_LATENCY_MS)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "latency_ms must be at most %d",
                             MAX_LATENCY_MS);
-    if (config->source != ETWATCH_SOURCE_AUTO && config->source != ETWATCH_SOURCE_EBPF &&
-        config->source != ETWATCH_SOURCE_POLL)
+    if (config->trace_count > 0 && config->source == ETWATCH_SOURCE_AUTO)
+        config->source = ETWATCH_SOURCE_ETL;
+    if (config->source == ETWATCH_SOURCE_ETL || config->trace_count > 0) {
+        int error = check_recording(config, reterr);
+        if (error != 0)
+            return error;
+    } else if (config->source != ETWATCH_SOURCE_AUTO && config->source != ETWATCH_SOURCE_EBPF &&
+               config->source != ETWATCH_SOURCE_POLL) {
         return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                            "source must be auto, ebpf or poll on this system");
+                            "source must be auto, ebpf, poll or etl on this system");
+    }
     if ((config->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     if (config->max_processes == 0)
@@ -70,7 +92,8 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
     if ((config->pid_count > 0 && config->pids == NULL) ||
         (config->name_count > 0 && config->names == NULL) ||
         (config->uid_count > 0 && config->uids == NULL) ||
-        (config->cgroup_count > 0 && config->cgroups == NULL))
+        (config->cgroup_count > 0 && config->cgroups == NULL) ||
+        (config->trace_count > 0 && config->traces == NULL))
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a count is set, but its list is NULL");
     return 0;
 }
@@ -117,7 +140,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     /* Until they are copies of our own, none of the pointers may be freed. */
     struct etwatch_config given = *to;
     to->pids = to->uids = NULL;
-    to->names = to->cgroups = NULL;
+    to->names = to->cgroups = to->traces = NULL;
     to->proc_root = NULL;
     if (error != 0)
         return error;
@@ -136,13 +159,18 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
         error = copy_texts(&to->cgroups, given.cgroup_count);
     }
     if (error == 0) {
+        to->traces = given.traces;
+        error = copy_texts(&to->traces, given.trace_count);
+    }
+    if (error == 0) {
         to->proc_root = ew_strdup(given.proc_root == NULL ? "/proc" : given.proc_root);
         error = to->proc_root == NULL ? ETWATCH_ENOMEM : 0;
     }
     if (error != 0) {
         ew_config_done(to);
         return ew_error_set(reterr, error, 0,
-                            error == ETWATCH_EINVAL ? "a name or cgroup is NULL" : "out of memory");
+                            error == ETWATCH_EINVAL ? "a name, cgroup or trace is NULL"
+                                                    : "out of memory");
     }
     return 0;
 }
@@ -160,6 +188,7 @@ void ew_config_done(struct etwatch_config *config)
     ew_free((void *)(uintptr_t)config->uids);
     free_texts(config->names, config->name_count);
     free_texts(config->cgroups, config->cgroup_count);
+    free_texts(config->traces, config->trace_count);
     ew_free((void *)(uintptr_t)config->proc_root);
     memset(config, 0, sizeof *config);
 }

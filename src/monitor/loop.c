@@ -21,6 +21,16 @@ static uint64_t interval_of(double hz)
     return (uint64_t)(1e9 / hz + 0.5);
 }
 
+bool ew_monitor_replays(const struct etwatch_monitor *monitor)
+{
+    return monitor->source_id == ETWATCH_SOURCE_ETL;
+}
+
+uint64_t ew_monitor_now(const struct etwatch_monitor *monitor)
+{
+    return ew_monitor_replays(monitor) ? monitor->replayed_ns : ew_os_raw_ns();
+}
+
 static bool polls(const struct etwatch_monitor *monitor)
 {
     return monitor->source->ops->id == ETWATCH_SOURCE_POLL;
@@ -58,6 +68,12 @@ static void on_describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_i
                         const char **ret_user, const char **ret_cgroup, const char **ret_cmdline)
 {
     struct etwatch_monitor *monitor = ctx;
+    if (ew_monitor_replays(monitor)) {
+        /* The processes of this machine have nothing to do with those of a recording. */
+        *ret_user = *ret_cgroup = NULL;
+        *ret_cmdline = monitor->source->ops->cmdline(monitor->source, pid);
+        return;
+    }
     ew_describe_process(&monitor->describe, pid, uid, cgroup_id, ret_user, ret_cgroup, ret_cmdline);
 }
 
@@ -85,6 +101,10 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
     ret->proc_root = config->proc_root;
     ret->epoch_ns = monitor->epoch_ns;
     ret->interval_ns = monitor->interval_ns;
+    ret->traces = config->traces;
+    ret->trace_count = config->trace_count;
+    ret->max_threads = config->max_threads;
+    ret->cmdlines = (config->flags & ETWATCH_CMDLINE) != 0;
 }
 
 /* One line for the user: what failed, what happens instead, and what would mend it. */
@@ -104,6 +124,8 @@ static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->fallback[0] = '\0';
     if (config->source == ETWATCH_SOURCE_POLL)
         return ew_source_poll.open(&wanted, &monitor->source, reterr);
+    if (config->source == ETWATCH_SOURCE_ETL)
+        return ew_source_etl.open(&wanted, &monitor->source, reterr);
     memset(&why, 0, sizeof why);
     int error = ew_source_ebpf.open(&wanted, &monitor->source, &why);
     if (error == 0)
@@ -171,6 +193,10 @@ static void apply_change(struct etwatch_monitor *monitor, uint64_t now_ns)
 /* Wake-ups fall on interval ends, as many intervals apart as the latency allows. */
 static void plan_wake(struct etwatch_monitor *monitor, uint64_t now_ns)
 {
+    if (ew_monitor_replays(monitor)) {
+        monitor->next_wake_ns = 0;
+        return;
+    }
     apply_change(monitor, now_ns);
     uint64_t latency_ns = polls(monitor) ? 0 : (uint64_t)monitor->config.latency_ms * 1000000ULL;
     uint64_t intervals = latency_ns / monitor->interval_ns;
@@ -205,7 +231,7 @@ static uint64_t own_cost_ns(const struct etwatch_monitor *monitor)
 
 static void keep_budget(struct etwatch_monitor *monitor, uint64_t now_ns)
 {
-    if (now_ns - monitor->budget_wall_ns < budget_period_ns)
+    if (ew_monitor_replays(monitor) || now_ns - monitor->budget_wall_ns < budget_period_ns)
         return;
     uint64_t cost_ns = own_cost_ns(monitor);
     double hz = ew_budget_feed(&monitor->budget, cost_ns - monitor->budget_cpu_ns,
@@ -246,8 +272,28 @@ void ew_monitor_meter(struct etwatch_monitor *monitor, bool count)
     monitor->metered_ns = cpu_ns;
 }
 
+/* A recording brings its own time and machine. */
+static void adopt_source(struct etwatch_monitor *monitor)
+{
+    const struct ew_source_ops *ops = monitor->source->ops;
+    monitor->source_id = ops->id;
+    monitor->source_available = ops->available;
+    monitor->source_estimated = ops->estimated;
+    monitor->cpu_count = ew_os_cpu_count();
+    if (ops->own_time == NULL)
+        return;
+    struct ew_source_time time;
+    ops->own_time(monitor->source, &time);
+    monitor->anchor_unix_ns = time.unix_ns;
+    monitor->anchor_raw_ns = time.raw_ns;
+    monitor->unix_minus_raw_ns = (int64_t)(time.unix_ns - time.raw_ns);
+    monitor->epoch_ns = monitor->replayed_ns = time.raw_ns;
+    monitor->cpu_count = time.cpu_count;
+}
+
 int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
+    monitor->ended = false;
     ew_os_anchor(&monitor->anchor_unix_ns, &monitor->anchor_raw_ns);
     monitor->unix_minus_raw_ns = (int64_t)(monitor->anchor_unix_ns - monitor->anchor_raw_ns);
     monitor->interval_ns = interval_of(monitor->config.hz);
@@ -262,15 +308,14 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     int error = open_source(monitor, reterr);
     if (error != 0)
         return error;
-    monitor->source_id = monitor->source->ops->id;
-    monitor->source_available = monitor->source->ops->available;
-    monitor->source_estimated = monitor->source->ops->estimated;
+    adopt_source(monitor);
     error = open_sampler(monitor);
     if (error != 0) {
         close_stages(monitor);
         return ew_error_set(reterr, error, 0, "out of memory");
     }
     monitor->opened_ns = monitor->epoch_ns;
+    monitor->began = true;
     monitor->budget_wall_ns = ew_os_raw_ns();
     monitor->budget_cpu_ns = 0;
     ew_monitor_meter(monitor, false);
@@ -288,13 +333,23 @@ static int drain(struct etwatch_monitor *monitor, uint64_t now_ns, uint64_t *ret
                                        reterr);
 }
 
+/* Delivers what is finished; at the end of a recording everything. */
+static int cut(struct etwatch_monitor *monitor, uint64_t horizon_ns)
+{
+    const struct ew_source_ops *ops = monitor->source->ops;
+    monitor->replayed_ns = horizon_ns;
+    monitor->ended = ops->ended != NULL && ops->ended(monitor->source);
+    return monitor->ended ? ew_sampler_finish(monitor->sampler, horizon_ns)
+                          : ew_sampler_cut(monitor->sampler, horizon_ns);
+}
+
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     uint64_t now_ns = ew_os_raw_ns(), horizon_ns = 0;
     monitor->stepping = true;
     int error = drain(monitor, now_ns, &horizon_ns, reterr);
     if (error == 0) {
-        int count = ew_sampler_cut(monitor->sampler, horizon_ns);
+        int count = cut(monitor, horizon_ns);
         /* Short of memory is a loss like any other: counted, marked, and we go on. */
         error = count < 0 && count != ETWATCH_ENOMEM ? count : 0;
     }
@@ -311,12 +366,13 @@ int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
 void ew_monitor_end(struct etwatch_monitor *monitor)
 {
     struct ew_error ignored;
-    uint64_t now_ns = ew_os_raw_ns(), horizon_ns = now_ns;
+    uint64_t now_ns = ew_monitor_now(monitor), horizon_ns = now_ns;
     monitor->stepping = true;
-    if (drain(monitor, now_ns, &horizon_ns, &ignored) == 0)
+    /* Of a recording only what was told so far: the rest is not asked for any more. */
+    if (ew_monitor_replays(monitor) || drain(monitor, now_ns, &horizon_ns, &ignored) == 0)
         (void)ew_sampler_finish(monitor->sampler, now_ns);
     monitor->stepping = false;
     ew_monitor_refresh_counts(monitor);
-    monitor->closed_ns = ew_os_raw_ns();
+    monitor->closed_ns = ew_monitor_now(monitor);
     close_stages(monitor);
 }

@@ -102,12 +102,16 @@ static void run(void *arg)
         ew_mutex_lock(monitor->lock);
         if (monitor->stopping)
             break;
+        /* A recording does not outrun its reader: nothing is lost if he takes his time. */
+        if (ew_monitor_replays(monitor) && monitor->queue.count > 0) {
+            (void)ew_cond_wait(monitor->arrived, monitor->lock, 10);
+            continue;
+        }
         int error = woken < 0 ? woken : ew_monitor_step(monitor, &why);
         ew_cond_signal(monitor->arrived);
-        if (error != 0) {
-            monitor->failed = error;
+        monitor->failed = error;
+        if (error != 0 || monitor->ended)
             break;
-        }
     }
     ew_mutex_unlock(monitor->lock);
 }
@@ -196,7 +200,7 @@ int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms)
         result = ew_monitor_step(monitor, &why);
         count = monitor->delivered - before;
         /* A callback asked for the end: this is the first moment at which it can come. */
-        if (monitor->stopping && monitor->waiting == 0)
+        if ((monitor->stopping || monitor->ended) && monitor->waiting == 0)
             finish(monitor);
     }
     ew_mutex_unlock(monitor->lock);
@@ -256,7 +260,7 @@ int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample 
     /* Every step signals, also one that brought nothing: the limit is a time, not a wait. */
     uint64_t until_ns = ew_os_raw_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms : 0) * 1000000u;
     while (monitor->queue.count == 0 && monitor->state == EW_MONITOR_RUNNING &&
-           monitor->failed == 0) {
+           monitor->failed == 0 && !monitor->ended) {
         uint64_t now_ns = ew_os_raw_ns();
         if (timeout_ms >= 0 && now_ns >= until_ns)
             break;
@@ -266,6 +270,10 @@ int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample 
     int count = ew_queue_take(&monitor->queue, ret_samples, max > INT_MAX ? INT_MAX : max);
     if (count == 0 && monitor->failed != 0)
         count = monitor->failed;
+    if (count == 0 && monitor->ended)
+        count = ETWATCH_ESTATE;
+    if (monitor->began && ew_monitor_replays(monitor))
+        ew_cond_signal(monitor->arrived); /* there is room again */
     ew_mutex_unlock(monitor->lock);
     return count;
 }
@@ -279,7 +287,8 @@ int etwatch_monitor_add(struct etwatch_monitor *monitor, uint32_t pid)
 {
     if (monitor == NULL || pid == 0)
         return ETWATCH_EINVAL;
-    if (!ew_os_process_exists(monitor->config.proc_root, pid))
+    if (monitor->config.source != ETWATCH_SOURCE_ETL &&
+        !ew_os_process_exists(monitor->config.proc_root, pid))
         return ETWATCH_ENOENT;
     ew_mutex_lock(monitor->lock);
     int error = is_open(monitor) ? monitor->source->ops->add(monitor->source, pid)
@@ -352,7 +361,7 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     memset(&stats, 0, sizeof stats);
     ew_mutex_lock(monitor->lock);
     ew_monitor_refresh_counts(monitor);
-    uint64_t end_ns = is_open(monitor) ? ew_os_raw_ns() : monitor->closed_ns;
+    uint64_t end_ns = is_open(monitor) ? ew_monitor_now(monitor) : monitor->closed_ns;
     uint64_t wall_ns = end_ns - monitor->opened_ns;
     const struct ew_source_stats *source = &monitor->source_stats;
     stats.source = monitor->source_id;
@@ -386,9 +395,9 @@ int etwatch_monitor_meta(struct etwatch_monitor *monitor, struct etwatch_meta *r
     struct etwatch_meta meta;
     memset(&meta, 0, sizeof meta);
     ew_mutex_lock(monitor->lock);
-    int error = monitor->opened_ns == 0 ? ETWATCH_ESTATE : 0;
+    int error = monitor->began ? 0 : ETWATCH_ESTATE;
     meta.source = monitor->source_id;
-    meta.cpu_count = ew_os_cpu_count();
+    meta.cpu_count = monitor->cpu_count;
     meta.hz_asked = monitor->config.hz;
     meta.anchor_unix_ns = monitor->anchor_unix_ns;
     meta.anchor_raw_ns = monitor->anchor_raw_ns;

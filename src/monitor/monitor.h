@@ -27,6 +27,9 @@ struct etwatch_monitor {
     uint32_t waiting; /* callers in etwatch_monitor_poll that wait without the lock */
     int failed;       /* why the thread ended by itself; 0 = it did not */
 
+    bool began; /* there is something to tell about a source */
+    bool ended; /* the recording is over */
+
     uint32_t source_id;                          /* stays after a stop, likewise the two below */
     uint64_t source_available, source_estimated; /* ETWATCH_HAS bits */
     struct ew_source *source;
@@ -45,6 +48,8 @@ struct etwatch_monitor {
     uint64_t change_at_ns; /* interval end at which a new rate comes into force; 0 = none */
     uint64_t changed_interval_ns;
 
+    uint32_t cpu_count;
+    uint64_t replayed_ns; /* a recording is told up to here */
     uint64_t opened_ns, closed_ns;
     uint64_t self_cpu_ns; /* of waiting and stepping, in user space and in system calls */
     uint64_t metered_ns;  /* the thread's CPU time when that was last counted */
@@ -68,5 +73,12 @@ void ew_monitor_meter(struct etwatch_monitor *monitor, bool count);
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr);
 void ew_monitor_end(struct etwatch_monitor *monitor);
 void ew_monitor_refresh_counts(struct etwatch_monitor *monitor);
+/* Now, by the source's clock. */
+uint64_t ew_monitor_now(const struct etwatch_monitor *monitor);
+/* Whether the source is a recording. */
+bool ew_monitor_replays(const struct etwatch_monitor *monitor);
+
+/* replay.c */
+extern const struct ew_source_ops ew_source_etl;
 
 #endif

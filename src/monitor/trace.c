@@ -416,7 +416,7 @@ static int find_next(struct etwatch_trace *trace, const struct ew_record **ret_r
 int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *ret_event,
                        struct etwatch_error_info *reterr)
 {
-    const struct ew_record *record;
+    const struct ew_record *record = NULL;
     struct ew_event known;
     struct ew_error why = {0};
     if (trace == NULL || ret_event == NULL)

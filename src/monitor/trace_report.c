@@ -11,11 +11,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/mask.h"
+#include "monitor/cmdline.h"
 #include "monitor/trace.h"
 #include "tally/tally.h"
-
-enum { CMDLINE_BYTES = 8192 };
 
 /* The totals of one process or thread when the part began. */
 struct before {
@@ -46,7 +44,7 @@ struct report {
     size_t told_count, told_size;
     bool tell_threads; /* of the process at hand */
     const char *name;  /* of it */
-    char cmdline[CMDLINE_BYTES], args[CMDLINE_BYTES];
+    char cmdline[EW_CMDLINE_BYTES];
 };
 
 static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t raw)
@@ -261,28 +259,12 @@ static void set_gauges(struct etwatch_sample *s, const struct ew_total *total)
     }
     EW_GAUGES(EW_X)
 #undef EW_X
-    bool process = total->tid == 0;
-    if (process && (s->has & ETWATCH_HAS(threads)) == 0 && total->thread_count > 0) {
+    /* An ended process has none left: how many it had says more. */
+    bool none = (s->has & ETWATCH_HAS(threads)) == 0 || s->threads == 0;
+    if (total->tid == 0 && none && total->thread_count > 0) {
         s->threads = total->thread_count;
         s->has |= ETWATCH_HAS(threads);
     }
-}
-
-/* The command line is one text on Windows; it is masked argument by argument. */
-static const char *masked(struct report *report, const char *command_line)
-{
-    size_t len = 0;
-    bool quoted = false;
-    for (; command_line[len] != '\0' && len + 1 < sizeof report->args; len++) {
-        char c = command_line[len];
-        quoted = quoted != (c == '"');
-        report->args[len] = c == ' ' && !quoted ? '\0' : c;
-    }
-    if (len == 0)
-        return NULL;
-    report->args[len++] = '\0';
-    (void)ew_mask_cmdline(report->args, len, report->cmdline, sizeof report->cmdline);
-    return report->cmdline;
 }
 
 /* A process that is none: what is known of nobody in particular. */
@@ -395,8 +377,10 @@ static int tell_total(void *ctx, const struct ew_total *given)
     make_sample(report, &total, &sample);
     if (total.tid == 0) {
         sample.name = report->name = name_of(&total);
-        if ((report->callbacks->flags & ETWATCH_REPORT_CMDLINE) != 0)
-            sample.cmdline = masked(report, total.command_line);
+        if ((report->callbacks->flags & ETWATCH_REPORT_CMDLINE) != 0) {
+            ew_cmdline_mask(total.command_line, report->cmdline);
+            sample.cmdline = report->cmdline[0] != '\0' ? report->cmdline : NULL;
+        }
     } else {
         sample.name = report->name;
         sample.thread_name = total.name[0] != '\0' ? total.name : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A source of facts: the one interface that the monitor knows of eBPF, polling and, later, ETW.
+ * A source of facts: the one interface that the monitor knows of eBPF, polling, recordings and,
+ * later, ETW.
  *
  * A source has no thread and no clock of its own. The monitor calls drain when the time has come;
  * the source delivers every fact it has and says up to which raw time the facts are complete (the
@@ -39,6 +40,17 @@ struct ew_source_config {
     const char *proc_root; /* never NULL */
     uint64_t epoch_ns;     /* interval ends are epoch_ns + n * interval_ns */
     uint64_t interval_ns;
+    const char *const
+        *traces; /* a recording's files; its epoch is the beginning of the recording */
+    uint32_t trace_count;
+    uint32_t max_threads;
+    bool cmdlines; /* command lines will be asked for */
+};
+
+/* The time and the machine of a source that has its own. */
+struct ew_source_time {
+    uint64_t unix_ns, raw_ns; /* the beginning, by both clocks */
+    uint32_t cpu_count;
 };
 
 struct ew_source_stats {
@@ -67,6 +79,13 @@ struct ew_source_ops {
     void (*stats)(struct ew_source *source, struct ew_source_stats *ret_stats);
     /* A descriptor that becomes readable when a drain is wanted early, or -1. */
     int (*wake_fd)(struct ew_source *source);
+
+    /* Only a recording has these, else NULL. Its facts carry the recording's own time, a drain
+     * brings the next part of them without waiting, and at the end it says so. */
+    void (*own_time)(const struct ew_source *source, struct ew_source_time *ret_time);
+    bool (*ended)(const struct ew_source *source);
+    /* What is known of a process beside its facts; until the next call. */
+    const char *(*cmdline)(struct ew_source *source, uint32_t pid);
 };
 
 /* Every source starts with this. */

@@ -10,7 +10,7 @@ from lib import (ETWATCH, ROOT, cases, check, check_eq, check_in, json_lines, ma
 
 @cases([
     ("no command at all", [], "a command is needed"),
-    ("unknown command", ["recrod"], "the commands are run, stat, top and doctor"),
+    ("unknown command", ["recrod"], "the commands are run, stat, top, report, events and doctor"),
     ("unknown option", ["stat", "-a", "--gpu"], "unknown option --gpu"),
     ("missing value", ["stat", "-a", "--hz"], "--hz needs a value: --hz N"),
     ("impossible value", ["stat", "-a", "--hz", "5000"], "a number from 0.1 to 1000"),

@@ -46,7 +46,7 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         const char *part; /* of the message */
     } rows[] = {
         {"", "a command is needed"},
-        {"record", "the commands are run, stat, top and doctor"},
+        {"record", "the commands are run, stat, top, report, events and doctor"},
         {"--hz 10", "the command comes first"},
         {"stat", "-p PID, -n NAME, -u USER, --cgroup PATH, or -a"},
         {"stat --hz", "--hz needs a value: --hz N"},
@@ -98,11 +98,33 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"run", "run needs a command: etwatch run [options] -- CMD [ARG...]"},
         {"run --", "run needs a command"},
         {"run --hz 10", "run needs a command"},
-        {"run -p 1 -- ls", "-p is not an option of 'etwatch run' (but of: stat, top)"},
+        {"run -p 1 -- ls",
+         "-p is not an option of 'etwatch run' (but of: stat, top, report, events)"},
         {"run --window 1 -- ls", "(but of: stat)"},
-        {"top --json", "--json is not an option of 'etwatch top' (but of: run, stat, doctor)"},
+        {"top --json", "--json is not an option of 'etwatch top' (but of: run, stat, report, "
+                       "events, doctor)"},
         {"doctor --hz 10", "--hz is not an option of 'etwatch doctor'"},
         {"doctor x", "unexpected argument"},
+        {"report", "report needs a recording: etwatch report [options] FILE.etl..."},
+        {"events --json", "events needs a recording"},
+        {"report x.etl --hz 10", "--hz is not an option of 'etwatch report'"},
+        {"report x.etl --from 1 --to 1", "--to must be later than --from"},
+        {"report x.etl --from soon", "such as 2, 1.5s or 200ms, not \"soon\""},
+        {"report x.etl --to 0", "--to needs a time above 0"},
+        {"report x.etl --to 3h", "not \"3h\""},
+        {"report x.etl --images --csv", "use --json"},
+        {"report x.etl --json --csv", "choose one"},
+        {"report x.etl --workers 0", "a number of threads from 1 to 64"},
+        {"events x.etl --csv", "--csv is not an option of 'etwatch events'"},
+        {"events x.etl --limit 0", "a number of events above 0"},
+        {"events x.etl --count --raw", "leave out --raw and --limit"},
+        {"events x.etl --provider ,", "the name or GUID of a provider"},
+        {"stat --source etl", "--source etl needs a recording: etwatch stat FILE.etl"},
+        {"stat x.etl --source poll", "--source poll cannot read it"},
+        {"stat x.etl -u 0", "a recording knows no users"},
+        {"stat x.etl --json --events", "etwatch events x.etl"},
+        {"top --source etl", "etwatch stat, report or events"},
+        {"run --source etl -- ls", "etwatch stat, report or events"},
         {"stat -a --config /no/such/file", "cannot read --config /no/such/file"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -115,6 +137,32 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         CHECK(strchr(message, '\n') == NULL);
         ew_options_done(&options);
     }
+}
+
+TEST(a_recording_is_named_by_its_file)
+{
+    struct line line;
+    struct ew_options options;
+    char message[EW_MESSAGE_SIZE];
+    CHECK_EQ_INT(parse(&line, "stat a,b.ETL -n python c.etl", &options, message), 0);
+    CHECK_EQ_UINT(options.source, ETWATCH_SOURCE_ETL);
+    CHECK_EQ_UINT(options.files.count, 2);
+    CHECK_EQ_STR(options.files.words[0], "a,b.ETL");
+    CHECK_EQ_UINT(options.config_flags & ETWATCH_ALL, 0);
+    ew_options_done(&options);
+    CHECK_EQ_INT(parse(&line, "stat --source etl -- -odd", &options, message), 0);
+    CHECK_EQ_STR(options.files.words[0], "-odd");
+    CHECK((options.config_flags & ETWATCH_ALL) != 0);
+    ew_options_done(&options);
+    CHECK_EQ_INT(parse(&line, "events x --from 1.5s --to 200000ms --limit 7 --event A,B -p 0",
+                       &options, message),
+                 0);
+    CHECK_EQ_UINT(options.from_ns, 1500000000u);
+    CHECK_EQ_UINT(options.until_ns, 200000000000u);
+    CHECK_EQ_UINT(options.limit, 7);
+    CHECK_EQ_UINT(options.events.count, 2);
+    CHECK_EQ_UINT(options.pid_count, 1);
+    ew_options_done(&options);
 }
 
 TEST(every_form_of_an_option_means_the_same)

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the trace, the sink and the progress bar of one reading. Data goes to the output; the bar
+ * and one line about what could not be read go to standard error.
+ */
+#include "cli/recording.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "cli/session.h"
+#include "cli/signals.h"
+#include "cli/term.h"
+#include "os/os.h"
+#include "sink/units.h"
+
+enum { BAR_WIDTH = 30 };
+
+/* Nobody needs a bar for what is over before he has looked. */
+static const uint64_t bar_after_ns = 400 * 1000000u, bar_every_ns = 100 * 1000000u;
+
+static void draw(struct ew_recording *recording, uint64_t done, uint64_t all)
+{
+    struct ew_buf line;
+    uint64_t part = all == 0 ? 0 : done > all ? 1000 : done * 1000 / all;
+    size_t filled = (size_t)(part * BAR_WIDTH / 1000);
+    ew_buf_init(&line, 0, NULL, NULL);
+    ew_buf_text(&line, "\r[");
+    ew_buf_repeat(&line, '#', filled);
+    ew_buf_repeat(&line, ' ', BAR_WIDTH - filled);
+    ew_buf_text(&line, "] ");
+    ew_buf_u64(&line, part / 10);
+    ew_buf_text(&line, " % of ");
+    ew_units_bytes(&line, all);
+    ew_buf_text(&line, "  ");
+    if (line.error == 0) {
+        (void)fwrite(line.data, 1, line.len, stderr);
+        (void)fflush(stderr);
+        recording->progress_shown = true;
+    }
+    ew_buf_done(&line);
+}
+
+static int on_progress(void *ctx, uint64_t done, uint64_t all)
+{
+    struct ew_recording *recording = ctx;
+    if (recording->show_progress) {
+        uint64_t now_ns = ew_os_raw_ns();
+        if (now_ns - recording->begun_ns > bar_after_ns &&
+            now_ns - recording->shown_ns > bar_every_ns) {
+            recording->shown_ns = now_ns;
+            draw(recording, done, all);
+        }
+    }
+    return ew_signals_ending();
+}
+
+void ew_recording_hide_progress(struct ew_recording *recording)
+{
+    if (recording->progress_shown)
+        (void)fputs("\r\033[K", stderr);
+    recording->progress_shown = false;
+}
+
+static int make_sink(struct ew_recording *recording, uint32_t format, uint32_t sink_flags)
+{
+    const struct ew_options *options = recording->options;
+    struct etwatch_error_info error = {.size = sizeof error};
+    uint32_t rows;
+    struct etwatch_sink_options wanted = {.size = sizeof wanted, .flags = sink_flags};
+    if ((options->config_flags & ETWATCH_CMDLINE) != 0)
+        wanted.flags |= ETWATCH_SINK_CMDLINE;
+    if (options->raw)
+        wanted.flags |= ETWATCH_SINK_PAYLOAD;
+    if (options->output_path == NULL && ew_term_is(EW_TERM_OUT))
+        ew_term_size(&wanted.width, &rows);
+    if (options->output_path == NULL && ew_term_color(EW_TERM_OUT))
+        wanted.flags |= ETWATCH_SINK_COLOR;
+    int rc = etwatch_sink_new(format, ew_output_write, &recording->output, &wanted,
+                              &recording->sink, &error);
+    if (rc < 0)
+        ew_complain("%s", error.message);
+    return rc < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
+}
+
+static int open_trace(struct ew_recording *recording)
+{
+    const struct ew_options *options = recording->options;
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_trace_options wanted = {
+        .size = sizeof wanted,
+        .workers = options->workers,
+        .from_ns = options->from_ns,
+        .until_ns = options->until_ns,
+        .on_progress = on_progress,
+        .ctx = recording,
+        .pids = options->pids,
+        .pid_count = options->pid_count,
+        .names = (const char *const *)options->names.words,
+        .name_count = options->names.count,
+    };
+    int rc = etwatch_trace_open((const char *const *)options->files.words, options->files.count,
+                                &wanted, &recording->trace, &error);
+    if (rc == 0)
+        return EW_EXIT_OK;
+    const char *message = error.message[0] != '\0' ? error.message : etwatch_strerror(rc);
+    ew_complain("%s%s%s", message, error.fix[0] != '\0' ? "; " : "", error.fix);
+    return EW_EXIT_FAILED;
+}
+
+int ew_recording_open(struct ew_recording *recording, const struct ew_options *options,
+                      uint32_t format, uint32_t sink_flags)
+{
+    *recording = (struct ew_recording){.options = options, .begun_ns = ew_os_raw_ns()};
+    recording->show_progress = !options->quiet && ew_term_is(EW_TERM_ERR);
+    int error = ew_output_open(&recording->output, options->output_path);
+    if (error != 0) {
+        ew_complain("cannot write to %s: %s", options->output_path, strerror(error));
+        return EW_EXIT_FAILED;
+    }
+    recording->output_open = true;
+    ew_signals_init();
+    int code = open_trace(recording);
+    return code == EW_EXIT_OK ? make_sink(recording, format, sink_flags) : code;
+}
+
+int ew_recording_put_trace(struct ew_recording *recording,
+                           const struct etwatch_trace_system *system)
+{
+    size_t count = etwatch_trace_file_count(recording->trace);
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    struct etwatch_trace_file *files = ew_calloc(count, sizeof *files);
+    int rc = files == NULL ? ETWATCH_ENOMEM : etwatch_trace_stats(recording->trace, &stats);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        files[i].size = sizeof files[i];
+        rc = etwatch_trace_file(recording->trace, i, &files[i]);
+    }
+    struct etwatch_trace_summary summary = {
+        .size = sizeof summary,
+        .file_count = (uint32_t)count,
+        .files = files,
+        .stats = &stats,
+        .system = system,
+        .from_ns = recording->options->from_ns,
+        .until_ns = recording->options->until_ns,
+    };
+    if (rc == 0)
+        rc = etwatch_sink_trace(recording->sink, &summary);
+    ew_free(files);
+    return rc;
+}
+
+/* ------------------------------------------------------------------- ending */
+
+/* Damage is told even if nobody asked for words: the data alone looks complete. */
+static void tell_damage(const struct ew_recording *recording)
+{
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    struct etwatch_trace_file file = {.size = sizeof file};
+    if (etwatch_trace_stats(recording->trace, &stats) < 0 ||
+        (stats.bad_buffers == 0 && stats.bad_events == 0))
+        return;
+    if (etwatch_trace_file(recording->trace, stats.first_bad_file, &file) < 0)
+        file.path = "?";
+    ew_complain("%s: damaged: %llu buffers and %llu events could not be read (%llu bytes), the "
+                "first at byte %llu: %s",
+                file.path, (unsigned long long)stats.bad_buffers,
+                (unsigned long long)stats.bad_events, (unsigned long long)stats.bad_bytes,
+                (unsigned long long)stats.first_bad_offset, stats.first_bad);
+}
+
+static int tell_error(const struct ew_recording *recording, int rc,
+                      const struct etwatch_error_info *error)
+{
+    const struct ew_output *output = &recording->output;
+    if (rc == 0 || ew_output_reader_gone(output))
+        return EW_EXIT_OK;
+    if (output->os_error != 0)
+        ew_complain("cannot write to %s: %s",
+                    output->path != NULL ? output->path : "standard output",
+                    strerror(output->os_error));
+    else if (rc == ETWATCH_ESTATE && ew_signals_ending() != 0)
+        return EW_EXIT_SIGNAL + ew_signals_ending();
+    else
+        ew_complain("%s", error != NULL && error->message[0] != '\0' ? error->message
+                                                                     : etwatch_strerror(rc));
+    return EW_EXIT_FAILED;
+}
+
+int ew_recording_close(struct ew_recording *recording, int rc,
+                       const struct etwatch_error_info *error)
+{
+    ew_recording_hide_progress(recording);
+    if (recording->sink != NULL) {
+        int flushed = etwatch_sink_flush(recording->sink);
+        rc = rc == 0 ? flushed : rc;
+    }
+    int code = tell_error(recording, rc, error);
+    if (recording->trace != NULL && recording->sink != NULL)
+        tell_damage(recording);
+    etwatch_sink_free(recording->sink);
+    etwatch_trace_free(recording->trace);
+    int os_error = recording->output_open ? ew_output_close(&recording->output) : 0;
+    if (os_error != 0 && code == EW_EXIT_OK) {
+        ew_complain("cannot write to %s: %s", recording->options->output_path, strerror(os_error));
+        code = EW_EXIT_FAILED;
+    }
+    return code;
+}
