@@ -233,7 +233,8 @@ int make_truth(const struct make_options *options, const struct ew_etl_writer_co
             ",\n \"processes\": [\n",
             t->events, t->switches, t->readies, t->samples, t->idle_samples,
             ns_of(tick, t->idle_ticks), ns_of(tick, t->busy_ticks), ns_of(tick, t->dpc_ticks),
-            ns_of(tick, t->isr_ticks), t->first_raw, t->last_raw);
+            ns_of(tick, t->isr_ticks), t->first_raw, t->last_raw,
+            (double)tick.ns / (double)tick.per);
     for (uint32_t i = 0; i < t->process_count; i++) {
         print_process(file, tick, t, i);
         fputs(i + 1 < t->process_count ? ",\n" : "\n", file);
