@@ -347,12 +347,12 @@ static int check_together(struct ew_parser *p)
     if ((flags & ETWATCH_KERNEL_THREADS) != 0 && (flags & ETWATCH_ALL) == 0 &&
         o->command != EW_CMD_TOP)
         return ew_parser_fail(p, "--kernel-threads needs -a");
+    if (o->source == ETWATCH_SOURCE_ETL && o->command != EW_CMD_STAT)
+        return ew_parser_fail(p, "a recording is read by etwatch stat, report or events");
     if (o->command == EW_CMD_RUN)
         return check_run(p);
     if ((o->command & (EW_CMD_REPORT | EW_CMD_EVENTS)) != 0)
         return check_trace(p);
-    if (o->source == ETWATCH_SOURCE_ETL && o->command != EW_CMD_STAT)
-        return ew_parser_fail(p, "a recording is read by etwatch stat, report or events");
     return o->command == EW_CMD_STAT ? check_stat(p) : 0;
 }
 
