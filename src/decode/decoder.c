@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "decode/decode.h"
+#include "decode/decoder.h"
 #include "decode/eventsource.h"
 #include "decode/guid.h"
 #include "decode/kernel.h"
@@ -137,7 +138,9 @@ static const struct ew_schema *table_schema(struct ew_decoder *decoder,
 static const struct ew_schema *look_up(struct ew_decoder *decoder, const uint8_t *guid, uint32_t id,
                                        uint8_t version)
 {
-    const struct ew_table_provider *table = id <= UINT16_MAX ? find_table(decoder, guid) : NULL;
+    const struct ew_table_provider *table = find_table(decoder, guid);
+    if (table && table->classic != ((id & EW_KEY_CLASSIC) != 0))
+        table = NULL;
     const struct ew_schema *schema = NULL;
     if (table && table->first)
         schema = table_schema(decoder, table, guid, (uint16_t)id, version);
@@ -156,9 +159,11 @@ static struct cached *cache_place(struct ew_decoder *decoder, const uint8_t *gui
     return &decoder->cache[(hash ^ hash >> 16) & (CACHE_SIZE - 1)];
 }
 
-static const struct ew_schema *find_schema(struct ew_decoder *decoder,
-                                           const struct ew_record *record)
+const struct ew_schema *ew_decoder_schema(struct ew_decoder *decoder,
+                                          const struct ew_record *record)
 {
+    if (record->extended_size && ew_tracelogging_parse(record, &decoder->tracelogging))
+        return &decoder->tracelogging.schema;
     if (!record->provider || record->kind == EW_RECORD_MESSAGE)
         return NULL;
     if (ew_eventsource_is_chunk(record))
@@ -174,6 +179,11 @@ static const struct ew_schema *find_schema(struct ew_decoder *decoder,
         cached->used = true;
     }
     return cached->schema;
+}
+
+uint64_t ew_decoder_refused(const struct ew_decoder *decoder)
+{
+    return decoder->learned.refused + decoder->eventsource.refused;
 }
 
 /* -------------------------------------------------------------------- names */
@@ -238,7 +248,7 @@ void ew_decoder_names(struct ew_decoder *decoder, const struct ew_record *record
         ret_names->origin = EW_SCHEMA_TRACELOGGING;
         return;
     }
-    const struct ew_schema *schema = find_schema(decoder, record);
+    const struct ew_schema *schema = ew_decoder_schema(decoder, record);
     ret_names->origin = schema ? schema->origin : EW_SCHEMA_NONE;
     if (schema && schema->provider)
         ret_names->provider = schema->provider;
@@ -280,11 +290,13 @@ bool ew_decoder_fields(struct ew_decoder *decoder, const struct ew_record *recor
         if (known != 0)
             return known > 0;
     }
-    if (record->extended_size && ew_tracelogging_parse(record, &decoder->tracelogging))
-        return decode_by(&decoder->tracelogging.schema, record, fields);
-    const struct ew_schema *schema = find_schema(decoder, record);
-    if (schema)
-        return decode_by(schema, record, fields);
-    add_rest(record, 0, fields);
-    return false;
+    const struct ew_schema *schema = ew_decoder_schema(decoder, record);
+    if (!schema) {
+        add_rest(record, 0, fields);
+        return false;
+    }
+    bool ok = decode_by(schema, record, fields);
+    if (schema == ew_eventsource_chunk_schema())
+        ew_fields_u64(fields, "PayloadLength", 13, EW_FIELD_U64, record->payload_size);
+    return ok;
 }

@@ -134,7 +134,7 @@ static void build_map(const struct build *build, const struct ew_part_map *part,
         if (!entries[i].label)
             return;
     }
-    map->flags = part->flags;
+    map->style = part->flags ? EW_MAP_BITS : EW_MAP_VALUES;
     map->entries = entries;
     map->count = part->count;
 }

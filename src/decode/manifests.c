@@ -161,8 +161,7 @@ static bool fill_map(struct compile *compile, struct ew_map *map, const char *te
     }
     map->entries = entries;
     map->count = count;
-    map->flags = flags;
-    map->joint = ", ";
+    map->style = flags ? EW_MAP_FLAGS : EW_MAP_VALUES;
     return ew_bytes_ok(&in) && ew_bytes_left(&in) == 0;
 }
 

@@ -41,6 +41,7 @@ struct ew_table_provider {
     /* These go before what the recording says about itself: their names are those that everybody
      * knows from Microsoft's own tools. */
     bool first;
+    bool classic;                    /* the ids are opcodes of a classic provider */
     const struct ew_table_map *maps; /* up to one without a name; may be NULL */
 };
 

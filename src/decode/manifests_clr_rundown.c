@@ -51,7 +51,7 @@ static const struct ew_table_map maps[] = {
     {"TieredFlags", "None=0 QuickJit=1 QuickJitForLoops=2 TieredPGO=4 ReadyToRun=8"},
     {"BitSettings", "None=0 GCSettingsConcurrent=1 GCSettingsLargePages=2 GCSettingsFrozenSegs=4 "
                     "GCSettingsHardLimitConfig=8 GCSettingsNoAffinitize=0x10"},
-    {"NgenBindReason", "START_BIND=0"},
+    {"NgenBindReason", "START_BIND=0 REJECT_IL_SIG=9"},
     {NULL, NULL},
 };
 

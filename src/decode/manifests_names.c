@@ -76,7 +76,32 @@ static const struct ew_table_event powershell[] = {
     {0, 0, NULL, NULL},
 };
 
+/* What merging tools add to a recording. Their names are the kernel's business. */
+static const struct ew_table_event event_metadata[] = {
+    {32, 0, "MetaData/EventInfo",
+     "ProviderGuid:g EventGuid:g Id:u2 Version:u1 Channel:u1 Level:u1 Opcode:u1 Task:u2 Keyword:x8 "
+     "DecodingSource:u4"},
+    {33, 0, "MetaData/EventMapInfo",
+     "ProviderGuid:g NameOffset:u4 Flag:x4 EntryCount:u4 MapEntryValueType:u4"},
+    {0, 0, NULL, NULL},
+};
+
+static const struct ew_table_event win_sat[] = {
+    {33, 0, "WinSat/WinSPR", "Version:u4 UncompressedSize:u4 CompressedXml:bin"},
+    {35, 0, "WinSat/Metrics", "Version:u4 UncompressedSize:u4 CompressedXml:bin"},
+    {37, 0, "WinSat/SystemConfig", "Version:u4 UncompressedSize:u4 CompressedXml:bin"},
+    {0, 0, NULL, NULL},
+};
+
 const struct ew_table_provider ew_table_names[] = {
+    {.guid = "bbccf6c1-6cd1-48c4-80ff-839482e37671",
+     .name = "KernelTraceControl",
+     .events = event_metadata,
+     .classic = true},
+    {.guid = "ed54dff8-c409-4cf6-bf83-05e1e61a09c4",
+     .name = "KernelTraceControl",
+     .events = win_sat,
+     .classic = true},
     {.guid = "dd5ef90a-6398-47a4-ad34-4dcecdef795f",
      .name = "Microsoft-Windows-HttpService",
      .events = http_service},

@@ -227,7 +227,7 @@ static int learn_map(struct ew_store *store, const struct ew_record *record)
         entries[i].value = ew_bytes_u32(&block);
         entries[i].label_len = entries[i].label ? (uint32_t)strlen(entries[i].label) : 0;
     }
-    map->flags = (flags & MAP_IS_BITS) != 0;
+    map->style = flags & MAP_IS_BITS ? EW_MAP_BITS : EW_MAP_VALUES;
     map->entries = entries;
     map->count = count;
     return 1;

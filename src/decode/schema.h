@@ -94,13 +94,18 @@ struct ew_map_entry {
     uint32_t label_len;
 };
 
-/* Names for values. For flags the labels of all bits that are set are joined. */
+enum ew_map_style {
+    EW_MAP_VALUES = 0,
+    EW_MAP_BITS,  /* the labels of all bits that are set: "A|B|0x10" */
+    EW_MAP_FLAGS, /* as .NET shows flags: the value's own name, else "A, B", else the number */
+};
+
+/* Names for values. */
 struct ew_map {
     const char *name;
     uint32_t name_len;
     uint32_t count;
-    bool flags;
-    const char *joint; /* between the labels of flags */
+    uint8_t style; /* enum ew_map_style */
     const struct ew_map_entry *entries;
 };
 

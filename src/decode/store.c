@@ -236,7 +236,6 @@ struct ew_map *ew_store_map(struct ew_store *store, const uint8_t guid[16], cons
         return NULL;
     map->name = copy;
     map->name_len = (uint32_t)len;
-    map->joint = "|";
     entry.name = copy;
     entry.value = map;
     put(store, &entry);

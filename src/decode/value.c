@@ -9,6 +9,7 @@
 
 #include <etwatch/etwatch.h>
 
+#include "base/address.h"
 #include "base/utf16.h"
 #include "decode/schema.h"
 
@@ -83,37 +84,41 @@ static const struct ew_map_entry *find_label(const struct ew_map *map, uint64_t 
     return NULL;
 }
 
-/* The labels of single bits, in the order of the bits; false if a bit has none. */
-static bool join_flags(const struct ew_map *map, uint64_t value, char *text, size_t size,
-                       size_t *ret_len)
+/* The labels of single bits, in the order of the bits. A bit without a label is shown in hex, or
+ * (FLAGS) ends the attempt. 0: there is no text for the value, or no room. */
+static size_t join_bits(const struct ew_map *map, uint64_t value, char *text, size_t size)
 {
-    size_t len = 0, joint = strlen(map->joint);
+    const char *joint = map->style == EW_MAP_FLAGS ? ", " : "|";
+    size_t len = 0;
     for (unsigned bit = 0; bit < 64 && value >> bit; bit++) {
         if (!(value >> bit & 1))
             continue;
         const struct ew_map_entry *entry = find_label(map, (uint64_t)1 << bit);
-        if (!entry || len + joint + entry->label_len > size)
-            return false;
-        if (len) {
-            memcpy(text + len, map->joint, joint);
-            len += joint;
-        }
-        memcpy(text + len, entry->label, entry->label_len);
-        len += entry->label_len;
+        if (!entry && map->style == EW_MAP_FLAGS)
+            return 0;
+        int added = entry ? snprintf(text + len, size - len, "%s%.*s", len ? joint : "",
+                                     (int)entry->label_len, entry->label)
+                          : snprintf(text + len, size - len, "%s0x%llx", len ? joint : "",
+                                     (unsigned long long)1 << bit);
+        if (added < 0 || (size_t)added >= size - len)
+            return 0;
+        len += (size_t)added;
     }
-    *ret_len = len;
-    return len > 0;
+    return len;
 }
 
 static void add_mapped(const struct value *value, uint64_t number)
 {
     const struct ew_map *map = value->field->map;
-    const struct ew_map_entry *entry = find_label(map, number);
+    bool bits = map->style == EW_MAP_BITS && map->count && number != 0;
+    const struct ew_map_entry *entry = bits ? NULL : find_label(map, number);
     const char *label = entry ? entry->label : NULL;
     size_t len = entry ? entry->label_len : 0;
     char joined[512];
-    if (!entry && map->flags && join_flags(map, number, joined, sizeof joined, &len))
-        label = ew_fields_keep(value->out, joined, len);
+    if (!entry && map->style != EW_MAP_VALUES) {
+        len = join_bits(map, number, joined, sizeof joined);
+        label = len ? ew_fields_keep(value->out, joined, len) : NULL;
+    }
     ew_fields_enum(value->out, value->name, value->name_len, number, label, len);
 }
 
@@ -279,19 +284,19 @@ static void take_string(const struct value *value, bool wide)
 
 /* -------------------------------------------------------------------- bytes */
 
+/* "192.0.2.1:80", "[2001:db8::1]:80"; other families stay bytes. */
 static void add_sockaddr(const struct value *value, const uint8_t *raw, size_t len)
 {
-    char text[64];
-    int used = 0;
+    char address[EW_IPV6_TEXT], text[EW_IPV6_TEXT + 16];
     unsigned family = len >= 2 ? (unsigned)(raw[0] | raw[1] << 8) : 0;
     unsigned port = len >= 4 ? (unsigned)(raw[2] << 8 | raw[3]) : 0;
+    int used = 0;
     if (family == 2 && len >= 8) {
-        used = snprintf(text, sizeof text, "%u.%u.%u.%u:%u", raw[4], raw[5], raw[6], raw[7], port);
+        (void)ew_ipv4_text(raw + 4, address);
+        used = snprintf(text, sizeof text, "%s:%u", address, port);
     } else if (family == 23 && len >= 24) {
-        const uint8_t *a = raw + 8;
-        used = snprintf(text, sizeof text, "[%x:%x:%x:%x:%x:%x:%x:%x]:%u", a[0] << 8 | a[1],
-                        a[2] << 8 | a[3], a[4] << 8 | a[5], a[6] << 8 | a[7], a[8] << 8 | a[9],
-                        a[10] << 8 | a[11], a[12] << 8 | a[13], a[14] << 8 | a[15], port);
+        (void)ew_ipv6_text(raw + 8, address);
+        used = snprintf(text, sizeof text, "[%s]:%u", address, port);
     }
     const char *kept = used > 0 ? ew_fields_keep(value->out, text, (size_t)used) : NULL;
     if (kept)
