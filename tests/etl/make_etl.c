@@ -229,7 +229,7 @@ int make_truth(const struct make_options *options, const struct ew_etl_writer_co
             "{\"events\": %" PRIu64 ", \"switches\": %" PRIu64 ", \"readies\": %" PRIu64
             ", \"samples\": %" PRIu64 ", \"idle_samples\": %" PRIu64 ", \"idle_ns\": %" PRIu64
             ", \"busy_ns\": %" PRIu64 ", \"dpc_ns\": %" PRIu64 ", \"isr_ns\": %" PRIu64
-            ",\n \"first_raw\": %" PRIu64 ", \"last_raw\": %" PRIu64 ""
+            ",\n \"first_raw\": %" PRIu64 ", \"last_raw\": %" PRIu64 ", \"raw_ns\": %.9g"
             ",\n \"processes\": [\n",
             t->events, t->switches, t->readies, t->samples, t->idle_samples,
             ns_of(tick, t->idle_ticks), ns_of(tick, t->busy_ticks), ns_of(tick, t->dpc_ticks),
