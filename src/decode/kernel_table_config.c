@@ -242,6 +242,8 @@ static const struct ew_kernel_event config_events[] = {
     ROW(33, 0, "SystemConfig/DeviceFamily", device_family),
     ROW(34, 0, "SystemConfig/FlightIds", flight_ids),
     ROW(35, 0, "SystemConfig/Processors", processors),
+    ROW_NAME(36, "SystemConfig/Virtualization"),
+    ROW_NAME(37, "SystemConfig/Boot"),
 };
 const struct ew_kernel_class ew_kernel_systemconfig =
     EW_KERNEL_CLASS("SystemConfig", "Windows Kernel", config_events);

@@ -146,25 +146,6 @@ static const struct ew_kernel_item memory_heap_range[] = {K(PTR, HeapHandle), K(
 static const struct ew_kernel_item memory_heap_destroy[] = {K(PTR, HeapHandle)};
 static const struct ew_kernel_item memory_image_backed[] = {K(PTR, FileObject), K(X32, DeviceChar),
                                                             K(X16, FileChar), K(X16, LoadFlags)};
-/* One count of pages for each of the eight priorities. */
-static const struct ew_kernel_item memory_info[] = {
-    K_ARG(U8, PriorityLevels, 1),
-    K(SIZE, ZeroPageCount),
-    K(SIZE, FreePageCount),
-    K(SIZE, ModifiedPageCount),
-    K(SIZE, ModifiedNoWritePageCount),
-    K(SIZE, BadPageCount),
-    K_TWO(LIST, StandbyPageCounts, 1, 1),
-    K(SIZE, StandbyPageCounts),
-    K_TWO(LIST, RepurposedPageCounts, 1, 1),
-    K(SIZE, RepurposedPageCounts),
-    K_ONLY(MAYEND),
-    K(SIZE, ModifiedPageCountPageFile),
-    K(SIZE, PagedPoolPageCount),
-    K(SIZE, NonPagedPoolPageCount),
-    K(SIZE, MdlPageCount),
-    K(SIZE, CommitPageCount),
-};
 #define WORKING_SET                                                            \
     K(U32, ProcessId), K(SIZE, WorkingSetPageCount), K(SIZE, CommitPageCount), \
         K(SIZE, VirtualSizeInPages), K(SIZE, PrivateWorkingSetPageCount)
@@ -196,7 +177,7 @@ static const struct ew_kernel_event memory_events[] = {
     ROW(103, 0, "Memory/HeapRangeRelease", memory_heap_range),
     ROW(104, 0, "Memory/HeapRangeDestroy", memory_heap_destroy),
     ROW(105, 0, "Memory/ImageLoadBacked", memory_image_backed),
-    ROW(112, 0, "Memory/SystemMemInfo", memory_info),
+    ROW_NAME(112, "Memory/SystemMemInfo"),
     ROW_NAME(115, "Memory/InMemoryStoreFault"),
     ROW_NAME(117, "Memory/InMemoryActive"),
     ROW_NAME(118, "Memory/PageAccess"),

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads of real kernel events with the fields that another decoder's tests expect of them:
- * reference/kernel_payloads.tsv in the folder that ETWATCH_CORPUS names. Skipped without it.
+ * Payloads of real kernel events with the fields that another decoder's tests expect of them
+ * (reference/kernel_payloads.tsv in the folder that ETWATCH_CORPUS names), and the kernel events of
+ * the recordings there. Skipped without it.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode/decode.h"
 #include "decode/kernel.h"
 #include "decode/kernel_table.h"
 #include "kernel_payload.h"
+#include "source/etl/reader.h"
 
 enum { LINE_SIZE = 1 << 16, COLUMN_COUNT = 10 };
 enum column { TEST_NAME, PROVIDER, VERSION, OPCODE, BITS, CATEGORY, OPERATION, LEN, HEX, EXPECTED };
@@ -202,4 +205,65 @@ TEST(real_payloads_have_the_fields_that_are_expected)
     CHECK(score.rows > 100);
     CHECK_EQ_UINT(score.good_fields, score.fields);
     CHECK_EQ_UINT(score.good_rows, score.rows);
+}
+
+/* ---------------------------------------------------------------- real recordings */
+
+struct tally {
+    uint64_t kernel, short_typed, short_named, foreign;
+};
+
+static void decode_file(const char *path, struct tally *tally)
+{
+    struct ew_etl_reader *reader;
+    struct ew_etl_options options = {.workers = 1};
+    struct ew_error error;
+    const struct ew_record *records;
+    struct ew_fields fields;
+    int count;
+    test_row(path);
+    CHECK_EQ_INT(ew_etl_open(&path, 1, &options, &reader, &error), 0);
+    ew_fields_init(&fields);
+    while ((count = ew_etl_next(reader, &records)) > 0)
+        for (int i = 0; i < count; i++) {
+            struct ew_event event;
+            char scratch[EW_KERNEL_NAME_SIZE];
+            const char *provider, *name;
+            tally->short_typed += !ew_decode_event(&records[i], &event);
+            if (!ew_kernel_names(&records[i], scratch, &provider, &name)) {
+                tally->foreign++;
+                continue;
+            }
+            ew_fields_clear(&fields);
+            int got = ew_kernel_fields(&records[i], &fields);
+            tally->kernel++;
+            tally->short_named += got < 0;
+        }
+    ew_fields_done(&fields);
+    ew_etl_close(reader);
+    CHECK_EQ_INT(count, 0);
+}
+
+TEST(no_kernel_event_of_a_real_recording_is_too_short)
+{
+    static char line[LINE_SIZE], path[4096];
+    const char *corpus = getenv("ETWATCH_CORPUS");
+    if (!corpus)
+        SKIP("ETWATCH_CORPUS is not set");
+    snprintf(path, sizeof path, "%s/MANIFEST.tsv", corpus);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        SKIP("no MANIFEST.tsv in ETWATCH_CORPUS");
+    struct tally tally = {0};
+    CHECK(fgets(line, sizeof line, file) != NULL); /* the heading */
+    while (fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\t\r\n")] = '\0';
+        snprintf(path, sizeof path, "%s/etl/%.200s", corpus, line);
+        decode_file(path, &tally);
+    }
+    fclose(file);
+    printf("# %ju kernel events, %ju others\n", (uintmax_t)tally.kernel, (uintmax_t)tally.foreign);
+    CHECK(tally.kernel > 100000);
+    CHECK_EQ_UINT(tally.short_typed, 0);
+    CHECK_EQ_UINT(tally.short_named, 0);
 }
