@@ -133,7 +133,7 @@ static void switch_to(struct machine *m, uint16_t cpu, uint32_t to, unsigned sta
         struct etl_truth_thread *old = &m->truth.threads[from];
         old->cpu_ticks += ticks;
         m->truth.busy_ticks += ticks;
-        old->out_waiting += state == 5;
+        old->out_waiting += state == 5 || state == 4;
         old->out_ready += state == 1;
         m->threads[from].ready_raw = m->now;
         m->threads[from].state = state == 5 ? ETL_WAITING : state == 1 ? ETL_IS_READY : ETL_DEAD;

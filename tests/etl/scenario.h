@@ -68,7 +68,7 @@ struct etl_truth_thread {
     uint64_t cpu_ticks;              /* from switched in to switched out */
     uint64_t interrupt_ticks;        /* of these, in DPCs and ISRs */
     uint64_t ready_ticks;            /* waiting for a CPU */
-    uint64_t out_waiting, out_ready; /* switches away: voluntary, involuntary */
+    uint64_t out_waiting, out_ready; /* switches away: by itself (or because it ended), or not */
     uint64_t samples, faults, hard_faults;
     uint64_t disk_read_bytes, disk_write_bytes, disk_reads, disk_writes;
     uint64_t file_read_bytes, file_write_bytes;

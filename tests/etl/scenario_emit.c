@@ -213,7 +213,7 @@ void tell_interrupt(struct machine *m, uint16_t cpu, bool is_isr, uint64_t began
         etl_isr(&m->payload, ptr, began_raw, routine, 1, 0x91);
     else
         etl_dpc(&m->payload, ptr, began_raw, routine);
-    static const unsigned dpcs[] = {0x0F44, 0x0F44, 0x0F42, 0x0F45};
+    static const unsigned dpcs[] = {0x0F44, 0x0F44, 0x0F44, 0x0F45};
     tell(m, cpu, is_isr ? 0x0F43 : dpcs[began_raw % 4], ETL_IDLE);
 }
 
