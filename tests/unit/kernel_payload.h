@@ -58,6 +58,16 @@ static inline void put_sid(struct payload *payload)
     put(payload, 1001, 4);
 }
 
+/* Bytes that are nowhere the same for long; the texts of a layout end somewhere in them. */
+static inline void fill(struct payload *payload, uint32_t size, uint32_t seed)
+{
+    payload->size = size;
+    for (uint32_t i = 0; i < size; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        payload->bytes[i] = (uint8_t)(seed >> 24);
+    }
+}
+
 static inline struct ew_record kernel_record(const struct payload *payload, uint8_t group,
                                              uint8_t opcode, uint8_t version)
 {
