@@ -78,9 +78,12 @@ EW_ETL_INLINE uint64_t replay(const struct tree *tree, uint64_t winner, uint64_t
     return key;
 }
 
-/* Streams that have buffers (again) join the others. */
+/* Streams that have buffers (again) join the others: with what is later than what was given out, so
+ * that the rest is late and not out of order. */
 static void revive(struct ew_etl_merge *merge)
 {
+    const struct ew_etl_batch *batch = merge->batch;
+    uint64_t now_ns = batch->count ? batch->records[batch->count - 1].t_ns : merge->last_ns;
     for (uint32_t i = 0; i < merge->stream_count; i++) {
         struct ew_etl_stream *stream = &merge->streams[i];
         if (!stream->ended || stream->entry == EW_ETL_NO_ENTRY)
@@ -90,6 +93,8 @@ static void revive(struct ew_etl_merge *merge)
         stream->op = EW_ETL_OP_OPEN;
         if (first_ns > merge->max_ns)
             first_ns = merge->max_ns;
+        if (first_ns < now_ns)
+            first_ns = now_ns;
         if (stream->t_ns < first_ns)
             stream->t_ns = first_ns;
         merge->by_rank[merge->live++] = stream;

@@ -139,6 +139,7 @@ static int add(struct ew_etl_merge *merge, struct ew_etl_scan *scan,
     if (!stream) {
         ew_etl_count_bad(&merge->counts, EW_ETL_BAD_BUFFER, file->number, found->offset,
                          found->buffer.size, "more CPUs than can be");
+        merge->counts.bytes += found->buffer.size;
         return 0;
     }
     int32_t at = take_entry(merge);
