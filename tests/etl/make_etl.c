@@ -17,7 +17,8 @@ static const struct make_kind *const kind_tables[] = {make_plain_kinds, make_con
 static void print_usage(FILE *to)
 {
     fprintf(to, "usage: make_etl KIND OUT [--seed N] [--events N | --bytes N] [--compress]\n"
-                "                [--cpus N] [--pointer 4|8] [--buffer BYTES] [--truth FILE.json]\n"
+                "                [--cpus N] [--pointer 4|8] [--buffer BYTES] [--processes N]\n"
+                "                [--truth FILE.json]\n"
                 "       make_etl --list\n\n");
     for (size_t i = 0; i < sizeof kind_tables / sizeof kind_tables[0]; i++) {
         for (const struct make_kind *kind = kind_tables[i]; kind->name; kind++)
@@ -64,6 +65,8 @@ static bool parse_option(const char *name, const char *value, struct make_option
         o->cpus = (uint32_t)number;
     else if (strcmp(name, "--pointer") == 0)
         o->pointer_size = (uint32_t)number;
+    else if (strcmp(name, "--processes") == 0)
+        o->processes = (uint32_t)number;
     else if (strcmp(name, "--buffer") == 0)
         o->buffer_bytes = (uint32_t)number;
     else

@@ -13,7 +13,7 @@
 struct make_options {
     const char *kind, *out, *truth; /* truth NULL: not asked for */
     uint64_t seed, events, bytes;   /* 0: as the kind likes it */
-    uint32_t cpus, pointer_size, buffer_bytes;
+    uint32_t cpus, pointer_size, buffer_bytes, processes;
     bool compress;
 };
 

@@ -22,6 +22,7 @@ static struct etl_scenario_config scenario(const struct make_options *o, struct 
                                     .cpu_count = o->cpus,
                                     .pointer_size = o->pointer_size,
                                     .event_count = o->events,
+                                    .process_count = o->processes,
                                     .start_raw = 1000000100};
     if (o->bytes != 0 && output) {
         output->stop_bytes = o->bytes;
@@ -82,7 +83,7 @@ static int make_bench(const struct make_options *o, struct make_output *output)
 {
     struct ew_etl_writer_config config = make_config(o, output);
     struct etl_scenario_config what = scenario(o, output, ETL_EVERYTHING & ~ETL_STACKS);
-    what.process_count = 80;
+    what.process_count = o->processes ? o->processes : 80;
     what.max_threads = 20000;
     what.gap_ticks = 100 / o->cpus;
     what.sample_100ns = 1250;

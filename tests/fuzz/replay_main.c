@@ -3,6 +3,9 @@
  * Runs a fuzz target over its corpus folder as an ordinary test, with any compiler and under Wine.
  * The inputs are given in a block of exactly their size, so that the address sanitizer sees a read
  * past the end. An empty corpus is a failure: it would test nothing.
+ *
+ * With a file instead of a folder it runs that one alone: to look at a crash, and for AFL, which
+ * starts it anew for each input.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -61,6 +64,9 @@ static int replay_folder(const char *folder)
 
 int main(int argc, char **argv)
 {
+    struct stat info;
+    if (argc == 2 && stat(argv[1], &info) == 0 && !S_ISDIR(info.st_mode))
+        return replay_file(argv[1]) == 0 ? 0 : 1;
     printf("1..1\n");
     (void)fflush(stdout);
     int count = argc == 2 ? replay_folder(argv[1]) : 0;
