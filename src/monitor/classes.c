@@ -19,6 +19,7 @@ enum {
     FIRST_SIZE = 64,
     HEADER_BYTES = 0x50, /* the longest header; extended items follow it */
     EXT_TRACELOGGING = 11,
+    PAYLOAD_BYTES = 8, /* as much as it takes to tell a chunk of a manifest */
 };
 
 struct ew_class {
@@ -176,8 +177,9 @@ static size_t header_size(uint8_t header_type)
 static bool keep(struct ew_class *klass, uint64_t key, const struct ew_record *record)
 {
     size_t extended = record->kind == EW_RECORD_MANIFEST ? record->extended_size : 0;
+    uint32_t payload = record->payload_size < PAYLOAD_BYTES ? record->payload_size : PAYLOAD_BYTES;
     /* The provider of a message is no part of its header's fixed size: it has a place behind. */
-    uint8_t *bytes = ew_calloc(1, HEADER_BYTES + extended + 16);
+    uint8_t *bytes = ew_calloc(1, HEADER_BYTES + extended + 16 + PAYLOAD_BYTES);
     if (bytes == NULL)
         return false;
     memcpy(bytes, record->header, header_size(record->header_type));
@@ -185,8 +187,10 @@ static bool keep(struct ew_class *klass, uint64_t key, const struct ew_record *r
         memcpy(bytes + HEADER_BYTES, record->header + HEADER_BYTES, extended);
     *klass = (struct ew_class){.key = key, .record = *record, .bytes = bytes};
     klass->record.header = bytes;
-    klass->record.payload = bytes;
-    klass->record.payload_size = 0;
+    klass->record.payload = bytes + HEADER_BYTES + extended + 16;
+    klass->record.payload_size = payload;
+    if (payload > 0)
+        memcpy(bytes + HEADER_BYTES + extended + 16, record->payload, payload);
     if (record->provider != NULL) {
         memcpy(bytes + HEADER_BYTES + extended, record->provider, 16);
         klass->record.provider = bytes + HEADER_BYTES + extended;
