@@ -93,6 +93,14 @@ def a_report_has_the_facts_of_the_table(row):
     check_eq(sum(c["count"] for c in found["class"]), int(row["events"]), "events in classes")
 
 
+def check_ids(record, event, where):
+    """The header's, or those of whom the event is about, which are then in the payload."""
+    about = {value for name, value in (event["fields"] or {}).items() if re.search("process|thread|pid|ttid", name, re.I)}
+    for name, header in (("pid", record.pid), ("tid", record.tid)):
+        if header != NO_ID and event[name] != header:
+            check(event[name] is None or event[name] in about, f"{where}: {name} is {event[name]}, not {header}")
+
+
 @cases(FILES)
 def every_event_is_told_once_in_order_with_its_bytes(row):
     path = corpus("etl", row["file"])
@@ -104,8 +112,7 @@ def every_event_is_told_once_in_order_with_its_bytes(row):
         check_eq(event["cpu"], record.cpu, where + ": cpu")
         check_eq((event["opcode"], event["version"]), (record.opcode, record.version & 0xFF), where + ": opcode, version")
         check_eq(event["payload"], record.payload.hex(), where + ": payload")
-        if record.pid != NO_ID:
-            check_eq((event["pid"], event["tid"]), (record.pid, record.tid), where + ": pid, tid")
+        check_ids(record, event, where)
     times = [event["t_ns"] for event in told]
     check_eq(times, sorted(times), "times")
 
@@ -113,8 +120,9 @@ def every_event_is_told_once_in_order_with_its_bytes(row):
 @cases(FILES)
 def the_classes_of_a_report_are_those_of_its_events(row):
     path = corpus("etl", row["file"])
-    told = collections.Counter((e["provider"], e["event"], e["opcode"], e["version"]) for e in events(path))
-    classes = {(c["provider"], c["event"], c["opcode"], c["version"]): c["count"] for c in report(path)["class"]}
+    told = collections.Counter((e["provider"], e["event"], e["id"], e["opcode"], e["version"]) for e in events(path))
+    classes = {(c["provider"], c["event"], c["id"], c["opcode"], c["version"]): c["count"]
+               for c in report(path)["class"]}
     check_eq(classes, dict(told), "classes")
 
 
