@@ -40,27 +40,15 @@ static const struct ew_kernel_class *const classes[EW_KERNEL_CLASS_COUNT] = {
 };
 
 /* Classes of which nothing but the name is known. */
-static const char *bare_class_name(uint8_t class_id)
-{
-    switch (class_id) {
-    case EW_KERNEL_JOB:
-        return "Job";
-    case EW_KERNEL_DEBUGPRINT:
-        return "DebugPrint";
-    case EW_KERNEL_POWER:
-        return "Power";
-    case EW_KERNEL_CC:
-        return "Cc";
-    case EW_KERNEL_CRITSEC:
-        return "CritSec";
-    case EW_KERNEL_UMS:
-        return "UmsEvent";
-    case EW_KERNEL_THREADPOOL:
-        return "ThreadPool";
-    default:
-        return NULL;
-    }
-}
+static const char *const bare_names[EW_KERNEL_CLASS_COUNT] = {
+    [EW_KERNEL_JOB] = "Job",
+    [EW_KERNEL_DEBUGPRINT] = "DebugPrint",
+    [EW_KERNEL_POWER] = "Power",
+    [EW_KERNEL_CC] = "Cc",
+    [EW_KERNEL_CRITSEC] = "CritSec",
+    [EW_KERNEL_UMS] = "UmsEvent",
+    [EW_KERNEL_THREADPOOL] = "ThreadPool",
+};
 
 /* The row of this opcode with the highest version that is not above; else the lowest there is. */
 static const struct ew_kernel_event *find_event(uint8_t class_id, uint8_t opcode, uint8_t version)
@@ -94,7 +82,9 @@ bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME
         *ret_event = event->name;
         return true;
     }
-    const char *name = known ? known->name : bare_class_name(class_id);
+    const char *name = known                              ? known->name
+                       : class_id < EW_KERNEL_CLASS_COUNT ? bare_names[class_id]
+                                                          : NULL;
     if (name)
         snprintf(scratch, EW_KERNEL_NAME_SIZE, "%s/Opcode(%u)", name, opcode);
     else
@@ -306,9 +296,6 @@ static void put_item(struct walk *walk, const struct ew_kernel_item *item, const
     case K_BITS:
     case K_FLAG:
         put_bits(walk, item, name);
-        return;
-    case K_SKIP:
-        ew_bytes_skip(&walk->in, item->arg);
         return;
     case K_OPEN:
         ew_fields_open(walk->out, name, item->name_len, EW_FIELD_STRUCT);

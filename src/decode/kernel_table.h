@@ -80,7 +80,6 @@ enum ew_kernel_type {
     K_CONN,  /* a pointer where there is room for one, else four bytes */
     K_BITS,  /* more bits of the next two bytes from bit arg; passes over nothing */
     K_FLAG,  /* bit arg of the next two bytes; passes over nothing */
-    K_SKIP,  /* arg bytes without a name */
     K_OPEN,  /* a struct begins */
     K_CLOSE, /* and ends */
     K_LIST,  /* the next arg items make an element; as many as register more says (0: to the end) */

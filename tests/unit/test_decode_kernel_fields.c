@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "decode/kernel.h"
 #include "kernel_payload.h"
 
@@ -407,6 +408,8 @@ TEST(names_are_those_of_perfview)
         {24, 37, 2, "Windows Kernel", "StackWalk/StackKeyKernel"},
         {5, 123, 2, "Windows Kernel", "Thread/Opcode(123)"},
         {18, 50, 2, "Windows Kernel", "Power/Opcode(50)"},
+        {7, 32, 2, "Windows Kernel", "Job/Opcode(32)"},
+        {12, 1, 2, "Windows Kernel", "Group(12)/Opcode(1)"},
         {77, 255, 2, "Windows Kernel", "Group(77)/Opcode(255)"},
     };
     static struct payload payload = {.pointer_size = 8};
@@ -441,6 +444,25 @@ TEST(classes_by_their_guid)
     record.provider = image_guid;
     CHECK(!ew_kernel_names(&record, scratch, &provider, &event));
     CHECK_EQ_INT(ew_kernel_fields(&record, &fields), 0);
+    CHECK_EQ_UINT(fields.count, 0);
+    ew_fields_done(&fields);
+}
+
+/* Bytes that fit neither size are read as the header says. */
+TEST(pointers_of_a_damaged_image_are_as_the_header_says)
+{
+    static struct payload payload = {.pointer_size = 4};
+    struct ew_fields fields;
+    fill(&payload, 61, 3);
+    struct ew_record record = kernel_record(&payload, 0, 3, 2);
+    record.kind = EW_RECORD_CLASSIC;
+    record.provider = image_guid;
+    ew_fields_init(&fields);
+    CHECK_EQ_INT(ew_kernel_fields(&record, &fields), 1);
+    CHECK_EQ_UINT(field_number(&fields, "ImageBase"), ew_load_u32(payload.bytes));
+    ew_fields_clear(&fields);
+    record.payload_size = 3;
+    CHECK_EQ_INT(ew_kernel_fields(&record, &fields), -1);
     CHECK_EQ_UINT(fields.count, 0);
     ew_fields_done(&fields);
 }

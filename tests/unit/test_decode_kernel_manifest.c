@@ -204,3 +204,20 @@ TEST(network_disk_and_files_of_the_providers_with_a_manifest)
     CHECK_EQ_INT(decode_manifest(&payload, kernel_memory, 2, 2).kind, EW_EVENT_WORKING_SETS);
     CHECK_EQ_INT(decode_manifest(&payload, kernel_memory, 1, 1).kind, EW_EVENT_OTHER);
 }
+
+TEST(other_events_and_other_providers_do_not_count)
+{
+    static const uint8_t nearly[16] = {0xd6, 0x2c, 0xfb, 0x22};
+    static const uint8_t other[16] = {1, 2, 3};
+    static struct payload payload = {.pointer_size = 8};
+    struct ew_event event;
+    fill(&payload, 64, 9);
+    CHECK_EQ_INT(decode_manifest(&payload, kernel_network, 12, 0).kind, EW_EVENT_OTHER);
+    CHECK_EQ_INT(decode_manifest(&payload, kernel_disk, 12, 0).kind, EW_EVENT_OTHER);
+    CHECK_EQ_INT(decode_manifest(&payload, kernel_file, 12, 0).kind, EW_EVENT_OTHER);
+    CHECK_EQ_INT(decode_manifest(&payload, nearly, 1, 0).kind, EW_EVENT_OTHER);
+    CHECK_EQ_INT(decode_manifest(&payload, other, 1, 0).kind, EW_EVENT_OTHER);
+    struct ew_record record = manifest_record(&payload, NULL, 1, 0);
+    CHECK(ew_decode_event(&record, &event));
+    CHECK_EQ_INT(event.kind, EW_EVENT_OTHER);
+}
