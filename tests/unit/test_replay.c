@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording gives what the same events give when they are delivered as they happen: a made-up
+ * machine is told once record by record, in chunks of odd sizes, and once through a file, and the
+ * JSON of both must be the same bytes.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <etwatch/sink.h>
+
+#include "decode/decode.h"
+#include "etl_kit.h"
+#include "sampler/sampler.h"
+#include "scenario.h"
+#include "tally/tally.h"
+
+enum { CPUS = 3, EVENTS = 30000, THREADS = 40, START_RAW = 5000, PTR = 8, NS_PER_TICK = 100 };
+
+/* --------------------------------------------------------------- the machine */
+
+struct item {
+    struct ew_etl_event event;
+    uint8_t payload[256];
+};
+
+struct thread {
+    uint32_t pid, tid;
+    int cpu; /* -1: on none */
+};
+
+struct machine {
+    struct item *items;
+    size_t count;
+    uint64_t now_raw, seed;
+    struct thread threads[THREADS];
+    uint32_t thread_count, next_id;
+    uint32_t on_cpu[CPUS]; /* tid */
+};
+
+static uint64_t draw(struct machine *m, uint64_t below)
+{
+    return etl_random(&m->seed) % below;
+}
+
+static void tell(struct machine *m, unsigned hook, unsigned version, uint16_t cpu, uint32_t pid,
+                 uint32_t tid, const struct etl_payload *payload)
+{
+    bool perfinfo = hook >> 8 == 5 && (hook & 0xFF) >= 36;
+    CHECK(m->count < EVENTS && payload->size <= sizeof m->items[0].payload);
+    struct item *item = &m->items[m->count++];
+    memcpy(item->payload, payload->bytes, payload->size);
+    item->event = (struct ew_etl_event){
+        .header_type = perfinfo ? 17 : 2,
+        .group = (uint8_t)(hook >> 8),
+        .opcode = (uint8_t)hook,
+        .version = (uint8_t)version,
+        .cpu = cpu,
+        .t_raw = m->now_raw,
+        .pid = pid,
+        .tid = tid,
+        .payload = item->payload,
+        .payload_size = payload->size,
+    };
+    m->now_raw += 1 + draw(m, 3000);
+}
+
+static void tell_process(struct machine *m, unsigned opcode, uint32_t pid, uint32_t parent)
+{
+    struct etl_payload payload;
+    char name[32];
+    (void)snprintf(name, sizeof name, "p%u.exe", pid % 7);
+    etl_clear(&payload);
+    etl_process(&payload, 4, PTR,
+                &(struct etl_process){.key = pid,
+                                      .pid = pid,
+                                      .parent_pid = parent,
+                                      .session_id = 1,
+                                      .exit_status = opcode == 2 ? (int32_t)(pid % 5) : 259,
+                                      .image = name,
+                                      .command_line = "run --password=hunter2 x"});
+    tell(m, 0x0300 | opcode, 4, 0, 4, 8, &payload);
+}
+
+static void tell_thread(struct machine *m, unsigned opcode, uint32_t pid, uint32_t tid)
+{
+    struct etl_payload payload;
+    etl_clear(&payload);
+    etl_thread(&payload, 3, PTR, &(struct etl_thread){.pid = pid, .tid = tid, .base_priority = 8});
+    tell(m, 0x0500 | opcode, 3, 0, 4, 8, &payload);
+}
+
+static void add_thread(struct machine *m, unsigned opcode, uint32_t pid)
+{
+    if (m->thread_count == THREADS)
+        return;
+    struct thread *thread = &m->threads[m->thread_count++];
+    *thread = (struct thread){.pid = pid, .tid = m->next_id += 4, .cpu = -1};
+    tell_thread(m, opcode, pid, thread->tid);
+}
+
+static void add_process(struct machine *m, unsigned opcode)
+{
+    uint32_t pid = m->next_id += 4;
+    uint32_t parent = m->thread_count == 0 ? 4 : m->threads[draw(m, m->thread_count)].pid;
+    tell_process(m, opcode, pid, parent);
+    for (uint64_t i = draw(m, 3) + 1; i > 0; i--)
+        add_thread(m, opcode, pid);
+}
+
+static struct thread *any_thread(struct machine *m)
+{
+    return &m->threads[draw(m, m->thread_count)];
+}
+
+static void do_switch(struct machine *m)
+{
+    struct etl_payload payload;
+    uint16_t cpu = (uint16_t)draw(m, CPUS);
+    struct thread *next = any_thread(m);
+    bool idle = draw(m, 4) == 0 || next->cpu >= 0;
+    struct etl_switch x = {
+        .new_tid = idle ? 0 : next->tid,
+        .old_tid = m->on_cpu[cpu],
+        .new_priority = 9,
+        .state = draw(m, 3) == 0 ? 1 : 5,
+    };
+    if (x.new_tid == x.old_tid)
+        return;
+    for (uint32_t i = 0; i < m->thread_count; i++)
+        if (m->threads[i].cpu == cpu)
+            m->threads[i].cpu = -1;
+    if (!idle)
+        next->cpu = cpu;
+    m->on_cpu[cpu] = x.new_tid;
+    etl_clear(&payload);
+    etl_switch(&payload, 4, &x);
+    tell(m, 0x0524, 4, cpu, 0, 0, &payload);
+}
+
+static void do_work(struct machine *m)
+{
+    struct etl_payload payload;
+    const struct thread *thread = any_thread(m);
+    uint16_t cpu = (uint16_t)(thread->cpu >= 0 ? thread->cpu : 0);
+    etl_clear(&payload);
+    switch (draw(m, 4)) {
+    case 0:
+        etl_ready(&payload, thread->tid, 1, 1, 0);
+        tell(m, 0x0532, 2, cpu, 0, 0, &payload);
+        break;
+    case 1:
+        etl_fault(&payload, PTR, 0x1000, 0x2000);
+        tell(m, 0x020B, 2, cpu, thread->pid, thread->tid, &payload);
+        break;
+    case 2:
+        etl_disk(&payload, 3, PTR,
+                 &(struct etl_disk){.bytes = 512 + (uint32_t)draw(m, 9) * 512, .tid = thread->tid});
+        tell(m, 0x010A, 3, cpu, 0, 0, &payload);
+        break;
+    default:
+        etl_tcp(&payload, PTR, 10,
+                &(struct etl_net){.pid = thread->pid, .bytes = (uint32_t)draw(m, 1500)});
+        tell(m, 0x060A, 2, cpu, 0, 0, &payload);
+        break;
+    }
+}
+
+/* A whole process goes, if none of its threads is on a CPU. */
+static void end_process(struct machine *m)
+{
+    uint32_t pid = any_thread(m)->pid, kept = 0, threads = 0;
+    for (uint32_t i = 0; i < m->thread_count; i++) {
+        if (m->threads[i].pid == pid && m->threads[i].cpu >= 0)
+            return;
+        threads += m->threads[i].pid == pid;
+    }
+    if (threads == m->thread_count)
+        return;
+    for (uint32_t i = 0; i < m->thread_count; i++) {
+        if (m->threads[i].pid == pid)
+            tell_thread(m, 2, pid, m->threads[i].tid);
+        else
+            m->threads[kept++] = m->threads[i];
+    }
+    m->thread_count = kept;
+    tell_process(m, 2, pid, 4);
+}
+
+static void make_machine(struct machine *m, uint64_t seed)
+{
+    *m = (struct machine){.now_raw = START_RAW + 10, .seed = seed, .next_id = 100};
+    m->items = calloc(EVENTS, sizeof *m->items);
+    CHECK(m->items != NULL);
+    for (int i = 0; i < 5; i++)
+        add_process(m, 3);
+    while (m->count < EVENTS - 100) {
+        uint64_t dice = draw(m, 100);
+        if (dice < 60)
+            do_switch(m);
+        else if (dice < 98)
+            do_work(m);
+        else if (dice < 99)
+            add_process(m, 1);
+        else
+            end_process(m);
+    }
+}
+
+/* ------------------------------------------------------------------ the text */
+
+struct text {
+    char *bytes;
+    size_t len, size;
+    struct etwatch_sink *sink;
+};
+
+static int append(void *ctx, const void *bytes, size_t len)
+{
+    struct text *text = ctx;
+    if (text->len + len + 1 > text->size) {
+        text->size = (text->len + len + 1) * 2;
+        text->bytes = realloc(text->bytes, text->size);
+        CHECK(text->bytes != NULL);
+    }
+    memcpy(text->bytes + text->len, bytes, len);
+    text->len += len;
+    text->bytes[text->len] = '\0';
+    return 0;
+}
+
+static void begin_text(struct text *text)
+{
+    struct etwatch_sink_options options = {.size = sizeof options, .flags = ETWATCH_SINK_CMDLINE};
+    memset(text, 0, sizeof *text);
+    CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_JSONL, append, text, &options, &text->sink, NULL),
+                 0);
+}
+
+static void end_text(struct text *text)
+{
+    CHECK_EQ_INT(etwatch_sink_flush(text->sink), 0);
+    etwatch_sink_free(text->sink);
+    text->sink = NULL;
+}
+
+static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    CHECK_EQ_INT(etwatch_sink_samples(((struct text *)ctx)->sink, samples, count), 0);
+}
+
+static void on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    CHECK_EQ_INT(etwatch_sink_loss(((struct text *)ctx)->sink, loss), 0);
+}
+
+static void check_same(const struct text *got, const struct text *want)
+{
+    size_t at = 0, line = 1;
+    while (at < got->len && at < want->len && got->bytes[at] == want->bytes[at])
+        line += got->bytes[at++] == '\n';
+    if (at < got->len || at < want->len) {
+        size_t from = at < 200 ? 0 : at - 200;
+        printf("# line %zu: recorded …%.300s\n", line, got->bytes + from);
+        printf("# line %zu: direct   …%.300s\n", line, want->bytes + from);
+    }
+    CHECK_EQ_UINT(at, got->len);
+    CHECK_EQ_UINT(at, want->len);
+}
+
+/* ---------------------------------------------------------- through a recording */
+
+struct recorded {
+    char folder[128], path[160];
+};
+
+static void write_recording(struct recorded *recorded, const struct machine *m, bool compress)
+{
+    struct etl_memory memory = {0};
+    struct ew_etl_writer *writer = NULL;
+    struct ew_etl_writer_config config = {
+        .cpu_count = CPUS,
+        .buffer_bytes = 8192,
+        .start_raw = START_RAW,
+        .compress = compress,
+        .ctx = &memory,
+        .write = etl_memory_write,
+        .rewrite = etl_memory_rewrite,
+    };
+    CHECK_EQ_INT(ew_etl_writer_new(&config, &writer), 0);
+    for (size_t i = 0; i < m->count; i++)
+        CHECK_EQ_INT(ew_etl_write(writer, &m->items[i].event), 0);
+    CHECK_EQ_INT(ew_etl_writer_finish(writer, m->now_raw, 0, 0), 0);
+    ew_etl_writer_free(writer);
+    (void)snprintf(recorded->folder, sizeof recorded->folder, "%s/replay_XXXXXX", P_tmpdir);
+    CHECK(mkdtemp(recorded->folder) != NULL);
+    (void)snprintf(recorded->path, sizeof recorded->path, "%s/t.etl", recorded->folder);
+    FILE *file = fopen(recorded->path, "wb");
+    CHECK(file != NULL);
+    CHECK_EQ_UINT(fwrite(memory.bytes, 1, memory.size, file), memory.size);
+    CHECK_EQ_INT(fclose(file), 0);
+    etl_memory_free(&memory);
+}
+
+static void remove_recording(const struct recorded *recorded)
+{
+    (void)unlink(recorded->path);
+    (void)rmdir(recorded->folder);
+}
+
+static void tell_recorded(const char *path, double hz, uint32_t flags, const uint32_t *pid,
+                          struct text *text, struct etwatch_meta *ret_meta)
+{
+    struct etwatch_monitor *monitor = NULL;
+    struct etwatch_config config = {
+        .size = sizeof config,
+        .source = ETWATCH_SOURCE_ETL,
+        .flags = flags,
+        .hz = hz,
+        .pids = pid,
+        .pid_count = pid != NULL,
+        .traces = &path,
+        .trace_count = 1,
+        .callbacks = {.size = sizeof config.callbacks,
+                      .on_samples = on_samples,
+                      .on_loss = on_loss,
+                      .ctx = text},
+    };
+    begin_text(text);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    ret_meta->size = sizeof *ret_meta;
+    CHECK_EQ_INT(etwatch_monitor_meta(monitor, ret_meta), 0);
+    int rc;
+    while ((rc = etwatch_monitor_poll(monitor, 0)) >= 0)
+        ;
+    CHECK_EQ_INT(rc, ETWATCH_ESTATE);
+    etwatch_monitor_free(monitor);
+    end_text(text);
+}
+
+/* -------------------------------------------------------------------- directly */
+
+struct direct {
+    struct ew_sampler *sampler;
+    uint32_t pid; /* wanted; 0: all */
+};
+
+static void on_interval_over(void *ctx, uint64_t end_ns)
+{
+    CHECK(ew_sampler_cut(((struct direct *)ctx)->sampler, end_ns) >= 0);
+}
+
+static bool is_wanted(void *ctx, uint32_t pid, const char *name)
+{
+    (void)name;
+    return pid == ((struct direct *)ctx)->pid;
+}
+
+static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t raw)
+{
+    (void)ctx;
+    (void)record;
+    return (raw - START_RAW) * NS_PER_TICK;
+}
+
+static void describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
+                     const char **ret_user, const char **ret_cgroup, const char **ret_cmdline)
+{
+    (void)ctx;
+    (void)pid;
+    (void)uid;
+    (void)cgroup_id;
+    *ret_user = *ret_cgroup = NULL;
+    *ret_cmdline = "run --password=*** x";
+}
+
+static struct ew_record record_of(const struct ew_etl_event *event)
+{
+    static const uint8_t header[0x50];
+    bool perfinfo = event->header_type == 17;
+    return (struct ew_record){
+        .t_ns = (event->t_raw - START_RAW) * NS_PER_TICK,
+        .t_raw = event->t_raw,
+        .header = header,
+        .payload = event->payload,
+        .payload_size = event->payload_size,
+        .pid = perfinfo ? EW_NO_ID : event->pid,
+        .tid = perfinfo ? EW_NO_ID : event->tid,
+        .cpu = event->cpu,
+        .kind = EW_RECORD_KERNEL,
+        .header_type = event->header_type,
+        .pointer_size = PTR,
+        .version = event->version,
+        .opcode = event->opcode,
+        .group = event->group,
+    };
+}
+
+/* A live session asks who is there when it begins, before it takes anything else. */
+static void learn_rundown(const struct machine *m, struct ew_tally *tally)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        struct ew_record record = record_of(&m->items[i].event);
+        struct ew_event event;
+        CHECK(ew_decode_event(&record, &event));
+        if (event.kind == EW_EVENT_PROCESS_THERE || event.kind == EW_EVENT_THREAD_THERE)
+            ew_tally_learn(tally, &event);
+    }
+}
+
+static void tell_directly(const struct machine *m, double hz, uint32_t flags, const uint32_t *pid,
+                          const struct etwatch_meta *meta, struct text *text)
+{
+    struct direct direct = {.pid = pid != NULL ? *pid : 0};
+    struct ew_tally *tally = NULL;
+    struct ew_facts facts;
+    uint64_t interval_ns = (uint64_t)(1e9 / hz + 0.5), last_ns = 0, seed = 7;
+    struct ew_sampler_config config = {
+        .source = ETWATCH_SOURCE_ETL,
+        .threads = (flags & ETWATCH_THREADS) != 0,
+        .dense = (flags & ETWATCH_DENSE) != 0,
+        .available = meta->available,
+        .interval_ns = interval_ns,
+        .unix_minus_raw_ns = (int64_t)(meta->anchor_unix_ns - meta->anchor_raw_ns),
+        .max_processes = 65536,
+        .max_threads = 131072,
+        .ctx = text,
+        .emit = on_samples,
+        .loss = on_loss,
+        .describe = (flags & ETWATCH_CMDLINE) != 0 ? describe : NULL,
+    };
+    struct ew_tally_config tally_config = {
+        .cpu_count = CPUS,
+        .classes_known = EW_TALLY_SWITCHES | EW_TALLY_READY | EW_TALLY_FAULTS | EW_TALLY_DISK |
+                         EW_TALLY_NET | EW_TALLY_THREADS | EW_TALLY_PROCESSES,
+        .interval_ns = interval_ns,
+        .threads = config.threads,
+        .interval_over = on_interval_over,
+        .interval_ctx = &direct,
+        .raw_to_ns = raw_to_ns,
+        .working_set = ew_decode_working_set,
+        .wanted = pid != NULL ? is_wanted : NULL,
+        .wanted_ctx = &direct,
+    };
+    begin_text(text);
+    CHECK_EQ_INT(ew_sampler_new(&config, &direct.sampler), 0);
+    ew_sampler_facts(direct.sampler, &facts);
+    CHECK_EQ_INT(ew_tally_new(&tally_config, &tally), 0);
+    learn_rundown(m, tally);
+    for (size_t i = 0; i < m->count;) {
+        for (uint64_t chunk = 1 + etl_random(&seed) % 997; chunk > 0 && i < m->count; chunk--) {
+            struct ew_record record = record_of(&m->items[i++].event);
+            struct ew_event event;
+            CHECK(ew_decode_event(&record, &event));
+            last_ns = record.t_ns;
+            CHECK_EQ_INT(ew_tally_event(tally, &record, &event, &facts), 0);
+        }
+        ew_tally_advance(tally, last_ns, &facts);
+    }
+    ew_tally_finish(tally, last_ns, &facts);
+    CHECK(ew_sampler_finish(direct.sampler, last_ns) >= 0);
+    ew_tally_free(tally);
+    ew_sampler_free(direct.sampler);
+    end_text(text);
+}
+
+/* ---------------------------------------------------------------------- tests */
+
+static void compare(uint64_t seed, bool compress, double hz, uint32_t flags, bool one)
+{
+    struct machine machine;
+    struct recorded recorded;
+    struct text got, want;
+    struct etwatch_meta meta;
+    make_machine(&machine, seed);
+    uint32_t pid = machine.items[0].payload[8]; /* of the first process */
+    write_recording(&recorded, &machine, compress);
+    tell_recorded(recorded.path, hz, flags, one ? &pid : NULL, &got, &meta);
+    tell_directly(&machine, hz, flags, one ? &pid : NULL, &meta, &want);
+    remove_recording(&recorded);
+    CHECK(got.len > 10000);
+    check_same(&got, &want);
+    CHECK(strstr(got.bytes, "hunter2") == NULL);
+    free(got.bytes);
+    free(want.bytes);
+    free(machine.items);
+}
+
+TEST(a_recording_gives_the_bytes_of_the_same_events_told_directly)
+{
+    static const double rates[] = {0.5, 10, 37, 1000};
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        char remark[32];
+        (void)snprintf(remark, sizeof remark, "%d Hz", (int)rates[i]);
+        test_row(remark);
+        compare(i + 1, i % 2 == 1, rates[i], ETWATCH_ALL, false);
+    }
+}
+
+TEST(so_it_is_with_threads_and_with_every_interval)
+{
+    compare(11, false, 100, ETWATCH_ALL | ETWATCH_THREADS, false);
+    compare(12, true, 20, ETWATCH_ALL | ETWATCH_DENSE, false);
+    compare(13, false, 50, ETWATCH_ALL | ETWATCH_CMDLINE, false);
+}
+
+TEST(so_it_is_for_one_process_and_its_descendants)
+{
+    compare(21, false, 100, 0, true);
+    compare(22, false, 1000, ETWATCH_THREADS, true);
+}
+
+TEST(a_recording_says_what_it_is_and_ends)
+{
+    struct machine machine;
+    struct recorded recorded;
+    struct text text;
+    struct etwatch_meta meta;
+    make_machine(&machine, 31);
+    write_recording(&recorded, &machine, false);
+    tell_recorded(recorded.path, 100, ETWATCH_ALL, NULL, &text, &meta);
+    remove_recording(&recorded);
+    CHECK_EQ_UINT(meta.source, ETWATCH_SOURCE_ETL);
+    CHECK_EQ_UINT(meta.cpu_count, CPUS);
+    CHECK_EQ_UINT(meta.estimated, 0);
+    CHECK((meta.available & ETWATCH_HAS(cpu_ns)) != 0);
+    CHECK((meta.available & ETWATCH_HAS(io_read_bytes)) == 0);
+    /* Whoever lives at the end has no exit, as after a stop. */
+    size_t starts = 0, exits = 0;
+    for (const char *at = text.bytes; (at = strstr(at, "{\"type\":\"start\"")) != NULL; at++)
+        starts++;
+    for (const char *at = text.bytes; (at = strstr(at, "{\"type\":\"exit\"")) != NULL; at++)
+        exits++;
+    CHECK(exits > 0 && exits < starts);
+    free(text.bytes);
+    free(machine.items);
+}
+
+/* The library's own thread, a small queue and a slow reader: nothing is dropped. */
+TEST(a_recording_waits_for_its_reader)
+{
+    struct machine machine;
+    struct recorded recorded;
+    struct text text;
+    struct etwatch_meta meta;
+    struct etwatch_monitor *monitor = NULL;
+    struct etwatch_sample samples[16];
+    size_t lines = 0, read = 0;
+    make_machine(&machine, 41);
+    write_recording(&recorded, &machine, false);
+    tell_recorded(recorded.path, 20, ETWATCH_ALL, NULL, &text, &meta);
+    for (size_t i = 0; i < text.len; i++)
+        lines += text.bytes[i] == '\n';
+    const char *path = recorded.path;
+    struct etwatch_config config = {
+        .size = sizeof config,
+        .flags = ETWATCH_ALL | ETWATCH_QUEUE,
+        .hz = 20,
+        .traces = &path,
+        .trace_count = 1,
+        .queue_samples = 1024, /* more than one interval has, fewer than there are */
+    };
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+    int count;
+    while ((count = etwatch_monitor_read(monitor, samples, 16, -1)) >= 0)
+        read += (size_t)count;
+    CHECK_EQ_INT(count, ETWATCH_ESTATE);
+    CHECK(lines > 2 * config.queue_samples);
+    CHECK_EQ_UINT(read, lines);
+    struct etwatch_stats stats = {.size = sizeof stats};
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
+    CHECK_EQ_UINT(stats.queue_dropped, 0);
+    CHECK_EQ_UINT(stats.events, machine.count + 1); /* and the header */
+    CHECK_EQ_UINT(stats.source, ETWATCH_SOURCE_ETL);
+    etwatch_monitor_free(monitor);
+    remove_recording(&recorded);
+    free(text.bytes);
+    free(machine.items);
+}
+
+TEST(an_impossible_configuration_is_refused)
+{
+    static const char *const paths[] = {"x.etl"};
+    static const uint32_t uid = 1;
+    struct etwatch_monitor *monitor = NULL;
+    struct etwatch_config config = {.size = sizeof config, .source = ETWATCH_SOURCE_ETL};
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    config.traces = paths;
+    config.trace_count = 1;
+    config.source = ETWATCH_SOURCE_POLL;
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    config.source = ETWATCH_SOURCE_ETL;
+    config.uids = &uid;
+    config.uid_count = 1;
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    config.uid_count = 0;
+    config.flags = ETWATCH_EVENTS;
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_ENOTSUP);
+    config.flags = ETWATCH_ALL;
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), ETWATCH_EOS);
+    etwatch_monitor_free(monitor);
+}
