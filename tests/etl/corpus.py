@@ -96,9 +96,10 @@ def a_report_has_the_facts_of_the_table(row):
 def check_ids(record, event, where):
     """The header's, or those of whom the event is about, which are then in the payload."""
     about = {value for name, value in (event["fields"] or {}).items() if re.search("process|thread|pid|ttid", name, re.I)}
-    for name, header in (("pid", record.pid), ("tid", record.tid)):
-        if header != NO_ID and event[name] != header:
-            check(event[name] is None or event[name] in about, f"{where}: {name} is {event[name]}, not {header}")
+    if record.tid not in (NO_ID, event["tid"]):
+        check(event["tid"] is None or event["tid"] in about, f"{where}: tid is {event['tid']}, not {record.tid}")
+    elif record.pid not in (NO_ID, event["pid"]):
+        check(event["pid"] in about, f"{where}: pid is {event['pid']}, not {record.pid}")
 
 
 @cases(FILES)
