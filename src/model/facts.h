@@ -102,6 +102,9 @@ struct ew_facts {
     /* After a loss of lifecycle facts: everyone who is there has been told again (SEEN), with a
      * time not before since_ns, and so was whoever came later. Of others the EXIT was lost. */
     void (*all_seen)(void *ctx, uint64_t since_ns);
+    /* May be NULL, and need not be called. All facts up to end_ns, an interval end, were told:
+     * whoever cuts right here, before what follows, gets the same samples however facts arrive. */
+    void (*over)(void *ctx, uint64_t end_ns);
 };
 
 #endif

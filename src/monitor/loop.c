@@ -333,14 +333,15 @@ static int drain(struct etwatch_monitor *monitor, uint64_t now_ns, uint64_t *ret
                                        reterr);
 }
 
-/* Delivers what is finished; at the end of a recording everything. */
+/* Delivers what is finished. A recording has it cut while it tells; at its end comes the rest. */
 static int cut(struct etwatch_monitor *monitor, uint64_t horizon_ns)
 {
     const struct ew_source_ops *ops = monitor->source->ops;
+    if (ops->ended == NULL)
+        return ew_sampler_cut(monitor->sampler, horizon_ns);
     monitor->replayed_ns = horizon_ns;
-    monitor->ended = ops->ended != NULL && ops->ended(monitor->source);
-    return monitor->ended ? ew_sampler_finish(monitor->sampler, horizon_ns)
-                          : ew_sampler_cut(monitor->sampler, horizon_ns);
+    monitor->ended = ops->ended(monitor->source);
+    return monitor->ended ? ew_sampler_finish(monitor->sampler, horizon_ns) : 0;
 }
 
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)

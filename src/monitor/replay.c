@@ -3,8 +3,8 @@
  * A recording as a source: the facts a live session would have told, by the recording's own time.
  *
  * It is read twice. The first reading learns which kinds of events there are and who was there
- * before he is told of, which a live session knows when it begins; the second tells. A drain ends
- * where an interval ends, so cuts fall on the same times however the file is read, and what waits
+ * before he is told of, which a live session knows when it begins; the second tells. Cuts are made
+ * where an interval ends, so they fall on the same times however the file is read, and what waits
  * for a cut is what happened in one interval, however long the recording.
  */
 #include <string.h>
@@ -35,8 +35,9 @@ struct replay {
     struct ew_chosen chosen;
     const struct ew_record *batch;
     uint32_t batch_count, batch_at;
-    uint64_t interval_ns, next_end_ns;
+    const struct ew_facts *facts; /* of the drain at hand */
     uint64_t horizon_ns, last_ns;
+    bool cut;             /* an interval ended in this drain */
     uint64_t header_lost; /* events that the headers say were lost, and are not told yet */
     uint64_t flagged;     /* buffers that say so */
     bool ended, loss_told;
@@ -55,6 +56,15 @@ static bool wanted(void *ctx, uint32_t pid, const char *name)
 {
     const struct replay *replay = ctx;
     return ew_chosen_has(&replay->chosen, pid, name);
+}
+
+static void interval_over(void *ctx, uint64_t end_ns)
+{
+    struct replay *replay = ctx;
+    replay->horizon_ns = end_ns;
+    replay->cut = true;
+    if (replay->facts->over != NULL)
+        replay->facts->over(replay->facts->ctx, end_ns);
 }
 
 /* ------------------------------------------------------------ command lines */
@@ -186,6 +196,8 @@ static int open_tally(struct replay *replay, const struct ew_source_config *conf
         .cpu_count = replay->cpu_count,
         .interval_ns = config->interval_ns,
         .threads = config->threads,
+        .interval_over = interval_over,
+        .interval_ctx = replay,
         .clock_ctx = replay->reader,
         .raw_to_ns = raw_to_ns,
         .working_set = ew_decode_working_set,
@@ -220,7 +232,6 @@ static int open_replay(const struct ew_source_config *config, struct ew_source *
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     replay->ops = ew_source_etl;
     replay->base.ops = &replay->ops;
-    replay->interval_ns = replay->next_end_ns = config->interval_ns;
     int rc = ew_etl_open(config->traces, config->trace_count, NULL, &replay->reader, reterr);
     if (rc == 0) {
         learn_machine(replay);
@@ -302,20 +313,13 @@ static int fetch(struct replay *replay)
     return count;
 }
 
-/* The next record lies in a later interval: those before it are over. */
-static void end_intervals(struct replay *replay, uint64_t t_ns, const struct ew_facts *facts)
-{
-    uint64_t end_ns = t_ns - t_ns % replay->interval_ns;
-    ew_tally_advance(replay->tally, end_ns, facts);
-    replay->horizon_ns = end_ns;
-    replay->next_end_ns = end_ns + replay->interval_ns;
-}
-
 static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                  uint64_t *ret_horizon_ns, struct ew_error *reterr)
 {
     struct replay *replay = (struct replay *)source;
     (void)now_ns;
+    replay->facts = facts;
+    replay->cut = false;
     if (!replay->loss_told)
         tell_header_loss(replay, facts);
     for (uint32_t left = RECORDS_PER_DRAIN; left > 0 && !replay->ended; left--) {
@@ -330,13 +334,9 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
                 break;
             }
         }
-        const struct ew_record *record = &replay->batch[replay->batch_at];
-        if (record->t_ns >= replay->next_end_ns) {
-            end_intervals(replay, record->t_ns, facts);
+        take(replay, &replay->batch[replay->batch_at++], facts);
+        if (replay->cut)
             break;
-        }
-        take(replay, record, facts);
-        replay->batch_at++;
     }
     *ret_horizon_ns = replay->horizon_ns;
     return 0;

@@ -129,6 +129,14 @@ static void on_all_seen(void *ctx, uint64_t since_ns)
     ew_lifecycle_all_seen(ctx, since_ns);
 }
 
+/* Short of memory is remembered by the sampler itself and told by the next cut. */
+static void on_over(void *ctx, uint64_t end_ns)
+{
+    struct ew_sampler *sampler = ctx;
+    if (ew_sampler_cut(sampler, end_ns) == ETWATCH_ENOMEM)
+        sampler->failure = ETWATCH_ENOMEM;
+}
+
 void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts)
 {
     *ret_facts = (struct ew_facts){
@@ -139,6 +147,7 @@ void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts)
         .event = on_event,
         .loss = on_loss,
         .all_seen = on_all_seen,
+        .over = on_over,
     };
 }
 

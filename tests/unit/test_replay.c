@@ -67,6 +67,8 @@ static void tell(struct machine *m, unsigned hook, unsigned version, uint16_t cp
         .payload_size = payload->size,
     };
     m->now_raw += 1 + draw(m, 3000);
+    if (draw(m, 5000) == 0)
+        m->now_raw += draw(m, 30 * 10000000); /* nothing at all for up to half a minute */
 }
 
 static void tell_process(struct machine *m, unsigned opcode, uint32_t pid, uint32_t parent)
@@ -563,7 +565,7 @@ TEST(a_recording_waits_for_its_reader)
         .hz = 20,
         .traces = &path,
         .trace_count = 1,
-        .queue_samples = 1024, /* more than one interval has, fewer than there are */
+        .queue_samples = 3000, /* more than come at once after silence, fewer than there are */
     };
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
