@@ -23,8 +23,10 @@ void ew_work_remember_gone(struct ew_tally *tally, const struct ew_tally_thread 
 {
     if (tally->gone == NULL) {
         tally->gone = ew_calloc(EW_GONE, sizeof *tally->gone);
-        if (tally->gone == NULL)
+        if (tally->gone == NULL) {
+            ew_tally_short_of_memory(tally);
             return;
+        }
     }
     uint32_t tid = thread->deeds->tid;
     tally->gone[ew_store_hash(tid) % EW_GONE] =
@@ -92,8 +94,10 @@ static struct ew_tally_irp *irp_slot(struct ew_tally *tally, uint64_t irp)
 {
     if (tally->irps == NULL)
         tally->irps = ew_calloc(EW_IRPS, sizeof *tally->irps);
-    if (tally->irps == NULL)
+    if (tally->irps == NULL) {
+        ew_tally_short_of_memory(tally);
         return NULL;
+    }
     return &tally->irps[ew_store_hash((uint32_t)(irp >> 4 ^ irp >> 32)) % EW_IRPS];
 }
 
