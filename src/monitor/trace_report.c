@@ -137,7 +137,7 @@ static int begin_part(struct report *report)
 {
     bool threads = (report->callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
     report->began = true;
-    ew_tally_advance(report->tally, report->trace->options.from_ns, NULL);
+    ew_tally_settle(report->tally, report->trace->options.from_ns);
     ew_tally_system(report->tally, &report->system_before);
     int rc = ew_tally_totals(report->tally, threads, note_before, report);
     if (report->before_count > 0)

@@ -306,6 +306,12 @@ static void end_the_ending(struct ew_tally *tally, uint64_t t_ns)
     }
 }
 
+void ew_tally_settle(struct ew_tally *tally, uint64_t t_ns)
+{
+    for (uint32_t i = 0; i < tally->cpu_count; i++)
+        ew_run_charge(tally, &tally->cpus[i], t_ns);
+}
+
 void ew_tally_finish(struct ew_tally *tally, uint64_t t_ns, const struct ew_facts *facts)
 {
     if (tally->finished)
