@@ -21,10 +21,10 @@
 
 enum { CPUS = 8, EVENTS = 4000000, PAYLOAD = 24, SWITCH_GROUP = 5, SWITCH_OPCODE = 36 };
 
-static uint64_t now_ns(void)
+static uint64_t now_ns(clockid_t clock)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(clock, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -99,14 +99,16 @@ static uint64_t use(const struct ew_record *record, uint64_t sum, uint32_t steps
 static void drain(struct ew_etl_reader *reader, const char *name, uint32_t workers, uint32_t steps)
 {
     const struct ew_record *records;
-    uint64_t start_ns = now_ns(), count = 0, sum = 0;
+    uint64_t start_ns = now_ns(CLOCK_MONOTONIC), count = 0, sum = 0;
+    uint64_t start_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
     int got;
     while ((got = ew_etl_next(reader, &records)) > 0) {
         for (int i = 0; i < got; i++)
             sum = use(&records[i], sum, steps);
         count += (uint64_t)got;
     }
-    uint64_t took_ns = now_ns() - start_ns, rss_bytes = 0, peak_bytes = 0;
+    uint64_t took_ns = now_ns(CLOCK_MONOTONIC) - start_ns, rss_bytes = 0, peak_bytes = 0;
+    uint64_t cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_ns;
     if (got < 0)
         die("reading failed");
     struct ew_etl_counts counts;
@@ -114,10 +116,11 @@ static void drain(struct ew_etl_reader *reader, const char *name, uint32_t worke
     (void)ew_os_self_rss(&rss_bytes, &peak_bytes);
     double ns = count ? (double)took_ns / (double)count : 0;
     printf("{\"name\": \"%s, %u workers\", \"unit\": \"ns a record\", \"value\": %.2f, "
-           "\"records\": %llu, \"million_per_s\": %.1f, \"late\": %llu, \"bad\": %llu, "
+           "\"cpu_ns\": %.2f, \"records\": %llu, \"million_per_s\": %.1f, \"late\": %llu, \"bad\": "
+           "%llu, "
            "\"peak_rss_mib\": %llu, \"sum\": %llu}\n",
-           name, (unsigned)workers, ns, (unsigned long long)count, ns > 0 ? 1e3 / ns : 0,
-           (unsigned long long)counts.late,
+           name, (unsigned)workers, ns, count ? (double)cpu_ns / (double)count : 0,
+           (unsigned long long)count, ns > 0 ? 1e3 / ns : 0, (unsigned long long)counts.late,
            (unsigned long long)(counts.bad_buffers + counts.bad_records),
            (unsigned long long)(peak_bytes >> 20), (unsigned long long)sum);
     ew_etl_close(reader);

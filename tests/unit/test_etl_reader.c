@@ -412,6 +412,27 @@ TEST(ticks_become_ns_without_rounding_errors)
     }
 }
 
+TEST(any_frequency_gives_the_same_by_division_and_by_multiplication)
+{
+    static const uint64_t frequencies[] = {
+        1,       3,        7919,     32768,      1193182,    2147483,    3312642,    3579545,
+        9999991, 14318180, 24000000, 2400000003, 3000000001, 9999999999, 10000000000};
+    uint64_t seed = 42;
+    for (size_t i = 0; i < sizeof frequencies / sizeof frequencies[0]; i++) {
+        struct ew_etl_clock clock;
+        ew_etl_clock_init(&clock, 1, frequencies[i], 0, 0);
+        for (int n = 0; n < 20000; n++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+            uint64_t ticks = seed >> (1 + n % 62);
+            if (n % 3 == 0) /* on and beside whole seconds, where rounding would show */
+                ticks = ticks / frequencies[i] * frequencies[i] - (uint64_t)(n / 3 % 3) + 1;
+            if (ticks > INT64_MAX)
+                continue;
+            CHECK_EQ_UINT(ew_etl_clock_ns(&clock, ticks), ew_etl_clock_ticks_ns(&clock, ticks));
+        }
+    }
+}
+
 TEST(the_file_says_when_it_began)
 {
     struct etl_memory memory;
@@ -518,6 +539,37 @@ TEST(several_files_are_merged_each_with_its_own_clock)
         kit_free(&list);
         ew_etl_close(reader);
     }
+    remove_all(paths, 2);
+    etl_memory_free(&a);
+    etl_memory_free(&b);
+}
+
+TEST(sessions_of_one_boot_are_put_in_order_by_their_common_counter)
+{
+    /* The wall clock of the second was read 10 ms off; the counter is the same. */
+    struct etl_memory a, b;
+    struct ew_etl_writer_config first = {.start_filetime = 133700000000000000, .cpu_count = 1},
+                                second = {.start_filetime = 133700000000100500,
+                                          .cpu_count = 1,
+                                          .start_raw = KIT_START_RAW + 500};
+    struct ew_etl_writer *writer = kit_writer(&a, first);
+    kit_put(writer, 0, KIT_START_RAW + 600, 0);
+    kit_put(writer, 0, KIT_START_RAW + 800, 2);
+    kit_finish(writer, KIT_START_RAW + 900);
+    writer = kit_writer(&b, second);
+    kit_put(writer, 0, KIT_START_RAW + 700, 1);
+    kit_finish(writer, KIT_START_RAW + 900);
+    const char *paths[] = {store("a.etl", &a), store("b.etl", &b)};
+    struct ew_etl_reader *reader = NULL;
+    CHECK_EQ_INT(ew_etl_open(paths, 2, NULL, &reader, NULL), 0);
+    struct seen_list list = kit_drain(reader);
+    CHECK_EQ_UINT(list.count, 5);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_EQ_UINT(list.items[2 + i].first, i);
+        CHECK_EQ_UINT(list.items[2 + i].t_ns, 60000 + 10000 * i);
+    }
+    kit_free(&list);
+    ew_etl_close(reader);
     remove_all(paths, 2);
     etl_memory_free(&a);
     etl_memory_free(&b);

@@ -20,6 +20,10 @@ struct ew_etl_clock {
      * or everything is too large. */
     uint64_t ns_per_tick, max_fast;
     uint64_t hz; /* at most 10^10 */
+    /* 10^9 / hz as a fraction with `shift` bits behind the point, cut off; good for ticks up to
+     * max_ratio. */
+    uint64_t ratio, max_ratio;
+    uint32_t shift;
 };
 
 /* kind as in the header: 1, 2, 3. A frequency that cannot be is taken for 10 MHz. */
