@@ -4,13 +4,16 @@
  * damaged input does. Every buffer has exactly the size it is said to have, so that the address
  * sanitizer sees any access outside.
  */
+#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "source/etl/xpress.h"
 #include "test.h"
 
@@ -458,4 +461,85 @@ TEST(compression_without_memory_says_so)
 {
     uint8_t out[1024];
     TORTURE(deflate_both, out);
+}
+
+/* -------------------------------------------------------------- real recordings */
+
+enum { HEAD = 72, COMPRESSED = 0x40, MAX_FILE = 64 * 1024 * 1024 };
+
+static uint8_t *read_file(const char *path, size_t *ret_size)
+{
+    FILE *file = fopen(path, "rb");
+    uint8_t *bytes = make(MAX_FILE);
+    CHECK(file != NULL);
+    *ret_size = fread(bytes, 1, MAX_FILE, file);
+    fclose(file);
+    return bytes;
+}
+
+/* Every event of a buffer ends where the next one begins, and the last one with the buffer. */
+static void check_walk(const uint8_t *events, size_t size)
+{
+    size_t at = 0;
+    while (at + 8 <= size) {
+        uint32_t mark = ew_load_u32(events + at);
+        unsigned type = mark >> 16 & 0xFF;
+        bool is_kernel = mark >> 24 == 0xC0 && (type <= 4 || type == 16 || type == 17);
+        size_t len = is_kernel ? ew_load_u16(events + at + 4) : mark & 0xFFFF;
+        CHECK(mark >> 31 == 1);
+        CHECK(len >= 8);
+        at += (len + 7) & ~(size_t)7;
+    }
+    CHECK_EQ_UINT(at, size);
+}
+
+static unsigned check_file(const uint8_t *bytes, size_t size)
+{
+    unsigned count = 0;
+    for (size_t at = 0; at + HEAD <= size;) {
+        size_t buffer_size = ew_load_u32(bytes + at), filled = ew_load_u32(bytes + at + 0x30);
+        size_t written;
+        if (buffer_size < HEAD || buffer_size > size - at)
+            break;
+        if (ew_load_u16(bytes + at + 0x34) & COMPRESSED) {
+            uint8_t *in = copy_of(bytes + at + HEAD, buffer_size - HEAD),
+                    *out = make(filled - HEAD);
+            CHECK_EQ_INT(ew_xpress_inflate(in, buffer_size - HEAD, out, filled - HEAD, &written),
+                         0);
+            CHECK_EQ_UINT(written, filled - HEAD);
+            check_walk(out, written);
+            check_round_trip(&methods[0], out, written);
+            check_round_trip(&methods[1], out, written);
+            ew_free(in);
+            ew_free(out);
+            count++;
+        }
+        at += buffer_size;
+    }
+    return count;
+}
+
+TEST(the_compressed_buffers_of_real_recordings)
+{
+    const char *corpus = getenv("ETWATCH_CORPUS");
+    char path[1024];
+    unsigned count = 0;
+    if (corpus == NULL)
+        SKIP("ETWATCH_CORPUS names no folder with recordings");
+    snprintf(path, sizeof path, "%s/etl", corpus);
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        SKIP("no folder etl in ETWATCH_CORPUS");
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        size_t size;
+        test_row(entry->d_name);
+        snprintf(path, sizeof path, "%s/etl/%s", corpus, entry->d_name);
+        uint8_t *bytes = read_file(path, &size);
+        count += check_file(bytes, size);
+        ew_free(bytes);
+    }
+    closedir(folder);
+    CHECK(count > 0);
 }
