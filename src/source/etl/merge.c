@@ -233,8 +233,10 @@ static NOINLINE void step_slow(struct ew_etl_merge *merge, struct ew_etl_batch *
         stream->at += ew_etl_padded(stream->size);
         ew_etl_merge_next(merge, stream);
     }
-    if (stream->op != EW_ETL_OP_OPEN && !stream->ended)
+    if (stream->op < EW_ETL_OP_OPEN && !stream->ended)
         look_ahead(stream);
+    else
+        stream->next_at = NULL;
     if (merge->dirty)
         build_tree(merge);
     else
@@ -243,21 +245,21 @@ static NOINLINE void step_slow(struct ew_etl_merge *merge, struct ew_etl_batch *
 
 /* As long as every stream's next event is framed: nothing here changes the shape of the tree, so
  * all of it stays in registers. Stops with a full batch or before what is not common. */
-static void run_fast(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
+EW_ETL_INLINE void run_common(struct ew_etl_merge *merge, struct ew_etl_batch *batch,
+                              bool has_files)
 {
     const struct tree tree = tree_of(merge);
     struct ew_etl_stream *const *const by_rank = merge->by_rank;
     struct ew_record *record = batch->records + batch->count;
     const struct ew_record *const end = batch->records + batch->capacity;
-    uint16_t *const files = batch->files;
     uint64_t winner = merge->winner;
     while (record < end && winner != KEY_END) {
         struct ew_etl_stream *stream = by_rank[winner & tree.mask];
-        if (stream->op >= EW_ETL_OP_OPEN || stream->next_at == NULL)
+        if (stream->next_at == NULL)
             break;
         winner = replay(&tree, winner, stream->next_ns);
-        if (files)
-            files[record - batch->records] = stream->file;
+        if (has_files)
+            batch->files[record - batch->records] = stream->file;
         fill(merge, stream, record++);
         stream->at = stream->next_at;
         stream->t_ns = stream->next_ns;
@@ -268,6 +270,14 @@ static void run_fast(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
     }
     merge->winner = winner;
     batch->count = (size_t)(record - batch->records);
+}
+
+static void run_fast(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
+{
+    if (batch->files)
+        run_common(merge, batch, true);
+    else
+        run_common(merge, batch, false);
 }
 
 static void run(struct ew_etl_merge *merge, struct ew_etl_batch *batch)

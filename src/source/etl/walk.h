@@ -89,11 +89,15 @@ EW_ETL_INLINE bool ew_etl_frame_fast(const uint8_t *at, const uint8_t *end,
     uint32_t type = marker >> 16 & 0xFF;
     if (marker < 0xC0000000 || type >= EW_ETL_TYPE_COUNT)
         return false;
-    const struct ew_etl_layout *layout = &ew_etl_layouts[type];
-    uint32_t size = ew_load_u16(at + layout->size_at);
-    if (layout->header_size == 0 || size < layout->header_size || size > left)
+    /* The branch is for the processor to guess ahead: through the table, where the size stands
+     * would have to wait for the type. */
+    struct ew_etl_layout layout = {16, 8, 4};
+    if (type != EW_ETL_PERFINFO64)
+        layout = ew_etl_layouts[type];
+    uint32_t size = ew_load_u16(at + layout.size_at);
+    if (layout.header_size == 0 || size < layout.header_size || size > left)
         return false;
-    ret_frame->t_raw = ew_load_u64(at + layout->time_at);
+    ret_frame->t_raw = ew_load_u64(at + layout.time_at);
     ret_frame->size = size;
     ret_frame->type = (uint8_t)type;
     ret_frame->has_time = true;
