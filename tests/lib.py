@@ -10,7 +10,7 @@
 
     main()
 
-`tests/run` runs every file of tests/frame, golden, contract, live and examples and counts the
+`tests/run` runs every file of tests/frame, golden, contract, examples, etl and live and counts the
 single results. By hand: `tests/run --only PART-OF-A-NAME`. The program under test is
 ETWATCH_BIN. Everything that a test starts through run() or start() is ended with the test, by
 its own process id and process group.

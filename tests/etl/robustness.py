@@ -11,8 +11,7 @@ import signal
 import struct
 import subprocess
 
-from etlkit import (MAKE_ETL, buffer, classic_event, corpus, header_event, kernel_event, make_etl, manifest_event,
-                    small_etl)
+from etlkit import buffer, classic_event, header_event, kernel_event, make_etl, manifest_event, report
 from lib import ETWATCH, Failed, cases, check, check_eq, check_in, json_lines, main, temp_dir, test
 
 MEMORY_KB = 96 * 1024
@@ -218,21 +217,30 @@ def what_comes_behind_damage_is_still_read():
 
 
 @test(seconds=600)
-def bent_files_of_our_own_maker_do_no_harm():
+def every_kind_of_file_of_our_own_maker_is_read_bent_or_not():
     rng = random.Random(13)
     with temp_dir() as folder:
-        reader = Reader(folder)
-        for kind in MADE:
-            path = os.path.join(folder, "made.etl")
-            make_etl(*kind, path)
-            with open(path, "rb") as file:
-                data = file.read(1 << 18)
-            both(reader, data, f"{kind} cut at {len(data)}")
-            for i in range(40):
-                both(reader, flipped(data[:rng.randrange(len(data))], rng, i % 20), f"{kind} bent {i}")
+        path, reader = os.path.join(folder, "made.etl"), Reader(folder)
+        for kind in make_etl("--list").split():
+            for options in ((), ("--compress",)):
+                make_etl(kind, path, "--events", 3000, "--buffer", 8192, *options)
+                with open(path, "rb") as file:
+                    data = file.read()
+                both(reader, data, f"{kind} {options}")
+                for i in range(3):
+                    size = rng.randrange(len(data) + 1)
+                    both(reader, flipped(data[:size], rng, 3 * i) if size else b"", f"{kind} {options}, bent {i}")
+        check(reader.codes[0] > reader.codes[1] > 0, f"both outcomes must come up: {reader.codes}")
 
 
-# The kinds of files that the maker knows.
-MADE = []
+@test
+def what_a_file_says_about_loss_is_told():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "lost.etl")
+        make_etl("lost", path)
+        trace = report(path)["trace"][0]
+        check(trace["lost"] > 0, "no loss is told")
+        check_eq(trace["complete"], False, "complete")
+
 
 main()

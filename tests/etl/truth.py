@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""Recordings of a made-up machine whose every thread is known: the report must find exactly that.
+
+make_etl writes what each process and thread did into a file of its own while it makes the events up.
+There is no tolerance anywhere: times are ticks of the recording's clock, the rest is counted.
+"""
+import collections
+import json
+import os
+
+from etlkit import etwatch, make_etl, report
+from lib import cases, check, check_eq, main, run, temp_dir, test
+
+HEADER_RAW = 1_000_000_000  # when the session of make_etl begins
+
+# Ours: theirs. Of processes and threads alike.
+BOTH = {"switches_voluntary": "switches_waiting", "switches_involuntary": "switches_ready",
+        "runq_wait_ns": "ready_ns", "faults_major": "hard_faults", "faults_minor": "faults",
+        "disk_read_bytes": "disk_read_bytes", "disk_write_bytes": "disk_write_bytes",
+        "io_read_bytes": "file_read_bytes", "io_write_bytes": "file_write_bytes"}
+PROCESS = {"ppid": "parent", "session_id": "session", "name": "name",
+           "net_sent_bytes": "sent_bytes", "net_received_bytes": "received_bytes"}
+# What only switches tell.
+SWITCHES = {"switches_voluntary", "switches_involuntary", "runq_wait_ns"}
+# What adds up over samples.
+ADDED = ["cpu_ns", *BOTH, "net_sent_bytes", "net_received_bytes", "io_read_ops", "io_write_ops"]
+
+
+def made(folder, kind, *options):
+    """(path, truth) of a recording."""
+    path, truth = os.path.join(folder, "made.etl"), os.path.join(folder, "truth.json")
+    make_etl(kind, path, "--truth", truth, *options)
+    with open(truth, encoding="utf-8") as file:
+        return path, json.load(file)
+
+
+class Clock:
+    def __init__(self, trace, truth):
+        self.start_ns, self.tick_ns = trace["start_ns"], truth["raw_ns"]
+
+    def ns(self, raw):
+        return self.start_ns + (raw - HEADER_RAW) * self.tick_ns if raw else None
+
+
+def identity(o):
+    return o["pid"], o["start_ns"]
+
+
+def check_values(ours, theirs, names, what):
+    for mine, name in names.items():
+        check_eq(ours[mine], theirs[name], f"{what}: {mine}")
+
+
+def check_system(trace, truth):
+    """Every CPU second of the recording is somebody's."""
+    interrupts = truth["dpc_ns"] + truth["isr_ns"]
+    check_eq((trace["dpc_ns"], trace["isr_ns"]), (truth["dpc_ns"], truth["isr_ns"]), "DPCs and ISRs")
+    check_eq(trace["busy_ns"] + trace["idle_ns"] + interrupts, truth["busy_ns"] + truth["idle_ns"], "all CPU time")
+    check_eq(trace["busy_ns"], sum(t["cpu_ns"] - t["interrupt_ns"] for t in truth["threads"]), "time of all threads")
+    check_eq((trace["switches"], trace["samples"]), (truth["switches"], truth["samples"]), "switches and samples")
+    check_eq(trace["busy_ns"] + trace["idle_ns"] + interrupts + trace["unknown_ns"],
+             trace["cpus"] * trace["duration_ns"], "CPUs times wall time")
+
+
+def check_process(process, theirs, what):
+    check_values(process, theirs, {**BOTH, **PROCESS}, what)
+    check_eq(process["cpu_ns"], theirs["cpu_ns"] - theirs["interrupt_ns"], f"{what}: cpu_ns")
+    check_eq(process["rss_peak_bytes"], theirs["working_set_peak_bytes"], f"{what}: rss_peak_bytes")
+    check_eq(process["estimated"], [], f"{what}: estimated")
+
+
+def check_lives(found, truth, clock):
+    """Ids, starts and ends of all processes and threads; pairs of ours and theirs."""
+    ours = {(p["pid"], p["start_ns"]): p for p in found["process"] if p["pid"] != 0}
+    theirs = {(p["pid"], clock.ns(p["start_raw"])): p for p in truth["processes"]}
+    check_eq(sorted(map(str, ours)), sorted(map(str, theirs)), "processes")
+    alive = collections.Counter(t["process"] for t in truth["threads"] if not t["end_raw"])
+    for number, (which, process) in enumerate(theirs.items()):
+        # Those at the end of the recording; of a process that ended, all it ever had.
+        check_eq(ours[which]["threads"], process["threads"] if process["end_raw"] else alive[number],
+                 f"threads of process {which}")
+        check_eq(ours[which]["exit_ns"], clock.ns(process["end_raw"]), f"end of process {which}")
+        if process["end_raw"]:
+            check_eq(ours[which]["exit_code"], process["exit_status"], f"exit code of process {which}")
+    my_threads = {(t["pid"], t["tid"], t["start_ns"]): t for t in found["thread"] if t["pid"] != 0}
+    their_threads = {(t["pid"], t["tid"], clock.ns(t["start_raw"])): t for t in truth["threads"]}
+    return ([(f"process {k}", ours[k], theirs[k]) for k in theirs],
+            [(f"thread {k}", my_threads.get(k), their_threads[k]) for k in their_threads],
+            sorted(set(my_threads) - set(their_threads), key=str))
+
+
+@cases([
+    ("everything", "mixed", ()),
+    ("everything, compressed", "mixed", ("--compress",)),
+    ("everything, 32 bit", "mixed", ("--pointer", "4")),
+    ("one CPU", "mixed", ("--cpus", "1", "--seed", "5")),
+    ("many CPUs, small buffers", "mixed", ("--cpus", "64", "--buffer", "8192", "--seed", "6")),
+    ("three hundred thousand events", "mixed", ("--events", "300000", "--seed", "7")),
+    ("dense", "bench", ("--events", "100000", "--cpus", "8", "--seed", "8")),
+    ("Windows 7", "windows7", ()),
+    ("never closed", "unclosed", ()),
+])
+def a_report_finds_what_happened(kind, options):
+    with temp_dir() as folder:
+        path, truth = made(folder, kind, *options)
+        found = report(path, "--threads")
+    trace = found["trace"][0]
+    processes, threads, more = check_lives(found, truth, Clock(trace, truth))
+    check_eq((trace["undecoded"], trace["cpu_from"]), (0, "switches"), "undecoded, CPU from")
+    check_system(trace, truth)
+    for what, ours, theirs in processes:
+        check_process(ours, theirs, what)
+    for what, ours, theirs in threads:
+        check(ours is not None, f"{what} is missing")
+        check_values(ours, theirs, BOTH, what)
+        check_eq(ours["cpu_ns"], theirs["cpu_ns"] - theirs["interrupt_ns"], f"{what}: cpu_ns")
+    for pid, tid, _ in more:  # what a process did in no thread that is known
+        check_eq(tid, pid, f"a thread that was made up: {pid}/{tid}")
+    print(f"# {len(processes)} processes, {len(threads)} threads, {trace['events']} events")
+
+
+@test
+def what_was_not_recorded_is_null_and_not_zero():
+    with temp_dir() as folder:
+        path, truth = made(folder, "switches")
+        found = report(path, "--threads")
+    trace = found["trace"][0]
+    processes, _, _ = check_lives(found, truth, Clock(trace, truth))
+    for what, ours, theirs in processes:
+        check_values(ours, theirs, {name: BOTH[name] for name in SWITCHES}, what)
+        check_eq(ours["cpu_ns"], theirs["cpu_ns"], f"{what}: cpu_ns")
+        for name in sorted(set(BOTH) - SWITCHES) + ["net_sent_bytes", "net_received_bytes", "rss_bytes"]:
+            check_eq(ours[name], None, f"{what}: {name}")
+
+
+@test
+def without_switches_samples_are_an_estimate_and_say_so():
+    with temp_dir() as folder:
+        path, truth = made(folder, "profile")
+        found = report(path)
+    trace = found["trace"][0]
+    check_eq((trace["cpu_from"], trace["samples"]), ("samples", truth["samples"]), "CPU from, samples")
+    clock = Clock(trace, truth)
+    ours = {(p["pid"], p["start_ns"]): p for p in found["process"]}
+    for theirs in truth["processes"]:
+        process = ours[theirs["pid"], clock.ns(theirs["start_raw"])]
+        check_eq(process["cpu_ns"], theirs["samples"] * 1_000_000, f"process {theirs['pid']}: cpu_ns")
+        check("cpu_ns" in process["estimated"], f"process {theirs['pid']}: not said to be estimated")
+        check_eq([process[name] for name in sorted(SWITCHES)], [None] * 3, "what only switches tell")
+
+
+@cases([(f"{hz} Hz, {kind}", kind, hz) for kind in ("mixed", "switches", "windows7") for hz in (10, 100, 1000)])
+def the_samples_of_a_recording_add_up_to_its_report(kind, hz):
+    with temp_dir() as folder:
+        path, _ = made(folder, kind, "--events", "30000", "--seed", "3")
+        found = report(path)
+        objects = etwatch("stat", "--source", "etl", path, "--hz", hz, "--json")
+    sums = collections.defaultdict(collections.Counter)
+    for o in objects:
+        if o["type"] == "sample":
+            check(o["dt_ns"] <= 10**9 // hz, f"a sample of {o['dt_ns']} ns")
+            check_eq(o["complete"], True, "complete")
+            sums[identity(o)].update({name: o[name] or 0 for name in ADDED})
+    exits = {identity(o): o for o in objects if o["type"] == "exit"}
+    starts = [identity(o) for o in objects if o["type"] == "start"]
+    totals = {identity(o): o for o in found["process"] if o["pid"] != 0}
+    check_eq(sorted(map(str, starts)), sorted(map(str, totals)), "processes")
+    check_eq(set(exits), {which for which, o in totals.items() if o["exit_ns"] is not None}, "processes that ended")
+    for which, total in totals.items():
+        for name in ADDED:
+            check_eq(sums[which][name], total[name] or 0, f"{which}: sum of {name}")
+        if which not in exits:
+            continue
+        check_eq(exits[which]["exit_code"], total["exit_code"], f"{which}: exit code")
+        for name in ADDED:  # of its life: not known of a process that was there before
+            check_eq(exits[which][name], total[name] if which[1] is not None else None, f"{which}: {name} at its exit")
+
+
+@test
+def parts_of_a_recording_add_up_to_the_whole():
+    cuts = ["30ms", "61ms", "90.5ms"]
+    with temp_dir() as folder:
+        path, _ = made(folder, "mixed", "--seed", "4")
+        whole = report(path)
+        parts = [report(path, *options) for options in
+                 [("--to", cuts[0])] + [("--from", a, "--to", b) for a, b in zip(cuts, cuts[1:])] + [("--from", cuts[-1])]]
+    check_eq(sum(p["trace"][0]["events"] for p in parts), whole["trace"][0]["events"], "events")
+    for name in ("busy_ns", "idle_ns", "dpc_ns", "isr_ns", "switches", "samples"):
+        check_eq(sum(p["trace"][0][name] for p in parts), whole["trace"][0][name], name)
+    sums = collections.defaultdict(collections.Counter)
+    for part in parts:
+        for process in part["process"]:
+            sums[identity(process)].update({name: process[name] or 0 for name in ADDED})
+    for process in whole["process"]:
+        for name in ADDED:
+            check_eq(sums[identity(process)][name], process[name] or 0, f"{identity(process)}: {name}")
+
+
+@cases([("plain", ()), ("compressed", ("--compress",))])
+def more_threads_to_read_with_change_nothing(options):
+    with temp_dir() as folder:
+        path, _ = made(folder, "mixed", "--events", "200000", "--buffer", "16384", "--seed", "9", *options)
+        wanted = run(["events", "--json", "--workers", "1", path]).out
+        for workers in (2, 3, 8):
+            got = run(["events", "--json", "--workers", workers, path])
+            check_eq(got.code, 0, f"exit code ({got.err})")
+            check(got.out == wanted, f"{workers} threads give other bytes")
+        reports = {run(["report", "--json", "--threads", "--images", "--workers", n, path]).out for n in (1, 2, 8)}
+        check_eq(len(reports), 1, "different reports")
+
+
+main()
