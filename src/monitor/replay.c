@@ -38,8 +38,9 @@ struct replay {
     const struct ew_facts *facts; /* of the drain at hand */
     uint64_t horizon_ns, last_ns;
     bool cut;             /* an interval ended in this drain */
-    uint64_t header_lost; /* events that the headers say were lost, and are not told yet */
-    uint64_t flagged;     /* buffers that say so */
+    uint64_t header_lost; /* events that the headers say were lost ... */
+    uint64_t placed_lost; /* ... and what buffers and events in the stream say, one each */
+    bool flagged;         /* a buffer says so */
     bool ended, loss_told;
     struct ew_source_stats stats;
     uint32_t cpu_count;
@@ -170,11 +171,15 @@ static int learn(struct replay *replay)
     int count;
     while ((count = ew_etl_next(replay->reader, &records)) > 0) {
         for (int i = 0; i < count; i++) {
-            replay->flagged += records[i].kind == EW_RECORD_LOSS;
             replay->last_ns = records[i].t_ns;
+            if (records[i].kind == EW_RECORD_LOSS) {
+                replay->flagged = true;
+                replay->placed_lost++;
+            }
             if (records[i].kind != EW_RECORD_LOSS && ew_decode_event(&records[i], &event) &&
                 event.kind != EW_EVENT_OTHER) {
                 kinds |= UINT64_C(1) << event.kind;
+                replay->placed_lost += event.kind == EW_EVENT_LOST;
                 ew_tally_learn(replay->tally, &event);
             }
         }
@@ -255,17 +260,17 @@ static int open_replay(const struct ew_source_config *config, struct ew_source *
 
 /* ----------------------------------------------------------------- draining */
 
-/* The headers know how many events were lost, flags of buffers know where. Without a flag it may
- * have been anywhere. */
+/* The headers know how many events were lost, flags of buffers and events in the stream know where.
+ * Without those it may have been anywhere. */
 static void tell_header_loss(struct replay *replay, const struct ew_facts *facts)
 {
     replay->loss_told = true;
-    if (replay->header_lost == 0 || replay->flagged > 0)
+    if (replay->header_lost <= replay->placed_lost || replay->flagged)
         return;
     struct etwatch_loss loss = {
         .size = sizeof loss,
         .stage = ETWATCH_LOSS_KERNEL_LOG,
-        .count = replay->header_lost,
+        .count = replay->header_lost - replay->placed_lost,
         .to_ns = replay->last_ns,
     };
     facts->loss(facts->ctx, &loss);
@@ -275,10 +280,10 @@ static void take_loss(struct replay *replay, const struct ew_record *record,
                       const struct ew_facts *facts)
 {
     /* The first flag stands for all that the others do not stand for. */
-    uint64_t count =
-        replay->header_lost > replay->flagged ? replay->header_lost - replay->flagged + 1 : 1;
+    uint64_t more =
+        replay->header_lost > replay->placed_lost ? replay->header_lost - replay->placed_lost : 0;
     replay->header_lost = 0;
-    ew_tally_loss(replay->tally, record->cpu, record->t_ns, count, facts);
+    ew_tally_loss(replay->tally, record->cpu, record->t_ns, 1 + more, facts);
 }
 
 static void take(struct replay *replay, const struct ew_record *record,
