@@ -19,6 +19,7 @@
 
 enum {
     PLACE_BACK_MAX = 64,
+    PREFETCH_DISTANCE = 192,
     PART_SIZE_MIN = 8192,
     PART_SIZE_MAX = 131072,
 };
@@ -28,9 +29,11 @@ enum {
 #if defined(__GNUC__)
 #define likely(x) __builtin_expect(!!(x), 1)
 #define NOINLINE __attribute__((noinline))
+#define prefetch(p) __builtin_prefetch(p)
 #else
 #define likely(x) (x)
 #define NOINLINE
+#define prefetch(p) ((void)(p))
 #endif
 
 /* --------------------------------------------------------------------- tree */
@@ -209,6 +212,7 @@ EW_ETL_INLINE void look_ahead(struct ew_etl_stream *stream)
     struct ew_etl_frame frame;
     const uint8_t *at = stream->at + ew_etl_padded(stream->size);
     stream->next_at = NULL;
+    prefetch(at + PREFETCH_DISTANCE); /* may lie behind the end, in the slack */
     if (!likely(ew_etl_frame_fast(at, stream->end, &frame)))
         return;
     uint64_t t_ns = ew_etl_clock_ns(stream->clock, frame.t_raw);

@@ -11,8 +11,8 @@
 #include "source/etl/merge.h"
 #include "source/etl/walk.h"
 
-/* The padding of the last event may lie behind the end. */
-enum { PIECE_SLACK = 8 };
+/* Behind the end: the padding of the last event, and what is prefetched after it. */
+enum { PIECE_SLACK = 256 };
 
 /* Nothing in one buffer is this far apart, unless nothing happened or the time is damaged. */
 #define GAP_NS UINT64_C(600000000000)
