@@ -3,8 +3,13 @@
  * Reads .etl recordings: one or several files in, their records in time order out.
  *
  * Memory is bounded whatever the size of the files: a window of buffers per file and CPU is open,
- * never the whole. Damage never ends a reading: what cannot be read is counted with the offset
- * where it began, and reading goes on at the next buffer.
+ * never the whole, beside an index of 32 bytes for each buffer (16 MiB at most: half a million
+ * buffers, 32 GiB of usual ones; order is exact as long as they fit). Damage never ends a reading:
+ * what cannot be read is counted with the offset where it began, and reading goes on at the next
+ * buffer.
+ *
+ * Beside the records of the files there are those of kind EW_RECORD_LOSS, which the reader makes
+ * before the first record of a buffer that says that something was lost before it.
  */
 #ifndef EW_SOURCE_ETL_READER_H
 #define EW_SOURCE_ETL_READER_H
@@ -19,9 +24,11 @@
 struct ew_etl_reader;
 
 struct ew_etl_options {
-    uint32_t workers; /* threads that inflate and walk buffers; 1: only the caller's; 0: one per CPU
-                         of this machine, at most 8 */
-    uint64_t window_bytes; /* of memory for open buffers; 0: 32 MiB */
+    uint32_t workers; /* threads, with the caller's, which inflates while it would wait; 1: only
+                         that; 0: one per CPU of this machine, at most 8 */
+    /* Of memory for open buffers; 0: 32 MiB. Compressed buffers must be open as a whole: where
+     * those of all CPUs at once need more it grows, to 8 times this and no further. */
+    uint64_t window_bytes;
 };
 
 /* What the log-file header event of one file says, and what reading it found. */
@@ -48,12 +55,13 @@ struct ew_etl_file_info {
 };
 
 struct ew_etl_counts {
-    uint64_t buffers, compressed_buffers, records;
-    uint64_t bytes;            /* of the files, read so far */
+    uint64_t buffers, compressed_buffers, records; /* records without those of losses */
+    uint64_t bytes;                                /* of the files, read so far */
     uint64_t bad_buffers;      /* header or compression not understood; passed over */
     uint64_t bad_records;      /* walks that ended before the buffer's end */
     uint64_t bad_bytes;        /* in both */
-    uint64_t late;             /* records out of order that could not be put right any more */
+    uint64_t late;             /* out of order and could not be put right: their t_ns is that of
+                                  the record before them, t_raw is as written */
     uint64_t first_bad_offset; /* valid if bad_buffers or bad_records */
     uint32_t first_bad_file;   /* and in which file */
     char first_bad[128];       /* what was wrong there */
@@ -63,7 +71,7 @@ struct ew_etl_counts {
 
 /*
  * Opens files. EFORMAT: not an .etl, with the offset and what was found instead; ETRUNC: empty or
- * too short for one header; EOS: cannot be opened.
+ * too short for one header; EOS, EPERM: cannot be opened.
  */
 int ew_etl_open(const char *const *paths, size_t count, const struct ew_etl_options *options,
                 struct ew_etl_reader **ret_reader, struct ew_error *reterr);
@@ -76,19 +84,22 @@ size_t ew_etl_file_count(const struct ew_etl_reader *reader);
 const struct ew_etl_file_info *ew_etl_file_info(const struct ew_etl_reader *reader, size_t file);
 
 /*
- * The next records in time order (equal times: file order), valid until the next call. Returns
- * their number, 0 at the end, or ETWATCH_ENOMEM or ETWATCH_EOS. The log-file header event is a
- * record like any other.
+ * The next records in time order (equal times: file order), valid until the next call. Their t_ns
+ * never goes back. Returns their number, 0 at the end, or ETWATCH_ENOMEM or ETWATCH_EOS. The
+ * log-file header event is a record like any other.
  */
 int ew_etl_next(struct ew_etl_reader *reader, const struct ew_record **ret_records);
-/* From the beginning again. */
+/* From the beginning again; the counts too. */
 int ew_etl_rewind(struct ew_etl_reader *reader);
 void ew_etl_counts(const struct ew_etl_reader *reader, struct ew_etl_counts *ret_counts);
 
 /*
- * Time. The raw clock of a reader counts ns from the earliest header of its files; unix_ns turns it
- * into Unix time. raw_to_ns turns a time in a payload (InitialTime of a DPC, the time a stack
- * belongs to) of a record of this file.
+ * Time. The raw clock of a reader counts ns from the earliest header of its files; unix_minus_raw
+ * turns it into Unix time. raw_to_ns turns a time in a payload (InitialTime of a DPC, the time a
+ * stack belongs to) of a record of this file.
+ *
+ * Files of one machine and boot share its counter, and are put in order by that; others by the wall
+ * clock in their headers.
  */
 int64_t ew_etl_unix_minus_raw_ns(const struct ew_etl_reader *reader);
 uint64_t ew_etl_raw_to_ns(const struct ew_etl_reader *reader, const struct ew_record *record,
@@ -96,7 +107,7 @@ uint64_t ew_etl_raw_to_ns(const struct ew_etl_reader *reader, const struct ew_re
 /* Ticks of the session's clock as a duration. */
 uint64_t ew_etl_ticks_to_ns(const struct ew_etl_reader *reader, const struct ew_record *record,
                             uint64_t ticks);
-/* Which file a record of the last batch is from. */
+/* Which file a record of the last batch is from: the record itself, not a copy of it. */
 size_t ew_etl_file_of(const struct ew_etl_reader *reader, const struct ew_record *record);
 
 #endif
