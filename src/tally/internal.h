@@ -130,6 +130,7 @@ struct ew_tally_cpu {
     struct ew_tally_irqs *irqs;      /* NULL: there were none yet */
     uint32_t tid;                    /* of running */
     bool blind;                      /* nobody is known because of a loss */
+    uint64_t reserved;               /* to a power of two: found by a shift */
 };
 
 /* Direct lookup for the ids that Windows gives out: small multiples of 4. */
@@ -176,10 +177,12 @@ struct ew_tally {
     uint64_t lost_ns; /* time of the latest loss: who was ready before may have run */
     uint32_t classes;
     uint32_t counter_has;
-    struct ew_tally_tids tids;
+    int failure; /* since the last call */
+    bool learning, finished;
 
-    struct ew_tally_thread idle;
+    struct ew_tally_thread idle; /* of all CPUs, in a process that is never told of */
     struct ew_tally_deeds idle_deeds;
+    struct ew_tally_process idle_process;
     struct ew_store_pool threads, deeds, processes;
     struct ew_store_map pids;
     struct ew_store_texts texts;
@@ -197,8 +200,6 @@ struct ew_tally {
     uint64_t samples, sampled_irq[2]; /* all; in DPCs and ISRs */
     uint64_t lost, losses, unattributed, inconsistent, refused;
     uint32_t blind_cpus;
-    int failure; /* since the last call */
-    bool learning, finished;
     struct ew_store_map learned; /* ids whose first mention is known */
 
     /* Intervals. */
@@ -214,6 +215,7 @@ struct ew_tally {
     struct ew_tally_gone *gone;
     struct ew_tally_images *images;
     char scratch[8192];
+    struct ew_tally_tids tids;
 };
 
 /* ------------------------------------------------------------------------ threads.c */

@@ -140,22 +140,27 @@ static struct ew_tally_thread *unsure(struct ew_tally *tally, struct ew_tally_cp
     return thread;
 }
 
+/* Why it leaves differs from switch to switch, in no order: no branches on it. */
 static void leave(struct ew_tally *tally, struct ew_tally_thread *thread,
                   const struct ew_event *event, uint64_t t_ns)
 {
-    if (stays_ready(event->u.cswitch.old_state)) {
-        if (event->u.cswitch.old_wait_reason == REASON_YIELD_EXECUTION)
-            thread->voluntary++;
-        else
-            thread->involuntary++;
-        thread->ready_ns = t_ns;
-        return;
-    }
-    thread->voluntary++;
-    /* Made ready while it was about to wait: it can take a CPU from now on. */
-    thread->ready_ns = thread->ready_ns != 0 ? t_ns : 0;
+    bool ready = stays_ready(event->u.cswitch.old_state);
+    bool taken = ready & (event->u.cswitch.old_wait_reason != REASON_YIELD_EXECUTION);
+    thread->involuntary += taken;
+    thread->voluntary += !taken;
+    /* One that was made ready while it was about to wait can take a CPU from now on, too. */
+    thread->ready_ns = t_ns & (0 - (uint64_t)(ready | (thread->ready_ns != 0)));
     if (event->u.cswitch.old_state == STATE_TERMINATED && (thread->flags & EW_TT_IDLE) == 0)
         ew_threads_end(tally, thread, t_ns);
+}
+
+/* How long it waited for the CPU that it gets. */
+static void enter(const struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t t_ns)
+{
+    uint64_t ready_ns = thread->ready_ns;
+    bool waited = (ready_ns > tally->lost_ns) & (ready_ns < t_ns);
+    thread->runq_ns += (t_ns - ready_ns) & (0 - (uint64_t)waited);
+    thread->ready_ns = 0;
 }
 
 void ew_run_switch(struct ew_tally *tally, const struct ew_event *event)
@@ -189,11 +194,7 @@ void ew_run_switch(struct ew_tally *tally, const struct ew_event *event)
         }
     }
     ew_facts_active(tally, thread, t_ns);
-    if (thread->ready_ns != 0) {
-        if (thread->ready_ns > tally->lost_ns && thread->ready_ns < t_ns)
-            thread->runq_ns += t_ns - thread->ready_ns;
-        thread->ready_ns = 0;
-    }
+    enter(tally, thread, t_ns);
     thread->cpu = event->cpu;
     thread->priority = event->u.cswitch.new_priority;
     cpu->running = thread;
@@ -205,13 +206,13 @@ void ew_run_ready(struct ew_tally *tally, const struct ew_event *event)
     ew_tally_saw(tally, EW_TALLY_READY);
     if (event->tid == 0)
         return;
-    struct ew_tally_thread *thread = ew_threads_get(tally, event->tid);
-    if (thread == NULL) {
+    struct ew_tally_thread *thread = ew_threads_find(tally, event->tid);
+    if (thread == NULL && (thread = ew_threads_add(tally, NULL, event->tid)) == NULL) {
         tally->unattributed++;
         return;
     }
-    if (thread->ready_ns == 0 || thread->ready_ns <= tally->lost_ns)
-        thread->ready_ns = event->t_ns;
+    bool since_before = thread->ready_ns > tally->lost_ns;
+    thread->ready_ns = since_before ? thread->ready_ns : event->t_ns;
     if (thread->process == NULL)
         thread->deeds->orphans++;
 }
@@ -230,8 +231,9 @@ void ew_run_sample(struct ew_tally *tally, const struct ew_event *event)
     ew_tally_saw(tally, EW_TALLY_SAMPLES);
     uint32_t count = event->u.sample.count == 0 ? 1 : event->u.sample.count;
     tally->samples += count;
-    struct ew_tally_thread *thread =
-        event->tid == EW_NO_ID ? NULL : ew_work_thread(tally, event->tid, event->t_ns);
+    struct ew_tally_thread *thread = ew_threads_find(tally, event->tid);
+    if (thread == NULL && event->tid != EW_NO_ID)
+        thread = ew_work_thread(tally, event->tid, event->t_ns);
     if (thread == NULL) {
         tally->unattributed++;
         return;

@@ -65,6 +65,8 @@ int ew_tally_new(const struct ew_tally_config *config, struct ew_tally **ret_tal
     tally->idle.flags = EW_TT_IDLE;
     tally->idle.deeds = &tally->idle_deeds;
     tally->idle.epoch = tally->epoch;
+    tally->idle.process = &tally->idle_process;
+    tally->idle_process.name = tally->idle_process.command_line = "";
     tally->idle_deeds.name = "";
     uint32_t cpus = config->cpu_count < EW_CPUS_MAX ? config->cpu_count : EW_CPUS_MAX;
     if (ew_tids_set(&tally->tids, 0, &tally->idle) < 0 || (cpus > 0 && !ew_run_grow(tally, cpus))) {
