@@ -132,7 +132,7 @@ static bool same(const struct ew_store_entry *a, const struct ew_store_entry *b)
 {
     return a->kind == b->kind && a->id == b->id && a->version == b->version &&
            memcmp(a->guid, b->guid, 16) == 0 &&
-           (a->kind != KIND_MAP || memcmp(a->name, b->name, a->id) == 0);
+           (a->kind != KIND_MAP || a->id == 0 || memcmp(a->name, b->name, a->id) == 0);
 }
 
 /* Where the key is, or the free place where it belongs. */

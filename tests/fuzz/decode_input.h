@@ -26,7 +26,8 @@ static inline void touch(const void *bytes, size_t len)
     unsigned here = 0;
     for (size_t i = 0; i < len; i++)
         here += at[i];
-    sum += here;
+    sum = here;
+    (void)sum; /* only there so that every read happens */
 }
 
 /* The list is well formed and all of it can be read. */
