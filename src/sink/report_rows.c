@@ -223,16 +223,17 @@ static void put_cell(struct ew_buf *out, const struct ew_report_row *row, enum c
     }
 }
 
-/* What rows are sorted by: the idle process, which has all that others left, comes last. */
 static uint64_t cpu_of(const struct etwatch_sample *s)
 {
-    bool idle = s->pid == 0 && s->type != ETWATCH_THREAD;
-    return (s->has & ETWATCH_HAS(cpu_ns)) != 0 && !idle ? s->cpu_ns : 0;
+    return (s->has & ETWATCH_HAS(cpu_ns)) != 0 ? s->cpu_ns : 0;
 }
 
 static int compare(const void *a, const void *b)
 {
     const struct ew_report_row *x = a, *y = b;
+    /* The idle process, which has all that the others left, comes last. */
+    if ((x->sum.pid == 0) != (y->sum.pid == 0))
+        return x->sum.pid == 0 ? 1 : -1;
     if (x->owner_cpu_ns != y->owner_cpu_ns)
         return x->owner_cpu_ns > y->owner_cpu_ns ? -1 : 1;
     if (x->owner != y->owner)

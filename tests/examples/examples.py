@@ -3,7 +3,8 @@
 import os
 import subprocess
 
-from lib import BUILD, check, check_between, check_eq, check_in, main, run, start, test
+from etlkit import make_etl
+from lib import BUILD, check, check_between, check_eq, check_in, main, run, start, temp_dir, test
 
 BUSY = "while :; do :; done"
 
@@ -63,6 +64,25 @@ def follow_names_a_process_that_is_not_there():
     result = example("follow", "0.2", gone.pid)
     check_eq(result.code, 1)
     check_in("no such process", result.err)
+
+
+@test
+def trace_report_names_who_used_most_cpu():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "t.etl")
+        make_etl("switches", path, "--events", 5000)
+        result = example("trace_report", path)
+        check_eq(result.code, 0, result.err)
+        lines = [line.split() for line in result.out.splitlines()]
+        times = [float(line[1]) for line in lines if line[0] == "cpu_ms"]
+        check_eq(len(times), 5, "number of processes")
+        check_eq(times, sorted(times, reverse=True), "CPU times")
+        check(times[-1] > 0, result.out)
+        check_in("Thread/CSwitch", result.out)
+        check_eq(lines[-1][2:], ["lost", "0"], "last line")
+    result = example("trace_report", __file__)
+    check_eq((result.code, result.out), (1, ""), "result for what is no recording")
+    check_in("not an .etl recording", result.err)
 
 
 main()
