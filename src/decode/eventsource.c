@@ -115,7 +115,8 @@ static int append(struct ew_eventsource *source, struct ew_eventsource_open *ope
         open->text = grown;
         open->size = size;
     }
-    memcpy(open->text + open->len, text, len);
+    if (len)
+        memcpy(open->text + open->len, text, len);
     open->len += len;
     open->next++;
     open->used_at = ++source->clock;
@@ -148,7 +149,7 @@ static int complete(struct ew_eventsource *source, struct ew_store *store,
                     struct ew_eventsource_open *open)
 {
     int learned = 0;
-    if (!is_known(source, open)) {
+    if (open->len && !is_known(source, open)) {
         learned = ew_manifest_learn(store, open->text, open->len, EW_SCHEMA_EVENTSOURCE);
         if (learned < 0 && learned != ETWATCH_ENOMEM)
             source->refused++;
