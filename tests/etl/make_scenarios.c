@@ -78,13 +78,13 @@ static int make_mixed(const struct make_options *o, struct make_output *output)
 }
 
 /* What a recording for scheduling and CPU use is full of, dense: 8 samples a millisecond and CPU,
- * 100,000 events a second and CPU. */
+ * 100,000 events a second and CPU, and about as many threads as a desktop has. */
 static int make_bench(const struct make_options *o, struct make_output *output)
 {
     struct ew_etl_writer_config config = make_config(o, output);
     struct etl_scenario_config what = scenario(o, output, ETL_EVERYTHING & ~ETL_STACKS);
     what.process_count = o->processes ? o->processes : 80;
-    what.max_threads = 20000;
+    what.max_threads = 3000;
     what.gap_ticks = 100 / o->cpus;
     what.sample_100ns = 1250;
     return record(o, &config, &what);
