@@ -320,6 +320,31 @@ TEST(damage_in_compressed_bytes_is_counted_and_the_rest_is_read)
     etl_memory_free(&memory);
 }
 
+TEST(the_next_buffer_of_a_compressed_file_is_found_after_a_broken_header)
+{
+    struct etl_memory memory;
+    kit_make(
+        &memory,
+        (struct ew_etl_writer_config){.cpu_count = CPUS, .buffer_bytes = BUFFER, .compress = true},
+        EVENTS);
+    struct seen_list whole = kit_read(&memory, 1);
+    static const uint32_t lies[] = {0, 3, 71, 0x7FFFFFFF};
+    uint8_t *b = kit_buffer(&memory, 2), *next = kit_buffer(&memory, 3);
+    uint64_t lost = (ew_load_u32(b + 0x30) - KIT_HEADER_SIZE) / 40;
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        kit_set(b, 4, lies[i]);
+        struct seen_list list = kit_read(&memory, 1);
+        CHECK_EQ_UINT(list.counts.bad_buffers, 1);
+        CHECK_EQ_UINT(list.counts.bad_bytes, (uint64_t)(next - b));
+        CHECK_EQ_UINT(list.counts.first_bad_offset, (uint64_t)(b - memory.bytes));
+        CHECK_EQ_UINT(list.counts.records, whole.counts.records - lost);
+        CHECK_EQ_UINT(list.counts.bytes, memory.size);
+        kit_free(&list);
+    }
+    kit_free(&whole);
+    etl_memory_free(&memory);
+}
+
 /* ------------------------------------------------------------------------ order */
 
 TEST(a_circular_file_begins_with_its_oldest_buffer_of_each_cpu)

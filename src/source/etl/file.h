@@ -65,8 +65,9 @@ void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file);
  * counted and passed over; so are buffers with nothing in them.
  *
  * After a header that cannot be, the walk goes on at the next multiple of the file's buffer size,
- * where every buffer of an uncompressed file begins; compressed ones have any length, so that the
- * rest of such a file is lost. Room that was never written (zeros) is no damage.
+ * where every buffer of an uncompressed file begins. In a compressed file they begin anywhere:
+ * there it goes on at the next header that is right in everything and is followed by another, or by
+ * the end. Room that was never written (zeros) is no damage.
  */
 int ew_etl_scan_next(struct ew_etl_scan *scan, struct ew_etl_found *ret_found,
                      struct ew_etl_counts *counts);

@@ -55,15 +55,70 @@ static bool all_zero(const uint8_t *bytes, size_t size)
     return true;
 }
 
+/* A header as the buffers of compressed files have it: nothing in it that cannot be. */
+static bool looks_compressed(const uint8_t *bytes, uint64_t left)
+{
+    enum { STATE_AT = 0x2C, FLAGS_AT = 0x34, KNOWN_FLAGS = 0x7F, FORMAT_XPRESS = 3, LAST_TYPE = 7 };
+    uint32_t format = ew_load_u32(bytes + STATE_AT);
+    if (format != FORMAT_XPRESS && format != FORMAT_XPRESS + 1)
+        return false;
+    struct ew_etl_buffer buffer;
+    ew_etl_buffer_parse(bytes, &buffer);
+    return !ew_etl_buffer_problem(&buffer) && buffer.size <= left &&
+           !(ew_load_u16(bytes + FLAGS_AT) & ~KNOWN_FLAGS) &&
+           buffer.flags & EW_ETL_FLAG_COMPRESSED && buffer.type <= LAST_TYPE;
+}
+
+/* Is there one, and another or the end of the file where it ends? */
+static bool begins_here(const struct ew_etl_scan *scan, const uint8_t *bytes, uint64_t offset)
+{
+    uint64_t left = scan->file->size_bytes - offset;
+    uint8_t after[EW_ETL_HEADER_SIZE];
+    if (!looks_compressed(bytes, left))
+        return false;
+    uint32_t size = ew_load_u32(bytes);
+    if (size == left)
+        return true;
+    return ew_etl_file_read(scan->file, offset + size, after, sizeof after) == sizeof after &&
+           looks_compressed(after, left - size);
+}
+
+/* The next place after the walk's where a buffer of a compressed file begins, or the end. */
+static uint64_t find_compressed(struct ew_etl_scan *scan)
+{
+    struct ew_etl_scan at = *scan;
+    const uint8_t *bytes = NULL;
+    size_t size = 0;
+    for (at.offset++; look(&at, EW_ETL_HEADER_SIZE, &bytes, &size) == 0;
+         at.offset += size - EW_ETL_HEADER_SIZE + 1) {
+        if (size < EW_ETL_HEADER_SIZE)
+            break;
+        for (size_t i = 0; i + EW_ETL_HEADER_SIZE <= size; i++) {
+            if (begins_here(&at, bytes + i, at.offset + i))
+                return at.offset + i;
+        }
+    }
+    return scan->file->size_bytes;
+}
+
+/* The next multiple of the file's buffer size, where every buffer of an uncompressed file begins;
+ * the end of the file if its header tells no such size. */
+static uint64_t find_plain(const struct ew_etl_scan *scan)
+{
+    const struct ew_etl_file *file = scan->file;
+    uint64_t step = file->info.buffer_bytes, left = file->size_bytes - scan->offset;
+    if (step < ALIGNMENT_MIN || step % ALIGNMENT_MIN != 0 || step > EW_ETL_BUFFER_MAX)
+        return file->size_bytes;
+    uint64_t skip = step - scan->offset % step;
+    return skip < left ? scan->offset + skip : file->size_bytes;
+}
+
 /* Counts what cannot be and goes to the next place where a buffer can begin. */
 static void pass_damage(struct ew_etl_scan *scan, struct ew_etl_counts *counts, bool zero,
                         const char *problem)
 {
     const struct ew_etl_file *file = scan->file;
-    uint64_t next = file->size_bytes, step = file->info.buffer_bytes;
-    if (!file->info.compressed && step >= ALIGNMENT_MIN && step % ALIGNMENT_MIN == 0 &&
-        step <= EW_ETL_BUFFER_MAX && step - scan->offset % step < next - scan->offset)
-        next = scan->offset + (step - scan->offset % step);
+    uint64_t next = file->info.compressed ? find_compressed(scan) : find_plain(scan);
     uint64_t bytes = next - scan->offset;
     if (!zero)
         ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, file->number, scan->offset, bytes, problem);
