@@ -40,6 +40,8 @@ struct report {
     bool began;        /* the part that was asked for */
     uint64_t until_ns; /* raw: time is accounted for up to here */
     uint64_t undecoded;
+    bool loss_placed; /* the recording tells where events were lost */
+    bool lossy;       /* it does not, but some were */
     struct told *told;
     size_t told_count, told_size;
     bool tell_threads; /* of the process at hand */
@@ -168,6 +170,7 @@ static int take_slow(struct report *report, const struct ew_record *record)
     struct etwatch_trace *trace = report->trace;
     if (record->kind == EW_RECORD_LOSS) {
         ew_tally_loss(report->tally, record->cpu, record->t_ns, 1, NULL);
+        report->loss_placed = true;
         return 0;
     }
     if (trace->options.until_ns != 0 && record->t_ns >= trace->options.until_ns)
@@ -209,6 +212,7 @@ static int take_batch(struct report *report, const struct ew_record *records, in
             if (event.kind == EW_EVENT_LOST) {
                 trace->lost += event.u.lost.what == 32;
                 trace->lost_buffers += event.u.lost.what == 33;
+                report->loss_placed = true;
             }
             /* Short of memory: the tally counts what it leaves out. */
             (void)ew_tally_event(report->tally, record, &event, NULL);
@@ -300,7 +304,8 @@ static void make_sample(struct report *report, const struct ew_total *total,
         .t_ns = to_ns + shift_ns,
         .dt_ns = to_ns > from_ns ? to_ns - from_ns : 0,
     };
-    s->flags |= (total->flags & EW_TOTAL_INCOMPLETE) != 0 ? 0 : ETWATCH_COMPLETE;
+    bool complete = (total->flags & EW_TOTAL_INCOMPLETE) == 0 && !report->lossy;
+    s->flags |= complete ? ETWATCH_COMPLETE : 0;
     s->flags |= started ? 0 : ETWATCH_PREEXISTING;
     s->flags |= (total->flags & EW_TOTAL_HAS_PPID) != 0 ? ETWATCH_HAS_PPID : 0;
     s->flags |= (total->flags & EW_TOTAL_HAS_SESSION) != 0 ? ETWATCH_HAS_SESSION : 0;
@@ -440,8 +445,21 @@ static void sum_system(const struct report *report, struct etwatch_trace_system 
     };
 }
 
+/* Events were lost, nobody knows when: then it may have been anybody's. */
+static bool lost_somewhere(const struct report *report)
+{
+    const struct ew_etl_reader *reader = report->trace->reader;
+    bool lost = false;
+    for (size_t i = 0; i < ew_etl_file_count(reader) && !report->loss_placed; i++) {
+        const struct ew_etl_file_info *info = ew_etl_file_info(reader, i);
+        lost = lost || info->events_lost > 0 || info->buffers_lost > 0;
+    }
+    return lost;
+}
+
 static int tell(struct report *report, const struct etwatch_trace_system *system)
 {
+    report->lossy = lost_somewhere(report);
     const struct etwatch_report_callbacks *callbacks = report->callbacks;
     bool threads = (callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
     uint64_t unknown = 0;
