@@ -208,7 +208,7 @@ static void read_process(struct ew_tally *tally, struct ew_tally_process *proces
     process->gauge_new = 0;
     memcpy(reading.gauge, process->gauge, sizeof reading.gauge);
     if ((process->flags & EW_TP_ALL_THREADS) != 0) {
-        reading.gauge[EW_G_threads] = process->live_threads;
+        reading.gauge[EW_G_threads] = process->live_threads - process->ending_threads;
         reading.gauge_has |= EW_HAS_G(threads);
     }
     if (reading.gauge_has != 0 && (process->flags & EW_TP_ENDED) == 0)

@@ -95,6 +95,7 @@ struct ew_tally_process {
     uint32_t serial;
     int32_t exit_status;
     uint32_t live_threads, thread_count; /* now, ever; without its own */
+    uint32_t ending_threads;             /* of the live ones */
     uint32_t image_count, images_still;
     uint32_t fault_count;
     uint32_t epoch;  /* the interval it is listed for */
@@ -240,6 +241,10 @@ void ew_threads_adopt(struct ew_tally *tally, struct ew_tally_thread *thread,
 void ew_threads_end(struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t t_ns);
 /* All threads of a process, which ends. */
 void ew_threads_end_all(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns);
+/* The thread has told that it ends. */
+void ew_threads_ending(struct ew_tally_thread *thread, uint64_t t_ns);
+/* Threads that told of their end, but whose last switch never came. */
+void ew_threads_end_ending(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns);
 /* Forgets the threads that are kept for the totals of a process. */
 void ew_threads_drop_kept(struct ew_tally *tally, struct ew_tally_process *process);
 /* What a process does in no known thread. NULL: no room. */

@@ -12,6 +12,8 @@
 
 #define TWICE_NS UINT64_C(1000000000)
 #define ROOM_STEPS 16
+/* The last switch of a thread comes soon after its end, or was lost. */
+#define LAST_SWITCH_NS UINT64_C(2000000000)
 
 /* A name in the kernel's 8-bit strings is mostly ASCII; whatever is not UTF-8 becomes '?'. */
 static size_t clean(const uint8_t *bytes, size_t len, char *buffer, size_t size)
@@ -150,6 +152,8 @@ static bool make_room(struct ew_tally *tally)
         tally->first_ended = process->next_ended;
         if (tally->first_ended == NULL)
             tally->last_ended = NULL;
+        if (process->live_threads > 0 && tally->now_ns - process->end_ns > LAST_SWITCH_NS)
+            ew_threads_end_ending(tally, process, tally->now_ns);
         if (process->live_threads == 0 && process->epoch != tally->epoch) {
             fold_into_rest(tally, process);
             return true;

@@ -96,14 +96,10 @@ static void lose_on(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t t
 
 void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count)
 {
-    uint64_t from_ns = t_ns;
-    for (uint32_t i = 0; i < tally->cpu_count; i++) {
-        if (cpu != UINT16_MAX && cpu != i)
-            continue;
-        if (tally->cpus[i].last_ns < from_ns)
-            from_ns = tally->cpus[i].last_ns;
-        lose_on(tally, &tally->cpus[i], t_ns);
-    }
+    uint64_t from_ns = cpu < tally->cpu_count ? tally->cpus[cpu].last_ns : tally->now_ns;
+    for (uint32_t i = 0; i < tally->cpu_count; i++)
+        if (cpu == UINT16_MAX || cpu == i)
+            lose_on(tally, &tally->cpus[i], t_ns);
     tally->lost += count;
     tally->losses++;
     tally->lost_ns = t_ns;
@@ -112,7 +108,7 @@ void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t c
     struct etwatch_loss loss = {.size = sizeof loss,
                                 .stage = ETWATCH_LOSS_KERNEL_LOG,
                                 .count = count,
-                                .from_ns = from_ns,
+                                .from_ns = from_ns < t_ns ? from_ns : t_ns,
                                 .to_ns = t_ns};
     tally->facts->loss(tally->facts->ctx, &loss);
 }

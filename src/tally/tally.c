@@ -294,20 +294,6 @@ void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t inte
         (struct ew_tally_change){.at_ns = at_ns, .interval_ns = interval_ns};
 }
 
-/* Those that have told of their end, but whose last switch is not in the recording. */
-static void end_the_ending(struct ew_tally *tally, uint64_t t_ns)
-{
-    for (struct ew_tally_process *p = tally->first_process; p != NULL; p = p->newer) {
-        struct ew_tally_thread *next;
-        for (struct ew_tally_thread *thread = p->threads; thread != NULL; thread = next) {
-            next = thread->deeds->next;
-            if ((thread->flags & EW_TT_ENDING) != 0 && (thread->flags & EW_TT_ENDED) == 0 &&
-                !ew_threads_running(tally, thread))
-                ew_threads_end(tally, thread, t_ns);
-        }
-    }
-}
-
 void ew_tally_settle(struct ew_tally *tally, uint64_t t_ns)
 {
     for (uint32_t i = 0; i < tally->cpu_count; i++)
@@ -322,7 +308,8 @@ void ew_tally_finish(struct ew_tally *tally, uint64_t t_ns, const struct ew_fact
     if (t_ns < tally->now_ns)
         t_ns = tally->now_ns;
     ew_facts_close(tally, t_ns, true);
-    end_the_ending(tally, t_ns);
+    for (struct ew_tally_process *p = tally->first_process; p != NULL; p = p->newer)
+        ew_threads_end_ending(tally, p, t_ns);
     ew_facts_finish(tally, t_ns);
     tally->finished = true;
 }

@@ -228,6 +228,7 @@ void ew_threads_end(struct ew_tally *tally, struct ew_tally_thread *thread, uint
         ew_work_remember_gone(tally, thread);
         ew_totals_add(&process->ended, &sums);
         process->live_threads--;
+        process->ending_threads -= (thread->flags & EW_TT_ENDING) != 0;
         if (deeds->end_ns == 0)
             deeds->end_ns = t_ns;
         if (tally->config.threads) {
@@ -240,6 +241,24 @@ void ew_threads_end(struct ew_tally *tally, struct ew_tally_thread *thread, uint
     ew_store_pool_give(&tally->threads, thread);
 }
 
+void ew_threads_ending(struct ew_tally_thread *thread, uint64_t t_ns)
+{
+    thread->flags |= EW_TT_ENDING;
+    thread->deeds->end_ns = t_ns;
+    thread->process->ending_threads++;
+}
+
+void ew_threads_end_ending(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns)
+{
+    struct ew_tally_thread *next;
+    for (struct ew_tally_thread *thread = process->threads; thread != NULL; thread = next) {
+        next = thread->deeds->next;
+        if ((thread->flags & (EW_TT_ENDING | EW_TT_ENDED)) == EW_TT_ENDING &&
+            !ew_threads_running(tally, thread))
+            ew_threads_end(tally, thread, t_ns);
+    }
+}
+
 void ew_threads_end_all(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns)
 {
     struct ew_tally_thread *next;
@@ -247,12 +266,10 @@ void ew_threads_end_all(struct ew_tally *tally, struct ew_tally_process *process
         next = thread->deeds->next;
         if ((thread->flags & (EW_TT_ENDED | EW_TT_ENDING)) != 0)
             continue;
-        if (ew_threads_running(tally, thread)) {
-            thread->flags |= EW_TT_ENDING;
-            thread->deeds->end_ns = t_ns;
-        } else {
+        if (ew_threads_running(tally, thread))
+            ew_threads_ending(thread, t_ns);
+        else
             ew_threads_end(tally, thread, t_ns);
-        }
     }
     if (process->own != NULL)
         ew_threads_end(tally, process->own, t_ns);
@@ -315,9 +332,8 @@ static void end(struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t
 {
     if ((thread->flags & EW_TT_ENDING) != 0)
         return;
-    thread->deeds->end_ns = t_ns;
     if ((tally->classes & EW_TALLY_SWITCHES) != 0 && thread->cpu != UINT16_MAX)
-        thread->flags |= EW_TT_ENDING;
+        ew_threads_ending(thread, t_ns);
     else
         ew_threads_end(tally, thread, t_ns);
 }

@@ -211,7 +211,7 @@ static int deliver_process(const struct delivery *to, const struct ew_tally_proc
     memcpy(total.gauge, process->gauge, sizeof total.gauge);
     if ((process->flags & EW_TP_ALL_THREADS) != 0) {
         total.gauge_has |= EW_HAS_G(threads);
-        total.gauge[EW_G_threads] = process->live_threads;
+        total.gauge[EW_G_threads] = process->live_threads - process->ending_threads;
     }
     struct ew_tally_sums sums;
     sum_process(process, &sums);

@@ -153,11 +153,33 @@ TEST(a_thread_may_wait_after_its_end_was_told)
     feed(tally, ev_switch(US(0), 0, 0, 104, WAITING));
     feed(tally, ev_thread(EW_EVENT_THREAD_END, US(10), 100, 104));
     feed(tally, ev_switch(US(12), 0, 104, 0, WAITING));
+    take_totals(tally, false);
+    CHECK_EQ_UINT(total_of(100)->gauge[EW_G_threads], 1);
     feed(tally, ev_switch(US(20), 0, 0, 104, WAITING));
     feed(tally, ev_switch(US(27), 0, 104, 0, TERMINATED));
     take_totals(tally, true);
     CHECK_EQ_UINT(cpu_us(total_of(100)), 19);
     CHECK_EQ_UINT(kit_totals.count, 1 + 2 + 2); /* the ended one is not kept */
+    ew_tally_free(tally);
+}
+
+TEST(a_thread_whose_last_switch_is_lost_is_over_at_the_end)
+{
+    struct ew_tally_config config = tally_config();
+    config.threads = true;
+    struct ew_tally *tally = tally_open(config);
+    rundown(tally);
+    feed(tally, ev_switch(US(0), 0, 0, 104, WAITING));
+    feed(tally, ev_thread(EW_EVENT_THREAD_END, US(10), 100, 104));
+    ew_tally_loss(tally, 0, US(30), 2, NULL);
+    feed(tally, ev_switch(US(40), 0, 204, 0, WAITING));
+    ew_tally_finish(tally, US(50), NULL);
+    take_totals(tally, true);
+    CHECK_EQ_UINT(cpu_us(total_nth(100, 104, 0)), 10);
+    CHECK_EQ_UINT(total_nth(100, 104, 0)->end_ns, US(10));
+    CHECK((total_nth(100, 104, 0)->flags & EW_TOTAL_ENDED) != 0);
+    CHECK_EQ_UINT(total_of(100)->gauge[EW_G_threads], 1);
+    check_all_time(tally, 1, 50);
     ew_tally_free(tally);
 }
 

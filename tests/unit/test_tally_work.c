@@ -241,6 +241,30 @@ TEST(ended_processes_beyond_the_limit_become_the_rest)
     ew_tally_free(tally);
 }
 
+/* One process after the other, and of none the last switch. */
+TEST(lost_last_switches_do_not_keep_processes_for_ever)
+{
+    struct ew_tally_config config = tally_config();
+    config.max_processes = 20;
+    struct ew_tally *tally = tally_open(config);
+    for (uint32_t i = 0; i < 200; i++) {
+        uint32_t pid = 1000 + 8 * i, tid = pid + 4;
+        uint64_t t = UINT64_C(1000000) * i;
+        feed(tally, ev_process(EW_EVENT_PROCESS_START, US(t), pid, 4, "p.exe"));
+        feed(tally, ev_thread(EW_EVENT_THREAD_START, US(t + 1), pid, tid));
+        feed(tally, ev_switch(US(t + 10), 0, 0, tid, WAITING));
+        feed(tally, ev_thread(EW_EVENT_THREAD_END, US(t + 20), pid, tid));
+        feed(tally, ev_process(EW_EVENT_PROCESS_END, US(t + 21), pid, 4, "p.exe"));
+        ew_tally_loss(tally, 0, US(t + 30), 1, NULL);
+    }
+    ew_tally_finish(tally, US(200000000), NULL);
+    take_totals(tally, false);
+    CHECK_EQ_UINT(system_of(tally).refused, 0);
+    CHECK_EQ_UINT(total_of(NO)->process_count, 180);
+    CHECK_EQ_UINT(system_of(tally).busy_ns, 200 * 11000);
+    ew_tally_free(tally);
+}
+
 TEST(short_threads_need_no_memory)
 {
     struct ew_tally_config config = tally_config();
