@@ -56,24 +56,14 @@ static void correct_baseline(struct ew_thread *thread, const struct ew_reading *
         thread->last[EW_C_cpu_ns] = then_ns;
 }
 
-/* Apart from waiting for its first turn. */
-static bool did_anything(const struct ew_reading *reading)
-{
-    uint64_t any = 0;
-    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
-        any |= i == EW_C_runq_wait_ns ? 0 : reading->counter[i];
-    return any != 0;
-}
-
 /* What the first reading of a thread is counted from. */
 static void set_baseline(const struct ew_sampler *sampler, const struct ew_process *process,
                          struct ew_thread *thread, const struct ew_reading *reading)
 {
     bool cpu_known = (reading->counter_has & EW_HAS_C(cpu_ns)) != 0;
     bool newborn = watched_from_birth(sampler, process, reading);
-    /* Evicted threads come back with an OPEN, too; one that never ran was never evicted. Where CPU
-     * time is estimated, one that did other things may have run. */
-    bool never_ran = cpu_known && !did_anything(reading);
+    /* Evicted threads come back with an OPEN, too; one that never ran was never evicted. */
+    bool never_ran = cpu_known && reading->counter[EW_C_cpu_ns] == 0;
     if (newborn && (reading->kind != EW_READING_OPEN || never_ran)) {
         thread->flags |= EW_T_WHOLE;
         return;
