@@ -89,7 +89,6 @@ struct ew_etl_merge {
     struct ew_etl_scan *scans; /* one for each file */
     size_t file_count;
     bool scan_done, begun;
-    bool compressed; /* some buffers are: worth reading ahead in other threads */
     struct ew_etl_loader loader;
     struct ew_etl_counts counts;
     uint64_t losses; /* records of losses: not counted as records */

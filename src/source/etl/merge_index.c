@@ -158,7 +158,6 @@ static int add(struct ew_etl_merge *merge, struct ew_etl_scan *scan,
         .cut = found->cut,
     };
     append(merge, stream, at);
-    merge->compressed |= (found->buffer.flags & EW_ETL_FLAG_COMPRESSED) != 0;
     scan->last_ns = first_ns;
     return 0;
 }

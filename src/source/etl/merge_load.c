@@ -175,7 +175,8 @@ void ew_etl_piece_queue(struct ew_etl_loader *loader, struct ew_etl_piece *piece
     loader->queue_tail = piece;
     if (loader->helper_count)
         ew_cond_signal(loader->work);
-    if (loader->user_waits)
+    /* Reading alone is not worth a wake. */
+    if (loader->user_waits && piece->flags & EW_ETL_FLAG_COMPRESSED)
         ew_cond_signal(loader->user);
     ew_mutex_unlock(loader->lock);
 }

@@ -62,13 +62,12 @@ static struct ew_etl_piece *make_piece(struct ew_etl_merge *merge,
 void ew_etl_merge_read_ahead(struct ew_etl_merge *merge)
 {
     struct ew_etl_loader *loader = &merge->loader;
-    while (merge->compressed && loader->others && merge->ahead_count < 4 * loader->others + 2 &&
+    while (loader->others && merge->ahead_count < 4 * loader->others + 2 &&
            loader->held_bytes < loader->window_bytes) {
         struct ew_etl_stream *next = NULL;
         for (uint32_t i = 0; i < merge->live; i++) {
             struct ew_etl_stream *stream = merge->by_rank[i];
             if (stream->ahead_entry != EW_ETL_NO_ENTRY &&
-                merge->entries[stream->ahead_entry].flags & EW_ETL_FLAG_COMPRESSED &&
                 (!next || merge->entries[stream->ahead_entry].first_ns <
                               merge->entries[next->ahead_entry].first_ns))
                 next = stream;

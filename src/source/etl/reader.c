@@ -3,7 +3,7 @@
  * The reader: files, one clock for all of them, and batches on their way to the user.
  *
  * With one worker everything happens in the caller's thread. With more, one thread merges into a
- * ring of batches, which the caller takes out; the others inflate buffers ahead for it, and so does
+ * ring of batches, which the caller takes out; the others load buffers ahead for it, and so does
  * the caller when it would have to wait. So the user's own work per event runs beside the reading,
  * no more threads are busy than there are workers, and the order, being made by one thread, is the
  * same for any number of them.
