@@ -195,7 +195,7 @@ static bool set_extent(const struct ew_parts *parts, const struct ew_part_templa
         *ret_value = (uint16_t)number;
         return number <= UINT16_MAX;
     }
-    for (uint32_t i = template->field_count; i > 0; i--) {
+    for (uint32_t i = text.len ? template->field_count : 0; i > 0; i--) {
         struct ew_span name = fields[template->first + i - 1].name;
         if (name.len == text.len && memcmp(name.text, text.text, text.len) == 0) {
             *ret_by = EW_EXTENT_FIELD;
