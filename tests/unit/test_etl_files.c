@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock of a recording, what it says about itself, and several files at once. */
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "etl_reader_kit.h"
@@ -246,4 +247,44 @@ TEST(what_cannot_be_opened_is_told_with_its_path)
     CHECK_EQ_INT(ew_etl_open(paths, 1, NULL, &reader, &error), ETWATCH_EOS);
     CHECK_EQ_INT(ew_etl_open(paths, 0, NULL, &reader, &error), ETWATCH_EINVAL);
     CHECK(reader == NULL);
+}
+
+TEST(a_pipe_is_refused_and_not_waited_for)
+{
+    struct etl_memory memory;
+    kit_make(&memory, (struct ew_etl_writer_config){.cpu_count = 1}, 1);
+    const char *path = store("pipe.etl", &memory);
+    CHECK_EQ_INT(unlink(path), 0);
+    CHECK_EQ_INT(mkfifo(path, 0600), 0);
+    struct ew_etl_reader *reader = NULL;
+    struct ew_error error = {0};
+    CHECK_EQ_INT(ew_etl_open(&path, 1, NULL, &reader, &error), ETWATCH_EOS);
+    CHECK_CONTAINS(error.message, "pipe.etl");
+    remove_all(&path, 1);
+    etl_memory_free(&memory);
+}
+
+TEST(a_file_that_is_cut_while_it_is_read_gives_what_is_left)
+{
+    struct etl_memory memory;
+    kit_make(&memory, (struct ew_etl_writer_config){.cpu_count = 2, .buffer_bytes = 8192}, 40000);
+    const char *path = store("cut.etl", &memory);
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        struct ew_etl_options options = {.workers = workers, .window_bytes = 1 << 20};
+        struct ew_etl_reader *reader = NULL;
+        CHECK_EQ_INT(ew_etl_open(&path, 1, &options, &reader, NULL), 0);
+        const struct ew_record *records;
+        CHECK(ew_etl_next(reader, &records) > 0);
+        CHECK_EQ_INT(truncate(path, (off_t)memory.size / 2 + 100), 0);
+        struct seen_list list = kit_drain(reader);
+        CHECK_EQ_INT(list.status, 0);
+        CHECK(list.counts.bad_records > 0);
+        CHECK(list.counts.records >= 19000 && list.counts.records < 40000);
+        kit_check_order(&list);
+        kit_free(&list);
+        ew_etl_close(reader);
+        CHECK(store("cut.etl", &memory) != NULL);
+    }
+    remove_all(&path, 1);
+    etl_memory_free(&memory);
 }
