@@ -89,7 +89,9 @@ int ew_decoder_learn_manifest(struct ew_decoder *decoder, const void *xml, size_
 int ew_decoder_learn(struct ew_decoder *decoder, const struct ew_record *record)
 {
     int learned = 0;
-    if (record->kind == EW_RECORD_CLASSIC) {
+    if (!record->provider) {
+        return 0;
+    } else if (record->kind == EW_RECORD_CLASSIC) {
         if (ew_metadata_is(record))
             learned = ew_metadata_learn(&decoder->learned, record);
     } else if (record->kind == EW_RECORD_MANIFEST) {
@@ -241,23 +243,20 @@ void ew_decoder_names(struct ew_decoder *decoder, const struct ew_record *record
     if (record->kind <= EW_RECORD_CLASSIC &&
         ew_kernel_names(record, decoder->event, &ret_names->provider, &ret_names->event))
         return;
-    ret_names->provider = provider_name(decoder, record);
     const char *own = record->extended_size ? ew_tracelogging_event(record) : NULL;
     if (own) {
+        ret_names->provider = provider_name(decoder, record);
         ret_names->event = tracelogging_name(decoder, record, own);
         ret_names->origin = EW_SCHEMA_TRACELOGGING;
         return;
     }
     const struct ew_schema *schema = ew_decoder_schema(decoder, record);
     ret_names->origin = schema ? schema->origin : EW_SCHEMA_NONE;
-    if (schema && schema->provider)
-        ret_names->provider = schema->provider;
-    if (schema && schema->event) {
-        ret_names->event = schema->event;
-        return;
-    }
-    name_unknown(decoder, record);
-    ret_names->event = decoder->event;
+    ret_names->provider =
+        schema && schema->provider ? schema->provider : provider_name(decoder, record);
+    if (!schema || !schema->event)
+        name_unknown(decoder, record);
+    ret_names->event = schema && schema->event ? schema->event : decoder->event;
 }
 
 /* ------------------------------------------------------------------- fields */
