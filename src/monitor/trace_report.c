@@ -173,11 +173,12 @@ static int take_slow(struct report *report, const struct ew_record *record)
         report->loss_placed = true;
         return 0;
     }
-    if (trace->options.until_ns != 0 && record->t_ns >= trace->options.until_ns)
-        return 1;
-    if (!report->began && record->t_ns >= trace->options.from_ns)
-        return begin_part(report);
-    return 0;
+    if (!report->began && record->t_ns >= trace->options.from_ns) {
+        int rc = begin_part(report);
+        if (rc < 0)
+            return rc;
+    }
+    return trace->options.until_ns != 0 && record->t_ns >= trace->options.until_ns;
 }
 
 /* The hot loop: kinds and events of one batch. Returns as take_slow. */
