@@ -81,6 +81,7 @@ enum ew_tally_process_flag {
     EW_TP_ALL_THREADS = 1u << 7, /* all its threads are known */
     EW_TP_INCOMPLETE = 1u << 8,
     EW_TP_HAS_FAULTS = 1u << 9, /* fault_count */
+    EW_TP_SUCCEEDED = 1u << 10, /* learning: the id is another's later on */
 };
 
 /* Absolute sums of a thread, or of all ended threads of a process. */
@@ -269,8 +270,8 @@ static inline struct ew_tally_process *ew_processes_find(const struct ew_tally *
 /* The one that has this id now; made if need be, as one that was there before. NULL: no room. */
 struct ew_tally_process *ew_processes_get(struct ew_tally *tally, uint32_t pid, uint64_t t_ns);
 void ew_processes_event(struct ew_tally *tally, const struct ew_event *event);
-/* In the first of two passes: it was there from the beginning. */
-void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event);
+/* In the first of two passes. first: nothing told of the id before, so it was there. */
+void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event, bool first);
 /* The second pass begins: tells of those. */
 void ew_processes_learned(struct ew_tally *tally);
 /* Kept text of an event: the part behind the last backslash if base_name. */

@@ -350,10 +350,17 @@ void ew_processes_event(struct ew_tally *tally, const struct ew_event *event)
 
 /* ---------------------------------------------------------------------- learning */
 
-void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event)
+void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event, bool first)
 {
-    struct ew_tally_process *process = make(tally, event->pid);
-    if (process != NULL)
+    struct ew_tally_process *process = ew_processes_find(tally, event->pid);
+    if (event->kind == EW_EVENT_PROCESS_START) {
+        if (process != NULL)
+            process->flags |= EW_TP_SUCCEEDED;
+        return;
+    }
+    if (first)
+        process = make(tally, event->pid);
+    if (process != NULL && (process->flags & EW_TP_SUCCEEDED) == 0 && process->name[0] == '\0')
         fill(tally, process, event);
 }
 

@@ -146,20 +146,16 @@ void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
 {
     tally->learning = true;
     ew_tally_saw(tally, class_of(event->kind));
-    if (event->pid == 0 || event->pid == EW_NO_ID) {
-        if (event->kind == EW_EVENT_SAMPLE_INTERVAL && tally->sample_ns == 0)
-            ew_run_interval(tally, event);
+    if (event->kind == EW_EVENT_SAMPLE_INTERVAL && tally->sample_ns == 0)
+        ew_run_interval(tally, event);
+    if (event->pid == 0 || event->pid == EW_NO_ID)
         return;
-    }
     switch (event->kind) {
     case EW_EVENT_PROCESS_START:
-        (void)first_mention(tally, process_key(event->pid));
-        break;
     case EW_EVENT_PROCESS_THERE:
     case EW_EVENT_PROCESS_STILL:
     case EW_EVENT_PROCESS_END:
-        if (first_mention(tally, process_key(event->pid)))
-            ew_processes_learn(tally, event);
+        ew_processes_learn(tally, event, first_mention(tally, process_key(event->pid)));
         break;
     case EW_EVENT_THREAD_START:
     case EW_EVENT_THREAD_THERE:
@@ -167,10 +163,6 @@ void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
     case EW_EVENT_THREAD_END:
         if (event->tid != 0 && event->tid != EW_NO_ID)
             learn_thread(tally, event);
-        break;
-    case EW_EVENT_SAMPLE_INTERVAL:
-        if (tally->sample_ns == 0)
-            ew_run_interval(tally, event);
         break;
     default:
         break;

@@ -322,3 +322,61 @@ TEST(a_long_silence_ends_what_is_known)
     CHECK_EQ_UINT(s.busy_ns + s.unknown_ns + s.idle_ns, 2000 + (UINT64_C(1) << 50));
     pipe_close(p);
 }
+
+static struct etwatch_sample last_thread;
+static char last_thread_name[32], last_name[80];
+
+static void keep_thread(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    (void)ctx;
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(last_name, sizeof last_name, "%s", samples[i].name);
+        if (samples[i].type != ETWATCH_THREAD)
+            continue;
+        last_thread = samples[i];
+        (void)snprintf(last_thread_name, sizeof last_thread_name, "%s", samples[i].thread_name);
+    }
+}
+
+TEST(threads_are_told_with_name_priority_and_affinity)
+{
+    struct ew_sampler_config sampler_config = {.source = ETWATCH_SOURCE_ETL,
+                                               .threads = true,
+                                               .epoch_ns = FIRST,
+                                               .interval_ns = 1000000,
+                                               .max_processes = 100,
+                                               .max_threads = 100,
+                                               .emit = keep_thread};
+    struct ew_sampler *sampler;
+    struct ew_facts facts;
+    CHECK_EQ_INT(ew_sampler_new(&sampler_config, &sampler), 0);
+    ew_sampler_facts(sampler, &facts);
+    struct ew_tally_config config = tally_config();
+    config.interval_ns = 1000000;
+    config.threads = true;
+    struct ew_tally *tally = tally_open(config);
+    /* A name too long for a fact ends at a whole character. */
+    char name[80];
+    memset(name, 'n', 62);
+    memcpy(name + 62, "\xc3\xa9.exe", 7);
+    feed_to(tally, ev_process(EW_EVENT_PROCESS_THERE, US(0), 100, 4, name), &facts);
+    struct ew_event there = ev_thread(EW_EVENT_THREAD_THERE, US(0), 100, 104);
+    there.u.thread.has_affinity = there.u.thread.has_priority = true;
+    there.u.thread.affinity = 5;
+    there.u.thread.base_priority = 8;
+    there.u.thread.name = kit_text("worker");
+    feed_to(tally, there, &facts);
+    struct ew_event in = ev_switch(US(100), 0, 0, 104, WAITING);
+    in.u.cswitch.new_priority = 13;
+    feed_to(tally, in, &facts);
+    ew_tally_finish(tally, US(900), &facts);
+    CHECK(ew_sampler_finish(sampler, US(900)) > 0);
+    CHECK_EQ_STR(last_thread_name, "worker");
+    CHECK_EQ_INT(last_thread.priority, 13);
+    CHECK_EQ_UINT(last_thread.affinity, 5);
+    CHECK_EQ_UINT(last_thread.cpu_ns, 800000);
+    name[62] = '\0';
+    CHECK_EQ_STR(last_name, name);
+    ew_tally_free(tally);
+    ew_sampler_free(sampler);
+}

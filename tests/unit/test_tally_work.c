@@ -352,13 +352,21 @@ TEST(a_first_pass_tells_who_was_there)
         ev_process(EW_EVENT_PROCESS_STILL, US(22), 300, 4, "late.exe"),
         ev_process(EW_EVENT_PROCESS_START, US(23), 500, 4, "new.exe"),
         ev_process(EW_EVENT_PROCESS_END, US(24), 500, 4, "new.exe"),
+        ev_process(EW_EVENT_PROCESS_START, US(25), 400, 4, "second.exe"),
+        ev_process(EW_EVENT_PROCESS_STILL, US(26), 400, 4, "second.exe"),
+        ev_process(EW_EVENT_PROCESS_STILL, US(27), 600, 4, "quiet.exe"),
     };
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         ew_tally_learn(tally, &events[i]);
     feed(tally, events[0]);
     uint32_t pid = NO, tid = 304;
-    CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), NULL);
+    CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), "late.exe");
     CHECK_EQ_UINT(pid, 300);
+    pid = 600;
+    CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), "quiet.exe");
+    pid = NO, tid = 404;
+    CHECK(ew_tally_who(tally, 0, &pid, &tid) == NULL); /* the name is of who came later */
+    CHECK_EQ_UINT(pid, 400);
     pid = NO, tid = 308;
     CHECK(ew_tally_who(tally, 0, &pid, &tid) == NULL);
     CHECK_EQ_UINT(pid, NO);
@@ -368,7 +376,47 @@ TEST(a_first_pass_tells_who_was_there)
     CHECK_EQ_UINT(cpu_us(total_of(300)), 10);
     CHECK_EQ_UINT(total_of(300)->thread_count, 2);
     CHECK_EQ_UINT(total_of(500)->start_ns, US(23));
-    CHECK_EQ_UINT(kit_totals.count, 1 + 3);
+    CHECK_EQ_UINT(total_nth(400, 0, 0)->start_ns, 0);
+    CHECK_EQ_UINT(total_nth(400, 0, 1)->start_ns, US(25));
+    CHECK_EQ_UINT(kit_totals.count, 1 + 5);
+    ew_tally_free(tally);
+}
+
+TEST(totals_can_be_taken_as_of_a_moment)
+{
+    struct ew_tally *tally = tally_open(tally_config());
+    rundown(tally);
+    feed(tally, ev_switch(US(0), 0, 0, 104, WAITING));
+    feed(tally, ev_switch(US(0), 1, 4, 0, WAITING));
+    ew_tally_settle(tally, US(25));
+    take_totals(tally, false);
+    CHECK_EQ_UINT(cpu_us(total_of(100)), 25);
+    CHECK_EQ_UINT(cpu_us(total_of(0)), 25);
+    feed(tally, ev_switch(US(40), 0, 104, 0, WAITING));
+    take_totals(tally, false);
+    CHECK_EQ_UINT(cpu_us(total_of(100)), 40);
+    uint32_t pid = NO, tid = NO;
+    CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), "Idle");
+    CHECK_EQ_UINT(pid, 0);
+    CHECK_EQ_UINT(tid, 0);
+    ew_tally_free(tally);
+}
+
+TEST(a_thousand_processes_keep_their_names)
+{
+    struct ew_tally *tally = tally_open(tally_config());
+    char name[32];
+    for (uint32_t i = 1; i <= 1000; i++) {
+        (void)snprintf(name, sizeof name, "p%u.exe", i);
+        feed(tally, ev_process(EW_EVENT_PROCESS_START, US(i), 4 * i, 4, name));
+        if (i % 3 == 0)
+            feed(tally, ev_process(EW_EVENT_PROCESS_END, US(i), 4 * i, 4, ""));
+    }
+    for (uint32_t i = 1; i <= 1000; i++) {
+        uint32_t pid = 4 * i, tid = NO;
+        (void)snprintf(name, sizeof name, "p%u.exe", i);
+        CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), name);
+    }
     ew_tally_free(tally);
 }
 
