@@ -69,7 +69,7 @@ static int begin(struct report *report)
     struct etwatch_trace *trace = report->trace;
     struct ew_tally_config config = {
         .cpu_count = cpu_count(trace),
-        .threads = true,
+        .threads = (report->callbacks->flags & ETWATCH_REPORT_THREADS) != 0,
         .images = (report->callbacks->flags & ETWATCH_REPORT_IMAGES) != 0,
         .clock_ctx = trace->reader,
         .raw_to_ns = raw_to_ns,
