@@ -187,18 +187,19 @@ static bool is_recording(const char *word)
            (end[3] | 0x20) == 'l';
 }
 
+static int fail_unexpected(struct ew_parser *p, const char *word)
+{
+    return ew_parser_fail(p,
+                          "unexpected argument \"%s\"; name processes with -p PID or "
+                          "-n NAME, run a command with 'etwatch run -- CMD'",
+                          word);
+}
+
 /* A word that is no option: a recording, where the command takes one. */
 static int take_file(struct ew_parser *p, const char *word)
 {
-    const struct ew_options *o = p->options;
-    bool takes =
-        (o->command & (EW_CMD_REPORT | EW_CMD_EVENTS)) != 0 ||
-        (o->command == EW_CMD_STAT && (is_recording(word) || o->source == ETWATCH_SOURCE_ETL));
-    if (!takes)
-        return ew_parser_fail(p,
-                              "unexpected argument \"%s\"; name processes with -p PID or "
-                              "-n NAME, run a command with 'etwatch run -- CMD'",
-                              word);
+    if ((p->options->command & (EW_CMD_STAT | EW_CMD_REPORT | EW_CMD_EVENTS)) == 0)
+        return fail_unexpected(p, word);
     int rc = ew_list_add_word(&p->options->files, word);
     if (rc == ETWATCH_EINVAL)
         return ew_parser_fail(p, "the name of a recording is empty");
@@ -276,6 +277,9 @@ static int check_run(struct ew_parser *p)
 static int check_recording(struct ew_parser *p)
 {
     struct ew_options *o = p->options;
+    for (uint32_t i = 0; i < o->files.count && o->source != ETWATCH_SOURCE_ETL; i++)
+        if (!is_recording(o->files.words[i]))
+            return fail_unexpected(p, o->files.words[i]);
     if (o->source != ETWATCH_SOURCE_AUTO && o->source != ETWATCH_SOURCE_ETL)
         return ew_parser_fail(p, "%s is a recording: --source %s cannot read it", o->files.words[0],
                               etwatch_source_name(o->source));

@@ -150,6 +150,9 @@ TEST(a_recording_is_named_by_its_file)
     CHECK_EQ_STR(options.files.words[0], "a,b.ETL");
     CHECK_EQ_UINT(options.config_flags & ETWATCH_ALL, 0);
     ew_options_done(&options);
+    CHECK_EQ_INT(parse(&line, "stat odd --source etl", &options, message), 0);
+    CHECK_EQ_STR(options.files.words[0], "odd");
+    ew_options_done(&options);
     CHECK_EQ_INT(parse(&line, "stat --source etl -- -odd", &options, message), 0);
     CHECK_EQ_STR(options.files.words[0], "-odd");
     CHECK((options.config_flags & ETWATCH_ALL) != 0);
