@@ -37,18 +37,30 @@ def make(bench, name, kind, *options):
 
 
 def run_on(cpus, argv, out=subprocess.DEVNULL):
-    """(wall seconds, peak RSS in MB) of a program on these CPUs."""
+    """What a program on these CPUs printed, and its wall seconds."""
     begin = time.perf_counter()
-    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
-                             preexec_fn=lambda: os.sched_setaffinity(0, cpus))
-    errors = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
+    done = subprocess.run(argv, check=False, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: os.sched_setaffinity(0, cpus))
     wall = time.perf_counter() - begin
-    child.returncode = os.waitstatus_to_exitcode(status)
-    child.stderr.close()
-    if child.returncode != 0:
-        raise Ended(f"{os.path.basename(argv[0])}: {errors.decode(errors='replace').strip()[-300:]}")
-    return wall, usage.ru_maxrss / 1024
+    if done.returncode != 0:
+        raise Ended(f"{os.path.basename(argv[0])}: {done.stderr.strip()[-300:]}")
+    return done.stdout, wall
+
+
+# A small process asks for the memory: what starts a program counts in the most that it ever had.
+PEAK = """
+import os, sys
+null = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+_, status, usage = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=null), 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def peak_mb(cpus, argv):
+    """The most memory that a program had resident."""
+    out, _ = run_on(cpus, [sys.executable, "-I", "-S", "-c", PEAK, *argv], subprocess.PIPE)
+    return int(out) / 1024
 
 
 class File:
@@ -57,7 +69,7 @@ class File:
     def __init__(self, bench, name, path):
         self.bench, self.name, self.path = bench, name, path
         self.mb = os.path.getsize(path) / 1e6
-        out = subprocess.run(self.report(1), check=True, stdout=subprocess.PIPE, text=True).stdout
+        out, _ = run_on(os.sched_getaffinity(0), self.report(1), subprocess.PIPE)
         found = next(o for o in map(json.loads, out.splitlines()) if o["type"] == "trace")
         if found["bad_buffers"] or found["bad_events"] or found["late"]:
             raise Ended(f"{name}: the report finds damage in a file of our own making")
@@ -68,13 +80,13 @@ class File:
         return [self.bench.etwatch(), "report", "--json", "--workers", str(workers), self.path]
 
     def measure(self, cpus):
-        one, _ = run_on(cpus[:1], self.report(1))
+        _, one = run_on(cpus[:1], self.report(1))
         self.one.append(self.events / one)
         if len(cpus) > 1:
-            two, _ = run_on(cpus[:2], self.report(2))
+            _, two = run_on(cpus[:2], self.report(2))
             self.two.append(self.events / two)
             self.gain.append(one / two)
-        read, _ = run_on(cpus[:1], ["cat", self.path])
+        _, read = run_on(cpus[:1], ["cat", self.path])
         self.read.append(self.events / read)
 
     def fill(self, section, bar):
@@ -137,7 +149,8 @@ def measure_peers(bench, section, name, path, cpus, repeat):
     ours = section.add(f"report, {name}", "k events/s", [v / 1e3 for v in file.one],
                        note=f"{file.events} events: mostly start-up")
     for peer in peers:
-        section.add(f"{peer.name}, {name}", "k events/s", [v / 1e3 for v in peer.values], ratio_to=ours, note=peer.note)
+        section.add(f"{peer.name}, {name}", "k events/s", [v / 1e3 for v in peer.values], ratio_to=ours,
+                    note=peer.note)
 
 
 # --------------------------------------------------------------------- the section
@@ -149,7 +162,7 @@ def measure_memory(bench, section, cpus):
         path = make(bench, "large.etl", "bench", "--bytes", size, "--cpus", 8, *options)
         file = File(bench, name, path)
         for workers in range(1, min(2, len(cpus)) + 1):
-            _, peak = run_on(cpus[:workers], file.report(workers))
+            peak = peak_mb(cpus[:workers], file.report(workers))
             section.add(f"memory, {name}, {workers} at work", "MB peak", [peak], bar=MEMORY_BAR_MB, worst=True,
                         note=f"{file.mb:.0f} MB, {file.events / 1e6:.1f} M events")
         os.unlink(path)

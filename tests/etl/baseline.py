@@ -101,8 +101,8 @@ PROCESS_FLAGS = {0: "None", 1: "PackageFullName", 2: "Wow64", 4: "Protected"}
 IO_PRIORITY = ["Notset", "Verylow", "Low", "Normal", "High", "Critical"]
 DISPOSITION = ["SUPERSEDE", "OPEN_EXISTING", "CREATE_NEW", "OPEN_ALWAYS", "CREATE_ALWAYS", "TRUNCATE_EXISTING"]
 SHARE = ["None", "Read", "Write", "ReadWrite", "Delete", "Read, Delete", "Write, Delete", "ReadWrite, Delete"]
-IRP_FLAGS = [(1, "Nocache"), (2, "MountCompletion"), (4, "SynchronousApi"), (8, "AssociatedIrp"), (0x10, "BufferedIO"),
-             (0x20, "DeallocateBuffer"), (0x40, "SynchronousPagingIO")]
+IRP_FLAGS = [(1, "Nocache"), (2, "MountCompletion"), (4, "SynchronousApi"), (8, "AssociatedIrp"),
+             (0x10, "BufferedIO"), (0x20, "DeallocateBuffer"), (0x40, "SynchronousPagingIO")]
 
 
 def field(event, line, name):
@@ -213,12 +213,14 @@ SHOWN = {
     ("solar_system/", "system_time_type"): lambda f, e, s: second_twice(f["system_time_type"]),
     # One word, of which it shows the parts.
     ("Microsoft-Windows-Kernel-File/Create", "CreateOptions"): lambda f, e, s: create_options(f["CreateOptions"]),
-    ("Microsoft-Windows-Kernel-File/Create", "CreateDisposition"): lambda f, e, s: DISPOSITION[f["CreateOptions"] >> 24],
+    ("Microsoft-Windows-Kernel-File/Create", "CreateDisposition"):
+        lambda f, e, s: DISPOSITION[f["CreateOptions"] >> 24],
     ("Microsoft-Windows-Kernel-File/Create", "ShareAccess"): lambda f, e, s: SHARE[f["ShareAccess"]],
     ("Microsoft-Windows-Kernel-File/Create", "FileName"): lambda f, e, s: s.dos_path(f["FileName"]),
     ("Microsoft-Windows-DotNETRuntime/GC/HeapStats", "TotalHeapSize"): lambda f, e, s: total(f, "GenerationSize"),
     ("Microsoft-Windows-DotNETRuntime/GC/HeapStats", "TotalPromoted"): lambda f, e, s: total(f, "TotalPromotedSize"),
-    ("Microsoft-Windows-DotNETRuntime/Type/BulkType", "TypeID_0"): lambda f, e, s: f"0x{f['Values'][0]['TypeID']:08x}",
+    ("Microsoft-Windows-DotNETRuntime/Type/BulkType", "TypeID_0"):
+        lambda f, e, s: f"0x{f['Values'][0]['TypeID']:08x}",
     ("Microsoft-Windows-DotNETRuntime/Type/BulkType", "TypeName_0"): lambda f, e, s: f["Values"][0]["Name"],
     ("Microsoft-Windows-DotNETRuntime", "ModuleILFileName"): lambda f, e, s: f["ModuleILPath"].rsplit("\\", 1)[-1],
     # Nothing where no mechanism was used.
@@ -281,7 +283,8 @@ class Tally:
 
     def print(self, title):
         def share(good, of):
-            return f"{sum(good.values())} of {sum(of.values())} ({100 * sum(good.values()) / max(1, sum(of.values())):.1f} %)"
+            good, of = sum(good.values()), sum(of.values())
+            return f"{good} of {of} ({100 * good / max(1, of):.1f} %)"
         print(f"# {title}: {share(self.good_lines, self.lines)} lines, {share(self.good_fields, self.fields)} fields")
         for kind in sorted(self.lines):
             print(f"#   {kind}: {self.good_lines[kind]}/{self.lines[kind]} lines, "

@@ -95,7 +95,8 @@ def a_report_has_the_facts_of_the_table(row):
 
 def check_ids(record, event, where):
     """The header's, or those of whom the event is about, which are then in the payload."""
-    about = {value for name, value in (event["fields"] or {}).items() if re.search("process|thread|pid|ttid", name, re.I)}
+    about = {value for name, value in (event["fields"] or {}).items()
+             if re.search("process|thread|pid|ttid", name, re.I)}
     if record.tid not in (NO_ID, event["tid"]):
         check(event["tid"] is None or event["tid"] in about, f"{where}: tid is {event['tid']}, not {record.tid}")
     elif record.pid not in (NO_ID, event["pid"]):
@@ -111,7 +112,8 @@ def every_event_is_told_once_in_order_with_its_bytes(row):
     for number, (record, event) in enumerate(zip(records, told)):
         where = f"event {number} at {record.offset:#x}"
         check_eq(event["cpu"], record.cpu, where + ": cpu")
-        check_eq((event["opcode"], event["version"]), (record.opcode, record.version & 0xFF), where + ": opcode, version")
+        check_eq((event["opcode"], event["version"]), (record.opcode, record.version & 0xFF),
+                 where + ": opcode, version")
         check_eq(event["payload"], record.payload.hex(), where + ": payload")
         check_ids(record, event, where)
     times = [event["t_ns"] for event in told]

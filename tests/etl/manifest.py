@@ -130,7 +130,8 @@ def check_golden(read):
     compared = 0
     check_eq([e["id"] for e in read], [want["EventID"] for want in golden()], "events")
     for event, want in zip(read, golden()):
-        check_eq((event["provider"], event["event"]), (want["ProviderName"], f"{want['Task']}/{want['Opcode']}"), "name")
+        check_eq((event["provider"], event["event"]),
+                 (want["ProviderName"], f"{want['Task']}/{want['Opcode']}"), "name")
         check_eq((event["version"], event["opcode"], event["pid"], event["tid"]),
                  (want["Version"], want["OpcodeRaw"], want["ProcessID"], want["ThreadID"]), "header")
         check_eq(list(event["fields"]), [prop["Name"] for prop in want["Properties"]], "names of fields")
