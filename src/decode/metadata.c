@@ -128,6 +128,8 @@ static bool read_property(struct ew_store *store, const struct info *info, struc
         field->first = type;
         field->members = out;
     } else {
+        if (type > EW_IN_WBEM_SID) /* TDH has no type beyond; ours are not for others to use */
+            return false;
         field->in = type;
         field->out = ew_out_from_tdh(out);
         field->map = map ? map_at(store, info->provider, &info->block, map) : NULL;

@@ -2,8 +2,9 @@
 /*
  * The walk over a payload by its schema: structs, arrays, lengths and counts that other fields say.
  *
- * Depth is bounded by EW_SCHEMA_DEPTH_MAX. Work is bounded by the list of fields: every step adds
- * an entry, and a list that is cut ends the walk, whatever counts a payload claims.
+ * Depth is bounded by EW_SCHEMA_DEPTH_MAX. Work is bounded by the list of fields and the payload:
+ * every member of an array adds an entry or takes bytes, and a list that is cut ends the walk,
+ * whatever counts a payload claims.
  */
 #include "decode/schema.h"
 
@@ -111,9 +112,13 @@ static bool walk_array(struct walk *walk, unsigned index, unsigned depth)
         return walk_characters(walk, field, count);
     ew_fields_open(walk->out, field->name, field->name_len, EW_FIELD_ARRAY);
     for (uint64_t i = 0; ok && i < count && !walk->out->cut; i++) {
+        uint32_t entries = walk->out->count;
+        size_t pos = walk->in.pos;
         if (field->count_by == EW_EXTENT_REST && ew_bytes_left(&walk->in) == 0)
             break;
         ok = walk_one(walk, index, false, depth);
+        if (walk->out->count == entries && walk->in.pos == pos)
+            break;
     }
     ew_fields_close(walk->out);
     return ok;

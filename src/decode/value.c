@@ -452,21 +452,80 @@ static void take_char16(const struct value *value)
         add_wide(value, unit, 2);
 }
 
+static bool take_as_text(const struct value *value, unsigned in)
+{
+    switch (in) {
+    case EW_IN_UTF16:
+    case EW_IN_ANSI:
+        take_string(value, in == EW_IN_UTF16);
+        return true;
+    case EW_IN_COUNTED_UTF16:
+    case EW_IN_COUNTED_ANSI:
+    case EW_IN_COUNTED_BINARY: /* which may be text too */
+    case EW_IN_MOF_COUNTED_UTF16:
+    case EW_IN_MOF_COUNTED_ANSI:
+    case EW_IN_REVERSED_COUNTED_UTF16:
+    case EW_IN_REVERSED_COUNTED_ANSI:
+        take_counted(value, in);
+        return true;
+    case EW_IN_REST_UTF16:
+    case EW_IN_REST_ANSI:
+        take_text(value, ew_bytes_left(value->in), in == EW_IN_REST_UTF16);
+        return true;
+    case EW_IN_CHAR16:
+        take_char16(value);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool take_as_bytes(const struct value *value, unsigned in)
+{
+    switch (in) {
+    case EW_IN_BINARY:
+        take_binary(value, binary_length(value));
+        return true;
+    case EW_IN_HEXDUMP:
+        take_binary(value, ew_bytes_u32(value->in));
+        return true;
+    case EW_IN_GUID:
+        take_raw(value, 16, EW_FIELD_GUID);
+        return true;
+    case EW_IN_SID:
+    case EW_IN_WBEM_SID:
+        take_sid(value, in == EW_IN_WBEM_SID);
+        return true;
+    case EW_IN_SYSTEMTIME:
+        take_systemtime(value);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A type whose bytes say just one thing. */
+static void take_plain(const struct value *value, enum ew_field_type type, uint64_t number)
+{
+    if (ew_bytes_ok(value->in))
+        ew_fields_u64(value->out, value->name, value->name_len, type, number);
+}
+
 void ew_schema_value(const struct ew_schema_field *field, const char *name, size_t name_len,
                      struct ew_bytes *in, unsigned pointer_size, uint64_t length,
                      struct ew_fields *fields, uint64_t *ret_number)
 {
     struct value value = {field, name, name_len, in, pointer_size == 4 ? 4 : 8, length, fields};
     *ret_number = 0;
+    if (ew_in_is_integer(field->in) || field->in == EW_IN_CHAR8) {
+        *ret_number = take_number(&value, field->in);
+        return;
+    }
+    if (take_as_text(&value, field->in) || take_as_bytes(&value, field->in))
+        return;
     switch (field->in) {
     case EW_IN_NULL:
         ew_fields_null(fields, name, name_len);
-        break;
-    case EW_IN_UTF16:
-        take_string(&value, true);
-        break;
-    case EW_IN_ANSI:
-        take_string(&value, false);
         break;
     case EW_IN_FLOAT:
         take_float(&value);
@@ -474,67 +533,12 @@ void ew_schema_value(const struct ew_schema_field *field, const char *name, size
     case EW_IN_DOUBLE:
         take_double(&value);
         break;
-    case EW_IN_BOOLEAN: {
-        uint32_t truth = ew_bytes_u32(in);
-        *ret_number = truth;
-        if (ew_bytes_ok(in))
-            ew_fields_u64(fields, name, name_len, EW_FIELD_BOOL, truth != 0);
+    case EW_IN_BOOLEAN:
+        *ret_number = ew_bytes_u32(in);
+        take_plain(&value, EW_FIELD_BOOL, *ret_number != 0);
         break;
-    }
-    case EW_IN_BINARY:
-        take_binary(&value, binary_length(&value));
-        break;
-    case EW_IN_GUID:
-        take_raw(&value, 16, EW_FIELD_GUID);
-        break;
-    case EW_IN_FILETIME: {
-        uint64_t time = ew_bytes_u64(in);
-        if (ew_bytes_ok(in))
-            ew_fields_u64(fields, name, name_len, EW_FIELD_FILETIME, time);
-        break;
-    }
-    case EW_IN_SYSTEMTIME:
-        take_systemtime(&value);
-        break;
-    case EW_IN_SID:
-        take_sid(&value, false);
-        break;
-    case EW_IN_WBEM_SID:
-        take_sid(&value, true);
-        break;
-    case EW_IN_COUNTED_UTF16:
-    case EW_IN_COUNTED_ANSI:
-    case EW_IN_COUNTED_BINARY:
-    case EW_IN_MOF_COUNTED_UTF16:
-    case EW_IN_MOF_COUNTED_ANSI:
-    case EW_IN_REVERSED_COUNTED_UTF16:
-    case EW_IN_REVERSED_COUNTED_ANSI:
-        take_counted(&value, field->in);
-        break;
-    case EW_IN_REST_UTF16:
-    case EW_IN_REST_ANSI:
-        take_text(&value, ew_bytes_left(in), field->in == EW_IN_REST_UTF16);
-        break;
-    case EW_IN_CHAR16:
-        take_char16(&value);
-        break;
-    case EW_IN_HEXDUMP:
-        take_binary(&value, ew_bytes_u32(in));
-        break;
-    case EW_IN_INT8:
-    case EW_IN_UINT8:
-    case EW_IN_CHAR8:
-    case EW_IN_INT16:
-    case EW_IN_UINT16:
-    case EW_IN_INT32:
-    case EW_IN_UINT32:
-    case EW_IN_INT64:
-    case EW_IN_UINT64:
-    case EW_IN_HEX32:
-    case EW_IN_HEX64:
-    case EW_IN_POINTER:
-    case EW_IN_SIZE:
-        *ret_number = take_number(&value, field->in);
+    case EW_IN_FILETIME:
+        take_plain(&value, EW_FIELD_FILETIME, ew_bytes_u64(in));
         break;
     case EW_IN_PAD2:
         ew_bytes_skip(in, 2);

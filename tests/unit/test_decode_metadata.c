@@ -275,6 +275,23 @@ TEST(a_map_that_claims_too_much_is_refused)
     ew_decoder_free(decoder);
 }
 
+TEST(types_that_tdh_does_not_have_are_refused)
+{
+    static struct bytes bytes;
+    static struct made_record made;
+    static const struct property odd[] = {{"X", NULL, 0, EW_IN_PAD_POINTER, 0, 1, 0}};
+    struct ew_decoder *decoder;
+    struct event other = event;
+    other.properties = odd;
+    other.property_count = other.top_count = 1;
+    CHECK_EQ_INT(ew_decoder_new(&decoder), 0);
+    make_info(&bytes, &other);
+    learn(decoder, 32, &bytes, bytes.size);
+    make_record(&made, PROVIDER, 7, 2, payload, sizeof payload);
+    CHECK(ew_decoder_schema(decoder, &made.record) == NULL);
+    ew_decoder_free(decoder);
+}
+
 TEST(the_metadata_event_itself_is_decoded)
 {
     static struct bytes bytes;

@@ -276,6 +276,20 @@ TEST(an_array_of_nothing_ends_at_the_limit)
     ew_fields_done(&list);
 }
 
+TEST(an_array_of_no_bytes_and_no_fields_ends_at_once)
+{
+    static const struct ew_schema_field fields[] = {
+        {FIELD("n", EW_IN_UINT64)},
+        {FIELD("p", EW_IN_PAD_POINTER), .count_by = EW_EXTENT_FIELD, .count = 0},
+        {FIELD("end", EW_IN_UINT8)},
+    };
+    static const struct ew_schema schema = SCHEMA(fields, 3);
+    bool ok;
+    CHECK_EQ_STR(run(&schema, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x07", 9, 4, &ok, NULL),
+                 "n=18446744073709551615 p=[] end=7");
+    CHECK(ok);
+}
+
 TEST(guids_go_to_text_and_back)
 {
     static const char text[] = "{22FB2CD6-0e7b-422b-a0c7-2fad1fd0e716}";
