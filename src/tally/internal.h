@@ -29,6 +29,16 @@ enum ew_tally_deed {
     EW_DEED_COUNT
 };
 
+enum ew_tally_family {
+    EW_FAMILY_PROCESS = 1u << 0,
+    EW_FAMILY_THREAD = 1u << 1,
+    EW_FAMILY_IMAGE = 1u << 2,
+    EW_FAMILY_DISK = 1u << 3,
+    EW_FAMILY_FILE = 1u << 4,
+    EW_FAMILY_NET = 1u << 5,
+    EW_FAMILY_MEMORY = 1u << 6,
+};
+
 enum ew_tally_thread_flag {
     EW_TT_IDLE = 1u << 0,
     EW_TT_OWN = 1u << 1,        /* what its process did in no known thread */
@@ -179,7 +189,8 @@ struct ew_tally {
     uint64_t lost_ns; /* time of the latest loss: who was ready before may have run */
     uint32_t classes;
     uint32_t counter_has;
-    int failure; /* since the last call */
+    uint32_t kernel_families; /* enum ew_tally_family: told by the kernel's classes */
+    int failure;              /* since the last call */
     bool learning, finished;
 
     struct ew_tally_thread idle; /* of all CPUs, in a process that is never told of */

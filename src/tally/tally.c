@@ -112,6 +112,34 @@ static uint32_t class_of(uint8_t kind)
     return kind < sizeof classes / sizeof classes[0] ? classes[kind] : 0;
 }
 
+/* What the kernel's own classes tell, the manifest providers of the same name tell too. */
+static uint32_t family_of(uint8_t kind)
+{
+    if (kind >= EW_EVENT_PROCESS_START && kind <= EW_EVENT_PROCESS_DEFUNCT)
+        return EW_FAMILY_PROCESS;
+    if (kind >= EW_EVENT_THREAD_START && kind <= EW_EVENT_THREAD_STILL)
+        return EW_FAMILY_THREAD;
+    if (kind >= EW_EVENT_IMAGE_LOAD && kind <= EW_EVENT_IMAGE_STILL)
+        return EW_FAMILY_IMAGE;
+    if (kind >= EW_EVENT_DISK_READ && kind <= EW_EVENT_DISK_INIT)
+        return EW_FAMILY_DISK;
+    if (kind == EW_EVENT_FILE_READ || kind == EW_EVENT_FILE_WRITE)
+        return EW_FAMILY_FILE;
+    if (kind == EW_EVENT_NET_SEND || kind == EW_EVENT_NET_RECEIVE)
+        return EW_FAMILY_NET;
+    return kind == EW_EVENT_WORKING_SETS ? EW_FAMILY_MEMORY : 0;
+}
+
+/* A recording of both has each fact twice: the kernel's class counts, from its first event on. */
+static bool told_twice(struct ew_tally *tally, const struct ew_event *event)
+{
+    uint32_t family = family_of(event->kind);
+    if (event->from_manifest)
+        return (tally->kernel_families & family) != 0;
+    tally->kernel_families |= family;
+    return false;
+}
+
 /* Is this the first time that the id is heard of? Remembers it. */
 static bool first_mention(struct ew_tally *tally, uint32_t key)
 {
@@ -146,6 +174,8 @@ void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
 {
     tally->learning = true;
     ew_tally_saw(tally, class_of(event->kind));
+    if (told_twice(tally, event))
+        return;
     if (event->kind == EW_EVENT_SAMPLE_INTERVAL && tally->sample_ns == 0)
         ew_run_interval(tally, event);
     if (event->pid == 0 || event->pid == EW_NO_ID)
@@ -184,6 +214,8 @@ static void begin(struct ew_tally *tally, const struct ew_facts *facts)
 static void take_rare(struct ew_tally *tally, const struct ew_record *record,
                       const struct ew_event *event)
 {
+    if (told_twice(tally, event))
+        return;
     switch (event->kind) {
     case EW_EVENT_PROCESS_START:
     case EW_EVENT_PROCESS_END:

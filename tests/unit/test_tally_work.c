@@ -50,6 +50,34 @@ TEST(a_header_with_both_ids_tells_whose_thread_it_is)
     ew_tally_free(tally);
 }
 
+static struct ew_event by_manifest(struct ew_event event)
+{
+    event.from_manifest = true;
+    return event;
+}
+
+TEST(what_a_class_and_a_manifest_provider_tell_counts_once)
+{
+    struct ew_tally *tally = tally_open(tally_config());
+    feed(tally, by_manifest(ev_process(EW_EVENT_PROCESS_START, US(0), 100, 4, "alpha.exe")));
+    feed(tally, by_manifest(ev_thread(EW_EVENT_THREAD_START, US(0), 100, 104)));
+    feed(tally, by_manifest(ev_net(EW_EVENT_NET_SEND, US(1), 100, NO, 5)));
+    feed(tally, ev_io(EW_EVENT_FILE_READ, US(2), 104, 0x10, 10));
+    feed(tally, by_manifest(ev_io(EW_EVENT_FILE_READ, US(2), 104, 0x10, 10)));
+    feed(tally, ev_process(EW_EVENT_PROCESS_START, US(3), 200, 100, "beta.exe"));
+    feed(tally, by_manifest(ev_process(EW_EVENT_PROCESS_START, US(3), 200, 100, "beta.exe")));
+    feed(tally, ev_process(EW_EVENT_PROCESS_END, US(4), 200, 100, "beta.exe"));
+    feed(tally, by_manifest(ev_process(EW_EVENT_PROCESS_END, US(4), 200, 100, "beta.exe")));
+    take_totals(tally, false);
+    CHECK_EQ_UINT(total_of(100)->counter[EW_C_net_sent_bytes], 5);
+    CHECK_EQ_UINT(total_of(100)->counter[EW_C_io_read_bytes], 10);
+    uint32_t betas = 0;
+    for (size_t i = 0; i < kit_totals.count; i++)
+        betas += kit_totals.total[i].pid == 200;
+    CHECK_EQ_UINT(betas, 1);
+    ew_tally_free(tally);
+}
+
 TEST(files_count_bytes_and_operations)
 {
     struct ew_tally *tally = tally_open(tally_config());
