@@ -82,7 +82,7 @@ static inline uint32_t ew_etl_padded(uint32_t size)
 EW_ETL_INLINE bool ew_etl_frame_fast(const uint8_t *at, const uint8_t *end,
                                      struct ew_etl_frame *ret_frame)
 {
-    size_t left = (size_t)(end - at);
+    ptrdiff_t left = end - at; /* negative where the last event's padding is missing */
     if (left < 16)
         return false;
     uint32_t marker = ew_load_u32(at);
@@ -95,7 +95,7 @@ EW_ETL_INLINE bool ew_etl_frame_fast(const uint8_t *at, const uint8_t *end,
     if (type != EW_ETL_PERFINFO64)
         layout = ew_etl_layouts[type];
     uint32_t size = ew_load_u16(at + layout.size_at);
-    if (layout.header_size == 0 || size < layout.header_size || size > left)
+    if (layout.header_size == 0 || size < layout.header_size || (ptrdiff_t)size > left)
         return false;
     ret_frame->t_raw = ew_load_u64(at + layout.time_at);
     ret_frame->size = size;
