@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "model/record.h"
 
-enum { LIVES_MAX = 1 << 20, TEXT_MAX = 16 << 20, FIRST_SIZE = 256, NAME_MAX = 260 };
+enum { LIVES_MAX = 1 << 19, TEXT_MAX = 8 << 20, FIRST_SIZE = 256, NAME_MAX = 260 };
 
 void ew_lives_init(struct ew_lives *lives)
 {
