@@ -78,8 +78,8 @@ static int make_mixed(const struct make_options *o, struct make_output *output)
 }
 
 /* What a recording for scheduling and CPU use is full of, dense: 8 samples a millisecond and CPU,
- * 100,000 events a second and CPU, and about as many threads as a desktop has. */
-static int make_bench(const struct make_options *o, struct make_output *output)
+ * about 100,000 events a second and CPU, and about as many threads as a desktop has. */
+static int make_dense(const struct make_options *o, struct make_output *output, bool chains)
 {
     struct ew_etl_writer_config config = make_config(o, output);
     struct etl_scenario_config what = scenario(o, output, ETL_EVERYTHING & ~ETL_STACKS);
@@ -87,7 +87,19 @@ static int make_bench(const struct make_options *o, struct make_output *output)
     what.max_threads = 3000;
     what.gap_ticks = 100 / o->cpus;
     what.sample_100ns = 1250;
+    what.chains = chains;
     return record(o, &config, &what);
+}
+
+static int make_bench(const struct make_options *o, struct make_output *output)
+{
+    return make_dense(o, output, true);
+}
+
+/* The hardest there is: which CPU comes next, and with what, cannot be predicted at all. */
+static int make_chance(const struct make_options *o, struct make_output *output)
+{
+    return make_dense(o, output, false);
 }
 
 static int make_windows7(const struct make_options *o, struct make_output *output)
@@ -167,6 +179,7 @@ const struct make_kind make_plain_kinds[] = {
     {"profile", "processes, threads and profile samples, no switches", make_profile},
     {"mixed", "every class of the kernel", make_mixed},
     {"bench", "every class, dense, mostly switches, samples, interrupts, faults", make_bench},
+    {"chance", "the same, but every event on any CPU, by chance", make_chance},
     {"windows7", "versions and buffers of Windows 7", make_windows7},
     {"unclosed", "the session was never stopped", make_unclosed},
     {"circular", "old buffers overwritten by new ones", make_circular},

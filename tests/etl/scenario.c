@@ -249,10 +249,10 @@ static void interrupt(struct machine *m, uint16_t cpu)
         m->truth.threads[c->thread].interrupt_ticks += ticks;
 }
 
-static void fault(struct machine *m, uint16_t cpu, uint32_t thread)
+/* kind: 0 to 39. */
+static void fault(struct machine *m, uint16_t cpu, uint32_t thread, uint32_t kind)
 {
     struct etl_truth_thread *t = &m->truth.threads[thread];
-    uint32_t kind = machine_random(m, 40);
     if (kind == 0) {
         tell_hard_fault(m, cpu, thread, m->now - machine_random(m, 2000));
         t->hard_faults++;
@@ -272,7 +272,7 @@ static void act(struct machine *m, uint16_t cpu, uint32_t thread, uint32_t roll)
     uint32_t bytes = 1 + machine_random(m, 60000);
     bool other = machine_random(m, 2) == 0;
     if (roll < 700 && machine_has(m, ETL_FAULTS)) {
-        fault(m, cpu, thread);
+        fault(m, cpu, thread, machine_random(m, 40));
     } else if (roll < 780 && machine_has(m, ETL_DISK)) {
         begin_io(m, cpu, thread);
     } else if (roll < 860 && machine_has(m, ETL_FILES)) {
@@ -306,6 +306,59 @@ static void one_event(struct machine *m)
         interrupt(m, cpu);
     else if (thread != ETL_IDLE)
         act(m, cpu, thread, machine_random(m, 1000));
+    m->cpus[cpu].last_raw = m->now;
+}
+
+static void take_samples(struct machine *m);
+
+/* A little later, on the same CPU. */
+static void soon(struct machine *m, uint16_t cpu)
+{
+    m->cpus[cpu].last_raw = m->now;
+    m->now += 2 + machine_random(m, 10);
+    if (machine_has(m, ETL_SAMPLES))
+        take_samples(m);
+}
+
+/* A device is done: it interrupts, which wakes somebody, who gets the CPU. */
+static void wake_chain(struct machine *m, uint16_t cpu)
+{
+    if (machine_has(m, ETL_INTERRUPTS)) {
+        interrupt(m, cpu);
+        soon(m, cpu);
+    }
+    if (m->waiting.count > 0) {
+        make_ready(m, cpu, m->waiting.items[machine_random(m, m->waiting.count)]);
+        soon(m, cpu);
+    }
+    switch_somewhere(m, cpu);
+}
+
+/* Memory is touched for the first time, page after page. */
+static void fault_chain(struct machine *m, uint16_t cpu, uint32_t thread)
+{
+    uint32_t kind = machine_random(m, 40);
+    for (uint32_t left = 1 + machine_random(m, 16); left > 0; left--) {
+        fault(m, cpu, thread, kind);
+        soon(m, cpu);
+    }
+}
+
+/* What happens on one CPU comes in chains of causes, a few microseconds long. */
+static void one_chain(struct machine *m)
+{
+    uint16_t cpu = (uint16_t)machine_random(m, m->config.cpu_count);
+    uint32_t roll = machine_random(m, 100), thread = m->cpus[cpu].thread;
+    if (m->io_count > 0 && machine_random(m, 10) == 0)
+        end_io(m, cpu, machine_random(m, m->io_count));
+    else if (roll < 60 || thread == ETL_IDLE)
+        wake_chain(m, cpu);
+    else if (roll < 75 && machine_has(m, ETL_FAULTS))
+        fault_chain(m, cpu, thread);
+    else if (roll < 85)
+        act(m, cpu, thread, 700 + machine_random(m, 300));
+    else
+        switch_somewhere(m, cpu);
     m->cpus[cpu].last_raw = m->now;
 }
 
@@ -443,7 +496,10 @@ int etl_scenario_run(const struct etl_scenario_config *config, struct ew_etl_wri
                 tell_memory(m, 0);
                 m->next_memory_raw = m->now + m->config.perf_frequency / 2;
             }
-            one_event(m);
+            if (m->config.chains)
+                one_chain(m);
+            else
+                one_event(m);
         }
         end_session(m);
         rc = m->error;

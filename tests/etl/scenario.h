@@ -38,6 +38,7 @@ struct etl_scenario_config {
     uint32_t cpu_count;    /* as the writer has it */
     uint32_t pointer_size; /* 4 or 8 */
     bool windows7;         /* the versions of its events; default: Windows 10 */
+    bool chains;           /* events follow from each other, as in life; default: all by chance */
     uint64_t event_count;  /* about so many, without the rundown; 0: until stop says so */
     bool (*stop)(void *ctx);
     void *stop_ctx;

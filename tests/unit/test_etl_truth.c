@@ -33,6 +33,7 @@ static const struct kind kinds[] = {
     {"Windows 7", {.classes = ETL_EVERYTHING, .cpu_count = 3, .windows7 = true}, false},
     {"one CPU", {.classes = ETL_EVERYTHING, .cpu_count = 1, .gap_ticks = 400}, false},
     {"32 CPUs", {.classes = ETL_EVERYTHING, .cpu_count = 32, .gap_ticks = 5}, true},
+    {"chains", {.classes = ETL_EVERYTHING, .cpu_count = 8, .chains = true}, false},
 };
 
 struct check {
