@@ -181,7 +181,16 @@ static int take_slow(struct report *report, const struct ew_record *record)
     return trace->options.until_ns != 0 && record->t_ns >= trace->options.until_ns;
 }
 
-/* The hot loop: kinds and events of one batch. Returns as take_slow. */
+/* Beside the reading: how many there are of each kind. */
+static void count_kinds(void *ctx, const struct ew_record *records, size_t count)
+{
+    struct report *report = ctx;
+    for (size_t i = 0; i < count; i++)
+        if (records[i].kind != EW_RECORD_LOSS && ew_trace_wants(report->trace, records[i].t_ns))
+            ew_classes_count(&report->classes, &records[i]);
+}
+
+/* The hot loop: the events of one batch. Returns as take_slow. */
 static int take_batch(struct report *report, const struct ew_record *records, int count)
 {
     struct etwatch_trace *trace = report->trace;
@@ -200,7 +209,6 @@ static int take_batch(struct report *report, const struct ew_record *records, in
             if (trace->events++ == 0)
                 trace->first_ns = record->t_ns;
             trace->last_ns = record->t_ns;
-            ew_classes_count(&report->classes, record);
         }
         if (record->kind != EW_RECORD_KERNEL) {
             int rc = ew_decoder_learn(trace->decoder, record);
@@ -228,11 +236,14 @@ static int read_all(struct report *report)
     struct etwatch_trace *trace = report->trace;
     const struct ew_record *records;
     int rc = 0, count = 0;
+    ew_etl_set_visitor(trace->reader, count_kinds, report);
     while (rc == 0 && (count = ew_etl_next(trace->reader, &records)) > 0) {
         rc = take_batch(report, records, count);
         if (rc == 0)
             rc = ew_trace_progress(trace, 0, 1, false);
     }
+    ew_etl_halt(trace->reader);
+    ew_etl_set_visitor(trace->reader, NULL, NULL);
     if (rc == 0 && count < 0)
         rc = count;
     if (rc == 0 && !report->began)

@@ -33,13 +33,15 @@ struct ew_etl_reader {
     uint32_t workers;
     uint64_t window_bytes;
     int64_t unix_minus_raw_ns;
+    void (*visit)(void *ctx, const struct ew_record *records, size_t count);
+    void *visit_ctx;
 
     bool begun;
     struct ew_etl_merge merge;
     struct ew_etl_batch batches[RING_SIZE];
     size_t batch_count;           /* that have memory */
     struct ew_etl_batch *current; /* the user's */
-    bool at_end;
+    bool at_end, halted;
 
     /* With a thread: batches [taken, filled) are ready, under the loader's lock. */
     struct ew_thread_handle *thread;
@@ -149,6 +151,13 @@ static int make_batches(struct ew_etl_reader *reader, size_t count)
     return 0;
 }
 
+static void fill_batch(struct ew_etl_reader *reader, struct ew_etl_batch *batch)
+{
+    ew_etl_merge_fill(&reader->merge, batch);
+    if (reader->visit)
+        reader->visit(reader->visit_ctx, batch->records, batch->count);
+}
+
 /*
  * The thread that merges: fills batches until the end, which is an empty one. Neither side wakes
  * the other before half of the ring is there for it: a wake costs as much as a batch.
@@ -166,7 +175,7 @@ static void produce(void *arg)
         }
         struct ew_etl_batch *batch = &reader->batches[reader->filled % RING_SIZE];
         ew_mutex_unlock(loader->lock);
-        ew_etl_merge_fill(&reader->merge, batch);
+        fill_batch(reader, batch);
         ew_mutex_lock(loader->lock);
         reader->filled++;
         reader->finished = batch->count == 0;
@@ -219,8 +228,7 @@ static int start_thread(struct ew_etl_reader *reader)
     return rc;
 }
 
-/* Back to before the first batch. */
-static void stop(struct ew_etl_reader *reader)
+static void join_thread(struct ew_etl_reader *reader)
 {
     if (reader->thread) {
         ew_mutex_lock(reader->merge.loader.lock);
@@ -229,8 +237,14 @@ static void stop(struct ew_etl_reader *reader)
         ew_mutex_unlock(reader->merge.loader.lock);
         ew_os_thread_join(reader->thread);
     }
-    ew_cond_free(reader->room);
     reader->thread = NULL;
+}
+
+/* Back to before the first batch. */
+static void stop(struct ew_etl_reader *reader)
+{
+    join_thread(reader);
+    ew_cond_free(reader->room);
     reader->room = NULL;
     reader->taken = reader->filled = 0;
     reader->waits_for_room = reader->finished = reader->stop = false;
@@ -238,7 +252,7 @@ static void stop(struct ew_etl_reader *reader)
         ew_etl_merge_release(&reader->merge, &reader->batches[i]);
     if (reader->begun)
         ew_etl_merge_done(&reader->merge);
-    reader->begun = reader->at_end = false;
+    reader->begun = reader->at_end = reader->halted = false;
     reader->current = NULL;
 }
 
@@ -266,6 +280,8 @@ static int begin(struct ew_etl_reader *reader)
 int ew_etl_next(struct ew_etl_reader *reader, const struct ew_record **ret_records)
 {
     struct ew_etl_batch *batch = reader->current;
+    if (reader->halted)
+        return 0;
     if (!reader->at_end) {
         int rc = reader->begun ? 0 : begin(reader);
         if (rc < 0)
@@ -274,13 +290,27 @@ int ew_etl_next(struct ew_etl_reader *reader, const struct ew_record **ret_recor
             batch = take_batch(reader);
         } else {
             batch = &reader->batches[0];
-            ew_etl_merge_fill(&reader->merge, batch);
+            fill_batch(reader, batch);
         }
         reader->current = batch;
         reader->at_end = batch->count == 0;
     }
     *ret_records = batch->records;
     return batch->count ? (int)batch->count : batch->status;
+}
+
+void ew_etl_set_visitor(struct ew_etl_reader *reader,
+                        void (*visit)(void *ctx, const struct ew_record *records, size_t count),
+                        void *ctx)
+{
+    reader->visit = visit;
+    reader->visit_ctx = ctx;
+}
+
+void ew_etl_halt(struct ew_etl_reader *reader)
+{
+    join_thread(reader);
+    reader->halted = true;
 }
 
 int ew_etl_rewind(struct ew_etl_reader *reader)

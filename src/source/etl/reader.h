@@ -89,6 +89,16 @@ const struct ew_etl_file_info *ew_etl_file_info(const struct ew_etl_reader *read
  * log-file header event is a record like any other.
  */
 int ew_etl_next(struct ew_etl_reader *reader, const struct ew_record **ret_records);
+/*
+ * Looks at every batch beside the reading: on the thread that merges, before the user gets it. To
+ * be set before the first batch; NULL: nobody looks. What it writes may be read after the end, or
+ * after ew_etl_halt.
+ */
+void ew_etl_set_visitor(struct ew_etl_reader *reader,
+                        void (*visit)(void *ctx, const struct ew_record *records, size_t count),
+                        void *ctx);
+/* No more will be read before ew_etl_rewind; the last batch and the counts stay. */
+void ew_etl_halt(struct ew_etl_reader *reader);
 /* From the beginning again; the counts too. */
 int ew_etl_rewind(struct ew_etl_reader *reader);
 void ew_etl_counts(const struct ew_etl_reader *reader, struct ew_etl_counts *ret_counts);
