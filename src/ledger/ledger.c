@@ -88,6 +88,7 @@ int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start
     }
     process->self = ref;
     process->pid = pid;
+    process->uid = UINT32_MAX; /* unknown, and not root */
     process->start_ns = start_ns;
     *ret_process = process;
     return 0;
