@@ -12,6 +12,7 @@
 
 #include "source/poll/proc_files.h"
 #include "source/poll/proc_text.h"
+#include "source/poll/rules.h"
 #include "source/poll/table.h"
 #include "source/source.h"
 
@@ -69,20 +70,6 @@ struct ew_poll_process {
     uint32_t summed_has;
 };
 
-/* The rules, copied, so that the caller's may go. */
-struct ew_poll_rules {
-    bool all, kernel_threads;
-    uint32_t *pids; /* only until the next round: there they become trees in the table, because a
-                     * number means the process that has it now and not one that gets it later */
-    uint32_t pid_count, pid_capacity;
-    char **names;
-    uint32_t name_count;
-    uint32_t *uids;
-    uint32_t uid_count;
-    char **cgroups;
-    uint32_t cgroup_count;
-};
-
 struct ew_poll {
     struct ew_source source;
     struct ew_source_ops ops; /* of this one: what it can tell depends on the /proc it reads */
@@ -112,10 +99,6 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
 
 /* ------------------------------------------------------------------- watch */
 
-int ew_poll_rules_copy(struct ew_poll_rules *rules, const struct ew_filter *filter);
-void ew_poll_rules_done(struct ew_poll_rules *rules);
-int ew_poll_rules_add_pid(struct ew_poll_rules *rules, uint32_t pid);
-bool ew_poll_rules_has_pid(const struct ew_poll_rules *rules, uint32_t pid);
 /* Whether a cgroup path is the wanted one or lies below it. */
 bool ew_poll_cgroup_below(struct ew_span path, const char *wanted);
 /* Whether a rule other than the tree of pids asks for it. May read more files of the process. */
