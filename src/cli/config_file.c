@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "os/os.h"
 
 enum { FILE_MAX = 64 * 1024, VALUE_MAX = 4096 };
 
@@ -97,7 +98,7 @@ int ew_config_file_parse(struct ew_parser *p, const char *path, const void *text
 int ew_config_file_read(struct ew_parser *p, const char *path)
 {
     char text[FILE_MAX];
-    FILE *file = fopen(path, "rb");
+    FILE *file = ew_os_stream_open(path);
     if (file == NULL)
         return ew_parser_fail(p, "cannot read --config %s: %s", path, strerror(errno));
     size_t size = fread(text, 1, sizeof text, file);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* The raw clock of all facts: CLOCK_BOOTTIME on Linux. */
 uint64_t ew_os_raw_ns(void);
@@ -53,6 +54,8 @@ int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *re
 /* Returns how much was read, less than size only at the end of the file; or ETWATCH_EOS. */
 int64_t ew_os_file_read(struct ew_os_file *file, uint64_t offset, void *bytes, size_t size);
 void ew_os_file_close(struct ew_os_file *file);
+/* A file of any kind, to be read once from its beginning; NULL and errno if it cannot be opened. */
+FILE *ew_os_stream_open(const char *path);
 
 /* Wakes and waits: a waiter sleeps until a raw time, a wake, or fd becomes readable. */
 struct ew_waiter;

@@ -81,3 +81,8 @@ void ew_os_file_close(struct ew_os_file *file)
         (void)close(file->fd);
     ew_free(file);
 }
+
+FILE *ew_os_stream_open(const char *path)
+{
+    return fopen(path, "rb");
+}
