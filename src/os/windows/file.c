@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files, for reading at any offset. Positioned reads and no mapping: a file that somebody cuts
+ * while it is mapped raises an exception, while a short read is only the end of it. A file is
+ * shared with everybody, also with those who write or delete it: a recording may still grow.
+ */
+#include <errno.h>
+#include <windows.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+#include "os/windows/text.h"
+
+#include <etwatch/etwatch.h>
+
+struct ew_os_file {
+    HANDLE handle;
+};
+
+static int fail(int error, int64_t *reterr_os_code)
+{
+    *reterr_os_code = error;
+    return error == EACCES || error == EPERM ? ETWATCH_EPERM : ETWATCH_EOS;
+}
+
+/* Opening a folder is refused as if rights were missing; here it gets its own name. */
+static int why_not(const wchar_t *path)
+{
+    DWORD code = GetLastError();
+    DWORD attributes = GetFileAttributesW(path);
+    if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0)
+        return EISDIR;
+    return ew_errno_from_windows(code);
+}
+
+static int open_wide(struct ew_os_file *file, const wchar_t *path, uint64_t *ret_bytes)
+{
+    LARGE_INTEGER size;
+    file->handle =
+        CreateFileW(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+                    NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    if (file->handle == INVALID_HANDLE_VALUE)
+        return why_not(path);
+    /* Pipes and devices have no offsets to read at. */
+    if (GetFileType(file->handle) != FILE_TYPE_DISK)
+        return ESPIPE;
+    if (!GetFileSizeEx(file->handle, &size))
+        return ew_errno_from_windows(GetLastError());
+    *ret_bytes = (uint64_t)size.QuadPart;
+    return 0;
+}
+
+int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *ret_bytes,
+                    int64_t *reterr_os_code)
+{
+    struct ew_os_file *file = ew_calloc(1, sizeof *file);
+    if (!file)
+        return ETWATCH_ENOMEM;
+    file->handle = INVALID_HANDLE_VALUE;
+    wchar_t *wide = ew_wide_from_utf8(path);
+    if (!wide) {
+        ew_os_file_close(file);
+        return ETWATCH_ENOMEM;
+    }
+    int error = open_wide(file, wide, ret_bytes);
+    ew_free(wide);
+    if (error != 0) {
+        ew_os_file_close(file);
+        return fail(error, reterr_os_code);
+    }
+    *ret_file = file;
+    return 0;
+}
+
+int64_t ew_os_file_read(struct ew_os_file *file, uint64_t offset, void *bytes, size_t size)
+{
+    const size_t step_max = (size_t)1 << 30;
+    size_t done = 0;
+    if (size > INT64_MAX || offset > (uint64_t)INT64_MAX - size)
+        return ETWATCH_EINVAL;
+    while (done < size) {
+        uint64_t at = offset + done;
+        DWORD got = 0;
+        OVERLAPPED place = {0};
+        place.Offset = (DWORD)at;
+        place.OffsetHigh = (DWORD)(at >> 32);
+        DWORD wanted = (DWORD)(size - done < step_max ? size - done : step_max);
+        if (!ReadFile(file->handle, (char *)bytes + done, wanted, &got, &place) &&
+            GetLastError() != ERROR_HANDLE_EOF)
+            return ETWATCH_EOS;
+        if (got == 0)
+            break;
+        done += got;
+    }
+    return (int64_t)done;
+}
+
+void ew_os_file_close(struct ew_os_file *file)
+{
+    if (!file)
+        return;
+    if (file->handle != INVALID_HANDLE_VALUE)
+        (void)CloseHandle(file->handle);
+    ew_free(file);
+}
+
+FILE *ew_os_stream_open(const char *path)
+{
+    wchar_t *wide = ew_wide_from_utf8(path);
+    if (!wide) {
+        errno = ENOENT;
+        return NULL;
+    }
+    FILE *file = _wfopen(wide, L"rb");
+    ew_free(wide);
+    return file;
+}

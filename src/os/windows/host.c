@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What this machine is called. */
+#include <stdio.h>
+#include <windows.h>
+
+#include "os/os.h"
+#include "os/windows/text.h"
+#include "os/windows/version.h"
+
+/* Users of Windows have no numbers. */
+bool ew_os_user_id(const char *name, uint32_t *ret_uid)
+{
+    (void)name;
+    (void)ret_uid;
+    return false;
+}
+
+void ew_os_host_name(char *buffer, size_t size)
+{
+    wchar_t name[256];
+    DWORD units = sizeof name / sizeof name[0];
+    if (size == 0)
+        return;
+    buffer[0] = '\0';
+    if (GetComputerNameExW(ComputerNameDnsHostname, name, &units))
+        (void)ew_utf8_from_wide(name, units, buffer, size);
+}
+
+void ew_os_system_name(char *buffer, size_t size)
+{
+    struct ew_windows_version version;
+    ew_windows_version(&version);
+    (void)snprintf(buffer, size, "Windows %lu.%lu.%lu%s%s%s", (unsigned long)version.major,
+                   (unsigned long)version.minor, (unsigned long)version.build,
+                   version.wine ? " (Wine " : "", version.wine ? version.wine : "",
+                   version.wine ? ")" : "");
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text over the border. Whatever Windows is asked for is asked in UTF-16, so that no code page of
+ * the machine has a say in what a file or a process is called.
+ */
+#include "os/windows/text.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <windows.h>
+
+#include "base/alloc.h"
+#include "base/utf16.h"
+
+/* Of <winerror.h>, but not of every mingw's. */
+#ifndef ERROR_ELEVATION_REQUIRED
+#define ERROR_ELEVATION_REQUIRED 740L
+#endif
+
+wchar_t *ew_wide_from_utf8(const char *text)
+{
+    int units = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
+    wchar_t *wide = units > 0 ? ew_calloc((size_t)units, sizeof *wide) : NULL;
+    if (wide)
+        (void)MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, units);
+    return wide;
+}
+
+size_t ew_utf8_from_wide(const wchar_t *text, size_t units, char *buffer, size_t size)
+{
+    return ew_utf16_to_utf8((const uint8_t *)text, units * sizeof *text, buffer, size);
+}
+
+int ew_errno_from_windows(unsigned long code)
+{
+    switch (code) {
+    case ERROR_SUCCESS:
+        return 0;
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_PATH_NOT_FOUND:
+    case ERROR_INVALID_DRIVE:
+    case ERROR_BAD_NETPATH:
+    case ERROR_BAD_NET_NAME:
+    case ERROR_INVALID_NAME:
+        return ENOENT;
+    case ERROR_ACCESS_DENIED:
+    case ERROR_SHARING_VIOLATION:
+    case ERROR_LOCK_VIOLATION:
+    case ERROR_WRITE_PROTECT:
+        return EACCES;
+    case ERROR_ELEVATION_REQUIRED:
+    case ERROR_PRIVILEGE_NOT_HELD:
+        return EPERM;
+    case ERROR_NOT_ENOUGH_MEMORY:
+    case ERROR_OUTOFMEMORY:
+        return ENOMEM;
+    case ERROR_TOO_MANY_OPEN_FILES:
+        return EMFILE;
+    case ERROR_BAD_EXE_FORMAT:
+    case ERROR_EXE_MACHINE_TYPE_MISMATCH:
+        return ENOEXEC;
+    case ERROR_DISK_FULL:
+    case ERROR_HANDLE_DISK_FULL:
+        return ENOSPC;
+    case ERROR_FILENAME_EXCED_RANGE:
+        return ENAMETOOLONG;
+    case ERROR_BROKEN_PIPE:
+    case ERROR_NO_DATA:
+    case ERROR_PIPE_NOT_CONNECTED:
+        return EPIPE;
+    case ERROR_INVALID_PARAMETER:
+        return EINVAL;
+    default:
+        return EIO;
+    }
+}
