@@ -88,7 +88,7 @@ static void on_check(void *ctx, const struct etwatch_check *check)
         put_words(doctor, check);
 }
 
-/* Opens a source for a moment. */
+/* Opens a source for a moment. One that this system cannot have is passed over. */
 static bool try_source(struct doctor *doctor, uint32_t source, const char *id, const char *what)
 {
     struct etwatch_monitor *monitor = NULL;
@@ -100,6 +100,8 @@ static bool try_source(struct doctor *doctor, uint32_t source, const char *id, c
         .proc_root = doctor->options->proc_root,
     };
     int rc = etwatch_monitor_new(&config, &monitor, &err);
+    if (rc == ETWATCH_ENOTSUP)
+        return false;
     if (rc == 0)
         rc = etwatch_monitor_open(monitor, &err);
     etwatch_monitor_free(monitor);
@@ -112,8 +114,8 @@ static bool try_source(struct doctor *doctor, uint32_t source, const char *id, c
                  : err.message[0] != '\0' ? err.message
                                           : etwatch_strerror(rc),
         .cost = rc == 0                         ? ""
-                : source == ETWATCH_SOURCE_EBPF ? "etwatch polls instead"
-                                                : "nothing can be watched without eBPF",
+                : source != ETWATCH_SOURCE_POLL ? "etwatch polls instead"
+                                                : "nothing can be watched without events",
         .fix = err.fix,
     };
     on_check(doctor, &check);
@@ -128,9 +130,10 @@ int ew_cmd_doctor(const struct ew_options *options)
     (void)ew_output_open(&output, NULL);
     ew_buf_init(&doctor.out, 0, ew_output_write, &output);
     int rc = etwatch_doctor(options->proc_root, on_check, &doctor);
-    bool ebpf = false;
+    bool events = false;
     if (options->proc_root == NULL)
-        ebpf = try_source(&doctor, ETWATCH_SOURCE_EBPF, "source_ebpf", "source ebpf");
+        events = try_source(&doctor, ETWATCH_SOURCE_EBPF, "source_ebpf", "source ebpf") ||
+                 try_source(&doctor, ETWATCH_SOURCE_ETW, "source_etw", "source etw");
     bool poll = try_source(&doctor, ETWATCH_SOURCE_POLL, "source_poll", "source poll");
     if (rc == 0)
         rc = ew_buf_flush(&doctor.out);
@@ -139,5 +142,5 @@ int ew_cmd_doctor(const struct ew_options *options)
         ew_complain("%s", etwatch_strerror(rc));
         return EW_EXIT_FAILED;
     }
-    return ebpf || poll ? EW_EXIT_OK : EW_EXIT_RIGHTS;
+    return events || poll ? EW_EXIT_OK : EW_EXIT_RIGHTS;
 }

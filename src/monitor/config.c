@@ -76,10 +76,11 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
         int error = check_recording(config, reterr);
         if (error != 0)
             return error;
-    } else if (config->source != ETWATCH_SOURCE_AUTO && config->source != ETWATCH_SOURCE_EBPF &&
+    } else if (config->source != ETWATCH_SOURCE_AUTO && config->source != ew_source_native()->id &&
                config->source != ETWATCH_SOURCE_POLL) {
         return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                            "source must be auto, ebpf, poll or etl on this system");
+                            "source must be auto, %s, poll or etl on this system",
+                            etwatch_source_name(ew_source_native()->id));
     }
     if ((config->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");

@@ -111,7 +111,7 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
 static void note_fallback(struct etwatch_monitor *monitor, const struct ew_error *error)
 {
     (void)snprintf(monitor->fallback, sizeof monitor->fallback,
-                   "%.200s; polling /proc instead (short-lived processes are missed)%s%.220s",
+                   "%.200s; polling instead (short-lived processes are missed)%s%.220s",
                    error->message, error->fix[0] == '\0' ? "" : "; fix: ", error->fix);
 }
 
@@ -127,7 +127,7 @@ static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
     if (config->source == ETWATCH_SOURCE_ETL)
         return ew_source_etl.open(&wanted, &monitor->source, reterr);
     memset(&why, 0, sizeof why);
-    int error = ew_source_ebpf.open(&wanted, &monitor->source, &why);
+    int error = ew_source_native()->open(&wanted, &monitor->source, &why);
     if (error == 0)
         return 0;
     bool may_poll = config->source == ETWATCH_SOURCE_AUTO &&

@@ -93,7 +93,10 @@ struct ew_source {
     const struct ew_source_ops *ops;
 };
 
-extern const struct ew_source_ops ew_source_ebpf;
+extern const struct ew_source_ops ew_source_ebpf; /* Linux */
+extern const struct ew_source_ops ew_source_etw;  /* Windows */
 extern const struct ew_source_ops ew_source_poll;
+/* The one that this system has events from. */
+const struct ew_source_ops *ew_source_native(void);
 
 #endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each process is a record of fixed size, its threads, its name and a distance to the next; a
+ * record is checked as a whole and then read at fixed offsets.
+ */
+#include "source/poll_windows/listing.h"
+
+#include <etwatch/etwatch.h>
+
+#include "base/bytes.h"
+#include "base/utf16.h"
+
+void ew_listing_init(struct ew_listing *listing, const void *data, size_t size, uint64_t address)
+{
+    *listing = (struct ew_listing){.data = data, .size = size, .address = address};
+}
+
+/* A name without an address is that of the idle process. */
+static int take_name(const struct ew_listing *listing, const uint8_t *record,
+                     struct ew_listed_process *process)
+{
+    uint32_t len = ew_load_u16(record + 0x38);
+    uint64_t address = ew_load_u64(record + 0x40);
+    if (address == 0 || len == 0)
+        return 0;
+    if (address < listing->address || address - listing->address > listing->size ||
+        len > listing->size - (address - listing->address))
+        return ETWATCH_EFORMAT;
+    process->name = listing->data + (address - listing->address);
+    process->name_len = len;
+    return 0;
+}
+
+static void take_figures(const uint8_t *record, struct ew_listed_process *process)
+{
+    process->thread_count = ew_load_u32(record + 0x04);
+    process->faults_hard = ew_load_u32(record + 0x10);
+    process->created = ew_load_u64(record + 0x20);
+    process->user = ew_load_u64(record + 0x28);
+    process->kernel = ew_load_u64(record + 0x30);
+    process->priority = (int32_t)ew_load_u32(record + 0x48);
+    process->pid = (uint32_t)ew_load_u64(record + 0x50);
+    process->ppid = (uint32_t)ew_load_u64(record + 0x58);
+    process->handles = ew_load_u32(record + 0x60);
+    process->session_id = ew_load_u32(record + 0x64);
+    process->virtual_bytes = ew_load_u64(record + 0x78);
+    process->faults = ew_load_u32(record + 0x80);
+    process->rss_peak_bytes = ew_load_u64(record + 0x88);
+    process->rss_bytes = ew_load_u64(record + 0x90);
+    process->private_bytes = ew_load_u64(record + 0xC8);
+    process->read_ops = ew_load_u64(record + 0xD0);
+    process->write_ops = ew_load_u64(record + 0xD8);
+    process->read_bytes = ew_load_u64(record + 0xE8);
+    process->write_bytes = ew_load_u64(record + 0xF0);
+}
+
+int ew_listing_next(struct ew_listing *listing, struct ew_listed_process *ret_process)
+{
+    struct ew_listed_process process = {0};
+    if (listing->over)
+        return 0;
+    size_t left = listing->size - listing->pos;
+    const uint8_t *record = listing->data + listing->pos;
+    if (left < EW_LISTED_PROCESS_SIZE)
+        return ETWATCH_ETRUNC;
+    take_figures(record, &process);
+    if (process.thread_count > (left - EW_LISTED_PROCESS_SIZE) / EW_LISTED_THREAD_SIZE)
+        return ETWATCH_ETRUNC;
+    process.threads = record + EW_LISTED_PROCESS_SIZE;
+    int rc = take_name(listing, record, &process);
+    if (rc < 0)
+        return rc;
+    uint32_t distance = ew_load_u32(record);
+    if (distance != 0 && (distance < EW_LISTED_PROCESS_SIZE || distance > left))
+        return ETWATCH_EFORMAT;
+    listing->over = distance == 0;
+    listing->pos += distance;
+    *ret_process = process;
+    return 1;
+}
+
+void ew_listed_thread(const struct ew_listed_process *process, uint32_t i,
+                      struct ew_listed_thread *ret_thread)
+{
+    const uint8_t *record = process->threads + (size_t)i * EW_LISTED_THREAD_SIZE;
+    ret_thread->kernel = ew_load_u64(record);
+    ret_thread->user = ew_load_u64(record + 0x08);
+    ret_thread->created = ew_load_u64(record + 0x10);
+    ret_thread->tid = (uint32_t)ew_load_u64(record + 0x30);
+    ret_thread->priority = (int32_t)ew_load_u32(record + 0x38);
+}
+
+void ew_listed_name(const struct ew_listed_process *process, char *buffer, size_t size)
+{
+    (void)ew_utf16_to_utf8(process->name, process->name_len, buffer, size);
+}

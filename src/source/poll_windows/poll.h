@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* The poll source for Windows from the inside: what its files share. */
+#ifndef EW_POLL_WINDOWS_POLL_H
+#define EW_POLL_WINDOWS_POLL_H
+
+#include "model/facts.h"
+#include "source/poll/rules.h"
+#include "source/poll/table.h"
+#include "source/poll_windows/listing.h"
+#include "source/source.h"
+
+/* At most this many threads are remembered, of all processes together. */
+#define EW_WINPOLL_THREADS_MAX 1048576u
+
+/* What an ended process that we hold still tells. */
+struct ew_winpoll_last {
+    uint64_t user, kernel; /* units of 100 ns */
+    uint64_t read_ops, write_ops, read_bytes, write_bytes;
+    uint32_t faults;
+    uint32_t exit_code;
+};
+
+/* Windows, or what a test puts in its place. */
+struct ew_winpoll_system {
+    void *ctx;
+    /* All processes. The bytes are the system's, until the next call. */
+    int (*list)(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr);
+    /* Keeps what is left of a process readable after its end; NULL if that is not allowed. */
+    void *(*hold)(void *ctx, uint32_t pid);
+    bool (*last)(void *ctx, void *held, struct ew_winpoll_last *ret_last);
+    void (*release)(void *ctx, void *held);
+    void (*close)(void *ctx);
+    /* Time since 1601 of the raw clock's zero, in units of 100 ns. */
+    uint64_t raw_zero;
+};
+
+struct ew_winpoll_thread {
+    uint32_t tid;
+    int32_t priority;
+    uint64_t round; /* the last one in which it was listed */
+    uint64_t created, user, kernel;
+    bool told; /* at least once */
+};
+
+/* Of a watched process. The name is that of the table's entry, see poll/table.h. */
+struct ew_poll_process {
+    uint32_t pid, ppid, session_id;
+    uint64_t created, start_ns;
+    void *held; /* NULL: Windows did not let us */
+    char name[EW_NAME_SIZE];
+    bool fell;                    /* a counter went down in the last reading */
+    uint32_t faults, faults_hard; /* as last read: they start over at 2^32 */
+    uint32_t counter_has, gauge_has;
+    uint64_t counter[EW_COUNTER_COUNT];
+    uint64_t gauge[EW_GAUGE_COUNT];
+    struct ew_winpoll_thread *threads;
+    uint32_t thread_count, thread_capacity, thread_cursor;
+};
+
+struct ew_winpoll {
+    struct ew_source source;
+    struct ew_source_ops ops; /* of this one: what it can tell depends on the system */
+    struct ew_winpoll_system system;
+    struct ew_poll_rules rules;
+    bool threads;
+    bool counts_io, counts_faults; /* Wine does not */
+    uint32_t max_watched, watched_count, thread_count;
+    struct ew_poll_table table;
+    uint64_t round; /* 1 is the first */
+    uint64_t now_ns;
+    bool has_trees, tree_changed;
+    uint64_t beyond;
+    const struct ew_facts *facts; /* during a round */
+    struct ew_source_stats stats;
+};
+
+/* The system is closed with the source, also if this fails. */
+int ew_winpoll_open(const struct ew_source_config *config, const struct ew_winpoll_system *system,
+                    struct ew_source **ret_source, struct ew_error *reterr);
+
+/* ----------------------------------------------------------------- process */
+
+/* Raw time of an instant that Windows tells. */
+uint64_t ew_winpoll_raw_ns(const struct ew_winpoll *poll, uint64_t time);
+
+struct ew_poll_process *ew_winpoll_process_new(struct ew_winpoll *poll,
+                                               const struct ew_listed_process *listed);
+void ew_winpoll_process_free(struct ew_winpoll *poll, struct ew_poll_process *process);
+/* Takes the figures; true if any of them is new. */
+bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *process,
+                             const struct ew_listed_process *listed);
+/* Tells of the threads that ran, began or ended since the last round. */
+void ew_winpoll_threads_tell(struct ew_winpoll *poll, struct ew_poll_process *process,
+                             const struct ew_listed_process *listed);
+/* The last figures and the exit, as far as they can still be had. */
+void ew_winpoll_process_end(struct ew_winpoll *poll, struct ew_poll_process *process);
+
+void ew_winpoll_tell_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
+                             enum ew_process_kind kind, const struct ew_winpoll_last *last);
+void ew_winpoll_tell_counters(struct ew_winpoll *poll, const struct ew_poll_process *process,
+                              bool incomplete);
+/* So many processes or threads found no room. */
+void ew_winpoll_tell_full(struct ew_winpoll *poll, uint64_t count);
+
+#endif

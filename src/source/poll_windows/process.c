@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns: what is known of one watched process and its threads. Invariant: a counter never falls; a
+ * list that says otherwise is overruled by what was read before, and the reading says that it is
+ * not complete.
+ *
+ * A watched process is held open: Windows then keeps its times, its I/O and its exit status beyond
+ * its end, and does not give its number to another. So the totals of whatever was seen once are
+ * final, although it ended between two rounds.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "source/poll_windows/poll.h"
+
+enum { NS_PER_UNIT = 100 };
+
+uint64_t ew_winpoll_raw_ns(const struct ew_winpoll *poll, uint64_t time)
+{
+    /* What began before the clock did, early at boot, began with it; 0 would mean unknown. */
+    uint64_t zero = poll->system.raw_zero;
+    return time > zero ? (time - zero) * NS_PER_UNIT : 1;
+}
+
+struct ew_poll_process *ew_winpoll_process_new(struct ew_winpoll *poll,
+                                               const struct ew_listed_process *listed)
+{
+    struct ew_poll_process *process = ew_calloc(1, sizeof *process);
+    if (!process)
+        return NULL;
+    process->pid = listed->pid;
+    process->ppid = listed->ppid;
+    process->session_id = listed->session_id;
+    process->created = listed->created;
+    process->start_ns = ew_winpoll_raw_ns(poll, listed->created);
+    process->held = poll->system.hold(poll->system.ctx, listed->pid);
+    process->faults = listed->faults;
+    process->faults_hard = listed->faults_hard;
+    process->counter[EW_C_faults_major] = listed->faults_hard;
+    process->counter[EW_C_faults_minor] =
+        listed->faults > listed->faults_hard ? listed->faults - listed->faults_hard : 0;
+    ew_listed_name(listed, process->name, sizeof process->name);
+    return process;
+}
+
+void ew_winpoll_process_free(struct ew_winpoll *poll, struct ew_poll_process *process)
+{
+    if (!process)
+        return;
+    if (process->held)
+        poll->system.release(poll->system.ctx, process->held);
+    poll->thread_count -= process->thread_count;
+    ew_free(process->threads);
+    ew_free(process);
+}
+
+/* -------------------------------------------------------------------- figures */
+
+static bool count(struct ew_poll_process *process, enum ew_counter which, uint64_t value)
+{
+    bool known = (process->counter_has & 1u << which) != 0;
+    if (known && value < process->counter[which]) {
+        process->fell = true;
+        return true;
+    }
+    bool new = !known || value != process->counter[which];
+    process->counter[which] = value;
+    process->counter_has |= 1u << which;
+    return new;
+}
+
+/* The system's own count has 32 bits. */
+static bool count_on(struct ew_poll_process *process, enum ew_counter which, uint32_t more)
+{
+    return count(process, which, process->counter[which] + more);
+}
+
+static bool gauge(struct ew_poll_process *process, enum ew_gauge which, uint64_t value)
+{
+    bool new = (process->gauge_has & 1u << which) == 0 || value != process->gauge[which];
+    process->gauge[which] = value;
+    process->gauge_has |= 1u << which;
+    return new;
+}
+
+/* Every process has some of these: none means that the system does not tell. */
+static bool gauge_if_any(struct ew_poll_process *process, enum ew_gauge which, uint64_t value)
+{
+    return value != 0 && gauge(process, which, value);
+}
+
+static bool take_times(struct ew_poll_process *process, uint64_t user, uint64_t kernel)
+{
+    bool new = count(process, EW_C_cpu_user_ns, user * NS_PER_UNIT);
+    new |= count(process, EW_C_cpu_kernel_ns, kernel * NS_PER_UNIT);
+    new |= count(process, EW_C_cpu_ns, (user + kernel) * NS_PER_UNIT);
+    return new;
+}
+
+/* All faults are told, and those that waited for a disk. */
+static bool take_faults(struct ew_poll_process *process, uint32_t faults, uint32_t hard)
+{
+    uint32_t more = faults - process->faults, more_hard = hard - process->faults_hard;
+    process->faults = faults;
+    process->faults_hard = hard;
+    bool new = count_on(process, EW_C_faults_major, more_hard);
+    new |= count_on(process, EW_C_faults_minor, more > more_hard ? more - more_hard : 0);
+    return new;
+}
+
+bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *process,
+                             const struct ew_listed_process *listed)
+{
+    process->fell = false;
+    bool new = take_times(process, listed->user, listed->kernel);
+    if (poll->counts_faults)
+        new |= take_faults(process, listed->faults, listed->faults_hard);
+    if (poll->counts_io) {
+        new |= count(process, EW_C_io_read_bytes, listed->read_bytes);
+        new |= count(process, EW_C_io_write_bytes, listed->write_bytes);
+        new |= count(process, EW_C_io_read_ops, listed->read_ops);
+        new |= count(process, EW_C_io_write_ops, listed->write_ops);
+    }
+    new |= gauge_if_any(process, EW_G_rss_bytes, listed->rss_bytes);
+    new |= gauge_if_any(process, EW_G_rss_peak_bytes, listed->rss_peak_bytes);
+    new |= gauge_if_any(process, EW_G_private_bytes, listed->private_bytes);
+    new |= gauge_if_any(process, EW_G_virtual_bytes, listed->virtual_bytes);
+    new |= gauge_if_any(process, EW_G_handles, listed->handles);
+    new |= gauge(process, EW_G_threads, listed->thread_count);
+    new |= gauge(process, EW_G_priority, (uint64_t)(int64_t)listed->priority);
+    return new;
+}
+
+static void take_last(struct ew_winpoll *poll, struct ew_poll_process *process,
+                      const struct ew_winpoll_last *last)
+{
+    process->fell = false;
+    process->gauge_has = 0;
+    (void)take_times(process, last->user, last->kernel);
+    /* Which of the last ones waited for a disk is not told any more. */
+    if (poll->counts_faults)
+        (void)take_faults(process, last->faults, process->faults_hard);
+    if (!poll->counts_io)
+        return;
+    (void)count(process, EW_C_io_read_bytes, last->read_bytes);
+    (void)count(process, EW_C_io_write_bytes, last->write_bytes);
+    (void)count(process, EW_C_io_read_ops, last->read_ops);
+    (void)count(process, EW_C_io_write_ops, last->write_ops);
+}
+
+/* -------------------------------------------------------------------- telling */
+
+static void tell_reading(struct ew_winpoll *poll, const struct ew_reading *reading)
+{
+    poll->stats.events++;
+    poll->facts->reading(poll->facts->ctx, reading);
+}
+
+void ew_winpoll_tell_full(struct ew_winpoll *poll, uint64_t count)
+{
+    struct etwatch_loss loss = {.size = sizeof loss,
+                                .stage = ETWATCH_LOSS_TABLE,
+                                .count = count,
+                                .from_ns = poll->now_ns,
+                                .to_ns = poll->now_ns};
+    poll->stats.lost += count;
+    poll->facts->loss(poll->facts->ctx, &loss);
+}
+
+void ew_winpoll_tell_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
+                             enum ew_process_kind kind, const struct ew_winpoll_last *last)
+{
+    struct ew_process_fact fact = {.kind = kind,
+                                   .has = EW_HAS_NAME | EW_HAS_PPID | EW_HAS_SESSION,
+                                   .t_ns = poll->now_ns,
+                                   .start_ns = process->start_ns,
+                                   .pid = process->pid,
+                                   .ppid = process->ppid,
+                                   .session_id = process->session_id,
+                                   .gauge_has = process->gauge_has};
+    memcpy(fact.name, process->name, sizeof fact.name);
+    memcpy(fact.gauge, process->gauge, sizeof fact.gauge);
+    if (kind == EW_PROCESS_SEEN) {
+        fact.counter_has = process->counter_has;
+        memcpy(fact.counter, process->counter, sizeof fact.counter);
+    }
+    if (last) {
+        fact.has |= EW_HAS_EXIT_STATUS;
+        fact.exit_code = (int32_t)last->exit_code;
+    }
+    poll->stats.events++;
+    poll->facts->process(poll->facts->ctx, &fact);
+}
+
+void ew_winpoll_tell_counters(struct ew_winpoll *poll, const struct ew_poll_process *process,
+                              bool incomplete)
+{
+    struct ew_reading reading = {.kind = EW_READING_AT,
+                                 .pid = process->pid,
+                                 .start_ns = process->start_ns,
+                                 .t_ns = poll->now_ns,
+                                 .incomplete = incomplete,
+                                 .counter_has = process->counter_has,
+                                 .gauge_has = process->gauge_has};
+    memcpy(reading.counter, process->counter, sizeof reading.counter);
+    memcpy(reading.gauge, process->gauge, sizeof reading.gauge);
+    tell_reading(poll, &reading);
+}
+
+/* -------------------------------------------------------------------- threads */
+
+/* Windows lists threads in the same order every time: look first behind the one found last. */
+static struct ew_winpoll_thread *find_thread(struct ew_poll_process *process, uint32_t tid)
+{
+    for (uint32_t i = 0; i < process->thread_count; i++) {
+        uint32_t at = (process->thread_cursor + i) % process->thread_count;
+        if (process->threads[at].tid == tid) {
+            process->thread_cursor = at + 1;
+            return &process->threads[at];
+        }
+    }
+    return NULL;
+}
+
+static struct ew_winpoll_thread *add_thread(struct ew_winpoll *poll,
+                                            struct ew_poll_process *process, uint32_t tid)
+{
+    if (poll->thread_count >= EW_WINPOLL_THREADS_MAX)
+        return NULL;
+    if (process->thread_count == process->thread_capacity) {
+        uint32_t capacity = process->thread_capacity ? process->thread_capacity * 2 : 4;
+        struct ew_winpoll_thread *grown =
+            ew_realloc_array(process->threads, capacity, sizeof *grown);
+        if (!grown)
+            return NULL;
+        process->threads = grown;
+        process->thread_capacity = capacity;
+    }
+    struct ew_winpoll_thread *thread = &process->threads[process->thread_count++];
+    *thread = (struct ew_winpoll_thread){.tid = tid};
+    poll->thread_count++;
+    return thread;
+}
+
+static void tell_thread(struct ew_winpoll *poll, const struct ew_poll_process *process,
+                        const struct ew_winpoll_thread *thread, enum ew_reading_kind kind)
+{
+    uint64_t cpu_ns = (thread->user + thread->kernel) * NS_PER_UNIT;
+    struct ew_reading reading = {.kind = kind,
+                                 .pid = process->pid,
+                                 .tid = thread->tid,
+                                 .start_ns = ew_winpoll_raw_ns(poll, thread->created),
+                                 .t_ns = poll->now_ns,
+                                 .ran_from_ns = poll->now_ns,
+                                 .ran_from_cpu_ns = cpu_ns,
+                                 .counter_has = EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) |
+                                                EW_HAS_C(cpu_kernel_ns),
+                                 .gauge_has = EW_HAS_G(priority)};
+    reading.counter[EW_C_cpu_ns] = cpu_ns;
+    reading.counter[EW_C_cpu_user_ns] = thread->user * NS_PER_UNIT;
+    reading.counter[EW_C_cpu_kernel_ns] = thread->kernel * NS_PER_UNIT;
+    reading.gauge[EW_G_priority] = (uint64_t)(int64_t)thread->priority;
+    tell_reading(poll, &reading);
+}
+
+static void take_thread(struct ew_winpoll *poll, struct ew_poll_process *process,
+                        struct ew_winpoll_thread *thread, const struct ew_listed_thread *listed)
+{
+    /* A number that now means another thread of the same process. */
+    if (thread->told && thread->created != listed->created) {
+        tell_thread(poll, process, thread, EW_READING_FINAL);
+        *thread = (struct ew_winpoll_thread){.tid = listed->tid};
+    }
+    bool same = thread->told && thread->user == listed->user && thread->kernel == listed->kernel &&
+                thread->priority == listed->priority;
+    thread->round = poll->round;
+    thread->created = listed->created;
+    thread->priority = listed->priority;
+    if (listed->user > thread->user)
+        thread->user = listed->user;
+    if (listed->kernel > thread->kernel)
+        thread->kernel = listed->kernel;
+    thread->told = true;
+    if (!same)
+        tell_thread(poll, process, thread, EW_READING_AT);
+}
+
+static void drop_ended(struct ew_winpoll *poll, struct ew_poll_process *process)
+{
+    for (uint32_t i = process->thread_count; i-- > 0;) {
+        if (process->threads[i].round == poll->round)
+            continue;
+        tell_thread(poll, process, &process->threads[i], EW_READING_FINAL);
+        process->threads[i] = process->threads[--process->thread_count];
+        poll->thread_count--;
+    }
+}
+
+void ew_winpoll_threads_tell(struct ew_winpoll *poll, struct ew_poll_process *process,
+                             const struct ew_listed_process *listed)
+{
+    uint64_t without_room = 0;
+    if (!poll->threads)
+        return;
+    for (uint32_t i = 0; i < listed->thread_count; i++) {
+        struct ew_listed_thread one;
+        ew_listed_thread(listed, i, &one);
+        struct ew_winpoll_thread *thread = find_thread(process, one.tid);
+        if (!thread)
+            thread = add_thread(poll, process, one.tid);
+        if (thread)
+            take_thread(poll, process, thread, &one);
+        else
+            without_room++;
+    }
+    if (without_room > 0)
+        ew_winpoll_tell_full(poll, without_room);
+    drop_ended(poll, process);
+}
+
+/* ------------------------------------------------------------------------ end */
+
+void ew_winpoll_process_end(struct ew_winpoll *poll, struct ew_poll_process *process)
+{
+    struct ew_winpoll_last last;
+    bool known = process->held && poll->system.last(poll->system.ctx, process->held, &last);
+    if (known)
+        take_last(poll, process, &last);
+    process->gauge_has = 0;
+    ew_winpoll_tell_counters(poll, process, !known || process->fell);
+    drop_ended(poll, process);
+    ew_winpoll_tell_process(poll, process, EW_PROCESS_EXIT, known ? &last : NULL);
+}
