@@ -8,17 +8,21 @@
 
 struct ew_child {
     uint32_t pid;
+    /* Linux. */
     int go_fd;     /* one byte here lets it exec; closing it ends it */
     int failed_fd; /* the errno of a failed exec comes from here */
+    /* Windows. */
+    void *process, *thread, *job; /* handles */
+    int failed;                   /* why it could not be made, as an errno */
     bool ended;
     bool reaped;
     int status; /* exit status as a shell tells it; once ended */
     int signal; /* the signal that ended it, or 0 */
 };
 
-/* Forks. 0 or the errno. */
+/* Makes the process, which does nothing yet. 0 or the errno. */
 int ew_child_hold(struct ew_child *child, char **command);
-/* Lets it exec. 0, or the errno of exec: then it has ended and been reaped. */
+/* Lets it begin. 0, or why the command cannot be run: then it has ended and been reaped. */
 int ew_child_release(struct ew_child *child);
 /* True once it has ended. It stays a zombie, so that its last figures can still be read. */
 bool ew_child_ended(struct ew_child *child);

@@ -58,7 +58,7 @@ static int run_command(const struct ew_options *options)
     }
 }
 
-int main(int argc, char **argv)
+int ew_main(int argc, char **argv)
 {
     struct ew_options options;
     char message[EW_MESSAGE_SIZE];

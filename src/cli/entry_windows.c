@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the program begins: arguments come in UTF-16 and go on in UTF-8, output is bytes and not
+ * text with other line ends, and a console is told that these bytes are UTF-8. A console belongs to
+ * all who write to it, so its code page is put back at the end.
+ */
+#include <fcntl.h>
+#include <io.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <windows.h>
+
+#include "base/alloc.h"
+#include "base/utf16.h"
+#include "cli/commands.h"
+#include "os/windows/text.h"
+
+/* The C library must not replace *.etl or the pattern of a name by files: 0 turns that off. */
+int _dowildcard = 0;
+
+int wmain(int argc, wchar_t **wide);
+
+static UINT code_page_before;
+
+static void restore_console(void)
+{
+    (void)SetConsoleOutputCP(code_page_before);
+}
+
+static void prepare_output(void)
+{
+    (void)_setmode(_fileno(stdout), _O_BINARY);
+    (void)_setmode(_fileno(stderr), _O_BINARY);
+    code_page_before = GetConsoleOutputCP();
+    if (code_page_before != 0 && code_page_before != CP_UTF8 && SetConsoleOutputCP(CP_UTF8))
+        (void)atexit(restore_console);
+}
+
+static char **convert(int argc, wchar_t **wide)
+{
+    char **argv = ew_calloc((size_t)argc + 1, sizeof *argv);
+    for (int i = 0; argv && i < argc; i++) {
+        size_t units = wcslen(wide[i]), size = EW_UTF16_UTF8_MAX(units * sizeof(wchar_t)) + 1;
+        argv[i] = ew_calloc(size, 1);
+        if (!argv[i])
+            return NULL;
+        (void)ew_utf8_from_wide(wide[i], units, argv[i], size);
+    }
+    return argv;
+}
+
+int wmain(int argc, wchar_t **wide)
+{
+    prepare_output();
+    /* They live as long as the program. */
+    char **argv = convert(argc, wide);
+    if (!argv) {
+        (void)fputs("etwatch: out of memory\n", stderr);
+        return EW_EXIT_FAILED;
+    }
+    return ew_main(argc, argv);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the handler of console events: Ctrl-C, Ctrl-Break, and the end of the console, the session
+ * or the machine. Windows calls it on a thread of its own, where it only notes what came; the main
+ * loop never sleeps longer than a quarter of a second and asks then.
+ *
+ * Every process of a console is told by itself, the child of `run` too, so nothing is passed on.
+ */
+#include "cli/signals.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <windows.h>
+
+/* Of the end of a console Windows leaves this long before it ends us. */
+enum { LAST_WORDS_MS = 5000 };
+
+static volatile LONG ending, ending_count;
+
+static int number_of(DWORD event)
+{
+    switch (event) {
+    case CTRL_C_EVENT:
+        return SIGINT;
+    case CTRL_BREAK_EVENT:
+        return SIGBREAK;
+    default:
+        return SIGTERM;
+    }
+}
+
+static BOOL WINAPI on_event(DWORD event)
+{
+    (void)InterlockedCompareExchange(&ending, number_of(event), 0);
+    (void)InterlockedIncrement(&ending_count);
+    /* Whoever returns from one of these is ended at once; the main thread ends us before. */
+    if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT)
+        Sleep(LAST_WORDS_MS);
+    return TRUE;
+}
+
+void ew_signals_init(void)
+{
+    (void)SetConsoleCtrlHandler(on_event, TRUE);
+}
+
+void ew_signals_watch_child(void)
+{
+}
+
+void ew_signals_watch_screen(void)
+{
+}
+
+void ew_signals_restore(void)
+{
+    (void)SetConsoleCtrlHandler(on_event, FALSE);
+}
+
+int ew_signals_ending(void)
+{
+    return (int)ending;
+}
+
+bool ew_signals_insisting(void)
+{
+    return ending_count > 1;
+}
+
+int ew_signals_take_forward(void)
+{
+    return 0;
+}
+
+/* The size of the screen is asked for with every drawing. */
+bool ew_signals_take_resize(void)
+{
+    return false;
+}
+
+bool ew_signals_take_suspend(void)
+{
+    return false;
+}
+
+void ew_signals_suspend(void)
+{
+}
+
+const char *ew_signals_name(int number)
+{
+    static char text[32];
+    switch (number) {
+    case SIGINT:
+        return "Ctrl-C";
+    case SIGBREAK:
+        return "Ctrl-Break";
+    case SIGTERM:
+        return "SIGTERM";
+    default:
+        (void)snprintf(text, sizeof text, "signal %d", number);
+        return text;
+    }
+}
