@@ -27,13 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(_WIN32)
-#if defined(ETWATCH_BUILD)
-#define ETWATCH_API __declspec(dllexport)
-#else
-#define ETWATCH_API
-#endif
-#elif defined(__GNUC__)
+/* On Windows the library is linked with a list of what it exports, made from these headers. */
+#if defined(__GNUC__) && !defined(_WIN32)
 #define ETWATCH_API __attribute__((visibility("default")))
 #else
 #define ETWATCH_API

@@ -16,8 +16,11 @@ struct ew_error {
     char fix[256];
 };
 
-#if defined(__GNUC__)
+/* Formats are those of C11 everywhere, also where the C library of the system knows others. */
+#if defined(__clang__)
 #define EW_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#elif defined(__GNUC__)
+#define EW_PRINTF(f, a) __attribute__((format(gnu_printf, f, a)))
 #else
 #define EW_PRINTF(f, a)
 #endif
