@@ -166,6 +166,25 @@ def read_record(event, offset, cpu):
                   group, bytes(event[size:]))
 
 
+def read_message(event, offset, cpu):
+    """WPP: what is there is in the flags, in this order."""
+    number, flags = struct.unpack_from("<HH", event, 4)
+    at, guid, t_raw, pid, tid = 8, None, None, NO_ID, NO_ID
+    at += 4 if flags & 1 else 0
+    if flags & 4:
+        at += 4
+    elif flags & 2:
+        guid = str(uuid.UUID(bytes_le=bytes(event[at:at + 16])))
+        at += 16
+    if flags & 8:
+        t_raw = struct.unpack_from("<q", event, at)[0]
+        at += 8
+    if flags & 0x20:
+        tid, pid = struct.unpack_from("<II", event, at)
+        at += 8
+    return Record(offset, cpu, "message", 8, t_raw, pid, tid, guid, number, 0, 0, None, bytes(event[at:]))
+
+
 def walk(path):
     """Every record of a sound file, in file order."""
     with open(path, "rb") as file:
@@ -186,9 +205,13 @@ def walk(path):
             marker = struct.unpack_from("<I", body, pos)[0]
             if marker == 0xFFFFFFFF:
                 break
-            check_eq(marker >> 24, 0xC0, f"marker at {at:#x}+{pos:#x}")
-            length = struct.unpack_from("<H", body, pos + HEADERS[marker >> 16 & 0xFF][3])[0]
-            yield read_record(body[pos:pos + length], at + BUFFER_HEADER + pos, cpu)
+            if marker >> 28 == 9:
+                length = marker & 0xFFFF
+                yield read_message(body[pos:pos + length], at + BUFFER_HEADER + pos, cpu)
+            else:
+                check_eq(marker >> 24, 0xC0, f"marker at {at:#x}+{pos:#x}")
+                length = struct.unpack_from("<H", body, pos + HEADERS[marker >> 16 & 0xFF][3])[0]
+                yield read_record(body[pos:pos + length], at + BUFFER_HEADER + pos, cpu)
             pos += (length + 7) & ~7
         at += size
 
