@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Programs built for Windows, run under Wine: one prefix of our own in the build folder, one warm server.
+
+    from winekit import wine, need_windows
+    result = wine(["report", "x.etl"])          # build-windows/etwatch.exe
+
+Nothing of the user's own Wine is touched: WINEPREFIX lies in the build folder, and only the server
+of that prefix is ever asked to end.
+"""
+import os
+import shutil
+import subprocess
+
+PREPARE_SECONDS = 180
+VERSION = "win10"
+
+
+def is_windows_build(build):
+    return os.path.exists(os.path.join(build, "etwatch.exe"))
+
+
+def environment(build):
+    """What Wine needs to know: its prefix, no words on stderr, no offer to download."""
+    return {
+        "WINEPREFIX": os.path.join(build, "wine", "prefix"),
+        "WINEDEBUG": "-all",
+        "WINEDLLOVERRIDES": "mscoree,mshtml=",
+        "DISPLAY": "",
+    }
+
+
+def _call(build, *command):
+    return subprocess.run(command, env={**os.environ, **environment(build)}, check=False,
+                          timeout=PREPARE_SECONDS, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def server():
+    """wineserver is not in PATH everywhere."""
+    for path in (shutil.which("wineserver"), "/usr/lib/wine/wineserver", "/usr/lib/wine/wineserver64"):
+        if path and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def prepare(build):
+    """Makes the prefix if there is none, starts the server, and writes a script that stands for the
+    program. None, or why it cannot be done."""
+    if not shutil.which("wine") or not server():
+        return "wine is not installed"
+    folder = os.path.join(build, "wine")
+    os.makedirs(folder, exist_ok=True)
+    if not os.path.exists(os.path.join(folder, "ready")):
+        shutil.rmtree(os.path.join(folder, "prefix"), ignore_errors=True)
+        made = _call(build, "wine", "wineboot", "-i")
+        if made.returncode != 0:
+            return "wineboot: " + made.stdout.decode(errors="replace").strip()[-200:]
+        _call(build, "wine", "reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", VERSION, "/f")
+        with open(os.path.join(folder, "ready"), "w", encoding="utf-8") as file:
+            file.write(VERSION + "\n")
+    # Stays until it is asked to end, so that no test pays for its start.
+    subprocess.run([server(), "-p"], env={**os.environ, **environment(build)}, check=False,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _call(build, "wine", "cmd", "/c", "exit")
+    script = os.path.join(folder, "etwatch")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write('#!/bin/sh\nexec wine "' + os.path.join(build, "etwatch.exe") + '" "$@"\n')
+    os.chmod(script, 0o755)
+    return None
+
+
+def finish(build):
+    """Ends the server of our prefix with all that still runs in it."""
+    _call(build, server(), "-k")
+
+
+# ------------------------------------------------------------------- for tests
+
+
+def windows_build():
+    """The folder that tests/run was given; skips the test where there is none."""
+    from lib import skip
+    build = os.environ.get("ETWATCH_WINDOWS")
+    if not build:
+        skip("no build for Windows: ./dev windows, then tests/run --also build-windows")
+    return build
+
+
+def wine(arguments, program=None, timeout=60, **options):
+    """Runs a program of the build (etwatch.exe unless named) to its end."""
+    from lib import run
+    build = windows_build()
+    options.setdefault("env", {**os.environ, **environment(build)})
+    return run([os.path.join(build, program or "etwatch.exe"), *arguments], program="wine", timeout=timeout,
+               **options)
+
+
+def start_wine(arguments, program=None, **options):
+    from lib import start
+    build = windows_build()
+    options.setdefault("env", {**os.environ, **environment(build)})
+    return start([os.path.join(build, program or "etwatch.exe"), *arguments], program="wine", **options)
