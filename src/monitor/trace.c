@@ -185,7 +185,7 @@ static void count_lost(const struct etwatch_trace *trace, const struct ew_etl_co
         events += info->events_lost;
         buffers += info->buffers_lost;
     }
-    stats->lost = larger(larger(events, trace->lost), counts->flag_events_lost);
+    stats->lost = larger(larger(events, trace->lost), counts->flag_events_lost) + trace->refused;
     stats->lost_buffers = larger(larger(buffers, trace->lost_buffers), counts->flag_buffers_lost);
 }
 
@@ -237,7 +237,7 @@ int ew_trace_restart(struct etwatch_trace *trace)
     trace->batch_count = trace->batch_at = 0;
     trace->current = NULL;
     trace->ended = false;
-    trace->events = trace->undecoded = trace->lost = trace->lost_buffers = 0;
+    trace->events = trace->undecoded = trace->lost = trace->lost_buffers = trace->refused = 0;
     trace->first_ns = trace->last_ns = 0;
     trace->progress_bytes = 0;
     memset(trace->on_cpu, 0xFF, CPUS_MAX * sizeof *trace->on_cpu);

@@ -444,6 +444,7 @@ static void sum_system(const struct report *report, struct etwatch_trace_system 
     const struct ew_tally_system *before = &report->system_before;
     struct ew_tally_system after;
     ew_tally_system(report->tally, &after);
+    report->trace->refused = after.refused;
     *ret_system = (struct etwatch_trace_system){
         .size = sizeof *ret_system,
         .cpu_from_switches = after.cpu_from_switches,

@@ -23,16 +23,17 @@ KERNEL_PROCESS = "22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716"
 IMAGE = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518"
 
 
+def process_event(opcode, t_raw, pid, name):
+    payload = struct.pack("<QIIIiQII", 0xFFFF0000 + pid, pid, 4, 1, 259, 0x1000, 0, 0)
+    return kernel_event(3, opcode, 4, t_raw, payload + name.encode() + b"\0" + "x\0\0\0".encode("utf-16le"))
+
+
 def content(base=1000):
     """Events of several kinds; the lengths in their headers and payloads are there to be bent."""
-    def process(pid, name):
-        return struct.pack("<QIIIiQII", 0xFFFF0000 + pid, pid, 4, 1, 259, 0x1000, 0, 0) + \
-            name.encode() + b"\0" + "x -y\0\0\0".encode("utf-16le")
-
     def switch(new, old):
         return struct.pack("<IIbbBbBBBBIi", new, old, 8, 8, 0, 0, 0, 0, 5, 0, 1, 0)
 
-    out = [kernel_event(3, 3, 4, base, process(100 + i, f"p{i}.exe")) for i in range(3)]
+    out = [process_event(3, base, 100 + i, f"p{i}.exe") for i in range(3)]
     out += [kernel_event(5, 3, 3, base + 1, struct.pack("<II7QI4B", 100 + i, 200 + i, *[0] * 7, 0, 8, 5, 2, 0))
             for i in range(3)]
     out += [kernel_event(5, 36, 2, base + 10 * i, switch(200 + i % 3, 200 + (i - 1) % 3)) for i in range(1, 20)]
@@ -272,6 +273,22 @@ def memory_does_not_grow_with_the_file():
                 peaks.append(reader.peak_kb)
     print(f"# peaks in kB: {peaks}")
     check(max(peaks) < 64 * 1024, f"peaks in kB: {peaks}")
+
+
+@test
+def more_processes_than_a_report_can_hold_are_counted_as_lost():
+    limit, more = 65536, 500
+    started = [process_event(1, 1000 + i, 4 + 4 * i, "p.exe") for i in range(limit + more)]
+    data = buffer([header_event()], 4096, kind=4) + b"".join(
+        buffer(started[i:i + 500], 65536) for i in range(0, len(started), 500))
+    with temp_dir() as folder:
+        path, reader = os.path.join(folder, "many.etl"), Reader(folder)
+        with open(path, "wb") as file:
+            file.write(data)
+        reader.run(path, "many processes", ("report", "--json"))
+        found = report(path)
+    check_eq(len(found["process"]), limit, "processes")
+    check_eq((found["trace"][0]["lost"], found["trace"][0]["complete"]), (more, False), "lost, complete")
 
 
 @test
