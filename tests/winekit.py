@@ -10,9 +10,12 @@ of that prefix is ever asked to end.
 import os
 import shutil
 import subprocess
+import tempfile
 
 PREPARE_SECONDS = 180
 VERSION = "win10"
+
+_warm = {}  # build: the program that keeps its Wine warm
 
 
 def is_windows_build(build):
@@ -30,9 +33,14 @@ def environment(build):
 
 
 def _call(build, *command):
-    return subprocess.run(command, env={**os.environ, **environment(build)}, check=False,
-                          timeout=PREPARE_SECONDS, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    """Exit status and output. Not through a pipe: what Wine leaves running in the background would keep it
+    open."""
+    with tempfile.TemporaryFile() as output:
+        done = subprocess.run(command, env={**os.environ, **environment(build)}, check=False,
+                              timeout=PREPARE_SECONDS, stdin=subprocess.DEVNULL, stdout=output,
+                              stderr=subprocess.STDOUT)
+        output.seek(0)
+        return done.returncode, output.read().decode(errors="replace")
 
 
 def server():
@@ -52,16 +60,19 @@ def prepare(build):
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(os.path.join(folder, "ready")):
         shutil.rmtree(os.path.join(folder, "prefix"), ignore_errors=True)
-        made = _call(build, "wine", "wineboot", "-i")
-        if made.returncode != 0:
-            return "wineboot: " + made.stdout.decode(errors="replace").strip()[-200:]
+        status, output = _call(build, "wine", "wineboot", "-i")
+        if status != 0:
+            return "wineboot: " + output.strip()[-200:]
         _call(build, "wine", "reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", VERSION, "/f")
         with open(os.path.join(folder, "ready"), "w", encoding="utf-8") as file:
             file.write(VERSION + "\n")
-    # Stays until it is asked to end, so that no test pays for its start.
-    subprocess.run([server(), "-p"], env={**os.environ, **environment(build)}, check=False,
-                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _call(build, "wine", "cmd", "/c", "exit")
+    # Wine ends its services with the last program and starts them anew with the next, which takes a second
+    # and hands them that program's output: this one stays until our end of its input is closed.
+    if build not in _warm:
+        _warm[build] = subprocess.Popen(["wine", "cmd"], env={**os.environ, **environment(build)},
+                                        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, start_new_session=True)
+        _call(build, "wine", "cmd", "/c", "exit")
     script = os.path.join(folder, "etwatch")
     with open(script, "w", encoding="utf-8") as file:
         file.write('#!/bin/sh\nexec wine "' + os.path.join(build, "etwatch.exe") + '" "$@"\n')
@@ -72,6 +83,9 @@ def prepare(build):
 def finish(build):
     """Ends the server of our prefix with all that still runs in it."""
     _call(build, server(), "-k")
+    child = _warm.pop(build)
+    child.stdin.close()
+    child.wait()
 
 
 # ------------------------------------------------------------------- for tests

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 
 enum verdict { PASSED, FAILED, SKIPPED };
 
@@ -47,8 +48,7 @@ const char *test_path(const char *relative)
     return path;
 }
 
-static void fail(const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static void fail(const char *file, int line, const char *format, ...) EW_PRINTF(3, 4);
 
 static void fail(const char *file, int line, const char *format, ...)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock of a recording, what it says about itself, and several files at once. */
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "etl_reader_kit.h"
 #include "source/etl/clock.h"
+#include "system.h"
 
 /* -------------------------------------------------------------------- clock */
 
@@ -105,16 +104,14 @@ TEST(the_file_says_when_it_began)
 
 /* -------------------------------------------------------------------- files */
 
-static char folder[64];
+static char folder[320];
 
 static const char *store(const char *name, const struct etl_memory *memory)
 {
-    static char paths[4][128];
+    static char paths[4][400];
     static unsigned next;
-    if (!folder[0]) {
-        (void)snprintf(folder, sizeof folder, "%s/etl_reader_XXXXXX", P_tmpdir);
-        CHECK(mkdtemp(folder) != NULL);
-    }
+    if (!folder[0])
+        test_folder(folder, sizeof folder);
     char *path = paths[next++ % 4];
     (void)snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     FILE *file = fopen(path, "wb");
@@ -127,8 +124,8 @@ static const char *store(const char *name, const struct etl_memory *memory)
 static void remove_all(const char *const *paths, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        (void)unlink(paths[i]);
-    (void)rmdir(folder);
+        (void)remove(paths[i]);
+    test_folder_remove(folder);
     folder[0] = '\0';
 }
 
@@ -254,8 +251,9 @@ TEST(a_pipe_is_refused_and_not_waited_for)
     struct etl_memory memory;
     kit_make(&memory, (struct ew_etl_writer_config){.cpu_count = 1}, 1);
     const char *path = store("pipe.etl", &memory);
-    CHECK_EQ_INT(unlink(path), 0);
-    CHECK_EQ_INT(mkfifo(path, 0600), 0);
+    CHECK_EQ_INT(remove(path), 0);
+    if (!test_pipe(path))
+        SKIP("no pipes among the files of this system");
     struct ew_etl_reader *reader = NULL;
     struct ew_error error = {0};
     CHECK_EQ_INT(ew_etl_open(&path, 1, NULL, &reader, &error), ETWATCH_EOS);
@@ -275,7 +273,7 @@ TEST(a_file_that_is_cut_while_it_is_read_gives_what_is_left)
         CHECK_EQ_INT(ew_etl_open(&path, 1, &options, &reader, NULL), 0);
         const struct ew_record *records;
         CHECK(ew_etl_next(reader, &records) > 0);
-        CHECK_EQ_INT(truncate(path, (off_t)memory.size / 2 + 100), 0);
+        test_truncate(path, memory.size / 2 + 100);
         struct seen_list list = kit_drain(reader);
         CHECK_EQ_INT(list.status, 0);
         CHECK(list.counts.bad_records > 0);

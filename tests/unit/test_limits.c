@@ -7,8 +7,21 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "monitor_kit.h"
+
+static pid_t start_busy(void)
+{
+    return (pid_t)test_start_busy();
+}
+
+static void end_child(pid_t pid)
+{
+    test_end_child((uint32_t)pid);
+}
 
 enum { TABLE = 40, CROWD = 100, KEPT_MAX = 4096 };
 
@@ -170,7 +183,7 @@ static void *spin(void *arg)
     atomic_int *stop = arg;
     pthread_barrier_wait(&there);
     while (!atomic_load(stop))
-        sleep_ms(1);
+        test_sleep_ms(1);
     return NULL;
 }
 
@@ -182,7 +195,7 @@ TEST(more_threads_than_the_table_holds_keep_their_process_right)
     if (!can_open(ETWATCH_SOURCE_EBPF))
         SKIP("polling does not count by thread");
     struct etwatch_config config = listening_config(ETWATCH_SOURCE_EBPF);
-    uint32_t pid = (uint32_t)getpid();
+    uint32_t pid = test_own_pid();
     config.pids = &pid;
     config.pid_count = 1;
     config.max_threads = THREADS / 2;

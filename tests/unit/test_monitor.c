@@ -40,7 +40,6 @@ TEST(a_bad_value_is_refused_by_name)
         {"flags", {.size = sizeof(struct etwatch_config), .flags = 1u << 31}, ETWATCH_EINVAL},
         {"list", {.size = sizeof(struct etwatch_config), .pid_count = 1}, ETWATCH_EINVAL},
         {"list", {.size = sizeof(struct etwatch_config), .name_count = 1}, ETWATCH_EINVAL},
-        {"source", {.size = sizeof(struct etwatch_config), .source = 1}, ETWATCH_ENOTSUP},
         {"source", {.size = sizeof(struct etwatch_config), .source = 77}, ETWATCH_ENOTSUP},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -52,6 +51,21 @@ TEST(a_bad_value_is_refused_by_name)
         CHECK_CONTAINS(error.message, rows[i].word);
         CHECK(monitor == NULL);
     }
+}
+
+TEST(a_system_has_one_source_of_events)
+{
+    static const uint32_t kinds[] = {ETWATCH_SOURCE_ETW, ETWATCH_SOURCE_EBPF};
+    int refused = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct etwatch_config config = config_for(kinds[i]);
+        struct etwatch_monitor *monitor = NULL;
+        int rc = etwatch_monitor_new(&config, &monitor, NULL);
+        CHECK(rc == 0 || rc == ETWATCH_ENOTSUP);
+        refused += rc == ETWATCH_ENOTSUP;
+        etwatch_monitor_free(monitor);
+    }
+    CHECK_EQ_INT(refused, 1);
 }
 
 struct newer_config {
@@ -78,7 +92,7 @@ TEST(the_lists_of_a_configuration_may_go_out_of_scope)
     {
         char name[] = "no-such-program";
         const char *names[] = {name};
-        uint32_t pids[] = {(uint32_t)getpid()};
+        uint32_t pids[] = {test_own_pid()};
         struct etwatch_config config = config_for(ETWATCH_SOURCE_POLL);
         config.names = names;
         config.name_count = 1;
@@ -91,7 +105,7 @@ TEST(the_lists_of_a_configuration_may_go_out_of_scope)
     }
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     struct etwatch_sample self = {.size = sizeof self};
-    CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, (uint32_t)getpid(), &self, NULL, 0), 0);
+    CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, test_own_pid(), &self, NULL, 0), 0);
     etwatch_monitor_free(monitor);
 }
 
@@ -138,11 +152,11 @@ TEST(watching_survives_every_allocation_failure)
         if (!can_open(sources[s]))
             continue;
         struct etwatch_config config = config_for(sources[s]);
-        uint32_t self = (uint32_t)getpid();
+        uint32_t self = test_own_pid();
         config.pids = &self;
         config.pid_count = 1;
         config.flags |= ETWATCH_THREADS | ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_CMDLINE;
-        int before = open_descriptors();
+        int before = test_open_handles();
         for (size_t n = 1; n < 400; n++) {
             struct etwatch_monitor *monitor = new_monitor(&config);
             struct countdown countdown = {0, n};
@@ -156,7 +170,7 @@ TEST(watching_survives_every_allocation_failure)
             if (countdown.calls < n)
                 break;
         }
-        CHECK_EQ_INT(open_descriptors(), before);
+        CHECK_EQ_INT(test_open_handles(), before);
     }
 }
 
@@ -170,7 +184,7 @@ TEST(calls_that_do_not_fit_the_state_are_refused)
     struct etwatch_aggregate aggregate = {.size = sizeof aggregate};
     struct etwatch_meta meta = {.size = sizeof meta};
     struct etwatch_error_info error = {.size = sizeof error};
-    uint32_t self = (uint32_t)getpid();
+    uint32_t self = test_own_pid();
     CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0), ETWATCH_ESTATE);
     CHECK_EQ_INT(etwatch_monitor_read(monitor, &sample, 1, 0), ETWATCH_ESTATE);
     CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, self, &sample, NULL, 0), ETWATCH_ESTATE);
@@ -195,7 +209,7 @@ TEST(a_monitor_starts_and_stops_many_times_and_leaves_nothing_open)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
-        int before = open_descriptors();
+        int before = test_open_handles();
         struct etwatch_config config = config_for(sources[s]);
         config.flags |= ETWATCH_ALL;
         struct etwatch_monitor *monitor = new_monitor(&config);
@@ -206,7 +220,7 @@ TEST(a_monitor_starts_and_stops_many_times_and_leaves_nothing_open)
             CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
         }
         etwatch_monitor_free(monitor);
-        CHECK_EQ_INT(open_descriptors(), before);
+        CHECK_EQ_INT(test_open_handles(), before);
     }
 }
 
@@ -224,10 +238,8 @@ TEST(a_running_monitor_can_be_freed)
 
 TEST(a_process_that_is_not_there_is_refused)
 {
-    pid_t gone = fork();
-    if (gone == 0)
-        _exit(0);
-    waitpid(gone, NULL, 0);
+    uint32_t gone = test_start_busy();
+    test_end_child(gone);
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
@@ -235,11 +247,10 @@ TEST(a_process_that_is_not_there_is_refused)
         struct etwatch_monitor *monitor = new_monitor(&config);
         struct etwatch_sample sample = {.size = sizeof sample};
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
-        CHECK_EQ_INT(etwatch_monitor_add(monitor, (uint32_t)gone), ETWATCH_ENOENT);
+        CHECK_EQ_INT(etwatch_monitor_add(monitor, gone), ETWATCH_ENOENT);
         CHECK_EQ_INT(etwatch_monitor_add(monitor, 0), ETWATCH_EINVAL);
-        CHECK_EQ_INT(etwatch_monitor_remove(monitor, (uint32_t)gone), ETWATCH_ENOENT);
-        CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, (uint32_t)gone, &sample, NULL, 0),
-                     ETWATCH_ENOENT);
+        CHECK_EQ_INT(etwatch_monitor_remove(monitor, gone), ETWATCH_ENOENT);
+        CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, gone, &sample, NULL, 0), ETWATCH_ENOENT);
         etwatch_monitor_free(monitor);
     }
 }
@@ -283,8 +294,8 @@ TEST(a_process_is_told_from_start_over_samples_to_exit)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
-        pid_t busy = start_busy();
-        struct story story = {.pid = (uint32_t)busy};
+        uint32_t busy = test_start_busy();
+        struct story story = {.pid = busy};
         struct etwatch_config config = config_for(sources[s]);
         config.pids = &story.pid;
         config.pid_count = 1;
@@ -294,7 +305,7 @@ TEST(a_process_is_told_from_start_over_samples_to_exit)
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
         for (int i = 0; i < 200 && story.samples < 5; i++)
             CHECK(etwatch_monitor_poll(monitor, -1) >= 0);
-        end_child(busy);
+        test_end_child(busy);
         for (int i = 0; i < 200 && story.exits == 0; i++)
             CHECK(etwatch_monitor_poll(monitor, -1) >= 0);
         CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
@@ -315,11 +326,11 @@ TEST(two_monitors_see_the_same_process)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
-        pid_t busy = start_busy();
+        uint32_t busy = test_start_busy();
         struct story story[2];
         struct etwatch_monitor *monitor[2];
         for (int i = 0; i < 2; i++) {
-            story[i] = (struct story){.pid = (uint32_t)busy};
+            story[i] = (struct story){.pid = busy};
             struct etwatch_config config = config_for(sources[s]);
             config.pids = &story[i].pid;
             config.pid_count = 1;
@@ -336,7 +347,7 @@ TEST(two_monitors_see_the_same_process)
             CHECK_EQ_INT(story[i].starts, 1);
             CHECK(story[i].samples >= 3);
         }
-        end_child(busy);
+        test_end_child(busy);
     }
 }
 
@@ -345,7 +356,7 @@ TEST(a_queue_that_nobody_reads_drops_the_oldest_and_counts_them)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
-        uint32_t self = (uint32_t)getpid();
+        uint32_t self = test_own_pid();
         struct etwatch_config config = config_for(sources[s]);
         config.flags |= ETWATCH_QUEUE | ETWATCH_DENSE;
         config.queue_samples = 4;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The public monitor used by several threads and from its own callbacks. */
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "monitor_kit.h"
+#include "os/os.h"
 
 struct caller {
     struct etwatch_monitor *monitor;
@@ -39,7 +39,7 @@ static struct etwatch_monitor *monitor_with(struct caller *caller, uint32_t sour
 static void wait_for_call(struct caller *caller)
 {
     for (int i = 0; i < 5000 && atomic_load(&caller->calls) == 0; i++)
-        sleep_ms(2);
+        test_sleep_ms(2);
     CHECK(atomic_load(&caller->calls) > 0);
 }
 
@@ -48,7 +48,7 @@ TEST(a_callback_may_ask_and_stop_its_monitor_on_the_librarys_thread)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
-        uint32_t self = (uint32_t)getpid();
+        uint32_t self = test_own_pid();
         struct caller caller = {.stop = 1};
         struct etwatch_monitor *monitor = monitor_with(&caller, sources[s], &self);
         caller.monitor = monitor;
@@ -65,7 +65,7 @@ TEST(a_callback_may_ask_and_stop_its_monitor_in_the_callers_loop)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
-        uint32_t self = (uint32_t)getpid();
+        uint32_t self = test_own_pid();
         struct caller caller = {.stop = 1};
         struct etwatch_monitor *monitor = monitor_with(&caller, sources[s], &self);
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
@@ -99,11 +99,10 @@ TEST(a_read_ends_at_its_timeout_although_the_monitor_goes_on)
     }
 }
 
-static void *stop_soon(void *arg)
+static void stop_soon(void *arg)
 {
-    sleep_ms(30);
+    test_sleep_ms(30);
     (void)etwatch_monitor_stop(arg);
-    return NULL;
 }
 
 TEST(a_stop_from_another_thread_ends_a_waiting_poll)
@@ -116,13 +115,13 @@ TEST(a_stop_from_another_thread_ends_a_waiting_poll)
         config.latency_ms = 20000;
         struct etwatch_monitor *monitor = new_monitor(&config);
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
-        pthread_t stopper;
-        CHECK_EQ_INT(pthread_create(&stopper, NULL, stop_soon, monitor), 0);
+        struct ew_thread_handle *stopper;
+        CHECK_EQ_INT(ew_os_thread_start(stop_soon, monitor, &stopper), 0);
         int rc = 0;
         for (int i = 0; i < 10 && rc >= 0; i++)
             rc = etwatch_monitor_poll(monitor, -1);
         CHECK_EQ_INT(rc, ETWATCH_ESTATE);
-        pthread_join(stopper, NULL);
+        ew_os_thread_join(stopper);
         etwatch_monitor_free(monitor);
     }
 }
@@ -132,15 +131,15 @@ TEST(several_threads_may_stop_at_once)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
-        uint32_t self = (uint32_t)getpid();
+        uint32_t self = test_own_pid();
         struct caller caller = {.stop = 1};
         struct etwatch_monitor *monitor = monitor_with(&caller, sources[s], &self);
         CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
-        pthread_t stoppers[4];
+        struct ew_thread_handle *stoppers[4];
         for (int i = 0; i < 4; i++)
-            CHECK_EQ_INT(pthread_create(&stoppers[i], NULL, stop_soon, monitor), 0);
+            CHECK_EQ_INT(ew_os_thread_start(stop_soon, monitor, &stoppers[i]), 0);
         for (int i = 0; i < 4; i++)
-            pthread_join(stoppers[i], NULL);
+            ew_os_thread_join(stoppers[i]);
         struct etwatch_sample sample = {.size = sizeof sample};
         CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, self, &sample, NULL, 0), ETWATCH_ESTATE);
         etwatch_monitor_free(monitor);
@@ -153,7 +152,7 @@ struct crowd {
     atomic_int over;
 };
 
-static void *ask_everything(void *arg)
+static void ask_everything(void *arg)
 {
     struct crowd *crowd = arg;
     while (!atomic_load(&crowd->over)) {
@@ -170,9 +169,8 @@ static void *ask_everything(void *arg)
         (void)etwatch_monitor_aggregate(crowd->monitor, crowd->pid, ETWATCH_M_cpu_percent,
                                         &aggregate);
         (void)etwatch_monitor_read(crowd->monitor, &sample, 1, 1);
-        sleep_ms(1);
+        test_sleep_ms(1);
     }
-    return NULL;
 }
 
 TEST(many_threads_may_use_one_monitor_while_it_starts_and_stops)
@@ -180,22 +178,22 @@ TEST(many_threads_may_use_one_monitor_while_it_starts_and_stops)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
             continue;
-        pid_t busy = start_busy();
+        uint32_t busy = test_start_busy();
         struct etwatch_config config = config_for(sources[s]);
         config.flags |= ETWATCH_QUEUE | ETWATCH_AGGREGATE | ETWATCH_THREADS;
-        struct crowd crowd = {.monitor = new_monitor(&config), .pid = (uint32_t)busy};
-        pthread_t askers[3];
+        struct crowd crowd = {.monitor = new_monitor(&config), .pid = busy};
+        struct ew_thread_handle *askers[3];
         for (int i = 0; i < 3; i++)
-            CHECK_EQ_INT(pthread_create(&askers[i], NULL, ask_everything, &crowd), 0);
+            CHECK_EQ_INT(ew_os_thread_start(ask_everything, &crowd, &askers[i]), 0);
         for (int i = 0; i < 4; i++) {
             CHECK_EQ_INT(etwatch_monitor_start(crowd.monitor, NULL), 0);
-            sleep_ms(60);
+            test_sleep_ms(60);
             CHECK_EQ_INT(etwatch_monitor_stop(crowd.monitor), 0);
         }
         atomic_store(&crowd.over, 1);
         for (int i = 0; i < 3; i++)
-            pthread_join(askers[i], NULL);
+            ew_os_thread_join(askers[i]);
         etwatch_monitor_free(crowd.monitor);
-        end_child(busy);
+        test_end_child(busy);
     }
 }

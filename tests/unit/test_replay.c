@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <etwatch/sink.h>
 
@@ -17,6 +16,7 @@
 #include "etl_kit.h"
 #include "replay_machine.h"
 #include "sampler/sampler.h"
+#include "system.h"
 #include "tally/tally.h"
 
 /* ------------------------------------------------------------------ the text */
@@ -83,7 +83,7 @@ static void check_same(const struct text *got, const struct text *want)
 /* ---------------------------------------------------------- through a recording */
 
 struct recorded {
-    char folder[128], path[160];
+    char folder[320], path[400];
 };
 
 static void write_recording(struct recorded *recorded, const struct machine *m, bool compress)
@@ -104,8 +104,7 @@ static void write_recording(struct recorded *recorded, const struct machine *m, 
         CHECK_EQ_INT(ew_etl_write(writer, &m->items[i].event), 0);
     CHECK_EQ_INT(ew_etl_writer_finish(writer, m->now_raw, 0, 0), 0);
     ew_etl_writer_free(writer);
-    (void)snprintf(recorded->folder, sizeof recorded->folder, "%s/replay_XXXXXX", P_tmpdir);
-    CHECK(mkdtemp(recorded->folder) != NULL);
+    test_folder(recorded->folder, sizeof recorded->folder);
     (void)snprintf(recorded->path, sizeof recorded->path, "%s/t.etl", recorded->folder);
     FILE *file = fopen(recorded->path, "wb");
     CHECK(file != NULL);
@@ -116,8 +115,8 @@ static void write_recording(struct recorded *recorded, const struct machine *m, 
 
 static void remove_recording(const struct recorded *recorded)
 {
-    (void)unlink(recorded->path);
-    (void)rmdir(recorded->folder);
+    (void)remove(recorded->path);
+    test_folder_remove(recorded->folder);
 }
 
 static void tell_recorded(const char *path, double hz, uint32_t flags, const uint32_t *pid,

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <etwatch/trace.h>
 
@@ -16,13 +15,14 @@
 #include "etl_kit.h"
 #include "monitor/cmdline.h"
 #include "monitor/lives.h"
+#include "system.h"
 
 enum { PTR = 8, START_RAW = 1000, TICK_NS = 100 };
 
 /* --------------------------------------------------------------- a recording */
 
 struct file {
-    char folder[128], path[160];
+    char folder[320], path[400];
     struct etl_memory memory;
     struct ew_etl_writer *writer;
 };
@@ -44,8 +44,7 @@ static void end_file(struct file *file, uint64_t end_raw, uint32_t lost)
 {
     CHECK_EQ_INT(ew_etl_writer_finish(file->writer, end_raw, lost, 0), 0);
     ew_etl_writer_free(file->writer);
-    (void)snprintf(file->folder, sizeof file->folder, "%s/trace_XXXXXX", P_tmpdir);
-    CHECK(mkdtemp(file->folder) != NULL);
+    test_folder(file->folder, sizeof file->folder);
     (void)snprintf(file->path, sizeof file->path, "%s/t.etl", file->folder);
     FILE *out = fopen(file->path, "wb");
     CHECK(out != NULL);
@@ -56,8 +55,8 @@ static void end_file(struct file *file, uint64_t end_raw, uint32_t lost)
 
 static void remove_file(const struct file *file)
 {
-    (void)unlink(file->path);
-    (void)rmdir(file->folder);
+    (void)remove(file->path);
+    test_folder_remove(file->folder);
 }
 
 static void put_process(struct file *file, unsigned opcode, uint64_t t_raw, uint32_t pid,

@@ -14,17 +14,12 @@ static HANDLE open_process(uint32_t pid, DWORD rights)
     return OpenProcess(rights, FALSE, pid);
 }
 
+/* An ended process stays openable as long as somebody holds it, but nobody else sees it. */
 bool ew_os_process_exists(const char *proc_root, uint32_t pid)
 {
-    (void)proc_root;
-    HANDLE process = open_process(pid, SYNCHRONIZE);
-    if (!process)
-        return GetLastError() == ERROR_ACCESS_DENIED;
-    (void)CloseHandle(process);
-    return true;
+    return !ew_os_process_ended(proc_root, pid);
 }
 
-/* An ended process stays openable as long as somebody else holds it. */
 bool ew_os_process_ended(const char *proc_root, uint32_t pid)
 {
     (void)proc_root;

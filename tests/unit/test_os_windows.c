@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* The border to Windows: what only it has. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+#include "os/windows/text.h"
+#include "os/windows/version.h"
+#include "system.h"
+#include "test.h"
+
+#include <etwatch/etwatch.h>
+
+TEST(text_goes_over_the_border_and_back)
+{
+    static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
+    char back[32];
+    wchar_t *wide = ew_wide_from_utf8(text);
+    CHECK(wide != NULL);
+    CHECK_EQ_UINT(wcslen(wide), 5);
+    CHECK_EQ_UINT(ew_utf8_from_wide(wide, 5, back, sizeof back), sizeof text - 1);
+    CHECK_EQ_STR(back, text);
+    ew_free(wide);
+    CHECK(ew_wide_from_utf8("\xff") == NULL);
+}
+
+TEST(processes_are_there_and_then_not_and_no_number_beside_theirs)
+{
+    uint32_t child = test_start_busy();
+    CHECK(ew_os_process_exists("/proc", child));
+    CHECK(!ew_os_process_ended("/proc", child));
+    CHECK(!ew_os_process_exists("/proc", child + 1));
+    test_end_child(child);
+    CHECK(ew_os_process_ended("/proc", child));
+    CHECK(!ew_os_process_exists("/proc", child));
+}
+
+TEST(the_command_line_of_a_process_comes_in_arguments)
+{
+    char text[1024];
+    size_t len = 0;
+    struct ew_windows_version version;
+    ew_windows_version(&version);
+    if (version.wine != NULL)
+        SKIP("Wine does not tell them (ProcessCommandLineInformation)");
+    uint32_t child = test_start_busy();
+    bool read = ew_os_cmdline("/proc", child, text, sizeof text, &len);
+    test_end_child(child);
+    CHECK(read);
+    CHECK(len > 0 && text[len - 1] == '\0');
+    CHECK_CONTAINS(text + strlen(text) + 1, "--busy-child");
+    CHECK_EQ_UINT(strlen(text) + 1 + strlen("--busy-child") + 1, len);
+}
+
+TEST(a_file_is_found_by_a_name_of_any_letters)
+{
+    char folder[320], path[400], bytes[8];
+    struct ew_os_file *file = NULL;
+    uint64_t size = 0;
+    int64_t code = 0;
+    test_folder(folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s/\xc3\xa4\xd0\x96\xe6\xbc\xa2.etl", folder);
+    wchar_t *wide = ew_wide_from_utf8(path);
+    FILE *out = _wfopen(wide, L"wb");
+    CHECK(out != NULL);
+    CHECK_EQ_UINT(fwrite("12345", 1, 5, out), 5);
+    CHECK_EQ_INT(fclose(out), 0);
+    CHECK_EQ_INT(ew_os_file_open(path, &file, &size, &code), 0);
+    CHECK_EQ_UINT(size, 5);
+    CHECK_EQ_INT(ew_os_file_read(file, 3, bytes, sizeof bytes), 2);
+    CHECK_EQ_MEM(bytes, "45", 2);
+    CHECK_EQ_INT(ew_os_file_read(file, 100, bytes, sizeof bytes), 0);
+    ew_os_file_close(file);
+    FILE *in = ew_os_stream_open(path);
+    CHECK(in != NULL);
+    CHECK_EQ_INT(fgetc(in), '1');
+    (void)fclose(in);
+    CHECK_EQ_INT(_wremove(wide), 0);
+    ew_free(wide);
+    CHECK_EQ_INT(ew_os_file_open(path, &file, &size, &code), ETWATCH_EOS);
+    CHECK_EQ_INT(code, ENOENT);
+    CHECK_EQ_INT(ew_os_file_open(folder, &file, &size, &code), ETWATCH_EOS);
+    CHECK_EQ_INT(code, EISDIR);
+    test_folder_remove(folder);
+}
+
+static bool has_privilege(const wchar_t *name)
+{
+    union {
+        TOKEN_PRIVILEGES all;
+        char room[4096];
+    } token_privileges;
+    HANDLE token;
+    DWORD size = 0;
+    LUID wanted;
+    bool found = false;
+    CHECK(OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token));
+    CHECK(LookupPrivilegeValueW(NULL, name, &wanted));
+    CHECK(GetTokenInformation(token, TokenPrivileges, &token_privileges, sizeof token_privileges,
+                              &size));
+    for (DWORD i = 0; i < token_privileges.all.PrivilegeCount; i++)
+        found |= token_privileges.all.Privileges[i].Luid.LowPart == wanted.LowPart;
+    (void)CloseHandle(token);
+    return found;
+}
+
+TEST(rights_that_are_dropped_do_not_come_back)
+{
+    struct ew_windows_version version;
+    ew_windows_version(&version);
+    CHECK(version.major >= 6);
+    if (version.wine != NULL)
+        SKIP("Wine only switches privileges off");
+    bool debug = has_privilege(L"SeDebugPrivilege");
+    ew_os_drop_rights();
+    CHECK(!has_privilege(L"SeShutdownPrivilege"));
+    CHECK(has_privilege(L"SeChangeNotifyPrivilege"));
+    CHECK_EQ_INT(has_privilege(L"SeDebugPrivilege"), debug);
+}

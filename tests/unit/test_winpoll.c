@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The poll source for Windows on lists of our own making: the layout, and what becomes of processes
+ * that come, go, fork, hand on their number or stay unreadable. It runs on every system.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "source/poll_windows/poll.h"
+
+enum { LIST_MAX = 64 * 1024, TOLD_MAX = 256, NAME_UNITS = 40 };
+#define ADDRESS UINT64_C(0x7ff600000000) /* where the list seems to lie */
+#define ZERO UINT64_C(130000000000000000)
+#define MS_UNITS UINT64_C(10000) /* of 100 ns */
+#define MS UINT64_C(1000000)
+
+/* ------------------------------------------------------------------ lists by hand */
+
+struct row {
+    uint32_t pid, ppid;
+    const char *name;
+    uint64_t created, user, kernel;
+    uint32_t threads;
+    uint32_t faults, hard;
+    uint64_t rss, read_bytes;
+};
+
+struct list {
+    uint8_t bytes[LIST_MAX];
+    size_t size;
+};
+
+static void put(uint8_t *at, uint64_t value, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        at[i] = (uint8_t)(value >> (8 * i));
+}
+
+/* Returns where the record begins. */
+static size_t add_row(struct list *list, size_t last, const struct row *row)
+{
+    size_t at = list->size, name_len = 2 * strlen(row->name);
+    size_t name_at = at + EW_LISTED_PROCESS_SIZE + row->threads * EW_LISTED_THREAD_SIZE;
+    uint8_t *record = list->bytes + at;
+    if (at > 0)
+        put(list->bytes + last, at - last, 4);
+    memset(record, 0, name_at + NAME_UNITS * 2 - at);
+    put(record + 0x04, row->threads, 4);
+    put(record + 0x10, row->hard, 4);
+    put(record + 0x20, row->created, 8);
+    put(record + 0x28, row->user, 8);
+    put(record + 0x30, row->kernel, 8);
+    put(record + 0x38, name_len, 2);
+    put(record + 0x40, name_len > 0 ? ADDRESS + name_at : 0, 8);
+    put(record + 0x48, 8, 4);
+    put(record + 0x50, row->pid, 8);
+    put(record + 0x58, row->ppid, 8);
+    put(record + 0x60, 33, 4);
+    put(record + 0x64, 1, 4);
+    put(record + 0x80, row->faults, 4);
+    put(record + 0x90, row->rss, 8);
+    put(record + 0xD0, row->read_bytes / 10, 8);
+    put(record + 0xE8, row->read_bytes, 8);
+    for (uint32_t i = 0; i < row->threads; i++) {
+        uint8_t *thread = record + EW_LISTED_PROCESS_SIZE + i * EW_LISTED_THREAD_SIZE;
+        put(thread + 0x08, row->user / row->threads, 8);
+        put(thread + 0x10, row->created + i, 8);
+        put(thread + 0x30, row->pid + 100 + 4 * i, 8);
+        put(thread + 0x38, 9, 4);
+    }
+    for (size_t i = 0; row->name[i] != '\0'; i++)
+        list->bytes[name_at + 2 * i] = (uint8_t)row->name[i];
+    list->size = name_at + NAME_UNITS * 2;
+    return at;
+}
+
+static void make_list(struct list *list, const struct row *rows, size_t count)
+{
+    size_t last = 0;
+    list->size = 0;
+    for (size_t i = 0; i < count; i++)
+        last = add_row(list, last, &rows[i]);
+}
+
+/* ------------------------------------------------------------- a system by hand */
+
+struct machine {
+    struct list list;
+    uint32_t held, released, closed;
+    uint32_t refused_pid;
+    struct ew_winpoll_last last;
+    bool last_known;
+    /* What was told, as text: one word a fact. */
+    char told[4096];
+    struct ew_reading readings[TOLD_MAX];
+    struct ew_process_fact facts[TOLD_MAX];
+    size_t reading_count, fact_count;
+    uint64_t lost;
+};
+
+static int list_it(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
+{
+    struct machine *m = ctx;
+    (void)reterr;
+    ew_listing_init(ret_listing, m->list.bytes, m->list.size, ADDRESS);
+    return 0;
+}
+
+static void *hold(void *ctx, uint32_t pid)
+{
+    struct machine *m = ctx;
+    if (pid == m->refused_pid)
+        return NULL;
+    m->held++;
+    return m;
+}
+
+static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
+{
+    struct machine *m = ctx;
+    CHECK(held == m);
+    *ret_last = m->last;
+    return m->last_known;
+}
+
+static void release(void *ctx, void *held)
+{
+    struct machine *m = ctx;
+    CHECK(held == m);
+    m->released++;
+}
+
+static void close_it(void *ctx)
+{
+    ((struct machine *)ctx)->closed++;
+}
+
+static void note(struct machine *m, const char *what, uint32_t id)
+{
+    size_t len = strlen(m->told);
+    int more =
+        snprintf(m->told + len, sizeof m->told - len, "%s%s %u", len > 0 ? ", " : "", what, id);
+    CHECK(more > 0 && len + (size_t)more < sizeof m->told);
+}
+
+static void on_process(void *ctx, const struct ew_process_fact *fact)
+{
+    static const char *const kinds[] = {"?", "seen", "start", "exec", "rename", "exit"};
+    struct machine *m = ctx;
+    CHECK(m->fact_count < TOLD_MAX);
+    m->facts[m->fact_count++] = *fact;
+    note(m, kinds[fact->kind], fact->pid);
+}
+
+static void on_reading(void *ctx, const struct ew_reading *reading)
+{
+    struct machine *m = ctx;
+    CHECK(m->reading_count < TOLD_MAX);
+    m->readings[m->reading_count++] = *reading;
+    const char *what = reading->tid == 0                   ? "read"
+                       : reading->kind == EW_READING_FINAL ? "final"
+                                                           : "thread";
+    note(m, what, reading->tid == 0 ? reading->pid : reading->tid);
+}
+
+static void on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    ((struct machine *)ctx)->lost += loss->count;
+}
+
+static struct ew_source *open_on(struct machine *m, const struct ew_filter *filter, bool threads,
+                                 uint32_t max)
+{
+    struct ew_source_config config = {.filter = *filter, .threads = threads, .max_processes = max};
+    struct ew_winpoll_system system = {.ctx = m,
+                                       .list = list_it,
+                                       .hold = hold,
+                                       .last = last,
+                                       .release = release,
+                                       .close = close_it,
+                                       .raw_zero = ZERO};
+    struct ew_source *source = NULL;
+    struct ew_error error = {0};
+    CHECK_EQ_INT(ew_winpoll_open(&config, &system, &source, &error), 0);
+    return source;
+}
+
+/* What one round tells. */
+static const char *round_of(struct machine *m, struct ew_source *source, uint64_t now_ns)
+{
+    struct ew_facts facts = {
+        .ctx = m, .process = on_process, .reading = on_reading, .loss = on_loss};
+    struct ew_error error = {0};
+    uint64_t horizon_ns = 0;
+    m->told[0] = '\0';
+    m->fact_count = m->reading_count = 0;
+    CHECK_EQ_INT(source->ops->drain(source, now_ns, &facts, &horizon_ns, &error), 0);
+    CHECK_EQ_UINT(horizon_ns, now_ns);
+    return m->told;
+}
+
+static void close_on(struct machine *m, struct ew_source *source)
+{
+    source->ops->close(source);
+    CHECK_EQ_UINT(m->held, m->released);
+    CHECK_EQ_UINT(m->closed, 1);
+}
+
+static struct machine machine;
+
+static struct machine *new_machine(const struct row *rows, size_t count)
+{
+    memset(&machine, 0, sizeof machine);
+    make_list(&machine.list, rows, count);
+    return &machine;
+}
+
+#define ROWS(...)                      \
+    (const struct row[]){__VA_ARGS__}, \
+        sizeof((const struct row[]){__VA_ARGS__}) / sizeof(struct row)
+#define RELIST(m, ...) make_list(&(m)->list, ROWS(__VA_ARGS__))
+
+static const struct row idle = {.pid = 0, .name = "", .threads = 2, .user = 999999};
+static const struct ew_filter all = {.all = true};
+
+/* --------------------------------------------------------------------- the layout */
+
+TEST(a_list_is_read_to_its_end)
+{
+    struct listed {
+        struct ew_listing listing;
+        struct ew_listed_process process;
+        struct ew_listed_thread thread;
+    } l;
+    char name[16];
+    struct machine *m = new_machine(ROWS(idle, {.pid = 8,
+                                                .ppid = 4,
+                                                .name = "a.exe",
+                                                .created = ZERO + 5,
+                                                .user = 30,
+                                                .kernel = 40,
+                                                .threads = 2,
+                                                .faults = 7,
+                                                .hard = 3,
+                                                .rss = 4096,
+                                                .read_bytes = 50}));
+    ew_listing_init(&l.listing, m->list.bytes, m->list.size, ADDRESS);
+    CHECK_EQ_INT(ew_listing_next(&l.listing, &l.process), 1);
+    CHECK_EQ_UINT(l.process.pid, 0);
+    ew_listed_name(&l.process, name, sizeof name);
+    CHECK_EQ_STR(name, "");
+    CHECK_EQ_INT(ew_listing_next(&l.listing, &l.process), 1);
+    ew_listed_name(&l.process, name, sizeof name);
+    CHECK_EQ_STR(name, "a.exe");
+    CHECK_EQ_UINT(l.process.pid, 8);
+    CHECK_EQ_UINT(l.process.ppid, 4);
+    CHECK_EQ_UINT(l.process.user, 30);
+    CHECK_EQ_UINT(l.process.kernel, 40);
+    CHECK_EQ_UINT(l.process.created, ZERO + 5);
+    CHECK_EQ_UINT(l.process.faults, 7);
+    CHECK_EQ_UINT(l.process.faults_hard, 3);
+    CHECK_EQ_UINT(l.process.handles, 33);
+    CHECK_EQ_UINT(l.process.rss_bytes, 4096);
+    CHECK_EQ_UINT(l.process.read_bytes, 50);
+    CHECK_EQ_UINT(l.process.thread_count, 2);
+    ew_listed_thread(&l.process, 1, &l.thread);
+    CHECK_EQ_UINT(l.thread.tid, 112);
+    CHECK_EQ_UINT(l.thread.user, 15);
+    CHECK_EQ_INT(l.thread.priority, 9);
+    CHECK_EQ_INT(ew_listing_next(&l.listing, &l.process), 0);
+    CHECK_EQ_INT(ew_listing_next(&l.listing, &l.process), 0);
+}
+
+/* In a block of its own size, so that the address sanitizer sees a read past the end. */
+TEST(a_list_that_is_cut_anywhere_is_refused_and_not_read_past)
+{
+    struct machine *m = new_machine(
+        ROWS(idle, {.pid = 8, .name = "a.exe", .threads = 2}, {.pid = 12, .name = "b.exe"}));
+    for (size_t size = 0; size < m->list.size; size++) {
+        struct ew_listing listing;
+        struct ew_listed_process process;
+        uint8_t *cut = ew_calloc(size > 0 ? size : 1, 1);
+        int rc;
+        memcpy(cut, m->list.bytes, size);
+        ew_listing_init(&listing, cut, size, ADDRESS);
+        while ((rc = ew_listing_next(&listing, &process)) > 0) {
+            char name[16];
+            struct ew_listed_thread thread;
+            ew_listed_name(&process, name, sizeof name);
+            for (uint32_t i = 0; i < process.thread_count; i++)
+                ew_listed_thread(&process, i, &thread);
+        }
+        ew_free(cut);
+        /* The last name is padded: without the padding the list is still whole. */
+        CHECK(rc < 0 || size >= m->list.size - 2 * NAME_UNITS);
+    }
+}
+
+/* -------------------------------------------------------------------------- rounds */
+
+TEST(who_is_there_is_seen_and_who_comes_later_starts)
+{
+    struct row a = {
+        .pid = 8, .name = "a.exe", .created = ZERO + 7 * MS_UNITS, .user = MS_UNITS, .rss = 4096};
+    struct row b = {.pid = 12, .ppid = 8, .name = "b.exe", .created = ZERO + 9 * MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    CHECK_EQ_STR(round_of(m, source, 10 * MS), "seen 8");
+    CHECK_EQ_UINT(m->facts[0].start_ns, 7 * MS);
+    CHECK_EQ_STR(m->facts[0].name, "a.exe");
+    CHECK_EQ_UINT(m->facts[0].counter[EW_C_cpu_ns], MS);
+    CHECK_EQ_UINT(m->facts[0].gauge[EW_G_rss_bytes], 4096);
+    CHECK_EQ_STR(round_of(m, source, 20 * MS), "");
+    RELIST(m, idle, a, b);
+    CHECK_EQ_STR(round_of(m, source, 30 * MS), "start 12, read 12");
+    CHECK_EQ_UINT(m->facts[0].ppid, 8);
+    a.kernel = 2 * MS_UNITS;
+    RELIST(m, idle, a, b);
+    CHECK_EQ_STR(round_of(m, source, 40 * MS), "read 8");
+    CHECK_EQ_UINT(m->readings[0].counter[EW_C_cpu_ns], 3 * MS);
+    CHECK_EQ_UINT(m->readings[0].counter[EW_C_cpu_kernel_ns], 2 * MS);
+    CHECK(!m->readings[0].incomplete);
+    close_on(m, source);
+}
+
+TEST(what_no_process_has_is_not_counted_by_the_system)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    CHECK((source->ops->available & ETWATCH_HAS(io_read_bytes)) == 0);
+    CHECK((source->ops->available & ETWATCH_HAS(faults_minor)) == 0);
+    CHECK((source->ops->available & ETWATCH_HAS(private_bytes)) == 0);
+    (void)round_of(m, source, MS);
+    CHECK((m->facts[0].counter_has & (EW_HAS_C(io_read_bytes) | EW_HAS_C(faults_minor))) == 0);
+    CHECK((m->facts[0].gauge_has & EW_HAS_G(rss_bytes)) == 0);
+    close_on(m, source);
+    a.read_bytes = 10;
+    a.faults = 1;
+    m = new_machine(ROWS(idle, a));
+    source = open_on(m, &all, false, 100);
+    CHECK((source->ops->available & ETWATCH_HAS(io_read_bytes)) != 0);
+    CHECK((source->ops->available & ETWATCH_HAS(faults_minor)) != 0);
+    close_on(m, source);
+}
+
+TEST(an_end_brings_the_last_figures_of_who_was_held)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    (void)round_of(m, source, MS);
+    m->last = (struct ew_winpoll_last){.user = 5 * MS_UNITS, .kernel = MS_UNITS, .exit_code = 3};
+    m->last_known = true;
+    RELIST(m, idle);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "read 8, exit 8");
+    CHECK_EQ_UINT(m->readings[0].counter[EW_C_cpu_ns], 6 * MS);
+    CHECK(!m->readings[0].incomplete);
+    CHECK(m->facts[0].has & EW_HAS_EXIT_STATUS);
+    CHECK_EQ_INT(m->facts[0].exit_code, 3);
+    CHECK_EQ_STR(round_of(m, source, 3 * MS), "");
+    close_on(m, source);
+}
+
+TEST(an_end_of_who_could_not_be_held_is_marked)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    m->refused_pid = 8;
+    m->last_known = true;
+    struct ew_source *source = open_on(m, &all, false, 100);
+    (void)round_of(m, source, MS);
+    RELIST(m, idle);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "read 8, exit 8");
+    CHECK(m->readings[0].incomplete);
+    CHECK((m->facts[0].has & EW_HAS_EXIT_STATUS) == 0);
+    close_on(m, source);
+}
+
+TEST(a_number_that_is_used_again_is_another_process)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO + 1, .user = 9 * MS_UNITS};
+    struct row b = {.pid = 8, .name = "b.exe", .created = ZERO + 2 * MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    (void)round_of(m, source, MS);
+    RELIST(m, idle, b);
+    CHECK_EQ_STR(round_of(m, source, 3 * MS), "read 8, exit 8, start 8, read 8");
+    CHECK_EQ_STR(m->facts[0].name, "a.exe");
+    CHECK_EQ_STR(m->facts[1].name, "b.exe");
+    CHECK_EQ_UINT(m->readings[1].counter[EW_C_cpu_ns], 0);
+    close_on(m, source);
+}
+
+TEST(descendants_of_a_pid_are_watched_and_others_are_not)
+{
+    static const uint32_t wanted = 8;
+    struct ew_filter filter = {.pids = &wanted, .pid_count = 1};
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO + 100};
+    struct row child = {.pid = 16, .ppid = 8, .name = "c.exe", .created = ZERO + 200};
+    struct row grandchild = {.pid = 20, .ppid = 16, .name = "g.exe", .created = ZERO + 300};
+    struct row older = {.pid = 24, .ppid = 8, .name = "o.exe", .created = ZERO + 50};
+    struct row other = {.pid = 28, .ppid = 4, .name = "x.exe", .created = ZERO + 300};
+    /* A child stands before its parent; one is older than the process that has its parent's id. */
+    struct machine *m = new_machine(ROWS(idle, grandchild, child, older, other, a));
+    struct ew_source *source = open_on(m, &filter, false, 100);
+    CHECK_EQ_STR(round_of(m, source, MS), "seen 8, seen 16, seen 20");
+    /* Its parent ends in the same round: still one of the tree. */
+    struct row late = {.pid = 32, .ppid = 16, .name = "l.exe", .created = ZERO + 400};
+    RELIST(m, idle, grandchild, a, late);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "start 32, read 32, read 16, exit 16");
+    close_on(m, source);
+}
+
+TEST(names_are_asked_for_without_their_end)
+{
+    static const char *const wanted = "python";
+    struct ew_filter filter = {.names = &wanted, .name_count = 1};
+    struct machine *m = new_machine(
+        ROWS(idle, {.pid = 8, .name = "python.exe"}, {.pid = 12, .name = "pythonista.exe"}));
+    struct ew_source *source = open_on(m, &filter, false, 100);
+    CHECK_EQ_STR(round_of(m, source, MS), "seen 8");
+    close_on(m, source);
+}
+
+TEST(threads_are_told_when_they_ran_and_when_they_end)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = 2 * MS_UNITS, .threads = 2};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, true, 100);
+    CHECK_EQ_STR(round_of(m, source, MS), "seen 8, thread 108, thread 112");
+    CHECK_EQ_UINT(m->readings[1].counter[EW_C_cpu_ns], MS);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "");
+    a.threads = 1;
+    RELIST(m, idle, a);
+    CHECK_EQ_STR(round_of(m, source, 3 * MS), "read 8, thread 108, final 112");
+    RELIST(m, idle);
+    CHECK_EQ_STR(round_of(m, source, 4 * MS), "read 8, final 108, exit 8");
+    close_on(m, source);
+}
+
+TEST(faults_go_on_where_32_bits_end)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .faults = UINT32_MAX, .hard = 5};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    (void)round_of(m, source, MS);
+    CHECK_EQ_UINT(m->facts[0].counter[EW_C_faults_minor], UINT32_MAX - 5u);
+    a.faults = 9; /* ten more, of which one was hard */
+    a.hard = 6;
+    RELIST(m, idle, a);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "read 8");
+    CHECK_EQ_UINT(m->readings[0].counter[EW_C_faults_minor], UINT64_C(0xffffffff) - 5 + 9);
+    CHECK_EQ_UINT(m->readings[0].counter[EW_C_faults_major], 6);
+    close_on(m, source);
+}
+
+TEST(a_counter_that_falls_is_overruled_and_marked)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = 9 * MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    (void)round_of(m, source, MS);
+    a.user = MS_UNITS;
+    RELIST(m, idle, a);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "read 8");
+    CHECK(m->readings[0].incomplete);
+    CHECK_EQ_UINT(m->readings[0].counter[EW_C_cpu_ns], 9 * MS);
+    close_on(m, source);
+}
+
+TEST(more_than_the_table_holds_is_a_loss)
+{
+    struct machine *m = new_machine(ROWS(idle, {.pid = 8, .name = "a", .created = ZERO},
+                                         {.pid = 12, .name = "b", .created = ZERO},
+                                         {.pid = 16, .name = "c", .created = ZERO}));
+    struct ew_source *source = open_on(m, &all, false, 2);
+    CHECK_EQ_STR(round_of(m, source, MS), "seen 8, seen 12");
+    CHECK_EQ_UINT(m->lost, 1);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "");
+    CHECK_EQ_UINT(m->lost, 1);
+    close_on(m, source);
+}
+
+TEST(who_is_removed_is_silent_and_may_come_back)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    (void)round_of(m, source, MS);
+    CHECK_EQ_INT(source->ops->remove(source, 8), 0);
+    CHECK_EQ_INT(source->ops->remove(source, 8), ETWATCH_ENOENT);
+    a.user = MS_UNITS;
+    RELIST(m, idle, a);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "");
+    CHECK_EQ_INT(source->ops->add(source, 8), 0);
+    CHECK_EQ_STR(round_of(m, source, 3 * MS), "seen 8");
+    close_on(m, source);
+}
+
+TEST(what_windows_does_not_have_cannot_be_asked_for)
+{
+    static const uint32_t uid = 0;
+    struct machine *m = new_machine(ROWS(idle));
+    struct ew_source_config config = {.filter = {.uids = &uid, .uid_count = 1},
+                                      .max_processes = 10};
+    struct ew_winpoll_system system = {.ctx = m, .list = list_it, .close = close_it};
+    struct ew_source *source = NULL;
+    struct ew_error error = {0};
+    CHECK_EQ_INT(ew_winpoll_open(&config, &system, &source, &error), ETWATCH_EINVAL);
+    CHECK_EQ_UINT(m->closed, 1);
+}
+
+static int open_once(void *ctx)
+{
+    struct machine *m = ctx;
+    struct ew_source_config config = {.filter = all, .max_processes = 10};
+    struct ew_winpoll_system system = {.ctx = m, .list = list_it, .close = close_it};
+    struct ew_source *source = NULL;
+    struct ew_error error = {0};
+    int rc = ew_winpoll_open(&config, &system, &source, &error);
+    if (rc == 0)
+        source->ops->close(source);
+    return rc;
+}
+
+TEST(any_allocation_may_fail)
+{
+    TORTURE(open_once, new_machine(ROWS(idle)));
+}
