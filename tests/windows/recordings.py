@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""One recording, two systems: the program for Windows writes the very bytes that the one for Linux writes."""
+import os
+import re
+import subprocess
+
+from etlkit import corpus, make_etl
+from lib import ETWATCH, cases, check, check_eq, main, skip, temp_dir, test
+from winekit import environment, windows_build
+
+KINDS = [("mixed", "--events", 20000), ("switches", "--events", 20000), ("profile", "--events", 20000),
+         ("lost",), ("truncated", "--events", 3000), ("tracelogging",), ("eventsource",), ("metadata",)]
+ASKED = [("report",), ("report", "--json", "--threads", "--images"), ("report", "--csv", "--cmdline"),
+         ("events",), ("events", "--json", "--raw"), ("events", "--count"), ("stat", "--json", "--hz", "100", "-q")]
+OWN_COST = re.compile(rb'"(self_\w+)":[\d.]+')
+
+
+def output(command, folder, wine=None):
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                          timeout=100, env={**os.environ, **(wine or {})})
+    return done.returncode, OWN_COST.sub(rb'"\1":COST', done.stdout), done.stderr
+
+
+def compare(folder, name, asked=None):
+    build = windows_build()
+    for arguments in asked or ASKED:
+        want = output([ETWATCH, *arguments, name], folder)
+        got = output(["wine", os.path.join(build, "etwatch.exe"), *arguments, name], folder, environment(build))
+        what = " ".join(arguments)
+        check_eq(got[0], want[0], f"exit code of {what} ({got[2]!r})")
+        check_eq(got[2], want[2], f"words of {what}")
+        check(len(want[1]) > 0, f"{what} says nothing")
+        for number, (a, b) in enumerate(zip(got[1].splitlines(), want[1].splitlines()), 1):
+            check_eq(a, b, f"line {number} of {what}")
+        check_eq(got[1], want[1], f"output of {what}")
+
+
+@cases([(kind[0], *kind) for kind in KINDS])
+def a_recording_gives_the_same_bytes(kind, *arguments):
+    with temp_dir() as folder:
+        make_etl(kind, os.path.join(folder, "x.etl"), *arguments)
+        compare(folder, "x.etl")
+
+
+@test
+def names_of_files_may_have_any_letters():
+    with temp_dir() as folder:
+        name = "Größe Ж 漢 😀.etl"
+        make_etl("tracelogging", os.path.join(folder, name))
+        compare(folder, name, [("report",), ("events",)])
+
+
+@test
+def an_output_file_may_have_any_letters():
+    build = windows_build()
+    with temp_dir() as folder:
+        make_etl("lost", os.path.join(folder, "x.etl"))
+        code, out, err = output(["wine", os.path.join(build, "etwatch.exe"), "report", "--json", "-o", "é漢.jsonl",
+                                 "x.etl"], folder, environment(build))
+        check_eq((code, out, err), (0, b"", b""))
+        want = output([ETWATCH, "report", "--json", "x.etl"], folder)[1]
+        with open(os.path.join(folder, "é漢.jsonl"), "rb") as file:
+            check_eq(file.read(), want, "the file")
+
+
+@test
+def a_file_that_is_not_there_is_named_in_the_same_words():
+    with temp_dir() as folder:
+        build = windows_build()
+        want = output([ETWATCH, "report", "none.etl"], folder)
+        got = output(["wine", os.path.join(build, "etwatch.exe"), "report", "none.etl"], folder, environment(build))
+        check_eq(got, want)
+        check_eq(got[0], 1)
+
+
+@test(seconds=600)
+def real_recordings_give_the_same_bytes():
+    rows = sorted((os.path.getsize(corpus("etl", name)), name)
+                  for name in os.listdir(corpus("etl")) if name.endswith(".etl"))
+    small = [name for size, name in rows if size < 4_000_000]
+    if not small:
+        skip("no small real recordings")
+    for name in small[:12]:
+        compare(corpus("etl"), name, [("report", "--json", "--threads"), ("events", "--count"),
+                                      ("stat", "--json", "--hz", "10", "-q")])
+
+
+main()
