@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The real table. Nothing is decided here: each function hands on what it is given, after the
+ * compiler has proved that our types lie in memory as those of Windows do.
+ */
+#include "source/etw/api.h"
+
+#include <windows.h>
+/* in this order */
+#include <evntrace.h>
+/* and this */
+#include <evntcons.h>
+#include <evntprov.h>
+
+#include "os/os.h"
+#include "os/windows/version.h"
+
+#define SAME_SIZE(ours, theirs) _Static_assert(sizeof(struct ours) == sizeof(theirs), #theirs)
+#define SAME_PLACE(ours, field, theirs, their_field)                                            \
+    _Static_assert(offsetof(struct ours, field) == offsetof(theirs, their_field) &&             \
+                       sizeof(((struct ours *)0)->field) == sizeof(((theirs *)0)->their_field), \
+                   #theirs "." #their_field)
+
+SAME_SIZE(ew_etw_properties, EVENT_TRACE_PROPERTIES);
+SAME_PLACE(ew_etw_properties, history, EVENT_TRACE_PROPERTIES, Wnode.HistoricalContext);
+SAME_PLACE(ew_etw_properties, guid, EVENT_TRACE_PROPERTIES, Wnode.Guid);
+SAME_PLACE(ew_etw_properties, clock, EVENT_TRACE_PROPERTIES, Wnode.ClientContext);
+SAME_PLACE(ew_etw_properties, buffer_kb, EVENT_TRACE_PROPERTIES, BufferSize);
+SAME_PLACE(ew_etw_properties, log_mode, EVENT_TRACE_PROPERTIES, LogFileMode);
+SAME_PLACE(ew_etw_properties, enable_flags, EVENT_TRACE_PROPERTIES, EnableFlags);
+SAME_PLACE(ew_etw_properties, events_lost, EVENT_TRACE_PROPERTIES, EventsLost);
+SAME_PLACE(ew_etw_properties, real_time_buffers_lost, EVENT_TRACE_PROPERTIES, RealTimeBuffersLost);
+SAME_PLACE(ew_etw_properties, file_name_at, EVENT_TRACE_PROPERTIES, LogFileNameOffset);
+SAME_PLACE(ew_etw_properties, name_at, EVENT_TRACE_PROPERTIES, LoggerNameOffset);
+SAME_SIZE(ew_etw_logfile_header, TRACE_LOGFILE_HEADER);
+SAME_PLACE(ew_etw_logfile_header, cpu_mhz, TRACE_LOGFILE_HEADER, CpuSpeedInMHz);
+SAME_PLACE(ew_etw_logfile_header, perf_frequency, TRACE_LOGFILE_HEADER, PerfFreq);
+SAME_PLACE(ew_etw_logfile_header, start_filetime, TRACE_LOGFILE_HEADER, StartTime);
+SAME_PLACE(ew_etw_logfile_header, clock, TRACE_LOGFILE_HEADER, ReservedFlags);
+SAME_SIZE(ew_etw_logfile, EVENT_TRACE_LOGFILEW);
+SAME_PLACE(ew_etw_logfile, session_name, EVENT_TRACE_LOGFILEW, LoggerName);
+SAME_PLACE(ew_etw_logfile, process_mode, EVENT_TRACE_LOGFILEW, ProcessTraceMode);
+SAME_PLACE(ew_etw_logfile, header, EVENT_TRACE_LOGFILEW, LogfileHeader);
+SAME_PLACE(ew_etw_logfile, on_event, EVENT_TRACE_LOGFILEW, EventRecordCallback);
+SAME_PLACE(ew_etw_logfile, context, EVENT_TRACE_LOGFILEW, Context);
+SAME_SIZE(ew_etw_filter, EVENT_FILTER_DESCRIPTOR);
+SAME_SIZE(ew_etw_enable, ENABLE_TRACE_PARAMETERS);
+SAME_PLACE(ew_etw_enable, filters, ENABLE_TRACE_PARAMETERS, EnableFilterDesc);
+SAME_PLACE(ew_etw_enable, filter_count, ENABLE_TRACE_PARAMETERS, FilterDescCount);
+SAME_SIZE(ew_etw_classic_id, CLASSIC_EVENT_ID);
+SAME_SIZE(ew_etw_profile_interval, TRACE_PROFILE_INTERVAL);
+
+static uint32_t start(void *ctx, uint64_t *ret_session, const uint16_t *name,
+                      struct ew_etw_properties *properties)
+{
+    TRACEHANDLE session = 0;
+    (void)ctx;
+    ULONG rc = StartTraceW(&session, (LPCWSTR)name, (EVENT_TRACE_PROPERTIES *)properties);
+    *ret_session = session;
+    return rc;
+}
+
+static uint32_t control(void *ctx, uint64_t session, const uint16_t *name,
+                        struct ew_etw_properties *properties, uint32_t code)
+{
+    (void)ctx;
+    return ControlTraceW(session, (LPCWSTR)name, (EVENT_TRACE_PROPERTIES *)properties, code);
+}
+
+static uint32_t enable(void *ctx, uint64_t session, const uint8_t provider[16], uint32_t code,
+                       uint8_t level, uint64_t any, uint64_t all,
+                       const struct ew_etw_enable *parameters)
+{
+    (void)ctx;
+    return EnableTraceEx2(session, (LPCGUID)provider, code, level, any, all, 0,
+                          (ENABLE_TRACE_PARAMETERS *)parameters);
+}
+
+static uint64_t open_trace(void *ctx, struct ew_etw_logfile *logfile, uint32_t *ret_error)
+{
+    (void)ctx;
+    TRACEHANDLE trace = OpenTraceW((EVENT_TRACE_LOGFILEW *)logfile);
+    if (trace != INVALID_PROCESSTRACE_HANDLE)
+        return trace;
+    *ret_error = GetLastError();
+    return EW_ETW_INVALID_HANDLE;
+}
+
+static uint32_t process(void *ctx, uint64_t trace)
+{
+    TRACEHANDLE handle = trace;
+    (void)ctx;
+    return ProcessTrace(&handle, 1, NULL, NULL);
+}
+
+static uint32_t close_trace(void *ctx, uint64_t trace)
+{
+    (void)ctx;
+    return CloseTrace(trace);
+}
+
+static uint32_t set_information(void *ctx, uint64_t session, uint32_t what, void *value,
+                                uint32_t size)
+{
+    (void)ctx;
+    return TraceSetInformation(session, (TRACE_INFO_CLASS)what, value, size);
+}
+
+static uint32_t query_information(void *ctx, uint64_t session, uint32_t what, void *value,
+                                  uint32_t size, uint32_t *ret_size)
+{
+    union {
+        FARPROC found;
+        ULONG(WINAPI *call)(TRACEHANDLE, int, PVOID, ULONG, PULONG);
+    } query;
+    ULONG got = 0;
+    (void)ctx;
+    /* Not in every advapi32 that this program may meet: looked for where it is used. */
+    HMODULE library = GetModuleHandleW(L"advapi32.dll");
+    query.found = library ? GetProcAddress(library, "TraceQueryInformation") : NULL;
+    if (!query.found)
+        return EW_WIN_NOT_SUPPORTED;
+    ULONG rc = query.call(session, (int)what, value, size, &got);
+    *ret_size = got;
+    return rc;
+}
+
+static uint32_t query_all(void *ctx, struct ew_etw_properties **array, uint32_t count,
+                          uint32_t *ret_count)
+{
+    ULONG got = 0;
+    (void)ctx;
+    ULONG rc = QueryAllTracesW((EVENT_TRACE_PROPERTIES **)array, count, &got);
+    *ret_count = got;
+    return rc;
+}
+
+static uint32_t enable_privilege(void *ctx, const char *name)
+{
+    HANDLE token;
+    TOKEN_PRIVILEGES wanted = {.PrivilegeCount = 1};
+    (void)ctx;
+    wanted.Privileges[0].Attributes = SE_PRIVILEGE_ENABLED;
+    if (!LookupPrivilegeValueA(NULL, name, &wanted.Privileges[0].Luid) ||
+        !OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY | TOKEN_ADJUST_PRIVILEGES, &token))
+        return GetLastError();
+    /* It succeeds also when the token lacks the privilege; the last error tells. */
+    BOOL done = AdjustTokenPrivileges(token, FALSE, &wanted, 0, NULL, NULL);
+    DWORD error = GetLastError();
+    (void)CloseHandle(token);
+    return done && error == ERROR_SUCCESS ? 0 : error;
+}
+
+static uint32_t os_build(void *ctx)
+{
+    struct ew_windows_version version;
+    (void)ctx;
+    ew_windows_version(&version);
+    return version.build;
+}
+
+static uint32_t cpu_count(void *ctx)
+{
+    (void)ctx;
+    return ew_os_cpu_count();
+}
+
+static uint64_t now_ns(void *ctx)
+{
+    (void)ctx;
+    return ew_os_raw_ns();
+}
+
+static void anchor(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
+{
+    (void)ctx;
+    ew_os_anchor(ret_unix_ns, ret_raw_ns);
+}
+
+static const struct ew_etw_api real_api = {
+    .start = start,
+    .control = control,
+    .enable = enable,
+    .open = open_trace,
+    .process = process,
+    .close = close_trace,
+    .set_information = set_information,
+    .query_information = query_information,
+    .query_all = query_all,
+    .enable_privilege = enable_privilege,
+    .os_build = os_build,
+    .cpu_count = cpu_count,
+    .now_ns = now_ns,
+    .anchor = anchor,
+};
+
+const struct ew_etw_api *ew_etw_real_api(struct ew_error *reterr)
+{
+    struct ew_windows_version version;
+    ew_windows_version(&version);
+    if (!version.wine)
+        return &real_api;
+    /* Its functions are there and succeed, but no event ever comes. */
+    ew_error_set(reterr, ETWATCH_ENOTSUP, 0, "Wine %.40s has no ETW", version.wine);
+    ew_error_fix(reterr, "run etwatch on Windows");
+    return NULL;
+}

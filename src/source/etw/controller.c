@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns one session of ours, and what was changed machine-wide for it (the interval of the
+ * profiler), which is put back when it ends. What it was started with is kept, because somebody
+ * else may stop it at any time and it must be made anew.
+ *
+ * On Windows 11 the kernel's events are switched on by providers, before that by flags of the
+ * session. The properties are made afresh for every call, because Windows writes into them.
+ */
+#include "source/etw/controller.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "source/etw/properties.h"
+
+enum {
+    DEFAULT_BUFFER_KB = 64,
+    BUFFER_KB_MIN = 4,
+    BUFFER_KB_MAX = 16384,
+    MIN_BUFFERS = 4,
+    MAX_BUFFERS = 64,
+    CLOCK_QPC = 1,
+    PIDS_MAX = 8,
+    EVENT_IDS_MAX = 64,
+    LEVEL_VERBOSE = 5,
+    PROVIDERS_MAX = 64,
+};
+static const uint64_t default_memory_bytes = 64u << 20;
+static const char *const default_name = EW_ETW_OURS "-watch";
+static const char *const profile_privilege = "SeSystemProfilePrivilege";
+
+struct ew_etw_session {
+    const struct ew_etw_api *api;
+    struct ew_etw_session_config config; /* pointers are copies of ours */
+    char name[EW_ETW_NAME_MAX];
+    uint16_t wide[EW_ETW_NAME_MAX];
+    uint16_t file[EW_ETW_TEXT_UNITS];
+    struct ew_etw_provider *providers;
+    uint64_t handle; /* 0: halted */
+    bool system_providers, took_over;
+    bool interval_set;
+    struct ew_etw_profile_interval interval_before;
+};
+
+/* -------------------------------------------------------------------------- words */
+
+int ew_etw_fail(struct ew_error *reterr, uint32_t os_code, const char *what, const char *name)
+{
+    int code = ETWATCH_EOS;
+    const char *why = "Windows refused it", *fix = "";
+    switch (os_code) {
+    case EW_WIN_ACCESS_DENIED:
+        code = ETWATCH_EPERM;
+        why = "access is denied";
+        fix = "run it as an administrator, or add the user to the group Performance Log Users and "
+              "sign in again";
+        break;
+    case EW_WIN_NOT_ALL_ASSIGNED:
+    case EW_WIN_PRIVILEGE_NOT_HELD:
+        code = ETWATCH_EPERM;
+        why = "the privilege to profile the system is missing";
+        fix = "run it as an administrator, or grant the user SeSystemProfilePrivilege (Local "
+              "Security "
+              "Policy: Profile system performance) and sign in again";
+        break;
+    case EW_WIN_NO_SYSTEM_RESOURCES:
+        code = ETWATCH_ELIMIT;
+        why = "all system loggers of this machine are in use";
+        fix = "see who has them with: etwatch sessions; end one with: logman stop NAME -ets";
+        break;
+    case EW_WIN_ALREADY_EXISTS:
+        code = ETWATCH_ESTATE;
+        why = "a session of this name is there and cannot be ended";
+        fix = "end it with: logman stop NAME -ets";
+        break;
+    case EW_WIN_INVALID_PARAMETER:
+        code = ETWATCH_EINVAL;
+        why = "Windows does not accept the parameters";
+        fix = "try smaller buffers, fewer of them, or fewer kinds of events";
+        break;
+    case EW_WIN_INSTANCE_NOT_FOUND:
+        code = ETWATCH_ENOENT;
+        why = "there is no such session";
+        fix = "see which there are with: etwatch sessions";
+        break;
+    case EW_WIN_NOT_SUPPORTED:
+        code = ETWATCH_ENOTSUP;
+        why = "this Windows does not have it";
+        break;
+    default:
+        break;
+    }
+    ew_error_set(reterr, code, os_code, "%s '%.60s': %s (error %u)", what, name, why,
+                 (unsigned)os_code);
+    ew_error_fix(reterr, "%s", fix);
+    return code;
+}
+
+static bool widen(const char *text, uint16_t *to, size_t room)
+{
+    size_t len = strlen(text), at = 0;
+    for (size_t i = 0; i < len;) {
+        uint32_t code;
+        i += ew_utf8_decode(text + i, len - i, &code);
+        if (code == EW_UTF8_INVALID || at + 3 > room)
+            return false;
+        if (code >= 0x10000) {
+            to[at++] = (uint16_t)(0xD800 + ((code - 0x10000) >> 10));
+            to[at++] = (uint16_t)(0xDC00 + ((code - 0x10000) & 0x3FF));
+        } else {
+            to[at++] = (uint16_t)code;
+        }
+    }
+    to[at] = 0;
+    return at > 0;
+}
+
+bool ew_etw_wide_name(const char *name, uint16_t ret_wide[EW_ETW_NAME_MAX])
+{
+    return widen(name, ret_wide, EW_ETW_NAME_MAX);
+}
+
+/* ------------------------------------------------------------------ what is wanted */
+
+static uint32_t at_least(uint32_t value, uint32_t floor)
+{
+    return value < floor ? floor : value;
+}
+
+/*
+ * ETW needs two buffers a CPU. Switches are logged where no memory can be had, so the buffers must
+ * be there from the beginning: four for each CPU, and as many again in reserve, within the memory
+ * that they may take.
+ */
+static void plan_buffers(struct ew_etw_session_config *config, uint32_t cpus)
+{
+    if (config->buffer_kb == 0)
+        config->buffer_kb = DEFAULT_BUFFER_KB;
+    if (config->memory_bytes == 0)
+        config->memory_bytes = default_memory_bytes;
+    uint64_t afford = config->memory_bytes / (config->buffer_kb * UINT64_C(1024));
+    uint32_t most = afford > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)afford;
+    uint32_t floor = at_least(2 * cpus, MIN_BUFFERS);
+    if (config->min_buffers == 0) {
+        uint32_t wish = at_least(4 * cpus, MIN_BUFFERS);
+        config->min_buffers = at_least(wish < most ? wish : most, floor);
+    }
+    if (config->max_buffers == 0) {
+        uint32_t wish = at_least(8 * cpus, MAX_BUFFERS);
+        config->max_buffers = at_least(wish < most ? wish : most, config->min_buffers);
+    }
+}
+
+static int check(const struct ew_etw_session_config *config, struct ew_error *reterr)
+{
+    if (config->buffer_kb < BUFFER_KB_MIN || config->buffer_kb > BUFFER_KB_MAX)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a buffer has %d to %d KB, not %u",
+                            BUFFER_KB_MIN, BUFFER_KB_MAX, (unsigned)config->buffer_kb);
+    if (config->max_buffers < config->min_buffers)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "fewer buffers at most than at least");
+    if (config->provider_count > PROVIDERS_MAX)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "at most %d providers", PROVIDERS_MAX);
+    for (uint32_t i = 0; i < config->provider_count; i++)
+        if (config->providers[i].pid_count > PIDS_MAX ||
+            config->providers[i].event_id_count > EVENT_IDS_MAX)
+            return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                                "a provider can be limited to %d processes and %d events", PIDS_MAX,
+                                EVENT_IDS_MAX);
+    return 0;
+}
+
+static void fill_properties(const struct ew_etw_session *session, struct ew_etw_room *room)
+{
+    const struct ew_etw_session_config *config = &session->config;
+    ew_etw_room_init(room);
+    struct ew_etw_properties *p = &room->properties;
+    p->clock = CLOCK_QPC;
+    p->buffer_kb = config->buffer_kb;
+    p->min_buffers = config->min_buffers;
+    p->max_buffers = config->max_buffers;
+    p->flush_s = 1;
+    p->log_mode = EW_ETW_SYSTEM_LOGGER | EW_ETW_INDEPENDENT_SESSION;
+    p->enable_flags = session->system_providers ? 0 : ew_etw_kernel_flags(config->kernel);
+    if (session->file[0] != 0)
+        memcpy(room->file, session->file, sizeof room->file);
+    else
+        p->log_mode |= EW_ETW_REAL_TIME;
+}
+
+/* ---------------------------------------------------------------------- providers */
+
+static uint32_t enable_system(struct ew_etw_session *session, uint32_t before, uint32_t after)
+{
+    const struct ew_etw_api *api = session->api;
+    for (uint32_t i = 0; i < EW_ETW_SYSTEM_PROVIDERS; i++) {
+        uint64_t old = ew_etw_kernel_keywords(before, i);
+        uint64_t keywords = ew_etw_kernel_keywords(after, i);
+        if (keywords == old)
+            continue;
+        uint32_t code = keywords == 0 ? EW_ETW_DISABLE_PROVIDER : EW_ETW_ENABLE_PROVIDER;
+        uint32_t rc = api->enable(api->ctx, session->handle, ew_etw_system_provider(i), code,
+                                  LEVEL_VERBOSE, keywords, 0, NULL);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* EVENT_FILTER_EVENT_ID */
+struct event_id_filter {
+    uint8_t in, reserved;
+    uint16_t count;
+    uint16_t ids[EVENT_IDS_MAX];
+};
+
+static uint32_t enable_provider(const struct ew_etw_session *session,
+                                const struct ew_etw_provider *provider)
+{
+    struct event_id_filter ids = {.in = 1, .count = (uint16_t)provider->event_id_count};
+    struct ew_etw_filter filters[2];
+    struct ew_etw_enable parameters = {.version = 2, .filters = filters};
+    if (provider->pid_count > 0)
+        filters[parameters.filter_count++] = (struct ew_etw_filter){
+            .at = (uint64_t)(uintptr_t)provider->pids,
+            .size = provider->pid_count * (uint32_t)sizeof *provider->pids,
+            .type = EW_ETW_FILTER_PID,
+        };
+    if (provider->event_id_count > 0) {
+        memcpy(ids.ids, provider->event_ids, 2 * provider->event_id_count);
+        filters[parameters.filter_count++] = (struct ew_etw_filter){
+            .at = (uint64_t)(uintptr_t)&ids,
+            .size = 4 + 2 * provider->event_id_count,
+            .type = EW_ETW_FILTER_EVENT_ID,
+        };
+    }
+    if (parameters.filter_count == 0)
+        parameters.filters = NULL;
+    return session->api->enable(
+        session->api->ctx, session->handle, provider->guid, EW_ETW_ENABLE_PROVIDER,
+        provider->level == 0 ? LEVEL_VERBOSE : provider->level, provider->keywords, 0, &parameters);
+}
+
+/* ----------------------------------------------------------------- machine-wide */
+
+static uint32_t set_interval(struct ew_etw_session *session)
+{
+    const struct ew_etw_api *api = session->api;
+    struct ew_etw_profile_interval wanted = {.interval_100ns = session->config.profile_100ns};
+    uint32_t size = 0;
+    if (wanted.interval_100ns == 0 || session->interval_set)
+        return 0;
+    uint32_t rc =
+        api->query_information(api->ctx, 0, EW_ETW_INFO_PROFILE_INTERVAL, &session->interval_before,
+                               sizeof session->interval_before, &size);
+    /* What cannot be put back is not changed. */
+    if (rc != 0)
+        return rc;
+    rc = api->set_information(api->ctx, 0, EW_ETW_INFO_PROFILE_INTERVAL, &wanted, sizeof wanted);
+    session->interval_set = rc == 0;
+    return rc;
+}
+
+static void restore_interval(struct ew_etw_session *session)
+{
+    if (session->interval_set)
+        (void)session->api->set_information(session->api->ctx, 0, EW_ETW_INFO_PROFILE_INTERVAL,
+                                            &session->interval_before,
+                                            sizeof session->interval_before);
+    session->interval_set = false;
+}
+
+static uint32_t set_stacks(struct ew_etw_session *session)
+{
+    struct ew_etw_classic_id ids[EW_ETW_STACKS_MAX];
+    size_t count = ew_etw_kernel_stacks(session->config.stacks, ids);
+    if (count == 0)
+        return 0;
+    return session->api->set_information(session->api->ctx, session->handle, EW_ETW_INFO_STACKS,
+                                         ids, (uint32_t)(count * sizeof ids[0]));
+}
+
+/* ---------------------------------------------------------------------- beginning */
+
+/* The one that was left behind goes, once. */
+static uint32_t start_or_take_over(struct ew_etw_session *session)
+{
+    const struct ew_etw_api *api = session->api;
+    struct ew_etw_room room;
+    fill_properties(session, &room);
+    uint32_t rc = api->start(api->ctx, &session->handle, session->wide, &room.properties);
+    if (rc != EW_WIN_ALREADY_EXISTS)
+        return rc;
+    ew_etw_room_init(&room);
+    (void)api->control(api->ctx, 0, session->wide, &room.properties, EW_ETW_CONTROL_STOP);
+    session->took_over = true;
+    fill_properties(session, &room);
+    return api->start(api->ctx, &session->handle, session->wide, &room.properties);
+}
+
+static int configure(struct ew_etw_session *session, struct ew_error *reterr)
+{
+    const struct ew_etw_session_config *config = &session->config;
+    uint32_t rc = set_interval(session);
+    if (rc != 0)
+        return ew_etw_fail(reterr, rc, "cannot set the profile interval for", session->name);
+    /* Before the events begin: those of the rundown have no stack otherwise. */
+    rc = set_stacks(session);
+    if (rc != 0)
+        return ew_etw_fail(reterr, rc, "cannot ask for stacks in", session->name);
+    rc = session->system_providers ? enable_system(session, 0, config->kernel) : 0;
+    if (rc != 0)
+        return ew_etw_fail(reterr, rc, "cannot switch on kernel events in", session->name);
+    for (uint32_t i = 0; i < config->provider_count; i++) {
+        rc = enable_provider(session, &config->providers[i]);
+        if (rc != 0)
+            return ew_etw_fail(reterr, rc, "cannot switch on a provider in", session->name);
+    }
+    return 0;
+}
+
+int ew_etw_session_restart(struct ew_etw_session *session, struct ew_error *reterr)
+{
+    const struct ew_etw_api *api = session->api;
+    bool profiles = (session->config.kernel & EW_ETW_PROFILE) != 0 || session->config.stacks != 0 ||
+                    session->config.profile_100ns != 0;
+    ew_etw_session_halt(session);
+    uint32_t rc = api->enable_privilege(api->ctx, profile_privilege);
+    if (rc != 0 && profiles)
+        return ew_etw_fail(reterr, rc, "cannot profile in", session->name);
+    rc = start_or_take_over(session);
+    if (rc != 0) {
+        session->handle = 0;
+        return ew_etw_fail(reterr, rc, "cannot start the session", session->name);
+    }
+    int error = configure(session, reterr);
+    if (error != 0)
+        ew_etw_session_halt(session);
+    return error;
+}
+
+static int copy_providers(struct ew_etw_session *session, struct ew_error *reterr)
+{
+    struct ew_etw_session_config *config = &session->config;
+    if (config->provider_count == 0)
+        return 0;
+    session->providers = ew_calloc(config->provider_count, sizeof *session->providers);
+    if (session->providers == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    for (uint32_t i = 0; i < config->provider_count; i++) {
+        struct ew_etw_provider *copy = &session->providers[i];
+        uint32_t *pids = ew_calloc(PIDS_MAX, sizeof *pids);
+        uint16_t *ids = ew_calloc(EVENT_IDS_MAX, sizeof *ids);
+        *copy = config->providers[i];
+        if (pids != NULL && copy->pid_count > 0)
+            memcpy(pids, copy->pids, copy->pid_count * sizeof *pids);
+        if (ids != NULL && copy->event_id_count > 0)
+            memcpy(ids, copy->event_ids, copy->event_id_count * sizeof *ids);
+        copy->pids = pids;
+        copy->event_ids = ids;
+        if (pids == NULL || ids == NULL)
+            return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    }
+    config->providers = session->providers;
+    return 0;
+}
+
+static int take_config(struct ew_etw_session *session, const struct ew_etw_session_config *given,
+                       struct ew_error *reterr)
+{
+    const struct ew_etw_api *api = session->api;
+    struct ew_etw_session_config *config = &session->config;
+    const char *name = given->name == NULL ? default_name : given->name;
+    *config = *given;
+    config->name = session->name;
+    if (config->kernel == 0)
+        config->kernel = EW_ETW_KERNEL_WATCH;
+    if (!ew_etw_is_ours(name) || strlen(name) >= sizeof session->name ||
+        !ew_etw_wide_name(name, session->wide)) {
+        ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.60s' cannot be the name of a session of ours",
+                     name);
+        ew_error_fix(reterr, "a short name that begins with " EW_ETW_OURS "-");
+        return ETWATCH_EINVAL;
+    }
+    memcpy(session->name, name, strlen(name) + 1);
+    if (given->file != NULL && !widen(given->file, session->file, EW_ETW_TEXT_UNITS))
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.60s' is no name of a file", given->file);
+    config->file = NULL;
+    session->system_providers = ew_etw_has_system_providers(api->os_build(api->ctx));
+    plan_buffers(config, at_least(api->cpu_count(api->ctx), 1));
+    int error = check(config, reterr);
+    return error == 0 ? copy_providers(session, reterr) : error;
+}
+
+int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_session_config *config,
+                         struct ew_etw_session **ret_session, struct ew_error *reterr)
+{
+    struct ew_etw_session *session = ew_calloc(1, sizeof *session);
+    if (session == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    session->api = api;
+    int error = take_config(session, config, reterr);
+    if (error == 0)
+        error = ew_etw_session_restart(session, reterr);
+    if (error != 0) {
+        ew_etw_session_stop(session);
+        return error;
+    }
+    *ret_session = session;
+    return 0;
+}
+
+/* -------------------------------------------------------------------------- later */
+
+void ew_etw_session_halt(struct ew_etw_session *session)
+{
+    struct ew_etw_room room;
+    if (session->handle != 0) {
+        ew_etw_room_init(&room);
+        (void)session->api->control(session->api->ctx, session->handle, NULL, &room.properties,
+                                    EW_ETW_CONTROL_STOP);
+    }
+    session->handle = 0;
+}
+
+void ew_etw_session_stop(struct ew_etw_session *session)
+{
+    if (session == NULL)
+        return;
+    ew_etw_session_halt(session);
+    restore_interval(session);
+    for (uint32_t i = 0; session->providers != NULL && i < session->config.provider_count; i++) {
+        ew_free((void *)session->providers[i].pids);
+        ew_free((void *)session->providers[i].event_ids);
+    }
+    ew_free(session->providers);
+    ew_free(session);
+}
+
+int ew_etw_session_set_kernel(struct ew_etw_session *session, uint32_t kernel,
+                              struct ew_error *reterr)
+{
+    uint32_t before = session->config.kernel, rc;
+    struct ew_etw_room room;
+    if (session->system_providers) {
+        rc = enable_system(session, before, kernel);
+    } else {
+        session->config.kernel = kernel;
+        fill_properties(session, &room);
+        rc = session->api->control(session->api->ctx, session->handle, NULL, &room.properties,
+                                   EW_ETW_CONTROL_UPDATE);
+    }
+    session->config.kernel = rc == 0 ? kernel : before;
+    if (rc != 0)
+        return ew_etw_fail(reterr, rc, "cannot change what is logged in", session->name);
+    return 0;
+}
+
+int ew_etw_session_flush(struct ew_etw_session *session)
+{
+    struct ew_etw_room room;
+    ew_etw_room_init(&room);
+    uint32_t rc = session->api->control(session->api->ctx, session->handle, NULL, &room.properties,
+                                        EW_ETW_CONTROL_FLUSH);
+    return rc == 0 ? 0 : ETWATCH_EOS;
+}
+
+const char *ew_etw_session_name(const struct ew_etw_session *session)
+{
+    return session->name;
+}
+
+uint32_t ew_etw_session_kernel(const struct ew_etw_session *session)
+{
+    return session->config.kernel;
+}
+
+bool ew_etw_session_took_over(const struct ew_etw_session *session)
+{
+    return session->took_over;
+}

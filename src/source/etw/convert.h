@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An EVENT_RECORD as ETW hands it over into the bytes that the same event has in a recording. From
+ * there on the walk over recordings makes the record, so that the two cannot differ.
+ *
+ * An EVENT_RECORD has pointers in it and comes from the system's own library in this process: its
+ * layout is trusted, its lengths are what they say.
+ */
+#ifndef EW_SOURCE_ETW_CONVERT_H
+#define EW_SOURCE_ETW_CONVERT_H
+
+#include <stdint.h>
+
+/* Offsets in an EVENT_RECORD of a 64-bit system; the header is as in recordings. */
+enum {
+    EW_ER_FLAGS = 4,
+    EW_ER_TID = 8,
+    EW_ER_PID = 12,
+    EW_ER_TIME = 16,
+    EW_ER_PROVIDER = 24,
+    EW_ER_ID = 40,
+    EW_ER_VERSION = 42,
+    EW_ER_LEVEL = 44,
+    EW_ER_OPCODE = 45,
+    EW_ER_CPU_TIMES = 56,
+    EW_ER_HEADER_SIZE = 80,
+    EW_ER_CPU = 80,
+    EW_ER_EXTENDED_COUNT = 84,
+    EW_ER_DATA_SIZE = 86,
+    EW_ER_EXTENDED = 88,
+    EW_ER_DATA = 96,
+    EW_ER_CONTEXT = 104,
+    EW_ER_SIZE = 112,
+    /* EVENT_HEADER_EXTENDED_DATA_ITEM */
+    EW_ER_ITEM_TYPE = 2,
+    EW_ER_ITEM_DATA_SIZE = 6,
+    EW_ER_ITEM_DATA = 8,
+    EW_ER_ITEM_SIZE = 16,
+};
+
+enum ew_er_flag {
+    EW_ER_EXTENDED_INFO = 0x01,
+    EW_ER_TRACE_MESSAGE = 0x08,
+    EW_ER_32_BIT = 0x20,
+    EW_ER_64_BIT = 0x40,
+    EW_ER_CLASSIC = 0x100,
+    EW_ER_CPU_INDEX = 0x200,
+};
+
+/* How an event will be written: found out first, because room must be made for it. */
+struct ew_etw_shape {
+    uint32_t size;          /* all of it, without padding; 0: it fits no recording */
+    uint32_t data_size;     /* of the payload */
+    uint32_t extended_size; /* MANIFEST: framed items with their padding */
+    uint8_t header_type;    /* as on disk */
+    uint8_t group, opcode;  /* the kernel's classes */
+    uint16_t cpu;
+    const uint8_t *instance; /* INSTANCE: 24 bytes of ids */
+};
+
+void ew_etw_shape(const uint8_t *event_record, struct ew_etw_shape *ret_shape);
+/* Writes shape->size bytes. */
+void ew_etw_write(const uint8_t *event_record, const struct ew_etw_shape *shape, uint8_t *to);
+
+#endif
