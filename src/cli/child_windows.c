@@ -48,6 +48,44 @@ static void set_ends_with_us(HANDLE job, bool ends)
     (void)SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
 }
 
+/* A process whose parent lived between two looks at the list belongs to nobody there, but to the
+ * job: it says so at the port when a process comes. */
+static void make_job(struct ew_child *child)
+{
+    JOBOBJECT_ASSOCIATE_COMPLETION_PORT port = {0};
+    child->job = CreateJobObjectW(NULL, NULL);
+    if (!child->job)
+        return;
+    set_ends_with_us(child->job, true);
+    child->port = CreateIoCompletionPort(INVALID_HANDLE_VALUE, NULL, 0, 1);
+    port.CompletionKey = child->job;
+    port.CompletionPort = child->port;
+    if (child->port)
+        (void)SetInformationJobObject(child->job, JobObjectAssociateCompletionPortInformation,
+                                      &port, sizeof port);
+    (void)AssignProcessToJobObject(child->job, child->process);
+}
+
+uint32_t ew_child_take_started(struct ew_child *child)
+{
+    DWORD message;
+    ULONG_PTR key;
+    OVERLAPPED *pid;
+    while (child->port && GetQueuedCompletionStatus(child->port, &message, &key, &pid, 0))
+        if (message == JOB_OBJECT_MSG_NEW_PROCESS && (uint32_t)(ULONG_PTR)pid != child->pid)
+            return (uint32_t)(ULONG_PTR)pid;
+    return 0;
+}
+
+bool ew_child_tree_ended(struct ew_child *child)
+{
+    JOBOBJECT_BASIC_ACCOUNTING_INFORMATION info;
+    return !child->job ||
+           !QueryInformationJobObject(child->job, JobObjectBasicAccountingInformation, &info,
+                                      sizeof info, NULL) ||
+           info.ActiveProcesses == 0;
+}
+
 static int create(struct ew_child *child, wchar_t *line)
 {
     STARTUPINFOW startup = {.cb = sizeof startup, .dwFlags = STARTF_USESTDHANDLES};
@@ -61,11 +99,7 @@ static int create(struct ew_child *child, wchar_t *line)
     child->pid = made.dwProcessId;
     child->process = made.hProcess;
     child->thread = made.hThread;
-    child->job = CreateJobObjectW(NULL, NULL);
-    if (child->job) {
-        set_ends_with_us(child->job, true);
-        (void)AssignProcessToJobObject(child->job, child->process);
-    }
+    make_job(child);
     return 0;
 }
 
@@ -130,6 +164,7 @@ void ew_child_reap(struct ew_child *child)
     close_handle(&child->thread);
     close_handle(&child->process);
     close_handle(&child->job);
+    close_handle(&child->port);
     child->reaped = true;
 }
 

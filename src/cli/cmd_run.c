@@ -43,17 +43,26 @@ static void forward_signals(struct run *run)
         ew_child_signal(&run->child, number);
 }
 
+/* Some of them may be over already: that is no error. */
+static void add_started(struct run *run)
+{
+    uint32_t pid;
+    while ((pid = ew_child_take_started(&run->child)) != 0)
+        (void)etwatch_monitor_add(run->session.monitor, pid);
+}
+
 /* Until the child has ended (with --wait-all: the last descendant) or the watching has. */
 static void watch(struct run *run)
 {
     bool go_on = true;
     while (go_on) {
         forward_signals(run);
+        add_started(run);
         bool ended = ew_child_ended(&run->child);
         if (ended && !run->options->wait_all)
             break;
         /* What it forked is known once its own exit is: facts come in the order of time. */
-        bool last = run->exit_seen && run->session.live == 0;
+        bool last = run->exit_seen && run->session.live == 0 && ew_child_tree_ended(&run->child);
         if (ended && (last || ew_signals_ending() != 0))
             break;
         go_on = ew_session_step(&run->session, 1000);

@@ -385,6 +385,7 @@ TEST(a_number_that_is_used_again_is_another_process)
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO + 1, .user = 9 * MS_UNITS};
     struct row b = {.pid = 8, .name = "b.exe", .created = ZERO + 2 * MS_UNITS};
     struct machine *m = new_machine(ROWS(idle, a));
+    m->refused_pid = 8;
     struct ew_source *source = open_on(m, &all, false, 100);
     (void)round_of(m, source, MS);
     RELIST(m, idle, b);
@@ -392,6 +393,21 @@ TEST(a_number_that_is_used_again_is_another_process)
     CHECK_EQ_STR(m->facts[0].name, "a.exe");
     CHECK_EQ_STR(m->facts[1].name, "b.exe");
     CHECK_EQ_UINT(m->readings[1].counter[EW_C_cpu_ns], 0);
+    close_on(m, source);
+}
+
+TEST(a_process_that_is_held_keeps_its_number)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO + MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    (void)round_of(m, source, MS);
+    CHECK_EQ_UINT(m->facts[0].start_ns, MS);
+    a.created = ZERO + 2 * MS_UNITS;
+    a.user = MS_UNITS;
+    RELIST(m, idle, a);
+    CHECK_EQ_STR(round_of(m, source, 3 * MS), "read 8");
+    CHECK_EQ_UINT(m->readings[0].start_ns, MS);
     close_on(m, source);
 }
 

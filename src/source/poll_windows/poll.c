@@ -15,6 +15,8 @@
 
 /* Beside the watched ones, so many others are remembered. */
 #define IGNORED_MAX 262144u
+/* Asked for within this time, a new process is told from its beginning. */
+#define YOUNG_NS UINT64_C(1000000000)
 /* What is listed for the time in which nothing runs. */
 #define IDLE_PID 0u
 
@@ -37,10 +39,17 @@ static void end(struct ew_winpoll *poll, struct ew_poll_entry *entry)
 
 /* --------------------------------------------------------------- who is there */
 
+/* While we hold a process its number cannot go to another, whatever the list says of its beginning:
+ * Wine sets that a second time, when the program begins. */
+static bool is_same(const struct ew_poll_entry *entry, const struct ew_listed_process *listed)
+{
+    return (entry->process && entry->process->held) || entry->start_ns == listed->created;
+}
+
 static void find(struct ew_winpoll *poll, const struct ew_listed_process *listed, bool *ret_fresh)
 {
     struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, listed->pid);
-    if (entry && entry->start_ns != listed->created) {
+    if (entry && !is_same(entry, listed)) {
         end(poll, entry);
         ew_poll_table_remove(&poll->table, entry);
         entry = NULL;
@@ -83,8 +92,10 @@ static bool asked_for(const struct ew_winpoll *poll, const struct ew_listed_proc
 static void begin(struct ew_winpoll *poll, struct ew_poll_entry *entry,
                   const struct ew_listed_process *listed)
 {
-    /* Whatever is found after the first round has come since the one before. */
-    bool was_there = poll->round == 1 || entry->found_ns != poll->now_ns;
+    /* Whatever is found after the first round has come since the one before. If it is asked for
+     * only later, what it did until then is soon too much for one interval. */
+    bool was_there =
+        entry->found_ns == poll->first_ns || poll->now_ns - entry->found_ns >= YOUNG_NS;
     struct ew_poll_process *process = NULL;
     if (poll->watched_count < poll->max_watched)
         process = ew_winpoll_process_new(poll, listed);
@@ -108,8 +119,7 @@ static bool decide(struct ew_winpoll *poll, const struct ew_listed_process *list
 {
     struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, listed->pid);
     bool joined = false;
-    if (!entry || entry->start_ns != listed->created || entry->state == EW_POLL_WATCHED ||
-        entry->state == EW_POLL_REMOVED)
+    if (!entry || entry->state == EW_POLL_WATCHED || entry->state == EW_POLL_REMOVED)
         return false;
     if (entry->state == EW_POLL_BEYOND && poll->watched_count >= poll->max_watched)
         return false;
@@ -140,7 +150,7 @@ static void decide_all(struct ew_winpoll *poll, const struct ew_listing *whole)
 static void read_watched(struct ew_winpoll *poll, const struct ew_listed_process *listed)
 {
     struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, listed->pid);
-    if (!entry || !entry->process || entry->start_ns != listed->created)
+    if (!entry || !entry->process)
         return;
     struct ew_poll_process *process = entry->process;
     if (ew_winpoll_process_read(poll, process, listed))
@@ -190,6 +200,8 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     poll->facts = facts;
     poll->now_ns = now_ns;
     poll->round++;
+    if (poll->round == 1)
+        poll->first_ns = now_ns;
     uint64_t beyond = poll->beyond;
     poll->beyond = 0;
     listing = whole;

@@ -66,8 +66,8 @@ struct ew_winpoll {
     bool counts_io, counts_faults; /* Wine does not */
     uint32_t max_watched, watched_count, thread_count;
     struct ew_poll_table table;
-    uint64_t round; /* 1 is the first */
-    uint64_t now_ns;
+    uint64_t round;            /* 1 is the first */
+    uint64_t now_ns, first_ns; /* of this round and of the first */
     bool has_trees, tree_changed;
     uint64_t beyond;
     const struct ew_facts *facts; /* during a round */
