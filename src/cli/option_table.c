@@ -98,7 +98,7 @@ static int set_profile(struct ew_parser *p, const char *shown, const char *value
 
 static int set_source(struct ew_parser *p, const char *shown, const char *value)
 {
-    static const uint32_t sources[] = {ETWATCH_SOURCE_AUTO, ETWATCH_SOURCE_EBPF,
+    static const uint32_t sources[] = {ETWATCH_SOURCE_AUTO, ETWATCH_SOURCE_EBPF, ETWATCH_SOURCE_ETW,
                                        ETWATCH_SOURCE_POLL, ETWATCH_SOURCE_ETL};
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         if (strcmp(etwatch_source_name(sources[i]), value) == 0) {
@@ -106,7 +106,7 @@ static int set_source(struct ew_parser *p, const char *shown, const char *value)
             return 0;
         }
     }
-    return ew_parser_fail(p, "%s needs one of auto, ebpf, poll, etl, not \"%s\"", shown, value);
+    return ew_parser_fail(p, "%s needs one of auto, ebpf, etw, poll, etl, not \"%s\"", shown, value);
 }
 
 static int keep_text(struct ew_parser *p, const char *shown, const char *value, const char *what,
@@ -284,7 +284,7 @@ static const struct option table[] = {
     {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH}, 0, set_hz},
     {{"latency", 0, "MS", "how long samples may be held back (default 400)", WATCH}, 0, set_latency},
     {{"duration", 0, "S", "stop watching after S seconds", WATCH}, 0, set_duration},
-    {{"source", 0, "NAME", "auto, ebpf or poll (default auto); etl: a recording", WATCH}, 0, set_source},
+    {{"source", 0, "NAME", "auto, ebpf, etw or poll (default auto); etl: a recording", WATCH}, 0, set_source},
     {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH}, ETWATCH_NO_FALLBACK, NULL},
     {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH}, 0, set_budget},
     {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH}, 0, set_profile},

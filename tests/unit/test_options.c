@@ -62,7 +62,7 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"stat -a --latency 0", "milliseconds from 1 to 60000"},
         {"stat -a --duration x", "--duration needs a number of seconds"},
         {"stat -a --duration 0", "above 0"},
-        {"stat -a --source etw", "one of auto, ebpf, poll"},
+        {"stat -a --source proc", "one of auto, ebpf, etw, poll, etl"},
         {"stat -a --budget 0", "--budget needs a number from 0.01 to 100"},
         {"stat -a --budget 101", "or \"off\""},
         {"stat -a --profile fast", "development, testing, staging, production, critical"},
