@@ -75,7 +75,8 @@ def prepare(build):
         _call(build, "wine", "cmd", "/c", "exit")
     script = os.path.join(folder, "etwatch")
     with open(script, "w", encoding="utf-8") as file:
-        file.write('#!/bin/sh\nexec wine "' + os.path.join(build, "etwatch.exe") + '" "$@"\n')
+        words = " ".join(f"{name}='{value}'" for name, value in environment(build).items())
+        file.write(f"#!/bin/sh\nexec env {words} wine '{build}/etwatch.exe' \"$@\"\n")
     os.chmod(script, 0o755)
     return None
 

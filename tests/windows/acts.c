@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of the program for Windows watch: a program that knows what it did.
+ *
+ *   acts burn MS        computes until it has used so much CPU time, rests, and says how much it
+ * was acts args ARG…      writes its arguments, each in UTF-8 on a line of its own acts tree MS
+ * starts itself to burn, waits for it acts orphan MS      starts itself to start itself to burn,
+ * and ends at once, as the next does acts exit CODE acts sleep MS
+ */
+#include <fcntl.h>
+#include <io.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+#include <windows.h>
+
+int wmain(int argc, wchar_t **argv);
+
+static unsigned long long used_ms(void)
+{
+    FILETIME created, ended, kernel, user;
+    (void)GetProcessTimes(GetCurrentProcess(), &created, &ended, &kernel, &user);
+    unsigned long long units =
+        ((unsigned long long)kernel.dwHighDateTime << 32 | kernel.dwLowDateTime) +
+        ((unsigned long long)user.dwHighDateTime << 32 | user.dwLowDateTime);
+    return units / 10000;
+}
+
+/* The rest is longer than an interval of the watcher, so that he sees all of it. */
+static int burn(unsigned long long ms)
+{
+    while (used_ms() < ms)
+        for (volatile unsigned i = 0; i < 200000; i++)
+            continue;
+    Sleep(300);
+    printf("%llu\n", used_ms());
+    return 0;
+}
+
+static int write_arguments(int argc, wchar_t **argv)
+{
+    char text[4096];
+    for (int i = 2; i < argc; i++) {
+        if (WideCharToMultiByte(CP_UTF8, 0, argv[i], -1, text, sizeof text, NULL, NULL) == 0)
+            return 1;
+        printf("%s\n", text);
+    }
+    return 0;
+}
+
+static int start_self(const wchar_t *act, const wchar_t *ms, int wait)
+{
+    wchar_t program[MAX_PATH], line[MAX_PATH + 64];
+    STARTUPINFOW startup = {.cb = sizeof startup};
+    PROCESS_INFORMATION made;
+    if (GetModuleFileNameW(NULL, program, MAX_PATH) == 0)
+        return 1;
+    (void)swprintf(line, sizeof line / sizeof line[0], L"\"%ls\" %ls %ls", program, act, ms);
+    if (!CreateProcessW(program, line, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &made))
+        return 1;
+    if (wait)
+        (void)WaitForSingleObject(made.hProcess, INFINITE);
+    return 0;
+}
+
+int wmain(int argc, wchar_t **argv)
+{
+    const wchar_t *act = argc > 1 ? argv[1] : L"";
+    const wchar_t *value = argc > 2 ? argv[2] : L"0";
+    (void)_setmode(_fileno(stdout), _O_BINARY);
+    if (wcscmp(act, L"burn") == 0)
+        return burn(wcstoul(value, NULL, 10));
+    if (wcscmp(act, L"args") == 0)
+        return write_arguments(argc, argv);
+    if (wcscmp(act, L"tree") == 0)
+        return start_self(L"burn", value, 1);
+    if (wcscmp(act, L"orphan") == 0)
+        return start_self(L"between", value, 0);
+    if (wcscmp(act, L"between") == 0)
+        return start_self(L"burn", value, 0);
+    if (wcscmp(act, L"exit") == 0)
+        return (int)wcstoul(value, NULL, 0);
+    if (wcscmp(act, L"sleep") == 0)
+        Sleep(wcstoul(value, NULL, 10));
+    return 0;
+}

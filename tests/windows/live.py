@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""The program for Windows watches what runs in Wine."""
+import os
+import shutil
+
+from lib import cases, check, check_between, check_eq, check_in, json_lines, main, temp_dir, test
+from winekit import start_wine, windows_build, wine
+
+
+def acts():
+    return os.path.join(windows_build(), "tests", "acts.exe")
+
+
+def split(text):
+    """What the command wrote, and our objects: both go to standard output."""
+    lines = text.splitlines()
+    ours = [line for line in lines if line.startswith('{"type":')]
+    return [line for line in lines if line not in ours], json_lines("\n".join(ours))
+
+
+def watch(*command, options=()):
+    result = wine(["run", "--source", "poll", "--json", "-q", *options, "--", *command])
+    words, objects = split(result.out)
+    return result, words, objects
+
+
+def exits(objects):
+    return {o["pid"]: o for o in objects if o["type"] == "exit"}
+
+
+@test
+def cpu_time_is_what_the_load_says_it_used():
+    result, words, objects = watch(acts(), "burn", 1500, options=["--hz", "20"])
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    said_ms = int(words[0])
+    (end,) = exits(objects).values()
+    check_eq(end["name"], "acts.exe")
+    check_between(end["cpu_ns"] / 1e6, said_ms * 0.98, said_ms * 1.02, "cpu_ns of the exit")
+    sampled = sum(o["cpu_ns"] or 0 for o in objects if o["type"] == "sample")
+    check_between(sampled / 1e6, said_ms * 0.97, said_ms * 1.02, "cpu_ns of the samples")
+    check(all(o["source"] == "poll" for o in objects if o["type"] == "sample"), "another source")
+    check(max(o["rss_bytes"] or 0 for o in objects if o["type"] == "sample") > 1_000_000, "no memory")
+
+
+@test
+def all_processes_of_wine_are_there():
+    result = wine(["stat", "-a", "--source", "poll", "--hz", "5", "--duration", "0.5", "--json"])
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    objects = json_lines(result.out)
+    check_eq(objects[0]["type"], "meta")
+    check_in("Windows 10.0.", objects[0]["os"])
+    check_in("Wine", objects[0]["os"])
+    names = {o["name"] for o in objects if o["type"] == "start"}
+    for name in ("services.exe", "etwatch.exe", "cmd.exe"):
+        check(name in names, f"no {name} among {sorted(names)}")
+    check_eq(objects[-1]["type"], "stats")
+    check_eq(objects[-1]["lost"], 0)
+
+
+@test
+def what_wine_does_not_count_is_null_and_not_zero():
+    result = wine(["stat", "-a", "--source", "poll", "--hz", "5", "--duration", "0.5", "--json"])
+    objects = json_lines(result.out)
+    for o in objects:
+        if o["type"] in ("start", "sample"):
+            for name in ("io_read_bytes", "faults_minor", "switches_voluntary", "private_bytes", "user"):
+                check_eq(o[name], None, name)
+    check("cpu_ns" in objects[0]["available"], "cpu_ns is not available")
+    check("io_read_bytes" not in objects[0]["available"], "io_read_bytes is said to be available")
+
+
+@test
+def children_are_watched_too():
+    result, _, objects = watch(acts(), "tree", 300, options=["--hz", "50"])
+    check_eq(result.code, 0)
+    ends = list(exits(objects).values())
+    check_eq(len(ends), 2, "processes")
+    parents = {o["pid"]: o["ppid"] for o in objects if o["type"] == "start"}
+    (child,) = [pid for pid, parent in parents.items() if parent in parents]
+    check_between(exits(objects)[child]["cpu_ns"] / 1e6, 280, 400, "cpu_ns of the child")
+
+
+@test
+def who_outlives_his_parents_is_watched_too():
+    result, _, objects = watch(acts(), "orphan", 400, options=["--hz", "20", "--wait-all"])
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    burnt = max(o["cpu_ns"] or 0 for o in exits(objects).values())
+    check_between(burnt / 1e6, 380, 500, "cpu_ns of the last")
+
+
+@cases([("small", "3", 3), ("large", "0x1234", 0x1234 & 0xFF), ("none", "0", 0)])
+def the_exit_status_of_the_command_is_ours(status, want):
+    result, _, objects = watch(acts(), "exit", status)
+    check_eq(result.code, want, "exit code")
+    for end in exits(objects).values():
+        check_eq(end["exit_code"], int(status, 0))
+
+
+@test
+def arguments_arrive_as_they_were_given():
+    given = ["plain", "two words", "", 'with "quotes"', "back\\slash", "C:\\a dir\\", 'a\\"b', "tab\there",
+             "Größe Ж 漢 😀", "*", "%PATH%", "a&b|c<d>e^f"]
+    _, words, _ = watch(acts(), "args", *given)
+    check_eq(words, given)
+
+
+@test
+def a_program_of_any_name_is_run_and_named():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "Größe 漢.exe")
+        shutil.copy(acts(), path)
+        result, _, objects = watch(path, "sleep", "200")
+        check_eq(result.code, 0, f"exit code ({result.err})")
+        check_eq({o["name"] for o in objects if o["type"] == "exit"}, {"Größe 漢.exe"})
+
+
+@test
+def a_command_that_is_not_there_is_127():
+    result = wine(["run", "--source", "poll", "--", "no-such-program-here"])
+    check_eq(result.code, 127)
+    check_in("cannot run no-such-program-here: No such file or directory", result.err)
+
+
+@test
+def a_batch_file_is_refused():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "x.bat")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("exit 0\r\n")
+        result = wine(["run", "--source", "poll", "--", path, "a&calc"])
+        check_eq(result.code, 126)
+        check_in("cannot run", result.err)
+
+
+@test
+def without_events_it_polls_and_says_so():
+    result = wine(["run", "--", acts(), "exit", "0"])
+    check_eq(result.code, 0)
+    check_in("polling instead", result.err)
+    check_in("PID", result.out)
+    result = wine(["stat", "--source", "etw", "-a", "--duration", "1"])
+    check_eq(result.code, 3, f"exit code of --source etw ({result.err})")
+    result = wine(["stat", "--source", "ebpf", "-a", "--duration", "1"])
+    check_eq(result.code, 3, f"exit code of --source ebpf ({result.err})")
+
+
+@test
+def the_doctor_knows_wine_and_the_rights():
+    result = wine(["doctor", "--json"])
+    check_eq(result.code, 0)
+    checks = {o["id"]: o for o in json_lines(result.out)}
+    for name in ("windows", "wine", "admin", "perf_log_users", "se_system_profile", "se_debug", "source_etw",
+                 "source_poll"):
+        check(name in checks, f"nothing about {name}")
+    check_eq(checks["windows"]["state"], "ok")
+    check_in("Wine", checks["wine"]["found"])
+    check_eq(checks["source_poll"]["state"], "ok")
+    check("source_ebpf" not in checks, "eBPF on Windows")
+
+
+@test
+def a_reader_that_goes_away_is_no_error():
+    child = start_wine(["stat", "-a", "--source", "poll", "--hz", "50", "--duration", "20", "--json"])
+    child.stdout.readline()
+    child.stdout.close()
+    child.wait(timeout=30)
+    err = child.stderr.read().decode(errors="replace")
+    check_eq((child.returncode, err), (0, ""))
+
+
+@test
+def usage_is_explained_in_the_same_words():
+    result = wine(["stat", "--hz", "no"])
+    check_eq(result.code, 2)
+    check_in("--hz", result.err)
+    check("\r" not in result.err + wine(["--help"]).out, "other line ends")
+
+
+main()
