@@ -22,7 +22,9 @@ enum ew_record_kind {
     EW_RECORD_MESSAGE,    /* WPP: message GUID and number */
     /* No event: what comes next on this CPU comes after a loss. id has the flags of the buffer (2
      * events, 4 buffers were lost before it), t_ns is the time of the record that follows; header
-     * is the buffer's own (72 bytes), there is no payload. Only who accounts for time needs it. */
+     * is the buffer's own (72 bytes), there is no payload. A live session knows how many were lost:
+     * that is its payload (8 bytes), there is no header, and cpu is UINT16_MAX if it may have been
+     * any. Only who accounts for time needs it. */
     EW_RECORD_LOSS,
 };
 

@@ -105,6 +105,7 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
     ret->trace_count = config->trace_count;
     ret->max_threads = config->max_threads;
     ret->cmdlines = (config->flags & ETWATCH_CMDLINE) != 0;
+    ret->etw = monitor->etw;
 }
 
 /* One line for the user: what failed, what happens instead, and what would mend it. */
@@ -113,6 +114,16 @@ static void note_fallback(struct etwatch_monitor *monitor, const struct ew_error
     (void)snprintf(monitor->fallback, sizeof monitor->fallback,
                    "%.200s; polling instead (short-lived processes are missed)%s%.220s",
                    error->message, error->fix[0] == '\0' ? "" : "; fix: ", error->fix);
+}
+
+/* Missing rights. For ETW also: no session is to be had, or somebody else stopped ours. */
+static bool may_poll(const struct etwatch_monitor *monitor, uint32_t source, int error)
+{
+    bool has_reason = error == ETWATCH_EPERM || error == ETWATCH_ENOTSUP;
+    if (source == ETWATCH_SOURCE_ETW)
+        has_reason = has_reason || error == ETWATCH_ELIMIT || error == ETWATCH_ESTATE;
+    return has_reason && monitor->config.source == ETWATCH_SOURCE_AUTO &&
+           (monitor->config.flags & (ETWATCH_NO_FALLBACK | ETWATCH_EVENTS)) == 0;
 }
 
 static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
@@ -130,10 +141,7 @@ static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
     int error = ew_source_native()->open(&wanted, &monitor->source, &why);
     if (error == 0)
         return 0;
-    bool may_poll = config->source == ETWATCH_SOURCE_AUTO &&
-                    (config->flags & (ETWATCH_NO_FALLBACK | ETWATCH_EVENTS)) == 0 &&
-                    (error == ETWATCH_EPERM || error == ETWATCH_ENOTSUP);
-    if (!may_poll) {
+    if (!may_poll(monitor, ew_source_native()->id, error)) {
         if (reterr != NULL)
             *reterr = why;
         return error;
@@ -344,11 +352,55 @@ static int cut(struct etwatch_monitor *monitor, uint64_t horizon_ns)
     return monitor->ended ? ew_sampler_finish(monitor->sampler, horizon_ns) : 0;
 }
 
+/* The source is gone in the middle: what it told is told to its end, and polling begins anew, with
+ * everybody who is there. */
+static int fall_back(struct etwatch_monitor *monitor, uint64_t now_ns, const struct ew_error *why,
+                     struct ew_error *reterr)
+{
+    struct ew_source_config wanted;
+    struct ew_source *gone = monitor->source, *poll = NULL;
+    struct ew_sampler *old = monitor->sampler;
+    (void)ew_sampler_finish(old, now_ns);
+    monitor->epoch_ns = now_ns;
+    monitor->change_at_ns = 0;
+    source_config(monitor, &wanted);
+    int error = ew_source_poll.open(&wanted, &poll, reterr);
+    if (error != 0)
+        return error;
+    monitor->source = poll;
+    error = open_sampler(monitor);
+    if (error != 0) {
+        monitor->source = gone;
+        poll->ops->close(poll);
+        return ew_error_set(reterr, error, 0, "out of memory");
+    }
+    gone->ops->close(gone);
+    ew_sampler_free(old);
+    adopt_source(monitor);
+    note_fallback(monitor, why);
+    return 0;
+}
+
+static int drain_or_fall_back(struct etwatch_monitor *monitor, uint64_t now_ns,
+                              uint64_t *ret_horizon_ns, struct ew_error *reterr)
+{
+    struct ew_error why;
+    memset(&why, 0, sizeof why);
+    int error = drain(monitor, now_ns, ret_horizon_ns, &why);
+    if (error != 0 && may_poll(monitor, monitor->source_id, error)) {
+        error = fall_back(monitor, now_ns, &why, reterr);
+        return error == 0 ? drain(monitor, now_ns, ret_horizon_ns, reterr) : error;
+    }
+    if (error != 0 && reterr != NULL)
+        *reterr = why;
+    return error;
+}
+
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     uint64_t now_ns = ew_os_raw_ns(), horizon_ns = 0;
     monitor->stepping = true;
-    int error = drain(monitor, now_ns, &horizon_ns, reterr);
+    int error = drain_or_fall_back(monitor, now_ns, &horizon_ns, reterr);
     if (error == 0) {
         int count = cut(monitor, horizon_ns);
         /* Short of memory is a loss like any other: counted, marked, and we go on. */
@@ -368,9 +420,14 @@ void ew_monitor_end(struct etwatch_monitor *monitor)
 {
     struct ew_error ignored;
     uint64_t now_ns = ew_monitor_now(monitor), horizon_ns = now_ns;
+    bool told = true;
     monitor->stepping = true;
     /* Of a recording only what was told so far: the rest is not asked for any more. */
-    if (ew_monitor_replays(monitor) || drain(monitor, now_ns, &horizon_ns, &ignored) == 0)
+    if (monitor->source->ops->finish != NULL)
+        (void)monitor->source->ops->finish(monitor->source, now_ns, &monitor->facts, &ignored);
+    else if (!ew_monitor_replays(monitor))
+        told = drain(monitor, now_ns, &horizon_ns, &ignored) == 0;
+    if (told)
         (void)ew_sampler_finish(monitor->sampler, now_ns);
     monitor->stepping = false;
     ew_monitor_refresh_counts(monitor);

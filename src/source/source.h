@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A source of facts: the one interface that the monitor knows of eBPF, polling, recordings and,
- * later, ETW.
+ * A source of facts: the one interface that the monitor knows of eBPF, polling, recordings and
+ * ETW.
  *
  * A source has no thread and no clock of its own. The monitor calls drain when the time has come;
  * the source delivers every fact it has and says up to which raw time the facts are complete (the
@@ -17,6 +17,7 @@
 #include "model/facts.h"
 
 struct ew_source;
+struct ew_etw_config;
 
 /* What to watch. A process is watched if any rule matches; no rule and !all: nothing yet. */
 struct ew_filter {
@@ -44,7 +45,8 @@ struct ew_source_config {
         *traces; /* a recording's files; its epoch is the beginning of the recording */
     uint32_t trace_count;
     uint32_t max_threads;
-    bool cmdlines; /* command lines will be asked for */
+    bool cmdlines;                   /* command lines will be asked for */
+    const struct ew_etw_config *etw; /* of an ETW session; NULL: the defaults */
 };
 
 /* The time and the machine of a source that has its own. */
@@ -79,6 +81,10 @@ struct ew_source_ops {
     void (*stats)(struct ew_source *source, struct ew_source_stats *ret_stats);
     /* A descriptor that becomes readable when a drain is wanted early, or -1. */
     int (*wake_fd)(struct ew_source *source);
+
+    /* May be NULL. Nothing more will be asked for: tells what is still open, up to now. */
+    int (*finish)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                  struct ew_error *reterr);
 
     /* Only a recording has these, else NULL. Its facts carry the recording's own time, a drain
      * brings the next part of them without waiting, and at the end it says so. */

@@ -40,6 +40,7 @@ struct ew_etw_session {
     struct ew_etw_provider *providers;
     uint64_t handle; /* 0: halted */
     bool system_providers, took_over;
+    uint64_t lost;
     bool interval_set;
     struct ew_etw_profile_interval interval_before;
 };
@@ -334,6 +335,7 @@ int ew_etw_session_restart(struct ew_etw_session *session, struct ew_error *rete
         session->handle = 0;
         return ew_etw_fail(reterr, rc, "cannot start the session", session->name);
     }
+    session->lost = 0;
     int error = configure(session, reterr);
     if (error != 0)
         ew_etw_session_halt(session);
@@ -413,15 +415,29 @@ int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_sessi
 
 /* -------------------------------------------------------------------------- later */
 
-void ew_etw_session_halt(struct ew_etw_session *session)
+/* Both QUERY and STOP tell what was lost. */
+static void control_and_note(struct ew_etw_session *session, uint32_t code)
 {
     struct ew_etw_room room;
-    if (session->handle != 0) {
-        ew_etw_room_init(&room);
-        (void)session->api->control(session->api->ctx, session->handle, NULL, &room.properties,
-                                    EW_ETW_CONTROL_STOP);
-    }
+    const struct ew_etw_properties *p = &room.properties;
+    ew_etw_room_init(&room);
+    if (session->api->control(session->api->ctx, session->handle, NULL, &room.properties, code) ==
+        0)
+        session->lost = (uint64_t)p->events_lost + p->log_buffers_lost + p->real_time_buffers_lost;
+}
+
+void ew_etw_session_halt(struct ew_etw_session *session)
+{
+    if (session->handle != 0)
+        control_and_note(session, EW_ETW_CONTROL_STOP);
     session->handle = 0;
+}
+
+uint64_t ew_etw_session_lost(struct ew_etw_session *session)
+{
+    if (session->handle != 0)
+        control_and_note(session, EW_ETW_CONTROL_QUERY);
+    return session->lost;
 }
 
 void ew_etw_session_stop(struct ew_etw_session *session)

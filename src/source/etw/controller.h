@@ -64,6 +64,9 @@ int ew_etw_session_restart(struct ew_etw_session *session, struct ew_error *rete
 int ew_etw_session_set_kernel(struct ew_etw_session *session, uint32_t kernel,
                               struct ew_error *reterr);
 int ew_etw_session_flush(struct ew_etw_session *session);
+/* Events and buffers that the session lost since it was started, as far as Windows tells. After its
+ * end: as of then. */
+uint64_t ew_etw_session_lost(struct ew_etw_session *session);
 const char *ew_etw_session_name(const struct ew_etw_session *session);
 uint32_t ew_etw_session_kernel(const struct ew_etw_session *session);
 /* Whether another took the place of one that was left behind. */

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A live ETW session as a source: records from the consumer, added up as those of a recording are.
+ *
+ * What is different: nothing can be read twice, so what is logged is known from what the session
+ * was asked for, and who is there from the rundown that it begins with. The raw clock is the
+ * machine's, and time goes on without events: up to the horizon intervals are closed whether
+ * something happened or not.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bytes.h"
+#include "monitor/monitor.h"
+#include "monitor/records.h"
+#include "source/etw/consumer.h"
+
+struct live {
+    struct ew_source base;
+    struct ew_source_ops ops; /* with what this session logs */
+    struct ew_etw_consumer *consumer;
+    struct ew_records records;
+    struct ew_etw_config config;
+};
+
+/* ------------------------------------------------------------------------- opening */
+
+static const struct {
+    uint32_t kernel;  /* enum ew_etw_kernel: any of them ... */
+    uint64_t kinds;   /* ... gives these events */
+    uint32_t classes; /* enum ew_tally_class */
+} gives[] = {
+    {EW_ETW_PROCESS, EW_KIND(PROCESS_START) | EW_KIND(PROCESS_END), EW_TALLY_PROCESSES},
+    {EW_ETW_THREAD, EW_KIND(THREAD_START) | EW_KIND(THREAD_END), EW_TALLY_THREADS},
+    {EW_ETW_COUNTERS, EW_KIND(PROCESS_COUNTERS), 0},
+    {EW_ETW_CSWITCH, EW_KIND(SWITCH), EW_TALLY_SWITCHES},
+    {EW_ETW_DISPATCHER, EW_KIND(READY), EW_TALLY_READY},
+    {EW_ETW_PROFILE, EW_KIND(SAMPLE), EW_TALLY_SAMPLES},
+    {EW_ETW_DPC | EW_ETW_INTERRUPT, EW_KIND(INTERRUPT), EW_TALLY_INTERRUPTS},
+    {EW_ETW_PAGE_FAULTS, EW_KIND(FAULT), EW_TALLY_FAULTS},
+    {EW_ETW_HARD_FAULTS, EW_KIND(HARD_FAULT), EW_TALLY_HARD_FAULTS},
+    {EW_ETW_DISK, EW_KIND(DISK_READ) | EW_KIND(DISK_WRITE), EW_TALLY_DISK},
+    {EW_ETW_FILE_IO_INIT, EW_KIND(FILE_READ) | EW_KIND(FILE_WRITE), EW_TALLY_FILES},
+    {EW_ETW_NETWORK, EW_KIND(NET_SEND) | EW_KIND(NET_RECEIVE), EW_TALLY_NET},
+};
+
+static void learn(struct live *live, struct ew_tally_config *own)
+{
+    uint32_t kernel = ew_etw_consumer_kernel(live->consumer);
+    uint64_t kinds = 0;
+    for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++)
+        if ((kernel & gives[i].kernel) != 0) {
+            kinds |= gives[i].kinds;
+            own->classes_known |= gives[i].classes;
+        }
+    live->ops.available = ew_records_available(kinds);
+    live->ops.estimated = ew_records_estimated(kinds);
+}
+
+static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t raw)
+{
+    (void)record;
+    return ew_etw_consumer_raw_to_ns(ctx, raw);
+}
+
+static void close_live(struct ew_source *source)
+{
+    struct live *live = (struct live *)source;
+    ew_etw_consumer_close(live->consumer);
+    ew_records_done(&live->records);
+    ew_free(live);
+}
+
+static int refuse_filter(const struct ew_filter *filter, struct ew_error *reterr)
+{
+    if (filter->cgroup_count > 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no cgroups");
+    if (filter->uid_count > 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "events of Windows carry no user: use pids or names");
+    return 0;
+}
+
+static int open_live(const struct ew_source_config *config, struct ew_source **ret_source,
+                     struct ew_error *reterr)
+{
+    int rc = refuse_filter(&config->filter, reterr);
+    if (rc != 0)
+        return rc;
+    struct live *live = ew_calloc(1, sizeof *live);
+    if (live == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    live->ops = ew_source_etw;
+    live->base.ops = &live->ops;
+    if (config->etw != NULL)
+        live->config = *config->etw;
+    rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
+    if (rc == 0) {
+        struct ew_tally_config own = {
+            .cpu_count = ew_etw_consumer_cpu_count(live->consumer),
+            .first_ns = config->epoch_ns,
+            .epoch_ns = config->epoch_ns,
+            .clock_ctx = live->consumer,
+            .raw_to_ns = raw_to_ns,
+        };
+        learn(live, &own);
+        rc = ew_records_init(&live->records, config, &own);
+        if (rc < 0)
+            ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
+        live->records.horizon_ns = live->records.last_ns = config->epoch_ns;
+    }
+    if (rc < 0) {
+        close_live(&live->base);
+        return rc;
+    }
+    *ret_source = &live->base;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------ draining */
+
+static void take(struct live *live, const struct ew_record *record, const struct ew_facts *facts)
+{
+    if (record->kind != EW_RECORD_LOSS) {
+        ew_records_take(&live->records, record, facts);
+        return;
+    }
+    uint64_t count = record->payload_size >= 8 ? ew_load_u64(record->payload) : 1;
+    live->records.last_ns = record->t_ns;
+    live->records.stats.lost += count;
+    ew_tally_loss(live->records.tally, record->cpu, record->t_ns, count, facts);
+}
+
+static int take_all(struct live *live, const struct ew_facts *facts, struct ew_error *reterr)
+{
+    const struct ew_record *records;
+    int count;
+    live->records.facts = facts;
+    while ((count = ew_etw_consumer_next(live->consumer, &records, reterr)) > 0)
+        for (int i = 0; i < count; i++)
+            take(live, &records[i], facts);
+    return count;
+}
+
+static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                 uint64_t *ret_horizon_ns, struct ew_error *reterr)
+{
+    struct live *live = (struct live *)source;
+    int rc = take_all(live, facts, reterr);
+    if (rc < 0)
+        return rc;
+    uint64_t horizon_ns = ew_etw_consumer_horizon_ns(live->consumer);
+    if (horizon_ns > now_ns)
+        horizon_ns = now_ns;
+    ew_tally_advance(live->records.tally, horizon_ns, facts);
+    if (live->config.beside != NULL)
+        live->config.beside(live->config.beside_ctx, horizon_ns, facts);
+    if (horizon_ns > live->records.horizon_ns)
+        live->records.horizon_ns = horizon_ns;
+    *ret_horizon_ns = live->records.horizon_ns;
+    return 0;
+}
+
+/* The session ends first: then everything that it had has come. */
+static int finish(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                  struct ew_error *reterr)
+{
+    struct live *live = (struct live *)source;
+    ew_etw_consumer_finish(live->consumer);
+    int rc = take_all(live, facts, reterr);
+    uint64_t end_ns = now_ns > live->records.last_ns ? now_ns : live->records.last_ns;
+    ew_tally_finish(live->records.tally, end_ns, facts);
+    return rc < 0 ? rc : 0;
+}
+
+/* --------------------------------------------------------------------------- other */
+
+static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
+{
+    ew_tally_set_interval(((struct live *)source)->records.tally, at_ns, interval_ns);
+    return 0;
+}
+
+static int add(struct ew_source *source, uint32_t pid)
+{
+    (void)source;
+    (void)pid;
+    return ETWATCH_ENOTSUP;
+}
+
+static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
+{
+    const struct live *live = (const struct live *)source;
+    *ret_stats = live->records.stats;
+    ret_stats->kernel_ns_known = false; /* ETW does not tell what it costs */
+}
+
+static int wake_fd(struct ew_source *source)
+{
+    (void)source;
+    return -1;
+}
+
+const struct ew_source_ops ew_source_etw = {
+    .id = ETWATCH_SOURCE_ETW,
+    .open = open_live,
+    .close = close_live,
+    .drain = drain,
+    .set_interval = set_interval,
+    .add = add,
+    .remove = add,
+    .stats = stats,
+    .wake_fd = wake_fd,
+    .finish = finish,
+};

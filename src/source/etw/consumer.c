@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the session, its pump and the rings, and keeps the account of what was lost.
+ *
+ * The session tells losses twice: in the stream, as events that mark the place, and as totals when
+ * it is asked. Each loss is to be counted once. Those in the stream are handed on as they are; of
+ * the totals, what goes beyond them is told when everything up to the asking has been taken; and a
+ * mark in the stream that comes later than the total that it is in is passed over.
+ */
+#include "source/etw/consumer.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bytes.h"
+#include "os/os.h"
+#include "source/etl/clock.h"
+#include "source/etw/classes.h"
+#include "source/etw/pump.h"
+#include "source/etw/rings.h"
+
+enum {
+    BATCH = 1024,
+    RESTARTS_MAX = 3,
+    DEFAULT_FLUSH_MS = 100,
+    FLUSH_MS_MAX = 60000,
+    CLOCK_QPC = 1,
+    CLOCK_SYSTEM = 2,
+    CLOCK_CYCLES = 3,
+    LOST_EVENTS = 2, /* as the flags of buffers */
+    LOST_BUFFERS = 4,
+};
+static const uint64_t default_pool_bytes = 32u << 20;
+static const uint64_t others_slack_ns = 500000000;
+#define NS_PER_S UINT64_C(1000000000)
+#define UNIX_EPOCH_FILETIME UINT64_C(116444736000000000)
+
+struct ew_etw_consumer {
+    const struct ew_etw_api *api;
+    char attach[EW_ETW_NAME_MAX]; /* "": the session is ours */
+    struct ew_etw_session *session;
+    struct ew_etw_pump *pump;
+    struct ew_etw_rings *rings;
+    uint32_t flush_ms, kernel, cpu_count;
+    uint64_t lag_ns;
+    bool finished;
+
+    struct ew_etl_clock clock;
+    uint32_t clock_kind;
+    bool clock_set;
+    uint64_t start_filetime;
+    uint64_t anchor_unix_ns, anchor_raw_ns;
+
+    struct ew_record batch[BATCH];
+    uint64_t horizon_ns, last_ns;
+    struct ew_etw_counts counts;
+    uint64_t lost_before;   /* by sessions before a restart */
+    uint64_t marked, told;  /* losses handed on: from the stream, from totals */
+    uint64_t told_unmarked; /* of the latter, those whose mark did not come yet */
+
+    uint8_t loss_count[8];
+};
+
+/* -------------------------------------------------------------------------- clock */
+
+/*
+ * The performance counter is the raw clock of facts itself. The wall clock is tied to it as of now;
+ * cycles by the header event, which has both its own time and the wall's.
+ */
+static void init_clock(struct ew_etw_consumer *consumer, const struct ew_etw_logfile_header *header)
+{
+    uint64_t zero_raw = 0;
+    consumer->clock_kind =
+        header->clock == CLOCK_SYSTEM || header->clock == CLOCK_CYCLES ? header->clock : CLOCK_QPC;
+    consumer->start_filetime = (uint64_t)header->start_filetime;
+    if (consumer->clock_kind == CLOCK_SYSTEM)
+        zero_raw = consumer->anchor_unix_ns / 100 + UNIX_EPOCH_FILETIME;
+    ew_etl_clock_init(&consumer->clock, consumer->clock_kind, header->perf_frequency,
+                      header->cpu_mhz, zero_raw);
+    consumer->clock.zero_ns = zero_raw == 0 ? 0 : consumer->anchor_raw_ns;
+    consumer->clock_set = consumer->clock_kind != CLOCK_CYCLES;
+}
+
+static void set_cycles(struct ew_etw_consumer *consumer, uint64_t raw)
+{
+    int64_t unix_minus_raw = (int64_t)(consumer->anchor_unix_ns - consumer->anchor_raw_ns);
+    uint64_t unix_ns = (consumer->start_filetime - UNIX_EPOCH_FILETIME) * 100;
+    bool known =
+        consumer->start_filetime > UNIX_EPOCH_FILETIME && (int64_t)unix_ns > unix_minus_raw;
+    consumer->clock.zero_raw = raw;
+    consumer->clock.zero_ns =
+        known ? (uint64_t)((int64_t)unix_ns - unix_minus_raw) : consumer->anchor_raw_ns;
+    consumer->clock_set = true;
+}
+
+/* The other way round, rounded down. */
+static uint64_t ns_to_raw(const struct ew_etw_consumer *consumer, uint64_t t_ns)
+{
+    const struct ew_etl_clock *clock = &consumer->clock;
+    if (t_ns >= EW_ETL_NS_MAX)
+        return UINT64_MAX;
+    bool after = t_ns >= clock->zero_ns;
+    uint64_t ns = after ? t_ns - clock->zero_ns : clock->zero_ns - t_ns;
+    uint64_t ticks = ns / NS_PER_S * clock->hz + ns % NS_PER_S * clock->hz / NS_PER_S;
+    if (after)
+        return clock->zero_raw + ticks;
+    return clock->zero_raw > ticks ? clock->zero_raw - ticks : 0;
+}
+
+uint64_t ew_etw_consumer_raw_to_ns(const struct ew_etw_consumer *consumer, uint64_t raw)
+{
+    return ew_etl_clock_ns(&consumer->clock, raw);
+}
+
+/* ------------------------------------------------------------------- begin and end */
+
+static int start_pump(struct ew_etw_consumer *consumer, struct ew_error *reterr)
+{
+    struct ew_etw_logfile_header header;
+    struct ew_etw_pump_config config = {
+        .api = consumer->api,
+        .name =
+            consumer->session != NULL ? ew_etw_session_name(consumer->session) : consumer->attach,
+        .session = consumer->session,
+        .rings = consumer->rings,
+        .flush_ms = consumer->flush_ms,
+        .lag_ns = consumer->lag_ns,
+    };
+    memset(&header, 0, sizeof header);
+    int error = ew_etw_pump_start(&config, &header, &consumer->pump, reterr);
+    if (error == 0)
+        init_clock(consumer, &header);
+    return error;
+}
+
+static int find_session(struct ew_etw_consumer *consumer, const struct ew_etw_config *config,
+                        struct ew_error *reterr)
+{
+    struct ew_etw_session_info info;
+    if (config->attach == NULL) {
+        int error =
+            ew_etw_session_start(consumer->api, &config->session, &consumer->session, reterr);
+        if (error == 0)
+            consumer->kernel = ew_etw_session_kernel(consumer->session);
+        return error;
+    }
+    size_t len = strlen(config->attach);
+    if (len >= sizeof consumer->attach)
+        return ew_etw_fail(reterr, EW_WIN_INSTANCE_NOT_FOUND, "cannot find the session",
+                           config->attach);
+    memcpy(consumer->attach, config->attach, len + 1);
+    int error = ew_etw_session_query(consumer->api, config->attach, &info, reterr);
+    if (error != 0)
+        return error;
+    if (!info.real_time) {
+        ew_error_set(reterr, ETWATCH_EINVAL, 0, "the session '%.60s' only writes a file",
+                     config->attach);
+        ew_error_fix(reterr, "choose one in real time: etwatch sessions");
+        return ETWATCH_EINVAL;
+    }
+    consumer->kernel = ew_etw_kernel_from_flags(info.kernel_flags);
+    consumer->lag_ns = (info.flush_s == 0 ? 1 : info.flush_s) * NS_PER_S + others_slack_ns;
+    return 0;
+}
+
+int ew_etw_consumer_open(const struct ew_etw_config *config, struct ew_etw_consumer **ret_consumer,
+                         struct ew_error *reterr)
+{
+    const struct ew_etw_api *api = config->api == NULL ? ew_etw_real_api(reterr) : config->api;
+    if (api == NULL)
+        return ETWATCH_ENOTSUP;
+    struct ew_etw_consumer *consumer = ew_calloc(1, sizeof *consumer);
+    if (consumer == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    consumer->api = api;
+    consumer->flush_ms = config->flush_ms == 0             ? DEFAULT_FLUSH_MS
+                         : config->flush_ms > FLUSH_MS_MAX ? FLUSH_MS_MAX
+                                                           : config->flush_ms;
+    consumer->cpu_count = api->cpu_count(api->ctx);
+    api->anchor(api->ctx, &consumer->anchor_unix_ns, &consumer->anchor_raw_ns);
+    int error = ew_etw_rings_new(consumer->cpu_count,
+                                 config->pool_bytes == 0 ? default_pool_bytes : config->pool_bytes,
+                                 &consumer->rings);
+    if (error != 0)
+        ew_error_set(reterr, error, 0, "out of memory");
+    if (error == 0)
+        error = find_session(consumer, config, reterr);
+    if (error == 0)
+        error = start_pump(consumer, reterr);
+    if (error != 0) {
+        ew_etw_consumer_close(consumer);
+        return error;
+    }
+    *ret_consumer = consumer;
+    return 0;
+}
+
+static void stop_pump(struct ew_etw_consumer *consumer)
+{
+    ew_etw_pump_quiet(consumer->pump);
+    if (consumer->session != NULL)
+        ew_etw_session_halt(consumer->session);
+    ew_etw_pump_stop(consumer->pump);
+    consumer->pump = NULL;
+}
+
+void ew_etw_consumer_close(struct ew_etw_consumer *consumer)
+{
+    if (consumer == NULL)
+        return;
+    stop_pump(consumer);
+    ew_etw_session_stop(consumer->session);
+    ew_etw_rings_free(consumer->rings);
+    ew_free(consumer);
+}
+
+void ew_etw_consumer_finish(struct ew_etw_consumer *consumer)
+{
+    if (consumer->finished)
+        return;
+    consumer->finished = true;
+    stop_pump(consumer);
+}
+
+/* -------------------------------------------------------------------------- losses */
+
+static int hand_loss(struct ew_etw_consumer *consumer, uint16_t what, uint64_t count, uint64_t t_ns)
+{
+    struct ew_record *record = &consumer->batch[0];
+    memset(record, 0, sizeof *record);
+    for (int i = 0; i < 8; i++)
+        consumer->loss_count[i] = (uint8_t)(count >> 8 * i);
+    if (t_ns > consumer->last_ns)
+        consumer->last_ns = t_ns;
+    record->kind = EW_RECORD_LOSS;
+    record->t_ns = consumer->last_ns;
+    record->cpu = UINT16_MAX;
+    record->id = what;
+    record->pid = record->tid = EW_NO_ID;
+    record->payload = consumer->loss_count;
+    record->payload_size = 8;
+    return 1;
+}
+
+/* Of the totals, what no mark in the stream stood for; 0: nothing. */
+static int hand_total(struct ew_etw_consumer *consumer, uint64_t lost)
+{
+    uint64_t total = consumer->lost_before + lost;
+    consumer->counts.lost_session =
+        total > consumer->marked + consumer->told ? total : consumer->marked + consumer->told;
+    if (total <= consumer->marked + consumer->told)
+        return 0;
+    uint64_t more = total - consumer->marked - consumer->told;
+    consumer->told += more;
+    consumer->told_unmarked += more;
+    return hand_loss(consumer, LOST_EVENTS, more, 0);
+}
+
+/* False: it was told with a total before. */
+static bool keep_mark(struct ew_etw_consumer *consumer)
+{
+    if (consumer->told_unmarked > 0) {
+        consumer->told_unmarked--;
+        return false;
+    }
+    consumer->marked++;
+    if (consumer->counts.lost_session < consumer->marked + consumer->told)
+        consumer->counts.lost_session = consumer->marked + consumer->told;
+    return true;
+}
+
+static bool is_mark(const struct ew_record *record)
+{
+    return record->kind == EW_RECORD_CLASSIC && memcmp(record->provider, ew_etw_lost_guid, 16) == 0;
+}
+
+/* ------------------------------------------------------------------------- handing */
+
+static int finish_batch(struct ew_etw_consumer *consumer, size_t count)
+{
+    struct ew_record *batch = consumer->batch;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!consumer->clock_set && batch[i].kind != EW_RECORD_LOSS)
+            set_cycles(consumer, batch[i].t_raw);
+        if (is_mark(&batch[i]) && !keep_mark(consumer))
+            continue;
+        uint64_t t_ns = ew_etl_clock_ns(&consumer->clock, batch[i].t_raw);
+        if (t_ns > consumer->last_ns)
+            consumer->last_ns = t_ns;
+        if (kept != i)
+            batch[kept] = batch[i];
+        batch[kept].t_ns = consumer->last_ns;
+        consumer->counts.records += batch[kept++].kind != EW_RECORD_LOSS;
+    }
+    return (int)kept;
+}
+
+static int restart(struct ew_etw_consumer *consumer, struct ew_error *reterr)
+{
+    const char *name =
+        consumer->session != NULL ? ew_etw_session_name(consumer->session) : consumer->attach;
+    if (consumer->session == NULL || consumer->counts.restarts == RESTARTS_MAX) {
+        ew_error_set(reterr, ETWATCH_ESTATE, 0, "the session '%.60s' was stopped by somebody else",
+                     name);
+        ew_error_fix(reterr, "find out who ends sessions on this machine");
+        return ETWATCH_ESTATE;
+    }
+    stop_pump(consumer);
+    consumer->lost_before += ew_etw_session_lost(consumer->session);
+    consumer->counts.restarts++;
+    int error = ew_etw_session_restart(consumer->session, reterr);
+    if (error == 0)
+        error = start_pump(consumer, reterr);
+    /* Whatever the reason: there is no session any more. */
+    if (error != 0)
+        return reterr == NULL ? ETWATCH_ESTATE : (reterr->code = ETWATCH_ESTATE);
+    return hand_loss(consumer, LOST_BUFFERS, 1, consumer->api->now_ns(consumer->api->ctx));
+}
+
+/* Everything up to the horizon is out: what else is there to tell? */
+static int hand_rest(struct ew_etw_consumer *consumer, bool ended, const struct ew_etw_news *news,
+                     struct ew_error *reterr)
+{
+    if (consumer->finished)
+        return hand_total(consumer,
+                          consumer->session == NULL ? 0 : ew_etw_session_lost(consumer->session));
+    if (ended)
+        return restart(consumer, reterr);
+    return news->lost_ns <= news->horizon_ns ? hand_total(consumer, news->lost) : 0;
+}
+
+int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_record **ret_records,
+                         struct ew_error *reterr)
+{
+    struct ew_etw_news news = {0};
+    bool ended = consumer->pump == NULL;
+    *ret_records = consumer->batch;
+    if (ended && !consumer->finished)
+        return restart(consumer, reterr);
+    if (!ended) {
+        ew_etw_pump_news(consumer->pump, &news);
+        ended = ew_etw_pump_ended(consumer->pump);
+    }
+    if (news.horizon_ns > consumer->horizon_ns)
+        consumer->horizon_ns = news.horizon_ns;
+    for (;;) {
+        uint64_t until =
+            ended || !consumer->clock_set ? UINT64_MAX : ns_to_raw(consumer, consumer->horizon_ns);
+        size_t room = consumer->clock_set ? BATCH : 1;
+        size_t count = ew_etw_rings_take(consumer->rings, until, consumer->batch, room);
+        if (count == 0)
+            return hand_rest(consumer, ended, &news, reterr);
+        int kept = finish_batch(consumer, count);
+        if (kept > 0)
+            return kept;
+    }
+}
+
+uint64_t ew_etw_consumer_horizon_ns(const struct ew_etw_consumer *consumer)
+{
+    return consumer->horizon_ns > consumer->last_ns ? consumer->horizon_ns : consumer->last_ns;
+}
+
+void ew_etw_consumer_counts(const struct ew_etw_consumer *consumer,
+                            struct ew_etw_counts *ret_counts)
+{
+    struct ew_etw_rings_counts rings;
+    ew_etw_rings_counts(consumer->rings, &rings);
+    *ret_counts = consumer->counts;
+    ret_counts->lost_here = rings.dropped;
+    ret_counts->late = rings.late;
+}
+
+uint32_t ew_etw_consumer_kernel(const struct ew_etw_consumer *consumer)
+{
+    return consumer->kernel;
+}
+
+uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer)
+{
+    return consumer->cpu_count;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns a trace handle and two threads. The lock guards what the asking thread found out; the thread
+ * that puts events takes no lock and is told to end by the end of the session, or by closing the
+ * trace.
+ */
+#include "source/etw/pump.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+#include "source/etw/convert.h"
+
+static const uint64_t ask_every_ns = 1000000000;
+
+struct ew_etw_pump {
+    struct ew_etw_pump_config config;
+    uint64_t trace;
+    struct ew_thread_handle *putter, *asker;
+    _Atomic bool ended;
+    bool started;
+
+    struct ew_mutex *lock;
+    struct ew_cond *stir;
+    bool stopping;
+    struct ew_etw_news news;
+    uint64_t flushed_ns; /* the last request */
+};
+
+/* ------------------------------------------------------------------- called by ETW */
+
+static void on_event(const void *event_record)
+{
+    const uint8_t *record = event_record;
+    struct ew_etw_pump *pump;
+    memcpy(&pump, record + EW_ER_CONTEXT, sizeof pump);
+    ew_etw_rings_put(pump->config.rings, record);
+}
+
+static void put_events(void *arg)
+{
+    struct ew_etw_pump *pump = arg;
+    const struct ew_etw_api *api = pump->config.api;
+    (void)api->process(api->ctx, pump->trace);
+    atomic_store_explicit(&pump->ended, true, memory_order_release);
+}
+
+/* ------------------------------------------------------------------------- asking */
+
+static void ask_once(struct ew_etw_pump *pump, uint64_t *asked_ns)
+{
+    const struct ew_etw_pump_config *config = &pump->config;
+    uint64_t now_ns = config->api->now_ns(config->api->ctx);
+    if (config->session != NULL)
+        (void)ew_etw_session_flush(config->session);
+    bool ask = now_ns - *asked_ns >= ask_every_ns;
+    uint64_t lost = 0;
+    struct ew_etw_session_info info;
+    if (ask && config->session != NULL)
+        lost = ew_etw_session_lost(config->session);
+    else if (ask && ew_etw_session_query(config->api, config->name, &info, NULL) == 0)
+        lost = (uint64_t)info.events_lost + info.log_buffers_lost + info.real_time_buffers_lost;
+    ew_mutex_lock(pump->lock);
+    if (config->session == NULL)
+        pump->news.horizon_ns = now_ns > config->lag_ns ? now_ns - config->lag_ns : 0;
+    else
+        pump->news.horizon_ns = pump->flushed_ns;
+    pump->flushed_ns = now_ns;
+    if (ask) {
+        *asked_ns = now_ns;
+        if (lost > pump->news.lost)
+            pump->news.lost = lost;
+        pump->news.lost_ns = now_ns;
+    }
+    ew_mutex_unlock(pump->lock);
+}
+
+static void ask(void *arg)
+{
+    struct ew_etw_pump *pump = arg;
+    uint64_t asked_ns = 0;
+    ew_mutex_lock(pump->lock);
+    while (!pump->stopping) {
+        (void)ew_cond_wait(pump->stir, pump->lock, (int)pump->config.flush_ms);
+        if (pump->stopping)
+            break;
+        ew_mutex_unlock(pump->lock);
+        ask_once(pump, &asked_ns);
+        ew_mutex_lock(pump->lock);
+    }
+    ew_mutex_unlock(pump->lock);
+}
+
+/* ------------------------------------------------------------------ begin and end */
+
+static int open_trace(struct ew_etw_pump *pump, struct ew_etw_logfile_header *ret_header,
+                      struct ew_error *reterr)
+{
+    const struct ew_etw_api *api = pump->config.api;
+    uint16_t wide[EW_ETW_NAME_MAX];
+    struct ew_etw_logfile logfile;
+    uint32_t error = 0;
+    memset(&logfile, 0, sizeof logfile);
+    if (!ew_etw_wide_name(pump->config.name, wide))
+        return ew_etw_fail(reterr, EW_WIN_INSTANCE_NOT_FOUND, "cannot open the session",
+                           pump->config.name);
+    logfile.session_name = wide;
+    logfile.process_mode =
+        EW_ETW_PROCESS_REAL_TIME | EW_ETW_PROCESS_RAW_TIMESTAMP | EW_ETW_PROCESS_EVENT_RECORD;
+    logfile.on_event = on_event;
+    logfile.context = pump;
+    pump->trace = api->open(api->ctx, &logfile, &error);
+    if (pump->trace == EW_ETW_INVALID_HANDLE)
+        return ew_etw_fail(reterr, error, "cannot open the session", pump->config.name);
+    *ret_header = logfile.header;
+    return 0;
+}
+
+static int start_threads(struct ew_etw_pump *pump, struct ew_error *reterr)
+{
+    int error = ew_mutex_new(&pump->lock);
+    if (error == 0)
+        error = ew_cond_new(&pump->stir);
+    if (error == 0)
+        error = ew_os_thread_start(put_events, pump, &pump->putter);
+    if (error == 0)
+        error = ew_os_thread_start(ask, pump, &pump->asker);
+    if (error != 0)
+        return ew_error_set(reterr, error, 0, "cannot start a thread: %s", etwatch_strerror(error));
+    return 0;
+}
+
+int ew_etw_pump_start(const struct ew_etw_pump_config *config,
+                      struct ew_etw_logfile_header *ret_header, struct ew_etw_pump **ret_pump,
+                      struct ew_error *reterr)
+{
+    struct ew_etw_pump *pump = ew_calloc(1, sizeof *pump);
+    if (pump == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    pump->config = *config;
+    pump->trace = EW_ETW_INVALID_HANDLE;
+    int error = open_trace(pump, ret_header, reterr);
+    if (error == 0)
+        error = start_threads(pump, reterr);
+    if (error != 0) {
+        ew_etw_pump_stop(pump);
+        return error;
+    }
+    pump->started = true;
+    *ret_pump = pump;
+    return 0;
+}
+
+void ew_etw_pump_quiet(struct ew_etw_pump *pump)
+{
+    if (pump == NULL || pump->asker == NULL)
+        return;
+    ew_mutex_lock(pump->lock);
+    pump->stopping = true;
+    ew_cond_signal(pump->stir);
+    ew_mutex_unlock(pump->lock);
+    ew_os_thread_join(pump->asker);
+    pump->asker = NULL;
+}
+
+void ew_etw_pump_stop(struct ew_etw_pump *pump)
+{
+    if (pump == NULL)
+        return;
+    const struct ew_etw_api *api = pump->config.api;
+    ew_etw_pump_quiet(pump);
+    /* A session of ours that was halted ends by itself, with all it had; another's does not. */
+    bool wait_first = pump->config.session != NULL && pump->started;
+    if (!wait_first && pump->trace != EW_ETW_INVALID_HANDLE)
+        (void)api->close(api->ctx, pump->trace);
+    ew_os_thread_join(pump->putter);
+    if (wait_first && pump->trace != EW_ETW_INVALID_HANDLE)
+        (void)api->close(api->ctx, pump->trace);
+    ew_cond_free(pump->stir);
+    ew_mutex_free(pump->lock);
+    ew_free(pump);
+}
+
+bool ew_etw_pump_ended(const struct ew_etw_pump *pump)
+{
+    return atomic_load_explicit(&pump->ended, memory_order_acquire);
+}
+
+void ew_etw_pump_news(struct ew_etw_pump *pump, struct ew_etw_news *ret_news)
+{
+    ew_mutex_lock(pump->lock);
+    *ret_news = pump->news;
+    ew_mutex_unlock(pump->lock);
+}
