@@ -2,16 +2,19 @@
 """etl: how fast recordings are read and added up per process, and with how much memory.
 
 Our program runs as a whole, from start to exit, on one or two CPUs: the events of its report by its
-wall time. The files are made here, with the mix of events that a recording of the scheduler has, and lie in
-memory, so that no disk has a part in it. The bound is `cat` of the same file. The peers are asked for
+wall time. The files are made here, with the mix of events that a recording of the scheduler has. They lie in an
+ordinary file system and have been read before, so that no disk has a part in it. The bound is `cat` of the
+same file. The peers are asked for
 the fields of every event, their imports not counted; they get a small file, because they read some thousand
 events a second, and so do we in the row beside them.
 """
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 from .figures import Section
@@ -25,15 +28,25 @@ PEERS = {"dissect": "dissect.etl", "etl-parser": "etl.etl"}
 
 
 def make(bench, name, kind, *options):
-    """A recording of our own making in the folder of the run."""
-    path = bench.file(name)
+    """A recording of our own making."""
+    path = os.path.join(folder(bench), name)
     command = [bench.path("make_etl"), kind, path, *map(str, options)]
     if not os.access(command[0], os.X_OK):
         raise Missing("make_etl is not built")
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise Ended(f"make_etl: {done.stderr.strip()[-300:]}")
+    with open(path, "rb") as file:
+        os.fsync(file)  # not while we measure
     return path
+
+
+def folder(bench):
+    """Where the build is: the folder of the run is in memory, and files there are read more slowly."""
+    if not hasattr(bench, "etl_folder"):
+        bench.etl_folder = tempfile.mkdtemp(prefix="etwatch-bench-", dir=bench.build)
+        atexit.register(shutil.rmtree, bench.etl_folder, True)
+    return bench.etl_folder
 
 
 def run_on(cpus, argv, out=subprocess.DEVNULL):
