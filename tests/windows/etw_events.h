@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Events as ETW hands them over (EVENT_RECORD), made of records of a recording or by hand. */
+#ifndef ETW_EVENTS_H
+#define ETW_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/record.h"
+
+enum { ETW_ITEMS_MAX = 16 };
+
+struct etw_event {
+    _Alignas(8) uint8_t bytes[112]; /* the EVENT_RECORD */
+    _Alignas(8) uint8_t items[16 * ETW_ITEMS_MAX];
+    _Alignas(8) uint8_t data[64];
+};
+
+/* Its pointers go into the record's bytes. False: not an event. */
+bool etw_event_from(struct etw_event *event, const struct ew_record *record);
+/* The mark of a loss. */
+void etw_event_lost(struct etw_event *event, uint64_t t_raw, uint16_t cpu);
+/* A switch of which only these change. */
+void etw_event_switch(struct etw_event *event);
+void etw_event_set_switch(struct etw_event *event, uint64_t t_raw, uint16_t cpu, uint32_t round);
+void etw_event_context(struct etw_event *event, void *context);
+
+#endif
