@@ -5,14 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <sys/stat.h>
+#include <windows.h>
 
 #include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
-#include "cli/signals.h"
 #include "os/windows/text.h"
 
 enum { STANDARD_OUTPUT = 1 };
@@ -42,20 +40,21 @@ int ew_output_close(struct ew_output *output)
     return error;
 }
 
+/* Past the C library, which takes a write that was cut short for a full disk. */
 int ew_output_write(void *ctx, const void *bytes, size_t len)
 {
+    const DWORD most = 1 << 30;
     struct ew_output *output = ctx;
     const char *at = bytes;
+    HANDLE handle = (HANDLE)_get_osfhandle(output->fd);
     while (len > 0) {
-        int done = _write(output->fd, at, len < INT_MAX ? (unsigned)len : INT_MAX);
-        if (done > 0) {
-            at += done;
-            len -= (size_t)done;
-            continue;
+        DWORD done = 0;
+        if (!WriteFile(handle, at, len < most ? (DWORD)len : most, &done, NULL) || done == 0) {
+            output->os_error = ew_errno_from_windows(GetLastError());
+            return ETWATCH_EOS;
         }
-        /* Of a pipe whose reader has gone the C library says EINVAL. */
-        output->os_error = _doserrno != 0 ? ew_errno_from_windows(_doserrno) : errno;
-        return ETWATCH_EOS;
+        at += done;
+        len -= done;
     }
     return 0;
 }

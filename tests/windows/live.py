@@ -169,6 +169,13 @@ def a_reader_that_goes_away_is_no_error():
 
 
 @test
+def there_is_no_proc_to_be_replaced():
+    result = wine(["stat", "-a", "--source", "poll", "--proc-root", "C:\\", "--duration", "1"])
+    check_eq(result.code, 2)
+    check_in("/proc", result.err)
+
+
+@test
 def usage_is_explained_in_the_same_words():
     result = wine(["stat", "--hz", "no"])
     check_eq(result.code, 2)

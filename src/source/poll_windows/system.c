@@ -3,6 +3,7 @@
  * Windows itself, as the poll source asks it. Owns the buffer of the list, which grows to what the
  * last one needed and a little more: between two calls processes come.
  */
+#include <string.h>
 #include <windows.h>
 
 #include <psapi.h>
@@ -112,6 +113,8 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
                        struct ew_error *reterr)
 {
     uint64_t unix_ns, raw_ns;
+    if (strcmp(config->proc_root, "/proc") != 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no /proc to be replaced");
     struct system_buffer *buffer = ew_calloc(1, sizeof *buffer);
     if (!buffer)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
