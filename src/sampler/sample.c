@@ -299,7 +299,8 @@ void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process)
 {
     struct etwatch_sample *out = next_object(sampler, process, ETWATCH_EXIT);
     uint32_t doubts = EW_P_UNKNOWN | EW_P_REPLACED | EW_P_LOSSY;
-    if ((process->flags & doubts) == 0 && sampler->loss_seen_ns < process->watched_ns)
+    bool lossless = sampler->loss_seen_ns == 0 || sampler->loss_seen_ns < process->watched_ns;
+    if ((process->flags & doubts) == 0 && lossless)
         out->flags |= ETWATCH_COMPLETE;
     out->t_ns = to_unix(sampler, process->exit_ns);
     out->dt_ns = process->start_ns == 0 ? 0 : process->exit_ns - process->start_ns;
