@@ -5,7 +5,7 @@ import re
 import subprocess
 
 from etlkit import corpus, make_etl
-from lib import ETWATCH, cases, check, check_eq, main, skip, temp_dir, test
+from lib import BUILD, ETWATCH, cases, check, check_eq, main, skip, temp_dir, test
 from winekit import environment, windows_build
 
 KINDS = [("mixed", "--events", 20000), ("switches", "--events", 20000), ("profile", "--events", 20000),
@@ -71,6 +71,21 @@ def a_file_that_is_not_there_is_named_in_the_same_words():
         got = output(["wine", os.path.join(build, "etwatch.exe"), "report", "none.etl"], folder, environment(build))
         check_eq(got, want)
         check_eq(got[0], 1)
+
+
+@test
+def a_program_that_uses_the_dll_reads_recordings_too():
+    build = windows_build()
+    with temp_dir() as folder:
+        make_etl("mixed", os.path.join(folder, "x.etl"), "--events", 5000)
+        example = os.path.join("examples", "trace_report")
+        want = output([os.path.join(BUILD, example), "x.etl"], folder)
+        check_eq(want[0], 0, "exit code on Linux")
+        # Windows looks for a DLL in PATH, among other places.
+        got = output(["wine", os.path.join(build, example + ".exe"), "x.etl"], folder,
+                     {**environment(build), "WINEPATH": build})
+        check_eq(got[0], 0, f"exit code ({got[2]!r})")
+        check_eq(got[1].replace(b"\r\n", b"\n"), want[1], "output")
 
 
 @test(seconds=600)
