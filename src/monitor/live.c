@@ -11,9 +11,14 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "decode/decode.h"
 #include "monitor/monitor.h"
+#include "monitor/opening.h"
 #include "monitor/records.h"
 #include "source/etw/consumer.h"
+
+/* The rundown is logged while the session is started; how much later its events may say to be. */
+static const uint64_t rundown_ns = 50000000;
 
 struct live {
     struct ew_source base;
@@ -21,6 +26,9 @@ struct live {
     struct ew_etw_consumer *consumer;
     struct ew_records records;
     struct ew_etw_config config;
+    struct ew_opening opening;
+    bool open;           /* the rundown is over */
+    uint64_t started_ns; /* the session was */
 };
 
 /* ------------------------------------------------------------------------- opening */
@@ -68,6 +76,7 @@ static void close_live(struct ew_source *source)
     struct live *live = (struct live *)source;
     ew_etw_consumer_close(live->consumer);
     ew_records_done(&live->records);
+    ew_opening_done(&live->opening);
     ew_free(live);
 }
 
@@ -108,6 +117,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
         if (rc < 0)
             ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
         live->records.horizon_ns = live->records.last_ns = config->epoch_ns;
+        live->started_ns = ew_etw_consumer_started_ns(live->consumer);
     }
     if (rc < 0) {
         close_live(&live->base);
@@ -131,6 +141,35 @@ static void take(struct live *live, const struct ew_record *record, const struct
     ew_tally_loss(live->records.tally, record->cpu, record->t_ns, count, facts);
 }
 
+/* Who is there is known: first that, then everything that was kept. */
+static void end_opening(struct live *live, const struct ew_facts *facts)
+{
+    const struct ew_opening *opening = &live->opening;
+    struct ew_event event;
+    live->open = true;
+    ew_opening_end(&live->opening);
+    for (uint32_t i = 0; i < opening->count; i++)
+        if (opening->records[i].kind != EW_RECORD_LOSS &&
+            ew_decode_event(&opening->records[i], &event) && event.kind != EW_EVENT_OTHER)
+            ew_tally_learn(live->records.tally, &event);
+    for (uint32_t i = 0; i < opening->count; i++)
+        take(live, &opening->records[i], facts);
+    ew_opening_done(&live->opening);
+}
+
+static void keep_or_take(struct live *live, const struct ew_record *record,
+                         const struct ew_facts *facts)
+{
+    if (!live->open && ew_opening_keep(&live->opening, record)) {
+        if (live->opening.count == 1 && record->t_ns > live->started_ns)
+            live->started_ns = record->t_ns;
+        return;
+    }
+    if (!live->open)
+        end_opening(live, facts);
+    take(live, record, facts);
+}
+
 static int take_all(struct live *live, const struct ew_facts *facts, struct ew_error *reterr)
 {
     const struct ew_record *records;
@@ -138,7 +177,7 @@ static int take_all(struct live *live, const struct ew_facts *facts, struct ew_e
     live->records.facts = facts;
     while ((count = ew_etw_consumer_next(live->consumer, &records, reterr)) > 0)
         for (int i = 0; i < count; i++)
-            take(live, &records[i], facts);
+            keep_or_take(live, &records[i], facts);
     return count;
 }
 
@@ -147,11 +186,18 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
 {
     struct live *live = (struct live *)source;
     int rc = take_all(live, facts, reterr);
+    if (rc < 0 && !live->open)
+        end_opening(live, facts);
     if (rc < 0)
         return rc;
     uint64_t horizon_ns = ew_etw_consumer_horizon_ns(live->consumer);
+    if (!live->open && horizon_ns >= live->started_ns + rundown_ns)
+        end_opening(live, facts);
     if (horizon_ns > now_ns)
         horizon_ns = now_ns;
+    *ret_horizon_ns = live->records.horizon_ns;
+    if (!live->open)
+        return 0;
     ew_tally_advance(live->records.tally, horizon_ns, facts);
     if (live->config.beside != NULL)
         live->config.beside(live->config.beside_ctx, horizon_ns, facts);
@@ -168,6 +214,8 @@ static int finish(struct ew_source *source, uint64_t now_ns, const struct ew_fac
     struct live *live = (struct live *)source;
     ew_etw_consumer_finish(live->consumer);
     int rc = take_all(live, facts, reterr);
+    if (!live->open)
+        end_opening(live, facts);
     uint64_t end_ns = now_ns > live->records.last_ns ? now_ns : live->records.last_ns;
     ew_tally_finish(live->records.tally, end_ns, facts);
     return rc < 0 ? rc : 0;

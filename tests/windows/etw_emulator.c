@@ -363,7 +363,11 @@ static bool goes_on(struct etw_emulator *emulator, const struct trace *trace)
 static void wait_for_end(struct etw_emulator *emulator, const struct trace *trace)
 {
     ew_mutex_lock(emulator->lock);
-    emulator->done = true;
+    if (goes_on(emulator, trace)) {
+        emulator->done = true;
+        /* Time goes on. */
+        atomic_fetch_add(&emulator->now_ns, 1000000000);
+    }
     ew_cond_signal(emulator->changed);
     while (goes_on(emulator, trace))
         (void)ew_cond_wait(emulator->changed, emulator->lock, -1);

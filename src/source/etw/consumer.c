@@ -42,7 +42,7 @@ struct ew_etw_consumer {
     struct ew_etw_pump *pump;
     struct ew_etw_rings *rings;
     uint32_t flush_ms, kernel, cpu_count;
-    uint64_t lag_ns;
+    uint64_t lag_ns, started_ns;
     bool finished;
 
     struct ew_etl_clock clock;
@@ -185,6 +185,7 @@ int ew_etw_consumer_open(const struct ew_etw_config *config, struct ew_etw_consu
         ew_error_set(reterr, error, 0, "out of memory");
     if (error == 0)
         error = find_session(consumer, config, reterr);
+    consumer->started_ns = api->now_ns(api->ctx);
     if (error == 0)
         error = start_pump(consumer, reterr);
     if (error != 0) {
@@ -370,6 +371,11 @@ void ew_etw_consumer_counts(const struct ew_etw_consumer *consumer,
     *ret_counts = consumer->counts;
     ret_counts->lost_here = rings.dropped;
     ret_counts->late = rings.late;
+}
+
+uint64_t ew_etw_consumer_started_ns(const struct ew_etw_consumer *consumer)
+{
+    return consumer->started_ns;
 }
 
 uint32_t ew_etw_consumer_kernel(const struct ew_etw_consumer *consumer)

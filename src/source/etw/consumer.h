@@ -63,6 +63,8 @@ struct ew_etw_counts {
 };
 void ew_etw_consumer_counts(const struct ew_etw_consumer *consumer,
                             struct ew_etw_counts *ret_counts);
+/* When the session had been started: who was there then has been logged by then. */
+uint64_t ew_etw_consumer_started_ns(const struct ew_etw_consumer *consumer);
 /* What is logged: enum ew_etw_kernel. Of another's session as far as it tells. */
 uint32_t ew_etw_consumer_kernel(const struct ew_etw_consumer *consumer);
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer);
