@@ -106,7 +106,8 @@ static int set_source(struct ew_parser *p, const char *shown, const char *value)
             return 0;
         }
     }
-    return ew_parser_fail(p, "%s needs one of auto, ebpf, etw, poll, etl, not \"%s\"", shown, value);
+    return ew_parser_fail(p, "%s needs one of auto, ebpf, etw, poll, etl, not \"%s\"", shown,
+                          value);
 }
 
 static int keep_text(struct ew_parser *p, const char *shown, const char *value, const char *what,

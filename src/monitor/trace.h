@@ -40,7 +40,7 @@ struct etwatch_trace {
 
     /* What was found; the header's and the reader's counts come on top. */
     uint64_t events, undecoded, lost, lost_buffers;
-    uint64_t refused; /* what full tables or too little memory left out of a report */
+    uint64_t refused;           /* what full tables or too little memory left out of a report */
     uint64_t first_ns, last_ns; /* raw */
     uint64_t progress_bytes;    /* when progress was last told */
 };
