@@ -48,7 +48,7 @@ static void write_headers(struct etl_memory *memory)
 {
     static const uint8_t types[] = {1, 2, 3, 4, 10, 20, 11, 21, 15, 16, 17, 18, 19};
     static const uint8_t provider[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-    static const uint8_t payload[100] = "some payload";
+    static const uint8_t payload[128] = "some payload";
     struct ew_etl_writer *writer;
     struct etl_payload items;
     struct ew_etl_writer_config config = {.cpu_count = CPUS,
