@@ -126,6 +126,12 @@ static bool may_poll(const struct etwatch_monitor *monitor, uint32_t source, int
            (monitor->config.flags & (ETWATCH_NO_FALLBACK | ETWATCH_EVENTS)) == 0;
 }
 
+/* A session that was described is what is meant, also where another source would be the first. */
+static const struct ew_source_ops *event_source(const struct etwatch_monitor *monitor)
+{
+    return monitor->etw != NULL ? &ew_source_etw : ew_source_native();
+}
+
 static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     const struct etwatch_config *config = &monitor->config;
@@ -138,10 +144,11 @@ static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
     if (config->source == ETWATCH_SOURCE_ETL)
         return ew_source_etl.open(&wanted, &monitor->source, reterr);
     memset(&why, 0, sizeof why);
-    int error = ew_source_native()->open(&wanted, &monitor->source, &why);
+    const struct ew_source_ops *events = event_source(monitor);
+    int error = events->open(&wanted, &monitor->source, &why);
     if (error == 0)
         return 0;
-    if (!may_poll(monitor, ew_source_native()->id, error)) {
+    if (!may_poll(monitor, events->id, error)) {
         if (reterr != NULL)
             *reterr = why;
         return error;

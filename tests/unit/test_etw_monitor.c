@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The whole way, through the monitor and in the machine's own time: events of the emulator become
+ * samples of the source etw, and when the session is gone for good, or cannot be had, the monitor
+ * polls and says why.
+ */
+#include "test.h"
+
+#include <string.h>
+
+#include "etw_emulator.h"
+#include "monitor/monitor.h"
+#include "source/etw/consumer.h"
+#include "system.h"
+
+struct seen {
+    uint64_t lost;
+    uint32_t last_source;
+};
+
+static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct seen *seen = ctx;
+    for (size_t i = 0; i < count; i++)
+        seen->last_source = samples[i].source;
+}
+
+static void on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    ((struct seen *)ctx)->lost += loss->count;
+}
+
+static struct etwatch_monitor *new_monitor(struct seen *seen, const struct ew_etw_config *etw,
+                                           uint32_t flags)
+{
+    struct etwatch_monitor *monitor = NULL;
+    struct etwatch_config config = {
+        .size = sizeof config,
+        .flags = ETWATCH_ALL | ETWATCH_NO_BUDGET | flags,
+        .hz = 100,
+        .latency_ms = 20,
+        .callbacks = {.size = sizeof config.callbacks,
+                      .on_samples = on_samples,
+                      .on_loss = on_loss,
+                      .ctx = seen},
+    };
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    monitor->etw = etw;
+    return monitor;
+}
+
+static struct etwatch_meta meta_of(struct etwatch_monitor *monitor)
+{
+    struct etwatch_meta meta = {.size = sizeof meta};
+    CHECK_EQ_INT(etwatch_monitor_meta(monitor, &meta), 0);
+    return meta;
+}
+
+TEST(events_of_a_session_become_samples)
+{
+    struct seen seen = {0};
+    struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){
+        .cpu_count = 2, .real_time = true, .generate = 10000, .rate_hz = 100000});
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+    struct etwatch_monitor *monitor = new_monitor(&seen, &etw, 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_ETW);
+    CHECK_EQ_STR(meta_of(monitor).fallback, "");
+    while (!etw_emulator_done(emulator))
+        CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+    CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    struct etwatch_stats stats = {.size = sizeof stats};
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
+    CHECK_EQ_UINT(stats.events, 20000);
+    CHECK_EQ_UINT(stats.lost, 0);
+    CHECK_EQ_UINT(stats.undecoded, 0);
+    struct etw_emulator_counts counts;
+    etw_emulator_counts(emulator, &counts);
+    CHECK_EQ_UINT(counts.sessions, 0);
+    etwatch_monitor_free(monitor);
+    etw_emulator_free(emulator);
+}
+
+/* Until it polls. */
+static void wait_for_polling(struct etwatch_monitor *monitor)
+{
+    for (int i = 0; i < 2000 && meta_of(monitor).source != ETWATCH_SOURCE_POLL; i++)
+        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+    CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_POLL);
+}
+
+TEST(when_the_session_is_gone_for_good_it_polls)
+{
+    struct seen seen = {0};
+    struct etw_emulator *emulator =
+        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 2,
+                                                       .real_time = true,
+                                                       .generate = 100000,
+                                                       .rate_hz = 100000,
+                                                       .stop_after = 500,
+                                                       .stop_times = 4});
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+    struct etwatch_monitor *monitor = new_monitor(&seen, &etw, 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    wait_for_polling(monitor);
+    CHECK_CONTAINS(meta_of(monitor).fallback, "stopped by somebody else; polling instead");
+    CHECK_EQ_UINT(seen.lost, 3);
+    for (int i = 0; i < 20; i++)
+        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+    CHECK_EQ_UINT(seen.last_source, ETWATCH_SOURCE_POLL);
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    etwatch_monitor_free(monitor);
+    struct etw_emulator_counts counts;
+    etw_emulator_counts(emulator, &counts);
+    CHECK_EQ_UINT(counts.sessions, 0);
+    etw_emulator_free(emulator);
+}
+
+TEST(where_no_session_is_to_be_had_it_polls_or_says_why_not)
+{
+    static const struct {
+        struct etw_emulator_config emulated;
+        int code;
+        const char *words;
+    } rows[] = {
+        {{.no_rights = true}, ETWATCH_EPERM, "access is denied"},
+        {{.max_system_loggers = 2}, ETWATCH_ELIMIT, "all system loggers"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct seen seen = {0};
+        struct etwatch_error_info error = {.size = sizeof error};
+        struct etw_emulator *emulator = etw_emulator_new(&rows[i].emulated);
+        struct ew_etw_config etw = {.api = etw_emulator_api(emulator)};
+        struct etwatch_monitor *monitor = new_monitor(&seen, &etw, 0);
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_POLL);
+        CHECK_CONTAINS(meta_of(monitor).fallback, rows[i].words);
+        etwatch_monitor_free(monitor);
+        monitor = new_monitor(&seen, &etw, ETWATCH_NO_FALLBACK);
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), rows[i].code);
+        CHECK_CONTAINS(error.message, rows[i].words);
+        CHECK(error.fix[0] != '\0');
+        etwatch_monitor_free(monitor);
+        etw_emulator_free(emulator);
+    }
+}
