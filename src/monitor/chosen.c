@@ -33,6 +33,29 @@ int ew_chosen_init(struct ew_chosen *chosen, const uint32_t *pids, uint32_t pid_
     return 0;
 }
 
+int ew_chosen_add(struct ew_chosen *chosen, uint32_t pid)
+{
+    for (uint32_t i = 0; i < chosen->pid_count; i++)
+        if (chosen->pids[i] == pid)
+            return 0;
+    uint32_t *pids = ew_realloc_array(chosen->pids, chosen->pid_count + 1, sizeof *pids);
+    if (pids == NULL)
+        return ETWATCH_ENOMEM;
+    pids[chosen->pid_count++] = pid;
+    chosen->pids = pids;
+    return 0;
+}
+
+int ew_chosen_remove(struct ew_chosen *chosen, uint32_t pid)
+{
+    for (uint32_t i = 0; i < chosen->pid_count; i++)
+        if (chosen->pids[i] == pid) {
+            chosen->pids[i] = chosen->pids[--chosen->pid_count];
+            return 0;
+        }
+    return ETWATCH_ENOENT;
+}
+
 void ew_chosen_done(struct ew_chosen *chosen)
 {
     for (uint32_t i = 0; i < chosen->name_count; i++)

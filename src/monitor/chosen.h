@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes of a recording were asked for, by id or name. */
+/* Which processes were asked for, by id or name. */
 #ifndef EW_MONITOR_CHOSEN_H
 #define EW_MONITOR_CHOSEN_H
 
@@ -15,6 +15,9 @@ struct ew_chosen {
 /* Takes copies. 0, ETWATCH_EINVAL (a count without its list) or ETWATCH_ENOMEM. */
 int ew_chosen_init(struct ew_chosen *chosen, const uint32_t *pids, uint32_t pid_count,
                    const char *const *names, uint32_t name_count);
+/* One more, or one less. ETWATCH_ENOMEM; ETWATCH_ENOENT: it was not among them. */
+int ew_chosen_add(struct ew_chosen *chosen, uint32_t pid);
+int ew_chosen_remove(struct ew_chosen *chosen, uint32_t pid);
 void ew_chosen_done(struct ew_chosen *chosen);
 
 static inline bool ew_chosen_all(const struct ew_chosen *chosen)

@@ -29,6 +29,7 @@ struct live {
     struct ew_opening opening;
     bool open;           /* the rundown is over */
     uint64_t started_ns; /* the session was */
+    bool chosen_changed; /* somebody was added, and is to be told if he is there already */
 };
 
 /* ------------------------------------------------------------------------- opening */
@@ -170,11 +171,22 @@ static void keep_or_take(struct live *live, const struct ew_record *record,
     take(live, record, facts);
 }
 
+/* Whoever comes from now on is asked for when he comes; who is there is asked for here. */
+static void tell_added(struct live *live, const struct ew_facts *facts)
+{
+    const struct ew_chosen *chosen = &live->records.chosen;
+    for (uint32_t i = 0; i < chosen->pid_count; i++)
+        ew_tally_want(live->records.tally, chosen->pids[i], facts);
+    live->chosen_changed = false;
+}
+
 static int take_all(struct live *live, const struct ew_facts *facts, struct ew_error *reterr)
 {
     const struct ew_record *records;
     int count;
     live->records.facts = facts;
+    if (live->chosen_changed && live->open)
+        tell_added(live, facts);
     while ((count = ew_etw_consumer_next(live->consumer, &records, reterr)) > 0)
         for (int i = 0; i < count; i++)
             keep_or_take(live, &records[i], facts);
@@ -231,9 +243,16 @@ static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t inter
 
 static int add(struct ew_source *source, uint32_t pid)
 {
-    (void)source;
-    (void)pid;
-    return ETWATCH_ENOTSUP;
+    struct live *live = (struct live *)source;
+    live->chosen_changed = true;
+    return ew_chosen_add(&live->records.chosen, pid);
+}
+
+static int remove_pid(struct ew_source *source, uint32_t pid)
+{
+    struct live *live = (struct live *)source;
+    ew_tally_unwant(live->records.tally, pid);
+    return ew_chosen_remove(&live->records.chosen, pid);
 }
 
 static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
@@ -256,7 +275,7 @@ const struct ew_source_ops ew_source_etw = {
     .drain = drain,
     .set_interval = set_interval,
     .add = add,
-    .remove = add,
+    .remove = remove_pid,
     .stats = stats,
     .wake_fd = wake_fd,
     .finish = finish,

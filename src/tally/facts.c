@@ -240,13 +240,14 @@ static void read_all(struct ew_tally *tally, uint64_t t_ns)
     for (struct ew_tally_thread *thread = tally->first_listed; thread != NULL; thread = next) {
         next = thread->deeds->listed;
         thread->flags &= (uint8_t)~EW_TT_LISTED;
-        if (tally->facts != NULL)
+        if (tally->facts != NULL && (thread->process->flags & EW_TP_TOLD) != 0)
             read_thread(tally, thread, EW_READING_AT, t_ns, false);
     }
     tally->first_listed = tally->last_listed = NULL;
     struct ew_tally_process *process = tally->first_active;
     for (; process != NULL && tally->facts != NULL; process = process->listed)
-        read_process(tally, process, t_ns);
+        if ((process->flags & EW_TP_TOLD) != 0)
+            read_process(tally, process, t_ns);
     tally->first_active = tally->last_active = NULL;
 }
 

@@ -285,6 +285,8 @@ void ew_processes_event(struct ew_tally *tally, const struct ew_event *event);
 void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event, bool first);
 /* The second pass begins: tells of those. */
 void ew_processes_learned(struct ew_tally *tally);
+/* Tells a process that is asked for by now. */
+void ew_processes_want(struct ew_tally *tally, uint32_t pid);
 /* Kept text of an event: the part behind the last backslash if base_name. */
 const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text *text,
                               bool base_name);

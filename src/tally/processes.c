@@ -372,3 +372,10 @@ void ew_processes_learned(struct ew_tally *tally)
     for (; process != NULL; process = process->newer)
         consider(tally, process, EW_PROCESS_SEEN, t_ns);
 }
+
+void ew_processes_want(struct ew_tally *tally, uint32_t pid)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
+        consider(tally, process, EW_PROCESS_SEEN, tally->now_ns);
+}

@@ -301,6 +301,19 @@ void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t
     ew_run_lose(tally, cpu, t_ns, count);
 }
 
+void ew_tally_want(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts)
+{
+    begin(tally, facts);
+    ew_processes_want(tally, pid);
+}
+
+void ew_tally_unwant(struct ew_tally *tally, uint32_t pid)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    if (process != NULL)
+        process->flags &= ~(uint32_t)(EW_TP_WANTED | EW_TP_TOLD);
+}
+
 void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t interval_ns)
 {
     if (tally->interval_ns == 0 || interval_ns == 0)

@@ -99,6 +99,10 @@ void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t
                    const struct ew_facts *facts);
 /* From at_ns on, an interval end. */
 void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t interval_ns);
+/* `wanted` has changed its mind: this process and its descendants are told from now on; or it alone
+ * is told no more. */
+void ew_tally_want(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts);
+void ew_tally_unwant(struct ew_tally *tally, uint32_t pid);
 /* Accounts for whoever runs, and for idle CPUs, up to t_ns: totals taken now are as of then. */
 void ew_tally_settle(struct ew_tally *tally, uint64_t t_ns);
 /* The recording ends at t_ns: whoever runs is accounted for up to there. */

@@ -581,6 +581,82 @@ TEST(every_clock_of_a_session_becomes_the_machines)
     }
 }
 
+/* ---------------------------------------------------------------------- who is chosen */
+
+struct chosen {
+    uint32_t pid;
+    uint32_t processes, others, readings;
+};
+
+static void on_process(void *ctx, const struct ew_process_fact *fact)
+{
+    struct chosen *chosen = ctx;
+    chosen->processes += fact->pid == chosen->pid;
+    chosen->others += fact->pid != chosen->pid && fact->ppid != chosen->pid;
+}
+
+static void on_reading(void *ctx, const struct ew_reading *reading)
+{
+    struct chosen *chosen = ctx;
+    chosen->readings += reading->pid == chosen->pid;
+}
+
+static void ignore_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    (void)ctx;
+    (void)loss;
+}
+
+TEST(whoever_is_added_is_told_from_then_on)
+{
+    struct recorded recorded;
+    struct chosen chosen = {.pid = 8}; /* of the first process of the made-up machine */
+    struct ew_facts facts = {
+        .ctx = &chosen, .process = on_process, .reading = on_reading, .loss = ignore_loss};
+    record(&recorded, &(struct etl_scenario_config){.classes = ETL_SWITCHES | ETL_READY,
+                                                    .cpu_count = 4,
+                                                    .seed = 51,
+                                                    .gap_ticks = 600,
+                                                    .event_count = 20000});
+    struct etw_emulator *emulator =
+        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
+                                                       .recording = recorded.memory.bytes,
+                                                       .recording_size = recorded.memory.size,
+                                                       .hold = 500});
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS};
+    struct ew_source_config config = {.max_processes = 1000,
+                                      .max_threads = 1000,
+                                      .proc_root = "/proc",
+                                      .epoch_ns = START_NS,
+                                      .interval_ns = 10000000,
+                                      .etw = &etw};
+    struct ew_source *source = NULL;
+    uint64_t horizon_ns = 0;
+    CHECK_EQ_INT(ew_source_etw.open(&config, &source, NULL), 0);
+    while (horizon_ns < START_NS + 200000000) {
+        CHECK_EQ_INT(source->ops->drain(source, UINT64_MAX / 4, &facts, &horizon_ns, NULL), 0);
+        test_sleep_ms(1);
+    }
+    CHECK_EQ_UINT(chosen.processes + chosen.others + chosen.readings, 0);
+    CHECK_EQ_INT(source->ops->add(source, chosen.pid), 0);
+    CHECK_EQ_INT(source->ops->add(source, chosen.pid), 0);
+    while (!etw_emulator_done(emulator)) {
+        CHECK_EQ_INT(source->ops->drain(source, UINT64_MAX / 4, &facts, &horizon_ns, NULL), 0);
+        test_sleep_ms(1);
+    }
+    CHECK_EQ_UINT(chosen.processes, 1);
+    CHECK_EQ_UINT(chosen.others, 0);
+    CHECK(chosen.readings > 10);
+    CHECK_EQ_INT(source->ops->remove(source, chosen.pid), 0);
+    CHECK_EQ_INT(source->ops->remove(source, chosen.pid), ETWATCH_ENOENT);
+    uint32_t before = chosen.readings;
+    CHECK_EQ_INT(source->ops->finish(source, horizon_ns, &facts, NULL), 0);
+    CHECK_EQ_UINT(chosen.readings, before);
+    source->ops->close(source);
+    etw_emulator_free(emulator);
+    forget(&recorded);
+}
+
 /* ----------------------------------------------------------------------------- memory */
 
 static int open_and_close(void *ctx)
