@@ -70,6 +70,18 @@ TEST(a_session_is_a_system_logger_in_real_time_with_enough_buffers)
     }
 }
 
+TEST(a_session_writes_a_file_by_itself)
+{
+    struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
+    struct ew_etw_session *session =
+        start(emulator, &(struct ew_etw_session_config){.name = "etwatch-record",
+                                                        .file = "C:\\Temp\\\xc3\xa4.etl"});
+    CHECK_EQ_UINT(seen(emulator, "etwatch-record").log_mode, 0x02000000 | 0x08000000 | 0x1);
+    ew_etw_session_stop(session);
+    CHECK_EQ_UINT(ours(emulator), 0);
+    etw_emulator_free(emulator);
+}
+
 TEST(kernel_events_are_flags_before_windows_11_and_providers_from_then_on)
 {
     struct ew_etw_session_config config = {.kernel = EW_ETW_PROCESS | EW_ETW_CSWITCH | EW_ETW_DISK};

@@ -130,7 +130,10 @@ static uint32_t check_properties(const struct etw_emulator *emulator, const uint
         return EW_WIN_INVALID_PARAMETER;
     if (p->buffer_kb < 4 || p->buffer_kb > 16384 || p->max_buffers < p->min_buffers)
         return EW_WIN_INVALID_PARAMETER;
-    if ((p->log_mode & EW_ETW_REAL_TIME) == 0 && p->file_name_at == 0)
+    const uint8_t *file = (const uint8_t *)p + p->file_name_at;
+    bool has_file = p->file_name_at >= sizeof *p && ew_load_u16(file) != 0;
+    if (has_file != ((p->log_mode & EW_ETW_SEQUENTIAL_FILE) != 0) ||
+        has_file == ((p->log_mode & EW_ETW_REAL_TIME) != 0))
         return EW_WIN_INVALID_PARAMETER;
     if (emulator->config.no_rights)
         return EW_WIN_ACCESS_DENIED;

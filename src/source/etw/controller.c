@@ -184,10 +184,8 @@ static void fill_properties(const struct ew_etw_session *session, struct ew_etw_
     p->flush_s = 1;
     p->log_mode = EW_ETW_SYSTEM_LOGGER | EW_ETW_INDEPENDENT_SESSION;
     p->enable_flags = session->system_providers ? 0 : ew_etw_kernel_flags(config->kernel);
-    if (session->file[0] != 0)
-        memcpy(room->file, session->file, sizeof room->file);
-    else
-        p->log_mode |= EW_ETW_REAL_TIME;
+    p->log_mode |= session->file[0] != 0 ? EW_ETW_SEQUENTIAL_FILE : EW_ETW_REAL_TIME;
+    memcpy(room->file, session->file, sizeof room->file);
 }
 
 /* ---------------------------------------------------------------------- providers */
