@@ -283,6 +283,7 @@ struct etwatch_config {
     const char *const *traces; /* ETWATCH_SOURCE_ETL: the recordings, merged by time */
     uint32_t trace_count;
     uint32_t reserved2;
+    const char *session; /* ETW: this one is read, whosever it is, and not changed; NULL: our own */
 };
 
 struct etwatch_stats {

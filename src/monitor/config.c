@@ -72,6 +72,9 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
                             MAX_LATENCY_MS);
     if (config->trace_count > 0 && config->source == ETWATCH_SOURCE_AUTO)
         config->source = ETWATCH_SOURCE_ETL;
+    if (config->session != NULL && config->source != ETWATCH_SOURCE_AUTO &&
+        config->source != ETWATCH_SOURCE_ETW)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a session is only for the source etw");
     if (config->source == ETWATCH_SOURCE_ETL || config->trace_count > 0) {
         int error = check_recording(config, reterr);
         if (error != 0)
@@ -142,7 +145,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     struct etwatch_config given = *to;
     to->pids = to->uids = NULL;
     to->names = to->cgroups = to->traces = NULL;
-    to->proc_root = NULL;
+    to->proc_root = to->session = NULL;
     if (error != 0)
         return error;
     to->pids = given.pids;
@@ -166,6 +169,10 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     if (error == 0) {
         to->proc_root = ew_strdup(given.proc_root == NULL ? "/proc" : given.proc_root);
         error = to->proc_root == NULL ? ETWATCH_ENOMEM : 0;
+    }
+    if (error == 0 && given.session != NULL) {
+        to->session = ew_strdup(given.session);
+        error = to->session == NULL ? ETWATCH_ENOMEM : 0;
     }
     if (error != 0) {
         ew_config_done(to);
@@ -191,6 +198,7 @@ void ew_config_done(struct etwatch_config *config)
     free_texts(config->cgroups, config->cgroup_count);
     free_texts(config->traces, config->trace_count);
     ew_free((void *)(uintptr_t)config->proc_root);
+    ew_free((void *)(uintptr_t)config->session);
     memset(config, 0, sizeof *config);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "monitor/monitor.h"
+#include "source/etw/consumer.h"
 
 /* After an interval's end, before its facts are taken: longer than a switch takes to be noted. */
 static const uint64_t grace_ns = 1000 * 1000ULL;
@@ -105,7 +106,6 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
     ret->trace_count = config->trace_count;
     ret->max_threads = config->max_threads;
     ret->cmdlines = (config->flags & ETWATCH_CMDLINE) != 0;
-    ret->etw = monitor->etw;
 }
 
 /* One line for the user: what failed, what happens instead, and what would mend it. */
@@ -123,21 +123,29 @@ static bool may_poll(const struct etwatch_monitor *monitor, uint32_t source, int
     if (source == ETWATCH_SOURCE_ETW)
         has_reason = has_reason || error == ETWATCH_ELIMIT || error == ETWATCH_ESTATE;
     return has_reason && monitor->config.source == ETWATCH_SOURCE_AUTO &&
+           monitor->config.session == NULL &&
            (monitor->config.flags & (ETWATCH_NO_FALLBACK | ETWATCH_EVENTS)) == 0;
 }
 
 /* A session that was described is what is meant, also where another source would be the first. */
 static const struct ew_source_ops *event_source(const struct etwatch_monitor *monitor)
 {
-    return monitor->etw != NULL ? &ew_source_etw : ew_source_native();
+    bool described = monitor->etw != NULL || monitor->config.session != NULL;
+    return described ? &ew_source_etw : ew_source_native();
 }
 
 static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     const struct etwatch_config *config = &monitor->config;
     struct ew_source_config wanted;
+    struct ew_etw_config etw = {0};
     struct ew_error why;
     source_config(monitor, &wanted);
+    if (monitor->etw != NULL)
+        etw = *monitor->etw;
+    if (config->session != NULL)
+        etw.attach = config->session;
+    wanted.etw = &etw; /* until it is open */
     monitor->fallback[0] = '\0';
     if (config->source == ETWATCH_SOURCE_POLL)
         return ew_source_poll.open(&wanted, &monitor->source, reterr);

@@ -46,7 +46,7 @@ struct ew_source_config {
     uint32_t trace_count;
     uint32_t max_threads;
     bool cmdlines;                   /* command lines will be asked for */
-    const struct ew_etw_config *etw; /* of an ETW session; NULL: the defaults */
+    const struct ew_etw_config *etw; /* of an ETW session, while it is opened; NULL: the defaults */
 };
 
 /* The time and the machine of a source that has its own. */

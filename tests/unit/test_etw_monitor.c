@@ -145,3 +145,39 @@ TEST(where_no_session_is_to_be_had_it_polls_or_says_why_not)
         etw_emulator_free(emulator);
     }
 }
+
+TEST(another_session_is_read_by_name)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){
+        .cpu_count = 2, .real_time = true, .generate = 1000, .rate_hz = 100000});
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+    struct etwatch_config config = {
+        .size = sizeof config, .flags = ETWATCH_ALL, .session = "NT Kernel Logger"};
+    struct etwatch_monitor *monitor = NULL;
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    monitor->etw = &etw;
+    /* Asked for by name: nothing else will do. */
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), ETWATCH_ENOENT);
+    CHECK_CONTAINS(error.message, "NT Kernel Logger");
+    etw_emulator_add(emulator, "NT Kernel Logger", 0x100, 0x13);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_ETW);
+    CHECK((meta_of(monitor).available & ETWATCH_HAS(cpu_ns)) != 0);
+    CHECK((meta_of(monitor).available & ETWATCH_HAS(disk_read_bytes)) == 0);
+    while (!etw_emulator_done(emulator))
+        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    struct etwatch_stats stats = {.size = sizeof stats};
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
+    CHECK_EQ_UINT(stats.events, 2000);
+    etwatch_monitor_free(monitor);
+    struct etw_emulator_counts counts;
+    etw_emulator_counts(emulator, &counts);
+    CHECK_EQ_UINT(counts.sessions, 1);
+    CHECK_EQ_UINT(counts.stops + counts.flushes, 0);
+    config.source = ETWATCH_SOURCE_POLL;
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+    CHECK_CONTAINS(error.message, "session");
+    etw_emulator_free(emulator);
+}
