@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include <etwatch/session.h>
+
 #include "etw_emulator.h"
 #include "source/etw/controller.h"
 
@@ -332,4 +334,25 @@ TEST(without_memory_nothing_is_left_running)
     struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
     TORTURE(start_and_stop, emulator);
     etw_emulator_free(emulator);
+}
+
+static void count_session(void *ctx, const struct etwatch_session_info *info)
+{
+    CHECK(info->name != NULL);
+    ++*(int *)ctx;
+}
+
+/* Only Windows itself has sessions: here the answer is why not. */
+TEST(the_public_look_says_why_there_is_nothing_to_see)
+{
+    struct ew_error why = {0};
+    struct etwatch_error_info error = {.size = sizeof error};
+    int count = 0;
+    if (ew_etw_real_api(&why) != NULL)
+        SKIP("this is Windows");
+    CHECK_EQ_INT(etwatch_session_list(count_session, &count, &error), ETWATCH_ENOTSUP);
+    CHECK_EQ_INT(count, 0);
+    CHECK_EQ_STR(error.message, why.message);
+    CHECK_EQ_INT(etwatch_session_cleanup(&error), ETWATCH_ENOTSUP);
+    CHECK_EQ_INT(etwatch_session_list(NULL, NULL, &error), ETWATCH_EINVAL);
 }

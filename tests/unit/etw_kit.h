@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of live ETW share: a text that is compared, and recordings that the emulator
+ * plays. */
+#ifndef ETW_KIT_H
+#define ETW_KIT_H
+
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "etl_kit.h"
+#include "etw_emulator.h"
+#include "scenario.h"
+#include "source/etw/consumer.h"
+#include "system.h"
+
+enum { START_RAW = 1000000, TICK_NS = 100, FLUSH_MS = 2 };
+#define START_NS ((uint64_t)START_RAW * TICK_NS)
+/* Everything that the made-up machine logs. */
+#define ALL_KERNEL ((UINT32_C(1) << EW_ETW_KERNEL_COUNT) - 1)
+
+/* ----------------------------------------------------------------------- the text */
+
+struct text {
+    char *bytes;
+    size_t len, size;
+    struct etwatch_sink *sink;
+    uint64_t lost;
+};
+
+static inline int append(void *ctx, const void *bytes, size_t len)
+{
+    struct text *text = ctx;
+    if (text->len + len + 1 > text->size) {
+        text->size = (text->len + len + 1) * 2;
+        text->bytes = realloc(text->bytes, text->size);
+        CHECK(text->bytes != NULL);
+    }
+    memcpy(text->bytes + text->len, bytes, len);
+    text->len += len;
+    text->bytes[text->len] = '\0';
+    return 0;
+}
+
+static inline void check_same(const struct text *got, const struct text *want)
+{
+    size_t at = 0, line = 1, begin = 0;
+    while (at < got->len && at < want->len && got->bytes[at] == want->bytes[at]) {
+        if (got->bytes[at++] == '\n') {
+            line++;
+            begin = at;
+        }
+    }
+    if (at < got->len || at < want->len) {
+        printf("# line %zu: live     %.900s\n", line, got->bytes + begin);
+        printf("# line %zu: recorded %.900s\n", line, want->bytes + begin);
+    }
+    CHECK_EQ_UINT(at, got->len);
+    CHECK_EQ_UINT(at, want->len);
+}
+
+/* ----------------------------------------------------------------------- recordings */
+
+struct recorded {
+    char folder[320], path[340];
+    struct etl_memory memory;
+    uint64_t last_raw, events;
+};
+
+static inline void record(struct recorded *recorded, const struct etl_scenario_config *given)
+{
+    struct ew_etl_writer *writer;
+    struct etl_truth truth;
+    struct etl_scenario_config what = *given;
+    memset(recorded, 0, sizeof *recorded);
+    what.pointer_size = what.pointer_size ? what.pointer_size : 8;
+    what.start_raw = START_RAW + 50;
+    struct ew_etl_writer_config config = {.cpu_count = what.cpu_count,
+                                          .buffer_bytes = 16384,
+                                          .pointer_size = what.pointer_size,
+                                          .start_raw = START_RAW,
+                                          .ctx = &recorded->memory,
+                                          .write = etl_memory_write,
+                                          .rewrite = etl_memory_rewrite};
+    CHECK_EQ_INT(ew_etl_writer_new(&config, &writer), 0);
+    CHECK_EQ_INT(etl_scenario_run(&what, writer, &truth), 0);
+    CHECK_EQ_INT(ew_etl_writer_finish(writer, truth.last_raw, 0, 0), 0);
+    recorded->last_raw = truth.last_raw;
+    recorded->events = truth.events;
+    ew_etl_writer_free(writer);
+    etl_truth_free(&truth);
+    test_folder(recorded->folder, sizeof recorded->folder);
+    (void)snprintf(recorded->path, sizeof recorded->path, "%s/t.etl", recorded->folder);
+    FILE *file = fopen(recorded->path, "wb");
+    CHECK(file != NULL);
+    CHECK_EQ_UINT(fwrite(recorded->memory.bytes, 1, recorded->memory.size, file),
+                  recorded->memory.size);
+    CHECK_EQ_INT(fclose(file), 0);
+}
+
+static inline void forget(struct recorded *recorded)
+{
+    etl_memory_free(&recorded->memory);
+    (void)remove(recorded->path);
+    test_folder_remove(recorded->folder);
+}
+
+#endif

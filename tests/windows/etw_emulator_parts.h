@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the two halves of the emulator: sessions, and the events they yield. */
+#ifndef ETW_EMULATOR_PARTS_H
+#define ETW_EMULATOR_PARTS_H
+
+#include <stdatomic.h>
+
+#include "etw_emulator.h"
+#include "os/os.h"
+#include "source/etw/controller.h"
+
+enum { SESSIONS_ROOM = 256, TRACES_ROOM = 512, SYSTEM_RESERVED = 2, HANDLE_BASE = 100 };
+
+struct session {
+    bool used;
+    uint64_t serial; /* another one each time */
+    uint16_t name[EW_ETW_NAME_MAX];
+    struct ew_etw_properties properties;
+    struct etw_emulator_session seen;
+    uint64_t delivered;
+};
+
+struct trace {
+    bool used, closed;
+    uint32_t session;
+    uint64_t serial;
+    ew_etw_on_event on_event;
+    void *context;
+};
+
+struct etw_emulator {
+    struct etw_emulator_config config;
+    struct ew_etw_api api;
+    struct ew_mutex *lock;
+    struct ew_cond *changed;
+    struct session sessions[SESSIONS_ROOM];
+    struct trace traces[TRACES_ROOM];
+    uint32_t trace_count;
+    uint64_t serial;
+    struct etw_emulator_counts counts;
+    uint32_t stopped_by_others;
+    bool done;
+    _Atomic uint64_t now_ns, last_ns;
+    _Atomic uint64_t delivered, lost;
+};
+
+/* 2026-01-01, as recordings of our writer have it. */
+#define EMULATOR_START_FILETIME INT64_C(134116992000000000)
+
+/* With the lock held. handle 0: by name. */
+struct session *emulator_find(struct etw_emulator *emulator, uint64_t handle, const uint16_t *name);
+void emulator_end_session(struct etw_emulator *emulator, struct session *session);
+
+/* For the table. */
+uint64_t emulator_open_trace(void *ctx, struct ew_etw_logfile *logfile, uint32_t *ret_error);
+uint32_t emulator_process(void *ctx, uint64_t handle);
+uint32_t emulator_close_trace(void *ctx, uint64_t handle);
+
+#endif
