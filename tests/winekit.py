@@ -7,6 +7,7 @@
 Nothing of the user's own Wine is touched: WINEPREFIX lies in the build folder, and only the server
 of that prefix is ever asked to end.
 """
+import functools
 import os
 import shutil
 import subprocess
@@ -30,6 +31,17 @@ def environment(build):
         "WINEDLLOVERRIDES": "mscoree,mshtml=",
         "DISPLAY": "",
     }
+
+
+@functools.lru_cache(None)
+def launcher():
+    """What stands before a program. Wine needs one page at an address that is the same for all; once in
+    some thousand starts it is taken (c0000018), and the program ends with 1 and without a word. Without
+    the randomization of addresses it is always free."""
+    fixed = ["setarch", "-R"]
+    works = shutil.which(fixed[0]) and subprocess.run(fixed + ["true"], check=False,
+                                                      stderr=subprocess.DEVNULL).returncode == 0
+    return (fixed if works else []) + ["wine"]
 
 
 def _call(build, *command):
@@ -60,23 +72,23 @@ def prepare(build):
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(os.path.join(folder, "ready")):
         shutil.rmtree(os.path.join(folder, "prefix"), ignore_errors=True)
-        status, output = _call(build, "wine", "wineboot", "-i")
+        status, output = _call(build, *launcher(), "wineboot", "-i")
         if status != 0:
             return "wineboot: " + output.strip()[-200:]
-        _call(build, "wine", "reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", VERSION, "/f")
+        _call(build, *launcher(), "reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", VERSION, "/f")
         with open(os.path.join(folder, "ready"), "w", encoding="utf-8") as file:
             file.write(VERSION + "\n")
     # Wine ends its services with the last program and starts them anew with the next, which takes a second
     # and hands them that program's output: this one stays until our end of its input is closed.
     if build not in _warm:
-        _warm[build] = subprocess.Popen(["wine", "cmd"], env={**os.environ, **environment(build)},
+        _warm[build] = subprocess.Popen([*launcher(), "cmd"], env={**os.environ, **environment(build)},
                                         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, start_new_session=True)
-        _call(build, "wine", "cmd", "/c", "exit")
+        _call(build, *launcher(), "cmd", "/c", "exit")
     script = os.path.join(folder, "etwatch")
     with open(script, "w", encoding="utf-8") as file:
         words = " ".join(f"{name}='{value}'" for name, value in environment(build).items())
-        file.write(f"#!/bin/sh\nexec env {words} wine '{build}/etwatch.exe' \"$@\"\n")
+        file.write(f"#!/bin/sh\nexec env {words} {' '.join(launcher())} '{build}/etwatch.exe' \"$@\"\n")
     os.chmod(script, 0o755)
     return None
 
@@ -106,12 +118,14 @@ def wine(arguments, program=None, timeout=60, **options):
     from lib import run
     build = windows_build()
     options.setdefault("env", {**os.environ, **environment(build)})
-    return run([os.path.join(build, program or "etwatch.exe"), *arguments], program="wine", timeout=timeout,
-               **options)
+    first, *rest = launcher()
+    return run([*rest, os.path.join(build, program or "etwatch.exe"), *arguments], program=first,
+               timeout=timeout, **options)
 
 
 def start_wine(arguments, program=None, **options):
     from lib import start
     build = windows_build()
     options.setdefault("env", {**os.environ, **environment(build)})
-    return start([os.path.join(build, program or "etwatch.exe"), *arguments], program="wine", **options)
+    first, *rest = launcher()
+    return start([*rest, os.path.join(build, program or "etwatch.exe"), *arguments], program=first, **options)

@@ -6,7 +6,7 @@ import subprocess
 
 from etlkit import corpus, make_etl
 from lib import BUILD, ETWATCH, cases, check, check_eq, main, skip, temp_dir, test
-from winekit import environment, windows_build
+from winekit import environment, launcher, windows_build
 
 KINDS = [("mixed", "--events", 20000), ("switches", "--events", 20000), ("profile", "--events", 20000),
          ("lost",), ("truncated", "--events", 3000), ("tracelogging",), ("eventsource",), ("metadata",)]
@@ -25,7 +25,7 @@ def compare(folder, name, asked=None):
     build = windows_build()
     for arguments in asked or ASKED:
         want = output([ETWATCH, *arguments, name], folder)
-        got = output(["wine", os.path.join(build, "etwatch.exe"), *arguments, name], folder, environment(build))
+        got = output([*launcher(), os.path.join(build, "etwatch.exe"), *arguments, name], folder, environment(build))
         what = " ".join(arguments)
         check_eq(got[0], want[0], f"exit code of {what} ({got[2]!r})")
         check_eq(got[2], want[2], f"words of {what}")
@@ -55,7 +55,7 @@ def an_output_file_may_have_any_letters():
     build = windows_build()
     with temp_dir() as folder:
         make_etl("lost", os.path.join(folder, "x.etl"))
-        code, out, err = output(["wine", os.path.join(build, "etwatch.exe"), "report", "--json", "-o", "é漢.jsonl",
+        code, out, err = output([*launcher(), os.path.join(build, "etwatch.exe"), "report", "--json", "-o", "é漢.jsonl",
                                  "x.etl"], folder, environment(build))
         check_eq((code, out, err), (0, b"", b""))
         want = output([ETWATCH, "report", "--json", "x.etl"], folder)[1]
@@ -68,7 +68,7 @@ def a_file_that_is_not_there_is_named_in_the_same_words():
     with temp_dir() as folder:
         build = windows_build()
         want = output([ETWATCH, "report", "none.etl"], folder)
-        got = output(["wine", os.path.join(build, "etwatch.exe"), "report", "none.etl"], folder, environment(build))
+        got = output([*launcher(), os.path.join(build, "etwatch.exe"), "report", "none.etl"], folder, environment(build))
         check_eq(got, want)
         check_eq(got[0], 1)
 
@@ -82,7 +82,7 @@ def a_program_that_uses_the_dll_reads_recordings_too():
         want = output([os.path.join(BUILD, example), "x.etl"], folder)
         check_eq(want[0], 0, "exit code on Linux")
         # Windows looks for a DLL in PATH, among other places.
-        got = output(["wine", os.path.join(build, example + ".exe"), "x.etl"], folder,
+        got = output([*launcher(), os.path.join(build, example + ".exe"), "x.etl"], folder,
                      {**environment(build), "WINEPATH": build})
         check_eq(got[0], 0, f"exit code ({got[2]!r})")
         check_eq(got[1].replace(b"\r\n", b"\n"), want[1], "output")
