@@ -135,12 +135,29 @@ void ew_etl_piece_load(struct ew_etl_loader *loader, struct ew_etl_piece *piece)
 
 /* ------------------------------------------------------------------ helpers */
 
-bool ew_etl_loader_help(struct ew_etl_loader *loader, struct ew_etl_scratch *scratch)
+static void unqueue(struct ew_etl_loader *loader, struct ew_etl_piece *piece)
+{
+    struct ew_etl_piece *before = NULL;
+    for (struct ew_etl_piece *at = loader->queue_head; at != piece; at = at->queue_next)
+        before = at;
+    if (before)
+        before->queue_next = piece->queue_next;
+    else
+        loader->queue_head = piece->queue_next;
+    if (loader->queue_tail == piece)
+        loader->queue_tail = before;
+    piece->state = STATE_IDLE;
+}
+
+bool ew_etl_loader_help(struct ew_etl_loader *loader, struct ew_etl_scratch *scratch,
+                        bool leave_first)
 {
     struct ew_etl_piece *piece = loader->queue_head;
     if (!piece)
         return false;
-    loader->queue_head = piece->queue_next;
+    if (leave_first && piece->queue_next)
+        piece = piece->queue_next;
+    unqueue(loader, piece);
     piece->state = STATE_LOADING;
     ew_mutex_unlock(loader->lock);
     load(piece, scratch);
@@ -156,7 +173,7 @@ static void run_helper(void *arg)
     struct ew_etl_scratch scratch = {0};
     ew_mutex_lock(loader->lock);
     while (!loader->stop) {
-        if (!ew_etl_loader_help(loader, &scratch))
+        if (!ew_etl_loader_help(loader, &scratch, false))
             (void)ew_cond_wait(loader->work, loader->lock, -1);
     }
     ew_mutex_unlock(loader->lock);
@@ -179,20 +196,6 @@ void ew_etl_piece_queue(struct ew_etl_loader *loader, struct ew_etl_piece *piece
     if (loader->user_waits && piece->flags & EW_ETL_FLAG_COMPRESSED)
         ew_cond_signal(loader->user);
     ew_mutex_unlock(loader->lock);
-}
-
-static void unqueue(struct ew_etl_loader *loader, struct ew_etl_piece *piece)
-{
-    struct ew_etl_piece *before = NULL;
-    for (struct ew_etl_piece *at = loader->queue_head; at != piece; at = at->queue_next)
-        before = at;
-    if (before)
-        before->queue_next = piece->queue_next;
-    else
-        loader->queue_head = piece->queue_next;
-    if (loader->queue_tail == piece)
-        loader->queue_tail = before;
-    piece->state = STATE_IDLE;
 }
 
 void ew_etl_piece_wait(struct ew_etl_loader *loader, struct ew_etl_piece *piece)

@@ -82,7 +82,8 @@ void ew_etl_piece_queue(struct ew_etl_loader *loader, struct ew_etl_piece *piece
 void ew_etl_piece_wait(struct ew_etl_loader *loader, struct ew_etl_piece *piece);
 
 /* Fills one of the queued pieces; false: there is none. With the lock held, which is let go
- * meanwhile. */
-bool ew_etl_loader_help(struct ew_etl_loader *loader, struct ew_etl_scratch *scratch);
+ * meanwhile. leave_first: the merge is about to need the first one, and would only wait for it. */
+bool ew_etl_loader_help(struct ew_etl_loader *loader, struct ew_etl_scratch *scratch,
+                        bool leave_first);
 
 #endif

@@ -193,7 +193,7 @@ static void wait_for_batch(struct ew_etl_reader *reader)
     bool slept = false;
     while (reader->filled == reader->taken ||
            (slept && !reader->finished && reader->filled - reader->taken < RING_SIZE / 2)) {
-        if (ew_etl_loader_help(loader, &reader->scratch))
+        if (ew_etl_loader_help(loader, &reader->scratch, true))
             continue;
         slept = loader->user_waits = true;
         (void)ew_cond_wait(loader->user, loader->lock, -1);
