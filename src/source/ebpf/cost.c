@@ -15,7 +15,6 @@
 
 #include "source/ebpf/ebpf.h"
 
-static const uint64_t wait_ns = 300 * 1000 * 1000ULL; /* a start is not what watching costs */
 static const uint64_t measure_ns = 80 * 1000 * 1000ULL;
 static const uint64_t pause_ns = 20 * 1000 * 1000 * 1000ULL;
 
@@ -71,10 +70,9 @@ static void end(struct ew_ebpf_source *source, uint64_t now_ns)
     source->stats_next_ns = now_ns + pause_ns;
 }
 
-void ew_ebpf_cost_open(struct ew_ebpf_source *source, uint64_t now_ns)
+void ew_ebpf_cost_open(struct ew_ebpf_source *source)
 {
     source->stats_fd = -1;
-    source->stats_next_ns = now_ns + wait_ns;
 }
 
 void ew_ebpf_cost_close(struct ew_ebpf_source *source)

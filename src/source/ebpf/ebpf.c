@@ -55,7 +55,7 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     source->base.ops = &ew_source_ebpf;
     source->filtered = !config->filter.all;
     source->read_until_ns = config->epoch_ns;
-    ew_ebpf_cost_open(source, config->epoch_ns);
+    ew_ebpf_cost_open(source);
     int error = ew_ebpf_object_open(&source->object, config, reterr);
     if (error != 0) {
         ew_free(source);

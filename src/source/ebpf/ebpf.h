@@ -95,7 +95,7 @@ void ew_ebpf_flush_moves(struct ew_ebpf_source *source, uint32_t count);
 void ew_ebpf_flush_exits(struct ew_ebpf_source *source);
 
 /* Own cost in the kernel. */
-void ew_ebpf_cost_open(struct ew_ebpf_source *source, uint64_t now_ns);
+void ew_ebpf_cost_open(struct ew_ebpf_source *source);
 void ew_ebpf_cost_close(struct ew_ebpf_source *source);
 /* Asks the kernel, about once a second, how often it skipped our program. */
 void ew_ebpf_cost_missed(struct ew_ebpf_source *source, uint64_t now_ns);
