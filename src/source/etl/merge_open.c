@@ -62,7 +62,7 @@ static struct ew_etl_piece *make_piece(struct ew_etl_merge *merge,
 void ew_etl_merge_read_ahead(struct ew_etl_merge *merge)
 {
     struct ew_etl_loader *loader = &merge->loader;
-    while (loader->others && merge->ahead_count < 4 * loader->others + 2 &&
+    while (loader->others && merge->ahead_count < 16 * loader->others + 8 &&
            loader->held_bytes < loader->window_bytes) {
         struct ew_etl_stream *next = NULL;
         for (uint32_t i = 0; i < merge->live; i++) {
