@@ -4,13 +4,13 @@
 A baseline has a line EVENT for the first few events of each kind (time in ms since the recording
 began, PID, TID, process, CPU, payload length, then fields as it displays them) and a line COUNT for
 each kind. The tables below say how it displays things and where its names differ from the
-documented ones. What it shows although it is in no payload is listed with the reason.
+documented ones. What it shows although it is in no payload is worked out from other events, or from the headers.
 """
 import collections
 import re
 import time
 
-from etlkit import corpus, events, walk
+from etlkit import NO_ID, corpus, events, in_time_order, walk
 from lib import cases, check, check_eq, main
 
 FILES = ["perfview-net452-x64", "perfview-primitive-types", "perfview-gcevents", "perfview-gcrundown"]
@@ -122,13 +122,22 @@ def field(event, line, name):
 class State:
     """What it has collected from other events of the recording when it shows one."""
 
-    def __init__(self, all_events, path):
-        self.first_raw = next(walk(path)).t_raw
+    def __init__(self, all_events):
         self.first_ns = all_events[0]["t_ns"]
         self.drives, self.files, self.system_drive = [], {}, ""
+        self.names, self.types = {0: "Idle"}, {}
         self.frequency = 1
+        disk_done = collections.Counter()
         for event in all_events:
             kind, fields = event["event"], event["fields"] or {}
+            if kind in ("DiskIO/Read", "DiskIO/Write"):
+                # An I/O is served from when the one before it is done.
+                event["served"] = min(fields["HighResResponseTime"], event["t_raw"] - disk_done[fields["DiskNumber"]])
+                disk_done[fields["DiskNumber"]] = event["t_raw"]
+            elif kind == "Type/BulkType":
+                self.types.update((value["TypeID"], value["Name"]) for value in fields["Values"])
+            elif kind.startswith("Process/") and "ImageFileName" in fields:
+                self.names[fields["ProcessId"]] = fields["ImageFileName"]
             if kind == "SysConfig/VolumeMapping":
                 self.drives.append((fields["NtPath"], fields["DosPath"]))
             elif kind == "SysConfig/SystemPaths":
@@ -146,9 +155,9 @@ class State:
                 return dos + path[len(nt_path):]
         return path
 
-    def raw(self, event):
-        """The recording's clock at an event."""
-        return self.first_raw + (event["t_ns"] - self.first_ns) * self.frequency // 10**9
+    def name(self, pid):
+        """As it shows that of a process."""
+        return re.sub(r"\.exe$", "", self.names.get(pid, "" if pid < 0 else f"Process({pid})"))
 
     def milliseconds(self, ticks):
         """It rounds halves up."""
@@ -178,6 +187,16 @@ def create_options(value):
     return {0x20: "FILE_ATTRIBUTE_ARCHIVE"}.get(value, str(value))
 
 
+def creator(event, which):
+    """Who made a thread: the header tells."""
+    return f"{event['header'][which]:,}" if event["event"] == "Thread/Start" else "-1"
+
+
+def depth(fields):
+    """The oldest generation of which something was kept."""
+    return str(max(i for i in range(3) if i == 0 or fields[f"TotalPromotedSize{i}"]))
+
+
 def total(fields, name):
     return f"{sum(fields.get(f'{name}{i}', 0) for i in range(5)):,}"
 
@@ -192,9 +211,14 @@ SHOWN = {
     ("Windows Kernel/DiskIO/", "ElapsedTimeMSec"): lambda f, e, s: s.milliseconds(f["HighResResponseTime"]),
     ("Windows Kernel/DiskIO/", "FileName"): lambda f, e, s: s.dos_path(s.files.get(f["FileObject"], "")),
     ("Windows Kernel/Memory/", "FileName"): lambda f, e, s: s.dos_path(s.files.get(f["FileObject"], "")),
-    ("Windows Kernel/Memory/", "ElapsedTimeMSec"): lambda f, e, s: s.milliseconds(s.raw(e) - f["InitialTime"]),
+    ("Windows Kernel/Memory/", "ElapsedTimeMSec"): lambda f, e, s: s.milliseconds(e["t_raw"] - f["InitialTime"]),
     ("Windows Kernel/PerfInfo/", "ProcessorNumber"): lambda f, e, s: str(e["cpu"]),
     ("Windows Kernel/EventTrace", "UtcOffsetMinutes"): lambda f, e, s: str(f["TimeZoneInformation"]["Bias"]),
+    ("Windows Kernel/DiskIO/", "DiskServiceTimeMSec"): lambda f, e, s: s.milliseconds(e["served"]),
+    ("Windows Kernel/Thread/", "ParentThreadID"): lambda f, e, s: creator(e, 1),
+    ("Windows Kernel/Thread/", "ParentProcessID"): lambda f, e, s: creator(e, 0),
+    ("Microsoft-Windows-DotNETRuntime/GC/HeapStats", "Depth"): lambda f, e, s: depth(f),
+    ("Microsoft-Windows-DotNETRuntime/GC/FinalizeObject", "TypeName"): lambda f, e, s: s.types.get(f["TypeID"], ""),
     # Windows 8 does not write it yet.
     ("Windows Kernel/Thread/", "ThreadName"): lambda f, e, s: f.get("ThreadName", ""),
     # It has the fields of the first version still.
@@ -227,23 +251,15 @@ SHOWN = {
     ("Microsoft-Windows-DotNETRuntime", "ConcurrentCompactMechanisms"):
         lambda f, e, s: str(f.get("ConcurrentCompactMechanisms") or ""),
 }
-# Shown although no payload has it: the reason. The list is complete.
-STATE, HEADER = "it keeps this from other events", "the ids in the header; ours are those that the event is about"
-LATER = "a field of later versions, shown with a default"
-DERIVED = {
-    ("Windows Kernel/DiskIO/", "DiskServiceTimeMSec"): "its own model of the disk's queue",
-    ("Windows Kernel/Thread/", "ParentThreadID"): HEADER,
-    ("Windows Kernel/Thread/", "ParentProcessID"): HEADER,
-    ("Microsoft-Windows-DotNETRuntime/GC/HeapStats", "Depth"): STATE,
-    ("Microsoft-Windows-DotNETRuntime/GC/FinalizeObject", "TypeName"): STATE,
-}
-# Ids that are not ours, because it takes them from elsewhere.
+# Ids that are not those of ours: (our fields, our event) -> the process and the thread that it shows.
+# Ours are of whom the event is about.
+HEADER = "those in the header: who wrote it"
 OTHER_IDS = {
-    ("Windows Kernel/SystemConfig/Services", "PID PName"): "it shows the service's process, ours is who wrote it",
-    ("Windows Kernel/Image/Unload", "TID"): "it drops the thread",
-    ("Windows Kernel/DiskIO/WriteInit", "PID TID PName"): "it shows who handed the I/O on, ours is who issued it",
-    ("Windows Kernel/DiskIO/FlushBuffers", "PID TID PName"): "it reads a duration as the thread",
-    ("Microsoft-Windows-Kernel-Process/", "PID TID PName"): "it shows who wrote it, ours is the process it is about",
+    "Windows Kernel/SystemConfig/Services": ("the service's process", lambda f, e: (f["ProcessId"], e["header"][1])),
+    "Windows Kernel/Image/Unload": ("without the thread", lambda f, e: (e["pid"], -1)),
+    "Windows Kernel/DiskIO/WriteInit": (HEADER, lambda f, e: e["header"]),
+    "Windows Kernel/DiskIO/FlushBuffers": ("the duration as the thread", lambda f, e: (-1, f["HighResResponseTime"])),
+    "Microsoft-Windows-Kernel-Process/": (HEADER, lambda f, e: e["header"]),
 }
 # Shown with a default where the payload is of a version that does not have them yet.
 DEFAULTS = {"": ["PauseMode", "MemoryPressure", "CondemnReasons0", "CondemnReasons1", "Count", "FreeListAllocated",
@@ -268,7 +284,7 @@ class Tally:
         self.good_lines = collections.Counter()
         self.fields = collections.Counter()
         self.good_fields = collections.Counter()
-        self.derived = {}
+        self.other_ids = {}
         self.wrong = []
 
     def add(self, kind, results):
@@ -289,8 +305,8 @@ class Tally:
         for kind in sorted(self.lines):
             print(f"#   {kind}: {self.good_lines[kind]}/{self.lines[kind]} lines, "
                   f"{self.good_fields[kind]}/{self.fields[kind]} fields")
-        for (kind, name), reason in sorted(self.derived.items()):
-            print(f"#   not compared: {kind} {name}: {reason}")
+        for kind, reason in sorted(self.other_ids.items()):
+            print(f"#   other ids: {kind}: {reason}")
 
 
 def compare_field(line, event, state, name, text):
@@ -336,30 +352,36 @@ def find(line, by_place, first_ns):
     return event
 
 
-def compare_ids(line, event, tally):
+def compare_ids(line, event, state, tally):
     pid, tid = (-1 if event[name] is None else event[name] for name in ("pid", "tid"))
     name = re.sub(r"\.exe$", "", event["name"] or "")
+    for kind, (reason, ids) in OTHER_IDS.items():
+        if line.name.startswith(kind):
+            pid, tid = ids(event["fields"], event)
+            name = state.name(pid)
+            tally.other_ids[line.name] = reason
     if line.pid >= 0 and not name:
         name = f"Process({line.pid})"
-    results = [("PID", pid == line.pid, f"{pid}, not {line.pid}"), ("TID", tid == line.tid, f"{tid}, not {line.tid}"),
-               ("PName", name == line.process, f"{name!r}, not {line.process!r}")]
-    for (kind, names), reason in OTHER_IDS.items():
-        if line.name.startswith(kind):
-            results = [row for row in results if row[0] not in names.split()]
-            tally.derived[line.name, names] = reason
-    return results
+    return [("PID", pid == line.pid, f"{pid}, not {line.pid}"), ("TID", tid == line.tid, f"{tid}, not {line.tid}"),
+            ("PName", name == line.process, f"{name!r}, not {line.process!r}")]
 
 
 def compare(line, event, state, tally):
     results = [("kind", our_kind(line, event), f"{event['provider']}/{event['event']}, not {line.name}")]
-    results += compare_ids(line, event, tally)
-    for name, text in line.fields:
-        reason = rule(DERIVED, line, name)
-        if reason is not None:
-            tally.derived[line.name, name] = reason
-            continue
-        results.append((name, *compare_field(line, event, state, name, text)))
+    results += compare_ids(line, event, state, tally)
+    results += [(name, *compare_field(line, event, state, name, text)) for name, text in line.fields]
     tally.add(line.name, results)
+
+
+def with_headers(ours, path):
+    """Our events, each with what its header says: a reader of our own, in Python, looks it up."""
+    records = in_time_order(walk(path))
+    check_eq(len(ours), len(records), "number of events")
+    for event, record in zip(ours, records):
+        check_eq(event["payload"], record.payload.hex(), f"payload at {record.offset:#x}")
+        event["t_raw"] = record.t_raw
+        event["header"] = tuple(-1 if number == NO_ID else number for number in (record.pid, record.tid))
+    return ours
 
 
 _read = {}
@@ -368,14 +390,15 @@ _read = {}
 def read(name):
     """(lines, counts, our events) of a recording, once."""
     if name not in _read:
-        _read[name] = *read_baseline(name), events(corpus("etl", name + ".etl"), "--raw")
+        path = corpus("etl", name + ".etl")
+        _read[name] = *read_baseline(name), with_headers(events(path, "--raw"), path)
     return _read[name]
 
 
 @cases([(name, name) for name in FILES])
 def every_line_of_microsofts_decoder_is_ours_too(name):
     lines, _, ours = read(name)
-    state, tally = State(ours, corpus("etl", name + ".etl")), Tally()
+    state, tally = State(ours), Tally()
     by_place = candidates(ours, state.first_ns)
     for line in lines:
         compare(line, find(line, by_place, state.first_ns), state, tally)
