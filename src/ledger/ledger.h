@@ -54,9 +54,9 @@ struct ew_process {
     uint32_t own_has;   /* counters read of the process itself: its threads do not add to them */
     uint32_t exit_has;  /* counters fixed by the exit fact */
     uint32_t gauge_has;
-    uint32_t round_has; /* polling: counters that the last reading knew */
-    uint32_t emitted;   /* low bits of the last interval it had a sample for (dense) */
-    uint32_t reserved;
+    uint32_t round_has;  /* polling: counters that the last reading knew */
+    uint32_t emitted;    /* low bits of the last interval it had a sample for (dense) */
+    uint32_t gauge_now;  /* gauges that the last reading of their class brought */
     uint64_t start_ns;   /* 0: unknown */
     uint64_t watched_ns; /* since when */
     uint64_t there_ns;   /* it was there then, as a lifecycle fact or its first reading told */
@@ -68,10 +68,11 @@ struct ew_process {
     struct ew_process_aggregate *aggregate;
     const char *name, *user, *cgroup, *cmdline; /* interned or NULL */
     uint64_t value[EW_COUNTER_COUNT];           /* totals */
-    uint64_t gauge[EW_GAUGE_COUNT];
-    uint64_t gauge_ns[EW_GAUGE_COUNT]; /* when each was read */
-    uint64_t gauges_ns;                /* the latest of them */
-    uint64_t gauges_since_ns;          /* and the first since the last cut */
+    uint64_t gauge[EW_GAUGE_BASE_COUNT];
+    uint64_t *more_gauges;                   /* those after them; NULL: none was ever read */
+    uint64_t gauge_ns[EW_GAUGE_CLASS_COUNT]; /* when each class was read */
+    uint64_t gauges_ns;                      /* the latest of them */
+    uint64_t gauges_since_ns;                /* and the first since the last cut */
 };
 
 enum ew_thread_flag {

@@ -29,7 +29,12 @@
     X(disk_read_bytes)      \
     X(disk_write_bytes)     \
     X(net_received_bytes)   \
-    X(net_sent_bytes)
+    X(net_sent_bytes)       \
+    X(io_other_bytes)       \
+    X(io_other_ops)         \
+    X(cycles)               \
+    X(instructions)         \
+    X(cache_misses)
 
 enum ew_counter {
 #define EW_X(name) EW_C_##name,
@@ -39,15 +44,25 @@ enum ew_counter {
 };
 
 /* As of one instant; of a process, except priority and affinity, which a thread has too. */
-#define EW_GAUGES(X)  \
-    X(rss_bytes)      \
-    X(rss_peak_bytes) \
-    X(private_bytes)  \
-    X(virtual_bytes)  \
-    X(threads)        \
-    X(handles)        \
-    X(priority)       \
-    X(affinity)
+#define EW_GAUGES(X)       \
+    X(rss_bytes)           \
+    X(rss_peak_bytes)      \
+    X(private_bytes)       \
+    X(virtual_bytes)       \
+    X(threads)             \
+    X(handles)             \
+    X(priority)            \
+    X(affinity)            \
+    X(pool_paged_bytes)    \
+    X(pool_nonpaged_bytes) \
+    X(handles_peak)        \
+    X(gdi_objects)         \
+    X(user_objects)        \
+    X(io_priority)         \
+    X(threads_running)     \
+    X(threads_ready)       \
+    X(threads_waiting)     \
+    X(threads_suspended)
 
 enum ew_gauge {
 #define EW_X(name) EW_G_##name,
@@ -56,7 +71,42 @@ enum ew_gauge {
         EW_GAUGE_COUNT
 };
 
+_Static_assert(EW_COUNTER_COUNT < 32 && EW_GAUGE_COUNT < 32, "masks of 32 bits");
+
+/*
+ * Most machines and most questions need the first gauges only: room for the others is made when one
+ * of them is read.
+ */
+enum { EW_GAUGE_BASE_COUNT = EW_G_pool_paged_bytes };
+
+/*
+ * Gauges that are read together share the time of their reading: one that a reading of its class
+ * does not bring is not known any more.
+ */
+enum ew_gauge_class {
+    EW_GAUGES_MEMORY,
+    EW_GAUGES_PEAK, /* exits tell it alone */
+    EW_GAUGES_THREADS,
+    EW_GAUGES_SCHEDULING, /* the first thread's */
+    EW_GAUGES_HANDLES,
+    EW_GAUGE_CLASS_COUNT
+};
+
 #define EW_HAS_C(name) (1u << EW_C_##name)
 #define EW_HAS_G(name) (1u << EW_G_##name)
+
+#define EW_GAUGE_CLASS_MASKS                                                                       \
+    {                                                                                              \
+        [EW_GAUGES_MEMORY] = EW_HAS_G(rss_bytes) | EW_HAS_G(private_bytes) |                       \
+                             EW_HAS_G(virtual_bytes) | EW_HAS_G(pool_paged_bytes) |                \
+                             EW_HAS_G(pool_nonpaged_bytes),                                        \
+        [EW_GAUGES_PEAK] = EW_HAS_G(rss_peak_bytes),                                               \
+        [EW_GAUGES_THREADS] = EW_HAS_G(threads) | EW_HAS_G(threads_running) |                      \
+                              EW_HAS_G(threads_ready) | EW_HAS_G(threads_waiting) |                \
+                              EW_HAS_G(threads_suspended),                                         \
+        [EW_GAUGES_SCHEDULING] = EW_HAS_G(priority) | EW_HAS_G(affinity) | EW_HAS_G(io_priority),  \
+        [EW_GAUGES_HANDLES] = EW_HAS_G(handles) | EW_HAS_G(handles_peak) | EW_HAS_G(gdi_objects) | \
+                              EW_HAS_G(user_objects),                                              \
+    }
 
 #endif

@@ -133,6 +133,16 @@ uint64_t ew_pending_clamp(struct ew_sampler *sampler, uint64_t index);
 /* The interval of a time; with rounds the current one. */
 uint64_t ew_pending_index(struct ew_sampler *sampler, uint64_t t_ns);
 uint64_t ew_pending_start_ns(const struct ew_sampler *sampler, uint64_t index);
+/* gauges.c: what was read of a process at t_ns. */
+void ew_gauges_take(struct ew_sampler *sampler, struct ew_process *process, uint32_t has,
+                    const uint64_t *gauge, uint64_t t_ns);
+/* Those that are true at end_ns: read in [end_ns, until_ns), or earlier and it has not run since.
+ */
+uint32_t ew_gauges_at(const struct ew_process *process, uint64_t end_ns, uint64_t until_ns);
+static inline uint64_t ew_gauge_of(const uint64_t *base, const uint64_t *more, uint32_t gauge)
+{
+    return gauge < EW_GAUGE_BASE_COUNT ? base[gauge] : more[gauge - EW_GAUGE_BASE_COUNT];
+}
 /* Some of the process's gauges were read at t_ns. */
 void ew_pending_gauges_read(const struct ew_sampler *sampler, struct ew_process *process,
                             uint64_t t_ns);

@@ -48,21 +48,14 @@ static void set_text(struct ew_sampler *sampler, const char **slot, const char *
         sampler->failure = ETWATCH_ENOMEM;
 }
 
-static void set_gauges(const struct ew_sampler *sampler, struct ew_process *process,
+static void set_gauges(struct ew_sampler *sampler, struct ew_process *process,
                        const struct ew_process_fact *fact)
 {
     if (fact->gauge_has == 0)
         return;
     /* Those of an exit are true for the end, whenever that turns out to be. */
     uint64_t read_ns = fact->kind == EW_PROCESS_EXIT ? UINT64_MAX - 1 : fact->t_ns;
-    for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
-        if ((fact->gauge_has >> i & 1) != 0 && read_ns >= process->gauge_ns[i]) {
-            process->gauge[i] = fact->gauge[i];
-            process->gauge_ns[i] = read_ns;
-            process->gauge_has |= 1u << i;
-        }
-    }
-    ew_pending_gauges_read(sampler, process, read_ns);
+    ew_gauges_take(sampler, process, fact->gauge_has, fact->gauge, read_ns);
 }
 
 static void set_facts(struct ew_sampler *sampler, struct ew_process *process,

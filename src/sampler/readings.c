@@ -87,19 +87,6 @@ static void set_baseline(const struct ew_sampler *sampler, const struct ew_proce
     thread->credited_ns = since_ns > from_ns ? since_ns : from_ns;
 }
 
-static void take_process_gauges(const struct ew_sampler *sampler, struct ew_process *process,
-                                const struct ew_reading *reading, uint32_t has)
-{
-    for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
-        if ((has >> i & 1) != 0 && reading->t_ns >= process->gauge_ns[i]) {
-            process->gauge[i] = reading->gauge[i];
-            process->gauge_ns[i] = reading->t_ns;
-        }
-    }
-    process->gauge_has |= has;
-    ew_pending_gauges_read(sampler, process, reading->t_ns);
-}
-
 static void take_gauges(struct ew_sampler *sampler, struct ew_process *process,
                         struct ew_thread *thread, const struct ew_reading *reading)
 {
@@ -120,8 +107,8 @@ static void take_gauges(struct ew_sampler *sampler, struct ew_process *process,
     }
     /* The process's own are its leader's. */
     if (thread != NULL && thread->tid != process->pid)
-        has &= ~of_thread;
-    take_process_gauges(sampler, process, reading, has);
+        has &= ~(of_thread | EW_HAS_G(io_priority));
+    ew_gauges_take(sampler, process, has, reading->gauge, reading->t_ns);
 }
 
 /* Once per reading, after its counts are placed. */

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 
 static const uint64_t no_counters[EW_COUNTER_COUNT];
+static const uint64_t no_gauges[EW_GAUGE_COUNT - EW_GAUGE_BASE_COUNT];
 
 static uint64_t to_unix(const struct ew_sampler *sampler, uint64_t raw_ns)
 {
@@ -57,7 +58,7 @@ EW_GAUGES(EW_X)
 #undef EW_X
 
 static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, uint32_t mask,
-                       const uint64_t *gauge)
+                       const uint64_t *gauge, const uint64_t *more)
 {
     if (mask != sampler->memo_gauges) {
         sampler->memo_gauges = mask;
@@ -71,8 +72,10 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
 #undef EW_X
         return;
     }
-#define EW_X(name)                                                          \
-    value = gauge[EW_G_##name] & (0 - (uint64_t)(mask >> EW_G_##name & 1)); \
+    if (more == NULL)
+        more = no_gauges;
+#define EW_X(name)                                                                             \
+    value = ew_gauge_of(gauge, more, EW_G_##name) & (0 - (uint64_t)(mask >> EW_G_##name & 1)); \
     memcpy(&out->name, &value, sizeof value);
     EW_GAUGES(EW_X)
 #undef EW_X
@@ -158,27 +161,8 @@ void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process)
     out->t_ns = to_unix(sampler, process->watched_ns);
     out->dt_ns = 0;
     put_counters(sampler, out, 0, no_counters);
-    put_gauges(sampler, out, process->gauge_has, process->gauge);
+    put_gauges(sampler, out, process->gauge_has, process->gauge, process->more_gauges);
     put_percent(out);
-}
-
-/* Those that are true at end_ns: read in [end_ns, until_ns), or earlier and it has not run since.
- */
-static uint32_t gauges_at(const struct ew_process *process, uint64_t end_ns, uint64_t until_ns)
-{
-    uint32_t has = 0;
-    bool rests = process->active_ns <= end_ns; /* it has not run since */
-    /* Most samples of a high rate: all gauges are older than its end, or of a later one. */
-    if (process->gauges_ns < (rests ? process->active_ns : end_ns) ||
-        (!rests && process->gauges_since_ns >= until_ns))
-        return 0;
-    for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
-        uint64_t read_ns = process->gauge_ns[i];
-        bool after = read_ns >= end_ns && read_ns < until_ns;
-        bool unchanged = rests && read_ns >= process->active_ns;
-        has |= (uint32_t)(after || unchanged) << i;
-    }
-    return has & process->gauge_has;
 }
 
 /* Until when a gauge that is read belongs to this cell: the end of the process's next one. */
@@ -234,11 +218,11 @@ static void thread_object(struct ew_sampler *sampler, const struct ew_cell *cell
         begin_ns = thread->start_ns;
     out->dt_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
     put_counters(sampler, out, cell->has, cell->counter);
-    uint64_t gauge[EW_GAUGE_COUNT] = {0};
+    uint64_t gauge[EW_GAUGE_BASE_COUNT] = {0};
     gauge[EW_G_priority] = (uint64_t)(int64_t)thread->priority;
     gauge[EW_G_affinity] = thread->affinity;
     bool true_now = thread->gauge_ns >= end_ns || thread->gauge_ns >= thread->credited_ns;
-    put_gauges(sampler, out, cell->next == NULL && true_now ? thread->gauge_has : 0, gauge);
+    put_gauges(sampler, out, cell->next == NULL && true_now ? thread->gauge_has : 0, gauge, NULL);
     put_percent(out);
 }
 
@@ -274,8 +258,8 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
     out->t_ns = to_unix(sampler, end_ns);
     out->dt_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
     put_counters(sampler, out, has, cell != NULL ? cell->counter : no_counters);
-    uint32_t gauges = gauges_at(process, end_ns, gauges_until(sampler, cell));
-    put_gauges(sampler, out, gauges, process->gauge);
+    uint32_t gauges = ew_gauges_at(process, end_ns, gauges_until(sampler, cell));
+    put_gauges(sampler, out, gauges, process->gauge, process->more_gauges);
     if ((out->has & ETWATCH_HAS(rss_bytes)) == 0 && cell != NULL &&
         (cell->flags & EW_CELL_RSS) != 0) {
         out->has |= ETWATCH_HAS(rss_bytes);
@@ -305,7 +289,8 @@ void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process)
     out->t_ns = to_unix(sampler, process->exit_ns);
     out->dt_ns = process->start_ns == 0 ? 0 : process->exit_ns - process->start_ns;
     put_counters(sampler, out, total_counters(process), process->value);
-    put_gauges(sampler, out, gauges_at(process, process->exit_ns, UINT64_MAX), process->gauge);
+    put_gauges(sampler, out, ew_gauges_at(process, process->exit_ns, UINT64_MAX), process->gauge,
+               process->more_gauges);
     put_percent(out);
     if ((process->flags & EW_P_REPLACED) == 0) {
         out->exit_ns = out->t_ns;
@@ -338,7 +323,10 @@ void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process 
         out.name = process->value[EW_C_##name];
     EW_COUNTERS(EW_X)
 #undef EW_X
-#define EW_X(name) memcpy(&out.name, &process->gauge[EW_G_##name], sizeof(uint64_t));
+    const uint64_t *more = process->more_gauges != NULL ? process->more_gauges : no_gauges;
+#define EW_X(name)                                                                 \
+    memcpy(&out.name, &(uint64_t){ew_gauge_of(process->gauge, more, EW_G_##name)}, \
+           sizeof(uint64_t));
     EW_GAUGES(EW_X)
 #undef EW_X
     put_percent(&out);
