@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: MIT
+"""The C interface as ctypes declarations. Written by scripts/python_abi.py: do not change by hand."""
+import ctypes
+from ctypes import (
+    POINTER, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_uint8, c_void_p,
+)
+from typing import Any, Dict, List, Tuple
+
+VERSION = "0.1.0"
+
+ETWATCH_EINVAL = -1
+ETWATCH_ENOMEM = -2
+ETWATCH_EPERM = -3
+ETWATCH_ENOTSUP = -4
+ETWATCH_ENOENT = -5
+ETWATCH_ESTATE = -6
+ETWATCH_ELIMIT = -7
+ETWATCH_EOS = -8
+ETWATCH_EFORMAT = -9
+ETWATCH_ETRUNC = -10
+ETWATCH_SOURCE_AUTO = 0
+ETWATCH_SOURCE_ETW = 1
+ETWATCH_SOURCE_ETL = 2
+ETWATCH_SOURCE_EBPF = 3
+ETWATCH_SOURCE_POLL = 4
+ETWATCH_START = 1
+ETWATCH_EXIT = 2
+ETWATCH_SAMPLE = 3
+ETWATCH_THREAD = 4
+ETWATCH_METRIC_COUNT = 49
+ETWATCH_COMPLETE = 1
+ETWATCH_PREEXISTING = 2
+ETWATCH_HAS_PPID = 4
+ETWATCH_HAS_SESSION = 8
+ETWATCH_EVENT_SWITCH = 1
+ETWATCH_EVENT_WAKEUP = 2
+ETWATCH_EVENT_FORK = 3
+ETWATCH_EVENT_EXEC = 4
+ETWATCH_EVENT_EXIT = 5
+ETWATCH_LOSS_KERNEL_LOG = 1
+ETWATCH_LOSS_LIFECYCLE = 2
+ETWATCH_LOSS_STREAM = 3
+ETWATCH_LOSS_TABLE = 4
+ETWATCH_LOSS_QUEUE = 5
+ETWATCH_ALL = 1
+ETWATCH_THREADS = 2
+ETWATCH_DENSE = 4
+ETWATCH_EVENTS = 8
+ETWATCH_CMDLINE = 16
+ETWATCH_NO_FALLBACK = 32
+ETWATCH_NO_BUDGET = 64
+ETWATCH_KERNEL_THREADS = 128
+ETWATCH_AGGREGATE = 256
+ETWATCH_QUEUE = 512
+ETWATCH_CHECK_OK = 0
+ETWATCH_CHECK_WARN = 1
+ETWATCH_CHECK_FAIL = 2
+ETWATCH_FIELD_U64 = 1
+ETWATCH_FIELD_I64 = 2
+ETWATCH_FIELD_HEX = 3
+ETWATCH_FIELD_BOOL = 4
+ETWATCH_FIELD_DOUBLE = 5
+ETWATCH_FIELD_TEXT = 6
+ETWATCH_FIELD_BINARY = 7
+ETWATCH_FIELD_NULL = 8
+ETWATCH_FIELD_ARRAY = 9
+ETWATCH_FIELD_STRUCT = 10
+ETWATCH_FIELD_CLOSE = 11
+ETWATCH_FIELD_FLOAT = 12
+ETWATCH_TRACE_HAS_PID = 1
+ETWATCH_TRACE_HAS_TID = 2
+ETWATCH_TRACE_DECODED = 4
+ETWATCH_REPORT_THREADS = 1
+ETWATCH_REPORT_IMAGES = 2
+ETWATCH_REPORT_CMDLINE = 4
+ETWATCH_SESSION_OURS = 1
+ETWATCH_SESSION_SYSTEM = 2
+ETWATCH_SESSION_REAL_TIME = 4
+ETWATCH_FORMAT_TABLE = 1
+ETWATCH_FORMAT_JSONL = 2
+ETWATCH_FORMAT_CSV = 3
+ETWATCH_SINK_CMDLINE = 1
+ETWATCH_SINK_COLOR = 2
+ETWATCH_SINK_PAYLOAD = 4
+ETWATCH_SINK_CLASSES = 8
+
+# The metrics in the order of their bits: name, C type, kind.
+METRICS: Tuple[Tuple[str, str, str], ...] = (
+    ("cpu_percent", "double", "gauge"), ("cpu_ns", "uint64_t", "counter"), ("cpu_user_ns", "uint64_t", "counter"),
+    ("cpu_kernel_ns", "uint64_t", "counter"), ("cycles", "uint64_t", "counter"),
+    ("instructions", "uint64_t", "counter"), ("cache_misses", "uint64_t", "counter"),
+    ("switches_voluntary", "uint64_t", "counter"), ("switches_involuntary", "uint64_t", "counter"),
+    ("runq_wait_ns", "uint64_t", "counter"), ("priority", "int64_t", "gauge"), ("affinity", "uint64_t", "gauge"),
+    ("rss_bytes", "uint64_t", "gauge"), ("rss_peak_bytes", "uint64_t", "gauge"),
+    ("private_bytes", "uint64_t", "gauge"), ("virtual_bytes", "uint64_t", "gauge"),
+    ("faults_minor", "uint64_t", "counter"), ("faults_major", "uint64_t", "counter"),
+    ("pool_paged_bytes", "uint64_t", "gauge"), ("pool_nonpaged_bytes", "uint64_t", "gauge"),
+    ("threads", "uint64_t", "gauge"), ("threads_running", "uint64_t", "gauge"),
+    ("threads_ready", "uint64_t", "gauge"), ("threads_waiting", "uint64_t", "gauge"),
+    ("threads_suspended", "uint64_t", "gauge"), ("io_read_bytes", "uint64_t", "counter"),
+    ("io_write_bytes", "uint64_t", "counter"), ("io_other_bytes", "uint64_t", "counter"),
+    ("io_read_ops", "uint64_t", "counter"), ("io_write_ops", "uint64_t", "counter"),
+    ("io_other_ops", "uint64_t", "counter"), ("io_priority", "int64_t", "gauge"),
+    ("disk_read_bytes", "uint64_t", "counter"), ("disk_write_bytes", "uint64_t", "counter"),
+    ("net_received_bytes", "uint64_t", "counter"), ("net_sent_bytes", "uint64_t", "counter"),
+    ("handles", "uint64_t", "gauge"), ("handles_peak", "uint64_t", "gauge"), ("gdi_objects", "uint64_t", "gauge"),
+    ("user_objects", "uint64_t", "gauge"), ("gpu_ns", "uint64_t", "counter"), ("gpu_percent", "double", "gauge"),
+    ("gpu_memory_bytes", "uint64_t", "gauge"), ("npu_ns", "uint64_t", "counter"), ("npu_percent", "double", "gauge"),
+    ("energy_uj", "uint64_t", "counter"), ("exit_ns", "uint64_t", "gauge"), ("exit_code", "int64_t", "gauge"),
+    ("exit_signal", "int64_t", "gauge"),
+)
+ERRORS: Tuple[Tuple[str, int], ...] = (
+    ("EINVAL", -1),
+    ("ENOMEM", -2),
+    ("EPERM", -3),
+    ("ENOTSUP", -4),
+    ("ENOENT", -5),
+    ("ESTATE", -6),
+    ("ELIMIT", -7),
+    ("EOS", -8),
+    ("EFORMAT", -9),
+    ("ETRUNC", -10),
+)
+
+etwatch_write_fn = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
+
+
+class ErrorInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("code", c_int32), ("os_code", c_int64), ("offset", c_uint64), ("message", c_char * 256),
+        ("fix", c_char * 256),
+    ]
+
+
+class Sample(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("type", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32),
+        ("tid", c_uint32), ("ppid", c_uint32), ("session_id", c_uint32), ("start_ns", c_uint64), ("t_ns", c_uint64),
+        ("dt_ns", c_uint64), ("name", c_char_p), ("thread_name", c_char_p), ("user", c_char_p), ("cgroup", c_char_p),
+        ("cmdline", c_char_p), ("has", c_uint64), ("cpu_percent", c_double), ("cpu_ns", c_uint64),
+        ("cpu_user_ns", c_uint64), ("cpu_kernel_ns", c_uint64), ("cycles", c_uint64), ("instructions", c_uint64),
+        ("cache_misses", c_uint64), ("switches_voluntary", c_uint64), ("switches_involuntary", c_uint64),
+        ("runq_wait_ns", c_uint64), ("priority", c_int64), ("affinity", c_uint64), ("rss_bytes", c_uint64),
+        ("rss_peak_bytes", c_uint64), ("private_bytes", c_uint64), ("virtual_bytes", c_uint64),
+        ("faults_minor", c_uint64), ("faults_major", c_uint64), ("pool_paged_bytes", c_uint64),
+        ("pool_nonpaged_bytes", c_uint64), ("threads", c_uint64), ("threads_running", c_uint64),
+        ("threads_ready", c_uint64), ("threads_waiting", c_uint64), ("threads_suspended", c_uint64),
+        ("io_read_bytes", c_uint64), ("io_write_bytes", c_uint64), ("io_other_bytes", c_uint64),
+        ("io_read_ops", c_uint64), ("io_write_ops", c_uint64), ("io_other_ops", c_uint64), ("io_priority", c_int64),
+        ("disk_read_bytes", c_uint64), ("disk_write_bytes", c_uint64), ("net_received_bytes", c_uint64),
+        ("net_sent_bytes", c_uint64), ("handles", c_uint64), ("handles_peak", c_uint64), ("gdi_objects", c_uint64),
+        ("user_objects", c_uint64), ("gpu_ns", c_uint64), ("gpu_percent", c_double), ("gpu_memory_bytes", c_uint64),
+        ("npu_ns", c_uint64), ("npu_percent", c_double), ("energy_uj", c_uint64), ("exit_ns", c_uint64),
+        ("exit_code", c_int64), ("exit_signal", c_int64),
+    ]
+
+
+class Event(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("kind", c_uint32), ("t_ns", c_uint64), ("cpu", c_uint32), ("pid", c_uint32),
+        ("tid", c_uint32), ("next_pid", c_uint32), ("next_tid", c_uint32), ("state", c_uint32), ("priority", c_int32),
+        ("exit_code", c_int32), ("name", c_char_p),
+    ]
+
+
+class Loss(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("stage", c_uint32), ("count", c_uint64), ("from_ns", c_uint64), ("to_ns", c_uint64),
+    ]
+
+
+class Callbacks(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Sample), c_size_t)),
+        ("on_events", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Event), c_size_t)),
+        ("on_loss", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Loss))), ("ctx", c_void_p),
+    ]
+
+
+class Config(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("latency_ms", c_uint32), ("hz", c_double),
+        ("budget_percent", c_double), ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32),
+        ("names", POINTER(c_char_p)), ("uids", POINTER(c_uint32)), ("uid_count", c_uint32),
+        ("cgroup_count", c_uint32), ("cgroups", POINTER(c_char_p)), ("max_processes", c_uint32),
+        ("max_threads", c_uint32), ("queue_samples", c_uint32), ("reserved", c_uint32), ("proc_root", c_char_p),
+        ("callbacks", Callbacks), ("traces", POINTER(c_char_p)), ("trace_count", c_uint32), ("reserved2", c_uint32),
+        ("session", c_char_p),
+    ]
+
+
+class Stats(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("source", c_uint32), ("hz_asked", c_double), ("hz_reached", c_double),
+        ("hz_now", c_double), ("samples", c_uint64), ("events", c_uint64), ("lost", c_uint64),
+        ("undecoded", c_uint64), ("late", c_uint64), ("wakeups", c_uint64), ("processes", c_uint64),
+        ("threads", c_uint64), ("self_rss_bytes", c_uint64), ("self_rss_peak_bytes", c_uint64),
+        ("self_cpu_percent", c_double), ("self_kernel_percent", c_double), ("duration_ns", c_uint64),
+        ("queue_dropped", c_uint64),
+    ]
+
+
+class Meta(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("source", c_uint32), ("cpu_count", c_uint32), ("reserved", c_uint32),
+        ("hz_asked", c_double), ("anchor_unix_ns", c_uint64), ("anchor_raw_ns", c_uint64), ("estimated", c_uint64),
+        ("available", c_uint64), ("fallback", c_char * 512),
+    ]
+
+
+class Aggregate(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("reserved", c_uint32), ("count", c_uint64), ("avg", c_double), ("max", c_double),
+        ("p95", c_double), ("p99", c_double),
+    ]
+
+
+class Check(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("state", c_uint32), ("id", c_char_p), ("what", c_char_p), ("found", c_char_p),
+        ("cost", c_char_p), ("fix", c_char_p),
+    ]
+
+
+class TraceOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("workers", c_uint32), ("from_ns", c_uint64), ("until_ns", c_uint64),
+        ("on_progress", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)), ("ctx", c_void_p),
+        ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32), ("names", POINTER(c_char_p)),
+    ]
+
+
+class TraceFile(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("os_major", c_uint32), ("os_minor", c_uint32), ("os_build", c_uint32),
+        ("cpu_count", c_uint32), ("pointer_size", c_uint32), ("clock", c_uint32), ("cpu_mhz", c_uint32),
+        ("clock_frequency", c_uint64), ("log_file_mode", c_uint32), ("compressed", c_uint32),
+        ("buffer_bytes", c_uint32), ("buffers_written", c_uint32), ("events_lost", c_uint64),
+        ("buffers_lost", c_uint64), ("start_ns", c_uint64), ("end_ns", c_uint64), ("boot_ns", c_uint64),
+        ("file_bytes", c_uint64), ("path", c_char_p), ("session_name", c_char_p),
+    ]
+
+
+class TraceStats(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("reserved", c_uint32), ("events", c_uint64), ("undecoded", c_uint64), ("lost", c_uint64),
+        ("lost_buffers", c_uint64), ("bad_buffers", c_uint64), ("bad_events", c_uint64), ("bad_bytes", c_uint64),
+        ("late", c_uint64), ("first_ns", c_uint64), ("last_ns", c_uint64), ("bytes", c_uint64),
+        ("first_bad_offset", c_uint64), ("first_bad_file", c_uint32), ("reserved2", c_uint32),
+        ("first_bad", c_char * 128),
+    ]
+
+
+class FieldV(ctypes.Union):
+    _fields_ = [
+        ("u", c_uint64), ("i", c_int64), ("d", c_double), ("text", c_char_p), ("bytes", POINTER(c_uint8)),
+    ]
+
+
+class Field(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p), ("type", c_uint32), ("len", c_uint32), ("v", FieldV),
+    ]
+
+
+class TraceEvent(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("flags", c_uint32), ("t_ns", c_uint64), ("t_rel_ns", c_uint64), ("t_raw", c_uint64),
+        ("cpu", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("id", c_uint32), ("opcode", c_uint32),
+        ("version", c_uint32), ("level", c_uint32), ("keyword", c_uint64), ("provider_guid", c_uint8 * 16),
+        ("process", c_char_p), ("provider", c_char_p), ("event", c_char_p), ("payload", POINTER(c_uint8)),
+        ("payload_size", c_uint32), ("field_count", c_uint32), ("fields", POINTER(Field)),
+    ]
+
+
+class TraceClass(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("id", c_uint32), ("opcode", c_uint32), ("version", c_uint32), ("decoded", c_uint32),
+        ("reserved", c_uint32), ("count", c_uint64), ("provider", c_char_p), ("event", c_char_p),
+    ]
+
+
+class TraceImage(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("pid", c_uint32), ("base", c_uint64), ("bytes", c_uint64), ("load_ns", c_uint64),
+        ("unload_ns", c_uint64), ("path", c_char_p),
+    ]
+
+
+class TraceSystem(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("cpu_from_switches", c_uint32), ("busy_ns", c_uint64), ("idle_ns", c_uint64),
+        ("dpc_ns", c_uint64), ("isr_ns", c_uint64), ("unknown_ns", c_uint64), ("switches", c_uint64),
+        ("samples", c_uint64),
+    ]
+
+
+class ReportCallbacks(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("flags", c_uint32),
+        ("on_system", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceSystem))),
+        ("on_class", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceClass))),
+        ("on_process", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_uint64)),
+        ("on_image", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceImage))), ("ctx", c_void_p),
+    ]
+
+
+class SessionInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("flags", c_uint32), ("name", c_char_p), ("buffer_kb", c_uint32),
+        ("min_buffers", c_uint32), ("max_buffers", c_uint32), ("buffers", c_uint32), ("free_buffers", c_uint32),
+        ("buffers_written", c_uint32), ("events_lost", c_uint32), ("buffers_lost", c_uint32),
+        ("real_time_buffers_lost", c_uint32), ("log_mode", c_uint32), ("clock", c_uint32), ("kernel_flags", c_uint32),
+    ]
+
+
+class SinkOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("flags", c_uint32), ("host", c_char_p), ("os", c_char_p), ("columns", POINTER(c_char_p)),
+        ("column_count", c_uint32), ("block_ms", c_uint32), ("width", c_uint32), ("reserved", c_uint32),
+    ]
+
+
+class Window(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("start_ns", c_uint64),
+        ("t_ns", c_uint64), ("dt_ns", c_uint64), ("name", c_char_p), ("cpu_percent", Aggregate),
+        ("rss_bytes", Aggregate),
+    ]
+
+
+class TraceSummary(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("file_count", c_uint32), ("files", POINTER(TraceFile)), ("stats", POINTER(TraceStats)),
+        ("system", POINTER(TraceSystem)), ("from_ns", c_uint64), ("until_ns", c_uint64),
+    ]
+
+
+# The structs by their C name.
+STRUCTS: Dict[str, Any] = {
+    "etwatch_error_info": ErrorInfo,
+    "etwatch_sample": Sample,
+    "etwatch_event": Event,
+    "etwatch_loss": Loss,
+    "etwatch_callbacks": Callbacks,
+    "etwatch_config": Config,
+    "etwatch_stats": Stats,
+    "etwatch_meta": Meta,
+    "etwatch_aggregate": Aggregate,
+    "etwatch_check": Check,
+    "etwatch_trace_options": TraceOptions,
+    "etwatch_trace_file": TraceFile,
+    "etwatch_trace_stats": TraceStats,
+    "etwatch_field": Field,
+    "etwatch_trace_event": TraceEvent,
+    "etwatch_trace_class": TraceClass,
+    "etwatch_trace_image": TraceImage,
+    "etwatch_trace_system": TraceSystem,
+    "etwatch_report_callbacks": ReportCallbacks,
+    "etwatch_session_info": SessionInfo,
+    "etwatch_sink_options": SinkOptions,
+    "etwatch_window": Window,
+    "etwatch_trace_summary": TraceSummary,
+}
+
+# Function: what it returns, what it takes.
+FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
+    "etwatch_version": (c_char_p, []),
+    "etwatch_strerror": (c_char_p, [c_int]),
+    "etwatch_source_name": (c_char_p, [c_uint32]),
+    "etwatch_monitor_new": (c_int, [POINTER(Config), POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_monitor_free": (None, [c_void_p]),
+    "etwatch_monitor_start": (c_int, [c_void_p, POINTER(ErrorInfo)]),
+    "etwatch_monitor_open": (c_int, [c_void_p, POINTER(ErrorInfo)]),
+    "etwatch_monitor_poll": (c_int, [c_void_p, c_int]),
+    "etwatch_monitor_stop": (c_int, [c_void_p]),
+    "etwatch_monitor_read": (c_int, [c_void_p, POINTER(Sample), c_size_t, c_int]),
+    "etwatch_monitor_add": (c_int, [c_void_p, c_uint32]),
+    "etwatch_monitor_remove": (c_int, [c_void_p, c_uint32]),
+    "etwatch_monitor_snapshot": (c_int, [c_void_p, c_uint32, POINTER(Sample), c_char_p, c_size_t]),
+    "etwatch_monitor_aggregate": (c_int, [c_void_p, c_uint32, c_uint32, POINTER(Aggregate)]),
+    "etwatch_monitor_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "etwatch_monitor_meta": (c_int, [c_void_p, POINTER(Meta)]),
+    "etwatch_doctor": (c_int, [c_char_p, ctypes.CFUNCTYPE(None, c_void_p, POINTER(Check)), c_void_p]),
+    "etwatch_trace_open": (c_int, [
+        POINTER(c_char_p), c_size_t, POINTER(TraceOptions), POINTER(c_void_p), POINTER(ErrorInfo),
+    ]),
+    "etwatch_trace_free": (None, [c_void_p]),
+    "etwatch_trace_file_count": (c_size_t, [c_void_p]),
+    "etwatch_trace_file": (c_int, [c_void_p, c_size_t, POINTER(TraceFile)]),
+    "etwatch_trace_stats": (c_int, [c_void_p, POINTER(TraceStats)]),
+    "etwatch_trace_next": (c_int, [c_void_p, POINTER(TraceEvent), POINTER(ErrorInfo)]),
+    "etwatch_trace_fields": (c_int, [c_void_p, POINTER(TraceEvent)]),
+    "etwatch_trace_rewind": (c_int, [c_void_p]),
+    "etwatch_trace_report": (c_int, [c_void_p, POINTER(ReportCallbacks), POINTER(TraceSystem), POINTER(ErrorInfo)]),
+    "etwatch_session_list": (c_int, [
+        ctypes.CFUNCTYPE(None, c_void_p, POINTER(SessionInfo)), c_void_p, POINTER(ErrorInfo),
+    ]),
+    "etwatch_session_cleanup": (c_int, [POINTER(ErrorInfo)]),
+    "etwatch_sink_new": (c_int, [
+        c_uint32, etwatch_write_fn, c_void_p, POINTER(SinkOptions), POINTER(c_void_p), POINTER(ErrorInfo),
+    ]),
+    "etwatch_sink_free": (None, [c_void_p]),
+    "etwatch_sink_meta": (c_int, [c_void_p, POINTER(Meta)]),
+    "etwatch_sink_samples": (c_int, [c_void_p, POINTER(Sample), c_size_t]),
+    "etwatch_sink_events": (c_int, [c_void_p, POINTER(Event), c_size_t]),
+    "etwatch_sink_windows": (c_int, [c_void_p, POINTER(Window), c_size_t]),
+    "etwatch_sink_loss": (c_int, [c_void_p, POINTER(Loss)]),
+    "etwatch_sink_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "etwatch_sink_flush": (c_int, [c_void_p]),
+    "etwatch_sink_trace": (c_int, [c_void_p, POINTER(TraceSummary)]),
+    "etwatch_sink_class": (c_int, [c_void_p, POINTER(TraceClass)]),
+    "etwatch_sink_process": (c_int, [c_void_p, POINTER(Sample), c_uint64]),
+    "etwatch_sink_image": (c_int, [c_void_p, POINTER(TraceImage)]),
+    "etwatch_sink_end": (c_int, [c_void_p]),
+    "etwatch_sink_trace_event": (c_int, [c_void_p, POINTER(TraceEvent)]),
+    "etwatch_sink_column": (c_char_p, [c_uint32]),
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Finds libetwatch, binds its functions, turns its codes into exceptions.
+
+The library is looked for in this order: the file that the environment variable ETWATCH_LIBRARY
+names (for tests of another build), `etwatch/lib/` of the package (a wheel), and the build folder of
+the checkout that the package is part of (`./dev build`). Nothing else is tried: a library of
+another version that lies about somewhere must not be taken by chance.
+"""
+import ctypes
+import os
+import sys
+from typing import Any, List, Optional
+
+from . import _abi
+from .errors import from_code
+
+__version__ = _abi.VERSION
+
+_NAMES = ("etwatch.dll", "libetwatch.dll") if sys.platform == "win32" else ("libetwatch.so", "libetwatch.so.0")
+
+
+def _candidates() -> List[str]:
+    chosen = os.environ.get("ETWATCH_LIBRARY")
+    if chosen:
+        return [chosen]
+    package = os.path.dirname(os.path.abspath(__file__))
+    root = os.path.dirname(os.path.dirname(package))
+    folders = [os.path.join(package, "lib")]
+    if os.path.isfile(os.path.join(root, "include", "etwatch", "etwatch.h")):
+        folders.append(os.path.join(root, "build-windows" if sys.platform == "win32" else "build"))
+    return [os.path.join(folder, name) for folder in folders for name in _NAMES]
+
+
+def _load() -> ctypes.CDLL:
+    tried = _candidates()
+    for path in tried:
+        if os.path.exists(path):
+            try:
+                return ctypes.CDLL(path)
+            except OSError as error:
+                raise ImportError(f"cannot load {path}: {error}", name="etwatch", path=path) from error
+    raise ImportError("libetwatch was not found; in a checkout `./dev build` makes it. Looked for: "
+                      + ", ".join(tried), name="etwatch")
+
+
+def _bind(library: ctypes.CDLL) -> None:
+    try:
+        library.etwatch_version.restype = ctypes.c_char_p
+        version = (library.etwatch_version() or b"").decode()
+    except AttributeError as error:
+        raise ImportError(f"{library._name} is not libetwatch: {error}", name="etwatch") from error
+    if version != __version__:
+        raise ImportError(f"libetwatch {version} ({library._name}) does not fit the Python package {__version__}: "
+                          "install both from the same release", name="etwatch")
+    for name, (result, arguments) in _abi.FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise ImportError(f"libetwatch {version} ({library._name}) has no {name}: "
+                              f"it was built from other sources than this package", name="etwatch") from error
+        function.restype, function.argtypes = result, arguments
+
+
+lib: Any = _load()
+_bind(lib)
+
+LIBRARY_PATH: str = lib._name
+SAMPLE_SIZE = ctypes.sizeof(_abi.Sample)
+
+
+def text(raw: Optional[bytes]) -> Optional[str]:
+    """A string of the library: UTF-8, or bytes of the kernel that are not."""
+    return None if raw is None else raw.decode("utf-8", "replace")
+
+
+def new_error() -> Any:
+    """An error info, ready to be handed over by reference."""
+    info = _abi.ErrorInfo()
+    info.size = ctypes.sizeof(_abi.ErrorInfo)
+    return info
+
+
+def sized(kind: Any) -> Any:
+    """A zeroed struct whose size is set."""
+    struct = kind()
+    struct.size = ctypes.sizeof(kind)
+    return struct
+
+
+def error_of(code: int, info: Any = None, what: str = "") -> Exception:
+    """The exception for a code, with what the library said about it."""
+    message = (text(info.message) or "") if info is not None else ""
+    if not message:
+        message = text(lib.etwatch_strerror(code)) or f"error {code}"
+    if what:
+        message = f"{what}: {message}"
+    if info is None:
+        return from_code(code, message)
+    return from_code(code, message, os_code=info.os_code, fix=text(info.fix) or "", offset=info.offset or None)
+
+
+def check(code: int, info: Any = None, what: str = "") -> int:
+    """The code if it is none of an error, else its exception."""
+    if code < 0:
+        raise error_of(code, info, what)
+    return code

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""The ctypes declarations are those of the C headers, field by field, and fit the library."""
+import ctypes
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from etwatch import _abi, _native
+from lib import ROOT, check, check_eq, check_in, main, run, skip, temp_dir, test
+
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+
+CODE = "import etwatch; print(etwatch.__version__)"
+
+
+def layout():
+    """One assertion of C for every struct, every field and every number."""
+    yield "#include <stddef.h>"
+    for name in sorted(os.listdir(os.path.join(ROOT, "include", "etwatch"))):
+        if name.endswith(".h"):
+            yield f"#include <etwatch/{name}>"
+    for name, kind in _abi.STRUCTS.items():
+        size = ctypes.sizeof(kind)
+        yield f'_Static_assert(sizeof(struct {name}) == {size}, "{name}: {size} bytes in Python");'
+        for field, *_ in kind._fields_:
+            at = getattr(kind, field)
+            what = f"{name}.{field}: {at.size} bytes at {at.offset} in Python"
+            yield f'_Static_assert(offsetof(struct {name}, {field}) == {at.offset}, "{what}");'
+            yield f'_Static_assert(sizeof ((struct {name} *)0)->{field} == {at.size}, "{what}");'
+    for name, value in vars(_abi).items():
+        if name.startswith("ETWATCH_") and isinstance(value, int):
+            yield f'_Static_assert((long long){name} == {value}, "{name}: {value} in Python");'
+    for index, (name, kind, _) in enumerate(_abi.METRICS):
+        yield f'_Static_assert(ETWATCH_M_{name} == {index}, "{name}: place {index} in Python");'
+        yield f"static {kind} *address_of_{name}(struct etwatch_sample *s) {{ return &s->{name}; }}"
+    yield f"_Static_assert(ETWATCH_METRIC_COUNT == {len(_abi.METRICS)}, \"metrics\");"
+
+
+def compile_layout(compiler, extra=""):
+    if not shutil.which(compiler):
+        skip(f"{compiler} is not installed")
+    with temp_dir() as folder:
+        path = os.path.join(folder, "layout.c")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join([*layout(), extra]) + "\n")
+        return subprocess.run([compiler, "-std=c11", "-fsyntax-only", "-Wall", "-Wno-unused-function", "-Werror",
+                               "-I", os.path.join(ROOT, "include"), path],
+                              check=False, capture_output=True, text=True)
+
+
+@test
+def the_declarations_are_what_the_headers_say():
+    result = run([os.path.join(ROOT, "scripts", "python_abi.py"), "--check"], program=sys.executable)
+    check_eq(result.code, 0, result.out + result.err)
+
+
+@test
+def every_struct_has_the_layout_that_the_compiler_gives_it():
+    result = compile_layout("cc")
+    check_eq(result.returncode, 0, result.stderr)
+
+
+@test
+def every_struct_has_the_same_layout_on_windows():
+    result = compile_layout("x86_64-w64-mingw32-gcc-win32")
+    check_eq(result.returncode, 0, result.stderr)
+
+
+@test
+def a_wrong_offset_would_be_seen():
+    result = compile_layout("cc", '_Static_assert(offsetof(struct etwatch_sample, has) == 1, "seen");')
+    check(result.returncode != 0 and "seen" in result.stderr, result.stderr)
+
+
+@test
+def every_function_of_the_headers_is_bound():
+    declared = set()
+    for name in glob.glob(os.path.join(ROOT, "include", "etwatch", "*.h")):
+        with open(name, encoding="utf-8") as file:
+            declared.update(re.findall(r"ETWATCH_API\s[^;]*?(etwatch_\w+)\(", file.read()))
+    check_eq(set(_abi.FUNCTIONS), declared, "the functions")
+    for name in declared:
+        check(getattr(_native.lib, name).argtypes is not None, f"{name} is not bound")
+
+
+@test
+def what_the_generator_does_not_know_is_an_error():
+    import python_abi
+    for text in ("struct a { long double x; };", "ETWATCH_API int f(int a[3]);", "union u { int a; };"):
+        parser = python_abi.Parser(text)
+        try:
+            parser.parse()
+            python_abi.Writer(parser).struct("a", parser.structs.get("a") or [])
+        except python_abi.Unknown:
+            continue
+        check(False, f"nothing is said about {text!r}")
+
+
+def fake_library(folder, version):
+    """A library that only knows its version."""
+    if not shutil.which("cc"):
+        skip("no C compiler")
+    source, path = os.path.join(folder, "fake.c"), os.path.join(folder, "libfake.so")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(f'const char *etwatch_version(void) {{ return "{version}"; }}\n' if version else "int nothing;\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", path, source], check=True)
+    return path
+
+
+def import_with(library):
+    return run(["-c", CODE], program=sys.executable, env={**os.environ, "ETWATCH_LIBRARY": library})
+
+
+@test
+def a_library_of_another_version_is_refused_and_both_are_named():
+    with temp_dir() as folder:
+        result = import_with(fake_library(folder, "9.8.7"))
+    check_eq(result.code, 1, result.out)
+    check_in("ImportError", result.err)
+    check_in("9.8.7", result.err)
+    check_in(_native.__version__, result.err)
+
+
+@test
+def a_library_of_the_same_version_that_lacks_a_function_is_refused():
+    with temp_dir() as folder:
+        result = import_with(fake_library(folder, _native.__version__))
+    check_in("ImportError", result.err)
+    check_in("has no etwatch_strerror", result.err)
+
+
+@test
+def what_is_no_library_or_not_there_is_an_import_error():
+    with temp_dir() as folder:
+        result = import_with(fake_library(folder, None))
+        check_in("is not libetwatch", result.err)
+        text = os.path.join(folder, "text.so")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write("no library")
+        check_in("ImportError: cannot load", import_with(text).err)
+        check_in("was not found", import_with(os.path.join(folder, "none.so")).err)
+
+
+@test
+def each_code_becomes_the_exception_that_fits():
+    for code, kind in ((_abi.ETWATCH_EINVAL, ValueError), (_abi.ETWATCH_ENOMEM, MemoryError),
+                       (_abi.ETWATCH_ENOENT, ProcessLookupError), (_abi.ETWATCH_EPERM, PermissionError)):
+        error = _native.error_of(code)
+        if code == _abi.ETWATCH_EPERM:
+            check_eq(type(error).__name__, "ETWAccessDeniedError")
+            continue
+        check_eq(type(error), kind)
+        check(str(error), "an empty message")
+    info = _native.new_error()
+    info.message, info.fix, info.os_code = b"no", b"do this", 13
+    error = _native.error_of(_abi.ETWATCH_EPERM, info)
+    check_eq((str(error), error.os_code, error.fix, error.code), ("no (do this)", 13, "do this", -3))
+
+
+main()
