@@ -230,7 +230,10 @@ static void plan_wake(struct etwatch_monitor *monitor, uint64_t now_ns)
         wake_ns = monitor->epoch_ns + count * period_ns;
     }
     wake_ns += polls(monitor) ? 0 : grace_ns;
-    monitor->next_wake_ns = wake_ns > now_ns ? wake_ns : wake_ns + period_ns;
+    wake_ns = wake_ns > now_ns ? wake_ns : wake_ns + period_ns;
+    const struct ew_source_ops *ops = monitor->source->ops;
+    uint64_t due_ns = ops->due_ns != NULL ? ops->due_ns(monitor->source) : UINT64_MAX;
+    monitor->next_wake_ns = due_ns > now_ns && due_ns < wake_ns ? due_ns : wake_ns;
 }
 
 static void change_rate(struct etwatch_monitor *monitor, double hz, uint64_t now_ns)

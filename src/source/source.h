@@ -82,6 +82,9 @@ struct ew_source_ops {
     /* A descriptor that becomes readable when a drain is wanted early, or -1. */
     int (*wake_fd)(struct ew_source *source);
 
+    /* May be NULL. When a drain is wanted, even if it is not yet time for samples; UINT64_MAX:
+     * never. */
+    uint64_t (*due_ns)(const struct ew_source *source);
     /* May be NULL. Nothing more will be asked for: tells what is still open, up to now. */
     int (*finish)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                   struct ew_error *reterr);

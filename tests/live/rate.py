@@ -87,6 +87,17 @@ def without_dense_a_process_that_does_nothing_gives_no_sample():
 
 
 @test
+def what_watching_costs_in_the_kernel_is_told():
+    """Also after the rights to measure it have been given up."""
+    need_ebpf()
+    if os.geteuid() != 0:
+        skip("the kernel measures programs only for root")
+    stats = one(watch(["tell", "burn", 500], "--hz", 100).objects, "stats")
+    check(stats["self_kernel_percent"] is not None, "unknown although we may measure it")
+    check(0 < stats["self_kernel_percent"] <= stats["self_cpu_percent"], f"{stats}")
+
+
+@test
 def several_at_once_agree():
     """Each has its own programs in the kernel, and all of them see the same."""
     need_ebpf()

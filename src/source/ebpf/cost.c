@@ -4,8 +4,9 @@
  *
  * The kernel can time every program run, but that costs two clock reads per run, more than the run
  * itself. So it is switched on for a moment now and then; the time per switch measured there is
- * multiplied by the switches counted since. Switching it on needs CAP_SYS_ADMIN; without it the
- * cost stays unknown.
+ * multiplied by the switches counted since. A wake-up of its own ends the moment: until the next
+ * samples are due, threads that do nothing but switch would run several per cent slower. Switching
+ * it on needs CAP_SYS_ADMIN; without it the cost stays unknown.
  *
  * The kernel also counts how often it skipped a program, which is a loss like any other.
  */
@@ -15,7 +16,8 @@
 
 #include "source/ebpf/ebpf.h"
 
-static const uint64_t measure_ns = 80 * 1000 * 1000ULL;
+static const uint64_t measure_ns = 25 * 1000 * 1000ULL;
+static const uint64_t patience_ns = 400 * 1000 * 1000ULL; /* if nothing ran so far */
 static const uint64_t pause_ns = 20 * 1000 * 1000 * 1000ULL;
 
 static bool read_info(int fd, struct bpf_prog_info *ret_info)
@@ -61,10 +63,12 @@ static void end(struct ew_ebpf_source *source, uint64_t now_ns)
     uint64_t runs = 0, run_ns = 0;
     read_kernel_counts(source, &runs, &run_ns);
     uint64_t switches = source->switches - source->switches_before;
-    if (switches > 0) {
-        source->ns_per_switch = (double)(run_ns - source->run_ns_before) / (double)switches;
-        source->cost_known = true;
+    if (switches == 0) {
+        source->stats_next_ns = now_ns + patience_ns;
+        return;
     }
+    source->ns_per_switch = (double)(run_ns - source->run_ns_before) / (double)switches;
+    source->cost_known = true;
     (void)close(source->stats_fd);
     source->stats_fd = -1;
     source->stats_next_ns = now_ns + pause_ns;
@@ -80,6 +84,11 @@ void ew_ebpf_cost_close(struct ew_ebpf_source *source)
     if (source->stats_fd >= 0)
         (void)close(source->stats_fd);
     source->stats_fd = -1;
+}
+
+uint64_t ew_ebpf_cost_due_ns(const struct ew_ebpf_source *source)
+{
+    return source->stats_fd >= 0 ? source->stats_next_ns : UINT64_MAX;
 }
 
 void ew_ebpf_cost_missed(struct ew_ebpf_source *source, uint64_t now_ns)

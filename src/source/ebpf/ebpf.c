@@ -205,6 +205,11 @@ static int wake_fd(struct ew_source *base)
     return ring_buffer__epoll_fd(source->rings);
 }
 
+static uint64_t due_ns(const struct ew_source *base)
+{
+    return ew_ebpf_cost_due_ns((const struct ew_ebpf_source *)base);
+}
+
 const struct ew_source_ops ew_source_ebpf = {
     .id = ETWATCH_SOURCE_EBPF,
     .available = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
@@ -227,4 +232,5 @@ const struct ew_source_ops ew_source_ebpf = {
     .remove = forget,
     .stats = stats,
     .wake_fd = wake_fd,
+    .due_ns = due_ns,
 };

@@ -99,6 +99,8 @@ void ew_ebpf_cost_open(struct ew_ebpf_source *source);
 void ew_ebpf_cost_close(struct ew_ebpf_source *source);
 /* Asks the kernel, about once a second, how often it skipped our program. */
 void ew_ebpf_cost_missed(struct ew_ebpf_source *source, uint64_t now_ns);
+/* When the measurement under way should end; UINT64_MAX: none is. */
+uint64_t ew_ebpf_cost_due_ns(const struct ew_ebpf_source *source);
 void ew_ebpf_cost_update(struct ew_ebpf_source *source, uint64_t now_ns);
 
 #endif
