@@ -14,6 +14,7 @@
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "cli/term.h"
+#include "os/os.h"
 
 struct run {
     const struct ew_options *options;
@@ -125,6 +126,9 @@ static int watch_child(struct run *run)
         (void)ew_session_close(&run->session);
         return code;
     }
+    uint64_t raw_ns;
+    run->summary.child_pid = run->child.pid;
+    ew_os_anchor(&run->summary.released_ns, &raw_ns);
     int error = ew_child_release(&run->child);
     if (error != 0)
         return report_exec(run, error);

@@ -48,16 +48,20 @@ int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *samp
 {
     summary->started += sample->type == ETWATCH_START;
     summary->exited += sample->type == ETWATCH_EXIT;
+    if (sample->type == ETWATCH_EXIT && sample->pid == summary->child_pid && !summary->ended_ns)
+        summary->ended_ns = sample->t_ns;
     return ew_rollup_add(&summary->rollup, sample);
 }
 
 /* A process: from its start (or ours) to its end (or the last that was heard). */
-static uint64_t wall_ns(const struct ew_rollup_row *row)
+static uint64_t wall_ns(const struct ew_summary *summary, const struct ew_rollup_row *row)
 {
+    uint64_t from_ns = row->first_ns, to_ns = row->sum.t_ns;
     if (row->exited && row->sum.type != ETWATCH_THREAD)
-        return row->sum.dt_ns;
-    uint64_t from_ns = row->first_ns;
-    return row->sum.t_ns > from_ns ? row->sum.t_ns - from_ns : 0;
+        from_ns = to_ns - row->sum.dt_ns;
+    if (row->sum.pid == summary->child_pid && from_ns < summary->released_ns)
+        from_ns = summary->released_ns;
+    return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
 static void put_exit(struct ew_grid *grid, const struct ew_rollup_row *row)
@@ -78,14 +82,16 @@ static void put_exit(struct ew_grid *grid, const struct ew_rollup_row *row)
     ew_grid_end(grid);
 }
 
-static void put_row(struct ew_grid *grid, const struct ew_rollup_row *row)
+static void put_row(struct ew_grid *grid, const struct ew_summary *summary,
+                    const struct ew_rollup_row *row)
 {
+    uint64_t wall = wall_ns(summary, row);
     for (uint32_t c = 0; c < SHOWN_COUNT; c++) {
         if (c == WALL_AT) {
-            ew_units_ns(ew_grid_cell(grid), wall_ns(row));
+            ew_units_ns(ew_grid_cell(grid), wall);
             ew_grid_end(grid);
         }
-        ew_column_put(grid, row, shown[c], wall_ns(row));
+        ew_column_put(grid, row, shown[c], wall);
     }
     put_exit(grid, row);
 }
@@ -114,7 +120,8 @@ static void put_total(struct ew_buf *out, const struct ew_summary *summary, cons
     ew_buf_text(out, ": ");
     ew_buf_text(out, how_it_ended);
     ew_buf_text(out, ", wall ");
-    ew_units_ns(out, stats->duration_ns);
+    bool own = summary->released_ns != 0 && summary->ended_ns > summary->released_ns;
+    ew_units_ns(out, own ? summary->ended_ns - summary->released_ns : stats->duration_ns);
     ew_buf_text(out, ", CPU ");
     ew_units_ns(out, cpu_ns);
     ew_buf_text(out, ", ");
@@ -181,7 +188,7 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
     for (size_t rows = 0; at < count && rows < ROWS_SHOWN; at++) {
         if (only_thread(summary, at, count))
             continue;
-        put_row(&grid, ew_rollup_sorted(&summary->rollup, at));
+        put_row(&grid, summary, ew_rollup_sorted(&summary->rollup, at));
         rows++;
     }
     int rc = ew_grid_print(&grid, out, 0);

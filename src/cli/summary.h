@@ -10,6 +10,10 @@ struct ew_summary {
     struct ew_rollup rollup;
     uint64_t started;
     uint64_t exited;
+    /* The child, when it was let go and when it ended: before that it was held, which is none of
+     * its own time. 0: unknown. */
+    uint32_t child_pid;
+    uint64_t released_ns, ended_ns;
 };
 
 void ew_summary_init(struct ew_summary *summary);

@@ -80,6 +80,29 @@ TEST(the_summary_shows_totals_threads_and_how_each_ended)
     ew_summary_done(&summary);
 }
 
+TEST(the_summary_leaves_out_the_time_that_the_child_was_held)
+{
+    struct ew_summary summary;
+    struct ew_buf out;
+    struct etwatch_stats stats = {.size = sizeof stats, .duration_ns = 1500000000};
+    ew_summary_init(&summary);
+    struct etwatch_sample sample = busy(ETWATCH_EXIT, 10, 400, 50);
+    sample.dt_ns = 300000000;
+    summary.child_pid = 10;
+    summary.released_ns = sample.t_ns - 100000000;
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    sample.pid = 20;
+    CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
+    ew_buf_init(&out, 0, NULL, NULL);
+    CHECK_EQ_INT(ew_summary_write(&summary, &out, "cmd", "exit status 0", &stats, 0, false), 0);
+    ew_buf_char(&out, '\0');
+    CHECK_CONTAINS(out.data, "cmd: exit status 0, wall 100 ms, ");
+    CHECK_CONTAINS(out.data, "10  worker   100 ms  50.0");
+    CHECK_CONTAINS(out.data, "20  worker   300 ms  16.7");
+    ew_buf_done(&out);
+    ew_summary_done(&summary);
+}
+
 TEST(ten_thousand_processes_make_a_short_summary_that_adds_up)
 {
     struct ew_summary summary;
