@@ -4,7 +4,7 @@ import json
 import os
 import re
 
-from lib import ETWATCH, cases, check, check_between, check_eq, main, need_ebpf, run, test
+from lib import ETWATCH, cases, check, check_between, check_eq, main, need_ebpf, run, skip, test
 from livekit import DEEDS, check_stories, of_type, one, told, total, watch
 
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
