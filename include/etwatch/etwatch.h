@@ -259,6 +259,8 @@ struct etwatch_callbacks {
     void *ctx;
 };
 
+struct etwatch_session_options;
+
 struct etwatch_config {
     uint32_t size;
     uint32_t source;       /* enum etwatch_source; 0 = auto */
@@ -284,6 +286,7 @@ struct etwatch_config {
     uint32_t trace_count;
     uint32_t reserved2;
     const char *session; /* ETW: this one is read, whosever it is, and not changed; NULL: our own */
+    const struct etwatch_session_options *session_options; /* of our own: session.h; may be NULL */
 };
 
 struct etwatch_stats {

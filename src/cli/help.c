@@ -11,9 +11,11 @@ static const char program_help[] =
     "  etwatch run -- python3 infer.py      run a command, watch it and its descendants\n"
     "  etwatch stat -n python --hz 100      stream samples of running processes\n"
     "  etwatch top                          live screen\n"
+    "  etwatch record -o trace.etl          on Windows: ETW writes a recording of the machine\n"
     "  etwatch report trace.etl             what a Windows recording holds, per process\n"
     "  etwatch events trace.etl             its events, one a line\n"
     "  etwatch doctor                       what works here, what does not, and how to get it\n"
+    "  etwatch sessions                     on Windows: the ETW sessions there are\n"
     "\n"
     "'etwatch COMMAND --help' shows the options of a command, 'etwatch --version' the version.\n"
     "Data goes to standard output, words to standard error. Exit status: that of CMD for run,\n"
@@ -65,6 +67,25 @@ static const char top_help[] = "usage: etwatch top [options]\n"
                                "Keys: q quit, c sort by CPU,\n"
                                "m by memory, i by I/O, h help.\n";
 
+static const char record_help[] =
+    "usage: etwatch record -o FILE [options] [-- CMD [ARG...]]\n"
+    "\n"
+    "Records events into FILE until CMD has ended, --duration is over or it is interrupted. The\n"
+    "ending says what is written: .etl is written by Windows itself (ETW), of the whole machine.\n"
+    "\n"
+    "  etwatch record -o trace.etl --duration 10\n"
+    "  etwatch record -o trace.etl -- infer.exe model.onnx\n";
+
+static const char sessions_help[] =
+    "usage: etwatch sessions [options]\n"
+    "\n"
+    "Lists the ETW sessions of this machine (Windows) with their buffers, mode and loss. Those "
+    "that\n"
+    "etwatch made are marked; with --cleanup those that it left behind are ended, no other.\n"
+    "\n"
+    "  etwatch sessions\n"
+    "  etwatch sessions --cleanup\n";
+
 static const char doctor_help[] = "usage: etwatch doctor [options]\n"
                                   "\n"
                                   "Probes what works here, what a missing thing costs, and prints "
@@ -86,6 +107,10 @@ static const char *intro_of(enum ew_command command)
         return report_help;
     case EW_CMD_EVENTS:
         return events_help;
+    case EW_CMD_RECORD:
+        return record_help;
+    case EW_CMD_SESSIONS:
+        return sessions_help;
     default:
         return program_help;
     }

@@ -19,7 +19,7 @@ enum {
     STREAM = EW_CMD_RUN | EW_CMD_STAT,
     SELECT = EW_CMD_STAT | EW_CMD_TOP,
     TRACE = EW_CMD_REPORT | EW_CMD_EVENTS,
-    EVERY = WATCH | EW_CMD_DOCTOR | TRACE,
+    EVERY = WATCH | EW_CMD_DOCTOR | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS,
 };
 
 struct option {
@@ -266,33 +266,34 @@ SWITCH(set_wait_all, wait_all)
 SWITCH(set_images, images)
 SWITCH(set_count, count)
 SWITCH(set_raw, raw)
+SWITCH(set_cleanup, cleanup)
 SWITCH(set_help, help)
 SWITCH(set_version, version)
 #undef SWITCH
 
 /* clang-format off */
 static const struct option table[] = {
-    {{"pid", 'p', "PID", "this process and its descendants (a list, and again)", SELECT | TRACE}, 0, add_pids},
-    {{"name", 'n', "NAME", "processes of this name; python also means python3.11", SELECT | TRACE}, 0, add_names},
+    {{"pid", 'p', "PID", "this process and its descendants (a list, and again)", SELECT | TRACE | EW_CMD_RECORD}, 0, add_pids},
+    {{"name", 'n', "NAME", "processes of this name; python also means python3.11", SELECT | TRACE | EW_CMD_RECORD}, 0, add_names},
     {{"provider", 0, "NAME", "only events of this provider: its name, a part of it, or its GUID", EW_CMD_EVENTS}, 0, add_providers},
     {{"event", 0, "NAME", "only events of this name, or with this in their name", EW_CMD_EVENTS}, 0, add_events},
     {{"from", 0, "TIME", "only from this time of the recording on: 2, 1.5s, 200ms", TRACE}, 0, set_from},
     {{"to", 0, "TIME", "only up to this time of the recording", TRACE}, 0, set_to},
-    {{"all", 'a', NULL, "watch every process", SELECT}, ETWATCH_ALL, NULL},
+    {{"all", 'a', NULL, "watch every process", SELECT | EW_CMD_RECORD}, ETWATCH_ALL, NULL},
     {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT}, 0, add_uids},
     {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT}, 0, add_cgroups},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
     {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH}, 0, set_hz},
     {{"latency", 0, "MS", "how long samples may be held back (default 400)", WATCH}, 0, set_latency},
-    {{"duration", 0, "S", "stop watching after S seconds", WATCH}, 0, set_duration},
+    {{"duration", 0, "S", "stop watching after S seconds", WATCH | EW_CMD_RECORD}, 0, set_duration},
     {{"source", 0, "NAME", "auto, ebpf, etw or poll (default auto); etl: a recording", WATCH}, 0, set_source},
     {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH}, ETWATCH_NO_FALLBACK, NULL},
     {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH}, 0, set_budget},
     {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH}, 0, set_profile},
-    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR | TRACE}, 0, set_json},
-    {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT}, 0, set_csv},
+    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR | TRACE | EW_CMD_SESSIONS}, 0, set_json},
+    {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS}, 0, set_csv},
     {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
-    {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE}, 0, set_output},
+    {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS}, 0, set_output},
     {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT}, ETWATCH_THREADS, NULL},
     {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM}, ETWATCH_DENSE, NULL},
     {{"events", 0, NULL, "with --json: every switch, wake-up, fork, exec and exit", STREAM}, ETWATCH_EVENTS, NULL},
@@ -304,7 +305,8 @@ static const struct option table[] = {
     {{"workers", 0, "N", "threads to read with (default: one per CPU, at most 8)", TRACE}, 0, set_workers},
     {{"window", 0, "S", "instead of samples: average, maximum, p95 and p99 over S seconds", EW_CMD_STAT}, 0, set_window},
     {{"wait-all", 0, NULL, "go on until the last descendant has ended", EW_CMD_RUN}, 0, set_wait_all},
-    {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH | TRACE}, 0, set_config},
+    {{"cleanup", 0, NULL, "end those that etwatch left behind", EW_CMD_SESSIONS}, 0, set_cleanup},
+    {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH | TRACE | EW_CMD_RECORD}, 0, set_config},
     {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR}, 0, set_proc_root},
     {{"quiet", 'q', NULL, "no words on standard error except errors", EVERY}, 0, set_quiet},
     {{"help", 'h', NULL, "show this", EVERY}, 0, set_help},

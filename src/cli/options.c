@@ -21,8 +21,9 @@ static const struct {
     enum ew_command command;
     const char *name;
 } commands[] = {
-    {EW_CMD_RUN, "run"},       {EW_CMD_STAT, "stat"},     {EW_CMD_TOP, "top"},
-    {EW_CMD_REPORT, "report"}, {EW_CMD_EVENTS, "events"}, {EW_CMD_DOCTOR, "doctor"},
+    {EW_CMD_RUN, "run"},       {EW_CMD_STAT, "stat"},         {EW_CMD_TOP, "top"},
+    {EW_CMD_RECORD, "record"}, {EW_CMD_REPORT, "report"},     {EW_CMD_EVENTS, "events"},
+    {EW_CMD_DOCTOR, "doctor"}, {EW_CMD_SESSIONS, "sessions"},
 };
 
 const char *ew_command_name(enum ew_command command)
@@ -222,7 +223,7 @@ static int take_all(struct ew_parser *p, struct arguments *args)
         bool option = word[0] == '-' && word[1] != '\0';
         bool end = strcmp(word, "--") == 0;
         if (!option || end) {
-            if (p->options->command == EW_CMD_RUN) {
+            if ((p->options->command & (EW_CMD_RUN | EW_CMD_RECORD)) != 0) {
                 p->options->child = args->words + args->at + (end ? 1 : 0);
                 return 0;
             }
@@ -335,6 +336,17 @@ static int check_trace(struct ew_parser *p)
     return 0;
 }
 
+static int check_record(struct ew_parser *p)
+{
+    if (p->options->output_path == NULL)
+        return ew_parser_fail(p, "record needs a file: etwatch record -o FILE [options] [-- CMD]");
+    if (p->options->child != NULL && p->options->child[0] == NULL)
+        return ew_parser_fail(p, "no command behind --: leave it out, or name one");
+    if (p->options->child != NULL && selects(p->options))
+        return ew_parser_fail(p, "record watches a command or what -p, -n or -a name: choose one");
+    return 0;
+}
+
 static int check_together(struct ew_parser *p)
 {
     const struct ew_options *o = p->options;
@@ -355,6 +367,8 @@ static int check_together(struct ew_parser *p)
         return ew_parser_fail(p, "a recording is read by etwatch stat, report or events");
     if (o->command == EW_CMD_RUN)
         return check_run(p);
+    if (o->command == EW_CMD_RECORD)
+        return check_record(p);
     if ((o->command & (EW_CMD_REPORT | EW_CMD_EVENTS)) != 0)
         return check_trace(p);
     return o->command == EW_CMD_STAT ? check_stat(p) : 0;
@@ -362,16 +376,29 @@ static int check_together(struct ew_parser *p)
 
 /* -------------------------------------------------------------------------- entry */
 
+/* "run, stat, top, … and sessions" */
+static const char *list_commands(char *text, size_t size, const char *last)
+{
+    const size_t count = sizeof commands / sizeof commands[0];
+    size_t used = 0;
+    for (size_t i = 0; i < count && used < size; i++) {
+        const char *before = i == 0 ? "" : i + 1 < count ? ", " : last;
+        int len = snprintf(text + used, size - used, "%s%s", before, commands[i].name);
+        used += len > 0 ? (size_t)len : 0;
+    }
+    return text;
+}
+
 /* etwatch --help, etwatch --version, etwatch help [COMMAND]; nothing else goes without a command.
  */
 static int parse_first(struct ew_parser *p, struct arguments *args)
 {
     const char *word = args->count > 1 ? args->words[1] : NULL;
+    char all[200];
     args->at = 2;
     if (word == NULL)
-        return ew_parser_fail(
-            p, "a command is needed: etwatch run, stat, top, report, events or doctor; see "
-               "'etwatch --help'");
+        return ew_parser_fail(p, "a command is needed: etwatch %s; see 'etwatch --help'",
+                              list_commands(all, sizeof all, " or "));
     if (strcmp(word, "--version") == 0) {
         p->options->version = true;
     } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
@@ -382,17 +409,11 @@ static int parse_first(struct ew_parser *p, struct arguments *args)
     } else {
         p->options->command = find_command(word);
         if (p->options->command == EW_CMD_NONE && word[0] == '-')
-            return ew_parser_fail(
-                p,
-                "the command comes first: etwatch run, stat, top, report, events or doctor, "
-                "then options such as %s",
-                word);
+            return ew_parser_fail(p, "the command comes first: etwatch %s, then options such as %s",
+                                  list_commands(all, sizeof all, " or "), word);
         if (p->options->command == EW_CMD_NONE)
-            return ew_parser_fail(
-                p,
-                "unknown command \"%s\"; the commands are run, stat, top, report, "
-                "events and doctor",
-                word);
+            return ew_parser_fail(p, "unknown command \"%s\"; the commands are %s", word,
+                                  list_commands(all, sizeof all, " and "));
     }
     return 0;
 }

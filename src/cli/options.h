@@ -15,6 +15,8 @@ enum ew_command {
     EW_CMD_DOCTOR = 1 << 3,
     EW_CMD_REPORT = 1 << 4,
     EW_CMD_EVENTS = 1 << 5,
+    EW_CMD_RECORD = 1 << 6,
+    EW_CMD_SESSIONS = 1 << 7,
 };
 
 /* The exit codes, the same for every command. */
@@ -56,7 +58,9 @@ struct ew_options {
     uint32_t workers;
     bool images, count, raw;
 
-    char **child; /* run: the command, NULL at its end; part of argv */
+    bool cleanup; /* sessions */
+
+    char **child; /* run, record: the command, NULL at its end; part of argv */
 };
 
 enum { EW_MESSAGE_SIZE = 512 };

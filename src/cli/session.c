@@ -240,7 +240,7 @@ static struct etwatch_config make_config(struct ew_session *session)
     return config;
 }
 
-static int exit_code_for(int rc)
+int ew_exit_code(int rc)
 {
     switch (rc) {
     case ETWATCH_EINVAL:
@@ -251,6 +251,13 @@ static int exit_code_for(int rc)
     default:
         return EW_EXIT_FAILED;
     }
+}
+
+int ew_complain_about(const struct etwatch_error_info *err, int rc)
+{
+    const char *message = err->message[0] != '\0' ? err->message : etwatch_strerror(rc);
+    ew_complain("%s%s%s", message, err->fix[0] != '\0' ? "; " : "", err->fix);
+    return ew_exit_code(rc);
 }
 
 static int check_pids(const struct ew_options *options)
@@ -283,11 +290,8 @@ int ew_session_open(struct ew_session *session, uint32_t pid)
     int rc = etwatch_monitor_new(&config, &session->monitor, &err);
     if (rc == 0)
         rc = etwatch_monitor_open(session->monitor, &err);
-    if (rc < 0) {
-        const char *message = err.message[0] != '\0' ? err.message : etwatch_strerror(rc);
-        ew_complain("%s%s%s", message, err.fix[0] != '\0' ? "; " : "", err.fix);
-        return exit_code_for(rc);
-    }
+    if (rc < 0)
+        return ew_complain_about(&err, rc);
     session->opened_cpu_ns = ew_os_thread_cpu_ns();
     ew_os_drop_rights();
     begin_output(session);
@@ -390,7 +394,7 @@ static int report_error(const struct ew_session *session)
                     strerror(output->os_error));
     else
         ew_complain("%s", etwatch_strerror(session->error));
-    return exit_code_for(session->error) == EW_EXIT_RIGHTS ? EW_EXIT_RIGHTS : EW_EXIT_FAILED;
+    return ew_exit_code(session->error) == EW_EXIT_RIGHTS ? EW_EXIT_RIGHTS : EW_EXIT_FAILED;
 }
 
 int ew_session_close(struct ew_session *session)

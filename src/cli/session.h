@@ -48,6 +48,10 @@ int ew_session_close(struct ew_session *session);
 /* One line on standard error, with the program's name; ew_say is silent with -q. */
 void ew_complain(const char *format, ...) EW_PRINTF(1, 2);
 void ew_say(const struct ew_options *options, const char *format, ...) EW_PRINTF(2, 3);
+/* The exit code that says the same as a code of the library. */
+int ew_exit_code(int rc);
+/* One line for a call that failed, with the fix; its exit code. */
+int ew_complain_about(const struct etwatch_error_info *err, int rc);
 /* One line about what the watching itself cost and lost, for people. */
 struct ew_buf;
 void ew_session_put_cost(struct ew_buf *out, const struct etwatch_stats *stats);

@@ -23,8 +23,8 @@ enum {
 
 /* A caller built with an older header hands in fewer bytes, one with a newer header more; the
  * extra bytes must be zero, or it asks for something that we would silently not do. */
-static int take_sized(void *to, size_t to_size, const void *from, uint32_t from_size,
-                      const char *what, struct ew_error *reterr)
+int ew_take_sized(void *to, size_t to_size, const void *from, uint32_t from_size, const char *what,
+                  struct ew_error *reterr)
 {
     const unsigned char *bytes = from;
     if (from_size < sizeof(uint32_t) * 4)
@@ -138,7 +138,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
                    struct ew_error *reterr)
 {
     memset(to, 0, sizeof *to);
-    int error = take_sized(to, sizeof *to, from, from->size, "config", reterr);
+    int error = ew_take_sized(to, sizeof *to, from, from->size, "config", reterr);
     if (error == 0)
         error = check(to, reterr);
     /* Until they are copies of our own, none of the pointers may be freed. */

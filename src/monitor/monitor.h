@@ -62,6 +62,9 @@ struct etwatch_monitor {
 };
 
 /* config.c */
+/* A struct of the caller's into one of ours. */
+int ew_take_sized(void *to, size_t to_size, const void *from, uint32_t from_size, const char *what,
+                  struct ew_error *reterr);
 int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
                    struct ew_error *reterr);
 void ew_config_done(struct etwatch_config *config);
@@ -78,6 +81,13 @@ void ew_monitor_refresh_counts(struct etwatch_monitor *monitor);
 uint64_t ew_monitor_now(const struct etwatch_monitor *monitor);
 /* Whether the source is a recording. */
 bool ew_monitor_replays(const struct etwatch_monitor *monitor);
+
+/* recorder.c */
+struct etwatch_recorder;
+struct ew_etw_api;
+int ew_recorder_start(const struct ew_etw_api *api, const char *path,
+                      const struct etwatch_session_options *options,
+                      struct etwatch_recorder **ret_recorder, struct ew_error *reterr);
 
 /* replay.c */
 extern const struct ew_source_ops ew_source_etl;

@@ -12,9 +12,33 @@ struct listing {
     void *ctx;
 };
 
+static void name_kernel(uint32_t flags, char *text, size_t size)
+{
+    uint32_t set = ew_etw_kernel_from_flags(flags);
+    size_t at = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < EW_ETW_KERNEL_COUNT; i++) {
+        const char *name = ew_etw_kernel_name(i);
+        size_t len = strlen(name);
+        if ((set >> i & 1) == 0 || at + len + 2 > size)
+            continue;
+        if (at > 0)
+            text[at++] = ',';
+        memcpy(text + at, name, len + 1);
+        at += len;
+    }
+}
+
+const char *etwatch_session_kernel_name(uint32_t index)
+{
+    return ew_etw_kernel_name(index);
+}
+
 static void tell(void *ctx, const struct ew_etw_session_info *info)
 {
     const struct listing *listing = ctx;
+    char kernel[400];
+    name_kernel(info->kernel_flags, kernel, sizeof kernel);
     struct etwatch_session_info told = {
         .size = sizeof told,
         .flags = (info->ours ? ETWATCH_SESSION_OURS : 0u) |
@@ -33,6 +57,9 @@ static void tell(void *ctx, const struct ew_etw_session_info *info)
         .log_mode = info->log_mode,
         .clock = info->clock,
         .kernel_flags = info->kernel_flags,
+        .flush_s = info->flush_s,
+        .file = info->file,
+        .kernel = kernel,
     };
     listing->on_session(listing->ctx, &told);
 }

@@ -54,6 +54,11 @@ int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *re
 /* Returns how much was read, less than size only at the end of the file; or ETWATCH_EOS. */
 int64_t ew_os_file_read(struct ew_os_file *file, uint64_t offset, void *bytes, size_t size);
 void ew_os_file_close(struct ew_os_file *file);
+/* Whether a file can be written; it is made if there was none (*ret_made). 0 or the errno. */
+int ew_os_file_try_write(const char *path, bool *ret_made);
+void ew_os_file_remove(const char *path);
+/* The same path from the root on. False: it does not fit. */
+bool ew_os_full_path(const char *path, char *buffer, size_t size);
 /* A file of any kind, to be read once from its beginning; NULL and errno if it cannot be opened. */
 FILE *ew_os_stream_open(const char *path);
 

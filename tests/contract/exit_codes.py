@@ -10,13 +10,15 @@ from lib import (ETWATCH, ROOT, cases, check, check_eq, check_in, json_lines, ma
 
 @cases([
     ("no command at all", [], "a command is needed"),
-    ("unknown command", ["recrod"], "the commands are run, stat, top, report, events and doctor"),
+    ("unknown command", ["recrod"], "the commands are run, stat, top, record, report, events,"),
     ("unknown option", ["stat", "-a", "--gpu"], "unknown option --gpu"),
     ("missing value", ["stat", "-a", "--hz"], "--hz needs a value: --hz N"),
     ("impossible value", ["stat", "-a", "--hz", "5000"], "a number from 0.1 to 1000"),
     ("nothing selected", ["stat"], "-p PID, -n NAME, -u USER, --cgroup PATH, or -a"),
     ("run without a command", ["run"], "etwatch run [options] -- CMD"),
     ("unknown column", ["stat", "-a", "--columns", "pid,cpu"], 'no column is named "cpu"'),
+    ("record without a file", ["record"], "record needs a file"),
+    ("no such kind of recording", ["record", "-o", "x.txt"], "-o needs a file that ends in "),
     ("unreadable configuration", ["stat", "-a", "--config", "/no/such"], "cannot read --config /no/such"),
 ])
 def usage_errors_are_2_and_name_the_right_form(arguments, part):
@@ -151,7 +153,8 @@ def run_without_rights_still_runs_and_keeps_the_status():
 @test
 def help_goes_to_standard_output_and_is_0():
     for arguments in (["--help"], ["help"], ["run", "--help"], ["stat", "-h"], ["top", "--help"],
-                      ["doctor", "--help"], ["help", "stat"], ["report", "--help"], ["events", "-h"]):
+                      ["doctor", "--help"], ["help", "stat"], ["report", "--help"], ["events", "-h"],
+                      ["record", "--help"], ["sessions", "--help"]):
         result = run(arguments)
         check_eq((result.code, result.err), (0, ""), f"result of {arguments}")
         check_in("etwatch", result.out)
@@ -161,7 +164,7 @@ def help_goes_to_standard_output_and_is_0():
 def every_option_in_the_help_is_in_the_manual():
     with open(os.path.join(ROOT, "docs", "etwatch.1"), encoding="utf-8") as file:
         manual = file.read().replace("Fl -", "--")
-    for command in ("run", "stat", "top", "report", "events", "doctor"):
+    for command in ("run", "stat", "top", "record", "report", "events", "doctor", "sessions"):
         for option in re.findall(r"^  .{4}(--[a-z-]+)", run([command, "--help"]).out, re.MULTILINE):
             check(f".It {option}" in manual or f", {option}" in manual, f"{option} is not in the manual")
 

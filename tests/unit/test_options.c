@@ -46,7 +46,7 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         const char *part; /* of the message */
     } rows[] = {
         {"", "a command is needed"},
-        {"record", "the commands are run, stat, top, report, events and doctor"},
+        {"recrod", "the commands are run, stat, top, record, report, events,"},
         {"--hz 10", "the command comes first"},
         {"stat", "-p PID, -n NAME, -u USER, --cgroup PATH, or -a"},
         {"stat --hz", "--hz needs a value: --hz N"},
@@ -99,7 +99,7 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"run --", "run needs a command"},
         {"run --hz 10", "run needs a command"},
         {"run -p 1 -- ls",
-         "-p is not an option of 'etwatch run' (but of: stat, top, report, events)"},
+         "-p is not an option of 'etwatch run' (but of: stat, top, record, report"},
         {"run --window 1 -- ls", "(but of: stat)"},
         {"top --json", "--json is not an option of 'etwatch top' (but of: run, stat, report, "
                        "events, doctor)"},

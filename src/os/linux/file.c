@@ -82,6 +82,36 @@ void ew_os_file_close(struct ew_os_file *file)
     ew_free(file);
 }
 
+int ew_os_file_try_write(const char *path, bool *ret_made)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+    *ret_made = fd >= 0;
+    if (fd < 0 && errno == EEXIST)
+        fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return errno;
+    (void)close(fd);
+    return 0;
+}
+
+void ew_os_file_remove(const char *path)
+{
+    (void)unlink(path);
+}
+
+bool ew_os_full_path(const char *path, char *buffer, size_t size)
+{
+    char folder[4096];
+    if (path[0] == '/') {
+        int len = snprintf(buffer, size, "%s", path);
+        return len > 0 && (size_t)len < size;
+    }
+    if (!getcwd(folder, sizeof folder))
+        return false;
+    int len = snprintf(buffer, size, "%s/%s", folder, path);
+    return len > 0 && (size_t)len < size;
+}
+
 FILE *ew_os_stream_open(const char *path)
 {
     return fopen(path, "rb");

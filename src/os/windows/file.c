@@ -104,6 +104,39 @@ void ew_os_file_close(struct ew_os_file *file)
     ew_free(file);
 }
 
+int ew_os_file_try_write(const char *path, bool *ret_made)
+{
+    wchar_t *wide = ew_wide_from_utf8(path);
+    if (!wide)
+        return ENOENT;
+    HANDLE handle = CreateFileW(wide, GENERIC_WRITE, FILE_SHARE_READ, NULL, OPEN_ALWAYS,
+                                FILE_ATTRIBUTE_NORMAL, NULL);
+    *ret_made = handle != INVALID_HANDLE_VALUE && GetLastError() != ERROR_ALREADY_EXISTS;
+    int error = handle == INVALID_HANDLE_VALUE ? why_not(wide) : 0;
+    if (handle != INVALID_HANDLE_VALUE)
+        (void)CloseHandle(handle);
+    ew_free(wide);
+    return error;
+}
+
+void ew_os_file_remove(const char *path)
+{
+    wchar_t *wide = ew_wide_from_utf8(path);
+    if (wide)
+        (void)DeleteFileW(wide);
+    ew_free(wide);
+}
+
+bool ew_os_full_path(const char *path, char *buffer, size_t size)
+{
+    wchar_t full[1024];
+    wchar_t *wide = ew_wide_from_utf8(path);
+    const DWORD room = sizeof full / sizeof full[0];
+    DWORD units = wide ? GetFullPathNameW(wide, room, full, NULL) : 0;
+    ew_free(wide);
+    return units > 0 && units < room && ew_utf8_from_wide(full, units, buffer, size) < size - 1;
+}
+
 FILE *ew_os_stream_open(const char *path)
 {
     wchar_t *wide = ew_wide_from_utf8(path);

@@ -181,6 +181,9 @@ struct ew_etw_api {
     /* The raw clock of facts, which is the session's own if that is QPC. */
     uint64_t (*now_ns)(void *ctx);
     void (*anchor)(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns);
+    /* The GUID of a provider that is registered on this machine under a name, in any case. May be
+     * NULL: none is. */
+    uint32_t (*find_provider)(void *ctx, const uint16_t *name, uint8_t ret_guid[16]);
 };
 
 /* The real one; NULL and an error where there is no ETW (other systems, Wine). */

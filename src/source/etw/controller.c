@@ -41,6 +41,7 @@ struct ew_etw_session {
     uint64_t handle; /* 0: halted */
     bool system_providers, took_over;
     uint64_t lost;
+    struct ew_etw_totals totals;
     bool interval_set;
     struct ew_etw_profile_interval interval_before;
 };
@@ -414,28 +415,44 @@ int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_sessi
 /* -------------------------------------------------------------------------- later */
 
 /* Both QUERY and STOP tell what was lost. */
-static void control_and_note(struct ew_etw_session *session, uint32_t code)
+static bool control_and_note(struct ew_etw_session *session, uint32_t code)
 {
     struct ew_etw_room room;
     const struct ew_etw_properties *p = &room.properties;
     ew_etw_room_init(&room);
-    if (session->api->control(session->api->ctx, session->handle, NULL, &room.properties, code) ==
+    if (session->api->control(session->api->ctx, session->handle, NULL, &room.properties, code) !=
         0)
-        session->lost = (uint64_t)p->events_lost + p->log_buffers_lost + p->real_time_buffers_lost;
+        return false;
+    session->lost = (uint64_t)p->events_lost + p->log_buffers_lost + p->real_time_buffers_lost;
+    session->totals = (struct ew_etw_totals){
+        .events_lost = p->events_lost,
+        .log_buffers_lost = p->log_buffers_lost,
+        .real_time_buffers_lost = p->real_time_buffers_lost,
+        .buffers_written = p->buffers_written,
+        .buffer_kb = p->buffer_kb,
+    };
+    return true;
 }
 
 void ew_etw_session_halt(struct ew_etw_session *session)
 {
     if (session->handle != 0)
-        control_and_note(session, EW_ETW_CONTROL_STOP);
+        (void)control_and_note(session, EW_ETW_CONTROL_STOP);
     session->handle = 0;
 }
 
 uint64_t ew_etw_session_lost(struct ew_etw_session *session)
 {
     if (session->handle != 0)
-        control_and_note(session, EW_ETW_CONTROL_QUERY);
+        (void)control_and_note(session, EW_ETW_CONTROL_QUERY);
     return session->lost;
+}
+
+bool ew_etw_session_totals(struct ew_etw_session *session, struct ew_etw_totals *ret_totals)
+{
+    bool runs = session->handle != 0 && control_and_note(session, EW_ETW_CONTROL_QUERY);
+    *ret_totals = session->totals;
+    return runs;
 }
 
 void ew_etw_session_stop(struct ew_etw_session *session)

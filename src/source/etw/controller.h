@@ -64,6 +64,12 @@ int ew_etw_session_restart(struct ew_etw_session *session, struct ew_error *rete
 int ew_etw_session_set_kernel(struct ew_etw_session *session, uint32_t kernel,
                               struct ew_error *reterr);
 int ew_etw_session_flush(struct ew_etw_session *session);
+/* What the session tells of itself; after its end: as of then. False: it is over, and what is told
+ * is what it told last. */
+struct ew_etw_totals {
+    uint32_t events_lost, log_buffers_lost, real_time_buffers_lost, buffers_written, buffer_kb;
+};
+bool ew_etw_session_totals(struct ew_etw_session *session, struct ew_etw_totals *ret_totals);
 /* Events and buffers that the session lost since it was started, as far as Windows tells. After its
  * end: as of then. */
 uint64_t ew_etw_session_lost(struct ew_etw_session *session);
@@ -76,6 +82,7 @@ bool ew_etw_session_took_over(const struct ew_etw_session *session);
 
 struct ew_etw_session_info {
     char name[4 * EW_ETW_NAME_MAX];
+    char file[1024]; /* "": none; cut if it is longer */
     bool ours, system_logger, real_time;
     uint32_t buffer_kb, min_buffers, max_buffers, buffers, free_buffers, buffers_written;
     uint32_t events_lost, log_buffers_lost, real_time_buffers_lost;

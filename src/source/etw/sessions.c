@@ -16,16 +16,20 @@ bool ew_etw_is_ours(const char *name)
     return strncmp(name, EW_ETW_OURS, len) == 0 && (name[len] == '\0' || name[len] == '-');
 }
 
+static void read_text(const struct ew_etw_room *room, uint32_t at, char *text, size_t size)
+{
+    const uint8_t *bytes = (const uint8_t *)room;
+    if (at < sizeof room->properties || at >= sizeof *room)
+        return;
+    (void)ew_utf16_to_utf8(bytes + at, ew_utf16_len(bytes + at, sizeof *room - at), text, size);
+}
+
 static void read_info(const struct ew_etw_room *room, struct ew_etw_session_info *info)
 {
     const struct ew_etw_properties *p = &room->properties;
-    const uint8_t *bytes = (const uint8_t *)room;
     memset(info, 0, sizeof *info);
-    if (p->name_at >= sizeof *p && p->name_at < sizeof *room) {
-        size_t room_left = sizeof *room - p->name_at;
-        (void)ew_utf16_to_utf8(bytes + p->name_at, ew_utf16_len(bytes + p->name_at, room_left),
-                               info->name, sizeof info->name);
-    }
+    read_text(room, p->name_at, info->name, sizeof info->name);
+    read_text(room, p->file_name_at, info->file, sizeof info->file);
     info->ours = ew_etw_is_ours(info->name);
     info->system_logger = (p->log_mode & EW_ETW_SYSTEM_LOGGER) != 0;
     info->real_time = (p->log_mode & EW_ETW_REAL_TIME) != 0;

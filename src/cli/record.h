@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* What record can write: a function for each ending. Each returns the exit code of the program. */
+#ifndef EW_CLI_RECORD_H
+#define EW_CLI_RECORD_H
+
+#include "cli/options.h"
+
+/* .etl: a session of ETW that writes the file itself. Windows. */
+int ew_record_etl(const struct ew_options *options);
+
+#endif

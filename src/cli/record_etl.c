@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recordings that ETW writes itself. We only begin, look once in a while, and end: whatever happens
+ * in between, the session is stopped before the program ends, and with it the file is whole.
+ */
+#include "cli/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <etwatch/session.h>
+
+#include "base/buf.h"
+#include "cli/child.h"
+#include "cli/session.h"
+#include "cli/signals.h"
+#include "cli/term.h"
+#include "os/os.h"
+#include "sink/units.h"
+
+enum { LOOK_MS = 100, TELL_MS = 1000 };
+
+struct recording {
+    const struct ew_options *options;
+    struct etwatch_recorder *recorder;
+    struct etwatch_recorder_stats stats;
+    struct ew_child child;
+    struct ew_waiter *waiter;
+    uint64_t begun_ns, begun_cpu_ns;
+    bool shown; /* there is a line of progress on the screen */
+};
+
+static void put_state(struct recording *recording, struct ew_buf *out)
+{
+    const struct etwatch_recorder_stats *stats = &recording->stats;
+    double wall_ns = (double)(ew_os_raw_ns() - recording->begun_ns);
+    double cpu_ns = (double)(ew_os_thread_cpu_ns() - recording->begun_cpu_ns);
+    (void)ew_buf_fixed(out, (double)stats->duration_ns / 1e9, 1);
+    ew_buf_text(out, " s, ");
+    ew_units_bytes(out, stats->file_bytes);
+    ew_buf_text(out, ", lost: ");
+    ew_buf_u64(out, stats->events_lost);
+    if (stats->buffers_lost > 0) {
+        ew_buf_text(out, " events, ");
+        ew_buf_u64(out, stats->buffers_lost);
+        ew_buf_text(out, " buffers");
+    }
+    ew_buf_text(out, "; own cost ");
+    (void)ew_buf_fixed(out, wall_ns > 0 ? 100 * cpu_ns / wall_ns : 0, 3);
+    ew_buf_text(out, " % of a core");
+}
+
+/* On a terminal only: a line that is written over. */
+static void show_progress(struct recording *recording)
+{
+    struct ew_buf line;
+    if (recording->options->quiet || !ew_term_is(EW_TERM_ERR))
+        return;
+    ew_buf_init(&line, 0, NULL, NULL);
+    ew_buf_text(&line, "\rrecording: ");
+    put_state(recording, &line);
+    ew_buf_text(&line, "  ");
+    if (line.error == 0)
+        (void)fwrite(line.data, 1, line.len, stderr);
+    (void)fflush(stderr);
+    ew_buf_done(&line);
+    recording->shown = true;
+}
+
+static void show_end(struct recording *recording)
+{
+    struct ew_buf line;
+    if (recording->shown)
+        (void)fputs("\n", stderr);
+    ew_buf_init(&line, 0, NULL, NULL);
+    put_state(recording, &line);
+    ew_buf_char(&line, '\0');
+    if (line.error == 0)
+        ew_say(recording->options, "recorded %s: %s", recording->options->output_path, line.data);
+    ew_buf_done(&line);
+}
+
+static void pass_signals(struct recording *recording)
+{
+    int number;
+    while ((number = ew_signals_take_forward()) != 0)
+        ew_child_signal(&recording->child, number);
+}
+
+/* Whether there is a reason to end. */
+static bool is_over(struct recording *recording)
+{
+    const struct ew_options *options = recording->options;
+    uint64_t gone_ns = ew_os_raw_ns() - recording->begun_ns;
+    if (options->child != NULL) {
+        pass_signals(recording);
+        if (ew_child_ended(&recording->child))
+            return true;
+    } else if (ew_signals_ending() != 0) {
+        return true;
+    }
+    return options->duration_s > 0 && (double)gone_ns >= options->duration_s * 1e9;
+}
+
+/* False: the session was ended by somebody else. */
+static bool wait_for_end(struct recording *recording)
+{
+    uint64_t tell_ns = recording->begun_ns + TELL_MS * UINT64_C(1000000);
+    while (!is_over(recording)) {
+        uint64_t now_ns = ew_os_raw_ns();
+        if (now_ns >= tell_ns) {
+            tell_ns = now_ns + TELL_MS * UINT64_C(1000000);
+            (void)etwatch_recorder_stats(recording->recorder, &recording->stats);
+            if (recording->stats.running == 0)
+                return false;
+            show_progress(recording);
+        }
+        (void)ew_waiter_wait(recording->waiter, now_ns + LOOK_MS * UINT64_C(1000000), -1);
+    }
+    return true;
+}
+
+static int begin(struct recording *recording)
+{
+    const struct ew_options *options = recording->options;
+    struct etwatch_error_info err = {.size = sizeof err};
+    int rc = etwatch_recorder_start(options->output_path, NULL, &recording->recorder, &err);
+    if (rc < 0)
+        return ew_complain_about(&err, rc);
+    recording->begun_ns = ew_os_raw_ns();
+    recording->begun_cpu_ns = ew_os_thread_cpu_ns();
+    recording->stats.size = sizeof recording->stats;
+    return EW_EXIT_OK;
+}
+
+static int record(struct recording *recording)
+{
+    bool ours = wait_for_end(recording);
+    (void)etwatch_recorder_stop(recording->recorder);
+    (void)etwatch_recorder_stats(recording->recorder, &recording->stats);
+    show_end(recording);
+    if (ours)
+        return EW_EXIT_OK;
+    ew_complain("the session that wrote %s was stopped by somebody else, or the disk is full",
+                recording->options->output_path);
+    return EW_EXIT_FAILED;
+}
+
+static int record_command(struct recording *recording)
+{
+    const struct ew_options *options = recording->options;
+    ew_signals_watch_child();
+    int error = ew_child_hold(&recording->child, options->child);
+    if (error != 0) {
+        ew_complain("cannot make a process: %s", strerror(error));
+        return EW_EXIT_FAILED;
+    }
+    int code = begin(recording);
+    error = code == EW_EXIT_OK ? ew_child_release(&recording->child) : 0;
+    if (error != 0) {
+        ew_complain("cannot run %s: %s", options->child[0], strerror(error));
+        code = error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
+    } else if (code == EW_EXIT_OK) {
+        (void)record(recording);
+        while (!ew_child_ended(&recording->child)) {
+            ew_child_wait(&recording->child);
+            pass_signals(recording);
+        }
+        code = recording->child.status;
+    }
+    ew_child_reap(&recording->child);
+    return code;
+}
+
+static int record_machine(struct recording *recording)
+{
+    int code = begin(recording);
+    if (code == EW_EXIT_OK)
+        code = record(recording);
+    if (code == EW_EXIT_OK && ew_signals_ending() != 0)
+        code = EW_EXIT_SIGNAL + ew_signals_ending();
+    return code;
+}
+
+int ew_record_etl(const struct ew_options *options)
+{
+    struct recording recording = {.options = options};
+    if (options->pid_count > 0 || options->names.count > 0) {
+        ew_complain("ETW records the whole machine: leave out -p and -n, and choose when reading "
+                    "(etwatch report -p PID %s)",
+                    options->output_path);
+        return EW_EXIT_USAGE;
+    }
+    if (ew_waiter_new(&recording.waiter) < 0) {
+        ew_complain("out of memory");
+        return EW_EXIT_FAILED;
+    }
+    ew_signals_init();
+    int code = options->child != NULL ? record_command(&recording) : record_machine(&recording);
+    etwatch_recorder_free(recording.recorder);
+    ew_waiter_free(recording.waiter);
+    return code;
+}
