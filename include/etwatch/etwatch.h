@@ -235,6 +235,47 @@ enum etwatch_loss_stage {
     ETWATCH_LOSS_QUEUE = 5,      /* nobody read the queue in time */
 };
 
+/* ------------------------------------------------------------------- alerts */
+
+enum etwatch_alert_flag {
+    ETWATCH_ALERT_COMPLETE = 1u << 0, /* no event that belongs here is known to be lost */
+    ETWATCH_ALERT_ENDED = 1u << 1,    /* to_ns is its end; else it still holds at to_ns */
+    ETWATCH_ALERT_EXACT = 1u << 2,    /* from_ns and to_ns are cut out of a window; else its ends */
+};
+
+/* One thread's part of an alert. */
+struct etwatch_alert_thread {
+    uint32_t tid;
+    uint32_t reserved;
+    uint64_t cpu_ns;
+    const char *name; /* NULL: unknown */
+};
+
+/*
+ * A condition (etwatch_config.alerts) held for one process long enough. One that is over by the
+ * time it is told is told once; a longer one is told twice: when it has held for the time asked
+ * for, without ETWATCH_ALERT_ENDED, and at its end, both with the same from_ns.
+ */
+struct etwatch_alert {
+    uint32_t size;
+    uint32_t flags;        /* enum etwatch_alert_flag */
+    uint32_t rule;         /* index in etwatch_config.alerts */
+    uint32_t metric;       /* enum etwatch_metric */
+    const char *condition; /* as it was given */
+    uint32_t source;
+    uint32_t pid;
+    uint64_t start_ns; /* with pid: the identity */
+    const char *name;  /* NULL: unknown */
+    uint64_t from_ns, to_ns;
+    uint64_t window_ns; /* how finely the metric was looked at */
+    double threshold;
+    double value;          /* average over from_ns to to_ns; counters: a second */
+    double peak;           /* of the windows */
+    uint32_t thread_count; /* threads that ran meanwhile, as far as they are told apart */
+    uint32_t threads_told; /* the busiest of them, in threads */
+    const struct etwatch_alert_thread *threads;
+};
+
 /* ------------------------------------------------------------ configuration */
 
 enum etwatch_config_flag {
@@ -287,6 +328,13 @@ struct etwatch_config {
     uint32_t reserved2;
     const char *session; /* ETW: this one is read, whosever it is, and not changed; NULL: our own */
     const struct etwatch_session_options *session_options; /* of our own: session.h; may be NULL */
+    /* Conditions such as "cpu_percent>80 for 20ms". CPU time is looked at in windows of a quarter
+     * of that time (5 ms without one), 1 ms at the least, whatever hz is; other metrics, and all of
+     * them when polling, in the samples. At most 16. */
+    const char *const *alerts;
+    uint32_t alert_count;
+    uint32_t reserved3;
+    void (*on_alert)(void *ctx, const struct etwatch_alert *alert); /* with callbacks.ctx */
 };
 
 struct etwatch_stats {
