@@ -21,6 +21,32 @@ enum { START_RAW = 1000000, TICK_NS = 100, FLUSH_MS = 2 };
 /* Everything that the made-up machine logs. */
 #define ALL_KERNEL ((UINT32_C(1) << EW_ETW_KERNEL_COUNT) - 1)
 
+/* ------------------------------------------------------------------------- two ways */
+
+/* What the emulator at hand offers: events one by one, or whole buffers too. */
+static bool offers_buffers;
+
+static inline struct etw_emulator *make_emulator(const struct etw_emulator_config *config)
+{
+    struct etw_emulator_config both = *config;
+    both.offers_buffers = offers_buffers;
+    return etw_emulator_new(&both);
+}
+
+/* A test of what must hold whichever way events come. */
+#define TEST_BOTH_WAYS(sentence)           \
+    static void sentence##_this_way(void); \
+    TEST(sentence)                         \
+    {                                      \
+        offers_buffers = false;            \
+        test_row("event by event");        \
+        sentence##_this_way();             \
+        offers_buffers = true;             \
+        test_row("whole buffers");         \
+        sentence##_this_way();             \
+    }                                      \
+    static void sentence##_this_way(void)
+
 /* ----------------------------------------------------------------------- the text */
 
 struct text {

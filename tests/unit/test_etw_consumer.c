@@ -76,9 +76,9 @@ static void totals_recorded(const struct recorded *recorded, struct text *text)
 static void totals_live(const struct recorded *recorded, uint32_t cpus, struct text *text)
 {
     struct etw_emulator *emulator =
-        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = cpus,
-                                                       .recording = recorded->memory.bytes,
-                                                       .recording_size = recorded->memory.size});
+        make_emulator(&(struct etw_emulator_config){.cpu_count = cpus,
+                                                    .recording = recorded->memory.bytes,
+                                                    .recording_size = recorded->memory.size});
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS};
     struct ew_etw_consumer *consumer;
     const struct ew_record *records;
@@ -103,7 +103,7 @@ static void totals_live(const struct recorded *recorded, uint32_t cpus, struct t
     etw_emulator_free(emulator);
 }
 
-TEST(what_everybody_did_is_the_same_in_all)
+TEST_BOTH_WAYS(what_everybody_did_is_the_same_in_all)
 {
     struct recorded recorded;
     struct text live, want;
@@ -121,15 +121,15 @@ TEST(what_everybody_did_is_the_same_in_all)
 
 /* ------------------------------------------------------------------- others' sessions */
 
-TEST(another_session_is_read_and_not_touched)
+TEST_BOTH_WAYS(another_session_is_read_and_not_touched)
 {
     struct recorded recorded;
     record(&recorded, &(struct etl_scenario_config){
                           .classes = ETL_SWITCHES, .cpu_count = 2, .seed = 3, .event_count = 3000});
     struct etw_emulator *emulator =
-        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 2,
-                                                       .recording = recorded.memory.bytes,
-                                                       .recording_size = recorded.memory.size});
+        make_emulator(&(struct etw_emulator_config){.cpu_count = 2,
+                                                    .recording = recorded.memory.bytes,
+                                                    .recording_size = recorded.memory.size});
     etw_emulator_add(emulator, "NT Kernel Logger", 0x100, 0x11);
     etw_emulator_add(emulator, "AutoLogger", 0x1, 0x1);
     struct ew_etw_config etw = {
@@ -165,7 +165,7 @@ TEST(another_session_is_read_and_not_touched)
 
 /* ---------------------------------------------------------------------------- clocks */
 
-TEST(every_clock_of_a_session_becomes_the_machines)
+TEST_BOTH_WAYS(every_clock_of_a_session_becomes_the_machines)
 {
     static const struct {
         uint32_t clock;
@@ -178,7 +178,7 @@ TEST(every_clock_of_a_session_becomes_the_machines)
         {2, 10000000, UINT64_C(134116992000000000) + 55, 5500},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){
+        struct etw_emulator *emulator = make_emulator(&(struct etw_emulator_config){
             .clock = rows[i].clock, .perf_frequency = rows[i].frequency, .generate = 1});
         struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS};
         struct ew_etw_consumer *consumer;
@@ -215,7 +215,7 @@ static void ignore_loss(void *ctx, const struct etwatch_loss *loss)
     (void)loss;
 }
 
-TEST(whoever_is_added_is_told_from_then_on)
+TEST_BOTH_WAYS(whoever_is_added_is_told_from_then_on)
 {
     struct recorded recorded;
     struct chosen chosen = {.pid = 8}; /* of the first process of the made-up machine */
@@ -227,10 +227,10 @@ TEST(whoever_is_added_is_told_from_then_on)
                                                     .gap_ticks = 600,
                                                     .event_count = 20000});
     struct etw_emulator *emulator =
-        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
-                                                       .recording = recorded.memory.bytes,
-                                                       .recording_size = recorded.memory.size,
-                                                       .hold = 500});
+        make_emulator(&(struct etw_emulator_config){.cpu_count = 4,
+                                                    .recording = recorded.memory.bytes,
+                                                    .recording_size = recorded.memory.size,
+                                                    .hold = 500});
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS};
     struct ew_source_config config = {.max_processes = 1000,
                                       .max_threads = 1000,
@@ -288,9 +288,9 @@ static int open_and_close(void *ctx)
     return rc;
 }
 
-TEST(without_memory_no_session_is_left)
+TEST_BOTH_WAYS(without_memory_no_session_is_left)
 {
-    struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){.generate = 1});
+    struct etw_emulator *emulator = make_emulator(&(struct etw_emulator_config){.generate = 1});
     TORTURE(open_and_close, emulator);
     etw_emulator_free(emulator);
 }

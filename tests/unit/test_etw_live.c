@@ -158,10 +158,10 @@ static void compare(const struct etl_scenario_config *what, double hz, uint32_t 
     record(&recorded, what);
     tell_recorded(recorded.path, hz, flags, &want, &meta);
     struct etw_emulator *emulator =
-        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = what->cpu_count,
-                                                       .recording = recorded.memory.bytes,
-                                                       .recording_size = recorded.memory.size,
-                                                       .hold = hold});
+        make_emulator(&(struct etw_emulator_config){.cpu_count = what->cpu_count,
+                                                    .recording = recorded.memory.bytes,
+                                                    .recording_size = recorded.memory.size,
+                                                    .hold = hold});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
     tell_live(emulator, &etw, hz, flags, &live, &told);
     CHECK_EQ_INT(told.rc, 0);
@@ -179,7 +179,7 @@ static void compare(const struct etl_scenario_config *what, double hz, uint32_t 
     forget(&recorded);
 }
 
-TEST(a_session_fed_with_a_recording_tells_what_the_recording_tells)
+TEST_BOTH_WAYS(a_session_fed_with_a_recording_tells_what_the_recording_tells)
 {
     compare(
         &(struct etl_scenario_config){
@@ -187,7 +187,7 @@ TEST(a_session_fed_with_a_recording_tells_what_the_recording_tells)
         100, ETWATCH_ALL, 0);
 }
 
-TEST(so_it_is_at_every_rate_with_threads_and_when_events_are_held_back)
+TEST_BOTH_WAYS(so_it_is_at_every_rate_with_threads_and_when_events_are_held_back)
 {
     struct etl_scenario_config what = {.classes = ETL_EVERYTHING, .event_count = 12000};
     static const struct {
@@ -225,11 +225,11 @@ static void check_losses(bool marks)
            &(struct etl_scenario_config){
                .classes = ETL_EVERYTHING, .cpu_count = 4, .seed = 41, .event_count = 20000});
     struct etw_emulator *emulator =
-        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
-                                                       .recording = recorded.memory.bytes,
-                                                       .recording_size = recorded.memory.size,
-                                                       .lose_every = 997,
-                                                       .lose_marks = marks});
+        make_emulator(&(struct etw_emulator_config){.cpu_count = 4,
+                                                    .recording = recorded.memory.bytes,
+                                                    .recording_size = recorded.memory.size,
+                                                    .lose_every = 997,
+                                                    .lose_marks = marks});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
     tell_live(emulator, &etw, 100, ETWATCH_ALL, &text, &told);
     etw_emulator_counts(emulator, &counts);
@@ -242,7 +242,7 @@ static void check_losses(bool marks)
     forget(&recorded);
 }
 
-TEST(as_many_events_are_told_lost_as_were)
+TEST_BOTH_WAYS(as_many_events_are_told_lost_as_were)
 {
     test_row("only totals");
     check_losses(false);
@@ -250,13 +250,13 @@ TEST(as_many_events_are_told_lost_as_were)
     check_losses(true);
 }
 
-TEST(a_full_pool_loses_and_says_how_many)
+TEST_BOTH_WAYS(a_full_pool_loses_and_says_how_many)
 {
     struct text text;
     struct told told;
     struct etw_emulator_counts counts;
     struct etw_emulator *emulator =
-        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 2, .generate = 40000});
+        make_emulator(&(struct etw_emulator_config){.cpu_count = 2, .generate = 40000});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}, .pool_bytes = 1};
     tell_live(emulator, &etw, 10, ETWATCH_ALL, &text, &told);
     etw_emulator_counts(emulator, &counts);
@@ -274,7 +274,7 @@ static void check_restarts(uint32_t times)
     struct text text;
     struct told told;
     struct etw_emulator_counts counts;
-    struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){
+    struct etw_emulator *emulator = make_emulator(&(struct etw_emulator_config){
         .cpu_count = 2, .generate = 1000, .stop_after = 500, .stop_times = times});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
     tell_live(emulator, &etw, 10, ETWATCH_ALL, &text, &told);
@@ -293,7 +293,7 @@ static void check_restarts(uint32_t times)
     free(text.bytes);
 }
 
-TEST(a_session_that_somebody_stops_comes_back_three_times)
+TEST_BOTH_WAYS(a_session_that_somebody_stops_comes_back_three_times)
 {
     check_restarts(1);
     check_restarts(3);

@@ -136,6 +136,17 @@ void emulator_end_session(struct etw_emulator *emulator, struct session *session
     ew_cond_signal(emulator->changed);
 }
 
+/* When it returns, what was in the buffers has been handed over; with time of the machine, as with
+ * Windows, it only will be. */
+static void flush(struct etw_emulator *emulator)
+{
+    uint32_t asked = atomic_fetch_add(&emulator->flush_asked, 1) + 1;
+    ew_cond_signal(emulator->changed);
+    while (emulator->feeding && !emulator->config.real_time &&
+           (int32_t)(asked - atomic_load(&emulator->flush_done)) > 0)
+        (void)ew_cond_wait(emulator->changed, emulator->lock, -1);
+}
+
 static uint32_t control_session(struct etw_emulator *emulator, struct session *session,
                                 struct ew_etw_properties *properties, uint32_t code)
 {
@@ -151,7 +162,7 @@ static uint32_t control_session(struct etw_emulator *emulator, struct session *s
         return 0;
     case EW_ETW_CONTROL_FLUSH:
         emulator->counts.flushes++;
-        ew_cond_signal(emulator->changed);
+        flush(emulator);
         return 0;
     default:
         tell(session, properties);
@@ -302,6 +313,7 @@ struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config)
         .control = control,
         .enable = enable,
         .open = emulator_open_trace,
+        .open_buffers = emulator_open_buffers,
         .process = emulator_process,
         .close = emulator_close_trace,
         .set_information = set_information,
@@ -378,6 +390,7 @@ void etw_emulator_counts(struct etw_emulator *emulator, struct etw_emulator_coun
     ew_mutex_unlock(emulator->lock);
     ret_counts->delivered = atomic_load(&emulator->delivered);
     ret_counts->lost = atomic_load(&emulator->lost);
+    ret_counts->buffers = atomic_load(&emulator->buffers);
     ret_counts->last_ns = atomic_load(&emulator->last_ns);
 }
 

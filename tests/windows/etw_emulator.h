@@ -33,6 +33,10 @@ struct etw_emulator_config {
     uint64_t generate;
     uint64_t rate_hz;
 
+    bool offers_buffers; /* whole buffers can be had, as from Windows 11 on */
+    bool
+        session_buffers; /* events wait in the session's buffers, whole or not: see etw_buffers.h */
+    uint32_t pause_ms;   /* whoever hands over sleeps so long before each buffer */
     uint32_t hold; /* events are handed over in so many at a time, each after a FLUSH; 0: at once */
     uint64_t lose_every; /* of so many events one is lost; 0: none */
     bool lose_marks;     /* and the stream says where */
@@ -60,6 +64,7 @@ struct etw_emulator_counts {
     uint64_t delivered, lost; /* events */
     uint64_t last_ns;         /* of the last one */
     uint32_t flushes;
+    uint64_t buffers; /* handed over whole */
     uint32_t profile_interval_100ns;
 };
 void etw_emulator_counts(struct etw_emulator *emulator, struct etw_emulator_counts *ret_counts);

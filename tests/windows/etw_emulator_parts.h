@@ -25,6 +25,7 @@ struct trace {
     uint32_t session;
     uint64_t serial;
     ew_etw_on_event on_event;
+    ew_etw_on_buffer on_buffer; /* or this */
     void *context;
 };
 
@@ -40,12 +41,17 @@ struct etw_emulator {
     struct etw_emulator_counts counts;
     uint32_t stopped_by_others;
     bool done;
+    bool feeding;                             /* somebody fills buffers, and takes requests: */
+    _Atomic uint32_t flush_asked, flush_done; /* the number of the last one */
     _Atomic uint64_t now_ns, last_ns;
-    _Atomic uint64_t delivered, lost;
+    _Atomic uint64_t delivered, lost, buffers;
 };
 
 /* 2026-01-01, as recordings of our writer have it. */
 #define EMULATOR_START_FILETIME INT64_C(134116992000000000)
+
+/* With the lock held: whether the session is still there and nobody has closed the trace. */
+bool emulator_goes_on(const struct etw_emulator *emulator, const struct trace *trace);
 
 /* With the lock held. handle 0: by name. */
 struct session *emulator_find(struct etw_emulator *emulator, uint64_t handle, const uint16_t *name);
@@ -53,6 +59,9 @@ void emulator_end_session(struct etw_emulator *emulator, struct session *session
 
 /* For the table. */
 uint64_t emulator_open_trace(void *ctx, struct ew_etw_logfile *logfile, uint32_t *ret_error);
+uint64_t emulator_open_buffers(void *ctx, const uint16_t *name,
+                               const struct ew_etw_open_options *options,
+                               struct ew_etw_logfile_header *ret_header, uint32_t *ret_error);
 uint32_t emulator_process(void *ctx, uint64_t handle);
 uint32_t emulator_close_trace(void *ctx, uint64_t handle);
 

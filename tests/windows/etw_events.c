@@ -154,14 +154,30 @@ void etw_event_switch(struct etw_event *event)
     put_pointer(event->bytes + DATA, event->data);
 }
 
-void etw_event_set_switch(struct etw_event *event, uint64_t t_raw, uint16_t cpu, uint32_t round)
+static void set_threads(uint8_t *payload, uint16_t cpu, uint32_t round)
 {
     uint32_t base = 1000u + cpu * 64u, in = base + 4 * ((round + 1) % 8),
              out = base + 4 * (round % 8);
+    memcpy(payload, &in, 4);
+    memcpy(payload + 4, &out, 4);
+}
+
+void etw_switch_bytes(uint8_t bytes[ETW_SWITCH_SIZE], uint64_t t_raw, uint16_t cpu, uint32_t round)
+{
+    static const uint8_t head[8] = {4, 0, 17, 0xC0, ETW_SWITCH_SIZE, 0, 36, 5};
+    memset(bytes, 0, ETW_SWITCH_SIZE);
+    memcpy(bytes, head, sizeof head);
+    memcpy(bytes + 8, &t_raw, 8);
+    set_threads(bytes + 16, cpu, round);
+    bytes[16 + 8] = bytes[16 + 9] = 8;
+    bytes[16 + 14] = 5;
+}
+
+void etw_event_set_switch(struct etw_event *event, uint64_t t_raw, uint16_t cpu, uint32_t round)
+{
     memcpy(event->bytes + TIME, &t_raw, 8);
     put16(event->bytes + CPU, cpu);
-    memcpy(event->data, &in, 4);
-    memcpy(event->data + 4, &out, 4);
+    set_threads(event->data, cpu, round);
 }
 
 void etw_event_context(struct etw_event *event, void *context)

@@ -23,6 +23,9 @@ void etw_event_lost(struct etw_event *event, uint64_t t_raw, uint16_t cpu);
 /* A switch of which only these change. */
 void etw_event_switch(struct etw_event *event);
 void etw_event_set_switch(struct etw_event *event, uint64_t t_raw, uint16_t cpu, uint32_t round);
+/* The same switch as the session's buffers have it. */
+enum { ETW_SWITCH_SIZE = 40 };
+void etw_switch_bytes(uint8_t bytes[ETW_SWITCH_SIZE], uint64_t t_raw, uint16_t cpu, uint32_t round);
 void etw_event_context(struct etw_event *event, void *context);
 
 #endif

@@ -6,39 +6,59 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "etw_buffers.h"
 #include "etw_emulator_parts.h"
 #include "etw_events.h"
 #include "source/etl/reader.h"
+#include "source/etl/walk.h"
 
-uint64_t emulator_open_trace(void *ctx, struct ew_etw_logfile *logfile, uint32_t *ret_error)
+static uint64_t open_session(struct etw_emulator *emulator, const uint16_t *name,
+                             const struct trace *wanted, struct ew_etw_logfile_header *header,
+                             uint32_t *ret_error)
 {
-    struct etw_emulator *emulator = ctx;
     uint64_t handle = EW_ETW_INVALID_HANDLE;
     ew_mutex_lock(emulator->lock);
-    struct session *session = emulator_find(emulator, 0, logfile->session_name);
+    struct session *session = emulator_find(emulator, 0, name);
     if (session == NULL || emulator->trace_count == TRACES_ROOM) {
         *ret_error = EW_WIN_INSTANCE_NOT_FOUND;
     } else {
         struct trace *trace = &emulator->traces[emulator->trace_count];
-        *trace = (struct trace){
-            .used = true,
-            .session = (uint32_t)(session - emulator->sessions),
-            .serial = session->serial,
-            .on_event = logfile->on_event,
-            .context = logfile->context,
-        };
+        *trace = *wanted;
+        trace->used = true;
+        trace->session = (uint32_t)(session - emulator->sessions);
+        trace->serial = session->serial;
         handle = ++emulator->trace_count;
-        logfile->header.clock = emulator->config.clock;
-        logfile->header.perf_frequency = emulator->config.perf_frequency;
-        logfile->header.cpu_mhz = emulator->config.cpu_mhz;
-        logfile->header.start_filetime = EMULATOR_START_FILETIME;
-        logfile->header.cpu_count = emulator->config.cpu_count;
+        header->clock = emulator->config.clock;
+        header->perf_frequency = emulator->config.perf_frequency;
+        header->cpu_mhz = emulator->config.cpu_mhz;
+        header->start_filetime = EMULATOR_START_FILETIME;
+        header->cpu_count = emulator->config.cpu_count;
     }
     ew_mutex_unlock(emulator->lock);
     return handle;
 }
 
-static bool goes_on(struct etw_emulator *emulator, const struct trace *trace)
+uint64_t emulator_open_trace(void *ctx, struct ew_etw_logfile *logfile, uint32_t *ret_error)
+{
+    struct trace wanted = {.on_event = logfile->on_event, .context = logfile->context};
+    return open_session(ctx, logfile->session_name, &wanted, &logfile->header, ret_error);
+}
+
+uint64_t emulator_open_buffers(void *ctx, const uint16_t *name,
+                               const struct ew_etw_open_options *options,
+                               struct ew_etw_logfile_header *ret_header, uint32_t *ret_error)
+{
+    struct etw_emulator *emulator = ctx;
+    struct trace wanted = {.on_buffer = options->on_buffer, .context = options->buffer_context};
+    if (!emulator->config.offers_buffers) {
+        *ret_error = EW_WIN_NOT_SUPPORTED;
+        return EW_ETW_INVALID_HANDLE;
+    }
+    return open_session(emulator, name, &wanted, ret_header, ret_error);
+}
+
+bool emulator_goes_on(const struct etw_emulator *emulator, const struct trace *trace)
 {
     const struct session *session = &emulator->sessions[trace->session];
     return session->used && session->serial == trace->serial && !trace->closed;
@@ -47,13 +67,13 @@ static bool goes_on(struct etw_emulator *emulator, const struct trace *trace)
 static void wait_for_end(struct etw_emulator *emulator, const struct trace *trace)
 {
     ew_mutex_lock(emulator->lock);
-    if (goes_on(emulator, trace)) {
+    if (emulator_goes_on(emulator, trace)) {
         emulator->done = true;
         /* Time goes on. */
         atomic_fetch_add(&emulator->now_ns, 1000000000);
     }
     ew_cond_signal(emulator->changed);
-    while (goes_on(emulator, trace))
+    while (emulator_goes_on(emulator, trace))
         (void)ew_cond_wait(emulator->changed, emulator->lock, -1);
     ew_mutex_unlock(emulator->lock);
 }
@@ -63,7 +83,7 @@ static void wait_for_flush(struct etw_emulator *emulator, const struct trace *tr
 {
     ew_mutex_lock(emulator->lock);
     uint32_t before = emulator->counts.flushes;
-    while (goes_on(emulator, trace) && emulator->counts.flushes == before)
+    while (emulator_goes_on(emulator, trace) && emulator->counts.flushes == before)
         (void)ew_cond_wait(emulator->changed, emulator->lock, -1);
     ew_mutex_unlock(emulator->lock);
 }
@@ -78,11 +98,122 @@ static uint64_t to_ns(const struct etw_emulator *emulator, uint64_t raw)
     return raw / hz * 1000000000 + raw % hz * 1000000000 / hz;
 }
 
+static uint64_t from_ns(const struct etw_emulator *emulator, uint64_t ns)
+{
+    if (emulator->config.clock == 2)
+        return ns / 100 + (uint64_t)EMULATOR_START_FILETIME;
+    if (emulator->config.clock == 3)
+        return ns * emulator->config.cpu_mhz / 1000;
+    return ns / (1000000000 / emulator->config.perf_frequency);
+}
+
 struct feed {
     struct etw_emulator *emulator;
     const struct trace *trace;
     uint64_t count;
+    struct etw_buffers *buffers; /* NULL: events are handed over as they come */
+    struct etw_event event;      /* for handing over */
+    uint32_t flushed, flush_s;
+    uint64_t timer_ns;
+    _Atomic bool over; /* nothing more will be written */
 };
+
+/* ------------------------------------------------------------------ from the buffers */
+
+static void hand_over(struct feed *feed, struct etw_event *event)
+{
+    etw_event_context(event, feed->trace->context);
+    feed->trace->on_event(event->bytes);
+}
+
+static void hand_over_events(struct feed *feed, const struct etw_buffer *buffer)
+{
+    const uint8_t *at = buffer->bytes + 72, *end = buffer->bytes + buffer->filled;
+    struct ew_etl_frame frame;
+    struct ew_record record;
+    const char *what;
+    while (at < end && ew_etl_frame_slow(at, end, &frame, &what) == EW_ETL_EVENT) {
+        (void)ew_etl_fill(&record, at, frame.size, frame.type, ew_load_u16(buffer->bytes + 0x28));
+        record.t_raw = frame.t_raw;
+        if (etw_event_from(&feed->event, &record))
+            hand_over(feed, &feed->event);
+        at += ew_etl_padded(frame.size);
+    }
+}
+
+/* True: there was one. */
+static bool hand_over_buffer(struct feed *feed)
+{
+    struct etw_emulator *emulator = feed->emulator;
+    struct etw_buffer *buffer = etw_buffers_take(feed->buffers);
+    if (buffer == NULL)
+        return false;
+    if (emulator->config.pause_ms > 0) {
+        ew_mutex_lock(emulator->lock);
+        uint64_t until_ns = ew_os_raw_ns() + emulator->config.pause_ms * UINT64_C(1000000);
+        while (ew_os_raw_ns() < until_ns)
+            (void)ew_cond_wait(emulator->changed, emulator->lock, (int)emulator->config.pause_ms);
+        ew_mutex_unlock(emulator->lock);
+    }
+    if (feed->trace->on_buffer != NULL)
+        (void)feed->trace->on_buffer(buffer->bytes, ew_load_u32(buffer->bytes), NULL,
+                                     feed->trace->context);
+    else
+        hand_over_events(feed, buffer);
+    atomic_fetch_add(&emulator->delivered, buffer->events);
+    atomic_fetch_add(&emulator->buffers, feed->trace->on_buffer != NULL);
+    etw_buffers_give(feed->buffers, buffer);
+    return true;
+}
+
+/* Whoever writes looks whether somebody asked for what is there. */
+static void serve_flush(struct feed *feed)
+{
+    struct etw_emulator *emulator = feed->emulator;
+    uint32_t asked = atomic_load_explicit(&emulator->flush_asked, memory_order_relaxed);
+    if (feed->buffers == NULL || asked == feed->flushed)
+        return;
+    feed->flushed = asked;
+    etw_buffers_flush(feed->buffers);
+    while (!emulator->config.real_time && hand_over_buffer(feed))
+        ;
+    ew_mutex_lock(emulator->lock);
+    atomic_store(&emulator->flush_done, asked);
+    ew_cond_signal(emulator->changed);
+    ew_mutex_unlock(emulator->lock);
+}
+
+static void lose(struct feed *feed)
+{
+    struct etw_emulator *emulator = feed->emulator;
+    atomic_fetch_add(&emulator->lost, 1);
+    ew_mutex_lock(emulator->lock);
+    emulator->sessions[feed->trace->session].properties.events_lost++;
+    ew_mutex_unlock(emulator->lock);
+}
+
+static void tell_time(struct etw_emulator *emulator, uint64_t t_ns)
+{
+    if (!emulator->config.real_time)
+        atomic_store(&emulator->now_ns, t_ns);
+    atomic_store_explicit(&emulator->last_ns, t_ns, memory_order_relaxed);
+}
+
+/* Without the machine's time nothing is too late: whoever writes hands over. */
+static void write_event(struct feed *feed, uint16_t cpu, uint64_t t_raw, const void *event,
+                        uint32_t size, uint64_t t_ns)
+{
+    bool fits = etw_buffers_write(feed->buffers, cpu, t_raw, event, size);
+    while (!fits && !feed->emulator->config.real_time && hand_over_buffer(feed))
+        fits = etw_buffers_write(feed->buffers, cpu, t_raw, event, size);
+    tell_time(feed->emulator, t_ns);
+    if (fits)
+        return;
+    lose(feed);
+    etw_buffers_mark(feed->buffers, cpu);
+}
+
+/* ------------------------------------------------------------------- event by event */
 
 /* False: the session is over. */
 static bool before_event(struct feed *feed)
@@ -90,6 +221,7 @@ static bool before_event(struct feed *feed)
     struct etw_emulator *emulator = feed->emulator;
     const struct etw_emulator_config *config = &emulator->config;
     feed->count++;
+    serve_flush(feed);
     bool hold = config->hold > 0 && feed->count % config->hold == 0;
     if (hold)
         wait_for_flush(emulator, feed->trace);
@@ -97,7 +229,7 @@ static bool before_event(struct feed *feed)
         return true;
     ew_mutex_lock(emulator->lock);
     struct session *session = &emulator->sessions[feed->trace->session];
-    bool on = goes_on(emulator, feed->trace);
+    bool on = emulator_goes_on(emulator, feed->trace);
     if (on && config->stop_after > 0 && feed->count > config->stop_after &&
         emulator->stopped_by_others < config->stop_times) {
         emulator->stopped_by_others++;
@@ -117,27 +249,35 @@ static bool is_lost(struct feed *feed)
     uint64_t every = emulator->config.lose_every;
     if (every == 0 || feed->count % every != 0)
         return false;
-    atomic_fetch_add(&emulator->lost, 1);
-    ew_mutex_lock(emulator->lock);
-    emulator->sessions[feed->trace->session].properties.events_lost++;
-    ew_mutex_unlock(emulator->lock);
+    lose(feed);
     return true;
-}
-
-static void hand_over(struct feed *feed, struct etw_event *event)
-{
-    etw_event_context(event, feed->trace->context);
-    feed->trace->on_event(event->bytes);
 }
 
 static void deliver(struct feed *feed, struct etw_event *event, uint64_t t_ns)
 {
-    struct etw_emulator *emulator = feed->emulator;
-    if (!emulator->config.real_time)
-        atomic_store(&emulator->now_ns, t_ns);
-    atomic_store_explicit(&emulator->last_ns, t_ns, memory_order_relaxed);
+    tell_time(feed->emulator, t_ns);
     hand_over(feed, event);
-    atomic_fetch_add_explicit(&emulator->delivered, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&feed->emulator->delivered, 1, memory_order_relaxed);
+}
+
+static void tell_record(struct feed *feed, const struct ew_record *record)
+{
+    uint64_t t_ns = to_ns(feed->emulator, record->t_raw);
+    bool lost = is_lost(feed), marks = feed->emulator->config.lose_marks;
+    if (record->kind == EW_RECORD_LOSS)
+        return;
+    if (feed->buffers != NULL) {
+        if (lost && marks)
+            etw_buffers_mark(feed->buffers, record->cpu);
+        else if (!lost)
+            write_event(feed, record->cpu, record->t_raw, record->header,
+                        (uint32_t)(record->payload - record->header) + record->payload_size, t_ns);
+    } else if (!lost && etw_event_from(&feed->event, record)) {
+        deliver(feed, &feed->event, t_ns);
+    } else if (lost && marks) {
+        etw_event_lost(&feed->event, record->t_raw, record->cpu);
+        hand_over(feed, &feed->event);
+    }
 }
 
 static void feed_recording(struct feed *feed)
@@ -146,68 +286,141 @@ static void feed_recording(struct feed *feed)
     struct ew_etl_reader *reader = NULL;
     const struct ew_record *records;
     struct ew_etl_options options = {.workers = 1};
-    struct etw_event *event = calloc(1, sizeof *event);
     int count;
-    if (event == NULL ||
-        ew_etl_open_memory(emulator->config.recording, emulator->config.recording_size, &options,
+    if (ew_etl_open_memory(emulator->config.recording, emulator->config.recording_size, &options,
                            &reader, NULL) != 0)
         abort();
     bool on = true;
     while (on && (count = ew_etl_next(reader, &records)) > 0)
-        for (int i = 0; i < count && (on = before_event(feed)); i++) {
-            uint64_t t_ns = to_ns(emulator, records[i].t_raw);
-            if (!is_lost(feed)) {
-                if (etw_event_from(event, &records[i]))
-                    deliver(feed, event, t_ns);
-            } else if (emulator->config.lose_marks) {
-                etw_event_lost(event, records[i].t_raw, records[i].cpu);
-                hand_over(feed, event);
-            }
-        }
+        for (int i = 0; i < count && (on = before_event(feed)); i++)
+            tell_record(feed, &records[i]);
     ew_etl_close(reader);
-    free(event);
 }
 
-static void sleep_until(struct etw_emulator *emulator, uint64_t due_ns)
+/* Nobody need ask: the session has a timer. */
+static void serve_timer(struct feed *feed)
 {
+    struct etw_emulator *emulator = feed->emulator;
+    uint64_t now_ns = ew_os_raw_ns();
+    if (now_ns < feed->timer_ns)
+        return;
+    feed->timer_ns = now_ns + feed->flush_s * UINT64_C(1000000000);
     ew_mutex_lock(emulator->lock);
-    while (ew_os_raw_ns() < due_ns)
-        (void)ew_cond_wait(emulator->changed, emulator->lock, 1);
+    atomic_fetch_add(&emulator->flush_asked, 1);
     ew_mutex_unlock(emulator->lock);
+}
+
+static void sleep_until(struct feed *feed, uint64_t due_ns)
+{
+    struct etw_emulator *emulator = feed->emulator;
+    serve_timer(feed);
+    while (ew_os_raw_ns() < due_ns) {
+        ew_mutex_lock(emulator->lock);
+        (void)ew_cond_wait(emulator->changed, emulator->lock, 1);
+        ew_mutex_unlock(emulator->lock);
+        serve_flush(feed);
+    }
+}
+
+static void tell_switch(struct feed *feed, struct etw_event *event, uint64_t i, uint64_t t_ns)
+{
+    const struct etw_emulator_config *config = &feed->emulator->config;
+    uint64_t t_raw = from_ns(feed->emulator, t_ns);
+    uint16_t cpu = (uint16_t)(i % config->cpu_count);
+    uint8_t bytes[ETW_SWITCH_SIZE];
+    if (is_lost(feed))
+        return;
+    if (feed->buffers != NULL) {
+        etw_switch_bytes(bytes, t_raw, cpu, (uint32_t)(i / config->cpu_count));
+        write_event(feed, cpu, t_raw, bytes, sizeof bytes, t_ns);
+        return;
+    }
+    etw_event_set_switch(event, t_raw, cpu, (uint32_t)(i / config->cpu_count));
+    deliver(feed, event, t_ns);
 }
 
 /* Switches between threads of one process, on each CPU in turn. */
 static void feed_switches(struct feed *feed)
 {
-    struct etw_emulator *emulator = feed->emulator;
-    const struct etw_emulator_config *config = &emulator->config;
-    struct etw_event *event = calloc(1, sizeof *event);
+    const struct etw_emulator_config *config = &feed->emulator->config;
+    struct etw_event event;
     uint64_t total = config->generate * config->cpu_count, began_ns = ew_os_raw_ns();
-    if (event == NULL)
-        abort();
-    etw_event_switch(event);
+    etw_event_switch(&event);
     for (uint64_t i = 0; i < total && before_event(feed); i++) {
         uint64_t due_ns = config->rate_hz == 0 ? 0 : i * 1000000000 / config->rate_hz;
         if (config->rate_hz != 0 && i % 1024 == 0)
-            sleep_until(emulator, began_ns + due_ns);
-        uint64_t t_ns = config->real_time ? began_ns + due_ns : 1000000 + i * 1000;
-        etw_event_set_switch(event, t_ns / (1000000000 / config->perf_frequency),
-                             (uint16_t)(i % config->cpu_count), (uint32_t)(i / config->cpu_count));
-        if (!is_lost(feed))
-            deliver(feed, event, t_ns);
+            sleep_until(feed, began_ns + due_ns);
+        tell_switch(feed, &event, i, config->real_time ? began_ns + due_ns : 1000000 + i * 1000);
     }
-    free(event);
+}
+
+static void write_all(void *arg)
+{
+    struct feed *feed = arg;
+    if (feed->emulator->config.recording != NULL)
+        feed_recording(feed);
+    else
+        feed_switches(feed);
+    if (feed->buffers != NULL)
+        etw_buffers_flush(feed->buffers);
+    atomic_store(&feed->over, true);
+}
+
+static void set_feeding(struct etw_emulator *emulator, bool feeding)
+{
+    ew_mutex_lock(emulator->lock);
+    emulator->feeding = feeding;
+    ew_cond_signal(emulator->changed);
+    ew_mutex_unlock(emulator->lock);
+}
+
+/* One thread writes, this one hands over. */
+static void hand_over_while_written(struct feed *feed)
+{
+    struct etw_emulator *emulator = feed->emulator;
+    struct ew_thread_handle *writer = NULL;
+    if (ew_os_thread_start(write_all, feed, &writer) != 0)
+        abort();
+    bool over;
+    do {
+        over = atomic_load(&feed->over);
+        if (hand_over_buffer(feed)) {
+            over = false;
+            continue;
+        }
+        ew_mutex_lock(emulator->lock);
+        (void)ew_cond_wait(emulator->changed, emulator->lock, 1);
+        ew_mutex_unlock(emulator->lock);
+    } while (!over);
+    ew_os_thread_join(writer);
 }
 
 uint32_t emulator_process(void *ctx, uint64_t handle)
 {
     struct etw_emulator *emulator = ctx;
-    struct feed feed = {.emulator = emulator, .trace = &emulator->traces[handle - 1]};
-    if (emulator->config.recording != NULL)
-        feed_recording(&feed);
+    struct feed *feed = calloc(1, sizeof *feed);
+    if (feed == NULL)
+        abort();
+    feed->emulator = emulator;
+    feed->trace = &emulator->traces[handle - 1];
+    const struct ew_etw_properties *p = &emulator->sessions[feed->trace->session].properties;
+    if (feed->trace->on_buffer != NULL || emulator->config.session_buffers)
+        feed->buffers =
+            etw_buffers_new(emulator->config.cpu_count, p->buffer_kb * 1024, p->min_buffers);
+    feed->flush_s = p->flush_s == 0 ? 1 : p->flush_s;
+    feed->timer_ns = ew_os_raw_ns() + feed->flush_s * UINT64_C(1000000000);
+    set_feeding(emulator, feed->buffers != NULL);
+    if (feed->buffers != NULL && emulator->config.real_time)
+        hand_over_while_written(feed);
     else
-        feed_switches(&feed);
-    wait_for_end(emulator, feed.trace);
+        write_all(feed);
+    while (feed->buffers != NULL && hand_over_buffer(feed))
+        ;
+    set_feeding(emulator, false);
+    wait_for_end(emulator, feed->trace);
+    if (feed->buffers != NULL)
+        etw_buffers_free(feed->buffers);
+    free(feed);
     return 0;
 }
 

@@ -114,6 +114,21 @@ struct ew_etw_logfile {
     void *context; /* every EVENT_RECORD carries it */
 };
 
+/* A whole buffer, with its header, as it lies in recordings. Not 0: go on. */
+typedef int32_t (*ew_etw_on_buffer)(const void *buffer, uint32_t size, const void *info,
+                                    void *context);
+
+/* ETW_OPEN_TRACE_OPTIONS. Without on_event nothing is done to the events of a buffer. */
+struct ew_etw_open_options {
+    uint32_t modes; /* 1: times as they are */
+    uint32_t pad;
+    ew_etw_on_event on_event;
+    void *event_context;
+    ew_etw_on_buffer on_buffer;
+    void *buffer_context;
+};
+#define EW_ETW_OPEN_RAW_TIMESTAMP 1u
+
 /* EVENT_FILTER_DESCRIPTOR */
 struct ew_etw_filter {
     uint64_t at; /* address */
@@ -166,6 +181,11 @@ struct ew_etw_api {
                        uint8_t level, uint64_t any, uint64_t all,
                        const struct ew_etw_enable *parameters);
     uint64_t (*open)(void *ctx, struct ew_etw_logfile *logfile, uint32_t *ret_error);
+    /* The same for whole buffers (OpenTraceFromRealTimeLogger, Windows 11 22H2 and Server 2022);
+     * NOT_SUPPORTED: this Windows has no such function. */
+    uint64_t (*open_buffers)(void *ctx, const uint16_t *name,
+                             const struct ew_etw_open_options *options,
+                             struct ew_etw_logfile_header *ret_header, uint32_t *ret_error);
     uint32_t (*process)(void *ctx, uint64_t trace); /* returns when there is nothing more */
     uint32_t (*close)(void *ctx, uint64_t trace);
     uint32_t (*set_information)(void *ctx, uint64_t session, uint32_t what, void *value,

@@ -86,6 +86,40 @@ static uint64_t open_trace(void *ctx, struct ew_etw_logfile *logfile, uint32_t *
     return EW_ETW_INVALID_HANDLE;
 }
 
+/* Newer than the headers that we are built with: the layout of the options is checked by hand. */
+_Static_assert(sizeof(struct ew_etw_open_options) == 40, "ETW_OPEN_TRACE_OPTIONS");
+_Static_assert(offsetof(struct ew_etw_open_options, on_event) == 8, "EventCallback");
+_Static_assert(offsetof(struct ew_etw_open_options, on_buffer) == 24, "BufferCallback");
+
+static FARPROC find_function(const wchar_t *library, const char *name)
+{
+    HMODULE module = GetModuleHandleW(library);
+    return module ? GetProcAddress(module, name) : NULL;
+}
+
+static uint64_t open_buffers(void *ctx, const uint16_t *name,
+                             const struct ew_etw_open_options *options,
+                             struct ew_etw_logfile_header *ret_header, uint32_t *ret_error)
+{
+    union {
+        FARPROC found;
+        TRACEHANDLE(WINAPI *call)(LPCWSTR, const void *, TRACE_LOGFILE_HEADER *);
+    } open;
+    (void)ctx;
+    /* advapi32 has most of ETW from sechost, which it loads, but not everything that is there. */
+    open.found = find_function(L"sechost.dll", "OpenTraceFromRealTimeLogger");
+    if (!open.found)
+        open.found = find_function(L"advapi32.dll", "OpenTraceFromRealTimeLogger");
+    *ret_error = EW_WIN_NOT_SUPPORTED;
+    if (!open.found)
+        return EW_ETW_INVALID_HANDLE;
+    TRACEHANDLE trace = open.call((LPCWSTR)name, options, (TRACE_LOGFILE_HEADER *)ret_header);
+    if (trace != INVALID_PROCESSTRACE_HANDLE)
+        return trace;
+    *ret_error = GetLastError();
+    return EW_ETW_INVALID_HANDLE;
+}
+
 static uint32_t process(void *ctx, uint64_t trace)
 {
     TRACEHANDLE handle = trace;
@@ -116,8 +150,7 @@ static uint32_t query_information(void *ctx, uint64_t session, uint32_t what, vo
     ULONG got = 0;
     (void)ctx;
     /* Not in every advapi32 that this program may meet: looked for where it is used. */
-    HMODULE library = GetModuleHandleW(L"advapi32.dll");
-    query.found = library ? GetProcAddress(library, "TraceQueryInformation") : NULL;
+    query.found = find_function(L"advapi32.dll", "TraceQueryInformation");
     if (!query.found)
         return EW_WIN_NOT_SUPPORTED;
     ULONG rc = query.call(session, (int)what, value, size, &got);
@@ -182,6 +215,7 @@ static const struct ew_etw_api real_api = {
     .control = control,
     .enable = enable,
     .open = open_trace,
+    .open_buffers = open_buffers,
     .process = process,
     .close = close_trace,
     .set_information = set_information,

@@ -43,7 +43,7 @@ struct ew_etw_consumer {
     struct ew_etw_rings *rings;
     uint32_t flush_ms, kernel, cpu_count;
     uint64_t lag_ns, started_ns;
-    bool finished;
+    bool finished, no_buffers;
 
     struct ew_etl_clock clock;
     uint32_t clock_kind;
@@ -125,11 +125,14 @@ static int start_pump(struct ew_etw_consumer *consumer, struct ew_error *reterr)
         .rings = consumer->rings,
         .flush_ms = consumer->flush_ms,
         .lag_ns = consumer->lag_ns,
+        .no_buffers = consumer->no_buffers,
     };
     memset(&header, 0, sizeof header);
     int error = ew_etw_pump_start(&config, &header, &consumer->pump, reterr);
-    if (error == 0)
+    if (error == 0) {
         init_clock(consumer, &header);
+        consumer->counts.buffers = ew_etw_pump_has_buffers(consumer->pump);
+    }
     return error;
 }
 
@@ -176,6 +179,7 @@ int ew_etw_consumer_open(const struct ew_etw_config *config, struct ew_etw_consu
     consumer->flush_ms = config->flush_ms == 0             ? DEFAULT_FLUSH_MS
                          : config->flush_ms > FLUSH_MS_MAX ? FLUSH_MS_MAX
                                                            : config->flush_ms;
+    consumer->no_buffers = config->no_buffers;
     consumer->cpu_count = api->cpu_count(api->ctx);
     api->anchor(api->ctx, &consumer->anchor_unix_ns, &consumer->anchor_raw_ns);
     int error = ew_etw_rings_new(consumer->cpu_count,
@@ -272,6 +276,8 @@ static bool keep_mark(struct ew_etw_consumer *consumer)
 
 static bool is_mark(const struct ew_record *record)
 {
+    if (record->kind == EW_RECORD_LOSS)
+        return record->opcode == 1; /* a buffer with the flag */
     return record->kind == EW_RECORD_CLASSIC && memcmp(record->provider, ew_etw_lost_guid, 16) == 0;
 }
 

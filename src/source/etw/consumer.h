@@ -2,7 +2,8 @@
 /*
  * The records of a live session, in batches, as the reader of recordings hands them out.
  *
- * ETW calls us on a thread that does nothing but copy (rings.h). Another one asks the session to
+ * ETW calls us on a thread that does nothing but copy (rings.h): whole buffers where Windows offers
+ * them, else events. Another one asks the session to
  * hand over what it has, several times a second, and what it lost, once a second. Whoever takes the
  * records gets them in order of time up to the horizon: what happened before the last but one of
  * these requests has arrived.
@@ -26,6 +27,7 @@ struct ew_etw_config {
     const char *attach;  /* read this session, whosever it is, and change nothing; NULL: our own */
     uint32_t flush_ms;   /* 0: 100 */
     uint64_t pool_bytes; /* that may wait to be taken; 0: 32 MiB */
+    bool no_buffers;     /* event by event, even where Windows offers whole buffers */
     /* May be NULL. Called after each drain, on its thread, with the time that facts are complete up
      * to: whoever reads beside the events what none of them carries tells it here. */
     void (*beside)(void *ctx, uint64_t horizon_ns, const struct ew_facts *facts);
@@ -60,6 +62,7 @@ struct ew_etw_counts {
     uint64_t lost_here;    /* because nobody took them in time */
     uint64_t late;         /* came after later ones had been handed out */
     uint32_t restarts;
+    bool buffers; /* they come whole */
 };
 void ew_etw_consumer_counts(const struct ew_etw_consumer *consumer,
                             struct ew_etw_counts *ret_counts);

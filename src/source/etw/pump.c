@@ -14,6 +14,7 @@
 #include "source/etw/convert.h"
 
 static const uint64_t ask_every_ns = 1000000000;
+enum { CLOCK_QPC = 1, CLOCK_SYSTEM = 2 };
 
 struct ew_etw_pump {
     struct ew_etw_pump_config config;
@@ -21,6 +22,7 @@ struct ew_etw_pump {
     struct ew_thread_handle *putter, *asker;
     _Atomic bool ended;
     bool started;
+    bool buffers; /* they come whole */
 
     struct ew_mutex *lock;
     struct ew_cond *stir;
@@ -37,6 +39,14 @@ static void on_event(const void *event_record)
     struct ew_etw_pump *pump;
     memcpy(&pump, record + EW_ER_CONTEXT, sizeof pump);
     ew_etw_rings_put(pump->config.rings, record);
+}
+
+static int32_t on_buffer(const void *buffer, uint32_t size, const void *info, void *context)
+{
+    const struct ew_etw_pump *pump = context;
+    (void)info;
+    ew_etw_rings_put_buffer(pump->config.rings, buffer, size);
+    return 1;
 }
 
 static void put_events(void *arg)
@@ -95,6 +105,29 @@ static void ask(void *arg)
 
 /* ------------------------------------------------------------------ begin and end */
 
+/*
+ * Whole buffers if they are to be had: the rest of the work is then that of reading a recording.
+ * They do not tell when a session that counts cycles began, which the header event does.
+ */
+static bool open_buffers(struct ew_etw_pump *pump, const uint16_t *name,
+                         struct ew_etw_logfile_header *header)
+{
+    const struct ew_etw_api *api = pump->config.api;
+    struct ew_etw_open_options options = {
+        .modes = EW_ETW_OPEN_RAW_TIMESTAMP, .on_buffer = on_buffer, .buffer_context = pump};
+    uint32_t error = 0;
+    if (pump->config.no_buffers)
+        return false;
+    pump->trace = api->open_buffers(api->ctx, name, &options, header, &error);
+    if (pump->trace == EW_ETW_INVALID_HANDLE)
+        return false;
+    if (header->clock == CLOCK_SYSTEM || (header->clock == CLOCK_QPC && header->perf_frequency > 0))
+        return true;
+    (void)api->close(api->ctx, pump->trace);
+    pump->trace = EW_ETW_INVALID_HANDLE;
+    return false;
+}
+
 static int open_trace(struct ew_etw_pump *pump, struct ew_etw_logfile_header *ret_header,
                       struct ew_error *reterr)
 {
@@ -106,6 +139,9 @@ static int open_trace(struct ew_etw_pump *pump, struct ew_etw_logfile_header *re
     if (!ew_etw_wide_name(pump->config.name, wide))
         return ew_etw_fail(reterr, EW_WIN_INSTANCE_NOT_FOUND, "cannot open the session",
                            pump->config.name);
+    pump->buffers = open_buffers(pump, wide, ret_header);
+    if (pump->buffers)
+        return 0;
     logfile.session_name = wide;
     logfile.process_mode =
         EW_ETW_PROCESS_REAL_TIME | EW_ETW_PROCESS_RAW_TIMESTAMP | EW_ETW_PROCESS_EVENT_RECORD;
@@ -193,4 +229,9 @@ void ew_etw_pump_news(struct ew_etw_pump *pump, struct ew_etw_news *ret_news)
     ew_mutex_lock(pump->lock);
     *ret_news = pump->news;
     ew_mutex_unlock(pump->lock);
+}
+
+bool ew_etw_pump_has_buffers(const struct ew_etw_pump *pump)
+{
+    return pump->buffers;
 }

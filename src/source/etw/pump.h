@@ -21,6 +21,7 @@ struct ew_etw_pump_config {
     struct ew_etw_rings *rings;
     uint32_t flush_ms;
     uint64_t lag_ns; /* not ours: how long events may be on their way */
+    bool no_buffers; /* event by event, even where whole buffers are offered */
 };
 
 int ew_etw_pump_start(const struct ew_etw_pump_config *config,
@@ -31,6 +32,8 @@ void ew_etw_pump_quiet(struct ew_etw_pump *pump);
 /* The session is to be halted first if it is ours: what it has is then put before this returns. */
 void ew_etw_pump_stop(struct ew_etw_pump *pump);
 
+/* Whole buffers come, and not events one by one. */
+bool ew_etw_pump_has_buffers(const struct ew_etw_pump *pump);
 /* The session is over, and all it had has been put. */
 bool ew_etw_pump_ended(const struct ew_etw_pump *pump);
 

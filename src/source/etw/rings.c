@@ -5,8 +5,9 @@
  * pool is a stack with one thread that pops, which is why popping needs no counter against blocks
  * that come back; the last block used is the next one, so that memory in use stays small.
  *
- * An entry is 8 bytes (size, number) and the event as in a recording, padded to 8. Numbers tell the
- * order of events of the same time.
+ * An entry is 8 bytes (size, number) and the event as in a recording, padded to 8; or as many
+ * events as a buffer of the session has, copied as they are. Numbers tell the order of events of
+ * the same time.
  */
 #include "source/etw/rings.h"
 
@@ -15,7 +16,9 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "source/etl/header.h"
 #include "source/etl/walk.h"
+#include "source/etl/xpress.h"
 #include "source/etw/convert.h"
 
 #include <etwatch/etwatch.h>
@@ -26,7 +29,11 @@ enum {
     CPUS_MAX = 2048,
     LINE = 64,
 };
-#define MARKER 0x80000000u /* in the size of an entry: no event but a count of those lost */
+/* In the size of an entry. */
+#define MARKER 0x80000000u  /* no event but a count of those lost */
+#define CHUNK 0x40000000u   /* many events, one after another */
+#define FLAGGED 0x20000000u /* a chunk before which the session lost something */
+#define ENTRY_KINDS (MARKER | CHUNK | FLAGGED)
 
 struct block {
     _Atomic(struct block *) next; /* in its chain, or in the pool */
@@ -42,6 +49,8 @@ struct entry {
     const uint8_t *at;
     uint8_t type;
     bool marker;
+    bool flag;    /* no event: the session lost something here */
+    bool damaged; /* no event: what follows in its buffer cannot be read */
 };
 
 struct stream {
@@ -54,6 +63,8 @@ struct stream {
     /* who takes */
     struct block *head;
     uint32_t at;
+    const uint8_t *chunk, *chunk_end; /* the events of a buffer that are still to come */
+    uint32_t chunk_number;
     bool has_entry;
     struct entry entry;
     uint64_t told;  /* lost ones */
@@ -71,11 +82,14 @@ struct ew_etw_rings {
     struct stream *streams;
     struct block *blocks;
     uint32_t block_count;
+    uint8_t *inflated; /* room for a buffer that came compressed */
+    size_t inflated_size;
     /* who takes */
     struct stream **heap;
     size_t heap_count;
     struct block *spent; /* their events are with the caller */
     uint64_t taken_raw, late;
+    uint64_t from_chunks, damaged;
 };
 
 /* ----------------------------------------------------------------------- making */
@@ -106,6 +120,7 @@ void ew_etw_rings_free(struct ew_etw_rings *rings)
     ew_free(rings->streams);
     ew_free(rings->heap);
     ew_free(rings->blocks);
+    ew_free(rings->inflated);
     ew_free(rings);
 }
 
@@ -176,15 +191,18 @@ static void publish(struct stream *stream, uint32_t bytes)
     atomic_store_explicit(&stream->tail->filled, filled + bytes, memory_order_release);
 }
 
-static void drop(struct stream *stream)
+static void drop(struct stream *stream, uint64_t count)
 {
     uint64_t dropped = atomic_load_explicit(&stream->dropped, memory_order_relaxed);
-    atomic_store_explicit(&stream->dropped, dropped + 1, memory_order_release);
+    atomic_store_explicit(&stream->dropped, dropped + count, memory_order_release);
 }
 
 /* Before the first event after a loss. */
-static bool put_marker(struct ew_etw_rings *rings, struct stream *stream, uint64_t dropped)
+static bool put_marker(struct ew_etw_rings *rings, struct stream *stream)
 {
+    uint64_t dropped = atomic_load_explicit(&stream->dropped, memory_order_relaxed);
+    if (dropped == stream->marked)
+        return true;
     uint8_t *at = make_room(rings, stream, 2 * ENTRY_HEAD);
     if (at == NULL)
         return false;
@@ -195,23 +213,26 @@ static bool put_marker(struct ew_etw_rings *rings, struct stream *stream, uint64
     return true;
 }
 
+static struct stream *stream_of(struct ew_etw_rings *rings, uint32_t cpu)
+{
+    if (cpu >= rings->cpu_room)
+        cpu = rings->cpu_room - 1;
+    if (cpu >= atomic_load_explicit(&rings->cpus, memory_order_relaxed))
+        atomic_store_explicit(&rings->cpus, cpu + 1, memory_order_release);
+    return &rings->streams[cpu];
+}
+
 void ew_etw_rings_put(struct ew_etw_rings *rings, const uint8_t *event_record)
 {
     struct ew_etw_shape shape;
     ew_etw_shape(event_record, &shape);
-    uint32_t cpu = shape.cpu < rings->cpu_room ? shape.cpu : rings->cpu_room - 1;
-    struct stream *stream = &rings->streams[cpu];
-    if (cpu >= atomic_load_explicit(&rings->cpus, memory_order_relaxed))
-        atomic_store_explicit(&rings->cpus, cpu + 1, memory_order_release);
-    uint64_t dropped = atomic_load_explicit(&stream->dropped, memory_order_relaxed);
-    if (dropped != stream->marked && !put_marker(rings, stream, dropped)) {
-        drop(stream);
-        return;
-    }
+    struct stream *stream = stream_of(rings, shape.cpu);
     uint32_t bytes = ENTRY_HEAD + ew_etl_padded(shape.size);
-    uint8_t *at = shape.size == 0 ? NULL : make_room(rings, stream, bytes);
+    uint8_t *at = NULL;
+    if (put_marker(rings, stream) && shape.size != 0)
+        at = make_room(rings, stream, bytes);
     if (at == NULL) {
-        drop(stream);
+        drop(stream, 1);
         return;
     }
     entry_head(rings, at, shape.size);
@@ -219,6 +240,96 @@ void ew_etw_rings_put(struct ew_etw_rings *rings, const uint8_t *event_record)
     publish(stream, bytes);
     uint64_t put = atomic_load_explicit(&rings->put, memory_order_relaxed);
     atomic_store_explicit(&rings->put, put + 1, memory_order_relaxed);
+}
+
+/* ---------------------------------------------------------------- whole buffers */
+
+/* How many bytes of whole events there are in the first `most`, and how many events. */
+static uint32_t whole_events(const uint8_t *events, uint32_t size, uint32_t most,
+                             uint64_t *ret_count)
+{
+    struct ew_etl_frame frame;
+    const char *what;
+    uint32_t at = 0;
+    for (*ret_count = 0; at < size; (*ret_count)++) {
+        if (ew_etl_frame_slow(events + at, events + size, &frame, &what) != EW_ETL_EVENT)
+            return size;
+        uint32_t next = at + ew_etl_padded(frame.size);
+        if (next > most)
+            break;
+        at = next;
+    }
+    return at < size ? at : size;
+}
+
+/* As much of them as a block takes; returns how much that was. */
+static uint32_t put_chunk(struct ew_etw_rings *rings, struct stream *stream, const uint8_t *events,
+                          uint32_t size, uint32_t flag)
+{
+    enum { ROOM = BLOCK_ROOM - ENTRY_HEAD };
+    uint64_t count;
+    uint32_t bytes = size <= ROOM ? size : whole_events(events, size, ROOM, &count);
+    if (bytes > ROOM) /* they cannot be told apart */
+        bytes = ROOM;
+    uint8_t *at = NULL;
+    if (put_marker(rings, stream))
+        at = make_room(rings, stream, ENTRY_HEAD + ew_etl_padded(bytes));
+    if (at == NULL) {
+        (void)whole_events(events, bytes, bytes, &count);
+        drop(stream, count);
+        return bytes;
+    }
+    entry_head(rings, at, bytes | CHUNK | flag);
+    memcpy(at + ENTRY_HEAD, events, bytes);
+    publish(stream, ENTRY_HEAD + ew_etl_padded(bytes));
+    return bytes;
+}
+
+/* The size of what became of a compressed buffer; 0: nothing did. */
+static uint32_t inflate(struct ew_etw_rings *rings, const struct ew_etl_buffer *buffer,
+                        const uint8_t *bytes, uint32_t size)
+{
+    size_t want = buffer->filled - EW_ETL_HEADER_SIZE, got = 0;
+    if (want > EW_ETL_BUFFER_MAX)
+        return 0;
+    if (rings->inflated_size < want) {
+        uint8_t *room = ew_realloc_array(rings->inflated, want, 1);
+        if (room == NULL)
+            return 0;
+        rings->inflated = room;
+        rings->inflated_size = want;
+    }
+    (void)(buffer->flags & EW_ETL_FLAG_HUFFMAN ? ew_xpress_huffman_inflate : ew_xpress_inflate)(
+        bytes, size, rings->inflated, want, &got);
+    return (uint32_t)got;
+}
+
+void ew_etw_rings_put_buffer(struct ew_etw_rings *rings, const uint8_t *bytes, uint32_t size)
+{
+    struct ew_etl_buffer buffer;
+    if (size < EW_ETL_HEADER_SIZE)
+        return;
+    ew_etl_buffer_parse(bytes, &buffer);
+    if (buffer.filled < EW_ETL_HEADER_SIZE)
+        return;
+    struct stream *stream = stream_of(rings, buffer.cpu);
+    const uint8_t *events = bytes + EW_ETL_HEADER_SIZE;
+    uint32_t left = size - EW_ETL_HEADER_SIZE;
+    uint32_t flag = buffer.flags & EW_ETL_FLAG_LOST ? FLAGGED : 0;
+    if (buffer.flags & EW_ETL_FLAG_COMPRESSED) {
+        left = inflate(rings, &buffer, events, left);
+        events = rings->inflated;
+        if (left == 0)
+            drop(stream, 1);
+    } else if (left > buffer.filled - EW_ETL_HEADER_SIZE) {
+        left = buffer.filled - EW_ETL_HEADER_SIZE;
+    }
+    while (left > 0) {
+        uint32_t taken = put_chunk(rings, stream, events, left, flag);
+        events += taken;
+        left -= taken;
+        flag = 0;
+    }
 }
 
 /* ------------------------------------------------------------------------ taking */
@@ -243,33 +354,90 @@ static bool reach_entry(struct ew_etw_rings *rings, struct stream *stream)
     return false;
 }
 
+/* The time of the event at hand, which no event of its CPU is before. */
+static void take_time(struct stream *stream, const struct ew_etl_frame *frame)
+{
+    stream->entry.type = frame->type;
+    stream->entry.written = frame->t_raw;
+    if (frame->t_raw > stream->t_raw)
+        stream->t_raw = frame->t_raw;
+    stream->entry.t_raw = stream->t_raw;
+}
+
+/* The next event of the buffer at hand; false: it has no more. */
+static bool load_from_chunk(struct stream *stream)
+{
+    struct entry *entry = &stream->entry;
+    struct ew_etl_frame frame;
+    const char *what;
+    enum ew_etl_step step = EW_ETL_EVENT;
+    if (!ew_etl_frame_fast(stream->chunk, stream->chunk_end, &frame))
+        step = stream->chunk >= stream->chunk_end
+                   ? EW_ETL_DONE
+                   : ew_etl_frame_slow(stream->chunk, stream->chunk_end, &frame, &what);
+    entry->marker = entry->flag = false;
+    entry->damaged = step == EW_ETL_CUT || step == EW_ETL_BAD;
+    entry->number = stream->chunk_number;
+    entry->at = stream->chunk;
+    entry->t_raw = entry->written = stream->t_raw;
+    if (step != EW_ETL_EVENT) {
+        stream->chunk = stream->chunk_end;
+        return entry->damaged;
+    }
+    entry->size = frame.size;
+    stream->chunk += ew_etl_padded(frame.size);
+    take_time(stream, &frame);
+    return true;
+}
+
+/* A buffer begins. True: with a loss, which is what is at hand now. */
+static bool begin_chunk(struct stream *stream, uint32_t kinds)
+{
+    struct entry *entry = &stream->entry;
+    uint64_t first_raw = 0;
+    stream->chunk = entry->at;
+    stream->chunk_end = entry->at + entry->size;
+    stream->chunk_number = entry->number;
+    if ((kinds & FLAGGED) == 0)
+        return false;
+    if (ew_etl_peek_time(entry->at, entry->size, &first_raw) && first_raw > stream->t_raw)
+        stream->t_raw = first_raw;
+    entry->flag = true;
+    entry->t_raw = entry->written = stream->t_raw;
+    return true;
+}
+
 static bool load_entry(struct ew_etw_rings *rings, struct stream *stream)
 {
     struct entry *entry = &stream->entry;
     struct ew_etl_frame frame;
     const char *what;
-    stream->has_entry = reach_entry(rings, stream);
-    if (!stream->has_entry)
-        return false;
-    const uint8_t *at = stream->head->data + stream->at;
-    uint32_t size = ew_load_u32(at);
-    entry->marker = (size & MARKER) != 0;
-    entry->size = size & ~MARKER;
-    entry->number = ew_load_u32(at + 4);
-    entry->at = at + ENTRY_HEAD;
-    entry->type = 0;
-    stream->at += ENTRY_HEAD + ew_etl_padded(entry->size);
-    if (!entry->marker) {
-        const uint8_t *end = entry->at + entry->size;
-        if (!ew_etl_frame_fast(entry->at, end, &frame))
-            (void)ew_etl_frame_slow(entry->at, end, &frame, &what);
-        entry->type = frame.type;
-        entry->written = frame.t_raw;
-        if (frame.t_raw > stream->t_raw)
-            stream->t_raw = frame.t_raw;
+    stream->has_entry = true;
+    for (;;) {
+        if (stream->chunk != NULL && load_from_chunk(stream))
+            return true;
+        stream->chunk = NULL;
+        if (!reach_entry(rings, stream))
+            return stream->has_entry = false;
+        const uint8_t *at = stream->head->data + stream->at;
+        uint32_t size = ew_load_u32(at);
+        entry->marker = (size & MARKER) != 0;
+        entry->flag = entry->damaged = false;
+        entry->size = size & ~ENTRY_KINDS;
+        entry->number = ew_load_u32(at + 4);
+        entry->at = at + ENTRY_HEAD;
+        entry->type = 0;
+        entry->t_raw = stream->t_raw;
+        stream->at += ENTRY_HEAD + ew_etl_padded(entry->size);
+        if (entry->marker || ((size & CHUNK) != 0 && begin_chunk(stream, size)))
+            return true;
+        if ((size & CHUNK) != 0)
+            continue;
+        if (!ew_etl_frame_fast(entry->at, entry->at + entry->size, &frame))
+            (void)ew_etl_frame_slow(entry->at, entry->at + entry->size, &frame, &what);
+        take_time(stream, &frame);
+        return true;
     }
-    entry->t_raw = stream->t_raw;
-    return true;
 }
 
 static bool before(const struct entry *a, const struct entry *b)
@@ -327,7 +495,12 @@ static bool take_entry(struct ew_etw_rings *rings, struct stream *stream, struct
 {
     const struct entry *entry = &stream->entry;
     uint16_t cpu = (uint16_t)(stream - rings->streams);
-    if (entry->marker) {
+    if (entry->flag || entry->damaged) {
+        fill_loss(stream, cpu, 1, record);
+        record->opcode = entry->flag; /* by the session */
+        record->t_raw = entry->t_raw;
+        rings->damaged += entry->damaged;
+    } else if (entry->marker) {
         uint64_t total = ew_load_u64(entry->at);
         if (total <= stream->told)
             return false;
@@ -337,6 +510,7 @@ static bool take_entry(struct ew_etw_rings *rings, struct stream *stream, struct
     } else {
         (void)ew_etl_fill(record, entry->at, entry->size, entry->type, cpu);
         record->t_raw = entry->written;
+        rings->from_chunks += stream->chunk != NULL;
     }
     rings->late += entry->t_raw < rings->taken_raw;
     if (entry->t_raw > rings->taken_raw)
@@ -383,7 +557,8 @@ size_t ew_etw_rings_take(struct ew_etw_rings *rings, uint64_t horizon_raw,
         if (stream->entry.t_raw > horizon_raw)
             break;
         /* Its count is with the caller until the next call: one loss per stream and call. */
-        if (stream->entry.marker && count > 0)
+        const struct entry *entry = &stream->entry;
+        if ((entry->marker || entry->flag || entry->damaged) && count > 0)
             break;
         count += take_entry(rings, stream, &records[count]);
         if (!load_entry(rings, stream)) {
@@ -405,7 +580,8 @@ void ew_etw_rings_counts(const struct ew_etw_rings *rings, struct ew_etw_rings_c
     for (uint32_t cpu = 0; cpu < cpus; cpu++)
         ret_counts->dropped +=
             atomic_load_explicit(&rings->streams[cpu].dropped, memory_order_relaxed);
-    ret_counts->put = atomic_load_explicit(&rings->put, memory_order_relaxed);
+    ret_counts->put = atomic_load_explicit(&rings->put, memory_order_relaxed) + rings->from_chunks;
+    ret_counts->dropped += rings->damaged;
     ret_counts->late = rings->late;
     ret_counts->blocks = rings->block_count;
     ret_counts->blocks_used_max = atomic_load_explicit(&rings->used, memory_order_relaxed);

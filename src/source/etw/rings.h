@@ -24,18 +24,26 @@ void ew_etw_rings_free(struct ew_etw_rings *rings);
 
 /* An EVENT_RECORD. On the one thread that puts. */
 void ew_etw_rings_put(struct ew_etw_rings *rings, const uint8_t *event_record);
+/*
+ * A whole buffer of the session as it lies in recordings, with its header of 72 bytes; likewise. It
+ * is copied in one piece, and its events are found when they are taken.
+ */
+void ew_etw_rings_put_buffer(struct ew_etw_rings *rings, const uint8_t *bytes, uint32_t size);
 
 /*
  * Up to max records whose raw time is at most horizon_raw, by time; equal times in the order in
  * which they were put. Their bytes are valid until the next call. t_ns is left to the caller. A
- * record of kind LOSS has as payload the number of events that were lost there (8 bytes).
+ * record of kind LOSS has as payload the number of events that were lost there (8 bytes). Its
+ * opcode is 1 if it was the session that lost something, which counts that itself: the number is
+ * then 1.
  */
 size_t ew_etw_rings_take(struct ew_etw_rings *rings, uint64_t horizon_raw,
                          struct ew_record *records, size_t max);
 
 struct ew_etw_rings_counts {
-    uint64_t put, dropped; /* dropped: all that were, whether told or not */
-    uint64_t late;         /* taken after later ones had been */
+    /* dropped: all that were, whether told or not. Those in whole buffers are put when taken. */
+    uint64_t put, dropped;
+    uint64_t late; /* taken after later ones had been */
     uint32_t blocks, blocks_used_max;
 };
 void ew_etw_rings_counts(const struct ew_etw_rings *rings, struct ew_etw_rings_counts *ret_counts);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The input is a buffer of a session, twice: whatever it is, taking it ends, every byte that a
+ * record points to can be read, and time does not go back on a CPU.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "source/etw/rings.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int ok, const char *what)
+{
+    if (!ok) {
+        fprintf(stderr, "broken: %s\n", what);
+        abort();
+    }
+}
+
+/* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
+static unsigned look(const struct ew_record *record)
+{
+    const uint8_t *begin = record->header != NULL ? record->header : record->payload;
+    size_t size = (size_t)(record->payload - begin) + record->payload_size;
+    unsigned sum = 0;
+    for (size_t i = 0; i < size; i++)
+        sum += begin[i];
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ew_etw_rings *rings;
+    struct ew_record records[64];
+    uint64_t taken = 0;
+    size_t count;
+    volatile unsigned sum = 0;
+    if (size > 1 << 20)
+        return 0;
+    require(ew_etw_rings_new(4, 1 << 20, &rings) == 0, "memory");
+    ew_etw_rings_put_buffer(rings, data, (uint32_t)size);
+    ew_etw_rings_put_buffer(rings, data, (uint32_t)size);
+    while ((count = ew_etw_rings_take(rings, UINT64_MAX, records, 64)) > 0) {
+        for (size_t i = 0; i < count; i++)
+            sum += look(&records[i]);
+        taken += count;
+        /* A compressed buffer can become 16 MiB. */
+        require(taken < 4 * (size + (32u << 20)), "an end");
+    }
+    ew_etw_rings_free(rings);
+    return 0;
+}
