@@ -2,7 +2,8 @@
 """The C interface as ctypes declarations. Written by scripts/python_abi.py: do not change by hand."""
 import ctypes
 from ctypes import (
-    POINTER, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_uint8, c_void_p,
+    POINTER, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint16, c_uint32, c_uint64, c_uint8,
+    c_void_p,
 )
 from typing import Any, Dict, List, Tuple
 
@@ -83,6 +84,7 @@ ETWATCH_SINK_CMDLINE = 1
 ETWATCH_SINK_COLOR = 2
 ETWATCH_SINK_PAYLOAD = 4
 ETWATCH_SINK_CLASSES = 8
+ETWATCH_SUMMARY_ENDED = 1
 
 # The metrics in the order of their bits: name, C type, kind.
 METRICS: Tuple[Tuple[str, str, str], ...] = (
@@ -177,6 +179,15 @@ class Callbacks(ctypes.Structure):
     ]
 
 
+class SessionOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("buffer_kb", c_uint32), ("min_buffers", c_uint32), ("max_buffers", c_uint32),
+        ("flush_ms", c_uint32), ("profile_hz", c_uint32), ("memory_bytes", c_uint64), ("name", c_char_p),
+        ("kernel", c_char_p), ("stacks", c_char_p), ("providers", POINTER(Provider)), ("provider_count", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 class Config(ctypes.Structure):
     _fields_ = [
         ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("latency_ms", c_uint32), ("hz", c_double),
@@ -185,7 +196,7 @@ class Config(ctypes.Structure):
         ("cgroup_count", c_uint32), ("cgroups", POINTER(c_char_p)), ("max_processes", c_uint32),
         ("max_threads", c_uint32), ("queue_samples", c_uint32), ("reserved", c_uint32), ("proc_root", c_char_p),
         ("callbacks", Callbacks), ("traces", POINTER(c_char_p)), ("trace_count", c_uint32), ("reserved2", c_uint32),
-        ("session", c_char_p),
+        ("session", c_char_p), ("session_options", POINTER(SessionOptions)),
     ]
 
 
@@ -305,12 +316,28 @@ class ReportCallbacks(ctypes.Structure):
     ]
 
 
+class Provider(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("level", c_uint32), ("name", c_char_p), ("keywords", c_uint64),
+        ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("event_id_count", c_uint32),
+        ("event_ids", POINTER(c_uint16)),
+    ]
+
+
+class RecorderStats(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("running", c_uint32), ("duration_ns", c_uint64), ("file_bytes", c_uint64),
+        ("events_lost", c_uint64), ("buffers_lost", c_uint64), ("buffers_written", c_uint64),
+    ]
+
+
 class SessionInfo(ctypes.Structure):
     _fields_ = [
         ("size", c_uint32), ("flags", c_uint32), ("name", c_char_p), ("buffer_kb", c_uint32),
         ("min_buffers", c_uint32), ("max_buffers", c_uint32), ("buffers", c_uint32), ("free_buffers", c_uint32),
         ("buffers_written", c_uint32), ("events_lost", c_uint32), ("buffers_lost", c_uint32),
         ("real_time_buffers_lost", c_uint32), ("log_mode", c_uint32), ("clock", c_uint32), ("kernel_flags", c_uint32),
+        ("flush_s", c_uint32), ("file", c_char_p), ("kernel", c_char_p),
     ]
 
 
@@ -336,6 +363,20 @@ class TraceSummary(ctypes.Structure):
     ]
 
 
+class SummaryOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("max_processes", c_uint32),
+    ]
+
+
+class SummaryProcess(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("flags", c_uint32), ("first_ns", c_uint64), ("last_ns", c_uint64), ("samples", c_uint64),
+        ("sample", POINTER(Sample)), ("metrics", POINTER(Aggregate)), ("metric_count", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 # The structs by their C name.
 STRUCTS: Dict[str, Any] = {
     "etwatch_error_info": ErrorInfo,
@@ -343,6 +384,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_event": Event,
     "etwatch_loss": Loss,
     "etwatch_callbacks": Callbacks,
+    "etwatch_session_options": SessionOptions,
     "etwatch_config": Config,
     "etwatch_stats": Stats,
     "etwatch_meta": Meta,
@@ -357,10 +399,14 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_trace_image": TraceImage,
     "etwatch_trace_system": TraceSystem,
     "etwatch_report_callbacks": ReportCallbacks,
+    "etwatch_provider": Provider,
+    "etwatch_recorder_stats": RecorderStats,
     "etwatch_session_info": SessionInfo,
     "etwatch_sink_options": SinkOptions,
     "etwatch_window": Window,
     "etwatch_trace_summary": TraceSummary,
+    "etwatch_summary_options": SummaryOptions,
+    "etwatch_summary_process": SummaryProcess,
 }
 
 # Function: what it returns, what it takes.
@@ -393,6 +439,11 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_trace_fields": (c_int, [c_void_p, POINTER(TraceEvent)]),
     "etwatch_trace_rewind": (c_int, [c_void_p]),
     "etwatch_trace_report": (c_int, [c_void_p, POINTER(ReportCallbacks), POINTER(TraceSystem), POINTER(ErrorInfo)]),
+    "etwatch_session_kernel_name": (c_char_p, [c_uint32]),
+    "etwatch_recorder_start": (c_int, [c_char_p, POINTER(SessionOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_recorder_stats": (c_int, [c_void_p, POINTER(RecorderStats)]),
+    "etwatch_recorder_stop": (c_int, [c_void_p]),
+    "etwatch_recorder_free": (None, [c_void_p]),
     "etwatch_session_list": (c_int, [
         ctypes.CFUNCTYPE(None, c_void_p, POINTER(SessionInfo)), c_void_p, POINTER(ErrorInfo),
     ]),
@@ -415,4 +466,11 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_end": (c_int, [c_void_p]),
     "etwatch_sink_trace_event": (c_int, [c_void_p, POINTER(TraceEvent)]),
     "etwatch_sink_column": (c_char_p, [c_uint32]),
+    "etwatch_summary_new": (c_int, [POINTER(SummaryOptions), POINTER(c_void_p)]),
+    "etwatch_summary_free": (None, [c_void_p]),
+    "etwatch_summary_add": (None, [c_void_p, POINTER(Sample), c_size_t]),
+    "etwatch_summary_tell": (c_int, [
+        c_void_p, c_uint32, ctypes.CFUNCTYPE(None, c_void_p, POINTER(SummaryProcess)), c_void_p,
+    ]),
+    "etwatch_summary_dropped": (c_uint64, [c_void_p]),
 }

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 
-enum { TEXTS_MAX = 1024 };
+enum { TEXTS_MAX = 1024, RECENT_NAMES = 256 };
 
 int ew_queue_init(struct ew_queue *queue, size_t size)
 {
@@ -96,8 +96,22 @@ void ew_queue_put(struct ew_queue *queue, const struct etwatch_sample *sample)
     queue->count++;
 }
 
+/* Equal names of one take share an address: whoever copies them out does so once. Names of
+ * processes that take turns fall into the same places only now and then, which costs a copy. */
+static const char *hand_out(const char *recent[RECENT_NAMES], const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *c = name; *c != 0; c++)
+        hash = (hash ^ (uint8_t)*c) * 16777619u;
+    const char **same = &recent[(hash >> 16 ^ hash) & (RECENT_NAMES - 1)];
+    if (*same == NULL || strcmp(*same, name) != 0)
+        *same = name;
+    return *same;
+}
+
 int ew_queue_take(struct ew_queue *queue, struct etwatch_sample *ret_samples, size_t max)
 {
+    const char *recent[RECENT_NAMES] = {NULL};
     size_t count = queue->count < max ? queue->count : max;
     if (count > queue->handed_out_size) {
         struct ew_queue_slot *bigger = ew_realloc_array(queue->handed_out, count, sizeof *bigger);
@@ -110,9 +124,9 @@ int ew_queue_take(struct ew_queue *queue, struct etwatch_sample *ret_samples, si
         struct ew_queue_slot *out = &queue->handed_out[i];
         *out = queue->slots[(queue->first + i) % queue->size];
         if (out->sample.name != NULL)
-            out->sample.name = out->name;
+            out->sample.name = hand_out(recent, out->name);
         if (out->sample.thread_name != NULL)
-            out->sample.thread_name = out->thread_name;
+            out->sample.thread_name = hand_out(recent, out->thread_name);
         ret_samples[i] = out->sample;
     }
     if (count > 0)

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""Samples as they cross the border: many at once, as bytes; an object is made only when one is asked for.
+
+A batch owns a copy of the rows (`struct etwatch_sample`) and the strings that they point to. Columns
+are read out of it at the speed of memoryview; nothing here runs once per row by itself.
+"""
+import ctypes
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union, overload
+
+from . import _abi, _native
+
+WORDS = _native.SAMPLE_SIZE // 8
+HALVES = _native.SAMPLE_SIZE // 4
+TYPES = {_abi.ETWATCH_START: "start", _abi.ETWATCH_EXIT: "exit", _abi.ETWATCH_SAMPLE: "sample",
+         _abi.ETWATCH_THREAD: "thread"}
+SOURCES = {_abi.ETWATCH_SOURCE_ETW: "etw", _abi.ETWATCH_SOURCE_ETL: "etl", _abi.ETWATCH_SOURCE_EBPF: "ebpf",
+           _abi.ETWATCH_SOURCE_POLL: "poll"}
+METRIC_NAMES = tuple(name for name, _, _ in _abi.METRICS)
+TEXT_NAMES = ("name", "thread_name", "user", "cgroup", "cmdline")
+
+
+def word_of(field: str) -> int:
+    """The place of a field of 8 bytes in a row."""
+    return int(getattr(_abi.Sample, field).offset) // 8
+
+
+def half_of(field: str) -> int:
+    """The place of a field of 4 bytes in a row."""
+    return int(getattr(_abi.Sample, field).offset) // 4
+
+
+HAS = word_of("has")
+TYPE = half_of("type")
+FLAGS = half_of("flags")
+PID = half_of("pid")
+T_NS = word_of("t_ns")
+START_NS = word_of("start_ns")
+NAME = word_of("name")
+_TEXTS = tuple(word_of(name) for name in TEXT_NAMES)
+_METRICS = {name: (1 << bit, word_of(name), kind) for bit, (name, kind, _) in enumerate(_abi.METRICS)}
+_OTHERS = {
+    "t_ns": word_of("t_ns"), "dt_ns": word_of("dt_ns"), "start_ns": word_of("start_ns"),
+}
+COLUMNS = ("type", "pid", "start_ns", "name", "ppid", "session_id", "user", "cgroup", "cmdline", "tid",
+           "thread_name", "t_ns", "dt_ns", "source", "complete", *METRIC_NAMES)
+
+
+class Batch(Sequence["Sample"]):
+    """Samples in the order in which they came; a sequence of `Sample`."""
+
+    __slots__ = ("raw", "words", "halves", "signed", "reals", "texts", "rows")
+
+    def __init__(self, raw: bytes, texts: Dict[int, Optional[str]]) -> None:
+        view = memoryview(raw)
+        self.raw = raw
+        self.words = view.cast("Q")
+        self.halves = view.cast("I")
+        self.signed = view.cast("q")
+        self.reals = view.cast("d")
+        self.texts = texts
+        self.rows = len(raw) // _native.SAMPLE_SIZE
+
+    @classmethod
+    def take(cls, address: int, count: int) -> "Batch":
+        """Copies rows and their strings out of memory that the library may reuse afterwards."""
+        raw = ctypes.string_at(address, count * _native.SAMPLE_SIZE)
+        words = memoryview(raw).cast("Q")
+        pointers = set()
+        for place in _TEXTS:
+            pointers.update(words[place::WORDS].tolist())
+        pointers.discard(0)
+        texts: Dict[int, Optional[str]] = {0: None}
+        for pointer in pointers:
+            texts[pointer] = ctypes.string_at(pointer).decode("utf-8", "replace")
+        return cls(raw, texts)
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @overload
+    def __getitem__(self, index: int) -> "Sample": ...
+    @overload
+    def __getitem__(self, index: slice) -> "Batch": ...
+    def __getitem__(self, index: Union[int, slice]) -> Union["Sample", "Batch"]:
+        if isinstance(index, slice):
+            begin, end, step = index.indices(self.rows)
+            if step != 1:
+                raise ValueError("step: a batch can only be cut in steps of 1")
+            size = _native.SAMPLE_SIZE
+            return Batch(self.raw[begin * size:max(begin, end) * size], self.texts)
+        if index < 0:
+            index += self.rows
+        if not 0 <= index < self.rows:
+            raise IndexError("index: not in the batch")
+        return Sample(self, index)
+
+    def __iter__(self) -> Iterator["Sample"]:
+        return (Sample(self, index) for index in range(self.rows))
+
+    def column(self, name: str) -> List[Any]:
+        """One value for each sample; None where it is unknown."""
+        if name in _METRICS:
+            bit, place, kind = _METRICS[name]
+            view: Any = {"double": self.reals, "int64_t": self.signed}.get(kind, self.words)
+            values = view[place::WORDS].tolist()
+            masks = self.words[HAS::WORDS].tolist()
+            return [value if mask & bit else None for value, mask in zip(values, masks)]
+        if name in _OTHERS:
+            return self.words[_OTHERS[name]::WORDS].tolist()
+        if name == "pid":
+            return self.halves[PID::HALVES].tolist()
+        if name not in COLUMNS:
+            raise KeyError(name)
+        return [getattr(sample, name) for sample in self]
+
+    def of_type(self, kind: int) -> List[int]:
+        """The rows of one type."""
+        return [row for row, found in enumerate(self.halves[TYPE::HALVES].tolist()) if found == kind]
+
+    def __repr__(self) -> str:
+        return f"<Batch of {self.rows} samples>"
+
+
+def join(batches: Sequence[Batch]) -> Batch:
+    """One batch of several; pointers of different batches may be the same number for different texts."""
+    if len(batches) == 1:
+        return batches[0]
+    raw = bytearray(b"".join(batch.raw for batch in batches))
+    words = memoryview(raw).cast("Q")
+    numbers: Dict[Optional[str], int] = {None: 0}
+    row = 0
+    for batch in batches:
+        for _ in range(batch.rows):
+            for place in _TEXTS:
+                text = batch.texts[words[row + place]]
+                words[row + place] = numbers.setdefault(text, len(numbers))
+            row += WORDS
+    words.release()
+    return Batch(bytes(raw), {number: text for text, number in numbers.items()})
+
+
+class Sample:
+    """What one process or thread did in one interval; unknown values are None.
+
+    Attributes have the names of the output: `pid`, `name`, `t_ns`, `cpu_percent`, `rss_bytes`, ...
+    `type` is "start", "exit", "sample" or "thread".
+    """
+
+    __slots__ = ("_batch", "_row")
+
+    def __init__(self, batch: Batch, row: int) -> None:
+        self._batch = batch
+        self._row = row
+
+    @property
+    def type(self) -> str:
+        return TYPES.get(self._batch.halves[self._row * HALVES + TYPE], "?")
+
+    @property
+    def source(self) -> str:
+        return SOURCES.get(self._batch.halves[self._row * HALVES + _SOURCE], "?")
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._flags & _abi.ETWATCH_COMPLETE)
+
+    @property
+    def preexisting(self) -> bool:
+        """A start of a process that was there before watching began."""
+        return bool(self._flags & _abi.ETWATCH_PREEXISTING)
+
+    @property
+    def _flags(self) -> int:
+        return self._batch.halves[self._row * HALVES + FLAGS]
+
+    @property
+    def pid(self) -> int:
+        return self._batch.halves[self._row * HALVES + PID]
+
+    @property
+    def tid(self) -> Optional[int]:
+        return self._batch.halves[self._row * HALVES + _TID] or None
+
+    @property
+    def ppid(self) -> Optional[int]:
+        return self._batch.halves[self._row * HALVES + _PPID] if self._flags & _abi.ETWATCH_HAS_PPID else None
+
+    @property
+    def session_id(self) -> Optional[int]:
+        known = self._flags & _abi.ETWATCH_HAS_SESSION
+        return self._batch.halves[self._row * HALVES + _SESSION] if known else None
+
+    @property
+    def start_ns(self) -> int:
+        return self._batch.words[self._row * WORDS + START_NS]
+
+    @property
+    def t_ns(self) -> int:
+        return self._batch.words[self._row * WORDS + T_NS]
+
+    @property
+    def dt_ns(self) -> int:
+        return self._batch.words[self._row * WORDS + _DT_NS]
+
+    @property
+    def has(self) -> int:
+        """A bit for each metric that is known, in the order of METRIC_NAMES."""
+        return self._batch.words[self._row * WORDS + HAS]
+
+    def _text(self, place: int) -> Optional[str]:
+        return self._batch.texts[self._batch.words[self._row * WORDS + place]]
+
+    name = property(lambda self: self._text(_TEXTS[0]), doc="name of the process")
+    thread_name = property(lambda self: self._text(_TEXTS[1]), doc="only of type thread")
+    user = property(lambda self: self._text(_TEXTS[2]))
+    cgroup = property(lambda self: self._text(_TEXTS[3]))
+    cmdline = property(lambda self: self._text(_TEXTS[4]), doc="only if asked for")
+
+    def get(self, name: str) -> Any:
+        """A metric by its name; None: unknown."""
+        if name not in _METRICS:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Everything, by name."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    def __getattr__(self, name: str) -> Any:
+        # Metrics are properties, made below; this is for the type checker and for a clear message.
+        raise AttributeError(f"a sample has no {name!r}")
+
+    def __repr__(self) -> str:
+        known = [f"{name}={getattr(self, name)!r}" for name in ("pid", "tid", "name", "t_ns", "cpu_percent")
+                 if getattr(self, name) is not None]
+        return f"<{self.type} {' '.join(known)}>"
+
+
+_SOURCE, _TID, _PPID, _SESSION = (half_of(name) for name in ("source", "tid", "ppid", "session_id"))
+_DT_NS = word_of("dt_ns")
+
+
+def _metric(bit: int, place: int, kind: str) -> Callable[[Sample], Any]:
+    view = {"double": "reals", "int64_t": "signed"}.get(kind, "words")
+
+    def get(self: Sample) -> Any:
+        batch = self._batch
+        row = self._row * WORDS
+        return getattr(batch, view)[row + place] if batch.words[row + HAS] & bit else None
+    return get
+
+
+for _name, (_bit, _place, _kind) in _METRICS.items():
+    setattr(Sample, _name, property(_metric(_bit, _place, _kind)))

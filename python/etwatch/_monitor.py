@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""One monitor of the library, made safe for Python: any call, in any order, from any thread.
+
+The library allows every call from several threads except free. So calls are counted while they
+are inside; whoever closes waits for nobody: the monitor is stopped, which ends the waits inside, and
+the last one out frees it. The library's own thread never runs Python: samples wait in its queue
+until they are read. After a fork the child has none of the library's threads: it must not touch the
+parent's monitor and leaves it alone.
+"""
+import ctypes
+import os
+import threading
+import weakref
+from typing import Any, Iterable, List, Optional, Sequence, Union
+
+from . import _abi, _native
+from ._batch import SOURCES, Batch, Sample
+from .errors import ETWSessionError
+
+_CLOSED = "the monitor is closed"
+_READ_MAX = 2048  # rows that one read takes: 1 MB
+SLICE_MS = 200  # the longest wait inside the library: Ctrl-C is noticed after it
+
+_SOURCE_NUMBERS = {"auto": _abi.ETWATCH_SOURCE_AUTO, **{name: number for number, name in SOURCES.items()}}
+
+
+def _ids(values: Iterable[int]) -> Any:
+    values = list(values)
+    return (ctypes.c_uint32 * len(values))(*values)
+
+
+def _texts(values: Iterable[Union[str, bytes]]) -> Any:
+    encoded = [os.fsencode(value) for value in values]
+    return (ctypes.c_char_p * len(encoded))(*encoded)
+
+
+def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, budget_percent: float = 0.0,
+                pids: Sequence[int] = (), names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
+                queue_samples: int = 0, session: Optional[str] = None) -> Any:
+    """An etwatch_config; the arrays live as long as it does."""
+    if source not in _SOURCE_NUMBERS:
+        raise ValueError(f"source: {source!r} is none of {', '.join(sorted(_SOURCE_NUMBERS))}")
+    config = _native.sized(_abi.Config)
+    config.source = _SOURCE_NUMBERS[source]
+    config.flags = flags
+    config.hz = hz
+    config.latency_ms = latency_ms
+    config.budget_percent = budget_percent
+    config.queue_samples = queue_samples
+    if pids:
+        config.pids, config.pid_count = _ids(pids), len(pids)
+    if names:
+        config.names, config.name_count = _texts(names), len(names)
+    if traces:
+        config.traces, config.trace_count = _texts(traces), len(traces)
+    if session is not None:
+        config.session = session.encode()
+    return config
+
+
+class _Inside:
+    """A call is inside the library; its monitor is not freed before it is out."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: "NativeMonitor") -> None:
+        self.owner = owner
+
+    def __enter__(self) -> Any:
+        owner = self.owner
+        with owner._lock:
+            if owner._closed:
+                raise ETWSessionError(_CLOSED)
+            if owner._pid != os.getpid():
+                raise ETWSessionError("a monitor does not outlive a fork: make a new one in this process")
+            owner._inside += 1
+            return owner._pointer
+
+    def __exit__(self, *_: object) -> None:
+        self.owner._leave()
+
+
+class NativeMonitor:
+    """A handle; see the module."""
+
+    def __init__(self, config: Any) -> None:
+        self._lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        self._closed = True
+        self._inside = 0
+        self._pid = os.getpid()
+        self._buffer: Any = None
+        self._pointer = ctypes.c_void_p()
+        info = _native.new_error()
+        _native.check(_native.lib.etwatch_monitor_new(ctypes.byref(config), ctypes.byref(self._pointer),
+                                                      ctypes.byref(info)), info)
+        self._closed = False
+        _all.add(self)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            last = self._closed and self._inside == 0
+        if last:
+            self._free()
+
+    def _free(self) -> None:
+        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        if pointer and self._pid == os.getpid():
+            _native.lib.etwatch_monitor_free(pointer)
+
+    def start(self) -> None:
+        with _Inside(self) as pointer:
+            info = _native.new_error()
+            _native.check(_native.lib.etwatch_monitor_start(pointer, ctypes.byref(info)), info)
+
+    def open(self) -> None:
+        """Without a thread of the library's: poll() has to be called."""
+        with _Inside(self) as pointer:
+            info = _native.new_error()
+            _native.check(_native.lib.etwatch_monitor_open(pointer, ctypes.byref(info)), info)
+
+    def poll(self, timeout_ms: int) -> int:
+        with _Inside(self) as pointer:
+            return int(_native.lib.etwatch_monitor_poll(pointer, timeout_ms))
+
+    def stop(self) -> int:
+        with _Inside(self) as pointer:
+            return int(_native.lib.etwatch_monitor_stop(pointer))
+
+    def close(self) -> None:
+        """May be called twice, from any thread, also while others are inside."""
+        with self._lock:
+            if self._closed:
+                return
+            if self._pid != os.getpid():
+                self._closed = True
+                return
+            self._inside += 1
+        _native.lib.etwatch_monitor_stop(self._pointer)
+        with self._lock:
+            self._closed = True
+        self._leave()
+
+    def __del__(self) -> None:
+        if not self._closed:
+            self.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def read(self, timeout_ms: int = 0) -> Optional[Batch]:
+        """What has come, at most timeout_ms later; None: nothing. One reader at a time. A negative code
+        of the library is raised; a recording that has been read to its end says ESTATE."""
+        with self._read_lock, _Inside(self) as pointer:
+            if self._buffer is None:
+                self._buffer = (_abi.Sample * _READ_MAX)()
+            count = _native.lib.etwatch_monitor_read(pointer, self._buffer, _READ_MAX, timeout_ms)
+            _native.check(count)
+            return Batch.take(ctypes.addressof(self._buffer), count) if count > 0 else None
+
+    def add(self, pid: int) -> None:
+        with _Inside(self) as pointer:
+            _native.check(_native.lib.etwatch_monitor_add(pointer, pid), what=f"pid {pid}")
+
+    def remove(self, pid: int) -> None:
+        with _Inside(self) as pointer:
+            _native.check(_native.lib.etwatch_monitor_remove(pointer, pid), what=f"pid {pid}")
+
+    def snapshot(self, pid: int) -> Sample:
+        """Totals since the process began, and its latest gauges."""
+        with _Inside(self) as pointer:
+            sample = _native.sized(_abi.Sample)
+            name = ctypes.create_string_buffer(256)
+            _native.check(_native.lib.etwatch_monitor_snapshot(pointer, pid, ctypes.byref(sample), name, len(name)),
+                          what=f"pid {pid}")
+            return Batch.take(ctypes.addressof(sample), 1)[0]
+
+    def stats(self) -> Any:
+        with _Inside(self) as pointer:
+            stats = _native.sized(_abi.Stats)
+            _native.check(_native.lib.etwatch_monitor_stats(pointer, ctypes.byref(stats)))
+            return stats
+
+    def meta(self) -> Any:
+        with _Inside(self) as pointer:
+            meta = _native.sized(_abi.Meta)
+            _native.check(_native.lib.etwatch_monitor_meta(pointer, ctypes.byref(meta)))
+            return meta
+
+
+# Those that are open, to be left alone in a child.
+_all: "weakref.WeakSet[NativeMonitor]" = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    monitors: List[NativeMonitor] = list(_all)
+    for monitor in monitors:
+        # Its locks may be held by threads that the child does not have.
+        monitor._lock = threading.Lock()
+        monitor._read_lock = threading.Lock()
+        monitor._closed = True
+        monitor._pointer = ctypes.c_void_p()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns a table of the processes of a stream: by (pid, start time), and two lists in order: as they
+ * were first seen, and as they ended. The ended list is whom to forget first when the table is
+ * full. Every text is a copy. The lock is held for a batch of samples (a few µs each) and while
+ * it is told; a spread gets memory only for values that are not 0.
+ */
+#include <etwatch/summary.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+#include "sampler/spread.h"
+
+enum { DEFAULT_PROCESSES = 4096, SLOTS = 4096 };
+
+struct process {
+    struct process *next_slot;     /* same place in the hash table */
+    struct process *newer, *older; /* as they were first seen */
+    struct process *next_ended;    /* as they ended */
+    uint64_t first_ns, last_ns;
+    uint64_t busy_ns;    /* in its samples */
+    uint64_t longest_ns; /* of its intervals: the length of one that is not cut short */
+    uint64_t samples;
+    bool ended;
+    struct etwatch_sample sample;
+    struct ew_spread spread[ETWATCH_METRIC_COUNT];
+};
+
+struct etwatch_summary {
+    struct ew_mutex *lock;
+    uint32_t max_processes, process_count;
+    uint64_t latest_ns, dropped;
+    struct process *oldest, *newest;
+    struct process *first_ended, *last_ended;
+    struct process *slots[SLOTS];
+};
+
+/* -------------------------------------------------------------------- metrics */
+
+enum kind { KIND_counter, KIND_gauge };
+
+static const uint8_t kinds[ETWATCH_METRIC_COUNT] = {
+#define ETWATCH_X(name, type, kind) [ETWATCH_M_##name] = KIND_##kind,
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+};
+
+/* Of these an average says nothing. */
+static const uint64_t without_spread = ETWATCH_HAS(priority) | ETWATCH_HAS(affinity) |
+                                       ETWATCH_HAS(io_priority) | ETWATCH_HAS(rss_peak_bytes) |
+                                       ETWATCH_HAS(handles_peak) | ETWATCH_HAS(exit_ns) |
+                                       ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal);
+
+static bool idle_is_zero(uint32_t metric)
+{
+    return kinds[metric] == KIND_counter || metric == ETWATCH_M_cpu_percent;
+}
+
+/* All of them as doubles: 53 bits are enough for a bucket. */
+static void values_of(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT])
+{
+#define ETWATCH_X(name, type, kind) values[ETWATCH_M_##name] = (double)sample->name;
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+}
+
+/* Counters are added, gauges replaced. */
+static void merge(struct etwatch_sample *into, const struct etwatch_sample *sample)
+{
+#define add_counter(name) into->name += sample->name
+#define add_gauge(name) into->name = sample->name
+#define ETWATCH_X(name, type, kind)               \
+    if ((sample->has & ETWATCH_HAS(name)) != 0) { \
+        add_##kind(name);                         \
+        into->has |= ETWATCH_HAS(name);           \
+    }
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+#undef add_counter
+#undef add_gauge
+}
+
+/* ---------------------------------------------------------------------- table */
+
+static struct process **slot_of(struct etwatch_summary *summary, uint32_t pid)
+{
+    return &summary->slots[(pid * 2654435761u) >> 20 & (SLOTS - 1)];
+}
+
+static bool keep_text(const char **kept, const char *text)
+{
+    if (text == NULL || (*kept != NULL && strcmp(*kept, text) == 0))
+        return true;
+    char *copy = ew_strdup(text);
+    if (copy == NULL)
+        return false;
+    ew_free((void *)(uintptr_t)*kept);
+    *kept = copy;
+    return true;
+}
+
+static bool keep_texts(struct etwatch_sample *kept, const struct etwatch_sample *sample)
+{
+    return keep_text(&kept->name, sample->name) && keep_text(&kept->user, sample->user) &&
+           keep_text(&kept->cgroup, sample->cgroup) && keep_text(&kept->cmdline, sample->cmdline);
+}
+
+static void free_process(struct process *process)
+{
+    const char *texts[] = {process->sample.name, process->sample.user, process->sample.cgroup,
+                           process->sample.cmdline};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        ew_free((void *)(uintptr_t)texts[i]);
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        ew_spread_done(&process->spread[i]);
+    ew_free(process);
+}
+
+static void forget(struct etwatch_summary *summary, struct process *process)
+{
+    struct process **at = slot_of(summary, process->sample.pid);
+    while (*at != process)
+        at = &(*at)->next_slot;
+    *at = process->next_slot;
+    *(process->older != NULL ? &process->older->newer : &summary->oldest) = process->newer;
+    *(process->newer != NULL ? &process->newer->older : &summary->newest) = process->older;
+    summary->process_count--;
+    free_process(process);
+}
+
+static void make_room(struct etwatch_summary *summary)
+{
+    if (summary->process_count < summary->max_processes)
+        return;
+    struct process *goes = summary->first_ended;
+    if (goes != NULL) {
+        summary->first_ended = goes->next_ended;
+        if (summary->first_ended == NULL)
+            summary->last_ended = NULL;
+    } else {
+        goes = summary->oldest;
+    }
+    forget(summary, goes);
+    summary->dropped++;
+}
+
+static struct process *find(struct etwatch_summary *summary, const struct etwatch_sample *sample)
+{
+    struct process *process = *slot_of(summary, sample->pid);
+    while (process != NULL &&
+           (process->sample.pid != sample->pid || process->sample.start_ns != sample->start_ns))
+        process = process->next_slot;
+    return process;
+}
+
+static struct process *enter(struct etwatch_summary *summary, const struct etwatch_sample *sample)
+{
+    make_room(summary);
+    struct process *process = ew_calloc(1, sizeof *process);
+    if (process == NULL)
+        return NULL;
+    struct etwatch_sample *kept = &process->sample;
+    kept->size = sizeof *kept;
+    kept->type = ETWATCH_SAMPLE;
+    kept->pid = sample->pid;
+    kept->start_ns = sample->start_ns;
+    uint64_t begin_ns = sample->t_ns - (sample->dt_ns <= sample->t_ns ? sample->dt_ns : 0);
+    process->first_ns = sample->type == ETWATCH_START ? sample->t_ns : begin_ns;
+    struct process **slot = slot_of(summary, sample->pid);
+    process->next_slot = *slot;
+    *slot = process;
+    process->older = summary->newest;
+    *(summary->newest != NULL ? &summary->newest->newer : &summary->oldest) = process;
+    summary->newest = process;
+    summary->process_count++;
+    return process;
+}
+
+/* --------------------------------------------------------------------- adding */
+
+static bool add_spread(struct process *process, const struct etwatch_sample *sample)
+{
+    double values[ETWATCH_METRIC_COUNT];
+    values_of(sample, values);
+    bool whole = true;
+    uint64_t has = sample->has & ~without_spread;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if ((has >> i & 1) != 0)
+            whole = ew_spread_add(&process->spread[i], values[i]) != ETWATCH_ENOMEM && whole;
+    return whole;
+}
+
+static void end_process(struct etwatch_summary *summary, struct process *process,
+                        const struct etwatch_sample *sample)
+{
+    if (process->ended)
+        return;
+    process->ended = true;
+    process->sample.type = ETWATCH_EXIT;
+    *(summary->last_ended != NULL ? &summary->last_ended->next_ended : &summary->first_ended) =
+        process;
+    summary->last_ended = process;
+    /* Its totals instead of our sums; what they do not have stays a sum. */
+#define reset_counter(name) process->sample.name = 0
+#define reset_gauge(name) (void)0
+#define ETWATCH_X(name, type, kind)             \
+    if ((sample->has & ETWATCH_HAS(name)) != 0) \
+        reset_##kind(name);
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+#undef reset_counter
+#undef reset_gauge
+}
+
+static bool add_one(struct etwatch_summary *summary, const struct etwatch_sample *sample)
+{
+    if (sample->type == ETWATCH_THREAD)
+        return true;
+    if (sample->t_ns > summary->latest_ns)
+        summary->latest_ns = sample->t_ns;
+    struct process *process = find(summary, sample);
+    if (process == NULL)
+        process = enter(summary, sample);
+    if (process == NULL)
+        return false;
+    struct etwatch_sample *kept = &process->sample;
+    kept->source = sample->source;
+    kept->flags = sample->flags;
+    kept->ppid = sample->ppid;
+    kept->session_id = sample->session_id;
+    kept->t_ns = sample->t_ns;
+    kept->dt_ns = sample->dt_ns;
+    process->last_ns = sample->t_ns;
+    bool whole = keep_texts(kept, sample);
+    if (sample->type == ETWATCH_EXIT)
+        end_process(summary, process, sample);
+    merge(kept, sample);
+    if (sample->type != ETWATCH_SAMPLE)
+        return whole;
+    process->samples++;
+    process->busy_ns += sample->dt_ns;
+    if (sample->dt_ns > process->longest_ns)
+        process->longest_ns = sample->dt_ns;
+    return add_spread(process, sample) && whole;
+}
+
+void etwatch_summary_add(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct etwatch_summary *summary = ctx;
+    if (summary == NULL || (samples == NULL && count > 0))
+        return;
+    ew_mutex_lock(summary->lock);
+    for (size_t i = 0; i < count; i++)
+        if (!add_one(summary, &samples[i]))
+            summary->dropped++;
+    ew_mutex_unlock(summary->lock);
+}
+
+/* -------------------------------------------------------------------- telling */
+
+/* Intervals of which nothing was heard: it did nothing in them. */
+static uint64_t idle_intervals(const struct process *process, uint64_t until_ns)
+{
+    if (process->longest_ns == 0 || until_ns <= process->first_ns)
+        return 0;
+    uint64_t whole_ns = until_ns - process->first_ns;
+    uint64_t idle_ns = whole_ns > process->busy_ns ? whole_ns - process->busy_ns : 0;
+    return (idle_ns + process->longest_ns / 2) / process->longest_ns;
+}
+
+static void describe(const struct etwatch_summary *summary, const struct process *process,
+                     struct etwatch_aggregate metrics[ETWATCH_METRIC_COUNT],
+                     struct etwatch_summary_process *ret_process)
+{
+    uint64_t until_ns = process->ended ? process->last_ns : summary->latest_ns;
+    uint64_t idle = idle_intervals(process, until_ns);
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        ew_spread_result(&process->spread[i], idle_is_zero(i) ? idle : 0, &metrics[i]);
+    *ret_process = (struct etwatch_summary_process){
+        .size = sizeof *ret_process,
+        .flags = process->ended ? ETWATCH_SUMMARY_ENDED : 0,
+        .first_ns = process->first_ns,
+        .last_ns = until_ns,
+        .samples = process->samples,
+        .sample = &process->sample,
+        .metrics = metrics,
+        .metric_count = ETWATCH_METRIC_COUNT,
+    };
+}
+
+int etwatch_summary_tell(struct etwatch_summary *summary, uint32_t pid,
+                         void (*on_process)(void *ctx,
+                                            const struct etwatch_summary_process *process),
+                         void *ctx)
+{
+    struct etwatch_aggregate metrics[ETWATCH_METRIC_COUNT];
+    struct etwatch_summary_process told;
+    int count = 0;
+    if (summary == NULL || on_process == NULL)
+        return ETWATCH_EINVAL;
+    ew_mutex_lock(summary->lock);
+    for (struct process *process = summary->oldest; process != NULL; process = process->newer) {
+        if (pid != 0 && process->sample.pid != pid)
+            continue;
+        describe(summary, process, metrics, &told);
+        on_process(ctx, &told);
+        count++;
+    }
+    ew_mutex_unlock(summary->lock);
+    return count;
+}
+
+uint64_t etwatch_summary_dropped(struct etwatch_summary *summary)
+{
+    if (summary == NULL)
+        return 0;
+    ew_mutex_lock(summary->lock);
+    uint64_t dropped = summary->dropped;
+    ew_mutex_unlock(summary->lock);
+    return dropped;
+}
+
+/* ----------------------------------------------------------------------- life */
+
+int etwatch_summary_new(const struct etwatch_summary_options *options,
+                        struct etwatch_summary **ret_summary)
+{
+    if (ret_summary == NULL || (options != NULL && options->size < sizeof *options))
+        return ETWATCH_EINVAL;
+    struct etwatch_summary *summary = ew_calloc(1, sizeof *summary);
+    if (summary == NULL)
+        return ETWATCH_ENOMEM;
+    summary->max_processes = options == NULL ? 0 : options->max_processes;
+    if (summary->max_processes == 0)
+        summary->max_processes = DEFAULT_PROCESSES;
+    int error = ew_mutex_new(&summary->lock);
+    if (error != 0) {
+        ew_free(summary);
+        return error;
+    }
+    *ret_summary = summary;
+    return 0;
+}
+
+void etwatch_summary_free(struct etwatch_summary *summary)
+{
+    if (summary == NULL)
+        return;
+    for (struct process *process = summary->oldest, *next; process != NULL; process = next) {
+        next = process->newer;
+        free_process(process);
+    }
+    ew_mutex_free(summary->lock);
+    ew_free(summary);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The same figures as aggregate.h, with the same buckets, for many metrics of many processes: only
+ * buckets in which there is something take room. Most metrics of most processes need a handful.
+ */
+#ifndef EW_SAMPLER_SPREAD_H
+#define EW_SAMPLER_SPREAD_H
+
+#include <stdint.h>
+
+#include <etwatch/etwatch.h>
+
+struct ew_spread_bucket {
+    uint32_t at;
+    uint32_t count;
+};
+
+struct ew_spread {
+    uint64_t count; /* with the zeros */
+    uint64_t zeros;
+    double sum, max;
+    struct ew_spread_bucket *buckets; /* by place */
+    uint32_t bucket_count, bucket_size;
+};
+
+void ew_spread_done(struct ew_spread *spread);
+/* 0, ETWATCH_ENOMEM (the value is not counted) or ETWATCH_EINVAL (not a number). */
+int ew_spread_add(struct ew_spread *spread, double value);
+/* With so many more zeros than were added. Nothing added: all 0. */
+void ew_spread_result(const struct ew_spread *spread, uint64_t more_zeros,
+                      struct etwatch_aggregate *ret_result);
+
+#endif

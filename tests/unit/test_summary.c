@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Every process of a stream with its totals and spreads; bounded, and what goes is counted. */
+#include <stdio.h>
+#include <string.h>
+
+#include <etwatch/summary.h>
+
+#include "sampler/aggregate.h"
+#include "sampler/spread.h"
+#include "test.h"
+
+#define MS UINT64_C(1000000)
+
+struct told {
+    uint32_t count;
+    struct etwatch_summary_process process[8];
+    struct etwatch_sample sample[8];
+    struct etwatch_aggregate metrics[8][ETWATCH_METRIC_COUNT];
+    char name[8][32];
+};
+
+static void on_process(void *ctx, const struct etwatch_summary_process *process)
+{
+    struct told *told = ctx;
+    uint32_t i = told->count++;
+    if (i >= 8)
+        return;
+    told->process[i] = *process;
+    told->sample[i] = *process->sample;
+    memcpy(told->metrics[i], process->metrics, sizeof told->metrics[i]);
+    (void)snprintf(told->name[i], sizeof told->name[i], "%s",
+                   process->sample->name == NULL ? "" : process->sample->name);
+}
+
+static struct told *tell(struct etwatch_summary *summary, uint32_t pid)
+{
+    static struct told told;
+    memset(&told, 0, sizeof told);
+    int count = etwatch_summary_tell(summary, pid, on_process, &told);
+    CHECK_EQ_INT(count, told.count);
+    return &told;
+}
+
+static struct etwatch_sample make(uint32_t type, uint32_t pid, uint64_t t_ns, uint64_t dt_ns)
+{
+    return (struct etwatch_sample){.size = sizeof(struct etwatch_sample),
+                                   .type = type,
+                                   .source = ETWATCH_SOURCE_EBPF,
+                                   .flags = ETWATCH_COMPLETE,
+                                   .pid = pid,
+                                   .start_ns = pid * 1000 * MS,
+                                   .t_ns = t_ns,
+                                   .dt_ns = dt_ns,
+                                   .name = "one"};
+}
+
+static struct etwatch_sample busy(uint32_t pid, uint64_t t_ns, double percent)
+{
+    struct etwatch_sample sample = make(ETWATCH_SAMPLE, pid, t_ns, 10 * MS);
+    sample.has = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(rss_bytes);
+    sample.cpu_percent = percent;
+    sample.cpu_ns = (uint64_t)(percent * 100000);
+    sample.rss_bytes = 4096;
+    return sample;
+}
+
+static void add(struct etwatch_summary *summary, struct etwatch_sample sample)
+{
+    etwatch_summary_add(summary, &sample, 1);
+}
+
+TEST(counters_are_added_gauges_are_the_latest)
+{
+    struct etwatch_summary *summary;
+    CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
+    add(summary, make(ETWATCH_START, 7, 1000 * MS, 0));
+    add(summary, busy(7, 1010 * MS, 50));
+    struct etwatch_sample second = busy(7, 1020 * MS, 100);
+    second.rss_bytes = 8192;
+    second.name = "two";
+    add(summary, second);
+    struct told *told = tell(summary, 0);
+    CHECK_EQ_UINT(told->count, 1);
+    CHECK_EQ_UINT(told->sample[0].cpu_ns, 15000000);
+    CHECK_EQ_UINT(told->sample[0].rss_bytes, 8192);
+    CHECK_EQ_UINT(told->sample[0].has,
+                  ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(rss_bytes));
+    CHECK_EQ_STR(told->name[0], "two");
+    CHECK_EQ_UINT(told->process[0].samples, 2);
+    CHECK_EQ_UINT(told->process[0].flags, 0);
+    CHECK_EQ_UINT(told->process[0].first_ns, 1000 * MS);
+    CHECK_EQ_UINT(told->process[0].last_ns, 1020 * MS);
+    CHECK_NEAR(told->metrics[0][ETWATCH_M_cpu_percent].avg, 75, 1e-9);
+    CHECK_NEAR(told->metrics[0][ETWATCH_M_cpu_percent].max, 100, 0);
+    CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_io_read_bytes].count, 0);
+    etwatch_summary_free(summary);
+}
+
+TEST(intervals_of_which_nothing_was_heard_count_as_zero_for_cpu_and_not_for_memory)
+{
+    struct etwatch_summary *summary;
+    CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
+    add(summary, make(ETWATCH_START, 7, 0, 0));
+    add(summary, busy(7, 10 * MS, 80));
+    add(summary, busy(8, 1000 * MS, 10)); /* another one: the stream goes on */
+    struct told *told = tell(summary, 7);
+    CHECK_EQ_UINT(told->count, 1);
+    CHECK_EQ_UINT(told->process[0].last_ns, 1000 * MS);
+    CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_cpu_percent].count, 100);
+    CHECK_NEAR(told->metrics[0][ETWATCH_M_cpu_percent].avg, 0.8, 1e-9);
+    CHECK_NEAR(told->metrics[0][ETWATCH_M_cpu_percent].p99, 0, 0);
+    CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_rss_bytes].count, 1);
+    CHECK_NEAR(told->metrics[0][ETWATCH_M_rss_bytes].avg, 4096, 0);
+    etwatch_summary_free(summary);
+}
+
+TEST(an_exit_brings_the_totals_of_the_life)
+{
+    struct etwatch_summary *summary;
+    CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
+    add(summary, busy(7, 10 * MS, 50));
+    struct etwatch_sample end = make(ETWATCH_EXIT, 7, 20 * MS, 500 * MS);
+    end.has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code);
+    end.cpu_ns = 99 * MS;
+    end.exit_ns = 20 * MS;
+    end.exit_code = 3;
+    add(summary, end);
+    add(summary, busy(8, 1000 * MS, 50));
+    struct told *told = tell(summary, 7);
+    CHECK_EQ_UINT(told->process[0].flags, ETWATCH_SUMMARY_ENDED);
+    CHECK_EQ_UINT(told->process[0].last_ns, 20 * MS);
+    CHECK_EQ_UINT(told->sample[0].type, ETWATCH_EXIT);
+    CHECK_EQ_UINT(told->sample[0].cpu_ns, 99 * MS);
+    CHECK_EQ_INT(told->sample[0].exit_code, 3);
+    CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_cpu_percent].count, 2);
+    etwatch_summary_free(summary);
+}
+
+TEST(a_reused_pid_is_another_process)
+{
+    struct etwatch_summary *summary;
+    CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
+    add(summary, busy(7, 10 * MS, 50));
+    struct etwatch_sample other = busy(7, 20 * MS, 60);
+    other.start_ns++;
+    add(summary, other);
+    CHECK_EQ_UINT(tell(summary, 7)->count, 2);
+    CHECK_EQ_UINT(tell(summary, 9)->count, 0);
+    etwatch_summary_free(summary);
+}
+
+TEST(when_it_is_full_those_go_that_ended_first_and_are_counted)
+{
+    struct etwatch_summary_options options = {.size = sizeof options, .max_processes = 3};
+    struct etwatch_summary *summary;
+    CHECK_EQ_INT(etwatch_summary_new(&options, &summary), 0);
+    for (uint32_t pid = 1; pid <= 3; pid++)
+        add(summary, busy(pid, pid * 10 * MS, 50));
+    add(summary, make(ETWATCH_EXIT, 2, 40 * MS, 10 * MS));
+    add(summary, busy(4, 50 * MS, 50)); /* 2 has ended: it goes */
+    struct told *told = tell(summary, 0);
+    CHECK_EQ_UINT(told->count, 3);
+    CHECK_EQ_UINT(told->sample[0].pid, 1);
+    CHECK_EQ_UINT(told->sample[1].pid, 3);
+    CHECK_EQ_UINT(told->sample[2].pid, 4);
+    add(summary, busy(5, 60 * MS, 50)); /* none has: the first seen goes */
+    told = tell(summary, 0);
+    CHECK_EQ_UINT(told->count, 3);
+    CHECK_EQ_UINT(told->sample[0].pid, 3);
+    CHECK_EQ_UINT(etwatch_summary_dropped(summary), 2);
+    etwatch_summary_free(summary);
+}
+
+TEST(threads_and_what_is_not_valid_are_left_out)
+{
+    struct etwatch_summary_options small = {.size = 4};
+    struct etwatch_summary *summary = NULL;
+    CHECK_EQ_INT(etwatch_summary_new(&small, &summary), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_summary_new(NULL, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
+    struct etwatch_sample thread = make(ETWATCH_THREAD, 7, 10 * MS, 10 * MS);
+    add(summary, thread);
+    etwatch_summary_add(summary, NULL, 1);
+    etwatch_summary_add(NULL, &thread, 1);
+    CHECK_EQ_INT(etwatch_summary_tell(summary, 0, NULL, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_summary_tell(NULL, 0, on_process, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_UINT(tell(summary, 0)->count, 0);
+    CHECK_EQ_UINT(etwatch_summary_dropped(NULL), 0);
+    etwatch_summary_free(summary);
+    etwatch_summary_free(NULL);
+}
+
+/* The two histograms have one scale: whatever is added, they say the same. */
+TEST(a_spread_says_what_an_aggregate_says)
+{
+    struct ew_aggregate a;
+    struct ew_spread s = {0};
+    struct etwatch_aggregate want, got;
+    uint64_t seed = 1;
+    ew_aggregate_init(&a);
+    for (int i = 0; i < 5000; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        double value = i % 7 == 0 ? 0 : (double)(seed >> (11 + i % 50)) / 1000.0;
+        CHECK_EQ_INT(ew_aggregate_add(&a, value), 0);
+        CHECK_EQ_INT(ew_spread_add(&s, value), 0);
+    }
+    ew_aggregate_add_zeros(&a, 321);
+    ew_aggregate_result(&a, &want);
+    ew_spread_result(&s, 321, &got);
+    CHECK_EQ_MEM(&got, &want, sizeof got);
+    CHECK_EQ_INT(ew_spread_add(&s, 0.0 / 0.0), ETWATCH_EINVAL);
+    CHECK_EQ_INT(ew_spread_add(&s, 1e308 * 10), 0);
+    ew_spread_done(&s);
+    ew_aggregate_done(&a);
+}
+
+static int keep_some(void *ctx)
+{
+    (void)ctx;
+    struct etwatch_summary *summary;
+    int error = etwatch_summary_new(NULL, &summary);
+    if (error != 0)
+        return error;
+    for (uint32_t i = 0; i < 20; i++) {
+        struct etwatch_sample sample = busy(i % 3 + 1, (i + 1) * 10 * MS, i * 5);
+        sample.user = i % 2 == 0 ? "root" : "me";
+        etwatch_summary_add(summary, &sample, 1);
+    }
+    (void)tell(summary, 0);
+    error = etwatch_summary_dropped(summary) > 0 ? ETWATCH_ENOMEM : 0;
+    etwatch_summary_free(summary);
+    return error;
+}
+
+TEST(without_memory_nothing_breaks)
+{
+    TORTURE(keep_some, NULL);
+}
