@@ -217,6 +217,9 @@ struct etwatch_event {
     int32_t priority;
     int32_t exit_code; /* EXIT: as wait() encodes it */
     const char *name;
+    const char *next_name; /* SWITCH: of who comes; FORK: of the child; NULL: unknown */
+    int32_t next_priority; /* SWITCH */
+    uint32_t target_cpu;   /* WAKEUP: where it last ran; UINT32_MAX: unknown */
 };
 
 /* Events that were lost: which stage, how many, and when. */
@@ -289,6 +292,7 @@ enum etwatch_config_flag {
     ETWATCH_KERNEL_THREADS = 1u << 7, /* with ETWATCH_ALL: kernel threads too */
     ETWATCH_AGGREGATE = 1u << 8,      /* keep what etwatch_monitor_aggregate needs */
     ETWATCH_QUEUE = 1u << 9,          /* keep samples for etwatch_monitor_read */
+    ETWATCH_EVENTS_ALL = 1u << 20,    /* with ETWATCH_EVENTS: of every thread of the machine */
 };
 
 struct etwatch_callbacks {

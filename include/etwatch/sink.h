@@ -21,9 +21,10 @@ extern "C" {
 #endif
 
 enum etwatch_format {
-    ETWATCH_FORMAT_TABLE = 1, /* for people: blocks of aligned columns, with units */
-    ETWATCH_FORMAT_JSONL = 2, /* JSON Lines: one object a line, every name always there */
-    ETWATCH_FORMAT_CSV = 3,   /* RFC 4180 with one header line; an unknown value is empty */
+    ETWATCH_FORMAT_TABLE = 1,    /* for people: blocks of aligned columns, with units */
+    ETWATCH_FORMAT_JSONL = 2,    /* JSON Lines: one object a line, every name always there */
+    ETWATCH_FORMAT_CSV = 3,      /* RFC 4180 with one header line; an unknown value is empty */
+    ETWATCH_FORMAT_PERFETTO = 4, /* a trace (.pftrace): whole packets instead of whole lines */
 };
 
 enum etwatch_sink_flag {
@@ -83,6 +84,9 @@ ETWATCH_API int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatc
 ETWATCH_API int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats);
 /* Writes out every complete line so far. */
 ETWATCH_API int etwatch_sink_flush(struct etwatch_sink *sink);
+/* PERFETTO: writes out what there is; what is written from then on can be read without it, for a
+ * new file or for a piece of a ring. ENOTSUP for other formats. */
+ETWATCH_API int etwatch_sink_restart(struct etwatch_sink *sink);
 
 /* -------------------------------------------------------------- recordings */
 

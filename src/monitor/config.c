@@ -18,7 +18,7 @@ enum {
     DEFAULT_QUEUE = 10000,
     KNOWN_FLAGS = ETWATCH_ALL | ETWATCH_THREADS | ETWATCH_DENSE | ETWATCH_EVENTS | ETWATCH_CMDLINE |
                   ETWATCH_NO_FALLBACK | ETWATCH_NO_BUDGET | ETWATCH_KERNEL_THREADS |
-                  ETWATCH_AGGREGATE | ETWATCH_QUEUE,
+                  ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_EVENTS_ALL,
 };
 
 /* A caller built with an older header hands in fewer bytes, one with a newer header more; the

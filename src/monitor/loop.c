@@ -98,6 +98,7 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
     };
     ret->threads = (config->flags & ETWATCH_THREADS) != 0;
     ret->events = (config->flags & ETWATCH_EVENTS) != 0;
+    ret->events_all = (config->flags & ETWATCH_EVENTS_ALL) != 0;
     ret->max_processes = config->max_processes;
     ret->proc_root = config->proc_root;
     ret->epoch_ns = monitor->epoch_ns;

@@ -25,6 +25,8 @@ static const struct ew_sink_ops *find_ops(uint32_t format)
         return &ew_sink_jsonl;
     case ETWATCH_FORMAT_CSV:
         return &ew_sink_csv;
+    case ETWATCH_FORMAT_PERFETTO:
+        return &ew_sink_perfetto;
     default:
         return NULL;
     }
@@ -253,7 +255,23 @@ int etwatch_sink_trace_event(struct etwatch_sink *sink, const struct etwatch_tra
 
 int etwatch_sink_flush(struct etwatch_sink *sink)
 {
-    return sink == NULL ? ETWATCH_EINVAL : ew_buf_flush(&sink->out);
+    if (sink == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->flush != NULL)
+        sink->ops->flush(sink);
+    return ew_buf_flush(&sink->out);
+}
+
+int etwatch_sink_restart(struct etwatch_sink *sink)
+{
+    if (sink == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->restart == NULL)
+        return ETWATCH_ENOTSUP;
+    int rc = etwatch_sink_flush(sink);
+    if (rc == 0)
+        sink->ops->restart(sink);
+    return rc == 0 ? sink->out.error : rc;
 }
 
 const char *etwatch_sink_column(uint32_t i)

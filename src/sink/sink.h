@@ -27,6 +27,9 @@ struct ew_sink_ops {
     void (*image)(struct etwatch_sink *sink, const struct etwatch_trace_image *image);
     void (*trace_event)(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
     void (*end)(struct etwatch_sink *sink);
+    /* Puts what waits inside of the format into the buffer. */
+    void (*flush)(struct etwatch_sink *sink);
+    void (*restart)(struct etwatch_sink *sink);
 };
 
 struct etwatch_sink {
@@ -42,6 +45,7 @@ struct etwatch_sink {
 extern const struct ew_sink_ops ew_sink_jsonl;
 extern const struct ew_sink_ops ew_sink_csv;
 extern const struct ew_sink_ops ew_sink_table;
+extern const struct ew_sink_ops ew_sink_perfetto;
 
 /* trace_json.c */
 void ew_jsonl_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);

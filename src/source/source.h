@@ -35,8 +35,9 @@ struct ew_filter {
 
 struct ew_source_config {
     struct ew_filter filter;
-    bool threads; /* thread readings wanted */
-    bool events;  /* the full scheduler stream wanted */
+    bool threads;    /* thread readings wanted */
+    bool events;     /* the full scheduler stream wanted */
+    bool events_all; /* of every thread, not only of those watched */
     uint32_t max_processes;
     const char *proc_root; /* never NULL */
     uint64_t epoch_ns;     /* interval ends are epoch_ns + n * interval_ns */

@@ -9,12 +9,16 @@
 
 #ifdef __bpf__
 typedef __u8 ew_u8;
+typedef __u16 ew_u16;
+typedef __s16 ew_s16;
 typedef __u32 ew_u32;
 typedef __s32 ew_s32;
 typedef __u64 ew_u64;
 #else
 #include <stdint.h>
 typedef uint8_t ew_u8;
+typedef uint16_t ew_u16;
+typedef int16_t ew_s16;
 typedef uint32_t ew_u32;
 typedef int32_t ew_s32;
 typedef uint64_t ew_u64;
@@ -44,7 +48,7 @@ struct ew_k_config {
     ew_u32 log_wake;    /* this many unread entries on a CPU wake the reader */
     ew_u32 life_wake;   /* this many unread bytes of lifecycle records do, and */
     ew_u32 stream_wake; /* this many of the stream */
-    ew_u32 pad;
+    ew_u32 stream_all;  /* the stream tells of every thread, not only of those watched */
     ew_u32 uids[EW_K_FILTERS_MAX];
     ew_u64 cgroups[EW_K_FILTERS_MAX];
     char names[EW_K_FILTERS_MAX][EW_K_NAME_SIZE];
@@ -165,18 +169,17 @@ struct ew_k_seed {
     struct ew_k_entry dead;
 };
 
-/* The full stream: one record an event. */
+/* The full stream: one record an event; with the ring's own header it fills one line of cache. */
 struct ew_k_event {
     ew_u64 t_ns;
-    ew_u32 kind; /* enum etwatch_event_kind */
-    ew_u32 cpu;
+    ew_u16 kind; /* enum etwatch_event_kind */
+    ew_u16 cpu;
     ew_u32 pid, tid;
     ew_u32 other_pid, other_tid;
     ew_u32 state;
-    ew_s32 priority;
-    ew_s32 exit_status;
-    ew_u32 pad;
-    char name[EW_K_NAME_SIZE];
+    ew_s16 priority, other_priority;
+    ew_u32 detail;             /* EXIT: status as wait() encodes it; WAKEUP: where it last ran */
+    char name[EW_K_NAME_SIZE]; /* of who comes (SWITCH), of the child (FORK), else of tid */
 };
 
 /* Losses that happen outside of the per-CPU logs; one record per CPU, added up by the reader. */

@@ -23,7 +23,13 @@ struct ew_ebpf_kept {
     uint32_t count, size;
 };
 
-enum { EW_EBPF_GONE_CELLS = 256 };
+enum { EW_EBPF_GONE_CELLS = 256, EW_EBPF_NAMED_BITS = 14 };
+
+/* The name of a thread, as the full stream last told it. */
+struct ew_ebpf_named {
+    uint32_t tid;
+    char name[EW_K_NAME_SIZE];
+};
 
 struct ew_ebpf_running {
     uint32_t tid, cpu;
@@ -33,7 +39,8 @@ struct ew_ebpf_source {
     struct ew_source base;
     struct ew_ebpf_object object;
     struct ew_ebpf_units units;
-    struct ring_buffer *rings; /* lifecycle records and, if asked for, the full stream */
+    struct ring_buffer *rings;   /* lifecycle records and, if asked for, the full stream */
+    struct ew_ebpf_named *named; /* with the full stream, else NULL */
     bool filtered;
     bool seeded;
     uint32_t *asked; /* pids that the user named since then */

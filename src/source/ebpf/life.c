@@ -100,6 +100,26 @@ static int on_life(void *ctx, void *data, size_t size)
     return 0;
 }
 
+/* The names of threads as they were last told, by tid: records carry one name, most events have two
+ * threads. A cell that another thread took means a name that is not known, never a wrong one. */
+static struct ew_ebpf_named *named_of(struct ew_ebpf_source *source, uint32_t tid)
+{
+    return &source->named[(tid * 2654435761u) >> (32 - EW_EBPF_NAMED_BITS)];
+}
+
+static void keep_name(struct ew_ebpf_source *source, uint32_t tid, const char *name)
+{
+    struct ew_ebpf_named *named = named_of(source, tid);
+    named->tid = tid;
+    memcpy(named->name, name, sizeof named->name);
+}
+
+static const char *name_of(struct ew_ebpf_source *source, uint32_t tid)
+{
+    const struct ew_ebpf_named *named = named_of(source, tid);
+    return named->tid == tid && named->name[0] != '\0' ? named->name : NULL;
+}
+
 static int on_event(void *ctx, void *data, size_t size)
 {
     struct ew_ebpf_source *source = ctx;
@@ -121,12 +141,29 @@ static int on_event(void *ctx, void *data, size_t size)
         .next_tid = record.other_tid,
         .state = record.state,
         .priority = record.priority,
-        .exit_code = record.exit_status,
-        .name = record.name,
+        .next_priority = record.other_priority,
+        .target_cpu = UINT32_MAX,
     };
+    switch (record.kind) {
+    case ETWATCH_EVENT_SWITCH:
+    case ETWATCH_EVENT_FORK:
+        event.name = name_of(source, record.tid);
+        event.next_name = record.name;
+        break;
+    case ETWATCH_EVENT_WAKEUP:
+        event.target_cpu = record.detail;
+        event.name = record.name;
+        break;
+    default:
+        event.exit_code = (int32_t)record.detail;
+        event.name = record.name;
+        break;
+    }
     source->events++;
     if (source->facts->event != NULL)
         source->facts->event(source->facts->ctx, &event);
+    /* Only now: the name of who leaves may lie in the same cell. */
+    keep_name(source, event.next_name != NULL ? record.other_tid : record.tid, record.name);
     return 0;
 }
 
@@ -137,7 +174,12 @@ int ew_ebpf_life_open(struct ew_ebpf_source *source, bool events)
         source->rings = NULL;
         return ETWATCH_EOS;
     }
-    if (events && ring_buffer__add(source->rings, source->object.stream_fd, on_event, source) != 0)
+    if (!events)
+        return 0;
+    source->named = ew_calloc((size_t)1 << EW_EBPF_NAMED_BITS, sizeof *source->named);
+    if (source->named == NULL)
+        return ETWATCH_ENOMEM;
+    if (ring_buffer__add(source->rings, source->object.stream_fd, on_event, source) != 0)
         return ETWATCH_EOS;
     return 0;
 }
@@ -146,6 +188,7 @@ void ew_ebpf_life_close(struct ew_ebpf_source *source)
 {
     if (source->rings != NULL)
         ring_buffer__free(source->rings);
+    ew_free(source->named);
     ew_free(source->exits.facts);
     ew_free(source->moves.facts);
 }

@@ -240,6 +240,7 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
     rodata->log_wake = object->log_entries / 2;
     rodata->life_wake = life / 4;
     rodata->stream_wake = stream / 4;
+    rodata->stream_all = config->events_all;
 
     const struct {
         const char *name;

@@ -13,7 +13,9 @@ struct {
     __uint(max_entries, 1 << 12);
 } stream SEC(".maps");
 
-static __always_inline struct ew_k_event *stream_begin(__u32 kind, struct task_struct *task)
+/* The names of threads that leave are known to the reader from when they came: one is enough. */
+static __always_inline struct ew_k_event *stream_begin(__u16 kind, struct task_struct *task,
+                                                       struct task_struct *named)
 {
     struct ew_k_event *event = bpf_ringbuf_reserve(&stream, sizeof *event, 0);
     if (!event) {
@@ -24,16 +26,16 @@ static __always_inline struct ew_k_event *stream_begin(__u32 kind, struct task_s
     }
     event->t_ns = bpf_ktime_get_boot_ns();
     event->kind = kind;
-    event->cpu = bpf_get_smp_processor_id();
+    event->cpu = (__u16)bpf_get_smp_processor_id();
     event->pid = (__u32)task->tgid;
     event->tid = (__u32)task->pid;
     event->other_pid = 0;
     event->other_tid = 0;
     event->state = 0;
-    event->priority = task->prio - EW_MAX_RT_PRIO;
-    event->exit_status = 0;
-    event->pad = 0;
-    BPF_CORE_READ_STR_INTO(&event->name, task, comm);
+    event->priority = (__s16)(task->prio - EW_MAX_RT_PRIO);
+    event->other_priority = 0;
+    event->detail = 0;
+    bpf_probe_read_kernel(event->name, sizeof event->name, named->comm);
     return event;
 }
 
@@ -47,13 +49,14 @@ static __always_inline void stream_end(struct ew_k_event *event)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(ew_stream_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-    if (!is_watched(prev) && !is_watched(next))
+    if (!config.stream_all && !is_watched(prev) && !is_watched(next))
         return 0;
-    struct ew_k_event *event = stream_begin(1 /* ETWATCH_EVENT_SWITCH */, prev);
+    struct ew_k_event *event = stream_begin(1 /* ETWATCH_EVENT_SWITCH */, prev, next);
     if (!event)
         return 0;
     event->other_pid = (__u32)next->tgid;
     event->other_tid = (__u32)next->pid;
+    event->other_priority = (__s16)(next->prio - EW_MAX_RT_PRIO);
     event->state = preempt ? 0 : prev->__state;
     stream_end(event);
     return 0;
@@ -61,20 +64,22 @@ int BPF_PROG(ew_stream_switch, bool preempt, struct task_struct *prev, struct ta
 
 static __always_inline int stream_wakeup(struct task_struct *task)
 {
-    if (!is_watched(task))
+    if (!config.stream_all && !is_watched(task))
         return 0;
-    struct ew_k_event *event = stream_begin(2 /* ETWATCH_EVENT_WAKEUP */, task);
+    struct ew_k_event *event = stream_begin(2 /* ETWATCH_EVENT_WAKEUP */, task, task);
     if (!event)
         return 0;
     __u64 waker = bpf_get_current_pid_tgid();
     event->other_pid = (__u32)(waker >> 32);
     event->other_tid = (__u32)waker;
+    event->detail = task_cpu(task);
     stream_end(event);
     return 0;
 }
 
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(ew_stream_wakeup, struct task_struct *task)
+/* Not sched_wakeup: that one may run on the other CPU, where the waker is not. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(ew_stream_waking, struct task_struct *task)
 {
     return stream_wakeup(task);
 }
@@ -88,9 +93,9 @@ int BPF_PROG(ew_stream_wakeup_new, struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(ew_stream_fork, struct task_struct *parent, struct task_struct *child)
 {
-    if (!is_watched(parent) && !is_watched(child))
+    if (!config.stream_all && !is_watched(parent) && !is_watched(child))
         return 0;
-    struct ew_k_event *event = stream_begin(3 /* ETWATCH_EVENT_FORK */, parent);
+    struct ew_k_event *event = stream_begin(3 /* ETWATCH_EVENT_FORK */, parent, child);
     if (!event)
         return 0;
     event->other_pid = (__u32)child->tgid;
@@ -102,9 +107,9 @@ int BPF_PROG(ew_stream_fork, struct task_struct *parent, struct task_struct *chi
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(ew_stream_exec, struct task_struct *task)
 {
-    if (!is_watched(task))
+    if (!config.stream_all && !is_watched(task))
         return 0;
-    struct ew_k_event *event = stream_begin(4 /* ETWATCH_EVENT_EXEC */, task);
+    struct ew_k_event *event = stream_begin(4 /* ETWATCH_EVENT_EXEC */, task, task);
     if (event)
         stream_end(event);
     return 0;
@@ -113,12 +118,12 @@ int BPF_PROG(ew_stream_exec, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(ew_stream_exit, struct task_struct *task)
 {
-    if (!is_watched(task))
+    if (!config.stream_all && !is_watched(task))
         return 0;
-    struct ew_k_event *event = stream_begin(5 /* ETWATCH_EVENT_EXIT */, task);
+    struct ew_k_event *event = stream_begin(5 /* ETWATCH_EVENT_EXIT */, task, task);
     if (!event)
         return 0;
-    event->exit_status = task->exit_code;
+    event->detail = (__u32)task->exit_code;
     stream_end(event);
     return 0;
 }

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* The Perfetto sink from the inside: what its files share. */
+#ifndef EW_SINK_PERFETTO_H
+#define EW_SINK_PERFETTO_H
+
+#include "base/proto.h"
+#include "model/perfetto.h"
+#include "sink/deflate.h"
+#include "sink/sink.h"
+
+enum { EW_PF_ROWS_MAX = 1 << 16, EW_PF_COUNTER_MAX = 16, EW_PF_CPUS_MAX = 1024 };
+
+/* One process or thread that was told of. Its tracks are uuid, uuid + 1, ... */
+struct ew_pf_row {
+    uint32_t pid, tid;
+    uint64_t start_ns;
+    uint64_t uuid;
+    uint64_t end_ns;    /* of its last sample */
+    uint32_t described; /* bit per counter that has a track */
+    double shown[EW_PF_COUNTER_MAX];
+    char *name;  /* as last told; NULL: unknown */
+    char *start; /* its START as a packet, to be told again; NULL: none */
+    size_t start_size;
+};
+
+/* Rows by (pid, start, tid): open addressing, no holes left by removals. */
+struct ew_pf_rows {
+    struct ew_pf_row **cells;
+    uint32_t count, mask;
+};
+
+struct ew_pf_row *ew_pf_rows_find(const struct ew_pf_rows *rows, uint32_t pid, uint64_t start_ns,
+                                  uint32_t tid);
+/* Makes a row. When there are too many, all are forgotten: they will be told of again. */
+struct ew_pf_row *ew_pf_rows_add(struct ew_pf_rows *rows, uint32_t pid, uint64_t start_ns,
+                                 uint32_t tid);
+void ew_pf_rows_remove(struct ew_pf_rows *rows, struct ew_pf_row *row);
+void ew_pf_rows_done(struct ew_pf_rows *rows);
+
+struct ew_pf_cpu;
+
+/* Who a thread is, as far as the trace was told: by tid, newest wins. */
+struct ew_pf_thread {
+    uint32_t tid, pid;
+};
+
+struct ew_pf_sink {
+    struct etwatch_sink base;
+    struct ew_buf packets;      /* whole packets that are not written yet */
+    struct ew_deflate *squeeze; /* NULL: this build does not compress */
+    bool begun, named;
+    uint64_t unix_minus_boot_ns;
+    struct etwatch_meta meta; /* size 0: not known */
+    uint64_t next_uuid;
+    struct ew_pf_rows rows;
+    struct ew_pf_cpu *cpus[EW_PF_CPUS_MAX];
+    uint32_t cpu_count; /* highest used + 1 */
+    bool stream_lost;
+    struct ew_pf_thread *threads; /* by hash of tid */
+};
+
+/* perfetto.c */
+/* Opens a packet with its time (Unix) and returns the mark for ew_pf_packet_end. */
+size_t ew_pf_packet(struct ew_pf_sink *sink, uint64_t t_ns);
+void ew_pf_packet_end(struct ew_pf_sink *sink, size_t mark);
+/* What every trace begins with, once. */
+void ew_pf_begin(struct ew_pf_sink *sink);
+/* Squeezes what is waiting into the output if there is enough of it, or whatever there is. */
+void ew_pf_pack(struct ew_pf_sink *sink, bool all);
+
+/* perfetto_sample.c */
+void ew_pf_sample(struct etwatch_sink *sink, const struct etwatch_sample *sample);
+/* Counters whose interval is over fall to 0. */
+void ew_pf_settle_all(struct ew_pf_sink *sink);
+/* Every process that is there is told again. */
+void ew_pf_tell_again(struct ew_pf_sink *sink);
+/* An instant of etwatch's own; then its annotations; then ew_pf_packet_end. */
+size_t ew_pf_instant(struct ew_pf_sink *sink, uint64_t t_ns, uint64_t track, enum ew_pf_event event,
+                     size_t *ret_inner);
+void ew_pf_put_u64(struct ew_pf_sink *sink, uint32_t iid, uint64_t value);
+void ew_pf_put_text(struct ew_pf_sink *sink, uint32_t iid, const char *text);
+/* With a name that is not interned. */
+void ew_pf_put_named(struct ew_pf_sink *sink, const char *name, uint64_t value);
+void ew_pf_put_named_text(struct ew_pf_sink *sink, const char *name, const char *text);
+void ew_pf_put_named_double(struct ew_pf_sink *sink, const char *name, double value);
+
+/* perfetto_sched.c */
+void ew_pf_event(struct etwatch_sink *sink, const struct etwatch_event *event);
+/* Puts what the CPUs have gathered into packets. */
+void ew_pf_sched_flush(struct ew_pf_sink *sink);
+void ew_pf_sched_done(struct ew_pf_sink *sink);
+/* The trace is to know which process a thread is of. */
+void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name);
+
+/* perfetto_etw.c */
+void ew_pf_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
+void ew_pf_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
+void ew_pf_etw_flush(struct ew_pf_sink *sink);
+
+/* Interned numbers: those of annotations are the value's or the metric's place in its list. */
+#define EW_PF_IID(name) ((uint32_t)EW_PF_V_##name + 1)
+enum { EW_PF_METRIC_IID = 64 };
+
+#endif
