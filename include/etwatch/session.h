@@ -51,6 +51,15 @@ struct etwatch_session_options {
  * Windows has for them ("EVENT_TRACE_FLAG_PROCESS") are understood too. */
 ETWATCH_API const char *etwatch_session_kernel_name(uint32_t index);
 
+/*
+ * While a monitor runs on a session of ours: from now on these kinds of kernel events, those with
+ * stacks (NULL: as they are; "": none). Processes and threads always are. What is no longer told is
+ * unknown from then on. ENOTSUP: another
+ * source; ESTATE: not running, or the session is not ours; EINVAL: names an unknown kind.
+ */
+ETWATCH_API int etwatch_monitor_set_kernel(struct etwatch_monitor *monitor, const char *kernel,
+                                           const char *stacks, struct etwatch_error_info *reterr);
+
 /* -------------------------------------------------------------- recordings of ETW */
 
 struct etwatch_recorder;

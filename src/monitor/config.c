@@ -75,6 +75,13 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
     if (config->session != NULL && config->source != ETWATCH_SOURCE_AUTO &&
         config->source != ETWATCH_SOURCE_ETW)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a session is only for the source etw");
+    if (config->session_options != NULL && config->source != ETWATCH_SOURCE_AUTO &&
+        config->source != ETWATCH_SOURCE_ETW)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "session_options are only for the source etw");
+    if (config->session_options != NULL && config->session != NULL)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "session is read as it is: it cannot have session_options");
     if (config->source == ETWATCH_SOURCE_ETL || config->trace_count > 0) {
         int error = check_recording(config, reterr);
         if (error != 0)
@@ -146,6 +153,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     to->pids = to->uids = NULL;
     to->names = to->cgroups = to->traces = NULL;
     to->proc_root = to->session = NULL;
+    to->session_options = NULL; /* the monitor keeps them */
     if (error != 0)
         return error;
     to->pids = given.pids;

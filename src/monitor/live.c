@@ -29,6 +29,8 @@ struct live {
     struct ew_opening opening;
     bool open;           /* the rundown is over */
     uint64_t started_ns; /* the session was */
+    uint64_t classes_ns; /* since then other classes are logged; 0: nothing was changed */
+    uint32_t classes;
     bool chosen_changed; /* somebody was added, and is to be told if he is there already */
 };
 
@@ -53,17 +55,19 @@ static const struct {
     {EW_ETW_NETWORK, EW_KIND(NET_SEND) | EW_KIND(NET_RECEIVE), EW_TALLY_NET},
 };
 
-static void learn(struct live *live, struct ew_tally_config *own)
+static uint32_t learn(struct live *live)
 {
     uint32_t kernel = ew_etw_consumer_kernel(live->consumer);
     uint64_t kinds = 0;
+    uint32_t classes = 0;
     for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++)
         if ((kernel & gives[i].kernel) != 0) {
             kinds |= gives[i].kinds;
-            own->classes_known |= gives[i].classes;
+            classes |= gives[i].classes;
         }
     live->ops.available = ew_records_available(kinds);
     live->ops.estimated = ew_records_estimated(kinds);
+    return classes;
 }
 
 static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t raw)
@@ -113,7 +117,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
             .clock_ctx = live->consumer,
             .raw_to_ns = raw_to_ns,
         };
-        learn(live, &own);
+        own.classes_known = learn(live);
         rc = ew_records_init(&live->records, config, &own);
         if (rc < 0)
             ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
@@ -193,6 +197,15 @@ static int take_all(struct live *live, const struct ew_facts *facts, struct ew_e
     return count;
 }
 
+/* Once all that was logged before has been taken. */
+static void change_classes(struct live *live, uint64_t horizon_ns, const struct ew_facts *facts)
+{
+    if (live->classes_ns == 0 || horizon_ns < live->classes_ns)
+        return;
+    ew_tally_set_classes(live->records.tally, live->classes, live->classes_ns, facts);
+    live->classes_ns = 0;
+}
+
 static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                  uint64_t *ret_horizon_ns, struct ew_error *reterr)
 {
@@ -210,6 +223,7 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     *ret_horizon_ns = live->records.horizon_ns;
     if (!live->open)
         return 0;
+    change_classes(live, horizon_ns, facts);
     ew_tally_advance(live->records.tally, horizon_ns, facts);
     if (live->config.beside != NULL)
         live->config.beside(live->config.beside_ctx, horizon_ns, facts);
@@ -255,6 +269,20 @@ static int remove_pid(struct ew_source *source, uint32_t pid)
     return ew_chosen_remove(&live->records.chosen, pid);
 }
 
+/* Without processes and threads nobody would know whose the rest is. */
+static int set_kernel(struct ew_source *source, uint64_t now_ns, uint32_t kernel,
+                      const uint32_t *stacks, struct ew_error *reterr)
+{
+    struct live *live = (struct live *)source;
+    int rc = ew_etw_consumer_set_kernel(live->consumer, kernel | EW_ETW_PROCESS | EW_ETW_THREAD,
+                                        stacks, reterr);
+    if (rc < 0)
+        return rc;
+    live->classes = learn(live);
+    live->classes_ns = now_ns;
+    return 0;
+}
+
 static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
 {
     const struct live *live = (const struct live *)source;
@@ -279,4 +307,5 @@ const struct ew_source_ops ew_source_etw = {
     .stats = stats,
     .wake_fd = wake_fd,
     .finish = finish,
+    .set_kernel = set_kernel,
 };

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "monitor/monitor.h"
+#include "monitor/session_options.h"
 #include "source/etw/consumer.h"
 
 /* After an interval's end, before its facts are taken: longer than a switch takes to be noted. */
@@ -131,8 +132,25 @@ static bool may_poll(const struct etwatch_monitor *monitor, uint32_t source, int
 /* A session that was described is what is meant, also where another source would be the first. */
 static const struct ew_source_ops *event_source(const struct etwatch_monitor *monitor)
 {
-    bool described = monitor->etw != NULL || monitor->config.session != NULL;
+    bool described =
+        monitor->etw != NULL || monitor->config.session != NULL || monitor->wanted != NULL;
     return described ? &ew_source_etw : ew_source_native();
+}
+
+/* On a system without ETW it is not silently something else that watches. Processes and threads are
+ * always logged: without them nobody would know whose the rest is. */
+static int describe_session(struct etwatch_monitor *monitor, struct ew_etw_config *etw,
+                            struct ew_error *reterr)
+{
+    const struct ew_etw_api *api = etw->api != NULL ? etw->api : ew_etw_real_api(reterr);
+    if (api == NULL) /* on Windows the source will say the same, and polling may be meant then */
+        return ew_source_native()->id == ETWATCH_SOURCE_ETW ? 0 : ETWATCH_ENOTSUP;
+    int error = ew_session_options_resolve(monitor->wanted, api, reterr);
+    etw->session = monitor->wanted->session;
+    etw->flush_ms = monitor->wanted->flush_ms != 0 ? monitor->wanted->flush_ms : etw->flush_ms;
+    if (etw->session.kernel != 0)
+        etw->session.kernel |= EW_ETW_PROCESS | EW_ETW_THREAD;
+    return error;
 }
 
 static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
@@ -146,6 +164,11 @@ static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
         etw = *monitor->etw;
     if (config->session != NULL)
         etw.attach = config->session;
+    if (monitor->wanted != NULL) {
+        int error = describe_session(monitor, &etw, reterr);
+        if (error != 0)
+            return error;
+    }
     wanted.etw = &etw; /* until it is open */
     monitor->fallback[0] = '\0';
     if (config->source == ETWATCH_SOURCE_POLL)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "monitor/session_options.h"
 
 /* Fills what of the caller's struct he has room for. */
 static void give_error(struct etwatch_error_info *reterr, const struct ew_error *error)
@@ -41,6 +42,19 @@ static int give_sized(void *ret, uint32_t ret_size, void *from, size_t from_size
     return 0;
 }
 
+/* The caller's struct may be older than the field. */
+static int take_session_options(struct etwatch_monitor *monitor,
+                                const struct etwatch_config *config, struct ew_error *reterr)
+{
+    size_t end = offsetof(struct etwatch_config, session_options) + sizeof config->session_options;
+    if (config->size < end || config->session_options == NULL)
+        return 0;
+    monitor->wanted = ew_calloc(1, sizeof *monitor->wanted);
+    if (monitor->wanted == NULL)
+        return ETWATCH_ENOMEM;
+    return ew_session_options_copy(monitor->wanted, config->session_options, reterr);
+}
+
 int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_monitor **ret_monitor,
                         struct etwatch_error_info *reterr)
 {
@@ -54,6 +68,8 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
     int error = ew_config_copy(&monitor->config, config, &why);
     ew_describe_init(&monitor->describe, monitor->config.proc_root,
                      (monitor->config.flags & ETWATCH_CMDLINE) != 0);
+    if (error == 0)
+        error = take_session_options(monitor, config, &why);
     if (error == 0)
         error = ew_mutex_new(&monitor->lock);
     if (error == 0)
@@ -85,6 +101,9 @@ void etwatch_monitor_free(struct etwatch_monitor *monitor)
     ew_waiter_free(monitor->waiter);
     ew_mutex_free(monitor->lock);
     ew_config_done(&monitor->config);
+    if (monitor->wanted != NULL)
+        ew_session_options_done(monitor->wanted);
+    ew_free(monitor->wanted);
     ew_free(monitor);
 }
 
@@ -329,6 +348,46 @@ int etwatch_monitor_snapshot(struct etwatch_monitor *monitor, uint32_t pid,
                     : ETWATCH_ESTATE;
     ew_mutex_unlock(monitor->lock);
     return error != 0 ? error : give_sized(ret_sample, ret_sample->size, &sample, sizeof sample);
+}
+
+static int set_kernel(struct etwatch_monitor *monitor, uint32_t kernel, const uint32_t *stacks,
+                      struct ew_error *reterr)
+{
+    if (!is_open(monitor))
+        return ew_error_set(reterr, ETWATCH_ESTATE, 0, "the monitor does not run");
+    const struct ew_source_ops *ops = monitor->source->ops;
+    if (ops->set_kernel == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
+                            "the source %s has no kinds of kernel events to choose from",
+                            etwatch_source_name(ops->id));
+    int error = ops->set_kernel(monitor->source, ew_os_raw_ns(), kernel, stacks, reterr);
+    if (error != 0)
+        return error;
+    monitor->source_available = ops->available;
+    monitor->source_estimated = ops->estimated;
+    ew_sampler_set_available(monitor->sampler, ops->available);
+    return 0;
+}
+
+int etwatch_monitor_set_kernel(struct etwatch_monitor *monitor, const char *kernel,
+                               const char *stacks, struct etwatch_error_info *reterr)
+{
+    uint32_t set = 0, stack_set = 0;
+    struct ew_error why;
+    memset(&why, 0, sizeof why);
+    if (monitor == NULL || kernel == NULL)
+        return ETWATCH_EINVAL;
+    int error = ew_session_options_kernel("kernel", kernel, &set, &why);
+    if (error == 0 && stacks != NULL && stacks[0] != '\0')
+        error = ew_session_options_kernel("stacks", stacks, &stack_set, &why);
+    if (error == 0) {
+        ew_mutex_lock(monitor->lock);
+        error = set_kernel(monitor, set, stacks == NULL ? NULL : &stack_set, &why);
+        ew_mutex_unlock(monitor->lock);
+    }
+    if (error != 0)
+        give_error(reterr, &why);
+    return error;
 }
 
 int etwatch_monitor_aggregate(struct etwatch_monitor *monitor, uint32_t pid, uint32_t metric,

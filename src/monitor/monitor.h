@@ -14,8 +14,9 @@
 enum ew_monitor_state { EW_MONITOR_STOPPED, EW_MONITOR_OPEN, EW_MONITOR_RUNNING };
 
 struct etwatch_monitor {
-    struct etwatch_config config;    /* own copies behind its pointers */
-    const struct ew_etw_config *etw; /* of an ETW session; NULL: the defaults */
+    struct etwatch_config config;      /* own copies behind its pointers */
+    const struct ew_etw_config *etw;   /* of an ETW session; NULL: the defaults */
+    struct ew_session_options *wanted; /* likewise, as the user described it; NULL: he did not */
 
     struct ew_mutex *lock; /* guards everything below */
     struct ew_waiter *waiter;

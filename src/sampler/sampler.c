@@ -25,6 +25,11 @@ static bool interval_valid(uint64_t interval_ns)
     return interval_ns >= EW_INTERVAL_MIN_NS && interval_ns <= EW_INTERVAL_MAX_NS;
 }
 
+void ew_sampler_set_available(struct ew_sampler *sampler, uint64_t available)
+{
+    sampler->known_counters = available_counters(available);
+}
+
 int ew_sampler_new(const struct ew_sampler_config *config, struct ew_sampler **ret_sampler)
 {
     if (config->emit == NULL || !interval_valid(config->interval_ns) ||

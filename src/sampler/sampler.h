@@ -93,6 +93,8 @@ int ew_sampler_snapshot(const struct ew_sampler *sampler, uint32_t pid,
  */
 int ew_sampler_aggregate(const struct ew_sampler *sampler, uint32_t pid, uint32_t metric,
                          struct etwatch_aggregate *ret_aggregate);
+/* From now on the source delivers other counters. */
+void ew_sampler_set_available(struct ew_sampler *sampler, uint64_t available);
 /* The process is no longer watched: what it did is delivered, no EXIT. ETWATCH_ENOENT. */
 int ew_sampler_forget(struct ew_sampler *sampler, uint32_t pid);
 

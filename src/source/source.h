@@ -90,6 +90,11 @@ struct ew_source_ops {
     int (*finish)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                   struct ew_error *reterr);
 
+    /* May be NULL: it cannot. Other kinds of kernel events from now on (enum ew_etw_kernel), and
+     * which have stacks (NULL: as they are); what is available changes with them. */
+    int (*set_kernel)(struct ew_source *source, uint64_t now_ns, uint32_t kernel,
+                      const uint32_t *stacks, struct ew_error *reterr);
+
     /* Only a recording has these, else NULL. Its facts carry the recording's own time, a drain
      * brings the next part of them without waiting, and at the end it says so. */
     void (*own_time)(const struct ew_source *source, struct ew_source_time *ret_time);

@@ -103,7 +103,7 @@ void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t c
     tally->lost += count;
     tally->losses++;
     tally->lost_ns = t_ns;
-    if (tally->facts == NULL || tally->facts->loss == NULL || tally->interval_ns == 0)
+    if (count == 0 || tally->facts == NULL || tally->facts->loss == NULL || tally->interval_ns == 0)
         return;
     struct etwatch_loss loss = {.size = sizeof loss,
                                 .stage = ETWATCH_LOSS_KERNEL_LOG,

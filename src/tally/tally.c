@@ -301,6 +301,18 @@ void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t
     ew_run_lose(tally, cpu, t_ns, count);
 }
 
+void ew_tally_set_classes(struct ew_tally *tally, uint32_t classes, uint64_t t_ns,
+                          const struct ew_facts *facts)
+{
+    begin(tally, facts);
+    ew_facts_close(tally, t_ns, true);
+    /* Whoever runs would run for ever. */
+    if ((tally->classes & ~classes & EW_TALLY_SWITCHES) != 0)
+        ew_run_lose(tally, UINT16_MAX, t_ns, 0);
+    tally->classes = 0;
+    ew_tally_saw_class(tally, classes);
+}
+
 void ew_tally_want(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts)
 {
     begin(tally, facts);

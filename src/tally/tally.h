@@ -98,6 +98,9 @@ void ew_tally_advance(struct ew_tally *tally, uint64_t t_ns, const struct ew_fac
 void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
                    const struct ew_facts *facts);
 /* From at_ns on, an interval end. */
+/* From t_ns on these classes are recorded, whatever was before. */
+void ew_tally_set_classes(struct ew_tally *tally, uint32_t classes, uint64_t t_ns,
+                          const struct ew_facts *facts);
 void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t interval_ns);
 /* `wanted` has changed its mind: this process and its descendants are told from now on; or it alone
  * is told no more. */

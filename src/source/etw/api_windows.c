@@ -5,6 +5,9 @@
  */
 #include "source/etw/api.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 #include <windows.h>
 /* in this order */
 #include <evntrace.h>
@@ -210,6 +213,54 @@ static void anchor(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
     ew_os_anchor(ret_unix_ns, ret_raw_ns);
 }
 
+/* "{22fb2cd6-0e7b-…}" */
+static bool read_guid(const wchar_t *text, uint8_t ret_guid[16])
+{
+    /* In memory the first three parts are little-endian. */
+    static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+    unsigned digits = 0;
+    memset(ret_guid, 0, 16);
+    for (; *text != 0 && digits < 32; text++) {
+        wchar_t c = *text;
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0)
+            continue;
+        uint8_t *to = &ret_guid[order[digits / 2]];
+        *to = (uint8_t)(*to << 4 | digit);
+        digits++;
+    }
+    return digits == 32;
+}
+
+/* Whoever has a manifest is in the registry, by GUID, with its name. */
+static uint32_t find_provider(void *ctx, const uint16_t *name, uint8_t ret_guid[16])
+{
+    static const wchar_t publishers[] =
+        L"SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\WINEVT\\Publishers";
+    wchar_t key[64], value[256];
+    HKEY all;
+    (void)ctx;
+    LSTATUS rc = RegOpenKeyExW(HKEY_LOCAL_MACHINE, publishers, 0, KEY_READ, &all);
+    if (rc != ERROR_SUCCESS)
+        return (uint32_t)rc;
+    for (DWORD i = 0;; i++) {
+        DWORD key_units = sizeof key / sizeof key[0], size = sizeof value;
+        rc = RegEnumKeyExW(all, i, key, &key_units, NULL, NULL, NULL, NULL);
+        if (rc != ERROR_SUCCESS)
+            break;
+        if (RegGetValueW(all, key, NULL, RRF_RT_REG_SZ, NULL, value, &size) == ERROR_SUCCESS &&
+            _wcsicmp(value, (const wchar_t *)name) == 0) {
+            rc = read_guid(key, ret_guid) ? ERROR_SUCCESS : ERROR_INVALID_DATA;
+            break;
+        }
+    }
+    (void)RegCloseKey(all);
+    return (uint32_t)rc;
+}
+
 static const struct ew_etw_api real_api = {
     .start = start,
     .control = control,
@@ -226,6 +277,7 @@ static const struct ew_etw_api real_api = {
     .cpu_count = cpu_count,
     .now_ns = now_ns,
     .anchor = anchor,
+    .find_provider = find_provider,
 };
 
 const struct ew_etw_api *ew_etw_real_api(struct ew_error *reterr)

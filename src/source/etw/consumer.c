@@ -389,6 +389,19 @@ uint32_t ew_etw_consumer_kernel(const struct ew_etw_consumer *consumer)
     return consumer->kernel;
 }
 
+int ew_etw_consumer_set_kernel(struct ew_etw_consumer *consumer, uint32_t kernel,
+                               const uint32_t *stacks, struct ew_error *reterr)
+{
+    if (consumer->session == NULL || consumer->pump == NULL)
+        return ew_error_set(reterr, ETWATCH_ESTATE, 0,
+                            "only a running session of ours can be changed");
+    int error = stacks == NULL ? 0 : ew_etw_session_set_stacks(consumer->session, *stacks, reterr);
+    if (error == 0)
+        error = ew_etw_session_set_kernel(consumer->session, kernel, reterr);
+    consumer->kernel = ew_etw_session_kernel(consumer->session);
+    return error;
+}
+
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer)
 {
     return consumer->cpu_count;

@@ -70,6 +70,10 @@ void ew_etw_consumer_counts(const struct ew_etw_consumer *consumer,
 uint64_t ew_etw_consumer_started_ns(const struct ew_etw_consumer *consumer);
 /* What is logged: enum ew_etw_kernel. Of another's session as far as it tells. */
 uint32_t ew_etw_consumer_kernel(const struct ew_etw_consumer *consumer);
+/* While it runs: other kinds of kernel events, and which have stacks (NULL: as they are). ESTATE:
+ * the session is not ours, or over. */
+int ew_etw_consumer_set_kernel(struct ew_etw_consumer *consumer, uint32_t kernel,
+                               const uint32_t *stacks, struct ew_error *reterr);
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer);
 
 #endif

@@ -275,8 +275,6 @@ static uint32_t set_stacks(struct ew_etw_session *session)
 {
     struct ew_etw_classic_id ids[EW_ETW_STACKS_MAX];
     size_t count = ew_etw_kernel_stacks(session->config.stacks, ids);
-    if (count == 0)
-        return 0;
     return session->api->set_information(session->api->ctx, session->handle, EW_ETW_INFO_STACKS,
                                          ids, (uint32_t)(count * sizeof ids[0]));
 }
@@ -306,7 +304,7 @@ static int configure(struct ew_etw_session *session, struct ew_error *reterr)
     if (rc != 0)
         return ew_etw_fail(reterr, rc, "cannot set the profile interval for", session->name);
     /* Before the events begin: those of the rundown have no stack otherwise. */
-    rc = set_stacks(session);
+    rc = config->stacks != 0 ? set_stacks(session) : 0;
     if (rc != 0)
         return ew_etw_fail(reterr, rc, "cannot ask for stacks in", session->name);
     rc = session->system_providers ? enable_system(session, 0, config->kernel) : 0;
@@ -486,6 +484,21 @@ int ew_etw_session_set_kernel(struct ew_etw_session *session, uint32_t kernel,
     if (rc != 0)
         return ew_etw_fail(reterr, rc, "cannot change what is logged in", session->name);
     return 0;
+}
+
+int ew_etw_session_set_stacks(struct ew_etw_session *session, uint32_t stacks,
+                              struct ew_error *reterr)
+{
+    uint32_t before = session->config.stacks;
+    if (stacks == before)
+        return 0;
+    session->config.stacks = stacks;
+    uint32_t rc = session->api->enable_privilege(session->api->ctx, profile_privilege);
+    rc = rc == 0 ? set_stacks(session) : rc;
+    if (rc == 0)
+        return 0;
+    session->config.stacks = before;
+    return ew_etw_fail(reterr, rc, "cannot change which events have stacks in", session->name);
 }
 
 int ew_etw_session_flush(struct ew_etw_session *session)

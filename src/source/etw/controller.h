@@ -63,6 +63,9 @@ int ew_etw_session_restart(struct ew_etw_session *session, struct ew_error *rete
 /* From now on these kernel events. */
 int ew_etw_session_set_kernel(struct ew_etw_session *session, uint32_t kernel,
                               struct ew_error *reterr);
+/* From now on these come with a stack; the same set as above. */
+int ew_etw_session_set_stacks(struct ew_etw_session *session, uint32_t stacks,
+                              struct ew_error *reterr);
 int ew_etw_session_flush(struct ew_etw_session *session);
 /* What the session tells of itself; after its end: as of then. False: it is over, and what is told
  * is what it told last. */

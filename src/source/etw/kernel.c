@@ -36,6 +36,56 @@ static const struct {
 #undef EW_X
 };
 
+/* What users of Windows know them by, behind EVENT_TRACE_FLAG_. */
+static const struct {
+    const char *name;
+    uint32_t kernel; /* index */
+} windows_names[] = {
+    {"PROCESS", EW_ETW_K_PROCESS},
+    {"THREAD", EW_ETW_K_THREAD},
+    {"IMAGE_LOAD", EW_ETW_K_IMAGE},
+    {"PROCESS_COUNTERS", EW_ETW_K_COUNTERS},
+    {"CSWITCH", EW_ETW_K_CSWITCH},
+    {"DPC", EW_ETW_K_DPC},
+    {"INTERRUPT", EW_ETW_K_INTERRUPT},
+    {"SYSTEMCALL", EW_ETW_K_SYSCALL},
+    {"DISK_IO", EW_ETW_K_DISK},
+    {"DISK_FILE_IO", EW_ETW_K_FILE_NAMES},
+    {"DISK_IO_INIT", EW_ETW_K_DISK_INIT},
+    {"DISPATCHER", EW_ETW_K_DISPATCHER},
+    {"MEMORY_PAGE_FAULTS", EW_ETW_K_PAGE_FAULTS},
+    {"MEMORY_PAGE", EW_ETW_K_PAGE_FAULTS}, /* as it is often misspelled */
+    {"MEMORY_HARD_FAULTS", EW_ETW_K_HARD_FAULTS},
+    {"VIRTUAL_ALLOC", EW_ETW_K_VIRTUAL_ALLOC},
+    {"NETWORK_TCPIP", EW_ETW_K_NETWORK},
+    {"SPLIT_IO", EW_ETW_K_SPLIT_IO},
+    {"DRIVER", EW_ETW_K_DRIVER},
+    {"PROFILE", EW_ETW_K_PROFILE},
+    {"FILE_IO", EW_ETW_K_FILE_IO},
+    {"FILE_IO_INIT", EW_ETW_K_FILE_IO_INIT},
+};
+
+static bool is_word(const char *name, const char *word, size_t len)
+{
+    return strlen(name) == len && memcmp(name, word, len) == 0;
+}
+
+/* Its index, or EW_ETW_KERNEL_COUNT. */
+static uint32_t find_word(const char *word, size_t len)
+{
+    static const char prefix[] = "EVENT_TRACE_FLAG_";
+    const size_t prefix_len = sizeof prefix - 1;
+    for (uint32_t i = 0; i < EW_ETW_KERNEL_COUNT; i++)
+        if (is_word(kernel[i].name, word, len))
+            return i;
+    if (len <= prefix_len || memcmp(word, prefix, prefix_len) != 0)
+        return EW_ETW_KERNEL_COUNT;
+    for (size_t i = 0; i < sizeof windows_names / sizeof windows_names[0]; i++)
+        if (is_word(windows_names[i].name, word + prefix_len, len - prefix_len))
+            return windows_names[i].kernel;
+    return EW_ETW_KERNEL_COUNT;
+}
+
 const char *ew_etw_kernel_name(uint32_t index)
 {
     return index < EW_ETW_KERNEL_COUNT ? kernel[index].name : NULL;
@@ -63,10 +113,8 @@ int ew_etw_kernel_parse(const char *text, uint32_t *ret_set, struct ew_error *re
 {
     uint32_t set = 0;
     while (*text != '\0') {
-        size_t len = strcspn(text, ","), i = 0;
-        while (i < EW_ETW_KERNEL_COUNT &&
-               (strlen(kernel[i].name) != len || memcmp(kernel[i].name, text, len) != 0))
-            i++;
+        size_t len = strcspn(text, ",");
+        uint32_t i = find_word(text, len);
         if (i == EW_ETW_KERNEL_COUNT)
             return unknown_word(text, len < 60 ? len : 60, reterr);
         set |= 1u << i;
