@@ -283,6 +283,7 @@ class Writer:
 
     def __init__(self, parser):
         self.parser = parser
+        self.filled = set()
 
     def of(self, kind):
         """The ctypes expression of a type."""
@@ -308,21 +309,33 @@ class Writer:
             found = f"{found} * {size}"
         return found
 
-    def struct(self, name, fields, kind="Structure"):
+    def declare(self, name, fields, kind="Structure"):
+        """Empty classes: who points to one needs no more than that."""
+        lines = []
+        for field, type_ in fields:
+            if type_[0] == "union":
+                lines += self.declare(class_name(name) + field.upper(), type_[1], "Union")
+        title = name if kind == "Union" else class_name(name)
+        return lines + ["", "", f"class {title}(ctypes.{kind}):", "    pass"]
+
+    def fill(self, name, fields, kind="Structure"):
+        """The fields of one struct, after those that it contains."""
         lines, rows = [], []
+        title = name if kind == "Union" else class_name(name)
+        if title in self.filled:
+            return []
+        self.filled.add(title)
         for field, type_ in fields:
             if type_[0] == "union":
                 inner = class_name(name) + field.upper()
-                lines += self.struct(inner, type_[1], "Union")
+                lines += self.fill(inner, type_[1], "Union")
                 rows.append(f'("{field}", {inner})')
-            else:
-                rows.append(f'("{field}", {self.of(type_)})')
-        title = name if kind == "Union" else class_name(name)
-        own = any(re.search(rf"\b{title}\b", row) for row in rows)  # it points to its own kind
-        lines += ["", "", f"class {title}(ctypes.{kind}):"]
-        if own:
-            return lines + ["    pass", "", "", *wrap(f"{title}._fields_ = [", rows, "]", "    ")]
-        return lines + wrap("    _fields_ = [", rows, "    ]", "        ")
+                continue
+            if type_[0] == "plain" and type_[1].startswith("struct ") and type_[2] == 0:
+                inner = type_[1][len("struct "):]
+                lines += self.fill(inner, self.parser.structs[inner])
+            rows.append(f'("{field}", {self.of(type_)})')
+        return lines + wrap(f"{title}._fields_ = [", rows, "]", "    ")
 
     def text(self, headers):
         parser = self.parser
@@ -338,12 +351,15 @@ class Writer:
         lines += ["ERRORS: Tuple[Tuple[str, int], ...] = ("]
         lines += [f'    ("{row[0]}", {row[1]}),' for row in headers.lists["ETWATCH_ERRORS"]]
         lines += [")"]
-        for name, kind in parser.function_types.items():
-            lines += ["", f"{name} = {self.of(kind)}"]
         known = {name: fields for name, fields in parser.structs.items() if fields is not None}
         for name, fields in known.items():
-            lines += self.struct(name, fields)
-        lines += ["", "", "# The structs by their C name.", "STRUCTS: Dict[str, Any] = {"]
+            lines += self.declare(name, fields)
+        lines += ["", ""]
+        for name, kind in parser.function_types.items():
+            lines += [f"{name} = {self.of(kind)}"]
+        for name, fields in known.items():
+            lines += self.fill(name, fields)
+        lines += ["", "# The structs by their C name.", "STRUCTS: Dict[str, Any] = {"]
         lines += [f'    "{name}": {class_name(name)},' for name in known]
         lines += ["}", "", "# Function: what it returns, what it takes.",
                   "FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {"]

@@ -43,6 +43,9 @@ ETWATCH_LOSS_LIFECYCLE = 2
 ETWATCH_LOSS_STREAM = 3
 ETWATCH_LOSS_TABLE = 4
 ETWATCH_LOSS_QUEUE = 5
+ETWATCH_ALERT_COMPLETE = 1
+ETWATCH_ALERT_ENDED = 2
+ETWATCH_ALERT_EXACT = 4
 ETWATCH_ALL = 1
 ETWATCH_THREADS = 2
 ETWATCH_DENSE = 4
@@ -124,258 +127,300 @@ ERRORS: Tuple[Tuple[str, int], ...] = (
     ("ETRUNC", -10),
 )
 
-etwatch_write_fn = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
-
 
 class ErrorInfo(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("code", c_int32), ("os_code", c_int64), ("offset", c_uint64), ("message", c_char * 256),
-        ("fix", c_char * 256),
-    ]
+    pass
 
 
 class Sample(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("type", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32),
-        ("tid", c_uint32), ("ppid", c_uint32), ("session_id", c_uint32), ("start_ns", c_uint64), ("t_ns", c_uint64),
-        ("dt_ns", c_uint64), ("name", c_char_p), ("thread_name", c_char_p), ("user", c_char_p), ("cgroup", c_char_p),
-        ("cmdline", c_char_p), ("has", c_uint64), ("cpu_percent", c_double), ("cpu_ns", c_uint64),
-        ("cpu_user_ns", c_uint64), ("cpu_kernel_ns", c_uint64), ("cycles", c_uint64), ("instructions", c_uint64),
-        ("cache_misses", c_uint64), ("switches_voluntary", c_uint64), ("switches_involuntary", c_uint64),
-        ("runq_wait_ns", c_uint64), ("priority", c_int64), ("affinity", c_uint64), ("rss_bytes", c_uint64),
-        ("rss_peak_bytes", c_uint64), ("private_bytes", c_uint64), ("virtual_bytes", c_uint64),
-        ("faults_minor", c_uint64), ("faults_major", c_uint64), ("pool_paged_bytes", c_uint64),
-        ("pool_nonpaged_bytes", c_uint64), ("threads", c_uint64), ("threads_running", c_uint64),
-        ("threads_ready", c_uint64), ("threads_waiting", c_uint64), ("threads_suspended", c_uint64),
-        ("io_read_bytes", c_uint64), ("io_write_bytes", c_uint64), ("io_other_bytes", c_uint64),
-        ("io_read_ops", c_uint64), ("io_write_ops", c_uint64), ("io_other_ops", c_uint64), ("io_priority", c_int64),
-        ("disk_read_bytes", c_uint64), ("disk_write_bytes", c_uint64), ("net_received_bytes", c_uint64),
-        ("net_sent_bytes", c_uint64), ("handles", c_uint64), ("handles_peak", c_uint64), ("gdi_objects", c_uint64),
-        ("user_objects", c_uint64), ("gpu_ns", c_uint64), ("gpu_percent", c_double), ("gpu_memory_bytes", c_uint64),
-        ("npu_ns", c_uint64), ("npu_percent", c_double), ("energy_uj", c_uint64), ("exit_ns", c_uint64),
-        ("exit_code", c_int64), ("exit_signal", c_int64),
-    ]
+    pass
 
 
 class Event(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("kind", c_uint32), ("t_ns", c_uint64), ("cpu", c_uint32), ("pid", c_uint32),
-        ("tid", c_uint32), ("next_pid", c_uint32), ("next_tid", c_uint32), ("state", c_uint32), ("priority", c_int32),
-        ("exit_code", c_int32), ("name", c_char_p),
-    ]
+    pass
 
 
 class Loss(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("stage", c_uint32), ("count", c_uint64), ("from_ns", c_uint64), ("to_ns", c_uint64),
-    ]
+    pass
+
+
+class AlertThread(ctypes.Structure):
+    pass
+
+
+class Alert(ctypes.Structure):
+    pass
 
 
 class Callbacks(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Sample), c_size_t)),
-        ("on_events", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Event), c_size_t)),
-        ("on_loss", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Loss))), ("ctx", c_void_p),
-    ]
+    pass
 
 
 class SessionOptions(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("buffer_kb", c_uint32), ("min_buffers", c_uint32), ("max_buffers", c_uint32),
-        ("flush_ms", c_uint32), ("profile_hz", c_uint32), ("memory_bytes", c_uint64), ("name", c_char_p),
-        ("kernel", c_char_p), ("stacks", c_char_p), ("providers", POINTER(Provider)), ("provider_count", c_uint32),
-        ("reserved", c_uint32),
-    ]
+    pass
 
 
 class Config(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("latency_ms", c_uint32), ("hz", c_double),
-        ("budget_percent", c_double), ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32),
-        ("names", POINTER(c_char_p)), ("uids", POINTER(c_uint32)), ("uid_count", c_uint32),
-        ("cgroup_count", c_uint32), ("cgroups", POINTER(c_char_p)), ("max_processes", c_uint32),
-        ("max_threads", c_uint32), ("queue_samples", c_uint32), ("reserved", c_uint32), ("proc_root", c_char_p),
-        ("callbacks", Callbacks), ("traces", POINTER(c_char_p)), ("trace_count", c_uint32), ("reserved2", c_uint32),
-        ("session", c_char_p), ("session_options", POINTER(SessionOptions)),
-    ]
+    pass
 
 
 class Stats(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("source", c_uint32), ("hz_asked", c_double), ("hz_reached", c_double),
-        ("hz_now", c_double), ("samples", c_uint64), ("events", c_uint64), ("lost", c_uint64),
-        ("undecoded", c_uint64), ("late", c_uint64), ("wakeups", c_uint64), ("processes", c_uint64),
-        ("threads", c_uint64), ("self_rss_bytes", c_uint64), ("self_rss_peak_bytes", c_uint64),
-        ("self_cpu_percent", c_double), ("self_kernel_percent", c_double), ("duration_ns", c_uint64),
-        ("queue_dropped", c_uint64),
-    ]
+    pass
 
 
 class Meta(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("source", c_uint32), ("cpu_count", c_uint32), ("reserved", c_uint32),
-        ("hz_asked", c_double), ("anchor_unix_ns", c_uint64), ("anchor_raw_ns", c_uint64), ("estimated", c_uint64),
-        ("available", c_uint64), ("fallback", c_char * 512),
-    ]
+    pass
 
 
 class Aggregate(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("reserved", c_uint32), ("count", c_uint64), ("avg", c_double), ("max", c_double),
-        ("p95", c_double), ("p99", c_double),
-    ]
+    pass
 
 
 class Check(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("state", c_uint32), ("id", c_char_p), ("what", c_char_p), ("found", c_char_p),
-        ("cost", c_char_p), ("fix", c_char_p),
-    ]
+    pass
 
 
 class TraceOptions(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("workers", c_uint32), ("from_ns", c_uint64), ("until_ns", c_uint64),
-        ("on_progress", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)), ("ctx", c_void_p),
-        ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32), ("names", POINTER(c_char_p)),
-    ]
+    pass
 
 
 class TraceFile(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("os_major", c_uint32), ("os_minor", c_uint32), ("os_build", c_uint32),
-        ("cpu_count", c_uint32), ("pointer_size", c_uint32), ("clock", c_uint32), ("cpu_mhz", c_uint32),
-        ("clock_frequency", c_uint64), ("log_file_mode", c_uint32), ("compressed", c_uint32),
-        ("buffer_bytes", c_uint32), ("buffers_written", c_uint32), ("events_lost", c_uint64),
-        ("buffers_lost", c_uint64), ("start_ns", c_uint64), ("end_ns", c_uint64), ("boot_ns", c_uint64),
-        ("file_bytes", c_uint64), ("path", c_char_p), ("session_name", c_char_p),
-    ]
+    pass
 
 
 class TraceStats(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("reserved", c_uint32), ("events", c_uint64), ("undecoded", c_uint64), ("lost", c_uint64),
-        ("lost_buffers", c_uint64), ("bad_buffers", c_uint64), ("bad_events", c_uint64), ("bad_bytes", c_uint64),
-        ("late", c_uint64), ("first_ns", c_uint64), ("last_ns", c_uint64), ("bytes", c_uint64),
-        ("first_bad_offset", c_uint64), ("first_bad_file", c_uint32), ("reserved2", c_uint32),
-        ("first_bad", c_char * 128),
-    ]
+    pass
 
 
 class FieldV(ctypes.Union):
-    _fields_ = [
-        ("u", c_uint64), ("i", c_int64), ("d", c_double), ("text", c_char_p), ("bytes", POINTER(c_uint8)),
-    ]
+    pass
 
 
 class Field(ctypes.Structure):
-    _fields_ = [
-        ("name", c_char_p), ("type", c_uint32), ("len", c_uint32), ("v", FieldV),
-    ]
+    pass
 
 
 class TraceEvent(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("flags", c_uint32), ("t_ns", c_uint64), ("t_rel_ns", c_uint64), ("t_raw", c_uint64),
-        ("cpu", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("id", c_uint32), ("opcode", c_uint32),
-        ("version", c_uint32), ("level", c_uint32), ("keyword", c_uint64), ("provider_guid", c_uint8 * 16),
-        ("process", c_char_p), ("provider", c_char_p), ("event", c_char_p), ("payload", POINTER(c_uint8)),
-        ("payload_size", c_uint32), ("field_count", c_uint32), ("fields", POINTER(Field)),
-    ]
+    pass
 
 
 class TraceClass(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("id", c_uint32), ("opcode", c_uint32), ("version", c_uint32), ("decoded", c_uint32),
-        ("reserved", c_uint32), ("count", c_uint64), ("provider", c_char_p), ("event", c_char_p),
-    ]
+    pass
 
 
 class TraceImage(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("pid", c_uint32), ("base", c_uint64), ("bytes", c_uint64), ("load_ns", c_uint64),
-        ("unload_ns", c_uint64), ("path", c_char_p),
-    ]
+    pass
 
 
 class TraceSystem(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("cpu_from_switches", c_uint32), ("busy_ns", c_uint64), ("idle_ns", c_uint64),
-        ("dpc_ns", c_uint64), ("isr_ns", c_uint64), ("unknown_ns", c_uint64), ("switches", c_uint64),
-        ("samples", c_uint64),
-    ]
+    pass
 
 
 class ReportCallbacks(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("flags", c_uint32),
-        ("on_system", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceSystem))),
-        ("on_class", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceClass))),
-        ("on_process", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_uint64)),
-        ("on_image", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceImage))), ("ctx", c_void_p),
-    ]
+    pass
 
 
 class Provider(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("level", c_uint32), ("name", c_char_p), ("keywords", c_uint64),
-        ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("event_id_count", c_uint32),
-        ("event_ids", POINTER(c_uint16)),
-    ]
+    pass
 
 
 class RecorderStats(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("running", c_uint32), ("duration_ns", c_uint64), ("file_bytes", c_uint64),
-        ("events_lost", c_uint64), ("buffers_lost", c_uint64), ("buffers_written", c_uint64),
-    ]
+    pass
 
 
 class SessionInfo(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("flags", c_uint32), ("name", c_char_p), ("buffer_kb", c_uint32),
-        ("min_buffers", c_uint32), ("max_buffers", c_uint32), ("buffers", c_uint32), ("free_buffers", c_uint32),
-        ("buffers_written", c_uint32), ("events_lost", c_uint32), ("buffers_lost", c_uint32),
-        ("real_time_buffers_lost", c_uint32), ("log_mode", c_uint32), ("clock", c_uint32), ("kernel_flags", c_uint32),
-        ("flush_s", c_uint32), ("file", c_char_p), ("kernel", c_char_p),
-    ]
+    pass
 
 
 class SinkOptions(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("flags", c_uint32), ("host", c_char_p), ("os", c_char_p), ("columns", POINTER(c_char_p)),
-        ("column_count", c_uint32), ("block_ms", c_uint32), ("width", c_uint32), ("reserved", c_uint32),
-    ]
+    pass
 
 
 class Window(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("start_ns", c_uint64),
-        ("t_ns", c_uint64), ("dt_ns", c_uint64), ("name", c_char_p), ("cpu_percent", Aggregate),
-        ("rss_bytes", Aggregate),
-    ]
+    pass
 
 
 class TraceSummary(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("file_count", c_uint32), ("files", POINTER(TraceFile)), ("stats", POINTER(TraceStats)),
-        ("system", POINTER(TraceSystem)), ("from_ns", c_uint64), ("until_ns", c_uint64),
-    ]
+    pass
 
 
 class SummaryOptions(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("max_processes", c_uint32),
-    ]
+    pass
 
 
 class SummaryProcess(ctypes.Structure):
-    _fields_ = [
-        ("size", c_uint32), ("flags", c_uint32), ("first_ns", c_uint64), ("last_ns", c_uint64), ("samples", c_uint64),
-        ("sample", POINTER(Sample)), ("metrics", POINTER(Aggregate)), ("metric_count", c_uint32),
-        ("reserved", c_uint32),
-    ]
+    pass
 
+
+etwatch_write_fn = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
+ErrorInfo._fields_ = [
+    ("size", c_uint32), ("code", c_int32), ("os_code", c_int64), ("offset", c_uint64), ("message", c_char * 256),
+    ("fix", c_char * 256),
+]
+Sample._fields_ = [
+    ("size", c_uint32), ("type", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32),
+    ("tid", c_uint32), ("ppid", c_uint32), ("session_id", c_uint32), ("start_ns", c_uint64), ("t_ns", c_uint64),
+    ("dt_ns", c_uint64), ("name", c_char_p), ("thread_name", c_char_p), ("user", c_char_p), ("cgroup", c_char_p),
+    ("cmdline", c_char_p), ("has", c_uint64), ("cpu_percent", c_double), ("cpu_ns", c_uint64),
+    ("cpu_user_ns", c_uint64), ("cpu_kernel_ns", c_uint64), ("cycles", c_uint64), ("instructions", c_uint64),
+    ("cache_misses", c_uint64), ("switches_voluntary", c_uint64), ("switches_involuntary", c_uint64),
+    ("runq_wait_ns", c_uint64), ("priority", c_int64), ("affinity", c_uint64), ("rss_bytes", c_uint64),
+    ("rss_peak_bytes", c_uint64), ("private_bytes", c_uint64), ("virtual_bytes", c_uint64),
+    ("faults_minor", c_uint64), ("faults_major", c_uint64), ("pool_paged_bytes", c_uint64),
+    ("pool_nonpaged_bytes", c_uint64), ("threads", c_uint64), ("threads_running", c_uint64),
+    ("threads_ready", c_uint64), ("threads_waiting", c_uint64), ("threads_suspended", c_uint64),
+    ("io_read_bytes", c_uint64), ("io_write_bytes", c_uint64), ("io_other_bytes", c_uint64),
+    ("io_read_ops", c_uint64), ("io_write_ops", c_uint64), ("io_other_ops", c_uint64), ("io_priority", c_int64),
+    ("disk_read_bytes", c_uint64), ("disk_write_bytes", c_uint64), ("net_received_bytes", c_uint64),
+    ("net_sent_bytes", c_uint64), ("handles", c_uint64), ("handles_peak", c_uint64), ("gdi_objects", c_uint64),
+    ("user_objects", c_uint64), ("gpu_ns", c_uint64), ("gpu_percent", c_double), ("gpu_memory_bytes", c_uint64),
+    ("npu_ns", c_uint64), ("npu_percent", c_double), ("energy_uj", c_uint64), ("exit_ns", c_uint64),
+    ("exit_code", c_int64), ("exit_signal", c_int64),
+]
+Event._fields_ = [
+    ("size", c_uint32), ("kind", c_uint32), ("t_ns", c_uint64), ("cpu", c_uint32), ("pid", c_uint32),
+    ("tid", c_uint32), ("next_pid", c_uint32), ("next_tid", c_uint32), ("state", c_uint32), ("priority", c_int32),
+    ("exit_code", c_int32), ("name", c_char_p),
+]
+Loss._fields_ = [
+    ("size", c_uint32), ("stage", c_uint32), ("count", c_uint64), ("from_ns", c_uint64), ("to_ns", c_uint64),
+]
+AlertThread._fields_ = [
+    ("tid", c_uint32), ("reserved", c_uint32), ("cpu_ns", c_uint64), ("name", c_char_p),
+]
+Alert._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("rule", c_uint32), ("metric", c_uint32), ("condition", c_char_p),
+    ("source", c_uint32), ("pid", c_uint32), ("start_ns", c_uint64), ("name", c_char_p), ("from_ns", c_uint64),
+    ("to_ns", c_uint64), ("window_ns", c_uint64), ("threshold", c_double), ("value", c_double), ("peak", c_double),
+    ("thread_count", c_uint32), ("threads_told", c_uint32), ("threads", POINTER(AlertThread)),
+]
+Callbacks._fields_ = [
+    ("size", c_uint32), ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Sample), c_size_t)),
+    ("on_events", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Event), c_size_t)),
+    ("on_loss", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Loss))), ("ctx", c_void_p),
+]
+SessionOptions._fields_ = [
+    ("size", c_uint32), ("buffer_kb", c_uint32), ("min_buffers", c_uint32), ("max_buffers", c_uint32),
+    ("flush_ms", c_uint32), ("profile_hz", c_uint32), ("memory_bytes", c_uint64), ("name", c_char_p),
+    ("kernel", c_char_p), ("stacks", c_char_p), ("providers", POINTER(Provider)), ("provider_count", c_uint32),
+    ("reserved", c_uint32),
+]
+Config._fields_ = [
+    ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("latency_ms", c_uint32), ("hz", c_double),
+    ("budget_percent", c_double), ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32),
+    ("names", POINTER(c_char_p)), ("uids", POINTER(c_uint32)), ("uid_count", c_uint32), ("cgroup_count", c_uint32),
+    ("cgroups", POINTER(c_char_p)), ("max_processes", c_uint32), ("max_threads", c_uint32),
+    ("queue_samples", c_uint32), ("reserved", c_uint32), ("proc_root", c_char_p), ("callbacks", Callbacks),
+    ("traces", POINTER(c_char_p)), ("trace_count", c_uint32), ("reserved2", c_uint32), ("session", c_char_p),
+    ("session_options", POINTER(SessionOptions)), ("alerts", POINTER(c_char_p)), ("alert_count", c_uint32),
+    ("reserved3", c_uint32), ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))),
+]
+Stats._fields_ = [
+    ("size", c_uint32), ("source", c_uint32), ("hz_asked", c_double), ("hz_reached", c_double), ("hz_now", c_double),
+    ("samples", c_uint64), ("events", c_uint64), ("lost", c_uint64), ("undecoded", c_uint64), ("late", c_uint64),
+    ("wakeups", c_uint64), ("processes", c_uint64), ("threads", c_uint64), ("self_rss_bytes", c_uint64),
+    ("self_rss_peak_bytes", c_uint64), ("self_cpu_percent", c_double), ("self_kernel_percent", c_double),
+    ("duration_ns", c_uint64), ("queue_dropped", c_uint64),
+]
+Meta._fields_ = [
+    ("size", c_uint32), ("source", c_uint32), ("cpu_count", c_uint32), ("reserved", c_uint32), ("hz_asked", c_double),
+    ("anchor_unix_ns", c_uint64), ("anchor_raw_ns", c_uint64), ("estimated", c_uint64), ("available", c_uint64),
+    ("fallback", c_char * 512),
+]
+Aggregate._fields_ = [
+    ("size", c_uint32), ("reserved", c_uint32), ("count", c_uint64), ("avg", c_double), ("max", c_double),
+    ("p95", c_double), ("p99", c_double),
+]
+Check._fields_ = [
+    ("size", c_uint32), ("state", c_uint32), ("id", c_char_p), ("what", c_char_p), ("found", c_char_p),
+    ("cost", c_char_p), ("fix", c_char_p),
+]
+TraceOptions._fields_ = [
+    ("size", c_uint32), ("workers", c_uint32), ("from_ns", c_uint64), ("until_ns", c_uint64),
+    ("on_progress", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)), ("ctx", c_void_p),
+    ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32), ("names", POINTER(c_char_p)),
+]
+TraceFile._fields_ = [
+    ("size", c_uint32), ("os_major", c_uint32), ("os_minor", c_uint32), ("os_build", c_uint32),
+    ("cpu_count", c_uint32), ("pointer_size", c_uint32), ("clock", c_uint32), ("cpu_mhz", c_uint32),
+    ("clock_frequency", c_uint64), ("log_file_mode", c_uint32), ("compressed", c_uint32), ("buffer_bytes", c_uint32),
+    ("buffers_written", c_uint32), ("events_lost", c_uint64), ("buffers_lost", c_uint64), ("start_ns", c_uint64),
+    ("end_ns", c_uint64), ("boot_ns", c_uint64), ("file_bytes", c_uint64), ("path", c_char_p),
+    ("session_name", c_char_p),
+]
+TraceStats._fields_ = [
+    ("size", c_uint32), ("reserved", c_uint32), ("events", c_uint64), ("undecoded", c_uint64), ("lost", c_uint64),
+    ("lost_buffers", c_uint64), ("bad_buffers", c_uint64), ("bad_events", c_uint64), ("bad_bytes", c_uint64),
+    ("late", c_uint64), ("first_ns", c_uint64), ("last_ns", c_uint64), ("bytes", c_uint64),
+    ("first_bad_offset", c_uint64), ("first_bad_file", c_uint32), ("reserved2", c_uint32),
+    ("first_bad", c_char * 128),
+]
+FieldV._fields_ = [
+    ("u", c_uint64), ("i", c_int64), ("d", c_double), ("text", c_char_p), ("bytes", POINTER(c_uint8)),
+]
+Field._fields_ = [
+    ("name", c_char_p), ("type", c_uint32), ("len", c_uint32), ("v", FieldV),
+]
+TraceEvent._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("t_ns", c_uint64), ("t_rel_ns", c_uint64), ("t_raw", c_uint64),
+    ("cpu", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("id", c_uint32), ("opcode", c_uint32),
+    ("version", c_uint32), ("level", c_uint32), ("keyword", c_uint64), ("provider_guid", c_uint8 * 16),
+    ("process", c_char_p), ("provider", c_char_p), ("event", c_char_p), ("payload", POINTER(c_uint8)),
+    ("payload_size", c_uint32), ("field_count", c_uint32), ("fields", POINTER(Field)),
+]
+TraceClass._fields_ = [
+    ("size", c_uint32), ("id", c_uint32), ("opcode", c_uint32), ("version", c_uint32), ("decoded", c_uint32),
+    ("reserved", c_uint32), ("count", c_uint64), ("provider", c_char_p), ("event", c_char_p),
+]
+TraceImage._fields_ = [
+    ("size", c_uint32), ("pid", c_uint32), ("base", c_uint64), ("bytes", c_uint64), ("load_ns", c_uint64),
+    ("unload_ns", c_uint64), ("path", c_char_p),
+]
+TraceSystem._fields_ = [
+    ("size", c_uint32), ("cpu_from_switches", c_uint32), ("busy_ns", c_uint64), ("idle_ns", c_uint64),
+    ("dpc_ns", c_uint64), ("isr_ns", c_uint64), ("unknown_ns", c_uint64), ("switches", c_uint64),
+    ("samples", c_uint64),
+]
+ReportCallbacks._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("on_system", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceSystem))),
+    ("on_class", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceClass))),
+    ("on_process", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_uint64)),
+    ("on_image", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceImage))), ("ctx", c_void_p),
+]
+Provider._fields_ = [
+    ("size", c_uint32), ("level", c_uint32), ("name", c_char_p), ("keywords", c_uint64), ("pids", POINTER(c_uint32)),
+    ("pid_count", c_uint32), ("event_id_count", c_uint32), ("event_ids", POINTER(c_uint16)),
+]
+RecorderStats._fields_ = [
+    ("size", c_uint32), ("running", c_uint32), ("duration_ns", c_uint64), ("file_bytes", c_uint64),
+    ("events_lost", c_uint64), ("buffers_lost", c_uint64), ("buffers_written", c_uint64),
+]
+SessionInfo._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("name", c_char_p), ("buffer_kb", c_uint32), ("min_buffers", c_uint32),
+    ("max_buffers", c_uint32), ("buffers", c_uint32), ("free_buffers", c_uint32), ("buffers_written", c_uint32),
+    ("events_lost", c_uint32), ("buffers_lost", c_uint32), ("real_time_buffers_lost", c_uint32),
+    ("log_mode", c_uint32), ("clock", c_uint32), ("kernel_flags", c_uint32), ("flush_s", c_uint32),
+    ("file", c_char_p), ("kernel", c_char_p),
+]
+SinkOptions._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("host", c_char_p), ("os", c_char_p), ("columns", POINTER(c_char_p)),
+    ("column_count", c_uint32), ("block_ms", c_uint32), ("width", c_uint32), ("reserved", c_uint32),
+]
+Window._fields_ = [
+    ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("start_ns", c_uint64),
+    ("t_ns", c_uint64), ("dt_ns", c_uint64), ("name", c_char_p), ("cpu_percent", Aggregate), ("rss_bytes", Aggregate),
+]
+TraceSummary._fields_ = [
+    ("size", c_uint32), ("file_count", c_uint32), ("files", POINTER(TraceFile)), ("stats", POINTER(TraceStats)),
+    ("system", POINTER(TraceSystem)), ("from_ns", c_uint64), ("until_ns", c_uint64),
+]
+SummaryOptions._fields_ = [
+    ("size", c_uint32), ("max_processes", c_uint32),
+]
+SummaryProcess._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("first_ns", c_uint64), ("last_ns", c_uint64), ("samples", c_uint64),
+    ("sample", POINTER(Sample)), ("metrics", POINTER(Aggregate)), ("metric_count", c_uint32), ("reserved", c_uint32),
+]
 
 # The structs by their C name.
 STRUCTS: Dict[str, Any] = {
@@ -383,6 +428,8 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_sample": Sample,
     "etwatch_event": Event,
     "etwatch_loss": Loss,
+    "etwatch_alert_thread": AlertThread,
+    "etwatch_alert": Alert,
     "etwatch_callbacks": Callbacks,
     "etwatch_session_options": SessionOptions,
     "etwatch_config": Config,

@@ -93,7 +93,7 @@ def what_the_generator_does_not_know_is_an_error():
         parser = python_abi.Parser(text)
         try:
             parser.parse()
-            python_abi.Writer(parser).struct("a", parser.structs.get("a") or [])
+            python_abi.Writer(parser).fill("a", parser.structs.get("a") or [])
         except python_abi.Unknown:
             continue
         check(False, f"nothing is said about {text!r}")
