@@ -4,31 +4,10 @@
 #define DECODE_INPUT_H
 
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "decode/decode.h"
-
-static inline void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
-
-/* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
-static inline void touch(const void *bytes, size_t len)
-{
-    static volatile unsigned sum;
-    const uint8_t *at = bytes;
-    unsigned here = 0;
-    for (size_t i = 0; i < len; i++)
-        here += at[i];
-    sum = here;
-    (void)sum; /* only there so that every read happens */
-}
+#include "fuzz.h"
 
 /* The list is well formed and all of it can be read. */
 static inline void check_fields(const struct ew_fields *fields)
@@ -39,7 +18,7 @@ static inline void check_fields(const struct ew_fields *fields)
     for (uint32_t i = 0; i < fields->count; i++) {
         const struct ew_field *field = &fields->list[i];
         if (field->name)
-            touch(field->name, field->name_len);
+            (void)touch(field->name, field->name_len);
         switch (field->type) {
         case EW_FIELD_ARRAY:
         case EW_FIELD_STRUCT:
@@ -50,18 +29,18 @@ static inline void check_fields(const struct ew_fields *fields)
             depth--;
             break;
         case EW_FIELD_TEXT:
-            touch(field->v.text, field->len);
+            (void)touch(field->v.text, field->len);
             break;
         case EW_FIELD_ENUM:
             if (field->len)
-                touch(field->label, field->len);
+                (void)touch(field->label, field->len);
             break;
         case EW_FIELD_GUID:
         case EW_FIELD_SID:
         case EW_FIELD_IPV4:
         case EW_FIELD_IPV6:
         case EW_FIELD_BINARY:
-            touch(field->v.raw, field->len);
+            (void)touch(field->v.raw, field->len);
             break;
         default:
             require(field->type >= EW_FIELD_U64 && field->type <= EW_FIELD_CLOSE, "a known type");
@@ -75,8 +54,8 @@ static inline void check_names(struct ew_decoder *decoder, const struct ew_recor
 {
     struct ew_event_names names;
     ew_decoder_names(decoder, record, &names);
-    touch(names.provider, strlen(names.provider));
-    touch(names.event, strlen(names.event));
+    (void)touch(names.provider, strlen(names.provider));
+    (void)touch(names.event, strlen(names.event));
 }
 
 /* Names and fields of one record. */

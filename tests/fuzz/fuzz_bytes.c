@@ -4,30 +4,9 @@
  * the position is within the data, it never goes back but by a seek, and an error stays as it is.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/bytes.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
-
-/* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
-static unsigned touch(const void *text, size_t len)
-{
-    const uint8_t *bytes = text;
-    unsigned sum = 0;
-    for (size_t i = 0; i < len; i++)
-        sum += bytes[i];
-    return sum;
-}
+#include "fuzz.h"
 
 static unsigned step(struct ew_bytes *in, unsigned op, unsigned arg)
 {

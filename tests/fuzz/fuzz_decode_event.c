@@ -4,9 +4,8 @@
  * record cut by one byte is decoded as well or told to be too short.
  */
 #include "decode/decode.h"
+#include "fuzz.h"
 #include "kernel_input.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_text(const struct ew_record *record, const struct ew_event_text *text)
 {

@@ -4,29 +4,9 @@
  * that a record points to can be read, and nothing is counted that is not there.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
+#include "fuzz.h"
 #include "source/etl/reader.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
-
-/* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
-static unsigned touch(const uint8_t *bytes, size_t size)
-{
-    unsigned sum = 0;
-    for (size_t i = 0; i < size; i++)
-        sum += bytes[i];
-    return sum;
-}
 
 static unsigned look(const struct ew_record *r)
 {

@@ -5,15 +5,12 @@
  * properly nested, text is where it can be read, and no CPU is given more time than there was.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "decode/decode.h"
+#include "fuzz.h"
 #include "source/etl/reader.h"
 #include "tally/tally.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct run {
     struct ew_etl_reader *reader;
@@ -23,14 +20,6 @@ struct run {
     uint64_t last_ns;
     unsigned sum;
 };
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 /* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
 static unsigned touch(const void *bytes, size_t size)

@@ -4,21 +4,10 @@
  * record points to can be read, and time does not go back on a CPU.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "source/etw/rings.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 /* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
 static unsigned look(const struct ew_record *record)

@@ -5,8 +5,7 @@
  * with the payload.
  */
 #include "decode_input.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* {06f0e00e-422a-4987-922b-2ec13e281ea4} */
 static const uint8_t provider[16] = {0x0e, 0xe0, 0xf0, 0x06, 0x2a, 0x42, 0x87, 0x49,

@@ -4,9 +4,8 @@
  * are there for every event that has fields, and decoding twice gives the same.
  */
 #include "decode/kernel.h"
+#include "fuzz.h"
 #include "kernel_input.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static unsigned check_list(const struct ew_fields *fields)
 {

@@ -6,8 +6,7 @@
 #include "decode_input.h"
 
 #include "decode/manifests.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static const struct ew_table_event *choose(const struct ew_table_provider *table, unsigned n)
 {

@@ -4,8 +4,7 @@
  * as payload of the event that each block describes.
  */
 #include "decode_input.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void learn(struct ew_decoder *decoder, uint8_t opcode, const uint8_t *block, size_t size)
 {

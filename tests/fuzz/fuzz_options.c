@@ -12,8 +12,7 @@
 #include "cli/option_table.c"
 #include "cli/options.c"
 #include "cli/value.c"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 enum { INPUT_MAX = 2048, WORDS_MAX = 64 };
 

@@ -4,8 +4,7 @@
  * Any schema with any payload gives a well-formed list of fields.
  */
 #include "decode_input.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -7,10 +7,10 @@
 #define KERNEL_INPUT_H
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "model/record.h"
 
 enum { INPUT_HEAD = 8 };
@@ -62,24 +62,6 @@ static uint8_t *make_record(const uint8_t *data, size_t size, struct ew_record *
     if (ret_record->kind != EW_RECORD_KERNEL)
         ret_record->provider = known_guids[data[4] % (sizeof known_guids / sizeof *known_guids)];
     return payload;
-}
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
-
-/* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
-static unsigned touch(const void *text, size_t len)
-{
-    const uint8_t *bytes = text;
-    unsigned sum = 0;
-    for (size_t i = 0; i < len; i++)
-        sum += bytes[i];
-    return sum;
 }
 
 #endif

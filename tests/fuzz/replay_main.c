@@ -14,10 +14,9 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "fuzz.h"
 
 enum { MAX_INPUT_BYTES = 16 * 1024 * 1024 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int replay_file(const char *path)
 {

@@ -6,24 +6,13 @@
  * then taken as data: compressed and inflated it must be what it was.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
+#include "fuzz.h"
 #include "source/etl/xpress.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 /* Blocks have exactly the size they are said to have, so that the address sanitizer sees it. */
 static uint8_t *make(size_t size)
