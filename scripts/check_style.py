@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-FOLDERS = ["include", "src", "python", "tests", "examples", "bench", "scripts"]
+FOLDERS = ["include", "src", "python", "packaging", "tests", "examples", "bench", "scripts"]
 TAG = "SPDX-License-Identifier: MIT"
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 120
