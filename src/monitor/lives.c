@@ -247,6 +247,12 @@ void ew_lives_learn(struct ew_lives *lives, const struct ew_event *event)
 
 /* ------------------------------------------------------------------- asking */
 
+uint32_t ew_lives_find(const struct ew_lives *lives, uint32_t pid, uint64_t t_ns)
+{
+    const struct ew_life *life = find(&lives->processes, pid, t_ns);
+    return life == NULL ? UINT32_MAX : (uint32_t)(life - lives->processes.lives);
+}
+
 const char *ew_lives_name(const struct ew_lives *lives, uint32_t pid, uint64_t t_ns)
 {
     const struct ew_life *life = find(&lives->processes, pid, t_ns);

@@ -43,6 +43,9 @@ void ew_lives_done(struct ew_lives *lives);
 /* In order of time. */
 void ew_lives_learn(struct ew_lives *lives, const struct ew_event *event);
 
+/* The place of that life in the table of processes, for whoever keeps something beside it, or
+ * UINT32_MAX. */
+uint32_t ew_lives_find(const struct ew_lives *lives, uint32_t pid, uint64_t t_ns);
 /* The name of the process that had the id then, or last before then; NULL: unknown. */
 const char *ew_lives_name(const struct ew_lives *lives, uint32_t pid, uint64_t t_ns);
 /* The process of the thread that had the id then, or last before then. */

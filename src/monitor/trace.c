@@ -77,6 +77,18 @@ static int open_stages(struct etwatch_trace *trace, const char *const *paths, si
     return 0;
 }
 
+static int keep_paths(struct etwatch_trace *trace, const char *const *paths, size_t count)
+{
+    trace->paths = ew_calloc(count, sizeof *trace->paths);
+    for (size_t i = 0; i < count && trace->paths != NULL; i++) {
+        trace->paths[i] = ew_strdup(paths[i]);
+        if (trace->paths[i] == NULL)
+            return ETWATCH_ENOMEM;
+        trace->path_count++;
+    }
+    return trace->paths == NULL ? ETWATCH_ENOMEM : 0;
+}
+
 int etwatch_trace_open(const char *const *paths, size_t count,
                        const struct etwatch_trace_options *options,
                        struct etwatch_trace **ret_trace, struct etwatch_error_info *reterr)
@@ -93,6 +105,8 @@ int etwatch_trace_open(const char *const *paths, size_t count,
     int rc = take_options(trace, options, &why);
     if (rc == 0)
         rc = open_stages(trace, paths, count, &why);
+    if (rc == 0 && keep_paths(trace, paths, count) < 0)
+        rc = ew_error_set(&why, ETWATCH_ENOMEM, 0, "out of memory");
     if (rc < 0) {
         ew_trace_give_error(reterr, &why);
         etwatch_trace_free(trace);
@@ -109,6 +123,9 @@ void etwatch_trace_free(struct etwatch_trace *trace)
     ew_trace_fields_done(&trace->fields);
     ew_lives_done(&trace->lives);
     ew_chosen_done(&trace->chosen);
+    for (uint32_t i = 0; i < trace->path_count; i++)
+        ew_free(trace->paths[i]);
+    ew_free(trace->paths);
     ew_free(trace->on_cpu);
     ew_decoder_free(trace->decoder);
     if (trace->reader != NULL)
@@ -413,6 +430,20 @@ static int find_next(struct etwatch_trace *trace, const struct ew_record **ret_r
     return rc;
 }
 
+int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **ret_record,
+                         struct ew_event *ret_known)
+{
+    trace->current = NULL;
+    int rc = trace->learned ? 0 : learn(trace);
+    if (rc == 0)
+        rc = find_next(trace, ret_record, ret_known);
+    if (rc <= 0)
+        return rc;
+    trace->current = *ret_record;
+    count_event(trace, *ret_record, ret_known);
+    return 1;
+}
+
 int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *ret_event,
                        struct etwatch_error_info *reterr)
 {
@@ -421,10 +452,7 @@ int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *
     struct ew_error why = {0};
     if (trace == NULL || ret_event == NULL)
         return ETWATCH_EINVAL;
-    trace->current = NULL;
-    int rc = trace->learned ? 0 : learn(trace);
-    if (rc == 0)
-        rc = find_next(trace, &record, &known);
+    int rc = ew_trace_next_record(trace, &record, &known);
     if (rc < 0) {
         ew_error_set(&why, rc, 0, "%s",
                      rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
@@ -433,8 +461,6 @@ int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *
     if (rc <= 0)
         return rc;
     struct etwatch_trace_event event;
-    trace->current = record;
-    count_event(trace, record, &known);
     describe(trace, record, &known, &event);
     rc = give_sized(ret_event, ret_event->size, &event, sizeof event);
     return rc < 0 ? rc : 1;

@@ -26,6 +26,8 @@ struct etwatch_trace {
     struct ew_decoder *decoder;
     struct etwatch_trace_options options;
     struct ew_chosen chosen;
+    char **paths;
+    uint32_t path_count;
     uint64_t all_bytes;
     int64_t unix_minus_raw_ns;
 
@@ -56,6 +58,10 @@ static inline bool ew_trace_wants(const struct etwatch_trace *trace, uint64_t t_
     return t_ns >= trace->options.from_ns &&
            (trace->options.until_ns == 0 || t_ns < trace->options.until_ns);
 }
+/* The next event that was asked for: 1, 0 at the end, or an error. Counted, not named; who it is
+ * about is in ret_known (EW_NO_ID: unknown). The first call reads everything once, to learn. */
+int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **ret_record,
+                         struct ew_event *ret_known);
 void ew_trace_give_error(struct etwatch_error_info *reterr, const struct ew_error *error);
 
 /* trace_fields.c */

@@ -14,6 +14,7 @@
 #include "base/real.h"
 #include "sink/fields.h"
 #include "sink/json.h"
+#include "sink/json_fields.h"
 
 /* ------------------------------------------------------------------ report */
 
@@ -168,120 +169,7 @@ void ew_jsonl_image(struct etwatch_sink *sink, const struct etwatch_trace_image 
 #define RAW(at, literal) \
     (memcpy((at), (literal), sizeof(literal) - 1), (at) + (sizeof(literal) - 1))
 
-enum { NUMBER_ROOM = 48, HEAD_ROOM = 512, DEPTH_MAX = 63 };
-
-static void put_hex(struct ew_buf *out, const uint8_t *bytes, size_t len)
-{
-    static const char digits[] = "0123456789abcdef";
-    if (!ew_buf_reserve(out, 2 * len + 2))
-        return;
-    char *at = ew_buf_end(out);
-    *at++ = '"';
-    for (size_t i = 0; i < len; i++) {
-        *at++ = digits[bytes[i] >> 4];
-        *at++ = digits[bytes[i] & 15];
-    }
-    *at++ = '"';
-    ew_buf_take(out, at);
-}
-
-static char *raw_real(char *at, double value, bool single)
-{
-    char *end = ew_raw_real(at, value, single);
-    return end != NULL ? end : RAW(at, "null");
-}
-
-static void put_value(struct ew_buf *out, const struct etwatch_field *field)
-{
-    bool text = field->type == ETWATCH_FIELD_TEXT;
-    if (field->type == ETWATCH_FIELD_BINARY) {
-        put_hex(out, field->v.bytes, field->len);
-        return;
-    }
-    if (!ew_buf_reserve(out, text ? EW_JSON_LEN(field->len) : NUMBER_ROOM))
-        return;
-    char *at = ew_buf_end(out);
-    switch (field->type) {
-    case ETWATCH_FIELD_U64:
-    case ETWATCH_FIELD_HEX:
-        at = ew_raw_u64(at, field->v.u);
-        break;
-    case ETWATCH_FIELD_I64:
-        if (field->v.i < 0)
-            *at++ = '-';
-        at = ew_raw_u64(at, field->v.i < 0 ? 0 - field->v.u : field->v.u);
-        break;
-    case ETWATCH_FIELD_BOOL:
-        at = field->v.u != 0 ? RAW(at, "true") : RAW(at, "false");
-        break;
-    case ETWATCH_FIELD_DOUBLE:
-    case ETWATCH_FIELD_FLOAT:
-        at = raw_real(at, field->v.d, field->type == ETWATCH_FIELD_FLOAT);
-        break;
-    case ETWATCH_FIELD_TEXT:
-        at = ew_raw_json_string(at, field->v.text, field->len);
-        break;
-    default:
-        at = RAW(at, "null");
-        break;
-    }
-    ew_buf_take(out, at);
-}
-
-/* The index of the entry that closes what fields[i] opens, or the last one. */
-static uint32_t find_close(const struct etwatch_field *fields, uint32_t count, uint32_t i)
-{
-    uint32_t open = 0;
-    for (; i < count; i++) {
-        uint32_t type = fields[i].type;
-        open += type == ETWATCH_FIELD_ARRAY || type == ETWATCH_FIELD_STRUCT;
-        if (type == ETWATCH_FIELD_CLOSE && --open == 0)
-            break;
-    }
-    return i < count ? i : count - 1;
-}
-
-/* {"a":1,"b":[2,{"c":3}]}: what is open is remembered one bit a level; what lies deeper is null. */
-static void put_fields(struct ew_buf *out, const struct etwatch_field *fields, uint32_t count)
-{
-    uint64_t arrays = 0; /* bit 0: the innermost open one is an array */
-    uint32_t depth = 0;
-    bool first = true;
-    ew_buf_char(out, '{');
-    for (uint32_t i = 0; i < count && out->error == 0; i++) {
-        const struct etwatch_field *field = &fields[i];
-        if (field->type == ETWATCH_FIELD_CLOSE) {
-            if (depth == 0)
-                continue;
-            ew_buf_char(out, (arrays & 1) != 0 ? ']' : '}');
-            arrays >>= 1;
-            depth--;
-            first = false;
-            continue;
-        }
-        if (!first)
-            ew_buf_char(out, ',');
-        if ((arrays & 1) == 0) {
-            const char *name = field->name != NULL ? field->name : "";
-            ew_buf_json_string(out, name, strlen(name));
-            ew_buf_char(out, ':');
-        }
-        bool opens = field->type == ETWATCH_FIELD_ARRAY || field->type == ETWATCH_FIELD_STRUCT;
-        first = opens && depth < DEPTH_MAX;
-        if (!first) {
-            put_value(out, field);
-            i = opens ? find_close(fields, count, i) : i;
-            continue;
-        }
-        bool array = field->type == ETWATCH_FIELD_ARRAY;
-        arrays = arrays << 1 | array;
-        depth++;
-        ew_buf_char(out, array ? '[' : '{');
-    }
-    for (; depth > 0; depth--, arrays >>= 1)
-        ew_buf_char(out, (arrays & 1) != 0 ? ']' : '}');
-    ew_buf_char(out, '}');
-}
+enum { HEAD_ROOM = 512 };
 
 static char *raw_if(char *at, bool known, uint64_t value)
 {
@@ -324,7 +212,7 @@ static void put_tail(struct etwatch_sink *sink, const struct etwatch_trace_event
 {
     if ((sink->flags & ETWATCH_SINK_PAYLOAD) != 0) {
         EW_JSON(&sink->out, ",\"payload\":");
-        put_hex(&sink->out, event->payload, event->payload_size);
+        ew_json_hex(&sink->out, event->payload, event->payload_size);
     }
     EW_JSON(&sink->out, "}\n");
 }
@@ -334,7 +222,7 @@ void ew_jsonl_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_
     struct ew_buf *out = &sink->out;
     size_t from = out->len;
     put_head(out, event);
-    put_fields(out, event->fields, event->field_count);
+    ew_json_put_fields(out, event->fields, event->field_count);
     put_tail(sink, event);
     if (out->error == ETWATCH_ELIMIT) {
         out->error = 0;

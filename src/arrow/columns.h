@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows in, columns out. A layout says which columns a table has; a builder takes one row after the
+ * other; what it has is cut into batches, which nobody changes any more and any number may share.
+ *
+ * A value that was not set is null. Columns without any value take no memory. Text is kept as it
+ * is, with U+FFFD for what is no UTF-8.
+ */
+#ifndef EW_ARROW_COLUMNS_H
+#define EW_ARROW_COLUMNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EW_BATCH_ROWS = 65536, EW_BATCH_ROWS_MAX = 1 << 20, EW_COLUMNS_MAX = 4096 };
+
+enum ew_column_type {
+    EW_COLUMN_I64 = 1,
+    EW_COLUMN_U64,
+    EW_COLUMN_F64,
+    EW_COLUMN_TIME, /* i64, Unix ns, with the type of a time */
+    EW_COLUMN_I32,
+    EW_COLUMN_U32,
+    EW_COLUMN_U16,
+    EW_COLUMN_U8,
+    EW_COLUMN_BOOL,
+    EW_COLUMN_TEXT,
+    EW_COLUMN_BINARY,
+    EW_COLUMN_WORD, /* text that repeats: a number, and a dictionary */
+};
+
+struct ew_column_def {
+    char *name;
+    uint8_t type;  /* enum ew_column_type */
+    bool nullable; /* false: every row sets it */
+};
+
+/* Shared by whoever refers to it. */
+struct ew_layout;
+/* 0 or ETWATCH_ENOMEM. batch_rows 0: EW_BATCH_ROWS. */
+int ew_layout_new(uint32_t batch_rows, struct ew_layout **ret_layout);
+/* While nobody else has it. ETWATCH_ENOMEM, ETWATCH_ELIMIT. name is copied. */
+int ew_layout_add(struct ew_layout *layout, const char *name, enum ew_column_type type,
+                  bool nullable);
+struct ew_layout *ew_layout_ref(struct ew_layout *layout);
+void ew_layout_unref(struct ew_layout *layout);
+uint32_t ew_layout_count(const struct ew_layout *layout);
+const struct ew_column_def *ew_layout_column(const struct ew_layout *layout, uint32_t i);
+/* The column with this name, or -1. */
+int ew_layout_find(const struct ew_layout *layout, const char *name);
+
+/* The words of a column, numbered in the order in which they came. Grows at its end only: who has
+ * a reference may read the words that were there when he took it. */
+struct ew_words {
+    int32_t *offsets; /* one more than words */
+    char *text;
+    uint32_t count;
+};
+
+struct ew_batch_column {
+    uint8_t *values; /* fixed width; BOOL: bits; TEXT, BINARY: int32 offsets; WORD: int32 */
+    uint8_t *valid;  /* bits; NULL: all are known */
+    uint8_t *text;
+    uint32_t null_count;
+    struct ew_words *words;
+    uint32_t word_count;
+};
+
+struct ew_batch {
+    struct ew_layout *layout;
+    uint32_t rows;
+    struct ew_batch_column *columns;
+};
+
+struct ew_batch *ew_batch_ref(struct ew_batch *batch);
+void ew_batch_unref(struct ew_batch *batch);
+
+/* A builder. Use the functions; the fields are for the inline ones. */
+struct ew_column {
+    uint8_t type;
+    bool nullable;
+    uint8_t *values, *valid;
+    uint32_t known;  /* values set */
+    uint32_t filled; /* TEXT: rows with an offset */
+    uint8_t *text;
+    size_t text_len, text_size;
+    struct ew_words *words;
+    uint32_t *index; /* hash of words: number + 1, or 0 */
+    uint32_t index_mask;
+};
+
+struct ew_columns {
+    struct ew_layout *layout;
+    struct ew_column *list;
+    uint32_t count;
+    uint32_t rows, capacity, batch_rows;
+    bool full;        /* the batch has to be cut before the next row */
+    int error;        /* sticky: ETWATCH_ENOMEM */
+    uint64_t refused; /* words beyond the maximum: null */
+};
+
+int ew_columns_init(struct ew_columns *columns, struct ew_layout *layout);
+void ew_columns_done(struct ew_columns *columns);
+
+/* Room for the next row; false: out of memory, and everything below does nothing. */
+bool ew_columns_grow(struct ew_columns *columns);
+static inline bool ew_columns_begin(struct ew_columns *columns)
+{
+    return columns->rows < columns->capacity ? columns->error == 0 : ew_columns_grow(columns);
+}
+static inline void ew_columns_end(struct ew_columns *columns)
+{
+    if (++columns->rows == columns->batch_rows)
+        columns->full = true;
+}
+
+/* Everything so far as a batch, and begins the next; NULL: there is nothing, or no memory. */
+struct ew_batch *ew_columns_cut(struct ew_columns *columns);
+
+/* Drops the rows of the open batch. */
+void ew_columns_reset(struct ew_columns *columns);
+
+/* Memory for a column's first value in this batch. */
+bool ew_column_open(struct ew_columns *columns, struct ew_column *column);
+
+/* What the inline functions have in common: the column, ready for a value in this row. */
+static inline struct ew_column *ew_column_set(struct ew_columns *columns, uint32_t i)
+{
+    struct ew_column *column = &columns->list[i];
+    if (column->values == NULL && !ew_column_open(columns, column))
+        return NULL;
+    if (column->valid != NULL)
+        column->valid[columns->rows >> 3] |= (uint8_t)(1u << (columns->rows & 7));
+    column->known++;
+    return column;
+}
+
+#define EW_COLUMN_PUT(suffix, type)                                                            \
+    static inline void ew_columns_##suffix(struct ew_columns *columns, uint32_t i, type value) \
+    {                                                                                          \
+        struct ew_column *column = ew_column_set(columns, i);                                  \
+        if (column != NULL)                                                                    \
+            ((type *)(void *)column->values)[columns->rows] = value;                           \
+    }
+EW_COLUMN_PUT(i64, int64_t)
+EW_COLUMN_PUT(u64, uint64_t)
+EW_COLUMN_PUT(f64, double)
+EW_COLUMN_PUT(i32, int32_t) /* also the number of a word */
+EW_COLUMN_PUT(u32, uint32_t)
+EW_COLUMN_PUT(u16, uint16_t)
+EW_COLUMN_PUT(u8, uint8_t)
+#undef EW_COLUMN_PUT
+
+/* Whether a column that may be null has a value in this row. */
+static inline bool ew_columns_has(const struct ew_columns *columns, uint32_t i)
+{
+    const uint8_t *valid = columns->list[i].valid;
+    return valid != NULL && (valid[columns->rows >> 3] >> (columns->rows & 7) & 1) != 0;
+}
+
+void ew_columns_bool(struct ew_columns *columns, uint32_t i, bool value);
+void ew_columns_bytes(struct ew_columns *columns, uint32_t i, const void *bytes, size_t len);
+void ew_columns_text(struct ew_columns *columns, uint32_t i, const char *text, size_t len);
+/* NULL: stays null. */
+void ew_columns_word(struct ew_columns *columns, uint32_t i, const char *text);
+/* The number of a word, which stays the same; -1: there can be no more, or no memory. */
+int32_t ew_columns_word_of(struct ew_columns *columns, uint32_t i, const char *text, size_t len);
+/* The words of a column so far. */
+uint32_t ew_columns_word_count(const struct ew_columns *columns, uint32_t i);
+
+/* For other files of this folder. */
+uint32_t ew_column_bits(uint8_t type); /* width of a value; TEXT and BINARY: of an offset */
+struct ew_words *ew_words_ref(struct ew_words *words);
+void ew_words_unref(struct ew_words *words);
+/* Zeros, enough for any buffer of a column without values. */
+const uint8_t *ew_layout_zeros(const struct ew_layout *layout);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The fields of recorded events in columns: as JSON in one, or each in one of its own. */
+#ifndef EW_ARROW_FIELDS_H
+#define EW_ARROW_FIELDS_H
+
+#include <etwatch/trace.h>
+
+#include "arrow/columns.h"
+#include "base/buf.h"
+
+/* {"NewThreadId":12,…}, as in the JSON output. Errors stay in columns. */
+void ew_fields_put_json(struct ew_columns *columns, uint32_t column, struct ew_buf *scratch,
+                        const struct etwatch_field *fields, uint32_t count);
+
+/* What the fields are called and what they are, over all events that were looked at. */
+struct ew_field_kind {
+    char *name;
+    uint32_t seen; /* what values it had */
+};
+struct ew_field_kinds {
+    struct ew_field_kind *list;
+    uint32_t count, size;
+    uint32_t first; /* the column of the first */
+};
+void ew_field_kinds_done(struct ew_field_kinds *kinds);
+/* Looks at one more event. 0, ETWATCH_ENOMEM, or ETWATCH_ELIMIT: too many different names. */
+int ew_field_kinds_learn(struct ew_field_kinds *kinds, const struct etwatch_field *fields,
+                         uint32_t count);
+/* Adds their columns to a layout. A name that is there already gets "fields." in front. */
+int ew_field_kinds_add(struct ew_field_kinds *kinds, struct ew_layout *layout);
+/* Fills them for this row. */
+void ew_field_kinds_put(const struct ew_field_kinds *kinds, struct ew_columns *columns,
+                        struct ew_buf *scratch, const struct etwatch_field *fields, uint32_t count);
+
+#endif

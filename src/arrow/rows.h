@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* The public structs as rows: which columns their tables have, and how a row is filled. */
+#ifndef EW_ARROW_ROWS_H
+#define EW_ARROW_ROWS_H
+
+#include <etwatch/arrow.h>
+
+#include "arrow/columns.h"
+
+/* A table of samples: where its columns are. */
+struct ew_sample_rows {
+    struct ew_columns columns;
+    int16_t which[32];                    /* by enum ew_field_id: its column, or -1 */
+    int16_t metric[ETWATCH_METRIC_COUNT]; /* likewise */
+    int16_t estimated;
+    uint64_t metrics; /* ETWATCH_HAS bits of those that have a column */
+};
+
+/* table: PROCESSES, THREADS, SAMPLES or THREAD_SAMPLES; flags: enum etwatch_table_flag. Totals of
+ * recordings have a column that names the estimates. */
+int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t flags,
+                        bool with_estimated, uint32_t batch_rows);
+void ew_sample_rows_done(struct ew_sample_rows *rows);
+/* One row; errors stay in columns. */
+void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
+                        uint64_t estimated);
+
+/* The scheduler's events. */
+int ew_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows);
+void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *event);
+
+int ew_class_rows_init(struct ew_columns *columns, uint32_t batch_rows);
+void ew_class_rows_put(struct ew_columns *columns, const struct etwatch_trace_class *klass);
+
+int ew_image_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows);
+void ew_image_rows_put(struct ew_columns *columns, const struct etwatch_trace_image *image);
+
+/* The columns that every recorded event has, in this order; `fields` and `payload` follow. */
+enum ew_record_column {
+    EW_RECORD_T_NS,
+    EW_RECORD_CPU,
+    EW_RECORD_PID,
+    EW_RECORD_TID,
+    EW_RECORD_NAME,
+    EW_RECORD_PROVIDER,
+    EW_RECORD_EVENT,
+    EW_RECORD_ID,
+    EW_RECORD_OPCODE,
+    EW_RECORD_VERSION,
+    EW_RECORD_COLUMNS,
+};
+int ew_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret_layout);
+
+#endif
