@@ -56,6 +56,7 @@ ETWATCH_NO_BUDGET = 64
 ETWATCH_KERNEL_THREADS = 128
 ETWATCH_AGGREGATE = 256
 ETWATCH_QUEUE = 512
+ETWATCH_EVENTS_ALL = 1048576
 ETWATCH_CHECK_OK = 0
 ETWATCH_CHECK_WARN = 1
 ETWATCH_CHECK_FAIL = 2
@@ -77,12 +78,27 @@ ETWATCH_TRACE_DECODED = 4
 ETWATCH_REPORT_THREADS = 1
 ETWATCH_REPORT_IMAGES = 2
 ETWATCH_REPORT_CMDLINE = 4
+ETWATCH_TABLE_PROCESSES = 1
+ETWATCH_TABLE_THREADS = 2
+ETWATCH_TABLE_CLASSES = 3
+ETWATCH_TABLE_IMAGES = 4
+ETWATCH_TABLE_EVENTS = 5
+ETWATCH_TABLE_SAMPLES = 6
+ETWATCH_TABLE_THREAD_SAMPLES = 7
+ETWATCH_TABLE_FIELDS = 1
+ETWATCH_TABLE_TYPED = 2
+ETWATCH_TABLE_PAYLOAD = 4
+ETWATCH_TABLE_CMDLINE = 8
+ETWATCH_TABLE_TIMESTAMPS = 16
+ETWATCH_TABLE_DENSE = 32
+ETWATCH_TABLE_TAKE = 64
 ETWATCH_SESSION_OURS = 1
 ETWATCH_SESSION_SYSTEM = 2
 ETWATCH_SESSION_REAL_TIME = 4
 ETWATCH_FORMAT_TABLE = 1
 ETWATCH_FORMAT_JSONL = 2
 ETWATCH_FORMAT_CSV = 3
+ETWATCH_FORMAT_PERFETTO = 4
 ETWATCH_SINK_CMDLINE = 1
 ETWATCH_SINK_COLOR = 2
 ETWATCH_SINK_PAYLOAD = 4
@@ -220,6 +236,26 @@ class ReportCallbacks(ctypes.Structure):
     pass
 
 
+class ArrowSchema(ctypes.Structure):
+    pass
+
+
+class ArrowArray(ctypes.Structure):
+    pass
+
+
+class ArrowArrayStream(ctypes.Structure):
+    pass
+
+
+class TableOptions(ctypes.Structure):
+    pass
+
+
+class CollectorStats(ctypes.Structure):
+    pass
+
+
 class Provider(ctypes.Structure):
     pass
 
@@ -280,7 +316,8 @@ Sample._fields_ = [
 Event._fields_ = [
     ("size", c_uint32), ("kind", c_uint32), ("t_ns", c_uint64), ("cpu", c_uint32), ("pid", c_uint32),
     ("tid", c_uint32), ("next_pid", c_uint32), ("next_tid", c_uint32), ("state", c_uint32), ("priority", c_int32),
-    ("exit_code", c_int32), ("name", c_char_p),
+    ("exit_code", c_int32), ("name", c_char_p), ("next_name", c_char_p), ("next_priority", c_int32),
+    ("target_cpu", c_uint32),
 ]
 Loss._fields_ = [
     ("size", c_uint32), ("stage", c_uint32), ("count", c_uint64), ("from_ns", c_uint64), ("to_ns", c_uint64),
@@ -387,6 +424,33 @@ ReportCallbacks._fields_ = [
     ("on_process", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_uint64)),
     ("on_image", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceImage))), ("ctx", c_void_p),
 ]
+ArrowSchema._fields_ = [
+    ("format", c_char_p), ("name", c_char_p), ("metadata", c_char_p), ("flags", c_int64), ("n_children", c_int64),
+    ("children", POINTER(POINTER(ArrowSchema))), ("dictionary", POINTER(ArrowSchema)),
+    ("release", ctypes.CFUNCTYPE(None, POINTER(ArrowSchema))), ("private_data", c_void_p),
+]
+ArrowArray._fields_ = [
+    ("length", c_int64), ("null_count", c_int64), ("offset", c_int64), ("n_buffers", c_int64),
+    ("n_children", c_int64), ("buffers", POINTER(c_void_p)), ("children", POINTER(POINTER(ArrowArray))),
+    ("dictionary", POINTER(ArrowArray)), ("release", ctypes.CFUNCTYPE(None, POINTER(ArrowArray))),
+    ("private_data", c_void_p),
+]
+ArrowArrayStream._fields_ = [
+    ("get_schema", ctypes.CFUNCTYPE(c_int, POINTER(ArrowArrayStream), POINTER(ArrowSchema))),
+    ("get_next", ctypes.CFUNCTYPE(c_int, POINTER(ArrowArrayStream), POINTER(ArrowArray))),
+    ("get_last_error", ctypes.CFUNCTYPE(c_char_p, POINTER(ArrowArrayStream))),
+    ("release", ctypes.CFUNCTYPE(None, POINTER(ArrowArrayStream))), ("private_data", c_void_p),
+]
+TableOptions._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("batch_rows", c_uint32), ("provider_count", c_uint32),
+    ("providers", POINTER(c_char_p)), ("events", POINTER(c_char_p)), ("event_count", c_uint32),
+    ("reserved", c_uint32), ("hz", c_double), ("max_rows", c_uint64),
+    ("on_progress", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)), ("ctx", c_void_p),
+]
+CollectorStats._fields_ = [
+    ("size", c_uint32), ("reserved", c_uint32), ("samples", c_uint64), ("thread_samples", c_uint64),
+    ("processes", c_uint64), ("events", c_uint64), ("dropped", c_uint64),
+]
 Provider._fields_ = [
     ("size", c_uint32), ("level", c_uint32), ("name", c_char_p), ("keywords", c_uint64), ("pids", POINTER(c_uint32)),
     ("pid_count", c_uint32), ("event_id_count", c_uint32), ("event_ids", POINTER(c_uint16)),
@@ -446,6 +510,11 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_trace_image": TraceImage,
     "etwatch_trace_system": TraceSystem,
     "etwatch_report_callbacks": ReportCallbacks,
+    "ArrowSchema": ArrowSchema,
+    "ArrowArray": ArrowArray,
+    "ArrowArrayStream": ArrowArrayStream,
+    "etwatch_table_options": TableOptions,
+    "etwatch_collector_stats": CollectorStats,
     "etwatch_provider": Provider,
     "etwatch_recorder_stats": RecorderStats,
     "etwatch_session_info": SessionInfo,
@@ -486,7 +555,21 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_trace_fields": (c_int, [c_void_p, POINTER(TraceEvent)]),
     "etwatch_trace_rewind": (c_int, [c_void_p]),
     "etwatch_trace_report": (c_int, [c_void_p, POINTER(ReportCallbacks), POINTER(TraceSystem), POINTER(ErrorInfo)]),
+    "etwatch_table_name": (c_char_p, [c_uint32]),
+    "etwatch_trace_table": (c_int, [
+        c_void_p, c_uint32, POINTER(TableOptions), POINTER(ArrowArrayStream), POINTER(ErrorInfo),
+    ]),
+    "etwatch_collector_new": (c_int, [POINTER(TableOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_collector_free": (None, [c_void_p]),
+    "etwatch_collector_on_samples": (None, [c_void_p, POINTER(Sample), c_size_t]),
+    "etwatch_collector_on_events": (None, [c_void_p, POINTER(Event), c_size_t]),
+    "etwatch_collector_stats": (c_int, [c_void_p, POINTER(CollectorStats)]),
+    "etwatch_collector_table": (c_int, [c_void_p, c_uint32, c_uint32, POINTER(ArrowArrayStream)]),
+    "etwatch_arrow_write": (c_int, [
+        POINTER(ArrowArrayStream), etwatch_write_fn, c_void_p, POINTER(c_uint64), POINTER(ErrorInfo),
+    ]),
     "etwatch_session_kernel_name": (c_char_p, [c_uint32]),
+    "etwatch_monitor_set_kernel": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(ErrorInfo)]),
     "etwatch_recorder_start": (c_int, [c_char_p, POINTER(SessionOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
     "etwatch_recorder_stats": (c_int, [c_void_p, POINTER(RecorderStats)]),
     "etwatch_recorder_stop": (c_int, [c_void_p]),
@@ -506,6 +589,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_loss": (c_int, [c_void_p, POINTER(Loss)]),
     "etwatch_sink_stats": (c_int, [c_void_p, POINTER(Stats)]),
     "etwatch_sink_flush": (c_int, [c_void_p]),
+    "etwatch_sink_restart": (c_int, [c_void_p]),
     "etwatch_sink_trace": (c_int, [c_void_p, POINTER(TraceSummary)]),
     "etwatch_sink_class": (c_int, [c_void_p, POINTER(TraceClass)]),
     "etwatch_sink_process": (c_int, [c_void_p, POINTER(Sample), c_uint64]),
