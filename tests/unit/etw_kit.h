@@ -16,7 +16,7 @@
 #include "source/etw/consumer.h"
 #include "system.h"
 
-enum { START_RAW = 1000000, TICK_NS = 100, FLUSH_MS = 2 };
+enum { START_RAW = 1000000, TICK_NS = 100, FLUSH_MS = 2, CPU_MHZ = 2400 };
 #define START_NS ((uint64_t)START_RAW * TICK_NS)
 /* Everything that the made-up machine logs. */
 #define ALL_KERNEL ((UINT32_C(1) << EW_ETW_KERNEL_COUNT) - 1)
@@ -92,21 +92,35 @@ static inline void check_same(const struct text *got, const struct text *want)
 struct recorded {
     char folder[320], path[340];
     struct etl_memory memory;
-    uint64_t last_raw, events;
+    uint64_t start_raw, last_raw, events;
+    uint32_t clock;
 };
 
-static inline void record(struct recorded *recorded, const struct etl_scenario_config *given)
+/* When START_NS is, by each clock. */
+static inline uint64_t start_by(uint32_t clock)
+{
+    if (clock == 2)
+        return UINT64_C(134116992000000000) + START_RAW;
+    return clock == 3 ? START_NS * CPU_MHZ / 1000 : START_RAW;
+}
+
+static inline void record_as(struct recorded *recorded, const struct etl_scenario_config *given,
+                             uint32_t clock, bool compress)
 {
     struct ew_etl_writer *writer;
     struct etl_truth truth;
     struct etl_scenario_config what = *given;
     memset(recorded, 0, sizeof *recorded);
     what.pointer_size = what.pointer_size ? what.pointer_size : 8;
-    what.start_raw = START_RAW + 50;
+    recorded->clock = clock;
+    recorded->start_raw = start_by(clock);
+    what.start_raw = recorded->start_raw + 50;
     struct ew_etl_writer_config config = {.cpu_count = what.cpu_count,
                                           .buffer_bytes = 16384,
                                           .pointer_size = what.pointer_size,
-                                          .start_raw = START_RAW,
+                                          .clock = clock,
+                                          .compress = compress,
+                                          .start_raw = recorded->start_raw,
                                           .ctx = &recorded->memory,
                                           .write = etl_memory_write,
                                           .rewrite = etl_memory_rewrite};
@@ -124,6 +138,11 @@ static inline void record(struct recorded *recorded, const struct etl_scenario_c
     CHECK_EQ_UINT(fwrite(recorded->memory.bytes, 1, recorded->memory.size, file),
                   recorded->memory.size);
     CHECK_EQ_INT(fclose(file), 0);
+}
+
+static inline void record(struct recorded *recorded, const struct etl_scenario_config *given)
+{
+    record_as(recorded, given, 1, false);
 }
 
 static inline void forget(struct recorded *recorded)

@@ -148,19 +148,20 @@ static void tell_live(struct etw_emulator *emulator, struct ew_etw_config *etw, 
     end_text(text);
 }
 
-static void compare(const struct etl_scenario_config *what, double hz, uint32_t flags,
-                    uint32_t hold)
+static void compare_recorded(struct recorded *recorded, uint32_t cpus, double hz, uint32_t flags,
+                             uint32_t hold)
 {
-    struct recorded recorded;
     struct text live, want;
     struct etwatch_meta meta;
     struct told told;
-    record(&recorded, what);
-    tell_recorded(recorded.path, hz, flags, &want, &meta);
+    tell_recorded(recorded->path, hz, flags, &want, &meta);
     struct etw_emulator *emulator =
-        make_emulator(&(struct etw_emulator_config){.cpu_count = what->cpu_count,
-                                                    .recording = recorded.memory.bytes,
-                                                    .recording_size = recorded.memory.size,
+        make_emulator(&(struct etw_emulator_config){.cpu_count = cpus,
+                                                    .clock = recorded->clock,
+                                                    .cpu_mhz = CPU_MHZ,
+                                                    .start_raw = recorded->start_raw,
+                                                    .recording = recorded->memory.bytes,
+                                                    .recording_size = recorded->memory.size,
                                                     .hold = hold});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
     tell_live(emulator, &etw, hz, flags, &live, &told);
@@ -173,9 +174,19 @@ static void compare(const struct etl_scenario_config *what, double hz, uint32_t 
     CHECK_EQ_UINT(counts.sessions, 0);
     CHECK_EQ_UINT(told.stats.events, counts.delivered);
     CHECK_EQ_UINT(told.stats.lost, 0);
+    /* A session that counts cycles is read event by event. */
+    CHECK_EQ_INT(counts.buffers > 0, offers_buffers && recorded->clock != 3);
     etw_emulator_free(emulator);
     free(live.bytes);
     free(want.bytes);
+}
+
+static void compare(const struct etl_scenario_config *what, double hz, uint32_t flags,
+                    uint32_t hold)
+{
+    struct recorded recorded;
+    record(&recorded, what);
+    compare_recorded(&recorded, what->cpu_count, hz, flags, hold);
     forget(&recorded);
 }
 
@@ -210,6 +221,33 @@ TEST_BOTH_WAYS(so_it_is_at_every_rate_with_threads_and_when_events_are_held_back
         what.pointer_size = rows[i].pointer_size;
         what.chains = rows[i].chains;
         compare(&what, rows[i].hz, rows[i].flags, rows[i].hold);
+    }
+}
+
+TEST_BOTH_WAYS(so_it_is_with_every_clock_and_compressed)
+{
+    static const struct {
+        const char *remark;
+        uint32_t clock;
+        bool compress;
+    } rows[] = {
+        {"performance counter, compressed", 1, true},
+        {"wall clock", 2, false},
+        {"wall clock, compressed", 2, true},
+        {"cycles", 3, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct recorded recorded;
+        test_row(rows[i].remark);
+        record_as(&recorded,
+                  &(struct etl_scenario_config){.classes = ETL_EVERYTHING,
+                                                .cpu_count = 8,
+                                                .gap_ticks = rows[i].clock == 3 ? 1500 : 60,
+                                                .seed = 70 + i,
+                                                .event_count = 12000},
+                  rows[i].clock, rows[i].compress);
+        compare_recorded(&recorded, 8, 100, ETWATCH_ALL | ETWATCH_THREADS, 0);
+        forget(&recorded);
     }
 }
 

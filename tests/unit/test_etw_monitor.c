@@ -82,6 +82,71 @@ TEST(events_of_a_session_become_samples)
     etw_emulator_free(emulator);
 }
 
+/* ------------------------------------------------------------- the session's buffers */
+
+/* Until the session has told everything; returns what the monitor counted. */
+static struct etwatch_stats watch_all(struct etw_emulator *emulator, struct ew_etw_config *etw,
+                                      struct seen *seen)
+{
+    struct etwatch_stats stats = {.size = sizeof stats};
+    etw->api = etw_emulator_api(emulator);
+    struct etwatch_monitor *monitor = new_monitor(seen, etw, 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    while (!etw_emulator_done(emulator))
+        CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
+    etwatch_monitor_free(monitor);
+    return stats;
+}
+
+TEST(through_the_buffers_of_the_session_nothing_is_lost)
+{
+    for (int whole = 0; whole < 2; whole++) {
+        struct seen seen = {0};
+        struct etw_emulator_counts counts;
+        test_row(whole ? "whole buffers" : "event by event");
+        struct etw_emulator *emulator =
+            etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
+                                                           .real_time = true,
+                                                           .session_buffers = true,
+                                                           .offers_buffers = whole != 0,
+                                                           .generate = 20000,
+                                                           .rate_hz = 100000});
+        struct etwatch_stats stats = watch_all(emulator, &(struct ew_etw_config){0}, &seen);
+        etw_emulator_counts(emulator, &counts);
+        CHECK_EQ_UINT(stats.events, 80000);
+        CHECK_EQ_UINT(stats.lost + seen.lost, 0);
+        CHECK_EQ_INT(counts.buffers > 0, whole);
+        etw_emulator_free(emulator);
+    }
+}
+
+TEST(what_finds_no_free_buffer_is_counted_once)
+{
+    for (int whole = 0; whole < 2; whole++) {
+        struct seen seen = {0};
+        struct etw_emulator_counts counts;
+        struct ew_etw_config etw = {.session = {.min_buffers = 8}};
+        test_row(whole ? "whole buffers" : "event by event");
+        struct etw_emulator *emulator =
+            etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
+                                                           .real_time = true,
+                                                           .session_buffers = true,
+                                                           .offers_buffers = whole != 0,
+                                                           .pause_ms = 20,
+                                                           .generate = 25000,
+                                                           .rate_hz = 500000});
+        struct etwatch_stats stats = watch_all(emulator, &etw, &seen);
+        etw_emulator_counts(emulator, &counts);
+        CHECK(counts.lost > 0);
+        CHECK_EQ_UINT(stats.lost, counts.lost);
+        CHECK_EQ_UINT(seen.lost, counts.lost);
+        CHECK_EQ_UINT(stats.events + stats.lost, 100000);
+        etw_emulator_free(emulator);
+    }
+}
+
 /* Until it polls. */
 static void wait_for_polling(struct etwatch_monitor *monitor)
 {

@@ -47,8 +47,8 @@ TEST(a_session_is_a_system_logger_in_real_time_with_enough_buffers)
         uint32_t cpus, buffer_kb, min_buffers, max_buffers;
         uint64_t memory_bytes;
     } rows[] = {
-        {1, 64, 4, 64, 0},         {4, 64, 16, 64, 0},     {16, 64, 64, 128, 0},
-        {64, 64, 256, 512, 0},     {64, 128, 256, 512, 0}, {128, 64, 512, 1024, 0},
+        {1, 64, 16, 64, 0},        {4, 64, 32, 64, 0},     {16, 64, 128, 256, 0},
+        {64, 64, 512, 1024, 0},    {64, 128, 512, 512, 0}, {128, 64, 1024, 1024, 0},
         {256, 64, 1024, 1024, 0},  /* 64 MiB are all used */
         {1024, 64, 2048, 2048, 0}, /* two a CPU whatever it takes */
         {8, 64, 16, 16, 1 << 20},

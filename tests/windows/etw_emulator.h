@@ -24,6 +24,7 @@ struct etw_emulator_config {
     uint32_t clock;                            /* 0: 1, QPC */
     uint64_t perf_frequency;                   /* 0: 10 MHz */
     uint32_t cpu_mhz;                          /* 0: 2000 */
+    uint64_t start_raw;                        /* of a session that counts cycles */
     bool real_time; /* time is the machine's own; else it is that of the last event */
 
     /* What a session yields. A recording (each opening gets it from the beginning) … */

@@ -33,6 +33,9 @@ static uint64_t open_session(struct etw_emulator *emulator, const uint16_t *name
         header->perf_frequency = emulator->config.perf_frequency;
         header->cpu_mhz = emulator->config.cpu_mhz;
         header->start_filetime = EMULATOR_START_FILETIME;
+        if (emulator->config.clock == 3)
+            header->start_filetime +=
+                (int64_t)(emulator->config.start_raw * 10 / emulator->config.cpu_mhz);
         header->cpu_count = emulator->config.cpu_count;
     }
     ew_mutex_unlock(emulator->lock);

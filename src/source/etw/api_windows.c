@@ -127,6 +127,8 @@ static uint32_t process(void *ctx, uint64_t trace)
 {
     TRACEHANDLE handle = trace;
     (void)ctx;
+    /* It only copies, and while it waits for a CPU that others have, the session runs full. */
+    (void)SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_HIGHEST);
     return ProcessTrace(&handle, 1, NULL, NULL);
 }
 

@@ -20,6 +20,7 @@ enum {
     BUFFER_KB_MIN = 4,
     BUFFER_KB_MAX = 16384,
     MIN_BUFFERS = 4,
+    FEW_BUFFERS = 16, /* where there are few CPUs */
     MAX_BUFFERS = 64,
     CLOCK_QPC = 1,
     PIDS_MAX = 8,
@@ -133,8 +134,9 @@ static uint32_t at_least(uint32_t value, uint32_t floor)
 
 /*
  * ETW needs two buffers a CPU. Switches are logged where no memory can be had, so the buffers must
- * be there from the beginning: four for each CPU, and as many again in reserve, within the memory
- * that they may take.
+ * be there from the beginning: eight for each CPU, and as many again in reserve, within the memory
+ * that they may take. At a million switches a second on four CPUs that lasts 46 ms, which is more
+ * than the 31 ms that another thread may have the CPU before ours is given it.
  */
 static void plan_buffers(struct ew_etw_session_config *config, uint32_t cpus)
 {
@@ -146,11 +148,11 @@ static void plan_buffers(struct ew_etw_session_config *config, uint32_t cpus)
     uint32_t most = afford > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)afford;
     uint32_t floor = at_least(2 * cpus, MIN_BUFFERS);
     if (config->min_buffers == 0) {
-        uint32_t wish = at_least(4 * cpus, MIN_BUFFERS);
+        uint32_t wish = at_least(8 * cpus, FEW_BUFFERS);
         config->min_buffers = at_least(wish < most ? wish : most, floor);
     }
     if (config->max_buffers == 0) {
-        uint32_t wish = at_least(8 * cpus, MAX_BUFFERS);
+        uint32_t wish = at_least(16 * cpus, MAX_BUFFERS);
         config->max_buffers = at_least(wish < most ? wish : most, config->min_buffers);
     }
 }
