@@ -32,8 +32,8 @@ struct etwatch_provider {
 struct etwatch_session_options {
     uint32_t size;
     uint32_t buffer_kb;    /* 4 to 16384; 0 = 64 */
-    uint32_t min_buffers;  /* 0 = four a CPU, as far as memory_bytes allows */
-    uint32_t max_buffers;  /* 0 = eight a CPU, at least 64, likewise */
+    uint32_t min_buffers;  /* 0 = eight a CPU, as far as memory_bytes allows */
+    uint32_t max_buffers;  /* 0 = sixteen a CPU, at least 64, likewise */
     uint32_t flush_ms;     /* how long events may stay in a buffer, 1 to 60000; 0 = 100 */
     uint32_t profile_hz;   /* samples of "profile" a second, 1 to 8000, and switches it on; the rate
                               is the machine's, and put back at the end; 0 = as it is */

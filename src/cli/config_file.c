@@ -49,7 +49,7 @@ static int apply_switch(struct ew_parser *p, const struct ew_option_info *info, 
 static int apply_line(struct ew_parser *p, struct ew_span name, struct ew_span value_span)
 {
     char value[VALUE_MAX];
-    const struct ew_option_info *info = ew_option_find(name.text, name.len);
+    const struct ew_option_info *info = ew_option_find(name.text, name.len, p->options->command);
     bool meaningless = info == NULL || strcmp(info->name, "config") == 0 ||
                        strcmp(info->name, "help") == 0 || strcmp(info->name, "version") == 0;
     if (meaningless)

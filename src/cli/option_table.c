@@ -19,6 +19,7 @@ enum {
     STREAM = EW_CMD_RUN | EW_CMD_STAT,
     SELECT = EW_CMD_STAT | EW_CMD_TOP,
     TRACE = EW_CMD_REPORT | EW_CMD_EVENTS,
+    SESSION = WATCH | EW_CMD_RECORD, /* that make an ETW session */
     EVERY = WATCH | EW_CMD_DOCTOR | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS,
 };
 
@@ -305,6 +306,17 @@ static const struct option table[] = {
     {{"workers", 0, "N", "threads to read with (default: one per CPU, at most 8)", TRACE}, 0, set_workers},
     {{"window", 0, "S", "instead of samples: average, maximum, p95 and p99 over S seconds", EW_CMD_STAT}, 0, set_window},
     {{"wait-all", 0, NULL, "go on until the last descendant has ended", EW_CMD_RUN}, 0, set_wait_all},
+    {{"session", 0, "NAME", "ETW: read this session, whosever it is, and change nothing", WATCH}, 0, ew_set_session},
+    {{"session-name", 0, "NAME", "ETW: name of our own session: etwatch-NAME", SESSION}, 0, ew_set_session_name},
+    {{"kernel", 0, "LIST", "ETW: kinds of kernel events: process,thread,image,cswitch,disk,…", SESSION}, 0, ew_set_kernel},
+    {{"stacks", 0, "LIST", "ETW: those of them that come with a stack", SESSION}, 0, ew_set_stacks},
+    {{"profile-hz", 0, "N", "ETW: CPU samples too, N a second", SESSION}, 0, ew_set_profile_hz},
+    {{"provider", 0, "SPEC", "ETW: events of a provider: NAME|GUID[:LEVEL[:KEYWORDS]][:pid=LIST][:id=LIST]", SESSION}, 0, ew_add_etw_provider},
+    {{"buffer-size", 0, "KB", "ETW: size of a buffer, 4 to 16384 (default 64)", SESSION}, 0, ew_set_buffer_kb},
+    {{"min-buffers", 0, "N", "ETW: buffers from the beginning (default: eight a CPU)", SESSION}, 0, ew_set_min_buffers},
+    {{"max-buffers", 0, "N", "ETW: buffers at most (default: sixteen a CPU, at least 64)", SESSION}, 0, ew_set_max_buffers},
+    {{"buffer-memory", 0, "MB", "ETW: what the default buffers may take (default 64)", SESSION}, 0, ew_set_buffer_memory},
+    {{"flush", 0, "MS", "ETW: how long events may stay in a buffer (default 100)", WATCH}, 0, ew_set_flush},
     {{"cleanup", 0, NULL, "end those that etwatch left behind", EW_CMD_SESSIONS}, 0, set_cleanup},
     {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH | TRACE | EW_CMD_RECORD}, 0, set_config},
     {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR}, 0, set_proc_root},
@@ -319,12 +331,19 @@ const struct ew_option_info *ew_option_info(size_t i)
     return i < sizeof table / sizeof table[0] ? &table[i].info : NULL;
 }
 
-const struct ew_option_info *ew_option_find(const char *name, size_t len)
+const struct ew_option_info *ew_option_find(const char *name, size_t len, enum ew_command command)
 {
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (strlen(table[i].info.name) == len && memcmp(table[i].info.name, name, len) == 0)
-            return &table[i].info;
-    return NULL;
+    const struct ew_option_info *found = NULL;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const struct ew_option_info *info = &table[i].info;
+        if (strlen(info->name) != len || memcmp(info->name, name, len) != 0)
+            continue;
+        if ((info->commands & command) != 0)
+            return info;
+        if (found == NULL)
+            found = info;
+    }
+    return found;
 }
 
 const struct ew_option_info *ew_option_find_letter(char letter)

@@ -14,6 +14,7 @@
 #include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
+#include "cli/etw_options.h"
 #include "cli/parser.h"
 #include "cli/value.h"
 
@@ -147,7 +148,7 @@ static int take_long(struct ew_parser *p, struct arguments *args, const char *wo
     char shown[64];
     const char *name = word + 2, *value;
     size_t len = strcspn(name, "=");
-    const struct ew_option_info *info = ew_option_find(name, len);
+    const struct ew_option_info *info = ew_option_find(name, len, p->options->command);
     if (info == NULL)
         return fail_unknown(p, word, name, len);
     (void)snprintf(shown, sizeof shown, "--%s", info->name);
@@ -347,6 +348,25 @@ static int check_record(struct ew_parser *p)
     return 0;
 }
 
+/* A session that is only read is as its owner made it. */
+static int check_etw(struct ew_parser *p)
+{
+    struct ew_cli_session_options wanted;
+    const struct ew_options *o = p->options;
+    bool described = ew_cli_session_options(o, &wanted);
+    if (o->etw.session == NULL && !described)
+        return 0;
+    if (o->etw.session != NULL && described)
+        return ew_parser_fail(p, "--session reads a session as it is: leave out options that "
+                                 "describe one of our own");
+    if (o->source != ETWATCH_SOURCE_AUTO && o->source != ETWATCH_SOURCE_ETW)
+        return ew_parser_fail(p, "options of an ETW session need --source etw, not %s",
+                              etwatch_source_name(o->source));
+    if (o->etw.max_buffers != 0 && o->etw.min_buffers > o->etw.max_buffers)
+        return ew_parser_fail(p, "--min-buffers is more than --max-buffers");
+    return 0;
+}
+
 static int check_together(struct ew_parser *p)
 {
     const struct ew_options *o = p->options;
@@ -365,6 +385,9 @@ static int check_together(struct ew_parser *p)
         return ew_parser_fail(p, "--kernel-threads needs -a");
     if (o->source == ETWATCH_SOURCE_ETL && o->command != EW_CMD_STAT)
         return ew_parser_fail(p, "a recording is read by etwatch stat, report or events");
+    int rc = check_etw(p);
+    if (rc != 0)
+        return rc;
     if (o->command == EW_CMD_RUN)
         return check_run(p);
     if (o->command == EW_CMD_RECORD)
@@ -444,6 +467,7 @@ void ew_options_done(struct ew_options *options)
     ew_list_done(&options->files);
     ew_list_done(&options->providers);
     ew_list_done(&options->events);
+    ew_etw_options_done(&options->etw);
     ew_free(options->pids);
     ew_free(options->uids);
     ew_free(options->output_path);

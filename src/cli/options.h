@@ -36,6 +36,14 @@ struct ew_list {
     uint32_t count;
 };
 
+/* About ETW sessions; 0 and NULL: not given. */
+struct ew_etw_options {
+    char *session; /* another's, to be read */
+    char *name, *kernel, *stacks;
+    uint32_t buffer_kb, min_buffers, max_buffers, flush_ms, memory_mb, profile_hz;
+    struct ew_list providers; /* as they were written */
+};
+
 struct ew_options {
     enum ew_command command;
     bool help, version;
@@ -59,6 +67,7 @@ struct ew_options {
     bool images, count, raw;
 
     bool cleanup; /* sessions */
+    struct ew_etw_options etw;
 
     char **child; /* run, record: the command, NULL at its end; part of argv */
 };

@@ -15,12 +15,27 @@ struct ew_parser {
 /* Writes the message and returns EW_EXIT_USAGE. */
 int ew_parser_fail(struct ew_parser *parser, const char *format, ...) EW_PRINTF(2, 3);
 
-/* The option with this long name (len bytes) or letter; NULL if there is none. */
-const struct ew_option_info *ew_option_find(const char *name, size_t len);
+/* The option with this long name (len bytes) or letter; NULL if there is none. A name may mean
+ * something else for another command: that of the command comes first. */
+const struct ew_option_info *ew_option_find(const char *name, size_t len, enum ew_command command);
 const struct ew_option_info *ew_option_find_letter(char letter);
 /* Applies one option; value is NULL for a switch. shown is how the user wrote it ("-p"). */
 int ew_option_apply(struct ew_parser *parser, const struct ew_option_info *info, const char *shown,
                     const char *value);
+
+/* etw_options.c */
+int ew_set_session(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_session_name(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_kernel(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_stacks(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_profile_hz(struct ew_parser *p, const char *shown, const char *value);
+int ew_add_etw_provider(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_buffer_kb(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_min_buffers(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_max_buffers(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_buffer_memory(struct ew_parser *p, const char *shown, const char *value);
+int ew_set_flush(struct ew_parser *p, const char *shown, const char *value);
+void ew_etw_options_done(struct ew_etw_options *etw);
 
 /* Reads a file of `name = value` lines. */
 int ew_config_file_read(struct ew_parser *parser, const char *path);

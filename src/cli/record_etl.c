@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "cli/child.h"
+#include "cli/etw_options.h"
 #include "cli/session.h"
 #include "cli/signals.h"
 #include "cli/term.h"
@@ -125,7 +126,9 @@ static int begin(struct recording *recording)
 {
     const struct ew_options *options = recording->options;
     struct etwatch_error_info err = {.size = sizeof err};
-    int rc = etwatch_recorder_start(options->output_path, NULL, &recording->recorder, &err);
+    struct ew_cli_session_options etw;
+    (void)ew_cli_session_options(options, &etw);
+    int rc = etwatch_recorder_start(options->output_path, &etw.options, &recording->recorder, &err);
     if (rc < 0)
         return ew_complain_about(&err, rc);
     recording->begun_ns = ew_os_raw_ns();

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "cli/etw_options.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "os/os.h"
@@ -278,9 +279,13 @@ static int check_pids(const struct ew_options *options)
 
 int ew_session_open(struct ew_session *session, uint32_t pid)
 {
+    struct ew_cli_session_options etw;
     struct etwatch_error_info err = {.size = sizeof err};
     struct etwatch_config config = make_config(session);
     bool recorded = session->options->files.count > 0;
+    config.session = session->options->etw.session;
+    if (ew_cli_session_options(session->options, &etw))
+        config.session_options = &etw.options;
     if (!recorded && check_pids(session->options) != EW_EXIT_OK)
         return EW_EXIT_FAILED;
     if (pid != 0) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/config_file.c"
+#include "cli/etw_options.c"
 #include "cli/option_table.c"
 #include "cli/options.c"
 #include "cli/value.c"

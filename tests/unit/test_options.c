@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/config_file.c"
+#include "cli/etw_options.c"
 #include "cli/help.c"
 #include "cli/option_table.c"
 #include "cli/options.c"
@@ -271,10 +272,11 @@ TEST(the_help_of_a_command_names_each_of_its_options_and_no_other)
         CHECK(options != NULL);
         for (size_t i = 0; ew_option_info(i) != NULL; i++) {
             char name[64];
-            (void)snprintf(name, sizeof name, "--%s ", ew_option_info(i)->name);
+            const char *word = ew_option_info(i)->name;
+            const struct ew_option_info *meant = ew_option_find(word, strlen(word), all[c]);
+            (void)snprintf(name, sizeof name, "--%s ", word);
             test_row(name);
-            CHECK_EQ_INT(strstr(options, name) != NULL,
-                         (ew_option_info(i)->commands & all[c]) != 0);
+            CHECK_EQ_INT(strstr(options, name) != NULL, (meant->commands & all[c]) != 0);
         }
         ew_buf_done(&text);
     }
@@ -286,6 +288,97 @@ static int read_config(const char *text, struct ew_options *options, char *messa
     *options = (struct ew_options){.command = EW_CMD_STAT};
     message[0] = '\0';
     return ew_config_file_parse(&parser, "my.conf", text, strlen(text));
+}
+
+TEST(wrong_options_of_a_session_are_refused_on_every_system)
+{
+    static const struct {
+        const char *line;
+        const char *part; /* of the message */
+    } rows[] = {
+        {"record", "record needs a file"},
+        {"record -o x.etl --", "no command behind --"},
+        {"record -o x.etl -a -- ls", "choose one"},
+        {"record -o x.etl --session y", "--session is not an option of 'etwatch record'"},
+        {"sessions x", "unexpected argument"},
+        {"sessions --json --csv", "exclude each other"},
+        {"stat -a --session=", "--session needs the name of a session"},
+        {"stat -a --session x --kernel process", "leave out options that describe one of our own"},
+        {"stat -a --source poll --kernel process", "need --source etw, not poll"},
+        {"stat x.etl --source etl --session y", "need --source etw, not etl"},
+        {"stat -a --buffer-size 3", "a number of KB from 4 to 16384, not \"3\""},
+        {"stat -a --min-buffers 1", "a number of buffers from 2 to 65536"},
+        {"stat -a --min-buffers 9 --max-buffers 8", "--min-buffers is more than --max-buffers"},
+        {"stat -a --flush 0", "milliseconds from 1 to 60000"},
+        {"stat -a --buffer-memory 0", "a number of MB from 1 to 65536"},
+        {"stat -a --profile-hz 8001", "samples a second from 1 to 8000"},
+        {"stat -a --provider :5", "the name or GUID is missing"},
+        {"stat -a --provider X:0", "the level is a number from 1 (critical) to 5 (verbose)"},
+        {"stat -a --provider X:5:0x", "the keywords are a number, such as 0x10"},
+        {"stat -a --provider X:5:0x1:2", "too many parts"},
+        {"stat -a --provider X:pid=", "a list is empty"},
+        {"stat -a --provider X:pid=0", "pid= needs process ids"},
+        {"stat -a --provider X:pid=1,2,3,4,5,6,7,8,9", "at most 8 process ids"},
+        {"stat -a --provider X:id=65536", "id= needs ids of events"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct line line;
+        struct ew_options options;
+        char message[EW_MESSAGE_SIZE];
+        test_row(rows[i].line);
+        CHECK_EQ_INT(parse(&line, rows[i].line, &options, message), EW_EXIT_USAGE);
+        CHECK_CONTAINS(message, rows[i].part);
+        ew_options_done(&options);
+    }
+}
+
+TEST(options_of_a_session_become_the_struct_of_the_library)
+{
+    struct line line;
+    struct ew_options options;
+    struct ew_cli_session_options etw;
+    char message[EW_MESSAGE_SIZE];
+    CHECK_EQ_INT(
+        parse(&line,
+              "record -o x.etl --kernel process,cswitch --stacks cswitch --profile-hz 1000 "
+              "--session-name run --buffer-size 128 --min-buffers 8 --max-buffers 16 "
+              "--buffer-memory 32 --provider My-Provider:4:0xfF:pid=7,8:id=1,2,3 "
+              "--provider *Other.One:id=9",
+              &options, message),
+        0);
+    CHECK(ew_cli_session_options(&options, &etw));
+    CHECK_EQ_STR(etw.options.kernel, "process,cswitch");
+    CHECK_EQ_STR(etw.options.stacks, "cswitch");
+    CHECK_EQ_STR(etw.options.name, "run");
+    CHECK_EQ_UINT(etw.options.profile_hz, 1000);
+    CHECK_EQ_UINT(etw.options.buffer_kb, 128);
+    CHECK_EQ_UINT(etw.options.min_buffers, 8);
+    CHECK_EQ_UINT(etw.options.max_buffers, 16);
+    CHECK_EQ_UINT(etw.options.memory_bytes, 32 << 20);
+    CHECK_EQ_UINT(etw.options.provider_count, 2);
+    const struct etwatch_provider *first = &etw.options.providers[0];
+    CHECK_EQ_STR(first->name, "My-Provider");
+    CHECK_EQ_UINT(first->level, 4);
+    CHECK_EQ_UINT(first->keywords, 0xff);
+    CHECK_EQ_UINT(first->pid_count, 2);
+    CHECK_EQ_UINT(first->pids[1], 8);
+    CHECK_EQ_UINT(first->event_id_count, 3);
+    CHECK_EQ_UINT(first->event_ids[2], 3);
+    const struct etwatch_provider *second = &etw.options.providers[1];
+    CHECK_EQ_STR(second->name, "*Other.One");
+    CHECK_EQ_UINT(second->level, 0);
+    CHECK_EQ_UINT(second->keywords, 0);
+    CHECK_EQ_UINT(second->event_ids[0], 9);
+    ew_options_done(&options);
+    CHECK_EQ_INT(parse(&line, "stat -a --session Mine", &options, message), 0);
+    CHECK(!ew_cli_session_options(&options, &etw));
+    CHECK_EQ_STR(options.etw.session, "Mine");
+    ew_options_done(&options);
+    /* The same name is something else where events are read. */
+    CHECK_EQ_INT(parse(&line, "events --provider a,b x.etl", &options, message), 0);
+    CHECK_EQ_UINT(options.providers.count, 2);
+    CHECK_EQ_UINT(options.etw.providers.count, 0);
+    ew_options_done(&options);
 }
 
 TEST(a_configuration_file_uses_the_long_names)
