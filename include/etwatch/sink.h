@@ -69,6 +69,8 @@ struct etwatch_sink;
 ETWATCH_API int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
                                  const struct etwatch_sink_options *options,
                                  struct etwatch_sink **ret_sink, struct etwatch_error_info *reterr);
+/* An alert: an object of JSON Lines; tables and CSV have no rows for it. */
+ETWATCH_API int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert);
 /* Frees without writing what is left. NULL is fine. */
 ETWATCH_API void etwatch_sink_free(struct etwatch_sink *sink);
 

@@ -70,6 +70,7 @@ static void draw(struct top *top, uint64_t wall_ns)
         return;
     if (top->live)
         ew_term_size(&top->screen.columns, &top->screen.rows);
+    top->screen.alert = top->session.last_alert;
     ew_buf_init(&text, BUFFER_MAX, NULL, NULL);
     int rc =
         ew_screen_write(&top->screen, &top->rollup, &stats, top->rollup.last_ns, wall_ns, &text);

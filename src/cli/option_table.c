@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "cli/value.h"
 #include "os/os.h"
+#include "sampler/alert.h"
 
 enum {
     WATCH = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP,
@@ -166,6 +167,20 @@ static int add_columns(struct ew_parser *p, const char *shown, const char *value
                      &p->options->columns);
 }
 
+/* The message points at what is wrong in it: conditions are short, so it fits in a line. */
+static int add_alert(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_alert_rule rule;
+    struct ew_error why = {0};
+    if (ew_alert_parse(value, &rule, &why) < 0)
+        return ew_parser_fail(p, "%s \"%.*s>>>%.80s\": %s; %s", shown, (int)why.offset, value,
+                              value + why.offset, why.message, why.fix);
+    if (p->options->alerts.count == EW_ALERT_RULES_MAX)
+        return ew_parser_fail(p, "%s may be given %d times at most", shown, EW_ALERT_RULES_MAX);
+    return ew_list_add_word(&p->options->alerts, value) < 0 ? ew_parser_fail(p, "out of memory")
+                                                            : 0;
+}
+
 static int add_providers(struct ew_parser *p, const char *shown, const char *value)
 {
     return add_words(p, shown, value,
@@ -304,6 +319,7 @@ static const struct option table[] = {
     {{"raw", 0, NULL, "the payload in hexadecimal too", EW_CMD_EVENTS}, 0, set_raw},
     {{"limit", 0, "N", "stop after N events", EW_CMD_EVENTS}, 0, set_limit},
     {{"workers", 0, "N", "threads to read with (default: one per CPU, at most 8)", TRACE}, 0, set_workers},
+    {{"alert", 0, "CONDITION", "tell when it holds, such as 'cpu_percent>80 for 20ms' (and again)", WATCH}, 0, add_alert},
     {{"window", 0, "S", "instead of samples: average, maximum, p95 and p99 over S seconds", EW_CMD_STAT}, 0, set_window},
     {{"wait-all", 0, NULL, "go on until the last descendant has ended", EW_CMD_RUN}, 0, set_wait_all},
     {{"session", 0, "NAME", "ETW: read this session, whosever it is, and change nothing", WATCH}, 0, ew_set_session},

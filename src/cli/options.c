@@ -464,6 +464,7 @@ void ew_options_done(struct ew_options *options)
     ew_list_done(&options->names);
     ew_list_done(&options->cgroups);
     ew_list_done(&options->columns);
+    ew_list_done(&options->alerts);
     ew_list_done(&options->files);
     ew_list_done(&options->providers);
     ew_list_done(&options->events);

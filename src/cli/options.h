@@ -56,7 +56,7 @@ struct ew_options {
     bool json, csv, quiet, wait_all;
     char *output_path, *proc_root, *config_path; /* NULL: not given */
 
-    struct ew_list names, cgroups, columns;
+    struct ew_list names, cgroups, columns, alerts;
     uint32_t *pids, *uids;
     uint32_t pid_count, uid_count;
 

@@ -102,6 +102,10 @@ static void put_head(const struct ew_screen *screen, const struct ew_rollup *rol
     ew_buf_text(&line, sort_name(screen->sort));
     ew_buf_text(&line, screen->help ? "; keys: q quit, c by CPU, m by memory, i by I/O, h no help"
                                     : "; h help, q quit");
+    if (screen->alert != NULL && screen->alert[0] != '\0') {
+        ew_buf_text(&line, "; alert: ");
+        ew_buf_text(&line, screen->alert);
+    }
     put_line(screen, &line, out);
     ew_buf_done(&line);
 }

@@ -14,9 +14,10 @@ struct ew_screen {
     enum ew_screen_sort sort;
     bool help;
     bool color;
-    bool active_only; /* leave out what did nothing since the last screen */
-    uint32_t columns; /* 0: lines are not cut */
-    uint32_t rows;    /* of the whole screen; 0: everything is shown */
+    const char *alert; /* the last one in words; NULL or "": none */
+    bool active_only;  /* leave out what did nothing since the last screen */
+    uint32_t columns;  /* 0: lines are not cut */
+    uint32_t rows;     /* of the whole screen; 0: everything is shown */
 };
 
 /* wall_ns: the time that the sums in rollup refer to. Returns 0 or a negative code. */

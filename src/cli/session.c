@@ -18,6 +18,7 @@
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "os/os.h"
+#include "sink/alert.h"
 #include "sink/units.h"
 
 enum { LONGEST_WAIT_MS = 250 };
@@ -71,6 +72,8 @@ static void begin_output(struct ew_session *session)
             session->meta.anchor_unix_ns + (uint64_t)(session->options->duration_s * 1e9);
     if (session->meta.fallback[0] != '\0')
         ew_say(session->options, "%s", session->meta.fallback);
+    if (session->options->alerts.count > 0 && session->meta.source == ETWATCH_SOURCE_POLL)
+        ew_say(session->options, "polling: alerts are as fine as --hz, shorter spikes are missed");
     if (session->sink != NULL)
         keep_error(session, etwatch_sink_meta(session->sink, &session->meta));
 }
@@ -136,6 +139,27 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
     begin_output(session);
     if (session->sink != NULL)
         keep_error(session, etwatch_sink_loss(session->sink, loss));
+}
+
+/* In the stream where that has a place for it, else as words. */
+static void on_alert(void *ctx, const struct etwatch_alert *alert)
+{
+    struct ew_session *session = ctx;
+    struct ew_buf words;
+    begin_output(session);
+    session->alerts++;
+    if (session->sink != NULL && session->options->json) {
+        keep_error(session, etwatch_sink_alert(session->sink, alert));
+        return;
+    }
+    ew_buf_init(&words, 0, NULL, NULL);
+    ew_alert_words(&words, alert);
+    ew_buf_char(&words, '\0');
+    if (words.error == 0)
+        (void)snprintf(session->last_alert, sizeof session->last_alert, "%s", words.data);
+    ew_buf_done(&words);
+    if (session->options->command != EW_CMD_TOP)
+        ew_say(session->options, "alert: %s", session->last_alert);
 }
 
 /* ----------------------------------------------------------------------- opening */
@@ -238,6 +262,9 @@ static struct etwatch_config make_config(struct ew_session *session)
     };
     if ((o->config_flags & ETWATCH_EVENTS) != 0)
         config.callbacks.on_events = on_events;
+    config.alerts = (const char *const *)o->alerts.words;
+    config.alert_count = o->alerts.count;
+    config.on_alert = on_alert;
     return config;
 }
 

@@ -27,7 +27,9 @@ struct ew_session {
     uint64_t opened_cpu_ns; /* our own CPU time when the watching began */
     uint64_t live;          /* processes that started and have not ended */
     bool any_started;
-    int error; /* of the sink, the monitor or on_sample: ETWATCH_E* */
+    uint64_t alerts;      /* told so far */
+    char last_alert[512]; /* in words; "": none yet */
+    int error;            /* of the sink, the monitor or on_sample: ETWATCH_E* */
     /* Sees every sample too; may be NULL. Returns 0 or a negative code. */
     int (*on_sample)(void *ctx, const struct etwatch_sample *sample);
     void *ctx;

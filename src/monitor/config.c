@@ -104,6 +104,7 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
         (config->name_count > 0 && config->names == NULL) ||
         (config->uid_count > 0 && config->uids == NULL) ||
         (config->cgroup_count > 0 && config->cgroups == NULL) ||
+        (config->alert_count > 0 && config->alerts == NULL) ||
         (config->trace_count > 0 && config->traces == NULL))
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a count is set, but its list is NULL");
     return 0;
@@ -151,7 +152,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     /* Until they are copies of our own, none of the pointers may be freed. */
     struct etwatch_config given = *to;
     to->pids = to->uids = NULL;
-    to->names = to->cgroups = to->traces = NULL;
+    to->names = to->cgroups = to->traces = to->alerts = NULL;
     to->proc_root = to->session = NULL;
     to->session_options = NULL; /* the monitor keeps them */
     if (error != 0)
@@ -175,6 +176,10 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
         error = copy_texts(&to->traces, given.trace_count);
     }
     if (error == 0) {
+        to->alerts = given.alerts;
+        error = copy_texts(&to->alerts, given.alert_count);
+    }
+    if (error == 0) {
         to->proc_root = ew_strdup(given.proc_root == NULL ? "/proc" : given.proc_root);
         error = to->proc_root == NULL ? ETWATCH_ENOMEM : 0;
     }
@@ -185,7 +190,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     if (error != 0) {
         ew_config_done(to);
         return ew_error_set(reterr, error, 0,
-                            error == ETWATCH_EINVAL ? "a name, cgroup or trace is NULL"
+                            error == ETWATCH_EINVAL ? "a name, cgroup, trace or alert is NULL"
                                                     : "out of memory");
     }
     return 0;
@@ -205,6 +210,7 @@ void ew_config_done(struct etwatch_config *config)
     free_texts(config->names, config->name_count);
     free_texts(config->cgroups, config->cgroup_count);
     free_texts(config->traces, config->trace_count);
+    free_texts(config->alerts, config->alert_count);
     ew_free((void *)(uintptr_t)config->proc_root);
     ew_free((void *)(uintptr_t)config->session);
     memset(config, 0, sizeof *config);

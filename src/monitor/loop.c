@@ -18,9 +18,11 @@
 static const uint64_t grace_ns = 1000 * 1000ULL;
 static const uint64_t budget_period_ns = 1000 * 1000 * 1000ULL;
 
-static uint64_t interval_of(double hz)
+/* A whole number of the windows that alerts are looked for in. */
+static uint64_t interval_of(const struct etwatch_monitor *monitor, double hz)
 {
-    return (uint64_t)(1e9 / hz + 0.5);
+    uint64_t interval_ns = (uint64_t)(1e9 / hz + 0.5);
+    return interval_ns - interval_ns % monitor->alerts.divisor;
 }
 
 bool ew_monitor_replays(const struct etwatch_monitor *monitor)
@@ -49,6 +51,7 @@ static void on_emit(void *ctx, const struct etwatch_sample *samples, size_t coun
     monitor->delivered += count;
     if (monitor->config.callbacks.on_samples != NULL)
         monitor->config.callbacks.on_samples(monitor->config.callbacks.ctx, samples, count);
+    ew_watch_alerts_samples(&monitor->alerts, samples, count);
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -97,13 +100,14 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
         .cgroups = config->cgroups,
         .cgroup_count = config->cgroup_count,
     };
-    ret->threads = (config->flags & ETWATCH_THREADS) != 0;
+    ret->threads = (config->flags & ETWATCH_THREADS) != 0 || config->alert_count > 0;
     ret->events = (config->flags & ETWATCH_EVENTS) != 0;
     ret->events_all = (config->flags & ETWATCH_EVENTS_ALL) != 0;
     ret->max_processes = config->max_processes;
     ret->proc_root = config->proc_root;
     ret->epoch_ns = monitor->epoch_ns;
-    ret->interval_ns = monitor->interval_ns;
+    ret->interval_ns = monitor->interval_ns / monitor->alerts.divisor;
+    ret->sample_ns = monitor->interval_ns;
     ret->traces = config->traces;
     ret->trace_count = config->trace_count;
     ret->max_threads = config->max_threads;
@@ -214,7 +218,12 @@ static int open_sampler(struct etwatch_monitor *monitor)
     if (error != 0)
         return error;
     ew_sampler_facts(monitor->sampler, &monitor->facts);
-    return 0;
+    error = ew_watch_alerts_open(&monitor->alerts, &wanted, &monitor->facts);
+    if (error != 0) {
+        ew_sampler_free(monitor->sampler);
+        monitor->sampler = NULL;
+    }
+    return error;
 }
 
 /* --------------------------------------------------------------------------- time */
@@ -262,12 +271,14 @@ static void plan_wake(struct etwatch_monitor *monitor, uint64_t now_ns)
 
 static void change_rate(struct etwatch_monitor *monitor, double hz, uint64_t now_ns)
 {
-    uint64_t interval_ns = interval_of(hz);
+    uint64_t interval_ns = interval_of(monitor, hz);
     if (interval_ns == monitor->interval_ns || monitor->change_at_ns != 0)
         return;
     /* Far enough ahead that no CPU can be past it when it learns of it. */
     uint64_t at_ns = next_end(monitor, now_ns + monitor->interval_ns);
-    if (monitor->source->ops->set_interval(monitor->source, at_ns, interval_ns) != 0 ||
+    uint64_t window_ns = interval_ns / monitor->alerts.divisor;
+    if (monitor->source->ops->set_interval(monitor->source, at_ns, window_ns) != 0 ||
+        ew_watch_alerts_set_interval(&monitor->alerts, at_ns, interval_ns) != 0 ||
         ew_sampler_set_interval(monitor->sampler, at_ns, interval_ns) != 0)
         return;
     monitor->change_at_ns = at_ns;
@@ -300,11 +311,13 @@ void ew_monitor_refresh_counts(struct etwatch_monitor *monitor)
         monitor->source->ops->stats(monitor->source, &monitor->source_stats);
     if (monitor->sampler != NULL)
         ew_sampler_counts(monitor->sampler, &monitor->counts);
+    monitor->counts.lost += ew_watch_alerts_lost(&monitor->alerts);
 }
 
 static void close_stages(struct etwatch_monitor *monitor)
 {
     monitor->source->ops->close(monitor->source);
+    ew_watch_alerts_close(&monitor->alerts);
     ew_sampler_free(monitor->sampler);
     monitor->source = NULL;
     monitor->sampler = NULL;
@@ -346,7 +359,8 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->ended = false;
     ew_os_anchor(&monitor->anchor_unix_ns, &monitor->anchor_raw_ns);
     monitor->unix_minus_raw_ns = (int64_t)(monitor->anchor_unix_ns - monitor->anchor_raw_ns);
-    monitor->interval_ns = interval_of(monitor->config.hz);
+    ew_watch_alerts_divide(&monitor->alerts, (uint64_t)(1e9 / monitor->config.hz + 0.5));
+    monitor->interval_ns = interval_of(monitor, monitor->config.hz);
     monitor->epoch_ns = monitor->anchor_raw_ns;
     monitor->change_at_ns = 0;
     monitor->self_cpu_ns = 0;
@@ -387,11 +401,19 @@ static int drain(struct etwatch_monitor *monitor, uint64_t now_ns, uint64_t *ret
 static int cut(struct etwatch_monitor *monitor, uint64_t horizon_ns)
 {
     const struct ew_source_ops *ops = monitor->source->ops;
-    if (ops->ended == NULL)
-        return ew_sampler_cut(monitor->sampler, horizon_ns);
-    monitor->replayed_ns = horizon_ns;
-    monitor->ended = ops->ended(monitor->source);
-    return monitor->ended ? ew_sampler_finish(monitor->sampler, horizon_ns) : 0;
+    int count = 0;
+    if (ops->ended == NULL) {
+        count = ew_sampler_cut(monitor->sampler, horizon_ns);
+    } else {
+        monitor->replayed_ns = horizon_ns;
+        monitor->ended = ops->ended(monitor->source);
+        count = monitor->ended ? ew_sampler_finish(monitor->sampler, horizon_ns) : 0;
+    }
+    if (monitor->ended)
+        ew_watch_alerts_finish(&monitor->alerts, horizon_ns);
+    else
+        ew_watch_alerts_cut(&monitor->alerts, horizon_ns, monitor->unix_minus_raw_ns);
+    return count;
 }
 
 /* The source is gone in the middle: what it told is told to its end, and polling begins anew, with
@@ -403,6 +425,8 @@ static int fall_back(struct etwatch_monitor *monitor, uint64_t now_ns, const str
     struct ew_source *gone = monitor->source, *poll = NULL;
     struct ew_sampler *old = monitor->sampler;
     (void)ew_sampler_finish(old, now_ns);
+    ew_watch_alerts_finish(&monitor->alerts, now_ns);
+    ew_watch_alerts_close(&monitor->alerts);
     monitor->epoch_ns = now_ns;
     monitor->change_at_ns = 0;
     source_config(monitor, &wanted);
@@ -413,6 +437,7 @@ static int fall_back(struct etwatch_monitor *monitor, uint64_t now_ns, const str
     error = open_sampler(monitor);
     if (error != 0) {
         monitor->source = gone;
+        monitor->sampler = old;
         poll->ops->close(poll);
         return ew_error_set(reterr, error, 0, "out of memory");
     }
@@ -469,8 +494,10 @@ void ew_monitor_end(struct etwatch_monitor *monitor)
         (void)monitor->source->ops->finish(monitor->source, now_ns, &monitor->facts, &ignored);
     else if (!ew_monitor_replays(monitor))
         told = drain(monitor, now_ns, &horizon_ns, &ignored) == 0;
-    if (told)
+    if (told) {
         (void)ew_sampler_finish(monitor->sampler, now_ns);
+        ew_watch_alerts_finish(&monitor->alerts, now_ns);
+    }
     monitor->stepping = false;
     ew_monitor_refresh_counts(monitor);
     monitor->closed_ns = ew_monitor_now(monitor);

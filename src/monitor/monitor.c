@@ -66,6 +66,11 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
     if (monitor == NULL)
         return ETWATCH_ENOMEM;
     int error = ew_config_copy(&monitor->config, config, &why);
+    if (error == 0)
+        error = ew_watch_alerts_init(&monitor->alerts, monitor->config.alerts,
+                                     monitor->config.alert_count, &why);
+    monitor->alerts.ctx = monitor->config.callbacks.ctx;
+    monitor->alerts.on_alert = monitor->config.on_alert;
     ew_describe_init(&monitor->describe, monitor->config.proc_root,
                      (monitor->config.flags & ETWATCH_CMDLINE) != 0);
     if (error == 0)

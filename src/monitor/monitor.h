@@ -4,6 +4,7 @@
 #define EW_MONITOR_H
 
 #include "base/error.h"
+#include "monitor/alerts.h"
 #include "monitor/describe.h"
 #include "monitor/queue.h"
 #include "os/os.h"
@@ -40,12 +41,13 @@ struct etwatch_monitor {
     struct ew_describe describe;
     struct ew_queue queue;
     struct ew_budget budget;
+    struct ew_watch_alerts alerts;
 
     char fallback[512];
     int64_t unix_minus_raw_ns;
     uint64_t anchor_unix_ns, anchor_raw_ns;
     uint64_t epoch_ns;
-    uint64_t interval_ns;
+    uint64_t interval_ns; /* of the samples; the source may cut finer, see alerts */
     uint64_t next_wake_ns;
     uint64_t change_at_ns; /* interval end at which a new rate comes into force; 0 = none */
     uint64_t changed_interval_ns;

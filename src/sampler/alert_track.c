@@ -225,7 +225,7 @@ static void step(struct ew_track *track, const struct ew_track_config *config, u
     }
     bool held = track->state == EW_TRACK_HOLDS;
     turn_threads(track, held || now);
-    if (held || now)
+    if (now)
         track->window_ns =
             end_ns - begin_ns > track->window_ns ? end_ns - begin_ns : track->window_ns;
     if (held && !now) {

@@ -432,6 +432,7 @@ const struct ew_sink_ops ew_sink_jsonl = {
     .event = put_event,
     .window = put_window,
     .loss = put_loss,
+    .alert = ew_jsonl_alert,
     .stats = put_stats,
     .trace = ew_jsonl_trace,
     .klass = ew_jsonl_class,

@@ -188,6 +188,16 @@ int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss
     return sink->out.error;
 }
 
+int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert)
+{
+    if (sink == NULL || alert == NULL || alert->metric >= ETWATCH_METRIC_COUNT ||
+        (alert->threads == NULL && alert->threads_told > 0))
+        return ETWATCH_EINVAL;
+    if (sink->ops->alert != NULL)
+        sink->ops->alert(sink, alert);
+    return sink->out.error;
+}
+
 int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats)
 {
     if (sink == NULL || stats == NULL)

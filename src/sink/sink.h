@@ -19,6 +19,7 @@ struct ew_sink_ops {
     void (*event)(struct etwatch_sink *sink, const struct etwatch_event *event);
     void (*window)(struct etwatch_sink *sink, const struct etwatch_window *window);
     void (*loss)(struct etwatch_sink *sink, const struct etwatch_loss *loss);
+    void (*alert)(struct etwatch_sink *sink, const struct etwatch_alert *alert);
     void (*stats)(struct etwatch_sink *sink, const struct etwatch_stats *stats);
     void (*trace)(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
     void (*klass)(struct etwatch_sink *sink, const struct etwatch_trace_class *klass);
@@ -47,6 +48,8 @@ extern const struct ew_sink_ops ew_sink_csv;
 extern const struct ew_sink_ops ew_sink_table;
 extern const struct ew_sink_ops ew_sink_perfetto;
 
+/* alert.c */
+void ew_jsonl_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert);
 /* trace_json.c */
 void ew_jsonl_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
 void ew_jsonl_class(struct etwatch_sink *sink, const struct etwatch_trace_class *klass);

@@ -42,6 +42,7 @@ struct ew_source_config {
     const char *proc_root; /* never NULL */
     uint64_t epoch_ns;     /* interval ends are epoch_ns + n * interval_ns */
     uint64_t interval_ns;
+    uint64_t sample_ns; /* how long the intervals of samples are: interval_ns, or some of them */
     const char *const
         *traces; /* a recording's files; its epoch is the beginning of the recording */
     uint32_t trace_count;

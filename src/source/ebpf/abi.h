@@ -49,6 +49,8 @@ struct ew_k_config {
     ew_u32 life_wake;   /* this many unread bytes of lifecycle records do, and */
     ew_u32 stream_wake; /* this many of the stream */
     ew_u32 stream_all;  /* the stream tells of every thread, not only of those watched */
+    ew_u32 with_rss;    /* memory is noted however short the interval */
+    ew_u32 pad;
     ew_u32 uids[EW_K_FILTERS_MAX];
     ew_u64 cgroups[EW_K_FILTERS_MAX];
     char names[EW_K_FILTERS_MAX][EW_K_NAME_SIZE];

@@ -236,6 +236,7 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
         config->events
             ? power_of_two_at_most(clamp(cpus * STREAM_BYTES_PER_CPU, 0, STREAM_BYTES_MAX))
             : (uint32_t)sysconf(_SC_PAGESIZE);
+    rodata->with_rss = config->sample_ns >= EW_K_RSS_INTERVAL_NS;
     rodata->log_mask = object->log_entries - 1;
     rodata->log_wake = object->log_entries / 2;
     rodata->life_wake = life / 4;

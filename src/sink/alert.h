@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Alerts as text: an object of JSON Lines, or words for people. */
+#ifndef EW_SINK_ALERT_H
+#define EW_SINK_ALERT_H
+
+#include <etwatch/etwatch.h>
+
+#include "base/buf.h"
+
+/* One line without its end: who, what, when, how long, and the busiest threads. */
+void ew_alert_words(struct ew_buf *out, const struct etwatch_alert *alert);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs that know when they ran and who woke them, for the live tests of alerts and waits. What
+ * they did is on standard output, one JSON object a line; times are those of the raw clock.
+ *
+ *   relay spikes N MS MS    N bursts of so much CPU time with a pause before each
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 200 };
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "relay: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static long number(const char *text)
+{
+    char *end = NULL;
+    long value = text == NULL ? 0 : strtol(text, &end, 10);
+    if (text == NULL || *text == '\0' || *end != '\0' || value < 0) {
+        fprintf(stderr, "relay: a number is needed, not %s\n", text == NULL ? "nothing" : text);
+        exit(2);
+    }
+    return value;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    if (clock_gettime(clock, &now) != 0)
+        fail("clock_gettime");
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void pause_ms(long ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        continue;
+}
+
+static uint64_t burn(long ms)
+{
+    uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), now_ns = begin_ns;
+    while (now_ns - begin_ns < (uint64_t)ms * 1000000u)
+        now_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return now_ns - begin_ns;
+}
+
+static void spikes(long count, long ms, long pause)
+{
+    static uint64_t from_ns[MOST], to_ns[MOST], cpu_ns[MOST];
+    if (count > MOST)
+        fail("too many");
+    for (long i = 0; i < count; i++) {
+        pause_ms(pause);
+        from_ns[i] = clock_ns(CLOCK_BOOTTIME);
+        cpu_ns[i] = burn(ms);
+        to_ns[i] = clock_ns(CLOCK_BOOTTIME);
+    }
+    pause_ms(pause);
+    for (long i = 0; i < count; i++)
+        printf("{\"spike\":%ld,\"pid\":%d,\"from_ns\":%llu,\"to_ns\":%llu,\"cpu_ns\":%llu}\n", i,
+               (int)getpid(), (unsigned long long)from_ns[i], (unsigned long long)to_ns[i],
+               (unsigned long long)cpu_ns[i]);
+}
+
+int main(int argc, char **argv)
+{
+    struct sched_param high = {.sched_priority = 10};
+    /* Nobody interrupts a burst, where the machine allows that. */
+    (void)sched_setscheduler(0, SCHED_FIFO, &high);
+    if (argc == 5 && strcmp(argv[1], "spikes") == 0)
+        spikes(number(argv[2]), number(argv[3]), number(argv[4]));
+    else
+        return 2;
+    return 0;
+}
