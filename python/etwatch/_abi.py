@@ -581,6 +581,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_new": (c_int, [
         c_uint32, etwatch_write_fn, c_void_p, POINTER(SinkOptions), POINTER(c_void_p), POINTER(ErrorInfo),
     ]),
+    "etwatch_sink_alert": (c_int, [c_void_p, POINTER(Alert)]),
     "etwatch_sink_free": (None, [c_void_p]),
     "etwatch_sink_meta": (c_int, [c_void_p, POINTER(Meta)]),
     "etwatch_sink_samples": (c_int, [c_void_p, POINTER(Sample), c_size_t]),
