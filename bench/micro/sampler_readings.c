@@ -93,7 +93,7 @@ static void measure(const char *name, uint32_t idle)
         reading[i] = (struct ew_reading){.pid = pid,
                                          .tid = pid,
                                          .start_ns = 1000 + pid,
-                                         .counter_has = (1u << EW_COUNTER_COUNT) - 1};
+                                         .counter_has = (1u << EW_COUNTER_BASE_COUNT) - 1};
     }
     uint64_t t_ns = interval_ns, readings = 0, start_ns = 0;
     for (int i = 0; i < CUTS; i++) {

@@ -43,6 +43,10 @@ enum ew_counter {
         EW_COUNTER_COUNT
 };
 
+/* Sources that add up in the kernel have the first ones; whoever loops over counters on the way of
+ * every reading looks at the others only if there are any. */
+enum { EW_COUNTER_BASE_COUNT = EW_C_net_received_bytes };
+
 /* As of one instant; of a process, except priority and affinity, which a thread has too. */
 #define EW_GAUGES(X)       \
     X(rss_bytes)           \

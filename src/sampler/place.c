@@ -79,10 +79,17 @@ void ew_place_measure(const uint64_t *restrict last, uint32_t last_has,
 {
     uint64_t any = 0, unknown = 0;
     uint32_t has = ret_delta->has = reading->counter_has & last_has;
-    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
+    for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++) {
         ret_delta->count[i] = reading->counter[i] - last[i];
         any |= ret_delta->count[i];
         unknown |= ret_delta->count[i] & ((uint64_t)(has >> i & 1) - 1);
+    }
+    for (uint32_t i = EW_COUNTER_BASE_COUNT; i < EW_COUNTER_COUNT; i++)
+        ret_delta->count[i] = 0;
+    for (uint32_t more = has >> EW_COUNTER_BASE_COUNT; more != 0; more &= more - 1) {
+        uint32_t i = EW_COUNTER_BASE_COUNT + (uint32_t)__builtin_ctz(more);
+        ret_delta->count[i] = reading->counter[i] - last[i];
+        any |= ret_delta->count[i];
     }
     ret_delta->any = any != 0;
     ret_delta->plain = unknown == 0 && any >> 63 == 0;
@@ -101,12 +108,17 @@ void ew_place_measure(const uint64_t *restrict last, uint32_t last_has,
 void ew_place_add(uint64_t *restrict sums, const struct ew_delta *restrict delta, uint32_t wanted)
 {
     if ((delta->has & ~wanted) == 0) {
-        for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
+        for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
             sums[i] += delta->count[i];
-        return;
+    } else {
+        for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
+            sums[i] += delta->count[i] & (0 - (uint64_t)(wanted >> i & 1));
     }
-    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
-        sums[i] += delta->count[i] & (0 - (uint64_t)(wanted >> i & 1));
+    uint32_t more = (delta->has & wanted) >> EW_COUNTER_BASE_COUNT;
+    for (; more != 0; more &= more - 1) {
+        uint32_t i = EW_COUNTER_BASE_COUNT + (uint32_t)__builtin_ctz(more);
+        sums[i] += delta->count[i];
+    }
 }
 
 static void add_to_total(struct ew_process *process, const struct ew_delta *delta, uint32_t mask)
@@ -273,9 +285,9 @@ static void place_others(struct ew_sampler *sampler, struct run *run, const stru
         return;
     uint32_t others = delta->has & ~EW_CPU_COUNTERS;
     add_to_cell(most, delta, others, run->mask, run->flags);
-    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
-        if ((others >> i & 1) != 0)
-            run->placed.count[i] = delta->count[i];
+    for (; others != 0; others &= others - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(others);
+        run->placed.count[i] = delta->count[i];
     }
 }
 
@@ -313,8 +325,12 @@ static void place_run(struct ew_sampler *sampler, struct ew_thread *thread,
         .user = {.total = delta->count[EW_C_cpu_user_ns], .weight = cpu_ns},
         .kernel = {.total = delta->count[EW_C_cpu_kernel_ns], .weight = cpu_ns},
     };
-    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
-        run.everywhere |= delta->count[i] == 0 ? delta->has & 1u << i : 0;
+    uint32_t none = 0;
+    for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
+        none |= (uint32_t)(delta->count[i] == 0) << i;
+    for (uint32_t i = EW_COUNTER_BASE_COUNT; delta->has >> i != 0; i++)
+        none |= (uint32_t)(delta->count[i] == 0) << i;
+    run.everywhere |= none & delta->has;
     uint64_t from_ns;
     uint64_t run_ns = run_part(thread, reading, cpu_ns, &from_ns);
     if (cpu_ns > run_ns || cpu_ns == 0)
@@ -340,8 +356,10 @@ static bool only_waited(const struct ew_reading *reading, const struct ew_delta 
     if (reading->kind != EW_READING_OPEN || delta->count[EW_C_runq_wait_ns] == 0)
         return false;
     uint64_t others = 0;
-    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
+    for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
         others |= i == EW_C_runq_wait_ns ? 0 : delta->count[i];
+    for (uint32_t i = EW_COUNTER_BASE_COUNT; delta->has >> i != 0; i++)
+        others |= delta->count[i];
     return others == 0;
 }
 

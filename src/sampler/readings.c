@@ -239,14 +239,15 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
     ew_place_measure(thread->last, based, reading, &delta);
     bool any = delta.any;
     bool placed = any && ew_place_thread(sampler, thread, reading, &delta);
-    if (placed && delta.plain)
-        memcpy(thread->last, reading->counter, sizeof thread->last);
+    bool common = delta.has >> EW_COUNTER_BASE_COUNT == 0;
+    if (placed && delta.plain && common)
+        memcpy(thread->last, reading->counter, EW_COUNTER_BASE_COUNT * sizeof thread->last[0]);
     else if (placed)
         ew_place_add(thread->last, &delta, delta.has);
     uint32_t first = reading->counter_has & ~based;
-    for (uint32_t i = 0; first != 0 && i < EW_COUNTER_COUNT; i++) {
-        if ((first >> i & 1) != 0)
-            thread->last[i] = reading->counter[i];
+    for (; first != 0; first &= first - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(first);
+        thread->last[i] = reading->counter[i];
     }
     thread->last_has |= reading->counter_has;
     note_place(sampler, thread, reading);
