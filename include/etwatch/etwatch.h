@@ -361,6 +361,8 @@ struct etwatch_stats {
     double self_kernel_percent; /* the in-kernel part; < 0: cannot be measured here */
     uint64_t duration_ns;
     uint64_t queue_dropped;
+    uint64_t step_ns;     /* time of all wake-ups: facts taken, samples cut and delivered */
+    uint64_t step_max_ns; /* of the longest one */
 };
 
 /* What the source is and what it can only estimate: the first line of every output. */

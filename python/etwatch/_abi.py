@@ -357,7 +357,7 @@ Stats._fields_ = [
     ("samples", c_uint64), ("events", c_uint64), ("lost", c_uint64), ("undecoded", c_uint64), ("late", c_uint64),
     ("wakeups", c_uint64), ("processes", c_uint64), ("threads", c_uint64), ("self_rss_bytes", c_uint64),
     ("self_rss_peak_bytes", c_uint64), ("self_cpu_percent", c_double), ("self_kernel_percent", c_double),
-    ("duration_ns", c_uint64), ("queue_dropped", c_uint64),
+    ("duration_ns", c_uint64), ("queue_dropped", c_uint64), ("step_ns", c_uint64), ("step_max_ns", c_uint64),
 ]
 Meta._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("cpu_count", c_uint32), ("reserved", c_uint32), ("hz_asked", c_double),

@@ -83,7 +83,8 @@ class _Inside:
 class NativeMonitor:
     """A handle; see the module."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, keep: object = None) -> None:
+        self._keep = keep  # what the library's thread writes to: it must be there until free
         self._lock = threading.Lock()
         self._read_lock = threading.Lock()
         self._closed = True
@@ -108,6 +109,7 @@ class NativeMonitor:
         pointer, self._pointer = self._pointer, ctypes.c_void_p()
         if pointer and self._pid == os.getpid():
             _native.lib.etwatch_monitor_free(pointer)
+        self._keep = None
 
     def start(self) -> None:
         with _Inside(self) as pointer:
@@ -176,6 +178,11 @@ class NativeMonitor:
             _native.check(_native.lib.etwatch_monitor_snapshot(pointer, pid, ctypes.byref(sample), name, len(name)),
                           what=f"pid {pid}")
             return Batch.take(ctypes.addressof(sample), 1)[0]
+
+    def set_kernel(self, kernel: Optional[bytes], stacks: Optional[bytes]) -> None:
+        with _Inside(self) as pointer:
+            info = _native.new_error()
+            _native.check(_native.lib.etwatch_monitor_set_kernel(pointer, kernel, stacks, ctypes.byref(info)), info)
 
     def stats(self) -> Any:
         with _Inside(self) as pointer:

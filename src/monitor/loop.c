@@ -365,6 +365,7 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->change_at_ns = 0;
     monitor->self_cpu_ns = 0;
     monitor->wakeups = 0;
+    monitor->step_ns = monitor->step_max_ns = 0;
     monitor->closed_ns = 0;
     memset(&monitor->source_stats, 0, sizeof monitor->source_stats);
     memset(&monitor->counts, 0, sizeof monitor->counts);
@@ -478,7 +479,11 @@ int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
         ew_monitor_refresh_counts(monitor);
     monitor->wakeups++;
     keep_budget(monitor, now_ns);
-    plan_wake(monitor, ew_os_raw_ns());
+    uint64_t end_ns = ew_os_raw_ns();
+    plan_wake(monitor, end_ns);
+    monitor->step_ns += end_ns - now_ns;
+    if (end_ns - now_ns > monitor->step_max_ns)
+        monitor->step_max_ns = end_ns - now_ns;
     ew_monitor_meter(monitor, true);
     return error;
 }

@@ -441,6 +441,8 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     stats.undecoded = source->undecoded;
     stats.late = monitor->counts.late;
     stats.wakeups = monitor->wakeups;
+    stats.step_ns = monitor->step_ns;
+    stats.step_max_ns = monitor->step_max_ns;
     stats.processes = monitor->counts.processes;
     stats.threads = monitor->counts.threads;
     (void)ew_os_self_rss(&stats.self_rss_bytes, &stats.self_rss_peak_bytes);

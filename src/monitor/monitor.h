@@ -59,6 +59,7 @@ struct etwatch_monitor {
     uint64_t metered_ns;  /* the thread's CPU time when that was last counted */
     uint64_t budget_wall_ns, budget_cpu_ns; /* when the budget was last asked */
     uint64_t wakeups;
+    uint64_t step_ns, step_max_ns;
     uint64_t delivered;                  /* samples, to callbacks */
     struct ew_source_stats source_stats; /* of the last step */
     struct ew_sampler_counts counts;

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: MIT
+"""What runs underneath an ETWMonitor: one monitor of the library at a time, one summary over all of
+them, and, only while there are callbacks, one thread of Python.
+
+The library's thread fills a bounded queue and the summary. collect_metrics empties the queue by
+itself; with callbacks the pump does, a few times a second, and calls them. No lock is held while a
+callback runs: it may do anything, also stop or clean up the monitor that calls it. What it holds up
+waits in two bounded queues; what finds no room is counted.
+"""
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from typing import Any, Callable, Deque, List, Optional, Tuple
+
+from . import _abi
+from ._batch import Batch
+from ._monitor import SLICE_MS, NativeMonitor
+from ._summary import Summary
+from .errors import ETWError, ETWSessionError, ETWSessionLostError
+from .samples import MetricList, MetricSample, count_of, rows_of
+
+logger = logging.getLogger("etwatch")
+
+SampleCallback = Callable[[MetricSample], object]
+BatchCallback = Callable[[List[MetricSample]], object]
+
+
+class Callbacks:
+    """The registered functions; replaced as a whole, so that whoever calls them needs no lock."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.entries: Tuple[Tuple[Any, bool], ...] = ()
+        self.errors = 0
+        self.calls = 0
+        self.busy_s = 0.0
+
+    def add(self, function: Any, batches: bool) -> None:
+        if not callable(function):
+            raise TypeError(f"callback: a function is needed, not {function!r}")
+        with self._lock:
+            self.entries += ((function, batches),)
+
+    def remove(self, function: Any) -> bool:
+        with self._lock:
+            for index, (known, _) in enumerate(self.entries):
+                if known == function:
+                    self.entries = self.entries[:index] + self.entries[index + 1:]
+                    return True
+        return False
+
+    def call(self, batch: Batch, mask: int) -> None:
+        began = time.thread_time()
+        entries = self.entries
+        singles = [function for function, batches in entries if not batches]
+        for function, batches in entries:
+            if batches:
+                self._guard(function, MetricList(batch, mask))
+        if singles:
+            self._call_singles(singles, batch, mask)
+        self.busy_s += time.thread_time() - began
+
+    def _call_singles(self, singles: List[SampleCallback], batch: Batch, mask: int) -> None:
+        for made in rows_of(batch, mask):
+            for sample in made:
+                for function in singles:
+                    try:
+                        function(sample)
+                    except Exception:
+                        self._failed(function)
+            if len(singles) != sum(not batches for _, batches in self.entries):
+                # One was taken back meanwhile: it must not be called again.
+                current = [function for function, batches in self.entries if not batches]
+                singles[:] = [function for function in singles if function in current]
+                if not singles:
+                    return
+
+    def _guard(self, function: Any, argument: Any) -> None:
+        try:
+            function(argument)
+        except Exception:
+            self._failed(function)
+
+    def _failed(self, function: Any) -> None:
+        """Counted each time; told the first time, the tenth, the hundredth, …"""
+        self.errors += 1
+        if str(self.errors).strip("0") == "1":
+            logger.exception("a callback raised (%d so far), monitoring goes on: %r", self.errors, function)
+
+
+class Store:
+    """Rows for collect_metrics: at most so many MetricSamples, the oldest go first, counted by row."""
+
+    def __init__(self, limit: int) -> None:
+        self._lock = threading.Lock()
+        self._batches: Deque[Tuple[Batch, int]] = deque()
+        self._total = 0
+        self.limit = limit
+        self.dropped = 0
+
+    def put(self, batch: Batch, mask: int) -> None:
+        count = count_of(batch, mask)
+        if count == 0:
+            return
+        with self._lock:
+            self._batches.append((batch, count))
+            self._total += count
+            while self._total - self._batches[0][1] >= self.limit:
+                old, gone = self._batches.popleft()
+                self._total -= gone
+                self.dropped += old.rows
+
+    def take(self, mask: int) -> List[MetricSample]:
+        with self._lock:
+            batches = list(self._batches)
+            self._batches.clear()
+            self._total = 0
+        rows = [made for batch, _ in batches for made in rows_of(batch, mask)]
+        total = sum(map(len, rows))
+        first = 0
+        while total > self.limit and first < len(rows) - 1:
+            total -= len(rows[first])
+            first += 1
+        self.dropped += first
+        return [sample for made in rows[first:] for sample in made][-self.limit:]
+
+
+class Pending:
+    """Batches that wait for the callbacks: at most so many rows, the oldest go first."""
+
+    def __init__(self, limit: int) -> None:
+        self._lock = threading.Lock()
+        self._batches: Deque[Batch] = deque()
+        self._rows = 0
+        self.limit = limit
+        self.dropped = 0
+
+    def put(self, batch: Batch) -> None:
+        with self._lock:
+            self._batches.append(batch)
+            self._rows += batch.rows
+            while self._rows > self.limit and len(self._batches) > 1:
+                gone = self._batches.popleft().rows
+                self._rows -= gone
+                self.dropped += gone
+
+    def take(self) -> Optional[Batch]:
+        with self._lock:
+            if not self._batches:
+                return None
+            batch = self._batches.popleft()
+            self._rows -= batch.rows
+            return batch
+
+
+class Engine:
+    """See the module. Survives stop and start; close is for good, but may be called twice."""
+
+    def __init__(self, buffer_size: int) -> None:
+        self.summary = Summary()
+        self.callbacks = Callbacks()
+        self.store = Store(buffer_size)
+        self.mask = (1 << 64) - 1  # the metrics that are switched on
+        self.native: Optional[NativeMonitor] = None
+        self.running = False
+        self.last_stats: Any = None  # of the last session, once it is closed
+        self.last_meta: Any = None
+        self.lost: Optional[Exception] = None  # why the session ended by itself
+        self.pending = Pending(buffer_size)
+        self._state = threading.RLock()
+        self._take = threading.Lock()
+        self._pump: Optional[threading.Thread] = None
+        _all.add(self)
+
+    # ---------------------------------------------------------------------- life
+
+    def start(self, config: Any) -> bool:
+        """False: it runs already."""
+        with self._state:
+            if self.running:
+                return False
+            self.summary.attach(config)
+            native = NativeMonitor(config, self.summary)
+            native.start()
+            if self.native is not None:
+                self.native.close()
+            self.native = native
+            self.lost = None
+            self.running = True
+            self._start_pump()
+            return True
+
+    def stop(self) -> None:
+        with self._state:
+            if not self.running or self.native is None:
+                return
+            self.running = False
+            native, pump = self.native, self._pump
+            self._pump = None
+        code = 0
+        try:
+            code = native.stop()
+        except ETWSessionError:
+            pass  # closed meanwhile, or we are in a child
+        if code < 0 and self.lost is None:
+            self.lost = ETWSessionLostError(f"the session ended by itself (code {code})", code=code)
+        if pump is not None and pump is not threading.current_thread():
+            pump.join(timeout=5)  # a callback that blocks does not hold us up for ever
+        self._take_all(native)
+        if pump is None or not pump.is_alive():
+            self._dispatch()  # else the pump does, when the callback that it is in comes back
+
+    def close(self) -> None:
+        self.stop()
+        with self._state:
+            native, self.native = self.native, None
+            if native is None:
+                return
+            try:
+                self.last_stats, self.last_meta = native.stats(), native.meta()
+            except ETWError:
+                pass
+        native.close()
+
+    def _start_pump(self) -> None:
+        """With the lock. Only for callbacks: without them nothing in Python wakes up."""
+        if self._pump is None and self.running and self.callbacks.entries:
+            self._pump = threading.Thread(target=_pump, args=(self, self.native), name="etwatch", daemon=True)
+            self._pump.start()
+
+    def callbacks_changed(self) -> None:
+        with self._state:
+            self._start_pump()
+
+    # ------------------------------------------------------------------- samples
+
+    def take(self, native: NativeMonitor, timeout_ms: int) -> bool:
+        """Moves one read's worth from the library to the store and to the callbacks' queue."""
+        batch = native.read(timeout_ms)
+        if batch is None:
+            return False
+        self.store.put(batch, self.mask)
+        if self.callbacks.entries:
+            self.pending.put(batch)
+        return True
+
+    def _take_all(self, native: NativeMonitor) -> None:
+        with self._take:
+            try:
+                while self.take(native, 0):
+                    pass
+            except (ETWError, ValueError, ProcessLookupError):
+                pass  # closed meanwhile
+
+    def collect(self) -> List[MetricSample]:
+        native = self.native
+        # Whoever holds it is reading: what has come so far is on its way to the store.
+        if native is not None and self._take.acquire(blocking=False):
+            try:
+                while self.take(native, 0):
+                    pass
+            except (ETWError, ValueError, ProcessLookupError) as error:
+                self._ended(error)
+            finally:
+                self._take.release()
+        return self.store.take(self.mask)
+
+    def _ended(self, error: Exception) -> None:
+        if self.running and self.lost is None:
+            self.lost = error if isinstance(error, ETWSessionLostError) else ETWSessionLostError(
+                f"the session ended by itself: {error}", code=getattr(error, "code", 0))
+            logger.error("%s", self.lost)
+
+    def _dispatch(self) -> None:
+        batch = self.pending.take()
+        while batch is not None:
+            self.callbacks.call(batch, self.mask)
+            batch = self.pending.take()
+
+    def _retire(self) -> bool:
+        """The pump ends when there is nobody to call any more."""
+        with self._state:
+            if self.callbacks.entries:
+                return False
+            self._pump = None
+            return True
+
+
+# Those that are open: in a child their locks may be held by threads that it does not have.
+_all: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    for engine in list(_all):
+        engine._state, engine._take = threading.RLock(), threading.Lock()
+        engine.store._lock, engine.pending._lock = threading.Lock(), threading.Lock()
+        engine.callbacks._lock = threading.Lock()
+        engine.running, engine.native, engine._pump = False, None, None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def _pump(engine: Engine, native: NativeMonitor) -> None:
+    """Reads and calls, until this session is over."""
+    while engine.running and engine.native is native and engine.lost is None:
+        try:
+            with engine._take:
+                engine.take(native, SLICE_MS)
+        except (ETWError, ValueError, ProcessLookupError) as error:
+            engine._ended(error)
+            return
+        engine._dispatch()
+        if not engine.callbacks.entries and engine._retire():
+            return
+
+
+def flag_bits(*, everything: bool, kernel_threads: bool, fallback: bool, command_lines: bool) -> int:
+    flags = _abi.ETWATCH_QUEUE
+    if everything:
+        flags |= _abi.ETWATCH_ALL
+        if kernel_threads:
+            flags |= _abi.ETWATCH_KERNEL_THREADS
+    if not fallback:
+        flags |= _abi.ETWATCH_NO_FALLBACK
+    if command_lines:
+        flags |= _abi.ETWATCH_CMDLINE
+    return flags

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""The library's summary of a stream: kept by its own thread, asked by Python."""
+import ctypes
+import os
+import threading
+from typing import Any, Dict, List, NamedTuple
+
+from . import _abi, _native
+from ._batch import METRIC_NAMES, Batch, Sample
+
+
+class Spread(NamedTuple):
+    """Over the intervals of one process."""
+
+    intervals: int
+    average: float
+    maximum: float
+    p95: float
+    p99: float
+
+
+class ProcessSummary(NamedTuple):
+    sample: Sample  # sums of counters and the latest gauges; of one that ended: its exit
+    ended: bool
+    first_ns: int
+    last_ns: int
+    samples: int
+    metrics: Dict[str, Spread]
+
+
+_ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_tell"][1][2]
+
+
+class Summary:
+    """Goes into a config as on_samples; must outlive the monitors that feed it."""
+
+    def __init__(self, max_processes: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._pointer = ctypes.c_void_p()
+        options = _native.sized(_abi.SummaryOptions)
+        options.max_processes = max_processes
+        _native.check(_native.lib.etwatch_summary_new(ctypes.byref(options), ctypes.byref(self._pointer)))
+
+    def attach(self, config: Any) -> None:
+        """The monitor's thread will feed it: a function of the library, no Python."""
+        callbacks = config.callbacks
+        callbacks.size = ctypes.sizeof(_abi.Callbacks)
+        callbacks.on_samples = ctypes.cast(_native.lib.etwatch_summary_add, type(callbacks.on_samples))
+        callbacks.ctx = self._pointer.value
+
+    def tell(self, pid: int = 0) -> List[ProcessSummary]:
+        told: List[ProcessSummary] = []
+
+        def on_process(_: Any, pointer: Any) -> None:
+            process = pointer.contents
+            spreads = {}
+            for index in range(min(process.metric_count, len(METRIC_NAMES))):
+                found = process.metrics[index]
+                if found.count:
+                    spreads[METRIC_NAMES[index]] = Spread(found.count, found.avg, found.max, found.p95, found.p99)
+            sample = Batch.take(ctypes.addressof(process.sample.contents), 1)[0]
+            told.append(ProcessSummary(sample, bool(process.flags & _abi.ETWATCH_SUMMARY_ENDED), process.first_ns,
+                                       process.last_ns, process.samples, spreads))
+
+        if self._pid != os.getpid():
+            return told
+        with self._lock:
+            if self._pointer:
+                _native.check(_native.lib.etwatch_summary_tell(self._pointer, pid, _ON_PROCESS(on_process), None))
+        return told
+
+    def dropped(self) -> int:
+        if self._pid != os.getpid():
+            return 0
+        with self._lock:
+            return int(_native.lib.etwatch_summary_dropped(self._pointer))
+
+    def __del__(self) -> None:
+        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        if pointer and self._pid == os.getpid():
+            _native.lib.etwatch_summary_free(pointer)

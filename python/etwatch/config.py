@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""ETWMonitorConfig, and the nested dict that is accepted in its place."""
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Dict, Iterable, Mapping, Optional, Set, Tuple, Union
+
+__all__ = ["ETWMonitorConfig", "Settings", "read_settings"]
+
+_TRUTHS = ("exclude_system_processes", "enable_process_events", "enable_thread_events", "enable_cpu_sampling",
+           "enable_memory_events", "enable_context_switch", "enable_disk_io", "enable_stack_walking")
+# field: (lowest, highest, whole numbers only)
+_RANGES: Dict[str, Tuple[float, float, bool]] = {
+    "sampling_rate_hz": (0.1, 1000, False),
+    "buffer_size": (1, 10_000_000, True),
+    "max_processes": (1, 65536, True),
+    "buffer_size_kb": (4, 16384, True),
+    "min_buffers": (2, 65536, True),
+    "max_buffers": (2, 65536, True),
+    "flush_timer": (0.001, 60, False),
+    "cpu_sampling_interval": (1, 8000, True),
+    "overhead_limit": (0.01, 1000, False),
+    "callback_batch_ms": (1, 60000, True),
+}
+
+
+def number(name: str, value: object, low: float, high: float, whole: bool = False) -> None:
+    """Raises unless the value is a number of this range; the message names it."""
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        raise TypeError(f"{name}: {'a whole number' if whole else 'a number'} is needed, not {value!r}")
+    if not math.isfinite(value) or not low <= value <= high:
+        raise ValueError(f"{name}: {value!r} is not within {low:g} and {high:g}")
+
+
+def check_pid(name: str, pid: object) -> int:
+    if isinstance(pid, bool) or not isinstance(pid, int):
+        raise TypeError(f"{name}: a process id is needed, not {pid!r}")
+    if not 0 < pid < 2**32:
+        raise ValueError(f"{name}: {pid!r} is not within 1 and 4294967295")
+    return pid
+
+
+def check_name(name: str, text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{name}: a name is needed, not {text!r}")
+    if not text or "\0" in text or len(text) > 255:
+        raise ValueError(f"{name}: {text!r} is not 1 to 255 characters")
+    return text
+
+
+def members(name: str, values: object) -> Iterable[object]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}: a set is needed, not {values!r}")
+    return values
+
+
+@dataclass
+class ETWMonitorConfig:
+    """How ETWMonitor watches. Every field may be left out; what is impossible is refused by name."""
+
+    sampling_rate_hz: float = 100.0
+    buffer_size: int = 10000
+    target_processes: Optional[Set[int]] = None
+    target_process_names: Optional[Set[str]] = None
+    max_processes: Optional[int] = None
+    exclude_system_processes: bool = True
+    session_name: str = "OnnxInferenceMonitor"
+    buffer_size_kb: int = 64
+    min_buffers: int = 4
+    max_buffers: int = 64
+    flush_timer: float = 1
+    enable_process_events: bool = True
+    enable_thread_events: bool = True
+    enable_cpu_sampling: bool = True
+    enable_memory_events: bool = True
+    enable_context_switch: bool = True
+    enable_disk_io: bool = False
+    enable_stack_walking: bool = False
+    cpu_sampling_interval: int = 1000
+    overhead_limit: float = 5.0
+    callback_batch_ms: int = 100
+
+    def __post_init__(self) -> None:
+        self.validate()
+
+    def validate(self) -> None:
+        """Checks every field again; they may have been changed since."""
+        for name, (low, high, whole) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None or name != "max_processes":
+                number(name, value, low, high, whole)
+        for name in _TRUTHS:
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}: True or False is needed, not {getattr(self, name)!r}")
+        if self.min_buffers > self.max_buffers:
+            raise ValueError(f"min_buffers: {self.min_buffers} is not within 2 and max_buffers ({self.max_buffers})")
+        check_name("session_name", self.session_name)
+        if self.target_processes is not None:
+            self.target_processes = {check_pid("target_processes", pid)
+                                     for pid in members("target_processes", self.target_processes)}
+        if self.target_process_names is not None:
+            self.target_process_names = {check_name("target_process_names", name) for name in
+                                         members("target_process_names", self.target_process_names)}
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any]) -> "ETWMonitorConfig":
+        """From the fields by name, or from the nested {'monitoring': {…}}."""
+        return read_settings(settings).config
+
+
+@dataclass
+class Settings:
+    """What a nested dict asks for."""
+
+    config: ETWMonitorConfig
+    source: str = "auto"
+    groups: Tuple[str, ...] = ("cpu", "memory")
+    aggregation: Tuple[str, ...] = ()
+    persist_to_disk: Optional[str] = None
+
+
+_BACKENDS = {"auto": "auto", "etw": "etw", "ebpf": "ebpf", "poll": "poll", "polling": "poll", "psutil": "poll"}
+_AGGREGATIONS = ("none", "avg", "average", "mean", "max", "maximum", "min", "p95", "p99", "sum")
+_GROUPS = ("cpu", "memory", "io", "disk", "gpu", "npu", "energy", "system")
+
+
+def _keys(where: str, part: object, known: Iterable[str]) -> Mapping[str, Any]:
+    if not isinstance(part, Mapping):
+        raise TypeError(f"{where}: a dict is needed, not {part!r}")
+    for key in part:
+        if key not in known:
+            raise ValueError(f"{where}: {key!r} is none of {', '.join(sorted(known))}")
+    return part
+
+
+def _read_group(name: str, part: object, found: Settings, rates: Dict[str, float]) -> None:
+    where = f"monitoring.{name}"
+    group = _keys(where, part, ("backend", "sampling_hz", "aggregation", "enabled"))
+    if group.get("enabled", True) is not True:
+        if group["enabled"] is not False:
+            raise TypeError(f"{where}.enabled: True or False is needed, not {group['enabled']!r}")
+        return
+    if "sampling_hz" in group:
+        number(f"{where}.sampling_hz", group["sampling_hz"], 0.1, 1000)
+        rates[name] = float(group["sampling_hz"])
+    aggregations = group.get("aggregation", ())
+    for aggregation in [aggregations] if isinstance(aggregations, str) else members(f"{where}.aggregation", aggregations):
+        if aggregation not in _AGGREGATIONS:
+            raise ValueError(f"{where}.aggregation: {aggregation!r} is none of {', '.join(_AGGREGATIONS)}")
+        found.aggregation += (str(aggregation),)
+    backend = group.get("backend", "auto")
+    # Devices have backends of their own (nvml, drm, rapl, …): whatever there is, is read.
+    if name in ("cpu", "memory", "io", "disk"):
+        if backend not in _BACKENDS:
+            raise ValueError(f"{where}.backend: {backend!r} is none of {', '.join(_BACKENDS)}")
+        if name == "cpu":
+            found.source = _BACKENDS[backend]
+    elif not isinstance(backend, str):
+        raise TypeError(f"{where}.backend: a name is needed, not {backend!r}")
+    found.groups += (name,)
+
+
+def _read_storage(part: object, chosen: Dict[str, Any], found: Settings) -> None:
+    storage = _keys("monitoring.storage", part, ("type", "max_samples", "persist_to_disk"))
+    kind = storage.get("type", "circular_buffer")
+    if kind != "circular_buffer":
+        raise ValueError(f"monitoring.storage.type: {kind!r} is not 'circular_buffer'")
+    if "max_samples" in storage:
+        number("monitoring.storage.max_samples", storage["max_samples"], 1, 10_000_000, True)
+        chosen["buffer_size"] = storage["max_samples"]
+    persist = storage.get("persist_to_disk", False)
+    if isinstance(persist, str) and persist:
+        found.persist_to_disk = persist
+    elif persist not in (False, None):
+        raise ValueError("monitoring.storage.persist_to_disk: False, or the path of a file for JSON Lines, "
+                         f"not {persist!r}")
+
+
+def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, None]) -> Settings:
+    """Whatever is accepted as configuration, checked."""
+    if settings is None:
+        return Settings(ETWMonitorConfig())
+    if isinstance(settings, ETWMonitorConfig):
+        settings.validate()
+        return Settings(settings)
+    if not isinstance(settings, Mapping):
+        raise TypeError(f"config: an ETWMonitorConfig or a dict is needed, not {settings!r}")
+    known = tuple(field.name for field in fields(ETWMonitorConfig))
+    if "monitoring" not in settings:
+        return Settings(ETWMonitorConfig(**_keys("config", settings, known)))
+    rest = {key: value for key, value in settings.items() if key != "monitoring"}
+    chosen: Dict[str, Any] = dict(_keys("config", rest, known))
+    monitoring = _keys("monitoring", settings["monitoring"], (*_GROUPS, "storage", "overhead_limit"))
+    found = Settings(ETWMonitorConfig(), groups=())
+    rates: Dict[str, float] = {}
+    for name in _GROUPS:
+        if name in monitoring:
+            _read_group(name, monitoring[name], found, rates)
+    if rates:
+        # One stream has one rate: the highest that is asked for; gauges come as often as they are read.
+        chosen["sampling_rate_hz"] = max(rates.values())
+    if "storage" in monitoring:
+        _read_storage(monitoring["storage"], chosen, found)
+    if "overhead_limit" in monitoring:
+        number("monitoring.overhead_limit", monitoring["overhead_limit"], 0.01, 1000)
+        chosen["overhead_limit"] = monitoring["overhead_limit"]
+    found.config = ETWMonitorConfig(**chosen)
+    return found

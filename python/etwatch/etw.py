@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: MIT
+"""ETWMonitor: the interface that the first users wrote down, on kernel events instead of polling."""
+import ctypes
+import sys
+import threading
+import weakref
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union, overload
+
+from . import _abi, _native, _system
+from ._batch import METRIC_NAMES, SOURCES
+from ._engine import BatchCallback, Engine, SampleCallback, flag_bits, logger
+from ._monitor import make_config
+from ._summary import ProcessSummary
+from .config import ETWMonitorConfig, check_pid, members, read_settings
+from .errors import ETWError
+from .samples import MetricSample, MetricTable, ProcessMetrics, exit_code_of, process_metrics
+
+__all__ = ["ETWMonitor"]
+
+_PREFIX = "EVENT_TRACE_FLAG_"
+# Names of kernel flags to the switches of the config; those without one are passed on to ETW.
+_FLAG_GROUPS: Dict[str, Optional[str]] = {
+    "PROCESS": "enable_process_events", "THREAD": "enable_thread_events", "CSWITCH": "enable_context_switch",
+    "DISPATCHER": "enable_context_switch", "PROFILE": "enable_cpu_sampling", "MEMORY_PAGE": "enable_memory_events",
+    "MEMORY_PAGE_FAULTS": "enable_memory_events", "MEMORY_HARD_FAULTS": "enable_memory_events",
+    "VIRTUAL_ALLOC": "enable_memory_events", "VAMAP": "enable_memory_events", "DISK_IO": "enable_disk_io",
+    "DISK_IO_INIT": "enable_disk_io", "DISK_FILE_IO": "enable_disk_io", "FILE_IO": "enable_disk_io",
+    "FILE_IO_INIT": "enable_disk_io", "SPLIT_IO": "enable_disk_io", "IMAGE_LOAD": None, "PROCESS_COUNTERS": None,
+    "DPC": None, "INTERRUPT": None, "SYSTEMCALL": None, "REGISTRY": None, "NETWORK_TCPIP": None, "ALPC": None,
+    "DRIVER": None, "DBGPRINT": None, "JOB": None, "DEBUG_EVENTS": None, "NO_SYSCONFIG": None,
+}
+_SPELLINGS = {"MEMORY_PAGE": "MEMORY_PAGE_FAULTS"}  # as users spelled it, as Windows does
+_SWITCHED: Dict[str, Tuple[str, ...]] = {
+    "enable_thread_events": ("threads", "threads_running", "threads_ready", "threads_waiting", "threads_suspended"),
+    "enable_context_switch": ("switches_voluntary", "switches_involuntary", "runq_wait_ns"),
+    "enable_memory_events": ("rss_bytes", "rss_peak_bytes", "private_bytes", "virtual_bytes", "faults_minor",
+                             "faults_major", "pool_paged_bytes", "pool_nonpaged_bytes"),
+    "enable_disk_io": ("disk_read_bytes", "disk_write_bytes"),
+}
+_CPU = ("cpu_percent", "cpu_ns", "cpu_user_ns", "cpu_kernel_ns", "cycles", "instructions", "cache_misses")
+_BITS = {name: 1 << bit for bit, name in enumerate(METRIC_NAMES)}
+
+
+class ETWMonitor:
+    """Watches processes and hands out what they did.
+
+    config: an ETWMonitorConfig, a dict of its fields or the nested {'monitoring': …}. Without targets
+    every process is watched; the first add_process then narrows it to those that are added.
+    fallback=False: raise ETWAccessDeniedError instead of polling when rights are missing.
+    command_lines=True: ProcessMetrics.command_line too (secrets masked).
+    """
+
+    def __init__(self, config: Union[ETWMonitorConfig, Mapping[str, Any], None] = None, *, fallback: bool = True,
+                 source: Optional[str] = None, command_lines: bool = False) -> None:
+        settings = read_settings(config)
+        self.config = settings.config
+        self._source = source or settings.source
+        self._fallback = fallback
+        self._command_lines = command_lines
+        self._lock = threading.RLock()
+        self._only_added = False  # targets were given or added: no targets is then nothing, not everything
+        self._warned = False
+        self._engine = Engine(self.config.buffer_size)
+        self._apply_switches()
+        make_config(source=self._source)  # refuses an unknown name here, not at the start
+        self._finalizer = weakref.finalize(self, self._engine.close)
+
+    # ------------------------------------------------------------------------ life
+
+    def start_monitoring(self) -> None:
+        """Begins; nothing happens if it runs already. May follow a stop or a cleanup."""
+        with self._lock:
+            self.config.validate()
+            self._apply_switches()
+            if self._engine.running and self._engine.lost is not None:
+                self._engine.stop()
+            if not self._engine.running:
+                self._engine.start(self._native_config())
+                self._tell_fallback()
+
+    def stop_monitoring(self) -> None:
+        """Takes in what is left and ends; what was measured stays available."""
+        self._engine.stop()
+
+    def cleanup(self) -> None:
+        """Stops and lets go of everything that the system gave."""
+        self._engine.close()
+
+    def __enter__(self) -> "ETWMonitor":
+        self.start_monitoring()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cleanup()
+
+    @property
+    def is_monitoring(self) -> bool:
+        return self._engine.running and self._engine.lost is None
+
+    @property
+    def backend(self) -> Optional[str]:
+        """What really runs: "etw", "ebpf" or "poll"; None before the first start."""
+        native = self._engine.native
+        try:
+            meta = native.meta() if native is not None else self._engine.last_meta
+        except ETWError:
+            meta = self._engine.last_meta
+        return None if meta is None else SOURCES.get(meta.source)
+
+    def _native_config(self) -> Any:
+        config = self.config
+        pids = sorted(config.target_processes or ())
+        names = sorted(config.target_process_names or ())
+        everything = not pids and not names and not self._only_added
+        flags = flag_bits(everything=everything, kernel_threads=not config.exclude_system_processes,
+                          fallback=self._fallback, command_lines=self._command_lines)
+        made = make_config(source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
+                           budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
+                           queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))
+        if sys.platform == "win32":
+            self._add_session(made)
+        return made
+
+    def _add_session(self, made: Any) -> None:
+        config = self.config
+        session = _native.sized(_abi.SessionOptions)
+        session.buffer_kb, session.min_buffers = config.buffer_size_kb, config.min_buffers
+        session.max_buffers = config.max_buffers
+        session.flush_ms = max(1, round(config.flush_timer * 1000))
+        session.profile_hz = config.cpu_sampling_interval if config.enable_cpu_sampling else 0
+        session.name = config.session_name.encode()
+        session.stacks = b"profile,cswitch" if config.enable_stack_walking else None
+        made.session_options = ctypes.pointer(session)
+
+    def _tell_fallback(self) -> None:
+        native = self._engine.native
+        if native is None or self._warned:
+            return
+        fallback = _native.text(native.meta().fallback)
+        if fallback:
+            self._warned = True
+            logger.warning("%s", fallback)
+
+    # --------------------------------------------------------------------- targets
+
+    def add_process(self, pid: int) -> None:
+        """Watches this process and its descendants too; ProcessLookupError if there is none."""
+        check_pid("pid", pid)
+        with self._lock:
+            targets = set(self.config.target_processes or ())
+            narrows = not targets and not self.config.target_process_names and not self._only_added
+            native = self._engine.native
+            if self._engine.running and native is not None and not narrows:
+                native.add(pid)
+            elif not _exists(pid):
+                raise ProcessLookupError(f"pid {pid}: no such process")
+            self.config.target_processes = targets | {pid}
+            self._only_added = True
+            if narrows and self._engine.running:
+                self._engine.stop()
+                self._engine.start(self._native_config())
+
+    def remove_process(self, pid: int) -> None:
+        """Watches it no longer; nothing happens if it was not watched."""
+        check_pid("pid", pid)
+        with self._lock:
+            targets = set(self.config.target_processes or ())
+            if pid in targets:
+                self._only_added = True
+            targets.discard(pid)
+            self.config.target_processes = targets
+            native = self._engine.native
+            if self._engine.running and native is not None:
+                try:
+                    native.remove(pid)
+                except ProcessLookupError:
+                    pass
+
+    # --------------------------------------------------------------------- samples
+
+    def collect_metrics(self) -> List[MetricSample]:
+        """What came since the last call, at most `buffer_size`; the oldest go first, counted."""
+        return self._engine.collect()
+
+    def register_callback(self, callback: SampleCallback) -> None:
+        """Calls it with one MetricSample at a time, from a thread of its own."""
+        self._engine.callbacks.add(callback, False)
+        self._engine.callbacks_changed()
+
+    def register_batch_callback(self, callback: BatchCallback) -> None:
+        """Calls it with a list of MetricSamples; it is filled only if it is looked into. Its `samples` are
+        the same as rows, for columns without objects."""
+        self._engine.callbacks.add(callback, True)
+        self._engine.callbacks_changed()
+
+    def unregister_callback(self, callback: Any) -> bool:
+        """Of either kind; False if it was not registered."""
+        return self._engine.callbacks.remove(callback)
+
+    # ------------------------------------------------------------------- processes
+
+    @overload
+    def get_process_metrics(self, pid: int) -> ProcessMetrics: ...
+    @overload
+    def get_process_metrics(self, pid: None = None) -> Dict[int, ProcessMetrics]: ...
+    def get_process_metrics(self, pid: Optional[int] = None) -> Union[ProcessMetrics, Dict[int, ProcessMetrics]]:
+        """One process, or all that are known by pid. ProcessLookupError if it was never watched."""
+        if pid is not None:
+            check_pid("pid", pid)
+            known = self._engine.summary.tell(pid)
+            found = self._metrics_of(pid, known[-1] if known else None)
+            if found is None:
+                raise ProcessLookupError(f"pid {pid}: no such process is watched")
+            return found
+        everyone = {}
+        for process in self._engine.summary.tell():
+            found = self._metrics_of(process.sample.pid, process)
+            if found is not None:
+                everyone[process.sample.pid] = found
+        return everyone
+
+    def _metrics_of(self, pid: int, known: Optional[ProcessSummary]) -> Optional[ProcessMetrics]:
+        totals = None
+        if known is None or not known.ended:
+            native = self._engine.native
+            try:
+                totals = native.snapshot(pid) if native is not None else None
+            except (ETWError, ProcessLookupError):
+                pass
+        if known is None and totals is None:
+            return None
+        latest = known.sample if known is not None else None
+        source = totals if totals is not None else latest
+        assert source is not None
+        alive = known is None or not known.ended
+        found = process_metrics(source, latest, _system.thread_ids(pid) if alive else None)
+        if known is not None:
+            found.command_line = known.sample.cmdline
+            found.name = found.name or known.sample.name
+            if alive and known.last_ns - known.sample.t_ns > 1.5e9 / self.config.sampling_rate_hz:
+                found.cpu_percent = 0.0  # it has not run since its last sample
+        return found
+
+    def get_process_summary(self) -> Dict[int, Dict[str, Any]]:
+        """Per process: `metrics` (of each: average, maximum, p95, p99 over the intervals), `totals`,
+        `lifetime` in seconds. By pid; of a pid that was used again, the latest."""
+        found = {}
+        for process in self._engine.summary.tell():
+            sample = process.sample
+            begin = sample.start_ns or process.first_ns
+            wanted = {name: spread for name, spread in process.metrics.items() if _BITS[name] & self._engine.mask}
+            totals = {name: sample.get(name) for name, _, kind in _abi.METRICS
+                      if kind == "counter" and _BITS[name] & self._engine.mask and sample.get(name) is not None}
+            found[sample.pid] = {
+                "pid": sample.pid, "name": sample.name, "start_time": begin / 1e9, "ended": process.ended,
+                "exit_code": exit_code_of(sample), "lifetime": max(0, process.last_ns - begin) / 1e9,
+                "watched": max(0, process.last_ns - process.first_ns) / 1e9,
+                "samples": process.samples,
+                "metrics": MetricTable({name: {"average": s.average, "maximum": s.maximum, "p95": s.p95,
+                                               "p99": s.p99, "intervals": s.intervals}
+                                        for name, s in wanted.items()}),
+                "totals": totals,
+            }
+        return found
+
+    # ------------------------------------------------------------------ statistics
+
+    def get_statistics(self) -> Dict[str, Any]:
+        """How the monitoring itself goes: rates, loss, and what it costs."""
+        engine = self._engine
+        native = engine.native
+        try:
+            stats = native.stats() if native is not None else engine.last_stats
+        except ETWError:
+            stats = engine.last_stats
+        found: Dict[str, Any] = {
+            "backend": self.backend, "running": self.is_monitoring, "hz_asked": self.config.sampling_rate_hz,
+            "callbacks": len(engine.callbacks.entries), "callback_errors": engine.callbacks.errors,
+            "callback_dropped": engine.pending.dropped, "callback_seconds": engine.callbacks.busy_s,
+            "error": engine.lost,
+        }
+        for name in ("hz_reached", "hz_now", "samples", "events", "lost", "undecoded", "late", "wakeups", "processes",
+                     "threads", "self_cpu_percent", "self_rss_bytes", "self_rss_peak_bytes"):
+            found[name] = getattr(stats, name) if stats is not None else None
+        seconds = stats.duration_ns / 1e9 if stats is not None else 0
+        kernel = stats.self_kernel_percent if stats is not None else -1
+        found["self_kernel_percent"] = kernel if kernel >= 0 else None
+        found["duration"] = seconds
+        found["dropped"] = engine.store.dropped + (stats.queue_dropped if stats is not None else 0)
+        found["collection_time_avg_ms"] = found["collection_time_max_ms"] = None
+        if stats is not None and stats.wakeups:
+            found["collection_time_avg_ms"] = stats.step_ns / stats.wakeups / 1e6
+            found["collection_time_max_ms"] = stats.step_max_ns / 1e6
+        if seconds > 0:
+            found["self_cpu_percent"] += 100 * engine.callbacks.busy_s / seconds
+        return found
+
+    # -------------------------------------------------------------------- switches
+
+    def set_kernel_flags(self, flags: Iterable[str]) -> None:
+        """Which kinds of kernel events are wanted, by the names of Windows. Elsewhere the same names
+        switch the matching groups of metrics."""
+        wanted = []
+        for flag in members("flags", flags):
+            if not isinstance(flag, str):
+                raise TypeError(f"flags: names are needed, not {flag!r}")
+            bare = flag[len(_PREFIX):] if flag.startswith(_PREFIX) else flag
+            if bare not in _FLAG_GROUPS:
+                raise ValueError(f"flags: {flag!r} is none of "
+                                 + ", ".join(_PREFIX + name for name in sorted(_FLAG_GROUPS)))
+            wanted.append(bare)
+        with self._lock:
+            groups = {_FLAG_GROUPS[bare] for bare in wanted}
+            for group in {group for group in _FLAG_GROUPS.values() if group is not None}:
+                setattr(self.config, group, group in groups)
+            self.config.enable_process_events = True  # nothing can be told apart without
+            self._apply_switches()
+            if self.backend == "etw" and self._engine.running:
+                self._set_kernel([_PREFIX + _SPELLINGS.get(bare, bare) for bare in wanted])
+
+    def _set_kernel(self, flags: Optional[List[str]]) -> None:
+        native = self._engine.native
+        assert native is not None
+        stacks = b"profile,cswitch" if self.config.enable_stack_walking else b""
+        native.set_kernel(None if flags is None else ",".join(flags).encode(), stacks)
+
+    def enable_stack_walking(self, enable: bool = True) -> bool:
+        """Stacks with profile samples and switches, for recordings; whether it is in effect. Only ETW
+        has them."""
+        if not isinstance(enable, bool):
+            raise TypeError(f"enable: True or False is needed, not {enable!r}")
+        with self._lock:
+            self.config.enable_stack_walking = enable
+            if self.backend == "etw" and self._engine.running:
+                self._set_kernel(None)
+                return enable
+        return False
+
+    def _apply_switches(self) -> None:
+        mask = (1 << 64) - 1
+        config = self.config
+        for switch, names in _SWITCHED.items():
+            # Disk I/O costs events on Windows only; elsewhere the kernel counts it anyway.
+            if not getattr(config, switch) and (switch != "enable_disk_io" or sys.platform == "win32"):
+                for name in names:
+                    mask &= ~_BITS[name]
+        if not config.enable_context_switch and not config.enable_cpu_sampling:
+            for name in _CPU:
+                mask &= ~_BITS[name]
+        self._engine.mask = mask
+
+    def __repr__(self) -> str:
+        return f"<ETWMonitor {'on ' + str(self.backend) if self.is_monitoring else 'stopped'}>"
+
+
+def _exists(pid: int) -> bool:
+    """Whether such a process is there, as the library sees it."""
+    from ._monitor import NativeMonitor
+    probe = NativeMonitor(make_config())
+    try:
+        probe.add(pid)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        probe.close()
+
+

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: MIT
+"""MetricSample and ProcessMetrics: what the library measured, in the words of the first users.
+
+A row of the library (one process, one interval) is several MetricSamples, one for each metric
+that is known. They are made only when somebody looks: for each set of known metrics a function is
+compiled once that makes them all, which is what keeps one at a time affordable.
+"""
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _abi
+from ._batch import FLAGS, HALVES, HAS, METRIC_NAMES, NAME, PID, T_NS, TYPE, WORDS, Batch, Sample, word_of
+
+__all__ = ["MetricSample", "ProcessMetrics", "ALIASES", "MetricList"]
+
+Number = Union[int, float]
+
+
+class MetricSample(NamedTuple):
+    """One value of one metric of one process. Counters: what happened in the interval that ended at
+    `timestamp` (seconds since 1970). `complete` is False if events that belong to it were lost."""
+
+    timestamp: float
+    metric_name: str
+    value: Number
+    unit: str
+    pid: int
+    process_name: Optional[str]
+    complete: bool = True
+
+
+class Alias(NamedTuple):
+    """How a name of the users is made of ours: the sum of some metrics, times a factor."""
+
+    name: str
+    metrics: Tuple[str, ...]
+    factor: float
+    unit: str
+
+
+_MB = 1 / (1024 * 1024)
+
+
+def _total_memory() -> Optional[int]:
+    if sys.platform == "win32":
+        from ._system import memory
+        return memory()[0]
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+
+
+_TOTAL = _total_memory()
+
+_STREAM: List[Alias] = [
+    Alias("process_cpu_percent", ("cpu_percent",), 1, "%"),
+    Alias("process_memory_rss_mb", ("rss_bytes",), _MB, "MB"),
+    Alias("process_memory_vms_mb", ("virtual_bytes",), _MB, "MB"),
+    Alias("process_memory_private_mb", ("private_bytes",), _MB, "MB"),
+    Alias("process_threads", ("threads",), 1, "count"),
+    Alias("process_handles", ("handles",), 1, "count"),
+    Alias("process_context_switches", ("switches_voluntary", "switches_involuntary"), 1, "count"),
+    Alias("process_page_faults", ("faults_minor", "faults_major"), 1, "count"),
+    Alias("process_io_read_bytes", ("io_read_bytes",), 1, "bytes"),
+    Alias("process_io_write_bytes", ("io_write_bytes",), 1, "bytes"),
+    Alias("process_io_read_count", ("io_read_ops",), 1, "count"),
+    Alias("process_io_write_count", ("io_write_ops",), 1, "count"),
+    Alias("process_gpu_percent", ("gpu_percent",), 1, "%"),
+    Alias("process_gpu_memory_mb", ("gpu_memory_bytes",), _MB, "MB"),
+    Alias("process_npu_percent", ("npu_percent",), 1, "%"),
+    Alias("process_energy_uj", ("energy_uj",), 1, "uJ"),
+]
+if _TOTAL:
+    _STREAM.insert(3, Alias("process_memory_percent", ("rss_bytes",), 100 / _TOTAL, "%"))
+
+# Users' names to ours. The stream has those above; the rest are for summaries and look-ups.
+ALIASES: Dict[str, Tuple[str, ...]] = {alias.name: alias.metrics for alias in _STREAM}
+ALIASES.update({
+    "process_memory_percent": ("rss_bytes",),
+    "process_cpu_time_ms": ("cpu_ns",),
+    "process_cpu_user_ms": ("cpu_user_ns",),
+    "process_cpu_kernel_ms": ("cpu_kernel_ns",),
+    "process_memory_peak_mb": ("rss_peak_bytes",),
+    "process_hard_faults": ("faults_major",),
+    "process_disk_read_bytes": ("disk_read_bytes",),
+    "process_disk_write_bytes": ("disk_write_bytes",),
+    "process_net_received_bytes": ("net_received_bytes",),
+    "process_net_sent_bytes": ("net_sent_bytes",),
+})
+
+_BITS = {name: 1 << bit for bit, name in enumerate(METRIC_NAMES)}
+_KINDS = {name: kind for name, kind, _ in _abi.METRICS}
+_STREAM_BITS = 0
+for _alias in _STREAM:
+    for _name in _alias.metrics:
+        _STREAM_BITS |= _BITS[_name]
+
+_Maker = Callable[[Any, Any, int, float, int, Optional[str], bool], Tuple[MetricSample, ...]]
+_makers: Dict[int, Tuple[int, _Maker]] = {}
+
+
+def _known(mask: int) -> List[Alias]:
+    return [alias for alias in _STREAM if all(mask & _BITS[name] for name in alias.metrics)]
+
+
+def _expression(alias: Alias) -> str:
+    parts = [f"{'reals' if _KINDS[name] == 'double' else 'words'}[row + {word_of(name)}]" for name in alias.metrics]
+    total = " + ".join(parts)
+    return total if alias.factor == 1 else f"({total}) * {alias.factor!r}"
+
+
+def _maker(mask: int) -> Tuple[int, _Maker]:
+    """(how many, the function that makes them) for rows in which these metrics are known."""
+    mask &= _STREAM_BITS
+    made = _makers.get(mask)
+    if made is None:
+        known = _known(mask)
+        rows = "".join(f"        new(kind, (t, {alias.name!r}, {_expression(alias)}, {alias.unit!r}, pid, name, "
+                       "complete)),\n" for alias in known)
+        code = ("def make(words, reals, row, t, pid, name, complete, new=tuple.__new__, kind=MetricSample):\n"
+                f"    return (\n{rows}    )\n")
+        space: Dict[str, Any] = {"MetricSample": MetricSample}
+        exec(compile(code, "<etwatch samples>", "exec"), space)  # of our own tables only
+        made = _makers[mask] = (len(known), space["make"])
+    return made
+
+
+_COMPLETE = _abi.ETWATCH_COMPLETE
+_SAMPLE = _abi.ETWATCH_SAMPLE
+
+
+def rows_of(batch: Batch, wanted: int = -1) -> Iterator[Tuple[MetricSample, ...]]:
+    """The MetricSamples of each row that is a sample of a process; of the wanted metrics only."""
+    words, reals, halves, texts = batch.words, batch.reals, batch.halves, batch.texts
+    row, half = 0, 0
+    wanted &= _STREAM_BITS
+    masks = words[HAS::WORDS].tolist()
+    for kind, mask in zip(halves[TYPE::HALVES].tolist(), masks):
+        if kind == _SAMPLE:
+            mask &= wanted
+            made = _makers.get(mask) or _maker(mask)
+            yield made[1](words, reals, row, words[row + T_NS] / 1e9, halves[half + PID], texts[words[row + NAME]],
+                          bool(halves[half + FLAGS] & _COMPLETE))
+        row += WORDS
+        half += HALVES
+
+
+def count_of(batch: Batch, wanted: int = -1) -> int:
+    """How many MetricSamples the batch is, without making them."""
+    wanted &= _STREAM_BITS
+    masks = batch.words[HAS::WORDS].tolist()
+    kinds = batch.halves[TYPE::HALVES].tolist()
+    found = Counter(mask & wanted for mask, kind in zip(masks, kinds) if kind == _SAMPLE)
+    return sum(_maker(mask)[0] * number for mask, number in found.items())
+
+
+class MetricList(List[MetricSample]):
+    """The MetricSamples of a batch: a list that is filled when somebody first looks into it.
+
+    `samples` has the same as rows (`Batch`): for columns without making objects. `len()` counts
+    without filling.
+    """
+
+    __slots__ = ("samples", "_length", "_wanted")
+
+    def __init__(self, batch: Optional[Batch] = None, wanted: int = -1) -> None:
+        super().__init__()
+        self._wanted = wanted
+        self.samples: Optional[Batch] = batch
+        self._length: Optional[int] = None if batch is not None else -1
+
+    def _fill(self) -> None:
+        if self._length != -1:
+            self._length = -1
+            if self.samples is not None:
+                extend = super().extend
+                for made in rows_of(self.samples, self._wanted):
+                    extend(made)
+
+    def __len__(self) -> int:
+        if self._length is None:
+            assert self.samples is not None
+            self._length = count_of(self.samples, self._wanted)
+        return super().__len__() if self._length == -1 else self._length
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+
+def _filled(name: str) -> Callable[..., Any]:
+    plain = getattr(list, name)
+
+    def method(self: MetricList, *arguments: Any, **named: Any) -> Any:
+        self._fill()
+        for other in arguments:
+            if isinstance(other, MetricList):
+                other._fill()
+        return plain(self, *arguments, **named)
+    method.__name__ = name
+    return method
+
+
+for _name in ("__add__ __contains__ __delitem__ __eq__ __ge__ __getitem__ __gt__ __iadd__ __imul__ __iter__ __le__ "
+              "__lt__ __mul__ __ne__ __repr__ __reversed__ __rmul__ __setitem__ append clear copy count extend index "
+              "insert pop remove reverse sort").split():
+    setattr(MetricList, _name, _filled(_name))
+
+
+def _radd(self: MetricList, other: List[Any]) -> List[Any]:
+    return [*other, *self]
+
+
+setattr(MetricList, "__radd__", _radd)
+
+
+# --------------------------------------------------------------------------- ProcessMetrics
+
+
+@dataclass
+class ProcessMetrics:
+    """Everything that is known of one process now; None: unknown. Counters are totals since it began."""
+
+    pid: int = 0
+    name: Optional[str] = None
+    parent_pid: Optional[int] = None
+    session_id: Optional[int] = None
+    create_time: Optional[float] = None
+    exit_time: Optional[float] = None
+    exit_code: Optional[int] = None
+    command_line: Optional[str] = None
+    cpu_percent: Optional[float] = None
+    cpu_cycles: Optional[int] = None
+    kernel_time: Optional[float] = None
+    user_time: Optional[float] = None
+    context_switches: Optional[int] = None
+    priority: Optional[int] = None
+    affinity_mask: Optional[int] = None
+    working_set_size: Optional[int] = None
+    private_bytes: Optional[int] = None
+    virtual_bytes: Optional[int] = None
+    page_faults: Optional[int] = None
+    hard_faults: Optional[int] = None
+    peak_working_set: Optional[int] = None
+    paged_pool: Optional[int] = None
+    non_paged_pool: Optional[int] = None
+    thread_count: Optional[int] = None
+    thread_ids: Optional[List[int]] = None
+    active_threads: Optional[int] = None
+    suspended_threads: Optional[int] = None
+    thread_cpu_cycles: Optional[Dict[int, int]] = None
+    thread_states: Optional[Dict[str, int]] = None
+    read_operations: Optional[int] = None
+    write_operations: Optional[int] = None
+    other_operations: Optional[int] = None
+    read_bytes: Optional[int] = None
+    write_bytes: Optional[int] = None
+    io_priority: Optional[int] = None
+    handle_count: Optional[int] = None
+    gdi_objects: Optional[int] = None
+    user_objects: Optional[int] = None
+    peak_handle_count: Optional[int] = None
+    gpu_percent: Optional[float] = None
+    gpu_memory_bytes: Optional[int] = None
+    npu_percent: Optional[float] = None
+    energy_uj: Optional[int] = None
+    complete: bool = field(default=True)
+
+
+class MetricTable(Dict[str, Dict[str, Number]]):
+    """Figures by our name of the metric; asked for by a name of the users, the same in its unit."""
+
+    def __missing__(self, name: str) -> Dict[str, Number]:
+        for alias in _STREAM:
+            if alias.name == name and len(alias.metrics) == 1 and alias.metrics[0] in self:
+                found = self[alias.metrics[0]]
+                return {key: value if key == "intervals" else value * alias.factor for key, value in found.items()}
+        raise KeyError(name)
+
+
+def exit_code_of(sample: Sample) -> Optional[int]:
+    """As subprocess has it: the status, or minus the signal that ended it."""
+    signal = sample.exit_signal
+    code = -signal if signal else sample.exit_code
+    return code if code is None else int(code)
+
+
+def _sum(values: Sequence[Optional[int]]) -> Optional[int]:
+    return None if any(value is None for value in values) else sum(value for value in values if value is not None)
+
+
+def _ms(nanoseconds: Optional[int]) -> Optional[float]:
+    return None if nanoseconds is None else nanoseconds / 1e6
+
+
+def _states(sample: Sample) -> Optional[Dict[str, int]]:
+    states = {state: sample.get(f"threads_{state}") for state in ("running", "ready", "waiting", "suspended")}
+    found = {state: count for state, count in states.items() if count is not None}
+    return found or None
+
+
+def process_metrics(totals: Sample, latest: Optional[Sample] = None,
+                    thread_ids: Optional[List[int]] = None) -> ProcessMetrics:
+    """From totals (a snapshot or an exit); cpu_percent from the latest sample, if there is one."""
+    ended = totals.exit_ns
+    return ProcessMetrics(
+        pid=totals.pid, name=totals.name, parent_pid=totals.ppid, session_id=totals.session_id,
+        create_time=totals.start_ns / 1e9 if totals.start_ns else None,
+        exit_time=None if ended is None else ended / 1e9, exit_code=exit_code_of(totals), command_line=totals.cmdline,
+        cpu_percent=(latest or totals).cpu_percent, cpu_cycles=totals.cycles,
+        kernel_time=_ms(totals.cpu_kernel_ns), user_time=_ms(totals.cpu_user_ns),
+        context_switches=_sum((totals.switches_voluntary, totals.switches_involuntary)),
+        priority=totals.priority, affinity_mask=totals.affinity,
+        working_set_size=totals.rss_bytes, private_bytes=totals.private_bytes, virtual_bytes=totals.virtual_bytes,
+        page_faults=_sum((totals.faults_minor, totals.faults_major)), hard_faults=totals.faults_major,
+        peak_working_set=totals.rss_peak_bytes, paged_pool=totals.pool_paged_bytes,
+        non_paged_pool=totals.pool_nonpaged_bytes,
+        thread_count=totals.threads, thread_ids=thread_ids, active_threads=totals.threads_running,
+        suspended_threads=totals.threads_suspended, thread_states=_states(totals),
+        read_operations=totals.io_read_ops, write_operations=totals.io_write_ops,
+        other_operations=totals.io_other_ops, read_bytes=totals.io_read_bytes, write_bytes=totals.io_write_bytes,
+        io_priority=totals.io_priority, handle_count=totals.handles, gdi_objects=totals.gdi_objects,
+        user_objects=totals.user_objects, peak_handle_count=totals.handles_peak,
+        gpu_percent=(latest or totals).gpu_percent, gpu_memory_bytes=totals.gpu_memory_bytes,
+        npu_percent=(latest or totals).npu_percent, energy_uj=totals.energy_uj, complete=totals.complete)
