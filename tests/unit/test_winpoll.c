@@ -9,81 +9,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "listing_kit.h"
 #include "source/poll_windows/poll.h"
 
-enum { LIST_MAX = 64 * 1024, TOLD_MAX = 256, NAME_UNITS = 40 };
-#define ADDRESS UINT64_C(0x7ff600000000) /* where the list seems to lie */
-#define ZERO UINT64_C(130000000000000000)
-#define MS_UNITS UINT64_C(10000) /* of 100 ns */
-#define MS UINT64_C(1000000)
-
-/* ------------------------------------------------------------------ lists by hand */
-
-struct row {
-    uint32_t pid, ppid;
-    const char *name;
-    uint64_t created, user, kernel;
-    uint32_t threads;
-    uint32_t faults, hard;
-    uint64_t rss, read_bytes;
-};
-
-struct list {
-    uint8_t bytes[LIST_MAX];
-    size_t size;
-};
-
-static void put(uint8_t *at, uint64_t value, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        at[i] = (uint8_t)(value >> (8 * i));
-}
-
-/* Returns where the record begins. */
-static size_t add_row(struct list *list, size_t last, const struct row *row)
-{
-    size_t at = list->size, name_len = 2 * strlen(row->name);
-    size_t name_at = at + EW_LISTED_PROCESS_SIZE + row->threads * EW_LISTED_THREAD_SIZE;
-    uint8_t *record = list->bytes + at;
-    if (at > 0)
-        put(list->bytes + last, at - last, 4);
-    memset(record, 0, name_at + NAME_UNITS * 2 - at);
-    put(record + 0x04, row->threads, 4);
-    put(record + 0x10, row->hard, 4);
-    put(record + 0x20, row->created, 8);
-    put(record + 0x28, row->user, 8);
-    put(record + 0x30, row->kernel, 8);
-    put(record + 0x38, name_len, 2);
-    put(record + 0x40, name_len > 0 ? ADDRESS + name_at : 0, 8);
-    put(record + 0x48, 8, 4);
-    put(record + 0x50, row->pid, 8);
-    put(record + 0x58, row->ppid, 8);
-    put(record + 0x60, 33, 4);
-    put(record + 0x64, 1, 4);
-    put(record + 0x80, row->faults, 4);
-    put(record + 0x90, row->rss, 8);
-    put(record + 0xD0, row->read_bytes / 10, 8);
-    put(record + 0xE8, row->read_bytes, 8);
-    for (uint32_t i = 0; i < row->threads; i++) {
-        uint8_t *thread = record + EW_LISTED_PROCESS_SIZE + i * EW_LISTED_THREAD_SIZE;
-        put(thread + 0x08, row->user / row->threads, 8);
-        put(thread + 0x10, row->created + i, 8);
-        put(thread + 0x30, row->pid + 100 + 4 * i, 8);
-        put(thread + 0x38, 9, 4);
-    }
-    for (size_t i = 0; row->name[i] != '\0'; i++)
-        list->bytes[name_at + 2 * i] = (uint8_t)row->name[i];
-    list->size = name_at + NAME_UNITS * 2;
-    return at;
-}
-
-static void make_list(struct list *list, const struct row *rows, size_t count)
-{
-    size_t last = 0;
-    list->size = 0;
-    for (size_t i = 0; i < count; i++)
-        last = add_row(list, last, &rows[i]);
-}
+enum { TOLD_MAX = 256 };
 
 /* ------------------------------------------------------------- a system by hand */
 
@@ -93,6 +22,7 @@ struct machine {
     uint32_t refused_pid;
     struct ew_winpoll_last last;
     bool last_known;
+    uint32_t asked_more;
     /* What was told, as text: one word a fact. */
     char told[4096];
     struct ew_reading readings[TOLD_MAX];
@@ -124,6 +54,15 @@ static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
     CHECK(held == m);
     *ret_last = m->last;
     return m->last_known;
+}
+
+static uint32_t more(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
+{
+    struct machine *m = ctx;
+    CHECK(held == m);
+    gauge[EW_G_gdi_objects] = 10 + m->asked_more++;
+    gauge[EW_G_affinity] = 3;
+    return EW_HAS_G(gdi_objects) | EW_HAS_G(affinity);
 }
 
 static void release(void *ctx, void *held)
@@ -179,6 +118,8 @@ static struct ew_source *open_on(struct machine *m, const struct ew_filter *filt
                                        .list = list_it,
                                        .hold = hold,
                                        .last = last,
+                                       .more = more,
+                                       .more_has = ETWATCH_HAS(gdi_objects),
                                        .release = release,
                                        .close = close_it,
                                        .raw_zero = ZERO};
@@ -546,4 +487,74 @@ static int open_once(void *ctx)
 TEST(any_allocation_may_fail)
 {
     TORTURE(open_once, new_machine(ROWS(idle)));
+}
+
+/* ------------------------------------------------------------------- what else there is */
+
+TEST(pools_other_io_and_what_threads_do_are_told)
+{
+    struct row a = {.pid = 8,
+                    .name = "a.exe",
+                    .threads = 6,
+                    .pools = 8192,
+                    .read_bytes = 10,
+                    .other_bytes = 500,
+                    .states = {2, 1, 3, 7}};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    uint64_t wanted = ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(pool_nonpaged_bytes) |
+                      ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops) |
+                      ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_suspended) |
+                      ETWATCH_HAS(gdi_objects);
+    CHECK_EQ_UINT(source->ops->available & wanted, wanted);
+    CHECK_EQ_STR(round_of(m, source, 10 * MS), "seen 8");
+    const struct ew_process_fact *fact = &m->facts[0];
+    CHECK_EQ_UINT(fact->gauge[EW_G_pool_paged_bytes], 8192);
+    CHECK_EQ_UINT(fact->gauge[EW_G_pool_nonpaged_bytes], 4096);
+    CHECK_EQ_UINT(fact->gauge[EW_G_threads_running], 1);
+    CHECK_EQ_UINT(fact->gauge[EW_G_threads_ready], 3);
+    CHECK_EQ_UINT(fact->gauge[EW_G_threads_waiting], 2);
+    CHECK_EQ_UINT(fact->gauge[EW_G_threads_suspended], 0);
+    CHECK_EQ_UINT(fact->counter[EW_C_io_other_bytes], 500);
+    CHECK_EQ_UINT(fact->counter[EW_C_io_other_ops], 50);
+    a.wait_reason = 5;
+    a.states[0] = 1;
+    RELIST(m, idle, a);
+    CHECK_EQ_STR(round_of(m, source, 20 * MS), "read 8");
+    CHECK_EQ_UINT(m->readings[0].gauge[EW_G_threads_running], 0);
+    CHECK_EQ_UINT(m->readings[0].gauge[EW_G_threads_suspended], 2);
+    CHECK((m->readings[0].gauge_has & EW_HAS_G(threads_running)) != 0);
+    close_on(m, source);
+}
+
+TEST(where_nobody_runs_states_are_not_told)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .threads = 2};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    CHECK_EQ_UINT(
+        source->ops->available & (ETWATCH_HAS(threads_waiting) | ETWATCH_HAS(pool_paged_bytes)), 0);
+    (void)round_of(m, source, 10 * MS);
+    CHECK_EQ_UINT(m->facts[0].gauge_has & (EW_HAS_G(threads_waiting) | EW_HAS_G(pool_paged_bytes)),
+                  0);
+    close_on(m, source);
+}
+
+TEST(what_takes_a_call_is_asked_of_those_that_ran)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .user = 5}, b = {.pid = 12, .name = "b.exe"};
+    struct machine *m = new_machine(ROWS(idle, a, b));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    CHECK_EQ_STR(round_of(m, source, 10 * MS), "seen 8, seen 12");
+    CHECK_EQ_UINT(m->asked_more, 2);
+    CHECK_EQ_UINT(m->facts[0].gauge[EW_G_gdi_objects], 10);
+    CHECK_EQ_STR(round_of(m, source, 20 * MS), "");
+    CHECK_EQ_UINT(m->asked_more, 2);
+    a.user = 6;
+    RELIST(m, idle, a, b);
+    CHECK_EQ_STR(round_of(m, source, 30 * MS), "read 8");
+    CHECK_EQ_UINT(m->asked_more, 3);
+    CHECK_EQ_UINT(m->readings[0].gauge[EW_G_gdi_objects], 12);
+    CHECK_EQ_UINT(m->readings[0].gauge[EW_G_affinity], 3);
+    close_on(m, source);
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/counter.h"
+
 #define EW_LISTED_PROCESS_SIZE 0x100u /* what its threads follow */
 #define EW_LISTED_THREAD_SIZE 0x50u
 
@@ -27,10 +29,12 @@ struct ew_listed_process {
     uint32_t pid, ppid, session_id;
     int32_t priority;
     uint64_t created, user, kernel;
+    uint64_t cycles;              /* that it ran; 0: not told */
     uint32_t faults, faults_hard; /* these start over at 2^32 */
     uint32_t thread_count, handles;
     uint64_t virtual_bytes, rss_bytes, rss_peak_bytes, private_bytes;
-    uint64_t read_ops, write_ops, read_bytes, write_bytes;
+    uint64_t pool_paged_bytes, pool_nonpaged_bytes;
+    uint64_t read_ops, write_ops, other_ops, read_bytes, write_bytes, other_bytes;
     const uint8_t *name; /* UTF-16, not terminated */
     uint32_t name_len;   /* bytes */
     const uint8_t *threads;
@@ -40,7 +44,20 @@ struct ew_listed_thread {
     uint32_t tid;
     int32_t priority;
     uint64_t created, user, kernel;
+    uint32_t state, wait_reason;
 };
+
+/* What a thread can be doing. */
+enum ew_listed_state {
+    EW_LISTED_READY = 1,
+    EW_LISTED_RUNNING = 2,
+    EW_LISTED_STANDBY = 3, /* the next one on its CPU */
+    EW_LISTED_TERMINATED = 4,
+    EW_LISTED_WAITING = 5,
+    EW_LISTED_TRANSITION = 6, /* ready, but its stack is not in memory */
+    EW_LISTED_DEFERRED_READY = 7,
+};
+#define EW_LISTED_SUSPENDED 5u /* a reason to wait */
 
 void ew_listing_init(struct ew_listing *listing, const void *data, size_t size, uint64_t address);
 /* 1 and the next process, 0 after the last, ETWATCH_ETRUNC or ETWATCH_EFORMAT. */
@@ -48,6 +65,13 @@ int ew_listing_next(struct ew_listing *listing, struct ew_listed_process *ret_pr
 /* Thread i < thread_count. */
 void ew_listed_thread(const struct ew_listed_process *process, uint32_t i,
                       struct ew_listed_thread *ret_thread);
+/*
+ * What it says of a process that is as of now: fills gauge and returns which (EW_HAS_G_*). What is
+ * 0 although every process has some of it is not told by this system. states: it tells what threads
+ * are doing.
+ */
+uint32_t ew_listed_gauges(const struct ew_listed_process *process, bool states,
+                          uint64_t gauge[EW_GAUGE_COUNT]);
 /* In UTF-8, cut at size, which is > 0. */
 void ew_listed_name(const struct ew_listed_process *process, char *buffer, size_t size);
 

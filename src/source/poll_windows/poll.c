@@ -285,6 +285,10 @@ static int wake_fd(struct ew_source *source)
     return -1;
 }
 
+#define EW_WINPOLL_STATES                                                                       \
+    (ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
+     ETWATCH_HAS(threads_suspended))
+
 /*
  * What is marked: Windows charges times by the tick (15.6 ms) to whoever runs then, and which of
  * the last faults of a process waited for a disk is not told. Switches come only as one sum for
@@ -298,8 +302,10 @@ static const struct ew_source_ops ops = {
                  ETWATCH_HAS(virtual_bytes) | ETWATCH_HAS(faults_minor) |
                  ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) | ETWATCH_HAS(io_read_bytes) |
                  ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
-                 ETWATCH_HAS(io_write_ops) | ETWATCH_HAS(handles) | ETWATCH_HAS(exit_ns) |
-                 ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
+                 ETWATCH_HAS(io_write_ops) | ETWATCH_HAS(io_other_bytes) |
+                 ETWATCH_HAS(io_other_ops) | ETWATCH_HAS(pool_paged_bytes) |
+                 ETWATCH_HAS(pool_nonpaged_bytes) | EW_WINPOLL_STATES | ETWATCH_HAS(handles) |
+                 ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
     .estimated = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
                  ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(faults_minor) |
                  ETWATCH_HAS(faults_major) | ETWATCH_HAS(exit_ns),
@@ -312,29 +318,49 @@ static const struct ew_source_ops ops = {
     .wake_fd = wake_fd,
 };
 
+/* Whoever asks runs: where nobody does, states are not told. */
+static bool anyone_runs(const struct ew_listed_process *listed)
+{
+    struct ew_listed_thread thread;
+    for (uint32_t i = 0; i < listed->thread_count; i++) {
+        ew_listed_thread(listed, i, &thread);
+        if (thread.state == EW_LISTED_RUNNING && listed->pid != IDLE_PID)
+            return true;
+    }
+    return false;
+}
+
 /* A system on which no process ever did any I/O does not count it, and so on (Wine). */
 static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
 {
     struct ew_listing listing;
     struct ew_listed_process listed;
-    bool owns_memory = false;
+    bool owns_memory = false, has_pools = false;
     int rc = poll->system.list(poll->system.ctx, &listing, reterr);
     if (rc < 0)
         return rc;
     while (ew_listing_next(&listing, &listed) > 0) {
         poll->counts_io |= listed.read_ops != 0 || listed.write_ops != 0;
         poll->counts_faults |= listed.faults != 0;
+        poll->tells_states |= anyone_runs(&listed);
         owns_memory |= listed.private_bytes != 0;
+        has_pools |= listed.pool_paged_bytes != 0;
     }
     poll->ops = ops;
     poll->source.ops = &poll->ops;
+    poll->ops.available |= poll->system.more ? poll->system.more_has : 0;
     if (!poll->counts_io)
-        poll->ops.available &= ~(ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) |
-                                 ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops));
+        poll->ops.available &=
+            ~(ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
+              ETWATCH_HAS(io_write_ops) | ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops));
     if (!poll->counts_faults)
         poll->ops.available &= ~(ETWATCH_HAS(faults_minor) | ETWATCH_HAS(faults_major));
     if (!owns_memory)
         poll->ops.available &= ~ETWATCH_HAS(private_bytes);
+    if (!has_pools)
+        poll->ops.available &= ~(ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(pool_nonpaged_bytes));
+    if (!poll->tells_states)
+        poll->ops.available &= ~EW_WINPOLL_STATES;
     return 0;
 }
 

@@ -15,7 +15,7 @@
 /* What an ended process that we hold still tells. */
 struct ew_winpoll_last {
     uint64_t user, kernel; /* units of 100 ns */
-    uint64_t read_ops, write_ops, read_bytes, write_bytes;
+    uint64_t read_ops, write_ops, other_ops, read_bytes, write_bytes, other_bytes;
     uint32_t faults;
     uint32_t exit_code;
 };
@@ -28,6 +28,10 @@ struct ew_winpoll_system {
     /* Keeps what is left of a process readable after its end; NULL if that is not allowed. */
     void *(*hold)(void *ctx, uint32_t pid);
     bool (*last)(void *ctx, void *held, struct ew_winpoll_last *ret_last);
+    /* Gauges that the list does not have, each a call: fills gauge and returns which. May be NULL.
+     */
+    uint32_t (*more)(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT]);
+    uint64_t more_has; /* ETWATCH_HAS bits of these */
     void (*release)(void *ctx, void *held);
     void (*close)(void *ctx);
     /* Time since 1601 of the raw clock's zero, in units of 100 ns. */
@@ -63,7 +67,7 @@ struct ew_winpoll {
     struct ew_winpoll_system system;
     struct ew_poll_rules rules;
     bool threads;
-    bool counts_io, counts_faults; /* Wine does not */
+    bool counts_io, counts_faults, tells_states; /* Wine does not */
     uint32_t max_watched, watched_count, thread_count;
     struct ew_poll_table table;
     uint64_t round;            /* 1 is the first */
@@ -73,6 +77,9 @@ struct ew_winpoll {
     const struct ew_facts *facts; /* during a round */
     struct ew_source_stats stats;
 };
+
+/* Windows itself: only there. */
+int ew_winpoll_system(struct ew_winpoll_system *ret_system);
 
 /* The system is closed with the source, also if this fails. */
 int ew_winpoll_open(const struct ew_source_config *config, const struct ew_winpoll_system *system,

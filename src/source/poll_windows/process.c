@@ -75,18 +75,19 @@ static bool count_on(struct ew_poll_process *process, enum ew_counter which, uin
     return count(process, which, process->counter[which] + more);
 }
 
-static bool gauge(struct ew_poll_process *process, enum ew_gauge which, uint64_t value)
+/* Takes those in has; true if any of them is new. */
+static bool gauges(struct ew_poll_process *process, uint32_t has,
+                   const uint64_t gauge[EW_GAUGE_COUNT])
 {
-    bool new = (process->gauge_has & 1u << which) == 0 || value != process->gauge[which];
-    process->gauge[which] = value;
-    process->gauge_has |= 1u << which;
+    bool new = (has & ~process->gauge_has) != 0;
+    for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
+        if ((has >> i & 1) == 0)
+            continue;
+        new |= process->gauge[i] != gauge[i];
+        process->gauge[i] = gauge[i];
+    }
+    process->gauge_has |= has;
     return new;
-}
-
-/* Every process has some of these: none means that the system does not tell. */
-static bool gauge_if_any(struct ew_poll_process *process, enum ew_gauge which, uint64_t value)
-{
-    return value != 0 && gauge(process, which, value);
 }
 
 static bool take_times(struct ew_poll_process *process, uint64_t user, uint64_t kernel)
@@ -120,14 +121,14 @@ bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *pr
         new |= count(process, EW_C_io_write_bytes, listed->write_bytes);
         new |= count(process, EW_C_io_read_ops, listed->read_ops);
         new |= count(process, EW_C_io_write_ops, listed->write_ops);
+        new |= count(process, EW_C_io_other_bytes, listed->other_bytes);
+        new |= count(process, EW_C_io_other_ops, listed->other_ops);
     }
-    new |= gauge_if_any(process, EW_G_rss_bytes, listed->rss_bytes);
-    new |= gauge_if_any(process, EW_G_rss_peak_bytes, listed->rss_peak_bytes);
-    new |= gauge_if_any(process, EW_G_private_bytes, listed->private_bytes);
-    new |= gauge_if_any(process, EW_G_virtual_bytes, listed->virtual_bytes);
-    new |= gauge_if_any(process, EW_G_handles, listed->handles);
-    new |= gauge(process, EW_G_threads, listed->thread_count);
-    new |= gauge(process, EW_G_priority, (uint64_t)(int64_t)listed->priority);
+    uint64_t gauge[EW_GAUGE_COUNT];
+    /* Each of these is a call: of who did nothing they are what they were. */
+    if (new && process->held && poll->system.more)
+        (void)gauges(process, poll->system.more(poll->system.ctx, process->held, gauge), gauge);
+    new |= gauges(process, ew_listed_gauges(listed, poll->tells_states, gauge), gauge);
     return new;
 }
 
@@ -146,6 +147,8 @@ static void take_last(struct ew_winpoll *poll, struct ew_poll_process *process,
     (void)count(process, EW_C_io_write_bytes, last->write_bytes);
     (void)count(process, EW_C_io_read_ops, last->read_ops);
     (void)count(process, EW_C_io_write_ops, last->write_ops);
+    (void)count(process, EW_C_io_other_bytes, last->other_bytes);
+    (void)count(process, EW_C_io_other_ops, last->other_ops);
 }
 
 /* -------------------------------------------------------------------- telling */

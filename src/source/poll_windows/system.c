@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "os/os.h"
+#include "os/windows/version.h"
 #include "source/poll_windows/poll.h"
 
 #define STATUS_LENGTH_MISMATCH ((NTSTATUS)0xC0000004)
@@ -21,6 +22,7 @@ enum { FIRST_BYTES = 256 * 1024, BYTES_MAX = 256 * 1024 * 1024 };
 struct system_buffer {
     uint8_t *bytes;
     ULONG size;
+    DWORD(WINAPI *gui_resources)(HANDLE, DWORD); /* NULL: there is nothing to be counted */
 };
 
 static int grow(struct system_buffer *buffer, ULONG needed)
@@ -64,7 +66,9 @@ static int list(void *ctx, struct ew_listing *ret_listing, struct ew_error *rete
 static void *hold(void *ctx, uint32_t pid)
 {
     (void)ctx;
-    return OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
+    /* The objects of the desktop are told only to whoever may know more. */
+    HANDLE process = OpenProcess(PROCESS_QUERY_INFORMATION, FALSE, pid);
+    return process ? process : OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
 }
 
 static uint64_t units(const FILETIME *time)
@@ -90,10 +94,59 @@ static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
         .write_ops = io.WriteOperationCount,
         .read_bytes = io.ReadTransferCount,
         .write_bytes = io.WriteTransferCount,
+        .other_ops = io.OtherOperationCount,
+        .other_bytes = io.OtherTransferCount,
         .faults = memory.PageFaultCount,
         .exit_code = code,
     };
     return true;
+}
+
+/* Windows without a desktop (Server Core has one, Nano has not) or Wine: 0 would mean nothing. */
+static void find_gui(struct system_buffer *buffer)
+{
+    struct ew_windows_version version;
+    union {
+        FARPROC found;
+        DWORD(WINAPI *call)(HANDLE, DWORD);
+    } gui = {NULL};
+    ew_windows_version(&version);
+    /* Not among our imports: it makes a process of the desktop of whoever loads it. */
+    HMODULE user32 =
+        version.wine ? NULL : LoadLibraryExW(L"user32.dll", NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+    if (user32)
+        gui.found = GetProcAddress(user32, "GetGuiResources");
+    buffer->gui_resources = gui.found ? gui.call : NULL;
+}
+
+static uint32_t take(uint64_t gauge[EW_GAUGE_COUNT], enum ew_gauge which, uint64_t value)
+{
+    gauge[which] = value;
+    return 1u << which;
+}
+
+static uint32_t more(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
+{
+    enum { PROCESS_HANDLE_COUNT = 20, GDI_OBJECTS = 0, USER_OBJECTS = 1 };
+    const struct system_buffer *buffer = ctx;
+    ULONG handles[2] = {0, 0}; /* now and at most */
+    DWORD_PTR may_use = 0, has_cpus = 0;
+    uint32_t has = 0;
+    if (NtQueryInformationProcess(held, (PROCESSINFOCLASS)PROCESS_HANDLE_COUNT, handles,
+                                  sizeof handles, NULL) >= 0 &&
+        handles[1] != 0)
+        has |= take(gauge, EW_G_handles_peak, handles[1]);
+    /* 0: its threads are in several groups of CPUs. */
+    if (GetProcessAffinityMask(held, &may_use, &has_cpus) && may_use != 0)
+        has |= take(gauge, EW_G_affinity, may_use);
+    if (!buffer->gui_resources)
+        return has;
+    SetLastError(ERROR_SUCCESS);
+    DWORD gdi = buffer->gui_resources(held, GDI_OBJECTS);
+    DWORD user = buffer->gui_resources(held, USER_OBJECTS);
+    if (GetLastError() == ERROR_SUCCESS)
+        has |= take(gauge, EW_G_gdi_objects, gdi) | take(gauge, EW_G_user_objects, user);
+    return has;
 }
 
 static void release(void *ctx, void *held)
@@ -109,25 +162,38 @@ static void close_system(void *ctx)
     ew_free(buffer);
 }
 
-static int open_source(const struct ew_source_config *config, struct ew_source **ret_source,
-                       struct ew_error *reterr)
+int ew_winpoll_system(struct ew_winpoll_system *ret_system)
 {
     uint64_t unix_ns, raw_ns;
-    if (strcmp(config->proc_root, "/proc") != 0)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no /proc to be replaced");
     struct system_buffer *buffer = ew_calloc(1, sizeof *buffer);
     if (!buffer)
-        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+        return ETWATCH_ENOMEM;
     ew_os_anchor(&unix_ns, &raw_ns);
-    struct ew_winpoll_system system = {
+    find_gui(buffer);
+    *ret_system = (struct ew_winpoll_system){
         .ctx = buffer,
         .list = list,
         .hold = hold,
         .last = last,
+        .more = more,
+        .more_has = ETWATCH_HAS(affinity) | ETWATCH_HAS(handles_peak),
         .release = release,
         .close = close_system,
         .raw_zero = (unix_ns - raw_ns) / 100 + UNIX_EPOCH_FILETIME,
     };
+    if (buffer->gui_resources)
+        ret_system->more_has |= ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects);
+    return 0;
+}
+
+static int open_source(const struct ew_source_config *config, struct ew_source **ret_source,
+                       struct ew_error *reterr)
+{
+    struct ew_winpoll_system system;
+    if (strcmp(config->proc_root, "/proc") != 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no /proc to be replaced");
+    if (ew_winpoll_system(&system) < 0)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     return ew_winpoll_open(config, &system, ret_source, reterr);
 }
 
