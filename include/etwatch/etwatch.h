@@ -306,6 +306,15 @@ struct etwatch_callbacks {
 
 struct etwatch_session_options;
 
+/* How often some metrics are read at most; see etwatch_metric_info for those that have a rate. */
+struct etwatch_rate {
+    uint64_t metrics; /* bit per metric */
+    double hz;        /* 0.01 to 1000 */
+};
+
+/* What a source brings without being asked for; goes together with other bits. */
+#define ETWATCH_METRICS_DEFAULT ((uint64_t)1 << 63)
+
 struct etwatch_config {
     uint32_t size;
     uint32_t source;       /* enum etwatch_source; 0 = auto */
@@ -339,6 +348,12 @@ struct etwatch_config {
     uint32_t alert_count;
     uint32_t reserved3;
     void (*on_alert)(void *ctx, const struct etwatch_alert *alert); /* with callbacks.ctx */
+    /* What to measure, bit per metric (see etwatch_metrics_named); 0 = ETWATCH_METRICS_DEFAULT.
+     * What is not wanted costs nothing and is not known. How a process ended is always told. */
+    uint64_t metrics;
+    const struct etwatch_rate *rates; /* later ones win */
+    uint32_t rate_count;
+    uint32_t reserved4;
 };
 
 struct etwatch_stats {

@@ -16,5 +16,6 @@ int ew_cmd_report(const struct ew_options *options);
 int ew_cmd_events(const struct ew_options *options);
 int ew_cmd_record(const struct ew_options *options);
 int ew_cmd_sessions(const struct ew_options *options);
+int ew_cmd_metrics(const struct ew_options *options);
 
 #endif

@@ -14,6 +14,7 @@ static const char program_help[] =
     "  etwatch record -o trace.etl          on Windows: ETW writes a recording of the machine\n"
     "  etwatch report trace.etl             what a Windows recording holds, per process\n"
     "  etwatch events trace.etl             its events, one a line\n"
+    "  etwatch metrics                      every metric: unit, and how exact it is per source\n"
     "  etwatch doctor                       what works here, what does not, and how to get it\n"
     "  etwatch sessions                     on Windows: the ETW sessions there are\n"
     "\n"
@@ -92,6 +93,13 @@ static const char doctor_help[] = "usage: etwatch doctor [options]\n"
                                   "the command that would fix it.\n"
                                   "Exit status 0 if a source works, 3 if none does.\n";
 
+static const char metrics_help[] =
+    "usage: etwatch metrics [--json | --csv]\n"
+    "\n"
+    "Every metric: its group and unit, and for each source whether it is exact, polled, estimated\n"
+    "or not to be had (-). --json and --csv add how it is obtained or why it cannot be known, and\n"
+    "its names for Prometheus and OpenTelemetry.\n";
+
 static const char *intro_of(enum ew_command command)
 {
     switch (command) {
@@ -111,6 +119,8 @@ static const char *intro_of(enum ew_command command)
         return record_help;
     case EW_CMD_SESSIONS:
         return sessions_help;
+    case EW_CMD_METRICS:
+        return metrics_help;
     default:
         return program_help;
     }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <etwatch/etwatch.h>
+#include <etwatch/metrics.h>
 
 #include "base/alloc.h"
 #include "cli/value.h"
@@ -21,7 +21,7 @@ enum {
     SELECT = EW_CMD_STAT | EW_CMD_TOP,
     TRACE = EW_CMD_REPORT | EW_CMD_EVENTS,
     SESSION = WATCH | EW_CMD_RECORD, /* that make an ETW session */
-    EVERY = WATCH | EW_CMD_DOCTOR | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS,
+    EVERY = WATCH | EW_CMD_DOCTOR | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_METRICS,
 };
 
 struct option {
@@ -267,6 +267,54 @@ static int add_uids(struct ew_parser *p, const char *shown, const char *value)
     return rc;
 }
 
+static int set_metrics(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_list words = {0};
+    int rc =
+        add_words(p, shown, value, "groups or names (such as cpu,memory,handles or all)", &words);
+    p->options->metrics = 0;
+    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
+        uint64_t named = etwatch_metrics_named(words.words[i]);
+        if (named == 0)
+            rc = ew_parser_fail(p,
+                                "%s needs groups or names (such as cpu,memory,handles or all): "
+                                "there is no \"%s\"; see 'etwatch metrics'",
+                                shown, words.words[i]);
+        p->options->metrics |= named;
+    }
+    ew_list_done(&words);
+    return rc;
+}
+
+static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
+{
+    static const double least = 0.01, most = 1000;
+    char *equals = strchr(word, '=');
+    double hz = 0;
+    if (equals != NULL)
+        *equals = '\0';
+    uint64_t named = equals == NULL ? 0 : etwatch_metrics_named(word) & ~ETWATCH_METRICS_DEFAULT;
+    if (named == 0 || !ew_value_number(equals + 1, &hz) || hz < least || hz > most)
+        return ew_parser_fail(p,
+                              "%s needs NAME=HZ with the name of a metric or group and 0.01 to "
+                              "1000 a second (such as memory=2,handles=0.5), not \"%s\"",
+                              shown, word);
+    if (p->options->rate_count == EW_RATES_MAX)
+        return ew_parser_fail(p, "%s: at most %d rates", shown, EW_RATES_MAX);
+    p->options->rates[p->options->rate_count++] = (struct etwatch_rate){named, hz};
+    return 0;
+}
+
+static int set_rate(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_list words = {0};
+    int rc = add_words(p, shown, value, "rates (such as memory=2,handles=0.5)", &words);
+    for (uint32_t i = 0; i < words.count && rc == 0; i++)
+        rc = set_one_rate(p, shown, words.words[i]);
+    ew_list_done(&words);
+    return rc;
+}
+
 #define SWITCH(function, member)                                                   \
     static int function(struct ew_parser *p, const char *shown, const char *value) \
     {                                                                              \
@@ -279,6 +327,7 @@ SWITCH(set_json, json)
 SWITCH(set_csv, csv)
 SWITCH(set_quiet, quiet)
 SWITCH(set_wait_all, wait_all)
+SWITCH(set_show_metrics, show_metrics)
 SWITCH(set_images, images)
 SWITCH(set_count, count)
 SWITCH(set_raw, raw)
@@ -300,14 +349,17 @@ static const struct option table[] = {
     {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT}, 0, add_cgroups},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
     {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH}, 0, set_hz},
+    {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH}, 0, set_metrics},
+    {{"metrics", 0, NULL, "which metrics can be had here, how exact, and why not", EW_CMD_DOCTOR}, 0, set_show_metrics},
+    {{"rate", 0, "LIST", "how often some are read at most: memory=2,handles=0.5", WATCH}, 0, set_rate},
     {{"latency", 0, "MS", "how long samples may be held back (default 400)", WATCH}, 0, set_latency},
     {{"duration", 0, "S", "stop watching after S seconds", WATCH | EW_CMD_RECORD}, 0, set_duration},
     {{"source", 0, "NAME", "auto, ebpf, etw or poll (default auto); etl: a recording", WATCH}, 0, set_source},
     {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH}, ETWATCH_NO_FALLBACK, NULL},
     {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH}, 0, set_budget},
     {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH}, 0, set_profile},
-    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR | TRACE | EW_CMD_SESSIONS}, 0, set_json},
-    {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS}, 0, set_csv},
+    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR | TRACE | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_json},
+    {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_csv},
     {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
     {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS}, 0, set_output},
     {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT}, ETWATCH_THREADS, NULL},

@@ -24,7 +24,7 @@ static const struct {
 } commands[] = {
     {EW_CMD_RUN, "run"},       {EW_CMD_STAT, "stat"},         {EW_CMD_TOP, "top"},
     {EW_CMD_RECORD, "record"}, {EW_CMD_REPORT, "report"},     {EW_CMD_EVENTS, "events"},
-    {EW_CMD_DOCTOR, "doctor"}, {EW_CMD_SESSIONS, "sessions"},
+    {EW_CMD_DOCTOR, "doctor"}, {EW_CMD_SESSIONS, "sessions"}, {EW_CMD_METRICS, "metrics"},
 };
 
 const char *ew_command_name(enum ew_command command)

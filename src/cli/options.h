@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <etwatch/etwatch.h>
+
 enum ew_command {
     EW_CMD_NONE = 0,
     EW_CMD_RUN = 1 << 0,
@@ -17,6 +19,7 @@ enum ew_command {
     EW_CMD_EVENTS = 1 << 5,
     EW_CMD_RECORD = 1 << 6,
     EW_CMD_SESSIONS = 1 << 7,
+    EW_CMD_METRICS = 1 << 8,
 };
 
 /* The exit codes, the same for every command. */
@@ -44,6 +47,8 @@ struct ew_etw_options {
     struct ew_list providers; /* as they were written */
 };
 
+enum { EW_RATES_MAX = 64 };
+
 struct ew_options {
     enum ew_command command;
     bool help, version;
@@ -55,6 +60,11 @@ struct ew_options {
     uint32_t config_flags; /* enum etwatch_config_flag */
     bool json, csv, quiet, wait_all;
     char *output_path, *proc_root, *config_path; /* NULL: not given */
+
+    uint64_t metrics; /* bit per metric; 0: not given */
+    struct etwatch_rate rates[EW_RATES_MAX];
+    uint32_t rate_count;
+    bool show_metrics;
 
     struct ew_list names, cgroups, columns, alerts;
     uint32_t *pids, *uids;

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "monitor/monitor.h"
 
-static const double hz_min = 0.1, hz_max = 1000.0;
+static const double hz_min = 0.1, hz_max = 1000.0, rate_min = 0.01;
 
 enum {
     DEFAULT_LATENCY_MS = 400,
@@ -54,6 +54,26 @@ static int check_recording(const struct etwatch_config *config, struct ew_error 
     return 0;
 }
 
+static int check_metrics(const struct etwatch_config *config, struct ew_error *reterr)
+{
+    const uint64_t known = (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) | ETWATCH_METRICS_DEFAULT;
+    if ((config->metrics & ~known) != 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "metrics has an unknown bit");
+    if (config->rate_count > 0 && config->rates == NULL)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a count is set, but its list is NULL");
+    uint64_t rated = ew_metrics_rated();
+    for (uint32_t i = 0; i < config->rate_count; i++) {
+        const struct etwatch_rate *rate = &config->rates[i];
+        if (!(rate->hz >= rate_min && rate->hz <= hz_max))
+            return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a rate must be between 0.01 and 1000");
+        /* A group may have some that come with every sample, but not only those. */
+        if ((rate->metrics & rated) == 0)
+            return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                                "a rate is only for metrics that are read beside the samples");
+    }
+    return 0;
+}
+
 static int check(struct etwatch_config *config, struct ew_error *reterr)
 {
     if (config->hz == 0)
@@ -92,6 +112,9 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
                             "source must be auto, %s, poll or etl on this system",
                             etwatch_source_name(ew_source_native()->id));
     }
+    int error = check_metrics(config, reterr);
+    if (error != 0)
+        return error;
     if ((config->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     if (config->max_processes == 0)
@@ -155,6 +178,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     to->names = to->cgroups = to->traces = to->alerts = NULL;
     to->proc_root = to->session = NULL;
     to->session_options = NULL; /* the monitor keeps them */
+    to->rates = NULL;
     if (error != 0)
         return error;
     to->pids = given.pids;
@@ -174,6 +198,13 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     if (error == 0) {
         to->traces = given.traces;
         error = copy_texts(&to->traces, given.trace_count);
+    }
+    if (error == 0 && given.rate_count > 0) {
+        struct etwatch_rate *rates = ew_calloc(given.rate_count, sizeof *rates);
+        error = rates == NULL ? ETWATCH_ENOMEM : 0;
+        if (rates != NULL)
+            memcpy(rates, given.rates, given.rate_count * sizeof *rates);
+        to->rates = rates;
     }
     if (error == 0) {
         to->alerts = given.alerts;
@@ -213,6 +244,7 @@ void ew_config_done(struct etwatch_config *config)
     free_texts(config->alerts, config->alert_count);
     ew_free((void *)(uintptr_t)config->proc_root);
     ew_free((void *)(uintptr_t)config->session);
+    ew_free((void *)(uintptr_t)config->rates);
     memset(config, 0, sizeof *config);
 }
 

@@ -298,6 +298,7 @@ static int wake_fd(struct ew_source *source)
 
 const struct ew_source_ops ew_source_etw = {
     .id = ETWATCH_SOURCE_ETW,
+    .way = ETWATCH_WAY_ETW,
     .open = open_live,
     .close = close_live,
     .drain = drain,

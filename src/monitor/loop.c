@@ -112,6 +112,9 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
     ret->trace_count = config->trace_count;
     ret->max_threads = config->max_threads;
     ret->cmdlines = (config->flags & ETWATCH_CMDLINE) != 0;
+    ret->metrics = monitor->metrics;
+    ret->rates = config->rates;
+    ret->rate_count = config->rate_count;
 }
 
 /* One line for the user: what failed, what happens instead, and what would mend it. */
@@ -157,6 +160,15 @@ static int describe_session(struct etwatch_monitor *monitor, struct ew_etw_confi
     return error;
 }
 
+/* What is measured depends on what this source brings by itself. */
+static int open_one(struct etwatch_monitor *monitor, const struct ew_source_ops *ops,
+                    struct ew_source_config *wanted, struct ew_error *reterr)
+{
+    monitor->metrics = ew_metrics_chosen(ops->way, monitor->config.metrics);
+    wanted->metrics = monitor->metrics;
+    return ops->open(wanted, &monitor->source, reterr);
+}
+
 static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     const struct etwatch_config *config = &monitor->config;
@@ -176,12 +188,12 @@ static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
     wanted.etw = &etw; /* until it is open */
     monitor->fallback[0] = '\0';
     if (config->source == ETWATCH_SOURCE_POLL)
-        return ew_source_poll.open(&wanted, &monitor->source, reterr);
+        return open_one(monitor, &ew_source_poll, &wanted, reterr);
     if (config->source == ETWATCH_SOURCE_ETL)
-        return ew_source_etl.open(&wanted, &monitor->source, reterr);
+        return open_one(monitor, &ew_source_etl, &wanted, reterr);
     memset(&why, 0, sizeof why);
     const struct ew_source_ops *events = event_source(monitor);
-    int error = events->open(&wanted, &monitor->source, &why);
+    int error = open_one(monitor, events, &wanted, &why);
     if (error == 0)
         return 0;
     if (!may_poll(monitor, events->id, error)) {
@@ -190,7 +202,7 @@ static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
         return error;
     }
     note_fallback(monitor, &why);
-    return ew_source_poll.open(&wanted, &monitor->source, reterr);
+    return open_one(monitor, &ew_source_poll, &wanted, reterr);
 }
 
 static int open_sampler(struct etwatch_monitor *monitor)
@@ -203,6 +215,7 @@ static int open_sampler(struct etwatch_monitor *monitor)
         .dense = (config->flags & ETWATCH_DENSE) != 0,
         .aggregate = (config->flags & ETWATCH_AGGREGATE) != 0,
         .available = monitor->source->ops->available,
+        .metrics = monitor->metrics,
         .epoch_ns = monitor->epoch_ns,
         .interval_ns = monitor->interval_ns,
         .unix_minus_raw_ns = monitor->unix_minus_raw_ns,
@@ -340,8 +353,8 @@ static void adopt_source(struct etwatch_monitor *monitor)
 {
     const struct ew_source_ops *ops = monitor->source->ops;
     monitor->source_id = ops->id;
-    monitor->source_available = ops->available;
-    monitor->source_estimated = ops->estimated;
+    monitor->source_available = ops->available & monitor->metrics;
+    monitor->source_estimated = ops->estimated & monitor->metrics;
     monitor->cpu_count = ew_os_cpu_count();
     if (ops->own_time == NULL)
         return;

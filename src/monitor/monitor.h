@@ -35,6 +35,7 @@ struct etwatch_monitor {
 
     uint32_t source_id;                          /* stays after a stop, likewise the two below */
     uint64_t source_available, source_estimated; /* ETWATCH_HAS bits */
+    uint64_t metrics;                            /* those wanted of this source */
     struct ew_source *source;
     struct ew_sampler *sampler;
     struct ew_facts facts;

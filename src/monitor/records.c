@@ -104,10 +104,12 @@ uint64_t ew_records_available(uint64_t kinds)
              ETWATCH_HAS(io_write_ops)},
         {EW_KIND(NET_SEND) | EW_KIND(NET_RECEIVE),
          ETWATCH_HAS(net_received_bytes) | ETWATCH_HAS(net_sent_bytes)},
-        {EW_KIND(THREAD_START) | EW_KIND(THREAD_THERE), ETWATCH_HAS(threads)},
+        {EW_KIND(THREAD_START) | EW_KIND(THREAD_THERE),
+         ETWATCH_HAS(threads) | ETWATCH_HAS(affinity)},
         {EW_KIND(PROCESS_COUNTERS) | EW_KIND(WORKING_SETS),
          ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes)},
-        {EW_KIND(PROCESS_COUNTERS), ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(handles)},
+        {EW_KIND(PROCESS_COUNTERS), ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(pool_paged_bytes) |
+                                        ETWATCH_HAS(pool_nonpaged_bytes) | ETWATCH_HAS(handles)},
         {EW_KIND(PROCESS_END), ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code)},
     };
     uint64_t available = 0;

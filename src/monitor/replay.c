@@ -247,6 +247,7 @@ static bool ended(const struct ew_source *source)
 
 const struct ew_source_ops ew_source_etl = {
     .id = ETWATCH_SOURCE_ETL,
+    .way = ETWATCH_WAY_ETL,
     .open = open_replay,
     .close = close_replay,
     .drain = drain,

@@ -81,13 +81,15 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
 #undef EW_X
 }
 
-static void put_percent(struct etwatch_sample *out)
+/* After the counters and gauges: what follows from them, and nothing that nobody wants. */
+static void put_rest(const struct ew_sampler *sampler, struct etwatch_sample *out)
 {
     out->cpu_percent = 0;
-    if ((out->has & ETWATCH_HAS(cpu_ns)) == 0 || out->dt_ns == 0)
-        return;
-    out->has |= ETWATCH_HAS(cpu_percent);
-    out->cpu_percent = 100.0 * (double)out->cpu_ns / (double)out->dt_ns;
+    if ((out->has & ETWATCH_HAS(cpu_ns)) != 0 && out->dt_ns != 0) {
+        out->has |= ETWATCH_HAS(cpu_percent);
+        out->cpu_percent = 100.0 * (double)out->cpu_ns / (double)out->dt_ns;
+    }
+    out->has &= sampler->config.metrics;
 }
 
 void ew_sample_flush(struct ew_sampler *sampler)
@@ -162,7 +164,7 @@ void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process)
     out->dt_ns = 0;
     put_counters(sampler, out, 0, no_counters);
     put_gauges(sampler, out, process->gauge_has, process->gauge, process->more_gauges);
-    put_percent(out);
+    put_rest(sampler, out);
 }
 
 /* Until when a gauge that is read belongs to this cell: the end of the process's next one. */
@@ -223,7 +225,7 @@ static void thread_object(struct ew_sampler *sampler, const struct ew_cell *cell
     gauge[EW_G_affinity] = thread->affinity;
     bool true_now = thread->gauge_ns >= end_ns || thread->gauge_ns >= thread->credited_ns;
     put_gauges(sampler, out, cell->next == NULL && true_now ? thread->gauge_has : 0, gauge, NULL);
-    put_percent(out);
+    put_rest(sampler, out);
 }
 
 /* Counters that are known to be 0 for a process of which nothing was heard. */
@@ -265,7 +267,7 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
         out->has |= ETWATCH_HAS(rss_bytes);
         out->rss_bytes = cell->rss_bytes;
     }
-    put_percent(out);
+    put_rest(sampler, out);
     if (sampler->config.aggregate)
         aggregate(sampler, process, out);
     if (cell == NULL)
@@ -291,7 +293,7 @@ void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process)
     put_counters(sampler, out, total_counters(process), process->value);
     put_gauges(sampler, out, ew_gauges_at(process, process->exit_ns, UINT64_MAX), process->gauge,
                process->more_gauges);
-    put_percent(out);
+    put_rest(sampler, out);
     if ((process->flags & EW_P_REPLACED) == 0) {
         out->exit_ns = out->t_ns;
         out->has |= ETWATCH_HAS(exit_ns);
@@ -329,6 +331,6 @@ void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process 
            sizeof(uint64_t));
     EW_GAUGES(EW_X)
 #undef EW_X
-    put_percent(&out);
+    put_rest(sampler, &out);
     *ret_sample = out;
 }

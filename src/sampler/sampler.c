@@ -39,6 +39,8 @@ int ew_sampler_new(const struct ew_sampler_config *config, struct ew_sampler **r
     if (sampler == NULL)
         return ETWATCH_ENOMEM;
     sampler->config = *config;
+    if (config->metrics == 0)
+        sampler->config.metrics = UINT64_MAX;
     sampler->known_counters = available_counters(config->available);
     ew_ledger_init(&sampler->ledger, config->max_processes, config->max_threads);
     ew_pool_init(&sampler->cells, sizeof(struct ew_cell));

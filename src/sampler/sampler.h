@@ -39,6 +39,7 @@ struct ew_sampler_config {
     bool dense;         /* a sample for every process and interval */
     bool aggregate;     /* keep what ew_sampler_aggregate needs */
     uint64_t available; /* ETWATCH_HAS bits of the source: what is 0 where nothing ran */
+    uint64_t metrics;   /* ETWATCH_HAS bits to tell; 0: all */
     uint64_t epoch_ns;  /* raw: the first interval begins, watching began */
     uint64_t interval_ns;
     int64_t unix_minus_raw_ns;

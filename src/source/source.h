@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "model/facts.h"
+#include "model/metric.h"
 
 struct ew_source;
 struct ew_etw_config;
@@ -47,7 +48,10 @@ struct ew_source_config {
         *traces; /* a recording's files; its epoch is the beginning of the recording */
     uint32_t trace_count;
     uint32_t max_threads;
-    bool cmdlines;                   /* command lines will be asked for */
+    bool cmdlines;                    /* command lines will be asked for */
+    uint64_t metrics;                 /* ETWATCH_HAS bits to measure; nothing else may cost */
+    const struct etwatch_rate *rates; /* while it is opened; see ew_metrics_period_ns */
+    uint32_t rate_count;
     const struct ew_etw_config *etw; /* of an ETW session, while it is opened; NULL: the defaults */
 };
 
@@ -69,6 +73,7 @@ struct ew_source_ops {
     uint32_t id;        /* enum etwatch_source */
     uint64_t available; /* ETWATCH_HAS bits it can measure */
     uint64_t estimated; /* ETWATCH_HAS bits it can only estimate */
+    uint32_t way;       /* enum etwatch_way: its column in the table of metrics */
     /* Opens and starts; delivers nothing yet. Error: code, message and the fix. */
     int (*open)(const struct ew_source_config *config, struct ew_source **ret_source,
                 struct ew_error *reterr);

@@ -30,6 +30,8 @@ void ew_memory_counters(struct ew_tally *tally, const struct ew_event *event)
     set(tally, process, EW_G_rss_peak_bytes, event->u.counters.peak_working_set_bytes);
     set(tally, process, EW_G_private_bytes, event->u.counters.private_bytes);
     set(tally, process, EW_G_virtual_bytes, event->u.counters.virtual_bytes);
+    set(tally, process, EW_G_pool_paged_bytes, event->u.counters.pool_paged_bytes);
+    set(tally, process, EW_G_pool_nonpaged_bytes, event->u.counters.pool_nonpaged_bytes);
     set(tally, process, EW_G_handles, event->u.counters.handle_count);
     process->fault_count = event->u.counters.fault_count;
     process->flags |= EW_TP_HAS_FAULTS;

@@ -154,7 +154,7 @@ def run_without_rights_still_runs_and_keeps_the_status():
 def help_goes_to_standard_output_and_is_0():
     for arguments in (["--help"], ["help"], ["run", "--help"], ["stat", "-h"], ["top", "--help"],
                       ["doctor", "--help"], ["help", "stat"], ["report", "--help"], ["events", "-h"],
-                      ["record", "--help"], ["sessions", "--help"]):
+                      ["record", "--help"], ["sessions", "--help"], ["metrics", "--help"]):
         result = run(arguments)
         check_eq((result.code, result.err), (0, ""), f"result of {arguments}")
         check_in("etwatch", result.out)
@@ -164,7 +164,7 @@ def help_goes_to_standard_output_and_is_0():
 def every_option_in_the_help_is_in_the_manual():
     with open(os.path.join(ROOT, "docs", "etwatch.1"), encoding="utf-8") as file:
         manual = file.read().replace("Fl -", "--")
-    for command in ("run", "stat", "top", "record", "report", "events", "doctor", "sessions"):
+    for command in ("run", "stat", "top", "record", "report", "events", "doctor", "sessions", "metrics"):
         for option in re.findall(r"^  .{4}(--[a-z-]+)", run([command, "--help"]).out, re.MULTILINE):
             check(f".It {option}" in manual or f", {option}" in manual, f"{option} is not in the manual")
 

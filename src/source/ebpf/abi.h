@@ -44,13 +44,14 @@ struct ew_k_config {
     ew_u32 all;
     ew_u32 kernel_threads;
     ew_u32 name_count, uid_count, cgroup_count;
-    ew_u32 log_mask;    /* entries per CPU - 1 */
-    ew_u32 log_wake;    /* this many unread entries on a CPU wake the reader */
-    ew_u32 life_wake;   /* this many unread bytes of lifecycle records do, and */
-    ew_u32 stream_wake; /* this many of the stream */
-    ew_u32 stream_all;  /* the stream tells of every thread, not only of those watched */
-    ew_u32 with_rss;    /* memory is noted however short the interval */
-    ew_u32 pad;
+    ew_u32 log_mask;      /* entries per CPU - 1 */
+    ew_u32 log_wake;      /* this many unread entries on a CPU wake the reader */
+    ew_u32 life_wake;     /* this many unread bytes of lifecycle records do, and */
+    ew_u32 stream_wake;   /* this many of the stream */
+    ew_u32 stream_all;    /* the stream tells of every thread, not only of those watched */
+    ew_u32 with_rss;      /* memory is noted however short the interval */
+    ew_u32 memory;        /* gauges of memory are wanted, */
+    ew_u64 rss_period_ns; /* noted with switches so far apart at least */
     ew_u32 uids[EW_K_FILTERS_MAX];
     ew_u64 cgroups[EW_K_FILTERS_MAX];
     char names[EW_K_FILTERS_MAX][EW_K_NAME_SIZE];
@@ -113,6 +114,7 @@ struct ew_k_entry {
 struct ew_k_settled {
     struct ew_k_entry entry;                         /* kind 0: the thread is gone */
     ew_u64 rss_pages, rss_peak_pages, virtual_pages; /* all 0: no memory of its own */
+    ew_u64 private_pages;                            /* anonymous, in memory or swapped out */
     ew_u64 affinity;
     ew_u32 threads;
     ew_s32 priority;

@@ -11,6 +11,7 @@ enum {
     EW_PIDTYPE_SID = 3,
     EW_MM_FILEPAGES = 0,
     EW_MM_ANONPAGES = 1,
+    EW_MM_SWAPENTS = 2,
     EW_MM_SHMEMPAGES = 3,
     EW_MAX_RT_PRIO = 100,
 };
@@ -35,6 +36,21 @@ static __always_inline __u64 resident_pages(struct mm_struct *mm)
     }
     __s64 pages = (file > 0 ? file : 0) + (anon > 0 ? anon : 0) + (shmem > 0 ? shmem : 0);
     return (__u64)pages;
+}
+
+/* Anonymous pages, in memory or swapped out. */
+static __always_inline __u64 private_pages(struct mm_struct *mm)
+{
+    __s64 anon = 0, swapped = 0;
+    if (bpf_core_type_exists(struct mm_rss_stat___before_6_2)) {
+        struct mm_struct___before_6_2 *old = (void *)mm;
+        anon = BPF_CORE_READ(old, rss_stat.count[EW_MM_ANONPAGES].counter);
+        swapped = BPF_CORE_READ(old, rss_stat.count[EW_MM_SWAPENTS].counter);
+    } else {
+        anon = BPF_CORE_READ(mm, rss_stat[EW_MM_ANONPAGES].count);
+        swapped = BPF_CORE_READ(mm, rss_stat[EW_MM_SWAPENTS].count);
+    }
+    return (__u64)((anon > 0 ? anon : 0) + (swapped > 0 ? swapped : 0));
 }
 
 /* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. */

@@ -69,9 +69,11 @@ void ew_ebpf_gauges(const struct ew_ebpf_units *units, const struct ew_k_settled
     if (settled->virtual_pages != 0) {
         uint64_t peak = settled->rss_peak_pages > settled->rss_pages ? settled->rss_peak_pages
                                                                      : settled->rss_pages;
-        has |= EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes) | EW_HAS_G(virtual_bytes);
+        has |= EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes) | EW_HAS_G(virtual_bytes) |
+               EW_HAS_G(private_bytes);
         gauge[EW_G_rss_bytes] = settled->rss_pages * units->page_bytes;
         gauge[EW_G_rss_peak_bytes] = peak * units->page_bytes;
+        gauge[EW_G_private_bytes] = settled->private_pages * units->page_bytes;
         gauge[EW_G_virtual_bytes] = settled->virtual_pages * units->page_bytes;
     }
     if (units->affinity_fits) {

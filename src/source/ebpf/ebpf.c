@@ -212,18 +212,19 @@ static uint64_t due_ns(const struct ew_source *base)
 
 const struct ew_source_ops ew_source_ebpf = {
     .id = ETWATCH_SOURCE_EBPF,
-    .available = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
-                 ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
-                 ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns) |
-                 ETWATCH_HAS(priority) | ETWATCH_HAS(affinity) | ETWATCH_HAS(rss_bytes) |
-                 ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(virtual_bytes) |
-                 ETWATCH_HAS(faults_minor) | ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) |
-                 ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) |
-                 ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
-                 ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes) |
-                 ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
+    .way = ETWATCH_WAY_EBPF,
+    .available =
+        ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
+        ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
+        ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(priority) |
+        ETWATCH_HAS(affinity) | ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
+        ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes) | ETWATCH_HAS(faults_minor) |
+        ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) | ETWATCH_HAS(io_read_bytes) |
+        ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
+        ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes) | ETWATCH_HAS(exit_ns) |
+        ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
     .estimated = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(rss_bytes) |
-                 ETWATCH_HAS(rss_peak_bytes),
+                 ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes),
     .open = open_source,
     .close = close_source,
     .drain = drain,

@@ -186,6 +186,13 @@ static int fill_config(struct ew_k_config *out, const struct ew_source_config *c
         if (error != 0)
             return error;
     }
+    const uint64_t memory = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
+                            ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes);
+    out->rss_period_ns =
+        ew_metrics_period_ns(config->metrics, config->rates, config->rate_count, memory);
+    out->memory = out->rss_period_ns != 0;
+    if (!out->memory)
+        out->rss_period_ns = 1;
     out->name_count = filter->name_count;
     out->uid_count = filter->uid_count;
     out->cgroup_count = filter->cgroup_count;

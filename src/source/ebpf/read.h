@@ -69,10 +69,13 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
     out->rss_pages = 0;
     out->rss_peak_pages = 0;
     out->virtual_pages = 0;
-    if (mm) {
+    out->private_pages = 0;
+    if (mm && config.memory) {
         out->rss_pages = positive(mm->rss_stat[EW_MM_FILEPAGES].count) +
                          positive(mm->rss_stat[EW_MM_ANONPAGES].count) +
                          positive(mm->rss_stat[EW_MM_SHMEMPAGES].count);
+        out->private_pages = positive(mm->rss_stat[EW_MM_ANONPAGES].count) +
+                             positive(mm->rss_stat[EW_MM_SWAPENTS].count);
         out->rss_peak_pages = mm->hiwater_rss;
         out->virtual_pages = mm->total_vm;
     }
@@ -156,8 +159,10 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
     out->rss_pages = 0;
     out->rss_peak_pages = 0;
     out->virtual_pages = 0;
-    if (mm) {
+    out->private_pages = 0;
+    if (mm && config.memory) {
         out->rss_pages = resident_pages(mm);
+        out->private_pages = private_pages(mm);
         out->rss_peak_pages = BPF_CORE_READ(mm, hiwater_rss);
         out->virtual_pages = BPF_CORE_READ(mm, total_vm);
     }

@@ -265,7 +265,9 @@ static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns
         end_ns = cut->at_ns;
     state->seq = (__u32)(era->base_seq + count);
     state->end_ns = end_ns;
-    state->with_rss = config.with_rss || interval_ns >= EW_K_RSS_INTERVAL_NS;
+    state->with_rss =
+        config.memory && (config.with_rss || interval_ns >= EW_K_RSS_INTERVAL_NS) &&
+        end_ns / config.rss_period_ns != (end_ns - interval_ns) / config.rss_period_ns;
     __u64 margin_ns = interval_ns / 64;
     if (margin_ns < EW_K_NOTED_MARGIN_NS)
         margin_ns = EW_K_NOTED_MARGIN_NS;

@@ -538,6 +538,7 @@ static int wake_fd(struct ew_source *source)
  */
 const struct ew_source_ops ew_source_poll = {
     .id = ETWATCH_SOURCE_POLL,
+    .way = ETWATCH_WAY_POLL_LINUX,
     .available =
         ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
         ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |

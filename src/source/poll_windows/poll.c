@@ -296,6 +296,7 @@ static int wake_fd(struct ew_source *source)
  */
 static const struct ew_source_ops ops = {
     .id = ETWATCH_SOURCE_POLL,
+    .way = ETWATCH_WAY_POLL_WINDOWS,
     .available = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
                  ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(priority) | ETWATCH_HAS(rss_bytes) |
                  ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) |

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every metric once: its name, unit and meaning, what it is called by Prometheus and OpenTelemetry,
+ * and, for each source, how it is obtained and how exact it is. Output columns, `etwatch metrics`,
+ * docs/metrics.md and the exporters come from this table; bindings should too.
+ *
+ * Stable: names, units, kinds, groups, the order of metrics, and the names under `prometheus` and
+ * `otlp`. Not stable: the words of `help` and `how`. Strings belong to the library and stay.
+ */
+#ifndef ETWATCH_METRICS_H
+#define ETWATCH_METRICS_H
+
+#include <etwatch/etwatch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A way to obtain metrics. Polling differs by system. */
+enum etwatch_way {
+    ETWATCH_WAY_ETW = 0,
+    ETWATCH_WAY_ETL = 1,
+    ETWATCH_WAY_EBPF = 2,
+    ETWATCH_WAY_POLL_LINUX = 3,
+    ETWATCH_WAY_POLL_WINDOWS = 4,
+    ETWATCH_WAY_COUNT = 5,
+};
+
+enum etwatch_exactness {
+    ETWATCH_UNAVAILABLE = 0, /* always null; `how` says why */
+    ETWATCH_ESTIMATED = 1,   /* may be off; `how` says what is known of it */
+    ETWATCH_POLLED = 2,      /* the system's own value, right when it is read, and read at a rate */
+    ETWATCH_EXACT = 3,       /* the system's own value, right for the interval it is given for */
+};
+
+struct etwatch_metric_info {
+    uint32_t size;
+    uint32_t metric;        /* enum etwatch_metric: its bit in `has` */
+    const char *name;       /* JSON key, CSV header, C field */
+    const char *type;       /* "u64", "i64", "double" */
+    const char *kind;       /* "counter", "gauge" */
+    const char *unit;       /* "ns", "bytes", "percent", "uj", "count", "level", "mask",
+                               "unix_ns", "code" */
+    const char *group;      /* "cpu", "memory", "threads", "io", "handles", "devices", "exit" */
+    const char *help;       /* one sentence */
+    const char *prometheus; /* whole name; NULL: not exported */
+    const char *prometheus_labels; /* such as mode="user"; "" if none */
+    double scale;                  /* what a value is multiplied by for both exporters */
+    const char *otlp;              /* name; NULL: not exported */
+    const char *otlp_attribute;    /* such as cpu.mode=user; "" if none */
+    const char *otlp_unit;         /* UCUM */
+    double default_hz;             /* how often it is read at most; 0: with every sample */
+};
+
+struct etwatch_metric_way {
+    uint32_t size;
+    uint32_t exactness;  /* enum etwatch_exactness */
+    uint32_t on_request; /* 1: only if asked for by name, by its group or by "all" */
+    uint32_t reserved;
+    const char *how; /* where it comes from, or why it cannot be known */
+};
+
+/* "etw", "etl", "ebpf", "poll-linux", "poll-windows"; NULL for anything else. */
+ETWATCH_API const char *etwatch_way_name(uint32_t way);
+/* "unavailable", "estimated", "polled", "exact"; NULL for anything else. */
+ETWATCH_API const char *etwatch_exactness_name(uint32_t exactness);
+
+/* The metric with this index (0 to ETWATCH_METRIC_COUNT - 1). ETWATCH_EINVAL: there is none, or
+ * ret_info->size is not set. */
+ETWATCH_API int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info);
+ETWATCH_API int etwatch_metric_way(uint32_t metric, uint32_t way,
+                                   struct etwatch_metric_way *ret_way);
+
+/* Bit per metric of this name or group, for etwatch_config.metrics; "all" and "default" are groups
+ * too. 0: there is no such name. */
+ETWATCH_API uint64_t etwatch_metrics_named(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ETWATCH_METRICS_H */

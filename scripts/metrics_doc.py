@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""metrics_doc.py PROGRAM [--check]: writes the tables of docs/metrics.md from `PROGRAM metrics --json`.
+
+The page keeps its own words; what stands between `<!-- table NAME -->` and `<!-- end -->` is made
+here. With --check nothing is written: the first difference is shown, and the exit status is 1.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(ROOT, "docs", "metrics.md")
+WAYS = ["etw", "etl", "ebpf", "poll-linux", "poll-windows"]
+SHORT = {"exact": "exact", "polled": "polled", "estimated": "est.", "unavailable": "–"}
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def cell(way):
+    return SHORT[way["exactness"]] + (" *" if way["on_request"] else "")
+
+
+def group_table(metrics, group):
+    return table(["name", "kind", "unit", "meaning"] + WAYS,
+                 [[f"`{m['name']}`", m["kind"], m["unit"], m["help"]] +
+                  [cell(m["sources"][way]) for way in WAYS]
+                  for m in metrics if m["group"] == group])
+
+
+def how_table(metrics):
+    return table(["name"] + WAYS,
+                 [[f"`{m['name']}`"] + [m["sources"][way]["how"] for way in WAYS] for m in metrics])
+
+
+def export_table(metrics):
+    rows = []
+    for m in metrics:
+        prometheus = otlp = "–"
+        if m["prometheus"]:
+            labels = "{" + m["prometheus_labels"] + "}" if m["prometheus_labels"] else ""
+            prometheus = f"`{m['prometheus']}{labels}`"
+        if m["otlp"]:
+            otlp = f"`{m['otlp']}`" + (f" `{m['otlp_attribute']}`" if m["otlp_attribute"] else "")
+            otlp += f", {m['otlp_unit']}"
+        rate = f"{m['default_hz']:g} Hz" if m["default_hz"] else "every sample"
+        rows.append([f"`{m['name']}`", prometheus, otlp, rate])
+    return table(["name", "Prometheus", "OpenTelemetry", "read at most"], rows)
+
+
+def generate(page, metrics):
+    def fill(match):
+        name = match.group(1)
+        if name == "how":
+            text = how_table(metrics)
+        elif name == "export":
+            text = export_table(metrics)
+        else:
+            text = group_table(metrics, name)
+        return f"<!-- table {name} -->\n{text}\n<!-- end -->"
+    return re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", fill, page, flags=re.S)
+
+
+def main():
+    program, check = sys.argv[1], "--check" in sys.argv[2:]
+    result = subprocess.run([program, "metrics", "--json"], check=True, capture_output=True)
+    metrics = [json.loads(line) for line in result.stdout.decode().splitlines()]
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    want = generate(page, metrics)
+    if not check:
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(want)
+        return 0
+    for have, line in zip(page.split("\n"), want.split("\n")):
+        if have != line:
+            print(f"docs/metrics.md has: {have}\nthe table says:      {line}")
+            return 1
+    return 0 if len(page) == len(want) else 1
+
+
+sys.exit(main())

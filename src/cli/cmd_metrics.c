@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* metrics: the table of metrics as the library has it, for people, scripts and docs/metrics.md. */
+#include "cli/commands.h"
+
+#include <string.h>
+
+#include <etwatch/metrics.h>
+
+#include "base/buf.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "sink/grid.h"
+
+static void put_json_text(struct ew_buf *out, const char *key, const char *text)
+{
+    ew_buf_text(out, key);
+    if (text == NULL)
+        ew_buf_text(out, "null");
+    else
+        ew_buf_json_string(out, text, strlen(text));
+}
+
+static void put_json(struct ew_buf *out, const struct etwatch_metric_info *info)
+{
+    put_json_text(out, "{\"type\":\"metric\",\"name\":", info->name);
+    put_json_text(out, ",\"group\":", info->group);
+    put_json_text(out, ",\"kind\":", info->kind);
+    put_json_text(out, ",\"unit\":", info->unit);
+    put_json_text(out, ",\"help\":", info->help);
+    put_json_text(out, ",\"prometheus\":", info->prometheus);
+    put_json_text(out, ",\"prometheus_labels\":", info->prometheus_labels);
+    put_json_text(out, ",\"otlp\":", info->otlp);
+    put_json_text(out, ",\"otlp_attribute\":", info->otlp_attribute);
+    put_json_text(out, ",\"otlp_unit\":", info->otlp_unit);
+    ew_buf_text(out, ",\"scale\":");
+    (void)ew_buf_fixed(out, info->scale, 9);
+    ew_buf_text(out, ",\"default_hz\":");
+    if (info->default_hz > 0)
+        (void)ew_buf_fixed(out, info->default_hz, 1);
+    else
+        ew_buf_text(out, "null");
+    ew_buf_text(out, ",\"sources\":{");
+    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
+        struct etwatch_metric_way way = {.size = sizeof way};
+        (void)etwatch_metric_way(info->metric, i, &way);
+        put_json_text(out, i == 0 ? "" : ",", etwatch_way_name(i));
+        put_json_text(out, ":{\"exactness\":", etwatch_exactness_name(way.exactness));
+        ew_buf_text(out, ",\"on_request\":");
+        ew_buf_text(out, way.on_request != 0 ? "true" : "false");
+        put_json_text(out, ",\"how\":", way.how);
+        ew_buf_char(out, '}');
+    }
+    ew_buf_text(out, "}}\n");
+}
+
+static void put_csv_cell(struct ew_buf *out, const char *text, char end)
+{
+    if (text != NULL)
+        ew_buf_csv_field(out, text, strlen(text));
+    ew_buf_char(out, end);
+}
+
+static void put_csv_header(struct ew_buf *out)
+{
+    ew_buf_text(out, "name,group,kind,unit,help,prometheus,prometheus_labels,otlp,otlp_attribute,"
+                     "otlp_unit");
+    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
+        ew_buf_char(out, ',');
+        ew_buf_text(out, etwatch_way_name(i));
+        ew_buf_char(out, ',');
+        ew_buf_text(out, etwatch_way_name(i));
+        ew_buf_text(out, "_how");
+    }
+    ew_buf_char(out, '\n');
+}
+
+static void put_csv(struct ew_buf *out, const struct etwatch_metric_info *info)
+{
+    const char *const cells[] = {
+        info->name,
+        info->group,
+        info->kind,
+        info->unit,
+        info->help,
+        info->prometheus,
+        info->prometheus_labels,
+        info->otlp,
+        info->otlp_attribute,
+        info->otlp_unit,
+    };
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+        put_csv_cell(out, cells[i], ',');
+    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
+        struct etwatch_metric_way way = {.size = sizeof way};
+        (void)etwatch_metric_way(info->metric, i, &way);
+        put_csv_cell(out, etwatch_exactness_name(way.exactness), ',');
+        put_csv_cell(out, way.how, i + 1 < ETWATCH_WAY_COUNT ? ',' : '\n');
+    }
+}
+
+/* ------------------------------------------------------------------------ for people */
+
+enum { FIRST_WAY = 3, COLUMN_COUNT = FIRST_WAY + ETWATCH_WAY_COUNT };
+
+static void put_cell(struct ew_grid *grid, const char *text, const char *mark)
+{
+    struct ew_buf *cell = ew_grid_cell(grid);
+    ew_buf_text(cell, text);
+    ew_buf_text(cell, mark);
+    ew_grid_end(grid);
+}
+
+static void put_row(struct ew_grid *grid, const struct etwatch_metric_info *info)
+{
+    put_cell(grid, info->group, "");
+    put_cell(grid, info->name, "");
+    put_cell(grid, info->unit, "");
+    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
+        struct etwatch_metric_way way = {.size = sizeof way};
+        (void)etwatch_metric_way(info->metric, i, &way);
+        put_cell(grid,
+                 way.exactness == ETWATCH_UNAVAILABLE ? "-" : etwatch_exactness_name(way.exactness),
+                 way.on_request != 0 ? " *" : "");
+    }
+}
+
+static void put_table(struct ew_buf *out)
+{
+    struct ew_grid_column columns[COLUMN_COUNT] = {{.heading = "GROUP", .left = true},
+                                                   {.heading = "NAME", .left = true},
+                                                   {.heading = "UNIT", .left = true}};
+    struct ew_grid grid;
+    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++)
+        columns[FIRST_WAY + i] =
+            (struct ew_grid_column){.heading = etwatch_way_name(i), .left = true};
+    ew_grid_init(&grid, columns, COLUMN_COUNT);
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        if (etwatch_metric_info(i, &info) == 0)
+            put_row(&grid, &info);
+    }
+    (void)ew_grid_print(&grid, out, 0);
+    ew_grid_done(&grid);
+    ew_buf_text(out,
+                "\n* only on request (--metrics NAME, its group, or all); --json says how each "
+                "is obtained\n");
+}
+
+int ew_cmd_metrics(const struct ew_options *options)
+{
+    struct ew_output output;
+    struct ew_buf out;
+    (void)ew_output_open(&output, NULL);
+    ew_buf_init(&out, 0, ew_output_write, &output);
+    if (options->csv)
+        put_csv_header(&out);
+    for (uint32_t i = 0; (options->json || options->csv) && i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        (void)etwatch_metric_info(i, &info);
+        if (options->json)
+            put_json(&out, &info);
+        else
+            put_csv(&out, &info);
+    }
+    if (!options->json && !options->csv)
+        put_table(&out);
+    int rc = ew_buf_flush(&out);
+    ew_buf_done(&out);
+    if (rc < 0 && !ew_output_reader_gone(&output)) {
+        ew_complain("%s", etwatch_strerror(rc));
+        return EW_EXIT_FAILED;
+    }
+    return EW_EXIT_OK;
+}

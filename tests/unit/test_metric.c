@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of metrics: complete, without contradictions, and what the sources say of themselves.
+ */
+#include "model/metric.h"
+
+#include <string.h>
+
+#include "source/source.h"
+#include "test.h"
+
+TEST(every_metric_has_a_row_with_nothing_left_out)
+{
+    static const char *const groups[] = {"cpu",     "memory",  "threads", "io",
+                                         "handles", "devices", "exit"};
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        CHECK_EQ_INT(etwatch_metric_info(i, &info), 0);
+        test_row(info.name);
+        CHECK_EQ_UINT(info.metric, i);
+        CHECK(info.help != NULL && info.help[0] != '\0');
+        CHECK(info.unit != NULL && info.scale > 0);
+        size_t group = 0;
+        while (group < sizeof groups / sizeof groups[0] && strcmp(groups[group], info.group) != 0)
+            group++;
+        CHECK(group < sizeof groups / sizeof groups[0]);
+        for (uint32_t way = 0; way < ETWATCH_WAY_COUNT; way++) {
+            struct etwatch_metric_way cell = {.size = sizeof cell};
+            CHECK_EQ_INT(etwatch_metric_way(i, way, &cell), 0);
+            CHECK(cell.how != NULL && cell.how[0] != '\0');
+            CHECK(cell.exactness != ETWATCH_UNAVAILABLE || cell.on_request == 0);
+        }
+    }
+}
+
+TEST(the_unit_is_the_end_of_the_name)
+{
+    static const struct {
+        const char *end, *unit;
+    } ends[] = {{"_ns", "ns"}, {"_bytes", "bytes"}, {"_percent", "percent"}, {"_uj", "uj"}};
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        CHECK_EQ_INT(etwatch_metric_info(i, &info), 0);
+        test_row(info.name);
+        for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
+            size_t len = strlen(info.name), end = strlen(ends[e].end);
+            if (len > end && strcmp(info.name + len - end, ends[e].end) == 0 &&
+                strcmp(info.unit, "unix_ns") != 0)
+                CHECK_EQ_STR(info.unit, ends[e].unit);
+        }
+    }
+}
+
+TEST(exported_names_are_unique_with_their_labels)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        const struct ew_metric_row *a = &ew_metric_rows[i];
+        test_row(a->help);
+        for (uint32_t j = 0; j < i; j++) {
+            const struct ew_metric_row *b = &ew_metric_rows[j];
+            CHECK(a->prometheus == NULL || b->prometheus == NULL ||
+                  strcmp(a->prometheus, b->prometheus) != 0 ||
+                  strcmp(a->prometheus_labels, b->prometheus_labels) != 0);
+            CHECK(a->otlp == NULL || b->otlp == NULL || strcmp(a->otlp, b->otlp) != 0 ||
+                  strcmp(a->otlp_attribute, b->otlp_attribute) != 0);
+        }
+    }
+}
+
+static void check_source(const struct ew_source_ops *ops)
+{
+    if (ops->available == 0)
+        return; /* what a session knows depends on what is logged */
+    test_row(etwatch_way_name(ops->way));
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        CHECK_EQ_INT(etwatch_metric_info(i, &info), 0);
+        test_row(info.name);
+        uint32_t exactness = ew_metric_rows[i].way[ops->way].exactness;
+        if (ew_metric_rows[i].way[ops->way].on_request)
+            continue;
+        CHECK_EQ_INT(exactness != ETWATCH_UNAVAILABLE, (int)(ops->available >> i & 1));
+        CHECK_EQ_INT(exactness == ETWATCH_ESTIMATED, (int)(ops->estimated >> i & 1));
+    }
+}
+
+TEST(sources_can_do_what_the_table_says)
+{
+    check_source(ew_source_native());
+    check_source(&ew_source_poll);
+}
+
+TEST(names_and_groups_choose_metrics)
+{
+    CHECK_EQ_UINT(etwatch_metrics_named("rss_bytes"), ETWATCH_HAS(rss_bytes));
+    CHECK_EQ_UINT(etwatch_metrics_named("handles"),
+                  ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(gdi_objects) |
+                      ETWATCH_HAS(user_objects));
+    CHECK_EQ_UINT(etwatch_metrics_named("all"), ((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1);
+    CHECK_EQ_UINT(etwatch_metrics_named("default"), ETWATCH_METRICS_DEFAULT);
+    CHECK_EQ_UINT(etwatch_metrics_named("rss"), 0);
+    CHECK_EQ_UINT(etwatch_metrics_named(NULL), 0);
+}
+
+TEST(what_is_chosen_depends_on_what_a_source_brings_by_itself)
+{
+    uint64_t plain = ew_metrics_chosen(ETWATCH_WAY_EBPF, 0);
+    CHECK((plain & ETWATCH_HAS(cpu_ns)) != 0);
+    CHECK_EQ_UINT(plain & (ETWATCH_HAS(net_sent_bytes) | ETWATCH_HAS(handles)), 0);
+    CHECK_EQ_UINT(ew_metrics_chosen(ETWATCH_WAY_EBPF, ETWATCH_METRICS_DEFAULT), plain);
+    CHECK_EQ_UINT(
+        ew_metrics_chosen(ETWATCH_WAY_EBPF, ETWATCH_METRICS_DEFAULT | ETWATCH_HAS(handles)),
+        plain | ETWATCH_HAS(handles));
+    CHECK_EQ_UINT(ew_metrics_chosen(ETWATCH_WAY_EBPF, ETWATCH_HAS(handles)),
+                  ETWATCH_HAS(handles) | EW_METRICS_ALWAYS);
+    CHECK((ew_metrics_chosen(ETWATCH_WAY_POLL_LINUX, 0) & ETWATCH_HAS(handles)) != 0);
+}
+
+TEST(the_fastest_of_what_is_chosen_sets_the_period)
+{
+    const uint64_t memory = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(virtual_bytes);
+    const struct etwatch_rate rates[] = {{memory, 2}, {ETWATCH_HAS(virtual_bytes), 4}};
+    CHECK_EQ_UINT(ew_metrics_period_ns(memory, NULL, 0, memory), 100000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(memory, rates, 1, memory), 500000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(memory, rates, 2, memory), 250000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(ETWATCH_HAS(rss_bytes), rates, 2, memory), 500000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(ETWATCH_HAS(cpu_ns), rates, 2, memory), 0);
+    CHECK_EQ_UINT(ew_metrics_period_ns(ETWATCH_HAS(cpu_ns), NULL, 0, ETWATCH_HAS(cpu_ns)), 1);
+}
+
+TEST(a_caller_with_an_older_header_gets_what_it_has_room_for)
+{
+    struct etwatch_metric_info info;
+    memset(&info, 0x5a, sizeof info);
+    info.size = (uint32_t)offsetof(struct etwatch_metric_info, help);
+    const char *before = info.help;
+    CHECK_EQ_INT(etwatch_metric_info(ETWATCH_M_cpu_ns, &info), 0);
+    CHECK_EQ_STR(info.group, "cpu");
+    CHECK(info.help == before);
+    info.size = 0;
+    CHECK_EQ_INT(etwatch_metric_info(ETWATCH_M_cpu_ns, &info), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_metric_info(ETWATCH_METRIC_COUNT, &info), ETWATCH_EINVAL);
+}
