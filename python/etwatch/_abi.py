@@ -92,6 +92,16 @@ ETWATCH_TABLE_CMDLINE = 8
 ETWATCH_TABLE_TIMESTAMPS = 16
 ETWATCH_TABLE_DENSE = 32
 ETWATCH_TABLE_TAKE = 64
+ETWATCH_WAY_ETW = 0
+ETWATCH_WAY_ETL = 1
+ETWATCH_WAY_EBPF = 2
+ETWATCH_WAY_POLL_LINUX = 3
+ETWATCH_WAY_POLL_WINDOWS = 4
+ETWATCH_WAY_COUNT = 5
+ETWATCH_UNAVAILABLE = 0
+ETWATCH_ESTIMATED = 1
+ETWATCH_POLLED = 2
+ETWATCH_EXACT = 3
 ETWATCH_SESSION_OURS = 1
 ETWATCH_SESSION_SYSTEM = 2
 ETWATCH_SESSION_REAL_TIME = 4
@@ -176,6 +186,10 @@ class SessionOptions(ctypes.Structure):
     pass
 
 
+class Rate(ctypes.Structure):
+    pass
+
+
 class Config(ctypes.Structure):
     pass
 
@@ -253,6 +267,14 @@ class TableOptions(ctypes.Structure):
 
 
 class CollectorStats(ctypes.Structure):
+    pass
+
+
+class MetricInfo(ctypes.Structure):
+    pass
+
+
+class MetricWay(ctypes.Structure):
     pass
 
 
@@ -342,6 +364,9 @@ SessionOptions._fields_ = [
     ("kernel", c_char_p), ("stacks", c_char_p), ("providers", POINTER(Provider)), ("provider_count", c_uint32),
     ("reserved", c_uint32),
 ]
+Rate._fields_ = [
+    ("metrics", c_uint64), ("hz", c_double),
+]
 Config._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("latency_ms", c_uint32), ("hz", c_double),
     ("budget_percent", c_double), ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32),
@@ -350,7 +375,8 @@ Config._fields_ = [
     ("queue_samples", c_uint32), ("reserved", c_uint32), ("proc_root", c_char_p), ("callbacks", Callbacks),
     ("traces", POINTER(c_char_p)), ("trace_count", c_uint32), ("reserved2", c_uint32), ("session", c_char_p),
     ("session_options", POINTER(SessionOptions)), ("alerts", POINTER(c_char_p)), ("alert_count", c_uint32),
-    ("reserved3", c_uint32), ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))),
+    ("reserved3", c_uint32), ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))), ("metrics", c_uint64),
+    ("rates", POINTER(Rate)), ("rate_count", c_uint32), ("reserved4", c_uint32),
 ]
 Stats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("hz_asked", c_double), ("hz_reached", c_double), ("hz_now", c_double),
@@ -451,6 +477,15 @@ CollectorStats._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("samples", c_uint64), ("thread_samples", c_uint64),
     ("processes", c_uint64), ("events", c_uint64), ("dropped", c_uint64),
 ]
+MetricInfo._fields_ = [
+    ("size", c_uint32), ("metric", c_uint32), ("name", c_char_p), ("type", c_char_p), ("kind", c_char_p),
+    ("unit", c_char_p), ("group", c_char_p), ("help", c_char_p), ("prometheus", c_char_p),
+    ("prometheus_labels", c_char_p), ("scale", c_double), ("otlp", c_char_p), ("otlp_attribute", c_char_p),
+    ("otlp_unit", c_char_p), ("default_hz", c_double),
+]
+MetricWay._fields_ = [
+    ("size", c_uint32), ("exactness", c_uint32), ("on_request", c_uint32), ("reserved", c_uint32), ("how", c_char_p),
+]
 Provider._fields_ = [
     ("size", c_uint32), ("level", c_uint32), ("name", c_char_p), ("keywords", c_uint64), ("pids", POINTER(c_uint32)),
     ("pid_count", c_uint32), ("event_id_count", c_uint32), ("event_ids", POINTER(c_uint16)),
@@ -496,6 +531,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_alert": Alert,
     "etwatch_callbacks": Callbacks,
     "etwatch_session_options": SessionOptions,
+    "etwatch_rate": Rate,
     "etwatch_config": Config,
     "etwatch_stats": Stats,
     "etwatch_meta": Meta,
@@ -515,6 +551,8 @@ STRUCTS: Dict[str, Any] = {
     "ArrowArrayStream": ArrowArrayStream,
     "etwatch_table_options": TableOptions,
     "etwatch_collector_stats": CollectorStats,
+    "etwatch_metric_info": MetricInfo,
+    "etwatch_metric_way": MetricWay,
     "etwatch_provider": Provider,
     "etwatch_recorder_stats": RecorderStats,
     "etwatch_session_info": SessionInfo,
@@ -568,6 +606,11 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_arrow_write": (c_int, [
         POINTER(ArrowArrayStream), etwatch_write_fn, c_void_p, POINTER(c_uint64), POINTER(ErrorInfo),
     ]),
+    "etwatch_way_name": (c_char_p, [c_uint32]),
+    "etwatch_exactness_name": (c_char_p, [c_uint32]),
+    "etwatch_metric_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
+    "etwatch_metric_way": (c_int, [c_uint32, c_uint32, POINTER(MetricWay)]),
+    "etwatch_metrics_named": (c_uint64, [c_char_p]),
     "etwatch_session_kernel_name": (c_char_p, [c_uint32]),
     "etwatch_monitor_set_kernel": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(ErrorInfo)]),
     "etwatch_recorder_start": (c_int, [c_char_p, POINTER(SessionOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
