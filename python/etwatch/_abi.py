@@ -102,6 +102,7 @@ ETWATCH_UNAVAILABLE = 0
 ETWATCH_ESTIMATED = 1
 ETWATCH_POLLED = 2
 ETWATCH_EXACT = 3
+ETWATCH_PROCESS_THREAD_SUMS = 1
 ETWATCH_SESSION_OURS = 1
 ETWATCH_SESSION_SYSTEM = 2
 ETWATCH_SESSION_REAL_TIME = 4
@@ -275,6 +276,14 @@ class MetricInfo(ctypes.Structure):
 
 
 class MetricWay(ctypes.Structure):
+    pass
+
+
+class ProcessId(ctypes.Structure):
+    pass
+
+
+class ProcessThread(ctypes.Structure):
     pass
 
 
@@ -486,6 +495,13 @@ MetricInfo._fields_ = [
 MetricWay._fields_ = [
     ("size", c_uint32), ("exactness", c_uint32), ("on_request", c_uint32), ("reserved", c_uint32), ("how", c_char_p),
 ]
+ProcessId._fields_ = [
+    ("pid", c_uint32), ("ppid", c_uint32), ("start_ns", c_uint64), ("start_raw_ns", c_uint64),
+]
+ProcessThread._fields_ = [
+    ("tid", c_uint32), ("reserved", c_uint32), ("start_ns", c_uint64), ("has", c_uint64), ("cpu_ns", c_uint64),
+    ("cpu_user_ns", c_uint64), ("cpu_kernel_ns", c_uint64),
+]
 Provider._fields_ = [
     ("size", c_uint32), ("level", c_uint32), ("name", c_char_p), ("keywords", c_uint64), ("pids", POINTER(c_uint32)),
     ("pid_count", c_uint32), ("event_id_count", c_uint32), ("event_ids", POINTER(c_uint16)),
@@ -553,6 +569,8 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_collector_stats": CollectorStats,
     "etwatch_metric_info": MetricInfo,
     "etwatch_metric_way": MetricWay,
+    "etwatch_process_id": ProcessId,
+    "etwatch_process_thread": ProcessThread,
     "etwatch_provider": Provider,
     "etwatch_recorder_stats": RecorderStats,
     "etwatch_session_info": SessionInfo,
@@ -611,6 +629,11 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_metric_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
     "etwatch_metric_way": (c_int, [c_uint32, c_uint32, POINTER(MetricWay)]),
     "etwatch_metrics_named": (c_uint64, [c_char_p]),
+    "etwatch_process_read": (c_int, [
+        c_uint32, c_uint32, POINTER(Sample), c_char_p, c_size_t, POINTER(ProcessId), POINTER(ErrorInfo),
+    ]),
+    "etwatch_process_threads": (c_int, [c_uint32, POINTER(ProcessThread), c_size_t, POINTER(ErrorInfo)]),
+    "etwatch_process_list": (c_int, [POINTER(ProcessId), c_size_t, POINTER(ErrorInfo)]),
     "etwatch_session_kernel_name": (c_char_p, [c_uint32]),
     "etwatch_monitor_set_kernel": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(ErrorInfo)]),
     "etwatch_recorder_start": (c_int, [c_char_p, POINTER(SessionOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),

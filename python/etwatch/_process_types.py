@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""The errors and named tuples of psutil that etwatch.Process answers with."""
+import sys
+from collections import namedtuple
+from typing import Any, NamedTuple, Optional
+
+LINUX = sys.platform.startswith("linux")
+
+
+# -------------------------------------------------------------------------------- errors
+
+class Error(Exception):
+    """The parent of psutil's errors here."""
+
+    def __init__(self, pid: Optional[int] = None, name: Optional[str] = None, msg: str = "") -> None:
+        self.pid = pid
+        self.name = name
+        self.msg = msg or "process error"
+        parts = [f"pid={pid}"] if pid is not None else []
+        if name:
+            parts.append(f"name={name!r}")
+        super().__init__(f"{self.msg} ({', '.join(parts)})" if parts else self.msg)
+
+
+class NoSuchProcess(Error, ProcessLookupError):
+    """The process is over, or never was; also a ProcessLookupError."""
+
+    def __init__(self, pid: int, name: Optional[str] = None, msg: Optional[str] = None) -> None:
+        super().__init__(pid, name, msg or "process no longer exists")
+
+
+class ZombieProcess(NoSuchProcess):
+    """It has ended, its parent has not asked how, and what was asked went with it."""
+
+    def __init__(self, pid: int, name: Optional[str] = None, ppid: Optional[int] = None,
+                 msg: Optional[str] = None) -> None:
+        super().__init__(pid, name, msg or "process exists but it's a zombie")
+        self.ppid = ppid
+
+
+class AccessDenied(Error, PermissionError):
+    """The rights for this question are missing; also a PermissionError."""
+
+    def __init__(self, pid: Optional[int] = None, name: Optional[str] = None, msg: Optional[str] = None) -> None:
+        super().__init__(pid, name, msg or "access denied")
+
+
+class TimeoutExpired(Error, TimeoutError):
+    """wait() took longer than allowed; also a TimeoutError."""
+
+    def __init__(self, seconds: float, pid: Optional[int] = None, name: Optional[str] = None) -> None:
+        super().__init__(pid, name, f"timeout after {seconds} seconds")
+        self.seconds = seconds
+
+
+# -------------------------------------------------------------------------------- tuples
+
+# Plain named tuples, as psutil's are: their fields differ between systems.
+_tuple: Any = namedtuple
+if LINUX:
+    pcputimes = _tuple("pcputimes", "user system children_user children_system iowait")
+    pmem = _tuple("pmem", "rss vms shared text lib data dirty")
+    pfullmem = _tuple("pfullmem", pmem._fields + ("uss", "pss", "swap"))
+    pio = _tuple("pio", "read_count write_count read_bytes write_bytes read_chars write_chars")
+else:
+    pcputimes = _tuple("pcputimes", "user system children_user children_system")
+    pmem = _tuple("pmem", "rss vms peak_wset wset private")
+    pfullmem = _tuple("pfullmem", pmem._fields + ("uss",))
+    pio = _tuple("pio", "read_count write_count read_bytes write_bytes other_count other_bytes")
+
+
+class pthread(NamedTuple):
+    id: int
+    user_time: float
+    system_time: float
+
+
+class pctxsw(NamedTuple):
+    voluntary: Optional[int]
+    involuntary: Optional[int]
+
+
+class ppagefaults(NamedTuple):
+    minor: Optional[int]
+    major: Optional[int]
+
+
+class puids(NamedTuple):
+    real: int
+    effective: int
+    saved: int
+
+
+class pgids(NamedTuple):
+    real: int
+    effective: int
+    saved: int
+
+
+class pionice(NamedTuple):
+    ioclass: int
+    value: int
+
+
+class popenfile(NamedTuple):
+    path: str
+    fd: int

@@ -1,0 +1,595 @@
+# SPDX-License-Identifier: MIT
+"""`etwatch.Process(pid)`: psutil's questions about one process, with psutil's names and meanings.
+
+CPU, memory, I/O, threads and the rest of the figures come from the library in one reading; what the
+library does not carry (command line, paths, user ids, priorities) is asked of the system here. It
+only looks: nothing in here changes, stops or ends another process.
+"""
+import ctypes
+import os
+import time
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
+
+from . import _abi, _native
+from ._process_types import (
+    LINUX, AccessDenied, Error, NoSuchProcess, TimeoutExpired, ZombieProcess, pcputimes, pctxsw, pfullmem, pgids, pio,
+    pionice, pmem, popenfile, ppagefaults, pthread, puids,
+)
+
+__all__ = ["Process", "Error", "NoSuchProcess", "ZombieProcess", "AccessDenied", "TimeoutExpired", "pids",
+           "pid_exists", "process_iter"]
+
+_THREADS_FIRST = 64
+_LIST_FIRST = 1024
+_INDEX = {name: i for i, (name, _type, _kind) in enumerate(_abi.METRICS)}
+T = TypeVar("T")
+
+
+# ------------------------------------------------------------------- what the library says
+
+class Reading:
+    """One answer of the library: counters since the process began, gauges now."""
+
+    def __init__(self, pid: int, thread_sums: bool = False) -> None:
+        sample, info = _native.sized(_abi.Sample), _native.new_error()
+        identity, name = _abi.ProcessId(), ctypes.create_string_buffer(64)
+        flags = _abi.ETWATCH_PROCESS_THREAD_SUMS if thread_sums else 0
+        code = _native.lib.etwatch_process_read(pid, flags, ctypes.byref(sample), name, 64,
+                                                ctypes.byref(identity), ctypes.byref(info))
+        if code == _abi.ETWATCH_ENOENT:
+            raise NoSuchProcess(pid)
+        if code == _abi.ETWATCH_EPERM:
+            raise AccessDenied(pid)
+        _native.check(code, info)
+        self._sample = sample
+        self.start_raw_ns: int = identity.start_raw_ns
+        self.start_ns: int = identity.start_ns
+        self.ppid: int = identity.ppid
+        self.name: str = name.value.decode("utf-8", "surrogateescape")
+        self.t_ns: int = sample.t_ns
+
+    def get(self, metric: str) -> Optional[int]:
+        """A value, None where it is not known."""
+        if not self._sample.has >> _INDEX[metric] & 1:
+            return None
+        value: int = getattr(self._sample, metric)
+        return value
+
+
+def _grown(kind: Any, first: int, call: Callable[[Any, int], int]) -> List[Any]:
+    """The rows that a call with room for so many gives; again with more room if there are more."""
+    room = first
+    while True:
+        rows = (kind * room)()
+        count = call(rows, room)
+        if count <= room:
+            return list(rows[:count])
+        room = count + count // 4
+
+
+def _list() -> List[Any]:
+    info = _native.new_error()
+    return _grown(_abi.ProcessId, _LIST_FIRST, lambda rows, room: _native.check(
+        _native.lib.etwatch_process_list(rows, room, ctypes.byref(info)), info))
+
+
+def pids() -> List[int]:
+    """Every process there is, in order."""
+    return sorted(row.pid for row in _list())
+
+
+def pid_exists(pid: int) -> bool:
+    if not isinstance(pid, int):
+        raise TypeError("pid: an integer is needed")
+    if pid <= 0:
+        return pid == 0 and not LINUX
+    try:
+        Reading(pid)
+    except NoSuchProcess:
+        return False
+    except AccessDenied:
+        pass
+    return True
+
+
+# ------------------------------------------------------------------------------ the process
+
+STATUSES = {"R": "running", "S": "sleeping", "D": "disk-sleep", "T": "stopped", "t": "tracing-stop",
+            "Z": "zombie", "X": "dead", "x": "dead", "K": "wake-kill", "W": "waking", "I": "idle", "P": "parked"}
+
+
+class Process:
+    """One process, by its pid (this one if none is given). Equal are those of the same pid and start.
+
+    Every method raises NoSuchProcess once the process is over, AccessDenied where the rights are missing.
+    """
+
+    def __init__(self, pid: Optional[int] = None) -> None:
+        pid = os.getpid() if pid is None else pid
+        if isinstance(pid, bool) or not isinstance(pid, int):
+            raise TypeError("pid: an integer is needed")
+        if not 0 < pid < 2**32:
+            raise ValueError(f"pid: 1 to 4294967295, not {pid}")
+        self._pid = pid
+        self._shared: Optional[Dict[str, Any]] = None  # within oneshot()
+        try:
+            reading = Reading(pid)
+        except NoSuchProcess:
+            raise NoSuchProcess(pid, msg="process PID not found") from None
+        self._start_raw_ns = reading.start_raw_ns
+        self._create_time = reading.start_ns / 1e9
+        self._name = reading.name
+        self._last: Optional[Tuple[int, int]] = None  # (t_ns, cpu_ns) of the last cpu_percent()
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Process):
+            return NotImplemented
+        return self._pid == other._pid and _same_start(self._start_raw_ns, other._start_raw_ns)
+
+    def __hash__(self) -> int:
+        return hash(self._pid)
+
+    def __repr__(self) -> str:
+        state = "" if self.is_running() else ", status='terminated'"
+        return f"etwatch.Process(pid={self._pid}, name={self._name!r}{state})"
+
+    # ------------------------------------------------------------------------ reading
+
+    @contextmanager
+    def oneshot(self) -> Iterator[None]:
+        """Within it every figure comes from one reading of each kind."""
+        if self._shared is not None:
+            yield
+            return
+        self._shared = {}
+        try:
+            yield
+        finally:
+            self._shared = None
+
+    def _once(self, key: str, ask: Callable[[], T]) -> T:
+        if self._shared is None:
+            return ask()
+        if key not in self._shared:
+            self._shared[key] = ask()
+        value: T = self._shared[key]
+        return value
+
+    def _reading(self, thread_sums: bool = False) -> Reading:
+        def ask() -> Reading:
+            reading = Reading(self._pid, thread_sums)
+            if not _same_start(reading.start_raw_ns, self._start_raw_ns):
+                raise NoSuchProcess(self._pid, self._name, "process no longer exists and its PID has been reused")
+            self._name = reading.name
+            return reading
+        try:
+            return self._once("sums" if thread_sums else "reading", ask)
+        except NoSuchProcess as error:
+            raise NoSuchProcess(self._pid, self._name, error.msg) from None
+
+    def _value(self, metric: str, thread_sums: bool = False) -> int:
+        """A figure that must be there; what hides it are missing rights, or that there is none any more."""
+        value = self._reading(thread_sums).get(metric)
+        if value is None:
+            self._refuse(metric)
+        return value  # type: ignore[return-value]
+
+    def _refuse(self, what: str) -> None:
+        if self.status() == "zombie":
+            raise ZombieProcess(self._pid, self._name)
+        raise AccessDenied(self._pid, self._name, f"{what} cannot be read")
+
+    def _file(self, name: str) -> str:
+        return self._once(name, lambda: self._asked(lambda: _read_text(f"/proc/{self._pid}/{name}")))
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """What the system answers, its refusals as ours."""
+        _linux_only()
+        try:
+            return ask()
+        except (FileNotFoundError, ProcessLookupError):
+            self._reading()  # says that it is over, if it is
+            raise ZombieProcess(self._pid, self._name) from None
+        except PermissionError as error:
+            raise AccessDenied(self._pid, self._name) from error
+
+    def _stat(self) -> List[str]:
+        text = self._file("stat")
+        return text[text.rindex(")") + 2:].split()
+
+    # --------------------------------------------------------------------- who it is
+
+    def name(self) -> str:
+        name = self._reading().name
+        if LINUX and len(name) >= 15:  # the kernel cuts it there
+            try:
+                arguments = self.cmdline()
+            except Error:
+                return name
+            if arguments and os.path.basename(arguments[0]).startswith(name):
+                return os.path.basename(arguments[0])
+        return name
+
+    def ppid(self) -> int:
+        return self._reading().ppid
+
+    def parent(self) -> Optional["Process"]:
+        ppid = self.ppid()
+        if ppid == 0:
+            return None
+        try:
+            parent = Process(ppid)
+        except NoSuchProcess:
+            return None
+        return parent if parent._start_raw_ns <= self._start_raw_ns else None
+
+    def parents(self) -> List["Process"]:
+        found: List[Process] = []
+        parent = self.parent()
+        while parent is not None and parent not in found:
+            found.append(parent)
+            parent = parent.parent()
+        return found
+
+    def children(self, recursive: bool = False) -> List["Process"]:
+        self._reading()
+        by_parent: Dict[int, List[Any]] = {}
+        rows = {row.pid: row for row in _list()}
+        for row in rows.values():
+            by_parent.setdefault(row.ppid, []).append(row)
+        found, queue, seen = [], [(self._pid, self._start_raw_ns)], {self._pid}
+        while queue:
+            pid, started = queue.pop(0)
+            for row in sorted(by_parent.get(pid, []), key=lambda row: int(row.pid)):
+                # A child cannot be older than its parent: then the parent's number was used again.
+                if row.pid in seen or row.start_raw_ns < started:
+                    continue
+                seen.add(row.pid)
+                try:
+                    found.append(Process(row.pid))
+                except Error:
+                    continue
+                if recursive:
+                    queue.append((row.pid, row.start_raw_ns))
+        return found
+
+    def create_time(self) -> float:
+        return self._create_time
+
+    def is_running(self) -> bool:
+        try:
+            return _same_start(Reading(self._pid).start_raw_ns, self._start_raw_ns)
+        except NoSuchProcess:
+            return False
+        except AccessDenied:
+            return True
+
+    def exe(self) -> str:
+        try:
+            path = self._asked(lambda: os.readlink(f"/proc/{self._pid}/exe"))
+        except ZombieProcess:
+            return ""  # a kernel thread, or it has ended
+        return path[:-len(" (deleted)")] if path.endswith(" (deleted)") and not os.path.exists(path) else path
+
+    def cmdline(self) -> List[str]:
+        """The arguments as they are; secrets in them are not masked here."""
+        text = self._file("cmdline")
+        if not text:
+            if self.status() == "zombie":
+                raise ZombieProcess(self._pid, self._name)
+            return []
+        end = "\0" if "\0" in text else " "  # some programs write a title over their arguments
+        return text.rstrip("\0").split(end) if end == "\0" else text.split(end)
+
+    def cwd(self) -> str:
+        return self._asked(lambda: os.readlink(f"/proc/{self._pid}/cwd"))
+
+    def environ(self) -> Dict[str, str]:
+        pairs = (entry.partition("=") for entry in self._file("environ").split("\0") if "=" in entry)
+        return {name: value for name, _, value in pairs}
+
+    def username(self) -> str:
+        uid = self.uids().real
+        try:
+            import pwd
+            return pwd.getpwuid(uid).pw_name
+        except (ImportError, KeyError):
+            return str(uid)
+
+    def _ids(self, key: str) -> List[int]:
+        for line in self._file("status").splitlines():
+            if line.startswith(key + ":"):
+                return [int(part) for part in line.split()[1:4]]
+        raise AccessDenied(self._pid, self._name)
+
+    def uids(self) -> puids:
+        return puids(*self._ids("Uid"))
+
+    def gids(self) -> pgids:
+        return pgids(*self._ids("Gid"))
+
+    def terminal(self) -> Optional[str]:
+        number = int(self._stat()[4])
+        for folder in ("/dev/pts", "/dev"):
+            try:
+                names = os.listdir(folder)
+            except OSError:
+                continue
+            for name in names:
+                if folder == "/dev" and not name.startswith("tty"):
+                    continue
+                try:
+                    if number and os.stat(os.path.join(folder, name)).st_rdev == number:
+                        return os.path.join(folder, name)
+                except OSError:
+                    continue
+        return None
+
+    def status(self) -> str:
+        return STATUSES.get(self._stat()[0], "?")
+
+    # -------------------------------------------------------------------------- cpu
+
+    def cpu_times(self) -> Any:
+        reading = self._reading()
+        user, system = (reading.get(name) or 0 for name in ("cpu_user_ns", "cpu_kernel_ns"))
+        if not LINUX:
+            return pcputimes(user / 1e9, system / 1e9, 0.0, 0.0)
+        fields, tick = self._stat(), os.sysconf("SC_CLK_TCK")
+        waited = int(fields[39]) / tick if len(fields) > 39 else 0.0
+        return pcputimes(user / 1e9, system / 1e9, int(fields[13]) / tick, int(fields[14]) / tick, waited)
+
+    def _clock(self) -> Tuple[int, int]:
+        reading = self._reading()
+        cpu = reading.get("cpu_ns")
+        if cpu is None:
+            cpu = (reading.get("cpu_user_ns") or 0) + (reading.get("cpu_kernel_ns") or 0)
+        return reading.t_ns, cpu
+
+    def cpu_percent(self, interval: Optional[float] = None) -> float:
+        """Of one core, so more than 100 with several threads. Without an interval: since the last
+        call, 0.0 on the first. Taken from the exact CPU clock, where psutil counts in ticks of 10 ms."""
+        if interval is not None and interval < 0:
+            raise ValueError(f"interval: 0 or more, not {interval}")
+        if interval:
+            before = self._clock()
+            time.sleep(interval)
+            if self._shared is not None:
+                self._shared.clear()
+        else:
+            before = self._last or (0, 0)
+        now = self._clock()
+        self._last = now
+        if before[0] == 0 or now[0] <= before[0]:
+            return 0.0
+        return round(100.0 * max(0, now[1] - before[1]) / (now[0] - before[0]), 1)
+
+    def cpu_num(self) -> int:
+        return int(self._stat()[36])
+
+    def cpu_affinity(self) -> List[int]:
+        return sorted(self._asked(lambda: os.sched_getaffinity(self._pid)))
+
+    def nice(self) -> int:
+        return self._asked(lambda: os.getpriority(os.PRIO_PROCESS, self._pid))
+
+    def ionice(self) -> pionice:
+        value = self._asked(lambda: _ioprio_get(self._pid))
+        return pionice(value >> 13, value & 0x1FFF)
+
+    def num_ctx_switches(self) -> pctxsw:
+        """Of all threads that it has now; psutil counts those of the first thread only."""
+        reading = self._reading(thread_sums=True)
+        return pctxsw(reading.get("switches_voluntary"), reading.get("switches_involuntary"))
+
+    # ---------------------------------------------------------------------- threads
+
+    def num_threads(self) -> int:
+        return self._value("threads")
+
+    def threads(self) -> List[pthread]:
+        info = _native.new_error()
+
+        def ask(rows: Any, room: int) -> int:
+            code: int = _native.lib.etwatch_process_threads(self._pid, rows, room, ctypes.byref(info))
+            if code == _abi.ETWATCH_ENOENT:
+                raise NoSuchProcess(self._pid, self._name)
+            return _native.check(code, info)
+        rows = _grown(_abi.ProcessThread, _THREADS_FIRST, ask)
+        return [pthread(row.tid, row.cpu_user_ns / 1e9, row.cpu_kernel_ns / 1e9)
+                for row in sorted(rows, key=lambda row: int(row.tid))]
+
+    # ----------------------------------------------------------------------- memory
+
+    def memory_info(self) -> Any:
+        reading = self._reading()
+        rss, vms = reading.get("rss_bytes") or 0, reading.get("virtual_bytes") or 0
+        if not LINUX:
+            private = reading.get("private_bytes") or 0
+            return pmem(rss, private, reading.get("rss_peak_bytes") or 0, rss, private)
+        page = os.sysconf("SC_PAGE_SIZE")
+        _size, _resident, shared, text, lib, data, dirty = (int(n) * page for n in self._file("statm").split()[:7])
+        return pmem(rss, vms, shared, text, lib, data, dirty)
+
+    def memory_full_info(self) -> Any:
+        """memory_info and uss (what would be freed), pss (shared pages divided), swap. Slow: the
+        kernel walks all its pages."""
+        _linux_only()
+        sums = {"Pss:": 0, "Swap:": 0, "Private_Clean:": 0, "Private_Dirty:": 0, "Private_Hugetlb:": 0}
+        for line in self._file("smaps_rollup").splitlines():
+            key, *rest = line.split()
+            if key in sums and rest:
+                sums[key] += int(rest[0]) * 1024
+        uss = sums["Private_Clean:"] + sums["Private_Dirty:"] + sums["Private_Hugetlb:"]
+        return pfullmem(*self.memory_info(), uss, sums["Pss:"], sums["Swap:"])
+
+    def memory_percent(self, memtype: str = "rss") -> float:
+        names = pfullmem._fields
+        if memtype not in names:
+            raise ValueError(f"memtype: one of {', '.join(names)}, not {memtype!r}")
+        info = self.memory_info() if memtype in pmem._fields else self.memory_full_info()
+        return float(getattr(info, memtype)) / _total_memory() * 100
+
+    def page_faults(self) -> ppagefaults:
+        reading = self._reading()
+        return ppagefaults(reading.get("faults_minor"), reading.get("faults_major"))
+
+    # --------------------------------------------------------------------------- io
+
+    def io_counters(self) -> Any:
+        """Linux: calls, bytes from and to disks, bytes of all calls; Windows: all of it, by kind."""
+        if LINUX:
+            names = ("io_read_ops", "io_write_ops", "disk_read_bytes", "disk_write_bytes", "io_read_bytes",
+                     "io_write_bytes")
+            with self.oneshot():
+                return pio(*(self._value(name) for name in names))
+        reading = self._reading()
+        names = ("io_read_ops", "io_write_ops", "io_read_bytes", "io_write_bytes", "io_other_ops", "io_other_bytes")
+        return pio(*(reading.get(name) or 0 for name in names))
+
+    def num_fds(self) -> int:
+        _linux_only()
+        folder = f"/proc/{self._pid}/fd"
+        if self._pid == os.getpid():  # to look takes a descriptor, which is not counted
+            return len(self._asked(lambda: os.listdir(folder))) - 1
+        count = self._reading().get("handles")
+        return count if count is not None else len(self._asked(lambda: os.listdir(folder)))
+
+    def num_handles(self) -> int:
+        if LINUX:
+            raise NotImplementedError("num_handles: for Windows; on Linux it is num_fds")
+        return self._value("handles")
+
+    def open_files(self) -> List[popenfile]:
+        """Regular files that it has open."""
+        folder, found = f"/proc/{self._pid}/fd", []
+        for name in self._asked(lambda: os.listdir(folder)):
+            try:
+                path = os.readlink(os.path.join(folder, name))
+                if path.startswith("/") and os.path.isfile(path):
+                    found.append(popenfile(path, int(name)))
+            except OSError:
+                continue  # closed in between
+        return sorted(found, key=lambda entry: entry.fd)
+
+    # ------------------------------------------------------------------------ the end
+
+    def wait(self, timeout: Optional[float] = None) -> Optional[int]:
+        """Until it is over: the exit status of a child of ours, else None. TimeoutExpired if it lasts."""
+        if timeout is not None and timeout < 0:
+            raise ValueError(f"timeout: 0 or more, not {timeout}")
+        until = None if timeout is None else time.monotonic() + timeout
+        pause = 0.001
+        while True:
+            over, status = self._ended()
+            if over:
+                return status
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutExpired(timeout or 0.0, self._pid, self._name)
+            time.sleep(pause if left is None else min(pause, left))
+            pause = min(pause * 2, 0.04)
+
+    def _ended(self) -> Tuple[bool, Optional[int]]:
+        if hasattr(os, "waitpid") and LINUX:
+            try:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+                if pid == self._pid:
+                    return True, -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                return False, None
+            except (ChildProcessError, OSError):
+                pass  # no child of ours
+        if not self.is_running():
+            return True, None
+        try:  # a zombie of somebody else's does nothing any more
+            return (LINUX and self.status() == "zombie"), None
+        except NoSuchProcess:
+            return True, None
+
+    def as_dict(self, attrs: Optional[List[str]] = None, ad_value: Any = None) -> Dict[str, Any]:
+        """Several answers in one reading, by name; ad_value where access is denied."""
+        if attrs is not None and not isinstance(attrs, (list, tuple, set, frozenset)):
+            raise TypeError(f"attrs: a list of names is needed, not {type(attrs).__name__}")
+        unknown = set(attrs or ()) - set(_ATTRIBUTES)
+        if unknown:
+            raise ValueError(f"attrs: no such names: {', '.join(sorted(unknown))}")
+        found: Dict[str, Any] = {}
+        with self.oneshot():
+            for name in attrs if attrs is not None else _ATTRIBUTES:
+                try:
+                    found[name] = self._pid if name == "pid" else getattr(self, name)()
+                except (AccessDenied, ZombieProcess):
+                    found[name] = ad_value
+                except NotImplementedError:
+                    if attrs is not None:
+                        raise
+        return found
+
+
+_ATTRIBUTES = ["pid", "name", "ppid", "exe", "cmdline", "cwd", "environ", "username", "uids", "gids", "terminal",
+               "status", "create_time", "cpu_times", "cpu_percent", "cpu_num", "cpu_affinity", "nice", "ionice",
+               "num_ctx_switches", "num_threads", "threads", "memory_info", "memory_full_info", "memory_percent",
+               "page_faults", "io_counters", "num_fds", "num_handles", "open_files"]
+
+
+def process_iter(attrs: Optional[List[str]] = None, ad_value: Any = None) -> Iterator[Process]:
+    """Every process there is, by pid; with attrs each has `info`, as_dict(attrs)."""
+    for pid in pids():
+        try:
+            process = Process(pid)
+            if attrs is not None:
+                process.info = process.as_dict(attrs, ad_value)  # type: ignore[attr-defined]
+        except (NoSuchProcess, AccessDenied):
+            continue
+        yield process
+
+
+# ----------------------------------------------------------------------------- the system
+
+def _same_start(a: int, b: int) -> bool:
+    """Linux counts starts in steps of 10 ms; on Windows two clocks are compared in between."""
+    return abs(a - b) < 5_000_000
+
+
+def _linux_only() -> None:
+    if not LINUX:
+        raise NotImplementedError("this question is answered on Linux only")
+
+
+def _read_text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        return file.read()
+
+
+def _total_memory() -> int:
+    if LINUX:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    class Status(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_uint32), ("load", ctypes.c_uint32), ("total", ctypes.c_uint64),
+                    ("rest", ctypes.c_uint64 * 6)]
+    status = Status(length=ctypes.sizeof(Status))
+    kernel32: Any = getattr(ctypes, "windll").kernel32
+    if not kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        raise OSError("the size of the memory is not known")
+    return int(status.total)
+
+
+_IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
+
+
+def _ioprio_get(pid: int) -> int:
+    number = _IOPRIO_GET.get(os.uname().machine)
+    if number is None:
+        raise NotImplementedError("ionice: not known how to ask on this kind of machine")
+    libc = ctypes.CDLL(None, use_errno=True)
+    value = int(libc.syscall(ctypes.c_long(number), ctypes.c_int(1), ctypes.c_int(pid)))
+    if value < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return value

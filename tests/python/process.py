@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""etwatch.Process beside psutil.Process: the same calls, the same answers."""
+import os
+
+from lib import cases, check, check_eq, check_in, main, skip, start, test
+from toolkit import need, snippet
+
+HEAD = """
+import os, signal, subprocess, sys, time
+import etwatch.process as ours
+from etwatch.process import Process
+"""
+# What stands still while we look: a process that sleeps.
+BESIDE = HEAD + """
+import psutil
+child = subprocess.Popen(["sleep", "60"])
+try:
+    while psutil.Process(child.pid).name() != "sleep" or psutil.Process(child.pid).status() == "running":
+        time.sleep(0.01)
+    mine, theirs = Process(child.pid), psutil.Process(child.pid)
+    {code}
+finally:
+    child.kill()
+    child.wait()
+"""
+
+
+def runs(code, **options):
+    result = snippet(code, **options)
+    check_eq(result.code, 0, result.out + result.err)
+    return result
+
+
+@cases([(name, name) for name in (
+    "pid", "name", "ppid", "exe", "cmdline", "cwd", "environ", "username", "uids", "gids", "terminal", "status",
+    "cpu_times", "cpu_num", "cpu_affinity", "nice", "ionice", "num_ctx_switches", "num_threads", "memory_info",
+    "memory_full_info", "memory_percent", "io_counters", "num_fds", "is_running")])
+def an_answer_is_psutils(name):
+    need("psutil")
+    runs(BESIDE.replace("{code}", f"""
+    a = mine.pid if {name!r} == 'pid' else mine.{name}()
+    b = theirs.pid if {name!r} == 'pid' else theirs.{name}()
+    if isinstance(b, tuple) and hasattr(b, '_fields'):
+        common = [f for f in a._fields if f in b._fields]
+        assert common, (a, b)
+        a, b = [getattr(a, f) for f in common], [getattr(b, f) for f in common]
+    assert a == b, (a, b)
+    """))
+
+
+@test
+def thread_ids_and_times_are_psutils():
+    need("psutil")
+    runs(BESIDE.replace("{code}", """
+    assert [tuple(t) for t in mine.threads()] == [tuple(t) for t in theirs.threads()]
+    """))
+
+
+@test
+def the_start_is_psutils_to_the_second_that_the_kernel_rounds():
+    need("psutil")
+    runs(BESIDE.replace("{code}", "assert abs(mine.create_time() - theirs.create_time()) < 1.5"))
+
+
+@test
+def parents_and_children_are_psutils():
+    need("psutil")
+    runs(BESIDE.replace("{code}", """
+    assert [p.pid for p in mine.parents()] == [p.pid for p in theirs.parents()]
+    assert child.pid in [p.pid for p in Process().children()]
+    assert [p.pid for p in Process(os.getppid()).children(recursive=True)] == \\
+        [p.pid for p in psutil.Process(os.getppid()).children(recursive=True)]
+    """))
+
+
+@test
+def open_files_are_psutils():
+    need("psutil")
+    runs(HEAD + """
+import psutil, tempfile
+with tempfile.NamedTemporaryFile() as file:
+    mine, theirs = Process().open_files(), psutil.Process().open_files()
+    assert [(f.path, f.fd) for f in mine] == [(f.path, f.fd) for f in theirs] and file.name in [f.path for f in mine]
+""")
+
+
+@test
+def cpu_percent_of_a_busy_process_is_about_what_psutil_says():
+    need("psutil")
+    runs(BESIDE.replace('["sleep", "60"]', '[sys.executable, "-c", "print(flush=True)\\nwhile True: pass"], '
+                        'stdout=subprocess.PIPE').replace(
+        'psutil.Process(child.pid).name() != "sleep" or psutil.Process(child.pid).status() == "running"',
+        'not child.stdout.readline()').replace("{code}", """
+    assert mine.cpu_percent() == 0.0
+    theirs.cpu_percent()
+    time.sleep(0.5)
+    a, b = mine.cpu_percent(), theirs.cpu_percent()
+    assert a > 0 and abs(a - b) < 12, (a, b)
+    assert mine.cpu_percent(interval=0.1) > 0
+    """))
+
+
+@test
+def many_threads_are_all_told():
+    runs(HEAD + """
+import threading
+go = threading.Event()
+threads = [threading.Thread(target=go.wait) for _ in range(150)]
+[t.start() for t in threads]
+told = Process().threads()
+assert len(told) == Process().num_threads() == 151
+assert {t.native_id for t in threads} < {t.id for t in told}
+go.set()
+[t.join() for t in threads]
+""")
+
+
+@test
+def as_dict_and_oneshot_read_once():
+    runs(HEAD + """
+process = Process()
+asked, original = [], ours.Reading
+class Counted(original):
+    def __init__(self, *arguments):
+        asked.append(arguments)
+        super().__init__(*arguments)
+ours.Reading = Counted
+with process.oneshot():
+    process.num_threads(), process.memory_info(), process.cpu_times(), process.ppid()
+assert len(asked) == 1, asked
+got = process.as_dict(["pid", "name", "memory_info"])
+assert got["pid"] == os.getpid() and got["memory_info"].rss > 0 and len(asked) == 2
+assert len(process.as_dict()) >= 29
+info = [p for p in ours.process_iter(["pid", "name"]) if p.pid == os.getpid()][0].info
+assert info["pid"] == os.getpid()
+""")
+
+
+@test
+def equality_is_pid_and_start():
+    runs(HEAD + """
+assert Process() == Process() and len({Process(), Process()}) == 1
+assert Process() != Process(os.getppid()) and Process() != 3
+""")
+
+
+@test
+def a_process_that_ended_is_no_such_process():
+    runs(HEAD + """
+child = subprocess.Popen(["sleep", "60"])
+process = Process(child.pid)
+assert process.is_running() and ours.pid_exists(child.pid)
+child.kill(); child.wait()
+assert not process.is_running() and not ours.pid_exists(child.pid)
+assert "terminated" in repr(process)
+for ask in (process.cpu_times, process.memory_info, process.io_counters, process.threads, process.cmdline,
+            process.status, process.exe, process.children, process.num_ctx_switches, process.cpu_affinity):
+    try:
+        ask()
+    except ours.NoSuchProcess as error:
+        assert isinstance(error, ProcessLookupError) and error.pid == child.pid and not isinstance(
+            error, ours.ZombieProcess), error
+    else:
+        raise AssertionError(ask)
+""")
+
+
+@test
+def a_zombie_is_told_apart():
+    runs(HEAD + """
+child = subprocess.Popen(["true"])
+process = Process(child.pid)
+while process.status() != "zombie":
+    time.sleep(0.01)
+assert process.is_running()
+try:
+    process.cmdline()
+except ours.ZombieProcess:
+    pass
+else:
+    raise AssertionError("a command line")
+child.wait()
+""")
+
+
+@test
+def wait_gives_the_status_of_a_child_and_keeps_its_limit():
+    runs(HEAD + """
+assert Process(subprocess.Popen(["sh", "-c", "exit 7"]).pid).wait() == 7
+child = subprocess.Popen(["sleep", "60"])
+process = Process(child.pid)
+try:
+    process.wait(timeout=0.05)
+except ours.TimeoutExpired as error:
+    assert isinstance(error, TimeoutError) and error.seconds == 0.05 and error.pid == child.pid
+else:
+    raise AssertionError
+child.kill()
+assert process.wait(5) == -signal.SIGKILL
+""", options=("-X", "dev", "-W", "ignore::ResourceWarning"))
+
+
+@test
+def what_is_not_ours_to_read_is_denied():
+    if os.geteuid() != 0:
+        skip("needs root to become somebody else")
+    keeper = start(["30"], program="/bin/sleep")
+    runs(HEAD + f"""
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+process = Process({keeper.pid})
+assert process.name() == "sleep" and process.memory_info().rss > 0 and process.num_threads() == 1
+for ask in (process.io_counters, process.environ, process.cwd, process.open_files):
+    try:
+        ask()
+    except ours.AccessDenied as error:
+        assert isinstance(error, PermissionError) and error.pid == {keeper.pid}
+    else:
+        raise AssertionError(ask)
+assert process.as_dict(["io_counters", "name"], ad_value="?") == {{"io_counters": "?", "name": "sleep"}}
+""")
+
+
+@cases([
+    ("a text as pid", "Process('1')", "TypeError: pid"),
+    ("a truth as pid", "Process(True)", "TypeError: pid"),
+    ("a negative pid", "Process(-1)", "ValueError: pid"),
+    ("a pid past all", "Process(2**32)", "ValueError: pid"),
+    ("nobody's pid", "Process(4194304)", "NoSuchProcess: process PID not found (pid=4194304)"),
+    ("a negative interval", "Process().cpu_percent(-1)", "ValueError: interval"),
+    ("a negative timeout", "Process().wait(-1)", "ValueError: timeout"),
+    ("an unknown kind of memory", "Process().memory_percent('rsx')", "ValueError: memtype: one of rss"),
+    ("an unknown attribute", "Process().as_dict(['cpu'])", "ValueError: attrs: no such names: cpu"),
+    ("attributes as text", "Process().as_dict('name')", "TypeError: attrs"),
+])
+def misuse_is_named(code, expected):
+    result = snippet(HEAD + code)
+    check_eq(result.code, 1)
+    check_in(expected, result.err)
+
+
+@test
+def the_list_of_processes_is_that_of_the_kernel():
+    result = runs(HEAD + "print(*ours.pids())")
+    told = set(map(int, result.out.split()))
+    there = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+    check_in(os.getpid(), told)
+    check(len(told ^ there) < 0.2 * len(there), f"{len(told)} against {len(there)}")
+
+
+@test
+def twenty_threads_may_ask_at_once():
+    runs(HEAD + """
+import threading
+wrong = []
+def ask():
+    try:
+        for _ in range(50):
+            assert Process().num_threads() >= 1 and len(ours.pids()) > 1
+    except BaseException as error:
+        wrong.append(error)
+threads = [threading.Thread(target=ask) for _ in range(20)]
+[t.start() for t in threads]; [t.join() for t in threads]
+assert not wrong, wrong
+""")
+
+
+main()
