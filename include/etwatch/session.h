@@ -96,6 +96,7 @@ enum etwatch_session_flag {
     ETWATCH_SESSION_OURS = 1u << 0,      /* by its name: "etwatch", "etwatch-…" */
     ETWATCH_SESSION_SYSTEM = 1u << 1,    /* a system logger: kernel events */
     ETWATCH_SESSION_REAL_TIME = 1u << 2, /* can be read with etwatch_config.session */
+    ETWATCH_SESSION_ORPHAN = 1u << 3,    /* one of ours that nobody uses any more */
 };
 
 struct etwatch_session_info {
@@ -121,7 +122,7 @@ struct etwatch_session_info {
 ETWATCH_API int etwatch_session_list(void (*on_session)(void *ctx,
                                                         const struct etwatch_session_info *info),
                                      void *ctx, struct etwatch_error_info *reterr);
-/* Ends those of ours, whoever uses them; returns how many. Others are never touched. */
+/* Ends those of ours that nobody uses any more; returns how many. Others are never touched. */
 ETWATCH_API int etwatch_session_cleanup(struct etwatch_error_info *reterr);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@
 struct listing {
     const struct ew_options *options;
     struct ew_buf out;
-    uint32_t ours;
+    uint32_t ours, orphans;
 };
 
 static const char *mode_of(const struct etwatch_session_info *info)
@@ -67,7 +67,9 @@ static void put_json(struct ew_buf *out, const struct etwatch_session_info *info
     bool system = (info->flags & ETWATCH_SESSION_SYSTEM) != 0;
     take_numbers(info, numbers);
     put_json_text(out, "{\"type\":\"session\",\"name\":", info->name);
+    bool orphan = (info->flags & ETWATCH_SESSION_ORPHAN) != 0;
     ew_buf_text(out, ours ? ",\"ours\":true" : ",\"ours\":false");
+    ew_buf_text(out, orphan ? ",\"orphan\":true" : ",\"orphan\":false");
     ew_buf_text(out, system ? ",\"system\":true" : ",\"system\":false");
     put_json_text(out, ",\"mode\":", mode_of(info));
     for (int i = 0; i < NUMBERS; i++) {
@@ -84,7 +86,7 @@ static void put_json(struct ew_buf *out, const struct etwatch_session_info *info
 
 static void put_csv_header(struct ew_buf *out)
 {
-    ew_buf_text(out, "name,ours,system,mode");
+    ew_buf_text(out, "name,ours,orphan,system,mode");
     for (int i = 0; i < NUMBERS; i++) {
         ew_buf_char(out, ',');
         ew_buf_text(out, number_names[i]);
@@ -103,6 +105,7 @@ static void put_csv(struct ew_buf *out, const struct etwatch_session_info *info)
     take_numbers(info, numbers);
     put_csv_text(out, info->name);
     ew_buf_text(out, (info->flags & ETWATCH_SESSION_OURS) != 0 ? ",true" : ",false");
+    ew_buf_text(out, (info->flags & ETWATCH_SESSION_ORPHAN) != 0 ? ",true" : ",false");
     ew_buf_text(out, (info->flags & ETWATCH_SESSION_SYSTEM) != 0 ? ",true," : ",false,");
     ew_buf_text(out, mode_of(info));
     for (int i = 0; i < NUMBERS; i++) {
@@ -140,7 +143,9 @@ static void put_table_header(struct ew_buf *out)
 
 static void put_row(struct ew_buf *out, const struct etwatch_session_info *info)
 {
-    ew_buf_text(out, (info->flags & ETWATCH_SESSION_OURS) != 0 ? "* " : "  ");
+    ew_buf_text(out, (info->flags & ETWATCH_SESSION_ORPHAN) != 0 ? "! "
+                     : (info->flags & ETWATCH_SESSION_OURS) != 0 ? "* "
+                                                                 : "  ");
     put_left(out, info->name, 36);
     ew_buf_char(out, ' ');
     put_left(out, mode_of(info), 14);
@@ -160,6 +165,7 @@ static void on_session(void *ctx, const struct etwatch_session_info *info)
 {
     struct listing *listing = ctx;
     listing->ours += (info->flags & ETWATCH_SESSION_OURS) != 0;
+    listing->orphans += (info->flags & ETWATCH_SESSION_ORPHAN) != 0;
     if (listing->options->json)
         put_json(&listing->out, info);
     else if (listing->options->csv)
@@ -176,8 +182,9 @@ static int list(struct listing *listing, struct etwatch_error_info *reterr)
         put_table_header(&listing->out);
     int rc = etwatch_session_list(on_session, listing, reterr);
     if (rc >= 0 && !listing->options->json && !listing->options->csv)
-        ew_say(listing->options, "%d sessions, %u of etwatch (*)%s", rc, (unsigned)listing->ours,
-               listing->ours > 0 ? "; those left behind end with: etwatch sessions --cleanup" : "");
+        ew_say(listing->options, "%d sessions, %u of etwatch (*), %u of them left behind (!)%s", rc,
+               (unsigned)listing->ours, (unsigned)listing->orphans,
+               listing->orphans > 0 ? "; end those with: etwatch sessions --cleanup" : "");
     return rc;
 }
 

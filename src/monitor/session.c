@@ -42,6 +42,7 @@ static void tell(void *ctx, const struct ew_etw_session_info *info)
     struct etwatch_session_info told = {
         .size = sizeof told,
         .flags = (info->ours ? ETWATCH_SESSION_OURS : 0u) |
+                 (info->orphan ? ETWATCH_SESSION_ORPHAN : 0u) |
                  (info->system_logger ? ETWATCH_SESSION_SYSTEM : 0u) |
                  (info->real_time ? ETWATCH_SESSION_REAL_TIME : 0u),
         .name = info->name,

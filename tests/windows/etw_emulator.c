@@ -66,6 +66,9 @@ static struct session *make_session(struct etw_emulator *emulator, const uint16_
     memcpy(session->name, name, 2 * (wide_len(name) + 1));
     session->properties = *properties;
     session->properties.buffers = properties->min_buffers;
+    if (properties->file_name_at >= sizeof *properties)
+        memcpy(session->file, (const uint8_t *)properties + properties->file_name_at,
+               sizeof session->file - 2);
     session->seen.buffer_kb = properties->buffer_kb;
     session->seen.min_buffers = properties->min_buffers;
     session->seen.max_buffers = properties->max_buffers;
@@ -127,6 +130,9 @@ static void tell(const struct session *session, struct ew_etw_properties *p)
     size_t bytes = 2 * (wide_len(session->name) + 1);
     if (name_at >= sizeof *p && name_at + bytes <= size)
         memcpy((uint8_t *)p + name_at, session->name, bytes);
+    bytes = 2 * (wide_len(session->file) + 1);
+    if (file_at >= sizeof *p && file_at + bytes <= size)
+        memcpy((uint8_t *)p + file_at, session->file, bytes);
 }
 
 void emulator_end_session(struct etw_emulator *emulator, struct session *session)
@@ -289,6 +295,72 @@ static void anchor(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
     *ret_raw_ns = 0;
 }
 
+/* Whether a name is what ASCII text says. */
+static bool is_text(const uint16_t *name, const char *text)
+{
+    size_t i = 0;
+    while (text[i] != '\0' && name[i] == (uint16_t)text[i])
+        i++;
+    return text[i] == '\0' && name[i] == 0;
+}
+
+const uint8_t etw_emulator_provider_guid[16] = {0xe7, 1, 2, 3, 4, 5, 6, 7};
+
+static uint32_t find_provider(void *ctx, const uint16_t *name, uint8_t ret_guid[16])
+{
+    (void)ctx;
+    if (!is_text(name, ETW_EMULATOR_PROVIDER))
+        return EW_WIN_INSTANCE_NOT_FOUND;
+    memcpy(ret_guid, etw_emulator_provider_guid, 16);
+    return 0;
+}
+
+static void *claim_name(void *ctx, const uint16_t *name)
+{
+    struct etw_emulator *emulator = ctx;
+    struct claim *made = NULL;
+    size_t room = SESSIONS_ROOM;
+    ew_mutex_lock(emulator->lock);
+    for (size_t i = 0; i < SESSIONS_ROOM; i++) {
+        if (emulator->claims[i].used && same_name(emulator->claims[i].name, name))
+            break;
+        if (!emulator->claims[i].used && room == SESSIONS_ROOM)
+            room = i;
+        if (i + 1 == SESSIONS_ROOM && room < SESSIONS_ROOM)
+            made = malloc(sizeof *made);
+    }
+    if (made != NULL) {
+        struct claim *claim = &emulator->claims[room];
+        claim->used = true;
+        claim->serial = ++emulator->serial;
+        memcpy(claim->name, name, 2 * (wide_len(name) + 1));
+        *made = *claim;
+    }
+    ew_mutex_unlock(emulator->lock);
+    return made;
+}
+
+/* Whoever was killed has none any more. */
+static void release_name(void *ctx, void *claim)
+{
+    struct etw_emulator *emulator = ctx;
+    const struct claim *made = claim;
+    ew_mutex_lock(emulator->lock);
+    for (size_t i = 0; i < SESSIONS_ROOM; i++)
+        if (emulator->claims[i].serial == made->serial)
+            emulator->claims[i].used = false;
+    ew_mutex_unlock(emulator->lock);
+    free(claim);
+}
+
+void etw_emulator_kill(struct etw_emulator *emulator)
+{
+    ew_mutex_lock(emulator->lock);
+    for (size_t i = 0; i < SESSIONS_ROOM; i++)
+        emulator->claims[i].used = false;
+    ew_mutex_unlock(emulator->lock);
+}
+
 /* --------------------------------------------------------------------- for the test */
 
 struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config)
@@ -324,6 +396,9 @@ struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config)
         .cpu_count = cpu_count,
         .now_ns = now_ns,
         .anchor = anchor,
+        .find_provider = find_provider,
+        .claim = config->knows_owners ? claim_name : NULL,
+        .release = config->knows_owners ? release_name : NULL,
     };
     return emulator;
 }

@@ -44,6 +44,7 @@ struct etw_emulator_config {
     uint64_t stop_after; /* somebody stops the session after so many events of it; 0: nobody */
     uint32_t stop_times; /* so often */
     bool stuck_session;  /* a session cannot be stopped by name */
+    bool knows_owners;   /* names can be claimed, until etw_emulator_kill */
 };
 
 struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config);
@@ -53,6 +54,11 @@ const struct ew_etw_api *etw_emulator_api(struct etw_emulator *emulator);
 /* A session as if somebody else had made it. */
 void etw_emulator_add(struct etw_emulator *emulator, const char *name, uint32_t log_mode,
                       uint32_t enable_flags);
+/* Every process but the one that goes on is gone, however it ended: its sessions stay. */
+void etw_emulator_kill(struct etw_emulator *emulator);
+/* The one registered provider. */
+#define ETW_EMULATOR_PROVIDER "Emulated-Provider"
+extern const uint8_t etw_emulator_provider_guid[16];
 void etw_emulator_set_rights(struct etw_emulator *emulator, bool no_rights, bool no_privilege);
 
 /* All that is to come has been handed over (by one opening). */

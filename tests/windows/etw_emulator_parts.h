@@ -15,9 +15,17 @@ struct session {
     bool used;
     uint64_t serial; /* another one each time */
     uint16_t name[EW_ETW_NAME_MAX];
+    uint16_t file[512];
     struct ew_etw_properties properties;
     struct etw_emulator_session seen;
     uint64_t delivered;
+};
+
+/* A name that somebody has. */
+struct claim {
+    bool used;
+    uint64_t serial;
+    uint16_t name[EW_ETW_NAME_MAX];
 };
 
 struct trace {
@@ -35,6 +43,7 @@ struct etw_emulator {
     struct ew_mutex *lock;
     struct ew_cond *changed;
     struct session sessions[SESSIONS_ROOM];
+    struct claim claims[SESSIONS_ROOM];
     struct trace traces[TRACES_ROOM];
     uint32_t trace_count;
     uint64_t serial;

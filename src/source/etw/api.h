@@ -204,6 +204,10 @@ struct ew_etw_api {
     /* The GUID of a provider that is registered on this machine under a name, in any case. May be
      * NULL: none is. */
     uint32_t (*find_provider)(void *ctx, const uint16_t *name, uint8_t ret_guid[16]);
+    /* From now until release, or until this process is gone however it ends, nobody else gets this
+     * name. NULL: somebody has it. Both may be NULL: nobody is ever told of others. */
+    void *(*claim)(void *ctx, const uint16_t *name);
+    void (*release)(void *ctx, void *claim);
 };
 
 /* The real one; NULL and an error where there is no ETW (other systems, Wine). */

@@ -263,6 +263,32 @@ static uint32_t find_provider(void *ctx, const uint16_t *name, uint8_t ret_guid[
     return (uint32_t)rc;
 }
 
+/* A mutex that is there as long as somebody has it open, on the whole machine. Whose it is and who
+ * may use it does not matter: that it is there does. */
+static void *claim(void *ctx, const uint16_t *name)
+{
+    static const wchar_t prefix[] = L"Global\\etwatch.session.";
+    wchar_t path[320];
+    size_t at = sizeof prefix / sizeof prefix[0] - 1;
+    (void)ctx;
+    memcpy(path, prefix, sizeof prefix);
+    for (; *name != 0 && at + 1 < sizeof path / sizeof path[0]; name++)
+        path[at++] = *name == L'\\' ? L'/' : *name;
+    path[at] = 0;
+    HANDLE mutex = CreateMutexW(NULL, FALSE, path);
+    if (mutex && GetLastError() == ERROR_ALREADY_EXISTS) {
+        (void)CloseHandle(mutex);
+        return NULL;
+    }
+    return mutex;
+}
+
+static void release(void *ctx, void *held)
+{
+    (void)ctx;
+    (void)CloseHandle(held);
+}
+
 static const struct ew_etw_api real_api = {
     .start = start,
     .control = control,
@@ -280,6 +306,8 @@ static const struct ew_etw_api real_api = {
     .now_ns = now_ns,
     .anchor = anchor,
     .find_provider = find_provider,
+    .claim = claim,
+    .release = release,
 };
 
 const struct ew_etw_api *ew_etw_real_api(struct ew_error *reterr)

@@ -39,6 +39,7 @@ struct ew_etw_session {
     uint16_t wide[EW_ETW_NAME_MAX];
     uint16_t file[EW_ETW_TEXT_UNITS];
     struct ew_etw_provider *providers;
+    void *claim;     /* on the name; NULL: the table has none */
     uint64_t handle; /* 0: halted */
     bool system_providers, took_over;
     uint64_t lost;
@@ -394,6 +395,30 @@ static int take_config(struct ew_etw_session *session, const struct ew_etw_sessi
     return error == 0 ? copy_providers(session, reterr) : error;
 }
 
+/* Whoever of ours is alive keeps its session. */
+static int claim_name(struct ew_etw_session *session, struct ew_error *reterr)
+{
+    const struct ew_etw_api *api = session->api;
+    size_t len = strlen(session->name);
+    if (api->claim == NULL)
+        return 0;
+    for (char number = '1'; number <= '9' && session->claim == NULL; number++) {
+        if (number > '1' && len + 3 <= sizeof session->name) {
+            session->name[len] = '-';
+            session->name[len + 1] = number;
+            session->name[len + 2] = '\0';
+        }
+        if (ew_etw_wide_name(session->name, session->wide))
+            session->claim = api->claim(api->ctx, session->wide);
+    }
+    if (session->claim != NULL)
+        return 0;
+    session->name[len] = '\0';
+    ew_error_set(reterr, ETWATCH_ELIMIT, 0, "nine sessions '%.60s' are in use", session->name);
+    ew_error_fix(reterr, "end one of the other etwatch that run");
+    return ETWATCH_ELIMIT;
+}
+
 int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_session_config *config,
                          struct ew_etw_session **ret_session, struct ew_error *reterr)
 {
@@ -402,6 +427,8 @@ int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_sessi
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     session->api = api;
     int error = take_config(session, config, reterr);
+    if (error == 0)
+        error = claim_name(session, reterr);
     if (error == 0)
         error = ew_etw_session_restart(session, reterr);
     if (error != 0) {
@@ -461,6 +488,8 @@ void ew_etw_session_stop(struct ew_etw_session *session)
         return;
     ew_etw_session_halt(session);
     restore_interval(session);
+    if (session->claim != NULL)
+        session->api->release(session->api->ctx, session->claim);
     for (uint32_t i = 0; session->providers != NULL && i < session->config.provider_count; i++) {
         ew_free((void *)session->providers[i].pids);
         ew_free((void *)session->providers[i].event_ids);

@@ -5,6 +5,8 @@
  * A session outlives the process that made it, so ours have fixed names: whoever finds one that was
  * left behind knows it, ends it and makes a new one. Others are never touched, and the NT Kernel
  * Logger never used. Only EW_ETW_OURS and names that begin with it and a dash are ours.
+ *
+ * One that somebody of ours still uses is no orphan: who comes later has a number behind the name.
  */
 #ifndef EW_SOURCE_ETW_CONTROLLER_H
 #define EW_SOURCE_ETW_CONTROLLER_H
@@ -86,7 +88,7 @@ bool ew_etw_session_took_over(const struct ew_etw_session *session);
 struct ew_etw_session_info {
     char name[4 * EW_ETW_NAME_MAX];
     char file[1024]; /* "": none; cut if it is longer */
-    bool ours, system_logger, real_time;
+    bool ours, orphan, system_logger, real_time;
     uint32_t buffer_kb, min_buffers, max_buffers, buffers, free_buffers, buffers_written;
     uint32_t events_lost, log_buffers_lost, real_time_buffers_lost;
     uint32_t log_mode, flush_s, clock, kernel_flags;
@@ -100,7 +102,7 @@ int ew_etw_session_query(const struct ew_etw_api *api, const char *name,
 int ew_etw_session_list(const struct ew_etw_api *api,
                         void (*on_session)(void *ctx, const struct ew_etw_session_info *info),
                         void *ctx, struct ew_error *reterr);
-/* Ends all of ours; returns how many. */
+/* Ends those of ours that nobody uses any more; returns how many. */
 int ew_etw_session_cleanup(const struct ew_etw_api *api, struct ew_error *reterr);
 
 /* Names in UTF-16, for whoever opens a session. False: not valid, or too long. */

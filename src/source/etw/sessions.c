@@ -16,6 +16,18 @@ bool ew_etw_is_ours(const char *name)
     return strncmp(name, EW_ETW_OURS, len) == 0 && (name[len] == '\0' || name[len] == '-');
 }
 
+/* Of ours, and nobody has it. Where nobody is told of others, nobody does. */
+static bool is_orphan(const struct ew_etw_api *api, const char *name)
+{
+    uint16_t wide[EW_ETW_NAME_MAX];
+    if (!ew_etw_is_ours(name) || !ew_etw_wide_name(name, wide))
+        return false;
+    void *claim = api->claim == NULL ? NULL : api->claim(api->ctx, wide);
+    if (claim != NULL)
+        api->release(api->ctx, claim);
+    return claim != NULL || api->claim == NULL;
+}
+
 static void read_text(const struct ew_etw_room *room, uint32_t at, char *text, size_t size)
 {
     const uint8_t *bytes = (const uint8_t *)room;
@@ -120,6 +132,7 @@ int ew_etw_session_list(const struct ew_etw_api *api,
     uint32_t count = listing.count < listing.room_count ? listing.count : listing.room_count;
     for (uint32_t i = 0; i < count; i++) {
         read_info(&listing.rooms[i], &info);
+        info.orphan = is_orphan(api, info.name);
         on_session(ctx, &info);
     }
     free_listing(&listing);
@@ -137,7 +150,7 @@ static void end_ours(void *ctx, const struct ew_etw_session_info *info)
     struct cleanup *cleanup = ctx;
     struct ew_etw_room room;
     uint16_t wide[EW_ETW_NAME_MAX];
-    if (!info->ours || !ew_etw_wide_name(info->name, wide))
+    if (!info->orphan || !ew_etw_wide_name(info->name, wide))
         return;
     ew_etw_room_init(&room);
     uint32_t rc =
