@@ -1,15 +1,52 @@
 # SPDX-License-Identifier: MIT
-"""etwatch: what every process really did, from kernel events."""
+"""etwatch: what every process really did, from kernel events.
+
+    result = etwatch.run(["python", "x.py"])          what a command and its descendants did
+    with etwatch.watch(pid, hz=1000) as w: ...        samples as they come
+    etwatch.open("x.etl").processes                   a recording, on any system
+    etwatch.ETWMonitor(...)                           the interface of the first users
+    etwatch.Process(pid)                              psutil's names
+"""
 from ._batch import Batch, Sample
 from ._native import __version__
 from .config import ETWMonitorConfig
 from .errors import ETWAccessDeniedError, ETWError, ETWProviderError, ETWSessionError, ETWSessionLostError
 from .etw import ETWMonitor
+from .live import RunResult, SchedulerEvent, Watch, run, watch
 from .process import AccessDenied, NoSuchProcess, Process, TimeoutExpired, ZombieProcess, pid_exists, pids, process_iter
 from .samples import MetricSample, ProcessMetrics
 from .table import Table
+from .trace import Trace, TraceEvent
+from .trace import open_trace as open  # pylint: disable=redefined-builtin
 
-__all__ = ["__version__", "AccessDenied", "Batch", "ETWAccessDeniedError", "ETWError", "ETWMonitor",
-           "ETWMonitorConfig", "ETWProviderError", "ETWSessionError", "ETWSessionLostError", "MetricSample",
-           "NoSuchProcess", "Process", "ProcessMetrics", "Sample", "Table", "TimeoutExpired", "ZombieProcess",
-           "pid_exists", "pids", "process_iter"]
+__all__ = [
+    "AccessDenied",
+    "Batch",
+    "ETWAccessDeniedError",
+    "ETWError",
+    "ETWMonitor",
+    "ETWMonitorConfig",
+    "ETWProviderError",
+    "ETWSessionError",
+    "ETWSessionLostError",
+    "MetricSample",
+    "NoSuchProcess",
+    "Process",
+    "ProcessMetrics",
+    "RunResult",
+    "Sample",
+    "SchedulerEvent",
+    "Table",
+    "TimeoutExpired",
+    "Trace",
+    "TraceEvent",
+    "Watch",
+    "ZombieProcess",
+    "__version__",
+    "open",
+    "pid_exists",
+    "pids",
+    "process_iter",
+    "run",
+    "watch",
+]

@@ -531,6 +531,7 @@ TraceSummary._fields_ = [
 ]
 SummaryOptions._fields_ = [
     ("size", c_uint32), ("max_processes", c_uint32),
+    ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Sample), c_size_t)), ("ctx", c_void_p),
 ]
 SummaryProcess._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("first_ns", c_uint64), ("last_ns", c_uint64), ("samples", c_uint64),

@@ -113,9 +113,13 @@ class Batch(Sequence["Sample"]):
             raise KeyError(name)
         return [getattr(sample, name) for sample in self]
 
+    def types(self) -> List[int]:
+        """The type of each row."""
+        return self.halves[TYPE::HALVES].tolist()
+
     def of_type(self, kind: int) -> List[int]:
         """The rows of one type."""
-        return [row for row, found in enumerate(self.halves[TYPE::HALVES].tolist()) if found == kind]
+        return [row for row, found in enumerate(self.types()) if found == kind]
 
     def __repr__(self) -> str:
         return f"<Batch of {self.rows} samples>"

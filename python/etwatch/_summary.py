@@ -3,10 +3,11 @@
 import ctypes
 import os
 import threading
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from . import _abi, _native
 from ._batch import METRIC_NAMES, Batch, Sample
+from ._collector import Collector
 
 
 class Spread(NamedTuple):
@@ -34,12 +35,16 @@ _ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_tell"][1][2]
 class Summary:
     """Goes into a config as on_samples; must outlive the monitors that feed it."""
 
-    def __init__(self, max_processes: int = 0) -> None:
+    def __init__(self, max_processes: int = 0, collector: Optional["Collector"] = None) -> None:
+        self._collector = collector
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._pointer = ctypes.c_void_p()
         options = _native.sized(_abi.SummaryOptions)
         options.max_processes = max_processes
+        if collector is not None:
+            options.on_samples = ctypes.cast(_native.lib.etwatch_collector_on_samples, type(options.on_samples))
+            options.ctx = collector.pointer.value
         _native.check(_native.lib.etwatch_summary_new(ctypes.byref(options), ctypes.byref(self._pointer)))
 
     def attach(self, config: Any) -> None:

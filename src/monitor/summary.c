@@ -33,6 +33,7 @@ struct etwatch_summary {
     struct ew_mutex *lock;
     uint32_t max_processes, process_count;
     uint64_t latest_ns, dropped;
+    struct etwatch_summary_options options;
     struct process *oldest, *newest;
     struct process *first_ended, *last_ended;
     struct process *slots[SLOTS];
@@ -257,6 +258,8 @@ void etwatch_summary_add(void *ctx, const struct etwatch_sample *samples, size_t
         if (!add_one(summary, &samples[i]))
             summary->dropped++;
     ew_mutex_unlock(summary->lock);
+    if (summary->options.on_samples != NULL)
+        summary->options.on_samples(summary->options.ctx, samples, count);
 }
 
 /* -------------------------------------------------------------------- telling */
@@ -333,7 +336,9 @@ int etwatch_summary_new(const struct etwatch_summary_options *options,
     struct etwatch_summary *summary = ew_calloc(1, sizeof *summary);
     if (summary == NULL)
         return ETWATCH_ENOMEM;
-    summary->max_processes = options == NULL ? 0 : options->max_processes;
+    if (options != NULL)
+        summary->options = *options;
+    summary->max_processes = summary->options.max_processes;
     if (summary->max_processes == 0)
         summary->max_processes = DEFAULT_PROCESSES;
     int error = ew_mutex_new(&summary->lock);

@@ -136,6 +136,25 @@ TEST(an_exit_brings_the_totals_of_the_life)
     etwatch_summary_free(summary);
 }
 
+static void count_them(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    size_t *sum = ctx;
+    *sum += count * samples[0].pid;
+}
+
+TEST(somebody_else_may_get_the_same_samples)
+{
+    size_t sum = 0;
+    struct etwatch_summary_options options = {
+        .size = sizeof options, .on_samples = count_them, .ctx = &sum};
+    struct etwatch_summary *summary;
+    CHECK_EQ_INT(etwatch_summary_new(&options, &summary), 0);
+    struct etwatch_sample two[] = {busy(7, 10 * MS, 50), busy(7, 20 * MS, 50)};
+    etwatch_summary_add(summary, two, 2);
+    CHECK_EQ_UINT(sum, 14);
+    etwatch_summary_free(summary);
+}
+
 TEST(a_reused_pid_is_another_process)
 {
     struct etwatch_summary *summary;

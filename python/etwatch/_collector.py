@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""The library's collector: what a monitor delivers, kept as columns in C, handed out as tables."""
+import ctypes
+import os
+from typing import Any
+
+from . import _abi, _native
+from .table import Table
+
+
+class Collector:
+    """Feed it through a Summary (samples) or attach it (events); must outlive what feeds it."""
+
+    def __init__(self, max_rows: int = 0, command_lines: bool = False) -> None:
+        self._pid = os.getpid()
+        self.pointer = ctypes.c_void_p()
+        options = _native.sized(_abi.TableOptions)
+        options.max_rows = max_rows
+        options.flags = _abi.ETWATCH_TABLE_CMDLINE if command_lines else 0
+        info = _native.new_error()
+        _native.check(_native.lib.etwatch_collector_new(ctypes.byref(options), ctypes.byref(self.pointer),
+                                                        ctypes.byref(info)), info)
+
+    def attach_events(self, config: Any) -> None:
+        """The monitor hands it the full event stream."""
+        callbacks = config.callbacks
+        callbacks.size = ctypes.sizeof(_abi.Callbacks)
+        callbacks.on_events = ctypes.cast(_native.lib.etwatch_collector_on_events, type(callbacks.on_events))
+        callbacks.ctx = self.pointer.value
+
+    def table(self, table: int, take: bool = False) -> Table:
+        """What is there at each reading; with take each row comes once."""
+        name = _native.text(_native.lib.etwatch_table_name(table)) or "table"
+
+        def open_stream(address: int) -> None:
+            stream = _abi.ArrowArrayStream.from_address(address)
+            _native.check(_native.lib.etwatch_collector_table(self.pointer, table,
+                                                              _abi.ETWATCH_TABLE_TAKE if take else 0,
+                                                              ctypes.byref(stream)))
+        return Table.from_stream(open_stream, name=name)
+
+    def dropped(self) -> int:
+        stats = _native.sized(_abi.CollectorStats)
+        _native.check(_native.lib.etwatch_collector_stats(self.pointer, ctypes.byref(stats)))
+        return int(stats.dropped)
+
+    def __del__(self) -> None:
+        pointer, self.pointer = self.pointer, ctypes.c_void_p()
+        if pointer and self._pid == os.getpid():
+            _native.lib.etwatch_collector_free(pointer)

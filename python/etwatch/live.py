@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: MIT
+"""watch and run: the Pythonic way beside ETWMonitor.
+
+    with etwatch.watch(pid, hz=1000) as w:
+        for sample in w:                  # async for works too
+            print(sample.t_ns, sample.cpu_percent)
+
+    result = etwatch.run(["python", "x.py"])
+    result.status, result.processes, result.threads, result.samples
+"""
+import asyncio
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, AsyncIterator, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+from . import _abi, _native
+from ._batch import COLUMNS, SOURCES, TYPES, Batch, Sample
+from ._collector import Collector
+from ._engine import logger
+from ._monitor import SLICE_MS, NativeMonitor, make_config
+from ._summary import ProcessSummary, Summary
+from .config import check_name, check_pid, number
+from .errors import ETWSessionError, ETWSessionLostError
+from .table import Table
+
+__all__ = ["watch", "Watch", "run", "RunResult", "SchedulerEvent"]
+
+Target = Union[int, str, Iterable[Union[int, str]], None]
+
+
+class SchedulerEvent(NamedTuple):
+    """One event of the scheduler; what does not belong to its kind is None.
+
+    event: "switch" (the thread leaves the CPU, next_tid takes it; `state` says why: 0 is preempted,
+    else the kernel's task state), "wakeup" (it becomes ready, by waker_tid), "fork" (it made
+    child_tid), "exec", "exit".
+    """
+
+    t_ns: int
+    event: str
+    cpu: int
+    pid: int
+    tid: int
+    name: Optional[str]
+    next_pid: Optional[int]
+    next_tid: Optional[int]
+    waker_pid: Optional[int]
+    waker_tid: Optional[int]
+    child_pid: Optional[int]
+    child_tid: Optional[int]
+    state: Optional[int]
+    priority: Optional[int]
+    exit_code: Optional[int]
+    exit_signal: Optional[int]
+
+    @property
+    def reason(self) -> Optional[str]:
+        """Why a thread left the CPU, in words; None: not a switch."""
+        if self.event != "switch" or self.state is None:
+            return None
+        names = {0: "preempted", 1: "sleeping", 2: "waiting for I/O", 4: "stopped", 8: "traced", 0x10: "dead",
+                 0x20: "zombie", 0x40: "parked", 0x80: "dead", 0x402: "idle"}
+        return names.get(self.state, f"state {self.state:#x}")
+
+
+def _split(target: Target) -> Tuple[List[int], List[str]]:
+    if target is None:
+        return [], []
+    values: Iterable[object] = [target] if isinstance(target, (int, str)) else target
+    if not isinstance(values, Iterable):
+        raise TypeError(f"target: a pid, a name or several of them, not {target!r}")
+    pids, names = [], []
+    for value in values:
+        if isinstance(value, str):
+            names.append(check_name("target", value))
+        else:
+            pids.append(check_pid("target", value))
+    if not pids and not names:
+        raise ValueError("target: an empty list; None is every process")
+    return pids, names
+
+
+class Watch:
+    """Samples of some processes or all, as they come. Made by `watch`; a context manager.
+
+    Iterating ends when the processes that were asked for by pid have ended, after stop(), or with
+    `duration`. One consumer at a time.
+    """
+
+    def __init__(self, target: Target = None, *, hz: float = 10.0, threads: bool = False, events: bool = False,
+                 lifecycle: bool = False, latency_ms: Optional[int] = None, budget: Optional[float] = None,
+                 source: str = "auto", fallback: bool = True, command_lines: bool = False,
+                 queue_samples: int = 65536) -> None:
+        pids, names = _split(target)
+        number("hz", hz, 0.1, 1000)
+        if latency_ms is not None:
+            number("latency_ms", latency_ms, 1, 60000, True)
+        if budget is not None:
+            number("budget", budget, 0.01, 1000)
+        number("queue_samples", queue_samples, 1, 10_000_000, True)
+        flags = _abi.ETWATCH_QUEUE
+        for wanted, flag in ((target is None, _abi.ETWATCH_ALL), (threads, _abi.ETWATCH_THREADS),
+                             (events, _abi.ETWATCH_EVENTS), (not fallback, _abi.ETWATCH_NO_FALLBACK),
+                             (budget is None, _abi.ETWATCH_NO_BUDGET), (command_lines, _abi.ETWATCH_CMDLINE)):
+            flags |= flag if wanted else 0
+        config = make_config(source=source, hz=float(hz), latency_ms=latency_ms or 0, budget_percent=float(budget or 0),
+                             names=names, flags=flags, queue_samples=queue_samples)
+        self._collector = Collector() if events else None
+        if self._collector is not None:
+            self._collector.attach_events(config)
+        self._latency_s = (latency_ms or 400) / 1000
+        self._pids = set(pids)
+        self._only_pids = bool(pids) and not names
+        self._live: Set[Tuple[int, int]] = set()
+        self._seen = False
+        self._lifecycle = lifecycle
+        self._ended = threading.Event()
+        self._started = False
+        self._native = NativeMonitor(config, self._collector)
+        try:
+            for pid in pids:
+                self._native.add(pid)
+        except BaseException:
+            self._native.close()
+            raise
+
+    # ------------------------------------------------------------------------ life
+
+    def start(self) -> "Watch":
+        """Begins; `with` does it. Nothing happens if it has begun."""
+        if not self._started:
+            self._native.start()
+            self._started = True
+            fallback = _native.text(self._native.meta().fallback)
+            if fallback:
+                logger.warning("%s", fallback)
+        return self
+
+    def stop(self) -> None:
+        """Ends the watching; what has come can still be read."""
+        self._ended.set()
+        if not self._native.closed:
+            self._native.stop()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._native.close()
+
+    def __enter__(self) -> "Watch":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Watch":
+        return await asyncio.get_running_loop().run_in_executor(None, self.start)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    def add(self, pid: int) -> None:
+        """One more process and its descendants."""
+        self._native.add(check_pid("pid", pid))
+        self._pids.add(pid)
+
+    def remove(self, pid: int) -> None:
+        self._native.remove(check_pid("pid", pid))
+        self._pids.discard(pid)
+
+    @property
+    def backend(self) -> Optional[str]:
+        return SOURCES.get(self._native.meta().source) if self._started else None
+
+    @property
+    def stats(self) -> Dict[str, Any]:
+        """Rates, loss and own cost so far."""
+        return stats_of(self._native.stats())
+
+    # --------------------------------------------------------------------- samples
+
+    def read(self, timeout: Optional[float] = None) -> Optional[Batch]:
+        """The next batch of everything: starts, samples, threads, exits. None: nothing came within
+        `timeout` seconds, or it is over (`ended`)."""
+        if not self._started:
+            self.start()
+        limit = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left_ms = SLICE_MS if limit is None else max(0, min(SLICE_MS, int((limit - time.monotonic()) * 1000)))
+            over = self._ended.is_set()
+            try:
+                batch = self._native.read(0 if over else left_ms)
+            except ETWSessionError as error:
+                if self._ended.is_set() or self._native.closed:
+                    return None
+                raise ETWSessionLostError(f"the session ended by itself: {error}") from error
+            if batch is not None:
+                self._note(batch)
+                return batch
+            if over or (limit is not None and time.monotonic() >= limit):
+                return None
+
+    def _note(self, batch: Batch) -> None:
+        """Ends with the last of the processes that were asked for."""
+        if not self._only_pids:
+            return
+        for row in batch.of_type(_abi.ETWATCH_START):
+            self._live.add((batch[row].pid, batch[row].start_ns))
+            self._seen = True
+        for row in batch.of_type(_abi.ETWATCH_EXIT):
+            self._live.discard((batch[row].pid, batch[row].start_ns))
+        if self._seen and not self._live:
+            self._ended.set()
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.is_set()
+
+    def batches(self, *, duration: Optional[float] = None, timeout: Optional[float] = None) -> Iterator[Batch]:
+        """Batches as they come. duration: ends after so many seconds. timeout: TimeoutError when nothing
+        comes for so long."""
+        end = None if duration is None else time.monotonic() + duration
+        while True:
+            wait = timeout
+            if end is not None:
+                wait = max(0.0, min(end - time.monotonic(), timeout if timeout is not None else float("inf")))
+            batch = self.read(wait)
+            if batch is not None:
+                yield batch
+            elif self.ended or (end is not None and time.monotonic() >= end):
+                return
+            elif timeout is not None:
+                raise TimeoutError(f"no sample within {timeout} s")
+
+    def samples(self, *, duration: Optional[float] = None, timeout: Optional[float] = None) -> Iterator[Sample]:
+        """Samples one by one; of threads too if they were asked for, starts and exits with lifecycle."""
+        for batch in self.batches(duration=duration, timeout=timeout):
+            yield from self._chosen(batch)
+
+    def _chosen(self, batch: Batch) -> List[Sample]:
+        wanted = ("sample", "thread", "start", "exit") if self._lifecycle else ("sample", "thread")
+        kinds = {kind for kind, name in TYPES.items() if name in wanted}
+        return [Sample(batch, row) for row, kind in enumerate(batch.types()) if kind in kinds]
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self.samples()
+
+    async def _read(self) -> Optional[Batch]:
+        return await asyncio.get_running_loop().run_in_executor(None, self.read, SLICE_MS / 1000)
+
+    async def __aiter__(self) -> AsyncIterator[Sample]:
+        while True:
+            batch = await self._read()
+            if batch is not None:
+                for sample in self._chosen(batch):
+                    yield sample
+            elif self.ended:
+                return
+
+    # ---------------------------------------------------------------------- events
+
+    def events(self, *, duration: Optional[float] = None) -> Iterator[SchedulerEvent]:
+        """Every switch, wake-up, fork, exec and exit (events=True). Ends as the samples do."""
+        if self._collector is None:
+            raise ETWSessionError("the event stream was not asked for: watch(..., events=True)")
+        self.start()
+        end = None if duration is None else time.monotonic() + duration
+        taken = self._collector.table(_abi.ETWATCH_TABLE_EVENTS, take=True)
+        names = SchedulerEvent._fields
+        while True:
+            over = self.ended or (end is not None and time.monotonic() >= end)
+            for row in taken.rows():
+                yield SchedulerEvent._make([row.get(name) for name in names])
+            if over:
+                return
+            wait = self._latency_s if end is None else min(self._latency_s, max(0.0, end - time.monotonic()))
+            self.read(wait)
+
+    @property
+    def events_dropped(self) -> int:
+        """Events that found no room because nobody took them."""
+        return self._collector.dropped() if self._collector is not None else 0
+
+
+def watch(target: Target = None, *, hz: float = 10.0, threads: bool = False, events: bool = False,
+          lifecycle: bool = False, latency_ms: Optional[int] = None, budget: Optional[float] = None,
+          source: str = "auto", fallback: bool = True, command_lines: bool = False,
+          queue_samples: int = 65536) -> Watch:
+    """Watches a pid, a name, several of them, or everything (None), with their descendants.
+
+    hz: samples a second, 0.1 to 1000. threads: samples of threads too. events: the full stream of the
+    scheduler. lifecycle: starts and exits too. latency_ms: how long samples may be held (400). budget:
+    per cent of a core; the rate goes down to keep it (None: the rate is kept). A pid that is not there:
+    ProcessLookupError. Missing rights: polls and warns, unless fallback=False.
+    """
+    return Watch(target, hz=hz, threads=threads, events=events, lifecycle=lifecycle, latency_ms=latency_ms,
+                 budget=budget, source=source, fallback=fallback, command_lines=command_lines,
+                 queue_samples=queue_samples)
+
+
+def stats_of(stats: Any) -> Dict[str, Any]:
+    """A stats struct by the names of the output."""
+    found = {name: getattr(stats, name) for name, *_ in _abi.Stats._fields_ if name not in ("size", "source")}
+    found["source"] = SOURCES.get(stats.source)
+    if found["self_kernel_percent"] < 0:
+        found["self_kernel_percent"] = None
+    return found
+
+
+# ------------------------------------------------------------------------------- run
+
+
+class RunResult:
+    """What a command did. `status` as subprocess has it (minus the signal that ended it); `processes`,
+    `threads`, `samples` and `thread_samples` are tables, made when they are asked for."""
+
+    def __init__(self, command: Sequence[str], status: int, pid: int, stats: Dict[str, Any],
+                 summaries: List[ProcessSummary], collector: Collector, stdout: Any, stderr: Any) -> None:
+        self.command = list(command)
+        self.status = status
+        self.pid = pid
+        self.stats = stats
+        self.stdout = stdout
+        self.stderr = stderr
+        self.duration = stats["duration_ns"] / 1e9
+        self._summaries = summaries
+        self._collector = collector
+        self._tables: Dict[str, Table] = {}
+
+    @property
+    def returncode(self) -> int:
+        return self.status
+
+    @property
+    def backend(self) -> Optional[str]:
+        source = self.stats["source"]
+        return None if source is None else str(source)
+
+    @property
+    def processes(self) -> Table:
+        """The command and its descendants, in the order in which they began: totals of each."""
+        if "processes" not in self._tables:
+            names = [name for name in COLUMNS if name not in ("type", "tid", "thread_name")]
+            self._tables["processes"] = Table({name: [getattr(process.sample, name) for process in self._summaries]
+                                               for name in names}, name="processes")
+        return self._tables["processes"]
+
+    @property
+    def samples(self) -> Table:
+        """What each process did in each interval."""
+        return self._kept("samples", _abi.ETWATCH_TABLE_SAMPLES)
+
+    @property
+    def thread_samples(self) -> Table:
+        """What each thread did in each interval."""
+        return self._kept("thread_samples", _abi.ETWATCH_TABLE_THREAD_SAMPLES)
+
+    def _kept(self, name: str, table: int) -> Table:
+        if name not in self._tables:
+            self._tables[name] = self._collector.table(table)
+        return self._tables[name]
+
+    @property
+    def threads(self) -> Table:
+        """Totals of each thread while it was watched."""
+        if "threads" not in self._tables:
+            self._tables["threads"] = _thread_totals(self.thread_samples)
+        return self._tables["threads"]
+
+    @property
+    def dropped(self) -> int:
+        """Rows that found no room (max_samples)."""
+        return self._collector.dropped()
+
+    def __repr__(self) -> str:
+        return (f"<RunResult {self.command[0]!r}: status {self.status}, {len(self._summaries)} processes, "
+                f"{self.duration:.3f} s on {self.backend}>")
+
+
+def _thread_totals(samples: Table) -> Table:
+    counters = [name for name, _, kind in _abi.METRICS if kind == "counter" and name in samples.columns]
+    which = ["pid", "start_ns", "name", "tid", "thread_name"]
+    totals: Dict[Tuple[Any, ...], Dict[str, Any]] = {}
+    for row in samples.rows():
+        key = (row["pid"], row["start_ns"], row["tid"])
+        total = totals.setdefault(key, {**{name: None for name in counters}, "t_ns": 0, "dt_ns": 0})
+        total.update({name: row[name] for name in which})
+        total["t_ns"] = max(total["t_ns"], row["t_ns"])
+        total["dt_ns"] += row["dt_ns"]
+        for name in counters:
+            if row[name] is not None:
+                total[name] = (total[name] or 0) + row[name]
+    names = [*which, "t_ns", "dt_ns", *counters]
+    return Table({name: [total[name] for total in totals.values()] for name in names}, name="threads")
+
+
+_SHELL = "/bin/sh"
+_HOLD = 'kill -STOP $$; exec "$0" "$@"'
+_CREATE_SUSPENDED = 4
+
+
+class _Held:
+    """A child that exists and has not begun: so nothing of what it does is missed."""
+
+    def __init__(self, command: Sequence[str], options: Dict[str, Any]) -> None:
+        self.stopped = False
+        if sys.platform == "win32":
+            self.child: "subprocess.Popen[Any]" = subprocess.Popen(command, creationflags=_CREATE_SUSPENDED, **options)
+            return
+        _find(command[0], options.get("env"), options.get("cwd"))
+        if os.access(_SHELL, os.X_OK):
+            # The shell stops itself, then becomes the command: the same process, nobody else's descriptors.
+            self.child = subprocess.Popen([_SHELL, "-c", _HOLD, *command], **options)
+            self.stopped = os.waitid(os.P_PID, self.child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT) is not None
+        else:
+            self.child = subprocess.Popen(command, **options)
+
+    def release(self) -> None:
+        if sys.platform == "win32":
+            ntdll: Any = ctypes.WinDLL("ntdll")
+            ntdll.NtResumeProcess(ctypes.c_void_p(int(getattr(self.child, "_handle"))))
+        elif self.stopped:
+            os.kill(self.child.pid, signal.SIGCONT)
+
+    def wait(self, timeout: Optional[float]) -> None:
+        """Until it has ended; its last figures can still be read then."""
+        if sys.platform == "win32":
+            self.child.wait(timeout)
+            return
+        limit = None if timeout is None else time.monotonic() + timeout
+        pause = 0.001
+        options = os.WEXITED | os.WNOWAIT | (os.WNOHANG if limit is not None else 0)
+        while os.waitid(os.P_PID, self.child.pid, options) is None:
+            if limit is not None and time.monotonic() >= limit:
+                raise subprocess.TimeoutExpired(self.child.args, timeout or 0)
+            time.sleep(pause)
+            pause = min(0.05, pause * 2)
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.release()
+        self.child.wait()
+
+
+def _find(program: str, env: Optional[Dict[str, str]], cwd: Optional[str]) -> None:
+    path = (env or os.environ).get("PATH")
+    if os.sep in program:
+        full = os.path.join(cwd or ".", program)
+        if not os.path.exists(full):
+            raise FileNotFoundError(2, "No such file or directory", program)
+        if not os.access(full, os.X_OK) or os.path.isdir(full):
+            raise PermissionError(13, "Permission denied", program)
+    elif shutil.which(program, path=path) is None:
+        raise FileNotFoundError(2, "No such file or directory", program)
+
+
+def run(command: Sequence[Union[str, "os.PathLike[str]"]], *, hz: float = 100.0, threads: bool = True,
+        timeout: Optional[float] = None, capture_output: bool = False, text: bool = False,
+        cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None, stdin: Any = None, stdout: Any = None,
+        stderr: Any = None, budget: Optional[float] = None, source: str = "auto", fallback: bool = True,
+        command_lines: bool = False, max_samples: int = 1_000_000) -> RunResult:
+    """Runs a command to its end and tells what it and its descendants did.
+
+    It is watched from its first instruction on. hz: samples a second. max_samples: kept of each table,
+    the oldest go first. timeout: ends it and raises subprocess.TimeoutExpired. The rest is as in
+    subprocess.run.
+    """
+    if isinstance(command, (str, bytes)) or not isinstance(command, Sequence):
+        raise TypeError(f"command: a list of the program and its arguments is needed, not {command!r}")
+    words = [os.fspath(word) for word in command]
+    if not words or not words[0]:
+        raise ValueError("command: an empty list")
+    number("hz", hz, 0.1, 1000)
+    number("max_samples", max_samples, 1, 1_000_000_000, True)
+    if timeout is not None:
+        number("timeout", timeout, 0, 1e9)
+    options: Dict[str, Any] = {"cwd": cwd, "env": env, "stdin": stdin, "stdout": stdout, "stderr": stderr, "text": text}
+    if capture_output:
+        if stdout is not None or stderr is not None:
+            raise ValueError("capture_output: not together with stdout or stderr")
+        options["stdout"] = options["stderr"] = subprocess.PIPE
+    flags = 0 if fallback else _abi.ETWATCH_NO_FALLBACK
+    for wanted, flag in ((threads, _abi.ETWATCH_THREADS), (budget is None, _abi.ETWATCH_NO_BUDGET),
+                         (command_lines, _abi.ETWATCH_CMDLINE)):
+        flags |= flag if wanted else 0
+    collector = Collector(max_samples, command_lines)
+    summary = Summary(16384, collector)
+    config = make_config(source=source, hz=float(hz), budget_percent=float(budget or 0), flags=flags)
+    summary.attach(config)
+    native = NativeMonitor(config, summary)
+    try:
+        return _watch_child(native, words, options, timeout, summary, collector)
+    finally:
+        native.close()
+
+
+def _watch_child(native: NativeMonitor, command: List[str], options: Dict[str, Any], timeout: Optional[float],
+                 summary: Summary, collector: Collector) -> RunResult:
+    held = _Held(command, options)
+    out: Tuple[Any, Any] = (None, None)
+    try:
+        native.add(held.child.pid)
+        native.start()
+        fallback = _native.text(native.meta().fallback)
+        if fallback:
+            logger.warning("%s", fallback)
+        held.release()
+        if options["stdout"] == subprocess.PIPE or options["stderr"] == subprocess.PIPE:
+            out = held.child.communicate(timeout=timeout)
+        else:
+            held.wait(timeout)
+        native.stop()
+        status = held.child.wait()
+    except BaseException:
+        held.kill()
+        raise
+    return RunResult(command, status, held.child.pid, stats_of(native.stats()), summary.tell(), collector, *out)
