@@ -23,7 +23,7 @@ class Table:
 
     `len(table)`, `table.columns` (the names), `table["rss_bytes"]` (one column as a list), `table[0]`
     (one row as a dict), `for row in table`, `table.head(5)`; `to_pandas()`, `to_polars()`, `to_arrow()`
-    where those are installed.
+    and `plot()` where those are installed.
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], *, name: str = "table") -> None:
@@ -178,6 +178,11 @@ class Table:
         from . import _frame
         return _frame.build(_needed("pandas"), _arrow.Stream(self._open))
 
+    def plot(self, kind: Optional[str] = None, **options: Any) -> Any:
+        """Draws the table with matplotlib; see etwatch.plot."""
+        from . import plot
+        return plot.plot_table(self, kind, **options)
+
     # --------------------------------------------------------------------- on screen
 
     def __repr__(self) -> str:
@@ -207,7 +212,8 @@ def _needed(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError(f"this needs {name}: pip install {name}", name=name) from error
+        package = name.split(".")[0]
+        raise ImportError(f"this needs {package}: pip install {package}", name=package) from error
 
 
 def _cell(name: str, value: Any) -> str:
