@@ -9,6 +9,7 @@
 """
 from ._batch import Batch, Sample
 from ._native import __version__
+from .around import AdaptiveSampler, MonitorFactory, SystemMonitor, UnifiedMonitor, select_monitor
 from .config import ETWMonitorConfig
 from .errors import ETWAccessDeniedError, ETWError, ETWProviderError, ETWSessionError, ETWSessionLostError
 from .etw import ETWMonitor
@@ -21,6 +22,7 @@ from .trace import open_trace as open  # pylint: disable=redefined-builtin
 
 __all__ = [
     "AccessDenied",
+    "AdaptiveSampler",
     "Batch",
     "ETWAccessDeniedError",
     "ETWError",
@@ -30,16 +32,19 @@ __all__ = [
     "ETWSessionError",
     "ETWSessionLostError",
     "MetricSample",
+    "MonitorFactory",
     "NoSuchProcess",
     "Process",
     "ProcessMetrics",
     "RunResult",
     "Sample",
     "SchedulerEvent",
+    "SystemMonitor",
     "Table",
     "TimeoutExpired",
     "Trace",
     "TraceEvent",
+    "UnifiedMonitor",
     "Watch",
     "ZombieProcess",
     "__version__",
@@ -48,5 +53,6 @@ __all__ = [
     "pids",
     "process_iter",
     "run",
+    "select_monitor",
     "watch",
 ]

@@ -63,6 +63,12 @@ class Callbacks:
             self._call_singles(singles, batch, mask)
         self.busy_s += time.thread_time() - began
 
+    def call_list(self, samples: List[MetricSample]) -> None:
+        """Samples that are of no process."""
+        for function, batches in self.entries:
+            for argument in ([samples] if batches else samples):
+                self._guard(function, argument)
+
     def _call_singles(self, singles: List[SampleCallback], batch: Batch, mask: int) -> None:
         for made in rows_of(batch, mask):
             for sample in made:
@@ -169,6 +175,7 @@ class Engine:
         self.last_stats: Any = None  # of the last session, once it is closed
         self.last_meta: Any = None
         self.lost: Optional[Exception] = None  # why the session ended by itself
+        self.extra: Optional[Callable[[], List[MetricSample]]] = None  # what else belongs into the stream
         self.pending = Pending(buffer_size)
         self._state = threading.RLock()
         self._take = threading.Lock()
@@ -266,7 +273,7 @@ class Engine:
                 self._ended(error)
             finally:
                 self._take.release()
-        return self.store.take(self.mask)
+        return self.store.take(self.mask) + (self.extra() if self.extra is not None else [])
 
     def _ended(self, error: Exception) -> None:
         if self.running and self.lost is None:
@@ -278,6 +285,8 @@ class Engine:
         batch = self.pending.take()
         while batch is not None:
             self.callbacks.call(batch, self.mask)
+            if self.extra is not None:
+                self.callbacks.call_list(self.extra())
             batch = self.pending.take()
 
     def _retire(self) -> bool:

@@ -11,7 +11,7 @@ import ctypes
 import os
 import threading
 import weakref
-from typing import Any, Iterable, List, Optional, Sequence, Union
+from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 
 from . import _abi, _native
 from ._batch import SOURCES, Batch, Sample
@@ -34,9 +34,19 @@ def _texts(values: Iterable[Union[str, bytes]]) -> Any:
     return (ctypes.c_char_p * len(encoded))(*encoded)
 
 
+def _bits(name: str) -> int:
+    if not isinstance(name, str):
+        raise TypeError(f"metrics: names are needed, not {name!r}")
+    bits = int(_native.lib.etwatch_metrics_named(name.encode()))
+    if bits == 0:
+        raise ValueError(f"metrics: {name!r} is neither a metric nor a group of them (see `etwatch metrics`)")
+    return bits
+
+
 def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, budget_percent: float = 0.0,
                 pids: Sequence[int] = (), names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
-                queue_samples: int = 0, session: Optional[str] = None) -> Any:
+                queue_samples: int = 0, session: Optional[str] = None, metrics: Iterable[str] = (),
+                rates: Sequence[Tuple[str, float]] = ()) -> Any:
     """An etwatch_config; the arrays live as long as it does."""
     if source not in _SOURCE_NUMBERS:
         raise ValueError(f"source: {source!r} is none of {', '.join(sorted(_SOURCE_NUMBERS))}")
@@ -53,6 +63,13 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
         config.names, config.name_count = _texts(names), len(names)
     if traces:
         config.traces, config.trace_count = _texts(traces), len(traces)
+    for name in metrics:
+        config.metrics |= _bits(name)
+    if rates:
+        made = (_abi.Rate * len(rates))()
+        for row, (name, rate) in zip(made, rates):
+            row.metrics, row.hz = _bits(name), rate
+        config.rates, config.rate_count = made, len(rates)
     if session is not None:
         config.session = session.encode()
     return config

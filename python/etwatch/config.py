@@ -115,6 +115,7 @@ class Settings:
     source: str = "auto"
     groups: Tuple[str, ...] = ("cpu", "memory")
     aggregation: Tuple[str, ...] = ()
+    rates: Tuple[Tuple[str, float], ...] = ()  # groups of metrics that are to be read less often
     persist_to_disk: Optional[str] = None
 
 
@@ -168,11 +169,13 @@ def _read_storage(part: object, chosen: Dict[str, Any], found: Settings) -> None
         number("monitoring.storage.max_samples", storage["max_samples"], 1, 10_000_000, True)
         chosen["buffer_size"] = storage["max_samples"]
     persist = storage.get("persist_to_disk", False)
-    if isinstance(persist, str) and persist:
+    if persist is True:
+        found.persist_to_disk = "etwatch.jsonl"
+    elif isinstance(persist, str) and persist:
         found.persist_to_disk = persist
     elif persist not in (False, None):
-        raise ValueError("monitoring.storage.persist_to_disk: False, or the path of a file for JSON Lines, "
-                         f"not {persist!r}")
+        raise ValueError("monitoring.storage.persist_to_disk: False, True (etwatch.jsonl) or the path of a file "
+                         f"for JSON Lines, not {persist!r}")
 
 
 def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, None]) -> Settings:
@@ -196,8 +199,10 @@ def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, None]) ->
         if name in monitoring:
             _read_group(name, monitoring[name], found, rates)
     if rates:
-        # One stream has one rate: the highest that is asked for; gauges come as often as they are read.
+        # One stream has one rate, the highest that is asked for; within it a group may be read less often.
         chosen["sampling_rate_hz"] = max(rates.values())
+        found.rates = tuple((name, hz) for name, hz in rates.items()
+                            if name == "memory" and hz < chosen["sampling_rate_hz"])
     if "storage" in monitoring:
         _read_storage(monitoring["storage"], chosen, found)
     if "overhead_limit" in monitoring:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """ETWMonitor: the interface that the first users wrote down, on kernel events instead of polling."""
 import ctypes
+import json
 import sys
 import threading
 import weakref
@@ -47,12 +48,15 @@ class ETWMonitor:
     config: an ETWMonitorConfig, a dict of its fields or the nested {'monitoring': …}. Without targets
     every process is watched; the first add_process then narrows it to those that are added.
     fallback=False: raise ETWAccessDeniedError instead of polling when rights are missing.
-    command_lines=True: ProcessMetrics.command_line too (secrets masked).
+    command_lines=True: ProcessMetrics.command_line too (secrets masked). metrics: names or groups to
+    measure beside what costs nothing, such as "cycles" (see `etwatch metrics`).
     """
 
     def __init__(self, config: Union[ETWMonitorConfig, Mapping[str, Any], None] = None, *, fallback: bool = True,
-                 source: Optional[str] = None, command_lines: bool = False) -> None:
+                 source: Optional[str] = None, command_lines: bool = False, metrics: Iterable[str] = ()) -> None:
         settings = read_settings(config)
+        self._metrics = list(members("metrics", metrics))
+        self._rates = settings.rates
         self.config = settings.config
         self._source = source or settings.source
         self._fallback = fallback
@@ -62,8 +66,10 @@ class ETWMonitor:
         self._warned = False
         self._engine = Engine(self.config.buffer_size)
         self._apply_switches()
-        make_config(source=self._source)  # refuses an unknown name here, not at the start
+        self._native_config()  # refuses unknown names here, not at the start
         self._finalizer = weakref.finalize(self, self._engine.close)
+        if settings.persist_to_disk is not None:
+            self.register_batch_callback(_Writer(settings.persist_to_disk))
 
     # ------------------------------------------------------------------------ life
 
@@ -114,7 +120,9 @@ class ETWMonitor:
         everything = not pids and not names and not self._only_added
         flags = flag_bits(everything=everything, kernel_threads=not config.exclude_system_processes,
                           fallback=self._fallback, command_lines=self._command_lines)
-        made = make_config(source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
+        # What has to be looked up for each process is for those that were chosen.
+        metrics = ["default", *([] if everything else ["threads", "handles", "io_priority"]), *self._metrics]
+        made = make_config(metrics=[str(name) for name in metrics], rates=self._rates, source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
                            budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
                            queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))
         if sys.platform == "win32":
@@ -351,6 +359,21 @@ class ETWMonitor:
 
     def __repr__(self) -> str:
         return f"<ETWMonitor {'on ' + str(self.backend) if self.is_monitoring else 'stopped'}>"
+
+
+class _Writer:
+    """Samples as JSON Lines, for storage.persist_to_disk."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "a", encoding="utf-8")
+
+    def __call__(self, samples: List[MetricSample]) -> None:
+        rows = getattr(samples, "samples", None)
+        self._file.writelines(json.dumps(row.as_dict()) + "\n" for row in rows or ())
+        self._file.flush()
+
+    def __del__(self) -> None:
+        self._file.close()
 
 
 def _exists(pid: int) -> bool:

@@ -25,7 +25,7 @@ from ._collector import Collector
 from ._engine import logger
 from ._monitor import SLICE_MS, NativeMonitor, make_config
 from ._summary import ProcessSummary, Summary
-from .config import check_name, check_pid, number
+from .config import check_name, check_pid, members, number
 from .errors import ETWSessionError, ETWSessionLostError
 from .table import Table
 
@@ -69,6 +69,11 @@ class SchedulerEvent(NamedTuple):
         return names.get(self.state, f"state {self.state:#x}")
 
 
+def _chosen_metrics(metrics: Iterable[str]) -> List[str]:
+    chosen = [str(name) for name in members("metrics", metrics)]
+    return ["default", *chosen] if chosen else []
+
+
 def _split(target: Target) -> Tuple[List[int], List[str]]:
     if target is None:
         return [], []
@@ -96,7 +101,7 @@ class Watch:
     def __init__(self, target: Target = None, *, hz: float = 10.0, threads: bool = False, events: bool = False,
                  lifecycle: bool = False, latency_ms: Optional[int] = None, budget: Optional[float] = None,
                  source: str = "auto", fallback: bool = True, command_lines: bool = False,
-                 queue_samples: int = 65536) -> None:
+                 metrics: Iterable[str] = (), queue_samples: int = 65536) -> None:
         pids, names = _split(target)
         number("hz", hz, 0.1, 1000)
         if latency_ms is not None:
@@ -110,7 +115,8 @@ class Watch:
                              (budget is None, _abi.ETWATCH_NO_BUDGET), (command_lines, _abi.ETWATCH_CMDLINE)):
             flags |= flag if wanted else 0
         config = make_config(source=source, hz=float(hz), latency_ms=latency_ms or 0, budget_percent=float(budget or 0),
-                             names=names, flags=flags, queue_samples=queue_samples)
+                             names=names, flags=flags, queue_samples=queue_samples,
+                             metrics=_chosen_metrics(metrics))
         self._collector = Collector() if events else None
         if self._collector is not None:
             self._collector.attach_events(config)
@@ -289,18 +295,18 @@ class Watch:
 
 def watch(target: Target = None, *, hz: float = 10.0, threads: bool = False, events: bool = False,
           lifecycle: bool = False, latency_ms: Optional[int] = None, budget: Optional[float] = None,
-          source: str = "auto", fallback: bool = True, command_lines: bool = False,
+          source: str = "auto", fallback: bool = True, command_lines: bool = False, metrics: Iterable[str] = (),
           queue_samples: int = 65536) -> Watch:
     """Watches a pid, a name, several of them, or everything (None), with their descendants.
 
     hz: samples a second, 0.1 to 1000. threads: samples of threads too. events: the full stream of the
     scheduler. lifecycle: starts and exits too. latency_ms: how long samples may be held (400). budget:
-    per cent of a core; the rate goes down to keep it (None: the rate is kept). A pid that is not there:
-    ProcessLookupError. Missing rights: polls and warns, unless fallback=False.
+    per cent of a core; the rate goes down to keep it (None: the rate is kept). metrics: names or groups
+    to measure beside what costs nothing. A pid that is not there: ProcessLookupError. Missing rights: polls and warns, unless fallback=False.
     """
     return Watch(target, hz=hz, threads=threads, events=events, lifecycle=lifecycle, latency_ms=latency_ms,
                  budget=budget, source=source, fallback=fallback, command_lines=command_lines,
-                 queue_samples=queue_samples)
+                 metrics=metrics, queue_samples=queue_samples)
 
 
 def stats_of(stats: Any) -> Dict[str, Any]:
@@ -463,7 +469,7 @@ def run(command: Sequence[Union[str, "os.PathLike[str]"]], *, hz: float = 100.0,
         timeout: Optional[float] = None, capture_output: bool = False, text: bool = False,
         cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None, stdin: Any = None, stdout: Any = None,
         stderr: Any = None, budget: Optional[float] = None, source: str = "auto", fallback: bool = True,
-        command_lines: bool = False, max_samples: int = 1_000_000) -> RunResult:
+        command_lines: bool = False, metrics: Iterable[str] = (), max_samples: int = 1_000_000) -> RunResult:
     """Runs a command to its end and tells what it and its descendants did.
 
     It is watched from its first instruction on. hz: samples a second. max_samples: kept of each table,
@@ -490,7 +496,8 @@ def run(command: Sequence[Union[str, "os.PathLike[str]"]], *, hz: float = 100.0,
         flags |= flag if wanted else 0
     collector = Collector(max_samples, command_lines)
     summary = Summary(16384, collector)
-    config = make_config(source=source, hz=float(hz), budget_percent=float(budget or 0), flags=flags)
+    config = make_config(source=source, hz=float(hz), budget_percent=float(budget or 0), flags=flags,
+                         metrics=_chosen_metrics(metrics))
     summary.attach(config)
     native = NativeMonitor(config, summary)
     try:

@@ -299,33 +299,52 @@ def _ms(nanoseconds: Optional[int]) -> Optional[float]:
     return None if nanoseconds is None else nanoseconds / 1e6
 
 
-def _states(sample: Sample) -> Optional[Dict[str, int]]:
-    states = {state: sample.get(f"threads_{state}") for state in ("running", "ready", "waiting", "suspended")}
+class _Both:
+    """Metrics of the totals; gauges that they do not have from the latest sample."""
+
+    def __init__(self, totals: Sample, latest: Optional[Sample]) -> None:
+        self._totals = totals
+        self._latest = latest
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._totals, name)
+        if value is None and self._latest is not None and name in _GAUGES:
+            value = getattr(self._latest, name)
+        return value
+
+
+_GAUGES = {name for name, _, kind in _abi.METRICS if kind == "gauge"}
+
+
+def _states(known: _Both) -> Optional[Dict[str, int]]:
+    states = {state: getattr(known, f"threads_{state}") for state in ("running", "ready", "waiting", "suspended")}
     found = {state: count for state, count in states.items() if count is not None}
     return found or None
 
 
 def process_metrics(totals: Sample, latest: Optional[Sample] = None,
                     thread_ids: Optional[List[int]] = None) -> ProcessMetrics:
-    """From totals (a snapshot or an exit); cpu_percent from the latest sample, if there is one."""
+    """From totals (a snapshot or an exit); what is of one moment from the latest sample, if there is one."""
     ended = totals.exit_ns
+    known = _Both(totals, latest)
+    now = latest or totals
     return ProcessMetrics(
         pid=totals.pid, name=totals.name, parent_pid=totals.ppid, session_id=totals.session_id,
         create_time=totals.start_ns / 1e9 if totals.start_ns else None,
         exit_time=None if ended is None else ended / 1e9, exit_code=exit_code_of(totals), command_line=totals.cmdline,
-        cpu_percent=(latest or totals).cpu_percent, cpu_cycles=totals.cycles,
+        cpu_percent=now.cpu_percent, cpu_cycles=totals.cycles,
         kernel_time=_ms(totals.cpu_kernel_ns), user_time=_ms(totals.cpu_user_ns),
         context_switches=_sum((totals.switches_voluntary, totals.switches_involuntary)),
-        priority=totals.priority, affinity_mask=totals.affinity,
-        working_set_size=totals.rss_bytes, private_bytes=totals.private_bytes, virtual_bytes=totals.virtual_bytes,
+        priority=known.priority, affinity_mask=known.affinity,
+        working_set_size=known.rss_bytes, private_bytes=known.private_bytes, virtual_bytes=known.virtual_bytes,
         page_faults=_sum((totals.faults_minor, totals.faults_major)), hard_faults=totals.faults_major,
-        peak_working_set=totals.rss_peak_bytes, paged_pool=totals.pool_paged_bytes,
-        non_paged_pool=totals.pool_nonpaged_bytes,
-        thread_count=totals.threads, thread_ids=thread_ids, active_threads=totals.threads_running,
-        suspended_threads=totals.threads_suspended, thread_states=_states(totals),
+        peak_working_set=known.rss_peak_bytes, paged_pool=known.pool_paged_bytes,
+        non_paged_pool=known.pool_nonpaged_bytes,
+        thread_count=known.threads, thread_ids=thread_ids, active_threads=known.threads_running,
+        suspended_threads=known.threads_suspended, thread_states=_states(known),
         read_operations=totals.io_read_ops, write_operations=totals.io_write_ops,
         other_operations=totals.io_other_ops, read_bytes=totals.io_read_bytes, write_bytes=totals.io_write_bytes,
-        io_priority=totals.io_priority, handle_count=totals.handles, gdi_objects=totals.gdi_objects,
-        user_objects=totals.user_objects, peak_handle_count=totals.handles_peak,
-        gpu_percent=(latest or totals).gpu_percent, gpu_memory_bytes=totals.gpu_memory_bytes,
-        npu_percent=(latest or totals).npu_percent, energy_uj=totals.energy_uj, complete=totals.complete)
+        io_priority=known.io_priority, handle_count=known.handles, gdi_objects=known.gdi_objects,
+        user_objects=known.user_objects, peak_handle_count=known.handles_peak,
+        gpu_percent=now.gpu_percent, gpu_memory_bytes=known.gpu_memory_bytes, npu_percent=now.npu_percent,
+        energy_uj=totals.energy_uj, complete=totals.complete)
