@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/bytes.h"
 #include "decode/decode.h"
+#include "monitor/beside.h"
 #include "monitor/monitor.h"
 #include "monitor/opening.h"
 #include "monitor/records.h"
@@ -27,9 +28,12 @@ struct live {
     struct ew_records records;
     struct ew_etw_config config;
     struct ew_opening opening;
-    bool open;           /* the rundown is over */
-    uint64_t started_ns; /* the session was */
-    uint64_t classes_ns; /* since then other classes are logged; 0: nothing was changed */
+    struct ew_beside *beside; /* NULL: nobody lists processes */
+    uint64_t beside_ns;       /* a list is to be told then */
+    uint64_t lost_before;     /* losses that were noted */
+    bool open;                /* the rundown is over */
+    uint64_t started_ns;      /* the session was */
+    uint64_t classes_ns;      /* since then other classes are logged; 0: nothing was changed */
     uint32_t classes;
     bool chosen_changed; /* somebody was added, and is to be told if he is there already */
 };
@@ -67,6 +71,8 @@ static uint32_t learn(struct live *live)
         }
     live->ops.available = ew_records_available(kinds);
     live->ops.estimated = ew_records_estimated(kinds);
+    if (live->beside != NULL)
+        live->ops.available |= ew_beside_available(live->beside);
     return classes;
 }
 
@@ -80,6 +86,7 @@ static void close_live(struct ew_source *source)
 {
     struct live *live = (struct live *)source;
     ew_etw_consumer_close(live->consumer);
+    ew_beside_free(live->beside);
     ew_records_done(&live->records);
     ew_opening_done(&live->opening);
     ew_free(live);
@@ -93,6 +100,16 @@ static int refuse_filter(const struct ew_filter *filter, struct ew_error *reterr
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
                             "events of Windows carry no user: use pids or names");
     return 0;
+}
+
+/* Without it the session still tells what happens: it is no reason to fail. */
+static void open_beside(struct live *live)
+{
+    struct ew_winpoll_system system;
+    live->started_ns = ew_etw_consumer_started_ns(live->consumer);
+    live->beside_ns = UINT64_MAX;
+    if (ew_etw_consumer_processes(live->consumer, &system) == 0)
+        (void)ew_beside_new(&system, live->started_ns, &live->beside);
 }
 
 static int open_live(const struct ew_source_config *config, struct ew_source **ret_source,
@@ -117,12 +134,12 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
             .clock_ctx = live->consumer,
             .raw_to_ns = raw_to_ns,
         };
+        open_beside(live);
         own.classes_known = learn(live);
         rc = ew_records_init(&live->records, config, &own);
         if (rc < 0)
             ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
         live->records.horizon_ns = live->records.last_ns = config->epoch_ns;
-        live->started_ns = ew_etw_consumer_started_ns(live->consumer);
     }
     if (rc < 0) {
         close_live(&live->base);
@@ -134,8 +151,18 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
 
 /* ------------------------------------------------------------------------ draining */
 
+/* Everything up to the list has been added up. */
+static void tell_beside(struct live *live, const struct ew_facts *facts)
+{
+    ew_tally_advance(live->records.tally, live->beside_ns, facts);
+    ew_beside_tell(live->beside, live->records.tally, facts);
+    live->beside_ns = UINT64_MAX;
+}
+
 static void take(struct live *live, const struct ew_record *record, const struct ew_facts *facts)
 {
+    if (record->t_ns >= live->beside_ns)
+        tell_beside(live, facts);
     if (record->kind != EW_RECORD_LOSS) {
         ew_records_take(&live->records, record, facts);
         return;
@@ -206,10 +233,22 @@ static void change_classes(struct live *live, uint64_t horizon_ns, const struct 
     live->classes_ns = 0;
 }
 
+/* Losses are told in many ways; the tally hears of all. */
+static void note_losses(struct live *live)
+{
+    struct ew_tally_system system;
+    ew_tally_system(live->records.tally, &system);
+    if (live->beside != NULL && system.lost > live->lost_before)
+        ew_beside_lost(live->beside, live->records.last_ns);
+    live->lost_before = system.lost;
+}
+
 static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                  uint64_t *ret_horizon_ns, struct ew_error *reterr)
 {
     struct live *live = (struct live *)source;
+    if (live->beside != NULL && live->open)
+        live->beside_ns = ew_beside_look(live->beside, now_ns);
     int rc = take_all(live, facts, reterr);
     if (rc < 0 && !live->open)
         end_opening(live, facts);
@@ -224,9 +263,10 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     if (!live->open)
         return 0;
     change_classes(live, horizon_ns, facts);
+    if (horizon_ns >= live->beside_ns)
+        tell_beside(live, facts);
     ew_tally_advance(live->records.tally, horizon_ns, facts);
-    if (live->config.beside != NULL)
-        live->config.beside(live->config.beside_ctx, horizon_ns, facts);
+    note_losses(live);
     if (horizon_ns > live->records.horizon_ns)
         live->records.horizon_ns = horizon_ns;
     *ret_horizon_ns = live->records.horizon_ns;

@@ -207,7 +207,8 @@ static void read_process(struct ew_tally *tally, struct ew_tally_process *proces
                                  .gauge_has = process->gauge_new};
     process->gauge_new = 0;
     memcpy(reading.gauge, process->gauge, sizeof reading.gauge);
-    if ((process->flags & EW_TP_ALL_THREADS) != 0) {
+    /* After a loss it is not known how many there are. */
+    if ((process->flags & EW_TP_ALL_THREADS) != 0 && process->losses == tally->losses) {
         reading.gauge[EW_G_threads] = process->live_threads - process->ending_threads;
         reading.gauge_has |= EW_HAS_G(threads);
     }

@@ -287,6 +287,9 @@ void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event, bo
 void ew_processes_learned(struct ew_tally *tally);
 /* Tells a process that is asked for by now. */
 void ew_processes_want(struct ew_tally *tally, uint32_t pid);
+void ew_processes_absent(struct ew_tally *tally,
+                         bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
+                         uint64_t since_ns, uint64_t t_ns);
 /* Kept text of an event: the part behind the last backslash if base_name. */
 const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text *text,
                               bool base_name);
@@ -317,6 +320,8 @@ void ew_work_remember_gone(struct ew_tally *tally, const struct ew_tally_thread 
 
 /* ------------------------------------------------------------------------- memory.c */
 
+void ew_memory_gauges(struct ew_tally *tally, struct ew_tally_process *process, uint32_t has,
+                      const uint64_t gauge[EW_GAUGE_COUNT]);
 void ew_memory_counters(struct ew_tally *tally, const struct ew_event *event);
 void ew_memory_working_sets(struct ew_tally *tally, const struct ew_record *record,
                             const struct ew_event *event);

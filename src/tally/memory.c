@@ -17,6 +17,14 @@ static void set(struct ew_tally *tally, struct ew_tally_process *process, enum e
     ew_facts_list_process(tally, process);
 }
 
+void ew_memory_gauges(struct ew_tally *tally, struct ew_tally_process *process, uint32_t has,
+                      const uint64_t gauge[EW_GAUGE_COUNT])
+{
+    for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++)
+        if ((has >> i & 1) != 0)
+            set(tally, process, (enum ew_gauge)i, gauge[i]);
+}
+
 void ew_memory_counters(struct ew_tally *tally, const struct ew_event *event)
 {
     if (event->pid == 0 || event->pid == EW_NO_ID)

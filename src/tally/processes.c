@@ -379,3 +379,14 @@ void ew_processes_want(struct ew_tally *tally, uint32_t pid)
     if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
         consider(tally, process, EW_PROCESS_SEEN, tally->now_ns);
 }
+
+void ew_processes_absent(struct ew_tally *tally,
+                         bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
+                         uint64_t since_ns, uint64_t t_ns)
+{
+    struct ew_tally_process *process = tally->first_process;
+    for (; process != NULL; process = process->newer)
+        if ((process->flags & EW_TP_ENDED) == 0 && process->start_ns < since_ns &&
+            !is_there(ctx, process->pid, process->start_ns))
+            end(tally, process, t_ns);
+}

@@ -326,6 +326,33 @@ void ew_tally_unwant(struct ew_tally *tally, uint32_t pid)
         process->flags &= ~(uint32_t)(EW_TP_WANTED | EW_TP_TOLD);
 }
 
+void ew_tally_gauges(struct ew_tally *tally, uint32_t pid, uint32_t has,
+                     const uint64_t gauge[EW_GAUGE_COUNT], const struct ew_facts *facts)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    begin(tally, facts);
+    if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
+        ew_memory_gauges(tally, process, has, gauge);
+}
+
+bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns)
+{
+    const struct ew_tally_process *process = ew_processes_find(tally, pid);
+    if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
+        return false;
+    if (ret_start_ns != NULL)
+        *ret_start_ns = process->start_ns;
+    return true;
+}
+
+void ew_tally_absent(struct ew_tally *tally,
+                     bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
+                     uint64_t since_ns, uint64_t t_ns, const struct ew_facts *facts)
+{
+    begin(tally, facts);
+    ew_processes_absent(tally, is_there, ctx, since_ns, t_ns);
+}
+
 void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t interval_ns)
 {
     if (tally->interval_ns == 0 || interval_ns == 0)

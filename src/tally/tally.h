@@ -97,15 +97,27 @@ void ew_tally_advance(struct ew_tally *tally, uint64_t t_ns, const struct ew_fac
 /* Events of this CPU (UINT16_MAX: any) were lost up to now. */
 void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
                    const struct ew_facts *facts);
-/* From at_ns on, an interval end. */
 /* From t_ns on these classes are recorded, whatever was before. */
 void ew_tally_set_classes(struct ew_tally *tally, uint32_t classes, uint64_t t_ns,
                           const struct ew_facts *facts);
+/* From at_ns on, an interval end. */
 void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t interval_ns);
 /* `wanted` has changed its mind: this process and its descendants are told from now on; or it alone
  * is told no more. */
 void ew_tally_want(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts);
 void ew_tally_unwant(struct ew_tally *tally, uint32_t pid);
+/*
+ * For whoever reads beside the events who is there. gauges: of a process that lives, told with the
+ * interval at hand. lives: whether a process of this id does; ret_start_ns (may be NULL) is 0 if it
+ * was there before. absent: whoever began before since_ns and is not there has ended, which nobody
+ * told.
+ */
+void ew_tally_gauges(struct ew_tally *tally, uint32_t pid, uint32_t has,
+                     const uint64_t gauge[EW_GAUGE_COUNT], const struct ew_facts *facts);
+bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns);
+void ew_tally_absent(struct ew_tally *tally,
+                     bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
+                     uint64_t since_ns, uint64_t t_ns, const struct ew_facts *facts);
 /* Accounts for whoever runs, and for idle CPUs, up to t_ns: totals taken now are as of then. */
 void ew_tally_settle(struct ew_tally *tally, uint64_t t_ns);
 /* The recording ends at t_ns: whoever runs is accounted for up to there. */

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "etw_emulator_parts.h"
+#include "source/poll_windows/poll.h"
 
 /* ----------------------------------------------------------------------- sessions */
 
@@ -267,6 +268,15 @@ static uint32_t enable_privilege(void *ctx, const char *name)
     return emulator->config.no_privilege ? EW_WIN_NOT_ALL_ASSIGNED : 0;
 }
 
+static int processes(void *ctx, struct ew_winpoll_system *ret_system)
+{
+    const struct etw_emulator *emulator = ctx;
+    if (emulator->config.processes == NULL)
+        return ETWATCH_ENOTSUP;
+    *ret_system = *emulator->config.processes;
+    return 0;
+}
+
 static uint32_t os_build(void *ctx)
 {
     const struct etw_emulator *emulator = ctx;
@@ -392,6 +402,7 @@ struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config)
         .query_information = query_information,
         .query_all = query_all,
         .enable_privilege = enable_privilege,
+        .processes = processes,
         .os_build = os_build,
         .cpu_count = cpu_count,
         .now_ns = now_ns,

@@ -39,12 +39,14 @@ struct etw_emulator_config {
         session_buffers; /* events wait in the session's buffers, whole or not: see etw_buffers.h */
     uint32_t pause_ms;   /* whoever hands over sleeps so long before each buffer */
     uint32_t hold; /* events are handed over in so many at a time, each after a FLUSH; 0: at once */
-    uint64_t lose_every; /* of so many events one is lost; 0: none */
-    bool lose_marks;     /* and the stream says where */
+    uint64_t lose_every;         /* of so many events one is lost; 0: none */
+    bool lose_marks;             /* and the stream says where */
+    uint64_t lose_from, lose_to; /* the events with these numbers are lost (from 1 on) */
     uint64_t stop_after; /* somebody stops the session after so many events of it; 0: nobody */
     uint32_t stop_times; /* so often */
-    bool stuck_session;  /* a session cannot be stopped by name */
-    bool knows_owners;   /* names can be claimed, until etw_emulator_kill */
+    const struct ew_winpoll_system *processes; /* who lists them; NULL: nobody */
+    bool stuck_session;                        /* a session cannot be stopped by name */
+    bool knows_owners;                         /* names can be claimed, until etw_emulator_kill */
 };
 
 struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config);

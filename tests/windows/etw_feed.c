@@ -249,8 +249,9 @@ static bool before_event(struct feed *feed)
 static bool is_lost(struct feed *feed)
 {
     struct etw_emulator *emulator = feed->emulator;
-    uint64_t every = emulator->config.lose_every;
-    if (every == 0 || feed->count % every != 0)
+    const struct etw_emulator_config *config = &emulator->config;
+    bool in_gap = feed->count >= config->lose_from && feed->count < config->lose_to;
+    if (!in_gap && (config->lose_every == 0 || feed->count % config->lose_every != 0))
         return false;
     lose(feed);
     return true;

@@ -170,6 +170,8 @@ struct ew_etw_profile_interval {
     uint32_t interval_100ns;
 };
 
+struct ew_winpoll_system;
+
 struct ew_etw_api {
     void *ctx;
     uint32_t (*start)(void *ctx, uint64_t *ret_session, const uint16_t *name,
@@ -196,6 +198,8 @@ struct ew_etw_api {
                           uint32_t *ret_count);
     /* Switches on a privilege that the token has; NOT_ALL_ASSIGNED: it has not. */
     uint32_t (*enable_privilege)(void *ctx, const char *name);
+    /* Who lists the processes, beside the events: the caller closes it. ENOTSUP: nobody. */
+    int (*processes)(void *ctx, struct ew_winpoll_system *ret_system);
     uint32_t (*os_build)(void *ctx);
     uint32_t (*cpu_count)(void *ctx);
     /* The raw clock of facts, which is the session's own if that is QPC. */

@@ -17,6 +17,7 @@
 
 #include "os/os.h"
 #include "os/windows/version.h"
+#include "source/poll_windows/poll.h"
 
 #define SAME_SIZE(ours, theirs) _Static_assert(sizeof(struct ours) == sizeof(theirs), #theirs)
 #define SAME_PLACE(ours, field, theirs, their_field)                                            \
@@ -189,6 +190,12 @@ static uint32_t enable_privilege(void *ctx, const char *name)
     return done && error == ERROR_SUCCESS ? 0 : error;
 }
 
+static int processes(void *ctx, struct ew_winpoll_system *ret_system)
+{
+    (void)ctx;
+    return ew_winpoll_system(ret_system);
+}
+
 static uint32_t os_build(void *ctx)
 {
     struct ew_windows_version version;
@@ -301,6 +308,7 @@ static const struct ew_etw_api real_api = {
     .query_information = query_information,
     .query_all = query_all,
     .enable_privilege = enable_privilege,
+    .processes = processes,
     .os_build = os_build,
     .cpu_count = cpu_count,
     .now_ns = now_ns,

@@ -406,3 +406,9 @@ uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer)
 {
     return consumer->cpu_count;
 }
+
+int ew_etw_consumer_processes(const struct ew_etw_consumer *consumer,
+                              struct ew_winpoll_system *ret_system)
+{
+    return consumer->api->processes(consumer->api->ctx, ret_system);
+}

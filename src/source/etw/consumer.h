@@ -28,10 +28,6 @@ struct ew_etw_config {
     uint32_t flush_ms;   /* 0: 100 */
     uint64_t pool_bytes; /* that may wait to be taken; 0: 32 MiB */
     bool no_buffers;     /* event by event, even where Windows offers whole buffers */
-    /* May be NULL. Called after each drain, on its thread, with the time that facts are complete up
-     * to: whoever reads beside the events what none of them carries tells it here. */
-    void (*beside)(void *ctx, uint64_t horizon_ns, const struct ew_facts *facts);
-    void *beside_ctx;
 };
 
 struct ew_etw_consumer;
@@ -54,6 +50,9 @@ uint64_t ew_etw_consumer_horizon_ns(const struct ew_etw_consumer *consumer);
 /* Ends the session: what it still had comes with the next calls, and then nothing. */
 void ew_etw_consumer_finish(struct ew_etw_consumer *consumer);
 
+/* Who lists the processes of the machine: the caller closes it. ENOTSUP: nobody. */
+int ew_etw_consumer_processes(const struct ew_etw_consumer *consumer,
+                              struct ew_winpoll_system *ret_system);
 uint64_t ew_etw_consumer_raw_to_ns(const struct ew_etw_consumer *consumer, uint64_t raw);
 
 struct ew_etw_counts {

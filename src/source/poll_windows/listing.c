@@ -97,6 +97,17 @@ void ew_listed_thread(const struct ew_listed_process *process, uint32_t i,
     ret_thread->wait_reason = ew_load_u32(record + 0x48);
 }
 
+bool ew_listed_runs(const struct ew_listed_process *process)
+{
+    struct ew_listed_thread thread;
+    for (uint32_t i = 0; i < process->thread_count && process->pid != 0; i++) {
+        ew_listed_thread(process, i, &thread);
+        if (thread.state == EW_LISTED_RUNNING)
+            return true;
+    }
+    return false;
+}
+
 static uint32_t gauge_states(const struct ew_listed_process *process,
                              uint64_t gauge[EW_GAUGE_COUNT])
 {

@@ -65,6 +65,9 @@ int ew_listing_next(struct ew_listing *listing, struct ew_listed_process *ret_pr
 /* Thread i < thread_count. */
 void ew_listed_thread(const struct ew_listed_process *process, uint32_t i,
                       struct ew_listed_thread *ret_thread);
+/* A thread of it runs, and it is not the idle process. Whoever asks runs: where nobody does, this
+ * system does not tell what threads are doing. */
+bool ew_listed_runs(const struct ew_listed_process *process);
 /*
  * What it says of a process that is as of now: fills gauge and returns which (EW_HAS_G_*). What is
  * 0 although every process has some of it is not told by this system. states: it tells what threads

@@ -319,18 +319,6 @@ static const struct ew_source_ops ops = {
     .wake_fd = wake_fd,
 };
 
-/* Whoever asks runs: where nobody does, states are not told. */
-static bool anyone_runs(const struct ew_listed_process *listed)
-{
-    struct ew_listed_thread thread;
-    for (uint32_t i = 0; i < listed->thread_count; i++) {
-        ew_listed_thread(listed, i, &thread);
-        if (thread.state == EW_LISTED_RUNNING && listed->pid != IDLE_PID)
-            return true;
-    }
-    return false;
-}
-
 /* A system on which no process ever did any I/O does not count it, and so on (Wine). */
 static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
 {
@@ -343,7 +331,7 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
     while (ew_listing_next(&listing, &listed) > 0) {
         poll->counts_io |= listed.read_ops != 0 || listed.write_ops != 0;
         poll->counts_faults |= listed.faults != 0;
-        poll->tells_states |= anyone_runs(&listed);
+        poll->tells_states |= ew_listed_runs(&listed);
         owns_memory |= listed.private_bytes != 0;
         has_pools |= listed.pool_paged_bytes != 0;
     }
