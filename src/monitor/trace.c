@@ -261,6 +261,15 @@ int ew_trace_restart(struct etwatch_trace *trace)
     return ew_etl_rewind(trace->reader);
 }
 
+/* Whether a record may tell that a process or thread came or went: of the kernel's, those of two
+ * classes do, and not the switches, which are most of all records. */
+static bool tells_of_lives(const struct ew_record *record)
+{
+    enum { PROCESS = 0x03, THREAD = 0x05, SWITCH = 36 };
+    return record->kind != EW_RECORD_KERNEL || record->group == PROCESS ||
+           (record->group == THREAD && record->opcode != SWITCH);
+}
+
 static int learn(struct etwatch_trace *trace)
 {
     const struct ew_record *records;
@@ -272,7 +281,7 @@ static int learn(struct etwatch_trace *trace)
             return count;
         for (int i = 0; i < count && rc == 0; i++) {
             const struct ew_record *record = &records[i];
-            if (record->kind == EW_RECORD_LOSS)
+            if (record->kind == EW_RECORD_LOSS || !tells_of_lives(record))
                 continue;
             if (record->kind != EW_RECORD_KERNEL)
                 rc = ew_decoder_learn(trace->decoder, record);
