@@ -177,6 +177,15 @@ ETWATCH_API int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_wri
                                     void *ctx, uint64_t *ret_rows,
                                     struct etwatch_error_info *reterr);
 
+/*
+ * The same as lines: ETWATCH_FORMAT_CSV (a header, then a row a line; an unknown value is empty) or
+ * ETWATCH_FORMAT_JSONL (an object a line, with every name). type: the first member of each object,
+ * such as "event"; NULL: none. Timestamps are written as the numbers they are.
+ */
+ETWATCH_API int etwatch_table_write(struct ArrowArrayStream *stream, uint32_t format,
+                                    const char *type, etwatch_write_fn write, void *ctx,
+                                    uint64_t *ret_rows, struct etwatch_error_info *reterr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -92,6 +92,13 @@ ETWATCH_TABLE_CMDLINE = 8
 ETWATCH_TABLE_TIMESTAMPS = 16
 ETWATCH_TABLE_DENSE = 32
 ETWATCH_TABLE_TAKE = 64
+ETWATCH_EXPORT_PERFETTO = 1
+ETWATCH_EXPORT_ARROW = 2
+ETWATCH_EXPORT_CSV = 3
+ETWATCH_EXPORT_JSONL = 4
+ETWATCH_EXPORT_FOLDED = 5
+ETWATCH_EXPORT_SPEEDSCOPE = 6
+ETWATCH_EXPORT_CHROME = 7
 ETWATCH_WAY_ETW = 0
 ETWATCH_WAY_ETL = 1
 ETWATCH_WAY_EBPF = 2
@@ -269,6 +276,10 @@ class TableOptions(ctypes.Structure):
 
 
 class CollectorStats(ctypes.Structure):
+    pass
+
+
+class ExportCounts(ctypes.Structure):
     pass
 
 
@@ -487,6 +498,10 @@ CollectorStats._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("samples", c_uint64), ("thread_samples", c_uint64),
     ("processes", c_uint64), ("events", c_uint64), ("dropped", c_uint64),
 ]
+ExportCounts._fields_ = [
+    ("size", c_uint32), ("reserved", c_uint32), ("rows", c_uint64), ("without_stack", c_uint64), ("frames", c_uint64),
+    ("frames_unnamed", c_uint64), ("refused", c_uint64), ("stats", TraceStats),
+]
 MetricInfo._fields_ = [
     ("size", c_uint32), ("metric", c_uint32), ("name", c_char_p), ("type", c_char_p), ("kind", c_char_p),
     ("unit", c_char_p), ("group", c_char_p), ("help", c_char_p), ("prometheus", c_char_p),
@@ -569,6 +584,7 @@ STRUCTS: Dict[str, Any] = {
     "ArrowArrayStream": ArrowArrayStream,
     "etwatch_table_options": TableOptions,
     "etwatch_collector_stats": CollectorStats,
+    "etwatch_export_counts": ExportCounts,
     "etwatch_metric_info": MetricInfo,
     "etwatch_metric_way": MetricWay,
     "etwatch_process_id": ProcessId,
@@ -625,6 +641,15 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_collector_table": (c_int, [c_void_p, c_uint32, c_uint32, POINTER(ArrowArrayStream)]),
     "etwatch_arrow_write": (c_int, [
         POINTER(ArrowArrayStream), etwatch_write_fn, c_void_p, POINTER(c_uint64), POINTER(ErrorInfo),
+    ]),
+    "etwatch_table_write": (c_int, [
+        POINTER(ArrowArrayStream), c_uint32, c_char_p, etwatch_write_fn, c_void_p, POINTER(c_uint64),
+        POINTER(ErrorInfo),
+    ]),
+    "etwatch_export_name": (c_char_p, [c_uint32]),
+    "etwatch_trace_export": (c_int, [
+        c_void_p, c_uint32, c_uint32, POINTER(TableOptions), etwatch_write_fn, c_void_p, POINTER(ExportCounts),
+        POINTER(ErrorInfo),
     ]),
     "etwatch_way_name": (c_char_p, [c_uint32]),
     "etwatch_exactness_name": (c_char_p, [c_uint32]),

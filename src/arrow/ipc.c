@@ -525,19 +525,6 @@ static void done(struct file *file)
     ew_flat_done(&file->flat);
 }
 
-static void give_error(struct etwatch_error_info *reterr, struct ew_error *why, int rc)
-{
-    if (reterr == NULL || reterr->size < sizeof *reterr)
-        return;
-    if (why->message[0] == '\0')
-        (void)ew_error_set(why, rc, 0, "%s", etwatch_strerror(rc));
-    reterr->code = rc;
-    reterr->os_code = 0;
-    reterr->offset = 0;
-    memcpy(reterr->message, why->message, sizeof reterr->message);
-    memset(reterr->fix, 0, sizeof reterr->fix);
-}
-
 int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_write_fn write, void *ctx,
                         uint64_t *ret_rows, struct etwatch_error_info *reterr)
 {
@@ -560,7 +547,7 @@ int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_write_fn write,
         flush(file);
         rc = rc == 0 ? file->rc : rc;
         if (rc < 0)
-            give_error(reterr, &file->why, rc);
+            ew_error_give(reterr, &file->why, rc);
         else if (ret_rows != NULL)
             *ret_rows = file->rows;
         done(file);

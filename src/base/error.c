@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int ew_error_set(struct ew_error *err, int code, int64_t os_code, const char *format, ...)
 {
@@ -28,4 +29,21 @@ void ew_error_fix(struct ew_error *err, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(err->fix, sizeof err->fix, format, args);
     va_end(args);
+}
+
+void ew_error_give(struct etwatch_error_info *reterr, struct ew_error *err, int rc)
+{
+    if (reterr == NULL || reterr->size < sizeof(uint32_t))
+        return;
+    if (err->message[0] == '\0')
+        (void)ew_error_set(err, rc, 0, "%s", etwatch_strerror(rc));
+    struct etwatch_error_info info = {
+        .size = reterr->size,
+        .code = rc,
+        .os_code = err->os_code,
+        .offset = err->offset,
+    };
+    memcpy(info.message, err->message, sizeof info.message);
+    memcpy(info.fix, err->fix, sizeof info.fix);
+    memcpy(reterr, &info, reterr->size < sizeof info ? reterr->size : sizeof info);
 }

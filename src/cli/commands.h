@@ -14,6 +14,7 @@ int ew_cmd_top(const struct ew_options *options);
 int ew_cmd_doctor(const struct ew_options *options);
 int ew_cmd_report(const struct ew_options *options);
 int ew_cmd_events(const struct ew_options *options);
+int ew_cmd_export(const struct ew_options *options);
 int ew_cmd_record(const struct ew_options *options);
 int ew_cmd_sessions(const struct ew_options *options);
 int ew_cmd_metrics(const struct ew_options *options);

@@ -14,6 +14,8 @@ static const char program_help[] =
     "  etwatch record -o trace.etl          on Windows: ETW writes a recording of the machine\n"
     "  etwatch report trace.etl             what a Windows recording holds, per process\n"
     "  etwatch events trace.etl             its events, one a line\n"
+    "  etwatch export trace.etl -o out.arrow  the same for your own tools: tables, stacks, "
+    "timelines\n"
     "  etwatch metrics                      every metric: unit, and how exact it is per source\n"
     "  etwatch doctor                       what works here, what does not, and how to get it\n"
     "  etwatch sessions                     on Windows: the ETW sessions there are\n"
@@ -61,6 +63,19 @@ static const char events_help[] =
     "  etwatch events --count trace.etl\n"
     "  etwatch events --event CSwitch -p 4321 --from 1s --to 1.1s trace.etl\n"
     "  etwatch events --json --provider Kernel-Process trace.etl\n";
+
+static const char export_help[] =
+    "usage: etwatch export [options] -f FORMAT -o OUT FILE.etl...\n"
+    "\n"
+    "Writes Windows recordings in the format of other tools: tables (arrow, csv, jsonl), stacks "
+    "of\n"
+    "profile samples for flame graphs (folded, speedscope), timelines (perfetto, chrome). Without\n"
+    "-f the ending of OUT says which.\n"
+    "\n"
+    "  etwatch export trace.etl -o events.arrow\n"
+    "  etwatch export trace.etl -f csv --table samples --hz 100 -n python -o samples.csv\n"
+    "  etwatch export trace.etl -f arrow --event CSwitch --typed -o switches.arrow\n"
+    "  etwatch export trace.etl -f folded | flamegraph.pl > flame.svg\n";
 
 static const char top_help[] = "usage: etwatch top [options]\n"
                                "\n"
@@ -115,6 +130,8 @@ static const char *intro_of(enum ew_command command)
         return report_help;
     case EW_CMD_EVENTS:
         return events_help;
+    case EW_CMD_EXPORT:
+        return export_help;
     case EW_CMD_RECORD:
         return record_help;
     case EW_CMD_SESSIONS:

@@ -53,6 +53,8 @@ static int run_command(const struct ew_options *options)
         return ew_cmd_report(options);
     case EW_CMD_EVENTS:
         return ew_cmd_events(options);
+    case EW_CMD_EXPORT:
+        return ew_cmd_export(options);
     case EW_CMD_RECORD:
         return ew_cmd_record(options);
     case EW_CMD_SESSIONS:

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <etwatch/export.h>
 #include <etwatch/metrics.h>
 
 #include "base/alloc.h"
@@ -19,7 +20,8 @@ enum {
     WATCH = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP,
     STREAM = EW_CMD_RUN | EW_CMD_STAT,
     SELECT = EW_CMD_STAT | EW_CMD_TOP,
-    TRACE = EW_CMD_REPORT | EW_CMD_EVENTS,
+    TRACE = EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT,
+    WALK = EW_CMD_EVENTS | EW_CMD_EXPORT,
     SESSION = WATCH | EW_CMD_RECORD, /* that make an ETW session */
     EVERY = WATCH | EW_CMD_DOCTOR | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_METRICS,
 };
@@ -232,6 +234,37 @@ static int set_workers(struct ew_parser *p, const char *shown, const char *value
     return 0;
 }
 
+/* The number of a name; 0: nothing is called so. */
+static uint32_t find_name(const char *(*name_of)(uint32_t), const char *value)
+{
+    for (uint32_t i = 1; name_of(i) != NULL; i++)
+        if (strcmp(name_of(i), value) == 0)
+            return i;
+    return 0;
+}
+
+static int set_format(struct ew_parser *p, const char *shown, const char *value)
+{
+    p->options->export.format = find_name(etwatch_export_name, value);
+    if (p->options->export.format == 0)
+        return ew_parser_fail(p,
+                              "%s needs one of perfetto, arrow, csv, jsonl, folded, speedscope, "
+                              "chrome, not \"%s\"",
+                              shown, value);
+    return 0;
+}
+
+static int set_table(struct ew_parser *p, const char *shown, const char *value)
+{
+    p->options->export.table = find_name(etwatch_table_name, value);
+    if (p->options->export.table == 0)
+        return ew_parser_fail(p,
+                              "%s needs one of events, samples, thread_samples, processes, "
+                              "threads, classes, images, not \"%s\"",
+                              shown, value);
+    return 0;
+}
+
 static int add_pids(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list words = {0};
@@ -332,6 +365,9 @@ SWITCH(set_images, images)
 SWITCH(set_count, count)
 SWITCH(set_raw, raw)
 SWITCH(set_cleanup, cleanup)
+SWITCH(set_fields, export.fields)
+SWITCH(set_typed, export.typed)
+SWITCH(set_timestamps, export.timestamps)
 SWITCH(set_help, help)
 SWITCH(set_version, version)
 #undef SWITCH
@@ -340,15 +376,15 @@ SWITCH(set_version, version)
 static const struct option table[] = {
     {{"pid", 'p', "PID", "this process and its descendants (a list, and again)", SELECT | TRACE | EW_CMD_RECORD}, 0, add_pids},
     {{"name", 'n', "NAME", "processes of this name; python also means python3.11", SELECT | TRACE | EW_CMD_RECORD}, 0, add_names},
-    {{"provider", 0, "NAME", "only events of this provider: its name, a part of it, or its GUID", EW_CMD_EVENTS}, 0, add_providers},
-    {{"event", 0, "NAME", "only events of this name, or with this in their name", EW_CMD_EVENTS}, 0, add_events},
+    {{"provider", 0, "NAME", "only events of this provider: its name, a part of it, or its GUID", WALK}, 0, add_providers},
+    {{"event", 0, "NAME", "only events of this name, or with this in their name", WALK}, 0, add_events},
     {{"from", 0, "TIME", "only from this time of the recording on: 2, 1.5s, 200ms", TRACE}, 0, set_from},
     {{"to", 0, "TIME", "only up to this time of the recording", TRACE}, 0, set_to},
     {{"all", 'a', NULL, "watch every process", SELECT | EW_CMD_RECORD}, ETWATCH_ALL, NULL},
     {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT}, 0, add_uids},
     {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT}, 0, add_cgroups},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
-    {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH}, 0, set_hz},
+    {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT}, 0, set_hz},
     {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH}, 0, set_metrics},
     {{"metrics", 0, NULL, "which metrics can be had here, how exact, and why not", EW_CMD_DOCTOR}, 0, set_show_metrics},
     {{"rate", 0, "LIST", "how often some are read at most: memory=2,handles=0.5", WATCH}, 0, set_rate},
@@ -358,17 +394,22 @@ static const struct option table[] = {
     {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH}, ETWATCH_NO_FALLBACK, NULL},
     {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH}, 0, set_budget},
     {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH}, 0, set_profile},
-    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR | TRACE | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_json},
+    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_json},
     {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_csv},
+    {{"format", 'f', "FORMAT", "perfetto, arrow, csv, jsonl, folded, speedscope or chrome", EW_CMD_EXPORT}, 0, set_format},
+    {{"table", 0, "NAME", "of csv, jsonl, arrow: events (default), samples, thread_samples, processes, threads, classes, images", EW_CMD_EXPORT}, 0, set_table},
+    {{"fields", 0, NULL, "csv, arrow: the fields of events too, as JSON in one column", EW_CMD_EXPORT}, 0, set_fields},
+    {{"typed", 0, NULL, "csv, jsonl, arrow: a column for each field of the events; for few kinds of events", EW_CMD_EXPORT}, 0, set_typed},
+    {{"timestamps", 0, NULL, "arrow: times as timestamps instead of numbers", EW_CMD_EXPORT}, 0, set_timestamps},
     {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
     {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS}, 0, set_output},
     {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT}, ETWATCH_THREADS, NULL},
-    {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM}, ETWATCH_DENSE, NULL},
+    {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM | EW_CMD_EXPORT}, ETWATCH_DENSE, NULL},
     {{"events", 0, NULL, "with --json: every switch, wake-up, fork, exec and exit", STREAM}, ETWATCH_EVENTS, NULL},
-    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM | EW_CMD_REPORT}, ETWATCH_CMDLINE, NULL},
+    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT}, ETWATCH_CMDLINE, NULL},
     {{"images", 0, NULL, "program files and libraries too", EW_CMD_REPORT}, 0, set_images},
     {{"count", 0, NULL, "how often each kind of event came, instead of the events", EW_CMD_EVENTS}, 0, set_count},
-    {{"raw", 0, NULL, "the payload in hexadecimal too", EW_CMD_EVENTS}, 0, set_raw},
+    {{"raw", 0, NULL, "the payload in hexadecimal too", WALK}, 0, set_raw},
     {{"limit", 0, "N", "stop after N events", EW_CMD_EVENTS}, 0, set_limit},
     {{"workers", 0, "N", "threads to read with (default: one per CPU, at most 8)", TRACE}, 0, set_workers},
     {{"alert", 0, "CONDITION", "tell when it holds, such as 'cpu_percent>80 for 20ms' (and again)", WATCH}, 0, add_alert},

@@ -25,6 +25,7 @@ static const struct {
     {EW_CMD_RUN, "run"},       {EW_CMD_STAT, "stat"},         {EW_CMD_TOP, "top"},
     {EW_CMD_RECORD, "record"}, {EW_CMD_REPORT, "report"},     {EW_CMD_EVENTS, "events"},
     {EW_CMD_DOCTOR, "doctor"}, {EW_CMD_SESSIONS, "sessions"}, {EW_CMD_METRICS, "metrics"},
+    {EW_CMD_EXPORT, "export"},
 };
 
 const char *ew_command_name(enum ew_command command)
@@ -200,7 +201,7 @@ static int fail_unexpected(struct ew_parser *p, const char *word)
 /* A word that is no option: a recording, where the command takes one. */
 static int take_file(struct ew_parser *p, const char *word)
 {
-    if ((p->options->command & (EW_CMD_STAT | EW_CMD_REPORT | EW_CMD_EVENTS)) == 0)
+    if ((p->options->command & (EW_CMD_STAT | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT)) == 0)
         return fail_unexpected(p, word);
     int rc = ew_list_add_word(&p->options->files, word);
     if (rc == ETWATCH_EINVAL)
@@ -378,7 +379,7 @@ static int check_together(struct ew_parser *p)
     if ((flags & ETWATCH_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
         return ew_parser_fail(p, "--events needs --source ebpf: polling sees no events");
     if ((flags & ETWATCH_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0 &&
-        o->command != EW_CMD_REPORT)
+        (o->command & (EW_CMD_REPORT | EW_CMD_EXPORT)) == 0)
         return ew_parser_fail(p, "--cmdline needs --json or --csv: the table has no room for it");
     if ((flags & ETWATCH_KERNEL_THREADS) != 0 && (flags & ETWATCH_ALL) == 0 &&
         o->command != EW_CMD_TOP)
@@ -394,6 +395,10 @@ static int check_together(struct ew_parser *p)
         return check_record(p);
     if ((o->command & (EW_CMD_REPORT | EW_CMD_EVENTS)) != 0)
         return check_trace(p);
+    if (o->command == EW_CMD_EXPORT) {
+        rc = check_trace(p);
+        return rc == 0 ? ew_check_export(p) : rc;
+    }
     return o->command == EW_CMD_STAT ? check_stat(p) : 0;
 }
 

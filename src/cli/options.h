@@ -20,6 +20,7 @@ enum ew_command {
     EW_CMD_RECORD = 1 << 6,
     EW_CMD_SESSIONS = 1 << 7,
     EW_CMD_METRICS = 1 << 8,
+    EW_CMD_EXPORT = 1 << 9,
 };
 
 /* The exit codes, the same for every command. */
@@ -45,6 +46,12 @@ struct ew_etw_options {
     char *name, *kernel, *stacks;
     uint32_t buffer_kb, min_buffers, max_buffers, flush_ms, memory_mb, profile_hz;
     struct ew_list providers; /* as they were written */
+};
+
+struct ew_export_options {
+    uint32_t format; /* enum etwatch_export_format; 0: not given */
+    uint32_t table;  /* enum etwatch_table; 0: not given */
+    bool fields, typed, timestamps;
 };
 
 enum { EW_RATES_MAX = 64 };
@@ -75,6 +82,7 @@ struct ew_options {
     uint64_t from_ns, until_ns, limit; /* 0: not given */
     uint32_t workers;
     bool images, count, raw;
+    struct ew_export_options export;
 
     bool cleanup; /* sessions */
     struct ew_etw_options etw;

@@ -37,6 +37,9 @@ int ew_set_buffer_memory(struct ew_parser *p, const char *shown, const char *val
 int ew_set_flush(struct ew_parser *p, const char *shown, const char *value);
 void ew_etw_options_done(struct ew_etw_options *etw);
 
+/* Whether the options of export fit together; finds the format by the name of the output. */
+int ew_check_export(struct ew_parser *parser);
+
 /* Reads a file of `name = value` lines. */
 int ew_config_file_read(struct ew_parser *parser, const char *path);
 /* The same from memory, for tests. */

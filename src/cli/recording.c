@@ -43,7 +43,7 @@ static void draw(struct ew_recording *recording, uint64_t done, uint64_t all)
     ew_buf_done(&line);
 }
 
-static int on_progress(void *ctx, uint64_t done, uint64_t all)
+int ew_recording_on_progress(void *ctx, uint64_t done, uint64_t all)
 {
     struct ew_recording *recording = ctx;
     if (recording->show_progress) {
@@ -94,7 +94,7 @@ static int open_trace(struct ew_recording *recording)
         .workers = options->workers,
         .from_ns = options->from_ns,
         .until_ns = options->until_ns,
-        .on_progress = on_progress,
+        .on_progress = ew_recording_on_progress,
         .ctx = recording,
         .pids = options->pids,
         .pid_count = options->pid_count,
@@ -123,7 +123,7 @@ int ew_recording_open(struct ew_recording *recording, const struct ew_options *o
     recording->output_open = true;
     ew_signals_init();
     int code = open_trace(recording);
-    return code == EW_EXIT_OK ? make_sink(recording, format, sink_flags) : code;
+    return code == EW_EXIT_OK && format != 0 ? make_sink(recording, format, sink_flags) : code;
 }
 
 int ew_recording_put_trace(struct ew_recording *recording,
@@ -155,20 +155,19 @@ int ew_recording_put_trace(struct ew_recording *recording,
 /* ------------------------------------------------------------------- ending */
 
 /* Damage is told even if nobody asked for words: the data alone looks complete. */
-static void tell_damage(const struct ew_recording *recording)
+void ew_recording_tell_damage(const struct ew_recording *recording,
+                              const struct etwatch_trace_stats *stats)
 {
-    struct etwatch_trace_stats stats = {.size = sizeof stats};
     struct etwatch_trace_file file = {.size = sizeof file};
-    if (etwatch_trace_stats(recording->trace, &stats) < 0 ||
-        (stats.bad_buffers == 0 && stats.bad_events == 0))
+    if (stats->bad_buffers == 0 && stats->bad_events == 0)
         return;
-    if (etwatch_trace_file(recording->trace, stats.first_bad_file, &file) < 0)
+    if (etwatch_trace_file(recording->trace, stats->first_bad_file, &file) < 0)
         file.path = "?";
     ew_complain("%s: damaged: %llu buffers and %llu events could not be read (%llu bytes), the "
                 "first at byte %llu: %s",
-                file.path, (unsigned long long)stats.bad_buffers,
-                (unsigned long long)stats.bad_events, (unsigned long long)stats.bad_bytes,
-                (unsigned long long)stats.first_bad_offset, stats.first_bad);
+                file.path, (unsigned long long)stats->bad_buffers,
+                (unsigned long long)stats->bad_events, (unsigned long long)stats->bad_bytes,
+                (unsigned long long)stats->first_bad_offset, stats->first_bad);
 }
 
 static int tell_error(const struct ew_recording *recording, int rc,
@@ -198,8 +197,10 @@ int ew_recording_close(struct ew_recording *recording, int rc,
         rc = rc == 0 ? flushed : rc;
     }
     int code = tell_error(recording, rc, error);
-    if (recording->trace != NULL && recording->sink != NULL)
-        tell_damage(recording);
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    if (recording->trace != NULL && recording->sink != NULL &&
+        etwatch_trace_stats(recording->trace, &stats) == 0)
+        ew_recording_tell_damage(recording, &stats);
     etwatch_sink_free(recording->sink);
     etwatch_trace_free(recording->trace);
     int os_error = recording->output_open ? ew_output_close(&recording->output) : 0;

@@ -19,8 +19,8 @@ struct ew_recording {
     uint64_t begun_ns, shown_ns; /* of the raw clock */
 };
 
-/* Opens the output, then the recordings. sink_flags: in addition to what the options ask for. An
- * exit code. */
+/* Opens the output, then the recordings. format 0: without a sink. sink_flags: in addition to what
+ * the options ask for. An exit code. */
 int ew_recording_open(struct ew_recording *recording, const struct ew_options *options,
                       uint32_t format, uint32_t sink_flags);
 /* Tells of errors (rc: what the reading ended with), loss and damage, and frees everything. An exit
@@ -30,6 +30,11 @@ int ew_recording_close(struct ew_recording *recording, int rc,
 /* Everything that is known about the recordings as a whole. system may be NULL. */
 int ew_recording_put_trace(struct ew_recording *recording,
                            const struct etwatch_trace_system *system);
+/* Damage is told even if nobody asked for words: the data alone looks complete. */
+void ew_recording_tell_damage(const struct ew_recording *recording,
+                              const struct etwatch_trace_stats *stats);
+/* The progress bar: an on_progress with the recording as its ctx. */
+int ew_recording_on_progress(void *recording, uint64_t done, uint64_t all);
 /* Removes the bar, so that something else can be written. */
 void ew_recording_hide_progress(struct ew_recording *recording);
 

@@ -38,6 +38,7 @@ struct table {
     int32_t *life_names; /* by life of a process: its name's number + 1; 0: not asked yet */
     uint32_t life_count;
     uint64_t shift_ns;
+    struct etwatch_trace_stats *stats; /* to be filled at the end, or NULL */
 };
 
 static size_t kind_place(const struct ew_record *record)
@@ -180,6 +181,8 @@ static void done(void *ctx)
     ew_buf_done(&table->scratch);
     ew_free(table->kinds);
     ew_free(table->life_names);
+    if (table->stats != NULL)
+        (void)etwatch_trace_stats(table->trace, table->stats);
     etwatch_trace_free(table->trace);
     ew_free(table);
 }
@@ -254,7 +257,8 @@ static int begin(struct table *table, const struct etwatch_table_options *option
 }
 
 int ew_table_events(struct etwatch_trace *trace, const struct etwatch_table_options *options,
-                    struct ArrowArrayStream *ret_stream, struct ew_error *reterr)
+                    struct etwatch_trace_stats *stats, struct ArrowArrayStream *ret_stream,
+                    struct ew_error *reterr)
 {
     struct table *table = ew_calloc(1, sizeof *table);
     if (table == NULL)
@@ -264,6 +268,8 @@ int ew_table_events(struct etwatch_trace *trace, const struct etwatch_table_opti
     if (rc < 0) {
         table->trace = NULL; /* still the caller's */
         done(table);
+    } else {
+        table->stats = stats;
     }
     return rc;
 }

@@ -10,6 +10,7 @@
 
 /* A stream over a trace, which is the stream's on success. */
 int ew_table_events(struct etwatch_trace *trace, const struct etwatch_table_options *options,
-                    struct ArrowArrayStream *ret_stream, struct ew_error *reterr);
+                    struct etwatch_trace_stats *stats, struct ArrowArrayStream *ret_stream,
+                    struct ew_error *reterr);
 
 #endif

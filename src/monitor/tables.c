@@ -63,6 +63,7 @@ struct totals {
     struct ew_batch_list ready;
     uint32_t flags;
     bool told;
+    struct etwatch_trace_stats *stats;
 };
 
 static struct ew_columns *columns_of(struct totals *totals)
@@ -145,6 +146,8 @@ static void done_totals(void *ctx)
     ew_batch_list_done(&totals->ready);
     ew_columns_done(&totals->columns);
     ew_sample_rows_done(&totals->samples);
+    if (totals->stats != NULL)
+        (void)etwatch_trace_stats(totals->trace, totals->stats);
     etwatch_trace_free(totals->trace);
     ew_free(totals);
 }
@@ -164,7 +167,7 @@ static int init_totals(struct totals *totals, const struct etwatch_table_options
 
 static int make_totals(struct etwatch_trace *trace, uint32_t table,
                        const struct etwatch_table_options *options,
-                       struct ArrowArrayStream *ret_stream)
+                       struct etwatch_trace_stats *stats, struct ArrowArrayStream *ret_stream)
 {
     struct totals *totals = ew_calloc(1, sizeof *totals);
     if (totals == NULL)
@@ -175,10 +178,12 @@ static int make_totals(struct etwatch_trace *trace, uint32_t table,
     int rc = init_totals(totals, options);
     if (rc == 0)
         rc = ew_stream_export(columns_of(totals)->layout, &batches, ret_stream);
-    if (rc < 0)
+    if (rc < 0) {
         done_totals(totals);
-    else
+    } else {
         totals->trace = trace;
+        totals->stats = stats;
+    }
     return rc;
 }
 
@@ -193,6 +198,7 @@ struct replayed {
     uint32_t table, flags;
     double hz;
     uint64_t from_ns, until_ns; /* Unix */
+    struct etwatch_trace_stats *stats;
     int rc;
     bool opened, ended;
 };
@@ -268,9 +274,23 @@ static int next_samples(void *ctx, struct ew_batch **ret_batch, char *message, s
     return replayed->rows.columns.error;
 }
 
+/* A monitor knows what was lost, not where a file is damaged. */
+static void tell_stats(const struct replayed *replayed)
+{
+    struct etwatch_stats stats = {.size = sizeof stats};
+    if (etwatch_monitor_stats(replayed->monitor, &stats) < 0)
+        return;
+    replayed->stats->events = stats.events;
+    replayed->stats->lost = stats.lost;
+    replayed->stats->undecoded = stats.undecoded;
+    replayed->stats->late = stats.late;
+}
+
 static void done_samples(void *ctx)
 {
     struct replayed *replayed = ctx;
+    if (replayed->stats != NULL && replayed->monitor != NULL)
+        tell_stats(replayed);
     etwatch_monitor_free(replayed->monitor);
     ew_batch_list_done(&replayed->ready);
     ew_sample_rows_done(&replayed->rows);
@@ -280,7 +300,7 @@ static void done_samples(void *ctx)
 
 static int make_samples(struct etwatch_trace *trace, uint32_t table,
                         const struct etwatch_table_options *options,
-                        struct ArrowArrayStream *ret_stream)
+                        struct etwatch_trace_stats *stats, struct ArrowArrayStream *ret_stream)
 {
     struct replayed *replayed = ew_calloc(1, sizeof *replayed);
     if (replayed == NULL)
@@ -297,29 +317,63 @@ static int make_samples(struct etwatch_trace *trace, uint32_t table,
         ew_sample_rows_init(&replayed->rows, table, options->flags, false, options->batch_rows);
     if (rc == 0)
         rc = ew_stream_export(replayed->rows.columns.layout, &batches, ret_stream);
-    if (rc < 0)
+    if (rc < 0) {
         done_samples(replayed);
-    else
+    } else {
         replayed->trace = trace;
+        replayed->stats = stats;
+    }
     return rc;
 }
 
 /* --------------------------------------------------------------------- entry */
 
-/* The same files, part and processes, read by somebody else. */
-static int open_again(const struct etwatch_trace *trace,
-                      const struct etwatch_table_options *options, struct etwatch_trace **ret_trace,
-                      struct etwatch_error_info *reterr)
+int ew_trace_open_again(const struct etwatch_trace *trace,
+                        const struct etwatch_table_options *options, uint32_t flags,
+                        struct etwatch_trace **ret_trace, struct ew_error *reterr)
 {
     struct etwatch_trace_options same = trace->options;
+    struct etwatch_error_info error = {.size = sizeof error};
     same.on_progress = options->on_progress;
     same.ctx = options->ctx;
-    same.pids = trace->chosen.pids;
-    same.pid_count = trace->chosen.pid_count;
-    same.names = (const char *const *)trace->chosen.names;
-    same.name_count = trace->chosen.name_count;
-    return etwatch_trace_open((const char *const *)trace->paths, trace->path_count, &same,
-                              ret_trace, reterr);
+    if ((flags & EW_TRACE_ALL_PROCESSES) == 0) {
+        same.pids = trace->chosen.pids;
+        same.pid_count = trace->chosen.pid_count;
+        same.names = (const char *const *)trace->chosen.names;
+        same.name_count = trace->chosen.name_count;
+    } else {
+        same.pid_count = same.name_count = 0;
+    }
+    if ((flags & EW_TRACE_ALL) == EW_TRACE_ALL)
+        same.from_ns = same.until_ns = 0;
+    int rc = etwatch_trace_open((const char *const *)trace->paths, trace->path_count, &same,
+                                ret_trace, &error);
+    if (rc < 0) {
+        (void)ew_error_set(reterr, rc, error.os_code, "%s", error.message);
+        ew_error_fix(reterr, "%s", error.fix);
+    }
+    return rc;
+}
+
+int ew_trace_table(const struct etwatch_trace *trace, uint32_t table,
+                   const struct etwatch_table_options *options, struct etwatch_trace_stats *stats,
+                   struct ArrowArrayStream *ret_stream, struct ew_error *reterr)
+{
+    struct etwatch_trace *own = NULL;
+    if (etwatch_table_name(table) == NULL)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "there is no table %u", table);
+    int rc = ew_trace_open_again(trace, options, 0, &own, reterr);
+    if (rc < 0)
+        return rc;
+    if (table == ETWATCH_TABLE_EVENTS)
+        rc = ew_table_events(own, options, stats, ret_stream, reterr);
+    else if (table == ETWATCH_TABLE_SAMPLES || table == ETWATCH_TABLE_THREAD_SAMPLES)
+        rc = make_samples(own, table, options, stats, ret_stream);
+    else
+        rc = make_totals(own, table, options, stats, ret_stream);
+    if (rc < 0)
+        etwatch_trace_free(own);
+    return rc;
 }
 
 int etwatch_trace_table(const struct etwatch_trace *trace, uint32_t table,
@@ -327,31 +381,13 @@ int etwatch_trace_table(const struct etwatch_trace *trace, uint32_t table,
                         struct ArrowArrayStream *ret_stream, struct etwatch_error_info *reterr)
 {
     struct etwatch_table_options options;
-    struct etwatch_trace *own = NULL;
     struct ew_error why = {0};
     if (trace == NULL || ret_stream == NULL)
         return ETWATCH_EINVAL;
     int rc = ew_table_options_take(given, &options, &why);
-    if (rc == 0 && etwatch_table_name(table) == NULL)
-        rc = ew_error_set(&why, ETWATCH_EINVAL, 0, "there is no table %u", table);
-    if (rc < 0) {
-        ew_trace_give_error(reterr, &why);
-        return rc;
-    }
-    rc = open_again(trace, &options, &own, reterr);
+    if (rc == 0)
+        rc = ew_trace_table(trace, table, &options, NULL, ret_stream, &why);
     if (rc < 0)
-        return rc;
-    if (table == ETWATCH_TABLE_EVENTS)
-        rc = ew_table_events(own, &options, ret_stream, &why);
-    else if (table == ETWATCH_TABLE_SAMPLES || table == ETWATCH_TABLE_THREAD_SAMPLES)
-        rc = make_samples(own, table, &options, ret_stream);
-    else
-        rc = make_totals(own, table, &options, ret_stream);
-    if (rc < 0) {
-        if (why.code == 0)
-            (void)ew_error_set(&why, rc, 0, "%s", etwatch_strerror(rc));
-        ew_trace_give_error(reterr, &why);
-        etwatch_trace_free(own);
-    }
+        ew_error_give(reterr, &why, rc);
     return rc;
 }

@@ -11,4 +11,21 @@
 int ew_table_options_take(const struct etwatch_table_options *given,
                           struct etwatch_table_options *ret_options, struct ew_error *reterr);
 
+/* etwatch_trace_table; *stats (may be NULL) gets what the reading found when the stream is
+ * released.
+ */
+int ew_trace_table(const struct etwatch_trace *trace, uint32_t table,
+                   const struct etwatch_table_options *options, struct etwatch_trace_stats *stats,
+                   struct ArrowArrayStream *ret_stream, struct ew_error *reterr);
+
+enum ew_trace_again {
+    EW_TRACE_ALL_PROCESSES = 1 << 0, /* not only those that were asked for */
+    EW_TRACE_ALL = 3,                /* nor only the part */
+};
+/* The same files, and unless flags says otherwise the same part and processes, for a reading of its
+ * own. */
+int ew_trace_open_again(const struct etwatch_trace *trace,
+                        const struct etwatch_table_options *options, uint32_t flags,
+                        struct etwatch_trace **ret_trace, struct ew_error *reterr);
+
 #endif

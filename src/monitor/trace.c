@@ -270,7 +270,7 @@ static bool tells_of_lives(const struct ew_record *record)
            (record->group == THREAD && record->opcode != SWITCH);
 }
 
-static int learn(struct etwatch_trace *trace)
+int ew_trace_learn(struct etwatch_trace *trace)
 {
     const struct ew_record *records;
     struct ew_event event;
@@ -443,7 +443,7 @@ int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **r
                          struct ew_event *ret_known)
 {
     trace->current = NULL;
-    int rc = trace->learned ? 0 : learn(trace);
+    int rc = trace->learned ? 0 : ew_trace_learn(trace);
     if (rc == 0)
         rc = find_next(trace, ret_record, ret_known);
     if (rc <= 0)

@@ -58,6 +58,8 @@ static inline bool ew_trace_wants(const struct etwatch_trace *trace, uint64_t t_
     return t_ns >= trace->options.from_ns &&
            (trace->options.until_ns == 0 || t_ns < trace->options.until_ns);
 }
+/* Reads everything once, for schemas and names, and restarts. */
+int ew_trace_learn(struct etwatch_trace *trace);
 /* The next event that was asked for: 1, 0 at the end, or an error. Counted, not named; who it is
  * about is in ret_known (EW_NO_ID: unknown). The first call reads everything once, to learn. */
 int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **ret_record,

@@ -10,6 +10,7 @@
 
 #include "cli/config_file.c"
 #include "cli/etw_options.c"
+#include "cli/export_options.c"
 #include "cli/option_table.c"
 #include "cli/options.c"
 #include "cli/value.c"

@@ -6,6 +6,7 @@
 
 #include "cli/config_file.c"
 #include "cli/etw_options.c"
+#include "cli/export_options.c"
 #include "cli/help.c"
 #include "cli/option_table.c"
 #include "cli/options.c"

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* export: recordings in the formats of other tools. */
+#include "cli/commands.h"
+
+#include <etwatch/export.h>
+
+#include "cli/recording.h"
+#include "cli/session.h"
+#include "cli/term.h"
+
+static uint32_t flags_of(const struct ew_options *options)
+{
+    const struct ew_export_options *export = &options->export;
+    uint32_t flags = 0;
+    flags |= export->fields ? (uint32_t)ETWATCH_TABLE_FIELDS : 0;
+    flags |= export->typed ? (uint32_t)ETWATCH_TABLE_TYPED : 0;
+    flags |= export->timestamps ? (uint32_t)ETWATCH_TABLE_TIMESTAMPS : 0;
+    flags |= options->raw ? (uint32_t)ETWATCH_TABLE_PAYLOAD : 0;
+    flags |= (options->config_flags & ETWATCH_CMDLINE) != 0 ? (uint32_t)ETWATCH_TABLE_CMDLINE : 0;
+    flags |= (options->config_flags & ETWATCH_DENSE) != 0 ? (uint32_t)ETWATCH_TABLE_DENSE : 0;
+    return flags;
+}
+
+static unsigned long long big(uint64_t value)
+{
+    return value;
+}
+
+/* What the data alone does not say. */
+static void tell(const struct ew_recording *recording, const struct etwatch_export_counts *counts)
+{
+    const struct ew_options *options = recording->options;
+    if (counts->without_stack > 0)
+        ew_say(options, "%llu of %llu samples have no stack: only where they were",
+               big(counts->without_stack), big(counts->rows));
+    if (counts->frames_unnamed > 0)
+        ew_say(options, "%llu of %llu frames are of no module that the recording knows",
+               big(counts->frames_unnamed), big(counts->frames));
+    if (counts->refused > 0)
+        ew_complain("%llu samples did not fit into memory and were left out", big(counts->refused));
+    if (counts->stats.lost > 0 || counts->stats.lost_buffers > 0)
+        ew_say(options, "%llu events and %llu buffers were lost when this was recorded",
+               big(counts->stats.lost), big(counts->stats.lost_buffers));
+    ew_recording_tell_damage(recording, &counts->stats);
+}
+
+int ew_cmd_export(const struct ew_options *options)
+{
+    struct ew_recording recording;
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_export_counts counts = {.size = sizeof counts};
+    struct etwatch_table_options wanted = {
+        .size = sizeof wanted,
+        .flags = flags_of(options),
+        .providers = (const char *const *)options->providers.words,
+        .provider_count = options->providers.count,
+        .events = (const char *const *)options->events.words,
+        .event_count = options->events.count,
+        .hz = options->hz,
+        .on_progress = ew_recording_on_progress,
+        .ctx = &recording,
+    };
+    uint32_t format = options->export.format;
+    bool binary = format == ETWATCH_EXPORT_ARROW || format == ETWATCH_EXPORT_PERFETTO;
+    if (binary && options->output_path == NULL && ew_term_is(EW_TERM_OUT)) {
+        ew_complain("%s is not for a terminal: use -o FILE", etwatch_export_name(format));
+        return EW_EXIT_USAGE;
+    }
+    int code = ew_recording_open(&recording, options, 0, 0);
+    if (code != EW_EXIT_OK) {
+        (void)ew_recording_close(&recording, 0, NULL);
+        return code;
+    }
+    int rc = etwatch_trace_export(recording.trace, format, options->export.table, &wanted,
+                                  ew_output_write, &recording.output, &counts, &error);
+    ew_recording_hide_progress(&recording);
+    if (recording.output.os_error == 0)
+        tell(&recording, &counts);
+    return ew_recording_close(&recording, rc, &error);
+}
