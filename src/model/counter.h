@@ -13,7 +13,7 @@
 #include <etwatch/etwatch.h>
 
 /* Cumulative, never falling over the life of a thread or process. */
-#define EW_COUNTERS(X)      \
+#define EW_COUNTERS_BASE(X) \
     X(cpu_ns)               \
     X(cpu_user_ns)          \
     X(cpu_kernel_ns)        \
@@ -27,7 +27,10 @@
     X(io_read_ops)          \
     X(io_write_ops)         \
     X(disk_read_bytes)      \
-    X(disk_write_bytes)     \
+    X(disk_write_bytes)
+
+/* Few sources have these. */
+#define EW_COUNTERS_MORE(X) \
     X(net_received_bytes)   \
     X(net_sent_bytes)       \
     X(io_other_bytes)       \
@@ -35,6 +38,8 @@
     X(cycles)               \
     X(instructions)         \
     X(cache_misses)
+
+#define EW_COUNTERS(X) EW_COUNTERS_BASE(X) EW_COUNTERS_MORE(X)
 
 enum ew_counter {
 #define EW_X(name) EW_C_##name,
@@ -48,15 +53,17 @@ enum ew_counter {
 enum { EW_COUNTER_BASE_COUNT = EW_C_net_received_bytes };
 
 /* As of one instant; of a process, except priority and affinity, which a thread has too. */
-#define EW_GAUGES(X)       \
-    X(rss_bytes)           \
-    X(rss_peak_bytes)      \
-    X(private_bytes)       \
-    X(virtual_bytes)       \
-    X(threads)             \
-    X(handles)             \
-    X(priority)            \
-    X(affinity)            \
+#define EW_GAUGES_BASE(X) \
+    X(rss_bytes)          \
+    X(rss_peak_bytes)     \
+    X(private_bytes)      \
+    X(virtual_bytes)      \
+    X(threads)            \
+    X(handles)            \
+    X(priority)           \
+    X(affinity)
+
+#define EW_GAUGES_MORE(X)  \
     X(pool_paged_bytes)    \
     X(pool_nonpaged_bytes) \
     X(handles_peak)        \
@@ -67,6 +74,8 @@ enum { EW_COUNTER_BASE_COUNT = EW_C_net_received_bytes };
     X(threads_ready)       \
     X(threads_waiting)     \
     X(threads_suspended)
+
+#define EW_GAUGES(X) EW_GAUGES_BASE(X) EW_GAUGES_MORE(X)
 
 enum ew_gauge {
 #define EW_X(name) EW_G_##name,

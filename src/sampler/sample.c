@@ -47,7 +47,11 @@ static void put_counters(struct ew_sampler *sampler, struct etwatch_sample *out,
     }
     out->has |= sampler->memo_counters_has;
 #define EW_X(name) out->name = counter[EW_C_##name];
-    EW_COUNTERS(EW_X)
+    EW_COUNTERS_BASE(EW_X)
+    sampler->more_counters |= mask >> EW_COUNTER_BASE_COUNT != 0;
+    if (sampler->more_counters) {
+        EW_COUNTERS_MORE(EW_X)
+    }
 #undef EW_X
 }
 
@@ -66,9 +70,13 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
     }
     out->has |= sampler->memo_gauges_has;
     uint64_t value = 0;
+    sampler->more_gauges |= mask >> EW_GAUGE_BASE_COUNT != 0;
     if (mask == 0) {
 #define EW_X(name) memcpy(&out->name, &value, sizeof value);
-        EW_GAUGES(EW_X)
+        EW_GAUGES_BASE(EW_X)
+        if (sampler->more_gauges) {
+            EW_GAUGES_MORE(EW_X)
+        }
 #undef EW_X
         return;
     }
@@ -77,7 +85,10 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
 #define EW_X(name)                                                                             \
     value = ew_gauge_of(gauge, more, EW_G_##name) & (0 - (uint64_t)(mask >> EW_G_##name & 1)); \
     memcpy(&out->name, &value, sizeof value);
-    EW_GAUGES(EW_X)
+    EW_GAUGES_BASE(EW_X)
+    if (sampler->more_gauges) {
+        EW_GAUGES_MORE(EW_X)
+    }
 #undef EW_X
 }
 
