@@ -292,7 +292,10 @@ enum etwatch_config_flag {
     ETWATCH_KERNEL_THREADS = 1u << 7, /* with ETWATCH_ALL: kernel threads too */
     ETWATCH_AGGREGATE = 1u << 8,      /* keep what etwatch_monitor_aggregate needs */
     ETWATCH_QUEUE = 1u << 9,          /* keep samples for etwatch_monitor_read */
-    ETWATCH_EVENTS_ALL = 1u << 20,    /* with ETWATCH_EVENTS: of every thread of the machine */
+    /* Without the system's own processes. Windows: the ids 0 and 4, System, Idle and Registry;
+     * Linux: kernel threads, whatever the other flags say. */
+    ETWATCH_NO_SYSTEM = 1u << 10,
+    ETWATCH_EVENTS_ALL = 1u << 20, /* with ETWATCH_EVENTS: of every thread of the machine */
 };
 
 struct etwatch_callbacks {
@@ -325,7 +328,7 @@ struct etwatch_config {
     const uint32_t *pids;  /* with their descendants */
     uint32_t pid_count;
     uint32_t name_count;
-    const char *const *names; /* "python" also matches python3.11 and python.exe */
+    const char *const *names; /* "python" also matches python3.11 and python.exe; "py*" is a glob */
     const uint32_t *uids;
     uint32_t uid_count;
     uint32_t cgroup_count;
@@ -354,6 +357,16 @@ struct etwatch_config {
     const struct etwatch_rate *rates; /* later ones win */
     uint32_t rate_count;
     uint32_t reserved4;
+    /* Left out, whatever else asks for them; not so their descendants. Names may be globs, as in
+     * names above. */
+    const uint32_t *exclude_pids;
+    const char *const *exclude_names;
+    const uint32_t *exclude_uids;
+    const char *const *exclude_cgroups;
+    uint32_t exclude_pid_count;
+    uint32_t exclude_name_count;
+    uint32_t exclude_uid_count;
+    uint32_t exclude_cgroup_count;
 };
 
 struct etwatch_stats {

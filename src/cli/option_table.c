@@ -265,7 +265,8 @@ static int set_table(struct ew_parser *p, const char *shown, const char *value)
     return 0;
 }
 
-static int add_pids(struct ew_parser *p, const char *shown, const char *value)
+static int read_pids(struct ew_parser *p, const char *shown, const char *value, uint32_t **pids,
+                     uint32_t *count)
 {
     struct ew_list words = {0};
     int rc = add_words(p, shown, value, "a process id or a list of them (such as 12,345)", &words);
@@ -277,14 +278,25 @@ static int add_pids(struct ew_parser *p, const char *shown, const char *value)
                                 "%s needs a process id or a list of them (such as 12,345), not "
                                 "\"%s\"; for a name use -n",
                                 shown, words.words[i]);
-        else if (ew_u32_add(&p->options->pids, &p->options->pid_count, pid) < 0)
+        else if (ew_u32_add(pids, count, pid) < 0)
             rc = ew_parser_fail(p, "out of memory");
     }
     ew_list_done(&words);
     return rc;
 }
 
-static int add_uids(struct ew_parser *p, const char *shown, const char *value)
+static int add_pids(struct ew_parser *p, const char *shown, const char *value)
+{
+    return read_pids(p, shown, value, &p->options->pids, &p->options->pid_count);
+}
+
+static int exclude_pids(struct ew_parser *p, const char *shown, const char *value)
+{
+    return read_pids(p, shown, value, &p->options->exclude_pids, &p->options->exclude_pid_count);
+}
+
+static int read_uids(struct ew_parser *p, const char *shown, const char *value, uint32_t **uids,
+                     uint32_t *count)
 {
     struct ew_list words = {0};
     int rc = add_words(p, shown, value, "a user name or number, or a list of them", &words);
@@ -293,7 +305,7 @@ static int add_uids(struct ew_parser *p, const char *shown, const char *value)
         if (!ew_value_u32(words.words[i], &uid) && !ew_os_user_id(words.words[i], &uid))
             rc = ew_parser_fail(p, "%s needs a user name or number: there is no user \"%s\"", shown,
                                 words.words[i]);
-        else if (ew_u32_add(&p->options->uids, &p->options->uid_count, uid) < 0)
+        else if (ew_u32_add(uids, count, uid) < 0)
             rc = ew_parser_fail(p, "out of memory");
     }
     ew_list_done(&words);
@@ -348,6 +360,28 @@ static int set_rate(struct ew_parser *p, const char *shown, const char *value)
     return rc;
 }
 
+static int add_uids(struct ew_parser *p, const char *shown, const char *value)
+{
+    return read_uids(p, shown, value, &p->options->uids, &p->options->uid_count);
+}
+
+static int exclude_uids(struct ew_parser *p, const char *shown, const char *value)
+{
+    return read_uids(p, shown, value, &p->options->exclude_uids, &p->options->exclude_uid_count);
+}
+
+static int exclude_names(struct ew_parser *p, const char *shown, const char *value)
+{
+    return add_words(p, shown, value, "a name or a list of names (such as python,kworker*)",
+                     &p->options->exclude_names);
+}
+
+static int exclude_cgroups(struct ew_parser *p, const char *shown, const char *value)
+{
+    return add_words(p, shown, value, "a path below the cgroup v2 root (such as system.slice)",
+                     &p->options->exclude_cgroups);
+}
+
 #define SWITCH(function, member)                                                   \
     static int function(struct ew_parser *p, const char *shown, const char *value) \
     {                                                                              \
@@ -375,7 +409,7 @@ SWITCH(set_version, version)
 /* clang-format off */
 static const struct option table[] = {
     {{"pid", 'p', "PID", "this process and its descendants (a list, and again)", SELECT | TRACE | EW_CMD_RECORD}, 0, add_pids},
-    {{"name", 'n', "NAME", "processes of this name; python also means python3.11", SELECT | TRACE | EW_CMD_RECORD}, 0, add_names},
+    {{"name", 'n', "NAME", "processes of this name; python also means python3.11, py* is a glob", SELECT | TRACE | EW_CMD_RECORD}, 0, add_names},
     {{"provider", 0, "NAME", "only events of this provider: its name, a part of it, or its GUID", WALK}, 0, add_providers},
     {{"event", 0, "NAME", "only events of this name, or with this in their name", WALK}, 0, add_events},
     {{"from", 0, "TIME", "only from this time of the recording on: 2, 1.5s, 200ms", TRACE}, 0, set_from},
@@ -383,6 +417,11 @@ static const struct option table[] = {
     {{"all", 'a', NULL, "watch every process", SELECT | EW_CMD_RECORD}, ETWATCH_ALL, NULL},
     {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT}, 0, add_uids},
     {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT}, 0, add_cgroups},
+    {{"exclude-pid", 0, "PID", "leave out this process, not its descendants", WATCH}, 0, exclude_pids},
+    {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH}, 0, exclude_names},
+    {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH}, 0, exclude_uids},
+    {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH}, 0, exclude_cgroups},
+    {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH}, ETWATCH_NO_SYSTEM, NULL},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
     {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT}, 0, set_hz},
     {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH}, 0, set_metrics},

@@ -286,7 +286,8 @@ static int check_recording(struct ew_parser *p)
     if (o->source != ETWATCH_SOURCE_AUTO && o->source != ETWATCH_SOURCE_ETL)
         return ew_parser_fail(p, "%s is a recording: --source %s cannot read it", o->files.words[0],
                               etwatch_source_name(o->source));
-    if (o->uid_count > 0 || o->cgroups.count > 0)
+    if (o->uid_count > 0 || o->cgroups.count > 0 || o->exclude_uid_count > 0 ||
+        o->exclude_cgroups.count > 0)
         return ew_parser_fail(p, "a recording knows no users and no cgroups: use -p or -n");
     if ((o->config_flags & ETWATCH_EVENTS) != 0)
         return ew_parser_fail(p, "the events of a recording are shown by 'etwatch events %s'",
@@ -476,6 +477,10 @@ void ew_options_done(struct ew_options *options)
     ew_etw_options_done(&options->etw);
     ew_free(options->pids);
     ew_free(options->uids);
+    ew_list_done(&options->exclude_names);
+    ew_list_done(&options->exclude_cgroups);
+    ew_free(options->exclude_pids);
+    ew_free(options->exclude_uids);
     ew_free(options->output_path);
     ew_free(options->proc_root);
     ew_free(options->config_path);

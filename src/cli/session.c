@@ -268,6 +268,14 @@ static struct etwatch_config make_config(struct ew_session *session)
     config.alerts = (const char *const *)o->alerts.words;
     config.alert_count = o->alerts.count;
     config.on_alert = on_alert;
+    config.exclude_pids = o->exclude_pids;
+    config.exclude_pid_count = o->exclude_pid_count;
+    config.exclude_names = (const char *const *)o->exclude_names.words;
+    config.exclude_name_count = o->exclude_names.count;
+    config.exclude_uids = o->exclude_uids;
+    config.exclude_uid_count = o->exclude_uid_count;
+    config.exclude_cgroups = (const char *const *)o->exclude_cgroups.words;
+    config.exclude_cgroup_count = o->exclude_cgroups.count;
     return config;
 }
 

@@ -5,12 +5,41 @@
 
 #include <string.h>
 
+bool ew_name_is_glob(const char *pattern)
+{
+    return strpbrk(pattern, "*?") != NULL;
+}
+
+/* What the last star stands for is made longer until the rest fits; earlier stars need no second
+ * look, so this takes at most len(pattern) * len(name) steps. */
+static bool glob_matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *from = NULL;
+    while (*name != '\0') {
+        if (*pattern == '*') {
+            star = pattern++;
+            from = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    return pattern[strspn(pattern, "*")] == '\0';
+}
+
 bool ew_name_matches(const char *pattern, const char *name)
 {
     size_t pattern_len = strlen(pattern);
     size_t name_len = strlen(name);
     if (pattern_len == 0)
         return false;
+    if (ew_name_is_glob(pattern))
+        return glob_matches(pattern, name);
     if (pattern_len > name_len)
         return name_len == EW_NAME_CUT_LEN && memcmp(pattern, name, name_len) == 0;
     if (memcmp(pattern, name, pattern_len) != 0)

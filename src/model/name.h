@@ -12,7 +12,11 @@
  * Whether name is the program that pattern asks for: the same, or the pattern followed by '.', '-'
  * or a digit. "python" asks for python, python3.11 and python.exe, not for pythonista. A name as
  * long as Linux keeps is taken for the start of a longer pattern. An empty pattern asks for none.
+ *
+ * With '*' (any bytes) or '?' (any one) in it, a pattern asks for the whole name as it stands.
  */
 bool ew_name_matches(const char *pattern, const char *name);
+/* Whether it has one of the two in it. */
+bool ew_name_is_glob(const char *pattern);
 
 #endif

@@ -18,7 +18,7 @@ enum {
     DEFAULT_QUEUE = 10000,
     KNOWN_FLAGS = ETWATCH_ALL | ETWATCH_THREADS | ETWATCH_DENSE | ETWATCH_EVENTS | ETWATCH_CMDLINE |
                   ETWATCH_NO_FALLBACK | ETWATCH_NO_BUDGET | ETWATCH_KERNEL_THREADS |
-                  ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_EVENTS_ALL,
+                  ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_NO_SYSTEM | ETWATCH_EVENTS_ALL,
 };
 
 /* A caller built with an older header hands in fewer bytes, one with a newer header more; the
@@ -45,7 +45,8 @@ static int check_recording(const struct etwatch_config *config, struct ew_error 
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "traces are only for the source etl");
     if (config->trace_count == 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "the source etl needs traces");
-    if (config->uid_count > 0 || config->cgroup_count > 0)
+    if (config->uid_count > 0 || config->cgroup_count > 0 || config->exclude_uid_count > 0 ||
+        config->exclude_cgroup_count > 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
                             "a recording knows no users and no cgroups: use pids or names");
     if ((config->flags & ETWATCH_EVENTS) != 0)
@@ -128,6 +129,10 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
         (config->uid_count > 0 && config->uids == NULL) ||
         (config->cgroup_count > 0 && config->cgroups == NULL) ||
         (config->alert_count > 0 && config->alerts == NULL) ||
+        (config->exclude_pid_count > 0 && config->exclude_pids == NULL) ||
+        (config->exclude_name_count > 0 && config->exclude_names == NULL) ||
+        (config->exclude_uid_count > 0 && config->exclude_uids == NULL) ||
+        (config->exclude_cgroup_count > 0 && config->exclude_cgroups == NULL) ||
         (config->trace_count > 0 && config->traces == NULL))
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a count is set, but its list is NULL");
     return 0;
@@ -165,6 +170,26 @@ static int copy_texts(const char *const **list, uint32_t count)
     return 0;
 }
 
+/* Each list is ours before the next is tried, so that all that were made can be freed. */
+static int copy_excludes(struct etwatch_config *to, const struct etwatch_config *given)
+{
+    to->exclude_pids = given->exclude_pids;
+    int error = copy_ids(&to->exclude_pids, given->exclude_pid_count);
+    if (error == 0) {
+        to->exclude_uids = given->exclude_uids;
+        error = copy_ids(&to->exclude_uids, given->exclude_uid_count);
+    }
+    if (error == 0) {
+        to->exclude_names = given->exclude_names;
+        error = copy_texts(&to->exclude_names, given->exclude_name_count);
+    }
+    if (error == 0) {
+        to->exclude_cgroups = given->exclude_cgroups;
+        error = copy_texts(&to->exclude_cgroups, given->exclude_cgroup_count);
+    }
+    return error;
+}
+
 int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
                    struct ew_error *reterr)
 {
@@ -176,6 +201,8 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     struct etwatch_config given = *to;
     to->pids = to->uids = NULL;
     to->names = to->cgroups = to->traces = to->alerts = NULL;
+    to->exclude_pids = to->exclude_uids = NULL;
+    to->exclude_names = to->exclude_cgroups = NULL;
     to->proc_root = to->session = NULL;
     to->session_options = NULL; /* the monitor keeps them */
     to->rates = NULL;
@@ -210,6 +237,8 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
         to->alerts = given.alerts;
         error = copy_texts(&to->alerts, given.alert_count);
     }
+    if (error == 0)
+        error = copy_excludes(to, &given);
     if (error == 0) {
         to->proc_root = ew_strdup(given.proc_root == NULL ? "/proc" : given.proc_root);
         error = to->proc_root == NULL ? ETWATCH_ENOMEM : 0;
@@ -242,6 +271,10 @@ void ew_config_done(struct etwatch_config *config)
     free_texts(config->cgroups, config->cgroup_count);
     free_texts(config->traces, config->trace_count);
     free_texts(config->alerts, config->alert_count);
+    ew_free((void *)(uintptr_t)config->exclude_pids);
+    ew_free((void *)(uintptr_t)config->exclude_uids);
+    free_texts(config->exclude_names, config->exclude_name_count);
+    free_texts(config->exclude_cgroups, config->exclude_cgroup_count);
     ew_free((void *)(uintptr_t)config->proc_root);
     ew_free((void *)(uintptr_t)config->session);
     ew_free((void *)(uintptr_t)config->rates);

@@ -82,6 +82,54 @@ static void on_describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_i
     ew_describe_process(&monitor->describe, pid, uid, cgroup_id, ret_user, ret_cgroup, ret_cmdline);
 }
 
+/* ------------------------------------------------------------------- who is left out */
+
+static void on_forget(void *ctx, uint32_t pid)
+{
+    struct etwatch_monitor *monitor = ctx;
+    (void)ew_sampler_forget(monitor->sampler, pid);
+    if (monitor->alerts.sampler != NULL)
+        (void)ew_sampler_forget(monitor->alerts.sampler, pid);
+}
+
+static void on_shut(void *ctx, uint32_t pid, uint64_t start_ns, bool shut)
+{
+    struct etwatch_monitor *monitor = ctx;
+    if (monitor->source->ops->exclude != NULL)
+        monitor->source->ops->exclude(monitor->source, pid, start_ns, shut);
+}
+
+static struct ew_gate_rules gate_rules(const struct etwatch_monitor *monitor)
+{
+    const struct etwatch_config *config = &monitor->config;
+    return (struct ew_gate_rules){
+        .pids = config->exclude_pids,
+        .names = config->exclude_names,
+        .uids = config->exclude_uids,
+        .cgroups = config->exclude_cgroups,
+        .pid_count = config->exclude_pid_count,
+        .name_count = config->exclude_name_count,
+        .uid_count = config->exclude_uid_count,
+        .cgroup_count = config->exclude_cgroup_count,
+        .system = (config->flags & ETWATCH_NO_SYSTEM) != 0,
+        .windows = monitor->source != NULL &&
+                   (ew_monitor_replays(monitor) || ew_source_native()->id == ETWATCH_SOURCE_ETW),
+    };
+}
+
+static void open_gate(struct etwatch_monitor *monitor)
+{
+    struct ew_gate_rules rules = gate_rules(monitor);
+    if (!ew_gate_wanted(&rules))
+        return;
+    monitor->gate.rules = rules;
+    monitor->gate.describe = ew_monitor_replays(monitor) ? NULL : &monitor->describe;
+    monitor->gate.ctx = monitor;
+    monitor->gate.forget = on_forget;
+    monitor->gate.shut = on_shut;
+    ew_gate_open(&monitor->gate, &monitor->facts);
+}
+
 /* --------------------------------------------------------------------- the source */
 
 static void source_config(const struct etwatch_monitor *monitor, struct ew_source_config *ret)
@@ -100,6 +148,8 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
         .cgroups = config->cgroups,
         .cgroup_count = config->cgroup_count,
     };
+    const struct ew_gate_rules rules = gate_rules(monitor);
+    ret->filter.excludes = ew_gate_wanted(&rules);
     ret->threads = (config->flags & ETWATCH_THREADS) != 0 || config->alert_count > 0;
     ret->events = (config->flags & ETWATCH_EVENTS) != 0;
     ret->events_all = (config->flags & ETWATCH_EVENTS_ALL) != 0;
@@ -235,8 +285,10 @@ static int open_sampler(struct etwatch_monitor *monitor)
     if (error != 0) {
         ew_sampler_free(monitor->sampler);
         monitor->sampler = NULL;
+        return error;
     }
-    return error;
+    open_gate(monitor);
+    return 0;
 }
 
 /* --------------------------------------------------------------------------- time */
@@ -324,13 +376,14 @@ void ew_monitor_refresh_counts(struct etwatch_monitor *monitor)
         monitor->source->ops->stats(monitor->source, &monitor->source_stats);
     if (monitor->sampler != NULL)
         ew_sampler_counts(monitor->sampler, &monitor->counts);
-    monitor->counts.lost += ew_watch_alerts_lost(&monitor->alerts);
+    monitor->counts.lost += ew_watch_alerts_lost(&monitor->alerts) + monitor->gate.lost;
 }
 
 static void close_stages(struct etwatch_monitor *monitor)
 {
     monitor->source->ops->close(monitor->source);
     ew_watch_alerts_close(&monitor->alerts);
+    ew_gate_close(&monitor->gate);
     ew_sampler_free(monitor->sampler);
     monitor->source = NULL;
     monitor->sampler = NULL;
@@ -441,6 +494,7 @@ static int fall_back(struct etwatch_monitor *monitor, uint64_t now_ns, const str
     (void)ew_sampler_finish(old, now_ns);
     ew_watch_alerts_finish(&monitor->alerts, now_ns);
     ew_watch_alerts_close(&monitor->alerts);
+    ew_gate_close(&monitor->gate);
     monitor->epoch_ns = now_ns;
     monitor->change_at_ns = 0;
     source_config(monitor, &wanted);

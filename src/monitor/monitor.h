@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "monitor/alerts.h"
 #include "monitor/describe.h"
+#include "monitor/gate.h"
 #include "monitor/queue.h"
 #include "os/os.h"
 #include "sampler/budget.h"
@@ -43,6 +44,7 @@ struct etwatch_monitor {
     struct ew_queue queue;
     struct ew_budget budget;
     struct ew_watch_alerts alerts;
+    struct ew_gate gate;
 
     char fallback[512];
     int64_t unix_minus_raw_ns;

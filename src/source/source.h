@@ -24,6 +24,7 @@ struct ew_etw_config;
 struct ew_filter {
     bool all;
     bool kernel_threads; /* only with all */
+    bool excludes;       /* exclude may be called */
     const uint32_t *pids;
     uint32_t pid_count;
     const char *const *names;
@@ -86,6 +87,9 @@ struct ew_source_ops {
     int (*add)(struct ew_source *source, uint32_t pid);
     int (*remove)(struct ew_source *source, uint32_t pid);
     void (*stats)(struct ew_source *source, struct ew_source_stats *ret_stats);
+    /* May be NULL. What this process does is not asked for any more, or again: it need not be told,
+     * except its exec, rename and exit. */
+    void (*exclude)(struct ew_source *source, uint32_t pid, uint64_t start_ns, bool excluded);
     /* A descriptor that becomes readable when a drain is wanted early, or -1. */
     int (*wake_fd)(struct ew_source *source);
 

@@ -218,4 +218,74 @@ def a_process_that_ends_while_we_begin_ends_the_watching(source):
         child.wait()
 
 
+@cases(SOURCES)
+def a_glob_asks_for_whole_names(source):
+    """And follows the descendants, as any name does."""
+    need(source)
+    with temp_dir() as folder:
+        wanted, other = os.path.join(folder, "ew_globbed_1"), os.path.join(folder, "xew_globbed_1")
+        shutil.copy("/bin/sleep", wanted)
+        shutil.copy("/bin/sleep", other)
+        family = [start([60], program=wanted), start([60], program=other)]
+        wait_until(lambda: name_of(family[1].pid) == "xew_globbed_1", "the programs")
+        with watching("-n", "ew_*bed_?", "--source", source) as finish:
+            late = start([0.3], program=wanted)
+            late.wait()
+            time.sleep(0.3)
+            seen = pids(finish())
+        for child in family:
+            child.kill()
+            child.wait()
+        check_eq(seen, {family[0].pid, late.pid}, "processes")
+
+
+@cases(SOURCES)
+def what_is_excluded_is_left_out_until_it_is_another_program(source):
+    """By name, also of a fork that has not executed its program yet; its descendants are not."""
+    need(source)
+    with temp_dir() as folder:
+        out = os.path.join(folder, "ew_left_out")
+        shutil.copy(shutil.which("sh"), out)
+        script = f"echo ready; read go; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; {DEEDS} burn 300; :"
+        family = start(["-c", script], program=out, stdin=-1)
+        family.stdout.readline()
+        with watching("-p", family.pid, "--exclude-name", "ew_left*", "--source", source, "--hz", 20) as finish:
+            family.stdin.write(b"go\n")
+            family.stdin.close()
+            family.wait()
+            time.sleep(0.3)
+            objects = finish()
+        named = {o["name"] for o in of_type(objects, "sample")}
+        check_eq(named, {"deeds"}, "names of samples")
+        burnt = [o for o in of_type(objects, "exit") if o["name"] == "deeds"]
+        check_eq(len(burnt), 1, "exits")
+        least = 300_000_000 if source == "ebpf" else 1  # polling sees the last round before the end
+        check(burnt[0]["cpu_ns"] >= least, f"{burnt[0]['cpu_ns']} ns")
+
+
+@cases(SOURCES)
+def a_pid_or_a_user_can_be_left_out(source):
+    need(source)
+    kept, left = start(["sleep", 60], program=DEEDS), start(["sleep", 60], program=DEEDS)
+    with watching("-n", "deeds", "--exclude-pid", left.pid, "--source", source) as finish:
+        seen = pids(finish())
+    check(kept.pid in seen and left.pid not in seen, f"{seen} has {left.pid} or lacks {kept.pid}")
+    with watching("-n", "deeds", "--exclude-uid", os.getuid(), "--source", source) as finish:
+        seen = pids(finish())
+    for child in (kept, left):
+        child.kill()
+        child.wait()
+    check(not seen & {kept.pid, left.pid}, f"{seen} has one of ours")
+
+
+@cases(SOURCES)
+def without_the_system_there_are_no_kernel_threads(source):
+    need(source)
+    if not os.path.exists("/proc/2/stat") or name_of(2) != "kthreadd":
+        skip("no kernel threads are visible here")
+    with watching("-a", "--kernel-threads", "--no-system", "--source", source) as finish:
+        seen = pids(finish())
+    check(2 not in seen and os.getpid() in seen, "kthreadd is there, or we are not")
+
+
 main()

@@ -30,7 +30,17 @@ TEST(a_pattern_asks_for_its_name_and_versions_of_it)
         {"my-very-long-program", "my-very-long-p", 0, "shorter than Linux cuts"},
         {"my-very-long-program", "my-very-long-px", 0, "cut, but another one"},
         {"my-very-long-pr", "my-very-long-pr", 1, "as long as Linux keeps"},
-        {"a.*", "a.b", 0, "no wildcard"},
+        {"py*", "python3.11", 1, "a star at the end"},
+        {"*thon*", "python3.11", 1, "stars around"},
+        {"*.exe", "python.exe", 1, "a star at the start"},
+        {"*.exe", "python.exe.bak", 0, "a glob is the whole name"},
+        {"p?thon", "python", 1, "any one byte"},
+        {"p?thon", "pthon", 0, "but not none"},
+        {"python?", "python", 0, "nor at the end"},
+        {"*", "anything", 1, "everything"},
+        {"a*b*c", "aXXbYYbc", 1, "the last star is made longer"},
+        {"a*b*c", "acb", 0, "in this order"},
+        {"*a*b*c*d*e", "aaaaaaaaaaaaaaaaaaaaaaaaaaa", 0, "many stars and no end"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         test_row(rows[i].remark);

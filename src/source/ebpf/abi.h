@@ -52,7 +52,13 @@ struct ew_k_config {
     ew_u32 with_rss;      /* memory is noted however short the interval */
     ew_u32 memory;        /* gauges of memory are wanted, */
     ew_u64 rss_period_ns; /* noted with switches so far apart at least */
+    ew_u32 excludes;      /* some processes are not noted: see the map excluded */
+    ew_u32 pad;
     ew_u32 uids[EW_K_FILTERS_MAX];
+    /* Of a name with '*' or '?', else 0. names then has the other bytes; bits are places in it. */
+    ew_u32 glob_any[EW_K_FILTERS_MAX];   /* '?' */
+    ew_u32 glob_stars[EW_K_FILTERS_MAX]; /* '*' before it */
+    ew_u32 glob_end[EW_K_FILTERS_MAX];   /* one bit: behind the last */
     ew_u64 cgroups[EW_K_FILTERS_MAX];
     char names[EW_K_FILTERS_MAX][EW_K_NAME_SIZE];
 };

@@ -77,6 +77,16 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     return 0;
 }
 
+/* No room, or no such entry: the notes are made, and left out by whoever asked for this. */
+static void exclude(struct ew_source *base, uint32_t pid, uint64_t start_ns, bool excluded)
+{
+    struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
+    if (excluded)
+        (void)bpf_map_update_elem(source->object.excluded_fd, &pid, &start_ns, BPF_ANY);
+    else
+        (void)bpf_map_delete_elem(source->object.excluded_fd, &pid);
+}
+
 /* Each kind of loss: once, with the time in which it happened. */
 static void report_loss(struct ew_ebpf_source *source, uint32_t stage, uint64_t total,
                         uint64_t *reported, uint64_t from_ns, uint64_t to_ns)
@@ -231,6 +241,7 @@ const struct ew_source_ops ew_source_ebpf = {
     .set_interval = set_interval,
     .add = add,
     .remove = forget,
+    .exclude = exclude,
     .stats = stats,
     .wake_fd = wake_fd,
     .due_ns = due_ns,

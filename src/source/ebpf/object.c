@@ -22,6 +22,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "model/name.h"
 #include "source/ebpf/ebpf_object.h"
 
 enum {
@@ -160,6 +161,26 @@ static int cgroup_id(const char *path, uint64_t *ret_id, struct ew_error *reterr
 
 /* ---------------------------------------------------------------------- loading */
 
+static bool fill_glob(struct ew_k_config *out, uint32_t index, const char *pattern)
+{
+    uint32_t at = 0;
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '*') {
+            out->glob_stars[index] |= 1u << at;
+            continue;
+        }
+        if (at == EW_K_NAME_SIZE - 1)
+            return false;
+        if (*pattern == '?')
+            out->glob_any[index] |= 1u << at;
+        else
+            out->names[index][at] = *pattern;
+        at++;
+    }
+    out->glob_end[index] = 1u << at;
+    return true;
+}
+
 static int fill_config(struct ew_k_config *out, const struct ew_source_config *config,
                        struct ew_error *reterr)
 {
@@ -167,6 +188,7 @@ static int fill_config(struct ew_k_config *out, const struct ew_source_config *c
     memset(out, 0, sizeof *out);
     out->all = filter->all;
     out->kernel_threads = filter->kernel_threads;
+    out->excludes = filter->excludes;
     if (filter->name_count > EW_K_FILTERS_MAX || filter->uid_count > EW_K_FILTERS_MAX ||
         filter->cgroup_count > EW_K_FILTERS_MAX)
         return ew_error_set(reterr, ETWATCH_ELIMIT, 0,
@@ -174,6 +196,13 @@ static int fill_config(struct ew_k_config *out, const struct ew_source_config *c
                             EW_K_FILTERS_MAX, EW_K_FILTERS_MAX, EW_K_FILTERS_MAX);
     for (uint32_t i = 0; i < filter->name_count; i++) {
         size_t length = strlen(filter->names[i]);
+        if (ew_name_is_glob(filter->names[i])) {
+            if (!fill_glob(out, i, filter->names[i]))
+                return ew_error_set(reterr, ETWATCH_ELIMIT, 0,
+                                    "\"%s\" is longer than names are here: %d bytes beside the *",
+                                    filter->names[i], EW_K_NAME_SIZE - 1);
+            continue;
+        }
         /* The kernel keeps 15 bytes of a name: compare as much of ours. */
         if (length > EW_K_NAME_SIZE - 1)
             length = EW_K_NAME_SIZE - 1;
@@ -261,6 +290,7 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
         {"entries", cpus * object->log_entries},
         {"entry_tasks", cpus * object->log_entries},
         {"watched", config->filter.all ? 1 : config->max_processes},
+        {"excluded", config->filter.excludes ? config->max_processes : 1},
         {"life", life},
         {"stream", stream},
     };
@@ -317,6 +347,7 @@ static int map_all(struct ew_ebpf_object *object)
             return error;
     }
     object->watched_fd = bpf_object__find_map_fd_by_name(object->bpf, "watched");
+    object->excluded_fd = bpf_object__find_map_fd_by_name(object->bpf, "excluded");
     object->life_fd = bpf_object__find_map_fd_by_name(object->bpf, "life");
     object->stream_fd = bpf_object__find_map_fd_by_name(object->bpf, "stream");
     return 0;

@@ -25,12 +25,12 @@ struct ew_ebpf_object {
     struct bpf_object *bpf;
     struct bpf_link *links[EW_EBPF_LINKS_MAX];
     uint32_t link_count;
-    uint32_t cpu_count;   /* possible CPUs */
-    uint32_t log_entries; /* per CPU, a power of two */
-    int settle_fd;        /* programs */
-    int switch_fd;        /* program */
-    int seed_link_fd;     /* iterator link; each read makes an iterator of it */
-    int watched_fd;       /* maps */
+    uint32_t cpu_count;          /* possible CPUs */
+    uint32_t log_entries;        /* per CPU, a power of two */
+    int settle_fd;               /* programs */
+    int switch_fd;               /* program */
+    int seed_link_fd;            /* iterator link; each read makes an iterator of it */
+    int watched_fd, excluded_fd; /* maps */
     int life_fd;
     int stream_fd;
     int timed_fds[EW_EBPF_TIMED_MAX]; /* attached programs, whose run time is ours */

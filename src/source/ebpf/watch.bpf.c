@@ -111,6 +111,14 @@ struct {
     __type(value, __u64);
 } watched SEC(".maps");
 
+/* Those of them that are not noted, likewise. Written by user space, which judges them. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} excluded SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1 << 18);
@@ -186,7 +194,7 @@ static __always_inline void wake_reader(void)
 /* Appends the counters of task to this CPU's log. */
 static __noinline int note(struct cpu_state *state, struct task_struct *task, __u32 kind)
 {
-    if (!state || !task || task->pid == 0 || !is_watched(task))
+    if (!state || !task || task->pid == 0 || !is_watched(task) || is_excluded(task))
         return 0;
     __u32 cpu = state->cpu;
     struct ew_k_head *head = bpf_map_lookup_elem(&heads, &cpu);
