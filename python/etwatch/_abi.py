@@ -56,6 +56,7 @@ ETWATCH_NO_BUDGET = 64
 ETWATCH_KERNEL_THREADS = 128
 ETWATCH_AGGREGATE = 256
 ETWATCH_QUEUE = 512
+ETWATCH_NO_SYSTEM = 1024
 ETWATCH_EVENTS_ALL = 1048576
 ETWATCH_CHECK_OK = 0
 ETWATCH_CHECK_WARN = 1
@@ -397,7 +398,10 @@ Config._fields_ = [
     ("traces", POINTER(c_char_p)), ("trace_count", c_uint32), ("reserved2", c_uint32), ("session", c_char_p),
     ("session_options", POINTER(SessionOptions)), ("alerts", POINTER(c_char_p)), ("alert_count", c_uint32),
     ("reserved3", c_uint32), ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))), ("metrics", c_uint64),
-    ("rates", POINTER(Rate)), ("rate_count", c_uint32), ("reserved4", c_uint32),
+    ("rates", POINTER(Rate)), ("rate_count", c_uint32), ("reserved4", c_uint32), ("exclude_pids", POINTER(c_uint32)),
+    ("exclude_names", POINTER(c_char_p)), ("exclude_uids", POINTER(c_uint32)), ("exclude_cgroups", POINTER(c_char_p)),
+    ("exclude_pid_count", c_uint32), ("exclude_name_count", c_uint32), ("exclude_uid_count", c_uint32),
+    ("exclude_cgroup_count", c_uint32),
 ]
 Stats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("hz_asked", c_double), ("hz_reached", c_double), ("hz_now", c_double),

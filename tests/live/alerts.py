@@ -56,12 +56,12 @@ def a_spike_shorter_than_asked_for_gives_no_alert():
 def samples_are_the_same_with_and_without_alerts():
     """The finer cuts change nothing about the samples: their sum is exact, their ends are those of the rate."""
     need_ebpf()
-    watched = watch(["-c", f"{RELAY} spikes 5 5 50; true"], "--hz", 10, "--alert", "cpu_percent>80 for 5ms",
+    watched = watch(["-c", f"{RELAY} spikes 14 5 50; true"], "--hz", 10, "--alert", "cpu_percent>80 for 5ms",
                     program="sh")
     ended = one(watched.objects, "exit", pid=truth_of(watched.truth)[0]["pid"])
     samples = of_type(watched.objects, "sample", pid=ended["pid"])
     check_eq(sum(s["cpu_ns"] for s in samples), ended["cpu_ns"], "CPU time of all samples")
-    check(len(samples) < 10, f"{len(samples)} samples at 10 Hz")
+    check(len(samples) < 20, f"{len(samples)} samples at 10 Hz")
     check(any(s["rss_bytes"] for s in samples), "no sample tells the memory")
 
 
