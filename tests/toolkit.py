@@ -23,8 +23,23 @@ def python():
 
 def environment(**more):
     """Where the package and the library under test are."""
-    return {**os.environ, "PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1",
-            "ETWATCH_LIBRARY": os.path.join(BUILD, "libetwatch.so"), **more}
+    found = {**os.environ, "PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1",
+             "ETWATCH_LIBRARY": os.path.join(BUILD, "libetwatch.so")}
+    if os.environ.get("ETWATCH_SANITIZED"):
+        found.update(sanitized(BUILD))
+    return {**found, **more}
+
+
+def sanitized(build):
+    """What an interpreter needs to load a library that was built with the address sanitizer: its
+    runtime first. Python keeps memory to the end, so leaks are not asked for."""
+    library = os.path.join(build, "libetwatch.so")
+    runtime = subprocess.run(["cc", "-print-file-name=libasan.so"], check=False, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True).stdout.strip()
+    if not os.path.isabs(runtime) or not os.path.exists(library):
+        skip("no library with the address sanitizer here")
+    return {"ETWATCH_LIBRARY": library, "LD_PRELOAD": os.path.realpath(runtime),
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:handle_segv=0", "PYTHONMALLOC": "malloc"}
 
 
 def need(*modules):

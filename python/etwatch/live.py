@@ -10,6 +10,7 @@
 """
 import asyncio
 import ctypes
+import html
 import os
 import shutil
 import signal
@@ -382,6 +383,16 @@ class RunResult:
     def dropped(self) -> int:
         """Rows that found no room (max_samples)."""
         return self._collector.dropped()
+
+    def plot(self, *, top: int = 10) -> Any:
+        """CPU by thread, memory, I/O and who ran when, as one matplotlib figure."""
+        from . import plot
+        return plot.plot_run(self, top=top)
+
+    def _repr_html_(self) -> str:
+        words = html.escape(" ".join(self.command))
+        return (f"<p><code>{words}</code>: status {self.status}, {self.duration:.3f} s, source {self.backend}</p>"
+                f"{self.processes._repr_html_()}")
 
     def __repr__(self) -> str:
         return (f"<RunResult {self.command[0]!r}: status {self.status}, {len(self._summaries)} processes, "
