@@ -65,9 +65,13 @@ class SchedulerEvent(NamedTuple):
         """Why a thread left the CPU, in words; None: not a switch."""
         if self.event != "switch" or self.state is None:
             return None
-        names = {0: "preempted", 1: "sleeping", 2: "waiting for I/O", 4: "stopped", 8: "traced", 0x10: "dead",
-                 0x20: "zombie", 0x40: "parked", 0x80: "dead", 0x402: "idle"}
-        return names.get(self.state, f"state {self.state:#x}")
+        if self.state == 0:
+            return "preempted"
+        names = {0x01: "sleeping", 0x02: "waiting", 0x04: "stopped", 0x08: "traced", 0x10: "dead", 0x20: "zombie",
+                 0x40: "parked", 0x80: "dead"}
+        if self.state & 0x402 == 0x402:
+            return "idle"  # of a kernel thread: waiting, but not to be counted as load
+        return next((name for bit, name in names.items() if self.state & bit), f"state {self.state:#x}")
 
 
 def _chosen_metrics(metrics: Iterable[str]) -> List[str]:

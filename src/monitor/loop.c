@@ -432,7 +432,7 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->self_cpu_ns = 0;
     monitor->wakeups = 0;
     monitor->step_ns = monitor->step_max_ns = 0;
-    monitor->closed_ns = 0;
+    monitor->closed_ns = monitor->cut_ns = 0;
     memset(&monitor->source_stats, 0, sizeof monitor->source_stats);
     memset(&monitor->counts, 0, sizeof monitor->counts);
     ew_budget_init(&monitor->budget, monitor->config.hz, monitor->config.budget_percent);
@@ -538,6 +538,7 @@ int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
     int error = drain_or_fall_back(monitor, now_ns, &horizon_ns, reterr);
     if (error == 0) {
         int count = cut(monitor, horizon_ns);
+        monitor->cut_ns = horizon_ns;
         /* Short of memory is a loss like any other: counted, marked, and we go on. */
         error = count < 0 && count != ETWATCH_ENOMEM ? count : 0;
     }

@@ -417,6 +417,15 @@ static double percent(uint64_t part_ns, uint64_t whole_ns)
     return whole_ns == 0 ? 0 : 100.0 * (double)part_ns / (double)whole_ns;
 }
 
+/* Until when intervals could be delivered: what is held for the next delivery is not missing as
+ * long as that is not late. */
+static uint64_t cut_time(const struct etwatch_monitor *monitor, uint64_t end_ns)
+{
+    bool on_time = end_ns < monitor->next_wake_ns + monitor->interval_ns;
+    bool held = is_open(monitor) && !ew_monitor_replays(monitor) && on_time;
+    return held && monitor->cut_ns > monitor->opened_ns ? monitor->cut_ns : end_ns;
+}
+
 int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats *ret_stats)
 {
     if (monitor == NULL || ret_stats == NULL)
@@ -431,7 +440,8 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     stats.source = monitor->source_id;
     stats.hz_asked = monitor->config.hz;
     stats.hz_now = monitor->interval_ns == 0 ? 0 : 1e9 / (double)monitor->interval_ns;
-    stats.hz_reached = wall_ns == 0 ? 0 : (double)monitor->counts.intervals * 1e9 / (double)wall_ns;
+    uint64_t cut_ns = cut_time(monitor, end_ns) - monitor->opened_ns;
+    stats.hz_reached = cut_ns == 0 ? 0 : (double)monitor->counts.intervals * 1e9 / (double)cut_ns;
     /* The last interval is cut short, and a poll may be asked for early: no more than was asked. */
     if (stats.hz_reached > stats.hz_asked)
         stats.hz_reached = stats.hz_asked;

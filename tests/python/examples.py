@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""The uses that users wrote down, as programs: each of examples/python does what it says."""
+import os
+import re
+import subprocess
+import sys
+
+from etlkit import make_etl
+from lib import ROOT, check, check_eq, check_in, main, need_ebpf, run, start, temp_dir, test
+
+BUSY = "while True: pass"
+# Says when it begins and ends to be busy, 5 ms long, a few times.
+SPIKES = """
+import sys, time
+time.sleep(1.5)
+for _ in range(6):
+    begin = time.time()
+    while time.time() - begin < 0.005: pass
+    end = time.time()
+    print(begin, end, time.thread_time(), flush=True)
+    time.sleep(0.15)
+time.sleep(0.5)
+"""
+THREADS = """
+import threading, time
+time.sleep(1.5)
+for _ in range(5):
+    thread = threading.Thread(target=time.sleep, args=(0.01,))
+    thread.start(); thread.join()
+"""
+
+
+def example(name, *arguments, timeout=60):
+    return run(["-X", "dev", os.path.join(ROOT, "examples", "python", name + ".py"), *arguments],
+               program=sys.executable, timeout=timeout)
+
+
+def python(code):
+    return start(["-c", code], program=sys.executable, stdout=subprocess.PIPE)
+
+
+@test
+def monitor_tells_what_processes_of_a_name_did():
+    busy = python(BUSY)
+    result = example("monitor", "1.5", "python")
+    check_eq(result.code, 0, result.err)
+    lines = result.out.splitlines()
+    mine = [line for line in lines if line.startswith(f"{busy.pid} ")]
+    check_eq(len(mine), 1, f"lines about {busy.pid} in {result.out}")
+    found = re.search(r"average ([\d.]+) maximum ([\d.]+) p95 ([\d.]+) p99 ([\d.]+)", mine[0])
+    average, maximum, p95, p99 = map(float, found.groups())
+    check(0 < average <= maximum and average <= p95 * 1.01 <= p99 * 1.02, mine[0])
+    check(re.search(r"backend (ebpf|poll) asked 100 Hz", result.out), result.out)
+    check(re.search(r"lost 0 own cpu", result.out), result.out)
+
+
+@test
+def callback_prints_the_cpu_use_of_one_process_only():
+    busy = python(BUSY)
+    result = example("callback", busy.pid, "1")
+    check_eq(result.code, 0, result.err)
+    lines = result.out.splitlines()
+    check(len(lines) > 5, result.out)
+    check_eq({line.split()[1] for line in lines}, {str(busy.pid)}, "pids")
+    check(any(float(line.split()[3]) > 0 for line in lines), result.out)
+
+
+@test
+def callback_names_a_process_that_is_not_there():
+    gone = subprocess.Popen(["/bin/true"])
+    gone.wait()
+    result = example("callback", gone.pid, "1")
+    check_eq(result.code, 1)
+    check_in(f"pid {gone.pid}: no such process", result.err)
+
+
+@test
+def no_spike_of_five_milliseconds_is_missed():
+    need_ebpf()
+    child = python(SPIKES)
+    result = example("spikes", child.pid, "20")
+    check_eq(result.code, 0, result.err)
+    truth = [tuple(map(float, line.split()[:2])) for line in child.stdout.read().decode().splitlines()]
+    check_eq(len(truth), 6, "spikes that were made")
+    told = [(float(at), float(at) + float(ms) / 1000)
+            for at, ms in re.findall(r"spike at ([\d.]+) for ([\d.]+) ms", result.out)]
+    for begin, end in truth:
+        check(any(to > begin - 0.002 and at < end + 0.002 for at, to in told),
+              f"the spike of {begin} to {end} is not in {told}")
+    check_in(" 0 events lost", result.out)
+
+
+@test
+def threads_shows_switches_and_new_threads_of_a_process():
+    need_ebpf()
+    child = python(THREADS)
+    result = example("threads", child.pid, "20")
+    check_eq(result.code, 0, result.err)
+    new = re.findall(rf"new thread (\d+) of process {child.pid} starts at unknown", result.out)
+    check_eq(len(new), 5, result.out[-2000:])
+    for tid in new:
+        check(re.search(rf"switch \d+ -> {tid} reason [\w ]+ waited [\d.]+ us", result.out), f"no switch to {tid}")
+        check(re.search(rf"switch {tid} -> \d+ reason sleeping", result.out), f"{tid} never went to sleep")
+    check_in("lost 0 dropped 0", result.out)
+
+
+@test
+def threads_shows_the_same_of_a_recording_with_start_addresses():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "t.etl")
+        make_etl("mixed", path)
+        result = example("threads", path)
+    check_eq(result.code, 0, result.err)
+    check(re.search(r"new thread \d+ of process \d+ starts at 0x[1-9a-f]", result.out), result.out[:500])
+    check(re.search(r"switch \d+ -> \d+ reason \d+ waited [1-9][\d.]* us", result.out), result.out[:500])
+    check_eq(result.out.splitlines()[-1], "lost 0")
+
+
+@test
+def memory_shows_address_and_size_of_faults_and_allocations():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "t.etl")
+        make_etl("mixed", path)
+        result = example("memory", path)
+    check_eq(result.code, 0, result.err)
+    for kind in ("Alloc", "HardFault", "DemandZeroFault", "CopyOnWrite"):
+        check(re.search(rf" \d+ {kind} address 0x[1-9a-f]\w+ size [1-9]\d+", result.out), f"no {kind}")
+
+
+@test
+def memory_says_that_a_running_process_does_not_tell_addresses():
+    child = python("import time\nfor _ in range(12):\n    time.sleep(0.15)\n    bytearray(20_000_000)")
+    result = example("memory", child.pid, "10")
+    check_eq(result.code, 0, result.err)
+    check(re.search(r"minor and \d+ major faults address unknown size unknown", result.out), result.out)
+
+
+@test
+def recording_names_who_used_most_cpu():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "t.etl")
+        make_etl("switches", path, "--events", 5000)
+        result = example("recording", path)
+    check_eq(result.code, 0, result.err)
+    times = [float(ms) for ms in re.findall(r"^process \d+ .* cpu ([\d.]+) ms", result.out, re.M)]
+    check_eq(len(times), 10, result.out)
+    check_eq(times, sorted(times, reverse=True), "CPU times")
+    check(re.search(r"^thread \d+ of .* cpu [\d.]+ ms", result.out, re.M), result.out)
+    check_in("event Thread/CSwitch", result.out)
+    result = example("recording", __file__)
+    check_eq(result.code, 1)
+    check_in("not an .etl recording", result.err)
+
+
+main()
