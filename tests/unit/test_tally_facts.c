@@ -291,6 +291,28 @@ TEST(only_the_wanted_and_their_descendants_are_told)
     pipe_close(p);
 }
 
+/* Never a zero that means "not known". */
+TEST(what_is_no_longer_logged_is_unknown_from_then_on)
+{
+    struct pipeline *p = open_for(100, 1000);
+    pipe_feed(p, ev_switch(US(100), 0, 0, 104, WAITING));
+    pipe_feed(p, ev_io(EW_EVENT_FILE_READ, US(500), 104, 1, 77));
+    /* 104 still runs when switches end. */
+    ew_tally_set_classes(p->tally, EW_TALLY_PROCESSES | EW_TALLY_THREADS | EW_TALLY_FILES, US(1500),
+                         &p->facts);
+    pipe_feed(p, ev_io(EW_EVENT_FILE_READ, US(5500), 104, 1, 7));
+    pipe_finish(p, US(7000));
+    CHECK(p->kept_count >= 2);
+    CHECK_EQ_UINT(cpu_of(p, 0), 900);
+    const struct etwatch_sample *last = &p->kept[p->kept_count - 1];
+    CHECK_EQ_UINT(last->io_read_bytes, 7);
+    CHECK((last->has & ETWATCH_HAS(cpu_ns)) == 0);
+    CHECK((last->has & ETWATCH_HAS(switches_voluntary)) == 0);
+    CHECK((last->has & ETWATCH_HAS(io_read_bytes)) != 0);
+    CHECK_EQ_UINT(p->sum[1][104 / 4], 900000); /* of an interval that is half known: nothing */
+    pipe_close(p);
+}
+
 TEST(intervals_may_change_their_length)
 {
     struct pipeline *p = open_for(100, 1000);
