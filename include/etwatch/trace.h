@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings: .etl files read on any system, without Windows and without rights.
+ * Recordings: .etl and .pftrace files read on any system, without Windows and without rights.
  *
  * A trace is one or several files, merged by time. Walk its events with etwatch_trace_next, or let
  * etwatch_trace_report add everything up per process. For the samples that a live monitor would
@@ -36,13 +36,18 @@ struct etwatch_trace_options {
     const char *const *names; /* "python" also matches python3.11 and python.exe */
 };
 
+enum etwatch_trace_format {
+    ETWATCH_TRACE_ETL = 1,
+    ETWATCH_TRACE_PERFETTO = 2,
+};
+
 /* What one file says about itself. Strings live as long as the trace. */
 struct etwatch_trace_file {
     uint32_t size;
     uint32_t os_major, os_minor, os_build;
     uint32_t cpu_count;
     uint32_t pointer_size;
-    uint32_t clock; /* 1 performance counter, 2 system time, 3 CPU cycles */
+    uint32_t clock; /* 1 performance counter, 2 system time, 3 CPU cycles, 4 time since boot */
     uint32_t cpu_mhz;
     uint64_t clock_frequency;
     uint32_t log_file_mode;
@@ -54,6 +59,10 @@ struct etwatch_trace_file {
     uint64_t file_bytes;
     const char *path;
     const char *session_name;
+    uint32_t format;  /* enum etwatch_trace_format */
+    uint32_t source;  /* where what it holds came from: enum etwatch_source */
+    const char *os;   /* such as "Linux 6.1.0"; NULL: see os_major, os_minor, os_build */
+    const char *host; /* NULL: unknown */
 };
 
 /* What the walk found so far; complete after the last event or a report. */

@@ -103,7 +103,9 @@ int etwatch_trace_open(const char *const *paths, size_t count,
     ew_lives_init(&trace->lives);
     ew_trace_fields_init(&trace->fields);
     int rc = take_options(trace, options, &why);
-    if (rc == 0)
+    if (rc == 0 && ew_ptrace_is(paths[0]))
+        rc = ew_ptrace_open(paths, count, &trace->options, &trace->chosen, &trace->perfetto, &why);
+    else if (rc == 0)
         rc = open_stages(trace, paths, count, &why);
     if (rc == 0 && keep_paths(trace, paths, count) < 0)
         rc = ew_error_set(&why, ETWATCH_ENOMEM, 0, "out of memory");
@@ -120,6 +122,7 @@ void etwatch_trace_free(struct etwatch_trace *trace)
 {
     if (trace == NULL)
         return;
+    ew_ptrace_free(trace->perfetto);
     ew_trace_fields_done(&trace->fields);
     ew_lives_done(&trace->lives);
     ew_chosen_done(&trace->chosen);
@@ -137,7 +140,10 @@ void etwatch_trace_free(struct etwatch_trace *trace)
 
 size_t etwatch_trace_file_count(const struct etwatch_trace *trace)
 {
-    return trace == NULL ? 0 : ew_etl_file_count(trace->reader);
+    if (trace == NULL)
+        return 0;
+    return trace->perfetto != NULL ? ew_ptrace_file_count(trace->perfetto)
+                                   : ew_etl_file_count(trace->reader);
 }
 
 static uint64_t to_unix(int64_t filetime)
@@ -158,8 +164,13 @@ static int give_sized(void *ret, uint32_t ret_size, void *from, size_t from_size
 int etwatch_trace_file(const struct etwatch_trace *trace, size_t i,
                        struct etwatch_trace_file *ret_file)
 {
-    if (trace == NULL || ret_file == NULL || i >= ew_etl_file_count(trace->reader))
+    struct etwatch_trace_file perfetto;
+    if (trace == NULL || ret_file == NULL || i >= etwatch_trace_file_count(trace))
         return ETWATCH_EINVAL;
+    if (trace->perfetto != NULL) {
+        ew_ptrace_file(trace->perfetto, i, &perfetto);
+        return give_sized(ret_file, ret_file->size, &perfetto, sizeof perfetto);
+    }
     const struct ew_etl_file_info *info = ew_etl_file_info(trace->reader, i);
     struct etwatch_trace_file file = {
         .os_major = info->os_major,
@@ -182,6 +193,8 @@ int etwatch_trace_file(const struct etwatch_trace *trace, size_t i,
         .file_bytes = info->file_bytes,
         .path = info->path,
         .session_name = info->session_name,
+        .format = ETWATCH_TRACE_ETL,
+        .source = ETWATCH_SOURCE_ETL,
     };
     return give_sized(ret_file, ret_file->size, &file, sizeof file);
 }
@@ -209,8 +222,13 @@ static void count_lost(const struct etwatch_trace *trace, const struct ew_etl_co
 int etwatch_trace_stats(const struct etwatch_trace *trace, struct etwatch_trace_stats *ret_stats)
 {
     struct ew_etl_counts counts;
+    struct etwatch_trace_stats perfetto;
     if (trace == NULL || ret_stats == NULL)
         return ETWATCH_EINVAL;
+    if (trace->perfetto != NULL) {
+        ew_ptrace_stats(trace->perfetto, &perfetto);
+        return give_sized(ret_stats, ret_stats->size, &perfetto, sizeof perfetto);
+    }
     ew_etl_counts(trace->reader, &counts);
     struct etwatch_trace_stats stats = {
         .events = trace->events,
@@ -442,6 +460,8 @@ static int find_next(struct etwatch_trace *trace, const struct ew_record **ret_r
 int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **ret_record,
                          struct ew_event *ret_known)
 {
+    if (trace->perfetto != NULL)
+        return ETWATCH_ENOTSUP;
     trace->current = NULL;
     int rc = trace->learned ? 0 : ew_trace_learn(trace);
     if (rc == 0)
@@ -453,15 +473,25 @@ int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **r
     return 1;
 }
 
-int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *ret_event,
-                       struct etwatch_error_info *reterr)
+static int next_of_etl(struct etwatch_trace *trace, struct etwatch_trace_event *ret_event)
 {
     const struct ew_record *record = NULL;
     struct ew_event known;
+    int rc = ew_trace_next_record(trace, &record, &known);
+    if (rc > 0)
+        describe(trace, record, &known, ret_event);
+    return rc;
+}
+
+int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *ret_event,
+                       struct etwatch_error_info *reterr)
+{
+    struct etwatch_trace_event event;
     struct ew_error why = {0};
     if (trace == NULL || ret_event == NULL)
         return ETWATCH_EINVAL;
-    int rc = ew_trace_next_record(trace, &record, &known);
+    int rc = trace->perfetto != NULL ? ew_ptrace_next(trace->perfetto, &event)
+                                     : next_of_etl(trace, &event);
     if (rc < 0) {
         ew_error_set(&why, rc, 0, "%s",
                      rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
@@ -469,8 +499,6 @@ int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *
     }
     if (rc <= 0)
         return rc;
-    struct etwatch_trace_event event;
-    describe(trace, record, &known, &event);
     rc = give_sized(ret_event, ret_event->size, &event, sizeof event);
     return rc < 0 ? rc : 1;
 }
@@ -479,6 +507,8 @@ int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event
 {
     if (trace == NULL || event == NULL || event->size < sizeof *event)
         return ETWATCH_EINVAL;
+    if (trace->perfetto != NULL)
+        return ew_ptrace_fields(trace->perfetto, event);
     if (trace->current == NULL)
         return ETWATCH_ESTATE;
     ew_fields_clear(&trace->fields.decoded);
@@ -497,5 +527,7 @@ int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event
 
 int etwatch_trace_rewind(struct etwatch_trace *trace)
 {
-    return trace == NULL ? ETWATCH_EINVAL : ew_trace_restart(trace);
+    if (trace == NULL)
+        return ETWATCH_EINVAL;
+    return trace->perfetto != NULL ? ew_ptrace_rewind(trace->perfetto) : ew_trace_restart(trace);
 }

@@ -10,6 +10,7 @@
 #include "model/field.h"
 #include "monitor/classes.h"
 #include "monitor/lives.h"
+#include "monitor/trace_perfetto.h"
 #include "source/etl/reader.h"
 
 /* The fields of one event as the public API has them; reused from event to event. */
@@ -22,6 +23,7 @@ struct ew_trace_fields {
 };
 
 struct etwatch_trace {
+    struct ew_ptrace *perfetto; /* NULL: the files are .etl, and the rest is about them */
     struct ew_etl_reader *reader;
     struct ew_decoder *decoder;
     struct etwatch_trace_options options;

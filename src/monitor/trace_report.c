@@ -491,6 +491,28 @@ static int tell(struct report *report, const struct etwatch_trace_system *system
     return rc;
 }
 
+/* 0; ETWATCH_ESTATE if it ended early: what was read is told all the same. */
+static int report_etl(struct etwatch_trace *trace, const struct etwatch_report_callbacks *callbacks,
+                      struct etwatch_trace_system *ret_system)
+{
+    struct report *report = ew_calloc(1, sizeof *report);
+    if (report == NULL)
+        return ETWATCH_ENOMEM;
+    report->trace = trace;
+    report->callbacks = callbacks;
+    int rc = begin(report);
+    if (rc == 0)
+        rc = read_all(report);
+    bool ended = rc == ETWATCH_ESTATE;
+    if (rc == 0 || ended) {
+        sum_system(report, ret_system);
+        rc = tell(report, ret_system);
+    }
+    done(report);
+    ew_free(report);
+    return rc == 0 && ended ? ETWATCH_ESTATE : rc;
+}
+
 int etwatch_trace_report(struct etwatch_trace *trace,
                          const struct etwatch_report_callbacks *callbacks,
                          struct etwatch_trace_system *ret_system, struct etwatch_error_info *reterr)
@@ -502,31 +524,18 @@ int etwatch_trace_report(struct etwatch_trace *trace,
         callbacks->size > sizeof wanted)
         return ETWATCH_EINVAL;
     memcpy(&wanted, callbacks, callbacks->size);
-    struct report *report = ew_calloc(1, sizeof *report);
-    if (report == NULL)
-        return ETWATCH_ENOMEM;
-    report->trace = trace;
-    report->callbacks = &wanted;
-    int rc = begin(report);
-    if (rc == 0)
-        rc = read_all(report);
-    /* Ended early: what was read is told all the same. */
-    bool ended = rc == ETWATCH_ESTATE;
-    if (rc == 0 || ended) {
-        sum_system(report, &system);
-        rc = tell(report, &system);
-        if (rc == 0 && ret_system != NULL && ret_system->size >= sizeof(uint32_t) * 2) {
-            system.size = ret_system->size;
-            memcpy(ret_system, &system,
-                   ret_system->size < sizeof system ? ret_system->size : sizeof system);
-        }
+    int rc = trace->perfetto != NULL ? ew_ptrace_report(trace->perfetto, &wanted, &system)
+                                     : report_etl(trace, &wanted, &system);
+    bool told = rc == 0 || rc == ETWATCH_ESTATE;
+    if (told && ret_system != NULL && ret_system->size >= sizeof(uint32_t) * 2) {
+        system.size = ret_system->size;
+        memcpy(ret_system, &system,
+               ret_system->size < sizeof system ? ret_system->size : sizeof system);
     }
-    rc = rc == 0 && ended ? ETWATCH_ESTATE : rc;
     if (rc < 0) {
-        ew_error_set(&why, rc, 0, "%s", ended ? "ended by the caller" : etwatch_strerror(rc));
+        ew_error_set(&why, rc, 0, "%s",
+                     rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
         ew_trace_give_error(reterr, &why);
     }
-    done(report);
-    ew_free(report);
     return rc;
 }

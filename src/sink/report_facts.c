@@ -50,8 +50,10 @@ static void put_files(const struct facts *facts, const struct etwatch_trace_summ
         ew_units_bytes(out, file->file_bytes);
         if (file->compressed != 0)
             ew_buf_text(out, " compressed");
-        ew_buf_text(out, ", session ");
-        put_name(out, file->session_name);
+        if (file->format != ETWATCH_TRACE_PERFETTO) {
+            ew_buf_text(out, ", session ");
+            put_name(out, file->session_name);
+        }
         if (file->end_ns == 0) {
             warn(facts, true);
             ew_buf_text(out, ", never closed");
@@ -74,12 +76,16 @@ static void put_machine(const struct facts *facts, const struct etwatch_trace_fi
 {
     struct ew_buf *out = facts->out;
     label(facts, "system");
-    ew_buf_text(out, "Windows ");
-    ew_buf_u64(out, file->os_major);
-    ew_buf_char(out, '.');
-    ew_buf_u64(out, file->os_minor);
-    ew_buf_char(out, '.');
-    ew_buf_u64(out, file->os_build);
+    if (file->format == ETWATCH_TRACE_PERFETTO) {
+        put_name(out, file->os);
+    } else {
+        ew_buf_text(out, "Windows ");
+        ew_buf_u64(out, file->os_major);
+        ew_buf_char(out, '.');
+        ew_buf_u64(out, file->os_minor);
+        ew_buf_char(out, '.');
+        ew_buf_u64(out, file->os_build);
+    }
     ew_buf_text(out, ", ");
     ew_buf_u64(out, file->cpu_count);
     ew_buf_text(out, file->cpu_count == 1 ? " CPU" : " CPUs");
@@ -91,7 +97,7 @@ static void put_time(const struct facts *facts, const struct etwatch_trace_summa
                      const struct etwatch_trace_file *file)
 {
     static const char *const clocks[] = {"unknown", "performance counter", "system time",
-                                         "CPU cycles"};
+                                         "CPU cycles", "time since boot"};
     struct ew_buf *out = facts->out;
     const struct etwatch_trace_stats *stats = trace->stats;
     label(facts, "time");
@@ -101,7 +107,7 @@ static void put_time(const struct facts *facts, const struct etwatch_trace_summa
     if (trace->from_ns != 0 || trace->until_ns != 0)
         ew_buf_text(out, " (a part of the recording)");
     ew_buf_text(out, ", clock: ");
-    ew_buf_text(out, clocks[file->clock < 4 ? file->clock : 0]);
+    ew_buf_text(out, clocks[file->clock < 5 ? file->clock : 0]);
     if (file->clock == 1)
         put_frequency(out, file->clock_frequency);
     ew_buf_char(out, '\n');

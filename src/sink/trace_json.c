@@ -20,7 +20,7 @@
 
 static const char *clock_name(uint32_t clock)
 {
-    static const char *const names[] = {NULL, "qpc", "system_time", "cpu_cycles"};
+    static const char *const names[] = {NULL, "qpc", "system_time", "cpu_cycles", "boottime"};
     return clock < sizeof names / sizeof names[0] ? names[clock] : NULL;
 }
 
@@ -35,7 +35,7 @@ static void put_file(struct ew_buf *out, const struct etwatch_trace_file *file)
     EW_JSON(out, "{\"path\":");
     ew_json_text(out, file->path);
     TEXT(out, "session_name", file->session_name);
-    NUMBER(out, "os_build", file->os_build);
+    NUMBER_IF(out, "os_build", file->format != ETWATCH_TRACE_PERFETTO, file->os_build);
     NUMBER(out, "cpus", file->cpu_count);
     TEXT(out, "clock", clock_name(file->clock));
     NUMBER(out, "start_ns", file->start_ns);
@@ -60,14 +60,19 @@ static void put_machine(struct ew_buf *out, const struct etwatch_trace_summary *
         bytes += trace->files[i].file_bytes;
         compressed = compressed || trace->files[i].compressed != 0;
     }
-    EW_JSON(out, ",\"os\":\"Windows ");
-    ew_buf_u64(out, file->os_major);
-    ew_buf_char(out, '.');
-    ew_buf_u64(out, file->os_minor);
-    ew_buf_char(out, '.');
-    ew_buf_u64(out, file->os_build);
-    ew_buf_char(out, '"');
-    NUMBER(out, "os_build", file->os_build);
+    bool windows = file->format != ETWATCH_TRACE_PERFETTO;
+    if (windows) {
+        EW_JSON(out, ",\"os\":\"Windows ");
+        ew_buf_u64(out, file->os_major);
+        ew_buf_char(out, '.');
+        ew_buf_u64(out, file->os_minor);
+        ew_buf_char(out, '.');
+        ew_buf_u64(out, file->os_build);
+        ew_buf_char(out, '"');
+    } else {
+        TEXT(out, "os", file->os);
+    }
+    NUMBER_IF(out, "os_build", windows, file->os_build);
     NUMBER(out, "cpus", file->cpu_count);
     NUMBER_IF(out, "cpu_mhz", file->cpu_mhz != 0, file->cpu_mhz);
     NUMBER(out, "pointer_size", file->pointer_size);
@@ -121,7 +126,8 @@ void ew_jsonl_trace(struct etwatch_sink *sink, const struct etwatch_trace_summar
     struct ew_buf *out = &sink->out;
     EW_JSON(out, "{\"type\":\"trace\",\"version\":");
     ew_json_text(out, etwatch_version());
-    EW_JSON(out, ",\"source\":\"etl\"");
+    uint32_t source = trace->file_count > 0 ? trace->files[0].source : 0;
+    TEXT(out, "source", etwatch_source_name(source != 0 ? source : ETWATCH_SOURCE_ETL));
     put_machine(out, trace);
     put_found(out, trace->stats);
     put_system(out, trace->system);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Perfetto traces behind the public functions of recordings: each of these is what trace.c calls
+ * if the files are of that kind. */
+#ifndef EW_MONITOR_TRACE_PERFETTO_H
+#define EW_MONITOR_TRACE_PERFETTO_H
+
+#include <etwatch/trace.h>
+
+#include "base/error.h"
+#include "monitor/chosen.h"
+
+struct ew_ptrace;
+
+/* 1: the first file is a Perfetto trace; 0: it is not, or cannot be read. */
+int ew_ptrace_is(const char *path);
+/* options and chosen must outlive it. */
+int ew_ptrace_open(const char *const *paths, size_t count,
+                   const struct etwatch_trace_options *options, const struct ew_chosen *chosen,
+                   struct ew_ptrace **ret_trace, struct ew_error *reterr);
+void ew_ptrace_free(struct ew_ptrace *trace);
+size_t ew_ptrace_file_count(const struct ew_ptrace *trace);
+void ew_ptrace_file(const struct ew_ptrace *trace, size_t i, struct etwatch_trace_file *ret_file);
+void ew_ptrace_stats(const struct ew_ptrace *trace, struct etwatch_trace_stats *ret_stats);
+int ew_ptrace_next(struct ew_ptrace *trace, struct etwatch_trace_event *ret_event);
+int ew_ptrace_fields(struct ew_ptrace *trace, struct etwatch_trace_event *event);
+int ew_ptrace_rewind(struct ew_ptrace *trace);
+int ew_ptrace_report(struct ew_ptrace *trace, const struct etwatch_report_callbacks *callbacks,
+                     struct etwatch_trace_system *ret_system);
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the counts of one run. Nothing in here depends on how facts arrive, only on their order: a
+ * live run and its recording, which keeps that order, end in the same report to the last digit.
+ */
+#include "sampler/account.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sampler/account_rows.h"
+
+enum own_kind { START, EXIT, SAMPLE, THREAD, LOST, OWN_COUNT };
+static const char *const own_names[OWN_COUNT] = {"start", "exit", "sample", "thread", "lost"};
+/* By enum etwatch_event_kind. */
+static const char *const sched_names[] = {
+    "", "sched_switch", "sched_waking", "task_newtask", "sched_process_exec", "sched_process_exit",
+};
+enum { SCHED_COUNT = sizeof sched_names / sizeof sched_names[0] };
+
+struct other_kind {
+    char provider[24], event[64];
+    uint64_t count;
+    bool decoded;
+};
+
+struct cpu {
+    uint64_t since_ns;
+    uint32_t tid, pid;
+    bool known;
+};
+
+struct ew_account {
+    struct ew_account_options options;
+    struct etwatch_meta meta;
+    struct etwatch_stats stats;
+    bool ended;       /* stats is valid */
+    bool by_switches; /* nobody sampled: processes are made of switches */
+    uint64_t own[OWN_COUNT], sched[SCHED_COUNT];
+    struct other_kind *others;
+    uint32_t other_count;
+    uint64_t beyond; /* events of kinds that found no room */
+    uint64_t events, undecoded, lost, refused;
+    uint64_t first_ns, last_ns;
+    uint64_t busy_ns, idle_ns;
+    struct cpu cpus[EW_ACCOUNT_CPUS_MAX];
+    struct ew_account_rows rows;
+};
+
+struct ew_account *ew_account_new(const struct ew_account_options *options)
+{
+    struct ew_account *account = ew_calloc(1, sizeof *account);
+    if (account != NULL && options != NULL)
+        account->options = *options;
+    return account;
+}
+
+void ew_account_free(struct ew_account *account)
+{
+    if (account == NULL)
+        return;
+    ew_account_rows_done(&account->rows);
+    ew_free(account->others);
+    ew_free(account);
+}
+
+static void note_time(struct ew_account *account, uint64_t t_ns)
+{
+    if (account->first_ns == 0 || t_ns < account->first_ns)
+        account->first_ns = t_ns;
+    if (t_ns > account->last_ns)
+        account->last_ns = t_ns;
+    account->events++;
+}
+
+void ew_account_meta(struct ew_account *account, const struct etwatch_meta *meta)
+{
+    account->meta = *meta;
+}
+
+void ew_account_stats(struct ew_account *account, const struct etwatch_stats *stats)
+{
+    account->stats = *stats;
+    account->ended = true;
+}
+
+void ew_account_loss(struct ew_account *account, const struct etwatch_loss *loss)
+{
+    account->own[LOST]++;
+    account->lost += loss->count;
+    note_time(account, loss->to_ns);
+    /* Who comes next on a CPU is not who was there: its time is nobody's. */
+    for (uint32_t i = 0; i < EW_ACCOUNT_CPUS_MAX && loss->stage == ETWATCH_LOSS_STREAM; i++)
+        account->cpus[i].known = false;
+}
+
+/* ------------------------------------------------------------------- samples */
+
+static struct ew_account_row *row_of(struct ew_account *account, const struct etwatch_sample *s)
+{
+    uint32_t tid = s->type == ETWATCH_THREAD ? s->tid : 0;
+    uint32_t owner = 0;
+    if (tid != 0) {
+        const struct ew_account_row *process =
+            ew_account_row(&account->rows, s->pid, s->start_ns, 0);
+        if (process == NULL)
+            return NULL;
+        owner = process->order;
+    }
+    struct ew_account_row *row = ew_account_row(&account->rows, s->pid, s->start_ns, tid);
+    if (row != NULL && tid != 0)
+        row->owner = owner;
+    return row;
+}
+
+void ew_account_sample(struct ew_account *account, const struct etwatch_sample *s)
+{
+    static const enum own_kind kinds[] = {
+        [ETWATCH_START] = START,
+        [ETWATCH_EXIT] = EXIT,
+        [ETWATCH_SAMPLE] = SAMPLE,
+        [ETWATCH_THREAD] = THREAD,
+    };
+    if (s->type < ETWATCH_START || s->type > ETWATCH_THREAD)
+        return;
+    account->own[kinds[s->type]]++;
+    note_time(account, s->t_ns);
+    if (s->type == ETWATCH_THREAD && !account->options.threads)
+        return;
+    struct ew_account_row *row = row_of(account, s);
+    if (row == NULL) {
+        account->refused++;
+        return;
+    }
+    if (s->type == ETWATCH_START) {
+        row->started = row->started || (s->flags & ETWATCH_PREEXISTING) == 0;
+        struct etwatch_sample gauges = *s;
+        gauges.flags |= ETWATCH_COMPLETE;
+        ew_account_row_end(row, &gauges, false);
+        row->exited = false;
+    } else if (s->type == ETWATCH_EXIT) {
+        ew_account_row_end(row, s, row->started && !account->options.part);
+    } else {
+        ew_account_row_add(row, s);
+    }
+}
+
+/* -------------------------------------------------------------------- events */
+
+void ew_account_by_switches(struct ew_account *account)
+{
+    account->by_switches = true;
+}
+
+static void add_run(struct ew_account *account, uint32_t pid, uint32_t tid, const char *name,
+                    uint64_t from_ns, const struct etwatch_event *e)
+{
+    struct etwatch_sample s = {
+        .size = sizeof s,
+        .type = ETWATCH_SAMPLE,
+        .flags = ETWATCH_COMPLETE,
+        .pid = pid,
+        .t_ns = e->t_ns,
+        .name = pid == tid ? name : NULL,
+        .thread_name = NULL,
+        .has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(switches_voluntary) |
+               ETWATCH_HAS(switches_involuntary),
+        .cpu_ns = e->t_ns - from_ns,
+        .switches_voluntary = e->state != 0,
+        .switches_involuntary = e->state == 0,
+    };
+    struct ew_account_row *row = row_of(account, &s);
+    if (row == NULL) {
+        account->refused++;
+        return;
+    }
+    ew_account_row_add(row, &s);
+    if (!account->options.threads)
+        return;
+    s.type = ETWATCH_THREAD;
+    s.tid = tid;
+    s.thread_name = name;
+    row = row_of(account, &s);
+    if (row != NULL)
+        ew_account_row_add(row, &s);
+}
+
+static void take_switch(struct ew_account *account, const struct etwatch_event *e)
+{
+    if (e->cpu >= EW_ACCOUNT_CPUS_MAX)
+        return;
+    struct cpu *cpu = &account->cpus[e->cpu];
+    if (cpu->known && e->t_ns >= cpu->since_ns && cpu->tid == e->tid) {
+        uint64_t ran_ns = e->t_ns - cpu->since_ns;
+        *(e->tid != 0 ? &account->busy_ns : &account->idle_ns) += ran_ns;
+        if (account->by_switches && e->tid != 0)
+            add_run(account, e->pid, e->tid, e->name, cpu->since_ns, e);
+    }
+    cpu->known = true;
+    cpu->tid = e->next_tid;
+    cpu->since_ns = e->t_ns;
+}
+
+void ew_account_event(struct ew_account *account, const struct etwatch_event *e)
+{
+    if (e->kind == 0 || e->kind >= SCHED_COUNT)
+        return;
+    account->sched[e->kind]++;
+    note_time(account, e->t_ns);
+    if (e->kind == ETWATCH_EVENT_SWITCH)
+        take_switch(account, e);
+}
+
+void ew_account_other(struct ew_account *account, const char *provider, const char *event,
+                      uint64_t t_ns, bool decoded)
+{
+    if (t_ns != 0)
+        note_time(account, t_ns);
+    else
+        account->events++;
+    account->undecoded += !decoded;
+    for (uint32_t i = 0; i < account->other_count; i++) {
+        struct other_kind *kind = &account->others[i];
+        if (strcmp(kind->event, event) == 0 && strcmp(kind->provider, provider) == 0) {
+            kind->count++;
+            return;
+        }
+    }
+    if (account->others == NULL)
+        account->others = ew_calloc(EW_ACCOUNT_KINDS_MAX, sizeof *account->others);
+    if (account->others == NULL || account->other_count == EW_ACCOUNT_KINDS_MAX) {
+        account->beyond++;
+        return;
+    }
+    struct other_kind *kind = &account->others[account->other_count++];
+    (void)snprintf(kind->provider, sizeof kind->provider, "%s", provider);
+    (void)snprintf(kind->event, sizeof kind->event, "%s", event);
+    kind->count = 1;
+    kind->decoded = decoded;
+}
+
+/* ------------------------------------------------------------------- telling */
+
+uint64_t ew_account_end_ns(const struct ew_account *account)
+{
+    return account->ended ? account->meta.anchor_unix_ns + account->stats.duration_ns : 0;
+}
+
+void ew_account_sum(const struct ew_account *account, struct etwatch_trace_stats *ret_stats,
+                    struct etwatch_trace_system *ret_system)
+{
+    uint64_t lost =
+        account->ended && account->stats.lost > account->lost ? account->stats.lost : account->lost;
+    ret_stats->events = account->events;
+    ret_stats->undecoded = account->undecoded + account->stats.undecoded;
+    ret_stats->lost = lost + account->refused;
+    ret_stats->late = account->stats.late;
+    ret_stats->first_ns = account->first_ns;
+    ret_stats->last_ns = account->last_ns;
+    *ret_system = (struct etwatch_trace_system){
+        .size = sizeof *ret_system,
+        .cpu_from_switches = account->sched[ETWATCH_EVENT_SWITCH] > 0,
+        .busy_ns = account->busy_ns,
+        .idle_ns = account->idle_ns,
+        .switches = account->sched[ETWATCH_EVENT_SWITCH],
+    };
+}
+
+static int tell_class(const struct ew_account_teller *teller, const char *provider,
+                      const char *event, uint64_t count, bool decoded)
+{
+    struct etwatch_trace_class klass = {
+        .size = sizeof klass,
+        .decoded = decoded,
+        .count = count,
+        .provider = provider,
+        .event = event,
+    };
+    return count == 0 ? 0 : teller->on_class(teller->ctx, &klass);
+}
+
+int ew_account_tell_classes(struct ew_account *account, const struct ew_account_teller *teller)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < OWN_COUNT && rc == 0; i++)
+        rc = tell_class(teller, "etwatch", own_names[i], account->own[i], true);
+    for (uint32_t i = 1; i < SCHED_COUNT && rc == 0; i++)
+        rc = tell_class(teller, "sched", sched_names[i], account->sched[i], true);
+    for (uint32_t i = 0; i < account->other_count && rc == 0; i++) {
+        const struct other_kind *kind = &account->others[i];
+        rc = tell_class(teller, kind->provider, kind->event, kind->count, kind->decoded);
+    }
+    return rc == 0 ? tell_class(teller, "perfetto", "other", account->beyond, false) : rc;
+}
+
+/* The row as a report has it: since when, until when, and what share of a core that was. */
+static struct etwatch_sample finish_row(const struct ew_account *account,
+                                        const struct ew_account_row *row)
+{
+    struct etwatch_sample s = row->sum;
+    uint64_t begin_ns =
+        account->meta.anchor_unix_ns != 0 ? account->meta.anchor_unix_ns : account->first_ns;
+    uint64_t end_ns = ew_account_end_ns(account);
+    if (end_ns == 0)
+        end_ns = account->last_ns;
+    if (account->options.from_ns > begin_ns)
+        begin_ns = account->options.from_ns;
+    if (account->options.until_ns != 0 && account->options.until_ns < end_ns)
+        end_ns = account->options.until_ns;
+    uint64_t from_ns = s.start_ns > begin_ns ? s.start_ns : begin_ns;
+    uint64_t to_ns = row->exited && s.t_ns < end_ns ? s.t_ns : end_ns;
+    s.t_ns = to_ns;
+    s.dt_ns = to_ns > from_ns ? to_ns - from_ns : 0;
+    s.flags |= row->started ? 0 : (uint32_t)ETWATCH_PREEXISTING;
+    s.has &= ~ETWATCH_HAS(cpu_percent);
+    if ((s.has & ETWATCH_HAS(cpu_ns)) != 0 && s.dt_ns > 0) {
+        s.cpu_percent = 100.0 * (double)s.cpu_ns / (double)s.dt_ns;
+        s.has |= ETWATCH_HAS(cpu_percent);
+    }
+    return s;
+}
+
+static int by_owner(const void *a, const void *b)
+{
+    const struct ew_account_row *x = *(const struct ew_account_row *const *)a;
+    const struct ew_account_row *y = *(const struct ew_account_row *const *)b;
+    bool x_thread = x->sum.tid != 0, y_thread = y->sum.tid != 0;
+    if (x->owner != y->owner)
+        return x->owner < y->owner ? -1 : 1;
+    if (x_thread != y_thread)
+        return x_thread ? 1 : -1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static int tell_rows(struct ew_account *account, const struct ew_account_row **list,
+                     const struct ew_account_teller *teller)
+{
+    const char *name = NULL;
+    bool wanted = true;
+    int rc = 0;
+    for (uint32_t i = 0; i < account->rows.count && rc == 0; i++) {
+        struct etwatch_sample s = finish_row(account, list[i]);
+        if (s.tid == 0) {
+            wanted = teller->wants == NULL || teller->wants(teller->ctx, &s);
+            name = s.name;
+        }
+        s.name = name;
+        if (!teller->cmdline)
+            s.cmdline = NULL;
+        if (wanted)
+            rc = teller->on_process(teller->ctx, &s, account->meta.estimated & s.has);
+    }
+    return rc;
+}
+
+int ew_account_tell_processes(struct ew_account *account, const struct ew_account_teller *teller)
+{
+    const struct ew_account_row **list = ew_calloc(account->rows.count + 1u, sizeof *list);
+    if (list == NULL)
+        return ETWATCH_ENOMEM;
+    for (uint32_t i = 0; i < account->rows.count; i++)
+        list[i] = &account->rows.rows[i];
+    qsort(list, account->rows.count, sizeof *list, by_owner);
+    int rc = tell_rows(account, list, teller);
+    ew_free(list);
+    return rc;
+}

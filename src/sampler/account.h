@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Adds up a run: everything that was delivered of it, in its order, becomes one report. The same
+ * code takes it from a live monitor and from a recording of it, so both give the same report.
+ *
+ * Samples of a process are summed; what its EXIT says replaces the sums if the process began within
+ * the run. Memory grows with the processes and threads that were there, up to a stated maximum;
+ * what found no room is counted as lost.
+ */
+#ifndef EW_SAMPLER_ACCOUNT_H
+#define EW_SAMPLER_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <etwatch/trace.h>
+
+enum {
+    EW_ACCOUNT_ROWS_MAX = 1 << 17,
+    EW_ACCOUNT_CPUS_MAX = 1024,
+    EW_ACCOUNT_KINDS_MAX = 512,
+};
+
+struct ew_account;
+
+struct ew_account_options {
+    bool threads;     /* THREAD samples get rows of their own */
+    bool part;        /* not the whole run is told: an EXIT's totals are of more than that */
+    uint64_t from_ns; /* Unix; 0: the beginning. Only for how long a process was there. */
+    uint64_t until_ns;
+};
+
+/* NULL: out of memory. */
+struct ew_account *ew_account_new(const struct ew_account_options *options);
+void ew_account_free(struct ew_account *account);
+
+void ew_account_meta(struct ew_account *account, const struct etwatch_meta *meta);
+void ew_account_sample(struct ew_account *account, const struct etwatch_sample *sample);
+void ew_account_event(struct ew_account *account, const struct etwatch_event *event);
+void ew_account_loss(struct ew_account *account, const struct etwatch_loss *loss);
+void ew_account_stats(struct ew_account *account, const struct etwatch_stats *stats);
+/* Something that is none of these, at t_ns (0: no time): counted by what it is called. */
+void ew_account_other(struct ew_account *account, const char *provider, const char *event,
+                      uint64_t t_ns, bool decoded);
+/* There are no samples in this recording: CPU time comes from switches. */
+void ew_account_by_switches(struct ew_account *account);
+
+/* Events, times and losses go into *ret_stats, which keeps what else it has. */
+void ew_account_sum(const struct ew_account *account, struct etwatch_trace_stats *ret_stats,
+                    struct etwatch_trace_system *ret_system);
+/* When the run ended, Unix; 0: nobody said. */
+uint64_t ew_account_end_ns(const struct ew_account *account);
+
+struct ew_account_teller {
+    void *ctx;
+    int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);
+    int (*on_process)(void *ctx, const struct etwatch_sample *process, uint64_t estimated);
+    /* May be NULL: all. Threads go with their process. */
+    bool (*wants)(void *ctx, const struct etwatch_sample *process);
+    bool cmdline;
+};
+
+/* 0, ETWATCH_ENOMEM, or what a function returned that was not 0. */
+int ew_account_tell_classes(struct ew_account *account, const struct ew_account_teller *teller);
+int ew_account_tell_processes(struct ew_account *account, const struct ew_account_teller *teller);
+
+#endif

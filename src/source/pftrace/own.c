@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What etwatch itself wrote: instants of the category "etwatch", back to the structs they came
+ * from.
+ *
+ * Names are found by the numbers that the trace's own table gives them, so a trace by another
+ * version reads as far as the names are the same; a metric that this version does not know is
+ * passed over. Track events of others are counted by their type.
+ */
+#include <string.h>
+
+#include "source/pftrace/pftrace.h"
+
+static const char *const value_names[] = {
+#define EW_X(name) #name,
+    EW_PF_VALUES(EW_X)
+#undef EW_X
+};
+static const char *const event_names[] = {
+#define EW_X(name) #name,
+    EW_PF_EVENTS(EW_X)
+#undef EW_X
+};
+static const char *const metric_names[] = {
+#define ETWATCH_X(name, type, kind) #name,
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+};
+static const uint16_t metric_offsets[] = {
+#define ETWATCH_X(name, type, kind) offsetof(struct etwatch_sample, name),
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+};
+
+static uint16_t find_value(struct ew_span name)
+{
+    for (uint32_t i = 0; i < EW_PF_VALUE_COUNT; i++)
+        if (ew_span_equals(name, value_names[i]))
+            return (uint16_t)i;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if (ew_span_equals(name, metric_names[i]))
+            return (uint16_t)(EW_PF_VALUE_COUNT + i);
+    return EW_PFT_UNKNOWN;
+}
+
+/* -------------------------------------------------------------------- interned */
+
+static void read_entry(struct ew_bytes *entry, uint64_t *ret_iid, struct ew_span *ret_name)
+{
+    struct ew_proto_field field;
+    *ret_iid = 0;
+    *ret_name = (struct ew_span){"", 0};
+    while (ew_proto_next(entry, &field)) {
+        if (field.number == 1 && field.wire == EW_PROTO_VARINT)
+            *ret_iid = field.u;
+        if (field.number == 2 && field.wire == EW_PROTO_LEN)
+            *ret_name = (struct ew_span){(const char *)field.body.data, field.body.size};
+    }
+}
+
+static void take_entry(struct ew_pftrace *trace, uint32_t kind, uint64_t iid, struct ew_span name)
+{
+    if (kind == EW_PF_INTERNED_ANNOTATION_NAME && iid < EW_PFT_IIDS_MAX)
+        trace->value_of[iid] = find_value(name);
+    if (kind != EW_PF_INTERNED_EVENT_NAME || iid >= sizeof trace->event_of)
+        return;
+    for (uint32_t i = 0; i < EW_PF_EVENT_COUNT; i++)
+        if (ew_span_equals(name, event_names[i]))
+            trace->event_of[iid] = (uint8_t)(i + 1);
+}
+
+void ew_pft_intern(struct ew_pftrace *trace, struct ew_bytes *interned, uint32_t sequence)
+{
+    struct ew_bytes again = *interned;
+    struct ew_proto_field field;
+    struct ew_span name;
+    uint64_t iid;
+    while (ew_proto_next(interned, &field)) {
+        if (field.number != EW_PF_INTERNED_CATEGORY || field.wire != EW_PROTO_LEN)
+            continue;
+        read_entry(&field.body, &iid, &name);
+        if (!ew_span_equals(name, "etwatch"))
+            continue;
+        trace->own_known = true;
+        trace->own_sequence = sequence;
+        trace->own_category = (uint32_t)iid;
+        memset(trace->value_of, 0xFF, sizeof trace->value_of);
+        memset(trace->event_of, 0, sizeof trace->event_of);
+    }
+    if (!trace->own_known || sequence != trace->own_sequence)
+        return;
+    while (ew_proto_next(&again, &field)) {
+        if (field.wire != EW_PROTO_LEN)
+            continue;
+        read_entry(&field.body, &iid, &name);
+        take_entry(trace, field.number, iid, name);
+    }
+}
+
+/* ----------------------------------------------------------------- annotations */
+
+struct annotation {
+    uint16_t value; /* as in value_of; EW_PFT_UNKNOWN: see name */
+    struct ew_span name, text;
+    uint64_t u; /* also the bits of a double */
+    bool is_text;
+};
+
+static void read_annotation(const struct ew_pftrace *trace, struct ew_bytes *body,
+                            struct annotation *ret)
+{
+    struct ew_proto_field field;
+    *ret = (struct annotation){.value = EW_PFT_UNKNOWN, .name = {"", 0}, .text = {"", 0}};
+    while (ew_proto_next(body, &field)) {
+        switch (field.number) {
+        case EW_PF_ANNOTATION_NAME_IID:
+            if (field.u < EW_PFT_IIDS_MAX)
+                ret->value = trace->value_of[field.u];
+            break;
+        case EW_PF_ANNOTATION_BOOL:
+        case EW_PF_ANNOTATION_U64:
+        case EW_PF_ANNOTATION_I64:
+        case EW_PF_ANNOTATION_DOUBLE:
+            ret->u = field.u;
+            break;
+        case EW_PF_ANNOTATION_TEXT:
+            if (field.wire == EW_PROTO_LEN) {
+                ret->text = (struct ew_span){(const char *)field.body.data, field.body.size};
+                ret->is_text = true;
+            }
+            break;
+        case EW_PF_ANNOTATION_NAME:
+            if (field.wire == EW_PROTO_LEN)
+                ret->name = (struct ew_span){(const char *)field.body.data, field.body.size};
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------- samples */
+
+/* Strings are gathered first; where they lie is known when all of them are there. */
+struct words {
+    size_t name, thread_name, user, cgroup, cmdline; /* offset + 1; 0: none */
+};
+
+static size_t keep(struct ew_pftrace *trace, struct ew_span text)
+{
+    size_t at = trace->text.len;
+    ew_buf_bytes(&trace->text, text.text, text.len);
+    ew_buf_char(&trace->text, '\0');
+    return at + 1;
+}
+
+static void take_value(struct ew_pftrace *trace, const struct annotation *a,
+                       struct etwatch_sample *s, struct words *words)
+{
+    if (a->value >= EW_PF_VALUE_COUNT) {
+        uint32_t m = a->value - (uint32_t)EW_PF_VALUE_COUNT;
+        if (m >= ETWATCH_METRIC_COUNT)
+            return;
+        memcpy((char *)s + metric_offsets[m], &a->u, sizeof a->u);
+        s->has |= UINT64_C(1) << m;
+        return;
+    }
+    switch ((enum ew_pf_value)a->value) {
+    case EW_PF_V_pid:
+        s->pid = (uint32_t)a->u;
+        break;
+    case EW_PF_V_tid:
+        s->tid = (uint32_t)a->u;
+        break;
+    case EW_PF_V_ppid:
+        s->ppid = (uint32_t)a->u;
+        break;
+    case EW_PF_V_session_id:
+        s->session_id = (uint32_t)a->u;
+        break;
+    case EW_PF_V_start_ns:
+        s->start_ns = a->u;
+        break;
+    case EW_PF_V_dt_ns:
+        s->dt_ns = a->u;
+        break;
+    case EW_PF_V_flags:
+        s->flags = (uint32_t)a->u;
+        break;
+    case EW_PF_V_source:
+        s->source = (uint32_t)a->u;
+        break;
+    case EW_PF_V_name:
+        words->name = keep(trace, a->text);
+        break;
+    case EW_PF_V_thread_name:
+        words->thread_name = keep(trace, a->text);
+        break;
+    case EW_PF_V_user:
+        words->user = keep(trace, a->text);
+        break;
+    case EW_PF_V_cgroup:
+        words->cgroup = keep(trace, a->text);
+        break;
+    case EW_PF_V_cmdline:
+        words->cmdline = keep(trace, a->text);
+        break;
+    default:
+        break;
+    }
+}
+
+static const char *kept(const struct ew_pftrace *trace, size_t at)
+{
+    return at == 0 || trace->text.error != 0 ? NULL : trace->text.data + at - 1;
+}
+
+static int tell_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+                       uint32_t type, const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_sample s = {
+        .size = sizeof s, .type = type, .t_ns = t_ns, .source = trace->source};
+    struct words words = {0};
+    struct ew_proto_field field;
+    struct annotation annotation;
+    trace->text.len = 0;
+    trace->text.error = 0;
+    while (ew_proto_next(event, &field)) {
+        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
+            continue;
+        read_annotation(trace, &field.body, &annotation);
+        if (annotation.value != EW_PFT_UNKNOWN)
+            take_value(trace, &annotation, &s, &words);
+    }
+    s.name = kept(trace, words.name);
+    s.thread_name = kept(trace, words.thread_name);
+    s.user = kept(trace, words.user);
+    s.cgroup = kept(trace, words.cgroup);
+    s.cmdline = kept(trace, words.cmdline);
+    return visitor->sample != NULL ? visitor->sample(visitor->ctx, &s) : 0;
+}
+
+/* ------------------------------------------------------------- the run as a whole */
+
+static int tell_loss(struct ew_pftrace *trace, struct ew_bytes *event,
+                     const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_loss loss = {.size = sizeof loss};
+    struct ew_proto_field field;
+    struct annotation a;
+    while (ew_proto_next(event, &field)) {
+        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
+            continue;
+        read_annotation(trace, &field.body, &a);
+        if (a.value == EW_PF_V_stage)
+            loss.stage = (uint32_t)a.u;
+        else if (a.value == EW_PF_V_count)
+            loss.count = a.u;
+        else if (a.value == EW_PF_V_from_ns)
+            loss.from_ns = a.u;
+        else if (a.value == EW_PF_V_to_ns)
+            loss.to_ns = a.u;
+    }
+    return visitor->loss != NULL ? visitor->loss(visitor->ctx, &loss) : 0;
+}
+
+static void take_number(const struct annotation *a, const char *name, uint64_t *to)
+{
+    if (ew_span_equals(a->name, name))
+        *to = a->u;
+}
+
+static void take_double(const struct annotation *a, const char *name, double *to)
+{
+    if (ew_span_equals(a->name, name))
+        *to = ew_proto_to_double(a->u);
+}
+
+static int tell_meta(struct ew_pftrace *trace, struct ew_bytes *event,
+                     const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_meta meta = {.size = sizeof meta};
+    struct ew_proto_field field;
+    struct annotation a;
+    uint64_t cpus = 0;
+    while (ew_proto_next(event, &field)) {
+        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
+            continue;
+        read_annotation(trace, &field.body, &a);
+        if (a.value == EW_PF_V_source)
+            meta.source = (uint32_t)a.u;
+        take_number(&a, "cpu_count", &cpus);
+        take_double(&a, "hz_asked", &meta.hz_asked);
+        take_number(&a, "anchor_unix_ns", &meta.anchor_unix_ns);
+        take_number(&a, "anchor_raw_ns", &meta.anchor_raw_ns);
+        take_number(&a, "estimated", &meta.estimated);
+        take_number(&a, "available", &meta.available);
+        if (ew_span_equals(a.name, "fallback"))
+            (void)ew_span_copy(a.text, meta.fallback, sizeof meta.fallback);
+        if (ew_span_equals(a.name, "os"))
+            (void)ew_span_copy(a.text, trace->os, sizeof trace->os);
+        if (ew_span_equals(a.name, "host"))
+            (void)ew_span_copy(a.text, trace->host, sizeof trace->host);
+    }
+    meta.cpu_count = (uint32_t)cpus;
+    trace->source = meta.source;
+    return visitor->meta != NULL ? visitor->meta(visitor->ctx, &meta, trace->os, trace->host) : 0;
+}
+
+static int tell_stats(struct ew_pftrace *trace, struct ew_bytes *event,
+                      const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_stats stats = {.size = sizeof stats};
+    struct ew_proto_field field;
+    struct annotation a;
+    uint64_t source = 0;
+    while (ew_proto_next(event, &field)) {
+        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
+            continue;
+        read_annotation(trace, &field.body, &a);
+        take_number(&a, "source", &source);
+        take_double(&a, "hz_asked", &stats.hz_asked);
+        take_double(&a, "hz_reached", &stats.hz_reached);
+        take_double(&a, "hz_now", &stats.hz_now);
+        take_number(&a, "samples", &stats.samples);
+        take_number(&a, "events", &stats.events);
+        take_number(&a, "lost", &stats.lost);
+        take_number(&a, "undecoded", &stats.undecoded);
+        take_number(&a, "late", &stats.late);
+        take_number(&a, "wakeups", &stats.wakeups);
+        take_number(&a, "processes", &stats.processes);
+        take_number(&a, "threads", &stats.threads);
+        take_number(&a, "self_rss_bytes", &stats.self_rss_bytes);
+        take_number(&a, "self_rss_peak_bytes", &stats.self_rss_peak_bytes);
+        take_double(&a, "self_cpu_percent", &stats.self_cpu_percent);
+        take_double(&a, "self_kernel_percent", &stats.self_kernel_percent);
+        take_number(&a, "duration_ns", &stats.duration_ns);
+        take_number(&a, "queue_dropped", &stats.queue_dropped);
+    }
+    stats.source = (uint32_t)source;
+    return visitor->stats != NULL ? visitor->stats(visitor->ctx, &stats) : 0;
+}
+
+/* ------------------------------------------------------------------- track events */
+
+static int tell_other(struct ew_pftrace *trace, uint64_t type, uint64_t t_ns,
+                      const struct ew_pftrace_visitor *visitor)
+{
+    static const char *const types[] = {"unspecified", "slice_begin", "slice_end", "instant",
+                                        "counter"};
+    const char *name = type < sizeof types / sizeof types[0] ? types[type] : types[0];
+    (void)trace;
+    return visitor->other != NULL ? visitor->other(visitor->ctx, "track_event", name, t_ns, false)
+                                  : 0;
+}
+
+int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+                       uint32_t sequence, const struct ew_pftrace_visitor *visitor)
+{
+    struct ew_bytes look = *event;
+    struct ew_proto_field field;
+    uint64_t type = 0, name = 0, category = 0;
+    while (ew_proto_next(&look, &field)) {
+        type = field.number == EW_PF_EVENT_TYPE ? field.u : type;
+        name = field.number == EW_PF_EVENT_NAME_IID ? field.u : name;
+        category = field.number == EW_PF_EVENT_CATEGORY_IID ? field.u : category;
+    }
+    t_ns += trace->unix_minus_boot_ns;
+    bool own = trace->own_known && sequence == trace->own_sequence;
+    /* The counters beside samples say nothing that those do not. */
+    if (own && type == EW_PF_TYPE_COUNTER)
+        return 0;
+    if (!own || category != trace->own_category || name >= sizeof trace->event_of ||
+        trace->event_of[name] == 0)
+        return tell_other(trace, type, t_ns, visitor);
+    switch ((enum ew_pf_event)(trace->event_of[name] - 1)) {
+    case EW_PF_E_start:
+        return tell_sample(trace, event, t_ns, ETWATCH_START, visitor);
+    case EW_PF_E_exit:
+        return tell_sample(trace, event, t_ns, ETWATCH_EXIT, visitor);
+    case EW_PF_E_sample:
+        return tell_sample(trace, event, t_ns, ETWATCH_SAMPLE, visitor);
+    case EW_PF_E_thread:
+        return tell_sample(trace, event, t_ns, ETWATCH_THREAD, visitor);
+    case EW_PF_E_meta:
+        return tell_meta(trace, event, visitor);
+    case EW_PF_E_lost:
+        return tell_loss(trace, event, visitor);
+    case EW_PF_E_stats:
+        return tell_stats(trace, event, visitor);
+    default:
+        return tell_other(trace, type, t_ns, visitor);
+    }
+}

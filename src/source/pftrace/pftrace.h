@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The reader of Perfetto traces from the inside: what its files share. */
+#ifndef EW_PFTRACE_H
+#define EW_PFTRACE_H
+
+#include "base/buf.h"
+#include "base/proto.h"
+#include "model/perfetto.h"
+#include "source/pftrace/inflate.h"
+#include "source/pftrace/reader.h"
+
+enum {
+    EW_PFT_CPUS_MAX = 1024,
+    EW_PFT_IIDS_MAX = 256,
+    EW_PFT_NAMES_MAX = 8192, /* in the table of one bundle */
+    EW_PFT_THREAD_BITS = 15,
+    EW_PFT_NAME_SIZE = 16,
+};
+
+/* What a thread is, as far as the trace has told; newest wins. */
+struct ew_pft_thread {
+    uint32_t tid, pid;
+    char name[EW_PFT_NAME_SIZE];
+};
+
+/* Who runs on a CPU. */
+struct ew_pft_cpu {
+    bool known;
+    uint32_t tid;
+    int32_t priority;
+    char name[EW_PFT_NAME_SIZE];
+};
+
+/* One event of a bundle before it is told. */
+struct ew_pft_event {
+    uint64_t t_ns; /* of the trace's clock */
+    uint32_t kind; /* enum etwatch_event_kind; 0: other, see field */
+    uint32_t field;
+    bool full; /* it says who leaves */
+    uint32_t tid, next_tid, next_pid, state, target_cpu;
+    int32_t priority, next_priority;
+    char name[EW_PFT_NAME_SIZE], next_name[EW_PFT_NAME_SIZE];
+};
+
+struct ew_pft_run {
+    struct ew_pft_event *events;
+    uint32_t count, size;
+};
+
+/* What an annotation's number means: enum ew_pf_value, or EW_PF_VALUE_COUNT + a metric; or none. */
+enum { EW_PFT_UNKNOWN = 0xFFFF };
+
+struct ew_pftrace {
+    struct ew_os_file *file;
+    uint64_t file_bytes, at; /* at: offset of the first byte not taken yet */
+    uint8_t *window;
+    size_t window_size, window_len, window_at;
+    uint64_t window_offset;
+    struct ew_inflated inflated;
+    struct ew_bytes inner; /* what is left of the packet in it */
+    uint64_t inner_offset; /* where that packet lies in the file */
+    struct ew_pftrace_counts counts;
+
+    uint64_t unix_minus_boot_ns;
+    bool clock_known;
+    char os[192], host[128];
+
+    /* etwatch's own sequence. */
+    uint32_t own_sequence;
+    bool own_known;
+    uint16_t value_of[EW_PFT_IIDS_MAX];
+    uint8_t event_of[64]; /* enum ew_pf_event + 1 */
+    uint32_t own_category;
+    uint32_t source;    /* of samples that do not say */
+    struct ew_buf text; /* strings of the sample that is told */
+
+    struct ew_pft_thread *threads;
+    struct ew_pft_cpu cpus[EW_PFT_CPUS_MAX];
+    struct ew_pft_run switches, wakings, others;
+    struct ew_span *names;
+    uint32_t name_count;
+};
+
+/* sched.c */
+int ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
+                  const struct ew_pftrace_visitor *visitor);
+void ew_pft_process_tree(struct ew_pftrace *trace, struct ew_bytes *tree);
+void ew_pft_know(struct ew_pftrace *trace, uint32_t pid, uint32_t tid, const char *name,
+                 size_t len);
+const struct ew_pft_thread *ew_pft_thread(const struct ew_pftrace *trace, uint32_t tid);
+
+/* own.c */
+void ew_pft_intern(struct ew_pftrace *trace, struct ew_bytes *interned, uint32_t sequence);
+int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+                       uint32_t sequence, const struct ew_pftrace_visitor *visitor);
+
+/* reader.c */
+void ew_pft_damage(struct ew_pftrace *trace, uint64_t offset, uint64_t bytes, const char *what);
+
+#endif
