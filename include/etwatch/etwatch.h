@@ -295,7 +295,8 @@ enum etwatch_config_flag {
     /* Without the system's own processes. Windows: the ids 0 and 4, System, Idle and Registry;
      * Linux: kernel threads, whatever the other flags say. */
     ETWATCH_NO_SYSTEM = 1u << 10,
-    ETWATCH_EVENTS_ALL = 1u << 20, /* with ETWATCH_EVENTS: of every thread of the machine */
+    /* With ETWATCH_EVENTS: of every thread of the machine; none where only polling works. */
+    ETWATCH_EVENTS_ALL = 1u << 20,
 };
 
 struct etwatch_callbacks {

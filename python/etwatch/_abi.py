@@ -61,6 +61,8 @@ ETWATCH_EVENTS_ALL = 1048576
 ETWATCH_CHECK_OK = 0
 ETWATCH_CHECK_WARN = 1
 ETWATCH_CHECK_FAIL = 2
+ETWATCH_TRACE_ETL = 1
+ETWATCH_TRACE_PERFETTO = 2
 ETWATCH_FIELD_U64 = 1
 ETWATCH_FIELD_I64 = 2
 ETWATCH_FIELD_HEX = 3
@@ -434,7 +436,7 @@ TraceFile._fields_ = [
     ("clock_frequency", c_uint64), ("log_file_mode", c_uint32), ("compressed", c_uint32), ("buffer_bytes", c_uint32),
     ("buffers_written", c_uint32), ("events_lost", c_uint64), ("buffers_lost", c_uint64), ("start_ns", c_uint64),
     ("end_ns", c_uint64), ("boot_ns", c_uint64), ("file_bytes", c_uint64), ("path", c_char_p),
-    ("session_name", c_char_p),
+    ("session_name", c_char_p), ("format", c_uint32), ("source", c_uint32), ("os", c_char_p), ("host", c_char_p),
 ]
 TraceStats._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("events", c_uint64), ("undecoded", c_uint64), ("lost", c_uint64),

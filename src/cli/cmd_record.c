@@ -12,6 +12,8 @@ static const struct {
     int (*record)(const struct ew_options *options);
 } kinds[] = {
     {".etl", ew_record_etl},
+    {".pftrace", ew_record_pftrace},
+    {".perfetto-trace", ew_record_pftrace},
 };
 
 static bool ends_with(const char *path, const char *ending)
@@ -32,7 +34,8 @@ int ew_cmd_record(const struct ew_options *options)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (ends_with(options->output_path, kinds[i].ending))
             return kinds[i].record(options);
-    ew_complain("\"%s\" says not what to record: -o needs a file that ends in .etl (Windows)",
+    ew_complain("\"%s\" says not what to record: -o needs a file that ends in .pftrace, or in .etl "
+                "on Windows",
                 options->output_path);
     return EW_EXIT_USAGE;
 }

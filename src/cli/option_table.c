@@ -218,6 +218,53 @@ static int set_to(struct ew_parser *p, const char *shown, const char *value)
     return rc;
 }
 
+static int add_trigger(struct ew_parser *p, const char *shown, const char *value)
+{
+    uint32_t index = p->options->alerts.count;
+    int rc = add_alert(p, shown, value);
+    if (rc == 0)
+        p->options->triggers |= 1u << index;
+    return rc;
+}
+
+/* Digits and K, M or G, in powers of 1024. */
+static int set_max_size(struct ew_parser *p, const char *shown, const char *value)
+{
+    char digits[24];
+    size_t len = strspn(value, "0123456789");
+    const char *unit = value + len;
+    uint64_t factor = unit[0] == '\0'                    ? 1
+                      : unit[0] == 'K' || unit[0] == 'k' ? 1024
+                      : unit[0] == 'M' || unit[0] == 'm' ? 1024 * 1024
+                      : unit[0] == 'G' || unit[0] == 'g' ? 1024 * 1024 * 1024
+                                                         : 0;
+    uint64_t number = 0;
+    (void)snprintf(digits, sizeof digits, "%.*s", (int)(len < 20 ? len : 20), value);
+    if (factor == 0 || (unit[0] != '\0' && unit[1] != '\0') || !ew_value_u64(digits, &number) ||
+        number > UINT64_C(1) << 30 || number * factor < 64 * 1024)
+        return ew_parser_fail(p, "%s needs a size of at least 64K, such as 100M or 2G, not \"%s\"",
+                              shown, value);
+    p->options->max_bytes = number * factor;
+    return 0;
+}
+
+static int set_rotate(struct ew_parser *p, const char *shown, const char *value)
+{
+    if (!ew_value_u32(value, &p->options->rotate) || p->options->rotate == 0 ||
+        p->options->rotate > 10000)
+        return ew_parser_fail(p, "%s needs a number of files from 1 to 10000, not \"%s\"", shown,
+                              value);
+    return 0;
+}
+
+static int set_ring(struct ew_parser *p, const char *shown, const char *value)
+{
+    if (!ew_value_time(value, &p->options->ring_ns) || p->options->ring_ns < 1000000000u)
+        return ew_parser_fail(p, "%s needs a time of at least 1s, such as 60s or 5min, not \"%s\"",
+                              shown, value);
+    return 0;
+}
+
 static int set_limit(struct ew_parser *p, const char *shown, const char *value)
 {
     if (!ew_value_u64(value, &p->options->limit) || p->options->limit == 0)
@@ -415,25 +462,25 @@ static const struct option table[] = {
     {{"from", 0, "TIME", "only from this time of the recording on: 2, 1.5s, 200ms", TRACE}, 0, set_from},
     {{"to", 0, "TIME", "only up to this time of the recording", TRACE}, 0, set_to},
     {{"all", 'a', NULL, "watch every process", SELECT | EW_CMD_RECORD}, ETWATCH_ALL, NULL},
-    {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT}, 0, add_uids},
-    {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT}, 0, add_cgroups},
-    {{"exclude-pid", 0, "PID", "leave out this process, not its descendants", WATCH}, 0, exclude_pids},
-    {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH}, 0, exclude_names},
-    {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH}, 0, exclude_uids},
-    {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH}, 0, exclude_cgroups},
-    {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH}, ETWATCH_NO_SYSTEM, NULL},
+    {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT | EW_CMD_RECORD}, 0, add_uids},
+    {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT | EW_CMD_RECORD}, 0, add_cgroups},
+    {{"exclude-pid", 0, "PID", "leave out this process, not its descendants", WATCH | EW_CMD_RECORD}, 0, exclude_pids},
+    {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH | EW_CMD_RECORD}, 0, exclude_names},
+    {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH | EW_CMD_RECORD}, 0, exclude_uids},
+    {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH | EW_CMD_RECORD}, 0, exclude_cgroups},
+    {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH | EW_CMD_RECORD}, ETWATCH_NO_SYSTEM, NULL},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
-    {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT}, 0, set_hz},
-    {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH}, 0, set_metrics},
+    {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT | EW_CMD_RECORD}, 0, set_hz},
+    {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH | EW_CMD_RECORD}, 0, set_metrics},
     {{"metrics", 0, NULL, "which metrics can be had here, how exact, and why not", EW_CMD_DOCTOR}, 0, set_show_metrics},
-    {{"rate", 0, "LIST", "how often some are read at most: memory=2,handles=0.5", WATCH}, 0, set_rate},
-    {{"latency", 0, "MS", "how long samples may be held back (default 400)", WATCH}, 0, set_latency},
+    {{"rate", 0, "LIST", "how often some are read at most: memory=2,handles=0.5", WATCH | EW_CMD_RECORD}, 0, set_rate},
+    {{"latency", 0, "MS", "how long samples may be held back (default 400)", WATCH | EW_CMD_RECORD}, 0, set_latency},
     {{"duration", 0, "S", "stop watching after S seconds", WATCH | EW_CMD_RECORD}, 0, set_duration},
-    {{"source", 0, "NAME", "auto, ebpf, etw or poll (default auto); etl: a recording", WATCH}, 0, set_source},
-    {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH}, ETWATCH_NO_FALLBACK, NULL},
-    {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH}, 0, set_budget},
+    {{"source", 0, "NAME", "auto, ebpf, etw or poll (default auto); etl: a recording", WATCH | EW_CMD_RECORD}, 0, set_source},
+    {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH | EW_CMD_RECORD}, ETWATCH_NO_FALLBACK, NULL},
+    {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH | EW_CMD_RECORD}, 0, set_budget},
     {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH}, 0, set_profile},
-    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_json},
+    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_RECORD | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_json},
     {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_csv},
     {{"format", 'f', "FORMAT", "perfetto, arrow, csv, jsonl, folded, speedscope or chrome", EW_CMD_EXPORT}, 0, set_format},
     {{"table", 0, "NAME", "of csv, jsonl, arrow: events (default), samples, thread_samples, processes, threads, classes, images", EW_CMD_EXPORT}, 0, set_table},
@@ -442,17 +489,21 @@ static const struct option table[] = {
     {{"timestamps", 0, NULL, "arrow: times as timestamps instead of numbers", EW_CMD_EXPORT}, 0, set_timestamps},
     {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
     {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS}, 0, set_output},
-    {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT}, ETWATCH_THREADS, NULL},
+    {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT | EW_CMD_RECORD}, ETWATCH_THREADS, NULL},
     {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM | EW_CMD_EXPORT}, ETWATCH_DENSE, NULL},
     {{"events", 0, NULL, "with --json: every switch, wake-up, fork, exec and exit", STREAM}, ETWATCH_EVENTS, NULL},
-    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT}, ETWATCH_CMDLINE, NULL},
+    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT | EW_CMD_RECORD}, ETWATCH_CMDLINE, NULL},
     {{"images", 0, NULL, "program files and libraries too", EW_CMD_REPORT}, 0, set_images},
     {{"count", 0, NULL, "how often each kind of event came, instead of the events", EW_CMD_EVENTS}, 0, set_count},
     {{"raw", 0, NULL, "the payload in hexadecimal too", WALK}, 0, set_raw},
     {{"limit", 0, "N", "stop after N events", EW_CMD_EVENTS}, 0, set_limit},
     {{"workers", 0, "N", "threads to read with (default: one per CPU, at most 8)", TRACE}, 0, set_workers},
-    {{"alert", 0, "CONDITION", "tell when it holds, such as 'cpu_percent>80 for 20ms' (and again)", WATCH}, 0, add_alert},
+    {{"alert", 0, "CONDITION", "tell when it holds, such as 'cpu_percent>80 for 20ms' (and again)", WATCH | EW_CMD_RECORD}, 0, add_alert},
     {{"window", 0, "S", "instead of samples: average, maximum, p95 and p99 over S seconds", EW_CMD_STAT}, 0, set_window},
+    {{"max-size", 0, "SIZE", "end when the file has this size (such as 100M); of a ring: its memory", EW_CMD_RECORD}, 0, set_max_size},
+    {{"rotate", 0, "N", "with --max-size: go on in a new file, and keep the last N", EW_CMD_RECORD}, 0, set_rotate},
+    {{"ring", 0, "TIME", "keep the last TIME in memory; written at --trigger or SIGUSR1", EW_CMD_RECORD}, 0, set_ring},
+    {{"trigger", 0, "COND", "with --ring: write it when this holds, such as 'cpu_percent>90 for 1s'", EW_CMD_RECORD}, 0, add_trigger},
     {{"wait-all", 0, NULL, "go on until the last descendant has ended", EW_CMD_RUN}, 0, set_wait_all},
     {{"session", 0, "NAME", "ETW: read this session, whosever it is, and change nothing", WATCH}, 0, ew_set_session},
     {{"session-name", 0, "NAME", "ETW: name of our own session: etwatch-NAME", SESSION}, 0, ew_set_session_name},
@@ -467,7 +518,7 @@ static const struct option table[] = {
     {{"flush", 0, "MS", "ETW: how long events may stay in a buffer (default 100)", WATCH}, 0, ew_set_flush},
     {{"cleanup", 0, NULL, "end those that etwatch left behind", EW_CMD_SESSIONS}, 0, set_cleanup},
     {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH | TRACE | EW_CMD_RECORD}, 0, set_config},
-    {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR}, 0, set_proc_root},
+    {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD}, 0, set_proc_root},
     {{"quiet", 'q', NULL, "no words on standard error except errors", EVERY}, 0, set_quiet},
     {{"help", 'h', NULL, "show this", EVERY}, 0, set_help},
     {{"version", 0, NULL, "show the version", EVERY}, 0, set_version},

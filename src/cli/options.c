@@ -345,8 +345,17 @@ static int check_record(struct ew_parser *p)
         return ew_parser_fail(p, "record needs a file: etwatch record -o FILE [options] [-- CMD]");
     if (p->options->child != NULL && p->options->child[0] == NULL)
         return ew_parser_fail(p, "no command behind --: leave it out, or name one");
-    if (p->options->child != NULL && selects(p->options))
+    const struct ew_options *o = p->options;
+    if (o->child != NULL && selects(o))
         return ew_parser_fail(p, "record watches a command or what -p, -n or -a name: choose one");
+    if (o->rotate != 0 && (o->max_bytes == 0 || o->ring_ns != 0))
+        return ew_parser_fail(p, "--rotate needs --max-size SIZE, and no --ring");
+    if (o->triggers != 0 && o->ring_ns == 0)
+        return ew_parser_fail(p,
+                              "--trigger needs --ring TIME: what is to be written when it holds");
+    if (o->ring_ns != 0 && o->json)
+        return ew_parser_fail(p, "--json tells of a whole run, --ring writes parts of it: choose "
+                                 "one");
     return 0;
 }
 

@@ -87,7 +87,10 @@ struct ew_options {
     bool images, count, raw;
     struct ew_export_options export;
 
-    bool cleanup; /* sessions */
+    bool cleanup;                /* sessions */
+    uint64_t max_bytes, ring_ns; /* record; 0: not given */
+    uint32_t rotate;             /* likewise */
+    uint32_t triggers;           /* bit per alert that is one */
     struct ew_etw_options etw;
 
     char **child; /* run, record: the command, NULL at its end; part of argv */

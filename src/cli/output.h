@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct ew_output {
     int fd;
@@ -18,6 +19,8 @@ int ew_output_open(struct ew_output *output, const char *path);
 int ew_output_close(struct ew_output *output);
 /* An etwatch_write_fn: everything or a negative code, and os_error. */
 int ew_output_write(void *output, const void *bytes, size_t len);
+/* Cuts a file off after so many bytes, as far as that works. */
+void ew_output_cut(struct ew_output *output, uint64_t bytes);
 /* The reader has gone: no error for us, only a reason to end. */
 bool ew_output_reader_gone(const struct ew_output *output);
 

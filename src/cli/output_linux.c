@@ -61,6 +61,12 @@ int ew_output_write(void *ctx, const void *bytes, size_t len)
     return 0;
 }
 
+void ew_output_cut(struct ew_output *output, uint64_t bytes)
+{
+    if (output->path != NULL && output->fd >= 0 && ftruncate(output->fd, (off_t)bytes) != 0)
+        return; /* a reader passes over what is left of a packet */
+}
+
 bool ew_output_reader_gone(const struct ew_output *output)
 {
     return output->os_error == EPIPE;

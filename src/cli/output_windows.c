@@ -59,6 +59,12 @@ int ew_output_write(void *ctx, const void *bytes, size_t len)
     return 0;
 }
 
+void ew_output_cut(struct ew_output *output, uint64_t bytes)
+{
+    if (output->path != NULL && output->fd >= 0)
+        (void)_chsize_s(output->fd, (long long)bytes);
+}
+
 bool ew_output_reader_gone(const struct ew_output *output)
 {
     return output->os_error == EPIPE;

@@ -7,5 +7,7 @@
 
 /* .etl: a session of ETW that writes the file itself. Windows. */
 int ew_record_etl(const struct ew_options *options);
+/* .pftrace: a Perfetto trace, from whatever source there is. */
+int ew_record_pftrace(const struct ew_options *options);
 
 #endif

@@ -74,12 +74,16 @@ static void begin_output(struct ew_session *session)
         ew_say(session->options, "%s", session->meta.fallback);
     if (session->options->alerts.count > 0 && session->meta.source == ETWATCH_SOURCE_POLL)
         ew_say(session->options, "polling: alerts are as fine as --hz, shorter spikes are missed");
+    if (session->tap != NULL)
+        keep_error(session, session->tap->meta(session->tap_ctx, &session->meta));
     if (session->sink != NULL)
         keep_error(session, etwatch_sink_meta(session->sink, &session->meta));
 }
 
 static void flush(struct ew_session *session)
 {
+    if (session->tap != NULL)
+        keep_error(session, session->tap->flush(session->tap_ctx));
     if (session->sink != NULL)
         keep_error(session, etwatch_sink_flush(session->sink));
 }
@@ -121,6 +125,8 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
         if (windows && session->error == 0)
             keep_error(session, ew_windows_add(&session->windows, &samples[i], session->sink));
     }
+    if (session->tap != NULL)
+        keep_error(session, session->tap->samples(session->tap_ctx, samples, count));
     if (session->sink != NULL && !windows)
         keep_error(session, etwatch_sink_samples(session->sink, samples, count));
 }
@@ -129,6 +135,8 @@ static void on_events(void *ctx, const struct etwatch_event *events, size_t coun
 {
     struct ew_session *session = ctx;
     begin_output(session);
+    if (session->tap != NULL)
+        keep_error(session, session->tap->events(session->tap_ctx, events, count));
     if (session->sink != NULL)
         keep_error(session, etwatch_sink_events(session->sink, events, count));
 }
@@ -137,6 +145,8 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct ew_session *session = ctx;
     begin_output(session);
+    if (session->tap != NULL)
+        keep_error(session, session->tap->loss(session->tap_ctx, loss));
     if (session->sink != NULL)
         keep_error(session, etwatch_sink_loss(session->sink, loss));
 }
@@ -148,6 +158,8 @@ static void on_alert(void *ctx, const struct etwatch_alert *alert)
     struct ew_buf words;
     begin_output(session);
     session->alerts++;
+    if (session->tap != NULL)
+        keep_error(session, session->tap->alert(session->tap_ctx, alert));
     if (session->sink != NULL && session->options->json) {
         keep_error(session, etwatch_sink_alert(session->sink, alert));
         return;
@@ -418,6 +430,8 @@ void ew_session_stop(struct ew_session *session)
     session->stats.size = sizeof session->stats;
     keep_error(session, etwatch_monitor_stats(session->monitor, &session->stats));
     count_own_cost(session);
+    if (session->tap != NULL && session->error == 0)
+        keep_error(session, session->tap->stats(session->tap_ctx, &session->stats));
     if (session->sink == NULL)
         return;
     if (session->windows.length_ns > 0)

@@ -10,8 +10,22 @@
 #include "cli/output.h"
 #include "cli/windows.h"
 
+/* Sees everything, in the order of delivery, whether there is a sink or not. Each returns 0 or a
+ * negative code, which ends the session. */
+struct ew_session_tap {
+    int (*meta)(void *ctx, const struct etwatch_meta *meta);
+    int (*samples)(void *ctx, const struct etwatch_sample *samples, size_t count);
+    int (*events)(void *ctx, const struct etwatch_event *events, size_t count);
+    int (*loss)(void *ctx, const struct etwatch_loss *loss);
+    int (*alert)(void *ctx, const struct etwatch_alert *alert);
+    int (*flush)(void *ctx); /* a batch of them is over */
+    int (*stats)(void *ctx, const struct etwatch_stats *stats);
+};
+
 struct ew_session {
     const struct ew_options *options;
+    const struct ew_session_tap *tap; /* NULL: nobody */
+    void *tap_ctx;
     struct ew_output output;
     bool output_open;
     struct etwatch_sink *sink; /* NULL: nobody wants lines (top, run without --json or --csv) */

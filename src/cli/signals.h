@@ -12,6 +12,11 @@ void ew_signals_init(void);
 void ew_signals_watch_child(void);
 void ew_signals_watch_screen(void);
 
+/* Also notes the user's own signal (SIGUSR1), where there is one. */
+void ew_signals_watch_user(void);
+/* True once after it came. */
+bool ew_signals_take_user(void);
+
 /* The signal that asks us to end, or 0. */
 int ew_signals_ending(void);
 /* True if there was more than one: the user will not wait for a slow reader. */

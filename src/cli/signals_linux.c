@@ -17,7 +17,7 @@ enum { ENDING_COUNT = sizeof endings / sizeof endings[0] };
 
 static volatile sig_atomic_t ending, ending_count;
 static volatile sig_atomic_t forward[ENDING_COUNT];
-static volatile sig_atomic_t resized, suspending;
+static volatile sig_atomic_t resized, suspending, asked;
 static struct sigaction before[ENDING_COUNT], before_pipe;
 
 static void on_ending(int number, siginfo_t *info, void *context)
@@ -47,6 +47,12 @@ static void on_suspend(int number)
 {
     (void)number;
     suspending = 1;
+}
+
+static void on_user(int number)
+{
+    (void)number;
+    asked = 1;
 }
 
 static void handle(int number, void (*handler)(int))
@@ -85,12 +91,25 @@ void ew_signals_watch_screen(void)
     handle(SIGTSTP, on_suspend);
 }
 
+void ew_signals_watch_user(void)
+{
+    handle(SIGUSR1, on_user);
+}
+
+bool ew_signals_take_user(void)
+{
+    bool was = asked != 0;
+    asked = 0;
+    return was;
+}
+
 void ew_signals_restore(void)
 {
     for (size_t i = 0; i < ENDING_COUNT; i++)
         (void)sigaction(endings[i], &before[i], NULL);
     (void)sigaction(SIGPIPE, &before_pipe, NULL);
     handle(SIGCHLD, SIG_DFL);
+    handle(SIGUSR1, SIG_DFL);
 }
 
 int ew_signals_ending(void)

@@ -52,6 +52,15 @@ void ew_signals_watch_screen(void)
 {
 }
 
+void ew_signals_watch_user(void)
+{
+}
+
+bool ew_signals_take_user(void)
+{
+    return false;
+}
+
 void ew_signals_restore(void)
 {
     (void)SetConsoleCtrlHandler(on_event, FALSE);

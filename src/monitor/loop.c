@@ -182,8 +182,8 @@ static bool may_poll(const struct etwatch_monitor *monitor, uint32_t source, int
     if (source == ETWATCH_SOURCE_ETW)
         has_reason = has_reason || error == ETWATCH_ELIMIT || error == ETWATCH_ESTATE;
     return has_reason && monitor->config.source == ETWATCH_SOURCE_AUTO &&
-           monitor->config.session == NULL &&
-           (monitor->config.flags & (ETWATCH_NO_FALLBACK | ETWATCH_EVENTS)) == 0;
+           monitor->config.session == NULL && (monitor->config.flags & ETWATCH_NO_FALLBACK) == 0 &&
+           (monitor->config.flags & (ETWATCH_EVENTS | ETWATCH_EVENTS_ALL)) != ETWATCH_EVENTS;
 }
 
 /* A session that was described is what is meant, also where another source would be the first. */

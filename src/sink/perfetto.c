@@ -224,6 +224,7 @@ static void put_loss(struct etwatch_sink *base, const struct etwatch_loss *loss)
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     size_t inner;
     ew_pf_begin(sink);
+    ew_pf_sched_flush(sink); /* what came before it stands before it */
     size_t packet = ew_pf_instant(sink, loss->to_ns, EW_PF_OWN_TRACK, EW_PF_E_lost, &inner);
     ew_pf_put_u64(sink, EW_PF_IID(stage), loss->stage);
     ew_pf_put_u64(sink, EW_PF_IID(count), loss->count);
@@ -232,6 +233,31 @@ static void put_loss(struct etwatch_sink *base, const struct etwatch_loss *loss)
     ew_proto_end(&sink->packets, inner);
     ew_pf_packet_end(sink, packet);
     sink->stream_lost = sink->stream_lost || loss->stage == ETWATCH_LOSS_STREAM;
+}
+
+/* On the track of its process, from when the condition held. */
+static void put_alert(struct etwatch_sink *base, const struct etwatch_alert *alert)
+{
+    struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
+    const struct ew_pf_row *row = ew_pf_rows_find(&sink->rows, alert->pid, alert->start_ns, 0);
+    size_t inner;
+    ew_pf_begin(sink);
+    size_t packet =
+        ew_pf_instant(sink, alert->from_ns, row != NULL ? row->uuid + 1 : (uint64_t)EW_PF_OWN_TRACK,
+                      EW_PF_E_alert, &inner);
+    ew_pf_put_named_text(sink, "condition", alert->condition != NULL ? alert->condition : "");
+    ew_pf_put_u64(sink, EW_PF_IID(pid), alert->pid);
+    ew_pf_put_u64(sink, EW_PF_IID(start_ns), alert->start_ns);
+    ew_pf_put_u64(sink, EW_PF_IID(flags), alert->flags);
+    ew_pf_put_u64(sink, EW_PF_IID(from_ns), alert->from_ns);
+    ew_pf_put_u64(sink, EW_PF_IID(to_ns), alert->to_ns);
+    if (alert->name != NULL)
+        ew_pf_put_text(sink, EW_PF_IID(name), alert->name);
+    ew_pf_put_named_double(sink, "threshold", alert->threshold);
+    ew_pf_put_named_double(sink, "value", alert->value);
+    ew_pf_put_named_double(sink, "peak", alert->peak);
+    ew_proto_end(&sink->packets, inner);
+    ew_pf_packet_end(sink, packet);
 }
 
 static void put_stats(struct etwatch_sink *base, const struct etwatch_stats *stats)
@@ -301,6 +327,7 @@ const struct ew_sink_ops ew_sink_perfetto = {
     .sample = ew_pf_sample,
     .event = ew_pf_event,
     .loss = put_loss,
+    .alert = put_alert,
     .stats = put_stats,
     .trace = ew_pf_trace,
     .trace_event = ew_pf_trace_event,

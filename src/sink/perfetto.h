@@ -56,6 +56,7 @@ struct ew_pf_sink {
     struct ew_pf_cpu *cpus[EW_PF_CPUS_MAX];
     uint32_t cpu_count; /* highest used + 1 */
     bool stream_lost;
+    bool etw;                     /* bundles are those of Windows */
     struct ew_pf_thread *threads; /* by hash of tid */
 };
 
@@ -89,13 +90,14 @@ void ew_pf_event(struct etwatch_sink *sink, const struct etwatch_event *event);
 /* Puts what the CPUs have gathered into packets. */
 void ew_pf_sched_flush(struct ew_pf_sink *sink);
 void ew_pf_sched_done(struct ew_pf_sink *sink);
+/* Where events of Windows on this CPU are gathered; NULL: there is no such CPU, or no memory. */
+struct ew_buf *ew_pf_etw_events(struct ew_pf_sink *sink, uint32_t cpu);
 /* The trace is to know which process a thread is of. */
 void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name);
 
 /* perfetto_etw.c */
 void ew_pf_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
 void ew_pf_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
-void ew_pf_etw_flush(struct ew_pf_sink *sink);
 
 /* Interned numbers: those of annotations are the value's or the metric's place in its list. */
 #define EW_PF_IID(name) ((uint32_t)EW_PF_V_##name + 1)

@@ -13,7 +13,14 @@
 #include "base/alloc.h"
 #include "sink/perfetto.h"
 
-enum { BATCH = 1024, NAMES_MAX = 256, NAME_CELLS = 512, NAME_SIZE = 16, THREAD_CELLS = 1 << 14 };
+enum {
+    EVENTS_BYTES = 32 * 1024,
+    BATCH = 1024,
+    NAMES_MAX = 256,
+    NAME_CELLS = 512,
+    NAME_SIZE = 16,
+    THREAD_CELLS = 1 << 14
+};
 
 /* One packed column. Numbers in it take five bytes at most; times are cut off before they do not.
  */
@@ -104,7 +111,7 @@ static void flush_cpu(struct ew_pf_sink *sink, uint32_t number)
         return;
     size_t packet = ew_proto_begin(out, EW_PF_TRACE_PACKET);
     ew_proto_u64(out, EW_PF_SEQUENCE_ID, EW_PF_SEQUENCE + 1 + number);
-    size_t bundle = ew_proto_begin(out, EW_PF_FTRACE_EVENTS);
+    size_t bundle = ew_proto_begin(out, sink->etw ? EW_PF_ETW_EVENTS : EW_PF_FTRACE_EVENTS);
     ew_proto_u64(out, EW_PF_BUNDLE_CPU, number);
     if (sink->stream_lost)
         ew_proto_u64(out, EW_PF_BUNDLE_LOST, 1);
@@ -156,6 +163,15 @@ static struct ew_pf_cpu *cpu_of(struct ew_pf_sink *sink, uint32_t number)
     if (sink->cpu_count <= number)
         sink->cpu_count = number + 1;
     return cpu;
+}
+
+struct ew_buf *ew_pf_etw_events(struct ew_pf_sink *sink, uint32_t number)
+{
+    struct ew_pf_cpu *cpu = cpu_of(sink, number);
+    sink->etw = true;
+    if (cpu != NULL && cpu->events.len > EVENTS_BYTES)
+        flush_cpu(sink, number);
+    return cpu == NULL ? NULL : &cpu->events;
 }
 
 /* ------------------------------------------------------------------- threads */
@@ -352,7 +368,7 @@ static void take_life(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint
 static bool fits(const struct ew_pf_cpu *cpu, uint64_t t_ns)
 {
     bool full = cpu->switches == BATCH || cpu->wakings == BATCH || cpu->name_count == NAMES_MAX ||
-                cpu->events.len > 32 * 1024;
+                cpu->events.len > EVENTS_BYTES;
     bool switch_far = cpu->switches > 0 && t_ns - cpu->switch_ns > UINT32_MAX;
     bool waking_far = cpu->wakings > 0 && t_ns - cpu->waking_ns > UINT32_MAX;
     return !full && !switch_far && !waking_far;

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the files and the memory of a recording. Invariant: a file holds whole packets only; if a
+ * write fails in the middle, what it left is cut off, and the error stays for the caller to tell.
+ *
+ * The ring is a row of parts, each begun with everything a reader needs. Old parts go whole when
+ * they are older than the ring is long or when all of them are too large: so memory is bounded by
+ * max_bytes and what is kept is never less than asked for by more than one part's time.
+ */
+#include "cli/record_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <etwatch/etwatch.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+
+/* What is written after the last look: a flush or two. */
+enum { REST_BYTES = 256 * 1024 };
+
+/* run.pftrace, run.2.pftrace, run.3.pftrace, … */
+static char *numbered(const char *path, uint32_t number)
+{
+    size_t len = strlen(path), size = len + 16, end = len;
+    char *name = ew_calloc(size, 1);
+    if (name == NULL)
+        return NULL;
+    for (size_t i = len; i > 0 && path[i - 1] != '/' && path[i - 1] != '\\'; i--)
+        if (path[i - 1] == '.' && end == len)
+            end = i - 1;
+    if (number == 1)
+        (void)snprintf(name, size, "%s", path);
+    else
+        (void)snprintf(name, size, "%.*s.%u%s", (int)end, path, number, path + end);
+    return name;
+}
+
+static int open_number(struct ew_record_file *file, uint32_t number)
+{
+    char *name = numbered(file->path, number);
+    if (name == NULL)
+        return ENOMEM;
+    ew_free(file->name);
+    file->name = name;
+    file->number = number;
+    file->bytes = 0;
+    int error = ew_output_open(&file->output, name);
+    file->open = error == 0;
+    return error;
+}
+
+int ew_record_file_open(struct ew_record_file *file, const char *path, uint64_t max_bytes,
+                        uint32_t keep, uint64_t ring_ns)
+{
+    *file = (struct ew_record_file){
+        .path = path,
+        .max_bytes = max_bytes,
+        .keep = keep,
+        .ring_ns = ring_ns,
+    };
+    return open_number(file, 1);
+}
+
+static int close_file(struct ew_record_file *file)
+{
+    int error = file->open ? ew_output_close(&file->output) : 0;
+    file->open = false;
+    return error;
+}
+
+/* ------------------------------------------------------------------------- ring */
+
+static void drop_oldest(struct ew_record_file *file)
+{
+    file->ring_bytes -= file->parts[0].len;
+    ew_free(file->parts[0].bytes);
+    memmove(&file->parts[0], &file->parts[1], (EW_RING_PARTS - 1) * sizeof file->parts[0]);
+    file->parts[EW_RING_PARTS - 1] = (struct ew_ring_part){0};
+    file->part_count--;
+}
+
+static int keep_in_ring(struct ew_record_file *file, const void *bytes, size_t len)
+{
+    while (file->part_count > 1 && file->max_bytes != 0 &&
+           file->ring_bytes + len > file->max_bytes) {
+        drop_oldest(file);
+        file->dropped_parts++;
+    }
+    if (file->part_count == 0) {
+        file->part_count = 1;
+        file->parts[0].len = 0;
+        file->parts[0].begun_ns = ew_os_raw_ns();
+    }
+    struct ew_ring_part *part = &file->parts[file->part_count - 1];
+    if (len > part->size - part->len) {
+        size_t size = part->size == 0 ? 65536 : part->size;
+        while (size < part->len + len)
+            size *= 2;
+        char *larger = ew_realloc_array(part->bytes, size, 1);
+        if (larger == NULL)
+            return ETWATCH_ENOMEM;
+        part->bytes = larger;
+        part->size = size;
+    }
+    memcpy(part->bytes + part->len, bytes, len);
+    part->len += len;
+    file->ring_bytes += len;
+    file->total_bytes += len;
+    return 0;
+}
+
+static void next_part(struct ew_record_file *file, uint64_t now_ns)
+{
+    while (file->part_count > 0 &&
+           (file->part_count == EW_RING_PARTS ||
+            (file->part_count > 1 && now_ns - file->parts[1].begun_ns >= file->ring_ns)))
+        drop_oldest(file);
+    struct ew_ring_part *part = &file->parts[file->part_count++];
+    part->len = 0;
+    part->begun_ns = now_ns;
+}
+
+/* ------------------------------------------------------------------------ writing */
+
+static int write_file(struct ew_record_file *file, const void *bytes, size_t len)
+{
+    int rc = file->open ? ew_output_write(&file->output, bytes, len) : ETWATCH_EOS;
+    if (rc < 0) {
+        file->os_error = file->output.os_error;
+        ew_output_cut(&file->output, file->bytes);
+        return rc;
+    }
+    file->bytes += len;
+    return 0;
+}
+
+int ew_record_file_write(void *ctx, const void *bytes, size_t len)
+{
+    struct ew_record_file *file = ctx;
+    if (file->ring_ns != 0)
+        return keep_in_ring(file, bytes, len);
+    file->total_bytes += len;
+    return write_file(file, bytes, len);
+}
+
+bool ew_record_file_full(const struct ew_record_file *file)
+{
+    uint64_t rest = REST_BYTES < file->max_bytes / 4 ? REST_BYTES : file->max_bytes / 4;
+    return file->max_bytes != 0 && file->ring_ns == 0 && file->keep == 0 &&
+           file->bytes + rest >= file->max_bytes;
+}
+
+bool ew_record_file_due(const struct ew_record_file *file, uint64_t now_ns)
+{
+    uint64_t rest = REST_BYTES < file->max_bytes / 4 ? REST_BYTES : file->max_bytes / 4;
+    if (file->ring_ns != 0) {
+        const struct ew_ring_part *newest =
+            file->part_count > 0 ? &file->parts[file->part_count - 1] : NULL;
+        return newest != NULL &&
+               (now_ns - newest->begun_ns >= file->ring_ns / (EW_RING_PARTS - 2) ||
+                newest->len >= file->max_bytes / 8);
+    }
+    return file->keep != 0 && file->bytes + rest >= file->max_bytes;
+}
+
+int ew_record_file_next(struct ew_record_file *file, uint64_t now_ns)
+{
+    if (file->ring_ns != 0) {
+        next_part(file, now_ns);
+        return 0;
+    }
+    int error = close_file(file);
+    if (error == 0)
+        error = open_number(file, file->number + 1);
+    if (error == 0 && file->number > file->keep) {
+        char *old = numbered(file->path, file->number - file->keep);
+        if (old != NULL)
+            (void)remove(old);
+        ew_free(old);
+    }
+    return error;
+}
+
+int ew_record_file_dump(struct ew_record_file *file)
+{
+    int error = file->open ? 0 : open_number(file, file->number + 1);
+    for (uint32_t i = 0; i < file->part_count && error == 0; i++)
+        if (write_file(file, file->parts[i].bytes, file->parts[i].len) < 0)
+            error = file->os_error;
+    int closed = close_file(file);
+    file->dumps++;
+    while (file->part_count > 0)
+        drop_oldest(file);
+    return error != 0 ? error : closed;
+}
+
+int ew_record_file_close(struct ew_record_file *file)
+{
+    int error = close_file(file);
+    if (file->ring_ns != 0 && file->dumps == 0 && file->name != NULL)
+        (void)remove(file->name);
+    for (uint32_t i = 0; i < EW_RING_PARTS; i++)
+        ew_free(file->parts[i].bytes);
+    ew_free(file->name);
+    file->name = NULL;
+    return error;
+}

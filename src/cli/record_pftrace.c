@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recordings in Perfetto's format: everything that the monitor delivers goes into the trace as it
+ * comes, and into an account that can tell at the end what a report on the file would.
+ *
+ * The scheduling of the whole machine is recorded, whatever processes were named: who else was on
+ * the CPU is what one wants to know of a thread that waited. Where only polling works there are
+ * counters and no scheduling, and that is said.
+ */
+#include "cli/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <etwatch/sink.h>
+
+#include "base/buf.h"
+#include "cli/child.h"
+#include "cli/record_file.h"
+#include "cli/session.h"
+#include "cli/signals.h"
+#include "cli/term.h"
+#include "os/os.h"
+#include "sampler/account.h"
+#include "sink/units.h"
+
+static const uint64_t tell_every_ns = 1000 * 1000 * 1000u;
+/* What a ring may hold if nobody says. */
+static const uint64_t ring_max_bytes = 64u << 20;
+
+struct recording {
+    const struct ew_options *given;
+    struct ew_options options; /* with what a recording needs; shares the strings of given */
+    struct ew_session session;
+    struct ew_record_file file;
+    struct etwatch_sink *sink;
+    struct ew_account *account;
+    struct ew_child child;
+    char host[256], os[256];
+    uint64_t events;
+    uint64_t tell_ns;
+    bool dump; /* the ring is to be written */
+    bool full, shown;
+};
+
+/* -------------------------------------------------------------------- deliveries */
+
+static int on_meta(void *ctx, const struct etwatch_meta *meta)
+{
+    struct recording *recording = ctx;
+    ew_account_meta(recording->account, meta);
+    return etwatch_sink_meta(recording->sink, meta);
+}
+
+static int on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct recording *recording = ctx;
+    for (size_t i = 0; i < count; i++)
+        ew_account_sample(recording->account, &samples[i]);
+    return etwatch_sink_samples(recording->sink, samples, count);
+}
+
+static int on_events(void *ctx, const struct etwatch_event *events, size_t count)
+{
+    struct recording *recording = ctx;
+    recording->events += count;
+    for (size_t i = 0; i < count; i++)
+        ew_account_event(recording->account, &events[i]);
+    return etwatch_sink_events(recording->sink, events, count);
+}
+
+static int on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    struct recording *recording = ctx;
+    ew_account_loss(recording->account, loss);
+    return etwatch_sink_loss(recording->sink, loss);
+}
+
+static int on_alert(void *ctx, const struct etwatch_alert *alert)
+{
+    struct recording *recording = ctx;
+    recording->dump = recording->dump || (recording->given->triggers >> alert->rule & 1) != 0;
+    return etwatch_sink_alert(recording->sink, alert);
+}
+
+static int on_stats(void *ctx, const struct etwatch_stats *stats)
+{
+    struct recording *recording = ctx;
+    ew_account_stats(recording->account, stats);
+    int rc = etwatch_sink_stats(recording->sink, stats);
+    return rc == 0 ? etwatch_sink_flush(recording->sink) : rc;
+}
+
+static int on_flush(void *ctx)
+{
+    struct recording *recording = ctx;
+    return etwatch_sink_flush(recording->sink);
+}
+
+static const struct ew_session_tap tap = {
+    .meta = on_meta,
+    .samples = on_samples,
+    .events = on_events,
+    .loss = on_loss,
+    .alert = on_alert,
+    .flush = on_flush,
+    .stats = on_stats,
+};
+
+/* ---------------------------------------------------------------------- progress */
+
+static void put_state(struct recording *recording, const struct etwatch_stats *stats,
+                      struct ew_buf *out)
+{
+    const struct ew_record_file *file = &recording->file;
+    (void)ew_buf_fixed(out, (double)stats->duration_ns / 1e9, 1);
+    ew_buf_text(out, " s, ");
+    ew_buf_u64(out, recording->events);
+    ew_buf_text(out, " events, ");
+    ew_units_bytes(out, file->ring_ns != 0 ? file->ring_bytes : file->total_bytes);
+    if (file->ring_ns != 0) {
+        ew_buf_text(out, " in the ring, written: ");
+        ew_buf_u64(out, file->dumps);
+    }
+    ew_buf_text(out, ", lost: ");
+    ew_buf_u64(out, stats->lost);
+    ew_buf_text(out, "; own cost ");
+    (void)ew_buf_fixed(out, stats->self_cpu_percent, 2);
+    ew_buf_text(out, " % of a core");
+}
+
+/* On a terminal only: a line that is written over. */
+static void show_progress(struct recording *recording, uint64_t now_ns)
+{
+    struct etwatch_stats stats = {.size = sizeof stats};
+    struct ew_buf line;
+    if (now_ns < recording->tell_ns || recording->given->quiet || !ew_term_is(EW_TERM_ERR))
+        return;
+    recording->tell_ns = now_ns + tell_every_ns;
+    if (etwatch_monitor_stats(recording->session.monitor, &stats) < 0)
+        return;
+    ew_buf_init(&line, 0, NULL, NULL);
+    ew_buf_text(&line, "\rrecording: ");
+    put_state(recording, &stats, &line);
+    ew_buf_text(&line, "  ");
+    if (line.error == 0)
+        (void)fwrite(line.data, 1, line.len, stderr);
+    (void)fflush(stderr);
+    ew_buf_done(&line);
+    recording->shown = true;
+}
+
+static void tell_end(struct recording *recording)
+{
+    struct ew_record_file *file = &recording->file;
+    struct ew_buf line;
+    if (recording->shown)
+        (void)fputs("\n", stderr);
+    ew_buf_init(&line, 0, NULL, NULL);
+    put_state(recording, &recording->session.stats, &line);
+    ew_buf_char(&line, '\0');
+    if (line.error == 0 && file->ring_ns != 0 && file->dumps == 0)
+        ew_say(recording->given, "%s was not written: nothing asked for it (%s)", file->path,
+               line.data);
+    else if (line.error == 0)
+        ew_say(recording->given, "recorded %s: %s%s", file->path, line.data,
+               recording->full ? "; ended by --max-size" : "");
+    ew_buf_done(&line);
+}
+
+/* ------------------------------------------------------------------------ running */
+
+static void fail_file(struct recording *recording, int error)
+{
+    recording->file.os_error = error;
+    if (recording->session.error == 0)
+        recording->session.error = ETWATCH_EOS;
+}
+
+static void begin_piece(struct recording *recording, uint64_t now_ns)
+{
+    int rc = etwatch_sink_flush(recording->sink);
+    int error = rc == 0 ? ew_record_file_next(&recording->file, now_ns) : 0;
+    if (error != 0)
+        fail_file(recording, error);
+    else if (rc == 0)
+        rc = etwatch_sink_restart(recording->sink);
+    if (rc < 0 && recording->session.error == 0)
+        recording->session.error = rc;
+}
+
+static void dump_ring(struct recording *recording, uint64_t now_ns)
+{
+    struct ew_record_file *file = &recording->file;
+    recording->dump = false;
+    if (etwatch_sink_flush(recording->sink) < 0)
+        return;
+    uint64_t bytes = file->ring_bytes;
+    int error = ew_record_file_dump(file);
+    if (error != 0) {
+        fail_file(recording, error);
+        return;
+    }
+    if (recording->shown)
+        (void)fputs("\n", stderr);
+    ew_say(recording->given, "wrote %s: %.1f MB", file->name, (double)bytes / 1e6);
+    begin_piece(recording, now_ns);
+}
+
+/* One delivery, and what follows from it. False: the recording is over. */
+static bool step(struct recording *recording)
+{
+    bool go_on = ew_session_step(&recording->session, 1000);
+    uint64_t now_ns = ew_os_raw_ns();
+    bool ring = recording->file.ring_ns != 0;
+    if (ew_signals_take_user())
+        recording->dump = ring;
+    if (recording->dump && recording->session.error == 0)
+        dump_ring(recording, now_ns);
+    else if (ew_record_file_due(&recording->file, now_ns))
+        begin_piece(recording, now_ns);
+    if (ew_record_file_full(&recording->file))
+        recording->full = true;
+    show_progress(recording, now_ns);
+    return go_on && !recording->full && recording->session.error == 0;
+}
+
+static void pass_signals(struct recording *recording)
+{
+    int number;
+    while ((number = ew_signals_take_forward()) != 0)
+        ew_child_signal(&recording->child, number);
+}
+
+static void watch_child(struct recording *recording)
+{
+    uint32_t pid;
+    bool go_on = true;
+    while (go_on) {
+        pass_signals(recording);
+        while ((pid = ew_child_take_started(&recording->child)) != 0)
+            (void)etwatch_monitor_add(recording->session.monitor, pid);
+        if (ew_child_ended(&recording->child))
+            break;
+        go_on = step(recording);
+    }
+}
+
+static bool only_pids(const struct ew_options *options)
+{
+    return options->pid_count > 0 && options->names.count == 0 && options->uid_count == 0 &&
+           options->cgroups.count == 0 && (options->config_flags & ETWATCH_ALL) == 0;
+}
+
+static void watch_machine(struct recording *recording)
+{
+    struct ew_session *session = &recording->session;
+    bool until_gone = only_pids(&recording->options);
+    while (ew_signals_ending() == 0 && step(recording))
+        if (until_gone && session->live == 0 && session->any_started)
+            break;
+}
+
+/* ------------------------------------------------------------------------- report */
+
+struct telling {
+    struct recording *recording;
+    struct etwatch_sink *sink;
+};
+
+static int tell_class(void *ctx, const struct etwatch_trace_class *klass)
+{
+    return etwatch_sink_class(((struct telling *)ctx)->sink, klass);
+}
+
+static int tell_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+{
+    return etwatch_sink_process(((struct telling *)ctx)->sink, process, estimated);
+}
+
+static int tell_trace(struct recording *recording, struct etwatch_sink *sink)
+{
+    const struct etwatch_meta *meta = &recording->session.meta;
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    struct etwatch_trace_system system = {.size = sizeof system};
+    struct etwatch_trace_file file = {
+        .size = sizeof file,
+        .cpu_count = meta->cpu_count,
+        .pointer_size = 8,
+        .clock = 4,
+        .start_ns = meta->anchor_unix_ns,
+        .end_ns = ew_account_end_ns(recording->account),
+        .file_bytes = recording->file.bytes,
+        .path = recording->file.path,
+        .format = ETWATCH_TRACE_PERFETTO,
+        .source = meta->source,
+        .os = recording->os[0] != '\0' ? recording->os : NULL,
+        .host = recording->host[0] != '\0' ? recording->host : NULL,
+    };
+    struct etwatch_trace_summary summary = {
+        .size = sizeof summary,
+        .file_count = 1,
+        .files = &file,
+        .stats = &stats,
+        .system = &system,
+    };
+    ew_account_sum(recording->account, &stats, &system);
+    return etwatch_sink_trace(sink, &summary);
+}
+
+/* What `etwatch report FILE --json` will say, from what was delivered and not from the file. */
+static int tell_report(struct recording *recording)
+{
+    struct ew_output output;
+    struct telling telling = {.recording = recording};
+    uint32_t flags = recording->given->config_flags;
+    struct etwatch_sink_options wanted = {
+        .size = sizeof wanted,
+        .flags = (flags & ETWATCH_CMDLINE) != 0 ? (uint32_t)ETWATCH_SINK_CMDLINE : 0,
+    };
+    struct ew_account_teller teller = {
+        .ctx = &telling,
+        .on_class = tell_class,
+        .on_process = tell_process,
+        .cmdline = (flags & ETWATCH_CMDLINE) != 0,
+    };
+    (void)ew_output_open(&output, NULL);
+    int rc = etwatch_sink_new(ETWATCH_FORMAT_JSONL, ew_output_write, &output, &wanted,
+                              &telling.sink, NULL);
+    if (rc == 0)
+        rc = tell_trace(recording, telling.sink);
+    if (rc == 0)
+        rc = ew_account_tell_classes(recording->account, &teller);
+    if (rc == 0)
+        rc = ew_account_tell_processes(recording->account, &teller);
+    if (rc == 0)
+        rc = etwatch_sink_end(telling.sink);
+    if (rc == 0)
+        rc = etwatch_sink_flush(telling.sink);
+    etwatch_sink_free(telling.sink);
+    if (rc < 0 && !ew_output_reader_gone(&output))
+        ew_complain("cannot write to standard output: %s",
+                    output.os_error != 0 ? strerror(output.os_error) : etwatch_strerror(rc));
+    return rc < 0 && !ew_output_reader_gone(&output) ? EW_EXIT_FAILED : EW_EXIT_OK;
+}
+
+/* -------------------------------------------------------------- beginning and end */
+
+static int prepare(struct recording *recording)
+{
+    const struct ew_options *given = recording->given;
+    struct etwatch_error_info err = {.size = sizeof err};
+    struct ew_account_options account = {
+        .threads = (given->config_flags & ETWATCH_THREADS) != 0,
+    };
+    uint64_t max_bytes = given->max_bytes;
+    if (given->ring_ns != 0 && max_bytes == 0)
+        max_bytes = ring_max_bytes;
+    int error = ew_record_file_open(&recording->file, given->output_path, max_bytes, given->rotate,
+                                    given->ring_ns);
+    if (error != 0) {
+        ew_complain("cannot write to %s: %s", given->output_path, strerror(error));
+        return EW_EXIT_FAILED;
+    }
+    ew_os_host_name(recording->host, sizeof recording->host);
+    ew_os_system_name(recording->os, sizeof recording->os);
+    struct etwatch_sink_options wanted = {
+        .size = sizeof wanted, .host = recording->host, .os = recording->os};
+    int rc = etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, ew_record_file_write, &recording->file,
+                              &wanted, &recording->sink, &err);
+    if (rc < 0)
+        return ew_complain_about(&err, rc);
+    recording->account = ew_account_new(&account);
+    if (recording->account == NULL)
+        return ew_complain_about(&err, ETWATCH_ENOMEM);
+    recording->session.tap = &tap;
+    recording->session.tap_ctx = recording;
+    return ew_session_prepare(&recording->session, &recording->options, 0);
+}
+
+static int open_session(struct recording *recording, uint32_t pid)
+{
+    int code = ew_session_open(&recording->session, pid);
+    if (code == EW_EXIT_OK && recording->session.meta.source == ETWATCH_SOURCE_POLL)
+        ew_say(recording->given, "polling sees no switches: the recording has counters and starts, "
+                                 "no scheduling");
+    recording->tell_ns = ew_os_raw_ns() + tell_every_ns;
+    return code;
+}
+
+/* Ends the session and says how it went. An exit code. */
+static int finish(struct recording *recording)
+{
+    ew_session_stop(&recording->session);
+    int error = recording->file.os_error;
+    int closed = ew_record_file_close(&recording->file);
+    error = error != 0 ? error : closed;
+    if (error != 0) {
+        if (recording->shown)
+            (void)fputs("\n", stderr);
+        ew_complain("cannot write to %s: %s; what was recorded until then can be read",
+                    recording->file.path, strerror(error));
+        recording->session.error = 0;
+        (void)ew_session_close(&recording->session);
+        return EW_EXIT_FAILED;
+    }
+    int code = EW_EXIT_OK;
+    if (recording->session.meta_known && recording->session.error == 0) {
+        tell_end(recording);
+        if (recording->given->json)
+            code = tell_report(recording);
+    }
+    int end_code = ew_session_close(&recording->session);
+    return code != EW_EXIT_OK ? code : end_code;
+}
+
+static int record_command(struct recording *recording)
+{
+    const struct ew_options *options = recording->given;
+    ew_signals_watch_child();
+    int error = ew_child_hold(&recording->child, options->child);
+    if (error != 0) {
+        ew_complain("cannot make a process: %s", strerror(error));
+        return EW_EXIT_FAILED;
+    }
+    int code = open_session(recording, recording->child.pid);
+    if (code == EW_EXIT_OK) {
+        error = ew_child_release(&recording->child);
+        if (error != 0) {
+            ew_complain("cannot run %s: %s", options->child[0], strerror(error));
+            code = error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
+        }
+    }
+    if (code == EW_EXIT_OK) {
+        watch_child(recording);
+        code = finish(recording);
+        while (!ew_child_ended(&recording->child)) {
+            ew_child_wait(&recording->child);
+            pass_signals(recording);
+        }
+        code = code != EW_EXIT_OK ? code : recording->child.status;
+    }
+    ew_child_reap(&recording->child);
+    return code;
+}
+
+static int record_machine(struct recording *recording)
+{
+    int code = open_session(recording, 0);
+    if (code != EW_EXIT_OK)
+        return code;
+    watch_machine(recording);
+    code = finish(recording);
+    return code == EW_EXIT_OK && ew_signals_ending() != 0 ? EW_EXIT_SIGNAL + ew_signals_ending()
+                                                          : code;
+}
+
+int ew_record_pftrace(const struct ew_options *given)
+{
+    struct recording recording = {.given = given, .options = *given};
+    struct ew_options *options = &recording.options;
+    bool chosen = given->pid_count > 0 || given->names.count > 0 || given->uid_count > 0 ||
+                  given->cgroups.count > 0;
+    options->output_path = NULL;
+    options->json = false;
+    if (!chosen && given->child == NULL)
+        options->config_flags |= ETWATCH_ALL;
+    if (given->source != ETWATCH_SOURCE_POLL)
+        options->config_flags |= ETWATCH_EVENTS | ETWATCH_EVENTS_ALL;
+    /* Whoever records wants everything; what it costs is shown. */
+    options->budget_off = given->budget_percent <= 0 && given->profile_percent <= 0;
+    int code = prepare(&recording);
+    if (code == EW_EXIT_OK) {
+        ew_signals_init();
+        ew_signals_watch_user();
+        code = given->child != NULL ? record_command(&recording) : record_machine(&recording);
+    }
+    (void)ew_record_file_close(&recording.file);
+    (void)ew_session_close(&recording.session);
+    etwatch_sink_free(recording.sink);
+    ew_account_free(recording.account);
+    return code;
+}
