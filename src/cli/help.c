@@ -87,8 +87,12 @@ static const char record_help[] =
     "usage: etwatch record -o FILE [options] [-- CMD [ARG...]]\n"
     "\n"
     "Records events into FILE until CMD has ended, --duration is over or it is interrupted. The\n"
-    "ending says what is written: .etl is written by Windows itself (ETW), of the whole machine.\n"
+    "ending says what is written: .pftrace is a Perfetto trace of what was named (or of all), with\n"
+    "the scheduling of the whole machine; .etl is written by Windows itself (ETW).\n"
     "\n"
+    "  etwatch record -o run.pftrace -- ./inference model.onnx\n"
+    "  etwatch record -o all.pftrace -a --hz 100 --duration 10\n"
+    "  etwatch record -o spike.pftrace --ring 60s --trigger 'cpu_percent>90 for 1s'\n"
     "  etwatch record -o trace.etl --duration 10\n"
     "  etwatch record -o trace.etl -- infer.exe model.onnx\n";
 
