@@ -36,6 +36,8 @@ static void tell(const struct ew_recording *recording, const struct etwatch_expo
     if (counts->frames_unnamed > 0)
         ew_say(options, "%llu of %llu frames are of no module that the recording knows",
                big(counts->frames_unnamed), big(counts->frames));
+    if (counts->rows == 0 && options->export.format == ETWATCH_EXPORT_CHROME)
+        ew_say(options, "there are no context switches in what was asked for: no slices");
     if (counts->refused > 0)
         ew_complain("%llu samples did not fit into memory and were left out", big(counts->refused));
     if (counts->stats.lost > 0 || counts->stats.lost_buffers > 0)

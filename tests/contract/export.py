@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""What scripts rely on when they export: the same data in every format, exit codes, where words go."""
+import collections
+import contextlib
+import csv
+import io
+import json
+import os
+
+from etlkit import corpus, make_etl
+from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
+
+EVENT = "t_ns cpu pid tid name provider event id opcode version".split()
+FORMATS = ["perfetto", "arrow", "csv", "jsonl", "folded", "speedscope", "chrome"]
+
+
+@contextlib.contextmanager
+def recording(kind, *arguments):
+    """A recording in a folder of its own; its path."""
+    with temp_dir() as folder:
+        path = os.path.join(folder, kind + ".etl")
+        make_etl(kind, path, *arguments)
+        yield path
+
+
+def export(path, *arguments):
+    result = run(["export", "-q", path, *arguments])
+    check_eq(result.code, 0, f"exit code of export {arguments} ({result.err})")
+    return result.out
+
+
+def report(path, *arguments):
+    found = json_lines(run(["report", "--json", *arguments, path]).out)
+    return {kind: [o for o in found if o["type"] == kind] for kind in ("trace", "class", "process", "thread", "image")}
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+# ----------------------------------------------------------------------- tables
+
+
+@cases([("every class of the kernel", "mixed", "--events", 5000), ("schemas in the stream", "tracelogging"),
+        ("every version", "versions"), ("lost events", "lost")])
+def json_lines_of_events_are_those_of_the_events_command(kind, *arguments):
+    with recording(kind, *arguments) as path:
+        for more in ([], ["--raw"], ["--event", "switch,start"], ["--provider", "kernel", "--from", "1ms"]):
+            check_eq(export(path, "-f", "jsonl", *more), run(["events", "--json", *more, path]).out, f"output {more}")
+
+
+@test
+def csv_has_the_same_rows_as_json_lines():
+    with recording("mixed", "--events", 3000) as path:
+        for table in ("events", "samples", "processes", "threads", "classes", "images", "thread_samples"):
+            text = export(path, "-f", "csv", "--table", table)
+            objects = json_lines(export(path, "-f", "jsonl", "--table", table))
+            found = rows(text)
+            check_eq(len(found), len(objects), f"rows of {table}")
+            check(objects, f"{table} is empty")
+            for row, wanted in zip(found, objects):
+                for name, value in row.items():
+                    other = wanted[name]
+                    if isinstance(other, float):
+                        value = float(value)
+                    elif not isinstance(other, str):
+                        other = "" if other is None else json.dumps(other)
+                    check_eq(value, other, f"{table}.{name}")
+
+
+@test
+def processes_and_threads_are_those_of_the_report():
+    with recording("mixed", "--events", 20000) as path:
+        wanted = report(path, "--threads", "--images", "--cmdline")
+        for table, kind in (("processes", "process"), ("threads", "thread"), ("classes", "class"),
+                            ("images", "image")):
+            more = ["--cmdline"] if table == "processes" else []
+            found = json_lines(export(path, "-f", "jsonl", "--table", table, *more))
+            check_eq(len(found), len(wanted[kind]), f"number of {table}")
+            for got, want in zip(found, wanted[kind]):
+                for name, value in got.items():
+                    if name == "estimated":
+                        value = (value or "").split()
+                    check_eq(value, want[name], f"{table}.{name}")
+
+
+@test
+def samples_are_those_of_stat():
+    with recording("mixed", "--events", 20000) as path:
+        stat = json_lines(run(["stat", "-q", path, "--hz", "1000", "--json", "--threads"]).out)
+        for table, kind in (("samples", "sample"), ("thread_samples", "thread")):
+            wanted = [o for o in stat if o["type"] == kind]
+            found = json_lines(export(path, "-f", "jsonl", "--table", table, "--hz", "1000"))
+            check_eq(len(found), len(wanted), f"number of {table}")
+            check(len(found) > 50, f"only {len(found)} {table}")
+            for got, want in zip(found, wanted):
+                check_eq(got, {name: want[name] for name in got}, table)
+
+
+@test
+def columns_have_the_names_and_order_that_are_written_down():
+    with recording("mixed", "--events", 1000) as path:
+        check_eq(export(path, "-f", "csv").splitlines()[0].split(","), EVENT, "events")
+        check_eq(export(path, "-f", "csv", "--fields", "--raw").splitlines()[0].split(","),
+                 EVENT + ["fields", "payload"], "events with fields and payload")
+        typed = export(path, "-f", "csv", "--typed", "--event", "ReadyThread").splitlines()[0].split(",")
+        check_eq(typed, EVENT + ["TThreadId", "AdjustReason", "AdjustIncrement", "Flag", "Reserved"], "typed")
+
+
+@test
+def filters_choose_as_they_do_for_report_and_events():
+    with recording("mixed", "--events", 20000) as path:
+        names = collections.Counter(o["name"] for o in json_lines(export(path, "-f", "jsonl")) if o["name"])
+        name, _ = names.most_common(1)[0]
+        choice = ["-n", name, "--from", "100us", "--to", "2ms"]
+        found = json_lines(export(path, "-f", "jsonl", *choice))
+        check_eq(len(found), report(path, *choice)["trace"][0]["events"] and
+                 len(json_lines(run(["events", "--json", *choice, path]).out)), "events")
+        processes = json_lines(export(path, "-f", "jsonl", "--table", "processes", *choice))
+        check_eq([o["pid"] for o in processes], [o["pid"] for o in report(path, *choice)["process"]], "processes")
+
+
+# --------------------------------------------------------------- stacks, timelines
+
+
+@test
+def slices_of_chrome_add_up_to_the_cpu_time_of_the_report():
+    with recording("switches", "--events", 20000, "--cpus", 4) as path:
+        found = json.loads(export(path, "-f", "chrome"))
+        threads = report(path, "--threads")["thread"]
+    sums, names = collections.Counter(), collections.defaultdict(set)  # an id may come again
+    for event in found["traceEvents"]:
+        if event["ph"] == "X":
+            sums[event["pid"], event["tid"]] += round(event["dur"] * 1000)
+            check(event["ts"] >= 0 and event["dur"] >= 0, f"a slice out of time: {event}")
+        elif event["name"] == "process_name":
+            names[event["pid"]].add(event["args"]["name"])
+    wanted = collections.Counter()
+    for thread in threads:
+        if thread["tid"] and thread["cpu_ns"] is not None:
+            wanted[thread["pid"], thread["tid"]] += thread["cpu_ns"]
+            check_in(thread["name"], names[thread["pid"]], "name of a process")
+    # What ran before its first switch is known to the report, not as a slice.
+    early = {key for key, value in wanted.items() if sums[key] != value}
+    check(len(early) <= 4, f"threads whose slices do not add up: {sorted(early)}")
+    check(len(wanted) > 10 and sum(sums.values()) > 0, "nothing to compare")
+
+
+@test
+def stacks_have_a_sample_for_each_of_the_report():
+    with recording("mixed", "--events", 20000) as path:
+        folded = export(path, "-f", "folded")
+        scope = json.loads(export(path, "-f", "speedscope"))
+        samples = report(path)["trace"][0]["samples"]
+    check(samples > 100, "too few samples in this recording")
+    total = 0
+    for line in folded.splitlines():
+        stack, _, count = line.rpartition(" ")
+        check(len(stack.split(";")) >= 3, f"no process, thread and frame in {line!r}")
+        total += int(count)
+    check_eq(total, samples, "samples in folded stacks")
+    check_eq(scope["$schema"], "https://www.speedscope.app/file-format-schema.json", "$schema")
+    frames = scope["shared"]["frames"]
+    check(all(isinstance(frame["name"], str) for frame in frames), "names of frames")
+    found = 0
+    for profile in scope["profiles"]:
+        check_eq(profile["type"], "sampled", "type of a profile")
+        check_in(profile["unit"], ["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"], "unit")
+        check_eq(len(profile["samples"]), len(profile["weights"]), "samples and weights")
+        check_eq(profile["endValue"] - profile["startValue"], sum(profile["weights"]), "sum of the weights")
+        check(all(0 <= frame < len(frames) for stack in profile["samples"] for frame in stack), "a frame is none")
+        found += len(profile["samples"])
+    check_eq(found, samples, "samples in speedscope")
+
+
+@test
+def stacks_of_a_real_recording_begin_where_threads_do():
+    path = corpus("etl", "perfview-net452-x64.etl")
+    whole = from_start = 0
+    for line in export(path, "-f", "folded").splitlines():
+        stack, _, count = line.rpartition(" ")
+        frames = stack.split(";")[2:]
+        if len(frames) > 8:
+            whole += int(count)
+            from_start += int(count) * frames[0].startswith(("ntdll.dll!", "ntoskrnl.exe!"))
+    check(whole > 1000, f"only {whole} samples with a deep stack")
+    check(from_start > whole * 0.9, f"only {from_start} of {whole} begin in ntdll or the kernel")
+
+
+# ------------------------------------------------------------------ what goes wrong
+
+
+@test
+def the_ending_of_the_output_says_the_format():
+    endings = {".csv": b"t_ns,cpu", ".arrow": b"ARROW1\0\0", ".feather": b"ARROW1\0\0", ".jsonl": b'{"type":"event"',
+               ".folded": b"", ".speedscope.json": b'{"$schema"', ".trace.json": b'{"displayTimeUnit"'}
+    with recording("mixed", "--events", 2000) as path:
+        for ending, begin in endings.items():
+            out = path + ending
+            export(path, "-o", out)
+            with open(out, "rb") as file:
+                check_eq(file.read(len(begin)), begin, ending)
+
+
+@cases([
+    ("no format", [], "export needs a format"),
+    ("a format that is none", ["-f", "xml"], "-f needs one of"),
+    ("a table that is none", ["-f", "csv", "--table", "x"], "--table needs one of"),
+    ("a table for stacks", ["-f", "folded", "--table", "events"], "is no table"),
+    ("fields of processes", ["-f", "csv", "--table", "processes", "--fields"], "about events"),
+    ("a rate for events", ["-f", "csv", "--hz", "10"], "about samples"),
+    ("both kinds of fields", ["-f", "csv", "--fields", "--typed"], "exclude each other"),
+    ("timestamps in text", ["-f", "csv", "--timestamps"], "needs -f arrow"),
+])
+def a_wrong_command_line_is_named_and_exits_2(arguments, words):
+    with temp_dir() as folder:
+        out = os.path.join(folder, "out")
+        result = run(["export", "x.etl", "-o", out, *arguments])
+        check_eq(result.code, 2, "exit code")
+        check_in(words, result.err, "message")
+        check(not os.path.exists(out), "an output was made")
+
+
+@cases([(name, name) for name in FORMATS])
+def what_is_no_recording_is_refused(name):
+    result = run(["export", "-f", name, "-q", ETWATCH])
+    check_eq((result.code, result.out), (1, ""), "exit code and output")
+    check_in(os.path.basename(ETWATCH), result.err, "message")
+
+
+@cases([(name, name) for name in ("arrow", "csv", "folded", "chrome")])
+def a_full_disk_is_an_error(name):
+    if not os.path.exists("/dev/full"):
+        return
+    with recording("mixed", "--events", 20000) as path:
+        result = run(["export", "-q", path, "-f", name, "-o", "/dev/full"])
+    check_eq(result.code, 1, "exit code")
+    check_in("/dev/full", result.err, "message")
+
+
+@cases([("noise", "damaged-noise"), ("an event that is too large", "damaged-event-huge"), ("a buffer that does not inflate", "damaged-packed")])
+def damage_is_read_as_far_as_possible_and_told(kind):
+    with recording(kind) as path:
+        events = json_lines(run(["report", "--json", path]).out)[0]["events"]
+        for name in ("csv", "arrow", "chrome"):
+            with temp_dir() as folder:
+                result = run(["export", path, "-f", name, "-o", os.path.join(folder, "out")])
+                check_eq(result.code, 0, f"exit code of {name} ({result.err})")
+                check_in("damaged", result.err, f"words of {name}")
+        check_eq(len(export(path, "-f", "csv").splitlines()) - 1, events, "rows")
+
+
+@test
+def recordings_without_samples_have_no_stacks_and_say_so():
+    with recording("switches", "--events", 1000) as path:
+        result = run(["export", path, "-f", "folded"])
+    check_eq((result.code, result.out), (1, ""), "exit code and output")
+    check_in("no profile samples", result.err, "message")
+
+
+main()
