@@ -169,6 +169,9 @@ enum etwatch_sample_flag {
     ETWATCH_PREEXISTING = 1u << 1, /* START of a process that was there before */
     ETWATCH_HAS_PPID = 1u << 2,
     ETWATCH_HAS_SESSION = 1u << 3,
+    /* SAMPLE of all processes that are not among the busiest: pid is UINT32_MAX, tid says how many
+     * they are; counters only. */
+    ETWATCH_OTHER = 1u << 4,
 };
 
 /* One object of the stream; `type` says which. */
@@ -178,7 +181,7 @@ struct etwatch_sample {
     uint32_t source; /* where it comes from: enum etwatch_source */
     uint32_t flags;  /* enum etwatch_sample_flag */
     uint32_t pid;
-    uint32_t tid; /* THREAD only, else 0 */
+    uint32_t tid; /* THREAD only, else 0 (but see ETWATCH_OTHER) */
     uint32_t ppid;
     uint32_t session_id;
     uint64_t start_ns; /* with pid: the identity */
@@ -368,6 +371,10 @@ struct etwatch_config {
     uint32_t exclude_name_count;
     uint32_t exclude_uid_count;
     uint32_t exclude_cgroup_count;
+    /* Samples of this many processes with the most of a metric (a counter: a second) in each
+     * interval; what the others did is one sample with ETWATCH_OTHER. 0 = all. */
+    uint32_t busiest;
+    uint32_t busiest_metric; /* enum etwatch_metric; 0 = cpu_percent */
 };
 
 struct etwatch_stats {

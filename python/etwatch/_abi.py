@@ -33,6 +33,7 @@ ETWATCH_COMPLETE = 1
 ETWATCH_PREEXISTING = 2
 ETWATCH_HAS_PPID = 4
 ETWATCH_HAS_SESSION = 8
+ETWATCH_OTHER = 16
 ETWATCH_EVENT_SWITCH = 1
 ETWATCH_EVENT_WAKEUP = 2
 ETWATCH_EVENT_FORK = 3
@@ -403,7 +404,7 @@ Config._fields_ = [
     ("rates", POINTER(Rate)), ("rate_count", c_uint32), ("reserved4", c_uint32), ("exclude_pids", POINTER(c_uint32)),
     ("exclude_names", POINTER(c_char_p)), ("exclude_uids", POINTER(c_uint32)), ("exclude_cgroups", POINTER(c_char_p)),
     ("exclude_pid_count", c_uint32), ("exclude_name_count", c_uint32), ("exclude_uid_count", c_uint32),
-    ("exclude_cgroup_count", c_uint32),
+    ("exclude_cgroup_count", c_uint32), ("busiest", c_uint32), ("busiest_metric", c_uint32),
 ]
 Stats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("hz_asked", c_double), ("hz_reached", c_double), ("hz_now", c_double),

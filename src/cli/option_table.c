@@ -429,6 +429,30 @@ static int exclude_cgroups(struct ew_parser *p, const char *shown, const char *v
                      &p->options->exclude_cgroups);
 }
 
+static int set_busiest(struct ew_parser *p, const char *shown, const char *value)
+{
+    if (!ew_value_u32(value, &p->options->busiest) || p->options->busiest == 0 ||
+        p->options->busiest > 65536)
+        return ew_parser_fail(p, "%s needs a number of processes from 1 to 65536, not \"%s\"",
+                              shown, value);
+    return 0;
+}
+
+static int set_busiest_by(struct ew_parser *p, const char *shown, const char *value)
+{
+    uint64_t named = etwatch_metrics_named(value);
+    if (named == 0 || (named & (named - 1)) != 0)
+        return ew_parser_fail(p,
+                              "%s needs the name of one metric (such as cpu_percent or "
+                              "io_write_bytes), not \"%s\"; see 'etwatch metrics'",
+                              shown, value);
+    p->options->busiest_metric = 0;
+    for (; named > 1; named >>= 1)
+        p->options->busiest_metric++;
+    p->options->busiest_by = true;
+    return 0;
+}
+
 #define SWITCH(function, member)                                                   \
     static int function(struct ew_parser *p, const char *shown, const char *value) \
     {                                                                              \
@@ -469,6 +493,8 @@ static const struct option table[] = {
     {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH | EW_CMD_RECORD}, 0, exclude_uids},
     {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH | EW_CMD_RECORD}, 0, exclude_cgroups},
     {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH | EW_CMD_RECORD}, ETWATCH_NO_SYSTEM, NULL},
+    {{"max-processes", 0, "N", "samples of the N busiest in each interval, the rest summed up as one", STREAM}, 0, set_busiest},
+    {{"by", 0, "METRIC", "what --max-processes goes by (default cpu_percent)", STREAM}, 0, set_busiest_by},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
     {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT | EW_CMD_RECORD}, 0, set_hz},
     {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH | EW_CMD_RECORD}, 0, set_metrics},

@@ -384,6 +384,10 @@ static int check_together(struct ew_parser *p)
     uint32_t flags = o->config_flags;
     if (o->json && o->csv)
         return ew_parser_fail(p, "--json and --csv exclude each other: choose one");
+    if (o->busiest_by && o->busiest == 0)
+        return ew_parser_fail(p, "--by says what --max-processes goes by: give that too");
+    if (o->busiest > 0 && o->window_s > 0)
+        return ew_parser_fail(p, "--window sums up each process: leave out --max-processes");
     if ((flags & ETWATCH_EVENTS) != 0 && !o->json)
         return ew_parser_fail(p, "--events needs --json");
     if ((flags & ETWATCH_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)

@@ -76,6 +76,8 @@ struct ew_options {
     struct ew_list names, cgroups, columns, alerts;
     uint32_t *pids, *uids;
     uint32_t pid_count, uid_count;
+    uint32_t busiest, busiest_metric;
+    bool busiest_by;
     struct ew_list exclude_names, exclude_cgroups;
     uint32_t *exclude_pids, *exclude_uids;
     uint32_t exclude_pid_count, exclude_uid_count;

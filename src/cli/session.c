@@ -280,6 +280,8 @@ static struct etwatch_config make_config(struct ew_session *session)
     config.alerts = (const char *const *)o->alerts.words;
     config.alert_count = o->alerts.count;
     config.on_alert = on_alert;
+    config.busiest = o->busiest;
+    config.busiest_metric = o->busiest_metric;
     config.exclude_pids = o->exclude_pids;
     config.exclude_pid_count = o->exclude_pid_count;
     config.exclude_names = (const char *const *)o->exclude_names.words;

@@ -113,6 +113,7 @@ static int open_sampler(struct ew_watch_alerts *watch, const struct ew_sampler_c
     own.dense = own.aggregate = false;
     own.ctx = watch;
     own.emit = on_window;
+    own.emitted = NULL;
     own.loss = NULL;
     own.event = NULL;
     own.describe = NULL;

@@ -16,6 +16,7 @@ enum {
     DEFAULT_PROCESSES = 65536,
     DEFAULT_THREADS = 131072,
     DEFAULT_QUEUE = 10000,
+    MAX_BUSIEST = 65536,
     KNOWN_FLAGS = ETWATCH_ALL | ETWATCH_THREADS | ETWATCH_DENSE | ETWATCH_EVENTS | ETWATCH_CMDLINE |
                   ETWATCH_NO_FALLBACK | ETWATCH_NO_BUDGET | ETWATCH_KERNEL_THREADS |
                   ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_NO_SYSTEM | ETWATCH_EVENTS_ALL,
@@ -116,6 +117,9 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
     int error = check_metrics(config, reterr);
     if (error != 0)
         return error;
+    if (config->busiest_metric >= ETWATCH_METRIC_COUNT || config->busiest > MAX_BUSIEST)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "busiest must be at most %d, busiest_metric a metric", MAX_BUSIEST);
     if ((config->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     if (config->max_processes == 0)

@@ -42,7 +42,7 @@ static bool polls(const struct etwatch_monitor *monitor)
 
 /* ------------------------------------------------------------------- to the user */
 
-static void on_emit(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void deliver(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     struct etwatch_monitor *monitor = ctx;
     if (monitor->config.flags & ETWATCH_QUEUE)
@@ -51,7 +51,24 @@ static void on_emit(void *ctx, const struct etwatch_sample *samples, size_t coun
     monitor->delivered += count;
     if (monitor->config.callbacks.on_samples != NULL)
         monitor->config.callbacks.on_samples(monitor->config.callbacks.ctx, samples, count);
+}
+
+/* Alerts are on every process, whoever is delivered. */
+static void on_emit(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct etwatch_monitor *monitor = ctx;
+    if (monitor->busiest.count > 0)
+        ew_busiest_put(&monitor->busiest, samples, count);
+    else
+        deliver(monitor, samples, count);
     ew_watch_alerts_samples(&monitor->alerts, samples, count);
+}
+
+static void on_emitted(void *ctx)
+{
+    struct etwatch_monitor *monitor = ctx;
+    if (monitor->busiest.count > 0)
+        ew_busiest_flush(&monitor->busiest);
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -82,54 +99,6 @@ static void on_describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_i
     ew_describe_process(&monitor->describe, pid, uid, cgroup_id, ret_user, ret_cgroup, ret_cmdline);
 }
 
-/* ------------------------------------------------------------------- who is left out */
-
-static void on_forget(void *ctx, uint32_t pid)
-{
-    struct etwatch_monitor *monitor = ctx;
-    (void)ew_sampler_forget(monitor->sampler, pid);
-    if (monitor->alerts.sampler != NULL)
-        (void)ew_sampler_forget(monitor->alerts.sampler, pid);
-}
-
-static void on_shut(void *ctx, uint32_t pid, uint64_t start_ns, bool shut)
-{
-    struct etwatch_monitor *monitor = ctx;
-    if (monitor->source->ops->exclude != NULL)
-        monitor->source->ops->exclude(monitor->source, pid, start_ns, shut);
-}
-
-static struct ew_gate_rules gate_rules(const struct etwatch_monitor *monitor)
-{
-    const struct etwatch_config *config = &monitor->config;
-    return (struct ew_gate_rules){
-        .pids = config->exclude_pids,
-        .names = config->exclude_names,
-        .uids = config->exclude_uids,
-        .cgroups = config->exclude_cgroups,
-        .pid_count = config->exclude_pid_count,
-        .name_count = config->exclude_name_count,
-        .uid_count = config->exclude_uid_count,
-        .cgroup_count = config->exclude_cgroup_count,
-        .system = (config->flags & ETWATCH_NO_SYSTEM) != 0,
-        .windows = monitor->source != NULL &&
-                   (ew_monitor_replays(monitor) || ew_source_native()->id == ETWATCH_SOURCE_ETW),
-    };
-}
-
-static void open_gate(struct etwatch_monitor *monitor)
-{
-    struct ew_gate_rules rules = gate_rules(monitor);
-    if (!ew_gate_wanted(&rules))
-        return;
-    monitor->gate.rules = rules;
-    monitor->gate.describe = ew_monitor_replays(monitor) ? NULL : &monitor->describe;
-    monitor->gate.ctx = monitor;
-    monitor->gate.forget = on_forget;
-    monitor->gate.shut = on_shut;
-    ew_gate_open(&monitor->gate, &monitor->facts);
-}
-
 /* --------------------------------------------------------------------- the source */
 
 static void source_config(const struct etwatch_monitor *monitor, struct ew_source_config *ret)
@@ -148,7 +117,7 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
         .cgroups = config->cgroups,
         .cgroup_count = config->cgroup_count,
     };
-    const struct ew_gate_rules rules = gate_rules(monitor);
+    const struct ew_gate_rules rules = ew_monitor_gate_rules(monitor);
     ret->filter.excludes = ew_gate_wanted(&rules);
     ret->threads = (config->flags & ETWATCH_THREADS) != 0 || config->alert_count > 0;
     ret->events = (config->flags & ETWATCH_EVENTS) != 0;
@@ -273,10 +242,15 @@ static int open_sampler(struct etwatch_monitor *monitor)
         .max_threads = config->max_threads,
         .ctx = monitor,
         .emit = on_emit,
+        .emitted = on_emitted,
         .loss = on_loss,
         .event = on_events,
         .describe = on_describe,
     };
+    monitor->busiest.count = config->busiest;
+    monitor->busiest.metric = config->busiest_metric;
+    monitor->busiest.ctx = monitor;
+    monitor->busiest.deliver = deliver;
     int error = ew_sampler_new(&wanted, &monitor->sampler);
     if (error != 0)
         return error;
@@ -287,7 +261,7 @@ static int open_sampler(struct etwatch_monitor *monitor)
         monitor->sampler = NULL;
         return error;
     }
-    open_gate(monitor);
+    ew_monitor_open_gate(monitor);
     return 0;
 }
 
@@ -384,6 +358,7 @@ static void close_stages(struct etwatch_monitor *monitor)
     monitor->source->ops->close(monitor->source);
     ew_watch_alerts_close(&monitor->alerts);
     ew_gate_close(&monitor->gate);
+    ew_busiest_done(&monitor->busiest);
     ew_sampler_free(monitor->sampler);
     monitor->source = NULL;
     monitor->sampler = NULL;

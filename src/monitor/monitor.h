@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "monitor/alerts.h"
+#include "monitor/busiest.h"
 #include "monitor/describe.h"
 #include "monitor/gate.h"
 #include "monitor/queue.h"
@@ -45,6 +46,7 @@ struct etwatch_monitor {
     struct ew_budget budget;
     struct ew_watch_alerts alerts;
     struct ew_gate gate;
+    struct ew_busiest busiest;
 
     char fallback[512];
     int64_t unix_minus_raw_ns;
@@ -96,6 +98,10 @@ struct ew_etw_api;
 int ew_recorder_start(const struct ew_etw_api *api, const char *path,
                       const struct etwatch_session_options *options,
                       struct etwatch_recorder **ret_recorder, struct ew_error *reterr);
+
+/* leaving_out.c */
+struct ew_gate_rules ew_monitor_gate_rules(const struct etwatch_monitor *monitor);
+void ew_monitor_open_gate(struct etwatch_monitor *monitor);
 
 /* replay.c */
 extern const struct ew_source_ops ew_source_etl;

@@ -49,7 +49,7 @@ static bool is_rate(uint32_t metric)
            metric == ETWATCH_M_gpu_percent || metric == ETWATCH_M_npu_percent;
 }
 
-static double value_of(const struct etwatch_sample *sample, uint32_t metric)
+double ew_alert_value(const struct etwatch_sample *sample, uint32_t metric)
 {
     double value = 0;
     switch (metric) {
@@ -184,7 +184,7 @@ static void take_sample(struct ew_alerts *alerts, uint32_t rule,
     struct ew_track_config config = config_of(alerts, rule);
     if ((sample->has >> metric & 1) == 0)
         return; /* not known: nothing changes */
-    double value = value_of(sample, metric);
+    double value = ew_alert_value(sample, metric);
     struct ew_track *track = find(alerts, rule, sample);
     if (track == NULL && value == 0 && !stays(alerts, rule))
         return;

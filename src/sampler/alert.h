@@ -48,6 +48,8 @@ int ew_alert_parse(const char *text, struct ew_alert_rule *ret_rule, struct ew_e
 
 /* Whether the metric is CPU time, which is known for windows however short. */
 bool ew_alert_fine(const struct ew_alert_rule *rule);
+/* What a sample says of a metric; of a counter: a second. 0 if it is not known. */
+double ew_alert_value(const struct etwatch_sample *sample, uint32_t metric);
 /* The windows that a rule needs: a quarter of its time, within 1 to 100 ms. */
 uint64_t ew_alert_window_ns(const struct ew_alert_rule *rule);
 

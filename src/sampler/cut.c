@@ -249,6 +249,8 @@ static void bury(struct ew_sampler *sampler)
 static int close_cut(struct ew_sampler *sampler, uint64_t objects_before)
 {
     ew_sample_flush(sampler);
+    if (sampler->config.emitted != NULL)
+        sampler->config.emitted(sampler->config.ctx);
     bury(sampler);
     report_refused(sampler);
     forget_losses(sampler);

@@ -48,6 +48,8 @@ struct ew_sampler_config {
     void *ctx;
     /* Samples in order, valid until it returns. */
     void (*emit)(void *ctx, const struct etwatch_sample *samples, size_t count);
+    /* May be NULL. All samples of a cut were emitted; until now their strings are valid. */
+    void (*emitted)(void *ctx);
     void (*loss)(void *ctx, const struct etwatch_loss *loss);                   /* may be NULL */
     void (*event)(void *ctx, const struct etwatch_event *events, size_t count); /* may be NULL */
     /* Asked once per process (and again after an exec) when its strings are first needed. Leaves

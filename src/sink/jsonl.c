@@ -154,6 +154,10 @@ static char *raw_when(char *at, const struct etwatch_sample *s)
         at = RAW(at, ",\"thread_name\":");
         at = raw_text(at, s->thread_name);
     }
+    if ((s->flags & ETWATCH_OTHER) != 0) {
+        at = RAW(at, ",\"processes\":");
+        at = ew_raw_u64(at, s->tid);
+    }
     return at;
 }
 
