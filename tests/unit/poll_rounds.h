@@ -59,7 +59,7 @@ static inline void take_loss(void *ctx, const struct etwatch_loss *loss)
 
 static inline void rounds_done(struct rounds *rounds)
 {
-    ew_source_poll.close(&rounds->poll->source);
+    ew_source_poll.close(&rounds->poll->base.source);
     (void)unlink(rounds->root);
     (void)rmdir(rounds->folder);
 }
@@ -99,7 +99,7 @@ static inline void drain_again(struct rounds *rounds)
     struct ew_error error;
     rounds->process_count = rounds->reading_count = rounds->order_count = 0;
     rounds->now_ns += 100000000;
-    CHECK_EQ_INT(ew_source_poll.drain(&rounds->poll->source, rounds->now_ns, &rounds->facts,
+    CHECK_EQ_INT(ew_source_poll.drain(&rounds->poll->base.source, rounds->now_ns, &rounds->facts,
                                       &rounds->horizon_ns, &error),
                  0);
     CHECK_EQ_UINT(rounds->horizon_ns, rounds->now_ns);
@@ -132,7 +132,7 @@ static inline const struct ew_reading *reading_of(const struct rounds *rounds, u
 static inline uint64_t undecoded(const struct rounds *rounds)
 {
     struct ew_source_stats stats;
-    ew_source_poll.stats(&rounds->poll->source, &stats);
+    ew_source_poll.stats(&rounds->poll->base.source, &stats);
     return stats.undecoded;
 }
 

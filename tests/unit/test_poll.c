@@ -364,11 +364,11 @@ TEST(beyond_the_limit_processes_are_lost_and_said_so_once)
     CHECK_EQ_INT(rounds.process_count, 0);
     CHECK_EQ_UINT(rounds.lost, 3);
     /* When there is room again, one of them is taken in. */
-    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->source, 102), 0);
+    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->base.source, 102), 0);
     drain_again(&rounds);
     CHECK_EQ_INT(rounds.process_count, 1);
     CHECK(rounds.processes[0].pid >= 105);
-    CHECK_EQ_UINT(rounds.poll->watched_count, 5);
+    CHECK_EQ_UINT(rounds.poll->base.watched_count, 5);
     CHECK_EQ_UINT(rounds.lost, 3);
     rounds_done(&rounds);
 }
@@ -377,7 +377,7 @@ TEST(a_recorded_tree_says_that_its_times_are_estimates)
 {
     struct rounds rounds;
     rounds_open(&rounds, "normal", &everything, false, 100);
-    const struct ew_source_ops *ops = rounds.poll->source.ops;
+    const struct ew_source_ops *ops = rounds.poll->base.source.ops;
     CHECK(ops->estimated & ETWATCH_HAS(cpu_ns));
     CHECK(!(ops->available & ETWATCH_HAS(handles)));
     CHECK(!(ew_source_poll.estimated & ETWATCH_HAS(cpu_ns)));
@@ -402,7 +402,7 @@ TEST(a_root_that_vanishes_is_an_error_and_may_come_back)
     rounds_open(&rounds, "normal", &everything, false, 100);
     drain_again(&rounds);
     CHECK_EQ_INT(unlink(rounds.root), 0);
-    CHECK_EQ_INT(ew_source_poll.drain(&rounds.poll->source, rounds.now_ns + 1, &rounds.facts,
+    CHECK_EQ_INT(ew_source_poll.drain(&rounds.poll->base.source, rounds.now_ns + 1, &rounds.facts,
                                       &rounds.horizon_ns, &error),
                  ETWATCH_EOS);
     CHECK_CONTAINS(error.message, rounds.root);
@@ -430,11 +430,11 @@ static int one_round(void *ctx)
     int rc = ew_poll_open(&config, &units, &poll, &error);
     if (rc < 0)
         return rc;
-    rc = ew_source_poll.drain(&poll->source, 1, &rounds->facts, &rounds->horizon_ns, &error);
+    rc = ew_source_poll.drain(&poll->base.source, 1, &rounds->facts, &rounds->horizon_ns, &error);
     /* One process or thread that finds no memory does not end the round, but is told. */
     if (rc == 0 && (rounds->lost > 0))
         rc = ETWATCH_ENOMEM;
-    ew_source_poll.close(&poll->source);
+    ew_source_poll.close(&poll->base.source);
     return rc;
 }
 

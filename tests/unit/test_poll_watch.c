@@ -135,18 +135,18 @@ TEST(processes_are_added_and_removed_between_rounds)
     rounds_open(&rounds, "rounds/2", &nobody, false, 100);
     drain_again(&rounds);
     CHECK_EQ_INT(rounds.process_count, 0);
-    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->source, 4711), ETWATCH_ENOENT);
-    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->source, 4711), ETWATCH_ENOENT);
-    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->source, 200), ETWATCH_ENOENT);
-    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->source, 200), 0);
+    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->base.source, 4711), ETWATCH_ENOENT);
+    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->base.source, 4711), ETWATCH_ENOENT);
+    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->base.source, 200), ETWATCH_ENOENT);
+    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->base.source, 200), 0);
     drain_again(&rounds);
     CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 200, 201);
-    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->source, 201), 0);
+    CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->base.source, 201), 0);
     drain_tree(&rounds, "rounds/3");
     CHECK_TOLD(&rounds, EW_PROCESS_EXIT, 200);
     CHECK_EQ_INT(rounds.process_count, 1); /* neither 201 nor its new child */
     CHECK(reading_of(&rounds, 201, 0) == NULL);
-    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->source, 201), 0);
+    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->base.source, 201), 0);
     drain_again(&rounds);
     CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 201, 202);
     rounds_done(&rounds);
@@ -160,7 +160,7 @@ TEST(adding_a_watched_process_watches_its_children_too)
     rounds_open(&rounds, "rounds/2", &filter, false, 100);
     drain_again(&rounds);
     CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 100);
-    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->source, 100), 0);
+    CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->base.source, 100), 0);
     drain_again(&rounds);
     CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 200, 201);
     rounds_done(&rounds);
@@ -242,7 +242,7 @@ TEST(only_threads_that_ran_are_told_and_those_that_end_stay_in_the_sum)
     /* 11 + 30 of the one that ended + 6 */
     CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_switches_voluntary], 47);
     CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_runq_wait_ns], 1100 + 3000 + 600);
-    CHECK_EQ_UINT(rounds.poll->thread_count, 3);
+    CHECK_EQ_UINT(rounds.poll->base.thread_count, 3);
     drain_again(&rounds);
     CHECK_EQ_INT(rounds.reading_count, 0);
     rounds_done(&rounds);
@@ -274,10 +274,10 @@ TEST(threads_go_with_their_process)
     struct rounds rounds;
     rounds_open(&rounds, "threads/1", &everything, true, 100);
     drain_again(&rounds);
-    CHECK_EQ_UINT(rounds.poll->thread_count, 3);
+    CHECK_EQ_UINT(rounds.poll->base.thread_count, 3);
     drain_tree(&rounds, "users");
     CHECK(process_fact(&rounds, 200, EW_PROCESS_EXIT) != NULL);
-    CHECK_EQ_UINT(rounds.poll->thread_count, 0);
+    CHECK_EQ_UINT(rounds.poll->base.thread_count, 0);
     rounds_done(&rounds);
 }
 

@@ -25,15 +25,15 @@ static int look_open(bool threads, const struct ew_facts *facts, struct ew_poll 
     int rc = ew_poll_open(&config, &units, ret_poll, reterr);
     if (rc < 0)
         return rc;
-    (*ret_poll)->facts = facts;
-    (*ret_poll)->now_ns = ew_os_raw_ns();
-    (*ret_poll)->round = 1;
+    (*ret_poll)->base.facts = facts;
+    (*ret_poll)->base.now_ns = ew_os_raw_ns();
+    (*ret_poll)->base.round = 1;
     return 0;
 }
 
 static void look_close(struct ew_poll *poll)
 {
-    poll->source.ops->close(&poll->source);
+    poll->base.source.ops->close(&poll->base.source);
 }
 
 static int tell_one(struct ew_poll *poll, uint32_t pid, struct ew_error *reterr)
@@ -89,7 +89,7 @@ int ew_look_all(const struct ew_facts *facts, struct ew_error *reterr)
             continue; /* over since it was listed */
         struct ew_process_fact fact = {.kind = EW_PROCESS_SEEN,
                                        .has = EW_HAS_PPID,
-                                       .t_ns = poll->now_ns,
+                                       .t_ns = poll->base.now_ns,
                                        .start_ns = ew_poll_start_ns(poll, &stat),
                                        .pid = stat.pid,
                                        .ppid = stat.ppid};

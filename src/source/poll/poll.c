@@ -25,39 +25,34 @@
 /* A process is forked under its parent's name and gets its own by exec: look again for this long.
  */
 #define YOUNG_NS UINT64_C(1000000000)
-/* Beside the watched ones, so many others are remembered. */
-#define IGNORED_MAX 262144u
 
 /* --------------------------------------------------------- watching begins, ends */
 
-static void let_go(struct ew_poll *poll, struct ew_poll_entry *entry, enum ew_poll_state state)
+static void tell_figures(struct ew_poll *poll, const struct ew_poll_process *process,
+                         bool incomplete)
 {
-    if (entry->process) {
-        ew_poll_process_free(poll, entry->process);
-        entry->process = NULL;
-        poll->watched_count--;
-    }
-    entry->state = state;
+    ew_poller_tell_figures(&poll->base, process->pid, process->start_ns, &process->figures,
+                           incomplete);
 }
 
 /* A process that is not there any more: what it did since the last round will never be known. */
 static void end_unseen(struct ew_poll *poll, struct ew_poll_entry *entry)
 {
     if (entry->process) {
-        entry->process->gauge_has = 0;
-        ew_poll_tell_counters(poll, entry->process, true);
+        entry->process->figures.gauge_has = 0;
+        tell_figures(poll, entry->process, true);
         ew_poll_tell_process(poll, entry->process, NULL, EW_PROCESS_EXIT);
     }
-    let_go(poll, entry, EW_POLL_ENDED);
+    ew_poller_let_go(&poll->base, entry, EW_POLL_ENDED);
 }
 
 /* A zombie: its counters are final. */
 static void end_seen(struct ew_poll *poll, struct ew_poll_entry *entry,
                      const struct ew_proc_stat *stat)
 {
-    ew_poll_tell_counters(poll, entry->process, entry->process->fell);
+    tell_figures(poll, entry->process, entry->process->figures.fell);
     ew_poll_tell_process(poll, entry->process, stat, EW_PROCESS_EXIT);
-    let_go(poll, entry, EW_POLL_ENDED);
+    ew_poller_let_go(&poll->base, entry, EW_POLL_ENDED);
 }
 
 /* Starts to watch. *found is its stat as seen a moment ago. */
@@ -67,11 +62,11 @@ static void begin(struct ew_poll *poll, struct ew_poll_entry *entry,
     struct ew_proc_stat stat;
     uint64_t cpu_ns = 0;
     struct ew_poll_process *process = NULL;
-    if (poll->watched_count < poll->max_watched)
+    if (poll->base.watched_count < poll->base.max_watched)
         process = ew_poll_process_new(found, entry->start_ns);
     if (!process) {
         entry->state = EW_POLL_BEYOND;
-        ew_poll_tell_full(poll, 1);
+        ew_poller_tell_full(&poll->base, 1);
         return;
     }
     bool cpu_known = poll->files.own_ids && ew_proc_cpu_ns(entry->pid, &cpu_ns) == EW_PROC_OK;
@@ -86,26 +81,18 @@ static void begin(struct ew_poll *poll, struct ew_poll_entry *entry,
     entry->process = process;
     entry->state = EW_POLL_WATCHED;
     entry->gate_ns = cpu_ns;
-    poll->watched_count++;
+    poll->base.watched_count++;
     ew_poll_tell_process(poll, process, &stat, was_there ? EW_PROCESS_SEEN : EW_PROCESS_START);
     if (process->ended) {
         end_seen(poll, entry, &stat);
         return;
     }
     if (!was_there)
-        ew_poll_tell_counters(poll, process, false);
+        tell_figures(poll, process, false);
     ew_poll_threads_tell(poll, process);
 }
 
 /* ------------------------------------------------------------- who is watched */
-
-static bool in_tree(struct ew_poll *poll, const struct ew_poll_entry *entry)
-{
-    if (ew_poll_rules_has_pid(&poll->rules, entry->pid))
-        return true;
-    const struct ew_poll_entry *parent = ew_poll_table_find(&poll->table, entry->ppid);
-    return parent && parent->tree && parent->start_ns <= entry->start_ns;
-}
 
 /* Decides on an entry that is not watched, from its stat. */
 static void decide(struct ew_poll *poll, struct ew_poll_entry *entry,
@@ -113,12 +100,12 @@ static void decide(struct ew_poll *poll, struct ew_poll_entry *entry,
 {
     if (entry->state != EW_POLL_IGNORED)
         return;
-    if (!entry->tree && in_tree(poll, entry))
-        entry->tree = poll->has_trees = true;
+    if (!entry->tree && ew_poller_in_tree(&poll->base, entry))
+        entry->tree = poll->base.has_trees = true;
     if (!entry->tree && !ew_poll_rules_match(poll, stat))
         return;
     /* Whatever is found after the first round has come since the one before. */
-    bool was_there = poll->round == 1 || entry->found_ns != poll->now_ns;
+    bool was_there = poll->base.round == 1 || entry->found_ns != poll->base.now_ns;
     begin(poll, entry, stat, was_there);
 }
 
@@ -139,7 +126,7 @@ static void look_at(struct ew_poll *poll, struct ew_poll_entry *entry)
         return;
     if (entry->start_ns != 0 && entry->start_ns != ew_poll_start_ns(poll, &stat))
         *entry = (struct ew_poll_entry){
-            .pid = entry->pid, .round = entry->round, .found_ns = poll->now_ns};
+            .pid = entry->pid, .round = entry->round, .found_ns = poll->base.now_ns};
     describe(poll, entry, &stat);
     decide(poll, entry, &stat);
 }
@@ -150,27 +137,28 @@ static void grow_trees(struct ew_poll *poll)
     bool joined;
     do {
         joined = false;
-        for (uint32_t i = 0; i < poll->table.count; i++) {
-            struct ew_poll_entry *entry = &poll->table.entries[i];
-            if (entry->state == EW_POLL_IGNORED && !entry->tree && in_tree(poll, entry)) {
-                entry->tree = poll->has_trees = joined = true;
+        for (uint32_t i = 0; i < poll->base.table.count; i++) {
+            struct ew_poll_entry *entry = &poll->base.table.entries[i];
+            if (entry->state == EW_POLL_IGNORED && !entry->tree &&
+                ew_poller_in_tree(&poll->base, entry)) {
+                entry->tree = poll->base.has_trees = joined = true;
                 look_at(poll, entry);
             }
         }
     } while (joined);
-    poll->tree_changed = false;
+    poll->base.tree_changed = false;
 }
 
 static void decide_fresh(struct ew_poll *poll)
 {
     for (uint32_t i = 0; i < poll->fresh.count; i++) {
-        struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, poll->fresh.ids[i]);
+        struct ew_poll_entry *entry = ew_poll_table_find(&poll->base.table, poll->fresh.ids[i]);
         if (entry)
             look_at(poll, entry);
     }
-    if (poll->tree_changed || (poll->has_trees && poll->fresh.count))
+    if (poll->base.tree_changed || (poll->base.has_trees && poll->fresh.count))
         grow_trees(poll);
-    poll->rules.pid_count = 0;
+    poll->base.rules.pid_count = 0;
 }
 
 /* --------------------------------------------------------------- who is there */
@@ -183,18 +171,18 @@ static int compare_ids(const void *a, const void *b)
 
 static void find_one(struct ew_poll *poll, uint32_t pid)
 {
-    struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, pid);
+    struct ew_poll_entry *entry = ew_poll_table_find(&poll->base.table, pid);
     if (entry) {
-        entry->round = poll->round;
+        entry->round = poll->base.round;
         return;
     }
-    entry = ew_poll_table_add(&poll->table, pid);
+    entry = ew_poll_table_add(&poll->base.table, pid);
     if (!entry) {
-        poll->beyond++;
+        poll->base.beyond++;
         return;
     }
-    entry->round = poll->round;
-    entry->found_ns = poll->now_ns;
+    entry->round = poll->base.round;
+    entry->found_ns = poll->base.now_ns;
     poll->fresh.ids[poll->fresh.count++] = pid;
 }
 
@@ -214,7 +202,7 @@ static int reserve_fresh(struct ew_poll *poll, uint32_t count)
 /* Lists the directory; afterwards every entry of another round is gone. */
 static int scan(struct ew_poll *poll, struct ew_error *reterr)
 {
-    int rc = ew_proc_list(&poll->files, 0, poll->table.max, &poll->listed);
+    int rc = ew_proc_list(&poll->files, 0, poll->base.table.max, &poll->listed);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "cannot list %s", poll->files.root);
     if (reserve_fresh(poll, poll->listed.count) != 0)
@@ -222,10 +210,10 @@ static int scan(struct ew_poll *poll, struct ew_error *reterr)
     /* In a recorded tree the order is that of its file system. */
     if (!poll->files.procfs)
         qsort(poll->listed.ids, poll->listed.count, sizeof *poll->listed.ids, compare_ids);
-    poll->beyond = poll->listed.beyond;
+    poll->base.beyond = poll->listed.beyond;
     for (uint32_t i = 0; i < poll->listed.count; i++)
         find_one(poll, poll->listed.ids[i]);
-    poll->scan_ns = poll->now_ns;
+    poll->scan_ns = poll->base.now_ns;
     return 0;
 }
 
@@ -237,8 +225,9 @@ static bool find_new(struct ew_poll *poll)
     if (!ew_proc_last_pid(&poll->files, &last_pid))
         return false;
     poll->last_pid = last_pid;
-    if (poll->round == 1 || poll->now_ns - poll->scan_ns >= SCAN_PERIOD_NS || last_pid < before ||
-        last_pid - before > poll->table.count + 64 || reserve_fresh(poll, last_pid - before) != 0)
+    if (poll->base.round == 1 || poll->base.now_ns - poll->scan_ns >= SCAN_PERIOD_NS ||
+        last_pid < before || last_pid - before > poll->base.table.count + 64 ||
+        reserve_fresh(poll, last_pid - before) != 0)
         return false;
     for (uint32_t pid = before + 1; pid <= last_pid; pid++) {
         uint64_t cpu_ns;
@@ -260,27 +249,12 @@ static void follow_name(struct ew_poll *poll, struct ew_poll_process *process,
     ew_poll_tell_process(poll, process, stat, EW_PROCESS_EXEC);
 }
 
-/* What a reading says. */
-struct figures {
-    uint32_t counter_has, gauge_has;
-    uint64_t counter[EW_COUNTER_COUNT];
-    uint64_t gauge[EW_GAUGE_COUNT];
-};
-
-static void note(const struct ew_poll_process *process, struct figures *ret_figures)
+static bool changed(const struct ew_poll_figures *now, const struct ew_poll_figures *before)
 {
-    ret_figures->counter_has = process->counter_has;
-    ret_figures->gauge_has = process->gauge_has;
-    memcpy(ret_figures->counter, process->counter, sizeof ret_figures->counter);
-    memcpy(ret_figures->gauge, process->gauge, sizeof ret_figures->gauge);
-}
-
-static bool changed(const struct ew_poll_process *process, const struct figures *before)
-{
-    return process->fell || process->counter_has != before->counter_has ||
-           process->gauge_has != before->gauge_has ||
-           memcmp(process->counter, before->counter, sizeof before->counter) != 0 ||
-           memcmp(process->gauge, before->gauge, sizeof before->gauge) != 0;
+    return now->fell || now->counter_has != before->counter_has ||
+           now->gauge_has != before->gauge_has ||
+           memcmp(now->counter, before->counter, sizeof before->counter) != 0 ||
+           memcmp(now->gauge, before->gauge, sizeof before->gauge) != 0;
 }
 
 /* It is there, but what it did in this round cannot be read. */
@@ -289,9 +263,9 @@ static void tell_unknown(struct ew_poll *poll, const struct ew_poll_process *pro
     struct ew_reading reading = {.kind = EW_READING_AT,
                                  .pid = process->pid,
                                  .start_ns = process->start_ns,
-                                 .t_ns = poll->now_ns,
+                                 .t_ns = poll->base.now_ns,
                                  .incomplete = true};
-    ew_poll_tell_reading(poll, &reading);
+    ew_poller_tell_reading(&poll->base, &reading);
 }
 
 /* False if the entry's process is gone. */
@@ -299,11 +273,11 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
 {
     struct ew_poll_process *process = entry->process;
     struct ew_proc_stat stat;
-    struct figures before;
+    struct ew_poll_figures before;
     uint64_t cpu_ns = 0;
     bool cpu_known = poll->files.own_ids;
     bool ran = true;
-    if (process->read_ns == poll->now_ns)
+    if (process->read_ns == poll->base.now_ns)
         return true;
     if (cpu_known) {
         if (ew_proc_cpu_ns(entry->pid, &cpu_ns) != EW_PROC_OK)
@@ -311,14 +285,14 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
         ran = cpu_ns != entry->gate_ns;
         process->busy = ran && process->busy_before;
         process->busy_before = ran;
-        if (!ran && poll->now_ns - process->read_ns < GAUGE_PERIOD_NS)
+        if (!ran && poll->base.now_ns - process->read_ns < GAUGE_PERIOD_NS)
             return true;
     }
     if (!ran) {
         process->io_denied = false; /* rights may have changed: try again now and then */
         ew_poll_process_rest(poll, process);
     }
-    note(process, &before);
+    before = process->figures;
     switch (ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat)) {
     case EW_POLL_READ:
         break;
@@ -331,7 +305,7 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
     case EW_POLL_OTHER:
         end_unseen(poll, entry);
         *entry = (struct ew_poll_entry){
-            .pid = entry->pid, .round = poll->round, .found_ns = poll->now_ns};
+            .pid = entry->pid, .round = poll->base.round, .found_ns = poll->base.now_ns};
         describe(poll, entry, &stat);
         decide(poll, entry, &stat);
         return true;
@@ -343,8 +317,8 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
         end_seen(poll, entry, &stat);
         return true;
     }
-    if (changed(process, &before))
-        ew_poll_tell_counters(poll, process, process->fell);
+    if (changed(&process->figures, &before))
+        tell_figures(poll, process, process->figures.fell);
     ew_poll_threads_tell(poll, process);
     return true;
 }
@@ -353,14 +327,14 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
 static bool recheck(struct ew_poll *poll, struct ew_poll_entry *entry, bool scanned)
 {
     uint64_t cpu_ns = 0;
-    if (entry->found_ns == poll->now_ns)
+    if (entry->found_ns == poll->base.now_ns)
         return true;
-    if (entry->state == EW_POLL_BEYOND && poll->watched_count < poll->max_watched) {
+    if (entry->state == EW_POLL_BEYOND && poll->base.watched_count < poll->base.max_watched) {
         entry->state = EW_POLL_IGNORED;
         entry->gate_ns = 0;
     }
     if (poll->files.own_ids) {
-        if (!scanned && poll->now_ns - entry->found_ns >= YOUNG_NS)
+        if (!scanned && poll->base.now_ns - entry->found_ns >= YOUNG_NS)
             return true;
         if (ew_proc_cpu_ns(entry->pid, &cpu_ns) != EW_PROC_OK)
             return false;
@@ -374,9 +348,9 @@ static bool recheck(struct ew_poll *poll, struct ew_poll_entry *entry, bool scan
 
 static void read_all(struct ew_poll *poll, bool scanned)
 {
-    for (uint32_t i = 0; i < poll->table.count;) {
-        struct ew_poll_entry *entry = &poll->table.entries[i];
-        bool there = !scanned || entry->round == poll->round;
+    for (uint32_t i = 0; i < poll->base.table.count;) {
+        struct ew_poll_entry *entry = &poll->base.table.entries[i];
+        bool there = !scanned || entry->round == poll->base.round;
         if (there)
             there = entry->process ? read_watched(poll, entry) : recheck(poll, entry, scanned);
         if (there) {
@@ -384,7 +358,7 @@ static void read_all(struct ew_poll *poll, bool scanned)
             continue;
         }
         end_unseen(poll, entry);
-        ew_poll_table_remove(&poll->table, entry);
+        ew_poll_table_remove(&poll->base.table, entry);
     }
 }
 
@@ -394,13 +368,13 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
                  uint64_t *ret_horizon_ns, struct ew_error *reterr)
 {
     struct ew_poll *poll = (struct ew_poll *)source;
-    poll->facts = facts;
-    poll->now_ns = now_ns;
-    poll->round++;
+    poll->base.facts = facts;
+    poll->base.now_ns = now_ns;
+    poll->base.round++;
     int rc = ew_proc_files_refresh(&poll->files, reterr);
     if (rc < 0)
         return rc;
-    uint64_t beyond = poll->beyond;
+    uint64_t beyond = poll->base.beyond;
     bool scanned = !find_new(poll);
     if (scanned)
         rc = scan(poll, reterr);
@@ -408,12 +382,14 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
         return rc;
     decide_fresh(poll);
     read_all(poll, scanned);
-    /* Each that finds no room is told once, and not in every round. */
-    if (poll->beyond > beyond)
-        ew_poll_tell_full(poll, poll->beyond - beyond);
-    poll->facts = NULL;
+    ew_poller_end_round(&poll->base, beyond);
     *ret_horizon_ns = now_ns;
     return 0;
+}
+
+static void free_process(struct ew_poller *poller, struct ew_poll_process *process)
+{
+    ew_poll_process_free((struct ew_poll *)poller, process);
 }
 
 static void close_source(struct ew_source *source)
@@ -421,10 +397,7 @@ static void close_source(struct ew_source *source)
     struct ew_poll *poll = (struct ew_poll *)source;
     if (!poll)
         return;
-    for (uint32_t i = 0; i < poll->table.count; i++)
-        ew_poll_process_free(poll, poll->table.entries[i].process);
-    ew_poll_table_done(&poll->table);
-    ew_poll_rules_done(&poll->rules);
+    ew_poller_done(&poll->base);
     ew_proc_files_close(&poll->files);
     ew_free(poll->listed.ids);
     ew_free(poll->fresh.ids);
@@ -434,12 +407,12 @@ static void close_source(struct ew_source *source)
 /* What this /proc cannot tell, or not exactly. */
 static void describe_source(struct ew_poll *poll)
 {
-    poll->ops = ew_source_poll;
-    poll->source.ops = &poll->ops;
+    poll->base.ops = ew_source_poll;
+    poll->base.source.ops = &poll->base.ops;
     if (!poll->files.own_ids) /* no CPU clock: times in ticks */
-        poll->ops.estimated |= ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent);
+        poll->base.ops.estimated |= ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent);
     if (!poll->files.fd_counts)
-        poll->ops.available &= ~ETWATCH_HAS(handles);
+        poll->base.ops.available &= ~ETWATCH_HAS(handles);
 }
 
 int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_units *units,
@@ -449,21 +422,18 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
     if (!poll)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     poll->units = *units;
-    poll->threads = config->threads;
-    poll->max_watched = config->max_processes;
-    ew_poll_table_init(&poll->table, config->max_processes + IGNORED_MAX);
-    int rc = ew_poll_rules_copy(&poll->rules, &config->filter);
+    poll->base.free_process = free_process;
+    int rc = ew_poller_init(&poll->base, config);
     if (rc < 0) {
         ew_free(poll);
         return ew_error_set(reterr, rc, 0, "out of memory");
     }
     rc = ew_proc_files_open(&poll->files, config->proc_root, reterr);
     if (rc < 0) {
-        ew_poll_rules_done(&poll->rules);
+        ew_poll_rules_done(&poll->base.rules);
         ew_free(poll);
         return rc;
     }
-    poll->stats.kernel_ns_known = true; /* nothing of ours runs there */
     describe_source(poll);
     *ret_poll = poll;
     return 0;
@@ -478,15 +448,8 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     struct ew_poll *poll;
     int rc = ew_poll_open(config, &units, &poll, reterr);
     if (rc == 0)
-        *ret_source = &poll->source;
+        *ret_source = &poll->base.source;
     return rc;
-}
-
-/* A round reads what there is at its time: how far apart rounds are is not its business. */
-static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
-{
-    (void)source, (void)at_ns, (void)interval_ns;
-    return 0;
 }
 
 static int add(struct ew_source *source, uint32_t pid)
@@ -496,39 +459,7 @@ static int add(struct ew_source *source, uint32_t pid)
     int fd = -1;
     if (ew_poll_read_stat(poll, pid, 0, false, &fd, &stat) != EW_POLL_READ)
         return ETWATCH_ENOENT;
-    int rc = ew_poll_rules_add_pid(&poll->rules, pid);
-    if (rc < 0)
-        return rc;
-    struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, pid);
-    if (entry && entry->state == EW_POLL_REMOVED)
-        entry->state = EW_POLL_IGNORED;
-    if (entry && entry->state == EW_POLL_WATCHED)
-        entry->tree = poll->has_trees = true;
-    poll->tree_changed = true;
-    return 0;
-}
-
-/* The process alone: what descends from it stays watched, what it starts from now on is not. */
-static int remove_pid(struct ew_source *source, uint32_t pid)
-{
-    struct ew_poll *poll = (struct ew_poll *)source;
-    struct ew_poll_entry *entry = ew_poll_table_find(&poll->table, pid);
-    if (!entry || entry->state != EW_POLL_WATCHED)
-        return ETWATCH_ENOENT;
-    entry->tree = false;
-    let_go(poll, entry, EW_POLL_REMOVED);
-    return 0;
-}
-
-static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
-{
-    *ret_stats = ((struct ew_poll *)source)->stats;
-}
-
-static int wake_fd(struct ew_source *source)
-{
-    (void)source;
-    return -1;
+    return ew_poller_want(&poll->base, pid);
 }
 
 /*
@@ -555,9 +486,9 @@ const struct ew_source_ops ew_source_poll = {
     .open = open_source,
     .close = close_source,
     .drain = drain,
-    .set_interval = set_interval,
+    .set_interval = ew_poller_set_interval,
     .add = add,
-    .remove = remove_pid,
-    .stats = stats,
-    .wake_fd = wake_fd,
+    .remove = ew_poller_remove,
+    .stats = ew_poller_stats,
+    .wake_fd = ew_poller_wake_fd,
 };

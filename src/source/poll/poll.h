@@ -10,10 +10,9 @@
 #ifndef EW_POLL_H
 #define EW_POLL_H
 
+#include "source/poll/poller.h"
 #include "source/poll/proc_files.h"
 #include "source/poll/proc_text.h"
-#include "source/poll/rules.h"
-#include "source/poll/table.h"
 #include "source/source.h"
 
 /* Threads of all watched processes together. */
@@ -58,11 +57,8 @@ struct ew_poll_process {
     bool io_denied;
     bool busy, busy_before; /* ran in this round and the one before: worth keeping open */
     bool ended;             /* a zombie */
-    bool fell;              /* a counter went down in the last reading */
     uint64_t read_ns;       /* raw time of the last reading */
-    uint32_t counter_has, gauge_has;
-    uint64_t counter[EW_COUNTER_COUNT];
-    uint64_t gauge[EW_GAUGE_COUNT];
+    struct ew_poll_figures figures;
     int fd[EW_POLL_FILE_COUNT];
     struct ew_poll_thread *threads;
     uint32_t thread_count, thread_capacity, thread_cursor;
@@ -71,26 +67,13 @@ struct ew_poll_process {
 };
 
 struct ew_poll {
-    struct ew_source source;
-    struct ew_source_ops ops; /* of this one: what it can tell depends on the /proc it reads */
+    struct ew_poller base;
     struct ew_proc_files files;
     struct ew_poll_units units;
-    struct ew_poll_rules rules;
-    bool threads;
-    uint32_t max_watched;
-    struct ew_poll_table table;
-    uint32_t watched_count, thread_count;
     struct ew_proc_ids listed; /* scratch: the directory, or the threads of one process */
     struct ew_proc_ids fresh;  /* found in this round */
-    uint64_t round;            /* 1 is the first */
-    uint64_t now_ns;
-    uint64_t scan_ns; /* raw time of the last look at the whole directory */
+    uint64_t scan_ns;          /* raw time of the last look at the whole directory */
     uint32_t last_pid;
-    bool has_trees;               /* descendants of something are watched */
-    bool tree_changed;            /* a pid was added: look for its descendants everywhere */
-    uint64_t beyond;              /* processes that found no room in the table, at the last look */
-    const struct ew_facts *facts; /* during a round */
-    struct ew_source_stats stats;
 };
 
 /* As ew_source_poll.open, with units given. */
@@ -145,11 +128,4 @@ void ew_poll_threads_free(struct ew_poll *poll, struct ew_poll_process *process)
 /* stat may be NULL: gone before it could be read. An EXIT with it has the exit status. */
 void ew_poll_tell_process(struct ew_poll *poll, const struct ew_poll_process *process,
                           const struct ew_proc_stat *stat, enum ew_process_kind kind);
-/* The figures of the process. incomplete: something of them is known to be missing. */
-void ew_poll_tell_counters(struct ew_poll *poll, const struct ew_poll_process *process,
-                           bool incomplete);
-void ew_poll_tell_reading(struct ew_poll *poll, const struct ew_reading *reading);
-/* So many processes or threads found no room. */
-void ew_poll_tell_full(struct ew_poll *poll, uint64_t count);
-
 #endif

@@ -83,18 +83,13 @@ void ew_poll_process_free(struct ew_poll *poll, struct ew_poll_process *process)
 
 static void count(struct ew_poll_process *process, enum ew_counter which, uint64_t value)
 {
-    if ((process->counter_has & 1u << which) && value < process->counter[which]) {
-        process->fell = true;
-        return;
-    }
-    process->counter[which] = value;
-    process->counter_has |= 1u << which;
+    (void)ew_poll_count(&process->figures, which, value);
 }
 
 static void gauge(struct ew_poll_process *process, enum ew_gauge which, uint64_t value)
 {
-    process->gauge[which] = value;
-    process->gauge_has |= 1u << which;
+    process->figures.gauge[which] = value;
+    process->figures.gauge_has |= 1u << which;
 }
 
 /* Reads one file of the process into files->text. */
@@ -119,7 +114,7 @@ enum ew_poll_look ew_poll_read_stat(struct ew_poll *poll, uint32_t pid, uint32_t
     }
     if (ew_proc_parse_stat(files->text, files->len, ret_stat, NULL) != 0 ||
         ret_stat->pid != (tid ? tid : pid)) {
-        poll->stats.undecoded++;
+        poll->base.stats.undecoded++;
         return EW_POLL_UNREADABLE;
     }
     return EW_POLL_READ;
@@ -150,7 +145,7 @@ static void take_status(struct ew_poll *poll, struct ew_poll_process *process)
     if (!read_file(poll, process, EW_POLL_STATUS))
         return;
     if (ew_proc_parse_status(poll->files.text, poll->files.len, &status, NULL) != 0) {
-        poll->stats.undecoded++;
+        poll->base.stats.undecoded++;
         return;
     }
     if (status.has & EW_STATUS_UID) {
@@ -167,7 +162,7 @@ static void take_status(struct ew_poll *poll, struct ew_poll_process *process)
         gauge(process, EW_G_private_bytes, add(status.anon_bytes, status.swap_bytes));
     if ((status.has & EW_STATUS_AFFINITY) && !process->ended)
         gauge(process, EW_G_affinity, status.affinity);
-    bool only_thread = !process->had_threads && (!poll->threads || process->ended);
+    bool only_thread = !process->had_threads && (!poll->base.threads || process->ended);
     if ((status.has & EW_STATUS_SWITCHES) && only_thread) {
         count(process, EW_C_switches_voluntary, status.switches_voluntary);
         count(process, EW_C_switches_involuntary, status.switches_involuntary);
@@ -184,7 +179,7 @@ static void take_io(struct ew_poll *poll, struct ew_poll_process *process)
         return;
     }
     if (ew_proc_parse_io(poll->files.text, poll->files.len, &io, NULL) != 0) {
-        poll->stats.undecoded++;
+        poll->base.stats.undecoded++;
         return;
     }
     count(process, EW_C_io_read_bytes, io.read_chars);
@@ -201,7 +196,7 @@ static void take_schedstat(struct ew_poll *poll, struct ew_poll_process *process
     if (!read_file(poll, process, EW_POLL_SCHEDSTAT))
         return;
     if (ew_proc_parse_schedstat(poll->files.text, poll->files.len, &schedstat, NULL) != 0) {
-        poll->stats.undecoded++;
+        poll->base.stats.undecoded++;
         return;
     }
     /* A thread that was ever on a CPU has slices, unless the kernel does not count. */
@@ -215,14 +210,14 @@ static void take_per_thread(struct ew_poll *poll, struct ew_poll_process *proces
 {
     static const enum ew_counter kept_by_thread[] = {EW_C_switches_voluntary,
                                                      EW_C_switches_involuntary, EW_C_runq_wait_ns};
-    if (poll->threads && !process->ended)
+    if (poll->base.threads && !process->ended)
         ew_poll_threads_read(poll, process);
     for (size_t i = 0; i < sizeof kept_by_thread / sizeof kept_by_thread[0]; i++) {
         enum ew_counter which = kept_by_thread[i];
         if (process->summed_has & 1u << which)
             count(process, which, process->summed[which]);
         else if (process->had_threads)
-            process->counter_has &= ~(1u << which);
+            process->figures.counter_has &= ~(1u << which);
     }
 }
 
@@ -237,8 +232,8 @@ enum ew_poll_look ew_poll_process_read(struct ew_poll *poll, struct ew_poll_proc
     if (ew_poll_start_ns(poll, ret_stat) != process->start_ns)
         return EW_POLL_OTHER;
 
-    process->fell = false;
-    process->gauge_has = 0;
+    process->figures.fell = false;
+    process->figures.gauge_has = 0;
     process->ended = (ret_stat->state == 'Z' || ret_stat->state == 'X') && ret_stat->threads <= 1;
     take_stat(poll, process, ret_stat);
     if (cpu_known)
@@ -248,12 +243,12 @@ enum ew_poll_look ew_poll_process_read(struct ew_poll *poll, struct ew_poll_proc
               ew_poll_ticks_to_ns(poll, add(ret_stat->user_ticks, ret_stat->kernel_ticks)));
     take_status(poll, process);
     take_io(poll, process);
-    if (!process->had_threads && !poll->threads)
+    if (!process->had_threads && !poll->base.threads)
         take_schedstat(poll, process);
     take_per_thread(poll, process);
     uint64_t descriptors;
     if (!process->ended && ew_proc_fd_count(&poll->files, process->pid, &descriptors))
         gauge(process, EW_G_handles, descriptors);
-    process->read_ns = poll->now_ns;
+    process->read_ns = poll->base.now_ns;
     return EW_POLL_READ;
 }

@@ -23,7 +23,7 @@ void ew_poll_threads_rest(struct ew_poll *poll, struct ew_poll_process *process)
 void ew_poll_threads_free(struct ew_poll *poll, struct ew_poll_process *process)
 {
     ew_poll_threads_rest(poll, process);
-    poll->thread_count -= process->thread_count;
+    poll->base.thread_count -= process->thread_count;
     ew_free(process->threads);
     process->threads = NULL;
     process->thread_count = process->thread_capacity = 0;
@@ -57,7 +57,7 @@ static struct ew_poll_thread *add_thread(struct ew_poll *poll, struct ew_poll_pr
     *thread = (struct ew_poll_thread){.tid = tid};
     for (int file = 0; file < EW_POLL_FILE_COUNT; file++)
         thread->fd[file] = -1;
-    poll->thread_count++;
+    poll->base.thread_count++;
     return thread;
 }
 
@@ -68,8 +68,8 @@ static void tell_thread(struct ew_poll *poll, const struct ew_poll_process *proc
                                  .pid = process->pid,
                                  .tid = thread->tid,
                                  .start_ns = thread->start_ns,
-                                 .t_ns = poll->now_ns,
-                                 .ran_from_ns = poll->now_ns,
+                                 .t_ns = poll->base.now_ns,
+                                 .ran_from_ns = poll->base.now_ns,
                                  .ran_from_cpu_ns = thread->counter[EW_C_cpu_ns],
                                  .counter_has = thread->counter_has,
                                  .gauge_has = thread->gauge_has,
@@ -77,7 +77,7 @@ static void tell_thread(struct ew_poll *poll, const struct ew_poll_process *proc
     memcpy(reading.counter, thread->counter, sizeof reading.counter);
     reading.gauge[EW_G_priority] = (uint64_t)thread->priority;
     reading.gauge[EW_G_affinity] = thread->affinity;
-    ew_poll_tell_reading(poll, &reading);
+    ew_poller_tell_reading(&poll->base, &reading);
 }
 
 static void drop_thread(struct ew_poll *poll, struct ew_poll_process *process,
@@ -86,7 +86,7 @@ static void drop_thread(struct ew_poll *poll, struct ew_poll_process *process,
     for (int file = 0; file < EW_POLL_FILE_COUNT; file++)
         ew_proc_drop(&poll->files, &thread->fd[file]);
     *thread = process->threads[--process->thread_count];
-    poll->thread_count--;
+    poll->base.thread_count--;
 }
 
 /* Counters of a thread never fall, and what they grow by belongs to the process as well. */
@@ -115,7 +115,7 @@ static bool read_schedstat(struct ew_poll *poll, struct ew_poll_process *process
     if (!read_file(poll, process, thread, EW_POLL_SCHEDSTAT))
         return false;
     if (ew_proc_parse_schedstat(poll->files.text, poll->files.len, ret_schedstat, NULL) != 0) {
-        poll->stats.undecoded++;
+        poll->base.stats.undecoded++;
         return false;
     }
     return ret_schedstat->slices != 0;
@@ -128,7 +128,7 @@ static void take_status(struct ew_poll *poll, struct ew_poll_process *process,
     if (!read_file(poll, process, thread, EW_POLL_STATUS))
         return;
     if (ew_proc_parse_status(poll->files.text, poll->files.len, &status, NULL) != 0) {
-        poll->stats.undecoded++;
+        poll->base.stats.undecoded++;
         return;
     }
     if (status.has & EW_STATUS_SWITCHES) {
@@ -194,21 +194,21 @@ static void read_thread(struct ew_poll *poll, struct ew_poll_process *process,
 
 void ew_poll_threads_read(struct ew_poll *poll, struct ew_poll_process *process)
 {
-    uint32_t room = EW_POLL_THREADS_MAX - (poll->thread_count - process->thread_count);
+    uint32_t room = EW_POLL_THREADS_MAX - (poll->base.thread_count - process->thread_count);
     if (ew_proc_list(&poll->files, process->pid, room, &poll->listed) < 0)
         return;
     if (poll->listed.beyond)
-        ew_poll_tell_full(poll, poll->listed.beyond);
+        ew_poller_tell_full(&poll->base, poll->listed.beyond);
     for (uint32_t i = 0; i < poll->listed.count; i++) {
         uint32_t tid = poll->listed.ids[i];
         struct ew_poll_thread *thread = find_thread(process, tid);
         if (!thread)
             thread = add_thread(poll, process, tid);
         if (!thread) {
-            ew_poll_tell_full(poll, 1);
+            ew_poller_tell_full(&poll->base, 1);
             continue;
         }
-        thread->round = poll->round;
+        thread->round = poll->base.round;
         read_thread(poll, process, thread);
     }
 }
@@ -217,7 +217,7 @@ void ew_poll_threads_tell(struct ew_poll *poll, struct ew_poll_process *process)
 {
     for (uint32_t i = process->thread_count; i-- > 0;) {
         struct ew_poll_thread *thread = &process->threads[i];
-        bool over = thread->round != poll->round;
+        bool over = thread->round != poll->base.round;
         if (thread->changed || (over && thread->known))
             tell_thread(poll, process, thread, over ? EW_READING_FINAL : EW_READING_AT);
         thread->changed = false;

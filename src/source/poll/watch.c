@@ -34,11 +34,11 @@ static bool uid_asked(struct ew_poll *poll, uint32_t pid)
     if (ew_proc_read(files, pid, 0, "status", false, &fd) != EW_PROC_OK)
         return false;
     if (ew_proc_parse_status(files->text, files->len, &status, NULL) != 0) {
-        poll->stats.undecoded++;
+        poll->base.stats.undecoded++;
         return false;
     }
-    for (uint32_t i = 0; i < poll->rules.uid_count; i++)
-        if ((status.has & EW_STATUS_UID) && poll->rules.uids[i] == status.uid)
+    for (uint32_t i = 0; i < poll->base.rules.uid_count; i++)
+        if ((status.has & EW_STATUS_UID) && poll->base.rules.uids[i] == status.uid)
             return true;
     return false;
 }
@@ -51,18 +51,18 @@ static bool cgroup_asked(struct ew_poll *poll, uint32_t pid)
     if (ew_proc_read(files, pid, 0, "cgroup", false, &fd) != EW_PROC_OK)
         return false;
     if (ew_proc_parse_cgroup(files->text, files->len, &path, NULL) != 0) {
-        poll->stats.undecoded++;
+        poll->base.stats.undecoded++;
         return false;
     }
-    for (uint32_t i = 0; path.len > 0 && i < poll->rules.cgroup_count; i++)
-        if (ew_poll_cgroup_below(path, poll->rules.cgroups[i]))
+    for (uint32_t i = 0; path.len > 0 && i < poll->base.rules.cgroup_count; i++)
+        if (ew_poll_cgroup_below(path, poll->base.rules.cgroups[i]))
             return true;
     return false;
 }
 
 bool ew_poll_rules_match(struct ew_poll *poll, const struct ew_proc_stat *stat)
 {
-    const struct ew_poll_rules *rules = &poll->rules;
+    const struct ew_poll_rules *rules = &poll->base.rules;
     if (ew_poll_rules_has_name(rules, stat->comm))
         return true;
     if (stat->kernel_thread && !rules->kernel_threads)

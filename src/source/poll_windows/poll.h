@@ -4,8 +4,7 @@
 #define EW_POLL_WINDOWS_POLL_H
 
 #include "model/facts.h"
-#include "source/poll/rules.h"
-#include "source/poll/table.h"
+#include "source/poll/poller.h"
 #include "source/poll_windows/listing.h"
 #include "source/source.h"
 
@@ -52,30 +51,17 @@ struct ew_poll_process {
     uint64_t created, start_ns;
     void *held; /* NULL: Windows did not let us */
     char name[EW_NAME_SIZE];
-    bool fell;                    /* a counter went down in the last reading */
     uint32_t faults, faults_hard; /* as last read: they start over at 2^32 */
-    uint32_t counter_has, gauge_has;
-    uint64_t counter[EW_COUNTER_COUNT];
-    uint64_t gauge[EW_GAUGE_COUNT];
+    struct ew_poll_figures figures;
     struct ew_winpoll_thread *threads;
     uint32_t thread_count, thread_capacity, thread_cursor;
 };
 
 struct ew_winpoll {
-    struct ew_source source;
-    struct ew_source_ops ops; /* of this one: what it can tell depends on the system */
+    struct ew_poller base;
     struct ew_winpoll_system system;
-    struct ew_poll_rules rules;
-    bool threads;
     bool counts_io, counts_faults, tells_states; /* Wine does not */
-    uint32_t max_watched, watched_count, thread_count;
-    struct ew_poll_table table;
-    uint64_t round;            /* 1 is the first */
-    uint64_t now_ns, first_ns; /* of this round and of the first */
-    bool has_trees, tree_changed;
-    uint64_t beyond;
-    const struct ew_facts *facts; /* during a round */
-    struct ew_source_stats stats;
+    uint64_t first_ns;                           /* of the first round */
 };
 
 /* Windows itself: only there. */
@@ -104,9 +90,7 @@ void ew_winpoll_process_end(struct ew_winpoll *poll, struct ew_poll_process *pro
 
 void ew_winpoll_tell_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
                              enum ew_process_kind kind, const struct ew_winpoll_last *last);
-void ew_winpoll_tell_counters(struct ew_winpoll *poll, const struct ew_poll_process *process,
-                              bool incomplete);
-/* So many processes or threads found no room. */
-void ew_winpoll_tell_full(struct ew_winpoll *poll, uint64_t count);
+void ew_winpoll_tell_figures(struct ew_winpoll *poll, const struct ew_poll_process *process,
+                             bool incomplete);
 
 #endif

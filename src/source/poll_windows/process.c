@@ -36,8 +36,8 @@ struct ew_poll_process *ew_winpoll_process_new(struct ew_winpoll *poll,
     process->held = poll->system.hold(poll->system.ctx, listed->pid);
     process->faults = listed->faults;
     process->faults_hard = listed->faults_hard;
-    process->counter[EW_C_faults_major] = listed->faults_hard;
-    process->counter[EW_C_faults_minor] =
+    process->figures.counter[EW_C_faults_major] = listed->faults_hard;
+    process->figures.counter[EW_C_faults_minor] =
         listed->faults > listed->faults_hard ? listed->faults - listed->faults_hard : 0;
     ew_listed_name(listed, process->name, sizeof process->name);
     return process;
@@ -49,7 +49,7 @@ void ew_winpoll_process_free(struct ew_winpoll *poll, struct ew_poll_process *pr
         return;
     if (process->held)
         poll->system.release(poll->system.ctx, process->held);
-    poll->thread_count -= process->thread_count;
+    poll->base.thread_count -= process->thread_count;
     ew_free(process->threads);
     ew_free(process);
 }
@@ -58,35 +58,27 @@ void ew_winpoll_process_free(struct ew_winpoll *poll, struct ew_poll_process *pr
 
 static bool count(struct ew_poll_process *process, enum ew_counter which, uint64_t value)
 {
-    bool known = (process->counter_has & 1u << which) != 0;
-    if (known && value < process->counter[which]) {
-        process->fell = true;
-        return true;
-    }
-    bool new = !known || value != process->counter[which];
-    process->counter[which] = value;
-    process->counter_has |= 1u << which;
-    return new;
+    return ew_poll_count(&process->figures, which, value);
 }
 
 /* The system's own count has 32 bits. */
 static bool count_on(struct ew_poll_process *process, enum ew_counter which, uint32_t more)
 {
-    return count(process, which, process->counter[which] + more);
+    return count(process, which, process->figures.counter[which] + more);
 }
 
 /* Takes those in has; true if any of them is new. */
 static bool gauges(struct ew_poll_process *process, uint32_t has,
                    const uint64_t gauge[EW_GAUGE_COUNT])
 {
-    bool new = (has & ~process->gauge_has) != 0;
+    bool new = (has & ~process->figures.gauge_has) != 0;
     for (uint32_t i = 0; i < EW_GAUGE_COUNT; i++) {
         if ((has >> i & 1) == 0)
             continue;
-        new |= process->gauge[i] != gauge[i];
-        process->gauge[i] = gauge[i];
+        new |= process->figures.gauge[i] != gauge[i];
+        process->figures.gauge[i] = gauge[i];
     }
-    process->gauge_has |= has;
+    process->figures.gauge_has |= has;
     return new;
 }
 
@@ -112,7 +104,7 @@ static bool take_faults(struct ew_poll_process *process, uint32_t faults, uint32
 bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *process,
                              const struct ew_listed_process *listed)
 {
-    process->fell = false;
+    process->figures.fell = false;
     bool new = take_times(process, listed->user, listed->kernel);
     if (poll->counts_faults)
         new |= take_faults(process, listed->faults, listed->faults_hard);
@@ -135,8 +127,8 @@ bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *pr
 static void take_last(struct ew_winpoll *poll, struct ew_poll_process *process,
                       const struct ew_winpoll_last *last)
 {
-    process->fell = false;
-    process->gauge_has = 0;
+    process->figures.fell = false;
+    process->figures.gauge_has = 0;
     (void)take_times(process, last->user, last->kernel);
     /* Which of the last ones waited for a disk is not told any more. */
     if (poll->counts_faults)
@@ -153,61 +145,36 @@ static void take_last(struct ew_winpoll *poll, struct ew_poll_process *process,
 
 /* -------------------------------------------------------------------- telling */
 
-static void tell_reading(struct ew_winpoll *poll, const struct ew_reading *reading)
-{
-    poll->stats.events++;
-    poll->facts->reading(poll->facts->ctx, reading);
-}
-
-void ew_winpoll_tell_full(struct ew_winpoll *poll, uint64_t count)
-{
-    struct etwatch_loss loss = {.size = sizeof loss,
-                                .stage = ETWATCH_LOSS_TABLE,
-                                .count = count,
-                                .from_ns = poll->now_ns,
-                                .to_ns = poll->now_ns};
-    poll->stats.lost += count;
-    poll->facts->loss(poll->facts->ctx, &loss);
-}
-
 void ew_winpoll_tell_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
                              enum ew_process_kind kind, const struct ew_winpoll_last *last)
 {
     struct ew_process_fact fact = {.kind = kind,
                                    .has = EW_HAS_NAME | EW_HAS_PPID | EW_HAS_SESSION,
-                                   .t_ns = poll->now_ns,
+                                   .t_ns = poll->base.now_ns,
                                    .start_ns = process->start_ns,
                                    .pid = process->pid,
                                    .ppid = process->ppid,
                                    .session_id = process->session_id,
-                                   .gauge_has = process->gauge_has};
+                                   .gauge_has = process->figures.gauge_has};
     memcpy(fact.name, process->name, sizeof fact.name);
-    memcpy(fact.gauge, process->gauge, sizeof fact.gauge);
+    memcpy(fact.gauge, process->figures.gauge, sizeof fact.gauge);
     if (kind == EW_PROCESS_SEEN) {
-        fact.counter_has = process->counter_has;
-        memcpy(fact.counter, process->counter, sizeof fact.counter);
+        fact.counter_has = process->figures.counter_has;
+        memcpy(fact.counter, process->figures.counter, sizeof fact.counter);
     }
     if (last) {
         fact.has |= EW_HAS_EXIT_STATUS;
         fact.exit_code = (int32_t)last->exit_code;
     }
-    poll->stats.events++;
-    poll->facts->process(poll->facts->ctx, &fact);
+    poll->base.stats.events++;
+    poll->base.facts->process(poll->base.facts->ctx, &fact);
 }
 
-void ew_winpoll_tell_counters(struct ew_winpoll *poll, const struct ew_poll_process *process,
-                              bool incomplete)
+void ew_winpoll_tell_figures(struct ew_winpoll *poll, const struct ew_poll_process *process,
+                             bool incomplete)
 {
-    struct ew_reading reading = {.kind = EW_READING_AT,
-                                 .pid = process->pid,
-                                 .start_ns = process->start_ns,
-                                 .t_ns = poll->now_ns,
-                                 .incomplete = incomplete,
-                                 .counter_has = process->counter_has,
-                                 .gauge_has = process->gauge_has};
-    memcpy(reading.counter, process->counter, sizeof reading.counter);
-    memcpy(reading.gauge, process->gauge, sizeof reading.gauge);
-    tell_reading(poll, &reading);
+    ew_poller_tell_figures(&poll->base, process->pid, process->start_ns, &process->figures,
+                           incomplete);
 }
 
 /* -------------------------------------------------------------------- threads */
@@ -228,7 +195,7 @@ static struct ew_winpoll_thread *find_thread(struct ew_poll_process *process, ui
 static struct ew_winpoll_thread *add_thread(struct ew_winpoll *poll,
                                             struct ew_poll_process *process, uint32_t tid)
 {
-    if (poll->thread_count >= EW_WINPOLL_THREADS_MAX)
+    if (poll->base.thread_count >= EW_WINPOLL_THREADS_MAX)
         return NULL;
     if (process->thread_count == process->thread_capacity) {
         uint32_t capacity = process->thread_capacity ? process->thread_capacity * 2 : 4;
@@ -241,7 +208,7 @@ static struct ew_winpoll_thread *add_thread(struct ew_winpoll *poll,
     }
     struct ew_winpoll_thread *thread = &process->threads[process->thread_count++];
     *thread = (struct ew_winpoll_thread){.tid = tid};
-    poll->thread_count++;
+    poll->base.thread_count++;
     return thread;
 }
 
@@ -253,8 +220,8 @@ static void tell_thread(struct ew_winpoll *poll, const struct ew_poll_process *p
                                  .pid = process->pid,
                                  .tid = thread->tid,
                                  .start_ns = ew_winpoll_raw_ns(poll, thread->created),
-                                 .t_ns = poll->now_ns,
-                                 .ran_from_ns = poll->now_ns,
+                                 .t_ns = poll->base.now_ns,
+                                 .ran_from_ns = poll->base.now_ns,
                                  .ran_from_cpu_ns = cpu_ns,
                                  .counter_has = EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) |
                                                 EW_HAS_C(cpu_kernel_ns),
@@ -263,7 +230,7 @@ static void tell_thread(struct ew_winpoll *poll, const struct ew_poll_process *p
     reading.counter[EW_C_cpu_user_ns] = thread->user * NS_PER_UNIT;
     reading.counter[EW_C_cpu_kernel_ns] = thread->kernel * NS_PER_UNIT;
     reading.gauge[EW_G_priority] = (uint64_t)(int64_t)thread->priority;
-    tell_reading(poll, &reading);
+    ew_poller_tell_reading(&poll->base, &reading);
 }
 
 static void take_thread(struct ew_winpoll *poll, struct ew_poll_process *process,
@@ -276,7 +243,7 @@ static void take_thread(struct ew_winpoll *poll, struct ew_poll_process *process
     }
     bool same = thread->told && thread->user == listed->user && thread->kernel == listed->kernel &&
                 thread->priority == listed->priority;
-    thread->round = poll->round;
+    thread->round = poll->base.round;
     thread->created = listed->created;
     thread->priority = listed->priority;
     if (listed->user > thread->user)
@@ -291,11 +258,11 @@ static void take_thread(struct ew_winpoll *poll, struct ew_poll_process *process
 static void drop_ended(struct ew_winpoll *poll, struct ew_poll_process *process)
 {
     for (uint32_t i = process->thread_count; i-- > 0;) {
-        if (process->threads[i].round == poll->round)
+        if (process->threads[i].round == poll->base.round)
             continue;
         tell_thread(poll, process, &process->threads[i], EW_READING_FINAL);
         process->threads[i] = process->threads[--process->thread_count];
-        poll->thread_count--;
+        poll->base.thread_count--;
     }
 }
 
@@ -303,7 +270,7 @@ void ew_winpoll_threads_tell(struct ew_winpoll *poll, struct ew_poll_process *pr
                              const struct ew_listed_process *listed)
 {
     uint64_t without_room = 0;
-    if (!poll->threads)
+    if (!poll->base.threads)
         return;
     for (uint32_t i = 0; i < listed->thread_count; i++) {
         struct ew_listed_thread one;
@@ -317,7 +284,7 @@ void ew_winpoll_threads_tell(struct ew_winpoll *poll, struct ew_poll_process *pr
             without_room++;
     }
     if (without_room > 0)
-        ew_winpoll_tell_full(poll, without_room);
+        ew_poller_tell_full(&poll->base, without_room);
     drop_ended(poll, process);
 }
 
@@ -329,8 +296,8 @@ void ew_winpoll_process_end(struct ew_winpoll *poll, struct ew_poll_process *pro
     bool known = process->held && poll->system.last(poll->system.ctx, process->held, &last);
     if (known)
         take_last(poll, process, &last);
-    process->gauge_has = 0;
-    ew_winpoll_tell_counters(poll, process, !known || process->fell);
+    process->figures.gauge_has = 0;
+    ew_winpoll_tell_figures(poll, process, !known || process->figures.fell);
     drop_ended(poll, process);
     ew_winpoll_tell_process(poll, process, EW_PROCESS_EXIT, known ? &last : NULL);
 }
