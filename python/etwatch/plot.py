@@ -10,6 +10,7 @@
 Samples are sparse: an interval without a sample is one in which nothing ran, and is drawn so. Values
 that are unknown are left out, never drawn as 0.
 """
+import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .table import Table, _needed
@@ -63,7 +64,8 @@ def plot_run(result: Any, *, top: int = 10) -> Any:
 
 
 def _title(result: Any) -> str:
-    name = " ".join(str(word).replace("\n", " ") for word in result.command)
+    words = [os.path.basename(str(result.command[0])), *map(str, result.command[1:])]
+    name = " ".join(" ".join(words).split())
     name = name if len(name) <= 60 else name[:57] + "..."
     return f"{name}: {result.duration:.3f} s, status {result.status}, source {result.backend}"
 
