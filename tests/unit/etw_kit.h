@@ -14,7 +14,7 @@
 #include "etw_emulator.h"
 #include "scenario.h"
 #include "source/etw/consumer.h"
-#include "system.h"
+#include "told_kit.h"
 
 enum { START_RAW = 1000000, TICK_NS = 100, FLUSH_MS = 2, CPU_MHZ = 2400 };
 #define START_NS ((uint64_t)START_RAW * TICK_NS)
@@ -47,50 +47,10 @@ static inline struct etw_emulator *make_emulator(const struct etw_emulator_confi
     }                                      \
     static void sentence##_this_way(void)
 
-/* ----------------------------------------------------------------------- the text */
-
-struct text {
-    char *bytes;
-    size_t len, size;
-    struct etwatch_sink *sink;
-    uint64_t lost;
-};
-
-static inline int append(void *ctx, const void *bytes, size_t len)
-{
-    struct text *text = ctx;
-    if (text->len + len + 1 > text->size) {
-        text->size = (text->len + len + 1) * 2;
-        text->bytes = realloc(text->bytes, text->size);
-        CHECK(text->bytes != NULL);
-    }
-    memcpy(text->bytes + text->len, bytes, len);
-    text->len += len;
-    text->bytes[text->len] = '\0';
-    return 0;
-}
-
-static inline void check_same(const struct text *got, const struct text *want)
-{
-    size_t at = 0, line = 1, begin = 0;
-    while (at < got->len && at < want->len && got->bytes[at] == want->bytes[at]) {
-        if (got->bytes[at++] == '\n') {
-            line++;
-            begin = at;
-        }
-    }
-    if (at < got->len || at < want->len) {
-        printf("# line %zu: live     %.900s\n", line, got->bytes + begin);
-        printf("# line %zu: recorded %.900s\n", line, want->bytes + begin);
-    }
-    CHECK_EQ_UINT(at, got->len);
-    CHECK_EQ_UINT(at, want->len);
-}
-
 /* ----------------------------------------------------------------------- recordings */
 
-struct recorded {
-    char folder[320], path[340];
+struct recorded_scenario {
+    struct recorded file;
     struct etl_memory memory;
     uint64_t start_raw, last_raw, events;
     uint32_t clock;
@@ -104,8 +64,8 @@ static inline uint64_t start_by(uint32_t clock)
     return clock == 3 ? START_NS * CPU_MHZ / 1000 : START_RAW;
 }
 
-static inline void record_as(struct recorded *recorded, const struct etl_scenario_config *given,
-                             uint32_t clock, bool compress)
+static inline void record_as(struct recorded_scenario *recorded,
+                             const struct etl_scenario_config *given, uint32_t clock, bool compress)
 {
     struct ew_etl_writer *writer;
     struct etl_truth truth;
@@ -131,25 +91,19 @@ static inline void record_as(struct recorded *recorded, const struct etl_scenari
     recorded->events = truth.events;
     ew_etl_writer_free(writer);
     etl_truth_free(&truth);
-    test_folder(recorded->folder, sizeof recorded->folder);
-    (void)snprintf(recorded->path, sizeof recorded->path, "%s/t.etl", recorded->folder);
-    FILE *file = fopen(recorded->path, "wb");
-    CHECK(file != NULL);
-    CHECK_EQ_UINT(fwrite(recorded->memory.bytes, 1, recorded->memory.size, file),
-                  recorded->memory.size);
-    CHECK_EQ_INT(fclose(file), 0);
+    write_recorded(&recorded->file, &recorded->memory);
 }
 
-static inline void record(struct recorded *recorded, const struct etl_scenario_config *given)
+static inline void record(struct recorded_scenario *recorded,
+                          const struct etl_scenario_config *given)
 {
     record_as(recorded, given, 1, false);
 }
 
-static inline void forget(struct recorded *recorded)
+static inline void forget(struct recorded_scenario *recorded)
 {
     etl_memory_free(&recorded->memory);
-    (void)remove(recorded->path);
-    test_folder_remove(recorded->folder);
+    remove_recorded(&recorded->file);
 }
 
 #endif

@@ -57,7 +57,7 @@ static void print_totals(struct ew_tally *tally, uint64_t zero_ns, uint64_t end_
     ew_tally_free(tally);
 }
 
-static void totals_recorded(const struct recorded *recorded, struct text *text)
+static void totals_recorded(const struct recorded_scenario *recorded, struct text *text)
 {
     struct ew_etl_reader *reader;
     const struct ew_record *records;
@@ -73,7 +73,7 @@ static void totals_recorded(const struct recorded *recorded, struct text *text)
     ew_etl_close(reader);
 }
 
-static void totals_live(const struct recorded *recorded, uint32_t cpus, struct text *text)
+static void totals_live(const struct recorded_scenario *recorded, uint32_t cpus, struct text *text)
 {
     struct etw_emulator *emulator =
         make_emulator(&(struct etw_emulator_config){.cpu_count = cpus,
@@ -105,7 +105,7 @@ static void totals_live(const struct recorded *recorded, uint32_t cpus, struct t
 
 TEST_BOTH_WAYS(what_everybody_did_is_the_same_in_all)
 {
-    struct recorded recorded;
+    struct recorded_scenario recorded;
     struct text live, want;
     record(&recorded,
            &(struct etl_scenario_config){
@@ -123,7 +123,7 @@ TEST_BOTH_WAYS(what_everybody_did_is_the_same_in_all)
 
 TEST_BOTH_WAYS(another_session_is_read_and_not_touched)
 {
-    struct recorded recorded;
+    struct recorded_scenario recorded;
     record(&recorded, &(struct etl_scenario_config){
                           .classes = ETL_SWITCHES, .cpu_count = 2, .seed = 3, .event_count = 3000});
     struct etw_emulator *emulator =
@@ -217,7 +217,7 @@ static void ignore_loss(void *ctx, const struct etwatch_loss *loss)
 
 TEST_BOTH_WAYS(whoever_is_added_is_told_from_then_on)
 {
-    struct recorded recorded;
+    struct recorded_scenario recorded;
     struct chosen chosen = {.pid = 8}; /* of the first process of the made-up machine */
     struct ew_facts facts = {
         .ctx = &chosen, .process = on_process, .reading = on_reading, .loss = ignore_loss};

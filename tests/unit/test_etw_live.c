@@ -6,68 +6,8 @@
  */
 #include "etw_kit.h"
 
-#include <etwatch/sink.h>
-
 #include "sampler/sampler.h"
 #include "source/source.h"
-
-/* -------------------------------------------------------------------- as recorded */
-
-static void begin_text(struct text *text)
-{
-    struct etwatch_sink_options options = {.size = sizeof options};
-    memset(text, 0, sizeof *text);
-    CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_JSONL, append, text, &options, &text->sink, NULL),
-                 0);
-}
-
-static void end_text(struct text *text)
-{
-    CHECK_EQ_INT(etwatch_sink_flush(text->sink), 0);
-    etwatch_sink_free(text->sink);
-    text->sink = NULL;
-}
-
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
-{
-    CHECK_EQ_INT(etwatch_sink_samples(((struct text *)ctx)->sink, samples, count), 0);
-}
-
-static void on_loss(void *ctx, const struct etwatch_loss *loss)
-{
-    struct text *text = ctx;
-    text->lost += loss->count;
-    CHECK_EQ_INT(etwatch_sink_loss(text->sink, loss), 0);
-}
-
-static void tell_recorded(const char *path, double hz, uint32_t flags, struct text *text,
-                          struct etwatch_meta *ret_meta)
-{
-    struct etwatch_monitor *monitor = NULL;
-    struct etwatch_config config = {
-        .size = sizeof config,
-        .source = ETWATCH_SOURCE_ETL,
-        .flags = flags,
-        .hz = hz,
-        .traces = &path,
-        .trace_count = 1,
-        .callbacks = {.size = sizeof config.callbacks,
-                      .on_samples = on_samples,
-                      .on_loss = on_loss,
-                      .ctx = text},
-    };
-    begin_text(text);
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
-    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
-    ret_meta->size = sizeof *ret_meta;
-    CHECK_EQ_INT(etwatch_monitor_meta(monitor, ret_meta), 0);
-    int rc;
-    while ((rc = etwatch_monitor_poll(monitor, 0)) >= 0)
-        ;
-    CHECK_EQ_INT(rc, ETWATCH_ESTATE);
-    etwatch_monitor_free(monitor);
-    end_text(text);
-}
 
 /* ----------------------------------------------------------------------------- live */
 
@@ -148,13 +88,13 @@ static void tell_live(struct etw_emulator *emulator, struct ew_etw_config *etw, 
     end_text(text);
 }
 
-static void compare_recorded(struct recorded *recorded, uint32_t cpus, double hz, uint32_t flags,
-                             uint32_t hold)
+static void compare_recorded(struct recorded_scenario *recorded, uint32_t cpus, double hz,
+                             uint32_t flags, uint32_t hold)
 {
     struct text live, want;
     struct etwatch_meta meta;
     struct told told;
-    tell_recorded(recorded->path, hz, flags, &want, &meta);
+    tell_recorded(recorded->file.path, hz, flags, NULL, &want, &meta);
     struct etw_emulator *emulator =
         make_emulator(&(struct etw_emulator_config){.cpu_count = cpus,
                                                     .clock = recorded->clock,
@@ -184,7 +124,7 @@ static void compare_recorded(struct recorded *recorded, uint32_t cpus, double hz
 static void compare(const struct etl_scenario_config *what, double hz, uint32_t flags,
                     uint32_t hold)
 {
-    struct recorded recorded;
+    struct recorded_scenario recorded;
     record(&recorded, what);
     compare_recorded(&recorded, what->cpu_count, hz, flags, hold);
     forget(&recorded);
@@ -237,7 +177,7 @@ TEST_BOTH_WAYS(so_it_is_with_every_clock_and_compressed)
         {"cycles", 3, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct recorded recorded;
+        struct recorded_scenario recorded;
         test_row(rows[i].remark);
         record_as(&recorded,
                   &(struct etl_scenario_config){.classes = ETL_EVERYTHING,
@@ -255,7 +195,7 @@ TEST_BOTH_WAYS(so_it_is_with_every_clock_and_compressed)
 
 static void check_losses(bool marks)
 {
-    struct recorded recorded;
+    struct recorded_scenario recorded;
     struct text text;
     struct told told;
     struct etw_emulator_counts counts;

@@ -10,81 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <etwatch/sink.h>
-
 #include "decode/decode.h"
 #include "etl_kit.h"
 #include "replay_machine.h"
 #include "sampler/sampler.h"
-#include "system.h"
 #include "tally/tally.h"
-
-/* ------------------------------------------------------------------ the text */
-
-struct text {
-    char *bytes;
-    size_t len, size;
-    struct etwatch_sink *sink;
-};
-
-static int append(void *ctx, const void *bytes, size_t len)
-{
-    struct text *text = ctx;
-    if (text->len + len + 1 > text->size) {
-        text->size = (text->len + len + 1) * 2;
-        text->bytes = realloc(text->bytes, text->size);
-        CHECK(text->bytes != NULL);
-    }
-    memcpy(text->bytes + text->len, bytes, len);
-    text->len += len;
-    text->bytes[text->len] = '\0';
-    return 0;
-}
-
-static void begin_text(struct text *text)
-{
-    struct etwatch_sink_options options = {.size = sizeof options, .flags = ETWATCH_SINK_CMDLINE};
-    memset(text, 0, sizeof *text);
-    CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_JSONL, append, text, &options, &text->sink, NULL),
-                 0);
-}
-
-static void end_text(struct text *text)
-{
-    CHECK_EQ_INT(etwatch_sink_flush(text->sink), 0);
-    etwatch_sink_free(text->sink);
-    text->sink = NULL;
-}
-
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
-{
-    CHECK_EQ_INT(etwatch_sink_samples(((struct text *)ctx)->sink, samples, count), 0);
-}
-
-static void on_loss(void *ctx, const struct etwatch_loss *loss)
-{
-    CHECK_EQ_INT(etwatch_sink_loss(((struct text *)ctx)->sink, loss), 0);
-}
-
-static void check_same(const struct text *got, const struct text *want)
-{
-    size_t at = 0, line = 1;
-    while (at < got->len && at < want->len && got->bytes[at] == want->bytes[at])
-        line += got->bytes[at++] == '\n';
-    if (at < got->len || at < want->len) {
-        size_t from = at < 200 ? 0 : at - 200;
-        printf("# line %zu: recorded …%.300s\n", line, got->bytes + from);
-        printf("# line %zu: direct   …%.300s\n", line, want->bytes + from);
-    }
-    CHECK_EQ_UINT(at, got->len);
-    CHECK_EQ_UINT(at, want->len);
-}
+#include "told_kit.h"
 
 /* ---------------------------------------------------------- through a recording */
-
-struct recorded {
-    char folder[320], path[400];
-};
 
 static void write_recording(struct recorded *recorded, const struct machine *m, bool compress)
 {
@@ -104,50 +37,8 @@ static void write_recording(struct recorded *recorded, const struct machine *m, 
         CHECK_EQ_INT(ew_etl_write(writer, &m->items[i].event), 0);
     CHECK_EQ_INT(ew_etl_writer_finish(writer, m->now_raw, 0, 0), 0);
     ew_etl_writer_free(writer);
-    test_folder(recorded->folder, sizeof recorded->folder);
-    (void)snprintf(recorded->path, sizeof recorded->path, "%s/t.etl", recorded->folder);
-    FILE *file = fopen(recorded->path, "wb");
-    CHECK(file != NULL);
-    CHECK_EQ_UINT(fwrite(memory.bytes, 1, memory.size, file), memory.size);
-    CHECK_EQ_INT(fclose(file), 0);
+    write_recorded(recorded, &memory);
     etl_memory_free(&memory);
-}
-
-static void remove_recording(const struct recorded *recorded)
-{
-    (void)remove(recorded->path);
-    test_folder_remove(recorded->folder);
-}
-
-static void tell_recorded(const char *path, double hz, uint32_t flags, const uint32_t *pid,
-                          struct text *text, struct etwatch_meta *ret_meta)
-{
-    struct etwatch_monitor *monitor = NULL;
-    struct etwatch_config config = {
-        .size = sizeof config,
-        .source = ETWATCH_SOURCE_ETL,
-        .flags = flags,
-        .hz = hz,
-        .pids = pid,
-        .pid_count = pid != NULL,
-        .traces = &path,
-        .trace_count = 1,
-        .callbacks = {.size = sizeof config.callbacks,
-                      .on_samples = on_samples,
-                      .on_loss = on_loss,
-                      .ctx = text},
-    };
-    begin_text(text);
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
-    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
-    ret_meta->size = sizeof *ret_meta;
-    CHECK_EQ_INT(etwatch_monitor_meta(monitor, ret_meta), 0);
-    int rc;
-    while ((rc = etwatch_monitor_poll(monitor, 0)) >= 0)
-        ;
-    CHECK_EQ_INT(rc, ETWATCH_ESTATE);
-    etwatch_monitor_free(monitor);
-    end_text(text);
 }
 
 /* -------------------------------------------------------------------- directly */
@@ -289,7 +180,7 @@ static void compare(uint64_t seed, bool compress, double hz, uint32_t flags, boo
     write_recording(&recorded, &machine, compress);
     tell_recorded(recorded.path, hz, flags, one ? &pid : NULL, &got, &meta);
     tell_directly(&machine, hz, flags, one ? &pid : NULL, &meta, &want);
-    remove_recording(&recorded);
+    remove_recorded(&recorded);
     CHECK(got.len > 10000);
     check_same(&got, &want);
     CHECK(strstr(got.bytes, "hunter2") == NULL);
@@ -331,7 +222,7 @@ TEST(a_recording_says_what_it_is_and_ends)
     make_machine(&machine, 31);
     write_recording(&recorded, &machine, false);
     tell_recorded(recorded.path, 100, ETWATCH_ALL, NULL, &text, &meta);
-    remove_recording(&recorded);
+    remove_recorded(&recorded);
     CHECK_EQ_UINT(meta.source, ETWATCH_SOURCE_ETL);
     CHECK_EQ_UINT(meta.cpu_count, CPUS);
     CHECK_EQ_UINT(meta.estimated, 0);
@@ -387,7 +278,7 @@ TEST(a_recording_waits_for_its_reader)
     CHECK_EQ_UINT(stats.events, machine.count + 1); /* and the header */
     CHECK_EQ_UINT(stats.source, ETWATCH_SOURCE_ETL);
     etwatch_monitor_free(monitor);
-    remove_recording(&recorded);
+    remove_recorded(&recorded);
     free(text.bytes);
     free(machine.items);
 }
