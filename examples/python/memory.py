@@ -33,6 +33,7 @@ def recorded(path: str) -> None:
 
 def live(pid: int, seconds: float) -> None:
     with etwatch.watch(pid, hz=100, latency_ms=100) as watch:
+        print(f"watching {pid}", file=sys.stderr, flush=True)
         held = None
         for sample in watch.samples(duration=seconds):
             if sample.faults_minor or sample.faults_major:

@@ -24,6 +24,7 @@ spikes = 0
 begin_ns = end_ns = 0
 peak = 0.0
 with etwatch.watch(pid, hz=1000, latency_ms=100) as watch:
+    print(f"watching {pid}", file=sys.stderr, flush=True)
     for sample in watch.samples(duration=seconds):
         if sample.cpu_percent is None or sample.cpu_percent <= limit:
             continue

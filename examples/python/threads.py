@@ -27,6 +27,7 @@ def new_thread(t_ns: int, pid: int, tid: int, address: Optional[int]) -> None:
 def live(pid: int, seconds: float) -> None:
     ready: Dict[int, int] = {}  # thread: ready since
     with etwatch.watch(pid, events=True, latency_ms=100) as watch:
+        print(f"watching {pid}", file=sys.stderr, flush=True)
         for event in watch.events(duration=seconds):
             if event.event == "wakeup":
                 ready[event.tid] = event.t_ns

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The library's collector: what a monitor delivers, kept as columns in C, handed out as tables."""
 import ctypes
-import os
 from typing import Any
 
 from . import _abi, _native
+from ._owned import Owned
 from .table import Table
 
 
-class Collector:
+class Collector(Owned):
     """Feed it through a Summary (samples) or attach it (events); must outlive what feeds it."""
 
     def __init__(self, max_rows: int = 0, command_lines: bool = False) -> None:
-        self._pid = os.getpid()
-        self.pointer = ctypes.c_void_p()
+        super().__init__()
         options = _native.sized(_abi.TableOptions)
         options.max_rows = max_rows
         options.flags = _abi.ETWATCH_TABLE_CMDLINE if command_lines else 0
@@ -44,7 +43,5 @@ class Collector:
         _native.check(_native.lib.etwatch_collector_stats(self.pointer, ctypes.byref(stats)))
         return int(stats.dropped)
 
-    def __del__(self) -> None:
-        pointer, self.pointer = self.pointer, ctypes.c_void_p()
-        if pointer and self._pid == os.getpid():
-            _native.lib.etwatch_collector_free(pointer)
+    def free(self, pointer: ctypes.c_void_p) -> None:
+        _native.lib.etwatch_collector_free(pointer)

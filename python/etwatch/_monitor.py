@@ -15,6 +15,7 @@ from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 
 from . import _abi, _native
 from ._batch import SOURCES, Batch, Sample
+from ._owned import Owned
 from .errors import ETWSessionError
 
 _CLOSED = "the monitor is closed"
@@ -100,7 +101,7 @@ class _Inside:
 class NativeMonitor:
     """A handle; see the module."""
 
-    def __init__(self, config: Any, keep: object = None) -> None:
+    def __init__(self, config: Any, keep: Optional[Owned] = None) -> None:
         self._keep = keep  # what the library's thread writes to: it must be there until free
         self._lock = threading.Lock()
         self._read_lock = threading.Lock()
@@ -112,6 +113,8 @@ class NativeMonitor:
         info = _native.new_error()
         _native.check(_native.lib.etwatch_monitor_new(ctypes.byref(config), ctypes.byref(self._pointer),
                                                       ctypes.byref(info)), info)
+        if keep is not None:
+            keep.retain()
         self._closed = False
         _all.add(self)
 
@@ -126,7 +129,9 @@ class NativeMonitor:
         pointer, self._pointer = self._pointer, ctypes.c_void_p()
         if pointer and self._pid == os.getpid():
             _native.lib.etwatch_monitor_free(pointer)
-        self._keep = None
+        keep, self._keep = self._keep, None
+        if keep is not None:
+            keep.release()
 
     def start(self) -> None:
         with _Inside(self) as pointer:

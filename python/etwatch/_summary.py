@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The library's summary of a stream: kept by its own thread, asked by Python."""
 import ctypes
-import os
 import threading
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from . import _abi, _native
 from ._batch import METRIC_NAMES, Batch, Sample
 from ._collector import Collector
+from ._owned import Owned
 
 
 class Spread(NamedTuple):
@@ -32,27 +32,28 @@ class ProcessSummary(NamedTuple):
 _ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_tell"][1][2]
 
 
-class Summary:
+class Summary(Owned):
     """Goes into a config as on_samples; must outlive the monitors that feed it."""
 
     def __init__(self, max_processes: int = 0, collector: Optional["Collector"] = None) -> None:
+        super().__init__()
         self._collector = collector
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._pointer = ctypes.c_void_p()
+        self._asking = threading.Lock()
         options = _native.sized(_abi.SummaryOptions)
         options.max_processes = max_processes
         if collector is not None:
             options.on_samples = ctypes.cast(_native.lib.etwatch_collector_on_samples, type(options.on_samples))
             options.ctx = collector.pointer.value
-        _native.check(_native.lib.etwatch_summary_new(ctypes.byref(options), ctypes.byref(self._pointer)))
+        _native.check(_native.lib.etwatch_summary_new(ctypes.byref(options), ctypes.byref(self.pointer)))
+        if collector is not None:
+            collector.retain()
 
     def attach(self, config: Any) -> None:
         """The monitor's thread will feed it: a function of the library, no Python."""
         callbacks = config.callbacks
         callbacks.size = ctypes.sizeof(_abi.Callbacks)
         callbacks.on_samples = ctypes.cast(_native.lib.etwatch_summary_add, type(callbacks.on_samples))
-        callbacks.ctx = self._pointer.value
+        callbacks.ctx = self.pointer.value
 
     def tell(self, pid: int = 0) -> List[ProcessSummary]:
         told: List[ProcessSummary] = []
@@ -68,20 +69,20 @@ class Summary:
             told.append(ProcessSummary(sample, bool(process.flags & _abi.ETWATCH_SUMMARY_ENDED), process.first_ns,
                                        process.last_ns, process.samples, spreads))
 
-        if self._pid != os.getpid():
+        if not self.is_ours:
             return told
-        with self._lock:
-            if self._pointer:
-                _native.check(_native.lib.etwatch_summary_tell(self._pointer, pid, _ON_PROCESS(on_process), None))
+        with self._asking:
+            if self.pointer:
+                _native.check(_native.lib.etwatch_summary_tell(self.pointer, pid, _ON_PROCESS(on_process), None))
         return told
 
     def dropped(self) -> int:
-        if self._pid != os.getpid():
+        if not self.is_ours:
             return 0
-        with self._lock:
-            return int(_native.lib.etwatch_summary_dropped(self._pointer))
+        with self._asking:
+            return int(_native.lib.etwatch_summary_dropped(self.pointer))
 
-    def __del__(self) -> None:
-        pointer, self._pointer = self._pointer, ctypes.c_void_p()
-        if pointer and self._pid == os.getpid():
-            _native.lib.etwatch_summary_free(pointer)
+    def free(self, pointer: ctypes.c_void_p) -> None:
+        _native.lib.etwatch_summary_free(pointer)
+        if self._collector is not None:
+            self._collector.release()

@@ -21,9 +21,12 @@ if sys.platform == "win32":
         _fields_ = [(name, ctypes.c_uint32) for name in ("size", "usage", "tid", "pid")] + \
             [(name, ctypes.c_int32) for name in ("base", "delta")] + [("flags", ctypes.c_uint32)]
 
-    _kernel32: Any = ctypes.WinDLL("kernel32")
+    _kernel32: Any = ctypes.WinDLL("kernel32", use_last_error=True)
+    _kernel32.OpenProcess.restype = ctypes.c_void_p
     _kernel32.CreateToolhelp32Snapshot.restype = ctypes.c_void_p
     _SNAP_THREADS = 4
+    _SYNCHRONIZE = 0x100000
+    _ERROR_INVALID_PARAMETER = 87
 
     def memory() -> Tuple[int, int]:
         """(total, available) bytes."""
@@ -39,6 +42,15 @@ if sys.platform == "win32":
             raise ctypes.WinError()
         whole = kernel.value + user.value  # the kernel's has the idle time in it
         return (whole - idle.value) / 1e7, whole / 1e7
+
+    def has_ended(pid: int) -> bool:
+        """Whether nothing more will come of a process; somebody may still hold it."""
+        handle = ctypes.c_void_p(_kernel32.OpenProcess(_SYNCHRONIZE, False, pid))
+        if not handle.value:
+            return bool(ctypes.get_last_error() == _ERROR_INVALID_PARAMETER)
+        ended = _kernel32.WaitForSingleObject(handle, 0) == 0
+        _kernel32.CloseHandle(handle)
+        return bool(ended)
 
     def thread_ids(pid: int) -> Optional[List[int]]:
         handle = ctypes.c_void_p(_kernel32.CreateToolhelp32Snapshot(_SNAP_THREADS, 0))
@@ -71,6 +83,14 @@ else:
         idle = ticks[3] + ticks[4]  # waiting for a disk is idle too
         second = os.sysconf("SC_CLK_TCK")
         return (sum(ticks) - idle) / second, sum(ticks) / second
+
+    def has_ended(pid: int) -> bool:
+        """Whether nothing more will come of a process; its parent may not have asked for its status yet."""
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                return file.read().rpartition(")")[2].split()[:1] in (["Z"], ["X"])
+        except OSError:
+            return True
 
     def thread_ids(pid: int) -> Optional[List[int]]:
         try:

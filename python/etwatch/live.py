@@ -20,7 +20,7 @@ import threading
 import time
 from typing import Any, AsyncIterator, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from . import _abi, _native
+from . import _abi, _native, _system
 from ._batch import COLUMNS, SOURCES, TYPES, Batch, Sample
 from ._collector import Collector
 from ._engine import logger
@@ -214,7 +214,9 @@ class Watch:
                 self._note(batch)
                 return batch
             if over or (limit is not None and time.monotonic() >= limit):
+                self._look()
                 return None
+            self._look()
 
     def _note(self, batch: Batch) -> None:
         """Ends with the last of the processes that were asked for."""
@@ -226,6 +228,11 @@ class Watch:
         for row in batch.of_type(_abi.ETWATCH_EXIT):
             self._live.discard((batch[row].pid, batch[row].start_ns))
         if self._seen and not self._live:
+            self._ended.set()
+
+    def _look(self) -> None:
+        """Those that were asked for may have gone before the watching began: nothing will come of them."""
+        if self._only_pids and not self._seen and all(_system.has_ended(pid) for pid in self._pids):
             self._ended.set()
 
     @property
@@ -466,6 +473,9 @@ class _Held:
         self.child.kill()
         self.release()
         self.child.wait()
+        for pipe in (self.child.stdin, self.child.stdout, self.child.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def _find(program: str, env: Optional[Dict[str, str]], cwd: Optional[str]) -> None:

@@ -60,7 +60,7 @@ struct etwatch_monitor {
     uint32_t cpu_count;
     uint64_t replayed_ns; /* a recording is told up to here */
     uint64_t opened_ns, closed_ns;
-    uint64_t cut_ns; /* samples were cut up to here */
+    uint64_t cut_ns;      /* samples were cut up to here */
     uint64_t self_cpu_ns; /* of waiting and stepping, in user space and in system calls */
     uint64_t metered_ns;  /* the thread's CPU time when that was last counted */
     uint64_t budget_wall_ns, budget_cpu_ns; /* when the budget was last asked */

@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 from etlkit import make_etl
-from lib import ROOT, check, check_eq, check_in, main, need_ebpf, run, start, temp_dir, test
+from lib import ROOT, Result, check, check_eq, check_in, main, need_ebpf, run, start, temp_dir, test
 
 BUSY = "while True: pass"
 # Says when it begins and ends to be busy, 5 ms long, a few times.
 SPIKES = """
 import sys, time
-time.sleep(1.5)
+input()
 for _ in range(6):
     begin = time.time()
     while time.time() - begin < 0.005: pass
@@ -23,7 +23,8 @@ time.sleep(0.5)
 """
 THREADS = """
 import threading, time
-time.sleep(1.5)
+input()
+time.sleep(0.05)
 for _ in range(5):
     thread = threading.Thread(target=time.sleep, args=(0.01,))
     thread.start(); thread.join()
@@ -36,7 +37,20 @@ def example(name, *arguments, timeout=60):
 
 
 def python(code):
-    return start(["-c", code], program=sys.executable, stdout=subprocess.PIPE)
+    return start(["-c", code], program=sys.executable, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def watching(name, child, *arguments):
+    """Runs an example that says when it watches; the child goes on from input() then."""
+    path = os.path.join(ROOT, "examples", "python", name + ".py")
+    program = start(["-X", "dev", path, child.pid, *arguments], program=sys.executable)
+    first = program.stderr.readline()
+    if not first.startswith(b"watching"):
+        check(False, (first + program.stderr.read()).decode())
+    child.stdin.write(b"\n")
+    child.stdin.flush()
+    out, err = program.communicate(timeout=60)
+    return Result(program.returncode, out.decode(), err.decode())
 
 
 @test
@@ -78,7 +92,7 @@ def callback_names_a_process_that_is_not_there():
 def no_spike_of_five_milliseconds_is_missed():
     need_ebpf()
     child = python(SPIKES)
-    result = example("spikes", child.pid, "20")
+    result = watching("spikes", child, "30")
     check_eq(result.code, 0, result.err)
     truth = [tuple(map(float, line.split()[:2])) for line in child.stdout.read().decode().splitlines()]
     check_eq(len(truth), 6, "spikes that were made")
@@ -94,7 +108,7 @@ def no_spike_of_five_milliseconds_is_missed():
 def threads_shows_switches_and_new_threads_of_a_process():
     need_ebpf()
     child = python(THREADS)
-    result = example("threads", child.pid, "20")
+    result = watching("threads", child, "30")
     check_eq(result.code, 0, result.err)
     new = re.findall(rf"new thread (\d+) of process {child.pid} starts at unknown", result.out)
     check_eq(len(new), 5, result.out[-2000:])
@@ -129,8 +143,8 @@ def memory_shows_address_and_size_of_faults_and_allocations():
 
 @test
 def memory_says_that_a_running_process_does_not_tell_addresses():
-    child = python("import time\nfor _ in range(12):\n    time.sleep(0.15)\n    bytearray(20_000_000)")
-    result = example("memory", child.pid, "10")
+    child = python("import time\ninput()\nfor _ in range(5):\n    time.sleep(0.05)\n    bytearray(20_000_000)")
+    result = watching("memory", child, "30")
     check_eq(result.code, 0, result.err)
     check(re.search(r"minor and \d+ major faults address unknown size unknown", result.out), result.out)
 
