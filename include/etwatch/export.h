@@ -38,7 +38,8 @@ struct etwatch_export_counts {
 
 /*
  * Writes a recording, read anew with the part and the processes that were asked for when the trace
- * was opened. table and options: for ARROW, CSV and JSONL, as in etwatch_trace_table; of options
+ * was opened. table and options: for ARROW, CSV and JSONL, as in etwatch_trace_table; in PERFETTO
+ * providers and events say which events it has beside switches and wake-ups; of options
  * on_progress is used by all. ret_counts may be NULL, and is filled as far as it got after an error
  * too. Then the output is not complete.
  */

@@ -30,4 +30,7 @@ bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME
  */
 int ew_kernel_fields(const struct ew_record *record, struct ew_fields *fields);
 
+/* The GUID of its class, which short headers leave out; 16 bytes as on disk, or NULL. */
+const uint8_t *ew_kernel_guid(const struct ew_record *record);
+
 #endif

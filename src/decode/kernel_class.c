@@ -106,6 +106,15 @@ uint8_t ew_kernel_class_of(const struct ew_record *record, uint8_t *ret_opcode)
     return record->group <= EW_KERNEL_THREADPOOL ? record->group : EW_KERNEL_NO_CLASS;
 }
 
+const uint8_t *ew_kernel_guid(const struct ew_record *record)
+{
+    uint8_t opcode, class_id = ew_kernel_class_of(record, &opcode);
+    for (size_t i = 0; i < sizeof class_guids / sizeof *class_guids; i++)
+        if (class_guids[i].class_id == class_id)
+            return class_guids[i].guid;
+    return NULL;
+}
+
 /* ------------------------------------------------------------------------ SID */
 
 enum { SID_HEAD = 8, SID_PARTS_MAX = 15 };

@@ -14,6 +14,7 @@
 #include "arrow/fields.h"
 #include "arrow/rows.h"
 #include "base/alloc.h"
+#include "decode/kernel.h"
 #include "monitor/event_words.h"
 #include "monitor/trace.h"
 
@@ -58,7 +59,8 @@ static void name_record(struct table *table, const struct ew_record *record, str
     struct ew_event_names names;
     ew_decoder_names(table->trace->decoder, record, &names);
     *ret_kind = (struct kind){.provider = -1, .event = -1, .state = UNWANTED};
-    if (!ew_event_words_match(&table->words, names.provider, record->provider, names.event))
+    const uint8_t *guid = record->provider != NULL ? record->provider : ew_kernel_guid(record);
+    if (!ew_event_words_match(&table->words, names.provider, guid, names.event))
         return;
     ret_kind->state = WANTED;
     ret_kind->provider = word(table, EW_RECORD_PROVIDER, names.provider);

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "decode/kernel.h"
 #include "os/os.h"
 
 enum { CPUS_MAX = 65536, PROGRESS_BYTES = 1 << 20 };
@@ -422,8 +423,9 @@ static void describe(struct etwatch_trace *trace, const struct ew_record *record
         .payload = record->payload,
         .payload_size = record->payload_size,
     };
-    if (record->provider != NULL)
-        memcpy(event->provider_guid, record->provider, sizeof event->provider_guid);
+    const uint8_t *guid = record->provider != NULL ? record->provider : ew_kernel_guid(record);
+    if (guid != NULL)
+        memcpy(event->provider_guid, guid, sizeof event->provider_guid);
     if (known->pid != EW_NO_ID) {
         event->pid = known->pid;
         event->flags |= ETWATCH_TRACE_HAS_PID;
