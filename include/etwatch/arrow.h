@@ -109,7 +109,8 @@ struct etwatch_table_options {
     const char *const *events;
     uint32_t event_count;
     uint32_t reserved;
-    double hz;         /* SAMPLES: intervals a second, 0.1 to 1000; 0 = 10 */
+    double hz;         /* SAMPLES: intervals a second, 0.1 to 1000; 0 = 10. A .pftrace has them as
+                          they were recorded, whatever is asked for. */
     uint64_t max_rows; /* collector: kept of each table, the oldest go first; 0 = 1000000 */
     /* As in etwatch_trace_options, which is not asked: a stream may outlive it. */
     int (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_all);

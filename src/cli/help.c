@@ -65,9 +65,9 @@ static const char events_help[] =
     "  etwatch events --json --provider Kernel-Process trace.etl\n";
 
 static const char export_help[] =
-    "usage: etwatch export [options] -f FORMAT -o OUT FILE.etl...\n"
+    "usage: etwatch export [options] -f FORMAT -o OUT FILE...\n"
     "\n"
-    "Writes Windows recordings in the format of other tools: tables (arrow, csv, jsonl), stacks "
+    "Writes recordings in the format of other tools: tables (arrow, csv, jsonl), stacks "
     "of\n"
     "profile samples for flame graphs (folded, speedscope), timelines (perfetto, chrome). Without\n"
     "-f the ending of OUT says which.\n"

@@ -195,6 +195,15 @@ static int export_perfetto(struct export *export)
 
 static int run(struct export *export)
 {
+    bool etl = export->trace->perfetto == NULL;
+    if (!etl && export->format == ETWATCH_EXPORT_PERFETTO)
+        return ew_error_set(&export->why, ETWATCH_ENOTSUP, 0, "%s is a Perfetto trace already",
+                            export->trace->paths[0]);
+    if (!etl &&
+        (export->format == ETWATCH_EXPORT_FOLDED || export->format == ETWATCH_EXPORT_SPEEDSCOPE))
+        return ew_error_set(&export->why, ETWATCH_ENOTSUP, 0,
+                            "%s has no profile samples: stacks are only in .etl recordings",
+                            export->trace->paths[0]);
     switch (export->format) {
     case ETWATCH_EXPORT_PERFETTO:
         return export_perfetto(export);

@@ -150,9 +150,43 @@ static void put_row(struct table *table, const struct ew_record *record,
     ew_columns_end(columns);
 }
 
-static int next_batch(void *ctx, struct ew_batch **ret_batch, char *message, size_t size)
+/* Of what is no .etl: by way of the public event. */
+static void put_told(struct table *table, const struct etwatch_trace_event *event)
 {
-    struct table *table = ctx;
+    struct ew_columns *columns = &table->columns;
+    ew_columns_u64(columns, EW_RECORD_T_NS, event->t_ns);
+    ew_columns_u16(columns, EW_RECORD_CPU, (uint16_t)event->cpu);
+    if ((event->flags & ETWATCH_TRACE_HAS_PID) != 0)
+        ew_columns_u32(columns, EW_RECORD_PID, event->pid);
+    if ((event->flags & ETWATCH_TRACE_HAS_TID) != 0)
+        ew_columns_u32(columns, EW_RECORD_TID, event->tid);
+    ew_columns_word(columns, EW_RECORD_NAME, event->process);
+    ew_columns_word(columns, EW_RECORD_PROVIDER, event->provider);
+    ew_columns_word(columns, EW_RECORD_EVENT, event->event);
+    ew_columns_u16(columns, EW_RECORD_ID, (uint16_t)event->id);
+    ew_columns_u8(columns, EW_RECORD_OPCODE, (uint8_t)event->opcode);
+    ew_columns_u8(columns, EW_RECORD_VERSION, (uint8_t)event->version);
+    if ((table->flags & (ETWATCH_TABLE_FIELDS | ETWATCH_TABLE_TYPED)) != 0)
+        put_fields(table);
+    if ((table->flags & ETWATCH_TABLE_PAYLOAD) != 0)
+        ew_columns_bytes(columns, table->payload_column, event->payload, event->payload_size);
+    ew_columns_end(columns);
+}
+
+static int fill_told(struct table *table)
+{
+    struct etwatch_trace_event event = {.size = sizeof event};
+    int rc = 0;
+    while (!table->columns.full && table->columns.error == 0 &&
+           (rc = etwatch_trace_next(table->trace, &event, NULL)) > 0)
+        if (ew_event_words_match(&table->words, event.provider, event.provider_guid, event.event) &&
+            ew_columns_begin(&table->columns))
+            put_told(table, &event);
+    return rc;
+}
+
+static int fill(struct table *table)
+{
     const struct ew_record *record = NULL;
     struct ew_event known;
     int rc = 0;
@@ -162,6 +196,13 @@ static int next_batch(void *ctx, struct ew_batch **ret_batch, char *message, siz
         if (kind.state == WANTED && ew_columns_begin(&table->columns))
             put_row(table, record, &known, &kind);
     }
+    return rc;
+}
+
+static int next_batch(void *ctx, struct ew_batch **ret_batch, char *message, size_t size)
+{
+    struct table *table = ctx;
+    int rc = table->trace->perfetto != NULL ? fill_told(table) : fill(table);
     rc = table->columns.error != 0 ? table->columns.error : rc < 0 ? rc : 0;
     if (rc < 0) {
         (void)snprintf(message, size, "%s",

@@ -255,9 +255,31 @@ static int open_monitor(struct replayed *replayed, char *message, size_t size)
     return rc;
 }
 
+/* A Perfetto trace has the samples as they were recorded. */
+static int next_recorded(struct replayed *replayed, struct ew_batch **ret_batch)
+{
+    struct etwatch_trace *trace = replayed->trace;
+    struct etwatch_trace_event event = {.size = sizeof event};
+    int rc = 0;
+    while (replayed->rc == 0 && replayed->ready.rows == 0 &&
+           (rc = etwatch_trace_next(trace, &event, NULL)) > 0) {
+        const struct etwatch_sample *sample = ew_ptrace_sample(trace->perfetto);
+        if (sample != NULL)
+            on_samples(replayed, sample, 1);
+    }
+    if (rc == 0 && replayed->rc == 0)
+        replayed->rc = ew_batch_list_add(&replayed->ready, ew_columns_cut(&replayed->rows.columns));
+    if (rc < 0 || replayed->rc < 0)
+        return rc < 0 ? rc : replayed->rc;
+    *ret_batch = ew_batch_list_take(&replayed->ready);
+    return replayed->rows.columns.error;
+}
+
 static int next_samples(void *ctx, struct ew_batch **ret_batch, char *message, size_t size)
 {
     struct replayed *replayed = ctx;
+    if (replayed->trace->perfetto != NULL)
+        return next_recorded(replayed, ret_batch);
     int rc = replayed->opened || replayed->ended ? 0 : open_monitor(replayed, message, size);
     while (rc >= 0 && replayed->rc == 0 && replayed->ready.rows == 0 && !replayed->ended) {
         rc = etwatch_monitor_poll(replayed->monitor, -1);
@@ -291,6 +313,8 @@ static void done_samples(void *ctx)
     struct replayed *replayed = ctx;
     if (replayed->stats != NULL && replayed->monitor != NULL)
         tell_stats(replayed);
+    else if (replayed->stats != NULL && replayed->trace->perfetto != NULL)
+        (void)etwatch_trace_stats(replayed->trace, replayed->stats);
     etwatch_monitor_free(replayed->monitor);
     ew_batch_list_done(&replayed->ready);
     ew_sample_rows_done(&replayed->rows);
@@ -310,9 +334,11 @@ static int make_samples(struct etwatch_trace *trace, uint32_t table,
     replayed->table = table;
     replayed->flags = options->flags;
     replayed->hz = options->hz;
-    replayed->from_ns = trace->options.from_ns == 0 ? 0 : trace->options.from_ns + shift_ns;
+    bool whole = trace->perfetto != NULL; /* its walk knows the part */
+    replayed->from_ns =
+        whole || trace->options.from_ns == 0 ? 0 : trace->options.from_ns + shift_ns;
     replayed->until_ns =
-        trace->options.until_ns == 0 ? UINT64_MAX : trace->options.until_ns + shift_ns;
+        whole || trace->options.until_ns == 0 ? UINT64_MAX : trace->options.until_ns + shift_ns;
     int rc =
         ew_sample_rows_init(&replayed->rows, table, options->flags, false, options->batch_rows);
     if (rc == 0)

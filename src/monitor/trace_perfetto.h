@@ -24,6 +24,9 @@ void ew_ptrace_stats(const struct ew_ptrace *trace, struct etwatch_trace_stats *
 int ew_ptrace_next(struct ew_ptrace *trace, struct etwatch_trace_event *ret_event);
 int ew_ptrace_fields(struct ew_ptrace *trace, struct etwatch_trace_event *event);
 int ew_ptrace_rewind(struct ew_ptrace *trace);
+/* What ew_ptrace_next gave last, as it was recorded; NULL: it is something else. */
+const struct etwatch_sample *ew_ptrace_sample(const struct ew_ptrace *trace);
+const struct etwatch_event *ew_ptrace_event(const struct ew_ptrace *trace);
 int ew_ptrace_report(struct ew_ptrace *trace, const struct etwatch_report_callbacks *callbacks,
                      struct etwatch_trace_system *ret_system);
 

@@ -308,6 +308,18 @@ int ew_ptrace_next(struct ew_ptrace *trace, struct etwatch_trace_event *ret_even
     return 1;
 }
 
+const struct etwatch_sample *ew_ptrace_sample(const struct ew_ptrace *trace)
+{
+    bool sample = trace->has_current && trace->current.what == EW_PTRACE_SAMPLE;
+    return sample ? &trace->slots[trace->current.slot].sample : NULL;
+}
+
+const struct etwatch_event *ew_ptrace_event(const struct ew_ptrace *trace)
+{
+    bool event = trace->has_current && trace->current.what == EW_PTRACE_EVENT;
+    return event ? &trace->current.event : NULL;
+}
+
 /* ------------------------------------------------------------------------- fields */
 
 static void put_number(struct etwatch_field **at, const char *name, uint64_t value)

@@ -15,11 +15,12 @@
 
 enum { SLICE_ROOM = 512 };
 
-void ew_chrome_begin(struct ew_buf *out)
+void ew_chrome_begin(struct ew_buf *out, const char *idle)
 {
-    ew_buf_text(out,
-                "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
-                "{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"Idle\"}}");
+    ew_buf_text(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
+                     "{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":");
+    ew_buf_json_string(out, idle, strlen(idle));
+    ew_buf_text(out, "}}");
 }
 
 void ew_chrome_name(struct ew_buf *out, uint32_t pid, uint32_t tid, const char *name)
@@ -56,11 +57,25 @@ static char *raw_text(char *at, const char *text)
     return at + len;
 }
 
-static const char *state_name(uint8_t state)
+const char *ew_chrome_windows_state(uint8_t state)
 {
     static const char *const names[] = {"initialized", "ready",   "running",    "standby",
                                         "terminated",  "waiting", "transition", "deferred_ready"};
     return state < sizeof names / sizeof names[0] ? names[state] : "unknown";
+}
+
+const char *ew_chrome_linux_state(uint32_t state)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {{1, "waiting"}, {2, "waiting_uninterruptible"},
+                 {4, "stopped"}, {8, "traced"},
+                 {16, "dead"},   {32, "zombie"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if ((state & names[i].bit) != 0)
+            return names[i].name;
+    return state == 0 ? "preempted" : "other";
 }
 
 void ew_chrome_slice(struct ew_buf *out, const struct ew_chrome_slice *slice)
@@ -81,12 +96,18 @@ void ew_chrome_slice(struct ew_buf *out, const struct ew_chrome_slice *slice)
     at = RAW(at, "\",\"args\":{\"cpu\":");
     at = ew_raw_u64(at, slice->cpu);
     at = RAW(at, ",\"priority\":");
-    at = ew_raw_u64(at, (uint64_t)(slice->priority < 0 ? 0 : slice->priority));
-    if (slice->ended) {
+    if (slice->priority < 0)
+        *at++ = '-';
+    at = ew_raw_u64(
+        at, (uint64_t)(slice->priority < 0 ? -(int64_t)slice->priority : (int64_t)slice->priority));
+    if (slice->end_state != NULL) {
         at = RAW(at, ",\"end_state\":\"");
-        at = raw_text(at, state_name(slice->state));
-        at = RAW(at, "\",\"wait_reason\":");
-        at = ew_raw_u64(at, slice->wait_reason);
+        at = raw_text(at, slice->end_state);
+        *at++ = '"';
+    }
+    if (slice->wait_reason >= 0) {
+        at = RAW(at, ",\"wait_reason\":");
+        at = ew_raw_u64(at, (uint64_t)slice->wait_reason);
     }
     at = RAW(at, "}}");
     ew_buf_take(out, at);
