@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Unio
 
 from . import _abi, _native
 
+OTHER = 0xFFFFFFFF  # as a pid: those that are not among the busiest
 WORDS = _native.SAMPLE_SIZE // 8
 HALVES = _native.SAMPLE_SIZE // 4
 TYPES = {_abi.ETWATCH_START: "start", _abi.ETWATCH_EXIT: "exit", _abi.ETWATCH_SAMPLE: "sample",
@@ -108,7 +109,8 @@ class Batch(Sequence["Sample"]):
         if name in _OTHERS:
             return self.words[_OTHERS[name]::WORDS].tolist()
         if name == "pid":
-            return self.halves[PID::HALVES].tolist()
+            pids = self.halves[PID::HALVES].tolist()
+            return [-1 if pid == OTHER else pid for pid in pids] if OTHER in pids else pids
         if name not in COLUMNS:
             raise KeyError(name)
         return [getattr(sample, name) for sample in self]
@@ -179,11 +181,18 @@ class Sample:
 
     @property
     def pid(self) -> int:
-        return self._batch.halves[self._row * HALVES + PID]
+        """-1: all processes that are not among the busiest, in one sample."""
+        pid = self._batch.halves[self._row * HALVES + PID]
+        return pid if pid != OTHER else -1
 
     @property
     def tid(self) -> Optional[int]:
-        return self._batch.halves[self._row * HALVES + _TID] or None
+        return self._batch.halves[self._row * HALVES + _TID] or None if self.type == "thread" else None
+
+    @property
+    def others(self) -> Optional[int]:
+        """How many processes a sample of pid -1 is of; None: it is of one."""
+        return self._batch.halves[self._row * HALVES + _TID] if self._flags & _abi.ETWATCH_OTHER else None
 
     @property
     def ppid(self) -> Optional[int]:

@@ -328,12 +328,14 @@ def _pump(engine: Engine, native: NativeMonitor) -> None:
             return
 
 
-def flag_bits(*, everything: bool, kernel_threads: bool, fallback: bool, command_lines: bool) -> int:
+def flag_bits(*, everything: bool, system: bool, fallback: bool, command_lines: bool) -> int:
     flags = _abi.ETWATCH_QUEUE
     if everything:
         flags |= _abi.ETWATCH_ALL
-        if kernel_threads:
-            flags |= _abi.ETWATCH_KERNEL_THREADS
+    if not system:
+        flags |= _abi.ETWATCH_NO_SYSTEM
+    elif everything:
+        flags |= _abi.ETWATCH_KERNEL_THREADS
     if not fallback:
         flags |= _abi.ETWATCH_NO_FALLBACK
     if command_lines:

@@ -47,7 +47,7 @@ def _bits(name: str) -> int:
 def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, budget_percent: float = 0.0,
                 pids: Sequence[int] = (), names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
                 queue_samples: int = 0, session: Optional[str] = None, metrics: Iterable[str] = (),
-                rates: Sequence[Tuple[str, float]] = ()) -> Any:
+                rates: Sequence[Tuple[str, float]] = (), busiest: int = 0) -> Any:
     """An etwatch_config; the arrays live as long as it does."""
     if source not in _SOURCE_NUMBERS:
         raise ValueError(f"source: {source!r} is none of {', '.join(sorted(_SOURCE_NUMBERS))}")
@@ -58,6 +58,7 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
     config.latency_ms = latency_ms
     config.budget_percent = budget_percent
     config.queue_samples = queue_samples
+    config.busiest = busiest
     if pids:
         config.pids, config.pid_count = _ids(pids), len(pids)
     if names:

@@ -118,11 +118,12 @@ class ETWMonitor:
         pids = sorted(config.target_processes or ())
         names = sorted(config.target_process_names or ())
         everything = not pids and not names and not self._only_added
-        flags = flag_bits(everything=everything, kernel_threads=not config.exclude_system_processes,
+        flags = flag_bits(everything=everything, system=not config.exclude_system_processes,
                           fallback=self._fallback, command_lines=self._command_lines)
         # What has to be looked up for each process is for those that were chosen.
         metrics = ["default", *([] if everything else ["threads", "handles", "io_priority"]), *self._metrics]
-        made = make_config(metrics=[str(name) for name in metrics], rates=self._rates, source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
+        made = make_config(metrics=[str(name) for name in metrics], rates=self._rates,
+                           busiest=config.max_processes or 0, source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
                            budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
                            queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))
         if sys.platform == "win32":
@@ -222,6 +223,8 @@ class ETWMonitor:
             return found
         everyone = {}
         for process in self._engine.summary.tell():
+            if process.sample.pid == -1:
+                continue  # those that are not among the busiest
             found = self._metrics_of(process.sample.pid, process)
             if found is not None:
                 everyone[process.sample.pid] = found
@@ -251,7 +254,8 @@ class ETWMonitor:
 
     def get_process_summary(self) -> Dict[int, Dict[str, Any]]:
         """Per process: `metrics` (of each: average, maximum, p95, p99 over the intervals), `totals`,
-        `lifetime` in seconds. By pid; of a pid that was used again, the latest."""
+        `lifetime` in seconds. By pid; of a pid that was used again, the latest; -1 is all that were not among
+        the max_processes busiest."""
         found = {}
         for process in self._engine.summary.tell():
             sample = process.sample

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _abi
-from ._batch import FLAGS, HALVES, HAS, METRIC_NAMES, NAME, PID, T_NS, TYPE, WORDS, Batch, Sample, word_of
+from ._batch import FLAGS, HALVES, HAS, METRIC_NAMES, NAME, OTHER, PID, T_NS, TYPE, WORDS, Batch, Sample, word_of
 
 __all__ = ["MetricSample", "ProcessMetrics", "ALIASES", "MetricList"]
 
@@ -21,7 +21,7 @@ Number = Union[int, float]
 
 class MetricSample(NamedTuple):
     """One value of one metric of one process. Counters: what happened in the interval that ended at
-    `timestamp` (seconds since 1970). `complete` is False if events that belong to it were lost."""
+    `timestamp` (seconds since 1970). pid -1: all that are not among the max_processes busiest. `complete` is False if events that belong to it were lost."""
 
     timestamp: float
     metric_name: str
@@ -143,7 +143,10 @@ def rows_of(batch: Batch, wanted: int = -1) -> Iterator[Tuple[MetricSample, ...]
         if kind == _SAMPLE:
             mask &= wanted
             made = _makers.get(mask) or _maker(mask)
-            yield made[1](words, reals, row, words[row + T_NS] / 1e9, halves[half + PID], texts[words[row + NAME]],
+            pid, name = halves[half + PID], texts[words[row + NAME]]
+            if pid == OTHER:
+                pid, name = -1, "(others)"
+            yield made[1](words, reals, row, words[row + T_NS] / 1e9, pid, name,
                           bool(halves[half + FLAGS] & _COMPLETE))
         row += WORDS
         half += HALVES

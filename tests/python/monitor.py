@@ -346,6 +346,21 @@ def processes_come_and_go_while_it_runs():
 
 
 @test
+def of_more_than_max_processes_the_busiest_are_told_and_the_rest_is_summed():
+    children = [busy() for _ in range(3)]
+    config = ETWMonitorConfig(target_processes={child.pid for child in children}, max_processes=1, sampling_rate_hz=10)
+    with ETWMonitor(config) as monitor:
+        got = []
+        wait_until(lambda: got.extend(monitor.collect_metrics()) or -1 in {s.pid for s in got}, "the others")
+        rest = [s for s in got if s.pid == -1]
+        check_eq({s.process_name for s in rest}, {"(others)"})
+        for at in {s.timestamp for s in rest}:
+            check(len({s.pid for s in got if s.timestamp == at}) <= 2, "more than the busiest and the rest")
+        check(-1 not in monitor.get_process_metrics(), "the others are no process")
+        check_in(-1, monitor.get_process_summary())
+
+
+@test
 def a_name_matches_with_version_and_without():
     child = busy()
     with ETWMonitor(ETWMonitorConfig(target_process_names={"python"})) as monitor:
