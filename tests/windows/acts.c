@@ -2,10 +2,13 @@
 /*
  * What the tests of the program for Windows watch: a program that knows what it did.
  *
- *   acts burn MS        computes until it has used so much CPU time, rests, and says how much it
- * was acts args ARG…      writes its arguments, each in UTF-8 on a line of its own acts tree MS
- * starts itself to burn, waits for it acts orphan MS      starts itself to start itself to burn,
- * and ends at once, as the next does acts exit CODE acts sleep MS
+ * burn MS: computes until it has used so much CPU time, rests, and says how much it was.
+ * work CODE: burns a little and ends with this code.
+ * args ARG…: writes its arguments, each in UTF-8 on a line of its own.
+ * tree MS: starts itself to burn, waits for it.
+ * orphan MS: starts itself to start itself to burn, and ends at once, as the next does.
+ * exit CODE, sleep MS.
+ * mark FILE: sleeps; at the end of each tenth of a second it adds a byte to the file.
  */
 #include <fcntl.h>
 #include <io.h>
@@ -35,6 +38,20 @@ static int burn(unsigned long long ms)
             continue;
     Sleep(300);
     printf("%llu\n", used_ms());
+    return 0;
+}
+
+/* A minute: whoever kills us is sooner. */
+static int mark(const wchar_t *path)
+{
+    for (int i = 0; i < 600; i++) {
+        FILE *file = _wfopen(path, L"ab");
+        if (!file)
+            return 1;
+        (void)fputc('.', file);
+        (void)fclose(file);
+        Sleep(100);
+    }
     return 0;
 }
 
@@ -71,6 +88,10 @@ int wmain(int argc, wchar_t **argv)
     (void)_setmode(_fileno(stdout), _O_BINARY);
     if (wcscmp(act, L"burn") == 0)
         return burn(wcstoul(value, NULL, 10));
+    if (wcscmp(act, L"work") == 0)
+        return burn(300), (int)wcstoul(value, NULL, 0);
+    if (wcscmp(act, L"mark") == 0)
+        return mark(value);
     if (wcscmp(act, L"args") == 0)
         return write_arguments(argc, argv);
     if (wcscmp(act, L"tree") == 0)

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Proves on a real Windows what no emulator can: starts sessions and looks at what comes out.
+
+usage: python scripts/windows_check.py [--unit] BUILD-FOLDER
+
+Needs an elevated terminal. --unit runs the unit tests of the folder instead. Ends with one line and status 0
+if everything held. Standard library only.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+failures = []
+
+
+def say(ok, what, found=""):
+    print(f"{'ok  ' if ok else 'FAIL'} {what}{': ' + str(found) if found != '' else ''}", flush=True)
+    if not ok:
+        failures.append(what)
+
+
+def call(*words, timeout=120):
+    done = subprocess.run([str(word) for word in words], capture_output=True, check=False, timeout=timeout)
+    return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+
+def objects(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def sessions(etwatch):
+    return [o for o in objects(call(etwatch, "sessions", "--json")[1]) if o["type"] == "session"]
+
+
+def ours(etwatch):
+    return sorted(o["name"] for o in sessions(etwatch) if o["ours"])
+
+
+def check_doctor(etwatch):
+    code, out, err = call(etwatch, "doctor", "--json")
+    checks = {o["id"]: o for o in objects(out)}
+    say(code == 0 and checks.get("source_etw", {}).get("state") == "ok", "the doctor opens a session",
+        err or checks.get("source_etw"))
+
+
+def check_stat(etwatch):
+    code, out, err = call(etwatch, "stat", "-a", "--hz", 20, "--duration", 5, "--json", "--no-fallback")
+    lines = objects(out)
+    say(code == 0 and lines and lines[0]["source"] == "etw", "stat watches through ETW", err)
+    if not lines:
+        return
+    stats = lines[-1]
+    begun = [o for o in lines if o["type"] == "start"]
+    say(len(begun) > 30, "the rundown tells who is there", len(begun))
+    say(any(o["name"] == "services.exe" for o in begun), "with their names")
+    used = sum(o["cpu_ns"] or 0 for o in lines if o["type"] == "sample")
+    say(0 < used <= 5.5e9 * lines[0]["cpus"], "CPU time is within what there was", used)
+    for name in ("lost", "late", "undecoded"):
+        say(stats[name] == 0, f"{name} is 0", stats[name])
+    gauges = {name for o in lines if o["type"] == "sample" for name, value in o.items() if value is not None}
+    for name in ("cpu_ns", "switches_voluntary", "runq_wait_ns", "rss_bytes", "private_bytes", "handles", "threads"):
+        say(name in gauges, f"{name} is known")
+    print(f"     own cost: {stats['self_cpu_percent']} % of a core, {stats['self_rss_peak_bytes'] >> 20} MB")
+
+
+def check_load(etwatch, acts):
+    code, out, err = call(etwatch, "run", "--json", "-q", "--no-fallback", "--hz", 100, "--", acts, "burn", 2000)
+    said = [line for line in out.splitlines() if line.strip().isdigit()]
+    ends = [o for o in objects(out) if o["type"] == "exit"]
+    say(code == 0 and said and ends, "a known load is watched", err)
+    if said and ends:
+        wanted, got = float(said[0]), ends[0]["cpu_ns"] / 1e6
+        say(abs(got - wanted) <= 0.02 * wanted, "its CPU time is what it says it used", f"{got} ms of {wanted}")
+
+
+def check_short(etwatch, acts):
+    script = f"for i in range(200): __import__('subprocess').call([{acts!r}, 'exit', '7'])"
+    _, out, _ = call(etwatch, "run", "--json", "-q", "--no-fallback", "--", sys.executable, "-c", script)
+    codes = [o["exit_code"] for o in objects(out) if o["type"] == "exit" and o["name"] == "acts.exe"]
+    say(codes == [7] * 200, "200 short processes are all seen, with their exit codes", len(codes))
+
+
+def check_record(etwatch, folder):
+    path = os.path.join(folder, "trace.etl")
+    code, _, err = call(etwatch, "record", "-o", path, "--duration", 3, "--profile-hz", 1000, "--stacks", "profile",
+                        "--provider", "Microsoft-Windows-Kernel-File:5:0x10")
+    say(code == 0 and os.path.getsize(path) > 100000, "ETW writes a recording", err.strip())
+    code, out, err = call(etwatch, "report", "--json", path)
+    kinds = {o["type"] for o in objects(out)}
+    say(code == 0 and {"trace", "class", "process"} <= kinds, "and it can be read", err)
+    events = {o["event"] for o in objects(out) if o["type"] == "class"}
+    for name in ("CSwitch", "SampleProf", "StackWalk"):
+        say(any(name.lower() in event.lower().replace("/", "") for event in events if event), f"it holds {name}")
+    processes = [o for o in objects(out) if o["type"] == "process"]
+    say(len(processes) > 30, "with the processes of the machine", len(processes))
+    say(not any(o["name"] == "etwatch-record" for o in sessions(etwatch)), "the session is over")
+    code, _, err = call(etwatch, "record", "-o", os.path.join(folder, "c.etl"), "--", "cmd", "/c", "exit 5")
+    say(code == 5, "record -- CMD ends with its status", err)
+    code, _, err = call(etwatch, "record", "-o", os.path.join(folder, "no", "x.etl"))
+    say(code == 1 and not ours(etwatch), "a file that cannot be written is told first", err)
+
+
+def check_refusals(etwatch):
+    for words, want in (((["--provider", "No-Such-Provider"]), 2), (["--kernel", "swaps"], 2),
+                        (["--session", "no such session"], 1)):
+        code, _, err = call(etwatch, "stat", "-a", "--duration", 1, *words)
+        say(code == want and not ours(etwatch), f"refused: {' '.join(words)}", err.strip())
+
+
+def check_endings(etwatch):
+    watch = [etwatch, "stat", "-a", "--json", "--no-fallback"]
+    first = subprocess.Popen(watch, stdout=subprocess.PIPE)
+    first.stdout.readline()
+    second = subprocess.Popen(watch, stdout=subprocess.PIPE)
+    second.stdout.readline()
+    say(len(ours(etwatch)) >= 2, "two at once have a session each", ours(etwatch))
+    say(not any(o["orphan"] for o in sessions(etwatch)), "and neither is an orphan")
+    for child in (first, second):
+        child.kill()
+        child.wait()
+    say(all(o["orphan"] for o in sessions(etwatch) if o["ours"]), "after a kill they are")
+    for _ in range(20):
+        child = subprocess.Popen(watch, stdout=subprocess.PIPE)
+        child.stdout.readline()
+        child.kill()
+        child.wait()
+    say(len(ours(etwatch)) <= 2, "20 more kills leave no more", ours(etwatch))
+    code, out, _ = call(etwatch, "sessions", "--cleanup")
+    say(code == 0 and not ours(etwatch), "cleanup leaves none", out.strip())
+
+
+def check_restart(etwatch):
+    child = subprocess.Popen([etwatch, "stat", "-a", "--json", "--duration", "6", "--no-fallback"],
+                             stdout=subprocess.PIPE)
+    child.stdout.readline()
+    time.sleep(2)
+    for name in ours(etwatch):
+        call("logman", "stop", name, "-ets")
+    lines = objects(child.communicate(timeout=60)[0].decode())
+    say(child.returncode == 0 and lines[-1]["lost"] > 0, "a session that somebody stops is made anew, with a loss",
+        lines[-1] if lines else "")
+
+
+def check_attach(etwatch):
+    name = "NT Kernel Logger"
+    code, out, err = call("logman", "start", name, "-p", "Windows Kernel Trace", "(process,thread,cswitch)", "-rt",
+                          "-ets")
+    if code != 0:
+        print(f"skip another's session: {out} {err}")
+        return
+    code, out, err = call(etwatch, "stat", "-a", "--json", "--duration", 4, "--session", name)
+    lines = objects(out)
+    say(code == 0 and any(o["type"] == "sample" and o["cpu_ns"] for o in lines), "another's session is read", err)
+    say(any(o["name"] == name for o in sessions(etwatch)), "and goes on")
+    call("logman", "stop", name, "-ets")
+
+
+def run_unit(build):
+    for program in sorted(glob.glob(os.path.join(build, "tests", "test_*.exe"))):
+        code, out, err = call(program, timeout=300)
+        bad = [line for line in out.splitlines() if line.startswith("not ok")]
+        say(code == 0 and not bad, os.path.basename(program), (bad or [err.strip()])[0])
+
+
+def main():
+    unit = "--unit" in sys.argv
+    build = os.path.abspath(sys.argv[-1])
+    etwatch, acts = os.path.join(build, "etwatch.exe"), os.path.join(build, "tests", "acts.exe")
+    if unit:
+        run_unit(build)
+    else:
+        print(call(etwatch, "--version")[1].strip(), sys.getwindowsversion())
+        call(etwatch, "sessions", "--cleanup")
+        with tempfile.TemporaryDirectory() as folder:
+            check_doctor(etwatch)
+            check_stat(etwatch)
+            if os.path.exists(acts):
+                check_load(etwatch, acts)
+                check_short(etwatch, acts)
+            check_record(etwatch, folder)
+            check_refusals(etwatch)
+            check_endings(etwatch)
+            check_restart(etwatch)
+            check_attach(etwatch)
+    print(f"{len(failures)} failed" if failures else "all held")
+    return 1 if failures else 0
+
+
+sys.exit(main())
