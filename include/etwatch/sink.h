@@ -117,6 +117,10 @@ ETWATCH_API int etwatch_sink_end(struct etwatch_sink *sink);
 ETWATCH_API int etwatch_sink_trace_event(struct etwatch_sink *sink,
                                          const struct etwatch_trace_event *event);
 
+/* Whether the sink would use the fields of this event: else they need not be decoded for it. */
+ETWATCH_API int etwatch_sink_wants_fields(const struct etwatch_sink *sink,
+                                          const struct etwatch_trace_event *event);
+
 /* The name of column i of all columns there are, in output order; NULL beyond the last. */
 ETWATCH_API const char *etwatch_sink_column(uint32_t i);
 

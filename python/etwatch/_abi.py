@@ -697,6 +697,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_image": (c_int, [c_void_p, POINTER(TraceImage)]),
     "etwatch_sink_end": (c_int, [c_void_p]),
     "etwatch_sink_trace_event": (c_int, [c_void_p, POINTER(TraceEvent)]),
+    "etwatch_sink_wants_fields": (c_int, [c_void_p, POINTER(TraceEvent)]),
     "etwatch_sink_column": (c_char_p, [c_uint32]),
     "etwatch_summary_new": (c_int, [POINTER(SummaryOptions), POINTER(c_void_p)]),
     "etwatch_summary_free": (None, [c_void_p]),

@@ -45,8 +45,8 @@ void ew_pf_pack(struct ew_pf_sink *sink, bool all)
     size_t from = out->len;
     size_t outer = ew_proto_begin(out, EW_PF_TRACE_PACKET);
     size_t inner = ew_proto_begin(out, EW_PF_COMPRESSED);
-    bool squeezed =
-        sink->squeeze != NULL && ew_deflate_put(sink->squeeze, packets->data, packets->len, out);
+    bool squeezed = sink->squeeze != NULL && !sink->etw &&
+                    ew_deflate_put(sink->squeeze, packets->data, packets->len, out);
     if (squeezed) {
         ew_proto_end(out, inner);
         ew_proto_end(out, outer);
@@ -334,4 +334,5 @@ const struct ew_sink_ops ew_sink_perfetto = {
     .end = end,
     .flush = flush,
     .restart = restart,
+    .wants_fields = ew_pf_wants_fields,
 };

@@ -56,7 +56,8 @@ struct ew_pf_sink {
     struct ew_pf_cpu *cpus[EW_PF_CPUS_MAX];
     uint32_t cpu_count; /* highest used + 1 */
     bool stream_lost;
-    bool etw;                     /* bundles are those of Windows */
+    bool etw; /* bundles are those of Windows */
+    uint32_t etw_running[EW_PF_CPUS_MAX]; /* who runs there, tid + 1; 0: not known */
     struct ew_pf_thread *threads; /* by hash of tid */
 };
 
@@ -94,8 +95,11 @@ void ew_pf_sched_done(struct ew_pf_sink *sink);
 struct ew_buf *ew_pf_etw_events(struct ew_pf_sink *sink, uint32_t cpu);
 /* The trace is to know which process a thread is of. */
 void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name);
+/* It was told already. */
+void ew_pf_thread_told(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid);
 
 /* perfetto_etw.c */
+bool ew_pf_wants_fields(const struct etwatch_trace_event *event);
 void ew_pf_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
 void ew_pf_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
 

@@ -16,9 +16,6 @@
 
 enum { CSWITCH = 36, READY_THREAD = 50, CSWITCH_SIZE = 16, READY_SIZE = 8 };
 
-static const uint8_t thread_guid[16] = {0xD1, 0xA8, 0x6F, 0x3D, 0x05, 0xFE, 0xD0, 0x11,
-                                        0x9D, 0xDA, 0x00, 0xC0, 0x4F, 0xD7, 0xBA, 0x7C};
-
 /* Times of the file: since Windows started, if the recording says when that was. */
 void ew_pf_trace(struct etwatch_sink *base, const struct etwatch_trace_summary *trace)
 {
@@ -52,6 +49,7 @@ static void put_cswitch(struct ew_pf_sink *sink, const struct etwatch_trace_even
     if (out == NULL)
         return;
     ew_proto_u64(out, 5, ew_load_u32(p));
+    sink->etw_running[event->cpu] = ew_load_u32(p) + 1;
     size_t inner = ew_proto_begin(out, 2);
     ew_proto_u64(out, 1, ew_load_u32(p));
     ew_proto_u64(out, 2, ew_load_u32(p + 4));
@@ -76,8 +74,9 @@ static void put_ready(struct ew_pf_sink *sink, const struct etwatch_trace_event 
     struct ew_buf *out = begin_event(sink, event, &mark);
     if (out == NULL)
         return;
-    if ((event->flags & ETWATCH_TRACE_HAS_TID) != 0)
-        ew_proto_u64(out, 5, event->tid);
+    /* Who made it ready is who runs. */
+    if (sink->etw_running[event->cpu] != 0)
+        ew_proto_u64(out, 5, sink->etw_running[event->cpu] - 1);
     size_t inner = ew_proto_begin(out, 3);
     ew_proto_u64(out, 1, ew_load_u32(p));
     ew_proto_u64(out, 5, p[4]);
@@ -173,17 +172,35 @@ static void put_instant(struct ew_pf_sink *sink, const struct etwatch_trace_even
     ew_pf_packet_end(sink, packet);
 }
 
+/* Older versions are laid out differently: those are instants like any other event. */
+static bool is_cswitch(const struct etwatch_trace_event *event)
+{
+    return event->opcode == CSWITCH && event->version >= 2 && event->payload_size >= CSWITCH_SIZE &&
+           strcmp(event->event, "Thread/CSwitch") == 0;
+}
+
+static bool is_ready(const struct etwatch_trace_event *event)
+{
+    return event->opcode == READY_THREAD && event->payload_size >= READY_SIZE &&
+           strcmp(event->event, "Dispatcher/ReadyThread") == 0;
+}
+
+bool ew_pf_wants_fields(const struct etwatch_trace_event *event)
+{
+    return !is_cswitch(event) && !is_ready(event);
+}
+
 void ew_pf_trace_event(struct etwatch_sink *base, const struct etwatch_trace_event *event)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     uint32_t both = ETWATCH_TRACE_HAS_PID | ETWATCH_TRACE_HAS_TID;
+    sink->etw = true;
     ew_pf_begin(sink);
     if ((event->flags & both) == both)
         ew_pf_thread(sink, event->pid, event->tid, event->process);
-    bool thread = memcmp(event->provider_guid, thread_guid, sizeof thread_guid) == 0;
-    if (thread && event->opcode == CSWITCH && event->payload_size >= CSWITCH_SIZE)
+    if (is_cswitch(event))
         put_cswitch(sink, event);
-    else if (thread && event->opcode == READY_THREAD && event->payload_size >= READY_SIZE)
+    else if (is_ready(event))
         put_ready(sink, event);
     else if (event->field_count > 0)
         put_instant(sink, event);

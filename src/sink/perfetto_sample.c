@@ -165,8 +165,15 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s)
     if (s->start_ns > sink->unix_minus_boot_ns)
         ew_proto_u64(out, 7, s->start_ns - sink->unix_minus_boot_ns);
     ew_proto_end(out, process);
+    size_t thread = ew_proto_begin(out, 2);
+    ew_proto_u64(out, 1, s->pid);
+    if (s->name != NULL)
+        ew_proto_text(out, 2, s->name);
+    ew_proto_u64(out, 3, s->pid);
+    ew_proto_end(out, thread);
     ew_proto_end(out, tree);
     ew_pf_packet_end(sink, packet);
+    ew_pf_thread_told(sink, s->pid, s->pid);
 }
 
 static void put_counter_track(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t i)

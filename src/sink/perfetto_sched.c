@@ -200,13 +200,18 @@ static void put_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, cons
     ew_proto_end(out, packet);
 }
 
+static inline struct ew_pf_thread *cell_of(struct ew_pf_sink *sink, uint32_t tid)
+{
+    return &sink->threads[(tid * 2654435761u) >> 18];
+}
+
 /* A cell that another thread took costs a repeated packet, nothing else. */
 static inline void know_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid,
                                const char *name)
 {
     if (tid == 0)
         return;
-    struct ew_pf_thread *cell = &sink->threads[(tid * 2654435761u) >> 18];
+    struct ew_pf_thread *cell = cell_of(sink, tid);
     if (cell->tid == tid && cell->pid == pid)
         return;
     *cell = (struct ew_pf_thread){.tid = tid, .pid = pid};
@@ -222,6 +227,12 @@ void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const cha
         sink->base.out.error = ETWATCH_ENOMEM;
     else
         know_thread(sink, pid, tid, name);
+}
+
+void ew_pf_thread_told(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
+{
+    if (sink->threads != NULL)
+        *cell_of(sink, tid) = (struct ew_pf_thread){.tid = tid, .pid = pid};
 }
 
 /* -------------------------------------------------------------------- events */

@@ -263,6 +263,14 @@ int etwatch_sink_trace_event(struct etwatch_sink *sink, const struct etwatch_tra
     return sink->out.error;
 }
 
+int etwatch_sink_wants_fields(const struct etwatch_sink *sink,
+                              const struct etwatch_trace_event *event)
+{
+    if (sink == NULL || event == NULL)
+        return ETWATCH_EINVAL;
+    return sink->ops->wants_fields == NULL || sink->ops->wants_fields(event);
+}
+
 int etwatch_sink_flush(struct etwatch_sink *sink)
 {
     if (sink == NULL)

@@ -31,6 +31,7 @@ struct ew_sink_ops {
     /* Puts what waits inside of the format into the buffer. */
     void (*flush)(struct etwatch_sink *sink);
     void (*restart)(struct etwatch_sink *sink);
+    bool (*wants_fields)(const struct etwatch_trace_event *event); /* NULL: always */
 };
 
 struct etwatch_sink {

@@ -184,6 +184,8 @@ static int take_field(struct ew_pftrace *trace, struct ew_proto_field *field,
         return 0;
     case EW_PF_TRACK_EVENT:
         return ew_pft_track_event(trace, &field->body, envelope->t_ns, envelope->sequence, visitor);
+    case EW_PF_ETW_EVENTS:
+        return ew_pft_etw_bundle(trace, &field->body, visitor);
     case EW_PF_ZSTD_COMPRESSED:
         ew_pft_damage(trace, field->body.base, field->body.size,
                       "a packet is compressed with zstd, which this reader has not");
