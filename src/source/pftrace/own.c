@@ -237,6 +237,7 @@ static int tell_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
     s.user = kept(trace, words.user);
     s.cgroup = kept(trace, words.cgroup);
     s.cmdline = kept(trace, words.cmdline);
+    ew_pft_lives_complete(&trace->lives, &s);
     return visitor->sample != NULL ? visitor->sample(visitor->ctx, &s) : 0;
 }
 

@@ -7,6 +7,7 @@
 #include "base/proto.h"
 #include "model/perfetto.h"
 #include "source/pftrace/inflate.h"
+#include "source/pftrace/lives.h"
 #include "source/pftrace/reader.h"
 
 enum {
@@ -73,6 +74,8 @@ struct ew_pftrace {
     uint32_t own_category;
     uint32_t source;    /* of samples that do not say */
     struct ew_buf text; /* strings of the sample that is told */
+
+    struct ew_pft_lives lives;
 
     struct ew_pft_thread *threads;
     struct ew_pft_cpu cpus[EW_PFT_CPUS_MAX];

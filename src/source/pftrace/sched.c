@@ -404,9 +404,10 @@ int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
                       const struct ew_pftrace_visitor *visitor)
 {
     static const char *const names[] = {
-        "other",         "other",        "CSwitch",       "ReadyThread",  "other",   "other",
-        "MemInfo",       "FileIoCreate", "FileIoDirEnum", "FileIoInfo",   "FileIoReadWrite",
-        "FileIoSimpleOp", "FileIoOpEnd", "StackWalk",     "FileIoPath",   "DiskIo",
+        "other",         "other",      "CSwitch",         "ReadyThread",
+        "other",         "other",      "MemInfo",         "FileIoCreate",
+        "FileIoDirEnum", "FileIoInfo", "FileIoReadWrite", "FileIoSimpleOp",
+        "FileIoOpEnd",   "StackWalk",  "FileIoPath",      "DiskIo",
     };
     struct ew_proto_field field, part;
     int rc = 0;
