@@ -56,9 +56,9 @@ struct ew_pf_sink {
     struct ew_pf_cpu *cpus[EW_PF_CPUS_MAX];
     uint32_t cpu_count; /* highest used + 1 */
     bool stream_lost;
-    bool etw; /* bundles are those of Windows */
+    bool etw;                             /* bundles are those of Windows */
     uint32_t etw_running[EW_PF_CPUS_MAX]; /* who runs there, tid + 1; 0: not known */
-    struct ew_pf_thread *threads; /* by hash of tid */
+    struct ew_pf_thread *threads;         /* by hash of tid */
 };
 
 /* perfetto.c */

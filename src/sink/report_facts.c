@@ -54,7 +54,8 @@ static void put_files(const struct facts *facts, const struct etwatch_trace_summ
             ew_buf_text(out, ", session ");
             put_name(out, file->session_name);
         }
-        if (file->end_ns == 0) {
+        bool ours = file->format != ETWATCH_TRACE_PERFETTO || file->source != 0;
+        if (file->end_ns == 0 && ours) {
             warn(facts, true);
             ew_buf_text(out, ", never closed");
             warn(facts, false);

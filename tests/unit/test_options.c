@@ -103,8 +103,9 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"run -p 1 -- ls",
          "-p is not an option of 'etwatch run' (but of: stat, top, record, report"},
         {"run --window 1 -- ls", "(but of: stat)"},
-        {"top --json", "--json is not an option of 'etwatch top' (but of: run, stat, report, "
-                       "events, doctor"},
+        {"top --json",
+         "--json is not an option of 'etwatch top' (but of: run, stat, record, report, "
+         "events, doctor"},
         {"doctor --hz 10", "--hz is not an option of 'etwatch doctor'"},
         {"doctor x", "unexpected argument"},
         {"report", "report needs a recording: etwatch report [options] FILE.etl..."},
