@@ -326,7 +326,10 @@ static int set_kernel(struct ew_source *source, uint64_t now_ns, uint32_t kernel
 static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
 {
     const struct live *live = (const struct live *)source;
+    struct ew_etw_counts counts;
+    ew_etw_consumer_counts(live->consumer, &counts);
     *ret_stats = live->records.stats;
+    ret_stats->late = counts.late;
     ret_stats->kernel_ns_known = false; /* ETW does not tell what it costs */
 }
 

@@ -449,7 +449,7 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     stats.events = source->events;
     stats.lost = monitor->counts.lost;
     stats.undecoded = source->undecoded;
-    stats.late = monitor->counts.late;
+    stats.late = monitor->counts.late + source->late;
     stats.wakeups = monitor->wakeups;
     stats.step_ns = monitor->step_ns;
     stats.step_max_ns = monitor->step_max_ns;

@@ -147,6 +147,29 @@ TEST(what_finds_no_free_buffer_is_counted_once)
     }
 }
 
+TEST(events_that_come_too_late_are_counted)
+{
+    struct seen seen = {0};
+    struct etw_emulator_counts counts;
+    /* What one CPU did comes long after what the others did at the same time. */
+    struct etw_emulator *emulator =
+        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
+                                                       .real_time = true,
+                                                       .session_buffers = true,
+                                                       .offers_buffers = true,
+                                                       .pause_ms = 50,
+                                                       .generate = 1500,
+                                                       .rate_hz = 40000});
+    struct ew_etw_config etw = {.flush_ms = 20, .session = {.min_buffers = 512}};
+    struct etwatch_stats stats = watch_all(emulator, &etw, &seen);
+    etw_emulator_counts(emulator, &counts);
+    CHECK_EQ_UINT(counts.lost, 0);
+    CHECK_EQ_UINT(stats.events, 6000);
+    CHECK_EQ_UINT(stats.lost + seen.lost, 0);
+    CHECK(stats.late > 0);
+    etw_emulator_free(emulator);
+}
+
 /* Until it polls. */
 static void wait_for_polling(struct etwatch_monitor *monitor)
 {

@@ -56,6 +56,7 @@ struct ew_etw_consumer {
     struct ew_etw_counts counts;
     uint64_t lost_before;   /* by sessions before a restart */
     uint64_t marked, told;  /* losses handed on: from the stream, from totals */
+    uint64_t late;          /* events that were, as far as told */
     uint64_t told_unmarked; /* of the latter, those whose mark did not come yet */
 
     uint8_t loss_count[8];
@@ -351,6 +352,10 @@ int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_recor
     }
     if (news.horizon_ns > consumer->horizon_ns)
         consumer->horizon_ns = news.horizon_ns;
+    if (ew_etw_rings_late(consumer->rings) > consumer->late) {
+        consumer->late = ew_etw_rings_late(consumer->rings);
+        return hand_loss(consumer, LOST_EVENTS, 0, 0);
+    }
     for (;;) {
         uint64_t until =
             ended || !consumer->clock_set ? UINT64_MAX : ns_to_raw(consumer, consumer->horizon_ns);

@@ -41,7 +41,8 @@ void ew_etw_consumer_close(struct ew_etw_consumer *consumer);
  * The next records up to the horizon, valid until the next call; t_ns never goes back. Returns
  * their number, 0 if there are none now, or an error: ESTATE if the session is gone for good, in
  * which case everything that it told has been taken. Among them are those of kind LOSS: the payload
- * is the number of events lost (8 bytes), cpu is UINT16_MAX if nobody knows where.
+ * is the number of events lost (8 bytes), cpu is UINT16_MAX if nobody knows where. The number 0
+ * stands for events that came too late: they were handed out, with the time of the one before.
  */
 int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_record **ret_records,
                          struct ew_error *reterr);

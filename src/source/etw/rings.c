@@ -573,6 +573,11 @@ size_t ew_etw_rings_take(struct ew_etw_rings *rings, uint64_t horizon_raw,
     return count;
 }
 
+uint64_t ew_etw_rings_late(const struct ew_etw_rings *rings)
+{
+    return rings->late;
+}
+
 void ew_etw_rings_counts(const struct ew_etw_rings *rings, struct ew_etw_rings_counts *ret_counts)
 {
     uint32_t cpus = atomic_load_explicit(&rings->cpus, memory_order_acquire);

@@ -46,6 +46,7 @@ struct ew_etw_rings_counts {
     uint64_t late; /* taken after later ones had been */
     uint32_t blocks, blocks_used_max;
 };
+uint64_t ew_etw_rings_late(const struct ew_etw_rings *rings);
 void ew_etw_rings_counts(const struct ew_etw_rings *rings, struct ew_etw_rings_counts *ret_counts);
 
 #endif
