@@ -22,7 +22,7 @@ struct etwatch_summary;
 
 struct etwatch_summary_options {
     uint32_t size;
-    /* 0 = 4096. Beyond it those go that ended first, then those that were seen first; counted. */
+    /* 0 = 2048. Beyond it those go that ended first, then those that were seen first; counted. */
     uint32_t max_processes;
     /* May be NULL: gets the same samples, after they were added; as in etwatch_callbacks. */
     void (*on_samples)(void *ctx, const struct etwatch_sample *samples, size_t count);

@@ -46,6 +46,10 @@ COLUMNS = ("type", "pid", "start_ns", "name", "ppid", "session_id", "user", "cgr
            "thread_name", "t_ns", "dt_ns", "source", "complete", *METRIC_NAMES)
 
 
+def _text_at(pointer: int) -> Optional[str]:
+    return ctypes.string_at(pointer).decode("utf-8", "replace") if pointer else None
+
+
 class Batch(Sequence["Sample"]):
     """Samples in the order in which they came; a sequence of `Sample`."""
 
@@ -62,17 +66,32 @@ class Batch(Sequence["Sample"]):
         self.rows = len(raw) // _native.SAMPLE_SIZE
 
     @classmethod
-    def take(cls, address: int, count: int) -> "Batch":
-        """Copies rows and their strings out of memory that the library may reuse afterwards."""
+    def take(cls, address: int, count: int, lasting: Optional[Dict[int, Optional[str]]] = None,
+             threads: bool = True) -> "Batch":
+        """Copies rows and their strings out of memory that the library may reuse afterwards.
+
+        Of a monitor's queue: users and cgroups are the same texts from read to read (lasting), there are
+        no command lines, and names of threads only if they were asked for.
+        """
         raw = ctypes.string_at(address, count * _native.SAMPLE_SIZE)
         words = memoryview(raw).cast("Q")
-        pointers = set()
-        for place in _TEXTS:
-            pointers.update(words[place::WORDS].tolist())
-        pointers.discard(0)
         texts: Dict[int, Optional[str]] = {0: None}
+        pointers = set(words[NAME::WORDS].tolist())
+        if threads:
+            pointers.update(words[_TEXTS[1]::WORDS].tolist())
+        rest = _TEXTS[2:]
+        if lasting is not None:
+            shared = set(words[_TEXTS[2]::WORDS].tolist())
+            shared.update(words[_TEXTS[3]::WORDS].tolist())
+            for pointer in shared.difference(lasting):
+                lasting[pointer] = _text_at(pointer)
+            texts.update(lasting)
+            rest = ()
+        for place in rest:
+            pointers.update(words[place::WORDS].tolist())
         for pointer in pointers:
-            texts[pointer] = ctypes.string_at(pointer).decode("utf-8", "replace")
+            if pointer:
+                texts[pointer] = _text_at(pointer)
         return cls(raw, texts)
 
     def __len__(self) -> int:

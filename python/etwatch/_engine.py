@@ -319,7 +319,9 @@ def _pump(engine: Engine, native: NativeMonitor) -> None:
     while engine.running and engine.native is native and engine.lost is None:
         try:
             with engine._take:
-                engine.take(native, SLICE_MS)
+                wait_ms = SLICE_MS
+                while engine.take(native, wait_ms):
+                    wait_ms = 0
         except (ETWError, ValueError, ProcessLookupError) as error:
             engine._ended(error)
             return

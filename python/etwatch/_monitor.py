@@ -11,7 +11,7 @@ import ctypes
 import os
 import threading
 import weakref
-from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from . import _abi, _native
 from ._batch import SOURCES, Batch, Sample
@@ -19,7 +19,7 @@ from ._owned import Owned
 from .errors import ETWSessionError
 
 _CLOSED = "the monitor is closed"
-_READ_MAX = 2048  # rows that one read takes: 1 MB
+_READ_MAX = 240  # rows that one read takes: what the heap can reuse without asking the system
 SLICE_MS = 200  # the longest wait inside the library: Ctrl-C is noticed after it
 
 _SOURCE_NUMBERS = {"auto": _abi.ETWATCH_SOURCE_AUTO, **{name: number for number, name in SOURCES.items()}}
@@ -110,6 +110,8 @@ class NativeMonitor:
         self._inside = 0
         self._pid = os.getpid()
         self._buffer: Any = None
+        self._lasting: Dict[int, Optional[str]] = {}  # users and cgroups of the queue, by address
+        self._threads = bool(config.flags & _abi.ETWATCH_THREADS)
         self._pointer = ctypes.c_void_p()
         info = _native.new_error()
         _native.check(_native.lib.etwatch_monitor_new(ctypes.byref(config), ctypes.byref(self._pointer),
@@ -183,7 +185,9 @@ class NativeMonitor:
                 self._buffer = (_abi.Sample * _READ_MAX)()
             count = _native.lib.etwatch_monitor_read(pointer, self._buffer, _READ_MAX, timeout_ms)
             _native.check(count)
-            return Batch.take(ctypes.addressof(self._buffer), count) if count > 0 else None
+            if count <= 0:
+                return None
+            return Batch.take(ctypes.addressof(self._buffer), count, self._lasting, self._threads)
 
     def add(self, pid: int) -> None:
         with _Inside(self) as pointer:

@@ -8,17 +8,16 @@
     result = etwatch.run(["python", "x.py"])
     result.status, result.processes, result.threads, result.samples
 """
-import asyncio
 import ctypes
 import html
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from typing import Any, AsyncIterator, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import (Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple,
+                    TypeVar, Union)
 
 from . import _abi, _native, _system
 from ._batch import COLUMNS, SOURCES, TYPES, Batch, Sample
@@ -32,6 +31,7 @@ from .table import Table
 
 __all__ = ["watch", "Watch", "run", "RunResult", "SchedulerEvent"]
 
+T = TypeVar("T")
 Target = Union[int, str, Iterable[Union[int, str]], None]
 
 
@@ -94,6 +94,11 @@ def _split(target: Target) -> Tuple[List[int], List[str]]:
     if not pids and not names:
         raise ValueError("target: an empty list; None is every process")
     return pids, names
+
+
+async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    import asyncio  # large, and few want it
+    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
 class Watch:
@@ -170,10 +175,10 @@ class Watch:
         self.close()
 
     async def __aenter__(self) -> "Watch":
-        return await asyncio.get_running_loop().run_in_executor(None, self.start)
+        return await _in_thread(self.start)
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.close)
+        await _in_thread(self.close)
 
     def add(self, pid: int) -> None:
         """One more process and its descendants."""
@@ -269,7 +274,7 @@ class Watch:
         return self.samples()
 
     async def _read(self) -> Optional[Batch]:
-        return await asyncio.get_running_loop().run_in_executor(None, self.read, SLICE_MS / 1000)
+        return await _in_thread(self.read, SLICE_MS / 1000)
 
     async def __aiter__(self) -> AsyncIterator[Sample]:
         while True:
@@ -486,7 +491,8 @@ def _find(program: str, env: Optional[Dict[str, str]], cwd: Optional[str]) -> No
             raise FileNotFoundError(2, "No such file or directory", program)
         if not os.access(full, os.X_OK) or os.path.isdir(full):
             raise PermissionError(13, "Permission denied", program)
-    elif shutil.which(program, path=path) is None:
+    elif not any(os.access(os.path.join(folder or ".", program), os.X_OK)
+                 for folder in (path if path is not None else os.defpath).split(os.pathsep)):
         raise FileNotFoundError(2, "No such file or directory", program)
 
 

@@ -156,9 +156,10 @@ def count_of(batch: Batch, wanted: int = -1) -> int:
     """How many MetricSamples the batch is, without making them."""
     wanted &= _STREAM_BITS
     masks = batch.words[HAS::WORDS].tolist()
-    kinds = batch.halves[TYPE::HALVES].tolist()
-    found = Counter(mask & wanted for mask, kind in zip(masks, kinds) if kind == _SAMPLE)
-    return sum(_maker(mask)[0] * number for mask, number in found.items())
+    kinds = batch.types()
+    if kinds.count(_SAMPLE) != len(kinds):
+        masks = [mask for mask, kind in zip(masks, kinds) if kind == _SAMPLE]
+    return sum(_maker(mask & wanted)[0] * number for mask, number in Counter(masks).items())
 
 
 class MetricList(List[MetricSample]):

@@ -14,7 +14,7 @@
 #include "os/os.h"
 #include "sampler/spread.h"
 
-enum { DEFAULT_PROCESSES = 4096, SLOTS = 4096 };
+enum { DEFAULT_PROCESSES = 2048, SLOTS = 4096 };
 
 struct process {
     struct process *next_slot;     /* same place in the hash table */
@@ -26,7 +26,7 @@ struct process {
     uint64_t samples;
     bool ended;
     struct etwatch_sample sample;
-    struct ew_spread spread[ETWATCH_METRIC_COUNT];
+    struct ew_spread *spread; /* by metric; NULL: it never did anything */
 };
 
 struct etwatch_summary {
@@ -115,8 +115,9 @@ static void free_process(struct process *process)
                            process->sample.cmdline};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         ew_free((void *)(uintptr_t)texts[i]);
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+    for (uint32_t i = 0; process->spread != NULL && i < ETWATCH_METRIC_COUNT; i++)
         ew_spread_done(&process->spread[i]);
+    ew_free(process->spread);
     ew_free(process);
 }
 
@@ -187,6 +188,10 @@ static bool add_spread(struct process *process, const struct etwatch_sample *sam
     double values[ETWATCH_METRIC_COUNT];
     values_of(sample, values);
     bool whole = true;
+    if (process->spread == NULL)
+        process->spread = ew_calloc(ETWATCH_METRIC_COUNT, sizeof *process->spread);
+    if (process->spread == NULL)
+        return false;
     uint64_t has = sample->has & ~without_spread;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if ((has >> i & 1) != 0)
@@ -280,8 +285,11 @@ static void describe(const struct etwatch_summary *summary, const struct process
 {
     uint64_t until_ns = process->ended ? process->last_ns : summary->latest_ns;
     uint64_t idle = idle_intervals(process, until_ns);
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        ew_spread_result(&process->spread[i], idle_is_zero(i) ? idle : 0, &metrics[i]);
+    static const struct ew_spread nothing;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        const struct ew_spread *spread = process->spread == NULL ? &nothing : &process->spread[i];
+        ew_spread_result(spread, idle_is_zero(i) ? idle : 0, &metrics[i]);
+    }
     *ret_process = (struct etwatch_summary_process){
         .size = sizeof *ret_process,
         .flags = process->ended ? ETWATCH_SUMMARY_ENDED : 0,
