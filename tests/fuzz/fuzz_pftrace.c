@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* A Perfetto trace of any bytes: what is told lies within its bounds, and the reading ends. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "source/pftrace/reader.h"
+
+static void touch_word(const char *word)
+{
+    if (word != NULL)
+        (void)touch(word, strlen(word));
+}
+
+static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
+{
+    (void)ctx;
+    touch_word(meta->fallback);
+    touch_word(os);
+    touch_word(host);
+    return 0;
+}
+
+static int on_sample(void *ctx, const struct etwatch_sample *sample)
+{
+    (void)ctx;
+    require(sample->type >= ETWATCH_START && sample->type <= ETWATCH_THREAD, "a sample has a type");
+    touch_word(sample->name);
+    touch_word(sample->thread_name);
+    touch_word(sample->user);
+    touch_word(sample->cgroup);
+    touch_word(sample->cmdline);
+    return 0;
+}
+
+static int on_event(void *ctx, const struct etwatch_event *event)
+{
+    (void)ctx;
+    require(event->kind >= ETWATCH_EVENT_SWITCH && event->kind <= ETWATCH_EVENT_EXIT,
+            "an event has a kind");
+    touch_word(event->name);
+    touch_word(event->next_name);
+    return 0;
+}
+
+static int on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    (void)ctx;
+    (void)touch(loss, sizeof *loss);
+    return 0;
+}
+
+static int on_stats(void *ctx, const struct etwatch_stats *stats)
+{
+    (void)ctx;
+    (void)touch(stats, sizeof *stats);
+    return 0;
+}
+
+static int on_other(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded)
+{
+    (void)ctx;
+    (void)t_ns;
+    (void)decoded;
+    touch_word(provider);
+    touch_word(event);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ew_pftrace_visitor visitor = {
+        .meta = on_meta,
+        .sample = on_sample,
+        .event = on_event,
+        .loss = on_loss,
+        .stats = on_stats,
+        .other = on_other,
+    };
+    struct ew_pftrace_counts counts;
+    struct ew_pftrace *trace = ew_pftrace_new();
+    if (trace == NULL)
+        return 0;
+    int rc = ew_pftrace_bytes(trace, data, size, &visitor);
+    require(rc == 0 || rc == ETWATCH_ENOMEM, "damage is counted, not an error");
+    ew_pftrace_counts(trace, &counts);
+    require(counts.bad_packets == 0 || counts.first_bad[0] != '\0', "damage has a reason");
+    ew_pftrace_close(trace);
+    return 0;
+}
