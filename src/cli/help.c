@@ -17,6 +17,7 @@ static const char program_help[] =
     "  etwatch export trace.etl -o out.arrow  the same for your own tools: tables, stacks, "
     "timelines\n"
     "  etwatch metrics                      every metric: unit, and how exact it is per source\n"
+    "  etwatch config --show                the configuration in force, and where it comes from\n"
     "  etwatch doctor                       what works here, what does not, and how to get it\n"
     "  etwatch sessions                     on Windows: the ETW sessions there are\n"
     "\n"
@@ -107,6 +108,17 @@ static const char sessions_help[] =
     "  etwatch sessions\n"
     "  etwatch sessions --cleanup\n";
 
+static const char config_help[] =
+    "usage: etwatch config --check FILE | etwatch config --show [options]\n"
+    "\n"
+    "Checks a configuration file: the first error with file, line and column, exit status 2. Or\n"
+    "shows the configuration that --config FILE, --profile and other options of run, stat, top "
+    "and\n"
+    "record give, as a configuration file, with where each value comes from.\n"
+    "\n"
+    "  etwatch config --check etwatch.conf\n"
+    "  etwatch config --show --config etwatch.conf --profile production\n";
+
 static const char doctor_help[] = "usage: etwatch doctor [options]\n"
                                   "\n"
                                   "Probes what works here, what a missing thing costs, and prints "
@@ -141,6 +153,8 @@ static const char *intro_of(enum ew_command command)
         return record_help;
     case EW_CMD_SESSIONS:
         return sessions_help;
+    case EW_CMD_CONFIG:
+        return config_help;
     case EW_CMD_METRICS:
         return metrics_help;
     default:

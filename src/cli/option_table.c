@@ -12,9 +12,9 @@
 #include <etwatch/metrics.h>
 
 #include "base/alloc.h"
+#include "cli/choice_options.h"
 #include "cli/value.h"
 #include "os/os.h"
-#include "sampler/alert.h"
 
 enum {
     WATCH = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP,
@@ -23,7 +23,8 @@ enum {
     TRACE = EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT,
     WALK = EW_CMD_EVENTS | EW_CMD_EXPORT,
     SESSION = WATCH | EW_CMD_RECORD, /* that make an ETW session */
-    EVERY = WATCH | EW_CMD_DOCTOR | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_METRICS,
+    EVERY = EW_CMD_CONFIG | WATCH | EW_CMD_DOCTOR | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS |
+            EW_CMD_METRICS,
 };
 
 struct option {
@@ -142,8 +143,8 @@ static int set_config(struct ew_parser *p, const char *shown, const char *value)
     return keep_text(p, shown, value, "the name of a file", &p->options->config_path);
 }
 
-static int add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,
-                     struct ew_list *list)
+int ew_add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,
+                 struct ew_list *list)
 {
     int rc = ew_list_add(list, value);
     if (rc == ETWATCH_EINVAL)
@@ -153,47 +154,33 @@ static int add_words(struct ew_parser *p, const char *shown, const char *value, 
 
 static int add_names(struct ew_parser *p, const char *shown, const char *value)
 {
-    return add_words(p, shown, value, "a name or a list of names (such as python,nginx)",
-                     &p->options->names);
+    return ew_add_words(p, shown, value, "a name or a list of names (such as python,nginx)",
+                        &p->options->names);
 }
 
 static int add_cgroups(struct ew_parser *p, const char *shown, const char *value)
 {
-    return add_words(p, shown, value, "a path below the cgroup v2 root (such as system.slice)",
-                     &p->options->cgroups);
+    return ew_add_words(p, shown, value, "a path below the cgroup v2 root (such as system.slice)",
+                        &p->options->cgroups);
 }
 
 static int add_columns(struct ew_parser *p, const char *shown, const char *value)
 {
-    return add_words(p, shown, value, "a list of names (such as pid,name,cpu_percent)",
-                     &p->options->columns);
-}
-
-/* The message points at what is wrong in it: conditions are short, so it fits in a line. */
-static int add_alert(struct ew_parser *p, const char *shown, const char *value)
-{
-    struct ew_alert_rule rule;
-    struct ew_error why = {0};
-    if (ew_alert_parse(value, &rule, &why) < 0)
-        return ew_parser_fail(p, "%s \"%.*s>>>%.80s\": %s; %s", shown, (int)why.offset, value,
-                              value + why.offset, why.message, why.fix);
-    if (p->options->alerts.count == EW_ALERT_RULES_MAX)
-        return ew_parser_fail(p, "%s may be given %d times at most", shown, EW_ALERT_RULES_MAX);
-    return ew_list_add_word(&p->options->alerts, value) < 0 ? ew_parser_fail(p, "out of memory")
-                                                            : 0;
+    return ew_add_words(p, shown, value, "a list of names (such as pid,name,cpu_percent)",
+                        &p->options->columns);
 }
 
 static int add_providers(struct ew_parser *p, const char *shown, const char *value)
 {
-    return add_words(p, shown, value,
-                     "the name or GUID of a provider, or a part of it (such as Kernel-Process)",
-                     &p->options->providers);
+    return ew_add_words(p, shown, value,
+                        "the name or GUID of a provider, or a part of it (such as Kernel-Process)",
+                        &p->options->providers);
 }
 
 static int add_events(struct ew_parser *p, const char *shown, const char *value)
 {
-    return add_words(p, shown, value, "the name of an event, or a part of it (such as CSwitch)",
-                     &p->options->events);
+    return ew_add_words(p, shown, value, "the name of an event, or a part of it (such as CSwitch)",
+                        &p->options->events);
 }
 
 static int set_time(struct ew_parser *p, const char *shown, const char *value, uint64_t *ret_ns)
@@ -221,7 +208,7 @@ static int set_to(struct ew_parser *p, const char *shown, const char *value)
 static int add_trigger(struct ew_parser *p, const char *shown, const char *value)
 {
     uint32_t index = p->options->alerts.count;
-    int rc = add_alert(p, shown, value);
+    int rc = ew_option_alert(p, shown, value);
     if (rc == 0)
         p->options->triggers |= 1u << index;
     return rc;
@@ -312,11 +299,12 @@ static int set_table(struct ew_parser *p, const char *shown, const char *value)
     return 0;
 }
 
-static int read_pids(struct ew_parser *p, const char *shown, const char *value, uint32_t **pids,
-                     uint32_t *count)
+int ew_read_pids(struct ew_parser *p, const char *shown, const char *value, uint32_t **pids,
+                 uint32_t *count)
 {
     struct ew_list words = {0};
-    int rc = add_words(p, shown, value, "a process id or a list of them (such as 12,345)", &words);
+    int rc =
+        ew_add_words(p, shown, value, "a process id or a list of them (such as 12,345)", &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint32_t pid = 0;
         bool recorded = (p->options->command & (TRACE | EW_CMD_STAT)) != 0; /* 0 is Idle there */
@@ -334,19 +322,14 @@ static int read_pids(struct ew_parser *p, const char *shown, const char *value, 
 
 static int add_pids(struct ew_parser *p, const char *shown, const char *value)
 {
-    return read_pids(p, shown, value, &p->options->pids, &p->options->pid_count);
+    return ew_read_pids(p, shown, value, &p->options->pids, &p->options->pid_count);
 }
 
-static int exclude_pids(struct ew_parser *p, const char *shown, const char *value)
-{
-    return read_pids(p, shown, value, &p->options->exclude_pids, &p->options->exclude_pid_count);
-}
-
-static int read_uids(struct ew_parser *p, const char *shown, const char *value, uint32_t **uids,
-                     uint32_t *count)
+int ew_read_uids(struct ew_parser *p, const char *shown, const char *value, uint32_t **uids,
+                 uint32_t *count)
 {
     struct ew_list words = {0};
-    int rc = add_words(p, shown, value, "a user name or number, or a list of them", &words);
+    int rc = ew_add_words(p, shown, value, "a user name or number, or a list of them", &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint32_t uid = 0;
         if (!ew_value_u32(words.words[i], &uid) && !ew_os_user_id(words.words[i], &uid))
@@ -362,8 +345,8 @@ static int read_uids(struct ew_parser *p, const char *shown, const char *value, 
 static int set_metrics(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list words = {0};
-    int rc =
-        add_words(p, shown, value, "groups or names (such as cpu,memory,handles or all)", &words);
+    int rc = ew_add_words(p, shown, value, "groups or names (such as cpu,memory,handles or all)",
+                          &words);
     p->options->metrics = 0;
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint64_t named = etwatch_metrics_named(words.words[i]);
@@ -400,7 +383,7 @@ static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
 static int set_rate(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list words = {0};
-    int rc = add_words(p, shown, value, "rates (such as memory=2,handles=0.5)", &words);
+    int rc = ew_add_words(p, shown, value, "rates (such as memory=2,handles=0.5)", &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++)
         rc = set_one_rate(p, shown, words.words[i]);
     ew_list_done(&words);
@@ -409,48 +392,7 @@ static int set_rate(struct ew_parser *p, const char *shown, const char *value)
 
 static int add_uids(struct ew_parser *p, const char *shown, const char *value)
 {
-    return read_uids(p, shown, value, &p->options->uids, &p->options->uid_count);
-}
-
-static int exclude_uids(struct ew_parser *p, const char *shown, const char *value)
-{
-    return read_uids(p, shown, value, &p->options->exclude_uids, &p->options->exclude_uid_count);
-}
-
-static int exclude_names(struct ew_parser *p, const char *shown, const char *value)
-{
-    return add_words(p, shown, value, "a name or a list of names (such as python,kworker*)",
-                     &p->options->exclude_names);
-}
-
-static int exclude_cgroups(struct ew_parser *p, const char *shown, const char *value)
-{
-    return add_words(p, shown, value, "a path below the cgroup v2 root (such as system.slice)",
-                     &p->options->exclude_cgroups);
-}
-
-static int set_busiest(struct ew_parser *p, const char *shown, const char *value)
-{
-    if (!ew_value_u32(value, &p->options->busiest) || p->options->busiest == 0 ||
-        p->options->busiest > 65536)
-        return ew_parser_fail(p, "%s needs a number of processes from 1 to 65536, not \"%s\"",
-                              shown, value);
-    return 0;
-}
-
-static int set_busiest_by(struct ew_parser *p, const char *shown, const char *value)
-{
-    uint64_t named = etwatch_metrics_named(value);
-    if (named == 0 || (named & (named - 1)) != 0)
-        return ew_parser_fail(p,
-                              "%s needs the name of one metric (such as cpu_percent or "
-                              "io_write_bytes), not \"%s\"; see 'etwatch metrics'",
-                              shown, value);
-    p->options->busiest_metric = 0;
-    for (; named > 1; named >>= 1)
-        p->options->busiest_metric++;
-    p->options->busiest_by = true;
-    return 0;
+    return ew_read_uids(p, shown, value, &p->options->uids, &p->options->uid_count);
 }
 
 #define SWITCH(function, member)                                                   \
@@ -488,13 +430,13 @@ static const struct option table[] = {
     {{"all", 'a', NULL, "watch every process", SELECT | EW_CMD_RECORD}, ETWATCH_ALL, NULL},
     {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT | EW_CMD_RECORD}, 0, add_uids},
     {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT | EW_CMD_RECORD}, 0, add_cgroups},
-    {{"exclude-pid", 0, "PID", "leave out this process, not its descendants", WATCH | EW_CMD_RECORD}, 0, exclude_pids},
-    {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH | EW_CMD_RECORD}, 0, exclude_names},
-    {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH | EW_CMD_RECORD}, 0, exclude_uids},
-    {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH | EW_CMD_RECORD}, 0, exclude_cgroups},
+    {{"exclude-pid", 0, "PID", "leave out this process, not its descendants", WATCH | EW_CMD_RECORD}, 0, ew_option_exclude_pids},
+    {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH | EW_CMD_RECORD}, 0, ew_option_exclude_names},
+    {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH | EW_CMD_RECORD}, 0, ew_option_exclude_uids},
+    {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH | EW_CMD_RECORD}, 0, ew_option_exclude_cgroups},
     {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH | EW_CMD_RECORD}, ETWATCH_NO_SYSTEM, NULL},
-    {{"max-processes", 0, "N", "samples of the N busiest in each interval, the rest summed up as one", STREAM}, 0, set_busiest},
-    {{"by", 0, "METRIC", "what --max-processes goes by (default cpu_percent)", STREAM}, 0, set_busiest_by},
+    {{"max-processes", 0, "N", "samples of the N busiest in each interval, the rest summed up as one", STREAM}, 0, ew_option_busiest},
+    {{"by", 0, "METRIC", "what --max-processes goes by (default cpu_percent)", STREAM}, 0, ew_option_busiest_by},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
     {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT | EW_CMD_RECORD}, 0, set_hz},
     {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH | EW_CMD_RECORD}, 0, set_metrics},
@@ -524,7 +466,7 @@ static const struct option table[] = {
     {{"raw", 0, NULL, "the payload in hexadecimal too", WALK}, 0, set_raw},
     {{"limit", 0, "N", "stop after N events", EW_CMD_EVENTS}, 0, set_limit},
     {{"workers", 0, "N", "threads to read with (default: one per CPU, at most 8)", TRACE}, 0, set_workers},
-    {{"alert", 0, "CONDITION", "tell when it holds, such as 'cpu_percent>80 for 20ms' (and again)", WATCH | EW_CMD_RECORD}, 0, add_alert},
+    {{"alert", 0, "CONDITION", "tell when it holds, such as 'cpu_percent>80 for 20ms' (and again)", WATCH | EW_CMD_RECORD}, 0, ew_option_alert},
     {{"window", 0, "S", "instead of samples: average, maximum, p95 and p99 over S seconds", EW_CMD_STAT}, 0, set_window},
     {{"max-size", 0, "SIZE", "end when the file has this size (such as 100M); of a ring: its memory", EW_CMD_RECORD}, 0, set_max_size},
     {{"rotate", 0, "N", "with --max-size: go on in a new file, and keep the last N", EW_CMD_RECORD}, 0, set_rotate},
@@ -543,7 +485,10 @@ static const struct option table[] = {
     {{"buffer-memory", 0, "MB", "ETW: what the default buffers may take (default 64)", SESSION}, 0, ew_set_buffer_memory},
     {{"flush", 0, "MS", "ETW: how long events may stay in a buffer (default 100)", WATCH}, 0, ew_set_flush},
     {{"cleanup", 0, NULL, "end those that etwatch left behind", EW_CMD_SESSIONS}, 0, set_cleanup},
-    {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH | TRACE | EW_CMD_RECORD}, 0, set_config},
+    {{"check", 0, "FILE", "whether a configuration file is right; else where it is wrong", EW_CMD_CONFIG}, 0, ew_option_check},
+    {{"show", 0, NULL, "the configuration in force, and where each value comes from", EW_CMD_CONFIG}, 0, ew_option_show},
+    {{"keep", 0, "N", "only the last N samples, written at the end", EW_CMD_STAT}, 0, ew_option_keep},
+    {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_CONFIG}, 0, set_config},
     {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD}, 0, set_proc_root},
     {{"quiet", 'q', NULL, "no words on standard error except errors", EVERY}, 0, set_quiet},
     {{"help", 'h', NULL, "show this", EVERY}, 0, set_help},
@@ -584,5 +529,7 @@ int ew_option_apply(struct ew_parser *parser, const struct ew_option_info *info,
 {
     const struct option *option = (const struct option *)(const void *)info;
     parser->options->config_flags |= option->flag;
+    if (parser->options->command == EW_CMD_CONFIG && ew_origin_add(parser, info, value) < 0)
+        return ew_parser_fail(parser, "out of memory");
     return option->set == NULL ? 0 : option->set(parser, shown, value);
 }

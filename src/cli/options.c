@@ -25,7 +25,7 @@ static const struct {
     {EW_CMD_RUN, "run"},       {EW_CMD_STAT, "stat"},         {EW_CMD_TOP, "top"},
     {EW_CMD_RECORD, "record"}, {EW_CMD_REPORT, "report"},     {EW_CMD_EVENTS, "events"},
     {EW_CMD_DOCTOR, "doctor"}, {EW_CMD_SESSIONS, "sessions"}, {EW_CMD_METRICS, "metrics"},
-    {EW_CMD_EXPORT, "export"},
+    {EW_CMD_EXPORT, "export"}, {EW_CMD_CONFIG, "config"},
 };
 
 const char *ew_command_name(enum ew_command command)
@@ -112,7 +112,7 @@ static int check_belongs(struct ew_parser *p, const struct ew_option_info *info,
 {
     char takers[64] = "";
     size_t used = 0;
-    if ((info->commands & p->options->command) != 0)
+    if ((info->commands & p->options->command) != 0 || p->options->command == EW_CMD_CONFIG)
         return 0;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if ((info->commands & commands[i].command) == 0)
@@ -384,6 +384,13 @@ static int check_together(struct ew_parser *p)
     uint32_t flags = o->config_flags;
     if (o->json && o->csv)
         return ew_parser_fail(p, "--json and --csv exclude each other: choose one");
+    if (o->command == EW_CMD_CONFIG) {
+        if (o->check == o->show)
+            return ew_parser_fail(p, "config needs one of --check FILE and --show");
+        return 0;
+    }
+    if (o->keep > 0 && o->window_s > 0)
+        return ew_parser_fail(p, "--keep is for samples: leave out --window");
     if (o->busiest_by && o->busiest == 0)
         return ew_parser_fail(p, "--by says what --max-processes goes by: give that too");
     if (o->busiest > 0 && o->window_s > 0)
@@ -436,7 +443,7 @@ static const char *list_commands(char *text, size_t size, const char *last)
 static int parse_first(struct ew_parser *p, struct arguments *args)
 {
     const char *word = args->count > 1 ? args->words[1] : NULL;
-    char all[200];
+    char all[240];
     args->at = 2;
     if (word == NULL)
         return ew_parser_fail(p, "a command is needed: etwatch %s; see 'etwatch --help'",
@@ -494,6 +501,11 @@ void ew_options_done(struct ew_options *options)
     ew_list_done(&options->exclude_cgroups);
     ew_free(options->exclude_pids);
     ew_free(options->exclude_uids);
+    for (uint32_t i = 0; i < options->origin_count; i++) {
+        ew_free(options->origins[i].value);
+        ew_free(options->origins[i].where);
+    }
+    ew_free(options->origins);
     ew_free(options->output_path);
     ew_free(options->proc_root);
     ew_free(options->config_path);

@@ -21,6 +21,7 @@ enum ew_command {
     EW_CMD_SESSIONS = 1 << 7,
     EW_CMD_METRICS = 1 << 8,
     EW_CMD_EXPORT = 1 << 9,
+    EW_CMD_CONFIG = 1 << 10,
 };
 
 /* The exit codes, the same for every command. */
@@ -56,6 +57,20 @@ struct ew_export_options {
 
 enum { EW_RATES_MAX = 64 };
 
+/* An option as it was given: on the command line (where is "") or in a file. */
+struct ew_origin {
+    const char *option; /* its long name */
+    char *value, *where;
+};
+
+/* Which of the values of a window are wanted; none: all. */
+enum ew_aggregation {
+    EW_AGGREGATE_AVG = 1 << 0,
+    EW_AGGREGATE_MAX = 1 << 1,
+    EW_AGGREGATE_P95 = 1 << 2,
+    EW_AGGREGATE_P99 = 1 << 3,
+};
+
 struct ew_options {
     enum ew_command command;
     bool help, version;
@@ -76,6 +91,11 @@ struct ew_options {
     struct ew_list names, cgroups, columns, alerts;
     uint32_t *pids, *uids;
     uint32_t pid_count, uid_count;
+    uint32_t keep; /* samples in the ring; 0: all are written at once */
+    uint32_t cpu_aggregation, memory_aggregation; /* enum ew_aggregation */
+    bool check, show;                             /* config */
+    struct ew_origin *origins;                    /* config: in the order given */
+    uint32_t origin_count;
     uint32_t busiest, busiest_metric;
     bool busiest_by;
     struct ew_list exclude_names, exclude_cgroups;

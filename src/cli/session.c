@@ -127,7 +127,7 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
     }
     if (session->tap != NULL)
         keep_error(session, session->tap->samples(session->tap_ctx, samples, count));
-    if (session->sink != NULL && !windows)
+    if (session->sink != NULL && !windows && session->options->keep == 0)
         keep_error(session, etwatch_sink_samples(session->sink, samples, count));
 }
 
@@ -242,6 +242,8 @@ int ew_session_prepare(struct ew_session *session, const struct ew_options *opti
     }
     session->output_open = true;
     ew_windows_init(&session->windows, options->window_s);
+    session->windows.cpu_wanted = options->cpu_aggregation;
+    session->windows.memory_wanted = options->memory_aggregation;
     return format == 0 ? EW_EXIT_OK : make_sink(session, format);
 }
 
@@ -280,6 +282,10 @@ static struct etwatch_config make_config(struct ew_session *session)
     config.alerts = (const char *const *)o->alerts.words;
     config.alert_count = o->alerts.count;
     config.on_alert = on_alert;
+    if (o->keep > 0) {
+        config.flags |= ETWATCH_QUEUE;
+        config.queue_samples = o->keep;
+    }
     config.busiest = o->busiest;
     config.busiest_metric = o->busiest_metric;
     config.exclude_pids = o->exclude_pids;
@@ -423,6 +429,16 @@ static void count_own_cost(struct ew_session *session)
         stats->self_cpu_percent = percent;
 }
 
+/* With --keep: what is left in the ring. */
+static void write_kept(struct ew_session *session)
+{
+    struct etwatch_sample samples[16];
+    int count;
+    while (session->error == 0 &&
+           (count = etwatch_monitor_read(session->monitor, samples, 16, 0)) > 0)
+        keep_error(session, etwatch_sink_samples(session->sink, samples, (size_t)count));
+}
+
 void ew_session_stop(struct ew_session *session)
 {
     if (session->stopped || session->monitor == NULL || !session->meta_known)
@@ -436,6 +452,8 @@ void ew_session_stop(struct ew_session *session)
         keep_error(session, session->tap->stats(session->tap_ctx, &session->stats));
     if (session->sink == NULL)
         return;
+    if (session->options->keep > 0)
+        write_kept(session);
     if (session->windows.length_ns > 0)
         keep_error(session, ew_windows_end(&session->windows, session->sink));
     keep_error(session, etwatch_sink_stats(session->sink, &session->stats));

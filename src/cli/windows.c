@@ -6,6 +6,7 @@
  */
 #include "cli/windows.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -110,6 +111,15 @@ static void add_idle(struct ew_window_row *row, uint64_t from_ns, uint64_t to_ns
         ew_aggregate_add_zeros(&row->cpu, (lived_ns - row->covered_ns) / row->dt_ns);
 }
 
+/* Values that nobody asked for are unknown, not 0. */
+static void leave_wanted(struct etwatch_aggregate *values, uint32_t wanted)
+{
+    double *const all[] = {&values->avg, &values->max, &values->p95, &values->p99};
+    for (uint32_t i = 0; wanted != 0 && i < 4; i++)
+        if ((wanted >> i & 1) == 0)
+            *all[i] = NAN;
+}
+
 static int close_window(struct ew_windows *windows, uint64_t to_ns, struct etwatch_sink *sink)
 {
     int rc = 0;
@@ -128,6 +138,8 @@ static int close_window(struct ew_windows *windows, uint64_t to_ns, struct etwat
         add_idle(row, windows->from_ns, to_ns);
         ew_aggregate_result(&row->cpu, &window.cpu_percent);
         ew_aggregate_result(&row->rss, &window.rss_bytes);
+        leave_wanted(&window.cpu_percent, windows->cpu_wanted);
+        leave_wanted(&window.rss_bytes, windows->memory_wanted);
         rc = etwatch_sink_windows(sink, &window, 1);
     }
     drop_rows(windows);

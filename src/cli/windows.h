@@ -8,8 +8,9 @@
 struct ew_window_row;
 
 struct ew_windows {
-    uint64_t length_ns; /* 0: no windows are wanted */
-    uint64_t from_ns;   /* 0: none is open */
+    uint64_t length_ns;                 /* 0: no windows are wanted */
+    uint32_t cpu_wanted, memory_wanted; /* enum ew_aggregation; 0: all */
+    uint64_t from_ns;                   /* 0: none is open */
     uint64_t last_ns;
     struct ew_window_row *rows;
     uint32_t count, size;

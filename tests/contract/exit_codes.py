@@ -206,7 +206,7 @@ def a_configuration_file_is_read_and_the_command_line_wins():
             file.write("herz = 3\n")
         result = run(["stat", "-a", "--config", path])
         check_eq(result.code, 2, "exit code")
-        check_in(f"{path}:6: ", result.err)
+        check_in(f"{path}:6:1: ", result.err)
 
 
 main()

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/choice_options.c"
 #include "cli/config_file.c"
+#include "cli/config_keys.c"
 #include "cli/etw_options.c"
 #include "cli/export_options.c"
 #include "cli/option_table.c"

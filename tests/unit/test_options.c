@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/choice_options.c"
 #include "cli/config_file.c"
+#include "cli/config_keys.c"
 #include "cli/etw_options.c"
 #include "cli/export_options.c"
 #include "cli/help.c"
@@ -405,14 +407,14 @@ TEST(errors_in_a_configuration_file_name_file_and_line)
         const char *text;
         const char *want;
     } rows[] = {
-        {"\nhz = fast\n", "my.conf:2: hz needs a number from 0.1 to 1000"},
-        {"hertz = 1", "my.conf:1: unknown option \"hertz\""},
-        {"# x\n# y\njust words\n", "my.conf:3: a line has the form \"name = value\""},
-        {"threads = maybe", "my.conf:1: threads needs true or false, not \"maybe\""},
-        {"hz =", "my.conf:1: hz needs a value: hz = N"},
-        {"= 5", "my.conf:1: unknown option \"\""},
-        {"config = other", "my.conf:1: unknown option \"config\""},
-        {"help = true", "my.conf:1: unknown option \"help\""},
+        {"\nhz = fast\n", "my.conf:2:6: hz needs a number from 0.1 to 1000"},
+        {"hertz = 1", "my.conf:1:1: unknown option \"hertz\""},
+        {"# x\n# y\njust words\n", "my.conf:3:1: a line has the form \"name = value\""},
+        {"threads = maybe", "my.conf:1:11: threads needs true or false, not \"maybe\""},
+        {"hz =", "my.conf:1:1: hz needs a value: hz = N"},
+        {"= 5", "my.conf:1:1: a line has the form"},
+        {"config = other", "my.conf:1:1: unknown option \"config\""},
+        {"help = true", "my.conf:1:1: unknown option \"help\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct ew_options options;

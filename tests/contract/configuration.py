@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""The configuration file: docs/configuration.md says what the parser takes, and errors say where."""
+import os
+import re
+
+from lib import ROOT, cases, check, check_eq, check_in, main, run, temp_dir, test
+
+
+def documented():
+    """[(key, what to write, example)] of both tables."""
+    with open(os.path.join(ROOT, "docs", "configuration.md"), encoding="utf-8") as file:
+        rows = [re.findall(r"`([^`]*)`", line.rsplit("|", 2)[0]) for line in file if line.startswith("| `")]
+    return [(row[0], row[0] if len(row) == 2 else row[1], row[-1]) for row in rows]
+
+
+def config(text, *options):
+    with temp_dir() as folder:
+        path = os.path.join(folder, "x.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        result = run(["config", *(options or ("--check",)), *(["--config"] if options else []), path])
+        return result._replace(err=result.err.replace(path, "x.conf"), out=result.out.replace(path, "x.conf"))
+
+
+@test
+def every_documented_key_is_accepted():
+    rows = documented()
+    check(len(rows) > 40, f"only {len(rows)} rows found")
+    for key, written, example in rows:
+        result = config(f"{written} = {example}\n")
+        check_eq((result.code, key), (0, key), f"exit code ({result.err.strip()})")
+
+
+@test
+def every_setting_is_documented():
+    """As config --show lists them, and those of sections."""
+    known = {key for key, _, _ in documented()}
+    shown = {re.match(r"(?:# )?([\w-]+)", line)[1] for line in run(["config", "--show"]).out.splitlines()}
+    check_eq(sorted(shown - known), [], "options that are not in docs/configuration.md")
+    with open(os.path.join(ROOT, "src", "cli", "config_keys.c"), encoding="utf-8") as file:
+        own = re.search(r"names\[\] = \{(.*?)\};", file.read(), re.S)[1]
+    check_eq(sorted(set(re.findall(r'"([^"]+)"', own)) - known), [], "keys that are not in docs/configuration.md")
+
+
+@cases([
+    ("no such option", "hz = 10\n  hertz = 3\n", "x.conf:2:3: ", 'unknown option "hertz"'),
+    ("a value out of range", "\nhz = 5000\n", "x.conf:2:6: ", "0.1 to 1000"),
+    ("no value", "hz =\n", "x.conf:1:1: ", "hz needs a value"),
+    ("no form", "just words\n", "x.conf:1:1: ", 'the form "name = value"'),
+    ("no such section", "[cpu]\nrate = 5\n[membory]\n", "x.conf:3:1: ", 'unknown section "membory"'),
+    ("no end of a section", "[cpu\n", "x.conf:1:1: ", 'the form "[memory]"'),
+    ("no such key of a section", "[memory]\nrat = 5\n", "x.conf:2:1: ", 'unknown key "memory.rat"'),
+    ("a rate that is none", "[memory]\nrate = often\n", "x.conf:2:8: ", "a number from 0.01 to 1000"),
+    ("two sources", "[cpu]\nbackend = poll\n[memory]\nbackend = ebpf\n", "x.conf:4:11: ", "poll already"),
+    ("no such aggregation", "cpu.aggregation = avg,p50\n", "x.conf:1:19: ", "avg, max, p95 and p99"),
+    ("an alert", "alert = cpu>80\n", "x.conf:1:9: ", "the name of a metric"),
+    ("a switch", "threads = maybe\n", "x.conf:1:11: ", "true or false"),
+])
+def an_error_has_line_and_column(text, place, says):
+    result = config(text)
+    check_eq(result.code, 2, "exit code")
+    check_in(place, result.err, "place")
+    check_in(says, result.err, "message")
+    check_eq(result.err.count("\n"), 1, "lines")
+
+
+@test
+def show_says_where_each_value_comes_from_and_is_a_configuration_itself():
+    text = "hz = 50   # a comment\nname = py*\nname = onnx\n[memory]\nrate = 2\naggregation = max\n"
+    result = config(text, "--show", "--profile", "staging", "--latency", "20")
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    lines = [re.sub(" +", " ", line) for line in result.out.splitlines()]
+    for line in ("hz = 50 # file x.conf:1:6", "name = py* # file x.conf:2:8", "name = onnx # file x.conf:3:8",
+                 "rate = memory=2 # file x.conf:5:8", "budget = 10 # profile staging", "latency = 20 # command line",
+                 "source = auto # default", "json = false # default", "# pid is not set", "aggregation = max # file"):
+        check_in(line, lines, "lines of --show")
+    again = config(result.out, "--show")
+    check_eq(again.code, 0, f"its own output is refused: {again.err}")
+
+
+@test
+def the_command_line_wins_over_the_file_and_a_budget_over_a_profile():
+    result = config("hz = 50\nbudget = 7\n", "--show", "--hz", "20", "--profile", "critical")
+    check_in("hz = 20    # command line", result.out, "hz")
+    check_in("budget = 7    # file x.conf:2:10", result.out, "budget")
+
+
+@test
+def values_of_a_window_that_were_not_asked_for_are_null():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "x.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("[cpu]\naggregation = avg,p95\n")
+        result = run(["stat", "--config", path, "--source", "poll", "-p", os.getpid(), "--window", "0.3", "--duration", "1",
+                      "--dense", "--json"])
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    windows = [line for line in result.out.splitlines() if '"window"' in line]
+    check(windows, "no window")
+    check_in('"cpu_percent_max":null', windows[0], "CPU")
+    check('"cpu_percent_avg":null' not in windows[0], "avg is null")
+    check('"rss_bytes_max":null' not in windows[0], "memory is null")
+
+
+@test
+def keep_writes_the_last_samples_only():
+    result = run(["stat", "--source", "poll", "-p", os.getpid(), "--dense", "--hz", "20", "--keep", "3", "--duration",
+                  "1", "--json", "-q"])
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    kinds = re.findall(r'^\{"type":"(\w+)"', result.out, re.M)
+    check_eq(kinds, ["meta", "sample", "sample", "sample", "stats"], "objects")
+
+
+main()
