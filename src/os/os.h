@@ -16,7 +16,7 @@ uint64_t ew_os_raw_ns(void);
 /* Both clocks at one instant. */
 void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns);
 
-/* CPU time of the calling thread, in ns. */
+/* CPU time of the calling thread, in ns; on Windows by the tick of 15.6 ms. */
 uint64_t ew_os_thread_cpu_ns(void);
 /* Resident memory of this process now and at its peak; false if unknown. */
 bool ew_os_self_rss(uint64_t *ret_rss_bytes, uint64_t *ret_peak_bytes);

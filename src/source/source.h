@@ -66,7 +66,7 @@ struct ew_source_stats {
     uint64_t events;
     uint64_t lost;
     uint64_t undecoded;
-    uint64_t late; /* came when their interval was over */
+    uint64_t late;      /* came when their interval was over */
     uint64_t kernel_ns; /* time our programs ran in the kernel; valid if kernel_ns_known */
     bool kernel_ns_known;
 };
