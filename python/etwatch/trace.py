@@ -3,7 +3,7 @@
 
     trace = etwatch.open("x.etl")
     trace.processes, trace.threads, trace.samples(hz=100)      # tables
-    for event in trace.events(provider="Thread", event="CSwitch"):
+    for event in trace.events(provider="Windows Kernel", event="CSwitch"):
         print(event.t_ns, event.fields["NewThreadId"])
 
 Nothing is read before it is asked for, and then batch by batch: every table is read anew from the file
