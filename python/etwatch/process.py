@@ -180,7 +180,7 @@ class Process:
         return value  # type: ignore[return-value]
 
     def _refuse(self, what: str) -> None:
-        if self.status() == "zombie":
+        if LINUX and self.status() == "zombie":
             raise ZombieProcess(self._pid, self._name)
         raise AccessDenied(self._pid, self._name, f"{what} cannot be read")
 

@@ -20,6 +20,8 @@ def asan_build():
 def runs(code, *arguments):
     result = snippet(code, *arguments, options=("-X", "dev", "-X", "faulthandler"), timeout=110,
                      **sanitized(asan_build()))
+    if "it was built from other sources than this package" in result.err:
+        skip("the build with the address sanitizer is older than the package")
     check_eq(result.code, 0, result.out[-2000:] + result.err[-4000:])
 
 
