@@ -150,23 +150,39 @@ static int put_summary(const struct etwatch_trace *trace, struct etwatch_sink *s
     return rc == 0 ? etwatch_sink_trace(sink, &summary) : rc;
 }
 
-/* Switches and wake-ups always; of other events those that were named, with their fields. */
-static int put_event(struct export *export, const struct ew_event_words *words,
-                     struct etwatch_trace *trace, struct etwatch_sink *sink,
-                     struct etwatch_trace_event *event)
+/* Switches and wake-ups always; of other events those that were named, with their fields. What
+ * nobody wants is not even named. */
+static int put_events(struct export *export, const struct ew_event_words *words,
+                      struct etwatch_trace *trace, struct etwatch_sink *sink)
 {
-    bool named = (words->provider_count > 0 || words->event_count > 0) &&
-                 ew_event_words_match(words, event->provider, event->provider_guid, event->event);
-    int rc = named ? etwatch_trace_fields(trace, event) : 0;
-    export->counts.rows++;
-    return rc == 0 ? etwatch_sink_trace_event(sink, event) : rc;
+    struct etwatch_trace_event event = {.size = sizeof event};
+    const struct ew_record *record;
+    struct ew_event known;
+    bool others = words->provider_count > 0 || words->event_count > 0;
+    int rc;
+    while ((rc = ew_trace_next_record(trace, &record, &known)) > 0) {
+        bool sched = known.kind == EW_EVENT_SWITCH || known.kind == EW_EVENT_READY;
+        if (!sched && !others)
+            continue;
+        ew_trace_describe(trace, record, &known, &event);
+        bool named =
+            others && ew_event_words_match(words, event.provider, event.provider_guid, event.event);
+        event.size = sizeof event;
+        rc = named ? etwatch_trace_fields(trace, &event) : 0;
+        if (rc == 0 && (sched || named)) {
+            rc = etwatch_sink_trace_event(sink, &event);
+            export->counts.rows++;
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return rc;
 }
 
 static int export_perfetto(struct export *export)
 {
     struct etwatch_trace *own = NULL;
     struct etwatch_sink *sink = NULL;
-    struct etwatch_trace_event event = {.size = sizeof event};
     struct etwatch_error_info error = {.size = sizeof error};
     struct ew_event_words words;
     int rc = ew_event_words_init(&words, &export->options);
@@ -177,8 +193,8 @@ static int export_perfetto(struct export *export)
                               &error);
     if (rc == 0)
         rc = put_summary(own, sink);
-    while (rc == 0 && (rc = etwatch_trace_next(own, &event, &error)) > 0)
-        rc = put_event(export, &words, own, sink, &event);
+    if (rc == 0)
+        rc = put_events(export, &words, own, sink);
     if (rc == 0)
         rc = etwatch_sink_end(sink);
     if (rc == 0)

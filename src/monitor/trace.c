@@ -402,8 +402,8 @@ static uint64_t keyword_of(const struct ew_record *record)
     return record->kind == EW_RECORD_MANIFEST ? ew_load_u64(record->header + 0x30) : 0;
 }
 
-static void describe(struct etwatch_trace *trace, const struct ew_record *record,
-                     const struct ew_event *known, struct etwatch_trace_event *event)
+void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *record,
+                       const struct ew_event *known, struct etwatch_trace_event *event)
 {
     struct ew_event_names names;
     ew_decoder_names(trace->decoder, record, &names);
@@ -481,7 +481,7 @@ static int next_of_etl(struct etwatch_trace *trace, struct etwatch_trace_event *
     struct ew_event known;
     int rc = ew_trace_next_record(trace, &record, &known);
     if (rc > 0)
-        describe(trace, record, &known, ret_event);
+        ew_trace_describe(trace, record, &known, ret_event);
     return rc;
 }
 

@@ -66,6 +66,9 @@ int ew_trace_learn(struct etwatch_trace *trace);
  * about is in ret_known (EW_NO_ID: unknown). The first call reads everything once, to learn. */
 int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **ret_record,
                          struct ew_event *ret_known);
+/* What etwatch_trace_next tells of a record. */
+void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *record,
+                       const struct ew_event *known, struct etwatch_trace_event *ret_event);
 void ew_trace_give_error(struct etwatch_error_info *reterr, const struct ew_error *error);
 
 /* trace_fields.c */
