@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import zlib
 
 from etlkit import corpus, make_etl
 from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
@@ -144,6 +145,60 @@ def slices_of_chrome_add_up_to_the_cpu_time_of_the_report():
     early = {key for key, value in wanted.items() if sums[key] != value}
     check(len(early) <= 4, f"threads whose slices do not add up: {sorted(early)}")
     check(len(wanted) > 10 and sum(sums.values()) > 0, "nothing to compare")
+
+
+def fields(data):
+    """(number, value) of a protobuf message: bytes, or a number."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+    while at < len(data):
+        tag = varint()
+        if tag & 7 == 0:
+            yield tag >> 3, varint()
+            continue
+        size = {1: 8, 5: 4}.get(tag & 7)
+        size = varint() if size is None else size
+        yield tag >> 3, data[at:at + size]
+        at += size
+
+
+def packets(data):
+    """Those of a Perfetto trace, also the compressed ones."""
+    for _, packet in fields(data):
+        parts = list(fields(packet))
+        inner = [value for number, value in parts if number == 50]
+        yield from packets(zlib.decompress(inner[0])) if inner else [parts]
+
+
+@test
+def perfetto_has_every_switch_and_ready_thread_in_its_own_messages():
+    with recording("mixed", "--events", 20000) as path:
+        out = path + ".pftrace"
+        export(path, "-o", out)
+        classes = {o["event"]: o["count"] for o in report(path)["class"]}
+        with open(out, "rb") as file:
+            found = list(packets(file.read()))
+        export(path, "-o", out, "--event", "Process/Start")
+        with open(out, "rb") as file:
+            more = list(packets(file.read()))
+    bundles = [value for packet in found for number, value in packet if number == 95]
+    events = [value for bundle in bundles for number, value in fields(bundle) if number == 2]
+    kinds = collections.Counter(number for event in events for number, _ in fields(event) if number in (2, 3))
+    check_eq(kinds[2], classes["Thread/CSwitch"], "switches")
+    check_eq(kinds[3], classes["Dispatcher/ReadyThread"], "ready threads")
+    instants = sum(number == 11 for packet in more for number, _ in packet)
+    check_eq(instants - sum(number == 11 for packet in found for number, _ in packet), classes["Process/Start"],
+             "instants of a kind that was named")
 
 
 @test
