@@ -202,8 +202,8 @@ int ew_record_file_close(struct ew_record_file *file)
     int error = close_file(file);
     if (file->ring_ns != 0 && file->dumps == 0 && file->name != NULL)
         (void)remove(file->name);
-    for (uint32_t i = 0; i < EW_RING_PARTS; i++)
-        ew_free(file->parts[i].bytes);
+    while (file->part_count > 0)
+        drop_oldest(file);
     ew_free(file->name);
     file->name = NULL;
     return error;

@@ -170,7 +170,7 @@ static struct etwatch_sink *new_sink(struct file *file)
     return sink;
 }
 
-/* What was read, compared with what was written as it comes. */
+/* What was read is compared with what was written as it comes. */
 struct heard {
     const struct etwatch_sample *samples;
     size_t sample_count, sample_at;
@@ -270,11 +270,7 @@ static int hear_other(void *ctx, const char *provider, const char *event, uint64
                       bool decoded)
 {
     struct heard *heard = ctx;
-    (void)provider;
-    (void)event;
-    (void)t_ns;
-    (void)decoded;
-    heard->others++;
+    heard->others += provider != NULL && event != NULL && (t_ns != 0 || decoded);
     return 0;
 }
 

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""record -o FILE.pftrace: what is read back is what was told, and others read it as we do."""
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from lib import check, check_eq, check_in, json_lines, main, need_ebpf, run, skip, start, temp_dir, test
+from livekit import DEEDS, of_type, wait_until
+import toolkit
+
+# Threads that share the CPUs, processes that come and go, and one that sleeps. Not so many that
+# process ids would be used again: threads are told apart by them here.
+WORK = f"{DEEDS} threads 4 30 >/dev/null; {DEEDS} forks 10 2 >/dev/null; /bin/true; sleep 0.1"
+
+# Reads a trace with Perfetto's own classes: every packet, also those inside of others.
+READ = """
+import collections, json, sys, zlib
+from google.protobuf import unknown_fields
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+def packets(data):
+    trace = pb.Trace()
+    trace.ParseFromString(data)
+    for packet in trace.packet:
+        if packet.HasField("compressed_packets"):
+            yield from packets(zlib.decompress(packet.compressed_packets))
+        else:
+            yield packet
+counts, pids, columns = collections.Counter(), set(), True
+for packet in packets(open(sys.argv[1], "rb").read()):
+    counts["packets"] += 1
+    counts["unknown"] += len(unknown_fields.UnknownFieldSet(packet))
+    for process in packet.process_tree.processes:
+        pids.add(process.pid)
+    bundle = packet.ftrace_events
+    compact = bundle.compact_sched
+    counts["sched_switch"] += len(compact.switch_timestamp)
+    counts["sched_waking"] += len(compact.waking_timestamp)
+    columns = columns and len({len(column) for column in (
+        compact.switch_timestamp, compact.switch_prev_state, compact.switch_next_pid, compact.switch_next_prio,
+        compact.switch_next_comm_index)}) == 1
+    for event in bundle.event:
+        counts[event.WhichOneof("event")] += 1
+print(json.dumps({"counts": counts, "pids": sorted(pids), "columns": columns}))
+"""
+
+
+def record(folder, *options, command=("sh", "-c", WORK), name="run.pftrace", code=0, **more):
+    path = os.path.join(folder, name)
+    tail = ["--", *command] if command else []
+    result = run(["record", "-q", "-o", path, *options, *tail], **more)
+    check_eq(result.code, code, f"exit code ({result.err.strip()})")
+    return path, result
+
+
+def report(path, *options):
+    result = run(["report", "--json", *options, path])
+    check_eq((result.code, result.err), (0, ""), "exit code and words")
+    return result.out
+
+
+def classes(text):
+    return {o["event"]: o["count"] for o in of_type(json_lines(text), "class")}
+
+
+@test
+def the_report_on_the_file_is_the_report_of_the_run_to_the_last_byte():
+    need_ebpf()
+    with temp_dir() as folder:
+        path, live = record(folder, "--json", "--threads", "--cmdline", "--hz", "100")
+        check_eq(report(path, "--threads", "--cmdline"), live.out, "report")
+        told = json_lines(live.out)
+        check(len(of_type(told, "process")) >= 7, "a shell, what it ran and their children")
+        check(len(of_type(told, "thread")) > 0, "threads")
+        check_eq(told[0]["complete"], True, "complete")
+
+
+@test
+def polling_records_counters_and_says_so():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "run.pftrace")
+        live = run(["record", "--json", "--source", "poll", "-o", path, "--", "sh", "-c", "sleep 0.5"])
+        check_eq(live.code, 0, "exit code")
+        check_in("polling sees no switches", live.err)
+        check_eq(report(path), live.out, "report")
+        check_eq(json_lines(live.out)[0]["source"], "poll", "source")
+
+
+@test
+def perfetto_itself_reads_every_packet_and_counts_as_we_do():
+    need_ebpf()
+    toolkit.need("perfetto")
+    with temp_dir() as folder:
+        path, live = record(folder, "--json")
+        read = run(["-c", READ, path], program=toolkit.python(), timeout=100)
+        check_eq(read.code, 0, f"exit code ({read.err[-300:]})")
+        theirs = json.loads(read.out)
+        ours = classes(live.out)
+        for name in ("sched_switch", "sched_waking", "task_newtask", "sched_process_exec", "sched_process_exit"):
+            check_eq(theirs["counts"].get(name, 0), ours.get(name, 0), name)
+        check_eq(theirs["counts"]["unknown"], 0, "fields that Perfetto does not know")
+        check(theirs["columns"], "columns of a compact bundle differ in length")
+        missing = {o["pid"] for o in of_type(json_lines(live.out), "process")} - set(theirs["pids"])
+        check_eq(missing, set(), "processes that Perfetto does not hear of")
+
+
+def perf_switches(folder, until):
+    """Switches by the thread that left, from perf, while until() runs; None where perf cannot."""
+    data = os.path.join(folder, "perf.data")
+    perf = subprocess.Popen(["perf", "record", "-q", "-a", "-m", "8192", "-e", "sched:sched_switch", "-o", data, "--",
+                             "sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE)
+    try:
+        time.sleep(1)
+        if perf.poll() is not None:
+            return None
+        until()
+    finally:
+        perf.send_signal(signal.SIGINT)
+        words = perf.communicate(timeout=60)[1].decode(errors="replace")
+    check("lost" not in words.lower(), f"perf lost events: {words}")
+    script = run(["script", "-i", data, "-F", "event,trace"], program="perf", timeout=100)
+    check_eq(script.code, 0, f"perf script ({script.err[-200:]})")
+    counts = collections.Counter()
+    for line in script.out.splitlines():
+        if "prev_pid=" in line:
+            counts[int(line.split("prev_pid=")[1].split()[0])] += 1
+    return counts
+
+
+@test
+def perf_sees_the_same_number_of_switches_of_every_thread():
+    need_ebpf()
+    if shutil.which("perf") is None:
+        skip("perf is not installed")
+    with temp_dir() as folder:
+        got = {}
+
+        def work():
+            got["path"], got["live"] = record(folder, "--json", timeout=100)
+        theirs = perf_switches(folder, work)
+        if theirs is None:
+            skip("perf cannot record scheduler events here")
+        events = run(["events", "--json", got["path"]], timeout=100)
+        ours, begun, ended = collections.Counter(), set(), set()
+        for o in json_lines(events.out):
+            fields = o["fields"]
+            if o["event"] == "sched_switch":
+                ours[fields["prev_pid"]] += 1
+                if fields["prev_state"] == 128:  # its last one
+                    ended.add(fields["prev_pid"])
+            elif o["event"] == "task_newtask":
+                begun.add(fields["child_tid"])
+        # Those whose whole life lies within both recordings, of the whole machine.
+        both = begun & ended
+        watched = {o["pid"] for o in of_type(json_lines(got["live"].out), "process")}
+        check(len(both & watched) >= 6, f"processes to compare: {both & watched}")
+        differing = {tid: (ours[tid], theirs[tid]) for tid in both if ours[tid] != theirs[tid]}
+        check_eq(differing, {}, "switches by thread, ours and perf's")
+
+
+@test
+def a_recorder_that_is_killed_leaves_what_it_wrote():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "run.pftrace")
+        recorder = start(["record", "-q", "-a", "-o", path])
+        wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 2000, "something in the file", 60)
+        recorder.kill()
+        recorder.wait()
+        trace = json_lines(report(path))[0]
+        check_eq(trace["end_ns"], None, "end of a recording that was never closed")
+        check(trace["events"] > 0, "events")
+
+
+@test
+def a_full_disk_is_told_and_what_was_recorded_stays():
+    need_ebpf()
+    if os.geteuid() != 0:
+        skip("a small disk needs root to mount it")
+    with temp_dir() as folder:
+        disk = os.path.join(folder, "disk")
+        os.mkdir(disk)
+        mounted = run(["-t", "tmpfs", "-o", "size=128k", "none", disk], program="mount")
+        if mounted.code != 0:
+            skip("cannot mount a small disk: " + mounted.err.strip())
+        try:
+            path, result = record(disk, "-a", "--hz", "1000", "--duration", "60", command=None, code=1, timeout=100)
+            check_in("No space left on device", result.err)
+            check_in("can be read", result.err)
+            trace = json_lines(report(path))[0]
+            check(trace["events"] > 0, "events")
+            check_eq(trace["bad_events"], 0, "packets that are cut")
+        finally:
+            run([disk], program="umount")
+
+
+@test
+def a_file_that_cannot_be_opened_is_told_before_anything_runs():
+    with temp_dir() as folder:
+        mark = os.path.join(folder, "ran")
+        result = run(["record", "-o", os.path.join(folder, "no", "run.pftrace"), "--", "touch", mark])
+        check_eq(result.code, 1, "exit code")
+        check_in("cannot write to", result.err)
+        check(not os.path.exists(mark), "the command ran")
+
+
+@test
+def the_exit_status_is_that_of_the_command():
+    with temp_dir() as folder:
+        record(folder, "--source", "poll", command=("sh", "-c", "exit 7"), code=7)
+        record(folder, "--source", "poll", command=("/does/not/exist",), code=127)
+
+
+@test
+def files_are_rotated_and_each_is_complete_in_itself():
+    need_ebpf()
+    with temp_dir() as folder:
+        record(folder, "--max-size", "64K", "--rotate", "2", "--hz", "1000", "--latency", "20",
+               command=("sh", "-c", f"{DEEDS} storm 4 >/dev/null"), timeout=100)
+        names = sorted(os.listdir(folder))
+        check_eq(len(names), 2, f"files: {names}")
+        check("run.pftrace" not in names, f"the first was kept: {names}")
+        switches = 0
+        for name in names:
+            told = json_lines(report(os.path.join(folder, name)))
+            switches += told[0]["switches"]
+            check(of_type(told, "process"), f"processes in {name}")
+            check_eq(told[0]["bad_events"], 0, "damage")
+        check(switches > 0, "switches")
+
+
+@test
+def a_file_that_has_its_size_ends_the_recording():
+    need_ebpf()
+    with temp_dir() as folder:
+        path, _ = record(folder, "--max-size", "64K", "--hz", "1000", "--latency", "20", "-a", command=None,
+                         timeout=100)
+        check(json_lines(report(path))[0]["end_ns"] is not None, "it was closed")
+
+
+@test
+def the_ring_is_written_when_a_signal_asks_for_it():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "run.pftrace")
+        recorder = start(["record", "-a", "-o", path, "--ring", "2s"], stderr=subprocess.PIPE)
+        wait_until(lambda: os.path.exists(path), "the file", 60)
+        time.sleep(3)
+        check_eq(os.path.getsize(path), 0, "bytes before anybody asked")
+        recorder.send_signal(signal.SIGUSR1)
+        wait_until(lambda: os.path.getsize(path) > 0, "the ring in the file", 60)
+        time.sleep(0.5)
+        trace = json_lines(report(path))[0]
+        check(trace["switches"] > 0, "switches")
+        recorder.send_signal(signal.SIGINT)
+        words = recorder.communicate(timeout=60)[1].decode()
+        check_eq(recorder.returncode, 130, f"exit code ({words})")
+        check_in("wrote " + path, words)
+
+
+@test
+def the_ring_is_written_when_its_condition_holds_and_else_leaves_no_file():
+    need_ebpf()
+    with temp_dir() as folder:
+        path, _ = record(folder, "--ring", "5s", "--trigger", "cpu_percent>1 for 10ms",
+                         command=("sh", "-c", f"{DEEDS} burn 300 >/dev/null; sleep 1"))
+        told = json_lines(report(path))
+        check(of_type(told, "process"), "processes")
+        record(folder, "--ring", "5s", "--trigger", "rss_bytes>1000000000000",
+               command=("sleep", "0.3"), name="none.pftrace")
+        check(not os.path.exists(os.path.join(folder, "none.pftrace")), "an empty file stays")
+
+
+main()
