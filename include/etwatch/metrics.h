@@ -75,6 +75,9 @@ ETWATCH_API int etwatch_metric_way(uint32_t metric, uint32_t way,
  * too. 0: there is no such name. */
 ETWATCH_API uint64_t etwatch_metrics_named(const char *name);
 
+/* Why an open monitor does not measure this metric, until it is closed; NULL: it does. */
+ETWATCH_API const char *etwatch_monitor_why_not(struct etwatch_monitor *monitor, uint32_t metric);
+
 #ifdef __cplusplus
 }
 #endif

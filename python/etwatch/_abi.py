@@ -663,6 +663,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_metric_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
     "etwatch_metric_way": (c_int, [c_uint32, c_uint32, POINTER(MetricWay)]),
     "etwatch_metrics_named": (c_uint64, [c_char_p]),
+    "etwatch_monitor_why_not": (c_char_p, [c_void_p, c_uint32]),
     "etwatch_process_read": (c_int, [
         c_uint32, c_uint32, POINTER(Sample), c_char_p, c_size_t, POINTER(ProcessId), POINTER(ErrorInfo),
     ]),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "cli/doctor_metrics.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/signals.h"
@@ -122,6 +123,16 @@ static bool try_source(struct doctor *doctor, uint32_t source, const char *id, c
     return rc == 0;
 }
 
+static int finish(struct doctor *doctor, struct ew_output *output, int rc, bool any_source)
+{
+    ew_buf_done(&doctor->out);
+    if (rc < 0 && !ew_output_reader_gone(output)) {
+        ew_complain("%s", etwatch_strerror(rc));
+        return EW_EXIT_FAILED;
+    }
+    return any_source ? EW_EXIT_OK : EW_EXIT_RIGHTS;
+}
+
 int ew_cmd_doctor(const struct ew_options *options)
 {
     struct ew_output output;
@@ -129,6 +140,10 @@ int ew_cmd_doctor(const struct ew_options *options)
     ew_signals_init();
     (void)ew_output_open(&output, NULL);
     ew_buf_init(&doctor.out, 0, ew_output_write, &output);
+    if (options->show_metrics) {
+        bool any = ew_doctor_metrics(options, &doctor.out);
+        return finish(&doctor, &output, ew_buf_flush(&doctor.out), any);
+    }
     int rc = etwatch_doctor(options->proc_root, on_check, &doctor);
     bool events = false;
     if (options->proc_root == NULL)
@@ -137,10 +152,5 @@ int ew_cmd_doctor(const struct ew_options *options)
     bool poll = try_source(&doctor, ETWATCH_SOURCE_POLL, "source_poll", "source poll");
     if (rc == 0)
         rc = ew_buf_flush(&doctor.out);
-    ew_buf_done(&doctor.out);
-    if (rc < 0 && !ew_output_reader_gone(&output)) {
-        ew_complain("%s", etwatch_strerror(rc));
-        return EW_EXIT_FAILED;
-    }
-    return events || poll ? EW_EXIT_OK : EW_EXIT_RIGHTS;
+    return finish(&doctor, &output, rc, events || poll);
 }

@@ -102,6 +102,7 @@ enum ew_gauge_class {
     EW_GAUGES_THREADS,
     EW_GAUGES_SCHEDULING, /* the first thread's */
     EW_GAUGES_HANDLES,
+    EW_GAUGES_IO_PRIORITY,
     EW_GAUGE_CLASS_COUNT
 };
 
@@ -117,7 +118,8 @@ enum ew_gauge_class {
         [EW_GAUGES_THREADS] = EW_HAS_G(threads) | EW_HAS_G(threads_running) |                      \
                               EW_HAS_G(threads_ready) | EW_HAS_G(threads_waiting) |                \
                               EW_HAS_G(threads_suspended),                                         \
-        [EW_GAUGES_SCHEDULING] = EW_HAS_G(priority) | EW_HAS_G(affinity) | EW_HAS_G(io_priority),  \
+        [EW_GAUGES_IO_PRIORITY] = EW_HAS_G(io_priority),                                           \
+        [EW_GAUGES_SCHEDULING] = EW_HAS_G(priority) | EW_HAS_G(affinity),                          \
         [EW_GAUGES_HANDLES] = EW_HAS_G(handles) | EW_HAS_G(handles_peak) | EW_HAS_G(gdi_objects) | \
                               EW_HAS_G(user_objects),                                              \
     }

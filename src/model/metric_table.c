@@ -170,7 +170,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_WAY_ETL] = EXACT("thread start events"),
             [ETWATCH_WAY_EBPF] = EXACT("read from the task"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("status"),
-            [ETWATCH_WAY_POLL_WINDOWS] = NEVER("would need a handle to each process"),
+            [ETWATCH_WAY_POLL_WINDOWS] = POLLED("GetProcessAffinityMask"),
         }},
     [ETWATCH_M_rss_bytes] = {"memory", "bytes",
         "resident memory (working set)",
@@ -278,8 +278,8 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
-            [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task; ready is what is runnable and on no CPU"),
-            [ETWATCH_WAY_POLL_LINUX] = POLLED_REQ("each stat of /proc/PID/task; ready is what is runnable and on no CPU"),
+            [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task; those that the last look found on a CPU"),
+            [ETWATCH_WAY_POLL_LINUX] = ESTIMATED_REQ("each stat of /proc/PID/task; those that are runnable: /proc does not tell who is on a CPU"),
             [ETWATCH_WAY_POLL_WINDOWS] = POLLED("NtQuerySystemInformation"),
         }},
     [ETWATCH_M_threads_ready] = {"threads", "count",
@@ -289,8 +289,8 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
-            [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task; ready is what is runnable and on no CPU"),
-            [ETWATCH_WAY_POLL_LINUX] = POLLED_REQ("each stat of /proc/PID/task; ready is what is runnable and on no CPU"),
+            [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task; those that are runnable and on no CPU"),
+            [ETWATCH_WAY_POLL_LINUX] = NEVER("/proc does not tell who is on a CPU from who waits for one"),
             [ETWATCH_WAY_POLL_WINDOWS] = POLLED("NtQuerySystemInformation"),
         }},
     [ETWATCH_M_threads_waiting] = {"threads", "count",
@@ -386,11 +386,11 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "io_priority", "",
         "etwatch.process.io.priority", "", "1", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = POLLED("NtQueryInformationProcess"),
+            [ETWATCH_WAY_ETW] = NEVER("not read"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("ioprio_get"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED_REQ("ioprio_get"),
-            [ETWATCH_WAY_POLL_WINDOWS] = POLLED("NtQueryInformationProcess"),
+            [ETWATCH_WAY_POLL_WINDOWS] = NEVER("not read"),
         }},
     [ETWATCH_M_disk_read_bytes] = {"io", "bytes",
         "bytes that came from a disk",
@@ -421,7 +421,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         {
             [ETWATCH_WAY_ETW] = EXACT("TCP and UDP events"),
             [ETWATCH_WAY_ETL] = EXACT("TCP and UDP events, if recorded"),
-            [ETWATCH_WAY_EBPF] = EXACT_REQ("what socket calls over IPv4 and IPv6 returned; splice and zero copy are not seen"),
+            [ETWATCH_WAY_EBPF] = EXACT_REQ("what calls on IPv4 and IPv6 sockets moved; what splice receives is not seen"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("/proc counts the network per namespace, not per process"),
             [ETWATCH_WAY_POLL_WINDOWS] = NEVER("no counter of it"),
         }},
@@ -432,7 +432,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         {
             [ETWATCH_WAY_ETW] = EXACT("TCP and UDP events"),
             [ETWATCH_WAY_ETL] = EXACT("TCP and UDP events, if recorded"),
-            [ETWATCH_WAY_EBPF] = EXACT_REQ("what socket calls over IPv4 and IPv6 returned; splice and zero copy are not seen"),
+            [ETWATCH_WAY_EBPF] = EXACT_REQ("what calls on IPv4 and IPv6 sockets moved; what splice receives is not seen"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("/proc counts the network per namespace, not per process"),
             [ETWATCH_WAY_POLL_WINDOWS] = NEVER("no counter of it"),
         }},
@@ -577,7 +577,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_WAY_ETL] = NEVER("Linux only"),
             [ETWATCH_WAY_EBPF] = EXACT("exit event"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("as exit_code"),
-            [ETWATCH_WAY_POLL_WINDOWS] = NEVER("Windows has no signals"),
+            [ETWATCH_WAY_POLL_WINDOWS] = POLLED("always 0: Windows has no signals"),
         }},
 };
 /* clang-format on */

@@ -464,6 +464,28 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     return give_sized(ret_stats, ret_stats->size, &stats, sizeof stats);
 }
 
+const char *etwatch_monitor_why_not(struct etwatch_monitor *monitor, uint32_t metric)
+{
+    const char *why = NULL;
+    if (monitor == NULL || metric >= ETWATCH_METRIC_COUNT)
+        return "there is no such metric";
+    ew_mutex_lock(monitor->lock);
+    uint64_t bit = (uint64_t)1 << metric;
+    if (monitor->source == NULL) {
+        why = "nothing is watched";
+    } else if ((monitor->source_available & bit) == 0) {
+        const struct ew_source_ops *ops = monitor->source->ops;
+        const struct ew_metric_way *way = &ew_metric_rows[metric].way[ops->way];
+        why = ops->lacks != NULL ? ops->lacks(monitor->source, metric) : NULL;
+        if (why == NULL && way->exactness == ETWATCH_UNAVAILABLE)
+            why = way->how;
+        if (why == NULL)
+            why = (monitor->metrics & bit) == 0 ? "not asked for" : "not to be had here";
+    }
+    ew_mutex_unlock(monitor->lock);
+    return why;
+}
+
 int etwatch_monitor_meta(struct etwatch_monitor *monitor, struct etwatch_meta *ret_meta)
 {
     if (monitor == NULL || ret_meta == NULL)

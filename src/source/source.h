@@ -50,6 +50,7 @@ struct ew_source_config {
     uint32_t trace_count;
     uint32_t max_threads;
     bool cmdlines;                    /* command lines will be asked for */
+    bool software_counters;           /* tests: the CPU clock in place of hardware counters */
     uint64_t metrics;                 /* ETWATCH_HAS bits to measure; nothing else may cost */
     const struct etwatch_rate *rates; /* while it is opened; see ew_metrics_period_ns */
     uint32_t rate_count;
@@ -105,6 +106,10 @@ struct ew_source_ops {
      * which have stacks (NULL: as they are); what is available changes with them. */
     int (*set_kernel)(struct ew_source *source, uint64_t now_ns, uint32_t kernel,
                       const uint32_t *stacks, struct ew_error *reterr);
+
+    /* May be NULL. Why a metric that was asked for cannot be had here; NULL: no reason of its own.
+     */
+    const char *(*lacks)(const struct ew_source *source, uint32_t metric);
 
     /* Only a recording has these, else NULL. Its facts carry the recording's own time, a drain
      * brings the next part of them without waiting, and at the end it says so. */

@@ -11,6 +11,7 @@ from lib import ETWATCH, ROOT, check, check_eq, json_lines, main, need_ebpf, run
 
 
 COLUMNS = ["etw", "etl", "ebpf", "poll-linux", "poll-windows"]
+HARDWARE = ["cycles", "instructions", "cache_misses"]
 MARKS = {"–": "unavailable", "est.": "estimated", "polled": "polled", "exact": "exact"}
 
 
@@ -22,8 +23,7 @@ def rows():
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
             if len(cells) == 4 + len(COLUMNS) and cells[0].startswith("`"):
                 table[cells[0].strip("`")] = {way: MARKS[cell.removesuffix(" *")]
-                                              for way, cell in zip(COLUMNS, cells[4:])
-                                              if not cell.endswith(" *")}
+                                              for way, cell in zip(COLUMNS, cells[4:])}
     return table
 
 
@@ -34,12 +34,12 @@ def metrics():
 
 
 def check_source(source, column, what):
-    result = run(["stat", "--json", "--source", source, *what])
+    result = run(["stat", "--json", "--source", source, "--metrics", "all", *what])
     check_eq(result.code, 0, "exit code")
     meta = json_lines(result.out)[0]
     for name, words in rows().items():
-        if column not in words:
-            continue
+        if name in HARDWARE and name not in meta["available"]:
+            continue  # most virtual machines have none
         measured = ["exact", "polled"]
         want = (["unavailable"] if name not in meta["available"] else
                 ["estimated"] if name in meta["estimated"] else measured)
@@ -77,6 +77,35 @@ def the_column_of_etl_is_what_a_recording_of_everything_knows():
         path = os.path.join(folder, "mixed.etl")
         make_etl("mixed", path)
         check_source("etl", "etl", [path])
+
+
+@test
+def the_doctor_shows_the_matrix_of_this_machine():
+    for arguments in ([], ["--json"]):
+        result = run(["doctor", "--metrics", *arguments])
+        check_eq((result.code, result.err), (0, ""), "result")
+    here = {o["name"]: o["sources"] for o in json_lines(result.out)}
+    check_eq(sorted(here), sorted(metrics()), "names")
+    for name, sources in here.items():
+        for source, cell in sources.items():
+            check(cell["how"], f"{name} with {source} says nothing")
+    check_eq(here["cpu_ns"]["poll"]["exactness"], "polled", "cpu_ns")
+    check_eq(here["net_sent_bytes"]["poll"]["exactness"], "unavailable", "net_sent_bytes")
+
+
+@test
+def what_is_not_chosen_is_null_and_what_is_costs_only_that():
+    result = run(["stat", "--json", "--source", "poll", "--metrics", "memory,handles", "--duration",
+                  "0.5", "--dense", "-p", os.getpid()])
+    check_eq(result.code, 0, "exit code")
+    lines = json_lines(result.out)
+    check_eq([n for n in lines[0]["available"] if n.startswith(("cpu", "io", "disk", "switches"))], [],
+             "available")
+    samples = [o for o in lines if o["type"] == "sample"]
+    check(samples, "no samples")
+    for sample in samples:
+        check_eq((sample["cpu_ns"], sample["io_read_bytes"], sample["cpu_percent"]), (None,) * 3, "null")
+    check(any(sample["rss_bytes"] for sample in samples), "no memory")
 
 
 main()

@@ -76,8 +76,6 @@ static void check_source(const struct ew_source_ops *ops)
         CHECK_EQ_INT(etwatch_metric_info(i, &info), 0);
         test_row(info.name);
         uint32_t exactness = ew_metric_rows[i].way[ops->way].exactness;
-        if (ew_metric_rows[i].way[ops->way].on_request)
-            continue;
         CHECK_EQ_INT(exactness != ETWATCH_UNAVAILABLE, (int)(ops->available >> i & 1));
         CHECK_EQ_INT(exactness == ETWATCH_ESTIMATED, (int)(ops->estimated >> i & 1));
     }

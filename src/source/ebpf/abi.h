@@ -51,6 +51,8 @@ struct ew_k_config {
     ew_u32 stream_all;    /* the stream tells of every thread, not only of those watched */
     ew_u32 with_rss;      /* memory is noted however short the interval */
     ew_u32 memory;        /* gauges of memory are wanted, */
+    ew_u32 extra;         /* anything of struct ew_k_extra is wanted */
+    ew_u32 pmu;           /* enum ew_k_pmu: the counters that there are */
     ew_u64 rss_period_ns; /* noted with switches so far apart at least */
     ew_u32 excludes;      /* some processes are not noted: see the map excluded */
     ew_u32 pad;
@@ -61,6 +63,12 @@ struct ew_k_config {
     ew_u32 glob_end[EW_K_FILTERS_MAX];   /* one bit: behind the last */
     ew_u64 cgroups[EW_K_FILTERS_MAX];
     char names[EW_K_FILTERS_MAX][EW_K_NAME_SIZE];
+};
+
+enum ew_k_pmu {
+    EW_K_PMU_CYCLES = 1,
+    EW_K_PMU_INSTRUCTIONS = 2,
+    EW_K_PMU_CACHE_MISSES = 4,
 };
 
 /*
@@ -116,6 +124,13 @@ struct ew_k_entry {
     ew_u64 disk_read_bytes, disk_write_bytes;
 };
 
+/* What is added up only if asked for, by thread. */
+struct ew_k_extra {
+    ew_u64 start_ns; /* of the thread */
+    ew_u64 net_received_bytes, net_sent_bytes;
+    ew_u64 cycles, instructions, cache_misses;
+};
+
 /* An entry read on demand, with the gauges of its process. */
 struct ew_k_settled {
     struct ew_k_entry entry;                         /* kind 0: the thread is gone */
@@ -125,6 +140,7 @@ struct ew_k_settled {
     ew_u32 threads;
     ew_s32 priority;
     char name[EW_K_NAME_SIZE];
+    struct ew_k_extra extra;
 };
 
 /* Who is on a CPU, as of the settle call. tid 0: nobody, or not known. */

@@ -15,6 +15,7 @@ enum {
     EW_MM_SHMEMPAGES = 3,
     EW_MAX_RT_PRIO = 100,
 };
+#define EW_F_CURRENT_CPU 0xffffffffULL
 
 /*
  * Resident pages. f1a7941243c1 ("mm: convert mm's rss stats into percpu_counter", 6.2) made an

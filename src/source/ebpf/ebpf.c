@@ -14,6 +14,15 @@
 
 #include "base/alloc.h"
 
+#define EW_EBPF_ASIDE                                                                           \
+    (ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) |              \
+     ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
+     ETWATCH_HAS(threads_suspended))
+#define EW_EBPF_IO                                                                         \
+    (ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) | \
+     ETWATCH_HAS(io_write_ops))
+#define EW_EBPF_DISK (ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes))
+
 /* A switch on another CPU may have read its clock and not yet written its note. */
 static const uint64_t settle_time_ns = 300 * 1000ULL;
 
@@ -23,6 +32,7 @@ static void close_source(struct ew_source *base)
     ew_ebpf_cost_close(source);
     ew_ebpf_life_close(source);
     ew_ebpf_object_close(&source->object);
+    ew_aside_free(source->aside);
     ew_free(source->asked);
     ew_free(source->active);
     ew_free(source->active_index);
@@ -46,13 +56,39 @@ static int watch_pid(struct ew_ebpf_source *source, uint32_t pid)
     return errno == E2BIG ? ETWATCH_ELIMIT : ETWATCH_EOS;
 }
 
+/* What this machine does not have. */
+static void describe_source(struct ew_ebpf_source *source)
+{
+    const uint64_t on_request = EW_EBPF_NET | EW_EBPF_PMU | EW_EBPF_ASIDE;
+    source->extra = source->object.extra.net || source->object.extra.pmu != 0;
+    source->ops.available &= ~on_request;
+    source->ops.available |= ew_ebpf_extra_available(&source->object.extra);
+    source->ops.available |= ew_aside_available(source->aside);
+}
+
+static const char *lacks(const struct ew_source *base, uint32_t metric)
+{
+    const struct ew_ebpf_source *source = (const struct ew_ebpf_source *)base;
+    uint64_t features = source->units.features, bit = (uint64_t)1 << metric;
+    if ((features & EW_K_HAS_RUNQ_WAIT) == 0 && bit == ETWATCH_HAS(runq_wait_ns))
+        return "the kernel lacks CONFIG_SCHED_INFO";
+    if ((features & EW_K_HAS_IO_BYTES) == 0 && (bit & EW_EBPF_IO) != 0)
+        return "the kernel lacks CONFIG_TASK_XACCT";
+    if ((features & EW_K_HAS_DISK_BYTES) == 0 && (bit & EW_EBPF_DISK) != 0)
+        return "the kernel lacks CONFIG_TASK_IO_ACCOUNTING";
+    if (bit == ETWATCH_HAS(affinity) && !source->units.affinity_fits)
+        return "more than 64 CPUs do not fit into a mask";
+    return ew_ebpf_extra_lacks(&source->object.extra, metric);
+}
+
 static int open_source(const struct ew_source_config *config, struct ew_source **ret_source,
                        struct ew_error *reterr)
 {
     struct ew_ebpf_source *source = ew_calloc(1, sizeof *source);
     if (source == NULL)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
-    source->base.ops = &ew_source_ebpf;
+    source->ops = ew_source_ebpf;
+    source->base.ops = &source->ops;
     source->filtered = !config->filter.all;
     source->read_until_ns = config->epoch_ns;
     ew_ebpf_cost_open(source);
@@ -63,7 +99,10 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     }
     source->units.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     source->units.affinity_fits = source->object.cpu_count <= 64;
-    error = ew_ebpf_life_open(source, config->events);
+    error = ew_aside_new(source, config, &source->aside);
+    describe_source(source);
+    if (error == 0)
+        error = ew_ebpf_life_open(source, config->events);
     for (uint32_t i = 0; error == 0 && source->filtered && i < config->filter.pid_count; i++)
         error = watch_pid(source, config->filter.pids[i]);
     if (error == 0 && ew_ebpf_object_settle(&source->object, 0, false, false) != 0)
@@ -152,6 +191,7 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
         error = ew_ebpf_read_logs(source, horizon_ns, reterr);
     }
     if (error == 0) {
+        ew_aside_read(source->aside, now_ns, facts);
         ew_ebpf_flush_exits(source);
         if (recover)
             facts->all_seen(facts->ctx, now_ns);
@@ -224,8 +264,8 @@ const struct ew_source_ops ew_source_ebpf = {
     .id = ETWATCH_SOURCE_EBPF,
     .way = ETWATCH_WAY_EBPF,
     .available =
-        ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
-        ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
+        EW_EBPF_NET | EW_EBPF_PMU | EW_EBPF_ASIDE | ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) |
+        ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
         ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(priority) |
         ETWATCH_HAS(affinity) | ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
         ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes) | ETWATCH_HAS(faults_minor) |
@@ -234,7 +274,8 @@ const struct ew_source_ops ew_source_ebpf = {
         ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes) | ETWATCH_HAS(exit_ns) |
         ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
     .estimated = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(rss_bytes) |
-                 ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes),
+                 ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) |
+                 ETWATCH_HAS(handles_peak),
     .open = open_source,
     .close = close_source,
     .drain = drain,
@@ -244,5 +285,6 @@ const struct ew_source_ops ew_source_ebpf = {
     .exclude = exclude,
     .stats = stats,
     .wake_fd = wake_fd,
+    .lacks = lacks,
     .due_ns = due_ns,
 };

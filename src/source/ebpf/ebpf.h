@@ -3,6 +3,7 @@
 #ifndef EW_EBPF_H
 #define EW_EBPF_H
 
+#include "source/ebpf/aside.h"
 #include "source/ebpf/convert.h"
 #include "source/ebpf/object.h"
 
@@ -37,10 +38,13 @@ struct ew_ebpf_running {
 
 struct ew_ebpf_source {
     struct ew_source base;
+    struct ew_source_ops ops; /* of this one: what it can tell depends on the machine */
+    struct ew_aside *aside;   /* NULL: nothing is read beside the events */
     struct ew_ebpf_object object;
     struct ew_ebpf_units units;
     struct ring_buffer *rings;   /* lifecycle records and, if asked for, the full stream */
     struct ew_ebpf_named *named; /* with the full stream, else NULL */
+    bool extra;                  /* the entries have sums beside them */
     bool filtered;
     bool seeded;
     uint32_t *asked; /* pids that the user named since then */

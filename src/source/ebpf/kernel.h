@@ -24,6 +24,7 @@ enum { false = 0, true = 1 };
 enum bpf_map_type_used {
     BPF_MAP_TYPE_HASH = 1,
     BPF_MAP_TYPE_ARRAY = 2,
+    BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
     BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum bpf_flags_used {
@@ -163,7 +164,17 @@ struct task_struct {
     struct css_set *cgroups;
 };
 
+struct sock_common {
+    unsigned short skc_family;
+};
+
+struct sock {
+    struct sock_common __sk_common;
+};
+
 struct seq_file;
+struct socket;
+struct msghdr;
 
 struct bpf_iter_meta {
     struct seq_file *seq;

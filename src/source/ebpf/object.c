@@ -33,6 +33,7 @@ enum {
     LIFE_BYTES_MAX = 8 << 20,
     STREAM_BYTES_PER_CPU = 2 << 20,
     STREAM_BYTES_MAX = 64 << 20,
+    EXTRAS_MAX = 32768, /* threads with sums of their own */
 };
 
 static const char *const switch_off = "turn it on in the kernel, or use --source poll";
@@ -293,6 +294,12 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
         {"excluded", config->filter.excludes ? config->max_processes : 1},
         {"life", life},
         {"stream", stream},
+        {"entry_extras", rodata->extra ? cpus * object->log_entries : 1},
+        {"extras", rodata->extra ? clamp(config->max_threads, 1, EXTRAS_MAX) : 1},
+        {"pmu_cpus", rodata->pmu ? cpus : 1},
+        {"pmu_cycles", rodata->pmu ? cpus : 1},
+        {"pmu_instructions", rodata->pmu ? cpus : 1},
+        {"pmu_cache_misses", rodata->pmu ? cpus : 1},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int error = set_map(bpf, sizes[i].name, sizes[i].max_entries);
@@ -303,8 +310,17 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
     return map == NULL ? -ENOENT : bpf_map__set_initial_value(map, rodata, sizeof *rodata);
 }
 
-static bool wanted(const char *program, const struct ew_source_config *config)
+static bool wanted(const char *program, const struct ew_source_config *config,
+                   const struct ew_ebpf_extra *extra)
 {
+    if (strncmp(program, "ew_net_tp_", 10) == 0)
+        return extra->net && extra->net_tracepoints;
+    if (strncmp(program, "ew_net_fn_", 10) == 0)
+        return extra->net && !extra->net_tracepoints;
+    if (strncmp(program, "ew_net_fn6_", 11) == 0)
+        return extra->net && !extra->net_tracepoints && extra->has_ipv6;
+    if (strcmp(program, "ew_pmu") == 0)
+        return extra->pmu != 0;
     if (strncmp(program, "ew_stream_", 10) == 0)
         return config->events;
     if (strcmp(program, "ew_free") == 0)
@@ -339,10 +355,16 @@ static int map_all(struct ew_ebpf_object *object)
         {"clock", &object->clock},       {"heads", &object->heads},
         {"entries", &object->entries},   {"losses", &object->losses},
         {"requests", &object->requests}, {"settled", &object->settled},
-        {"running", &object->running},
+        {"running", &object->running},   {"entry_extras", &object->entry_extras},
     };
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
         int error = map_one(object, maps[i].name, maps[i].ret_base);
+        if (error != 0)
+            return error;
+    }
+    for (uint32_t i = 0; ew_ebpf_extra_map(i) != NULL; i++) {
+        int fd = bpf_object__find_map_fd_by_name(object->bpf, ew_ebpf_extra_map(i));
+        int error = ew_ebpf_extra_fill(&object->extra, i, fd);
         if (error != 0)
             return error;
     }
@@ -359,7 +381,7 @@ static int attach_all(struct ew_ebpf_object *object, const struct ew_source_conf
     bpf_object__for_each_program(program, object->bpf)
     {
         const char *name = bpf_program__name(program);
-        if (!wanted(name, config))
+        if (!wanted(name, config, &object->extra))
             continue;
         if (strcmp(name, "ew_settle") == 0) {
             object->settle_fd = bpf_program__fd(program);
@@ -371,6 +393,10 @@ static int attach_all(struct ew_ebpf_object *object, const struct ew_source_conf
         struct bpf_link *link =
             iterator ? bpf_program__attach_iter(program, NULL) : bpf_program__attach(program);
         long error = libbpf_get_error(link);
+        if (error != 0 && strncmp(name, "ew_net", 6) == 0) {
+            object->extra.net = false; /* not all of it would not be what was asked for */
+            continue;
+        }
         if (error != 0)
             return (int)error;
         object->links[object->link_count++] = link;
@@ -393,8 +419,8 @@ static int load_build(struct ew_ebpf_object *object, const struct ew_source_conf
         return (int)-open_error;
     }
     struct bpf_program *program;
-    bpf_object__for_each_program(program, object->bpf)(void)
-        bpf_program__set_autoload(program, wanted(bpf_program__name(program), config));
+    bpf_object__for_each_program(program, object->bpf)(void) bpf_program__set_autoload(
+        program, wanted(bpf_program__name(program), config, &object->extra));
     int error = size_maps(object, config, rodata);
     if (error == 0)
         error = bpf_object__load(object->bpf);
@@ -405,6 +431,34 @@ static int load_build(struct ew_ebpf_object *object, const struct ew_source_conf
     return -error;
 }
 
+static int load_either(struct ew_ebpf_object *object, const struct ew_source_config *config,
+                       struct ew_k_config *rodata)
+{
+    rodata->pmu = object->extra.pmu;
+    rodata->extra = object->extra.pmu != 0 || object->extra.net;
+    int error = load_build(object, config, rodata, ew_ebpf_typed, ew_ebpf_typed_size);
+    if (error != 0 && error != EPERM && error != ENOMEM)
+        error = load_build(object, config, rodata, ew_ebpf_plain, ew_ebpf_plain_size);
+    return error;
+}
+
+/* A kernel may have neither way to follow the network: then go on without. */
+static int load_with_net(struct ew_ebpf_object *object, const struct ew_source_config *config,
+                         struct ew_k_config *rodata)
+{
+    struct ew_ebpf_extra *extra = &object->extra;
+    extra->has_ipv6 = access("/proc/net/if_inet6", F_OK) == 0;
+    extra->net = extra->net_tracepoints = extra->want_net;
+    int error = load_either(object, config, rodata);
+    if (error == 0 || !extra->want_net || error == ENOMEM)
+        return error;
+    extra->net_tracepoints = false;
+    if (load_either(object, config, rodata) == 0)
+        return 0;
+    extra->net = false;
+    return load_either(object, config, rodata);
+}
+
 static int load(struct ew_ebpf_object *object, const struct ew_source_config *config,
                 struct ew_error *reterr)
 {
@@ -412,9 +466,9 @@ static int load(struct ew_ebpf_object *object, const struct ew_source_config *co
     int error = fill_config(&rodata, config, reterr);
     if (error != 0)
         return error;
-    error = load_build(object, config, &rodata, ew_ebpf_typed, ew_ebpf_typed_size);
-    if (error != 0 && error != EPERM && error != ENOMEM)
-        error = load_build(object, config, &rodata, ew_ebpf_plain, ew_ebpf_plain_size);
+    if (ew_ebpf_extra_open(&object->extra, config, object->cpu_count) != 0)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    error = load_with_net(object, config, &rodata);
     if (error != 0)
         return explain(reterr, error, "the kernel does not take the programs");
     error = map_all(object);
@@ -460,6 +514,7 @@ void ew_ebpf_object_close(struct ew_ebpf_object *object)
         (void)munmap(object->mappings[i].base, object->mappings[i].size);
     if (object->bpf != NULL)
         bpf_object__close(object->bpf);
+    ew_ebpf_extra_close(&object->extra);
     memset(object, 0, sizeof *object);
     object->settle_fd = object->switch_fd = object->seed_link_fd = -1;
 }

@@ -8,12 +8,13 @@
 #include <stdint.h>
 
 #include "source/ebpf/abi.h"
+#include "source/ebpf/extras.h"
 #include "source/source.h"
 
 struct bpf_object;
 struct bpf_link;
 
-enum { EW_EBPF_LINKS_MAX = 16, EW_EBPF_TIMED_MAX = 16 };
+enum { EW_EBPF_LINKS_MAX = 24, EW_EBPF_TIMED_MAX = 24 };
 
 /* One of the maps that both sides write to without a system call. */
 struct ew_ebpf_mapping {
@@ -35,7 +36,7 @@ struct ew_ebpf_object {
     int stream_fd;
     int timed_fds[EW_EBPF_TIMED_MAX]; /* attached programs, whose run time is ours */
     uint32_t timed_count;
-    struct ew_ebpf_mapping mappings[8];
+    struct ew_ebpf_mapping mappings[12];
     uint32_t mapping_count;
     struct ew_k_clock *clock;
     struct ew_k_head *heads;
@@ -44,6 +45,8 @@ struct ew_ebpf_object {
     uint64_t *requests; /* indexes of entries */
     const struct ew_k_settled *settled;
     const struct ew_k_running *running;
+    const struct ew_k_extra *entry_extras; /* beside the entries, if asked for */
+    struct ew_ebpf_extra extra;
 };
 
 /* Loads and attaches everything the configuration asks for. On failure nothing stays behind. */

@@ -181,8 +181,10 @@ int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
         forget_absent(source, &seeds);
     else
         ew_error_set(reterr, error, errno, "eBPF: cannot list the tasks");
-    for (uint32_t i = 0; error == 0 && i < seeds.count; i++)
+    for (uint32_t i = 0; error == 0 && i < seeds.count; i++) {
+        ew_aside_ran(source->aside, seeds.facts[i].pid);
         source->facts->process(source->facts->ctx, &seeds.facts[i]);
+    }
     for (uint32_t i = 0; error == 0 && i < seeds.base_line_count; i++)
         deliver_base_line(source, &seeds.base_lines[i]);
     if (fd >= 0)

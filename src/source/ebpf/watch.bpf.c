@@ -166,6 +166,7 @@ static __always_inline struct ew_k_lost *my_losses(void)
     return bpf_map_lookup_elem(&losses, &cpu);
 }
 
+#include "extra.h"
 #include "filter.h"
 #include "read.h"
 
@@ -223,6 +224,8 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
     if (kind == EW_K_FINAL && task->pid != task->tgid &&
         task->start_boottime == task->group_leader->start_boottime)
         entry->tid = entry->tgid;
+    if (config.extra)
+        note_extra(index, task, kind == EW_K_FINAL);
     BARRIER();
     head->head++;
     return 1;

@@ -71,6 +71,7 @@ static void begin(struct ew_poll *poll, struct ew_poll_entry *entry,
     }
     bool cpu_known = poll->files.own_ids && ew_proc_cpu_ns(entry->pid, &cpu_ns) == EW_PROC_OK;
     process->busy = !poll->files.own_ids;
+    ew_more_ran(&process->more);
     enum ew_poll_look look = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
     if (look != EW_POLL_READ || (was_there && process->ended)) {
         entry->state = look == EW_POLL_READ ? EW_POLL_ENDED : EW_POLL_IGNORED;
@@ -285,9 +286,12 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
         ran = cpu_ns != entry->gate_ns;
         process->busy = ran && process->busy_before;
         process->busy_before = ran;
-        if (!ran && poll->base.now_ns - process->read_ns < GAUGE_PERIOD_NS)
+        if (!ran && poll->base.now_ns - process->read_ns < GAUGE_PERIOD_NS &&
+            poll->base.now_ns < ew_more_due_ns(&poll->more, &process->more))
             return true;
     }
+    if (ran || poll->base.now_ns - process->read_ns >= GAUGE_PERIOD_NS)
+        ew_more_ran(&process->more);
     if (!ran) {
         process->io_denied = false; /* rights may have changed: try again now and then */
         ew_poll_process_rest(poll, process);
@@ -400,6 +404,7 @@ static void close_source(struct ew_source *source)
     ew_poller_done(&poll->base);
     ew_proc_files_close(&poll->files);
     ew_free(poll->listed.ids);
+    ew_free(poll->more.listed.ids);
     ew_free(poll->fresh.ids);
     ew_free(poll);
 }
@@ -411,8 +416,10 @@ static void describe_source(struct ew_poll *poll)
     poll->base.source.ops = &poll->base.ops;
     if (!poll->files.own_ids) /* no CPU clock: times in ticks */
         poll->base.ops.estimated |= ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent);
-    if (!poll->files.fd_counts)
-        poll->base.ops.available &= ~ETWATCH_HAS(handles);
+    if (!poll->files.procfs)
+        poll->base.ops.available &= ~(ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak));
+    if (!poll->files.own_ids)
+        poll->base.ops.available &= ~ETWATCH_HAS(io_priority);
 }
 
 int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_units *units,
@@ -422,6 +429,8 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
     if (!poll)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     poll->units = *units;
+    ew_more_init(&poll->more, config);
+    poll->more.files = &poll->files;
     poll->base.free_process = free_process;
     int rc = ew_poller_init(&poll->base, config);
     if (rc < 0) {
@@ -479,10 +488,13 @@ const struct ew_source_ops ew_source_poll = {
         ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) | ETWATCH_HAS(io_read_bytes) |
         ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
         ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes) | ETWATCH_HAS(handles) |
-        ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
+        ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) | ETWATCH_HAS(threads_running) |
+        ETWATCH_HAS(threads_waiting) | ETWATCH_HAS(threads_suspended) | ETWATCH_HAS(exit_ns) |
+        ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
     .estimated = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) |
                  ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary) |
-                 ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(exit_ns),
+                 ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(exit_ns) | ETWATCH_HAS(handles_peak) |
+                 ETWATCH_HAS(threads_running),
     .open = open_source,
     .close = close_source,
     .drain = drain,

@@ -10,6 +10,7 @@
 #ifndef EW_POLL_H
 #define EW_POLL_H
 
+#include "source/poll/more.h"
 #include "source/poll/poller.h"
 #include "source/poll/proc_files.h"
 #include "source/poll/proc_text.h"
@@ -58,6 +59,7 @@ struct ew_poll_process {
     bool busy, busy_before; /* ran in this round and the one before: worth keeping open */
     bool ended;             /* a zombie */
     uint64_t read_ns;       /* raw time of the last reading */
+    struct ew_more_item more;
     struct ew_poll_figures figures;
     int fd[EW_POLL_FILE_COUNT];
     struct ew_poll_thread *threads;
@@ -69,6 +71,7 @@ struct ew_poll_process {
 struct ew_poll {
     struct ew_poller base;
     struct ew_proc_files files;
+    struct ew_more more;
     struct ew_poll_units units;
     struct ew_proc_ids listed; /* scratch: the directory, or the threads of one process */
     struct ew_proc_ids fresh;  /* found in this round */

@@ -274,13 +274,33 @@ bool ew_proc_last_pid(struct ew_proc_files *files, uint32_t *ret_pid)
            ew_proc_parse_last_pid(files->text, files->len, ret_pid, NULL) == 0;
 }
 
+/* One by one, for kernels that do not tell how many there are. */
+static bool count_entries(struct ew_proc_files *files, const char *path, uint64_t *ret_count)
+{
+    _Alignas(struct dirent64) char block[4096];
+    uint64_t count = 0;
+    ssize_t size;
+    int fd = openat(files->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    while ((size = getdents64(fd, block, sizeof block)) > 0)
+        for (ssize_t at = 0; at < size;) {
+            const struct dirent64 *entry = (const void *)(block + at);
+            count += entry->d_name[0] != '.';
+            at += entry->d_reclen;
+        }
+    (void)close(fd);
+    *ret_count = count;
+    return size == 0;
+}
+
 bool ew_proc_fd_count(struct ew_proc_files *files, uint32_t pid, uint64_t *ret_count)
 {
     char path[32];
     struct stat fds;
-    if (!files->fd_counts)
-        return false;
     (void)snprintf(path, sizeof path, "%lu/fd", (unsigned long)pid);
+    if (!files->fd_counts)
+        return files->procfs && count_entries(files, path, ret_count);
     if (fstatat(files->root_fd, path, &fds, 0) != 0)
         return false;
     *ret_count = (uint64_t)fds.st_size;

@@ -246,9 +246,9 @@ enum ew_poll_look ew_poll_process_read(struct ew_poll *poll, struct ew_poll_proc
     if (!process->had_threads && !poll->base.threads)
         take_schedstat(poll, process);
     take_per_thread(poll, process);
-    uint64_t descriptors;
-    if (!process->ended && ew_proc_fd_count(&poll->files, process->pid, &descriptors))
-        gauge(process, EW_G_handles, descriptors);
+    if (!process->ended)
+        process->figures.gauge_has |= ew_more_read(&poll->more, process->pid, &process->more,
+                                                   poll->base.now_ns, process->figures.gauge);
     process->read_ns = poll->base.now_ns;
     return EW_POLL_READ;
 }

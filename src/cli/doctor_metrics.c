@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * doctor --metrics: which metrics can be had on this machine, from which source, how exact, and why
+ * not. Each source is opened for a moment with everything asked for; what it then offers is the
+ * answer, and the table of metrics explains it.
+ */
+#include "cli/doctor_metrics.h"
+
+#include <string.h>
+
+#include <etwatch/metrics.h>
+
+#include "sink/grid.h"
+
+enum { SOURCES_MAX = 2, REASON_SIZE = 200 };
+
+struct column {
+    uint32_t source; /* enum etwatch_source */
+    uint32_t way;    /* enum etwatch_way */
+    bool works;
+    uint64_t available, estimated;
+    char why[ETWATCH_METRIC_COUNT][REASON_SIZE];
+};
+
+static void copy_text(char *to, const char *text)
+{
+    size_t len = strlen(text) < REASON_SIZE ? strlen(text) : REASON_SIZE - 1;
+    memcpy(to, text, len);
+    to[len] = '\0';
+}
+
+/* Opens the source and asks it. False if this system has no such source at all. */
+static bool ask(struct column *column, const char *proc_root)
+{
+    struct etwatch_monitor *monitor = NULL;
+    struct etwatch_error_info err = {.size = sizeof err};
+    struct etwatch_meta meta = {.size = sizeof meta};
+    struct etwatch_config config = {
+        .size = sizeof config,
+        .source = column->source,
+        .flags = ETWATCH_ALL | ETWATCH_NO_FALLBACK,
+        .proc_root = proc_root,
+        .metrics = etwatch_metrics_named("all"),
+    };
+    int rc = etwatch_monitor_new(&config, &monitor, &err);
+    if (rc == ETWATCH_ENOTSUP)
+        return false;
+    if (rc == 0)
+        rc = etwatch_monitor_open(monitor, &err);
+    if (rc == 0)
+        rc = etwatch_monitor_meta(monitor, &meta);
+    column->works = rc == 0;
+    column->available = rc == 0 ? meta.available : 0;
+    column->estimated = meta.estimated;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        const char *why = column->works ? etwatch_monitor_why_not(monitor, i) : err.message;
+        copy_text(column->why[i], why != NULL ? why : "");
+    }
+    etwatch_monitor_free(monitor);
+    return true;
+}
+
+static uint32_t exactness_of(const struct column *column, uint32_t metric)
+{
+    struct etwatch_metric_way way = {.size = sizeof way};
+    (void)etwatch_metric_way(metric, column->way, &way);
+    if ((column->available >> metric & 1) == 0)
+        return ETWATCH_UNAVAILABLE;
+    return (column->estimated >> metric & 1) != 0 ? ETWATCH_ESTIMATED : way.exactness;
+}
+
+static const char *how_of(const struct column *column, uint32_t metric)
+{
+    struct etwatch_metric_way way = {.size = sizeof way};
+    (void)etwatch_metric_way(metric, column->way, &way);
+    return column->why[metric][0] != '\0' ? column->why[metric] : way.how;
+}
+
+static void put_json(struct ew_buf *out, const struct column *columns, uint32_t count)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        (void)etwatch_metric_info(i, &info);
+        ew_buf_text(out, "{\"type\":\"metric\",\"name\":");
+        ew_buf_json_string(out, info.name, strlen(info.name));
+        ew_buf_text(out, ",\"group\":");
+        ew_buf_json_string(out, info.group, strlen(info.group));
+        ew_buf_text(out, ",\"sources\":{");
+        for (uint32_t c = 0; c < count; c++) {
+            const char *name = etwatch_source_name(columns[c].source);
+            const char *exactness = etwatch_exactness_name(exactness_of(&columns[c], i));
+            const char *how = how_of(&columns[c], i);
+            ew_buf_text(out, c == 0 ? "" : ",");
+            ew_buf_json_string(out, name, strlen(name));
+            ew_buf_text(out, ":{\"exactness\":");
+            ew_buf_json_string(out, exactness, strlen(exactness));
+            ew_buf_text(out, ",\"how\":");
+            ew_buf_json_string(out, how, strlen(how));
+            ew_buf_char(out, '}');
+        }
+        ew_buf_text(out, "}}\n");
+    }
+}
+
+static void put_cell(struct ew_grid *grid, const char *text)
+{
+    ew_buf_text(ew_grid_cell(grid), text);
+    ew_grid_end(grid);
+}
+
+/* Why the first source has it not; if it has it, why the second has it not. */
+static const char *reason(const struct column *columns, uint32_t count, uint32_t metric)
+{
+    for (uint32_t c = 0; c < count; c++)
+        if (exactness_of(&columns[c], metric) == ETWATCH_UNAVAILABLE)
+            return how_of(&columns[c], metric);
+    return "";
+}
+
+static void put_words(struct ew_buf *out, const struct column *columns, uint32_t count)
+{
+    struct ew_grid_column headings[SOURCES_MAX + 3] = {{.heading = "GROUP", .left = true},
+                                                       {.heading = "NAME", .left = true}};
+    struct ew_grid grid;
+    for (uint32_t c = 0; c < count; c++)
+        headings[2 + c] = (struct ew_grid_column){.heading = etwatch_source_name(columns[c].source),
+                                                  .left = true};
+    headings[2 + count] = (struct ew_grid_column){.heading = "WHY NOT", .left = true};
+    ew_grid_init(&grid, headings, 3 + count);
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        (void)etwatch_metric_info(i, &info);
+        put_cell(&grid, info.group);
+        put_cell(&grid, info.name);
+        for (uint32_t c = 0; c < count; c++)
+            put_cell(&grid, etwatch_exactness_name(exactness_of(&columns[c], i)));
+        put_cell(&grid, reason(columns, count, i));
+    }
+    (void)ew_grid_print(&grid, out, 0);
+    ew_grid_done(&grid);
+}
+
+bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
+{
+    static const struct {
+        uint32_t source, way;
+    } kinds[] = {
+        {ETWATCH_SOURCE_EBPF, ETWATCH_WAY_EBPF},
+        {ETWATCH_SOURCE_ETW, ETWATCH_WAY_ETW},
+        {ETWATCH_SOURCE_POLL, ETWATCH_WAY_POLL_LINUX},
+    };
+    struct column columns[SOURCES_MAX];
+    uint32_t count = 0;
+    bool windows = false, any = false;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && count < SOURCES_MAX; i++) {
+        bool poll = kinds[i].source == ETWATCH_SOURCE_POLL;
+        if (!poll && options->proc_root != NULL)
+            continue;
+        memset(&columns[count], 0, sizeof columns[count]);
+        columns[count].source = kinds[i].source;
+        columns[count].way = poll && windows ? ETWATCH_WAY_POLL_WINDOWS : kinds[i].way;
+        if (!ask(&columns[count], options->proc_root))
+            continue;
+        windows = windows || kinds[i].source == ETWATCH_SOURCE_ETW;
+        any = any || columns[count].works;
+        count++;
+    }
+    if (options->json)
+        put_json(out, columns, count);
+    else
+        put_words(out, columns, count);
+    return any;
+}
