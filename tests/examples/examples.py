@@ -45,6 +45,20 @@ def spikes_reports_nothing_of_an_idle_process():
 
 
 @test
+def collect_writes_what_a_busy_process_did():
+    busy = start(["-c", BUSY], program="/bin/sh", stdout=subprocess.DEVNULL)
+    with temp_dir() as folder:
+        out = os.path.join(folder, "samples.arrow")
+        result = example("collect", busy.pid, "0.7", out)
+        check_eq(result.code, 0, result.err)
+        check(int(result.out.split()[-2]) > 10, result.out)
+        with open(out, "rb") as file:
+            data = file.read()
+    check_eq((data[:8], data[-6:]), (b"ARROW1\0\0", b"ARROW1"), "both ends of the file")
+    check_in(b"cpu_percent", data, "a column")
+
+
+@test
 def follow_takes_one_process_after_the_other():
     busy = start(["-c", BUSY], program="/bin/sh", stdout=subprocess.DEVNULL)
     idle = start(["30"], program="/bin/sleep")
