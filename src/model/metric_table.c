@@ -170,14 +170,14 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_WAY_ETL] = EXACT("thread start events"),
             [ETWATCH_WAY_EBPF] = EXACT("read from the task"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("status"),
-            [ETWATCH_WAY_POLL_WINDOWS] = POLLED("GetProcessAffinityMask"),
+            [ETWATCH_WAY_POLL_WINDOWS] = POLLED("GetProcessAffinityMask, of those that ran"),
         }},
     [ETWATCH_M_rss_bytes] = {"memory", "bytes",
         "resident memory (working set)",
         P "resident_memory_bytes", "",
         "process.memory.usage", "", "By", 1, 10,
         {
-            [ETWATCH_WAY_ETW] = POLLED("memory events, twice a second"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("memory events, if recorded"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("the kernel's counters of the address space; each CPU holds back up to some 100 KB"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("status"),
@@ -188,7 +188,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "resident_memory_peak_bytes", "",
         "etwatch.process.memory.peak", "", "By", 1, 10,
         {
-            [ETWATCH_WAY_ETW] = POLLED("process counters"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("process counters, when the process ends"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("the mark that the kernel keeps; it renews it late"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("status"),
@@ -199,7 +199,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "private_memory_bytes", "",
         "etwatch.process.memory.private", "", "By", 1, 10,
         {
-            [ETWATCH_WAY_ETW] = POLLED("memory events"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("memory events, if recorded"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("as rss_bytes"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("status"),
@@ -210,7 +210,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "virtual_memory_bytes", "",
         "process.memory.virtual", "", "By", 1, 10,
         {
-            [ETWATCH_WAY_ETW] = POLLED("memory events"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("memory events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("read from the address space"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("status"),
@@ -243,7 +243,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "pool_bytes", "pool=\"paged\"",
         "etwatch.process.memory.pool", "pool=paged", "By", 1, 10,
         {
-            [ETWATCH_WAY_ETW] = POLLED("process counters"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("process counters, when the process ends"),
             [ETWATCH_WAY_EBPF] = NEVER("Windows only"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("Windows only"),
@@ -254,7 +254,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "pool_bytes", "pool=\"nonpaged\"",
         "etwatch.process.memory.pool", "pool=nonpaged", "By", 1, 10,
         {
-            [ETWATCH_WAY_ETW] = POLLED("process counters"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("process counters, when the process ends"),
             [ETWATCH_WAY_EBPF] = NEVER("Windows only"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("Windows only"),
@@ -276,7 +276,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "threads_by_state", "state=\"running\"",
         "etwatch.process.thread.count", "state=running", "{thread}", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task; those that the last look found on a CPU"),
             [ETWATCH_WAY_POLL_LINUX] = ESTIMATED_REQ("each stat of /proc/PID/task; those that are runnable: /proc does not tell who is on a CPU"),
@@ -287,7 +287,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "threads_by_state", "state=\"ready\"",
         "etwatch.process.thread.count", "state=ready", "{thread}", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task; those that are runnable and on no CPU"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("/proc does not tell who is on a CPU from who waits for one"),
@@ -298,7 +298,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "threads_by_state", "state=\"waiting\"",
         "etwatch.process.thread.count", "state=waiting", "{thread}", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED_REQ("each stat of /proc/PID/task"),
@@ -309,7 +309,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "threads_by_state", "state=\"suspended\"",
         "etwatch.process.thread.count", "state=suspended", "{thread}", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED_REQ("each stat of /proc/PID/task"),
@@ -342,7 +342,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "io_bytes_total", "mode=\"other\"",
         "etwatch.process.io.other", "", "By", 1, 0,
         {
-            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = NEVER("Linux counts reads and writes only"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("Linux counts reads and writes only"),
@@ -375,7 +375,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "io_operations_total", "mode=\"other\"",
         "etwatch.process.io.other_operations", "", "{operation}", 1, 0,
         {
-            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = NEVER("Linux counts reads and writes only"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("Linux counts reads and writes only"),
@@ -386,11 +386,11 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "io_priority", "",
         "etwatch.process.io.priority", "", "1", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = NEVER("not read"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQueryInformationProcess, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("ioprio_get"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED_REQ("ioprio_get"),
-            [ETWATCH_WAY_POLL_WINDOWS] = NEVER("not read"),
+            [ETWATCH_WAY_POLL_WINDOWS] = POLLED("NtQueryInformationProcess, of those that ran"),
         }},
     [ETWATCH_M_disk_read_bytes] = {"io", "bytes",
         "bytes that came from a disk",
@@ -441,7 +441,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "handles", "",
         "process.windows.handle.count", "", "{handle}", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = POLLED("process counters"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("process counters, when the process ends"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("/proc/PID/fd"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("/proc/PID/fd"),
@@ -452,7 +452,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "handles_peak", "",
         "etwatch.process.handle.peak", "", "{handle}", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = NEVER("events carry no peak"),
+            [ETWATCH_WAY_ETW] = POLLED("NtQueryInformationProcess, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = ESTIMATED_REQ("the highest that was read since watching began"),
             [ETWATCH_WAY_POLL_LINUX] = ESTIMATED_REQ("the highest that was read since watching began"),
@@ -463,7 +463,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "gui_objects", "kind=\"gdi\"",
         "etwatch.process.gui.objects", "kind=gdi", "{object}", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = POLLED("GetGuiResources"),
+            [ETWATCH_WAY_ETW] = POLLED("GetGuiResources, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = NEVER("Windows only"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("Windows only"),
@@ -474,7 +474,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "gui_objects", "kind=\"user\"",
         "etwatch.process.gui.objects", "kind=user", "{object}", 1, 1,
         {
-            [ETWATCH_WAY_ETW] = POLLED("GetGuiResources"),
+            [ETWATCH_WAY_ETW] = POLLED("GetGuiResources, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = NEVER("Windows only"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("Windows only"),

@@ -33,7 +33,7 @@ struct ew_beside {
     bool waits; /* the listing is to be told */
     uint64_t listed_ns;
     uint64_t lost_ns; /* something was lost up to then; 0: all is told */
-    bool tells_states;
+    bool tells_states, counts_io;
     struct ran *ran;
     uint32_t ran_count, ran_room;
     uint64_t available;
@@ -49,9 +49,12 @@ static void describe(struct ew_beside *beside)
     uint32_t has = 0;
     while (ew_listing_next(&listing, &listed) > 0) {
         beside->tells_states |= ew_listed_runs(&listed);
+        beside->counts_io |= listed.other_ops != 0;
         has |= ew_listed_gauges(&listed, beside->tells_states, gauge);
     }
     beside->available = beside->system.more != NULL ? beside->system.more_has : 0;
+    if (beside->counts_io)
+        beside->available |= ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops);
 #define EW_X(name) beside->available |= has & EW_HAS_G(name) ? ETWATCH_HAS(name) : 0;
     EW_GAUGES(EW_X)
 #undef EW_X
@@ -137,9 +140,12 @@ static void tell_gauges(struct ew_beside *beside, const struct ew_listed_process
     }
     /* The events tell the priority, whenever it changes. */
     ew_tally_gauges(tally, listed->pid, has & ~EW_HAS_G(priority), gauge, facts);
+    if (beside->counts_io)
+        ew_tally_other_io(tally, listed->pid, listed->other_bytes, listed->other_ops, facts);
 }
 
-/* Of those that ran since the list before; then this is the list before. */
+/* Gauges, and the I/O that no event tells, of those that ran since the list before; then this is
+ * the list before. */
 static void tell_all_gauges(struct ew_beside *beside, struct ew_tally *tally,
                             const struct ew_facts *facts)
 {

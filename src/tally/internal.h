@@ -120,6 +120,8 @@ struct ew_tally_process {
     struct ew_tally_process *next_ended;    /* in order of their ends */
     uint32_t gauge_has, gauge_new;          /* known; read in this interval */
     uint64_t gauge[EW_GAUGE_COUNT];
+    bool other_new; /* the next two were read in this interval */
+    uint64_t other_bytes, other_ops;
     struct ew_tally_sums ended; /* of threads that are over */
 };
 

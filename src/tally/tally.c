@@ -335,6 +335,19 @@ void ew_tally_gauges(struct ew_tally *tally, uint32_t pid, uint32_t has,
         ew_memory_gauges(tally, process, has, gauge);
 }
 
+void ew_tally_other_io(struct ew_tally *tally, uint32_t pid, uint64_t bytes, uint64_t ops,
+                       const struct ew_facts *facts)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    begin(tally, facts);
+    if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
+        return;
+    process->other_bytes = bytes;
+    process->other_ops = ops;
+    process->other_new = true;
+    ew_facts_list_process(tally, process);
+}
+
 bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns)
 {
     const struct ew_tally_process *process = ew_processes_find(tally, pid);

@@ -161,7 +161,13 @@ TEST(gauges_are_told_of_those_that_ran)
     struct ew_facts facts = facts_of(m);
     struct ew_beside *beside = NULL;
     memset(m, 0, sizeof *m);
-    struct row a = {.pid = 8, .name = "a.exe", .user = 5, .rss = 4096, .pools = 64, .threads = 2};
+    struct row a = {.pid = 8,
+                    .name = "a.exe",
+                    .user = 5,
+                    .rss = 4096,
+                    .pools = 64,
+                    .threads = 2,
+                    .other_bytes = 500};
     struct row b = {.pid = 12, .name = "b.exe", .user = 5, .rss = 8192};
     struct row other = {.pid = 99, .name = "unknown.exe", .user = 5};
     RELIST(m, a, b, other);
@@ -170,23 +176,26 @@ TEST(gauges_are_told_of_those_that_ran)
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
     CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
     uint64_t wanted = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(handles) | ETWATCH_HAS(gdi_objects) |
-                      ETWATCH_HAS(pool_paged_bytes);
+                      ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(io_other_ops);
     CHECK_EQ_UINT(ew_beside_available(beside) & wanted, wanted);
     CHECK_EQ_UINT(ew_beside_available(beside) & ETWATCH_HAS(threads_running), 0);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8, read 12");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 8192);
     CHECK_EQ_UINT(m->last.gauge[EW_G_gdi_objects], 77);
     CHECK_EQ_UINT(m->last.t_ns, 2100 * MS);
-    CHECK_EQ_UINT(m->last.counter_has, 0);
     /* Not before a second has gone by. */
     CHECK_EQ_UINT(ew_beside_look(beside, 2900 * MS), UINT64_MAX);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "");
+    CHECK_EQ_UINT(m->last.counter_has, EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops));
     a.kernel = 1;
     a.rss = 5000;
+    a.other_bytes = 700;
     RELIST(m, b, a, other);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 4000 * MS), "read 8");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 5000);
     CHECK_EQ_UINT(m->last.gauge[EW_G_pool_nonpaged_bytes], 32);
+    CHECK_EQ_UINT(m->last.counter[EW_C_io_other_bytes], 700);
+    CHECK_EQ_UINT(m->last.counter[EW_C_io_other_ops], 70);
     CHECK_EQ_UINT(m->last.gauge[EW_G_threads], 2);
     ew_beside_free(beside);
     ew_tally_free(tally);

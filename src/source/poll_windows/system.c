@@ -22,6 +22,7 @@ enum { FIRST_BYTES = 256 * 1024, BYTES_MAX = 256 * 1024 * 1024 };
 struct system_buffer {
     uint8_t *bytes;
     ULONG size;
+    bool is_wine;
     DWORD(WINAPI *gui_resources)(HANDLE, DWORD); /* NULL: there is nothing to be counted */
 };
 
@@ -111,6 +112,7 @@ static void find_gui(struct system_buffer *buffer)
         DWORD(WINAPI *call)(HANDLE, DWORD);
     } gui = {NULL};
     ew_windows_version(&version);
+    buffer->is_wine = version.wine != NULL;
     /* Not among our imports: it makes a process of the desktop of whoever loads it. */
     HMODULE user32 =
         version.wine ? NULL : LoadLibraryExW(L"user32.dll", NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
@@ -127,15 +129,24 @@ static uint32_t take(uint64_t gauge[EW_GAUGE_COUNT], enum ew_gauge which, uint64
 
 static uint32_t more(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
 {
-    enum { PROCESS_HANDLE_COUNT = 20, GDI_OBJECTS = 0, USER_OBJECTS = 1 };
+    enum {
+        PROCESS_HANDLE_COUNT = 20,
+        PROCESS_IO_PRIORITY = 33,
+        GDI_OBJECTS = 0,
+        USER_OBJECTS = 1,
+    };
     const struct system_buffer *buffer = ctx;
     ULONG handles[2] = {0, 0}; /* now and at most */
+    ULONG io_priority = 0;
     DWORD_PTR may_use = 0, has_cpus = 0;
     uint32_t has = 0;
     if (NtQueryInformationProcess(held, (PROCESSINFOCLASS)PROCESS_HANDLE_COUNT, handles,
                                   sizeof handles, NULL) >= 0 &&
         handles[1] != 0)
         has |= take(gauge, EW_G_handles_peak, handles[1]);
+    if (!buffer->is_wine && NtQueryInformationProcess(held, (PROCESSINFOCLASS)PROCESS_IO_PRIORITY,
+                                                      &io_priority, sizeof io_priority, NULL) >= 0)
+        has |= take(gauge, EW_G_io_priority, io_priority);
     /* 0: its threads are in several groups of CPUs. */
     if (GetProcessAffinityMask(held, &may_use, &has_cpus) && may_use != 0)
         has |= take(gauge, EW_G_affinity, may_use);
@@ -181,6 +192,8 @@ int ew_winpoll_system(struct ew_winpoll_system *ret_system)
         .close = close_system,
         .raw_zero = (unix_ns - raw_ns) / 100 + UNIX_EPOCH_FILETIME,
     };
+    if (!buffer->is_wine)
+        ret_system->more_has |= ETWATCH_HAS(io_priority);
     if (buffer->gui_resources)
         ret_system->more_has |= ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects);
     return 0;
