@@ -202,7 +202,8 @@ child.wait()
 @test
 def wait_gives_the_status_of_a_child_and_keeps_its_limit():
     runs(HEAD + """
-assert Process(subprocess.Popen(["sh", "-c", "exit 7"]).pid).wait() == 7
+first = subprocess.Popen(["sh", "-c", "exit 7"])
+assert Process(first.pid).wait() == 7
 child = subprocess.Popen(["sleep", "60"])
 process = Process(child.pid)
 try:
