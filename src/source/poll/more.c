@@ -75,7 +75,7 @@ static bool count_states(struct ew_more *more, uint32_t pid, uint64_t *gauge)
     gauge[EW_G_threads_running] = runnable;
     gauge[EW_G_threads_waiting] = waiting;
     gauge[EW_G_threads_suspended] = stopped;
-    return true;
+    return runnable + waiting + stopped > 0; /* else it is over, and only not waited for */
 }
 
 static uint32_t read_states(struct ew_more *more, uint32_t pid, uint64_t *gauge)
@@ -106,7 +106,8 @@ static uint32_t read_handles(struct ew_more *more, uint32_t pid, struct ew_more_
                              uint64_t *gauge)
 {
     uint64_t count;
-    if (!ew_proc_fd_count(more->files, pid, &count))
+    /* One that is about to end has none any more, and cannot be told from one that never had. */
+    if (!ew_proc_fd_count(more->files, pid, &count) || count == 0)
         return 0;
     if (count > item->handles_peak)
         item->handles_peak = count;
