@@ -270,6 +270,13 @@ static int errno_of(int rc)
     }
 }
 
+int ew_stream_error(struct ArrowArrayStream *stream, int failed, struct ew_error *reterr)
+{
+    const char *text = stream->get_last_error(stream);
+    int rc = failed == ENOMEM ? ETWATCH_ENOMEM : failed == ECANCELED ? ETWATCH_ESTATE : ETWATCH_EOS;
+    return ew_error_set(reterr, rc, 0, "%s", text != NULL ? text : etwatch_strerror(rc));
+}
+
 static int fail(struct stream *stream, int rc)
 {
     stream->failed = true;

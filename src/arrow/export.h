@@ -6,6 +6,7 @@
 #include <etwatch/arrow.h>
 
 #include "arrow/columns.h"
+#include "base/error.h"
 
 /* Where the batches of a stream come from. */
 struct ew_batches {
@@ -19,6 +20,8 @@ struct ew_batches {
 /* Takes a reference to the layout, and ctx on success. 0 or ETWATCH_ENOMEM. */
 int ew_stream_export(struct ew_layout *layout, const struct ew_batches *batches,
                      struct ArrowArrayStream *ret_stream);
+/* What get_next returned, as a code of ours, with the stream's text. */
+int ew_stream_error(struct ArrowArrayStream *stream, int failed, struct ew_error *reterr);
 /* 0 or ETWATCH_ENOMEM. */
 int ew_layout_export(const struct ew_layout *layout, struct ArrowSchema *ret_schema);
 /* The array refers to the batch; the caller keeps his own reference. */

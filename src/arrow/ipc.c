@@ -498,11 +498,9 @@ static int put_batches(struct file *file, struct ArrowArrayStream *stream)
     int rc = 0;
     while (rc == 0 && file->rc == 0) {
         struct ArrowArray batch;
-        if (stream->get_next(stream, &batch) != 0) {
-            const char *text = stream->get_last_error(stream);
-            return ew_error_set(&file->why, ETWATCH_EOS, 0, "%s",
-                                text != NULL ? text : "the stream ended with an error");
-        }
+        int failed = stream->get_next(stream, &batch);
+        if (failed != 0)
+            return ew_stream_error(stream, failed, &file->why);
         if (batch.release == NULL)
             break;
         rc = put_batch(file, &batch);

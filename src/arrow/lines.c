@@ -10,6 +10,7 @@
 #include <etwatch/arrow.h>
 
 #include "arrow/columns.h"
+#include "arrow/export.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
@@ -280,11 +281,9 @@ static int put_all(struct lines *lines, struct ArrowArrayStream *stream, const c
     int rc = begin(lines, type);
     while (rc == 0) {
         struct ArrowArray batch;
-        if (stream->get_next(stream, &batch) != 0) {
-            const char *text = stream->get_last_error(stream);
-            return ew_error_set(&lines->why, ETWATCH_EOS, 0, "%s",
-                                text != NULL ? text : "the stream ended with an error");
-        }
+        int failed = stream->get_next(stream, &batch);
+        if (failed != 0)
+            return ew_stream_error(stream, failed, &lines->why);
         if (batch.release == NULL)
             break;
         rc = put_batch(lines, &batch);
