@@ -8,6 +8,7 @@
 /* The program, with its arguments in UTF-8. An exit code. */
 int ew_main(int argc, char **argv);
 
+int ew_cmd_waits(const struct ew_options *options);
 int ew_cmd_config(const struct ew_options *options);
 int ew_cmd_run(const struct ew_options *options);
 int ew_cmd_stat(const struct ew_options *options);

@@ -16,6 +16,7 @@ static const char program_help[] =
     "  etwatch events trace.etl             its events, one a line\n"
     "  etwatch export trace.etl -o out.arrow  the same for your own tools: tables, stacks, "
     "timelines\n"
+    "  etwatch waits -p 1234                who waited for whom, and how long\n"
     "  etwatch metrics                      every metric: unit, and how exact it is per source\n"
     "  etwatch config --show                the configuration in force, and where it comes from\n"
     "  etwatch doctor                       what works here, what does not, and how to get it\n"
@@ -108,6 +109,17 @@ static const char sessions_help[] =
     "  etwatch sessions\n"
     "  etwatch sessions --cleanup\n";
 
+static const char waits_help[] =
+    "usage: etwatch waits [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | FILE.etl)\n"
+    "\n"
+    "What the threads of some processes did with their time (ran, were ready, slept, were blocked\n"
+    "by a disk or a page fault), which thread woke which and how long that one had waited, until\n"
+    "interrupted, or of a recording that has context switches and readying.\n"
+    "\n"
+    "  etwatch waits -p 1234 --duration 5\n"
+    "  etwatch waits -n python --json\n"
+    "  etwatch waits -n chrome trace.etl\n";
+
 static const char config_help[] =
     "usage: etwatch config --check FILE | etwatch config --show [options]\n"
     "\n"
@@ -153,6 +165,8 @@ static const char *intro_of(enum ew_command command)
         return record_help;
     case EW_CMD_SESSIONS:
         return sessions_help;
+    case EW_CMD_WAITS:
+        return waits_help;
     case EW_CMD_CONFIG:
         return config_help;
     case EW_CMD_METRICS:

@@ -59,6 +59,8 @@ static int run_command(const struct ew_options *options)
         return ew_cmd_record(options);
     case EW_CMD_SESSIONS:
         return ew_cmd_sessions(options);
+    case EW_CMD_WAITS:
+        return ew_cmd_waits(options);
     case EW_CMD_CONFIG:
         return ew_cmd_config(options);
     case EW_CMD_METRICS:

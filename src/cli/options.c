@@ -25,7 +25,7 @@ static const struct {
     {EW_CMD_RUN, "run"},       {EW_CMD_STAT, "stat"},         {EW_CMD_TOP, "top"},
     {EW_CMD_RECORD, "record"}, {EW_CMD_REPORT, "report"},     {EW_CMD_EVENTS, "events"},
     {EW_CMD_DOCTOR, "doctor"}, {EW_CMD_SESSIONS, "sessions"}, {EW_CMD_METRICS, "metrics"},
-    {EW_CMD_EXPORT, "export"}, {EW_CMD_CONFIG, "config"},
+    {EW_CMD_EXPORT, "export"}, {EW_CMD_CONFIG, "config"},     {EW_CMD_WAITS, "waits"},
 };
 
 const char *ew_command_name(enum ew_command command)
@@ -201,7 +201,8 @@ static int fail_unexpected(struct ew_parser *p, const char *word)
 /* A word that is no option: a recording, where the command takes one. */
 static int take_file(struct ew_parser *p, const char *word)
 {
-    if ((p->options->command & (EW_CMD_STAT | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT)) == 0)
+    if ((p->options->command &
+         (EW_CMD_STAT | EW_CMD_WAITS | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT)) == 0)
         return fail_unexpected(p, word);
     int rc = ew_list_add_word(&p->options->files, word);
     if (rc == ETWATCH_EINVAL)
@@ -378,6 +379,17 @@ static int check_etw(struct ew_parser *p)
     return 0;
 }
 
+static int check_waits(struct ew_parser *p)
+{
+    const struct ew_options *o = p->options;
+    if (o->files.count == 0 && !selects(o))
+        return ew_parser_fail(p, "waits needs to know which processes: -p PID, -n NAME, -u USER, "
+                                 "--cgroup PATH, -a for all, or a recording (FILE.etl)");
+    if (o->files.count > 0 && (o->uid_count > 0 || o->cgroups.count > 0))
+        return ew_parser_fail(p, "a recording knows no users and no cgroups: use -p or -n");
+    return 0;
+}
+
 static int check_together(struct ew_parser *p)
 {
     const struct ew_options *o = p->options;
@@ -420,6 +432,8 @@ static int check_together(struct ew_parser *p)
         rc = check_trace(p);
         return rc == 0 ? ew_check_export(p) : rc;
     }
+    if (o->command == EW_CMD_WAITS)
+        return check_waits(p);
     return o->command == EW_CMD_STAT ? check_stat(p) : 0;
 }
 

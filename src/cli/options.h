@@ -22,6 +22,7 @@ enum ew_command {
     EW_CMD_METRICS = 1 << 8,
     EW_CMD_EXPORT = 1 << 9,
     EW_CMD_CONFIG = 1 << 10,
+    EW_CMD_WAITS = 1 << 11,
 };
 
 /* The exit codes, the same for every command. */

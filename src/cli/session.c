@@ -127,7 +127,8 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
     }
     if (session->tap != NULL)
         keep_error(session, session->tap->samples(session->tap_ctx, samples, count));
-    if (session->sink != NULL && !windows && session->options->keep == 0)
+    bool held = session->options->keep > 0 || session->no_samples;
+    if (session->sink != NULL && !windows && !held)
         keep_error(session, etwatch_sink_samples(session->sink, samples, count));
 }
 
@@ -137,7 +138,9 @@ static void on_events(void *ctx, const struct etwatch_event *events, size_t coun
     begin_output(session);
     if (session->tap != NULL)
         keep_error(session, session->tap->events(session->tap_ctx, events, count));
-    if (session->sink != NULL)
+    if (session->on_events != NULL)
+        session->on_events(session->ctx, events, count);
+    if (session->sink != NULL && !session->no_samples)
         keep_error(session, etwatch_sink_events(session->sink, events, count));
 }
 
@@ -145,6 +148,8 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct ew_session *session = ctx;
     begin_output(session);
+    if (session->on_loss != NULL)
+        session->on_loss(session->ctx, loss);
     if (session->tap != NULL)
         keep_error(session, session->tap->loss(session->tap_ctx, loss));
     if (session->sink != NULL)
@@ -450,6 +455,9 @@ void ew_session_stop(struct ew_session *session)
     count_own_cost(session);
     if (session->tap != NULL && session->error == 0)
         keep_error(session, session->tap->stats(session->tap_ctx, &session->stats));
+    flush(session);
+    if (session->on_end != NULL && session->error == 0)
+        keep_error(session, session->on_end(session->ctx));
     if (session->sink == NULL)
         return;
     if (session->options->keep > 0)

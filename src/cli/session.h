@@ -46,6 +46,12 @@ struct ew_session {
     int error;            /* of the sink, the monitor or on_sample: ETWATCH_E* */
     /* Sees every sample too; may be NULL. Returns 0 or a negative code. */
     int (*on_sample)(void *ctx, const struct etwatch_sample *sample);
+    /* Likewise of events and losses. */
+    void (*on_events)(void *ctx, const struct etwatch_event *events, size_t count);
+    void (*on_loss)(void *ctx, const struct etwatch_loss *loss);
+    /* Called when all samples were seen, before the last line; may write to output. */
+    int (*on_end)(void *ctx);
+    bool no_samples; /* they are not written; nor are events */
     void *ctx;
 };
 

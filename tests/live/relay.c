@@ -4,13 +4,18 @@
  * they did is on standard output, one JSON object a line; times are those of the raw clock.
  *
  *   relay spikes N MS MS    N bursts of so much CPU time with a pause before each
+ *   relay pass N MS         N times a byte through two pipes: the first thread waits so long and
+ *                           writes, the second passes it on to the third; tells their ids
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,6 +79,54 @@ static void spikes(long count, long ms, long pause)
                (unsigned long long)cpu_ns[i]);
 }
 
+static int first_pipe[2], second_pipe[2];
+static int ids[3];
+
+static void *pass_on(void *arg)
+{
+    long count = (long)(intptr_t)arg;
+    char byte;
+    ids[1] = (int)syscall(SYS_gettid);
+    (void)prctl(PR_SET_NAME, "middle");
+    for (long i = 0; i < count; i++)
+        if (read(first_pipe[0], &byte, 1) != 1 || write(second_pipe[1], &byte, 1) != 1)
+            fail("pass on");
+    return NULL;
+}
+
+static void *take(void *arg)
+{
+    long count = (long)(intptr_t)arg;
+    char byte;
+    ids[2] = (int)syscall(SYS_gettid);
+    (void)prctl(PR_SET_NAME, "last");
+    for (long i = 0; i < count; i++)
+        if (read(second_pipe[0], &byte, 1) != 1)
+            fail("take");
+    return NULL;
+}
+
+/* Each byte is written long after the others wait for it. */
+static void pass(long count, long ms)
+{
+    pthread_t threads[2];
+    ids[0] = (int)syscall(SYS_gettid);
+    (void)prctl(PR_SET_NAME, "first");
+    if (pipe(first_pipe) != 0 || pipe(second_pipe) != 0 ||
+        pthread_create(&threads[0], NULL, pass_on, (void *)(intptr_t)count) != 0 ||
+        pthread_create(&threads[1], NULL, take, (void *)(intptr_t)count) != 0)
+        fail("pass");
+    for (long i = 0; i < count; i++) {
+        pause_ms(ms);
+        if (write(first_pipe[1], "x", 1) != 1)
+            fail("write");
+    }
+    (void)pthread_join(threads[0], NULL);
+    (void)pthread_join(threads[1], NULL);
+    printf("{\"pid\":%d,\"first\":%d,\"middle\":%d,\"last\":%d}\n", (int)getpid(), ids[0], ids[1],
+           ids[2]);
+}
+
 int main(int argc, char **argv)
 {
     struct sched_param high = {.sched_priority = 10};
@@ -81,6 +134,8 @@ int main(int argc, char **argv)
     (void)sched_setscheduler(0, SCHED_FIFO, &high);
     if (argc == 5 && strcmp(argv[1], "spikes") == 0)
         spikes(number(argv[2]), number(argv[3]), number(argv[4]));
+    else if (argc == 4 && strcmp(argv[1], "pass") == 0)
+        pass(number(argv[2]), number(argv[3]));
     else
         return 2;
     return 0;

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the two tables. A thread is in one state at a time; each event ends one and begins another,
+ * so the times of a thread add up to the time in which it was seen. A wait belongs to who ended it,
+ * so it is counted when the thread is woken; a thread that runs again without having been woken
+ * (the event was lost) has waited all the same, only for nobody.
+ */
+#include "sampler/waits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ledger/index.h"
+#include "ledger/pool.h"
+
+enum { UNKNOWN, RUNNING, READY, SLEEPING, BLOCKED };
+
+/* Bits of the Linux task state. */
+enum { LINUX_UNINTERRUPTIBLE = 0x2, LINUX_DEAD = 0x80 | 0x10 | 0x20, LINUX_NOLOAD = 0x400 };
+
+struct ew_waits {
+    struct ew_pool threads, edges;
+    struct ew_index by_tid, by_pair;
+    uint64_t lost;
+};
+
+int ew_waits_new(struct ew_waits **ret_waits)
+{
+    struct ew_waits *waits = ew_calloc(1, sizeof *waits);
+    if (waits == NULL)
+        return ETWATCH_ENOMEM;
+    ew_pool_init(&waits->threads, sizeof(struct ew_waits_thread));
+    ew_pool_init(&waits->edges, sizeof(struct ew_waits_edge));
+    ew_index_init(&waits->by_tid);
+    ew_index_init(&waits->by_pair);
+    *ret_waits = waits;
+    return 0;
+}
+
+void ew_waits_free(struct ew_waits *waits)
+{
+    if (waits == NULL)
+        return;
+    ew_pool_done(&waits->threads);
+    ew_pool_done(&waits->edges);
+    ew_index_done(&waits->by_tid);
+    ew_index_done(&waits->by_pair);
+    ew_free(waits);
+}
+
+/* -------------------------------------------------------------------- the tables */
+
+static struct ew_waits_thread *find(const struct ew_waits *waits, uint32_t tid)
+{
+    uint32_t cursor = ew_index_home(&waits->by_tid, tid);
+    uint32_t ref = ew_index_next(&waits->by_tid, tid, &cursor);
+    return ref == 0 ? NULL : ew_pool_at(&waits->threads, ref);
+}
+
+const struct ew_waits_thread *ew_waits_find(const struct ew_waits *waits, uint32_t tid)
+{
+    return find(waits, tid);
+}
+
+/* Idle threads all have the id 0: nobody waits for them, and they wait for nobody. */
+static struct ew_waits_thread *thread_of(struct ew_waits *waits, uint32_t tid)
+{
+    uint32_t ref = 0;
+    struct ew_waits_thread *thread = tid == 0 ? NULL : find(waits, tid);
+    if (thread != NULL || tid == 0)
+        return thread;
+    if (waits->threads.used < EW_WAITS_THREADS_MAX)
+        thread = ew_pool_take(&waits->threads, &ref);
+    if (thread != NULL && ew_index_add(&waits->by_tid, tid, ref) < 0) {
+        ew_pool_give(&waits->threads, ref);
+        thread = NULL;
+    }
+    if (thread == NULL) {
+        waits->lost++;
+        return NULL;
+    }
+    thread->self = ref;
+    thread->tid = tid;
+    thread->pid = UINT32_MAX;
+    return thread;
+}
+
+static struct ew_waits_edge *edge_of(struct ew_waits *waits, const struct ew_waits_thread *thread,
+                                     uint32_t waker_tid)
+{
+    uint32_t key = thread->tid * 2654435761u ^ waker_tid, ref = 0;
+    uint32_t cursor = ew_index_home(&waits->by_pair, key);
+    while ((ref = ew_index_next(&waits->by_pair, key, &cursor)) != 0) {
+        struct ew_waits_edge *edge = ew_pool_at(&waits->edges, ref);
+        if (edge->tid == thread->tid && edge->waker_tid == waker_tid)
+            return edge;
+    }
+    struct ew_waits_edge *edge =
+        waits->edges.used < EW_WAITS_EDGES_MAX ? ew_pool_take(&waits->edges, &ref) : NULL;
+    if (edge != NULL && ew_index_add(&waits->by_pair, key, ref) < 0) {
+        ew_pool_give(&waits->edges, ref);
+        edge = NULL;
+    }
+    if (edge == NULL) {
+        waits->lost++;
+        return NULL;
+    }
+    edge->self = ref;
+    edge->tid = thread->tid;
+    edge->waker_tid = waker_tid;
+    return edge;
+}
+
+void ew_waits_name(struct ew_waits *waits, uint32_t pid, uint32_t tid, const char *name)
+{
+    struct ew_waits_thread *thread = thread_of(waits, tid);
+    if (thread == NULL)
+        return;
+    if (pid != UINT32_MAX)
+        thread->pid = pid;
+    if (name != NULL)
+        (void)snprintf(thread->name, sizeof thread->name, "%s", name);
+}
+
+/* -------------------------------------------------------------------- the states */
+
+/* Ends the present state at t_ns and returns how long it was. */
+static uint64_t leave(struct ew_waits_thread *thread, uint64_t t_ns)
+{
+    uint64_t length_ns = t_ns > thread->since_ns ? t_ns - thread->since_ns : 0;
+    switch (thread->state) {
+    case RUNNING:
+        thread->run_ns += length_ns;
+        break;
+    case READY:
+        thread->ready_ns += length_ns;
+        break;
+    case SLEEPING:
+        thread->sleep_ns += length_ns;
+        break;
+    case BLOCKED:
+        thread->blocked_ns += length_ns;
+        break;
+    default:
+        length_ns = 0;
+    }
+    bool waited = thread->state == SLEEPING || thread->state == BLOCKED;
+    if (waited && length_ns > thread->wait_max_ns)
+        thread->wait_max_ns = length_ns;
+    thread->since_ns = t_ns;
+    return length_ns;
+}
+
+void ew_waits_switch(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, enum ew_wait_why why,
+                     uint32_t next_tid)
+{
+    static const uint32_t after[] = {READY, SLEEPING, BLOCKED, UNKNOWN};
+    struct ew_waits_thread *thread = thread_of(waits, tid);
+    if (thread != NULL) {
+        (void)leave(thread, t_ns);
+        thread->since_ns = t_ns;
+        thread->state = after[why];
+        thread->edge = 0;
+        thread->preempted += why == EW_WAIT_READY;
+        thread->sleeps += why == EW_WAIT_SLEEP;
+        thread->blocks += why == EW_WAIT_BLOCKED;
+    }
+    struct ew_waits_thread *next = thread_of(waits, next_tid);
+    if (next == NULL)
+        return;
+    uint32_t was = next->state;
+    uint64_t length_ns = leave(next, t_ns);
+    if (was == READY && next->edge != 0) {
+        struct ew_waits_edge *edge = ew_pool_at(&waits->edges, next->edge);
+        edge->ready_ns += length_ns;
+    }
+    next->edge = 0;
+    next->switches++;
+    next->state = RUNNING;
+    next->since_ns = t_ns;
+}
+
+void ew_waits_wake(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t waker_tid)
+{
+    struct ew_waits_thread *thread = thread_of(waits, tid);
+    if (thread == NULL)
+        return;
+    uint32_t was = thread->state;
+    if (was == RUNNING || was == READY)
+        return; /* it was about to sleep, and does not */
+    uint64_t length_ns = leave(thread, t_ns);
+    thread->state = READY;
+    thread->since_ns = t_ns;
+    if (was == UNKNOWN)
+        return;
+    struct ew_waits_edge *edge = edge_of(waits, thread, waker_tid);
+    if (edge == NULL)
+        return;
+    thread->edge = edge->self;
+    edge->count++;
+    edge->wait_ns += length_ns;
+    edge->blocked_ns += was == BLOCKED ? length_ns : 0;
+    edge->wait_max_ns = length_ns > edge->wait_max_ns ? length_ns : edge->wait_max_ns;
+}
+
+void ew_waits_fault(struct ew_waits *waits, uint32_t tid, uint64_t wait_ns)
+{
+    struct ew_waits_thread *thread = thread_of(waits, tid);
+    if (thread != NULL)
+        thread->fault_ns += wait_ns;
+}
+
+void ew_waits_gap(struct ew_waits *waits)
+{
+    for (uint32_t ref = 1; ref <= ew_pool_last(&waits->threads); ref++) {
+        struct ew_waits_thread *thread = ew_pool_at(&waits->threads, ref);
+        thread->state = UNKNOWN;
+    }
+}
+
+void ew_waits_end(struct ew_waits *waits, uint64_t t_ns)
+{
+    for (uint32_t ref = 1; ref <= ew_pool_last(&waits->threads); ref++) {
+        struct ew_waits_thread *thread = ew_pool_at(&waits->threads, ref);
+        if (thread->self == 0)
+            continue;
+        (void)leave(thread, t_ns);
+        thread->state = UNKNOWN;
+    }
+    for (uint32_t ref = 1; ref <= ew_pool_last(&waits->edges); ref++) {
+        struct ew_waits_edge *edge = ew_pool_at(&waits->edges, ref);
+        if (edge->self == 0)
+            continue;
+        const struct ew_waits_thread *thread = find(waits, edge->tid);
+        const struct ew_waits_thread *waker = find(waits, edge->waker_tid);
+        edge->pid = thread == NULL ? UINT32_MAX : thread->pid;
+        edge->waker_pid = waker == NULL ? UINT32_MAX : waker->pid;
+    }
+}
+
+static enum ew_wait_why why_of(uint32_t state)
+{
+    if (state == 0)
+        return EW_WAIT_READY;
+    if ((state & LINUX_DEAD) != 0)
+        return EW_WAIT_OVER;
+    bool blocked = (state & LINUX_UNINTERRUPTIBLE) != 0 && (state & LINUX_NOLOAD) == 0;
+    return blocked ? EW_WAIT_BLOCKED : EW_WAIT_SLEEP;
+}
+
+void ew_waits_event(struct ew_waits *waits, const struct etwatch_event *event)
+{
+    if (event->kind == ETWATCH_EVENT_SWITCH) {
+        ew_waits_name(waits, event->pid, event->tid, event->name);
+        ew_waits_name(waits, event->next_pid, event->next_tid, event->next_name);
+        ew_waits_switch(waits, event->t_ns, event->tid, why_of(event->state), event->next_tid);
+    } else if (event->kind == ETWATCH_EVENT_WAKEUP) {
+        ew_waits_name(waits, event->pid, event->tid, event->name);
+        ew_waits_name(waits, event->next_pid, event->next_tid, NULL);
+        ew_waits_wake(waits, event->t_ns, event->tid, event->next_tid);
+    }
+}
+
+/* ----------------------------------------------------------------------- results */
+
+/* Nothing is ever given back, so the numbers have no holes. */
+const struct ew_waits_thread *ew_waits_thread_at(const struct ew_waits *waits, uint32_t i)
+{
+    return i < waits->threads.used ? ew_pool_at(&waits->threads, i + 1) : NULL;
+}
+
+const struct ew_waits_edge *ew_waits_edge_at(const struct ew_waits *waits, uint32_t i)
+{
+    return i < waits->edges.used ? ew_pool_at(&waits->edges, i + 1) : NULL;
+}
+
+uint64_t ew_waits_lost(const struct ew_waits *waits)
+{
+    return waits->lost;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* The times of a thread add up, and a wait belongs to who ended it. */
+#include "sampler/waits.h"
+#include "test.h"
+
+static struct ew_waits *open_waits(void)
+{
+    struct ew_waits *waits;
+    CHECK_EQ_INT(ew_waits_new(&waits), 0);
+    return waits;
+}
+
+static const struct ew_waits_edge *edge(const struct ew_waits *waits, uint32_t tid, uint32_t waker)
+{
+    const struct ew_waits_edge *found;
+    for (uint32_t i = 0; (found = ew_waits_edge_at(waits, i)) != NULL; i++)
+        if (found->tid == tid && found->waker_tid == waker)
+            return found;
+    FAIL("no such edge");
+    return NULL;
+}
+
+TEST(a_wakes_b_who_waited)
+{
+    struct ew_waits *waits = open_waits();
+    ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
+    ew_waits_switch(waits, 10, 2, EW_WAIT_SLEEP, 1); /* 2 ran 10 */
+    ew_waits_wake(waits, 35, 2, 1);                  /* waited 25 for 1 */
+    ew_waits_switch(waits, 40, 1, EW_WAIT_READY, 2); /* was ready for 5 */
+    ew_waits_switch(waits, 60, 2, EW_WAIT_BLOCKED, 1);
+    ew_waits_wake(waits, 63, 2, 0); /* an interrupt: the disk */
+    ew_waits_end(waits, 70);
+    const struct ew_waits_thread *two = ew_waits_find(waits, 2), *one = ew_waits_find(waits, 1);
+    CHECK_EQ_UINT(two->run_ns, 30);
+    CHECK_EQ_UINT(two->sleep_ns, 25);
+    CHECK_EQ_UINT(two->blocked_ns, 3);
+    CHECK_EQ_UINT(two->ready_ns, 5 + 7);
+    CHECK_EQ_UINT(two->wait_max_ns, 25);
+    CHECK_EQ_UINT(two->sleeps, 1);
+    CHECK_EQ_UINT(two->blocks, 1);
+    CHECK_EQ_UINT(one->run_ns, 30 + 10);
+    CHECK_EQ_UINT(one->ready_ns, 20);
+    CHECK_EQ_UINT(one->preempted, 1);
+    CHECK_EQ_UINT(edge(waits, 2, 1)->count, 1);
+    CHECK_EQ_UINT(edge(waits, 2, 1)->wait_ns, 25);
+    CHECK_EQ_UINT(edge(waits, 2, 1)->ready_ns, 5);
+    CHECK_EQ_UINT(edge(waits, 2, 1)->blocked_ns, 0);
+    CHECK_EQ_UINT(edge(waits, 2, 0)->blocked_ns, 3);
+    ew_waits_free(waits);
+}
+
+TEST(a_wake_up_of_one_who_runs_is_none)
+{
+    struct ew_waits *waits = open_waits();
+    ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
+    ew_waits_wake(waits, 5, 2, 1);
+    ew_waits_end(waits, 9);
+    CHECK(ew_waits_edge_at(waits, 0) == NULL);
+    CHECK_EQ_UINT(ew_waits_find(waits, 2)->run_ns, 9);
+    ew_waits_free(waits);
+}
+
+TEST(what_was_lost_is_nobodys_time)
+{
+    struct ew_waits *waits = open_waits();
+    ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
+    ew_waits_gap(waits);
+    ew_waits_switch(waits, 100, 2, EW_WAIT_SLEEP, 0);
+    ew_waits_switch(waits, 130, 0, EW_WAIT_READY, 2); /* its wake-up was lost */
+    ew_waits_end(waits, 140);
+    CHECK_EQ_UINT(ew_waits_find(waits, 2)->run_ns, 10);
+    CHECK_EQ_UINT(ew_waits_find(waits, 2)->sleep_ns, 30);
+    CHECK(ew_waits_edge_at(waits, 0) == NULL);
+    ew_waits_free(waits);
+}
+
+TEST(states_of_linux_are_told_apart)
+{
+    struct ew_waits *waits = open_waits();
+    static const struct {
+        const char *remark;
+        uint32_t state;
+        uint64_t ready, sleep, blocked;
+    } rows[] = {
+        {"preempted", 0, 10, 0, 0},
+        {"interruptible", 1, 0, 10, 0},
+        {"uninterruptible", 2, 0, 0, 10},
+        {"killable", 0x102, 0, 0, 10},
+        {"an idle worker", 0x402, 0, 10, 0},
+        {"stopped", 4, 0, 10, 0},
+        {"dead", 0x80, 0, 0, 0},
+    };
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct etwatch_event event = {.size = sizeof event,
+                                      .kind = ETWATCH_EVENT_SWITCH,
+                                      .t_ns = 100,
+                                      .pid = 7,
+                                      .tid = 10 + i,
+                                      .state = rows[i].state};
+        ew_waits_event(waits, &event);
+    }
+    ew_waits_end(waits, 110);
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct ew_waits_thread *thread = ew_waits_find(waits, 10 + i);
+        test_row(rows[i].remark);
+        CHECK_EQ_UINT(thread->ready_ns, rows[i].ready);
+        CHECK_EQ_UINT(thread->sleep_ns, rows[i].sleep);
+        CHECK_EQ_UINT(thread->blocked_ns, rows[i].blocked);
+    }
+    ew_waits_free(waits);
+}
+
+static int everything(void *ctx)
+{
+    struct ew_waits *waits;
+    (void)ctx;
+    int rc = ew_waits_new(&waits);
+    if (rc < 0)
+        return rc;
+    ew_waits_switch(waits, 0, 1, EW_WAIT_SLEEP, 2);
+    ew_waits_wake(waits, 5, 1, 2);
+    rc = ew_waits_lost(waits) > 0 ? ETWATCH_ENOMEM : 0;
+    ew_waits_end(waits, 10);
+    ew_waits_free(waits);
+    return rc;
+}
+
+TEST(without_memory_it_is_counted)
+{
+    TORTURE(everything, NULL);
+}
