@@ -138,6 +138,7 @@ class ETWMonitor:
         session.flush_ms = max(1, round(config.flush_timer * 1000))
         session.profile_hz = config.cpu_sampling_interval if config.enable_cpu_sampling else 0
         session.name = config.session_name.encode()
+        session.kernel = ",".join(kernel_kinds(config)).encode()
         session.stacks = b"profile,cswitch" if config.enable_stack_walking else None
         made.session_options = ctypes.pointer(session)
 
@@ -363,6 +364,16 @@ class ETWMonitor:
 
     def __repr__(self) -> str:
         return f"<ETWMonitor {'on ' + str(self.backend) if self.is_monitoring else 'stopped'}>"
+
+
+def kernel_kinds(config: ETWMonitorConfig) -> List[str]:
+    """The kinds of kernel events that a session of ETW is to log for the switches of a config."""
+    kinds = ["process", "thread", "counters", "network"]  # who is there, and what it ends with
+    for switch, more in (("enable_context_switch", ("cswitch", "dispatcher")), ("enable_cpu_sampling", ("profile",)),
+                         ("enable_memory_events", ("hardfaults",)),
+                         ("enable_disk_io", ("disk", "disk-init", "fileio-init"))):
+        kinds += more if getattr(config, switch) else ()
+    return kinds
 
 
 class _Writer:

@@ -13,7 +13,9 @@ import time
 
 import etwatch
 from etwatch import ETWMonitor, ETWMonitorConfig, MetricSample, ProcessMetrics
+from etwatch import _native
 from etwatch._native import error_of
+from etwatch.etw import kernel_kinds
 from etwatch.samples import ALIASES, MetricList
 from lib import cases, check, check_between, check_eq, check_in, main, run, skip, start, temp_dir, test
 from livekit import wait_until
@@ -493,6 +495,19 @@ def kernel_flags_switch_the_matching_groups():
         check_in(monitor.enable_stack_walking(True), (True, False))
         check(monitor.config.enable_stack_walking, "the config does not know")
         raises(TypeError, "enable", monitor.enable_stack_walking, "yes")
+
+
+@test
+def the_switches_of_a_config_are_kinds_of_kernel_events_that_etw_knows():
+    known, index = set(), 0
+    while _native.lib.etwatch_session_kernel_name(index) is not None:
+        known.add(_native.lib.etwatch_session_kernel_name(index).decode())
+        index += 1
+    everything = kernel_kinds(ETWMonitorConfig(enable_disk_io=True))
+    check_eq([kind for kind in everything if kind not in known], [], "unknown kinds")
+    check_eq([kind for kind in everything if kind not in kernel_kinds(ETWMonitorConfig())],
+             ["disk", "disk-init", "fileio-init"])
+    check("cswitch" not in kernel_kinds(ETWMonitorConfig(enable_context_switch=False)), "switched off")
 
 
 # -------------------------------------------------------------------------- around it
