@@ -96,7 +96,8 @@ static void put_csv_header(struct ew_buf *out)
 
 static void put_csv_text(struct ew_buf *out, const char *text)
 {
-    ew_buf_csv_field(out, text, strlen(text));
+    if (text[0] != '\0') /* unknown is nothing at all */
+        ew_buf_csv_field(out, text, strlen(text));
 }
 
 static void put_csv(struct ew_buf *out, const struct etwatch_session_info *info)
@@ -137,8 +138,8 @@ static void put_left(struct ew_buf *out, const char *text, size_t width)
 
 static void put_table_header(struct ew_buf *out)
 {
-    ew_buf_text(out, "  SESSION                              MODE             KB  BUFFERS     FREE"
-                     "   WRITTEN     LOST  LOST BUF  KERNEL EVENTS OR FILE\n");
+    ew_buf_text(out, "  SESSION                              MODE              KB  BUFFERS     F"
+                     "REE   WRITTEN     LOST  LOST BUF  KERNEL EVENTS OR FILE\n");
 }
 
 static void put_row(struct ew_buf *out, const struct etwatch_session_info *info)

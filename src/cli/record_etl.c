@@ -122,13 +122,18 @@ static bool wait_for_end(struct recording *recording)
     return true;
 }
 
-static int begin(struct recording *recording)
+static int begin_recording(struct recording *recording)
 {
     const struct ew_options *options = recording->options;
     struct etwatch_error_info err = {.size = sizeof err};
     struct ew_cli_session_options etw;
     (void)ew_cli_session_options(options, &etw);
     int rc = etwatch_recorder_start(options->output_path, &etw.options, &recording->recorder, &err);
+    if (rc == ETWATCH_ENOTSUP) {
+        ew_complain("%s; record a Perfetto trace instead: etwatch record -o FILE.pftrace",
+                    err.message);
+        return ew_exit_code(rc);
+    }
     if (rc < 0)
         return ew_complain_about(&err, rc);
     recording->begun_ns = ew_os_raw_ns();
@@ -159,7 +164,7 @@ static int record_command(struct recording *recording)
         ew_complain("cannot make a process: %s", strerror(error));
         return EW_EXIT_FAILED;
     }
-    int code = begin(recording);
+    int code = begin_recording(recording);
     error = code == EW_EXIT_OK ? ew_child_release(&recording->child) : 0;
     if (error != 0) {
         ew_complain("cannot run %s: %s", options->child[0], strerror(error));
@@ -178,7 +183,7 @@ static int record_command(struct recording *recording)
 
 static int record_machine(struct recording *recording)
 {
-    int code = begin(recording);
+    int code = begin_recording(recording);
     if (code == EW_EXIT_OK)
         code = record(recording);
     if (code == EW_EXIT_OK && ew_signals_ending() != 0)

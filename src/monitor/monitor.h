@@ -103,6 +103,12 @@ int ew_recorder_start(const struct ew_etw_api *api, const char *path,
 struct ew_gate_rules ew_monitor_gate_rules(const struct etwatch_monitor *monitor);
 void ew_monitor_open_gate(struct etwatch_monitor *monitor);
 
+/* session.c */
+struct etwatch_session_info;
+int ew_sessions_list(const struct ew_etw_api *api,
+                     void (*on_session)(void *ctx, const struct etwatch_session_info *info),
+                     void *ctx, struct ew_error *reterr);
+
 /* replay.c */
 extern const struct ew_source_ops ew_source_etl;
 

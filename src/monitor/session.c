@@ -4,6 +4,7 @@
 
 #include <etwatch/session.h>
 
+#include "monitor/monitor.h"
 #include "monitor/trace.h"
 #include "source/etw/controller.h"
 
@@ -65,16 +66,23 @@ static void tell(void *ctx, const struct ew_etw_session_info *info)
     listing->on_session(listing->ctx, &told);
 }
 
+int ew_sessions_list(const struct ew_etw_api *api,
+                     void (*on_session)(void *ctx, const struct etwatch_session_info *info),
+                     void *ctx, struct ew_error *reterr)
+{
+    struct listing listing = {on_session, ctx};
+    return ew_etw_session_list(api, tell, &listing, reterr);
+}
+
 int etwatch_session_list(void (*on_session)(void *ctx, const struct etwatch_session_info *info),
                          void *ctx, struct etwatch_error_info *reterr)
 {
-    struct listing listing = {on_session, ctx};
     struct ew_error error;
     if (on_session == NULL)
         return ETWATCH_EINVAL;
     memset(&error, 0, sizeof error);
     const struct ew_etw_api *api = ew_etw_real_api(&error);
-    int rc = api == NULL ? error.code : ew_etw_session_list(api, tell, &listing, &error);
+    int rc = api == NULL ? error.code : ew_sessions_list(api, on_session, ctx, &error);
     if (rc < 0)
         ew_trace_give_error(reterr, &error);
     return rc;

@@ -151,6 +151,22 @@ def run_without_rights_still_runs_and_keeps_the_status():
 
 
 @test
+def what_needs_etw_is_3_and_says_what_to_do_instead():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "x.etl")
+        for arguments, part in ((["sessions"], "Windows only"), (["sessions", "--cleanup", "--json"], "Windows only"),
+                                (["record", "-o", path, "--", "true"], "record -o FILE.pftrace"),
+                                (["stat", "-a", "--session", "NT Kernel Logger"], "Windows only"),
+                                (["stat", "-a", "--kernel", "process,cswitch"], "Windows only"),
+                                (["top", "--provider", "X:5:0x10:pid=1:id=2"], "Windows only")):
+            result = run(arguments)
+            check_eq((result.code, result.out), (3, ""), f"exit code and output of {arguments}")
+            check_in(part, result.err)
+            check_eq(result.err.count("\n"), 1, "lines on standard error")
+        check(not os.path.exists(path), "a file was left")
+
+
+@test
 def help_goes_to_standard_output_and_is_0():
     for arguments in (["--help"], ["help"], ["run", "--help"], ["stat", "-h"], ["top", "--help"],
                       ["doctor", "--help"], ["help", "stat"], ["report", "--help"], ["events", "-h"],

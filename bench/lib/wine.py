@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""wine: how long the program for Windows takes from start to exit, under a warm Wine.
+
+Beside it a program that does nothing, which is what Wine itself takes. The bar is 50 ms. Needs
+build-windows (./dev windows) and Wine.
+"""
+import os
+import subprocess
+import sys
+import time
+
+from .figures import Section
+from .processes import ROOT, Missing
+
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+
+
+def run(bench):
+    import winekit
+    build = os.path.join(ROOT, "build-windows")
+    if not winekit.is_windows_build(build):
+        raise Missing("build-windows/etwatch.exe is not built: ./dev windows")
+    refused = winekit.prepare(build)
+    if refused:
+        raise Missing(refused)
+    repeat = bench.repeat or (5 if bench.quick else 50)
+    section = Section("wine", f"the program for Windows under a warm Wine, {repeat} starts each")
+    programs = (("a program that does nothing", ["tests/acts.exe", "exit", "0"], None),
+                ("etwatch --version", ["etwatch.exe", "--version"], 50),
+                ("etwatch --help", ["etwatch.exe", "--help"], 50))
+    environment = {**os.environ, **winekit.environment(build)}
+    found = {name: [] for name, _, _ in programs}
+    try:
+        for _ in range(repeat):
+            for name, (program, *words), _ in programs:
+                began = time.monotonic()
+                subprocess.run([*winekit.launcher(), os.path.join(build, program), *words], check=True,
+                               env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+                found[name].append((time.monotonic() - began) * 1e3)
+    finally:
+        winekit.finish(build)
+    nothing = None
+    for name, _, bar in programs:
+        row = section.add(name, "ms", found[name], bar=bar, ratio_to=nothing)
+        nothing = nothing or row
+    return section
