@@ -299,7 +299,10 @@ class ETWMonitor:
         kernel = stats.self_kernel_percent if stats is not None else -1
         found["self_kernel_percent"] = kernel if kernel >= 0 else None
         found["duration"] = seconds
-        found["dropped"] = engine.store.dropped + (stats.queue_dropped if stats is not None else 0)
+        # Rows that collect_metrics will not give; those that nobody got (a callback may have).
+        missed = stats.queue_dropped if stats is not None else 0
+        found["collect_dropped"] = engine.store.dropped + missed
+        found["dropped"] = missed + engine.pending.dropped if engine.callbacks.entries else found["collect_dropped"]
         found["collection_time_avg_ms"] = found["collection_time_max_ms"] = None
         if stats is not None and stats.wakeups:
             found["collection_time_avg_ms"] = stats.step_ns / stats.wakeups / 1e6

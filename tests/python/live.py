@@ -317,6 +317,21 @@ def samples_of_a_recording_add_up_to_its_totals():
 
 
 @test
+def a_perfetto_recording_is_read_in_the_same_way():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "t.pftrace")
+        result = run(["record", "-q", "-o", path, "--", sys.executable, "-c", "sum(range(2000000))"])
+        check_eq(result.code, 0, result.err)
+        with etwatch.open(path) as trace:
+            check(any(name.startswith("python") for name in trace.processes["name"]), repr(trace.processes["name"]))
+            check(len(trace.samples(hz=100)) > 0, "no samples")
+            switches = list(trace.events(event="sched_switch"))
+            check(switches and "next_pid" in switches[0].fields, repr(switches[:1]))
+            check_eq(trace.lost, 0)
+
+
+@test
 def progress_is_told_and_what_it_raises_ends_the_reading():
     with temp_dir() as folder:
         path = recording(folder, "switches", "--events", 300000)
