@@ -321,7 +321,7 @@ void ew_track_read(struct ew_track *track, const struct ew_track_config *config,
         track->area = 0;
         track->peak = value;
     }
-    track->end_ns = t_ns;
+    track->begin_ns = track->end_ns = t_ns;
 }
 
 void ew_track_finish(struct ew_track *track, const struct ew_track_config *config, bool ended)

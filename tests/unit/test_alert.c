@@ -328,6 +328,19 @@ TEST(a_gauge_holds_from_the_first_to_the_last_time_it_was_read_so)
     ew_alerts_free(alerts);
 }
 
+TEST(a_gauge_that_still_holds_is_told_from_when_it_was_first_read_so)
+{
+    struct told told;
+    struct ew_alerts *alerts = open_alerts(&told, "rss_bytes<100MB for 150ms", true);
+    read_memory(alerts, 1000, true, 50);
+    read_memory(alerts, 1200, true, 60);
+    ew_alerts_finish(alerts);
+    CHECK_EQ_UINT(told.count, 1);
+    CHECK_EQ_UINT(told.alert[0].from_ns, 1000 * MS);
+    CHECK_EQ_UINT(told.alert[0].to_ns, 1200 * MS);
+    ew_alerts_free(alerts);
+}
+
 TEST(more_processes_than_there_is_room_for_are_counted)
 {
     struct told told;
