@@ -29,6 +29,7 @@ TEST(a_process_is_told_with_its_name_times_and_memory)
     CHECK((sample.has & ETWATCH_HAS(rss_bytes)) && sample.rss_bytes > 0);
     CHECK((sample.has & ETWATCH_HAS(threads)) && sample.threads >= 1);
     CHECK(sample.has & ETWATCH_HAS(cpu_user_ns));
+    CHECK((sample.has & ETWATCH_HAS(handles)) && sample.handles > 0);
     CHECK_EQ_UINT(id.start_ns, sample.start_ns);
     CHECK(sample.start_ns <= sample.t_ns);
     CHECK_EQ_UINT(id.ppid, sample.ppid);
