@@ -14,6 +14,7 @@ import signal
 import statistics
 import time
 
+from . import amounts
 from .figures import Section
 from .processes import Ended, Missing, cpu_ns
 
@@ -278,4 +279,6 @@ def run(bench):
             add_pattern(bench, section, name, arguments, seconds, repeat)
     section.note("truth self: each thread's own CPU clock and its uninterrupted stretches; truth clock: "
                  "the CPU clocks of all threads, read by one of them at the window ends")
+    if bench.wanted("amounts"):
+        amounts.add_rows(section, bench, repeat)
     return section

@@ -3,6 +3,7 @@
 
   all HZ            every process: cpu, memory, io, threads, switches in each round
   pids HZ           only the list of pids, and which were ever seen
+  figures HZ LOG PID   everything of its child in each round, until that ends
   cpu HZ LOG PID    CPU time of one process and its children in each round, with the time
 """
 import json
@@ -59,6 +60,24 @@ def watch_pids(hz):
     return count, {"seen": sorted(seen - before)}
 
 
+def watch_figures(hz, path, pid):
+    count, children = 0, []
+    while not children:
+        children = psutil.Process(pid).children()
+    process = children[0]
+    fields = FIELDS + ["num_fds", "nice", "cpu_affinity", "ionice"]
+    with open(path, "w", encoding="ascii") as file:
+        for _ in rounds(hz):
+            try:
+                if process.status() == psutil.STATUS_ZOMBIE:
+                    break
+                file.write(json.dumps(process.as_dict(fields)) + "\n")
+            except psutil.Error:
+                break
+            count += 1
+    return count, {}
+
+
 def watch_cpu(hz, path, pid):
     count = 0
     processes = {pid: psutil.Process(pid)}
@@ -90,6 +109,8 @@ def main():
         count, out = watch_all(hz)
     elif mode == "pids":
         count, out = watch_pids(hz)
+    elif mode == "figures":
+        count, out = watch_figures(hz, sys.argv[3], int(sys.argv[4]))
     else:
         count, out = watch_cpu(hz, sys.argv[3], int(sys.argv[4]))
     out["hz_reached"] = count / (time.monotonic() - start)

@@ -18,6 +18,7 @@ def amounts(source):
     if source not in _watched:
         result = watch([], "--metrics", "all", "--hz", 10, program=AMOUNTS, source=source)
         truth = told(truth_of(result.truth), "handles")
+        truth.update(told(truth_of(result.truth), "ended"))
         samples = of_type(result.objects, "sample", pid=truth["pid"])
         check(samples, "no samples")
         _watched[source] = truth, samples, of_type(result.objects, "start", pid=truth["pid"])
@@ -49,16 +50,16 @@ def threads_that_sleep_are_waiting_and_none_is_suspended(source):
     truth, samples, _ = amounts(source)
     check_between(usual(samples, "threads_waiting"), truth["threads"] - 1, truth["threads"], "threads_waiting")
     check_eq(usual(samples, "threads_suspended"), 0, "threads_suspended")
+    states = [f"threads_{state}" for state in ("running", "ready", "waiting", "suspended")]
     for sample in samples:
-        known = [sample[f"threads_{state}"] for state in ("running", "ready", "waiting", "suspended")]
-        if None not in known:
-            check_eq(sum(known), truth["threads"], "states of all threads")
+        sample["states"] = sum(sample[state] or 0 for state in states) or None
+    check_eq(usual(samples, "states"), truth["threads"], "states of all threads")
 
 
 @cases(SOURCES)
 def memory_is_what_the_process_sees_of_itself(source):
     truth, samples, _ = amounts(source)
-    lag = 64 * 4096 * (os.cpu_count() or 1) + 65536 if source == "ebpf" else 65536
+    lag = 64 * 4096 * (os.cpu_count() or 1) * (source == "ebpf") + 200000  # its own asking takes some too
     for name in ("private_bytes", "rss_bytes"):
         check_between(usual(samples, name), truth[name] - lag, truth[name] + lag, name)
     check_between(usual(samples, "virtual_bytes"), truth["virtual_bytes"] - 200000, truth["virtual_bytes"],
@@ -84,14 +85,16 @@ def bytes_written_and_faults_are_exact():
     # The socket's bytes are counted as written too by send(); its own answer comes on top.
     check_between(total(samples, "io_write_bytes"), truth["io_write_bytes"], truth["io_write_bytes"] + 1024,
                   "io_write_bytes")
-    check_between(total(samples, "faults_minor"), 700, truth["faults_minor"] + 50, "faults_minor")
+    check_eq(total(samples, "faults_minor"), truth["faults_minor"], "faults_minor")
+    # wait4() rounds down to microseconds and misses the last steps of threads other than the leader.
+    check_between(total(samples, "cpu_ns"), truth["cpu_ns"], truth["cpu_ns"] * 1.001 + 5e6, "cpu_ns")
 
 
 @test
 def cpu_time_of_a_polled_process_is_the_kernels():
     truth, samples, start = amounts("poll")
     check(start, "no start")
-    check_between(total(samples, "cpu_ns"), truth["cpu_ns"] * 0.9, truth["cpu_ns"] * 1.01 + 2e6, "cpu_ns")
+    check_between(total(samples, "cpu_ns"), truth["cpu_ns"] * 0.8, truth["cpu_ns"] * 1.01 + 5e6, "cpu_ns")
 
 
 @cases(SOURCES)
