@@ -181,6 +181,7 @@ void ew_watch_alerts_close(struct ew_watch_alerts *watch)
     ew_alerts_free(watch->coarse);
     watch->sampler = NULL;
     watch->fine = watch->coarse = NULL;
+    watch->told_ns = 0;
 }
 
 /* ------------------------------------------------------------------------ time */
@@ -193,13 +194,16 @@ void ew_watch_alerts_samples(struct ew_watch_alerts *watch, const struct etwatch
 }
 
 void ew_watch_alerts_cut(struct ew_watch_alerts *watch, uint64_t horizon_ns,
-                         int64_t unix_minus_raw_ns)
+                         int64_t unix_minus_raw_ns, uint64_t latency_ns)
 {
     uint64_t unix_ns = horizon_ns + (uint64_t)unix_minus_raw_ns;
-    if (watch->sampler != NULL) {
+    if (watch->sampler != NULL)
         (void)ew_sampler_cut(watch->sampler, horizon_ns);
+    if (horizon_ns < watch->told_ns + latency_ns)
+        return;
+    watch->told_ns = horizon_ns;
+    if (watch->sampler != NULL)
         ew_alerts_advance(watch->fine, unix_ns);
-    }
     if (watch->coarse != NULL)
         ew_alerts_advance(watch->coarse, unix_ns);
 }

@@ -17,6 +17,7 @@ struct ew_watch_alerts {
     void *ctx;
     void (*on_alert)(void *ctx, const struct etwatch_alert *alert);
 
+    uint64_t told_ns;                /* raw: when what holds was last told */
     struct ew_alerts *fine, *coarse; /* NULL: nothing to look at */
     struct ew_sampler *sampler;      /* of the finer windows; NULL: none */
     struct ew_facts first, second;   /* where the facts go, if there are two samplers */
@@ -37,9 +38,10 @@ void ew_watch_alerts_close(struct ew_watch_alerts *watch);
 /* Samples as they are delivered. */
 void ew_watch_alerts_samples(struct ew_watch_alerts *watch, const struct etwatch_sample *samples,
                              size_t count);
-/* After the samples up to here were delivered; raw time. */
+/* After the samples up to here were delivered; raw time. Once in latency_ns, what is over is told,
+ * and what holds. */
 void ew_watch_alerts_cut(struct ew_watch_alerts *watch, uint64_t horizon_ns,
-                         int64_t unix_minus_raw_ns);
+                         int64_t unix_minus_raw_ns, uint64_t latency_ns);
 void ew_watch_alerts_finish(struct ew_watch_alerts *watch, uint64_t now_ns);
 /* 0, or as ew_sampler_set_interval; interval_ns is that of the samples. */
 int ew_watch_alerts_set_interval(struct ew_watch_alerts *watch, uint64_t at_ns,

@@ -454,7 +454,9 @@ static int cut(struct etwatch_monitor *monitor, uint64_t horizon_ns)
     if (monitor->ended)
         ew_watch_alerts_finish(&monitor->alerts, horizon_ns);
     else
-        ew_watch_alerts_cut(&monitor->alerts, horizon_ns, monitor->unix_minus_raw_ns);
+        ew_watch_alerts_cut(
+            &monitor->alerts, horizon_ns, monitor->unix_minus_raw_ns,
+            ew_monitor_replays(monitor) ? (uint64_t)monitor->config.latency_ms * 1000000 : 0);
     return count;
 }
 

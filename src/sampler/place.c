@@ -308,6 +308,11 @@ static uint64_t run_part(const struct ew_thread *thread, const struct ew_reading
     uint64_t run_ns = before_ns < cpu_ns ? cpu_ns - before_ns : 0;
     if (!ew_place_fits(run_ns, reading->t_ns - from_ns))
         run_ns = reading->t_ns - from_ns;
+    /* It had used more before it came than the reading says: the switch to it was skipped. It came
+     * some time after from_ns, and ran until now. */
+    bool skipped = reading->ran_from_cpu_ns == 0 && last_ns > 0;
+    if (skipped && run_ns < reading->t_ns - from_ns)
+        from_ns = reading->t_ns - run_ns;
     *ret_from_ns = from_ns;
     return run_ns;
 }

@@ -63,20 +63,27 @@ static uint64_t burn(long ms)
 
 static void spikes(long count, long ms, long pause)
 {
-    static uint64_t from_ns[MOST], to_ns[MOST], cpu_ns[MOST];
+    /* between_ns: CPU time since the burst before, to fall asleep and to wake up. */
+    static uint64_t from_ns[MOST], to_ns[MOST], cpu_ns[MOST], between_ns[MOST + 1];
+    uint64_t used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (count > MOST)
         fail("too many");
     for (long i = 0; i < count; i++) {
         pause_ms(pause);
         from_ns[i] = clock_ns(CLOCK_BOOTTIME);
+        between_ns[i] = clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns;
         cpu_ns[i] = burn(ms);
         to_ns[i] = clock_ns(CLOCK_BOOTTIME);
+        used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     }
     pause_ms(pause);
+    between_ns[count] = clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns;
     for (long i = 0; i < count; i++)
-        printf("{\"spike\":%ld,\"pid\":%d,\"from_ns\":%llu,\"to_ns\":%llu,\"cpu_ns\":%llu}\n", i,
-               (int)getpid(), (unsigned long long)from_ns[i], (unsigned long long)to_ns[i],
-               (unsigned long long)cpu_ns[i]);
+        printf("{\"spike\":%ld,\"pid\":%d,\"from_ns\":%llu,\"to_ns\":%llu,\"cpu_ns\":%llu,"
+               "\"before_ns\":%llu,\"after_ns\":%llu}\n",
+               i, (int)getpid(), (unsigned long long)from_ns[i], (unsigned long long)to_ns[i],
+               (unsigned long long)cpu_ns[i], (unsigned long long)between_ns[i],
+               (unsigned long long)between_ns[i + 1]);
 }
 
 static int first_pipe[2], second_pipe[2];
