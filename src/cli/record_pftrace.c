@@ -26,6 +26,8 @@
 #include "sink/units.h"
 
 static const uint64_t tell_every_ns = 1000 * 1000 * 1000u;
+/* What happened at the time of a trigger is told a moment later. */
+static const uint64_t dump_after_ns = 500 * 1000 * 1000u;
 /* What a ring may hold if nobody says. */
 static const uint64_t ring_max_bytes = 64u << 20;
 
@@ -40,7 +42,7 @@ struct recording {
     char host[256], os[256];
     uint64_t events;
     uint64_t tell_ns;
-    bool dump; /* the ring is to be written */
+    uint64_t dump_ns; /* when the ring is to be written; 0: nobody asked */
     bool full, shown;
 };
 
@@ -80,7 +82,8 @@ static int on_loss(void *ctx, const struct etwatch_loss *loss)
 static int on_alert(void *ctx, const struct etwatch_alert *alert)
 {
     struct recording *recording = ctx;
-    recording->dump = recording->dump || (recording->given->triggers >> alert->rule & 1) != 0;
+    if ((recording->given->triggers >> alert->rule & 1) != 0 && recording->dump_ns == 0)
+        recording->dump_ns = ew_os_raw_ns() + dump_after_ns;
     return etwatch_sink_alert(recording->sink, alert);
 }
 
@@ -193,7 +196,7 @@ static void begin_piece(struct recording *recording, uint64_t now_ns)
 static void dump_ring(struct recording *recording, uint64_t now_ns)
 {
     struct ew_record_file *file = &recording->file;
-    recording->dump = false;
+    recording->dump_ns = 0;
     if (etwatch_sink_flush(recording->sink) < 0)
         return;
     uint64_t bytes = file->ring_bytes;
@@ -214,9 +217,9 @@ static bool step(struct recording *recording)
     bool go_on = ew_session_step(&recording->session, 1000);
     uint64_t now_ns = ew_os_raw_ns();
     bool ring = recording->file.ring_ns != 0;
-    if (ew_signals_take_user())
-        recording->dump = ring;
-    if (recording->dump && recording->session.error == 0)
+    if (ew_signals_take_user() && ring)
+        recording->dump_ns = now_ns;
+    if (recording->dump_ns != 0 && now_ns >= recording->dump_ns && recording->session.error == 0)
         dump_ring(recording, now_ns);
     else if (ew_record_file_due(&recording->file, now_ns))
         begin_piece(recording, now_ns);
@@ -393,6 +396,8 @@ static int open_session(struct recording *recording, uint32_t pid)
 static int finish(struct recording *recording)
 {
     ew_session_stop(&recording->session);
+    if (recording->dump_ns != 0 && recording->session.error == 0)
+        dump_ring(recording, ew_os_raw_ns());
     int error = recording->file.os_error;
     int closed = ew_record_file_close(&recording->file);
     error = error != 0 ? error : closed;
