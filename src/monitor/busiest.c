@@ -55,6 +55,8 @@ static uint32_t rank(struct ew_busiest *busiest)
         busiest->ranks[count++] = (struct ew_busiest_rank){
             .value = known ? ew_alert_value(sample, busiest->metric) : -1, .index = i};
     }
+    if (count == 0)
+        return 0; /* there may be no memory for ranks yet, and qsort wants some */
     qsort(busiest->ranks, count, sizeof *busiest->ranks, by_value);
     for (uint32_t i = 0; i < count; i++)
         busiest->ranks[i].kept = i < busiest->count;
