@@ -105,6 +105,12 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"run -p 1 -- ls",
          "-p is not an option of 'etwatch run' (but of: stat, top, record, report"},
         {"run --window 1 -- ls", "(but of: stat)"},
+        {"record -o a.pftrace --rotate 2", "--rotate needs --max-size"},
+        {"record -o a.pftrace --max-size 5", "--max-size needs a size of at least 64K"},
+        {"record -o a.pftrace --max-size 5X", "--max-size needs a size of at least 64K"},
+        {"record -o a.pftrace --ring 0.1", "--ring needs a time of at least 1s"},
+        {"record -o a.pftrace --trigger cpu_percent>1", "--trigger needs --ring"},
+        {"record -o a.pftrace --ring 5s --json", "choose one"},
         {"top --json",
          "--json is not an option of 'etwatch top' (but of: run, stat, record, report, "
          "events, doctor"},
