@@ -42,7 +42,8 @@ struct ew_ebpf_source {
     struct ew_aside *aside;   /* NULL: nothing is read beside the events */
     struct ew_ebpf_object object;
     struct ew_ebpf_units units;
-    struct ring_buffer *rings;   /* lifecycle records and, if asked for, the full stream */
+    struct ring_buffer *rings;   /* lifecycle records */
+    struct ring_buffer *stream;  /* the full stream; NULL: nobody asked for it */
     struct ew_ebpf_named *named; /* with the full stream, else NULL */
     bool extra;                  /* the entries have sums beside them */
     bool filtered;

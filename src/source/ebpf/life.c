@@ -181,13 +181,19 @@ int ew_ebpf_life_open(struct ew_ebpf_source *source, bool events)
     source->named = ew_calloc((size_t)1 << EW_EBPF_NAMED_BITS, sizeof *source->named);
     if (source->named == NULL)
         return ETWATCH_ENOMEM;
-    if (ring_buffer__add(source->rings, source->object.stream_fd, on_event, source) != 0)
+    /* Apart from the other, whose descriptor is waited on: that would end with every event. */
+    source->stream = ring_buffer__new(source->object.stream_fd, on_event, source, NULL);
+    if (libbpf_get_error(source->stream) != 0) {
+        source->stream = NULL;
         return ETWATCH_EOS;
+    }
     return 0;
 }
 
 void ew_ebpf_life_close(struct ew_ebpf_source *source)
 {
+    if (source->stream != NULL)
+        ring_buffer__free(source->stream);
     if (source->rings != NULL)
         ring_buffer__free(source->rings);
     ew_free(source->named);
@@ -198,6 +204,8 @@ void ew_ebpf_life_close(struct ew_ebpf_source *source)
 int ew_ebpf_read_life(struct ew_ebpf_source *source)
 {
     int count = ring_buffer__consume(source->rings);
+    if (count >= 0 && source->stream != NULL)
+        count = ring_buffer__consume(source->stream);
     return count < 0 ? ETWATCH_ENOMEM : 0;
 }
 

@@ -39,14 +39,16 @@ static __always_inline struct ew_k_event *stream_begin(__u16 kind, struct task_s
     return event;
 }
 
-/* The reader is woken where it falls behind, and then once for every so many bytes more: a wake-up
- * with each event until it has come would cost more than the events. */
+/* The reader is woken where it falls behind, and then once for every so many bytes more; through
+ * the lifecycle ring, because a wait on this one would end with every event. */
 static __always_inline void stream_end(struct ew_k_event *event)
 {
     __u64 unread = bpf_ringbuf_query(&stream, BPF_RB_AVAIL_DATA);
     bool wake =
         unread > config.stream_wake && (unread & (EW_K_STREAM_STEP - 1)) < 4 * (sizeof *event + 8);
-    bpf_ringbuf_submit(event, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+    bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+    if (wake)
+        wake_reader();
 }
 
 SEC("tp_btf/sched_switch")
