@@ -14,6 +14,7 @@
 #define ETWATCH_SINK_H
 
 #include <etwatch/etwatch.h>
+#include <etwatch/system.h>
 #include <etwatch/trace.h>
 
 #ifdef __cplusplus
@@ -82,6 +83,8 @@ ETWATCH_API int etwatch_sink_events(struct etwatch_sink *sink, const struct etwa
 ETWATCH_API int etwatch_sink_windows(struct etwatch_sink *sink,
                                      const struct etwatch_window *windows, size_t count);
 ETWATCH_API int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss);
+/* JSONL: the whole machine, as an object of type `system`; nothing in other formats. */
+ETWATCH_API int etwatch_sink_system(struct etwatch_sink *sink, const struct etwatch_system *system);
 /* The last object of the output; TABLE ends its open block first. */
 ETWATCH_API int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats);
 /* Writes out every complete line so far. */

@@ -127,6 +127,27 @@ ETWATCH_SINK_COLOR = 2
 ETWATCH_SINK_PAYLOAD = 4
 ETWATCH_SINK_CLASSES = 8
 ETWATCH_SUMMARY_ENDED = 1
+ETWATCH_S_cpu_percent = 0
+ETWATCH_S_load_1 = 1
+ETWATCH_S_load_5 = 2
+ETWATCH_S_load_15 = 3
+ETWATCH_S_memory_total_bytes = 4
+ETWATCH_S_memory_available_bytes = 5
+ETWATCH_S_swap_total_bytes = 6
+ETWATCH_S_swap_used_bytes = 7
+ETWATCH_S_paged_in_bytes = 8
+ETWATCH_S_paged_out_bytes = 9
+ETWATCH_S_disk_read_bytes = 10
+ETWATCH_S_disk_write_bytes = 11
+ETWATCH_S_net_received_bytes = 12
+ETWATCH_S_net_sent_bytes = 13
+ETWATCH_S_processes = 14
+ETWATCH_S_threads = 15
+ETWATCH_S_threads_running = 16
+ETWATCH_S_threads_started = 17
+ETWATCH_S_threads_ended = 18
+ETWATCH_S_switches = 19
+ETWATCH_SYSTEM_METRIC_COUNT = 20
 
 # The metrics in the order of their bits: name, C type, kind.
 METRICS: Tuple[Tuple[str, str, str], ...] = (
@@ -332,6 +353,10 @@ class SummaryOptions(ctypes.Structure):
 
 
 class SummaryProcess(ctypes.Structure):
+    pass
+
+
+class System(ctypes.Structure):
     pass
 
 
@@ -560,6 +585,16 @@ SummaryProcess._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("first_ns", c_uint64), ("last_ns", c_uint64), ("samples", c_uint64),
     ("sample", POINTER(Sample)), ("metrics", POINTER(Aggregate)), ("metric_count", c_uint32), ("reserved", c_uint32),
 ]
+System._fields_ = [
+    ("size", c_uint32), ("cpu_count", c_uint32), ("t_ns", c_uint64), ("dt_ns", c_uint64),
+    ("cpu_percents", POINTER(c_double)), ("has", c_uint64), ("cpu_percent", c_double), ("load_1", c_double),
+    ("load_5", c_double), ("load_15", c_double), ("memory_total_bytes", c_uint64),
+    ("memory_available_bytes", c_uint64), ("swap_total_bytes", c_uint64), ("swap_used_bytes", c_uint64),
+    ("paged_in_bytes", c_uint64), ("paged_out_bytes", c_uint64), ("disk_read_bytes", c_uint64),
+    ("disk_write_bytes", c_uint64), ("net_received_bytes", c_uint64), ("net_sent_bytes", c_uint64),
+    ("processes", c_uint64), ("threads", c_uint64), ("threads_running", c_uint64), ("threads_started", c_uint64),
+    ("threads_ended", c_uint64), ("switches", c_uint64),
+]
 
 # The structs by their C name.
 STRUCTS: Dict[str, Any] = {
@@ -604,6 +639,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_trace_summary": TraceSummary,
     "etwatch_summary_options": SummaryOptions,
     "etwatch_summary_process": SummaryProcess,
+    "etwatch_system": System,
 }
 
 # Function: what it returns, what it takes.
@@ -689,6 +725,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_events": (c_int, [c_void_p, POINTER(Event), c_size_t]),
     "etwatch_sink_windows": (c_int, [c_void_p, POINTER(Window), c_size_t]),
     "etwatch_sink_loss": (c_int, [c_void_p, POINTER(Loss)]),
+    "etwatch_sink_system": (c_int, [c_void_p, POINTER(System)]),
     "etwatch_sink_stats": (c_int, [c_void_p, POINTER(Stats)]),
     "etwatch_sink_flush": (c_int, [c_void_p]),
     "etwatch_sink_restart": (c_int, [c_void_p]),
@@ -707,4 +744,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         c_void_p, c_uint32, ctypes.CFUNCTYPE(None, c_void_p, POINTER(SummaryProcess)), c_void_p,
     ]),
     "etwatch_summary_dropped": (c_uint64, [c_void_p]),
+    "etwatch_system_open": (c_int, [c_char_p, POINTER(c_void_p)]),
+    "etwatch_system_read": (c_int, [c_void_p, POINTER(System)]),
+    "etwatch_system_close": (None, [c_void_p]),
 }

@@ -408,6 +408,7 @@ SWITCH(set_csv, csv)
 SWITCH(set_quiet, quiet)
 SWITCH(set_wait_all, wait_all)
 SWITCH(set_show_metrics, show_metrics)
+SWITCH(set_system, system)
 SWITCH(set_images, images)
 SWITCH(set_count, count)
 SWITCH(set_raw, raw)
@@ -455,6 +456,7 @@ static const struct option table[] = {
     {{"fields", 0, NULL, "csv, arrow: the fields of events too, as JSON in one column", EW_CMD_EXPORT}, 0, set_fields},
     {{"typed", 0, NULL, "csv, jsonl, arrow: a column for each field of the events; for few kinds of events", EW_CMD_EXPORT}, 0, set_typed},
     {{"timestamps", 0, NULL, "arrow: times as timestamps instead of numbers", EW_CMD_EXPORT}, 0, set_timestamps},
+    {{"system", 0, NULL, "with --json: the whole machine too, once a second", EW_CMD_STAT}, 0, set_system},
     {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
     {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_WAITS}, 0, set_output},
     {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT | EW_CMD_RECORD}, ETWATCH_THREADS, NULL},

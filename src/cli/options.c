@@ -407,6 +407,8 @@ static int check_together(struct ew_parser *p)
         return ew_parser_fail(p, "--by says what --max-processes goes by: give that too");
     if (o->busiest > 0 && o->window_s > 0)
         return ew_parser_fail(p, "--window sums up each process: leave out --max-processes");
+    if (o->system && !o->json)
+        return ew_parser_fail(p, "--system needs --json");
     if ((flags & ETWATCH_EVENTS) != 0 && !o->json)
         return ew_parser_fail(p, "--events needs --json");
     if ((flags & ETWATCH_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)

@@ -87,7 +87,7 @@ struct ew_options {
     uint64_t metrics; /* bit per metric; 0: not given */
     struct etwatch_rate rates[EW_RATES_MAX];
     uint32_t rate_count;
-    bool show_metrics;
+    bool show_metrics, system;
 
     struct ew_list names, cgroups, columns, alerts;
     uint32_t *pids, *uids;

@@ -361,6 +361,9 @@ int ew_session_open(struct ew_session *session, uint32_t pid)
     if (rc < 0)
         return ew_complain_about(&err, rc);
     session->opened_cpu_ns = ew_os_thread_cpu_ns();
+    if (session->options->system && !recorded &&
+        etwatch_system_open(session->options->proc_root, &session->system) < 0)
+        session->system = NULL;
     ew_os_drop_rights();
     begin_output(session);
     flush(session);
@@ -370,6 +373,18 @@ int ew_session_open(struct ew_session *session, uint32_t pid)
 }
 
 /* ------------------------------------------------------------------------ running */
+
+/* Once a second, in the second that is over. */
+static void read_system(struct ew_session *session)
+{
+    struct etwatch_system system = {.size = sizeof system};
+    uint64_t now_ns = ew_os_raw_ns();
+    if (session->system == NULL || now_ns < session->system_next_ns || !session->meta_known)
+        return;
+    session->system_next_ns = now_ns + 1000000000;
+    int rc = etwatch_system_read(session->system, &system);
+    keep_error(session, rc < 0 ? rc : etwatch_sink_system(session->sink, &system));
+}
 
 bool ew_session_step(struct ew_session *session, int max_ms)
 {
@@ -386,6 +401,7 @@ bool ew_session_step(struct ew_session *session, int max_ms)
     }
     /* A delivery may call back many times; what they leave in the sink is one write. */
     int rc = etwatch_monitor_poll(session->monitor, wait_ms);
+    read_system(session);
     bool over = rc == ETWATCH_ESTATE && session->meta.source == ETWATCH_SOURCE_ETL;
     keep_error(session, over ? 0 : rc);
     flush(session);
@@ -486,6 +502,8 @@ int ew_session_close(struct ew_session *session)
 {
     ew_session_stop(session);
     int code = report_error(session);
+    etwatch_system_close(session->system);
+    session->system = NULL;
     etwatch_monitor_free(session->monitor);
     etwatch_sink_free(session->sink);
     ew_windows_done(&session->windows);

@@ -51,7 +51,9 @@ struct ew_session {
     void (*on_loss)(void *ctx, const struct etwatch_loss *loss);
     /* Called when all samples were seen, before the last line; may write to output. */
     int (*on_end)(void *ctx);
-    bool no_samples; /* they are not written; nor are events */
+    struct etwatch_system_reader *system; /* --system */
+    uint64_t system_next_ns;              /* raw: when it is read again */
+    bool no_samples;                      /* they are not written; nor are events */
     void *ctx;
 };
 

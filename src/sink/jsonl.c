@@ -436,6 +436,7 @@ const struct ew_sink_ops ew_sink_jsonl = {
     .event = put_event,
     .window = put_window,
     .loss = put_loss,
+    .system = ew_jsonl_system,
     .alert = ew_jsonl_alert,
     .stats = put_stats,
     .trace = ew_jsonl_trace,

@@ -188,6 +188,15 @@ int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss
     return sink->out.error;
 }
 
+int etwatch_sink_system(struct etwatch_sink *sink, const struct etwatch_system *system)
+{
+    if (sink == NULL || system == NULL || (system->cpu_percents == NULL && system->cpu_count > 0))
+        return ETWATCH_EINVAL;
+    if (sink->ops->system != NULL)
+        sink->ops->system(sink, system);
+    return sink->out.error;
+}
+
 int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert)
 {
     if (sink == NULL || alert == NULL || alert->metric >= ETWATCH_METRIC_COUNT ||

@@ -20,6 +20,7 @@ struct ew_sink_ops {
     void (*window)(struct etwatch_sink *sink, const struct etwatch_window *window);
     void (*loss)(struct etwatch_sink *sink, const struct etwatch_loss *loss);
     void (*alert)(struct etwatch_sink *sink, const struct etwatch_alert *alert);
+    void (*system)(struct etwatch_sink *sink, const struct etwatch_system *system);
     void (*stats)(struct etwatch_sink *sink, const struct etwatch_stats *stats);
     void (*trace)(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
     void (*klass)(struct etwatch_sink *sink, const struct etwatch_trace_class *klass);
@@ -49,6 +50,8 @@ extern const struct ew_sink_ops ew_sink_csv;
 extern const struct ew_sink_ops ew_sink_table;
 extern const struct ew_sink_ops ew_sink_perfetto;
 
+/* system.c */
+void ew_jsonl_system(struct etwatch_sink *sink, const struct etwatch_system *system);
 /* alert.c */
 void ew_jsonl_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert);
 /* trace_json.c */

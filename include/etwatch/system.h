@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The whole machine: processors, memory, paging, disks, network, processes. Read beside the stream,
+ * a handful of system calls each time. One thread at a time.
+ *
+ * Stable: the names and their order; new ones are appended.
+ */
+#ifndef ETWATCH_SYSTEM_H
+#define ETWATCH_SYSTEM_H
+
+#include <etwatch/etwatch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A counter is what happened since the last reading (unknown in the first), a gauge is as of now.
+ */
+#define ETWATCH_SYSTEM_METRICS(X)              \
+    X(cpu_percent, double, gauge)              \
+    X(load_1, double, gauge)                   \
+    X(load_5, double, gauge)                   \
+    X(load_15, double, gauge)                  \
+    X(memory_total_bytes, uint64_t, gauge)     \
+    X(memory_available_bytes, uint64_t, gauge) \
+    X(swap_total_bytes, uint64_t, gauge)       \
+    X(swap_used_bytes, uint64_t, gauge)        \
+    X(paged_in_bytes, uint64_t, counter)       \
+    X(paged_out_bytes, uint64_t, counter)      \
+    X(disk_read_bytes, uint64_t, counter)      \
+    X(disk_write_bytes, uint64_t, counter)     \
+    X(net_received_bytes, uint64_t, counter)   \
+    X(net_sent_bytes, uint64_t, counter)       \
+    X(processes, uint64_t, gauge)              \
+    X(threads, uint64_t, gauge)                \
+    X(threads_running, uint64_t, gauge)        \
+    X(threads_started, uint64_t, counter)      \
+    X(threads_ended, uint64_t, counter)        \
+    X(switches, uint64_t, counter)
+
+enum etwatch_system_metric {
+#define ETWATCH_X(name, type, kind) ETWATCH_S_##name,
+    ETWATCH_SYSTEM_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+        ETWATCH_SYSTEM_METRIC_COUNT
+};
+
+struct etwatch_system {
+    uint32_t size;
+    uint32_t cpu_count;         /* entries of cpu_percents; 0: unknown */
+    uint64_t t_ns;              /* Unix time of the reading */
+    uint64_t dt_ns;             /* since the last one; 0: it is the first */
+    const double *cpu_percents; /* of each CPU, until the next reading; < 0: not there */
+    uint64_t has;               /* bit per metric */
+#define ETWATCH_X(name, type, kind) type name;
+    ETWATCH_SYSTEM_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+};
+
+struct etwatch_system_reader;
+
+/* ETWATCH_ENOMEM, ETWATCH_EOS. proc_root: NULL = "/proc" (Linux). */
+ETWATCH_API int etwatch_system_open(const char *proc_root,
+                                    struct etwatch_system_reader **ret_reader);
+ETWATCH_API int etwatch_system_read(struct etwatch_system_reader *reader,
+                                    struct etwatch_system *ret_system);
+ETWATCH_API void etwatch_system_close(struct etwatch_system_reader *reader);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ETWATCH_SYSTEM_H */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What a system tells of the whole machine: absolute values, from which the rest is made. */
+#ifndef EW_SENSOR_SYSTEM_H
+#define EW_SENSOR_SYSTEM_H
+
+#include "sensor/system_text.h"
+
+struct ew_system_source;
+
+/* By system. 0 or a negative code. */
+int ew_system_source_open(const char *proc_root, struct ew_system_source **ret_source);
+void ew_system_source_close(struct ew_system_source *source);
+/* Fills what it knows; processes is UINT64_MAX where it is not known. */
+int ew_system_source_read(struct ew_system_source *source, struct ew_system_text *ret_text,
+                          uint64_t *ret_processes);
+
+#endif

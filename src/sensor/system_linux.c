@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the descriptors of the files of /proc about the whole machine, kept open: a reading is one
+ * pread each. How many processes there are is what the link count of /proc grows with; what it is
+ * without any is measured once.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <etwatch/etwatch.h>
+
+#include "base/alloc.h"
+#include "sensor/system.h"
+
+enum { TEXT_SIZE = 256 << 10 };
+
+static const struct {
+    const char *name;
+    void (*parse)(const void *text, size_t len, struct ew_system_text *out);
+} files[] = {
+    {"stat", ew_system_parse_stat},       {"meminfo", ew_system_parse_meminfo},
+    {"vmstat", ew_system_parse_vmstat},   {"diskstats", ew_system_parse_diskstats},
+    {"net/dev", ew_system_parse_net_dev}, {"loadavg", ew_system_parse_loadavg},
+};
+enum { FILE_COUNT = sizeof files / sizeof files[0] };
+
+struct ew_system_source {
+    int root_fd, fds[FILE_COUNT];
+    uint64_t other_links; /* UINT64_MAX: the link count says nothing */
+    char *text;
+};
+
+static uint64_t links(int root_fd)
+{
+    struct stat status;
+    return fstat(root_fd, &status) == 0 ? (uint64_t)status.st_nlink : 0;
+}
+
+/* The links that are no processes. In a recorded tree there is no telling. */
+static uint64_t count_other_links(int root_fd)
+{
+    uint64_t numbers = 0, before = links(root_fd);
+    int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    if (folder == NULL)
+        return UINT64_MAX;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        numbers += entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
+    (void)closedir(folder);
+    return before > numbers ? before - numbers : UINT64_MAX;
+}
+
+int ew_system_source_open(const char *proc_root, struct ew_system_source **ret_source)
+{
+    struct ew_system_source *source = ew_calloc(1, sizeof *source);
+    if (source == NULL)
+        return ETWATCH_ENOMEM;
+    source->text = ew_calloc(TEXT_SIZE, 1);
+    source->root_fd = open(proc_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < FILE_COUNT; i++)
+        source->fds[i] =
+            source->root_fd < 0 ? -1 : openat(source->root_fd, files[i].name, O_RDONLY | O_CLOEXEC);
+    if (source->text == NULL || source->root_fd < 0) {
+        int rc = source->text == NULL ? ETWATCH_ENOMEM : ETWATCH_EOS;
+        ew_system_source_close(source);
+        return rc;
+    }
+    source->other_links = count_other_links(source->root_fd);
+    *ret_source = source;
+    return 0;
+}
+
+void ew_system_source_close(struct ew_system_source *source)
+{
+    for (int i = 0; i < FILE_COUNT; i++)
+        if (source->fds[i] >= 0)
+            (void)close(source->fds[i]);
+    if (source->root_fd >= 0)
+        (void)close(source->root_fd);
+    ew_free(source->text);
+    ew_free(source);
+}
+
+/* Whole: a file of /proc may come in pieces. */
+static size_t read_whole(int fd, char *text)
+{
+    size_t len = 0;
+    while (len < TEXT_SIZE) {
+        ssize_t part = pread(fd, text + len, TEXT_SIZE - len, (off_t)len);
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part <= 0)
+            break;
+        len += (size_t)part;
+    }
+    return len;
+}
+
+int ew_system_source_read(struct ew_system_source *source, struct ew_system_text *ret_text,
+                          uint64_t *ret_processes)
+{
+    for (int i = 0; i < FILE_COUNT; i++) {
+        size_t len = source->fds[i] < 0 ? 0 : read_whole(source->fds[i], source->text);
+        if (len > 0)
+            files[i].parse(source->text, len, ret_text);
+    }
+    uint64_t all = links(source->root_fd);
+    if (source->other_links != UINT64_MAX && all >= source->other_links)
+        *ret_processes = all - source->other_links;
+    return 0;
+}

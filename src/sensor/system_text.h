@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The text of /proc about the whole machine: absolute values, as far as they are there. */
+#ifndef EW_SENSOR_SYSTEM_TEXT_H
+#define EW_SENSOR_SYSTEM_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EW_SYSTEM_CPUS_MAX = 1024 };
+
+enum ew_system_has {
+    EW_SYSTEM_STAT = 1u << 0,
+    EW_SYSTEM_MEMORY = 1u << 1,
+    EW_SYSTEM_SWAP = 1u << 2,
+    EW_SYSTEM_PAGING = 1u << 3,
+    EW_SYSTEM_DISKS = 1u << 4,
+    EW_SYSTEM_NET = 1u << 5,
+    EW_SYSTEM_LOAD = 1u << 6,
+};
+
+struct ew_system_cpu {
+    uint64_t busy, total; /* ticks; 0 and 0: not there */
+};
+
+struct ew_system_text {
+    uint32_t has; /* enum ew_system_has */
+    uint32_t cpu_count;
+    struct ew_system_cpu all, cpus[EW_SYSTEM_CPUS_MAX];
+    uint64_t switches, forks, running;
+    uint64_t memory_total, memory_available, swap_total, swap_free; /* bytes */
+    uint64_t paged_in, paged_out;                                   /* bytes */
+    uint64_t disk_read, disk_write, net_received, net_sent;         /* bytes */
+    double load[3];
+    uint64_t threads;
+};
+
+/* Each reads one file into what is there already; unknown lines are passed over. */
+void ew_system_parse_stat(const void *text, size_t len, struct ew_system_text *out);
+void ew_system_parse_meminfo(const void *text, size_t len, struct ew_system_text *out);
+void ew_system_parse_vmstat(const void *text, size_t len, struct ew_system_text *out);
+void ew_system_parse_diskstats(const void *text, size_t len, struct ew_system_text *out);
+void ew_system_parse_net_dev(const void *text, size_t len, struct ew_system_text *out);
+void ew_system_parse_loadavg(const void *text, size_t len, struct ew_system_text *out);
+
+#endif
