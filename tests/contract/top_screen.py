@@ -176,7 +176,7 @@ def colours_come_on_a_terminal_and_not_with_no_color():
 
 @test
 def a_busy_process_is_on_the_first_screen():
-    busy = start(["-c", "while True: pass"], program=sys.executable)
+    busy = start(["-c", "import time\nend = time.time() + 60\nwhile time.time() < end: pass"], program=sys.executable)
 
     def body(screen):
         screen.wait_for(str(busy.pid))

@@ -117,7 +117,7 @@ def unreadable_and_cut_files_are_counted_and_the_rest_goes_on():
 
 @test
 def few_descriptors_are_enough():
-    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    child = subprocess.Popen([sys.executable, "-c", "import time\nend = time.time() + 60\nwhile time.time() < end: pass"])
     try:
         result = run(["-c", 'ulimit -n 24; exec "$@"', "sh", ETWATCH, "stat", "-a", "--threads", "--source",
                       "poll", "--json", "--hz", "20", "--duration", "1"], program="sh")

@@ -36,7 +36,7 @@ PROCESS_METRICS = """pid name parent_pid session_id create_time exit_time exit_c
     handle_count gdi_objects user_objects peak_handle_count""".split()
 FLAGS = ["EVENT_TRACE_FLAG_" + name for name in ("PROCESS", "THREAD", "IMAGE_LOAD", "DISK_IO", "MEMORY_PAGE_FAULTS",
                                                  "MEMORY_HARD_FAULTS", "MEMORY_PAGE", "PROFILE", "CSWITCH")]
-BUSY = "while True: pass"
+BUSY = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
 
 
 def busy():

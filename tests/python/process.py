@@ -103,7 +103,7 @@ with tempfile.NamedTemporaryFile() as file:
 @test
 def cpu_percent_of_a_busy_process_is_about_what_psutil_says():
     need("psutil")
-    runs(BESIDE.replace('["sleep", "60"]', '[sys.executable, "-c", "print(flush=True)\\nwhile True: pass"], '
+    runs(BESIDE.replace('["sleep", "60"]', '[sys.executable, "-c", "print(flush=True)\\nimport time\\nend = time.time() + 60\\nwhile time.time() < end: pass"], '
                         'stdout=subprocess.PIPE').replace(
         'psutil.Process(child.pid).name() != "sleep" or psutil.Process(child.pid).status() == "running"',
         'not child.stdout.readline()').replace("{code}", """
