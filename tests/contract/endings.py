@@ -241,7 +241,8 @@ def a_file_ends_with_a_whole_line():
             check_eq(result.out, "", "standard output")
             with open(path, "rb") as file:
                 data = file.read()
-            check(data.endswith(b"\n"), f"the last line is cut: {data[-40:]!r}")
+            # The table has no lines if nobody ran in that time.
+            check(data.endswith(b"\n") or (not data and not arguments), f"the last line is cut: {data[-40:]!r}")
 
 
 @test

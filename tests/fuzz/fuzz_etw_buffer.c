@@ -9,15 +9,10 @@
 #include "fuzz.h"
 #include "source/etw/rings.h"
 
-/* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
-static unsigned look(const struct ew_record *record)
+static void look(const struct ew_record *record)
 {
     const uint8_t *begin = record->header != NULL ? record->header : record->payload;
-    size_t size = (size_t)(record->payload - begin) + record->payload_size;
-    unsigned sum = 0;
-    for (size_t i = 0; i < size; i++)
-        sum += begin[i];
-    return sum;
+    (void)touch(begin, (size_t)(record->payload - begin) + record->payload_size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -26,7 +21,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ew_record records[64];
     uint64_t taken = 0;
     size_t count;
-    volatile unsigned sum = 0;
     if (size > 1 << 20)
         return 0;
     require(ew_etw_rings_new(4, 1 << 20, &rings) == 0, "memory");
@@ -34,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ew_etw_rings_put_buffer(rings, data, (uint32_t)size);
     while ((count = ew_etw_rings_take(rings, UINT64_MAX, records, 64)) > 0) {
         for (size_t i = 0; i < count; i++)
-            sum += look(&records[i]);
+            look(&records[i]);
         taken += count;
         /* A compressed buffer can become 16 MiB. */
         require(taken < 4 * (size + (32u << 20)), "an end");
