@@ -180,7 +180,7 @@ static void copy_stored(struct state *s)
     s->bits = s->bit_count = 0;
     if (s->error == 0 && len > s->size - s->at)
         fail(s, ETWATCH_ETRUNC);
-    if (s->error != 0 || !make_room(s, len))
+    if (s->error != 0 || len == 0 || !make_room(s, len))
         return;
     memcpy(s->out->data + s->out->len, s->bytes + s->at, len);
     s->out->len += len;
