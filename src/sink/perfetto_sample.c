@@ -55,47 +55,57 @@ size_t ew_pf_instant(struct ew_pf_sink *sink, uint64_t t_ns, uint64_t track, enu
     return packet;
 }
 
-void ew_pf_put_u64(struct ew_pf_sink *sink, uint32_t iid, uint64_t value)
+/* One value with its name: interned, or as text. */
+static size_t begin_interned(struct ew_buf *out, uint32_t iid)
 {
-    struct ew_buf *out = &sink->packets;
     size_t mark = ew_proto_begin(out, EW_PF_EVENT_ANNOTATION);
     ew_proto_u64(out, EW_PF_ANNOTATION_NAME_IID, iid);
+    return mark;
+}
+
+static size_t begin_named(struct ew_buf *out, const char *name)
+{
+    size_t mark = ew_proto_begin(out, EW_PF_EVENT_ANNOTATION);
+    ew_proto_text(out, EW_PF_ANNOTATION_NAME, name);
+    return mark;
+}
+
+static void end_u64(struct ew_buf *out, size_t mark, uint64_t value)
+{
     ew_proto_u64(out, EW_PF_ANNOTATION_U64, value);
     ew_proto_end(out, mark);
+}
+
+static void end_text(struct ew_buf *out, size_t mark, const char *text)
+{
+    ew_proto_text(out, EW_PF_ANNOTATION_TEXT, text);
+    ew_proto_end(out, mark);
+}
+
+void ew_pf_put_u64(struct ew_pf_sink *sink, uint32_t iid, uint64_t value)
+{
+    end_u64(&sink->packets, begin_interned(&sink->packets, iid), value);
 }
 
 void ew_pf_put_text(struct ew_pf_sink *sink, uint32_t iid, const char *text)
 {
-    struct ew_buf *out = &sink->packets;
-    size_t mark = ew_proto_begin(out, EW_PF_EVENT_ANNOTATION);
-    ew_proto_u64(out, EW_PF_ANNOTATION_NAME_IID, iid);
-    ew_proto_text(out, EW_PF_ANNOTATION_TEXT, text);
-    ew_proto_end(out, mark);
+    end_text(&sink->packets, begin_interned(&sink->packets, iid), text);
 }
 
 void ew_pf_put_named(struct ew_pf_sink *sink, const char *name, uint64_t value)
 {
-    struct ew_buf *out = &sink->packets;
-    size_t mark = ew_proto_begin(out, EW_PF_EVENT_ANNOTATION);
-    ew_proto_text(out, EW_PF_ANNOTATION_NAME, name);
-    ew_proto_u64(out, EW_PF_ANNOTATION_U64, value);
-    ew_proto_end(out, mark);
+    end_u64(&sink->packets, begin_named(&sink->packets, name), value);
 }
 
 void ew_pf_put_named_text(struct ew_pf_sink *sink, const char *name, const char *text)
 {
-    struct ew_buf *out = &sink->packets;
-    size_t mark = ew_proto_begin(out, EW_PF_EVENT_ANNOTATION);
-    ew_proto_text(out, EW_PF_ANNOTATION_NAME, name);
-    ew_proto_text(out, EW_PF_ANNOTATION_TEXT, text);
-    ew_proto_end(out, mark);
+    end_text(&sink->packets, begin_named(&sink->packets, name), text);
 }
 
 void ew_pf_put_named_double(struct ew_pf_sink *sink, const char *name, double value)
 {
     struct ew_buf *out = &sink->packets;
-    size_t mark = ew_proto_begin(out, EW_PF_EVENT_ANNOTATION);
-    ew_proto_text(out, EW_PF_ANNOTATION_NAME, name);
+    size_t mark = begin_named(out, name);
     ew_proto_double(out, EW_PF_ANNOTATION_DOUBLE, value);
     ew_proto_end(out, mark);
 }

@@ -43,12 +43,28 @@ static int parse(struct line *line, const char *text, struct ew_options *options
     return ew_options_parse(line->count, line->words, options, message);
 }
 
+struct refused {
+    const char *line;
+    const char *part; /* of the message */
+};
+
+static void check_refused(const struct refused *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct line line;
+        struct ew_options options;
+        char message[EW_MESSAGE_SIZE];
+        test_row(rows[i].line);
+        CHECK_EQ_INT(parse(&line, rows[i].line, &options, message), EW_EXIT_USAGE);
+        CHECK_CONTAINS(message, rows[i].part);
+        CHECK(strchr(message, '\n') == NULL);
+        ew_options_done(&options);
+    }
+}
+
 TEST(a_wrong_command_line_is_refused_with_the_right_form)
 {
-    static const struct {
-        const char *line;
-        const char *part; /* of the message */
-    } rows[] = {
+    static const struct refused rows[] = {
         {"", "a command is needed"},
         {"recrod", "the commands are run, stat, top, record, report, events,"},
         {"--hz 10", "the command comes first"},
@@ -138,16 +154,7 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"run --source etl -- ls", "etwatch stat, report or events"},
         {"stat -a --config /no/such/file", "cannot read --config /no/such/file"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct line line;
-        struct ew_options options;
-        char message[EW_MESSAGE_SIZE];
-        test_row(rows[i].line);
-        CHECK_EQ_INT(parse(&line, rows[i].line, &options, message), EW_EXIT_USAGE);
-        CHECK_CONTAINS(message, rows[i].part);
-        CHECK(strchr(message, '\n') == NULL);
-        ew_options_done(&options);
-    }
+    check_refused(rows, sizeof rows / sizeof rows[0]);
 }
 
 TEST(a_recording_is_named_by_its_file)
@@ -302,10 +309,7 @@ static int read_config(const char *text, struct ew_options *options, char *messa
 
 TEST(wrong_options_of_a_session_are_refused_on_every_system)
 {
-    static const struct {
-        const char *line;
-        const char *part; /* of the message */
-    } rows[] = {
+    static const struct refused rows[] = {
         {"record", "record needs a file"},
         {"record -o x.etl --", "no command behind --"},
         {"record -o x.etl -a -- ls", "choose one"},
