@@ -335,15 +335,7 @@ TEST(wrong_options_of_a_session_are_refused_on_every_system)
         {"stat -a --provider X:pid=1,2,3,4,5,6,7,8,9", "at most 8 process ids"},
         {"stat -a --provider X:id=65536", "id= needs ids of events"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct line line;
-        struct ew_options options;
-        char message[EW_MESSAGE_SIZE];
-        test_row(rows[i].line);
-        CHECK_EQ_INT(parse(&line, rows[i].line, &options, message), EW_EXIT_USAGE);
-        CHECK_CONTAINS(message, rows[i].part);
-        ew_options_done(&options);
-    }
+    check_refused(rows, sizeof rows / sizeof rows[0]);
 }
 
 TEST(options_of_a_session_become_the_struct_of_the_library)
