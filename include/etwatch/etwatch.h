@@ -218,7 +218,7 @@ struct etwatch_event {
     uint32_t next_pid, next_tid; /* SWITCH: who comes; FORK: the child; WAKEUP: the waker */
     uint32_t state;              /* SWITCH: why it left, the kernel's task state; 0 = preempted */
     int32_t priority;
-    int32_t exit_code; /* EXIT: as wait() encodes it */
+    int32_t exit_code; /* EXIT: as wait() encodes it; -1: unknown */
     const char *name;
     const char *next_name; /* SWITCH: of who comes; FORK: of the child; NULL: unknown */
     int32_t next_priority; /* SWITCH */

@@ -62,8 +62,10 @@ static void on_events(void *ctx, const struct etwatch_event *events, size_t coun
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
-    if (loss->stage == ETWATCH_LOSS_STREAM)
-        ew_waits_gap(((struct live *)ctx)->view.waits);
+    const struct live *live = ctx;
+    /* Of ETW everything is the stream. */
+    if (loss->stage == ETWATCH_LOSS_STREAM || live->session.meta.source == ETWATCH_SOURCE_ETW)
+        ew_waits_gap(live->view.waits);
 }
 
 static int on_end(void *ctx)

@@ -412,7 +412,7 @@ static int check_together(struct ew_parser *p)
     if ((flags & ETWATCH_EVENTS) != 0 && !o->json)
         return ew_parser_fail(p, "--events needs --json");
     if ((flags & ETWATCH_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
-        return ew_parser_fail(p, "--events needs --source ebpf: polling sees no events");
+        return ew_parser_fail(p, "--events needs --source ebpf, or etw: polling sees no events");
     if ((flags & ETWATCH_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0 &&
         (o->command & (EW_CMD_REPORT | EW_CMD_EXPORT)) == 0)
         return ew_parser_fail(p, "--cmdline needs --json or --csv: the table has no room for it");

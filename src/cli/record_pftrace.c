@@ -482,6 +482,8 @@ int ew_record_pftrace(const struct ew_options *given)
         code = given->child != NULL ? record_command(&recording) : record_machine(&recording);
     }
     (void)ew_record_file_close(&recording.file);
+    if (code != EW_EXIT_OK && recording.file.total_bytes == 0)
+        (void)remove(given->output_path); /* nothing was recorded */
     (void)ew_session_close(&recording.session);
     etwatch_sink_free(recording.sink);
     ew_account_free(recording.account);

@@ -146,6 +146,7 @@ static void json_thread(struct ew_buf *out, const struct ew_waits_view *view,
     put_number(out, ",\"blocks\":", thread->blocks);
     put_number(out, ",\"wait_max_ns\":", thread->wait_max_ns);
     ew_buf_text(out, "}\n");
+    ew_buf_end_line(out);
 }
 
 static void json_edge(struct ew_buf *out, const struct ew_waits_view *view,
@@ -161,6 +162,7 @@ static void json_edge(struct ew_buf *out, const struct ew_waits_view *view,
     put_number(out, ",\"blocked_ns\":", edge->blocked_ns);
     put_number(out, ",\"ready_ns\":", edge->ready_ns);
     ew_buf_text(out, "}\n");
+    ew_buf_end_line(out);
 }
 
 /* ------------------------------------------------------------------------ tables */

@@ -106,6 +106,7 @@ enum ew_pf_ftrace {
     EW_PF_FTRACE_RENAME = 236,
     EW_PF_FTRACE_EXEC = 237,
     EW_PF_FTRACE_EXIT = 238,
+    EW_PF_FTRACE_FORK = 239,
     EW_PF_FTRACE_FREE = 240,
 };
 

@@ -11,6 +11,7 @@
 #include "base/utf16.h"
 #include "decode/decode.h"
 #include "monitor/cmdline.h"
+#include "monitor/stream.h"
 
 enum { LINES_MAX = 65536, LINE_BUCKETS = 4096 };
 
@@ -143,6 +144,8 @@ int ew_records_init(struct ew_records *records, const struct ew_source_config *c
     wish.wanted = filter->all ? NULL : wanted;
     wish.wanted_ctx = records;
     memset(records, 0, sizeof *records);
+    records->events = config->events;
+    records->events_all = config->events_all;
     int rc = ew_chosen_init(&records->chosen, filter->pids, filter->pid_count, filter->names,
                             filter->name_count);
     if (rc == 0)
@@ -183,6 +186,10 @@ void ew_records_take(struct ew_records *records, const struct ew_record *record,
                 event.kind == EW_EVENT_PROCESS_STILL;
     if (records->lines != NULL && told)
         keep_line(records, &event);
+    if (records->events)
+        ew_stream_tell(records->tally, records->events_all, false, record, &event, facts);
     /* Short of memory: the tally counts it as lost. */
     (void)ew_tally_event(records->tally, record, &event, facts);
+    if (records->events)
+        ew_stream_tell(records->tally, records->events_all, true, record, &event, facts);
 }

@@ -24,6 +24,7 @@ struct ew_records {
     uint64_t horizon_ns, last_ns;
     bool cut; /* an interval ended in this drain */
     struct ew_source_stats stats;
+    bool events, events_all;        /* the scheduler's events are told too; of everybody */
     struct ew_records_line **lines; /* NULL: nobody wants them */
     uint32_t line_count;
 };

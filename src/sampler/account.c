@@ -92,7 +92,8 @@ void ew_account_loss(struct ew_account *account, const struct etwatch_loss *loss
     account->lost += loss->count;
     note_time(account, loss->to_ns);
     /* Who comes next on a CPU is not who was there: its time is nobody's. */
-    for (uint32_t i = 0; i < EW_ACCOUNT_CPUS_MAX && loss->stage == ETWATCH_LOSS_STREAM; i++)
+    bool stream = loss->stage == ETWATCH_LOSS_STREAM || account->meta.source == ETWATCH_SOURCE_ETW;
+    for (uint32_t i = 0; i < EW_ACCOUNT_CPUS_MAX && stream; i++)
         account->cpus[i].known = false;
 }
 

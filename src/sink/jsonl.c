@@ -291,7 +291,7 @@ static void put_other(struct ew_buf *out, const struct etwatch_event *event)
 static void put_event(struct etwatch_sink *sink, const struct etwatch_event *event)
 {
     struct ew_buf *out = &sink->out;
-    bool over = event->kind == ETWATCH_EVENT_EXIT;
+    bool over = event->kind == ETWATCH_EVENT_EXIT && event->exit_code >= 0;
     EW_JSON(out, "{\"type\":\"event\",\"event\":");
     ew_json_text(out, event_name(event->kind));
     EW_JSON(out, ",\"t_ns\":");

@@ -343,6 +343,24 @@ static void take_wakeup(struct ew_pf_cpu *cpu, const struct etwatch_event *e, ui
     cpu->wakings++;
 }
 
+/* Of Linux a process has the number of its first thread; of Windows it has not, and task_newtask
+ * would make up one that has. */
+static bool starts_elsewhere(const struct etwatch_event *e)
+{
+    return e->kind == ETWATCH_EVENT_FORK && e->next_pid != e->pid && e->next_pid != e->next_tid;
+}
+
+static void put_fork(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
+{
+    struct ew_buf *out = &cpu->events;
+    size_t inner, mark = begin_event(cpu, t_ns, e->tid, EW_PF_FTRACE_FORK, &inner);
+    put_text(out, 1, e->name);
+    ew_proto_u64(out, 2, e->tid);
+    put_text(out, 3, e->next_name);
+    ew_proto_u64(out, 4, e->next_tid);
+    end_event(cpu, mark, inner);
+}
+
 static void take_life(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
 {
     struct ew_buf *out = &cpu->events;
@@ -405,6 +423,9 @@ void ew_pf_event(struct etwatch_sink *base, const struct etwatch_event *e)
         take_switch(cpu, e, t_ns);
     } else if (e->kind == ETWATCH_EVENT_WAKEUP) {
         take_wakeup(cpu, e, t_ns);
+    } else if (starts_elsewhere(e)) {
+        know_thread(sink, e->next_pid, e->next_tid, e->next_name);
+        put_fork(cpu, e, t_ns);
     } else {
         take_life(cpu, e, t_ns);
     }

@@ -326,6 +326,12 @@ void ew_tally_unwant(struct ew_tally *tally, uint32_t pid)
         process->flags &= ~(uint32_t)(EW_TP_WANTED | EW_TP_TOLD);
 }
 
+bool ew_tally_wants(const struct ew_tally *tally, uint32_t pid)
+{
+    const struct ew_tally_process *process = ew_processes_find(tally, pid);
+    return process != NULL && (process->flags & EW_TP_WANTED) != 0;
+}
+
 void ew_tally_gauges(struct ew_tally *tally, uint32_t pid, uint32_t has,
                      const uint64_t gauge[EW_GAUGE_COUNT], const struct ew_facts *facts)
 {

@@ -120,6 +120,8 @@ bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_st
 void ew_tally_absent(struct ew_tally *tally,
                      bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
                      uint64_t since_ns, uint64_t t_ns, const struct ew_facts *facts);
+/* Whether this process is told. */
+bool ew_tally_wants(const struct ew_tally *tally, uint32_t pid);
 /* Accounts for whoever runs, and for idle CPUs, up to t_ns: totals taken now are as of then. */
 void ew_tally_settle(struct ew_tally *tally, uint64_t t_ns);
 /* The recording ends at t_ns: whoever runs is accounted for up to there. */

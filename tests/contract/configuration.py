@@ -3,6 +3,7 @@
 import os
 import re
 
+from commandkit import somebody
 from lib import ROOT, cases, check, check_eq, check_in, main, run, temp_dir, test
 
 
@@ -91,8 +92,9 @@ def values_of_a_window_that_were_not_asked_for_are_null():
         path = os.path.join(folder, "x.conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write("[cpu]\naggregation = avg,p95\n")
-        result = run(["stat", "--config", path, "--source", "poll", "-p", os.getpid(), "--window", "0.3", "--duration", "1",
-                      "--dense", "--json"])
+        with somebody() as pid:
+            result = run(["stat", "--config", path, "--source", "poll", "-p", pid, "--window", "0.3", "--duration",
+                          "1", "--dense", "--json"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     windows = [line for line in result.out.splitlines() if '"window"' in line]
     check(windows, "no window")
@@ -103,8 +105,9 @@ def values_of_a_window_that_were_not_asked_for_are_null():
 
 @test
 def keep_writes_the_last_samples_only():
-    result = run(["stat", "--source", "poll", "-p", os.getpid(), "--dense", "--hz", "20", "--keep", "3", "--duration",
-                  "1", "--json", "-q"])
+    with somebody() as pid:
+        result = run(["stat", "--source", "poll", "-p", pid, "--dense", "--hz", "20", "--keep", "3", "--duration",
+                      "1", "--json", "-q"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     kinds = re.findall(r'^\{"type":"(\w+)"', result.out, re.M)
     check_eq(kinds, ["meta", "sample", "sample", "sample", "stats"], "objects")

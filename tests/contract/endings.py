@@ -8,9 +8,12 @@ import subprocess
 import sys
 import time
 
-from lib import cases, check, check_eq, check_in, end, json_lines, main, run, start, temp_dir, test
+from commandkit import (LEAVER, LEFT, UNDER_WINE, exits, leaves, linux_only, marks, sleeps, start_plain,
+                        still_marks)
+from lib import cases, check, check_eq, check_in, end, json_lines, main, run, skip, start, temp_dir, test
 
 SOURCES = ("auto", "poll")
+NO_SIGNALS = "Windows has no signals but Ctrl-C and Ctrl-Break"
 
 
 def first_line(child):
@@ -59,7 +62,7 @@ def stdout_closed_early_ends_cleanly(arguments):
 
 @test
 def run_goes_on_when_its_reader_is_gone_and_keeps_the_status():
-    child = start(["run", "--json", "-q", "--source", "poll", "--", "sh", "-c", "sleep 1; exit 4"])
+    child = start(["run", "--json", "-q", "--source", "poll", "--", *sleeps(1, 4)])
     first_line(child)
     child.stdout.close()
     check_eq(child.wait(timeout=30), 4, "exit code")
@@ -67,6 +70,8 @@ def run_goes_on_when_its_reader_is_gone_and_keeps_the_status():
 
 @cases([("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM), ("SIGHUP", signal.SIGHUP)])
 def a_signal_ends_stat_with_its_last_line(number):
+    if number != signal.SIGINT:
+        linux_only(NO_SIGNALS)
     for source in SOURCES:
         child = start(["stat", "-a", "--json", "--source", source])
         lines = [first_line(child)]
@@ -79,6 +84,7 @@ def a_signal_ends_stat_with_its_last_line(number):
 
 @cases([("SIGTERM", signal.SIGTERM), ("SIGINT", signal.SIGINT)])
 def run_passes_a_signal_on_to_its_command(number):
+    linux_only("Windows tells the command by itself")
     script = ("import signal, sys, time\n"
               f"signal.signal({int(number)}, lambda *_: sys.exit(33))\n"
               "print('ready', flush=True)\n"
@@ -96,6 +102,7 @@ def run_passes_a_signal_on_to_its_command(number):
 
 @test
 def a_command_that_a_signal_ends_gives_128_plus_its_number():
+    linux_only(NO_SIGNALS)
     child = start(["run", "-q", "--source", "poll", "--", "sleep", "60"])
     time.sleep(0.5)
     child.send_signal(signal.SIGTERM)
@@ -110,8 +117,9 @@ def kill_9_at_any_moment_leaves_whole_lines_and_no_process():
             path = os.path.join(folder, f"{attempt}.jsonl")
             mark = os.path.join(folder, f"{attempt}.pid")
             source = SOURCES[attempt % 2]
-            child = start(["run", "--json", "--hz", "1000", "--source", source, "-o", path, "--", "sh", "-c",
-                           f"echo $$ > {mark}; while :; do /bin/true; done"])
+            command = (marks(mark) if UNDER_WINE else
+                       ["sh", "-c", f"echo $$ > {mark}; while :; do /bin/true; done"])
+            child = start(["run", "--json", "--hz", "1000", "--source", source, "-o", path, "--", *command])
             if attempt > 3:
                 wait_until(lambda p=mark: os.path.exists(p) and os.path.getsize(p) > 0, "the command")
             time.sleep(generator.random() * 0.4)
@@ -120,7 +128,9 @@ def kill_9_at_any_moment_leaves_whole_lines_and_no_process():
             count = complete_lines(path) if os.path.exists(path) else 0
             if attempt > 3:
                 check(count >= 1, "not even the first line was written")
-            if os.path.exists(mark) and os.path.getsize(mark):
+            if UNDER_WINE:
+                wait_until(lambda p=mark: not still_marks(p), "the command is still there")
+            elif os.path.exists(mark) and os.path.getsize(mark):
                 with open(mark, encoding="utf-8") as file:
                     pid = int(file.read())
                 wait_until(lambda p=pid: not alive(p), f"the command {pid} is still there")
@@ -133,18 +143,22 @@ def kill_9_while_the_command_is_held_ends_it_too():
     for delay in (0, 0.005, 0.01, 0.02, 0.03, 0.05):
         with temp_dir() as folder:
             mark = os.path.join(folder, "mark")
-            child = start(["run", "-q", "--", "sh", "-c", f"echo $$ > {mark}; sleep 60"])
+            child = start(["run", "-q", "--", *marks(mark)])
             time.sleep(delay)
-            with open(f"/proc/{child.pid}/task/{child.pid}/children", encoding="utf-8") as file:
-                made = [int(word) for word in file.read().split()]
+            made = []
+            if not UNDER_WINE:
+                with open(f"/proc/{child.pid}/task/{child.pid}/children", encoding="utf-8") as file:
+                    made = [int(word) for word in file.read().split()]
             child.kill()
             child.wait()
             for pid in made:
                 wait_until(lambda p=pid: not alive(p), f"process {pid} is still there")
+            wait_until(lambda p=mark: not still_marks(p, 0.2), "the command is still there")
 
 
 @test
 def kill_9_leaves_no_program_in_the_kernel():
+    linux_only("Windows has no programs of ours in its kernel")
     bpftool = next((p for p in ("/usr/sbin/bpftool", "/usr/bin/bpftool") if os.path.exists(p)), None)
     pinned = "/sys/fs/bpf"
     before = sorted(os.listdir(pinned)) if os.path.isdir(pinned) else []
@@ -164,6 +178,12 @@ def kill_9_leaves_no_program_in_the_kernel():
 def the_command_inherits_no_descriptor_of_ours():
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
+        if UNDER_WINE:
+            # Whoever outlives us would keep the file open, and then nobody could have it alone.
+            check_eq(run(["run", "--json", "-q", "--source", "poll", "-o", path, "--", *leaves(20)]).code, 0, "exit code")
+            alone = start_plain([*leaves(0)[:1], "alone", path])
+            check_eq(alone.wait(timeout=30), 0, "the file can be opened alone: exit code")
+            return
         for source in SOURCES:
             result = run(["run", "--json", "-q", "--source", source, "-o", path, "--", sys.executable, "-c",
                           "import os; print(sorted(os.listdir('/proc/self/fd')))"])
@@ -173,6 +193,7 @@ def the_command_inherits_no_descriptor_of_ours():
 
 @test
 def the_command_has_the_signals_it_would_have_without_us():
+    linux_only("Windows has no signals and no capabilities")
     script = "import signal, subprocess; print(open('/proc/self/status').read())"
     plain = run(["-c", "exec " + sys.executable + " -c '" + script.replace("'", '"') + "'"], program="/bin/sh")
     ours = run(["run", "--source", "poll", "-q", "-o", os.devnull, "--", sys.executable, "-c", script])
@@ -184,8 +205,8 @@ def the_command_has_the_signals_it_would_have_without_us():
 
 @test
 def we_give_up_rights_after_the_start():
+    linux_only("Windows has no capabilities")
     if os.getuid() != 0:
-        from lib import skip
         skip("without rights there is nothing to give up")
     kept = 1 << 39 | 1 << 38 | 1 << 19 | 1 << 2 | 1 << 5
     child = start(["stat", "-a", "--json"])
@@ -201,11 +222,16 @@ def we_give_up_rights_after_the_start():
 @test
 def stat_ends_when_every_named_process_has_ended():
     for source in SOURCES:
-        sleeper = start(["0.7"], program="/bin/sleep")
-        result = run(["stat", "--json", "--source", source, "-p", sleeper.pid], timeout=30)
+        if UNDER_WINE:
+            sleeper = start_plain([*leaves(0)[:1], "here", "1500"])
+            pid = int(sleeper.stdout.readline())
+        else:
+            sleeper = start(["0.7"], program="/bin/sleep")
+            pid = sleeper.pid
+        result = run(["stat", "--json", "--source", source, "-p", pid], timeout=30)
         check_eq(result.code, 0, f"exit code with {source}")
         objects = json_lines(result.out)
-        check_eq([o["pid"] for o in objects if o["type"] == "exit"], [sleeper.pid], "exits")
+        check_eq([o["pid"] for o in objects if o["type"] == "exit"], [pid], "exits")
         sleeper.wait()
 
 
@@ -213,14 +239,14 @@ def stat_ends_when_every_named_process_has_ended():
 def a_descendant_that_outlives_the_command_does_not_hold_run_unless_asked():
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
-        for more, seconds, want in ([], 100, False), (["--wait-all"], 1, True):
-            result = run(["run", "-q", "--json", *more, "-o", path, "--", "sh", "-c",
-                          f"sleep {seconds} >/dev/null 2>&1 & exit 0"])
+        for more, seconds, want in ([], 30, False), (["--wait-all"], 1, True):
+            result = run(["run", "-q", "--json", *more, "-o", path, "--", *leaves(seconds)])
             check_eq(result.code, 0, "exit code")
             with open(path, encoding="utf-8") as file:
-                exits = [o["name"] for o in json_lines(file.read()) if o["type"] == "exit"]
-            check_eq("sleep" in exits, want, f"exit of the descendant seen with {more}")
-            check("sh" in exits, "no exit of the command")
+                ended = [o["name"] for o in json_lines(file.read()) if o["type"] == "exit"]
+            check(LEAVER in ended, "no exit of the command")
+            ended.remove(LEAVER)
+            check_eq(LEFT in ended, want, f"exit of the descendant seen with {more}")
 
 
 @test
@@ -247,20 +273,20 @@ def a_file_ends_with_a_whole_line():
 
 @test
 def the_summary_is_data_without_json_and_words_with_it():
-    table = run(["run", "--source", "poll", "--", "sh", "-c", "exit 3"])
+    table = run(["run", "--source", "poll", "--", *exits(3)])
     check_in("exit status 3", table.out)
     check_in("lost: 0", table.out)
-    lines = run(["run", "--source", "poll", "--json", "--", "sh", "-c", "exit 3"])
+    lines = run(["run", "--source", "poll", "--json", "--", *exits(3)])
     json_lines(lines.out)
     check_in("exit status 3", lines.err)
-    quiet = run(["run", "--source", "poll", "--json", "-q", "--", "sh", "-c", "exit 3"])
+    quiet = run(["run", "--source", "poll", "--json", "-q", "--", *exits(3)])
     check_eq(quiet.err, "", "standard error with -q")
 
 
 @test
 def no_colour_without_a_terminal():
     for arguments in (["stat", "-a", "--source", "poll", "--duration", "1.2"], ["doctor"],
-                      ["run", "--source", "poll", "--", "true"], ["top", "--source", "poll", "--duration", "1.5"]):
+                      ["run", "--source", "poll", "--", *exits(0)], ["top", "--source", "poll", "--duration", "1.5"]):
         result = run(arguments)
         check_eq(result.code, 0, f"exit code of {arguments}")
         check("\033" not in result.out, f"escape sequences in {arguments}")

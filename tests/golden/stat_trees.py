@@ -6,7 +6,8 @@ Times and user names differ from machine to machine and are blotted out; nothing
 import os
 import re
 
-from lib import ROOT, cases, check, check_eq, check_golden, main, run
+from commandkit import UNDER_WINE, linux_only
+from lib import ROOT, cases, check, check_eq, check_golden, check_in, main, run
 
 TREES = ["normal", "weird_names", "unreadable", "kernel_threads", "huge", "no_schedstat", "truncated"]
 
@@ -15,6 +16,10 @@ def stat(tree, *more):
     root = os.path.join(ROOT, "tests", "golden", "proc", tree)
     result = run(["stat", "-a", "--kernel-threads", "--source", "poll", "--proc-root", root, "--duration",
                   "0.3", "-q", *more])
+    if UNDER_WINE:
+        check_eq((result.code, result.out), (2, ""), "exit code and output")
+        check_in("/proc", result.err, "standard error")
+    linux_only("Windows has no /proc: --proc-root is refused with 2, as it must be")
     check_eq(result.code, 0, "exit code")
     return result.out
 

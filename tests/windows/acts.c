@@ -7,8 +7,11 @@
  * args ARG…: writes its arguments, each in UTF-8 on a line of its own.
  * tree MS: starts itself to burn, waits for it.
  * orphan MS: starts itself to start itself to burn, and ends at once, as the next does.
- * exit CODE, sleep MS.
+ * leave MS: starts itself to sleep, and ends at once.
+ * here MS: writes its id, and works now and then for so long.
+ * exit CODE, sleep MS [CODE].
  * mark FILE: sleeps; at the end of each tenth of a second it adds a byte to the file.
+ * touch FILE: makes it. alone FILE: ends with 0 if nobody else has it open.
  */
 #include <fcntl.h>
 #include <io.h>
@@ -52,6 +55,27 @@ static int mark(const wchar_t *path)
         (void)fclose(file);
         Sleep(100);
     }
+    return 0;
+}
+
+static int here(unsigned long long ms)
+{
+    printf("%lu\n", GetCurrentProcessId());
+    (void)fflush(stdout);
+    for (unsigned long long i = 0; i < ms; i += 20) {
+        for (volatile unsigned j = 0; j < 2000000; j++)
+            continue;
+        Sleep(20);
+    }
+    return 0;
+}
+
+static int open_file(const wchar_t *path, DWORD access, DWORD disposition)
+{
+    HANDLE file = CreateFileW(path, access, 0, NULL, disposition, FILE_ATTRIBUTE_NORMAL, NULL);
+    if (file == INVALID_HANDLE_VALUE)
+        return 1;
+    (void)CloseHandle(file);
     return 0;
 }
 
@@ -100,9 +124,17 @@ int wmain(int argc, wchar_t **argv)
         return start_self(L"between", value, 0);
     if (wcscmp(act, L"between") == 0)
         return start_self(L"burn", value, 0);
+    if (wcscmp(act, L"leave") == 0)
+        return start_self(L"sleep", value, 0);
+    if (wcscmp(act, L"here") == 0)
+        return here(wcstoul(value, NULL, 10));
+    if (wcscmp(act, L"touch") == 0)
+        return open_file(value, GENERIC_WRITE, CREATE_ALWAYS);
+    if (wcscmp(act, L"alone") == 0)
+        return open_file(value, GENERIC_READ | DELETE, OPEN_EXISTING);
     if (wcscmp(act, L"exit") == 0)
         return (int)wcstoul(value, NULL, 0);
     if (wcscmp(act, L"sleep") == 0)
         Sleep(wcstoul(value, NULL, 10));
-    return 0;
+    return argc > 3 ? (int)wcstoul(argv[3], NULL, 0) : 0;
 }

@@ -301,7 +301,7 @@ static void anchor(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
         ew_os_anchor(ret_unix_ns, ret_raw_ns);
         return;
     }
-    *ret_unix_ns = (uint64_t)(EMULATOR_START_FILETIME - INT64_C(116444736000000000)) * 100;
+    *ret_unix_ns = (uint64_t)(ETW_EMULATOR_START_FILETIME - INT64_C(116444736000000000)) * 100;
     *ret_raw_ns = 0;
 }
 
@@ -389,6 +389,7 @@ struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config)
     if (config->cpu_mhz == 0)
         emulator->config.cpu_mhz = 2000;
     emulator->counts.profile_interval_100ns = 10000;
+    atomic_store(&emulator->now_ns, config->now_ns);
     emulator->api = (struct ew_etw_api){
         .ctx = emulator,
         .start = start,

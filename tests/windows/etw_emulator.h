@@ -15,6 +15,9 @@
 
 struct etw_emulator;
 
+/* 2026-01-01, as recordings of our writer have it: the machine's counter was 0 then. */
+#define ETW_EMULATOR_START_FILETIME INT64_C(134116992000000000)
+
 struct etw_emulator_config {
     uint32_t os_build;                         /* 0: 22631, Windows 11 */
     uint32_t cpu_count;                        /* 0: 4 */
@@ -30,6 +33,9 @@ struct etw_emulator_config {
     /* What a session yields. A recording (each opening gets it from the beginning) … */
     const void *recording;
     size_t recording_size;
+    uint64_t move_ticks; /* all its times are so much later (see etw_move.h) */
+    bool to_now;         /* or: it begins when it is played */
+    uint64_t now_ns;     /* without real_time: before the first event */
     /* … or this many switches a CPU, made up, rate_hz in all (0: as fast as can be). */
     uint64_t generate;
     uint64_t rate_hz;

@@ -56,9 +56,6 @@ struct etw_emulator {
     _Atomic uint64_t delivered, lost, buffers;
 };
 
-/* 2026-01-01, as recordings of our writer have it. */
-#define EMULATOR_START_FILETIME INT64_C(134116992000000000)
-
 /* With the lock held: whether the session is still there and nobody has closed the trace. */
 bool emulator_goes_on(const struct etw_emulator *emulator, const struct trace *trace);
 

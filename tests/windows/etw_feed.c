@@ -10,6 +10,7 @@
 #include "etw_buffers.h"
 #include "etw_emulator_parts.h"
 #include "etw_events.h"
+#include "etw_move.h"
 #include "source/etl/reader.h"
 #include "source/etl/walk.h"
 
@@ -32,7 +33,7 @@ static uint64_t open_session(struct etw_emulator *emulator, const uint16_t *name
         header->clock = emulator->config.clock;
         header->perf_frequency = emulator->config.perf_frequency;
         header->cpu_mhz = emulator->config.cpu_mhz;
-        header->start_filetime = EMULATOR_START_FILETIME;
+        header->start_filetime = ETW_EMULATOR_START_FILETIME;
         if (emulator->config.clock == 3)
             header->start_filetime +=
                 (int64_t)(emulator->config.start_raw * 10 / emulator->config.cpu_mhz);
@@ -95,7 +96,7 @@ static uint64_t to_ns(const struct etw_emulator *emulator, uint64_t raw)
 {
     uint64_t hz = emulator->config.perf_frequency;
     if (emulator->config.clock == 2)
-        return (raw - (uint64_t)EMULATOR_START_FILETIME) * 100;
+        return (raw - (uint64_t)ETW_EMULATOR_START_FILETIME) * 100;
     if (emulator->config.clock == 3)
         return raw * 1000 / emulator->config.cpu_mhz;
     return raw / hz * 1000000000 + raw % hz * 1000000000 / hz;
@@ -104,10 +105,11 @@ static uint64_t to_ns(const struct etw_emulator *emulator, uint64_t raw)
 static uint64_t from_ns(const struct etw_emulator *emulator, uint64_t ns)
 {
     if (emulator->config.clock == 2)
-        return ns / 100 + (uint64_t)EMULATOR_START_FILETIME;
+        return ns / 100 + (uint64_t)ETW_EMULATOR_START_FILETIME;
     if (emulator->config.clock == 3)
         return ns * emulator->config.cpu_mhz / 1000;
-    return ns / (1000000000 / emulator->config.perf_frequency);
+    uint64_t hz = emulator->config.perf_frequency;
+    return ns / 1000000000 * hz + ns % 1000000000 * hz / 1000000000;
 }
 
 struct feed {
@@ -116,6 +118,8 @@ struct feed {
     uint64_t count;
     struct etw_buffers *buffers; /* NULL: events are handed over as they come */
     struct etw_event event;      /* for handing over */
+    struct etw_moved moved;      /* likewise */
+    uint64_t ticks;              /* the recording is moved by */
     uint32_t flushed, flush_s;
     uint64_t timer_ns;
     _Atomic bool over; /* nothing more will be written */
@@ -266,10 +270,12 @@ static void deliver(struct feed *feed, struct etw_event *event, uint64_t t_ns)
 
 static void tell_record(struct feed *feed, const struct ew_record *record)
 {
-    uint64_t t_ns = to_ns(feed->emulator, record->t_raw);
     bool lost = is_lost(feed), marks = feed->emulator->config.lose_marks;
     if (record->kind == EW_RECORD_LOSS)
         return;
+    if (feed->ticks != 0)
+        record = etw_move(&feed->moved, record, feed->ticks);
+    uint64_t t_ns = to_ns(feed->emulator, record->t_raw);
     if (feed->buffers != NULL) {
         if (lost && marks)
             etw_buffers_mark(feed->buffers, record->cpu);
@@ -294,6 +300,9 @@ static void feed_recording(struct feed *feed)
     if (ew_etl_open_memory(emulator->config.recording, emulator->config.recording_size, &options,
                            &reader, NULL) != 0)
         abort();
+    feed->ticks = emulator->config.move_ticks;
+    if (emulator->config.to_now)
+        feed->ticks = from_ns(emulator, ew_os_raw_ns()) - ew_etl_file_info(reader, 0)->header_raw;
     bool on = true;
     while (on && (count = ew_etl_next(reader, &records)) > 0)
         for (int i = 0; i < count && (on = before_event(feed)); i++)

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import zlib
 
 from etlkit import corpus, make_etl
 from lib import BUILD, ETWATCH, cases, check, check_eq, main, skip, temp_dir, test
@@ -40,6 +41,70 @@ def a_recording_gives_the_same_bytes(kind, *arguments):
     with temp_dir() as folder:
         make_etl(kind, os.path.join(folder, "x.etl"), *arguments)
         compare(folder, "x.etl")
+
+
+EXPORTS = ([("-f", name) for name in ("perfetto", "arrow", "chrome", "folded", "speedscope")] +
+           [("-f", form, "--table", table) for form in ("csv", "jsonl")
+            for table in ("events", "samples", "processes", "threads", "classes", "images", "thread_samples")] +
+           [("-f", "arrow", "--table", "events", "--typed", "--raw"), ("-f", "csv", "--fields"),
+            ("-f", "arrow", "--table", "samples", "--hz", "1000", "--timestamps")])
+EXPORTED = [("mixed", "--events", 4000), ("tracelogging",), ("lost",), ("windows7", "--events", 2000)]
+
+
+def packets(data):
+    """A Perfetto trace with its compressed packets unpacked: zlib may be another one."""
+    at, out = 0, []
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+    while at < len(data):
+        tag = varint()
+        check_eq(tag, 10, "tag of a packet")
+        size = varint()
+        packet = data[at:at + size]
+        at += size
+        if packet[:2] == b"\x92\x03":  # field 50: compressed packets
+            begin = next(i for i in range(3, 9) if packet[i - 1] < 0x80)
+            out.append(zlib.decompress(packet[begin:]))
+        else:
+            out.append(packet)
+    return out
+
+
+@cases([(kind[0], *kind) for kind in EXPORTED])
+def an_export_has_the_same_bytes(kind, *arguments):
+    build = windows_build()
+    compared = 0
+    with temp_dir() as folder:
+        make_etl(kind, os.path.join(folder, "x.etl"), *arguments)
+        for asked in EXPORTS:
+            done = []
+            for out, program, more in (("linux", [ETWATCH], None),
+                                       ("windows", [*launcher(), os.path.join(build, "etwatch.exe")], environment(build))):
+                code, words, err = output([*program, "export", "x.etl", *asked, "-o", out], folder, more)
+                path = os.path.join(folder, out)
+                data = b""
+                if os.path.exists(path):
+                    with open(path, "rb") as file:
+                        data = file.read()
+                    os.remove(path)
+                done.append((code, words, err.replace(out.encode(), b"OUT"), data))
+            what = " ".join(asked)
+            (code, words, err, data), want = done[1], done[0]
+            check_eq((code, words, err), want[:3], f"exit code and words of {what}")
+            if "perfetto" in asked:
+                check_eq(packets(data), packets(want[3]), f"packets of {what}")
+            check(data == want[3] or "perfetto" in asked, f"{what} gives other bytes")
+            compared += code == 0 and len(data) > 0
+    check(compared > len(EXPORTS) // 2, f"only {compared} of {len(EXPORTS)} say something")
 
 
 @test

@@ -174,6 +174,7 @@ static uint32_t kind_of(uint32_t field)
     case EW_PF_FTRACE_WAKING:
         return ETWATCH_EVENT_WAKEUP;
     case EW_PF_FTRACE_NEWTASK:
+    case EW_PF_FTRACE_FORK:
         return ETWATCH_EVENT_FORK;
     case EW_PF_FTRACE_EXEC:
         return ETWATCH_EVENT_EXEC;
@@ -225,6 +226,14 @@ static void take_message(struct ew_pftrace *trace, struct ew_pft_event *e, const
         e->target_cpu = (uint32_t)m->number[5];
         break;
     case ETWATCH_EVENT_FORK: {
+        if (e->field == EW_PF_FTRACE_FORK) {
+            const struct ew_pft_thread *child = ew_pft_thread(trace, (uint32_t)m->number[4]);
+            e->next_tid = (uint32_t)m->number[4];
+            e->next_pid = child != NULL ? child->pid : 0;
+            copy_name(e->name, m->text[1].text, m->text[1].len);
+            copy_name(e->next_name, m->text[3].text, m->text[3].len);
+            break;
+        }
         const struct ew_pft_thread *parent = ew_pft_thread(trace, e->tid);
         bool thread = (m->number[3] & EW_PF_CLONE_THREAD) != 0;
         e->next_tid = (uint32_t)m->number[1];
@@ -266,6 +275,9 @@ static bool read_event(struct ew_pftrace *trace, struct ew_bytes *event)
         }
     }
     e->kind = kind_of(e->field);
+    /* Elsewhere the same is told by task_newtask. */
+    if (e->field == EW_PF_FTRACE_FORK && !trace->own_known)
+        e->kind = 0;
     if (e->kind != 0) {
         read_message(&body, &message);
         take_message(trace, e, &message);

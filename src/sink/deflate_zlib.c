@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zlib, which libbpf brings along anyway. Owns one stream that is reset for each block, so a block
- * costs no allocation; the lowest level, because recording must cost little while it runs and the
- * repetition in a trace is found at any level.
+ * zlib, which libbpf brings along anyway, and which is part of the program on Windows. Owns one
+ * stream that is reset for each block, so a block costs no allocation; the lowest level, because
+ * recording must cost little while it runs and the repetition in a trace is found at any level.
  */
 #include "sink/deflate.h"
 

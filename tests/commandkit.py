@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Commands for the program under test to run, on whichever system it runs: Linux, or Windows under Wine.
+
+    run(["run", "-q", "--", *exits(3)])
+
+On Linux they are lines for the shell, under Wine acts of tests/windows/acts.c. A test of something that
+Windows does not have says so with linux_only(), which counts it as skipped.
+"""
+import contextlib
+import os
+import sys
+import time
+
+from lib import BUILD, check, end, run, skip, start
+
+UNDER_WINE = os.environ.get("ETWATCH_UNDER_WINE") == "1"
+
+
+def linux_only(reason):
+    if UNDER_WINE:
+        skip(reason)
+
+
+def _acts(*arguments):
+    return [os.path.join(os.environ["ETWATCH_WINDOWS"], "tests", "acts.exe"), *map(str, arguments)]
+
+
+def _shell(script):
+    return ["sh", "-c", script]
+
+
+def exits(status):
+    """Ends at once with this status."""
+    return _acts("exit", status) if UNDER_WINE else _shell(f"exit {status}")
+
+
+def sleeps(seconds, status=0):
+    """Does nothing for so long."""
+    return _acts("sleep", int(seconds * 1000), status) if UNDER_WINE else _shell(f"sleep {seconds}; exit {status}")
+
+
+def works(status):
+    """Uses the CPU for some tenths of a second."""
+    script = ("x = 0\nfor i in range(3000000): x += i\nopen('/dev/null', 'w').write('x' * 100000)\n"
+              f"raise SystemExit({status})")
+    return _acts("work", status) if UNDER_WINE else [sys.executable, "-c", script]
+
+
+def touches(path):
+    """Makes the file."""
+    return _acts("touch", path) if UNDER_WINE else ["touch", path]
+
+
+def leaves(seconds):
+    """Starts something that lives for so long, and ends before it. It is called LEFT."""
+    return (_acts("leave", int(seconds * 1000)) if UNDER_WINE else
+            _shell(f"sleep {seconds} >/dev/null 2>&1 & exit 0"))
+
+
+LEAVER, LEFT = ("acts.exe", "acts.exe") if UNDER_WINE else ("sh", "sleep")
+
+
+def marks(path):
+    """Adds to the file for as long as it lives, ten times a second or more often."""
+    return _acts("mark", path) if UNDER_WINE else _shell(f"while :; do echo x >> {path}; sleep 0.05; done")
+
+
+def still_marks(path, seconds=0.5):
+    """Whether whoever marks is still there: waits so long."""
+    before = os.path.getsize(path) if os.path.exists(path) else 0
+    time.sleep(seconds)
+    return os.path.exists(path) and os.path.getsize(path) != before
+
+
+def start_plain(command, **options):
+    """A command beside the program under test, not below it."""
+    if not UNDER_WINE:
+        return start(command[1:], program=command[0], **options)
+    from winekit import environment, launcher
+    options.setdefault("env", {**os.environ, **environment(os.environ["ETWATCH_WINDOWS"])})
+    first, *rest = launcher()
+    return start([*rest, *command], program=first, **options)
+
+
+@contextlib.contextmanager
+def somebody(seconds=60):
+    """The id of a process that is there and works now and then."""
+    if not UNDER_WINE:
+        yield os.getpid()
+        return
+    child = start_plain(_acts("here", int(seconds * 1000)))
+    line = child.stdout.readline()
+    check(line.strip().isdigit(), f"acts.exe did not begin: {line!r}")
+    yield int(line)
+    end(child)
+
+
+
+def run_tool(name, *arguments):
+    """A program of tests/, built for the system under test."""
+    if not UNDER_WINE:
+        return run(arguments, program=os.path.join(BUILD, "tests", name), timeout=110)
+    from winekit import wine
+    return wine(list(map(str, arguments)), program=os.path.join("tests", name + ".exe"), timeout=110)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""The commands on a live ETW session: what scripts rely on is the same as with every other source.
+
+The session is the emulator's (tests/windows/etwatch_emulated.c): it begins with the program and plays a
+recording. Under Wine it is the program for Windows.
+"""
+import collections
+import contextlib
+import importlib.util
+import os
+
+import lib
+from commandkit import exits, run_tool, touches
+from etlkit import make_etl
+from lib import ROOT, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
+
+WAYS = [("event by event", ""), ("whole buffers", ",buffers")]
+
+
+def borrow(script):
+    """The lists and checks of another script, without its tests."""
+    spec = importlib.util.spec_from_file_location(os.path.basename(script), os.path.join(ROOT, "tests", script + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    kept, run_all = list(lib._tests), lib.main
+    lib.main = lambda: None
+    spec.loader.exec_module(module)
+    lib._tests[:], lib.main = kept, run_all
+    return module
+
+
+NAMES = borrow("contract/json_names")
+
+
+@contextlib.contextmanager
+def recording(*arguments):
+    """The path of one that lasts for some tenths of a second."""
+    with temp_dir() as folder:
+        path = os.path.join(folder, "made.etl")
+        make_etl((arguments or ("mixed",))[0], path, "--events", 20000, *arguments[1:])
+        yield path
+
+
+def emulated(how, *arguments):
+    return run_tool("etwatch_emulated", how, *arguments)
+
+
+def objects_of(result, code=0):
+    check_eq(result.code, code, f"exit code ({result.err.strip()})")
+    return json_lines(result.out)
+
+
+# ------------------------------------------------------------------------ what comes
+
+
+@cases(WAYS)
+def samples_have_every_name_and_come_in_order(way):
+    with recording() as path:
+        objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--threads", "--hz", "100", "--duration", "1"))
+    NAMES.check_types(objects)
+    NAMES.check_order(objects)
+    NAMES.check_names(objects)
+    check_eq(objects[0]["source"], "etw", "source")
+    check_eq({o["source"] for o in objects if o["type"] == "sample"}, {"etw"}, "sources of the samples")
+    check_eq((objects[-1]["lost"], objects[-1]["undecoded"]), (0, 0), "lost and undecoded")
+    check(sum(o["type"] == "thread" for o in objects) > 20, "few threads")
+
+
+@cases(WAYS)
+def events_have_every_name_and_are_those_of_the_recording(way):
+    names = """type event t_ns cpu pid tid name next_pid next_tid waker_pid waker_tid child_pid child_tid
+        state priority exit_code exit_signal""".split()
+    with recording() as path:
+        objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--events", "--duration", "1"))
+        counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count", path]).out)}
+        told = [o for o in json_lines(run(["events", "--json", "--event", "cswitch", path]).out)]
+    events = [o for o in objects if o["type"] == "event"]
+    for o in events:
+        check_eq(list(o), names, "names of an event")
+    kinds = collections.Counter(o["event"] for o in events)
+    want = {"switch": counted["Thread/CSwitch"], "wakeup": counted["Dispatcher/ReadyThread"],
+            "fork": counted["Thread/Start"], "exit": counted["Thread/Stop"]}
+    check_eq(dict(kinds), want, "kinds of events")
+    switches = [(o["cpu"], o["tid"], o["next_tid"]) for o in events if o["event"] == "switch"]
+    wanted = [(o["cpu"], o["fields"]["OldThreadId"], o["fields"]["NewThreadId"]) for o in told]
+    check_eq(collections.Counter(switches), collections.Counter(wanted), "switches")
+    check({o["state"] for o in events if o["event"] == "switch"} <= {0, 1, 2, 128}, "other states")
+
+
+@test
+def events_of_the_chosen_alone_are_told_unless_all_are_asked_for():
+    with recording() as path:
+        objects = objects_of(emulated(path, "stat", "-n", "code", "--json", "-q", "--events", "--duration", "1"))
+    pids = {o["pid"] for o in objects if o["type"] == "start"}
+    events = [o for o in objects if o["type"] == "event"]
+    check(pids and events, "nobody, or nothing")
+    for o in events:
+        check({o["pid"], o["next_pid"], o["child_pid"]} & pids, f"of somebody else: {o}")
+
+
+@test
+def who_waited_for_whom_is_what_the_recording_says():
+    def pairs(objects):
+        return {(o["tid"], o["waker_tid"]): (o["count"], o["wait_ns"], o["wait_max_ns"], o["blocked_ns"], o["ready_ns"])
+                for o in objects if o["type"] == "wake"}
+    with recording("switches") as path:
+        live = pairs(objects_of(emulated(path, "waits", "-a", "--json", "-q", "--duration", "1")))
+        want = pairs(json_lines(run(["waits", "--json", "-q", path]).out))
+    check(len(want) > 20, f"only {len(want)} pairs")
+    check_eq(live, want, "pairs")
+
+
+# ------------------------------------------------------------------------- recording
+
+
+def report(path, *options):
+    result = run(["report", "--json", *options, path])
+    check_eq((result.code, result.err), (0, ""), "exit code and words of report")
+    return result.out
+
+
+@cases([(f"{what}, {way}", options, word) for what, *options in (("everybody", "-a"), ("a name", "-n", "code"),
+                                                                ("a pid", "-p", "PID"), ("at 1000 Hz", "-a", "--hz", "1000"))
+        for way, word in WAYS])
+def a_recording_reads_back_as_it_was_told(options, way):
+    with recording() as path, temp_dir() as folder:
+        out = os.path.join(folder, "run.pftrace")
+        options = [str(os.getpid()) if word == "PID" else word for word in options]
+        result = emulated(path + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "1", *options)
+        told = objects_of(result)
+        check_eq(report(out, "--threads"), result.out, "report")
+        events = json_lines(run(["events", "--json", "--count", out]).out)
+        counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count", path]).out)}
+    check_eq((told[0]["source"], told[0]["lost"], told[0]["complete"]), ("etw", 0, True), "source, lost and complete")
+    check_eq(told[0]["switches"], counted["Thread/CSwitch"], "switches")
+    found = {o["event"]: o["count"] for o in events}
+    check_eq((found["sched_switch"], found["sched_waking"], found["task_newtask"], found["sched_process_exit"]),
+             (counted["Thread/CSwitch"], counted["Dispatcher/ReadyThread"], counted["Thread/Start"], counted["Thread/Stop"]),
+             "events")
+    check("-a" not in options or sum(o["type"] == "process" for o in told) > 10, "few processes")
+
+
+@test
+def a_recording_of_a_command_ends_with_its_status():
+    with recording() as path, temp_dir() as folder:
+        out = os.path.join(folder, "run.pftrace")
+        result = emulated(path, "record", "--json", "-q", "-o", out, "--", *exits(5))
+        check_eq(result.code, 5, f"exit code ({result.err})")
+        check_eq(report(out), result.out, "report")
+
+
+# ------------------------------------------------------------------- what goes wrong
+
+
+@cases([
+    ("no rights", "no-rights", ["--no-fallback"], 3, "access is denied", "Performance Log Users"),
+    ("no rights for the source asked for", "no-rights", ["--source", "etw"], 3, "access is denied", "Performance Log Users"),
+    ("no privilege", "no-privilege", ["--no-fallback", "--kernel", "profile"], 3, "", "Profile system performance"),
+    ("all loggers in use", "full", ["--no-fallback"], 1, "all system loggers", "etwatch sessions"),
+    ("a session of our name that cannot be ended", "stuck", ["--no-fallback"], 1, "", "logman stop"),
+    ("no such session", "logger", ["--session", "nobody"], 1, "nobody", "etwatch sessions"),
+    ("no such provider", "logger", ["--no-fallback", "--provider", "Nobody-Knows"], 2, "Nobody-Knows", ""),
+    ("no such kind", "logger", ["--kernel", "process,swaps"], 2, "'swaps' is no kind", ""),
+    ("a buffer too large", "logger", ["--buffer-size", "99999"], 2, "from 4 to 16384", ""),
+    ("fewer buffers at most than at least", "logger", ["--no-fallback", "--min-buffers", "64", "--max-buffers", "8"], 2, "", ""),
+])
+def an_error_has_its_code_and_says_what_helps(how, arguments, code, words, fix):
+    result = emulated(how, "stat", "-a", "--json", "--duration", "0.3", *arguments)
+    check_eq((result.code, result.out), (code, ""), f"exit code and output ({result.err})")
+    check_in(words, result.err, "what")
+    check_in(fix, result.err, "what helps")
+    check_eq(result.err.count("\n"), 1, "lines on standard error")
+
+
+@cases([("no rights", "no-rights", "access is denied"), ("all loggers in use", "full", "all system loggers")])
+def without_a_session_it_polls_and_says_why_in_one_line(how, words):
+    result = emulated(how, "stat", "-a", "--json", "--duration", "0.3")
+    meta = objects_of(result)[0]
+    check_eq(meta["source"], "poll", "source")
+    check_in(words, meta["fallback"], "fallback")
+    check_eq(result.err.count("\n"), 1, "lines on standard error")
+
+
+@test
+def a_session_that_is_stopped_again_and_again_ends_in_polling():
+    with recording() as path:
+        result = emulated(path + ",stops", "stat", "-a", "--json", "--duration", "2")
+    objects = objects_of(result)
+    check_eq(objects[0]["source"], "etw", "source at the beginning")
+    check_eq(sum(o["count"] for o in objects if o["type"] == "lost"), 3, "gaps")
+    check_eq(objects[-1]["source"], "poll", "source at the end")
+
+
+@cases([("a recording of ETW's own", "x.etl"), ("of ours", "x.pftrace")])
+def what_cannot_be_recorded_leaves_no_file_and_starts_no_command(name):
+    with temp_dir() as folder:
+        mark, path = os.path.join(folder, "mark"), os.path.join(folder, name)
+        result = emulated("no-rights", "record", "-o", path, "--no-fallback", "--", *touches(mark))
+        check_eq(result.code, 3, f"exit code ({result.err})")
+        check_in("access is denied", result.err)
+        check(not os.path.exists(mark), "the command ran")
+        check(not os.path.exists(path), "a file was left")
+
+
+@test
+def another_session_is_read_and_stays():
+    with recording() as path:
+        result = emulated(path + ",logger", "stat", "-a", "--json", "-q", "--session", "NT Kernel Logger", "--duration", "2")
+        objects = objects_of(result)
+        check_eq(objects[0]["source"], "etw", "source")
+        listed = objects_of(emulated("logger", "sessions", "--json"))
+    check_eq([(o["name"], o["ours"]) for o in listed], [("NT Kernel Logger", False)], "sessions")
+
+
+main()
