@@ -92,6 +92,7 @@ class Section:
         self.title = title
         self.rows = []
         self.notes = []
+        self.picture = []  # lines that the table ends with
 
     def add(self, *args, **kwargs):
         row = Row(*args, **kwargs)
@@ -118,6 +119,7 @@ class Section:
             if i == 0:
                 lines.append("  " + "-" * (sum(widths) + 2 * len(widths) - 2))
         lines += ["  note: " + text for text in self.notes]
+        lines += ["", *("  " + text for text in self.picture)] if self.picture else []
         return "\n".join(lines)
 
 

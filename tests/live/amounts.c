@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that does a known amount of everything that is measured, keeps it that way for a while
- * in which it runs in short pieces, and tells what it did as one JSON object: the truth that the
- * live tests and `./dev accuracy` hold the figures against. It is a child; its parent tells what
- * wait4() says of it.
+ * A process that does a known amount of everything that is measured and tells what it did as JSON
+ * objects: the truth that the live tests and `./dev accuracy` hold the figures against. It is a
+ * child; its parent tells what the kernel has on record for it. That is asked for when the child
+ * has left the CPU for good and before it is gone: until then its last steps are not in the record.
  *
- *   amounts [SECONDS]        (default 3)
+ *   amounts [SECONDS]        what is so many at a time (threads, descriptors, memory, priorities)
+ *                            and stays so for a while (default 3), and bytes of the network
+ *   amounts counts           what adds up: one thread, so that the record has all of it
+ *   amounts states MS        threads that wait and one that runs, for so long; then as long stopped
  *   amounts stopped SECONDS  a child that is stopped for so long
  */
 #include <arpa/inet.h>
@@ -14,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +38,11 @@ enum {
     NET_BYTES = 300000,
     FILE_BYTES = 200000,
     PAGES = 700,
+    BURN_MS = 200, /* in user mode, and in the kernel */
+    NAPS = 40,
+    DISK_BYTES = 1 << 20,
+    HARD_PAGES = 64,
+    WAITING = 3,
 };
 
 static void fail(const char *what)
@@ -168,16 +177,12 @@ static long kilobytes(const char *name)
 
 static void tell(void)
 {
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0)
-        fail("getrusage");
     printf("{\"pid\":%d,\"handles\":%d,\"threads\":%d,\"priority\":%d,\"affinity\":1,"
            "\"io_priority\":%d,\"net_sent_bytes\":%d,\"net_received_bytes\":%d,"
-           "\"io_write_bytes\":%d,\"cpu_ns\":%llu,\"faults_minor\":%ld,\"switches\":%ld,"
+           "\"written\":%d,"
            "\"private_bytes\":%ld,\"virtual_bytes\":%ld,\"rss_bytes\":%ld}\n",
            (int)getpid(), DESCRIPTORS + 3, THREADS + 1, 20 + NICE, (int)IO_PRIORITY, (int)NET_BYTES,
-           (int)NET_BYTES, (int)FILE_BYTES, (unsigned long long)clock_ns(CLOCK_PROCESS_CPUTIME_ID),
-           usage.ru_minflt, usage.ru_nvcsw + usage.ru_nivcsw, kilobytes("RssAnon:") * 1024,
+           (int)NET_BYTES, (int)FILE_BYTES, kilobytes("RssAnon:") * 1024,
            kilobytes("VmSize:") * 1024, kilobytes("VmRSS:") * 1024);
     (void)fflush(stdout);
 }
@@ -199,35 +204,216 @@ static void stopped(long seconds)
         fail("kill");
 }
 
+/* ------------------------------------------------------------------------- what adds up */
+
+static void burn_user(long ms)
+{
+    volatile unsigned sum = 0;
+    uint64_t until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + (uint64_t)ms * 1000000;
+    while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
+        for (unsigned i = 0; i < 200000; i++)
+            sum += i;
+}
+
+static void burn_kernel(long ms)
+{
+    static char block[1 << 20];
+    int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    uint64_t until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + (uint64_t)ms * 1000000;
+    while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
+        if (read(fd, block, sizeof block) != (ssize_t)sizeof block)
+            fail("/dev/zero");
+    (void)close(fd);
+}
+
+/* A file on a disk, not in memory; -1: there is none. Its blocks are there, its pages are not. */
+static int make_file(void)
+{
+    static const char *const folders[] = {"/tmp", "/var/tmp", "."};
+    static char block[DISK_BYTES];
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "%s/amounts-XXXXXX", folders[i]);
+        int fd = mkstemp(path), direct = -1;
+        if (fd < 0)
+            continue;
+        if (write(fd, block, sizeof block) == (ssize_t)sizeof block && fsync(fd) == 0 &&
+            posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0)
+            direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+        (void)unlink(path);
+        (void)close(fd);
+        if (direct >= 0)
+            return direct;
+    }
+    return -1;
+}
+
+/* Each page by itself: from the disk, not from what was read ahead. Then all of it, both ways. */
+static void use_disk(int fd)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, HARD_PAGES * page, PROT_READ, MAP_SHARED, fd, 0);
+    void *block = NULL;
+    volatile char sum = 0;
+    if (pages == MAP_FAILED || madvise(pages, HARD_PAGES * page, MADV_RANDOM) != 0)
+        fail("mmap");
+    for (size_t i = 0; i < HARD_PAGES; i++)
+        sum = (char)(sum + pages[i * page]);
+    (void)munmap(pages, HARD_PAGES * page);
+    if (posix_memalign(&block, page, DISK_BYTES) != 0)
+        fail("posix_memalign");
+    memset(block, 1, DISK_BYTES);
+    if (pread(fd, block, DISK_BYTES, 0) != DISK_BYTES ||
+        pwrite(fd, block, DISK_BYTES, 0) != DISK_BYTES)
+        fail("O_DIRECT");
+    free(block);
+}
+
+static void count(int disk)
+{
+    touch_pages();
+    if (disk >= 0)
+        use_disk(disk);
+    else
+        write_file();
+    for (int i = 0; i < NAPS; i++)
+        pause_ms(1);
+    burn_user(BURN_MS);
+    burn_kernel(BURN_MS);
+    long page = sysconf(_SC_PAGESIZE);
+    printf("{\"counted\":%d,\"cpu_user_ns\":%d,\"cpu_kernel_ns\":%d,\"naps\":%d,\"pages\":%d,"
+           "\"written\":%d",
+           (int)getpid(), BURN_MS * 1000000, BURN_MS * 1000000, (int)NAPS, (int)PAGES,
+           disk >= 0 ? (int)DISK_BYTES : (int)FILE_BYTES);
+    if (disk >= 0)
+        printf(",\"faults_major\":%d,\"disk_read_bytes\":%ld,\"disk_write_bytes\":%d",
+               (int)HARD_PAGES, DISK_BYTES + HARD_PAGES * page, (int)DISK_BYTES);
+    printf("}\n");
+    (void)fflush(stdout);
+    pause_ms(400); /* whoever polls sees all of the above */
+}
+
+/* -------------------------------------------------------------------------------- states */
+
+static void *spin(void *arg)
+{
+    for (volatile int *over = arg; !*over;)
+        continue;
+    return NULL;
+}
+
+static void states(long ms)
+{
+    static volatile int over;
+    int status;
+    pid_t child = fork();
+    if (child < 0)
+        fail("fork");
+    if (child == 0) {
+        pthread_t thread;
+        for (int i = 0; i < WAITING; i++)
+            if (pthread_create(&thread, NULL, sit, NULL) != 0)
+                fail("pthread_create");
+        if (pthread_create(&thread, NULL, spin, (void *)&over) != 0)
+            fail("pthread_create");
+        pause_ms(3600000);
+        _exit(0);
+    }
+    printf("{\"states\":%d,\"threads\":%d,\"active\":1,\"waiting\":%d}\n", (int)child, WAITING + 2,
+           WAITING + 1);
+    (void)fflush(stdout);
+    pause_ms(ms);
+    if (kill(child, SIGSTOP) != 0)
+        fail("kill");
+    pause_ms(ms);
+    if (kill(child, SIGKILL) != 0 || waitpid(child, &status, 0) != child)
+        fail("kill");
+}
+
+/* ---------------------------------------------------------------------------- the record */
+
+/* The number behind a word in a file of /proc, -1 if it is not there. */
+static long long of_proc(pid_t pid, const char *name, const char *word)
+{
+    char path[64], text[4096];
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return -1;
+    size_t len = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[len] = '\0';
+    const char *at = *word == '\0' ? strchr(text, ' ') : strstr(text, word);
+    return at == NULL ? -1 : strtoll(at + strlen(word), NULL, 10);
+}
+
+static void tell_proc(pid_t pid, const char *name, const char *word, const char *as)
+{
+    long long value = of_proc(pid, name, word);
+    if (value >= 0)
+        printf(",\"%s\":%lld", as, value);
+}
+
+static uint64_t of_timeval(struct timeval time)
+{
+    return ((uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_usec) * 1000u;
+}
+
 /* What the kernel has on record for all of its life, the end included. */
 static int wait_and_tell(pid_t child)
 {
     struct rusage usage;
+    siginfo_t info;
     int status;
+    if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) != 0)
+        fail("waitid");
+    pause_ms(50);
+    printf("{\"ended\":%d", (int)child);
+    tell_proc(child, "schedstat", "", "runq_wait_ns");
+    tell_proc(child, "io", "rchar: ", "io_read_bytes");
+    tell_proc(child, "io", "wchar: ", "io_write_bytes");
+    tell_proc(child, "io", "syscr: ", "io_read_ops");
+    tell_proc(child, "io", "syscw: ", "io_write_ops");
+    tell_proc(child, "io", "\nread_bytes: ", "disk_read_bytes");
+    tell_proc(child, "io", "\nwrite_bytes: ", "disk_write_bytes");
     if (wait4(child, &status, 0, &usage) != child)
         fail("wait4");
-    uint64_t us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
-                  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    printf("{\"ended\":%d,\"cpu_ns\":%llu,\"faults_minor\":%ld,\"switches\":%ld}\n", (int)child,
-           (unsigned long long)us * 1000, usage.ru_minflt, usage.ru_nvcsw + usage.ru_nivcsw);
+    uint64_t user_ns = of_timeval(usage.ru_utime), kernel_ns = of_timeval(usage.ru_stime);
+    printf(",\"cpu_ns\":%llu,\"cpu_user_ns\":%llu,\"cpu_kernel_ns\":%llu,\"faults_minor\":%ld,"
+           "\"faults_major\":%ld,\"switches_voluntary\":%ld,\"switches_involuntary\":%ld}\n",
+           (unsigned long long)(user_ns + kernel_ns), (unsigned long long)user_ns,
+           (unsigned long long)kernel_ns, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw,
+           usage.ru_nivcsw);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 2 && strcmp(argv[1], "stopped") == 0) {
-        stopped(strtol(argv[2], NULL, 10));
+    const char *what = argc > 1 ? argv[1] : "";
+    long amount = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
+    bool counts = strcmp(what, "counts") == 0;
+    if (strcmp(what, "stopped") == 0) {
+        stopped(amount);
         return 0;
     }
+    if (strcmp(what, "states") == 0) {
+        states(amount);
+        return 0;
+    }
+    int disk = counts ? make_file() : -1;
     pid_t child = fork();
     if (child < 0)
         fail("fork");
+    if (child == 0 && counts) {
+        count(disk);
+        return 0;
+    }
     if (child == 0) {
         set_up();
         touch_pages();
         talk();
         write_file();
-        stay(argc > 1 ? strtol(argv[1], NULL, 10) : 3);
+        stay(argc > 1 ? strtol(what, NULL, 10) : 3);
         tell();
         return 0;
     }

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Every metric against a process that did a known amount of it (amounts.c), on each source."""
+"""Every metric against a process that did a known amount of it (amounts.c), on each source.
+
+What adds up is held against what the kernel has on record for a process with one thread, asked for
+when it has left the CPU for good: of threads that end before their process the kernel itself forgets
+the last steps, and whoever waits may be told before the process has made its own.
+"""
 import os
 import statistics
 
-from lib import BUILD, cases, check, check_between, check_eq, main, need_ebpf, test
+from lib import (BUILD, cases, check, check_between, check_eq, json_lines, main, need_ebpf, run, skip, temp_dir,
+                 test)
 from livekit import of_type, told, total, truth_of, watch
 
 AMOUNTS = os.path.join(BUILD, "tests", "amounts")
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
+COUNTS = ("faults_minor", "faults_major", "switches_voluntary", "switches_involuntary", "io_read_bytes",
+          "io_write_bytes", "io_read_ops", "io_write_ops", "disk_read_bytes", "disk_write_bytes")
 _watched = {}
 
 
@@ -79,22 +87,105 @@ def bytes_of_the_network_are_null_when_polling():
     check_eq({s["net_sent_bytes"] for s in samples}, {None}, "net_sent_bytes")
 
 
-@test
-def bytes_written_and_faults_are_exact():
-    truth, samples, _ = amounts("ebpf")
-    # The socket's bytes are counted as written too by send(); its own answer comes on top.
-    check_between(total(samples, "io_write_bytes"), truth["io_write_bytes"], truth["io_write_bytes"] + 1024,
-                  "io_write_bytes")
-    check_eq(total(samples, "faults_minor"), truth["faults_minor"], "faults_minor")
-    # wait4() rounds down to microseconds and misses the last steps of threads other than the leader.
-    check_between(total(samples, "cpu_ns"), truth["cpu_ns"], truth["cpu_ns"] * 1.001 + 5e6, "cpu_ns")
+def counts_of(source):
+    """(what was done, what the kernel has on record, samples) of a process with one thread."""
+    if source == "ebpf":
+        need_ebpf()
+    if ("counts", source) not in _watched:
+        result = watch(["counts"], "--metrics", "all", "--hz", 50, program=AMOUNTS, source=source)
+        done, record = told(truth_of(result.truth), "counted"), told(truth_of(result.truth), "ended")
+        samples = of_type(result.objects, "sample", pid=record["ended"])
+        check(samples, "no samples")
+        _watched["counts", source] = done, record, samples
+    return _watched["counts", source]
+
+
+def check_counts(record, found):
+    """Counts to the last one, times to a thousandth."""
+    for name in COUNTS:
+        if name in record:
+            check_eq(found[name], record[name], name)
+    for name in ("cpu_ns", "runq_wait_ns"):
+        if name in record:
+            check_between(found[name], record[name] * 0.999 - 2000, record[name] * 1.001 + 2000, name)
 
 
 @test
-def cpu_time_of_a_polled_process_is_the_kernels():
-    truth, samples, start = amounts("poll")
-    check(start, "no start")
-    check_between(total(samples, "cpu_ns"), truth["cpu_ns"] * 0.8, truth["cpu_ns"] * 1.01 + 5e6, "cpu_ns")
+def what_adds_up_is_what_the_kernel_has_on_record():
+    _, record, samples = counts_of("ebpf")
+    check_counts(record, {name: total(samples, name) for name in [*COUNTS, "cpu_ns", "runq_wait_ns"]})
+
+
+@test
+def what_adds_up_is_in_a_recording_too():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "counts.pftrace")
+        result = run(["record", "-q", "--source", "ebpf", "--metrics", "all", "-o", path, "--", AMOUNTS, "counts"])
+        check_eq(result.code, 0, f"exit code ({result.err.strip()})")
+        record = told(truth_of(result.out), "ended")
+        report = run(["report", "--json", path])
+        check_eq(report.code, 0, f"exit code ({report.err.strip()})")
+    found = [o for o in json_lines(report.out) if o["type"] == "process" and o["pid"] == record["ended"]]
+    check_eq(len(found), 1, "processes with that pid")
+    check_counts(record, found[0])
+
+
+@test
+def a_polled_process_has_done_what_it_had_done_when_it_was_last_looked_at():
+    """It rests before it ends; then only the end itself is missing."""
+    _, record, samples = counts_of("poll")
+    for name in ("io_read_bytes", "io_write_bytes", "io_read_ops", "io_write_ops", "disk_read_bytes",
+                 "disk_write_bytes", "faults_major"):
+        if name in record:
+            check_eq(total(samples, name), record[name], name)
+    check_between(total(samples, "faults_minor"), record["faults_minor"] - 20, record["faults_minor"],
+                  "faults_minor")
+    for name in ("switches_voluntary", "switches_involuntary"):
+        check_between(total(samples, name), record[name] - 5, record[name], name)
+    check_between(total(samples, "cpu_ns"), record["cpu_ns"] - 5e6, record["cpu_ns"] * 1.001 + 2000, "cpu_ns")
+
+
+@cases(SOURCES)
+def disk_and_switches_are_what_was_done(source):
+    done, record, samples = counts_of(source)
+    if "disk_read_bytes" not in done:
+        skip("no file system of a disk here that allows O_DIRECT")
+    check(total(samples, "switches_voluntary") >= done["naps"] + done["faults_major"], "switches")
+    for name in ("disk_read_bytes", "disk_write_bytes", "faults_major"):
+        if record.get(name) != done[name]:
+            skip(f"this file system counts otherwise: {name} is {record.get(name)}, not {done[name]}")
+        check_eq(total(samples, name), done[name], name)
+
+
+@cases(SOURCES)
+def user_and_kernel_time_are_what_was_burnt_in_each(source):
+    """The kernel samples the mode at its tick, so this is an estimate; together they are exact."""
+    done, record, samples = counts_of(source)
+    for name in ("cpu_user_ns", "cpu_kernel_ns"):
+        check_between(total(samples, name), done[name] * 0.6, done[name] * 1.6, name)
+        check_between(total(samples, name), record[name] - 3e7, record[name] + 3e7, f"{name} of the record")
+    both = total(samples, "cpu_user_ns") + total(samples, "cpu_kernel_ns")
+    # /proc tells them in hundredths of a second, each cut off.
+    check_between(both, total(samples, "cpu_ns") - 2e7 * (source == "poll"), total(samples, "cpu_ns") + 1000, "both")
+
+
+@cases(SOURCES)
+def threads_are_in_the_state_in_which_they_are(source):
+    if source == "ebpf":
+        need_ebpf()
+    result = watch(["states", "800"], "--metrics", "cpu,threads", "--rate", "threads=20", "--dense", "--hz", 20,
+                   program=AMOUNTS, source=source)
+    truth = told(truth_of(result.truth), "states")
+    samples = of_type(result.objects, "sample", pid=truth["states"])
+    for sample in samples:
+        sample["active"] = (None if sample["threads_running"] is None
+                            else sample["threads_running"] + (sample["threads_ready"] or 0))
+    busy = [s for s in samples if (s["cpu_ns"] or 0) > 0 and not s["threads_suspended"]]
+    check_eq(usual(busy, "active"), truth["active"], "threads that run or could")
+    check_eq(usual(busy, "threads_waiting"), truth["waiting"], "threads_waiting")
+    check_eq(usual(busy, "threads_suspended"), 0, "threads_suspended")
+    check_eq(max(s["threads_suspended"] or 0 for s in samples), truth["threads"], "threads_suspended when stopped")
 
 
 @cases(SOURCES)
@@ -115,8 +206,35 @@ def what_is_not_asked_for_is_not_measured(source):
     result = watch(["0"], "--metrics", "cpu", program=AMOUNTS, source=source)
     truth = told(truth_of(result.truth), "handles")
     for o in of_type(result.objects, "sample", pid=truth["pid"]):
-        for name in ("rss_bytes", "handles", "io_write_bytes", "net_sent_bytes", "threads"):
+        for name in ("rss_bytes", "handles", "io_write_bytes", "net_sent_bytes", "threads", "faults_minor",
+                     "disk_read_bytes"):
             check_eq(o[name], None, name)
+        check(o["cpu_ns"] is not None and o["switches_voluntary"] is not None, "what was asked for is not known")
+
+
+@test
+def what_an_alert_is_about_is_measured():
+    need_ebpf()
+    result = watch(["counts"], "--metrics", "memory", "--alert", "io_read_bytes>1MB", program=AMOUNTS)
+    record = told(truth_of(result.truth), "ended")
+    check(of_type(result.objects, "alert", pid=record["ended"]), "no alert")
+
+
+@test
+def memory_can_be_polled_beside_the_events():
+    need_ebpf()
+    with temp_dir() as folder:
+        config = os.path.join(folder, "etwatch.conf")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("[cpu]\nbackend = ebpf\n[memory]\nbackend = poll\nrate = 20\n")
+        result = watch(["1"], "--config", config, "--metrics", "cpu,memory", "--hz", 20, program=AMOUNTS)
+    truth = told(truth_of(result.truth), "handles")
+    samples = of_type(result.objects, "sample", pid=truth["pid"])
+    for name in ("private_bytes", "rss_bytes", "virtual_bytes"):
+        check_between(usual(samples, name), truth[name] - 200000, truth[name] + 200000, name)
+    check_eq({s["source"] for s in samples}, {"ebpf"}, "source")
+    meta = of_type(result.objects, "meta")[0]
+    check("rss_bytes" not in meta["estimated"], f"estimated: {meta['estimated']}")
 
 
 main()
