@@ -375,6 +375,9 @@ struct etwatch_config {
      * interval; what the others did is one sample with ETWATCH_OTHER. 0 = all. */
     uint32_t busiest;
     uint32_t busiest_metric; /* enum etwatch_metric; 0 = cpu_percent */
+    /* Bits of metrics that are polled beside the events of a source that has events (ebpf, etw):
+     * gauges of memory, threads and handles. EINVAL for others: what adds up has one source. */
+    uint64_t polled;
 };
 
 struct etwatch_stats {

@@ -74,6 +74,8 @@ ETWATCH_API int etwatch_metric_way(uint32_t metric, uint32_t way,
 /* Bit per metric of this name or group, for etwatch_config.metrics; "all" and "default" are groups
  * too. 0: there is no such name. */
 ETWATCH_API uint64_t etwatch_metrics_named(const char *name);
+/* What etwatch_config.polled may have: gauges that can be polled beside events. */
+ETWATCH_API uint64_t etwatch_metrics_pollable(void);
 
 /* Why an open monitor does not measure this metric, until it is closed; NULL: it does. */
 ETWATCH_API const char *etwatch_monitor_why_not(struct etwatch_monitor *monitor, uint32_t metric);

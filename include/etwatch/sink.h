@@ -59,6 +59,10 @@ struct etwatch_window {
     const char *name;
     struct etwatch_aggregate cpu_percent; /* count 0: unknown */
     struct etwatch_aggregate rss_bytes;   /* likewise */
+    /* Of other metrics: bits of which, and as many spreads in the order of the bits; of a counter
+     * what it grew by in an interval. */
+    uint64_t more;
+    const struct etwatch_aggregate *more_spreads;
 };
 
 /* Takes all of the bytes, always whole lines, and returns 0; or a negative ETWATCH_E* code. */

@@ -429,7 +429,7 @@ Config._fields_ = [
     ("rates", POINTER(Rate)), ("rate_count", c_uint32), ("reserved4", c_uint32), ("exclude_pids", POINTER(c_uint32)),
     ("exclude_names", POINTER(c_char_p)), ("exclude_uids", POINTER(c_uint32)), ("exclude_cgroups", POINTER(c_char_p)),
     ("exclude_pid_count", c_uint32), ("exclude_name_count", c_uint32), ("exclude_uid_count", c_uint32),
-    ("exclude_cgroup_count", c_uint32), ("busiest", c_uint32), ("busiest_metric", c_uint32),
+    ("exclude_cgroup_count", c_uint32), ("busiest", c_uint32), ("busiest_metric", c_uint32), ("polled", c_uint64),
 ]
 Stats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("hz_asked", c_double), ("hz_reached", c_double), ("hz_now", c_double),
@@ -572,6 +572,7 @@ SinkOptions._fields_ = [
 Window._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("start_ns", c_uint64),
     ("t_ns", c_uint64), ("dt_ns", c_uint64), ("name", c_char_p), ("cpu_percent", Aggregate), ("rss_bytes", Aggregate),
+    ("more", c_uint64), ("more_spreads", POINTER(Aggregate)),
 ]
 TraceSummary._fields_ = [
     ("size", c_uint32), ("file_count", c_uint32), ("files", POINTER(TraceFile)), ("stats", POINTER(TraceStats)),
@@ -699,6 +700,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_metric_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
     "etwatch_metric_way": (c_int, [c_uint32, c_uint32, POINTER(MetricWay)]),
     "etwatch_metrics_named": (c_uint64, [c_char_p]),
+    "etwatch_metrics_pollable": (c_uint64, []),
     "etwatch_monitor_why_not": (c_char_p, [c_void_p, c_uint32]),
     "etwatch_process_read": (c_int, [
         c_uint32, c_uint32, POINTER(Sample), c_char_p, c_size_t, POINTER(ProcessId), POINTER(ErrorInfo),

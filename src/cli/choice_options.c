@@ -5,9 +5,13 @@
 #include <etwatch/etwatch.h>
 #include <etwatch/metrics.h>
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/alloc.h"
 #include "cli/value.h"
 #include "sampler/alert.h"
+#include "sampler/spread.h"
 
 enum { KEEP_MAX = 10000000 };
 
@@ -45,6 +49,47 @@ int ew_option_exclude_cgroups(struct ew_parser *p, const char *shown, const char
 {
     return ew_add_words(p, shown, value, "a path below the cgroup v2 root (such as system.slice)",
                         &p->options->exclude_cgroups);
+}
+
+/* As docker and podman write it: the id or its beginning. */
+int ew_option_containers(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_list ids = {0};
+    int rc = ew_add_words(p, shown, value, "the id of a container (such as 3f2a9c41d07b)", &ids);
+    for (uint32_t i = 0; i < ids.count && rc == 0; i++) {
+        char wanted[128];
+        size_t len = strlen(ids.words[i]);
+        if (len < 4 || len > 64 || strspn(ids.words[i], "0123456789abcdef") != len)
+            rc = ew_parser_fail(p,
+                                "%s needs the id of a container, 4 to 64 hexadecimal digits as "
+                                "'docker ps' shows them, not \"%s\"",
+                                shown, ids.words[i]);
+        (void)snprintf(wanted, sizeof wanted, "container:%.64s", ids.words[i]);
+        if (rc == 0)
+            rc = ew_add_words(p, shown, wanted, "the id of a container", &p->options->cgroups);
+    }
+    ew_list_done(&ids);
+    return rc;
+}
+
+int ew_option_aggregate(struct ew_parser *p, const char *shown, const char *value)
+{
+    static const char form[] = "groups or names of metrics (such as io,handles)";
+    struct ew_list words = {0};
+    int rc = ew_add_words(p, shown, value, form, &words);
+    p->options->aggregates |= p->where[0] == '\0';
+    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
+        uint64_t metrics = etwatch_metrics_named(words.words[i]) & ew_spread_metrics();
+        if (metrics == 0)
+            rc = ew_parser_fail(p, "%s needs %s: there is none of \"%s\" to be averaged", shown,
+                                form, words.words[i]);
+        for (uint32_t at = 0; at < ETWATCH_METRIC_COUNT; at++)
+            if ((metrics >> at & 1) != 0)
+                p->options->aggregation[at] =
+                    EW_AGGREGATE_AVG | EW_AGGREGATE_MAX | EW_AGGREGATE_P95 | EW_AGGREGATE_P99;
+    }
+    ew_list_done(&words);
+    return rc;
 }
 
 int ew_option_busiest(struct ew_parser *p, const char *shown, const char *value)

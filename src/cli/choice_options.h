@@ -13,6 +13,8 @@ int ew_option_exclude_cgroups(struct ew_parser *parser, const char *shown, const
 int ew_option_check(struct ew_parser *parser, const char *shown, const char *value);
 int ew_option_show(struct ew_parser *parser, const char *shown, const char *value);
 int ew_option_keep(struct ew_parser *parser, const char *shown, const char *value);
+int ew_option_containers(struct ew_parser *parser, const char *shown, const char *value);
+int ew_option_aggregate(struct ew_parser *parser, const char *shown, const char *value);
 int ew_option_busiest(struct ew_parser *parser, const char *shown, const char *value);
 int ew_option_busiest_by(struct ew_parser *parser, const char *shown, const char *value);
 

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include <etwatch/metrics.h>
+
 #include "base/buf.h"
 #include "cli/output.h"
 #include "cli/session.h"
@@ -22,9 +24,9 @@ static const struct {
 static bool adds_up(const char *name)
 {
     static const char *const lists[] = {
-        "pid",          "name",        "uid",     "cgroup",         "exclude-pid",
-        "exclude-name", "exclude-uid", "columns", "exclude-cgroup", "alert",
-        "provider",     "event",       "rate",    "etw-provider",   "trigger",
+        "pid",         "name",         "uid",         "cgroup",       "container",      "aggregate",
+        "exclude-pid", "exclude-name", "exclude-uid", "columns",      "exclude-cgroup", "alert",
+        "provider",    "event",        "rate",        "etw-provider", "trigger",
     };
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (strcmp(lists[i], name) == 0)
@@ -114,15 +116,25 @@ static void put_option(struct ew_buf *out, const struct ew_options *options,
     ew_buf_text(out, " is not set\n");
 }
 
-static void put_aggregation(struct ew_buf *out, const char *group, uint32_t wanted)
+/* What a file says of one metric, if anything. */
+static void put_section(struct ew_buf *out, const struct ew_options *options, uint32_t metric)
 {
     static const char *const words[] = {"avg", "max", "p95", "p99"};
     const char *separator = "aggregation = ";
-    if (wanted == 0)
+    struct etwatch_metric_info info = {.size = sizeof info};
+    uint32_t wanted = options->aggregation[metric];
+    bool polled = (options->polled >> metric & 1) != 0;
+    if ((wanted == 0 && !polled) || etwatch_metric_info(metric, &info) != 0)
         return;
     ew_buf_text(out, "[");
-    ew_buf_text(out, group);
+    ew_buf_text(out, metric == ETWATCH_M_cpu_percent ? "cpu"
+                     : metric == ETWATCH_M_rss_bytes ? "memory"
+                                                     : info.name);
     ew_buf_text(out, "]\n");
+    if (polled)
+        ew_buf_text(out, "backend = poll    # file\n");
+    if (wanted == 0)
+        return;
     for (uint32_t i = 0; i < 4; i++) {
         if ((wanted >> i & 1) == 0)
             continue;
@@ -142,8 +154,8 @@ static int show(const struct ew_options *options)
     for (size_t i = 0; ew_option_info(i) != NULL; i++)
         if (is_setting(ew_option_info(i)))
             put_option(&out, options, ew_option_info(i));
-    put_aggregation(&out, "cpu", options->cpu_aggregation);
-    put_aggregation(&out, "memory", options->memory_aggregation);
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        put_section(&out, options, i);
     int rc = ew_buf_flush(&out);
     ew_buf_done(&out);
     if (rc == 0 || ew_output_reader_gone(&output))

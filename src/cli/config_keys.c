@@ -11,6 +11,7 @@
 #include <etwatch/metrics.h>
 
 #include "cli/value.h"
+#include "sampler/spread.h"
 
 /* Keys of sections. */
 static const char *const names[] = {
@@ -124,15 +125,25 @@ static int apply_rate(struct ew_parser *p, const char *key, const char *group, c
     return apply_option(p, "rate", key, rate);
 }
 
-/* One source serves all metrics: what a group says must be what the others say. */
+/*
+ * What adds up has one source: what a group says must be what the others say. Gauges of memory,
+ * threads and handles may be polled beside it.
+ */
 static int apply_backend(struct ew_parser *p, const char *key, const char *group, const char *value)
 {
     uint32_t before = p->options->source;
+    uint64_t beside = etwatch_metrics_named(group) & etwatch_metrics_pollable();
     if (strcmp(value, "auto") == 0)
         return 0;
+    if (strcmp(value, "poll") == 0 && beside != 0 && strcmp(group, "io") != 0) {
+        p->options->polled |= beside;
+        return 0;
+    }
     int rc = apply_option(p, "source", key, value);
     if (rc == 0 && before != 0 && p->options->source != before)
-        rc = ew_parser_fail(p, "%s comes from the same source as the rest, which is %s already",
+        rc = ew_parser_fail(p,
+                            "%s comes from the same source as the rest, which is %s already: only "
+                            "memory, threads and handles can be polled beside it",
                             group, etwatch_source_name(before));
     return rc;
 }
@@ -162,11 +173,19 @@ static int read_aggregation(struct ew_parser *p, const char *key, const char *va
 static int apply_aggregation(struct ew_parser *p, const char *key, const char *group,
                              const char *value)
 {
+    uint64_t metrics = etwatch_metrics_named(group) & ew_spread_metrics();
+    uint32_t wanted = 0;
     if (strcmp(group, "cpu") == 0)
-        return read_aggregation(p, key, value, &p->options->cpu_aggregation);
+        metrics = ETWATCH_HAS(cpu_percent);
     if (strcmp(group, "memory") == 0)
-        return read_aggregation(p, key, value, &p->options->memory_aggregation);
-    return ew_parser_fail(p, "windows (--window) are of cpu and memory: leave out %s", key);
+        metrics = ETWATCH_HAS(rss_bytes);
+    if (metrics == 0)
+        return ew_parser_fail(p, "an average of %s says nothing: leave out %s", group, key);
+    int rc = read_aggregation(p, key, value, &wanted);
+    for (uint32_t i = 0; rc == 0 && i < ETWATCH_METRIC_COUNT; i++)
+        if ((metrics >> i & 1) != 0)
+            p->options->aggregation[i] = (uint8_t)wanted;
+    return rc;
 }
 
 static int apply_storage(struct ew_parser *p, const char *key, const char *name, const char *value)

@@ -319,6 +319,8 @@ static int check_stat(struct ew_parser *p)
                                  "name");
     if (o->window_s > 0 && (o->config_flags & (ETWATCH_THREADS | ETWATCH_EVENTS)) != 0)
         return ew_parser_fail(p, "--window sums up processes: leave out --threads and --events");
+    if (o->window_s <= 0 && o->aggregates)
+        return ew_parser_fail(p, "--aggregate is for windows: add --window SECONDS");
     if (o->window_s > 0 && o->columns.count > 0)
         return ew_parser_fail(p, "--window has columns of its own: leave out --columns");
     return 0;

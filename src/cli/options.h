@@ -85,6 +85,7 @@ struct ew_options {
     char *output_path, *proc_root, *config_path; /* NULL: not given */
 
     uint64_t metrics; /* bit per metric; 0: not given */
+    uint64_t polled;  /* those that are polled beside events */
     struct etwatch_rate rates[EW_RATES_MAX];
     uint32_t rate_count;
     bool show_metrics, system;
@@ -92,10 +93,11 @@ struct ew_options {
     struct ew_list names, cgroups, columns, alerts;
     uint32_t *pids, *uids;
     uint32_t pid_count, uid_count;
-    uint32_t keep; /* samples in the ring; 0: all are written at once */
-    uint32_t cpu_aggregation, memory_aggregation; /* enum ew_aggregation */
-    bool check, show;                             /* config */
-    struct ew_origin *origins;                    /* config: in the order given */
+    uint32_t keep;                             /* samples in the ring; 0: all are written at once */
+    uint8_t aggregation[ETWATCH_METRIC_COUNT]; /* enum ew_aggregation, by metric */
+    bool aggregates;                           /* it was asked for on the command line */
+    bool check, show;                          /* config */
+    struct ew_origin *origins;                 /* config: in the order given */
     uint32_t origin_count;
     uint32_t busiest, busiest_metric;
     bool busiest_by;

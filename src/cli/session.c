@@ -247,9 +247,17 @@ int ew_session_prepare(struct ew_session *session, const struct ew_options *opti
     }
     session->output_open = true;
     ew_windows_init(&session->windows, options->window_s);
-    session->windows.cpu_wanted = options->cpu_aggregation;
-    session->windows.memory_wanted = options->memory_aggregation;
+    ew_windows_want(&session->windows, options->aggregation);
     return format == 0 ? EW_EXIT_OK : make_sink(session, format);
+}
+
+/* What is to be summed up over windows is to be measured. */
+static uint64_t wanted_metrics(const struct ew_session *session)
+{
+    uint64_t metrics = session->options->metrics, more = session->windows.more;
+    if (session->windows.length_ns == 0 || more == 0)
+        return metrics;
+    return more | (metrics != 0 ? metrics : ETWATCH_METRICS_DEFAULT);
 }
 
 static struct etwatch_config make_config(struct ew_session *session)
@@ -274,7 +282,8 @@ static struct etwatch_config make_config(struct ew_session *session)
         .proc_root = o->proc_root,
         .traces = (const char *const *)o->files.words,
         .trace_count = o->files.count,
-        .metrics = o->metrics,
+        .metrics = wanted_metrics(session),
+        .polled = o->polled,
         .rates = o->rates,
         .rate_count = o->rate_count,
         .callbacks = {.size = sizeof config.callbacks,

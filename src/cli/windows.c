@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns one row per process that ran in the open window. Windows follow each other in the time of
- * the samples. An interval without a sample is one in which the process used no CPU, so it counts
- * as a zero for cpu_percent; memory has no value there and counts only where it was measured.
+ * the samples. An interval without a sample is one in which the process did nothing, so it counts
+ * as a zero for cpu_percent and for what adds up; memory and other gauges have no value there and
+ * count only where they were measured.
  */
 #include "cli/windows.h"
 
@@ -12,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "sampler/aggregate.h"
+#include "sampler/spread.h"
 
 enum { ROWS_MAX = 4096, NAME_SIZE = 64 };
 
@@ -26,6 +28,7 @@ struct ew_window_row {
     bool named;
     char name[NAME_SIZE];
     struct ew_aggregate cpu, rss;
+    struct ew_spread *more; /* of other metrics, in the order of their bits; NULL: none */
 };
 
 void ew_windows_init(struct ew_windows *windows, double seconds)
@@ -33,11 +36,30 @@ void ew_windows_init(struct ew_windows *windows, double seconds)
     *windows = (struct ew_windows){.length_ns = (uint64_t)(seconds * 1e9)};
 }
 
+void ew_windows_want(struct ew_windows *windows, const uint8_t wanted[ETWATCH_METRIC_COUNT])
+{
+    memcpy(windows->wanted, wanted, sizeof windows->wanted);
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if (wanted[i] != 0 && i != ETWATCH_M_cpu_percent && i != ETWATCH_M_rss_bytes)
+            windows->more |= (uint64_t)1 << i;
+}
+
+static uint32_t count_more(const struct ew_windows *windows)
+{
+    uint32_t count = 0;
+    for (uint64_t left = windows->more; left != 0; left &= left - 1)
+        count++;
+    return count;
+}
+
 static void drop_rows(struct ew_windows *windows)
 {
     for (uint32_t i = 0; i < windows->count; i++) {
         ew_aggregate_done(&windows->rows[i].cpu);
         ew_aggregate_done(&windows->rows[i].rss);
+        for (uint32_t at = 0; windows->rows[i].more != NULL && at < count_more(windows); at++)
+            ew_spread_done(&windows->rows[i].more[at]);
+        ew_free(windows->rows[i].more);
     }
     windows->count = 0;
 }
@@ -83,6 +105,13 @@ static int make(struct ew_windows *windows, const struct etwatch_sample *sample,
     row->source = sample->source;
     ew_aggregate_init(&row->cpu);
     ew_aggregate_init(&row->rss);
+    if (windows->more != 0) {
+        row->more = ew_calloc(count_more(windows), sizeof *row->more);
+        if (row->more == NULL) {
+            windows->count--;
+            return ETWATCH_ENOMEM;
+        }
+    }
     *ret_row = row;
     return 0;
 }
@@ -100,15 +129,16 @@ static void take_name(struct ew_window_row *row, const char *name)
 }
 
 /* The intervals of the window in which the process lived and gave no sample. */
-static void add_idle(struct ew_window_row *row, uint64_t from_ns, uint64_t to_ns)
+static uint64_t count_idle(const struct ew_window_row *row, uint64_t from_ns, uint64_t to_ns)
 {
     if (row->start_ns > from_ns)
         from_ns = row->start_ns;
     if (row->end_ns != 0 && row->end_ns < to_ns)
         to_ns = row->end_ns;
     uint64_t lived_ns = to_ns > from_ns ? to_ns - from_ns : 0;
-    if (row->dt_ns > 0 && lived_ns > row->covered_ns)
-        ew_aggregate_add_zeros(&row->cpu, (lived_ns - row->covered_ns) / row->dt_ns);
+    if (row->dt_ns == 0 || lived_ns <= row->covered_ns)
+        return 0;
+    return (lived_ns - row->covered_ns) / row->dt_ns;
 }
 
 /* Values that nobody asked for are unknown, not 0. */
@@ -120,8 +150,21 @@ static void leave_wanted(struct etwatch_aggregate *values, uint32_t wanted)
             *all[i] = NAN;
 }
 
+static void put_more(const struct ew_windows *windows, const struct ew_window_row *row,
+                     uint64_t idle, struct etwatch_aggregate *spreads)
+{
+    const struct ew_spread *spread = row->more;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        if ((windows->more >> i & 1) == 0)
+            continue;
+        ew_spread_result(spread++, ew_spread_idle_is_zero(i) ? idle : 0, spreads);
+        leave_wanted(spreads++, windows->wanted[i]);
+    }
+}
+
 static int close_window(struct ew_windows *windows, uint64_t to_ns, struct etwatch_sink *sink)
 {
+    struct etwatch_aggregate spreads[ETWATCH_METRIC_COUNT];
     int rc = 0;
     for (uint32_t i = 0; i < windows->count && rc == 0; i++) {
         struct ew_window_row *row = &windows->rows[i];
@@ -134,12 +177,16 @@ static int close_window(struct ew_windows *windows, uint64_t to_ns, struct etwat
             .t_ns = to_ns,
             .dt_ns = to_ns - windows->from_ns,
             .name = row->named ? row->name : NULL,
+            .more = windows->more,
+            .more_spreads = spreads,
         };
-        add_idle(row, windows->from_ns, to_ns);
+        uint64_t idle = count_idle(row, windows->from_ns, to_ns);
+        ew_aggregate_add_zeros(&row->cpu, idle);
+        put_more(windows, row, idle, spreads);
         ew_aggregate_result(&row->cpu, &window.cpu_percent);
         ew_aggregate_result(&row->rss, &window.rss_bytes);
-        leave_wanted(&window.cpu_percent, windows->cpu_wanted);
-        leave_wanted(&window.rss_bytes, windows->memory_wanted);
+        leave_wanted(&window.cpu_percent, windows->wanted[ETWATCH_M_cpu_percent]);
+        leave_wanted(&window.rss_bytes, windows->wanted[ETWATCH_M_rss_bytes]);
         rc = etwatch_sink_windows(sink, &window, 1);
     }
     drop_rows(windows);
@@ -164,7 +211,27 @@ static int advance(struct ew_windows *windows, const struct etwatch_sample *samp
     return rc;
 }
 
-static int add_values(struct ew_window_row *row, const struct etwatch_sample *sample)
+static int add_more(const struct ew_windows *windows, struct ew_window_row *row,
+                    const struct etwatch_sample *sample)
+{
+    double values[ETWATCH_METRIC_COUNT];
+    struct ew_spread *spread = row->more;
+    int rc = 0;
+    if (windows->more == 0)
+        return 0;
+    ew_spread_values(sample, values);
+    for (uint32_t i = 0; rc == 0 && i < ETWATCH_METRIC_COUNT; i++) {
+        if ((windows->more >> i & 1) == 0)
+            continue;
+        if ((sample->has >> i & 1) != 0)
+            rc = ew_spread_add(spread, values[i]);
+        spread++;
+    }
+    return rc;
+}
+
+static int add_values(const struct ew_windows *windows, struct ew_window_row *row,
+                      const struct etwatch_sample *sample)
 {
     int rc = 0;
     row->covered_ns += sample->dt_ns;
@@ -174,6 +241,8 @@ static int add_values(struct ew_window_row *row, const struct etwatch_sample *sa
         rc = ew_aggregate_add(&row->cpu, sample->cpu_percent);
     if (rc == 0 && (sample->has & ETWATCH_HAS(rss_bytes)) != 0)
         rc = ew_aggregate_add(&row->rss, (double)sample->rss_bytes);
+    if (rc == 0)
+        rc = add_more(windows, row, sample);
     return rc == ETWATCH_ENOMEM ? rc : 0;
 }
 
@@ -201,7 +270,7 @@ int ew_windows_add(struct ew_windows *windows, const struct etwatch_sample *samp
     if (row == NULL)
         return rc;
     take_name(row, sample->name);
-    return add_values(row, sample);
+    return add_values(windows, row, sample);
 }
 
 int ew_windows_end(struct ew_windows *windows, struct etwatch_sink *sink)

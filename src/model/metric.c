@@ -140,6 +140,23 @@ uint64_t ew_metrics_period_ns(uint64_t chosen, const struct etwatch_rate *rates,
     return (uint64_t)(1e9 / fastest);
 }
 
+static const uint64_t polled_memory = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
+                                      ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes);
+
+uint64_t etwatch_metrics_pollable(void)
+{
+    return polled_memory | ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(pool_nonpaged_bytes) |
+           ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) |
+           ETWATCH_HAS(threads_waiting) | ETWATCH_HAS(threads_suspended) | ETWATCH_HAS(handles) |
+           ETWATCH_HAS(handles_peak) | ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects) |
+           ETWATCH_HAS(io_priority);
+}
+
+uint64_t ew_metrics_polled(uint64_t wanted)
+{
+    return wanted | ((wanted & polled_memory) != 0 ? polled_memory : 0);
+}
+
 uint64_t etwatch_metrics_named(const char *name)
 {
     uint64_t mask = 0;

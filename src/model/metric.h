@@ -39,6 +39,9 @@ uint64_t ew_metrics_rated(void);
 uint64_t ew_metrics_period_ns(uint64_t chosen, const struct etwatch_rate *rates,
                               uint32_t rate_count, uint64_t metrics);
 
+/* What is polled if this is asked for: what is read together is polled together. */
+uint64_t ew_metrics_polled(uint64_t wanted);
+
 /* Told in every case: what a process is and how it ended. */
 #define EW_METRICS_ALWAYS (ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal))
 

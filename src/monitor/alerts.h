@@ -26,6 +26,8 @@ struct ew_watch_alerts {
 /* Reads the conditions; ETWATCH_EINVAL says which and where. */
 int ew_watch_alerts_init(struct ew_watch_alerts *watch, const char *const *texts, uint32_t count,
                          struct ew_error *reterr);
+/* Bits of the metrics that they are about. */
+uint64_t ew_watch_alerts_metrics(const struct ew_watch_alerts *watch);
 /* For a source that has events: into how many windows an interval of samples is divided. */
 void ew_watch_alerts_divide(struct ew_watch_alerts *watch, uint64_t interval_ns);
 

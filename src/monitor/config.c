@@ -61,6 +61,9 @@ static int check_metrics(const struct etwatch_config *config, struct ew_error *r
     const uint64_t known = (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) | ETWATCH_METRICS_DEFAULT;
     if ((config->metrics & ~known) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "metrics has an unknown bit");
+    if ((config->polled & ~etwatch_metrics_pollable()) != 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "only gauges of memory, threads and handles are polled beside events");
     if (config->rate_count > 0 && config->rates == NULL)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a count is set, but its list is NULL");
     uint64_t rated = ew_metrics_rated();

@@ -2,7 +2,8 @@
 /*
  * Few users and few cgroups have many processes, so their names are looked up once and kept in a
  * short list, most recently used first. A cgroup is looked up through a process that is in it; the
- * kernel's id of the cgroup is the key. Both lists are bounded: beyond, names stay unknown.
+ * kernel's id of the cgroup is the key, unless version 1 has a say in it. Both lists are bounded:
+ * beyond, names stay unknown.
  */
 #include "monitor/describe.h"
 
@@ -84,9 +85,11 @@ static const char *cgroup_of(struct ew_describe *describe, uint32_t pid, uint64_
     const char *known = cgroup_id == 0 ? NULL : find(&describe->cgroups, cgroup_id);
     if (known != NULL)
         return known;
-    if (!ew_os_cgroup(describe->proc_root, pid, describe->cgroup, sizeof describe->cgroup))
+    bool only = true;
+    if (!ew_os_cgroup(describe->proc_root, pid, describe->cgroup, sizeof describe->cgroup, &only))
         return NULL;
-    return cgroup_id == 0 ? describe->cgroup : add(&describe->cgroups, cgroup_id, describe->cgroup);
+    return cgroup_id == 0 || !only ? describe->cgroup
+                                   : add(&describe->cgroups, cgroup_id, describe->cgroup);
 }
 
 void ew_describe_process(struct ew_describe *describe, uint32_t pid, uint32_t uid,

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "model/cgroup.h"
 #include "model/name.h"
 
 struct ew_gate_process {
@@ -22,18 +23,6 @@ bool ew_gate_wanted(const struct ew_gate_rules *rules)
 {
     return rules->pid_count > 0 || rules->name_count > 0 || rules->uid_count > 0 ||
            rules->cgroup_count > 0 || rules->system;
-}
-
-bool ew_gate_cgroup_below(const char *path, const char *wanted)
-{
-    path += strspn(path, "/");
-    wanted += strspn(wanted, "/");
-    size_t len = strlen(wanted);
-    while (len > 0 && wanted[len - 1] == '/')
-        len--;
-    if (strncmp(path, wanted, len) != 0)
-        return false;
-    return len == 0 || path[len] == '\0' || path[len] == '/';
 }
 
 /* -------------------------------------------------------------------- the verdict */
@@ -59,7 +48,7 @@ static bool in_cgroups(struct ew_gate *gate, const struct ew_process_fact *fact)
     uint64_t id = (fact->has & EW_HAS_CGROUP) != 0 ? fact->cgroup_id : 0;
     ew_describe_process(gate->describe, fact->pid, UINT32_MAX, id, &user, &cgroup, &cmdline);
     for (uint32_t i = 0; cgroup != NULL && i < gate->rules.cgroup_count; i++)
-        if (ew_gate_cgroup_below(cgroup, gate->rules.cgroups[i]))
+        if (ew_cgroup_matches((struct ew_span){cgroup, strlen(cgroup)}, gate->rules.cgroups[i]))
             return true;
     return false;
 }

@@ -45,7 +45,4 @@ bool ew_gate_wanted(const struct ew_gate_rules *rules);
 void ew_gate_open(struct ew_gate *gate, struct ew_facts *facts);
 void ew_gate_close(struct ew_gate *gate);
 
-/* Whether a cgroup path is the wanted one or lies below it. */
-bool ew_gate_cgroup_below(const char *path, const char *wanted);
-
 #endif

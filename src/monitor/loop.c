@@ -179,12 +179,17 @@ static int describe_session(struct etwatch_monitor *monitor, struct ew_etw_confi
     return error;
 }
 
-/* What is measured depends on what this source brings by itself. */
+/* What is measured depends on what this source brings by itself; what an alert or the choice of the
+ * busiest goes by is measured too. */
 static int open_one(struct etwatch_monitor *monitor, const struct ew_source_ops *ops,
                     struct ew_source_config *wanted, struct ew_error *reterr)
 {
-    monitor->metrics = ew_metrics_chosen(ops->way, monitor->config.metrics);
+    monitor->metrics = ew_metrics_chosen(ops->way, monitor->config.metrics) |
+                       ew_watch_alerts_metrics(&monitor->alerts);
+    if (monitor->config.busiest != 0)
+        monitor->metrics |= (uint64_t)1 << monitor->config.busiest_metric;
     wanted->metrics = monitor->metrics;
+    wanted->polled = ops->id == ETWATCH_SOURCE_EBPF ? ew_metrics_polled(monitor->config.polled) : 0;
     return ops->open(wanted, &monitor->source, reterr);
 }
 

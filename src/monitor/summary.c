@@ -41,33 +41,6 @@ struct etwatch_summary {
 
 /* -------------------------------------------------------------------- metrics */
 
-enum kind { KIND_counter, KIND_gauge };
-
-static const uint8_t kinds[ETWATCH_METRIC_COUNT] = {
-#define ETWATCH_X(name, type, kind) [ETWATCH_M_##name] = KIND_##kind,
-    ETWATCH_METRICS(ETWATCH_X)
-#undef ETWATCH_X
-};
-
-/* Of these an average says nothing. */
-static const uint64_t without_spread = ETWATCH_HAS(priority) | ETWATCH_HAS(affinity) |
-                                       ETWATCH_HAS(io_priority) | ETWATCH_HAS(rss_peak_bytes) |
-                                       ETWATCH_HAS(handles_peak) | ETWATCH_HAS(exit_ns) |
-                                       ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal);
-
-static bool idle_is_zero(uint32_t metric)
-{
-    return kinds[metric] == KIND_counter || metric == ETWATCH_M_cpu_percent;
-}
-
-/* All of them as doubles: 53 bits are enough for a bucket. */
-static void values_of(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT])
-{
-#define ETWATCH_X(name, type, kind) values[ETWATCH_M_##name] = (double)sample->name;
-    ETWATCH_METRICS(ETWATCH_X)
-#undef ETWATCH_X
-}
-
 /* Counters are added, gauges replaced. */
 static void merge(struct etwatch_sample *into, const struct etwatch_sample *sample)
 {
@@ -186,13 +159,13 @@ static struct process *enter(struct etwatch_summary *summary, const struct etwat
 static bool add_spread(struct process *process, const struct etwatch_sample *sample)
 {
     double values[ETWATCH_METRIC_COUNT];
-    values_of(sample, values);
+    ew_spread_values(sample, values);
     bool whole = true;
     if (process->spread == NULL)
         process->spread = ew_calloc(ETWATCH_METRIC_COUNT, sizeof *process->spread);
     if (process->spread == NULL)
         return false;
-    uint64_t has = sample->has & ~without_spread;
+    uint64_t has = sample->has & ew_spread_metrics();
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if ((has >> i & 1) != 0)
             whole = ew_spread_add(&process->spread[i], values[i]) != ETWATCH_ENOMEM && whole;
@@ -288,7 +261,7 @@ static void describe(const struct etwatch_summary *summary, const struct process
     static const struct ew_spread nothing;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         const struct ew_spread *spread = process->spread == NULL ? &nothing : &process->spread[i];
-        ew_spread_result(spread, idle_is_zero(i) ? idle : 0, &metrics[i]);
+        ew_spread_result(spread, ew_spread_idle_is_zero(i) ? idle : 0, &metrics[i]);
     }
     *ret_process = (struct etwatch_summary_process){
         .size = sizeof *ret_process,

@@ -32,8 +32,9 @@ bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t siz
 bool ew_os_process_exists(const char *proc_root, uint32_t pid);
 /* True if it is gone or a zombie: nothing will come from it any more. */
 bool ew_os_process_ended(const char *proc_root, uint32_t pid);
-/* The cgroup v2 path of a process, "/" for the root; false if unreadable. */
-bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size);
+/* The cgroup of a process as it is shown, "/" for the root; false if there is none or it cannot be
+ * read. *ret_only as in model/cgroup.h. */
+bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size, bool *ret_only);
 
 /* The number of a user; false if there is no user of that name. */
 bool ew_os_user_id(const char *name, uint32_t *ret_uid);

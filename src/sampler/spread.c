@@ -12,6 +12,35 @@
 #include "base/alloc.h"
 #include "sampler/aggregate.h"
 
+enum kind { KIND_counter, KIND_gauge };
+
+static const uint8_t kinds[ETWATCH_METRIC_COUNT] = {
+#define ETWATCH_X(name, type, kind) [ETWATCH_M_##name] = KIND_##kind,
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+};
+
+uint64_t ew_spread_metrics(void)
+{
+    const uint64_t without = ETWATCH_HAS(priority) | ETWATCH_HAS(affinity) |
+                             ETWATCH_HAS(io_priority) | ETWATCH_HAS(rss_peak_bytes) |
+                             ETWATCH_HAS(handles_peak) | ETWATCH_HAS(exit_ns) |
+                             ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal);
+    return (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) & ~without;
+}
+
+bool ew_spread_idle_is_zero(uint32_t metric)
+{
+    return kinds[metric] == KIND_counter || metric == ETWATCH_M_cpu_percent;
+}
+
+void ew_spread_values(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT])
+{
+#define ETWATCH_X(name, type, kind) values[ETWATCH_M_##name] = (double)sample->name;
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+}
+
 void ew_spread_done(struct ew_spread *spread)
 {
     ew_free(spread->buckets);

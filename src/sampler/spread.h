@@ -6,6 +6,7 @@
 #ifndef EW_SAMPLER_SPREAD_H
 #define EW_SAMPLER_SPREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <etwatch/etwatch.h>
@@ -22,6 +23,13 @@ struct ew_spread {
     struct ew_spread_bucket *buckets; /* by place */
     uint32_t bucket_count, bucket_size;
 };
+
+/* Bits of the metrics of which an average says something: not of ids, masks, levels and peaks. */
+uint64_t ew_spread_metrics(void);
+/* Whether an interval without a sample counts as a 0: it was not measured, and nothing was done. */
+bool ew_spread_idle_is_zero(uint32_t metric);
+/* All values of a sample, by metric. As doubles: 53 bits are enough for a bucket. */
+void ew_spread_values(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT]);
 
 void ew_spread_done(struct ew_spread *spread);
 /* 0, ETWATCH_ENOMEM (the value is not counted) or ETWATCH_EINVAL (not a number). */

@@ -89,10 +89,10 @@ static void put_counters(const struct ew_system_text *now, const struct ew_syste
     uint32_t both = now->has & before->has;
     if ((both & EW_SYSTEM_STAT) != 0 && now->all.total > before->all.total)
         PUT(cpu_percent, percent_of(&now->all, &before->all) * now->cpu_count);
-    if ((both & EW_SYSTEM_STAT) != 0 && now->forks != 0) {
+    if (now->switches != 0 && before->switches != 0)
         GREW(switches, switches);
+    if ((both & EW_SYSTEM_STAT) != 0 && now->forks != 0)
         GREW(threads_started, forks);
-    }
     if ((both & EW_SYSTEM_PAGING) != 0) {
         GREW(paged_in_bytes, paged_in);
         GREW(paged_out_bytes, paged_out);

@@ -1,18 +1,239 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two calls: the times of all processors together, and memory. What Windows tells only through
- * performance counters (disks, network, each processor) is not known here.
+ * Owns what is kept between two readings: the handles of the disks, the functions that not every
+ * Windows has or that only this file needs (iphlpapi is loaded, not imported), and the counters of
+ * 32 bits carried on beyond that.
+ *
+ * What Windows, or Wine, does not tell is left out. Neither counts the processes and threads that
+ * came and went, so their rates are unknown here: events (ETW) tell them.
  */
 #include <windows.h>
 
+#include <iphlpapi.h>
+#include <psapi.h>
+#include <winioctl.h>
+#include <winternl.h>
+
 #include <etwatch/etwatch.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "sensor/system.h"
 
-struct ew_system_source {
-    uint32_t cpu_count;
+enum { DISKS_MAX = 64, FIND_DISKS_EVERY = 30, GROUP_CPUS_MAX = 64 };
+
+/* winternl.h hides all of it. Of 32 bits each but the first four. */
+struct performance {
+    uint64_t idle_time, read_bytes, write_bytes, other_bytes;
+    uint32_t io_ops[3], available_pages, committed[3], faults[5];
+    uint32_t pages_read, page_reads, cache[2];
+    uint32_t dirty_pages_written, dirty_writes, mapped_pages_written, mapped_writes;
+    uint32_t pool[16], cache_manager[30];
+    uint32_t switches, tb_fills[2], system_calls;
+    uint64_t newer[8]; /* from Windows 8 on */
 };
+_Static_assert(offsetof(struct performance, pages_read) == 80 &&
+                   offsetof(struct performance, dirty_pages_written) == 96 &&
+                   offsetof(struct performance, switches) == 296,
+               "as Windows has it");
+
+/* A counter of 32 bits that goes on. */
+struct carried {
+    uint32_t last;
+    uint64_t sum;
+};
+
+typedef ULONG(WINAPI *get_if_table2_fn)(PMIB_IF_TABLE2 *);
+typedef void(WINAPI *free_mib_table_fn)(void *);
+typedef NTSTATUS(NTAPI *query_ex_fn)(ULONG, void *, ULONG, void *, ULONG, ULONG *);
+
+struct ew_system_source {
+    uint32_t page_bytes, readings;
+    HANDLE disks[DISKS_MAX]; /* NULL: not there */
+    get_if_table2_fn get_if_table2;
+    free_mib_table_fn free_mib_table;
+    query_ex_fn query_ex; /* of a group of CPUs */
+    struct carried pages_read, dirty_written, mapped_written, switches;
+};
+
+static uint64_t carry(struct carried *counter, uint32_t now)
+{
+    counter->sum += (uint32_t)(now - counter->last);
+    counter->last = now;
+    return counter->sum;
+}
+
+/* ---------------------------------------------------------------------- processors */
+
+static void take_cpus(const SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *all, uint32_t count,
+                      struct ew_system_text *out)
+{
+    for (uint32_t i = 0; i < count && out->cpu_count < EW_SYSTEM_CPUS_MAX; i++) {
+        /* The time in the kernel has the idle time in it. */
+        uint64_t total = (uint64_t)(all[i].KernelTime.QuadPart + all[i].UserTime.QuadPart);
+        uint64_t idle = (uint64_t)all[i].IdleTime.QuadPart;
+        struct ew_system_cpu *cpu = &out->cpus[out->cpu_count++];
+        cpu->total = total;
+        cpu->busy = total > idle ? total - idle : 0;
+        out->all.total += cpu->total;
+        out->all.busy += cpu->busy;
+    }
+}
+
+/* By groups of at most 64: a plain call tells those of our own group only. */
+static void read_cpus(struct ew_system_source *source, struct ew_system_text *out)
+{
+    SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION all[GROUP_CPUS_MAX];
+    WORD groups = GetActiveProcessorGroupCount();
+    ULONG used = 0;
+    if (groups <= 1 || source->query_ex == NULL) {
+        if (NtQuerySystemInformation(SystemProcessorPerformanceInformation, all, sizeof all,
+                                     &used) >= 0)
+            take_cpus(all, used / (ULONG)sizeof all[0], out);
+    }
+    for (USHORT group = 0; groups > 1 && source->query_ex != NULL && group < groups; group++)
+        if (source->query_ex(SystemProcessorPerformanceInformation, &group, sizeof group, all,
+                             sizeof all, &used) >= 0)
+            take_cpus(all, used / (ULONG)sizeof all[0], out);
+    if (out->cpu_count > 0)
+        out->has |= EW_SYSTEM_STAT;
+}
+
+/* -------------------------------------------------------------------------- memory */
+
+static BOOL CALLBACK on_page_file(void *ctx, PENUM_PAGE_FILE_INFORMATION info, LPCWSTR name)
+{
+    struct ew_system_text *out = ctx;
+    (void)name;
+    out->swap_total += info->TotalSize;
+    out->swap_free += info->TotalSize - info->TotalInUse;
+    out->has |= EW_SYSTEM_SWAP;
+    return TRUE;
+}
+
+static void read_memory(struct ew_system_source *source, struct ew_system_text *out,
+                        uint64_t *ret_processes)
+{
+    MEMORYSTATUSEX memory = {.dwLength = sizeof memory};
+    PERFORMANCE_INFORMATION counts = {.cb = sizeof counts};
+    if (GlobalMemoryStatusEx(&memory)) {
+        out->memory_total = memory.ullTotalPhys;
+        out->memory_available = memory.ullAvailPhys;
+        out->has |= EW_SYSTEM_MEMORY;
+    }
+    if (GetPerformanceInfo(&counts, sizeof counts)) {
+        out->threads = counts.ThreadCount;
+        if (counts.ProcessCount != 0)
+            *ret_processes = counts.ProcessCount;
+    }
+    (void)EnumPageFilesW(on_page_file, out); /* in pages */
+    out->swap_total *= source->page_bytes;
+    out->swap_free *= source->page_bytes;
+}
+
+/* Wine fills in next to nothing; a machine on which nothing ever switched there is not. */
+static void read_performance(struct ew_system_source *source, struct ew_system_text *out)
+{
+    struct performance now;
+    ULONG used = 0;
+    memset(&now, 0, sizeof now);
+    if (NtQuerySystemInformation(SystemPerformanceInformation, &now, sizeof now, &used) < 0 ||
+        now.switches == 0)
+        return;
+    out->switches = carry(&source->switches, now.switches);
+    out->paged_in = carry(&source->pages_read, now.pages_read) * source->page_bytes;
+    out->paged_out = (carry(&source->dirty_written, now.dirty_pages_written) +
+                      carry(&source->mapped_written, now.mapped_pages_written)) *
+                     source->page_bytes;
+    out->has |= EW_SYSTEM_PAGING;
+}
+
+/* --------------------------------------------------------------------------- disks */
+
+/* Without any access to what is on it, which everybody may. */
+static void find_disks(struct ew_system_source *source)
+{
+    for (uint32_t i = 0; i < DISKS_MAX; i++) {
+        WCHAR name[] = L"\\\\.\\PhysicalDrive\0\0";
+        size_t at = sizeof name / sizeof name[0] - 3;
+        if (source->disks[i] != NULL)
+            continue;
+        if (i >= 10)
+            name[at++] = (WCHAR)(L'0' + i / 10);
+        name[at] = (WCHAR)(L'0' + i % 10);
+        HANDLE disk =
+            CreateFileW(name, 0, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL, OPEN_EXISTING, 0, NULL);
+        source->disks[i] = disk == INVALID_HANDLE_VALUE ? NULL : disk;
+    }
+}
+
+static void read_disks(struct ew_system_source *source, struct ew_system_text *out)
+{
+    if (source->readings++ % FIND_DISKS_EVERY == 0)
+        find_disks(source);
+    for (uint32_t i = 0; i < DISKS_MAX; i++) {
+        DISK_PERFORMANCE disk;
+        DWORD used = 0;
+        memset(&disk, 0, sizeof disk);
+        if (source->disks[i] == NULL)
+            continue;
+        if (!DeviceIoControl(source->disks[i], IOCTL_DISK_PERFORMANCE, NULL, 0, &disk, sizeof disk,
+                             &used, NULL)) {
+            (void)CloseHandle(source->disks[i]); /* gone, or it does not count */
+            source->disks[i] = NULL;
+            continue;
+        }
+        out->disk_read += (uint64_t)disk.BytesRead.QuadPart;
+        out->disk_write += (uint64_t)disk.BytesWritten.QuadPart;
+        out->has |= EW_SYSTEM_DISKS;
+    }
+}
+
+/* ------------------------------------------------------------------------- network */
+
+/* Each byte once: filters and what is laid over an adapter count what the adapter counts. */
+static void read_net(struct ew_system_source *source, struct ew_system_text *out)
+{
+    MIB_IF_TABLE2 *table = NULL;
+    if (source->get_if_table2 == NULL || source->get_if_table2(&table) != NO_ERROR || table == NULL)
+        return;
+    for (ULONG i = 0; i < table->NumEntries; i++) {
+        const MIB_IF_ROW2 *row = &table->Table[i];
+        if (row->Type == IF_TYPE_SOFTWARE_LOOPBACK ||
+            row->InterfaceAndOperStatusFlags.FilterInterface ||
+            !row->InterfaceAndOperStatusFlags.HardwareInterface)
+            continue;
+        out->net_received += row->InOctets;
+        out->net_sent += row->OutOctets;
+        out->has |= EW_SYSTEM_NET;
+    }
+    source->free_mib_table(table);
+}
+
+/* ------------------------------------------------------------------- begin and end */
+
+static FARPROC find(const WCHAR *library, const char *name)
+{
+    HMODULE module = LoadLibraryExW(library, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+    return module == NULL ? NULL : GetProcAddress(module, name);
+}
+
+static void find_functions(struct ew_system_source *source)
+{
+    union {
+        FARPROC found;
+        get_if_table2_fn get;
+        free_mib_table_fn release;
+        query_ex_fn query;
+    } call = {find(L"iphlpapi.dll", "GetIfTable2")};
+    source->get_if_table2 = call.get;
+    call.found = find(L"iphlpapi.dll", "FreeMibTable");
+    source->free_mib_table = call.release;
+    if (call.found == NULL)
+        source->get_if_table2 = NULL;
+    call.found = find(L"ntdll.dll", "NtQuerySystemInformationEx");
+    source->query_ex = call.query;
+}
 
 int ew_system_source_open(const char *proc_root, struct ew_system_source **ret_source)
 {
@@ -22,38 +243,27 @@ int ew_system_source_open(const char *proc_root, struct ew_system_source **ret_s
     if (source == NULL)
         return ETWATCH_ENOMEM;
     GetSystemInfo(&info);
-    source->cpu_count = (uint32_t)info.dwNumberOfProcessors;
+    source->page_bytes = info.dwPageSize;
+    find_functions(source);
     *ret_source = source;
     return 0;
 }
 
 void ew_system_source_close(struct ew_system_source *source)
 {
+    for (uint32_t i = 0; i < DISKS_MAX; i++)
+        if (source->disks[i] != NULL)
+            (void)CloseHandle(source->disks[i]);
     ew_free(source);
-}
-
-static uint64_t of_filetime(FILETIME time)
-{
-    return (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
 }
 
 int ew_system_source_read(struct ew_system_source *source, struct ew_system_text *ret_text,
                           uint64_t *ret_processes)
 {
-    FILETIME idle, kernel, user;
-    MEMORYSTATUSEX memory = {.dwLength = sizeof memory};
-    (void)source;
-    (void)ret_processes;
-    if (GetSystemTimes(&idle, &kernel, &user)) { /* kernel has idle in it */
-        ret_text->all.total = of_filetime(kernel) + of_filetime(user);
-        ret_text->all.busy = ret_text->all.total - of_filetime(idle);
-        ret_text->cpu_count = source->cpu_count;
-        ret_text->has |= EW_SYSTEM_STAT;
-    }
-    if (GlobalMemoryStatusEx(&memory)) {
-        ret_text->memory_total = memory.ullTotalPhys;
-        ret_text->memory_available = memory.ullAvailPhys;
-        ret_text->has |= EW_SYSTEM_MEMORY;
-    }
+    read_cpus(source, ret_text);
+    read_memory(source, ret_text, ret_processes);
+    read_performance(source, ret_text);
+    read_disks(source, ret_text);
+    read_net(source, ret_text);
     return 0;
 }

@@ -137,15 +137,29 @@ static void put_spread(struct ew_buf *out, const struct etwatch_aggregate *a)
     }
 }
 
+static void put_window_header(struct ew_buf *out, uint64_t more)
+{
+    static const char *const parts[] = {"_avg", "_max", "_p95", "_p99"};
+    ew_buf_text(out, "type,pid,start_ns,name,t_ns,dt_ns,source,complete,intervals,"
+                     "cpu_percent_avg,cpu_percent_max,cpu_percent_p95,cpu_percent_p99,"
+                     "rss_bytes_avg,rss_bytes_max,rss_bytes_p95,rss_bytes_p99");
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        for (size_t part = 0; (more >> i & 1) != 0 && part < 4; part++) {
+            ew_buf_char(out, ',');
+            ew_buf_text(out, ew_metric_info[i].name);
+            ew_buf_text(out, parts[part]);
+        }
+    }
+    ew_buf_char(out, '\n');
+}
+
 static void put_window(struct etwatch_sink *sink, const struct etwatch_window *window)
 {
     struct csv *self = (struct csv *)sink;
     struct ew_buf *out = &sink->out;
 
     if (!self->header_done)
-        ew_buf_text(out, "type,pid,start_ns,name,t_ns,dt_ns,source,complete,intervals,"
-                         "cpu_percent_avg,cpu_percent_max,cpu_percent_p95,cpu_percent_p99,"
-                         "rss_bytes_avg,rss_bytes_max,rss_bytes_p95,rss_bytes_p99\n");
+        put_window_header(out, window->more);
     self->header_done = true;
     ew_buf_text(out, "window,");
     ew_buf_u64(out, window->pid);
@@ -167,6 +181,9 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     ew_buf_u64(out, window->cpu_percent.count);
     put_spread(out, &window->cpu_percent);
     put_spread(out, &window->rss_bytes);
+    const struct etwatch_aggregate *spread = window->more_spreads;
+    for (uint64_t left = window->more; left != 0; left &= left - 1)
+        put_spread(out, spread++);
     ew_buf_char(out, '\n');
     ew_buf_end_line(out);
 }

@@ -357,6 +357,10 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     ew_buf_u64(out, window->cpu_percent.count);
     put_spread(out, "cpu_percent", &window->cpu_percent);
     put_spread(out, "rss_bytes", &window->rss_bytes);
+    const struct etwatch_aggregate *spread = window->more_spreads;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if ((window->more >> i & 1) != 0)
+            put_spread(out, ew_metric_info[i].name, spread++);
     EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }

@@ -174,8 +174,18 @@ int etwatch_sink_windows(struct etwatch_sink *sink, const struct etwatch_window 
 {
     if (sink == NULL || (windows == NULL && count > 0))
         return ETWATCH_EINVAL;
-    for (size_t i = 0; i < count && sink->ops->window != NULL && sink->out.error == 0; i++)
-        sink->ops->window(sink, &windows[i]);
+    const char *at = (const char *)windows;
+    for (size_t i = 0; i < count && sink->ops->window != NULL && sink->out.error == 0; i++) {
+        struct etwatch_window window = {0};
+        size_t size = ((const struct etwatch_window *)(const void *)at)->size;
+        if (size == 0)
+            size = sizeof window;
+        memcpy(&window, at, size < sizeof window ? size : sizeof window);
+        if (window.more != 0 && window.more_spreads == NULL)
+            return ETWATCH_EINVAL;
+        sink->ops->window(sink, &window);
+        at += size;
+    }
     return sink->out.error;
 }
 

@@ -155,7 +155,19 @@ static void put_cell(struct ew_buf *out, const char *text, size_t width, bool le
     ew_buf_text(out, "  ");
 }
 
-static void put_window_header(struct ew_buf *out)
+static void put_window_value(struct ew_buf *out, uint32_t metric, double value)
+{
+    const char *name = ew_metric_info[metric].name;
+    size_t len = strlen(name);
+    if (len > 6 && strcmp(name + len - 6, "_bytes") == 0)
+        ew_units_bytes(out, (uint64_t)value);
+    else if (len > 3 && strcmp(name + len - 3, "_ns") == 0)
+        ew_units_ns(out, (uint64_t)value);
+    else
+        (void)ew_buf_fixed(out, value, 1);
+}
+
+static void put_window_header(struct ew_buf *out, uint64_t more)
 {
     static const char *const names[] = {"AVG%", "MAX%", "P95%", "P99%", "RSS-AVG", "RSS-MAX"};
     put_cell(out, "TIME", 23, true);
@@ -163,7 +175,34 @@ static void put_window_header(struct ew_buf *out)
     put_cell(out, "NAME", 20, true);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         put_cell(out, names[i], i < 4 ? 6 : 8, false);
-    ew_buf_text(out, "INTERVALS\n");
+    ew_buf_text(out, "INTERVALS");
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        if ((more >> i & 1) == 0)
+            continue;
+        ew_buf_text(out, "  ");
+        ew_buf_text(out, ew_metric_info[i].name);
+        ew_buf_text(out, " avg  max");
+    }
+    ew_buf_char(out, '\n');
+}
+
+/* Average and maximum of what was asked for beside CPU and memory, below their headings. */
+static void put_window_more(struct ew_buf *out, const struct etwatch_window *window)
+{
+    const struct etwatch_aggregate *spread = window->more_spreads;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        if ((window->more >> i & 1) == 0)
+            continue;
+        const double values[] = {spread->avg, spread->max};
+        for (size_t part = 0; part < 2; part++) {
+            ew_buf_text(out, "  ");
+            if (spread->count == 0 || !(values[part] >= 0))
+                ew_buf_char(out, '-');
+            else
+                put_window_value(out, i, values[part]);
+        }
+        spread++;
+    }
 }
 
 static void put_window(struct etwatch_sink *sink, const struct etwatch_window *window)
@@ -174,7 +213,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     const double values[] = {cpu->avg, cpu->max, cpu->p95, cpu->p99, rss->avg, rss->max};
 
     if (!self->windows_begun)
-        put_window_header(out);
+        put_window_header(out, window->more);
     self->windows_begun = true;
     ew_units_time(out, window->t_ns);
     ew_buf_init(&cell, 0, NULL, NULL);
@@ -198,6 +237,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     }
     ew_buf_done(&cell);
     ew_buf_u64(out, cpu->count);
+    put_window_more(out, window);
     ew_buf_char(out, '\n');
     ew_buf_end_line(out);
 }

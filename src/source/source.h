@@ -52,6 +52,7 @@ struct ew_source_config {
     bool cmdlines;                    /* command lines will be asked for */
     bool software_counters;           /* tests: the CPU clock in place of hardware counters */
     uint64_t metrics;                 /* ETWATCH_HAS bits to measure; nothing else may cost */
+    uint64_t polled;                  /* those of them to be polled beside events, where both can */
     const struct etwatch_rate *rates; /* while it is opened; see ew_metrics_period_ns */
     uint32_t rate_count;
     const struct ew_etw_config *etw; /* of an ETW session, while it is opened; NULL: the defaults */

@@ -149,21 +149,3 @@ TEST(on_linux_the_system_is_its_kernel_threads)
     CHECK_EQ_STR(log.text, "shut 2, seen 4");
     ew_gate_close(&gate);
 }
-
-TEST(a_cgroup_is_above_what_lies_below_it)
-{
-    static const struct {
-        const char *remark, *path, *wanted;
-        int below;
-    } rows[] = {
-        {"the same", "/system.slice", "system.slice", 1},
-        {"below", "/system.slice/a.service", "/system.slice/", 1},
-        {"a longer name", "/system.slice2", "system.slice", 0},
-        {"the root is above all", "/user.slice", "/", 1},
-        {"above", "/system.slice", "system.slice/a.service", 0},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        test_row(rows[i].remark);
-        CHECK_EQ_INT(ew_gate_cgroup_below(rows[i].path, rows[i].wanted), rows[i].below);
-    }
-}

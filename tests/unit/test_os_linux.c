@@ -63,13 +63,14 @@ TEST(small_questions_about_a_process_are_answered_from_the_tree)
     (void)snprintf(root, sizeof root, "%s", test_path("golden/proc/users"));
     CHECK(ew_os_process_exists(root, 100));
     CHECK(!ew_os_process_exists(root, 99));
-    CHECK(ew_os_cgroup(root, 100, group, sizeof group));
+    bool only = false;
+    CHECK(ew_os_cgroup(root, 100, group, sizeof group, &only));
     CHECK_EQ_STR(group, "/user.slice/user-1000.slice");
-    CHECK(ew_os_cgroup(root, 100, group, 6));
+    CHECK(ew_os_cgroup(root, 100, group, 6, &only));
     CHECK_EQ_STR(group, "/user");
-    CHECK(!ew_os_cgroup(root, 104, group, sizeof group)); /* of version 1 alone */
-    CHECK(!ew_os_cgroup(root, 99, group, sizeof group));
-    CHECK(!ew_os_cgroup(root, 100, group, 0));
+    CHECK(!ew_os_cgroup(root, 104, group, sizeof group, &only)); /* of version 1 alone */
+    CHECK(!ew_os_cgroup(root, 99, group, sizeof group, &only));
+    CHECK(!ew_os_cgroup(root, 100, group, 0, &only));
 }
 
 TEST(a_user_is_found_by_name)

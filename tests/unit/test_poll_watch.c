@@ -166,20 +166,6 @@ TEST(adding_a_watched_process_watches_its_children_too)
     rounds_done(&rounds);
 }
 
-TEST(cgroup_paths_are_compared_by_their_parts)
-{
-    static const struct {
-        const char *path, *wanted;
-        int below;
-    } rows[] = {{"/a/b", "/a", 1}, {"/a/b", "/a/b", 1}, {"/a/b", "a/b/", 1}, {"/a/bc", "/a/b", 0},
-                {"/a", "/a/b", 0}, {"/", "/", 1},       {"/a", "", 1},       {"/", "/a", 0}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct ew_span path = {rows[i].path, strlen(rows[i].path)};
-        test_row(rows[i].path);
-        CHECK_EQ_INT(ew_poll_cgroup_below(path, rows[i].wanted), rows[i].below);
-    }
-}
-
 /* ----------------------------------------------------------------- threads */
 
 static const char *thread_name(const struct rounds *rounds, uint32_t tid)

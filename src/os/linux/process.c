@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "model/cgroup.h"
 #include "os/os.h"
 
 bool ew_os_process_exists(const char *proc_root, uint32_t pid)
@@ -34,22 +35,7 @@ bool ew_os_process_ended(const char *proc_root, uint32_t pid)
     return got <= 0 || state == 'Z' || state == 'X';
 }
 
-/* Of lines like "0::/user.slice/session-1.scope" the one without a controller is version 2's. */
-static bool find_path(const char *text, size_t len, struct ew_span *ret_path)
-{
-    struct ew_bytes in;
-    struct ew_span line;
-    ew_bytes_init(&in, text, len);
-    while (ew_bytes_line(&in, &line)) {
-        if (ew_span_starts(line, "0::")) {
-            *ret_path = (struct ew_span){line.text + 3, line.len - 3};
-            return true;
-        }
-    }
-    return false;
-}
-
-bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size)
+bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size, bool *ret_only)
 {
     char path[4096], text[4096];
     int length = snprintf(path, sizeof path, "%s/%u/cgroup", proc_root, pid);
@@ -61,7 +47,7 @@ bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size
     ssize_t got = read(fd, text, sizeof text);
     (void)close(fd);
     struct ew_span found;
-    if (got <= 0 || !find_path(text, (size_t)got, &found))
+    if (got <= 0 || !ew_cgroup_shown(text, (size_t)got, &found, ret_only))
         return false;
     (void)ew_span_copy(found, buffer, size);
     return true;

@@ -32,8 +32,9 @@ bool ew_os_process_ended(const char *proc_root, uint32_t pid)
 }
 
 /* Windows has none. */
-bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size)
+bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size, bool *ret_only)
 {
+    (void)ret_only;
     (void)proc_root;
     (void)pid;
     (void)buffer;

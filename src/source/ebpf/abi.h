@@ -56,7 +56,7 @@ struct ew_k_config {
     ew_u32 pmu;           /* enum ew_k_pmu: the counters that there are */
     ew_u64 rss_period_ns; /* noted with switches so far apart at least */
     ew_u32 excludes;      /* some processes are not noted: see the map excluded */
-    ew_u32 pad;
+    ew_u32 want;          /* enum ew_k_want: what is copied beside the CPU time */
     ew_u32 uids[EW_K_FILTERS_MAX];
     /* Of a name with '*' or '?', else 0. names then has the other bytes; bits are places in it. */
     ew_u32 glob_any[EW_K_FILTERS_MAX];   /* '?' */
@@ -64,6 +64,18 @@ struct ew_k_config {
     ew_u32 glob_end[EW_K_FILTERS_MAX];   /* one bit: behind the last */
     ew_u64 cgroups[EW_K_FILTERS_MAX];
     char names[EW_K_FILTERS_MAX][EW_K_NAME_SIZE];
+};
+
+/* What lies together in a task, or is written together. What nobody wants is not even read. */
+enum ew_k_want {
+    EW_K_WANT_MODES = 1, /* user and kernel time */
+    EW_K_WANT_SWITCHES = 2,
+    EW_K_WANT_RUNQ_WAIT = 4,
+    EW_K_WANT_FAULTS = 8,
+    EW_K_WANT_IO = 16,
+    EW_K_WANT_DISK = 32,
+    EW_K_WANT_THREADS = 64,
+    EW_K_WANT_SCHEDULING = 128, /* priority and affinity */
 };
 
 enum ew_k_pmu {

@@ -25,25 +25,44 @@ uint64_t ew_ebpf_start(uint64_t start_ns)
     return start_ns == 0 ? 1 : start_ns;
 }
 
+uint32_t ew_ebpf_had(uint32_t want, uint64_t features)
+{
+    uint32_t lacks = 0;
+    if ((features & EW_K_HAS_RUNQ_WAIT) == 0)
+        lacks |= EW_K_WANT_RUNQ_WAIT;
+    if ((features & EW_K_HAS_IO_BYTES) == 0)
+        lacks |= EW_K_WANT_IO;
+    if ((features & EW_K_HAS_DISK_BYTES) == 0)
+        lacks |= EW_K_WANT_DISK;
+    return want & ~lacks;
+}
+
 void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry *entry,
                       uint64_t cpu_ns, uint32_t *ret_has, uint64_t counter[EW_COUNTER_COUNT])
 {
-    uint32_t has = EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns) |
-                   EW_HAS_C(switches_voluntary) | EW_HAS_C(switches_involuntary) |
-                   EW_HAS_C(faults_minor) | EW_HAS_C(faults_major);
-    uint64_t kernel_ns = kernel_share(cpu_ns, entry->utime_ns, entry->stime_ns);
+    uint32_t has = EW_HAS_C(cpu_ns), want = units->want;
     counter[EW_C_cpu_ns] = cpu_ns;
-    counter[EW_C_cpu_kernel_ns] = kernel_ns;
-    counter[EW_C_cpu_user_ns] = cpu_ns - kernel_ns;
-    counter[EW_C_switches_voluntary] = entry->switches_voluntary;
-    counter[EW_C_switches_involuntary] = entry->switches_involuntary;
-    counter[EW_C_faults_minor] = entry->faults_minor;
-    counter[EW_C_faults_major] = entry->faults_major;
-    if (units->features & EW_K_HAS_RUNQ_WAIT) {
+    if (want & EW_K_WANT_MODES) {
+        uint64_t kernel_ns = kernel_share(cpu_ns, entry->utime_ns, entry->stime_ns);
+        has |= EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns);
+        counter[EW_C_cpu_kernel_ns] = kernel_ns;
+        counter[EW_C_cpu_user_ns] = cpu_ns - kernel_ns;
+    }
+    if (want & EW_K_WANT_SWITCHES) {
+        has |= EW_HAS_C(switches_voluntary) | EW_HAS_C(switches_involuntary);
+        counter[EW_C_switches_voluntary] = entry->switches_voluntary;
+        counter[EW_C_switches_involuntary] = entry->switches_involuntary;
+    }
+    if (want & EW_K_WANT_FAULTS) {
+        has |= EW_HAS_C(faults_minor) | EW_HAS_C(faults_major);
+        counter[EW_C_faults_minor] = entry->faults_minor;
+        counter[EW_C_faults_major] = entry->faults_major;
+    }
+    if (want & EW_K_WANT_RUNQ_WAIT) {
         has |= EW_HAS_C(runq_wait_ns);
         counter[EW_C_runq_wait_ns] = entry->runq_wait_ns;
     }
-    if (units->features & EW_K_HAS_IO_BYTES) {
+    if (want & EW_K_WANT_IO) {
         has |= EW_HAS_C(io_read_bytes) | EW_HAS_C(io_write_bytes) | EW_HAS_C(io_read_ops) |
                EW_HAS_C(io_write_ops);
         counter[EW_C_io_read_bytes] = entry->io_read_bytes;
@@ -51,7 +70,7 @@ void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry
         counter[EW_C_io_read_ops] = entry->io_read_ops;
         counter[EW_C_io_write_ops] = entry->io_write_ops;
     }
-    if (units->features & EW_K_HAS_DISK_BYTES) {
+    if (want & EW_K_WANT_DISK) {
         has |= EW_HAS_C(disk_read_bytes) | EW_HAS_C(disk_write_bytes);
         counter[EW_C_disk_read_bytes] = entry->disk_read_bytes;
         counter[EW_C_disk_write_bytes] = entry->disk_write_bytes;
@@ -62,9 +81,15 @@ void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry
 void ew_ebpf_gauges(const struct ew_ebpf_units *units, const struct ew_k_settled *settled,
                     uint32_t *ret_has, uint64_t gauge[EW_GAUGE_COUNT])
 {
-    uint32_t has = EW_HAS_G(threads) | EW_HAS_G(priority);
-    gauge[EW_G_threads] = settled->threads;
-    gauge[EW_G_priority] = (uint64_t)(int64_t)settled->priority;
+    uint32_t has = 0;
+    if (units->want & EW_K_WANT_THREADS) {
+        has |= EW_HAS_G(threads);
+        gauge[EW_G_threads] = settled->threads;
+    }
+    if (units->want & EW_K_WANT_SCHEDULING) {
+        has |= EW_HAS_G(priority);
+        gauge[EW_G_priority] = (uint64_t)(int64_t)settled->priority;
+    }
     /* An address space without a page is a kernel thread's, or one on its way out. */
     if (settled->virtual_pages != 0) {
         uint64_t peak = settled->rss_peak_pages > settled->rss_pages ? settled->rss_peak_pages
@@ -76,7 +101,7 @@ void ew_ebpf_gauges(const struct ew_ebpf_units *units, const struct ew_k_settled
         gauge[EW_G_private_bytes] = settled->private_pages * units->page_bytes;
         gauge[EW_G_virtual_bytes] = settled->virtual_pages * units->page_bytes;
     }
-    if (units->affinity_fits) {
+    if (units->affinity_fits && units->want & EW_K_WANT_SCHEDULING) {
         has |= EW_HAS_G(affinity);
         gauge[EW_G_affinity] = settled->affinity;
     }

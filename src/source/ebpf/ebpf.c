@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "source/poll/more.h"
 
 #define EW_EBPF_ASIDE                                                                           \
     (ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) |              \
@@ -57,13 +58,14 @@ static int watch_pid(struct ew_ebpf_source *source, uint32_t pid)
 }
 
 /* What this machine does not have. */
-static void describe_source(struct ew_ebpf_source *source)
+static void describe_source(struct ew_ebpf_source *source, uint64_t polled)
 {
     const uint64_t on_request = EW_EBPF_NET | EW_EBPF_PMU | EW_EBPF_ASIDE;
     source->extra = source->object.extra.net || source->object.extra.pmu != 0;
     source->ops.available &= ~on_request;
     source->ops.available |= ew_ebpf_extra_available(&source->object.extra);
     source->ops.available |= ew_aside_available(source->aside);
+    source->ops.estimated &= ~(polled & EW_MORE_MEMORY_METRICS);
 }
 
 static const char *lacks(const struct ew_source *base, uint32_t metric)
@@ -100,7 +102,7 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     source->units.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     source->units.affinity_fits = source->object.cpu_count <= 64;
     error = ew_aside_new(source, config, &source->aside);
-    describe_source(source);
+    describe_source(source, config->polled);
     if (error == 0)
         error = ew_ebpf_life_open(source, config->events);
     for (uint32_t i = 0; error == 0 && source->filtered && i < config->filter.pid_count; i++)
@@ -112,6 +114,7 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
         return ew_error_set(reterr, error, errno, "eBPF: cannot start");
     }
     source->units.features = source->object.clock->features;
+    source->units.want = ew_ebpf_had(source->object.want, source->units.features);
     *ret_source = &source->base;
     return 0;
 }

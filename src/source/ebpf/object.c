@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "model/name.h"
+#include "source/ebpf/cgroups.h"
 #include "source/ebpf/ebpf_object.h"
 
 enum {
@@ -35,8 +36,6 @@ enum {
     STREAM_BYTES_MAX = 64 << 20,
     EXTRAS_MAX = 32768, /* threads with sums of their own */
 };
-
-static const char *const switch_off = "turn it on in the kernel, or use --source poll";
 
 /* ------------------------------------------------------------------- can it work */
 
@@ -137,29 +136,6 @@ static int check_system(struct ew_error *reterr)
     return 0;
 }
 
-/* ---------------------------------------------------------------------- cgroups */
-
-static int cgroup_id(const char *path, uint64_t *ret_id, struct ew_error *reterr)
-{
-    static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
-        char full[4096];
-        struct stat status;
-        (void)snprintf(full, sizeof full, "%s/cgroup.controllers", roots[i]);
-        if (access(full, F_OK) != 0)
-            continue;
-        (void)snprintf(full, sizeof full, "%s/%s", roots[i], path);
-        if (stat(full, &status) != 0)
-            return ew_error_set(reterr, ETWATCH_ENOENT, errno, "no such cgroup: %s", path);
-        /* The inode number of a cgroup's folder is the id that the kernel goes by. */
-        *ret_id = (uint64_t)status.st_ino;
-        return 0;
-    }
-    ew_error_set(reterr, ETWATCH_ENOTSUP, 0, "no cgroup v2 hierarchy is mounted");
-    ew_error_fix(reterr, "%s", switch_off);
-    return ETWATCH_ENOTSUP;
-}
-
 /* ---------------------------------------------------------------------- loading */
 
 static bool fill_glob(struct ew_k_config *out, uint32_t index, const char *pattern)
@@ -182,6 +158,31 @@ static bool fill_glob(struct ew_k_config *out, uint32_t index, const char *patte
     return true;
 }
 
+/* What the programs copy, beside the CPU time, for these metrics. */
+static uint32_t wanted_copies(uint64_t metrics)
+{
+    static const struct {
+        uint64_t metrics;
+        uint32_t want;
+    } rows[] = {
+        {ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns), EW_K_WANT_MODES},
+        {ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary), EW_K_WANT_SWITCHES},
+        {ETWATCH_HAS(runq_wait_ns), EW_K_WANT_RUNQ_WAIT},
+        {ETWATCH_HAS(faults_minor) | ETWATCH_HAS(faults_major), EW_K_WANT_FAULTS},
+        {ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
+             ETWATCH_HAS(io_write_ops),
+         EW_K_WANT_IO},
+        {ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes), EW_K_WANT_DISK},
+        {ETWATCH_HAS(threads), EW_K_WANT_THREADS},
+        {ETWATCH_HAS(priority) | ETWATCH_HAS(affinity), EW_K_WANT_SCHEDULING},
+    };
+    uint32_t want = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if ((metrics & rows[i].metrics) != 0)
+            want |= rows[i].want;
+    return want;
+}
+
 static int fill_config(struct ew_k_config *out, const struct ew_source_config *config,
                        struct ew_error *reterr)
 {
@@ -190,6 +191,7 @@ static int fill_config(struct ew_k_config *out, const struct ew_source_config *c
     out->all = filter->all;
     out->kernel_threads = filter->kernel_threads;
     out->excludes = filter->excludes;
+    out->want = wanted_copies(config->metrics);
     if (filter->name_count > EW_K_FILTERS_MAX || filter->uid_count > EW_K_FILTERS_MAX ||
         filter->cgroup_count > EW_K_FILTERS_MAX)
         return ew_error_set(reterr, ETWATCH_ELIMIT, 0,
@@ -212,14 +214,14 @@ static int fill_config(struct ew_k_config *out, const struct ew_source_config *c
     for (uint32_t i = 0; i < filter->uid_count; i++)
         out->uids[i] = filter->uids[i];
     for (uint32_t i = 0; i < filter->cgroup_count; i++) {
-        int error = cgroup_id(filter->cgroups[i], &out->cgroups[i], reterr);
+        int error = ew_ebpf_cgroup_id(filter->cgroups[i], &out->cgroups[i], reterr);
         if (error != 0)
             return error;
     }
     const uint64_t memory = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
                             ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes);
-    out->rss_period_ns =
-        ew_metrics_period_ns(config->metrics, config->rates, config->rate_count, memory);
+    out->rss_period_ns = ew_metrics_period_ns(config->metrics & ~config->polled, config->rates,
+                                              config->rate_count, memory);
     out->memory = out->rss_period_ns != 0;
     if (!out->memory)
         out->rss_period_ns = 1;
@@ -468,6 +470,7 @@ static int load(struct ew_ebpf_object *object, const struct ew_source_config *co
         return error;
     if (ew_ebpf_extra_open(&object->extra, config, object->cpu_count) != 0)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    object->want = rodata.want;
     error = load_with_net(object, config, &rodata);
     if (error != 0)
         return explain(reterr, error, "the kernel does not take the programs");

@@ -47,6 +47,7 @@ struct ew_ebpf_object {
     const struct ew_k_running *running;
     const struct ew_k_extra *entry_extras; /* beside the entries, if asked for */
     struct ew_ebpf_extra extra;
+    uint32_t want; /* enum ew_k_want: what the programs copy */
 };
 
 /* Loads and attaches everything the configuration asks for. On failure nothing stays behind. */

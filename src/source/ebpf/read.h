@@ -11,6 +11,9 @@
 #ifndef EW_EBPF_READ_H
 #define EW_EBPF_READ_H
 
+/* What nobody wants is not copied: the verifier knows the value of this and drops the branch. */
+#define WANTS(what) ((config.want & EW_K_WANT_##what) != 0)
+
 /* From a pointer that the verifier trusts: plain loads. */
 static __always_inline void read_counters(struct ew_k_entry *entry, struct task_struct *task)
 {
@@ -18,21 +21,27 @@ static __always_inline void read_counters(struct ew_k_entry *entry, struct task_
     entry->tgid = (__u32)task->tgid;
     entry->start_ns = task->start_boottime;
     entry->cpu_ns = task->se.sum_exec_runtime;
-    entry->utime_ns = task->utime;
-    entry->stime_ns = task->stime;
-    entry->switches_voluntary = task->nvcsw;
-    entry->switches_involuntary = task->nivcsw;
-    entry->runq_wait_ns =
-        bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
-    entry->faults_minor = task->min_flt;
-    entry->faults_major = task->maj_flt;
-    if (bpf_core_field_exists(task->ioac.rchar)) {
+    if (WANTS(MODES)) {
+        entry->utime_ns = task->utime;
+        entry->stime_ns = task->stime;
+    }
+    if (WANTS(SWITCHES)) {
+        entry->switches_voluntary = task->nvcsw;
+        entry->switches_involuntary = task->nivcsw;
+    }
+    if (WANTS(RUNQ_WAIT) && bpf_core_field_exists(task->sched_info.run_delay))
+        entry->runq_wait_ns = task->sched_info.run_delay;
+    if (WANTS(FAULTS)) {
+        entry->faults_minor = task->min_flt;
+        entry->faults_major = task->maj_flt;
+    }
+    if (WANTS(IO) && bpf_core_field_exists(task->ioac.rchar)) {
         entry->io_read_bytes = task->ioac.rchar;
         entry->io_write_bytes = task->ioac.wchar;
         entry->io_read_ops = task->ioac.syscr;
         entry->io_write_ops = task->ioac.syscw;
     }
-    if (bpf_core_field_exists(task->ioac.read_bytes)) {
+    if (WANTS(DISK) && bpf_core_field_exists(task->ioac.read_bytes)) {
         entry->disk_read_bytes = task->ioac.read_bytes;
         entry->disk_write_bytes = task->ioac.write_bytes;
     }
@@ -61,16 +70,22 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
     if ((__u32)task->pid != tid)
         return 0;
     read_counters(&out->entry, task);
-    out->priority = task->prio - EW_MAX_RT_PRIO;
-    out->affinity = task->cpus_mask.bits[0];
-    out->threads = (__u32)task->signal->nr_threads;
+    if (WANTS(SCHEDULING)) {
+        out->priority = task->prio - EW_MAX_RT_PRIO;
+        out->affinity = task->cpus_mask.bits[0];
+    }
+    if (WANTS(THREADS))
+        out->threads = (__u32)task->signal->nr_threads;
     bpf_probe_read_kernel(out->name, sizeof out->name, (char *)task + TASK_OFFSET(comm));
+    out->entry.kind = EW_K_AT;
+    if (!config.memory)
+        return 1;
     struct mm_struct *mm = task->mm;
     out->rss_pages = 0;
     out->rss_peak_pages = 0;
     out->virtual_pages = 0;
     out->private_pages = 0;
-    if (mm && config.memory) {
+    if (mm) {
         out->rss_pages = positive(mm->rss_stat[EW_MM_FILEPAGES].count) +
                          positive(mm->rss_stat[EW_MM_ANONPAGES].count) +
                          positive(mm->rss_stat[EW_MM_SHMEMPAGES].count);
@@ -79,7 +94,6 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
         out->rss_peak_pages = mm->hiwater_rss;
         out->virtual_pages = mm->total_vm;
     }
-    out->entry.kind = EW_K_AT;
     return 1;
 }
 
@@ -115,7 +129,7 @@ static __always_inline void settle_times(struct ew_k_entry *entry, struct task_s
 static __always_inline void settle_io(struct ew_k_entry *entry, struct task_struct *task)
 {
     __u64 piece[8];
-    if (!bpf_core_field_exists(task->ioac) ||
+    if ((!WANTS(IO) && !WANTS(DISK)) || !bpf_core_field_exists(task->ioac) ||
         bpf_probe_read_kernel(piece, sizeof piece, (char *)task + TASK_OFFSET(ioac)) != 0)
         return;
     if (bpf_core_field_exists(task->ioac.rchar)) {
@@ -149,24 +163,29 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
     entry->cpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
     settle_times(entry, task);
     settle_io(entry, task);
-    if (bpf_core_field_exists(task->sched_info.run_delay))
+    if (WANTS(RUNQ_WAIT) && bpf_core_field_exists(task->sched_info.run_delay))
         entry->runq_wait_ns = BPF_CORE_READ(task, sched_info.run_delay);
-    out->priority = BPF_CORE_READ(task, prio) - EW_MAX_RT_PRIO;
-    out->affinity = BPF_CORE_READ(task, cpus_mask.bits[0]);
-    out->threads = (__u32)BPF_CORE_READ(task, signal, nr_threads);
+    if (WANTS(SCHEDULING)) {
+        out->priority = BPF_CORE_READ(task, prio) - EW_MAX_RT_PRIO;
+        out->affinity = BPF_CORE_READ(task, cpus_mask.bits[0]);
+    }
+    if (WANTS(THREADS))
+        out->threads = (__u32)BPF_CORE_READ(task, signal, nr_threads);
     bpf_probe_read_kernel(out->name, sizeof out->name, (char *)task + TASK_OFFSET(comm));
+    entry->kind = EW_K_AT;
+    if (!config.memory)
+        return 1;
     struct mm_struct *mm = BPF_CORE_READ(task, mm);
     out->rss_pages = 0;
     out->rss_peak_pages = 0;
     out->virtual_pages = 0;
     out->private_pages = 0;
-    if (mm && config.memory) {
+    if (mm) {
         out->rss_pages = resident_pages(mm);
         out->private_pages = private_pages(mm);
         out->rss_peak_pages = BPF_CORE_READ(mm, hiwater_rss);
         out->virtual_pages = BPF_CORE_READ(mm, total_vm);
     }
-    entry->kind = EW_K_AT;
     return 1;
 }
 

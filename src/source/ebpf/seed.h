@@ -59,19 +59,25 @@ static __noinline int adopt_running(struct task_struct *task)
 static __always_inline void read_dead(struct ew_k_entry *dead, struct signal_struct *signal)
 {
     dead->cpu_ns = signal->sum_sched_runtime;
-    dead->utime_ns = signal->utime;
-    dead->stime_ns = signal->stime;
-    dead->switches_voluntary = signal->nvcsw;
-    dead->switches_involuntary = signal->nivcsw;
-    dead->faults_minor = signal->min_flt;
-    dead->faults_major = signal->maj_flt;
-    if (bpf_core_field_exists(signal->ioac.rchar)) {
+    if (WANTS(MODES)) {
+        dead->utime_ns = signal->utime;
+        dead->stime_ns = signal->stime;
+    }
+    if (WANTS(SWITCHES)) {
+        dead->switches_voluntary = signal->nvcsw;
+        dead->switches_involuntary = signal->nivcsw;
+    }
+    if (WANTS(FAULTS)) {
+        dead->faults_minor = signal->min_flt;
+        dead->faults_major = signal->maj_flt;
+    }
+    if (WANTS(IO) && bpf_core_field_exists(signal->ioac.rchar)) {
         dead->io_read_bytes = signal->ioac.rchar;
         dead->io_write_bytes = signal->ioac.wchar;
         dead->io_read_ops = signal->ioac.syscr;
         dead->io_write_ops = signal->ioac.syscw;
     }
-    if (bpf_core_field_exists(signal->ioac.read_bytes)) {
+    if (WANTS(DISK) && bpf_core_field_exists(signal->ioac.read_bytes)) {
         dead->disk_read_bytes = signal->ioac.read_bytes;
         dead->disk_write_bytes = signal->ioac.write_bytes;
     }

@@ -21,7 +21,7 @@ static int look_open(bool threads, const struct ew_facts *facts, struct ew_poll 
     struct ew_source_config config = {.threads = threads,
                                       .max_processes = 1,
                                       .proc_root = "/proc",
-                                      .metrics = ETWATCH_HAS(handles) | ETWATCH_HAS(io_priority)};
+                                      .metrics = UINT64_MAX & ~EW_MORE_STATE_METRICS};
     long ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
     struct ew_poll_units units = {.ticks_per_s = ticks > 0 ? (uint64_t)ticks : 100,
                                   .page_bytes = page > 0 ? (uint64_t)page : 4096};

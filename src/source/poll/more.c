@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What takes a call or a file of its own per process, and is therefore read rarely: descriptors,
- * the I/O priority, the states of threads. Serves polling and, beside its events, eBPF.
+ * the I/O priority, the states of threads. Serves polling and, beside its events, eBPF; that also
+ * with memory, for whoever prefers the figures of /proc.
  *
  * Owns when what is due: a process that ran is read again when its period is over, also if it rests
  * by then, so that the last value of a process at rest is the true one.
@@ -24,13 +25,18 @@ static const struct {
     [EW_MORE_STATES] = {EW_MORE_STATE_METRICS, EW_HAS_G(threads_running) | EW_HAS_G(threads_ready) |
                                                    EW_HAS_G(threads_waiting) |
                                                    EW_HAS_G(threads_suspended)},
+    [EW_MORE_MEMORY] = {EW_MORE_MEMORY_METRICS, EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes) |
+                                                    EW_HAS_G(private_bytes) |
+                                                    EW_HAS_G(virtual_bytes)},
 };
 
 void ew_more_init(struct ew_more *more, const struct ew_source_config *config)
 {
-    for (int i = 0; i < EW_MORE_COUNT; i++)
-        more->period_ns[i] = ew_metrics_period_ns(config->metrics, config->rates,
-                                                  config->rate_count, kinds[i].metrics);
+    for (int i = 0; i < EW_MORE_COUNT; i++) {
+        uint64_t metrics = kinds[i].metrics & (i == EW_MORE_MEMORY ? config->polled : UINT64_MAX);
+        more->period_ns[i] =
+            ew_metrics_period_ns(config->metrics, config->rates, config->rate_count, metrics);
+    }
 }
 
 bool ew_more_wanted(const struct ew_more *more)
@@ -116,6 +122,33 @@ static uint32_t read_handles(struct ew_more *more, uint32_t pid, struct ew_more_
     return EW_HAS_G(handles) | EW_HAS_G(handles_peak);
 }
 
+static uint32_t read_memory(struct ew_more *more, uint32_t pid, uint64_t *gauge)
+{
+    struct ew_proc_status status;
+    uint32_t has = 0;
+    int fd = -1;
+    if (ew_proc_read(more->files, pid, 0, "status", false, &fd) != EW_PROC_OK ||
+        ew_proc_parse_status(more->files->text, more->files->len, &status, NULL) != 0)
+        return 0;
+    if (status.has & EW_STATUS_RSS) {
+        gauge[EW_G_rss_bytes] = status.rss_bytes;
+        has |= EW_HAS_G(rss_bytes);
+    }
+    if (status.has & EW_STATUS_PEAK) {
+        gauge[EW_G_rss_peak_bytes] = status.peak_bytes;
+        has |= EW_HAS_G(rss_peak_bytes);
+    }
+    if (status.has & EW_STATUS_VIRTUAL) {
+        gauge[EW_G_virtual_bytes] = status.virtual_bytes;
+        has |= EW_HAS_G(virtual_bytes);
+    }
+    if (status.has & EW_STATUS_ANON) {
+        gauge[EW_G_private_bytes] = status.anon_bytes + status.swap_bytes;
+        has |= EW_HAS_G(private_bytes);
+    }
+    return has;
+}
+
 uint32_t ew_more_read(struct ew_more *more, uint32_t pid, struct ew_more_item *item,
                       uint64_t now_ns, uint64_t *gauge)
 {
@@ -131,6 +164,8 @@ uint32_t ew_more_read(struct ew_more *more, uint32_t pid, struct ew_more_item *i
             has |= read_io_priority(pid, gauge);
         else if (i == EW_MORE_STATES)
             has |= read_states(more, pid, gauge);
+        else if (i == EW_MORE_MEMORY)
+            has |= read_memory(more, pid, gauge);
     }
     return has;
 }

@@ -6,7 +6,13 @@
 #include "source/poll/proc_files.h"
 #include "source/source.h"
 
-enum ew_more_kind { EW_MORE_HANDLES, EW_MORE_IO_PRIORITY, EW_MORE_STATES, EW_MORE_COUNT };
+enum ew_more_kind {
+    EW_MORE_HANDLES,
+    EW_MORE_IO_PRIORITY,
+    EW_MORE_STATES,
+    EW_MORE_MEMORY, /* only if asked for: polling has it anyway, events bring it */
+    EW_MORE_COUNT
+};
 
 /* Of a process with more threads the states are not known: that many files would be read. */
 enum { EW_MORE_THREADS_MAX = 4096 };
@@ -14,6 +20,10 @@ enum { EW_MORE_THREADS_MAX = 4096 };
 #define EW_MORE_STATE_METRICS                                                                   \
     (ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
      ETWATCH_HAS(threads_suspended))
+
+#define EW_MORE_MEMORY_METRICS                                                           \
+    (ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) | \
+     ETWATCH_HAS(virtual_bytes))
 
 struct ew_more {
     struct ew_proc_files *files;

@@ -429,6 +429,7 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
     if (!poll)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     poll->units = *units;
+    poll->metrics = config->metrics != 0 ? config->metrics : UINT64_MAX;
     ew_more_init(&poll->more, config);
     poll->more.files = &poll->files;
     poll->base.free_process = free_process;

@@ -72,6 +72,7 @@ struct ew_poll {
     struct ew_poller base;
     struct ew_proc_files files;
     struct ew_more more;
+    uint64_t metrics; /* what is wanted; files that have nothing of it are not read */
     struct ew_poll_units units;
     struct ew_proc_ids listed; /* scratch: the directory, or the threads of one process */
     struct ew_proc_ids fresh;  /* found in this round */
@@ -85,8 +86,6 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
 
 /* ------------------------------------------------------------------- watch */
 
-/* Whether a cgroup path is the wanted one or lies below it. */
-bool ew_poll_cgroup_below(struct ew_span path, const char *wanted);
 /* Whether a rule other than the tree of pids asks for it. May read more files of the process. */
 bool ew_poll_rules_match(struct ew_poll *poll, const struct ew_proc_stat *stat);
 

@@ -8,23 +8,7 @@
  */
 #include "source/poll/poll.h"
 
-#include <string.h>
-
-bool ew_poll_cgroup_below(struct ew_span path, const char *wanted)
-{
-    while (*wanted == '/')
-        wanted++;
-    while (path.len > 0 && *path.text == '/') {
-        path.text++;
-        path.len--;
-    }
-    size_t len = strlen(wanted);
-    while (len > 0 && wanted[len - 1] == '/')
-        len--;
-    if (path.len < len || memcmp(path.text, wanted, len) != 0)
-        return false;
-    return len == 0 || path.len == len || path.text[len] == '/';
-}
+#include "model/cgroup.h"
 
 static bool uid_asked(struct ew_poll *poll, uint32_t pid)
 {
@@ -54,8 +38,8 @@ static bool cgroup_asked(struct ew_poll *poll, uint32_t pid)
         poll->base.stats.undecoded++;
         return false;
     }
-    for (uint32_t i = 0; path.len > 0 && i < poll->base.rules.cgroup_count; i++)
-        if (ew_poll_cgroup_below(path, poll->base.rules.cgroups[i]))
+    for (uint32_t i = 0; i < poll->base.rules.cgroup_count; i++)
+        if (ew_cgroup_text_matches(files->text, files->len, poll->base.rules.cgroups[i]))
             return true;
     return false;
 }
