@@ -7,9 +7,14 @@
  * What Windows, or Wine, does not tell is left out. Neither counts the processes and threads that
  * came and went, so their rates are unknown here: events (ETW) tell them.
  */
+/* Before windows.h, which else brings another socket header. */
+#include <winsock2.h>
+
 #include <windows.h>
+#include <ws2ipdef.h>
 
 #include <iphlpapi.h>
+#include <netioapi.h>
 #include <psapi.h>
 #include <winioctl.h>
 #include <winternl.h>
