@@ -112,12 +112,24 @@ static int keep_in_ring(struct ew_record_file *file, const void *bytes, size_t l
     return 0;
 }
 
+/* A part that is over needs no room to grow: memory is what it holds. */
+static void fit(struct ew_ring_part *part)
+{
+    char *smaller = part->len == 0 ? NULL : ew_realloc_array(part->bytes, part->len, 1);
+    if (smaller == NULL)
+        return;
+    part->bytes = smaller;
+    part->size = part->len;
+}
+
 static void next_part(struct ew_record_file *file, uint64_t now_ns)
 {
     while (file->part_count > 0 &&
            (file->part_count == EW_RING_PARTS ||
             (file->part_count > 1 && now_ns - file->parts[1].begun_ns >= file->ring_ns)))
         drop_oldest(file);
+    if (file->part_count > 0)
+        fit(&file->parts[file->part_count - 1]);
     struct ew_ring_part *part = &file->parts[file->part_count++];
     part->len = 0;
     part->begun_ns = now_ns;
@@ -200,10 +212,12 @@ int ew_record_file_dump(struct ew_record_file *file)
 int ew_record_file_close(struct ew_record_file *file)
 {
     int error = close_file(file);
+    uint64_t ring_bytes = file->ring_bytes; /* what it held at the end can still be told */
     if (file->ring_ns != 0 && file->dumps == 0 && file->name != NULL)
         (void)remove(file->name);
     while (file->part_count > 0)
         drop_oldest(file);
+    file->ring_bytes = ring_bytes;
     ew_free(file->name);
     file->name = NULL;
     return error;
