@@ -34,6 +34,13 @@ struct etwatch_trace_options {
     uint32_t pid_count;
     uint32_t name_count;
     const char *const *names; /* "python" also matches python3.11 and python.exe */
+    /* Left out, whatever else asks for them; not so their descendants. */
+    const uint32_t *exclude_pids;
+    const char *const *exclude_names;
+    uint32_t exclude_pid_count;
+    uint32_t exclude_name_count;
+    uint32_t flags; /* 0 or ETWATCH_NO_SYSTEM; ENOTSUP for a .pftrace of Linux, which cannot tell */
+    uint32_t reserved;
 };
 
 enum etwatch_trace_format {

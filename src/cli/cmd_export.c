@@ -75,6 +75,7 @@ int ew_cmd_export(const struct ew_options *options)
     }
     int rc = etwatch_trace_export(recording.trace, format, options->export.table, &wanted,
                                   ew_output_write, &recording.output, &counts, &error);
+    recording.complete = rc == 0;
     ew_recording_hide_progress(&recording);
     if (recording.output.os_error == 0)
         tell(&recording, &counts);

@@ -14,6 +14,7 @@
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "cli/term.h"
+#include "cli/waits_live.h"
 #include "os/os.h"
 
 struct run {
@@ -21,7 +22,8 @@ struct run {
     struct ew_session session;
     struct ew_summary summary;
     struct ew_child child;
-    bool exit_seen; /* of the child itself, in the samples */
+    bool exit_seen;             /* of the child itself, in the samples */
+    struct ew_waits_live waits; /* --waits */
 };
 
 static int add_sample(void *ctx, const struct etwatch_sample *sample)
@@ -29,7 +31,29 @@ static int add_sample(void *ctx, const struct etwatch_sample *sample)
     struct run *run = ctx;
     if (sample->type == ETWATCH_EXIT && sample->pid == run->child.pid)
         run->exit_seen = true;
-    return ew_summary_add(&run->summary, sample);
+    int rc = run->options->waits ? ew_waits_live_sample(&run->waits, sample) : 0;
+    return rc == 0 ? ew_summary_add(&run->summary, sample) : rc;
+}
+
+static void add_events(void *ctx, const struct etwatch_event *events, size_t count)
+{
+    ew_waits_live_events(&((struct run *)ctx)->waits, events, count);
+}
+
+static void add_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    struct run *run = ctx;
+    ew_waits_live_loss(&run->waits, loss, run->session.meta.source);
+}
+
+/* Objects of the stream; tables follow the summary. */
+static int end_waits(void *ctx)
+{
+    struct run *run = ctx;
+    ew_waits_live_end(&run->waits, run->options);
+    return run->options->json
+               ? ew_waits_write(&run->waits.view, &run->session.output, true, false, EW_TERM_OUT)
+               : 0;
 }
 
 static uint32_t format_of(const struct ew_options *options)
@@ -108,6 +132,9 @@ static int write_summary(struct run *run)
     if (rc == 0)
         rc = ew_buf_flush(&out);
     ew_buf_done(&out);
+    if (rc == 0 && options->waits && !options->json)
+        rc = ew_waits_write(&run->waits.view, data ? &run->session.output : &words, false,
+                            to_screen, screen);
     return data ? rc : 0;
 }
 
@@ -145,7 +172,18 @@ static int watch_child(struct run *run)
 int ew_cmd_run(const struct ew_options *options)
 {
     struct run run = {.options = options};
-    int code = ew_session_prepare(&run.session, options, format_of(options));
+    struct ew_options own = *options;
+    int code = EW_EXIT_OK;
+    if (options->waits) {
+        own.config_flags |= ETWATCH_EVENTS;
+        code = ew_waits_live_init(&run.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
+        run.session.no_events = (options->config_flags & ETWATCH_EVENTS) == 0;
+        run.session.on_events = add_events;
+        run.session.on_loss = add_loss;
+        run.session.on_end = end_waits;
+    }
+    if (code == EW_EXIT_OK)
+        code = ew_session_prepare(&run.session, &own, format_of(options));
     if (code != EW_EXIT_OK) {
         (void)ew_session_close(&run.session);
         return code;
@@ -165,5 +203,6 @@ int ew_cmd_run(const struct ew_options *options)
         ew_child_reap(&run.child);
     }
     ew_summary_done(&run.summary);
+    ew_waits_live_done(&run.waits);
     return code;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * waits: who waited for whom, of running processes (every switch and wake-up of theirs) or in a
- * Windows recording that has both. The sums are kept by sampler/waits.c; here events are brought to
- * it and the result is written at the end.
+ * recording that has both, of Windows or a Perfetto trace. The sums are kept by sampler/waits.c;
+ * here events are brought to it and the result is written at the end.
  */
 #include "cli/commands.h"
 
@@ -12,7 +12,7 @@
 #include "cli/session.h"
 #include "cli/signals.h"
 #include "cli/term.h"
-#include "cli/waits_view.h"
+#include "cli/waits_live.h"
 
 /* KWAIT_REASON: for a page, or for room for one. */
 enum { FREE_PAGE = 1, PAGE_IN = 2, WR_FREE_PAGE = 8, WR_PAGE_IN = 9 };
@@ -20,59 +20,40 @@ enum { FREE_PAGE = 1, PAGE_IN = 2, WR_FREE_PAGE = 8, WR_PAGE_IN = 9 };
 enum { TERMINATED = 4, WAITING = 5 };
 enum { CPUS_MAX = 2048 };
 
-static int write_view(struct ew_waits_view *view, struct ew_output *output,
+static int write_view(const struct ew_waits_view *view, struct ew_output *output,
                       const struct ew_options *options)
 {
-    struct ew_buf out;
-    uint32_t columns = 0, rows = 0;
-    bool screen = options->output_path == NULL && ew_term_is(EW_TERM_OUT);
-    if (screen)
-        ew_term_size(&columns, &rows);
-    ew_buf_init(&out, 0, ew_output_write, output);
-    int rc = ew_waits_view_write(view, &out, options->json, columns,
-                                 screen && ew_term_color(EW_TERM_OUT));
-    if (rc == 0)
-        rc = ew_buf_flush(&out);
-    ew_buf_done(&out);
-    return rc;
+    return ew_waits_write(view, output, options->json, options->output_path == NULL, EW_TERM_OUT);
 }
 
 /* ------------------------------------------------------------------------- live */
 
 struct live {
     struct ew_session session;
-    struct ew_waits_view view;
-    uint64_t last_ns;
+    struct ew_waits_live waits;
 };
 
 static int on_sample(void *ctx, const struct etwatch_sample *sample)
 {
-    struct live *live = ctx;
-    return sample->type == ETWATCH_START ? ew_waits_view_add(&live->view, sample->pid) : 0;
+    return ew_waits_live_sample(&((struct live *)ctx)->waits, sample);
 }
 
 static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
 {
-    struct live *live = ctx;
-    for (size_t i = 0; i < count; i++) {
-        ew_waits_event(live->view.waits, &events[i]);
-        live->last_ns = events[i].t_ns;
-    }
+    ew_waits_live_events(&((struct live *)ctx)->waits, events, count);
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
-    const struct live *live = ctx;
-    /* Of ETW everything is the stream. */
-    if (loss->stage == ETWATCH_LOSS_STREAM || live->session.meta.source == ETWATCH_SOURCE_ETW)
-        ew_waits_gap(live->view.waits);
+    struct live *live = ctx;
+    ew_waits_live_loss(&live->waits, loss, live->session.meta.source);
 }
 
 static int on_end(void *ctx)
 {
     struct live *live = ctx;
-    ew_waits_end(live->view.waits, live->last_ns);
-    return write_view(&live->view, &live->session.output, live->session.options);
+    ew_waits_live_end(&live->waits, live->session.options);
+    return write_view(&live->waits.view, &live->session.output, live->session.options);
 }
 
 static int watch_live(const struct ew_options *given)
@@ -80,7 +61,7 @@ static int watch_live(const struct ew_options *given)
     struct live live = {0};
     struct ew_options options = *given;
     options.config_flags |= ETWATCH_EVENTS | ETWATCH_NO_FALLBACK;
-    int code = ew_waits_new(&live.view.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
+    int code = ew_waits_live_init(&live.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
     if (code == EW_EXIT_OK)
         code = ew_session_prepare(&live.session, &options,
                                   options.json ? (uint32_t)ETWATCH_FORMAT_JSONL : 0);
@@ -97,9 +78,7 @@ static int watch_live(const struct ew_options *given)
         if (live.session.any_started && live.session.live == 0 && options.names.count == 0)
             break;
     int end_code = ew_session_close(&live.session);
-    if (code == EW_EXIT_OK && ew_waits_lost(live.view.waits) > 0)
-        ew_say(&options, "more threads than there is room for: some waits are missing");
-    ew_waits_view_done(&live.view);
+    ew_waits_live_done(&live.waits);
     return code != EW_EXIT_OK ? code : end_code;
 }
 
@@ -118,6 +97,17 @@ static bool is_ready(const struct etwatch_trace_event *event)
 static bool is_fault(const struct etwatch_trace_event *event)
 {
     return strcmp(event->event, "Memory/HardFault") == 0;
+}
+
+/* Of a Perfetto trace, whatever system it is from. */
+static bool is_sched(const struct etwatch_trace_event *event)
+{
+    return strcmp(event->provider, "sched") == 0;
+}
+
+static bool is_loss(const struct etwatch_trace_event *event)
+{
+    return strcmp(event->provider, "etwatch") == 0 && strcmp(event->event, "lost") == 0;
 }
 
 static const struct etwatch_field *field_of(const struct etwatch_trace_event *event,
@@ -152,6 +142,7 @@ struct running {
     uint32_t tids[CPUS_MAX];
     uint64_t first_raw, first_ns; /* the first event, by both clocks */
     bool any;
+    bool etw; /* everything came with the stream */
 };
 
 /* A hard fault says by the clock of the recording when it began. */
@@ -167,11 +158,43 @@ static void take_fault(struct ew_waits *waits, const struct running *running,
                    (uint64_t)(share * passed_ns + 0.5));
 }
 
+/* The event is of the thread that leaves, or that is woken; the other is known by its number. */
+static void take_sched(struct ew_waits *waits, const struct etwatch_trace_event *event)
+{
+    struct etwatch_event e = {
+        .size = sizeof e,
+        .t_ns = event->t_rel_ns,
+        .pid = event->pid,
+        .tid = event->tid,
+        .next_pid = UINT32_MAX,
+    };
+    /* The report knows more of it, if it tells of threads. */
+    const struct ew_waits_thread *known = ew_waits_find(waits, event->tid);
+    if (known == NULL || known->named_ns == 0)
+        e.name = event->process;
+    else
+        e.pid = UINT32_MAX;
+    if (strcmp(event->event, "sched_switch") == 0) {
+        e.kind = ETWATCH_EVENT_SWITCH;
+        e.state = (uint32_t)number_of(event, "prev_state");
+        e.next_tid = (uint32_t)number_of(event, "next_pid");
+    } else if (strcmp(event->event, "sched_waking") == 0) {
+        e.kind = ETWATCH_EVENT_WAKEUP;
+        e.next_tid = (uint32_t)number_of(event, "waker_pid");
+    }
+    ew_waits_event(waits, &e);
+}
+
 static void take_event(struct ew_waits *waits, struct running *running,
                        const struct etwatch_trace_event *event)
 {
     uint32_t cpu = event->cpu % CPUS_MAX;
-    if (is_switch(event)) {
+    if (is_sched(event)) {
+        take_sched(waits, event);
+    } else if (is_loss(event)) {
+        if (number_of(event, "stage") == ETWATCH_LOSS_STREAM || running->etw)
+            ew_waits_gap(waits);
+    } else if (is_switch(event)) {
         uint64_t state = number_of(event, "OldThreadState") & 0xff;
         uint64_t reason = number_of(event, "OldThreadWaitReason") & 0xff;
         running->tids[cpu] = (uint32_t)number_of(event, "NewThreadId");
@@ -192,7 +215,7 @@ static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t e
     (void)estimated;
     if (sample->type == ETWATCH_THREAD) {
         const char *name = sample->thread_name != NULL ? sample->thread_name : sample->name;
-        ew_waits_name(view->waits, sample->pid, sample->tid, name);
+        ew_waits_owner(view->waits, sample->pid, sample->tid, name, sample->t_ns);
         return 0;
     }
     return view->all ? 0 : ew_waits_view_add(view, sample->pid);
@@ -220,6 +243,11 @@ static int learn_wanted(const struct ew_options *options, struct ew_waits_view *
         .pid_count = options->pid_count,
         .names = (const char *const *)options->names.words,
         .name_count = options->names.count,
+        .exclude_pids = options->exclude_pids,
+        .exclude_pid_count = options->exclude_pid_count,
+        .exclude_names = (const char *const *)options->exclude_names.words,
+        .exclude_name_count = options->exclude_names.count,
+        .flags = options->config_flags & ETWATCH_NO_SYSTEM,
     };
     struct etwatch_trace *trace = NULL;
     if (view->all)
@@ -237,8 +265,12 @@ static int walk(struct ew_recording *recording, struct ew_waits_view *view, uint
 {
     struct etwatch_trace_event event = {.size = sizeof event};
     struct running running = {.any = false};
+    struct etwatch_trace_file file = {.size = sizeof file};
     uint64_t last_ns = 0;
-    int rc = etwatch_trace_rewind(recording->trace);
+    int rc = etwatch_trace_file(recording->trace, 0, &file);
+    running.etw = file.source == ETWATCH_SOURCE_ETW;
+    if (rc == 0)
+        rc = etwatch_trace_rewind(recording->trace);
     while (rc == 0 && (rc = etwatch_trace_next(recording->trace, &event, error)) > 0) {
         last_ns = event.t_rel_ns;
         rc = 0;
@@ -247,12 +279,14 @@ static int walk(struct ew_recording *recording, struct ew_waits_view *view, uint
             running.first_ns = event.t_rel_ns;
             running.any = true;
         }
-        if (!is_switch(&event) && !is_ready(&event) && !is_fault(&event))
+        bool sched = is_switch(&event) || is_ready(&event) || is_sched(&event);
+        view->faults = view->faults || is_fault(&event);
+        if (!sched && !is_fault(&event) && !is_loss(&event))
             continue;
         rc = etwatch_trace_fields(recording->trace, &event);
         if (rc == 0)
             take_event(view->waits, &running, &event);
-        ++*ret_used;
+        *ret_used += sched;
         if (*ret_used % 4096 == 0 && ew_signals_ending() != 0)
             return ETWATCH_ESTATE;
     }
@@ -264,12 +298,14 @@ static int read_recording(const struct ew_options *given)
 {
     struct ew_options options = *given;
     struct ew_recording recording;
-    struct ew_waits_view view = {.all = given->pid_count == 0 && given->names.count == 0};
+    bool chosen = given->pid_count > 0 || given->names.count > 0 || given->exclude_pid_count > 0 ||
+                  given->exclude_names.count > 0 || (given->config_flags & ETWATCH_NO_SYSTEM) != 0;
+    struct ew_waits_view view = {.all = !chosen};
     struct etwatch_error_info error = {.size = sizeof error};
     uint64_t used = 0;
-    options.pids = NULL; /* the walk is over everything */
-    options.pid_count = 0;
-    options.names = (struct ew_list){0};
+    options.pid_count = options.exclude_pid_count = 0; /* the walk is over everything */
+    options.names = options.exclude_names = (struct ew_list){0};
+    options.config_flags &= ~(uint32_t)ETWATCH_NO_SYSTEM;
     int code = ew_recording_open(&recording, &options, 0, 0);
     int rc = code == EW_EXIT_OK ? ew_waits_new(&view.waits) : 0;
     if (code == EW_EXIT_OK && rc == 0)
@@ -282,8 +318,8 @@ static int read_recording(const struct ew_options *given)
         rc = walk(&recording, &view, &used, &error);
     ew_recording_hide_progress(&recording);
     if (code == EW_EXIT_OK && rc == 0 && used == 0)
-        ew_say(given, "the recording has no CSwitch and no ReadyThread events: record CSWITCH and "
-                      "DISPATCHER");
+        ew_say(given, "the recording has no context switches: record CSWITCH and DISPATCHER on "
+                      "Windows, with eBPF on Linux");
     if (code == EW_EXIT_OK && rc == 0)
         rc = write_view(&view, &recording.output, given);
     ew_waits_view_done(&view);

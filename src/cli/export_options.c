@@ -71,9 +71,10 @@ int ew_check_export(struct ew_parser *p)
         return check_table(p);
     }
     bool words = o->providers.count > 0 || o->events.count > 0;
-    if (e->table != 0 || e->fields || e->typed || e->timestamps || o->raw || o->hz > 0 ||
-        (words && e->format != ETWATCH_EXPORT_PERFETTO) ||
-        (o->config_flags & (ETWATCH_DENSE | ETWATCH_CMDLINE)) != 0)
+    /* Perfetto traces hold samples and what was named. */
+    bool more = words || o->hz > 0 || (o->config_flags & ETWATCH_CMDLINE) != 0;
+    if (e->table != 0 || e->fields || e->typed || e->timestamps || o->raw ||
+        (more && e->format != ETWATCH_EXPORT_PERFETTO) || (o->config_flags & ETWATCH_DENSE) != 0)
         return ew_parser_fail(p, "-f %s is no table: only -p, -n, --from and --to choose from it",
                               etwatch_export_name(e->format));
     return 0;

@@ -110,11 +110,11 @@ static const char sessions_help[] =
     "  etwatch sessions --cleanup\n";
 
 static const char waits_help[] =
-    "usage: etwatch waits [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | FILE.etl)\n"
+    "usage: etwatch waits [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | FILE)\n"
     "\n"
     "What the threads of some processes did with their time (ran, were ready, slept, were blocked\n"
     "by a disk or a page fault), which thread woke which and how long that one had waited, until\n"
-    "interrupted, or of a recording that has context switches and readying.\n"
+    "interrupted, or of a recording (.etl, .pftrace) that has context switches and wake-ups.\n"
     "\n"
     "  etwatch waits -p 1234 --duration 5\n"
     "  etwatch waits -n python --json\n"

@@ -413,6 +413,7 @@ SWITCH(set_images, images)
 SWITCH(set_count, count)
 SWITCH(set_raw, raw)
 SWITCH(set_cleanup, cleanup)
+SWITCH(set_waits, waits)
 SWITCH(set_fields, export.fields)
 SWITCH(set_typed, export.typed)
 SWITCH(set_timestamps, export.timestamps)
@@ -432,11 +433,11 @@ static const struct option table[] = {
     {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, add_uids},
     {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, add_cgroups},
     {{"container", 0, "ID", "watch the processes of a container, by its id or the beginning of it", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_containers},
-    {{"exclude-pid", 0, "PID", "leave out this process, not its descendants", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_pids},
-    {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_names},
+    {{"exclude-pid", 0, "PID", "leave out this process, not its descendants", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_pids},
+    {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_names},
     {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_uids},
     {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_cgroups},
-    {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, ETWATCH_NO_SYSTEM, NULL},
+    {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, ETWATCH_NO_SYSTEM, NULL},
     {{"max-processes", 0, "N", "samples of the N busiest in each interval, the rest summed up as one", STREAM}, 0, ew_option_busiest},
     {{"by", 0, "METRIC", "what --max-processes goes by (default cpu_percent)", STREAM}, 0, ew_option_busiest_by},
     {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
@@ -477,6 +478,7 @@ static const struct option table[] = {
     {{"ring", 0, "TIME", "keep the last TIME in memory; written at --trigger or SIGUSR1", EW_CMD_RECORD}, 0, set_ring},
     {{"trigger", 0, "COND", "with --ring: write it when this holds, such as 'cpu_percent>90 for 1s'", EW_CMD_RECORD}, 0, add_trigger},
     {{"wait-all", 0, NULL, "go on until the last descendant has ended", EW_CMD_RUN}, 0, set_wait_all},
+    {{"waits", 0, NULL, "who waited for whom too: every switch and wake-up is looked at", EW_CMD_RUN}, 0, set_waits},
     {{"session", 0, "NAME", "ETW: read this session, whosever it is, and change nothing", WATCH}, 0, ew_set_session},
     {{"session-name", 0, "NAME", "ETW: name of our own session: etwatch-NAME", SESSION}, 0, ew_set_session_name},
     {{"kernel", 0, "LIST", "ETW: kinds of kernel events: process,thread,image,cswitch,disk,…", SESSION}, 0, ew_set_kernel},

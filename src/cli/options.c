@@ -385,9 +385,12 @@ static int check_waits(struct ew_parser *p)
 {
     const struct ew_options *o = p->options;
     if (o->files.count == 0 && !selects(o))
-        return ew_parser_fail(p, "waits needs to know which processes: -p PID, -n NAME, -u USER, "
-                                 "--cgroup PATH, -a for all, or a recording (FILE.etl)");
-    if (o->files.count > 0 && (o->uid_count > 0 || o->cgroups.count > 0))
+        return ew_parser_fail(p,
+                              "waits needs to know which processes: -p PID, -n NAME, -u USER, "
+                              "--cgroup PATH, -a for all, or a recording (FILE.etl, FILE.pftrace)");
+    bool users = o->uid_count > 0 || o->cgroups.count > 0 || o->exclude_uid_count > 0 ||
+                 o->exclude_cgroups.count > 0;
+    if (o->files.count > 0 && users)
         return ew_parser_fail(p, "a recording knows no users and no cgroups: use -p or -n");
     return 0;
 }
@@ -413,6 +416,8 @@ static int check_together(struct ew_parser *p)
         return ew_parser_fail(p, "--system needs --json");
     if ((flags & ETWATCH_EVENTS) != 0 && !o->json)
         return ew_parser_fail(p, "--events needs --json");
+    if (o->waits && o->source == ETWATCH_SOURCE_POLL)
+        return ew_parser_fail(p, "--waits needs --source ebpf: polling sees no events");
     if ((flags & ETWATCH_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
         return ew_parser_fail(p, "--events needs --source ebpf, or etw: polling sees no events");
     if ((flags & ETWATCH_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0 &&

@@ -113,6 +113,7 @@ struct ew_options {
     struct ew_export_options export;
 
     bool cleanup;                /* sessions */
+    bool waits;                  /* run */
     uint64_t max_bytes, ring_ns; /* record; 0: not given */
     uint32_t rotate;             /* likewise */
     uint32_t triggers;           /* bit per alert that is one */

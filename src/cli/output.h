@@ -24,4 +24,9 @@ void ew_output_cut(struct ew_output *output, uint64_t bytes);
 /* The reader has gone: no error for us, only a reason to end. */
 bool ew_output_reader_gone(const struct ew_output *output);
 
+/* Whether path is nothing to replace: a device, a pipe, a folder, a link to something. */
+bool ew_output_is_special(const char *path);
+/* path becomes what is called from; what had that name before is gone. 0 or the errno. */
+int ew_output_replace(const char *from, const char *path);
+
 #endif

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <etwatch/etwatch.h>
@@ -70,4 +72,15 @@ void ew_output_cut(struct ew_output *output, uint64_t bytes)
 bool ew_output_reader_gone(const struct ew_output *output)
 {
     return output->os_error == EPIPE;
+}
+
+bool ew_output_is_special(const char *path)
+{
+    struct stat found;
+    return lstat(path, &found) == 0 && !S_ISREG(found.st_mode);
+}
+
+int ew_output_replace(const char *from, const char *path)
+{
+    return rename(from, path) != 0 ? errno : 0;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <windows.h>
 
@@ -68,4 +69,24 @@ void ew_output_cut(struct ew_output *output, uint64_t bytes)
 bool ew_output_reader_gone(const struct ew_output *output)
 {
     return output->os_error == EPIPE;
+}
+
+bool ew_output_is_special(const char *path)
+{
+    wchar_t *wide = ew_wide_from_utf8(path);
+    DWORD found = wide == NULL ? INVALID_FILE_ATTRIBUTES : GetFileAttributesW(wide);
+    ew_free(wide);
+    DWORD other = FILE_ATTRIBUTE_DEVICE | FILE_ATTRIBUTE_DIRECTORY;
+    bool device = path[0] == '\\' && path[1] == '\\' && (path[2] == '.' || path[2] == '?');
+    return device || _stricmp(path, "NUL") == 0 ||
+           (found != INVALID_FILE_ATTRIBUTES && (found & other) != 0);
+}
+
+int ew_output_replace(const char *from, const char *path)
+{
+    wchar_t *old = ew_wide_from_utf8(from), *wide = ew_wide_from_utf8(path);
+    bool done = old != NULL && wide != NULL && MoveFileExW(old, wide, MOVEFILE_REPLACE_EXISTING);
+    ew_free(old);
+    ew_free(wide);
+    return done ? 0 : EACCES;
 }

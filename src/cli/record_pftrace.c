@@ -84,6 +84,7 @@ static int on_alert(void *ctx, const struct etwatch_alert *alert)
     struct recording *recording = ctx;
     if ((recording->given->triggers >> alert->rule & 1) != 0 && recording->dump_ns == 0)
         recording->dump_ns = ew_os_raw_ns() + dump_after_ns;
+    ew_account_other(recording->account, "etwatch", "alert", alert->from_ns, true);
     return etwatch_sink_alert(recording->sink, alert);
 }
 

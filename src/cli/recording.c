@@ -5,8 +5,11 @@
  */
 #include "cli/recording.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <etwatch/export.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -100,6 +103,11 @@ static int open_trace(struct ew_recording *recording)
         .pid_count = options->pid_count,
         .names = (const char *const *)options->names.words,
         .name_count = options->names.count,
+        .exclude_pids = options->exclude_pids,
+        .exclude_pid_count = options->exclude_pid_count,
+        .exclude_names = (const char *const *)options->exclude_names.words,
+        .exclude_name_count = options->exclude_names.count,
+        .flags = options->config_flags & ETWATCH_NO_SYSTEM,
     };
     int rc = etwatch_trace_open((const char *const *)options->files.words, options->files.count,
                                 &wanted, &recording->trace, &error);
@@ -110,12 +118,50 @@ static int open_trace(struct ew_recording *recording)
     return EW_EXIT_FAILED;
 }
 
+/* These cannot be used before their end is written: half of one is not to be taken for it. */
+static bool is_whole(const struct ew_options *options)
+{
+    uint32_t format = options->command == EW_CMD_EXPORT ? options->export.format : 0;
+    return (format == ETWATCH_EXPORT_ARROW || format == ETWATCH_EXPORT_SPEEDSCOPE ||
+            format == ETWATCH_EXPORT_CHROME) &&
+           options->output_path != NULL && !ew_output_is_special(options->output_path);
+}
+
+static int open_output(struct ew_recording *recording)
+{
+    const char *path = recording->options->output_path;
+    if (is_whole(recording->options)) {
+        size_t size = strlen(path) + sizeof ".part";
+        recording->part = ew_calloc(size, 1);
+        if (recording->part == NULL)
+            return ENOMEM;
+        (void)snprintf(recording->part, size, "%s.part", path);
+        path = recording->part;
+    }
+    return ew_output_open(&recording->output, path);
+}
+
+/* 0 or the errno. */
+static int close_output(struct ew_recording *recording, bool complete)
+{
+    int error = recording->output_open ? ew_output_close(&recording->output) : 0;
+    if (recording->part != NULL && recording->output_open) {
+        if (complete && error == 0)
+            error = ew_output_replace(recording->part, recording->options->output_path);
+        if (!complete || error != 0)
+            (void)remove(recording->part);
+    }
+    ew_free(recording->part);
+    recording->part = NULL;
+    return error;
+}
+
 int ew_recording_open(struct ew_recording *recording, const struct ew_options *options,
                       uint32_t format, uint32_t sink_flags)
 {
     *recording = (struct ew_recording){.options = options, .begun_ns = ew_os_raw_ns()};
     recording->show_progress = !options->quiet && ew_term_is(EW_TERM_ERR);
-    int error = ew_output_open(&recording->output, options->output_path);
+    int error = open_output(recording);
     if (error != 0) {
         ew_complain("cannot write to %s: %s", options->output_path, strerror(error));
         return EW_EXIT_FAILED;
@@ -203,7 +249,7 @@ int ew_recording_close(struct ew_recording *recording, int rc,
         ew_recording_tell_damage(recording, &stats);
     etwatch_sink_free(recording->sink);
     etwatch_trace_free(recording->trace);
-    int os_error = recording->output_open ? ew_output_close(&recording->output) : 0;
+    int os_error = close_output(recording, code == EW_EXIT_OK && recording->complete);
     if (os_error != 0 && code == EW_EXIT_OK) {
         ew_complain("cannot write to %s: %s", recording->options->output_path, strerror(os_error));
         code = EW_EXIT_FAILED;

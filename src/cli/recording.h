@@ -13,6 +13,8 @@ struct ew_recording {
     const struct ew_options *options;
     struct ew_output output;
     bool output_open;
+    char *part;    /* what the output is called until it is complete; NULL: as it will be */
+    bool complete; /* it is */
     struct etwatch_sink *sink;
     struct etwatch_trace *trace;
     bool show_progress, progress_shown;

@@ -140,7 +140,7 @@ static void on_events(void *ctx, const struct etwatch_event *events, size_t coun
         keep_error(session, session->tap->events(session->tap_ctx, events, count));
     if (session->on_events != NULL)
         session->on_events(session->ctx, events, count);
-    if (session->sink != NULL && !session->no_samples)
+    if (session->sink != NULL && !session->no_samples && !session->no_events)
         keep_error(session, etwatch_sink_events(session->sink, events, count));
 }
 

@@ -54,6 +54,7 @@ struct ew_session {
     struct etwatch_system_reader *system; /* --system */
     uint64_t system_next_ns;              /* raw: when it is read again */
     bool no_samples;                      /* they are not written; nor are events */
+    bool no_events;                       /* only on_events and tap see them */
     void *ctx;
 };
 

@@ -139,7 +139,10 @@ static void json_thread(struct ew_buf *out, const struct ew_waits_view *view,
     put_number(out, ",\"ready_ns\":", thread->ready_ns);
     put_number(out, ",\"sleep_ns\":", thread->sleep_ns);
     put_number(out, ",\"blocked_ns\":", thread->blocked_ns);
-    put_number(out, ",\"fault_ns\":", thread->fault_ns);
+    if (view->faults)
+        put_number(out, ",\"fault_ns\":", thread->fault_ns);
+    else
+        ew_buf_text(out, ",\"fault_ns\":null");
     put_number(out, ",\"switches\":", thread->switches);
     put_number(out, ",\"preempted\":", thread->preempted);
     put_number(out, ",\"sleeps\":", thread->sleeps);
@@ -187,6 +190,12 @@ static void cell_ns(struct ew_grid *grid, uint64_t ns)
     ew_grid_end(grid);
 }
 
+static void cell_unknown(struct ew_grid *grid)
+{
+    ew_buf_char(ew_grid_cell(grid), '-');
+    ew_grid_end(grid);
+}
+
 static void cell_count(struct ew_grid *grid, uint64_t count)
 {
     ew_units_count(ew_grid_cell(grid), count);
@@ -215,7 +224,10 @@ static int table_threads(const struct ew_waits_view *view, const struct lists *l
         cell_ns(&grid, thread->ready_ns);
         cell_ns(&grid, thread->sleep_ns);
         cell_ns(&grid, thread->blocked_ns);
-        cell_ns(&grid, thread->fault_ns);
+        if (view->faults)
+            cell_ns(&grid, thread->fault_ns);
+        else
+            cell_unknown(&grid);
         cell_count(&grid, thread->sleeps);
         cell_count(&grid, thread->blocks);
         cell_ns(&grid, thread->wait_max_ns);

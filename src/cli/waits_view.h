@@ -14,6 +14,7 @@ struct ew_waits_view {
     uint32_t *pids; /* of whom it tells */
     uint32_t pid_count;
     bool all;
+    bool faults; /* the time of page faults is known */
 };
 
 /* 0 or ETWATCH_ENOMEM. */

@@ -47,3 +47,14 @@ bool ew_name_matches(const char *pattern, const char *name)
     char next = name[pattern_len];
     return next == '\0' || next == '.' || next == '-' || (next >= '0' && next <= '9');
 }
+
+bool ew_name_is_windows_system(uint32_t pid, const char *name)
+{
+    static const char *const names[] = {"System", "Idle", "Registry"};
+    if (pid == 0 || pid == 4)
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && name != NULL; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}

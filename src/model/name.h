@@ -4,6 +4,7 @@
 #define EW_MODEL_NAME_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Linux keeps this many bytes of a name. */
 #define EW_NAME_CUT_LEN 15
@@ -18,5 +19,8 @@
 bool ew_name_matches(const char *pattern, const char *name);
 /* Whether it has one of the two in it. */
 bool ew_name_is_glob(const char *pattern);
+/* Whether this is one of Windows' own: the ids 0 and 4, System, Idle, Registry. name may be NULL.
+ */
+bool ew_name_is_windows_system(uint32_t pid, const char *name);
 
 #endif

@@ -55,7 +55,7 @@ enum ew_pf_track_event {
     EW_PF_EVENT_COUNTER = 30,
     EW_PF_EVENT_DOUBLE = 44,
 };
-enum { EW_PF_TYPE_INSTANT = 3, EW_PF_TYPE_COUNTER = 4 };
+enum { EW_PF_TYPE_BEGIN = 1, EW_PF_TYPE_END = 2, EW_PF_TYPE_INSTANT = 3, EW_PF_TYPE_COUNTER = 4 };
 
 enum ew_pf_annotation {
     EW_PF_ANNOTATION_NAME_IID = 1,
@@ -116,6 +116,30 @@ enum { EW_PF_PRIO_BASE = 100, EW_PF_CLONE_THREAD = 0x10000 };
 enum { EW_PF_STATE_PREEMPTED = 0x100, EW_PF_STATE_DEAD = 0x10, EW_PF_STATE_ZOMBIE = 0x20 };
 enum { EW_PF_KERNEL_DEAD = 0x80, EW_PF_KERNEL_REPORTED = 0x7F, EW_PF_KERNEL_IDLE = 0x402 };
 
+/* The messages of Windows' events. States and reasons are those of Windows. */
+enum ew_pf_etw {
+    EW_PF_ETW_TIME = 1,
+    EW_PF_ETW_CSWITCH = 2,
+    EW_PF_ETW_READY = 3,
+    EW_PF_ETW_CPU = 4,
+    EW_PF_ETW_TID = 5,
+};
+
+enum ew_pf_cswitch {
+    EW_PF_CSWITCH_NEW_TID = 1,
+    EW_PF_CSWITCH_OLD_TID = 2,
+    EW_PF_CSWITCH_NEW_PRIORITY = 3,
+    EW_PF_CSWITCH_OLD_PRIORITY = 4,
+    EW_PF_CSWITCH_C_STATE = 5,
+    EW_PF_CSWITCH_REASON = 6, /* as an enumeration; as a number below */
+    EW_PF_CSWITCH_STATE = 8,
+    EW_PF_CSWITCH_IDEAL_CPU = 9,
+    EW_PF_CSWITCH_WAIT_TIME = 10,
+    EW_PF_CSWITCH_REASON_INT = 11,
+    EW_PF_CSWITCH_MODE_INT = 12,
+    EW_PF_CSWITCH_STATE_INT = 13,
+};
+
 /* The sequence that etwatch's own packets are on, and the track of what is about no process. */
 enum { EW_PF_SEQUENCE = 0x6577, EW_PF_OWN_TRACK = 1 };
 
@@ -128,7 +152,9 @@ enum { EW_PF_SEQUENCE = 0x6577, EW_PF_OWN_TRACK = 1 };
     X(meta)             \
     X(lost)             \
     X(stats)            \
-    X(alert)
+    X(alert)            \
+    X(total)            \
+    X(system)
 
 enum ew_pf_event {
 #define EW_X(name) EW_PF_E_##name,
@@ -155,7 +181,9 @@ enum ew_pf_event {
     X(stage)            \
     X(count)            \
     X(from_ns)          \
-    X(to_ns)
+    X(to_ns)            \
+    X(t_ns)             \
+    X(estimated)
 
 enum ew_pf_value {
 #define EW_X(name) EW_PF_V_##name,

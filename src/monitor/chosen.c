@@ -9,28 +9,48 @@
 #include "base/alloc.h"
 #include "model/name.h"
 
-int ew_chosen_init(struct ew_chosen *chosen, const uint32_t *pids, uint32_t pid_count,
-                   const char *const *names, uint32_t name_count)
+/* What was copied is counted, so that it can be freed wherever this ends. */
+static int copy_lists(const uint32_t *pids, uint32_t pid_count, const char *const *names,
+                      uint32_t name_count, struct ew_chosen *ret)
 {
-    memset(chosen, 0, sizeof *chosen);
+    memset(ret, 0, sizeof *ret);
     if ((pid_count > 0 && pids == NULL) || (name_count > 0 && names == NULL))
         return ETWATCH_EINVAL;
-    chosen->pids = pid_count == 0 ? NULL : ew_calloc(pid_count, sizeof *chosen->pids);
-    chosen->names = name_count == 0 ? NULL : ew_calloc(name_count, sizeof *chosen->names);
-    if ((pid_count > 0 && chosen->pids == NULL) || (name_count > 0 && chosen->names == NULL))
+    ret->pids = pid_count == 0 ? NULL : ew_calloc(pid_count, sizeof *ret->pids);
+    ret->names = name_count == 0 ? NULL : ew_calloc(name_count, sizeof *ret->names);
+    if ((pid_count > 0 && ret->pids == NULL) || (name_count > 0 && ret->names == NULL))
         return ETWATCH_ENOMEM;
     if (pid_count > 0)
-        memcpy(chosen->pids, pids, pid_count * sizeof *pids);
-    chosen->pid_count = pid_count;
+        memcpy(ret->pids, pids, pid_count * sizeof *pids);
+    ret->pid_count = pid_count;
     for (uint32_t i = 0; i < name_count; i++) {
         if (names[i] == NULL)
             return ETWATCH_EINVAL;
-        chosen->names[i] = ew_strdup(names[i]);
-        if (chosen->names[i] == NULL)
+        ret->names[i] = ew_strdup(names[i]);
+        if (ret->names[i] == NULL)
             return ETWATCH_ENOMEM;
-        chosen->name_count++;
+        ret->name_count++;
     }
     return 0;
+}
+
+int ew_chosen_init(struct ew_chosen *chosen, const uint32_t *pids, uint32_t pid_count,
+                   const char *const *names, uint32_t name_count)
+{
+    return copy_lists(pids, pid_count, names, name_count, chosen);
+}
+
+int ew_chosen_exclude(struct ew_chosen *chosen, const uint32_t *pids, uint32_t pid_count,
+                      const char *const *names, uint32_t name_count, bool no_system)
+{
+    struct ew_chosen out;
+    int rc = copy_lists(pids, pid_count, names, name_count, &out);
+    chosen->out_pids = out.pids;
+    chosen->out_names = out.names;
+    chosen->out_pid_count = out.pid_count;
+    chosen->out_name_count = out.name_count;
+    chosen->no_system = no_system;
+    return rc;
 }
 
 int ew_chosen_add(struct ew_chosen *chosen, uint32_t pid)
@@ -60,8 +80,12 @@ void ew_chosen_done(struct ew_chosen *chosen)
 {
     for (uint32_t i = 0; i < chosen->name_count; i++)
         ew_free(chosen->names[i]);
+    for (uint32_t i = 0; i < chosen->out_name_count; i++)
+        ew_free(chosen->out_names[i]);
     ew_free(chosen->names);
     ew_free(chosen->pids);
+    ew_free(chosen->out_names);
+    ew_free(chosen->out_pids);
     memset(chosen, 0, sizeof *chosen);
 }
 
@@ -74,4 +98,15 @@ bool ew_chosen_has(const struct ew_chosen *chosen, uint32_t pid, const char *nam
         if (ew_name_matches(chosen->names[i], name))
             return true;
     return false;
+}
+
+bool ew_chosen_out(const struct ew_chosen *chosen, uint32_t pid, const char *name)
+{
+    for (uint32_t i = 0; i < chosen->out_pid_count; i++)
+        if (chosen->out_pids[i] == pid)
+            return true;
+    for (uint32_t i = 0; i < chosen->out_name_count && name != NULL; i++)
+        if (ew_name_matches(chosen->out_names[i], name))
+            return true;
+    return chosen->no_system && ew_name_is_windows_system(pid, name);
 }

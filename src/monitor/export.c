@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "monitor/event_words.h"
+#include "monitor/export.h"
 #include "monitor/stacks.h"
 #include "monitor/tables.h"
 #include "monitor/timeline.h"
@@ -139,71 +139,18 @@ static int export_chrome(struct export *export)
     return rc;
 }
 
-/* What is known of the recording before its events. */
-static int put_summary(const struct etwatch_trace *trace, struct etwatch_sink *sink)
-{
-    struct etwatch_trace_file file = {.size = sizeof file};
-    struct etwatch_trace_stats stats = {.size = sizeof stats};
-    struct etwatch_trace_summary summary = {
-        .size = sizeof summary, .file_count = 1, .files = &file, .stats = &stats};
-    int rc = etwatch_trace_file(trace, 0, &file);
-    return rc == 0 ? etwatch_sink_trace(sink, &summary) : rc;
-}
-
-/* Switches and wake-ups always; of other events those that were named, with their fields. What
- * nobody wants is not even named. */
-static int put_events(struct export *export, const struct ew_event_words *words,
-                      struct etwatch_trace *trace, struct etwatch_sink *sink)
-{
-    struct etwatch_trace_event event = {.size = sizeof event};
-    const struct ew_record *record;
-    struct ew_event known;
-    bool others = words->provider_count > 0 || words->event_count > 0;
-    int rc;
-    while ((rc = ew_trace_next_record(trace, &record, &known)) > 0) {
-        bool sched = known.kind == EW_EVENT_SWITCH || known.kind == EW_EVENT_READY;
-        if (!sched && !others)
-            continue;
-        ew_trace_describe(trace, record, &known, &event);
-        bool named =
-            others && ew_event_words_match(words, event.provider, event.provider_guid, event.event);
-        event.size = sizeof event;
-        rc = named ? etwatch_trace_fields(trace, &event) : 0;
-        if (rc == 0 && (sched || named)) {
-            rc = etwatch_sink_trace_event(sink, &event);
-            export->counts.rows++;
-        }
-        if (rc < 0)
-            return rc;
-    }
-    return rc;
-}
-
 static int export_perfetto(struct export *export)
 {
-    struct etwatch_trace *own = NULL;
-    struct etwatch_sink *sink = NULL;
-    struct etwatch_error_info error = {.size = sizeof error};
-    struct ew_event_words words;
-    int rc = ew_event_words_init(&words, &export->options);
-    if (rc == 0)
-        rc = ew_trace_open_again(export->trace, &export->options, 0, &own, &export->why);
-    if (rc == 0)
-        rc = etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, export->write, export->ctx, NULL, &sink,
-                              &error);
-    if (rc == 0)
-        rc = put_summary(own, sink);
-    if (rc == 0)
-        rc = put_events(export, &words, own, sink);
-    if (rc == 0)
-        rc = etwatch_sink_end(sink);
-    if (rc == 0)
-        rc = etwatch_sink_flush(sink);
-    if (rc < 0 && export->why.message[0] == '\0' && error.message[0] != '\0')
-        (void)ew_error_set(&export->why, rc, error.os_code, "%s", error.message);
-    etwatch_sink_free(sink);
-    ew_event_words_done(&words);
-    close_trace(export, own);
+    struct ew_perfetto_export own = {
+        .trace = export->trace,
+        .options = &export->options,
+        .write = export->write,
+        .ctx = export->ctx,
+        .ret_stats = &export->counts.stats,
+        .reterr = &export->why,
+    };
+    int rc = ew_export_perfetto(&own);
+    export->counts.rows = own.rows;
     return rc;
 }
 

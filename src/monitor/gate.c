@@ -29,15 +29,9 @@ bool ew_gate_wanted(const struct ew_gate_rules *rules)
 
 static bool is_system(const struct ew_gate *gate, const struct ew_process_fact *fact)
 {
-    static const char *const names[] = {"System", "Idle", "Registry"};
     if (!gate->rules.windows)
         return fact->kernel_thread;
-    if (fact->pid == 0 || fact->pid == 4)
-        return true;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if ((fact->has & EW_HAS_NAME) != 0 && strcmp(fact->name, names[i]) == 0)
-            return true;
-    return false;
+    return ew_name_is_windows_system(fact->pid, (fact->has & EW_HAS_NAME) != 0 ? fact->name : NULL);
 }
 
 static bool in_cgroups(struct ew_gate *gate, const struct ew_process_fact *fact)

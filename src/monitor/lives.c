@@ -280,6 +280,7 @@ void ew_lives_choose(struct ew_lives *lives, const struct ew_chosen *chosen)
     struct ew_lives_table *table = &lives->processes;
     for (uint32_t i = 0; i < table->count; i++)
         table->lives[i].chosen =
+            ew_chosen_anybody(chosen) ||
             ew_chosen_has(chosen, table->lives[i].id, name_of(lives, &table->lives[i]));
     for (bool added = true; added;) {
         added = false;
@@ -292,11 +293,15 @@ void ew_lives_choose(struct ew_lives *lives, const struct ew_chosen *chosen)
             added = added || life->chosen;
         }
     }
+    for (uint32_t i = 0; i < table->count; i++) {
+        struct ew_life *life = &table->lives[i];
+        life->chosen = life->chosen && !ew_chosen_out(chosen, life->id, name_of(lives, life));
+    }
 }
 
 bool ew_lives_chosen(const struct ew_lives *lives, const struct ew_chosen *chosen, uint32_t pid,
                      uint64_t t_ns)
 {
     const struct ew_life *life = find(&lives->processes, pid, t_ns);
-    return life != NULL ? life->chosen : ew_chosen_has(chosen, pid, NULL);
+    return life != NULL ? life->chosen : ew_chosen_wants(chosen, pid, NULL);
 }

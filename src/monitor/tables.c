@@ -221,34 +221,49 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
     }
 }
 
-static int open_monitor(struct replayed *replayed, char *message, size_t size)
+int ew_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flags,
+                     const struct etwatch_callbacks *callbacks,
+                     struct etwatch_monitor **ret_monitor, struct etwatch_error_info *reterr)
 {
-    const struct etwatch_trace *trace = replayed->trace;
-    struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_config config = {
         .size = sizeof config,
         .source = ETWATCH_SOURCE_ETL,
-        .hz = replayed->hz,
+        .hz = hz,
         .pids = trace->chosen.pids,
         .pid_count = trace->chosen.pid_count,
         .names = (const char *const *)trace->chosen.names,
         .name_count = trace->chosen.name_count,
         .traces = (const char *const *)trace->paths,
         .trace_count = trace->path_count,
-        .flags = ETWATCH_NO_BUDGET,
-        .callbacks = {.size = sizeof config.callbacks, .on_samples = on_samples, .ctx = replayed},
+        .flags = ETWATCH_NO_BUDGET | flags,
+        .callbacks = *callbacks,
+        .exclude_pids = trace->chosen.out_pids,
+        .exclude_pid_count = trace->chosen.out_pid_count,
+        .exclude_names = (const char *const *)trace->chosen.out_names,
+        .exclude_name_count = trace->chosen.out_name_count,
     };
-    if (ew_chosen_all(&trace->chosen))
+    if (ew_chosen_anybody(&trace->chosen))
         config.flags |= ETWATCH_ALL;
+    if (trace->chosen.no_system)
+        config.flags |= ETWATCH_NO_SYSTEM;
+    int rc = etwatch_monitor_new(&config, ret_monitor, reterr);
+    return rc == 0 ? etwatch_monitor_open(*ret_monitor, reterr) : rc;
+}
+
+static int open_monitor(struct replayed *replayed, char *message, size_t size)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .on_samples = on_samples, .ctx = replayed};
+    uint32_t flags = 0;
     if (replayed->table == ETWATCH_TABLE_THREAD_SAMPLES)
-        config.flags |= ETWATCH_THREADS;
+        flags |= ETWATCH_THREADS;
     if ((replayed->flags & ETWATCH_TABLE_DENSE) != 0)
-        config.flags |= ETWATCH_DENSE;
+        flags |= ETWATCH_DENSE;
     if ((replayed->flags & ETWATCH_TABLE_CMDLINE) != 0)
-        config.flags |= ETWATCH_CMDLINE;
-    int rc = etwatch_monitor_new(&config, &replayed->monitor, &error);
-    if (rc == 0)
-        rc = etwatch_monitor_open(replayed->monitor, &error);
+        flags |= ETWATCH_CMDLINE;
+    int rc = ew_trace_monitor(replayed->trace, replayed->hz, flags, &callbacks, &replayed->monitor,
+                              &error);
     if (rc < 0)
         (void)snprintf(message, size, "%s", error.message);
     replayed->opened = rc == 0;
@@ -367,8 +382,13 @@ int ew_trace_open_again(const struct etwatch_trace *trace,
         same.pid_count = trace->chosen.pid_count;
         same.names = (const char *const *)trace->chosen.names;
         same.name_count = trace->chosen.name_count;
+        same.exclude_pids = trace->chosen.out_pids;
+        same.exclude_pid_count = trace->chosen.out_pid_count;
+        same.exclude_names = (const char *const *)trace->chosen.out_names;
+        same.exclude_name_count = trace->chosen.out_name_count;
     } else {
         same.pid_count = same.name_count = 0;
+        same.exclude_pid_count = same.exclude_name_count = same.flags = 0;
     }
     if ((flags & EW_TRACE_ALL) == EW_TRACE_ALL)
         same.from_ns = same.until_ns = 0;

@@ -28,4 +28,10 @@ int ew_trace_open_again(const struct etwatch_trace *trace,
                         const struct etwatch_table_options *options, uint32_t flags,
                         struct etwatch_trace **ret_trace, struct ew_error *reterr);
 
+/* A monitor of the recording's files, of the processes that were asked for. It is open, and what is
+ * there at the beginning was delivered. *ret_monitor is to be freed after an error too. */
+int ew_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flags,
+                     const struct etwatch_callbacks *callbacks,
+                     struct etwatch_monitor **ret_monitor, struct etwatch_error_info *reterr);
+
 #endif

@@ -79,9 +79,10 @@ static void take_switch(struct timeline *line, const struct ew_record *record,
         .tid = tid,
         .priority = event->u.cswitch.new_priority,
         .known = true,
-        .wanted = ew_chosen_all(line->chosen) ||
-                  (pid != EW_NO_ID && ew_lives_chosen(lives, line->chosen, pid, record->t_ns)),
     };
+    running->wanted = pid == EW_NO_ID || ew_chosen_all(line->chosen)
+                          ? ew_chosen_anybody(line->chosen)
+                          : ew_lives_chosen(lives, line->chosen, pid, record->t_ns);
 }
 
 /* Everything up to the end of the part: what comes before it tells who runs when it begins. */
@@ -123,8 +124,7 @@ static void take_sched(struct timeline *line, const struct etwatch_event *event,
         .tid = event->next_tid,
         .priority = event->next_priority,
         .known = true,
-        .wanted = ew_chosen_all(line->chosen) ||
-                  ew_chosen_has(line->chosen, event->next_pid, event->next_name),
+        .wanted = ew_chosen_wants(line->chosen, event->next_pid, event->next_name),
     };
 }
 
@@ -158,7 +158,7 @@ static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t e
     uint64_t t_ns = sample->t_ns - (uint64_t)trace->unix_minus_raw_ns;
     (void)estimated;
     if (!wanted && trace->perfetto != NULL)
-        wanted = ew_chosen_has(line->chosen, sample->pid, sample->name);
+        wanted = ew_chosen_wants(line->chosen, sample->pid, sample->name);
     else if (!wanted)
         wanted = ew_lives_chosen(&trace->lives, line->chosen, sample->pid, t_ns);
     if (wanted)

@@ -37,12 +37,17 @@ static int take_options(struct etwatch_trace *trace, const struct etwatch_trace_
     to->size = sizeof *to;
     if (to->until_ns != 0 && to->until_ns <= to->from_ns)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "until_ns must be after from_ns");
+    if ((to->flags & ~(uint32_t)ETWATCH_NO_SYSTEM) != 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has a bit that is not known");
     int rc = ew_chosen_init(&trace->chosen, to->pids, to->pid_count, to->names, to->name_count);
+    if (rc == 0)
+        rc = ew_chosen_exclude(&trace->chosen, to->exclude_pids, to->exclude_pid_count,
+                               to->exclude_names, to->exclude_name_count, to->flags != 0);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "%s",
                             rc == ETWATCH_EINVAL ? "a list or a name is NULL" : "out of memory");
-    to->pids = NULL;
-    to->names = NULL;
+    to->pids = to->exclude_pids = NULL;
+    to->names = to->exclude_names = NULL;
     return 0;
 }
 
@@ -380,9 +385,9 @@ static void find_owner(struct etwatch_trace *trace, const struct ew_record *reco
 static bool is_chosen(const struct etwatch_trace *trace, const struct ew_record *record,
                       const struct ew_event *known)
 {
-    return ew_chosen_all(&trace->chosen) ||
-           (known->pid != EW_NO_ID &&
-            ew_lives_chosen(&trace->lives, &trace->chosen, known->pid, record->t_ns));
+    if (known->pid == EW_NO_ID || ew_chosen_all(&trace->chosen))
+        return ew_chosen_anybody(&trace->chosen);
+    return ew_lives_chosen(&trace->lives, &trace->chosen, known->pid, record->t_ns);
 }
 
 static void count_event(struct etwatch_trace *trace, const struct ew_record *record,

@@ -83,6 +83,12 @@ int ew_ptrace_open(const char *const *paths, size_t count,
         ew_ptrace_free(trace);
         return rc;
     }
+    uint32_t source = trace->files[0].meta.source;
+    if (chosen->no_system && source != ETWATCH_SOURCE_ETL && source != ETWATCH_SOURCE_ETW) {
+        ew_ptrace_free(trace);
+        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
+                            "%s does not tell which processes are the system's own", paths[0]);
+    }
     trace->begin_ns = trace->files[0].meta.anchor_unix_ns;
     *ret_trace = trace;
     return 0;
@@ -244,6 +250,23 @@ static int take_stats(void *ctx, const struct etwatch_stats *stats)
     return 0;
 }
 
+/* Of one file of several they would be a part only. */
+static int take_total(void *ctx, const struct etwatch_sample *total, uint64_t estimated)
+{
+    struct report *report = ctx;
+    if (report->trace->file_count == 1)
+        ew_account_total(report->account, total, estimated);
+    return 0;
+}
+
+static int take_system(void *ctx, const struct etwatch_trace_system *system)
+{
+    struct report *report = ctx;
+    if (report->trace->file_count == 1)
+        ew_account_system(report->account, system);
+    return 0;
+}
+
 static int take_other(void *ctx, const char *provider, const char *event, uint64_t t_ns,
                       bool decoded)
 {
@@ -263,6 +286,8 @@ static int read_all(struct report *report)
         .event = take_event,
         .loss = take_loss,
         .stats = take_stats,
+        .total = take_total,
+        .system = take_system,
         .other = take_other,
     };
     int rc = 0;
@@ -287,6 +312,9 @@ static bool wants(void *ctx, const struct etwatch_sample *process)
     const struct ew_chosen *chosen = report->trace->chosen;
     if (ew_chosen_all(chosen))
         return true;
+    bool out = ew_chosen_out(chosen, process->pid, process->name);
+    if (ew_chosen_anybody(chosen))
+        return !out;
     bool wanted = ew_chosen_has(chosen, process->pid, process->name);
     for (uint32_t i = 0; i < report->told_count && !wanted; i++)
         wanted = (process->flags & ETWATCH_HAS_PPID) != 0 && report->told[i].pid == process->ppid &&
@@ -297,13 +325,13 @@ static bool wants(void *ctx, const struct etwatch_sample *process)
         uint32_t size = report->told_size == 0 ? 64 : report->told_size * 2;
         struct told *larger = ew_realloc_array(report->told, size, sizeof *larger);
         if (larger == NULL)
-            return true;
+            return !out;
         report->told = larger;
         report->told_size = size;
     }
     report->told[report->told_count++] =
         (struct told){.pid = process->pid, .start_ns = process->start_ns};
-    return true;
+    return !out;
 }
 
 static int tell_class(void *ctx, const struct etwatch_trace_class *klass)

@@ -123,7 +123,7 @@ static bool keep_sample(struct ew_ptrace_slot *slot, const struct etwatch_sample
 
 static bool is_chosen(const struct ew_ptrace *trace, uint32_t pid, const char *name)
 {
-    return ew_chosen_all(trace->chosen) || ew_chosen_has(trace->chosen, pid, name);
+    return ew_chosen_wants(trace->chosen, pid, name);
 }
 
 static int put(struct ew_ptrace *trace, struct ew_ptrace_item *item)
@@ -177,7 +177,7 @@ static int on_other(void *ctx, const char *provider, const char *event, uint64_t
     struct ew_ptrace *trace = ctx;
     struct ew_ptrace_item item = {.t_ns = t_ns, .what = EW_PTRACE_OTHER};
     (void)decoded;
-    if (!ew_chosen_all(trace->chosen) || !ew_ptrace_wants(trace, t_ns))
+    if (!ew_chosen_anybody(trace->chosen) || !ew_ptrace_wants(trace, t_ns))
         return 0;
     (void)snprintf(item.name, sizeof item.name, "%s", event);
     (void)snprintf(item.next_name, sizeof item.next_name, "%s", provider);

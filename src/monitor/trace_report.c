@@ -27,6 +27,7 @@ struct before {
 struct told {
     uint32_t pid;
     uint64_t start_ns, end_ns; /* end 0: it goes on */
+    bool shown;                /* it is not left out, nor over before the part */
 };
 
 struct report {
@@ -348,7 +349,7 @@ static bool in_part(const struct report *report, const struct ew_total *total)
 static bool is_chosen(const struct report *report, const struct ew_total *total)
 {
     const struct ew_chosen *chosen = &report->trace->chosen;
-    if (ew_chosen_all(chosen) || ew_chosen_has(chosen, total->pid, total->name))
+    if (ew_chosen_anybody(chosen) || ew_chosen_has(chosen, total->pid, total->name))
         return true;
     for (size_t i = 0; i < report->told_count && (total->flags & EW_TOTAL_HAS_PPID) != 0; i++) {
         const struct told *told = &report->told[i];
@@ -360,15 +361,15 @@ static bool is_chosen(const struct report *report, const struct ew_total *total)
     return false;
 }
 
-static int remember_told(struct report *report, const struct ew_total *total)
+static int remember_told(struct report *report, const struct ew_total *total, bool shown)
 {
     struct told *list =
         grow(report->told, report->told_count, &report->told_size, sizeof *report->told);
     if (list == NULL)
         return ETWATCH_ENOMEM;
     report->told = list;
-    list[report->told_count++] =
-        (struct told){.pid = total->pid, .start_ns = total->start_ns, .end_ns = total->end_ns};
+    list[report->told_count++] = (struct told){
+        .pid = total->pid, .start_ns = total->start_ns, .end_ns = total->end_ns, .shown = shown};
     return 0;
 }
 
@@ -381,11 +382,14 @@ static int tell_total(void *ctx, const struct ew_total *given)
     struct ew_total total = *given;
     struct etwatch_sample sample;
     if (total.tid == 0) {
-        report->tell_threads = in_part(report, &total) && is_chosen(report, &total);
-        if (!report->tell_threads)
-            return 0;
-        int rc = ew_chosen_all(&report->trace->chosen) ? 0 : remember_told(report, &total);
-        if (rc < 0)
+        const struct ew_chosen *chosen = &report->trace->chosen;
+        bool asked = is_chosen(report, &total);
+        report->tell_threads =
+            asked && in_part(report, &total) && !ew_chosen_out(chosen, total.pid, total.name);
+        int rc = asked && !ew_chosen_all(chosen)
+                     ? remember_told(report, &total, report->tell_threads)
+                     : 0;
+        if (rc < 0 || !report->tell_threads)
             return rc;
     } else if (!report->tell_threads || !in_part(report, &total)) {
         return 0;
@@ -411,7 +415,7 @@ static bool image_is_told(const struct report *report, const struct ew_tally_ima
     if (ew_chosen_all(&report->trace->chosen))
         return true;
     for (size_t i = 0; i < report->told_count; i++)
-        if (report->told[i].pid == image->pid)
+        if (report->told[i].shown && report->told[i].pid == image->pid)
             return true;
     return false;
 }

@@ -32,6 +32,11 @@ struct cpu {
     bool known;
 };
 
+struct total {
+    struct etwatch_sample sample; /* with strings of its own */
+    uint64_t estimated;
+};
+
 struct ew_account {
     struct ew_account_options options;
     struct etwatch_meta meta;
@@ -47,6 +52,9 @@ struct ew_account {
     uint64_t busy_ns, idle_ns;
     struct cpu cpus[EW_ACCOUNT_CPUS_MAX];
     struct ew_account_rows rows;
+    struct total *totals;
+    uint32_t total_count, total_size;
+    struct etwatch_trace_system system; /* size 0: not told */
 };
 
 struct ew_account *ew_account_new(const struct ew_account_options *options)
@@ -62,6 +70,9 @@ void ew_account_free(struct ew_account *account)
     if (account == NULL)
         return;
     ew_account_rows_done(&account->rows);
+    for (uint32_t i = 0; i < account->total_count; i++)
+        ew_account_words_done(&account->totals[i].sample);
+    ew_free(account->totals);
     ew_free(account->others);
     ew_free(account);
 }
@@ -242,6 +253,55 @@ void ew_account_other(struct ew_account *account, const char *provider, const ch
     kind->decoded = decoded;
 }
 
+/* -------------------------------------------------------------------- totals */
+
+void ew_account_system(struct ew_account *account, const struct etwatch_trace_system *system)
+{
+    account->system = *system;
+}
+
+void ew_account_total(struct ew_account *account, const struct etwatch_sample *total,
+                      uint64_t estimated)
+{
+    if (total->type == ETWATCH_THREAD && !account->options.threads)
+        return;
+    if (account->total_count == account->total_size) {
+        uint32_t size = account->total_size == 0 ? 64 : account->total_size * 2;
+        struct total *larger = size > EW_ACCOUNT_ROWS_MAX
+                                   ? NULL
+                                   : ew_realloc_array(account->totals, size, sizeof *larger);
+        if (larger == NULL) {
+            account->refused++;
+            return;
+        }
+        account->totals = larger;
+        account->total_size = size;
+    }
+    struct total *kept = &account->totals[account->total_count++];
+    *kept = (struct total){.sample = *total, .estimated = estimated};
+    ew_account_words_copy(&kept->sample);
+}
+
+static int tell_totals(const struct ew_account *account, const struct ew_account_teller *teller)
+{
+    const char *name = NULL;
+    bool wanted = true;
+    int rc = 0;
+    for (uint32_t i = 0; i < account->total_count && rc == 0; i++) {
+        struct etwatch_sample s = account->totals[i].sample;
+        if (s.type != ETWATCH_THREAD) {
+            wanted = teller->wants == NULL || teller->wants(teller->ctx, &s);
+            name = s.name;
+        }
+        s.name = name;
+        if (!teller->cmdline)
+            s.cmdline = NULL;
+        if (wanted)
+            rc = teller->on_process(teller->ctx, &s, account->totals[i].estimated);
+    }
+    return rc;
+}
+
 /* ------------------------------------------------------------------- telling */
 
 uint64_t ew_account_end_ns(const struct ew_account *account)
@@ -267,6 +327,8 @@ void ew_account_sum(const struct ew_account *account, struct etwatch_trace_stats
         .idle_ns = account->idle_ns,
         .switches = account->sched[ETWATCH_EVENT_SWITCH],
     };
+    if (account->system.size != 0 && !account->options.part)
+        *ret_system = account->system;
 }
 
 static int tell_class(const struct ew_account_teller *teller, const char *provider,
@@ -358,6 +420,8 @@ static int tell_rows(struct ew_account *account, const struct ew_account_row **l
 
 int ew_account_tell_processes(struct ew_account *account, const struct ew_account_teller *teller)
 {
+    if (account->total_count > 0 && !account->options.part)
+        return tell_totals(account, teller);
     const struct ew_account_row **list = ew_calloc(account->rows.count + 1u, sizeof *list);
     if (list == NULL)
         return ETWATCH_ENOMEM;

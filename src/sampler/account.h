@@ -42,6 +42,11 @@ void ew_account_stats(struct ew_account *account, const struct etwatch_stats *st
 /* Something that is none of these, at t_ns (0: no time): counted by what it is called. */
 void ew_account_other(struct ew_account *account, const char *provider, const char *event,
                       uint64_t t_ns, bool decoded);
+/* The run was added up by somebody who knew more of it: a process or one of the threads that follow
+ * it, and the machine. If the whole run is told, these are the report. */
+void ew_account_total(struct ew_account *account, const struct etwatch_sample *total,
+                      uint64_t estimated);
+void ew_account_system(struct ew_account *account, const struct etwatch_trace_system *system);
 /* There are no samples in this recording: CPU time comes from switches. */
 void ew_account_by_switches(struct ew_account *account);
 

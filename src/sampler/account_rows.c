@@ -90,16 +90,33 @@ static void free_word(const char *word)
     ew_free((char *)word);
 }
 
+void ew_account_words_done(const struct etwatch_sample *sample)
+{
+    free_word(sample->name);
+    free_word(sample->thread_name);
+    free_word(sample->user);
+    free_word(sample->cgroup);
+    free_word(sample->cmdline);
+}
+
+static const char *copy_word(const char *word)
+{
+    return word == NULL ? NULL : ew_strdup(word);
+}
+
+void ew_account_words_copy(struct etwatch_sample *sample)
+{
+    sample->name = copy_word(sample->name);
+    sample->thread_name = copy_word(sample->thread_name);
+    sample->user = copy_word(sample->user);
+    sample->cgroup = copy_word(sample->cgroup);
+    sample->cmdline = copy_word(sample->cmdline);
+}
+
 void ew_account_rows_done(struct ew_account_rows *rows)
 {
-    for (uint32_t i = 0; i < rows->count; i++) {
-        const struct etwatch_sample *sum = &rows->rows[i].sum;
-        free_word(sum->name);
-        free_word(sum->thread_name);
-        free_word(sum->user);
-        free_word(sum->cgroup);
-        free_word(sum->cmdline);
-    }
+    for (uint32_t i = 0; i < rows->count; i++)
+        ew_account_words_done(&rows->rows[i].sum);
     ew_free(rows->rows);
     ew_free(rows->index);
     *rows = (struct ew_account_rows){0};

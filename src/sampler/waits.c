@@ -123,6 +123,16 @@ void ew_waits_name(struct ew_waits *waits, uint32_t pid, uint32_t tid, const cha
         (void)snprintf(thread->name, sizeof thread->name, "%s", name);
 }
 
+void ew_waits_owner(struct ew_waits *waits, uint32_t pid, uint32_t tid, const char *name,
+                    uint64_t t_ns)
+{
+    struct ew_waits_thread *thread = thread_of(waits, tid);
+    if (thread == NULL || t_ns < thread->named_ns)
+        return;
+    thread->named_ns = t_ns;
+    ew_waits_name(waits, pid, tid, name);
+}
+
 /* -------------------------------------------------------------------- the states */
 
 /* Ends the present state at t_ns and returns how long it was. */

@@ -36,6 +36,7 @@ struct ew_waits_thread {
     uint64_t sleeps, blocks;      /* how often */
     uint64_t wait_max_ns;         /* longest of both */
     uint64_t switches, preempted; /* times on a CPU; times it lost it */
+    uint64_t named_ns;            /* who had this number last, if that was said */
     char name[24];
 };
 
@@ -57,6 +58,9 @@ void ew_waits_free(struct ew_waits *waits);
 
 /* pid may be UINT32_MAX: unknown; name NULL: unknown, or as before. */
 void ew_waits_name(struct ew_waits *waits, uint32_t pid, uint32_t tid, const char *name);
+/* The same of somebody who had this number until t_ns: the last one to have it counts. */
+void ew_waits_owner(struct ew_waits *waits, uint32_t pid, uint32_t tid, const char *name,
+                    uint64_t t_ns);
 void ew_waits_switch(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, enum ew_wait_why why,
                      uint32_t next_tid);
 void ew_waits_wake(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t waker_tid);

@@ -280,15 +280,18 @@ static void put_stats(struct etwatch_sink *base, const struct etwatch_stats *sta
     PUT(lost);
     PUT(undecoded);
     PUT(late);
-    PUT(wakeups);
     PUT(processes);
     PUT(threads);
-    PUT(self_rss_bytes);
-    PUT(self_rss_peak_bytes);
-    PUT_DOUBLE(self_cpu_percent);
-    PUT_DOUBLE(self_kernel_percent);
     PUT(duration_ns);
     PUT(queue_dropped);
+    /* What it cost to read a recording is nothing that the recording is about. */
+    if (stats->source != ETWATCH_SOURCE_ETL) {
+        PUT(wakeups);
+        PUT(self_rss_bytes);
+        PUT(self_rss_peak_bytes);
+        PUT_DOUBLE(self_cpu_percent);
+        PUT_DOUBLE(self_kernel_percent);
+    }
 #undef PUT_DOUBLE
 #undef PUT
     ew_proto_end(&sink->packets, inner);
@@ -330,6 +333,7 @@ const struct ew_sink_ops ew_sink_perfetto = {
     .alert = put_alert,
     .stats = put_stats,
     .trace = ew_pf_trace,
+    .process = ew_pf_total,
     .trace_event = ew_pf_trace_event,
     .end = end,
     .flush = flush,

@@ -16,6 +16,7 @@ struct ew_pf_row {
     uint64_t start_ns;
     uint64_t uuid;
     uint64_t end_ns;    /* of its last sample */
+    uint64_t begin_ns;  /* when its life is drawn from; 0: it is not */
     uint32_t described; /* bit per counter that has a track */
     double shown[EW_PF_COUNTER_MAX];
     char *name;  /* as last told; NULL: unknown */
@@ -51,6 +52,7 @@ struct ew_pf_sink {
     bool begun, named;
     uint64_t unix_minus_boot_ns;
     struct etwatch_meta meta; /* size 0: not known */
+    uint64_t end_ns;          /* of a recording that is told as a whole; 0: not known */
     uint64_t next_uuid;
     struct ew_pf_rows rows;
     struct ew_pf_cpu *cpus[EW_PF_CPUS_MAX];
@@ -72,6 +74,8 @@ void ew_pf_pack(struct ew_pf_sink *sink, bool all);
 
 /* perfetto_sample.c */
 void ew_pf_sample(struct etwatch_sink *sink, const struct etwatch_sample *sample);
+/* What a sample says in numbers, as annotations of the instant that is open. */
+void ew_pf_put_numbers(struct ew_pf_sink *sink, const struct etwatch_sample *sample);
 /* Counters whose interval is over fall to 0. */
 void ew_pf_settle_all(struct ew_pf_sink *sink);
 /* Every process that is there is told again. */
@@ -102,6 +106,10 @@ void ew_pf_thread_told(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid);
 bool ew_pf_wants_fields(const struct etwatch_trace_event *event);
 void ew_pf_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
 void ew_pf_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
+
+/* perfetto_report.c */
+void ew_pf_put_system(struct ew_pf_sink *sink, const struct etwatch_trace_summary *trace);
+void ew_pf_total(struct etwatch_sink *sink, const struct etwatch_sample *total, uint64_t estimated);
 
 /* Interned numbers: those of annotations are the value's or the metric's place in its list. */
 #define EW_PF_IID(name) ((uint32_t)EW_PF_V_##name + 1)

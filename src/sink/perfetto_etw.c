@@ -20,6 +20,8 @@ enum { CSWITCH = 36, READY_THREAD = 50, CSWITCH_SIZE = 16, READY_SIZE = 8 };
 void ew_pf_trace(struct etwatch_sink *base, const struct etwatch_trace_summary *trace)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
+    if (trace->system != NULL)
+        ew_pf_put_system(sink, trace);
     if (sink->begun || trace->file_count == 0)
         return;
     const struct etwatch_trace_file *file = &trace->files[0];
@@ -36,8 +38,8 @@ static struct ew_buf *begin_event(struct ew_pf_sink *sink, const struct etwatch_
     if (out == NULL)
         return NULL;
     *ret_mark = ew_proto_begin(out, EW_PF_BUNDLE_EVENT);
-    ew_proto_u64(out, 1, event->t_ns - sink->unix_minus_boot_ns);
-    ew_proto_u64(out, 4, event->cpu);
+    ew_proto_u64(out, EW_PF_ETW_TIME, event->t_ns - sink->unix_minus_boot_ns);
+    ew_proto_u64(out, EW_PF_ETW_CPU, event->cpu);
     return out;
 }
 
@@ -48,21 +50,21 @@ static void put_cswitch(struct ew_pf_sink *sink, const struct etwatch_trace_even
     struct ew_buf *out = begin_event(sink, event, &mark);
     if (out == NULL)
         return;
-    ew_proto_u64(out, 5, ew_load_u32(p));
+    ew_proto_u64(out, EW_PF_ETW_TID, ew_load_u32(p));
     sink->etw_running[event->cpu] = ew_load_u32(p) + 1;
-    size_t inner = ew_proto_begin(out, 2);
-    ew_proto_u64(out, 1, ew_load_u32(p));
-    ew_proto_u64(out, 2, ew_load_u32(p + 4));
-    ew_proto_sint(out, 3, (int8_t)p[8]);
-    ew_proto_sint(out, 4, (int8_t)p[9]);
-    ew_proto_u64(out, 5, p[10]);
-    ew_proto_u64(out, 6, p[12]);
-    ew_proto_u64(out, 11, p[12]);
-    ew_proto_u64(out, 12, p[13]);
-    ew_proto_sint(out, 13, (int8_t)p[14]);
-    ew_proto_sint(out, 9, (int8_t)p[15]);
+    size_t inner = ew_proto_begin(out, EW_PF_ETW_CSWITCH);
+    ew_proto_u64(out, EW_PF_CSWITCH_NEW_TID, ew_load_u32(p));
+    ew_proto_u64(out, EW_PF_CSWITCH_OLD_TID, ew_load_u32(p + 4));
+    ew_proto_sint(out, EW_PF_CSWITCH_NEW_PRIORITY, (int8_t)p[8]);
+    ew_proto_sint(out, EW_PF_CSWITCH_OLD_PRIORITY, (int8_t)p[9]);
+    ew_proto_u64(out, EW_PF_CSWITCH_C_STATE, p[10]);
+    ew_proto_u64(out, EW_PF_CSWITCH_REASON, p[12]);
+    ew_proto_u64(out, EW_PF_CSWITCH_REASON_INT, p[12]);
+    ew_proto_u64(out, EW_PF_CSWITCH_MODE_INT, p[13]);
+    ew_proto_sint(out, EW_PF_CSWITCH_STATE_INT, (int8_t)p[14]);
+    ew_proto_sint(out, EW_PF_CSWITCH_IDEAL_CPU, (int8_t)p[15]);
     if (event->payload_size >= CSWITCH_SIZE + 4)
-        ew_proto_u64(out, 10, ew_load_u32(p + 16));
+        ew_proto_u64(out, EW_PF_CSWITCH_WAIT_TIME, ew_load_u32(p + 16));
     ew_proto_end(out, inner);
     ew_proto_end(out, mark);
 }
@@ -76,8 +78,8 @@ static void put_ready(struct ew_pf_sink *sink, const struct etwatch_trace_event 
         return;
     /* Who made it ready is who runs. */
     if (sink->etw_running[event->cpu] != 0)
-        ew_proto_u64(out, 5, sink->etw_running[event->cpu] - 1);
-    size_t inner = ew_proto_begin(out, 3);
+        ew_proto_u64(out, EW_PF_ETW_TID, sink->etw_running[event->cpu] - 1);
+    size_t inner = ew_proto_begin(out, EW_PF_ETW_READY);
     ew_proto_u64(out, 1, ew_load_u32(p));
     ew_proto_u64(out, 5, p[4]);
     ew_proto_sint(out, 3, (int8_t)p[5]);

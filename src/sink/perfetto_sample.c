@@ -6,7 +6,8 @@
  * A counter is drawn from its time to the next one, a sample tells of the time that ended with it:
  * a counter is therefore placed at the beginning of its interval. An interval without a sample
  * means that nothing happened, so a rate that is not followed at once by another falls to 0. What
- * did not change is not told again.
+ * did not change is not told again. The life of a process is a slice on its own track, because only
+ * Linux has scheduler events that say when one ends.
  */
 #include <string.h>
 
@@ -36,6 +37,8 @@ static const struct counter {
     {ETWATCH_M_gpu_memory_bytes, GAUGE, "gpu_memory_bytes", "bytes"},
     {ETWATCH_M_npu_percent, PERCENT, "npu_percent", "%"},
     {ETWATCH_M_energy_uj, WATTS, "power_watts", "W"},
+    {ETWATCH_M_disk_read_bytes, PER_SECOND, "disk_read_bytes/s", "bytes/s"},
+    {ETWATCH_M_disk_write_bytes, PER_SECOND, "disk_write_bytes/s", "bytes/s"},
 };
 enum { COUNTER_COUNT = sizeof counters / sizeof counters[0], FIRST_COUNTER = 2 };
 _Static_assert((int)COUNTER_COUNT <= (int)EW_PF_COUNTER_MAX, "room in a row");
@@ -175,15 +178,34 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s)
     if (s->start_ns > sink->unix_minus_boot_ns)
         ew_proto_u64(out, 7, s->start_ns - sink->unix_minus_boot_ns);
     ew_proto_end(out, process);
-    size_t thread = ew_proto_begin(out, 2);
-    ew_proto_u64(out, 1, s->pid);
-    if (s->name != NULL)
-        ew_proto_text(out, 2, s->name);
-    ew_proto_u64(out, 3, s->pid);
-    ew_proto_end(out, thread);
+    /* On Linux the first thread has the number of its process. */
+    bool windows = s->source == ETWATCH_SOURCE_ETL || s->source == ETWATCH_SOURCE_ETW;
+    if (!windows) {
+        size_t thread = ew_proto_begin(out, 2);
+        ew_proto_u64(out, 1, s->pid);
+        if (s->name != NULL)
+            ew_proto_text(out, 2, s->name);
+        ew_proto_u64(out, 3, s->pid);
+        ew_proto_end(out, thread);
+        ew_pf_thread_told(sink, s->pid, s->pid);
+    }
     ew_proto_end(out, tree);
     ew_pf_packet_end(sink, packet);
-    ew_pf_thread_told(sink, s->pid, s->pid);
+}
+
+/* Its life begins or ends. */
+static void put_life(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t type,
+                     uint64_t t_ns)
+{
+    struct ew_buf *out = &sink->packets;
+    size_t packet = ew_pf_packet(sink, t_ns);
+    size_t inner = ew_proto_begin(out, EW_PF_TRACK_EVENT);
+    ew_proto_u64(out, EW_PF_EVENT_TYPE, type);
+    ew_proto_u64(out, EW_PF_EVENT_TRACK, row->uuid);
+    if (type == EW_PF_TYPE_BEGIN)
+        ew_proto_text(out, EW_PF_EVENT_NAME, row->name != NULL ? row->name : "process");
+    ew_proto_end(out, inner);
+    ew_pf_packet_end(sink, packet);
 }
 
 static void put_counter_track(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t i)
@@ -308,18 +330,8 @@ static void put_words(struct ew_pf_sink *sink, const struct ew_pf_row *row,
     put_text_if(sink, EW_PF_IID(cmdline), s->cmdline);
 }
 
-static void put_instant(struct ew_pf_sink *sink, const struct ew_pf_row *row,
-                        const struct etwatch_sample *s)
+void ew_pf_put_numbers(struct ew_pf_sink *sink, const struct etwatch_sample *s)
 {
-    static const enum ew_pf_event events[] = {
-        [ETWATCH_START] = EW_PF_E_start,
-        [ETWATCH_EXIT] = EW_PF_E_exit,
-        [ETWATCH_SAMPLE] = EW_PF_E_sample,
-        [ETWATCH_THREAD] = EW_PF_E_thread,
-    };
-    size_t inner;
-    uint64_t track = row == NULL ? EW_PF_OWN_TRACK : row->uuid + 1;
-    size_t packet = ew_pf_instant(sink, s->t_ns, track, events[s->type], &inner);
     ew_pf_put_u64(sink, EW_PF_IID(pid), s->pid);
     ew_pf_put_u64(sink, EW_PF_IID(start_ns), s->start_ns);
     if (s->type == ETWATCH_THREAD)
@@ -333,12 +345,27 @@ static void put_instant(struct ew_pf_sink *sink, const struct ew_pf_row *row,
         ew_pf_put_u64(sink, EW_PF_IID(ppid), s->ppid);
     if ((s->flags & ETWATCH_HAS_SESSION) != 0)
         ew_pf_put_u64(sink, EW_PF_IID(session_id), s->session_id);
-    put_words(sink, row, s);
     for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++) {
         struct ew_value value = ew_metric_value(s, m);
         if (value.kind != EW_VALUE_NONE)
             put_metric(sink, m, &value);
     }
+}
+
+static void put_instant(struct ew_pf_sink *sink, const struct ew_pf_row *row,
+                        const struct etwatch_sample *s)
+{
+    static const enum ew_pf_event events[] = {
+        [ETWATCH_START] = EW_PF_E_start,
+        [ETWATCH_EXIT] = EW_PF_E_exit,
+        [ETWATCH_SAMPLE] = EW_PF_E_sample,
+        [ETWATCH_THREAD] = EW_PF_E_thread,
+    };
+    size_t inner;
+    uint64_t track = row == NULL ? EW_PF_OWN_TRACK : row->uuid + 1;
+    size_t packet = ew_pf_instant(sink, s->t_ns, track, events[s->type], &inner);
+    ew_pf_put_numbers(sink, s);
+    put_words(sink, row, s);
     ew_proto_end(&sink->packets, inner);
     ew_proto_end(&sink->packets, packet);
 }
@@ -400,9 +427,15 @@ void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
         keep_start(sink, row, from);
     if (row != NULL) {
         keep_name(row, s);
+        if (s->type == ETWATCH_START && row->begin_ns == 0) {
+            row->begin_ns = s->t_ns;
+            put_life(sink, row, EW_PF_TYPE_BEGIN, s->t_ns);
+        }
         if (s->type == ETWATCH_SAMPLE || s->type == ETWATCH_THREAD)
             put_counters(sink, row, s);
         if (s->type == ETWATCH_EXIT) {
+            if (row->begin_ns != 0)
+                put_life(sink, row, EW_PF_TYPE_END, s->t_ns);
             settle(sink, row, true, row->end_ns > s->t_ns ? row->end_ns : s->t_ns);
             ew_pf_rows_remove(&sink->rows, row);
         }
@@ -427,6 +460,8 @@ void ew_pf_tell_again(struct ew_pf_sink *sink)
         row->described = 0;
         put_track(sink, row, &s);
         ew_buf_bytes(&sink->packets, row->start, row->start_size);
+        if (row->begin_ns != 0)
+            put_life(sink, row, EW_PF_TYPE_BEGIN, row->begin_ns);
         ew_pf_pack(sink, false);
     }
 }

@@ -113,7 +113,7 @@ static void flush_cpu(struct ew_pf_sink *sink, uint32_t number)
     ew_proto_u64(out, EW_PF_SEQUENCE_ID, EW_PF_SEQUENCE + 1 + number);
     size_t bundle = ew_proto_begin(out, sink->etw ? EW_PF_ETW_EVENTS : EW_PF_FTRACE_EVENTS);
     ew_proto_u64(out, EW_PF_BUNDLE_CPU, number);
-    if (sink->stream_lost)
+    if (sink->stream_lost && !sink->etw)
         ew_proto_u64(out, EW_PF_BUNDLE_LOST, 1);
     ew_buf_bytes(out, cpu->events.data, cpu->events.len);
     put_compact(out, cpu);
@@ -214,6 +214,9 @@ static inline void know_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t t
     struct ew_pf_thread *cell = cell_of(sink, tid);
     if (cell->tid == tid && cell->pid == pid)
         return;
+    /* The number has a new owner: what waits is of the old one, and has to stand before. */
+    if (cell->tid == tid)
+        ew_pf_sched_flush(sink);
     *cell = (struct ew_pf_thread){.tid = tid, .pid = pid};
     put_thread(sink, pid, tid, name);
 }

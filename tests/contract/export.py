@@ -201,6 +201,102 @@ def perfetto_has_every_switch_and_ready_thread_in_its_own_messages():
              "instants of a kind that was named")
 
 
+def facts(path, *arguments):
+    """What a report says of the recording as such, and of its processes and threads, as it says it."""
+    result = run(["report", "--json", "--threads", "--cmdline", *arguments, path])
+    check_eq(result.code, 0, f"exit code of report ({result.err})")
+    trace = json_lines(result.out)[0]
+    names = "source os cpus lost cpu_from busy_ns idle_ns dpc_ns isr_ns unknown_ns switches samples".split()
+    lines = [line for line in result.out.splitlines() if '"type":"process"' in line or '"type":"thread"' in line]
+    return {name: trace[name] for name in names}, lines
+
+
+@cases([("every class of the kernel", "mixed", "--events", 20000), ("switches alone", "switches"),
+        ("profile samples alone", "profile"), ("Windows 7", "windows7"), ("lost events", "lost"),
+        ("never closed", "unclosed"), ("a damaged file", "damaged-noise")])
+def a_perfetto_trace_has_the_report_of_the_recording_in_it(kind, *arguments):
+    with recording(kind, *arguments) as path:
+        out = path + ".pftrace"
+        run(["export", "-q", "--cmdline", path, "-o", out])
+        (ours, rows_of_ours), (theirs, rows_of_theirs) = facts(path), facts(out)
+        if kind.startswith("damaged"):
+            check(theirs.pop("lost") >= ours.pop("lost"), "the gap that damage leaves is not told")
+        check_eq(theirs, ours, "the recording as a whole")
+        check_eq(rows_of_theirs, rows_of_ours, "processes and threads")
+        check(rows_of_ours, "no processes")
+        chosen = json.loads(rows_of_ours[-1])["name"]
+        if chosen and not chosen.startswith("["):
+            check_eq(facts(out, "-n", chosen)[1], facts(path, "-n", chosen)[1], f"those of {chosen}")
+            run(["export", "-q", "--cmdline", "-n", chosen, "--from", "1ms", path, "-o", out])
+            check_eq(facts(out)[1], facts(path, "-n", chosen, "--from", "1ms")[1], f"a part of {chosen}")
+
+
+@test
+def a_perfetto_trace_has_samples_starts_and_losses_in_order():
+    for kind in ("mixed", "lost"):
+        with recording(kind, *(["--events", 20000] if kind == "mixed" else [])) as path:
+            out = path + ".pftrace"
+            export(path, "-o", out, "--hz", "100")
+            samples = json_lines(export(path, "-f", "jsonl", "--table", "samples", "--hz", "100"))
+            found = json_lines(export(out, "-f", "jsonl", "--table", "samples"))
+            order = [sorted(json.dumps(o) for o in objects) for objects in (found, samples)]
+            check_eq(order[0] == order[1], True, f"samples of {kind} are the same")
+            told = report(out)
+            stat = json_lines(run(["stat", "-q", path, "--hz", "100", "--json"]).out)
+            counts = collections.Counter(o["type"] for o in stat)
+            classes = {o["event"]: o["count"] for o in told["class"]}
+            for name in ("start", "exit", "lost"):
+                check_eq(classes.get(name, 0), counts[name], f"{name} of {kind}")
+            check_eq(told["trace"][0]["late"], 0, "out of order")
+            times = [o["t_ns"] for o in json_lines(run(["events", "--json", out]).out)]
+            check_eq(times, sorted(times), "order of the walk")
+
+
+@test
+def what_is_left_out_is_left_out_of_every_format_but_not_its_children():
+    with recording("mixed", "--events", 20000) as path:
+        out = path + ".pftrace"
+        export(path, "-o", out)
+        for name in (path, out):
+            every = report(name)["process"]
+            victim = collections.Counter(o["name"] for o in every if o["name"]).most_common(1)[0][0]
+            left = [o["pid"] for o in every if o["name"] != victim]
+            check_eq([o["pid"] for o in report(name, "--exclude-name", victim)["process"]], left, "report")
+            some = every[0]["pid"]
+            check_eq([o["pid"] for o in report(name, "--exclude-pid", str(some))["process"]],
+                     [o["pid"] for o in every if o["pid"] != some], "report without a process")
+            children = report(name, "-n", victim, "--exclude-name", victim)["process"]
+            both = report(name, "-n", victim)["process"]
+            check_eq(children, [o for o in both if o["name"] != victim], "descendants")
+            for command in (["events", "--json"], ["export", "-q", "-f", "jsonl"]):
+                names = {o["name"] for o in json_lines(run([*command, "--exclude-name", victim, path]).out)}
+                check(victim not in names and len(names) > 3, f"{command}: {names}")
+        system = {o["pid"] for o in report(path)["process"]} - {o["pid"] for o in report(path, "--no-system")["process"]}
+        check(system <= {0, 4}, f"the system's own: {system}")
+        rows_left = rows(export(path, "-f", "csv", "--table", "samples", "--exclude-name", victim))
+        check(victim not in {row["name"] for row in rows_left} and rows_left, "samples")
+
+
+@cases([(name, name) for name in (".arrow", ".speedscope.json", ".trace.json")])
+def a_file_that_is_no_use_without_its_end_is_not_there_before(ending):
+    with recording("mixed", "--events", 2000) as path:
+        out = path + ending
+        with open(out, "wb") as file:
+            file.write(b"before")
+        failed = run(["export", "-q", ETWATCH, "-o", out])
+        check_eq(failed.code, 1, "exit code")
+        with open(out, "rb") as file:
+            check_eq(file.read(), b"before", "what was there before an export that failed")
+        export(path, "-o", out)
+        check_eq(sorted(os.listdir(os.path.dirname(path))), sorted([os.path.basename(path), os.path.basename(out)]),
+                 "files")
+        check(os.path.getsize(out) > 100, "it was not written")
+        link = path + ".link" + ending
+        os.symlink(out, link)
+        export(path, "-o", link)
+        check(os.path.islink(link), "a link was replaced")
+
+
 @test
 def stacks_have_a_sample_for_each_of_the_report():
     with recording("mixed", "--events", 20000) as path:

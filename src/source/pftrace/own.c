@@ -144,6 +144,7 @@ static void read_annotation(const struct ew_pftrace *trace, struct ew_bytes *bod
 /* Strings are gathered first; where they lie is known when all of them are there. */
 struct words {
     size_t name, thread_name, user, cgroup, cmdline; /* offset + 1; 0: none */
+    uint64_t t_ns, estimated;                        /* of totals */
 };
 
 static size_t keep(struct ew_pftrace *trace, struct ew_span text)
@@ -205,6 +206,12 @@ static void take_value(struct ew_pftrace *trace, const struct annotation *a,
     case EW_PF_V_cmdline:
         words->cmdline = keep(trace, a->text);
         break;
+    case EW_PF_V_t_ns:
+        words->t_ns = a->u;
+        break;
+    case EW_PF_V_estimated:
+        words->estimated = a->u;
+        break;
     default:
         break;
     }
@@ -215,12 +222,9 @@ static const char *kept(const struct ew_pftrace *trace, size_t at)
     return at == 0 || trace->text.error != 0 ? NULL : trace->text.data + at - 1;
 }
 
-static int tell_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
-                       uint32_t type, const struct ew_pftrace_visitor *visitor)
+static void read_sample(struct ew_pftrace *trace, struct ew_bytes *event, struct etwatch_sample *s,
+                        struct words *words)
 {
-    struct etwatch_sample s = {
-        .size = sizeof s, .type = type, .t_ns = t_ns, .source = trace->source};
-    struct words words = {0};
     struct ew_proto_field field;
     struct annotation annotation;
     trace->text.len = 0;
@@ -230,15 +234,38 @@ static int tell_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
             continue;
         read_annotation(trace, &field.body, &annotation);
         if (annotation.value != EW_PFT_UNKNOWN)
-            take_value(trace, &annotation, &s, &words);
+            take_value(trace, &annotation, s, words);
     }
-    s.name = kept(trace, words.name);
-    s.thread_name = kept(trace, words.thread_name);
-    s.user = kept(trace, words.user);
-    s.cgroup = kept(trace, words.cgroup);
-    s.cmdline = kept(trace, words.cmdline);
+    s->name = kept(trace, words->name);
+    s->thread_name = kept(trace, words->thread_name);
+    s->user = kept(trace, words->user);
+    s->cgroup = kept(trace, words->cgroup);
+    s->cmdline = kept(trace, words->cmdline);
+}
+
+static int tell_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+                       uint32_t type, const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_sample s = {
+        .size = sizeof s, .type = type, .t_ns = t_ns, .source = trace->source};
+    struct words words = {0};
+    read_sample(trace, event, &s, &words);
     ew_pft_lives_complete(&trace->lives, &s);
     return visitor->sample != NULL ? visitor->sample(visitor->ctx, &s) : 0;
+}
+
+/* A thread is one that has a number. */
+static int tell_total(struct ew_pftrace *trace, struct ew_bytes *event,
+                      const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_sample s = {.size = sizeof s, .source = trace->source};
+    struct words words = {0};
+    if (visitor->total == NULL)
+        return 0;
+    read_sample(trace, event, &s, &words);
+    s.type = s.tid != 0 ? ETWATCH_THREAD : ETWATCH_EXIT;
+    s.t_ns = words.t_ns;
+    return visitor->total(visitor->ctx, &s, words.estimated);
 }
 
 /* ------------------------------------------------------------- the run as a whole */
@@ -342,6 +369,30 @@ static int tell_stats(struct ew_pftrace *trace, struct ew_bytes *event,
     return visitor->stats != NULL ? visitor->stats(visitor->ctx, &stats) : 0;
 }
 
+static int tell_system(struct ew_pftrace *trace, struct ew_bytes *event,
+                       const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_trace_system system = {.size = sizeof system};
+    struct ew_proto_field field;
+    struct annotation a;
+    uint64_t by_switches = 0;
+    while (ew_proto_next(event, &field)) {
+        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
+            continue;
+        read_annotation(trace, &field.body, &a);
+        take_number(&a, "cpu_from_switches", &by_switches);
+        take_number(&a, "busy_ns", &system.busy_ns);
+        take_number(&a, "idle_ns", &system.idle_ns);
+        take_number(&a, "dpc_ns", &system.dpc_ns);
+        take_number(&a, "isr_ns", &system.isr_ns);
+        take_number(&a, "unknown_ns", &system.unknown_ns);
+        take_number(&a, "switches", &system.switches);
+        take_number(&a, "samples", &system.samples);
+    }
+    system.cpu_from_switches = by_switches != 0;
+    return visitor->system != NULL ? visitor->system(visitor->ctx, &system) : 0;
+}
+
 /* ------------------------------------------------------------------- track events */
 
 static int tell_other(struct ew_pftrace *trace, uint64_t type, uint64_t t_ns,
@@ -368,8 +419,8 @@ int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
     }
     t_ns += trace->unix_minus_boot_ns;
     bool own = trace->own_known && sequence == trace->own_sequence;
-    /* The counters beside samples say nothing that those do not. */
-    if (own && type == EW_PF_TYPE_COUNTER)
+    /* The counters and slices beside samples say nothing that those do not. */
+    if (own && type != EW_PF_TYPE_INSTANT)
         return 0;
     if (!own || category != trace->own_category || name >= sizeof trace->event_of ||
         trace->event_of[name] == 0)
@@ -389,6 +440,13 @@ int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
         return tell_loss(trace, event, visitor);
     case EW_PF_E_stats:
         return tell_stats(trace, event, visitor);
+    case EW_PF_E_alert:
+        return visitor->other != NULL ? visitor->other(visitor->ctx, "etwatch", "alert", t_ns, true)
+                                      : 0;
+    case EW_PF_E_total:
+        return tell_total(trace, event, visitor);
+    case EW_PF_E_system:
+        return tell_system(trace, event, visitor);
     default:
         return tell_other(trace, type, t_ns, visitor);
     }

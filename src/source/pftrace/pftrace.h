@@ -87,13 +87,14 @@ struct ew_pftrace {
 /* sched.c */
 int ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
                   const struct ew_pftrace_visitor *visitor);
-/* Events of Windows: only what they are. */
-int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
-                      const struct ew_pftrace_visitor *visitor);
 void ew_pft_process_tree(struct ew_pftrace *trace, struct ew_bytes *tree);
 void ew_pft_know(struct ew_pftrace *trace, uint32_t pid, uint32_t tid, const char *name,
                  size_t len);
 const struct ew_pft_thread *ew_pft_thread(const struct ew_pftrace *trace, uint32_t tid);
+
+/* etw.c */
+int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
+                      const struct ew_pftrace_visitor *visitor);
 
 /* own.c */
 void ew_pft_intern(struct ew_pftrace *trace, struct ew_bytes *interned, uint32_t sequence);

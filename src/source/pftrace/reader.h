@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <etwatch/etwatch.h>
+#include <etwatch/trace.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -35,6 +36,9 @@ struct ew_pftrace_visitor {
     int (*event)(void *ctx, const struct etwatch_event *event);
     int (*loss)(void *ctx, const struct etwatch_loss *loss);
     int (*stats)(void *ctx, const struct etwatch_stats *stats);
+    /* What was added up of the recording that this trace was made of: a process or a thread. */
+    int (*total)(void *ctx, const struct etwatch_sample *total, uint64_t estimated);
+    int (*system)(void *ctx, const struct etwatch_trace_system *system);
     /* Anything else. */
     int (*other)(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded);
 };

@@ -411,31 +411,3 @@ int ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
         ew_pft_damage(trace, offset, size, "a bundle of scheduler events is malformed");
     return cpu < EW_PFT_CPUS_MAX ? tell_all(trace, cpu, visitor) : 0;
 }
-
-int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
-                      const struct ew_pftrace_visitor *visitor)
-{
-    static const char *const names[] = {
-        "other",         "other",      "CSwitch",         "ReadyThread",
-        "other",         "other",      "MemInfo",         "FileIoCreate",
-        "FileIoDirEnum", "FileIoInfo", "FileIoReadWrite", "FileIoSimpleOp",
-        "FileIoOpEnd",   "StackWalk",  "FileIoPath",      "DiskIo",
-    };
-    struct ew_proto_field field, part;
-    int rc = 0;
-    while (rc == 0 && ew_proto_next(bundle, &field)) {
-        uint64_t t_ns = 0;
-        uint32_t kind = 0;
-        if (field.number != EW_PF_BUNDLE_EVENT || field.wire != EW_PROTO_LEN)
-            continue;
-        while (ew_proto_next(&field.body, &part)) {
-            t_ns = part.number == 1 ? part.u : t_ns;
-            kind = part.wire == EW_PROTO_LEN ? part.number : kind;
-        }
-        if (visitor->other != NULL)
-            rc = visitor->other(visitor->ctx, "etw",
-                                names[kind < sizeof names / sizeof names[0] ? kind : 0],
-                                t_ns + trace->unix_minus_boot_ns, true);
-    }
-    return rc;
-}

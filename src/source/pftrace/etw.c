@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bundles of Windows' events. Switches and ready threads are told as those of Linux are, so that
+ * whatever looks at scheduling need not know where a trace comes from: a wait is a sleep, one for a
+ * page is one that nothing interrupts, and a thread that could go on was preempted. Of all others
+ * only that they are there.
+ */
+#include "source/pftrace/pftrace.h"
+
+/* KTHREAD_STATE and KWAIT_REASON: for a page, or for room for one. */
+enum { TERMINATED = 4, WAITING = 5 };
+enum { FREE_PAGE = 1, PAGE_IN = 2, WR_FREE_PAGE = 8, WR_PAGE_IN = 9 };
+enum { STATE_SLEEP = 1, STATE_BLOCKED = 2 };
+
+struct etw_event {
+    uint64_t t_ns;
+    uint32_t kind, cpu, tid;
+    struct ew_bytes body;
+};
+
+static void read_etw(struct ew_bytes *bytes, struct etw_event *ret)
+{
+    struct ew_proto_field field;
+    while (ew_proto_next(bytes, &field)) {
+        if (field.wire == EW_PROTO_LEN) {
+            ret->kind = field.number;
+            ret->body = field.body;
+        } else if (field.number == EW_PF_ETW_TIME) {
+            ret->t_ns = field.u;
+        } else if (field.number == EW_PF_ETW_CPU) {
+            ret->cpu = (uint32_t)field.u;
+        } else if (field.number == EW_PF_ETW_TID) {
+            ret->tid = (uint32_t)field.u;
+        }
+    }
+}
+
+static uint32_t state_of(int64_t state, uint64_t reason)
+{
+    if (state == TERMINATED)
+        return EW_PF_KERNEL_DEAD;
+    if (state != WAITING)
+        return 0;
+    bool page =
+        reason == FREE_PAGE || reason == PAGE_IN || reason == WR_FREE_PAGE || reason == WR_PAGE_IN;
+    return page ? STATE_BLOCKED : STATE_SLEEP;
+}
+
+/* The idle threads, one a CPU, share their number with the process they are of. */
+static void name_thread(const struct ew_pftrace *trace, uint32_t tid, uint32_t *ret_pid,
+                        const char **ret_name)
+{
+    const struct ew_pft_thread *thread = ew_pft_thread(trace, tid);
+    *ret_pid = thread != NULL ? thread->pid : tid == 0 ? 0 : UINT32_MAX;
+    *ret_name = thread != NULL && thread->name[0] != '\0' ? thread->name : NULL;
+}
+
+static void read_switch(struct ew_bytes *body, struct etwatch_event *e)
+{
+    struct ew_proto_field field;
+    uint64_t reason = 0;
+    int64_t state = 0;
+    e->kind = ETWATCH_EVENT_SWITCH;
+    while (ew_proto_next(body, &field)) {
+        switch (field.number) {
+        case EW_PF_CSWITCH_NEW_TID:
+            e->next_tid = (uint32_t)field.u;
+            break;
+        case EW_PF_CSWITCH_OLD_TID:
+            e->tid = (uint32_t)field.u;
+            break;
+        case EW_PF_CSWITCH_NEW_PRIORITY:
+            e->next_priority = (int32_t)ew_proto_unzigzag(field.u);
+            break;
+        case EW_PF_CSWITCH_OLD_PRIORITY:
+            e->priority = (int32_t)ew_proto_unzigzag(field.u);
+            break;
+        case EW_PF_CSWITCH_REASON:
+        case EW_PF_CSWITCH_REASON_INT:
+            reason = field.u;
+            break;
+        case EW_PF_CSWITCH_STATE:
+            state = (int64_t)field.u;
+            break;
+        case EW_PF_CSWITCH_STATE_INT:
+            state = ew_proto_unzigzag(field.u);
+            break;
+        default:
+            break;
+        }
+    }
+    e->state = state_of(state, reason);
+}
+
+/* Who made it ready is who runs there. */
+static void read_ready(struct ew_bytes *body, uint32_t waker, struct etwatch_event *e)
+{
+    struct ew_proto_field field;
+    e->kind = ETWATCH_EVENT_WAKEUP;
+    e->next_tid = waker;
+    while (ew_proto_next(body, &field))
+        if (field.number == 1 && field.wire == EW_PROTO_VARINT)
+            e->tid = (uint32_t)field.u;
+}
+
+static int tell_sched(struct ew_pftrace *trace, struct etw_event *found,
+                      const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_event event = {
+        .size = sizeof event,
+        .t_ns = found->t_ns + trace->unix_minus_boot_ns,
+        .cpu = found->cpu,
+        .target_cpu = UINT32_MAX,
+    };
+    if (found->kind == EW_PF_ETW_CSWITCH)
+        read_switch(&found->body, &event);
+    else
+        read_ready(&found->body, found->tid, &event);
+    if (!ew_bytes_ok(&found->body)) {
+        ew_pft_damage(trace, found->body.base, found->body.size,
+                      "an event of Windows is malformed");
+        return 0;
+    }
+    name_thread(trace, event.tid, &event.pid, &event.name);
+    name_thread(trace, event.next_tid, &event.next_pid, &event.next_name);
+    return visitor->event != NULL ? visitor->event(visitor->ctx, &event) : 0;
+}
+
+static int tell_other(struct ew_pftrace *trace, const struct etw_event *found,
+                      const struct ew_pftrace_visitor *visitor)
+{
+    static const char *const names[] = {
+        "other",         "other",      "CSwitch",         "ReadyThread",
+        "other",         "other",      "MemInfo",         "FileIoCreate",
+        "FileIoDirEnum", "FileIoInfo", "FileIoReadWrite", "FileIoSimpleOp",
+        "FileIoOpEnd",   "StackWalk",  "FileIoPath",      "DiskIo",
+    };
+    const char *name = names[found->kind < sizeof names / sizeof names[0] ? found->kind : 0];
+    if (visitor->other == NULL)
+        return 0;
+    return visitor->other(visitor->ctx, "etw", name, found->t_ns + trace->unix_minus_boot_ns, true);
+}
+
+int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
+                      const struct ew_pftrace_visitor *visitor)
+{
+    struct ew_proto_field field;
+    uint32_t cpu = 0;
+    int rc = 0;
+    while (rc == 0 && ew_proto_next(bundle, &field)) {
+        if (field.number == EW_PF_BUNDLE_CPU && field.wire == EW_PROTO_VARINT)
+            cpu = (uint32_t)field.u;
+        if (field.number != EW_PF_BUNDLE_EVENT || field.wire != EW_PROTO_LEN)
+            continue;
+        struct etw_event found = {.cpu = cpu};
+        read_etw(&field.body, &found);
+        bool sched = found.kind == EW_PF_ETW_CSWITCH || found.kind == EW_PF_ETW_READY;
+        rc = sched && found.cpu < EW_PFT_CPUS_MAX ? tell_sched(trace, &found, visitor)
+                                                  : tell_other(trace, &found, visitor);
+    }
+    return rc;
+}
