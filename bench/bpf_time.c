@@ -5,7 +5,8 @@
  * when it ends, however it ends; no sysctl is changed. The count itself adds some 60 ns to a run,
  * to every program alike.
  *
- * Each line on stdin is answered by one line of JSON: a list of {id, name, type, runs, ns}.
+ * Each line on stdin is answered by one line of JSON: a list of {id, name, type, runs, ns,
+ * instructions}.
  */
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -32,9 +33,10 @@ static void answer_list(void)
     for (__u32 id = 0; bpf_prog_get_next_id(id, &id) == 0;) {
         if (!program_info(id, &info))
             continue;
-        printf("%s{\"id\": %u, \"name\": \"%s\", \"type\": %u, \"runs\": %llu, \"ns\": %llu}",
+        printf("%s{\"id\": %u, \"name\": \"%s\", \"type\": %u, \"runs\": %llu, \"ns\": %llu, "
+               "\"instructions\": %u}",
                separator, info.id, info.name, info.type, (unsigned long long)info.run_cnt,
-               (unsigned long long)info.run_time_ns);
+               (unsigned long long)info.run_time_ns, info.xlated_prog_len / 8);
         separator = ", ";
     }
     printf("]\n");

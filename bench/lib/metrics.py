@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """metrics: what it costs to measure everything, and the comparison that users made.
 
-All metrics at 100 Hz beside 1000 idle and 20 busy processes; and psutil against etwatch for 100
+All metrics at 100 Hz beside 1000 idle and 20 busy processes; what each choice costs in the kernel; and psutil against etwatch for 100
 processes at 10 to 1000 Hz: CPU, memory, and the rate that is really reached.
 """
 import os
@@ -10,6 +10,7 @@ import time
 from .cost import Watcher, finish_by_term, finish_nothing, file_size, measure
 from .figures import Section
 from .processes import Ended, Missing, Program
+from .switch import Counter
 
 RATES = (10, 50, 100, 500, 1000)
 
@@ -54,6 +55,32 @@ def all_metrics(section, bench, repeat, seconds):
     bench.unload(load)
 
 
+def kernel_cost(section, bench, repeat, seconds):
+    """What is not asked for costs nothing in the kernel either. At 1000 Hz nearly every switch of the
+    load is noted, so a run of the switch program is one note or two."""
+    counter = Counter(bench)
+    load = bench.load(50, 20)
+    for metrics in ("cpu_ns", "cpu", "cpu,memory", "cpu,io", "default", "all"):
+        nanoseconds, instructions, why = [], [], ""
+        for _ in range(repeat):
+            before = counter.ids()
+            try:
+                program = start_stat(bench, 1000, metrics, bench.file("kernel.csv"))()
+            except (Missing, Ended) as error:
+                why = str(error)
+                break
+            ids = counter.ids() - before
+            runs, ns = counter.over(ids, lambda: time.sleep(seconds)).get("ew_switch", (0, 0))
+            size = [p["instructions"] for i, p in counter.programs().items() if i in ids and p["name"] == "ew_switch"]
+            program.kill()
+            if runs and size:
+                nanoseconds.append(ns / runs)
+                instructions.append(size[0])
+        section.add(f"--metrics {metrics}: the switch program", "ns a switch", nanoseconds, note=why)
+        section.add(f"--metrics {metrics}: the switch program", "instructions", instructions, note=why)
+    bench.unload(load)
+
+
 def comparison(section, bench, repeat, seconds):
     load = bench.load(80, 20)
     for hz in RATES:
@@ -82,5 +109,6 @@ def run(bench):
     repeat = bench.repeat or (1 if bench.quick else 3)
     section = Section("metrics", f"everything measured, and 100 processes beside psutil; {repeat} x {seconds} s")
     all_metrics(section, bench, repeat, seconds)
+    kernel_cost(section, bench, repeat, seconds)
     comparison(section, bench, repeat, seconds)
     return section

@@ -101,8 +101,8 @@ static int take_section(struct ew_parser *p, const struct place *place, struct e
     struct ew_span name = trim((struct ew_span){line.text + 1, line.len - 2});
     if (!full_name("", name, section, size) || !ew_config_section_known(section))
         return ew_parser_fail(p,
-                              "unknown section \"%.*s\"; sections are the groups of 'etwatch "
-                              "metrics' (cpu, memory, io, ...) and storage",
+                              "unknown section \"%.*s\"; sections are the groups and names of "
+                              "'etwatch metrics' (cpu, memory, io, ...) and storage",
                               (int)(name.len < 64 ? name.len : 64), name.text);
     return 0;
 }

@@ -25,11 +25,21 @@ const char *ew_config_key_name(size_t i)
     return i < sizeof names / sizeof names[0] ? names[i] : NULL;
 }
 
+/* Of a section: a group or a metric, whose '_' the file's reader has made a '-'. */
+static uint64_t metrics_of(const char *section)
+{
+    char name[EW_CONFIG_KEY_SIZE];
+    (void)snprintf(name, sizeof name, "%s", section);
+    for (char *at = name; *at != '\0'; at++)
+        *at = *at == '-' ? '_' : *at;
+    return etwatch_metrics_named(name);
+}
+
 bool ew_config_section_known(const char *section)
 {
     return strcmp(section, "storage") == 0 ||
            (strcmp(section, "all") != 0 && strcmp(section, "default") != 0 &&
-            etwatch_metrics_named(section) != 0);
+            metrics_of(section) != 0);
 }
 
 /* "memory.rate" as its group and "GROUP.rate"; false if it is of no group. */
@@ -122,6 +132,8 @@ static int apply_rate(struct ew_parser *p, const char *key, const char *group, c
     if (strcmp(group, "cpu") == 0)
         return apply_option(p, "hz", key, value);
     (void)snprintf(rate, sizeof rate, "%s=%.60s", group, value);
+    for (char *at = rate; *at != '='; at++)
+        *at = *at == '-' ? '_' : *at;
     return apply_option(p, "rate", key, rate);
 }
 
@@ -132,7 +144,7 @@ static int apply_rate(struct ew_parser *p, const char *key, const char *group, c
 static int apply_backend(struct ew_parser *p, const char *key, const char *group, const char *value)
 {
     uint32_t before = p->options->source;
-    uint64_t beside = etwatch_metrics_named(group) & etwatch_metrics_pollable();
+    uint64_t beside = metrics_of(group) & etwatch_metrics_pollable();
     if (strcmp(value, "auto") == 0)
         return 0;
     if (strcmp(value, "poll") == 0 && beside != 0 && strcmp(group, "io") != 0) {
@@ -173,7 +185,7 @@ static int read_aggregation(struct ew_parser *p, const char *key, const char *va
 static int apply_aggregation(struct ew_parser *p, const char *key, const char *group,
                              const char *value)
 {
-    uint64_t metrics = etwatch_metrics_named(group) & ew_spread_metrics();
+    uint64_t metrics = metrics_of(group) & ew_spread_metrics();
     uint32_t wanted = 0;
     if (strcmp(group, "cpu") == 0)
         metrics = ETWATCH_HAS(cpu_percent);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The configuration file: docs/configuration.md says what the parser takes, and errors say where."""
+import json
 import os
 import re
 
@@ -53,6 +54,8 @@ def every_setting_is_documented():
     ("no such key of a section", "[memory]\nrat = 5\n", "x.conf:2:1: ", 'unknown key "memory.rat"'),
     ("a rate that is none", "[memory]\nrate = often\n", "x.conf:2:8: ", "a number from 0.01 to 1000"),
     ("two sources", "[cpu]\nbackend = poll\n[memory]\nbackend = ebpf\n", "x.conf:4:11: ", "poll already"),
+    ("counters of two sources", "[cpu]\nbackend = ebpf\n[io]\nbackend = poll\n", "x.conf:4:11: ", "same source"),
+    ("an average of a mask", "[affinity]\naggregation = avg\n", "x.conf:2:15: ", "says nothing"),
     ("no such aggregation", "cpu.aggregation = avg,p50\n", "x.conf:1:19: ", "avg, max, p95 and p99"),
     ("an alert", "alert = cpu>80\n", "x.conf:1:9: ", "the name of a metric"),
     ("a switch", "threads = maybe\n", "x.conf:1:11: ", "true or false"),
@@ -101,6 +104,43 @@ def values_of_a_window_that_were_not_asked_for_are_null():
     check_in('"cpu_percent_max":null', windows[0], "CPU")
     check('"cpu_percent_avg":null' not in windows[0], "avg is null")
     check('"rss_bytes_max":null' not in windows[0], "memory is null")
+
+
+@test
+def a_window_is_of_any_metric_that_was_asked_for():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "x.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("[io_write_bytes]\naggregation = max\n[handles]\naggregation = avg,p99\n")
+        with somebody() as pid:
+            options = ["--source", "poll", "-p", pid, "--window", "0.3", "--duration", "1", "--dense"]
+            result = run(["stat", "--config", path, "--aggregate", "threads", "--json", *options])
+            table = run(["stat", "--csv", "--aggregate", "faults_minor", *options])
+            columns = run(["stat", "--aggregate", "faults_minor", *options])
+    check_eq((result.code, table.code, columns.code), (0, 0, 0), f"exit codes ({result.err})")
+    windows = [json.loads(line) for line in result.out.splitlines() if '"window"' in line]
+    check(windows, "no window")
+    last = windows[-1]
+    check_eq((last["io_write_bytes_avg"], last["handles_max"]), (None, None), "what was not asked for")
+    check(last["handles_avg"] >= 3 and last["threads_avg"] == 1 == last["threads_p95"], f"{last}")
+    check("gdi_objects_avg" in last and last["gdi_objects_avg"] is None, "what is not known here")
+    header = table.out.splitlines()[0]
+    check(header.endswith(",faults_minor_avg,faults_minor_max,faults_minor_p95,faults_minor_p99"), header)
+    check_eq({line.count(",") for line in table.out.splitlines()}, {header.count(",")}, "columns")
+    check_in("faults_minor avg", columns.out, "the table's headings")
+
+
+@cases([
+    ("without a window", ["stat", "-a", "--aggregate", "io"], "add --window"),
+    ("no such metric", ["stat", "-a", "--window", "1", "--aggregate", "nonsense"], "nonsense"),
+    ("a mask", ["stat", "-a", "--window", "1", "--aggregate", "affinity"], "affinity"),
+    ("no id", ["stat", "--container", "web"], "hexadecimal"),
+    ("too short", ["stat", "--container", "3f2"], "4 to 64"),
+])
+def what_makes_no_sense_is_refused(arguments, words):
+    result = run(arguments)
+    check_eq(result.code, 2, "exit code")
+    check_in(words, result.err, "standard error")
 
 
 @test

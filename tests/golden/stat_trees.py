@@ -9,7 +9,7 @@ import re
 from commandkit import UNDER_WINE, linux_only
 from lib import ROOT, cases, check, check_eq, check_golden, check_in, main, run
 
-TREES = ["normal", "weird_names", "unreadable", "kernel_threads", "huge", "no_schedstat", "truncated"]
+TREES = ["normal", "weird_names", "unreadable", "kernel_threads", "huge", "no_schedstat", "truncated", "containers"]
 
 
 def stat(tree, *more):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Only those who were asked for, and all of them: by pid, name, user and cgroup."""
 import contextlib
+import hashlib
 import os
 import shutil
 import signal
@@ -172,6 +173,38 @@ def a_cgroup_means_who_is_in_it_or_below_or_comes_in(source):
     check_eq((groups[inside.pid], groups[lower.pid]), ("/" + name, "/" + name + "/below"), "names of the cgroups")
     for child in (inside, lower, comer):
         check(of_type(objects, "sample", pid=child.pid), "a busy process has no sample")
+
+
+@cases(SOURCES)
+def a_container_is_found_by_the_beginning_of_its_id(source):
+    need(source)
+    root = cgroup_root()
+    found = hashlib.sha256(f"{os.getpid()} {source}".encode()).hexdigest()
+    other = hashlib.sha256(f"{os.getpid()} {source} other".encode()).hexdigest()
+    folder = f"etwatch-test-{os.getpid()}-{source}"
+    with cgroup(root, folder), cgroup(root, f"{folder}/docker-{found}.scope") as group, \
+            cgroup(root, f"{folder}/{other}") as another:
+        inside, outside = (start(["burn", 60000], program=DEEDS) for _ in range(2))
+        try:
+            put_into(group, inside.pid)
+            put_into(another, outside.pid)
+            with watching("--source", source, "--container", found[:12], "--hz", 20) as finish:
+                time.sleep(0.5)
+                objects = finish()
+        finally:
+            for child in (inside, outside):
+                child.kill()
+                child.wait()
+    check_eq(pids(objects), {inside.pid}, "who is shown")
+    check_eq({s["cgroup"] for s in of_type(objects, "start")}, {f"/{folder}/docker-{found}.scope"}, "its cgroup")
+
+
+@test
+def a_container_that_is_not_there_is_an_error():
+    need_ebpf()
+    result = run(["stat", "--source", "ebpf", "--container", "f" * 64, "--duration", 1])
+    check_eq(result.code, 1, f"exit code ({result.err})")
+    check("no such container" in result.err or "cgroup" in result.err, result.err)
 
 
 @test

@@ -33,6 +33,23 @@ static void check_filter(const char *tree, struct ew_filter filter, const uint32
     rounds_done(&rounds);
 }
 
+TEST(containers_are_selected_by_their_id_or_its_beginning)
+{
+    static const char *const short_id[] = {"container:3f2a9c41d07b"};
+    static const char *const long_id[] = {
+        "container:3f2a9c41d07b6e5580a1c2d3e4f5061728394a5b6c7d8e9f0a1b2c3d4e5f6071"};
+    static const char *const both[] = {"container:3f2a", "container:9f2a"};
+    static const char *const none[] = {"container:f2a9"};
+    check_filter("containers", (struct ew_filter){.cgroups = short_id, .cgroup_count = 1},
+                 (uint32_t[]){100, 101, 102}, 3, "docker, in version 2, in version 1, in both");
+    check_filter("containers", (struct ew_filter){.cgroups = long_id, .cgroup_count = 1},
+                 (uint32_t[]){100, 101, 102}, 3, "the whole id");
+    check_filter("containers", (struct ew_filter){.cgroups = both, .cgroup_count = 2},
+                 (uint32_t[]){100, 101, 102, 103, 105}, 5, "podman and containerd too");
+    check_filter("containers", (struct ew_filter){.cgroups = none, .cgroup_count = 1}, NULL, 0,
+                 "not the middle of an id");
+}
+
 TEST(users_and_cgroups_select_processes)
 {
     static const uint32_t uids[] = {1000, 4711}, root[] = {0};

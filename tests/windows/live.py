@@ -159,6 +159,27 @@ def the_doctor_knows_wine_and_the_rights():
 
 
 @test
+def the_whole_machine_is_told_as_far_as_wine_knows_it():
+    result = wine(["stat", "--system", "--json", "-a", "--source", "poll", "--hz", "1", "--duration", "2.5"])
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    objects = json_lines(result.out)
+    first, *later = [o for o in objects if o["type"] == "system"]
+    check(later, "only one reading")
+    meta = objects[0]
+    with open("/proc/meminfo", encoding="ascii") as file:
+        memory = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemTotal:"))
+    check_eq({o["memory_total_bytes"] for o in later}, {memory}, "memory_total_bytes")
+    check_eq({len(o["cpu_percents"]) for o in later}, {meta["cpus"]}, "CPUs")
+    for o in later:
+        check(all(0 <= p <= 100 for p in o["cpu_percents"]), f"cpu_percents: {o['cpu_percents']}")
+        check(abs(o["cpu_percent"] - sum(o["cpu_percents"])) <= 100, f"{o['cpu_percent']} of {o['cpu_percents']}")
+        check(o["processes"] >= 1 and o["threads"] >= o["processes"], f"{o['processes']} processes, {o['threads']} threads")
+    # Neither it nor Windows counts these, and Wine has no page files and no pages.
+    for name in ("load_1", "threads_started", "threads_ended", "threads_running", "swap_total_bytes", "paged_in_bytes"):
+        check_eq({o[name] for o in [first, *later]}, {None}, name)
+
+
+@test
 def a_reader_that_goes_away_is_no_error():
     child = start_wine(["stat", "-a", "--source", "poll", "--hz", "50", "--duration", "20", "--json"])
     child.stdout.readline()
