@@ -43,7 +43,8 @@ GAUGES = {
     "private_bytes": None,
 }
 NET = {"net_sent_bytes": None, "net_received_bytes": None}  # sums of the run that has the gauges
-METRICS = {**SUMS, **GAUGES, **NET}
+STATES = ("threads_waiting", "threads_suspended")  # of a process that runs, and of one that is stopped
+METRICS = {**SUMS, **GAUGES, **NET, **dict.fromkeys(STATES)}
 # Ours: what make_etl calls it.
 MADE = {"cpu_ns": None, "runq_wait_ns": "ready_ns", "switches_voluntary": "switches_waiting",
         "switches_involuntary": "switches_ready", "faults_minor": "faults", "faults_major": "hard_faults",
@@ -92,6 +93,21 @@ def watched_by(bench, source):
             samples = [o for o in map(json.loads, file) if o["type"] == "sample" and o["pid"] == truth["ended"]]
         for name in names:
             yield name, value_of(name, samples), truth.get(name)
+    yield from states_by(bench, source)
+
+
+def states_by(bench, source):
+    path = bench.file("states.jsonl")
+    told = call(bench.etwatch(), "run", "--json", "-q", "--source", source, "--metrics", "cpu,threads", "--rate",
+                "threads=20", "--dense", "--hz", 20, "-o", path, "--", built(bench, "amounts"), "states", 800)
+    truth = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    with open(path, encoding="utf-8") as file:
+        samples = [o for o in map(json.loads, file) if o["type"] == "sample" and o["pid"] == truth["states"]]
+    known = [s for s in samples if s["threads_suspended"] is not None]
+    for name, wanted, value in (
+            ("threads_waiting", truth["waiting"], [s["threads_waiting"] for s in known if not s["threads_suspended"]]),
+            ("threads_suspended", truth["threads"], [s["threads_suspended"] for s in known if s["threads_suspended"]])):
+        yield name, statistics.mode(value) if value else None, wanted
 
 
 def recorded(bench):

@@ -61,27 +61,45 @@ uint64_t ew_more_due_ns(const struct ew_more *more, const struct ew_more_item *i
     return due_ns;
 }
 
-/* Threads by the letter that the kernel shows for them. */
+static bool read_stat(struct ew_more *more, uint32_t pid, uint32_t tid,
+                      struct ew_proc_stat *ret_stat)
+{
+    int fd = -1;
+    return ew_proc_read(more->files, pid, tid, "stat", false, &fd) == EW_PROC_OK &&
+           ew_proc_parse_stat(more->files->text, more->files->len, ret_stat, NULL) == 0;
+}
+
+/* By the letter that the kernel shows for it. */
+static void count_state(char state, uint64_t *gauge)
+{
+    gauge[EW_G_threads_running] += state == 'R';
+    gauge[EW_G_threads_suspended] += state == 'T' || state == 't';
+    gauge[EW_G_threads_waiting] += strchr("SDIPKW", state) != NULL;
+}
+
+/* Most processes have one thread, whose state is in the file of the process: no folder is listed.
+ */
 static bool count_states(struct ew_more *more, uint32_t pid, uint64_t *gauge)
 {
-    uint64_t runnable = 0, waiting = 0, stopped = 0;
-    int fd = -1;
-    if (ew_proc_list(more->files, pid, EW_MORE_THREADS_MAX, &more->listed) < 0 ||
-        more->listed.beyond != 0)
+    struct ew_proc_stat stat;
+    gauge[EW_G_threads_running] = gauge[EW_G_threads_waiting] = 0;
+    gauge[EW_G_threads_suspended] = 0;
+    if (!read_stat(more, pid, 0, &stat))
         return false;
-    for (uint32_t i = 0; i < more->listed.count; i++) {
-        struct ew_proc_stat stat;
-        if (ew_proc_read(more->files, pid, more->listed.ids[i], "stat", false, &fd) != EW_PROC_OK ||
-            ew_proc_parse_stat(more->files->text, more->files->len, &stat, NULL) != 0)
-            continue; /* over by now */
-        runnable += stat.state == 'R';
-        stopped += stat.state == 'T' || stat.state == 't';
-        waiting += strchr("SDIPKW", stat.state) != NULL;
+    if (stat.threads == 1) {
+        count_state(stat.state, gauge);
+    } else {
+        if (ew_proc_list(more->files, pid, EW_MORE_THREADS_MAX, &more->listed) < 0 ||
+            more->listed.beyond != 0)
+            return false;
+        for (uint32_t i = 0; i < more->listed.count; i++)
+            if (read_stat(more, pid, more->listed.ids[i], &stat)) /* else it is over by now */
+                count_state(stat.state, gauge);
     }
-    gauge[EW_G_threads_running] = runnable;
-    gauge[EW_G_threads_waiting] = waiting;
-    gauge[EW_G_threads_suspended] = stopped;
-    return runnable + waiting + stopped > 0; /* else it is over, and only not waited for */
+    /* None: it is over, and only not waited for. */
+    return gauge[EW_G_threads_running] + gauge[EW_G_threads_waiting] +
+               gauge[EW_G_threads_suspended] >
+           0;
 }
 
 static uint32_t read_states(struct ew_more *more, uint32_t pid, uint64_t *gauge)
