@@ -84,13 +84,14 @@ void ew_term_restore(void)
     raw = false;
 }
 
-/* Events of the mouse, of windows and of keys that go up are taken and mean nothing. */
+/* Events of the mouse, of windows and of keys that go up are taken and mean nothing. Whether there
+ * is one is asked by looking at it: Wine listens to the keyboard only then. */
 int ew_term_key(void)
 {
     HANDLE input = GetStdHandle(STD_INPUT_HANDLE);
     INPUT_RECORD record;
     DWORD count = 0;
-    while (raw && GetNumberOfConsoleInputEvents(input, &count) && count > 0) {
+    while (raw && PeekConsoleInputW(input, &record, 1, &count) && count > 0) {
         if (!ReadConsoleInputW(input, &record, 1, &count) || count != 1)
             return 0;
         WCHAR key = record.Event.KeyEvent.uChar.UnicodeChar;

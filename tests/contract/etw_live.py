@@ -10,7 +10,7 @@ import importlib.util
 import os
 
 import lib
-from commandkit import exits, run_tool, touches
+from commandkit import exits, run_tool, somebody, touches
 from etlkit import make_etl
 from lib import ROOT, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
 
@@ -124,8 +124,9 @@ def report(path, *options):
 def a_recording_reads_back_as_it_was_told(options, way):
     with recording() as path, temp_dir() as folder:
         out = os.path.join(folder, "run.pftrace")
-        options = [str(os.getpid()) if word == "PID" else word for word in options]
-        result = emulated(path + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "1", *options)
+        with somebody() as pid:
+            options = [str(pid) if word == "PID" else word for word in options]
+            result = emulated(path + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "1", *options)
         told = objects_of(result)
         check_eq(report(out, "--threads"), result.out, "report")
         events = json_lines(run(["events", "--json", "--count", out]).out)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The names of the JSON output, written out: scripts rely on each of them, whatever the source."""
-from commandkit import UNDER_WINE, sleeps, somebody, works
+from commandkit import UNDER_WINE, linux_only, sleeps, somebody, works
 from lib import check, check_eq, json_lines, main, need_ebpf, run, test
 
 WHICH = "pid start_ns name ppid session_id user cgroup".split()
@@ -96,7 +96,7 @@ def check_values(objects, source):
     check(samples, "no sample of the process")
     check_eq(root["exit_code"], 5, "exit_code")
     check(root["cpu_ns"] > 1000000, f"cpu_ns is {root['cpu_ns']}")
-    total = sum(o["cpu_ns"] for o in samples)
+    total = sum(o["cpu_ns"] or 0 for o in samples)  # Wine has no times of a process that begins
     check(abs(total - root["cpu_ns"]) <= 0.01 * root["cpu_ns"] + 1,
           f"samples add up to {total} ns, exit says {root['cpu_ns']}")
     check_eq(objects[-1]["lost"], 0, "lost")
@@ -128,6 +128,8 @@ def every_name_is_there_with_ebpf():
 def the_command_line_is_there_only_when_asked_for():
     check("cmdline" not in watch("poll")[1], "cmdline without --cmdline")
     start = next(o for o in watch("poll", "--cmdline") if o["type"] == "sample")
+    if start["cmdline"] is None:
+        linux_only("this Wine does not tell the command lines of others")
     last = "work 5" if UNDER_WINE else "raise SystemExit(5)"
     check(last in start["cmdline"], f"cmdline is {start['cmdline']!r}")
 
@@ -138,6 +140,8 @@ def a_secret_in_a_command_line_is_masked():
                   *sleeps(0.5), "--password=hunter2"])
     check_eq(result.code, 0, "exit code")
     check("hunter2" not in result.out, "the password is in the output")
+    if '"cmdline":null' in result.out:
+        linux_only("this Wine does not tell the command lines of others")
     check("--password=" in result.out, "the option itself is not in the output")
 
 

@@ -11,6 +11,7 @@ import sys
 import termios
 import time
 
+from commandkit import UNDER_WINE, linux_only, somebody
 from lib import ETWATCH, cases, check, check_eq, check_in, end, main, run, start, test
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
@@ -81,6 +82,9 @@ def on_screen(arguments, body, **options):
 
 
 def check_given_back(screen):
+    if UNDER_WINE:  # whose console draws some things twice
+        check(screen.text.rfind(LEAVE) > screen.text.rfind(ENTER) >= 0, f"the end is {screen.text[-60:]!r}")
+        return
     check_eq(screen.text.count(ENTER), screen.text.count(LEAVE), "screens taken and given back")
     check(screen.text.rstrip().endswith(LEAVE), f"the end is {screen.text[-60:]!r}")
     check_eq(termios.tcgetattr(screen.side), screen.before, "mode of the terminal")
@@ -98,6 +102,9 @@ def q_quits_and_gives_the_screen_back():
 
 @cases([("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM), ("SIGHUP", signal.SIGHUP)])
 def a_signal_gives_the_screen_back(number):
+    if number != signal.SIGINT:
+        linux_only("Windows has no signals but Ctrl-C and Ctrl-Break")
+
     def body(screen):
         screen.child.send_signal(number)
         check_eq(screen.wait(), 128 + number, "exit code")
@@ -134,6 +141,8 @@ def keys_choose_the_order_and_show_help():
 
 @test
 def no_line_is_wider_than_the_screen_and_a_resize_is_followed():
+    linux_only("Wine's console breaks lines by itself and is not told of a new size")
+
     def widest(text):
         lines = text.replace("\x1b[K", "").replace("\x1b[H", "\n").replace("\x1b[J", "")
         lines = lines.replace("\x1b[1m", "").replace("\x1b[0m", "").split("\n")
@@ -176,13 +185,17 @@ def colours_come_on_a_terminal_and_not_with_no_color():
 
 @test
 def a_busy_process_is_on_the_first_screen():
-    busy = start(["-c", "import time\nend = time.time() + 60\nwhile time.time() < end: pass"], program=sys.executable)
-
     def body(screen):
-        screen.wait_for(str(busy.pid))
+        screen.wait_for(str(pid))
         screen.keys("q")
         screen.wait()
-    on_screen(["-p", str(busy.pid)], body)
+    if UNDER_WINE:
+        with somebody() as pid:
+            on_screen(["-p", str(pid)], body)
+        return
+    busy = start(["-c", "import time\nend = time.time() + 60\nwhile time.time() < end: pass"], program=sys.executable)
+    pid = busy.pid
+    on_screen(["-p", str(pid)], body)
     end(busy)
 
 

@@ -122,6 +122,9 @@ static void learn(struct play *play)
         for (int i = 0; i < count; i++)
             learn_record(play, &records[i]);
     ew_etl_counts(reader, &counts);
+    /* Who was there is told at its end alone: a session must have told it before it begins. */
+    if (play->there_ns == 0)
+        play->there_ns = play->last_ns;
     must(play->head_size != 0, "no header");
     must(counts.late == 0 && counts.bad_buffers + counts.bad_records == 0 &&
              play->info.events_lost + play->info.buffers_lost == 0,
