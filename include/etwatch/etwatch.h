@@ -336,10 +336,12 @@ struct etwatch_config {
     const uint32_t *uids;
     uint32_t uid_count;
     uint32_t cgroup_count;
-    const char *const *cgroups; /* paths below the cgroup v2 root, with sub-groups */
-    uint32_t max_processes;     /* table limit; 0 = 65536 */
-    uint32_t max_threads;       /* table limit; 0 = 131072 */
-    uint32_t queue_samples;     /* for etwatch_monitor_read; 0 = 10000 */
+    /* Paths below the cgroup v2 root, with sub-groups; "container:ID" is the container whose id
+     * begins like that (docker, podman, containerd, cri-o). */
+    const char *const *cgroups;
+    uint32_t max_processes; /* table limit; 0 = 65536 */
+    uint32_t max_threads;   /* table limit; 0 = 131072 */
+    uint32_t queue_samples; /* for etwatch_monitor_read; 0 = 10000 */
     uint32_t reserved;
     const char *proc_root; /* NULL = "/proc" */
     struct etwatch_callbacks callbacks;

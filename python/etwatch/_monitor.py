@@ -47,7 +47,7 @@ def _bits(name: str) -> int:
 def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, budget_percent: float = 0.0,
                 pids: Sequence[int] = (), names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
                 queue_samples: int = 0, session: Optional[str] = None, metrics: Iterable[str] = (),
-                rates: Sequence[Tuple[str, float]] = (), busiest: int = 0) -> Any:
+                rates: Sequence[Tuple[str, float]] = (), polled: Iterable[str] = (), busiest: int = 0) -> Any:
     """An etwatch_config; the arrays live as long as it does."""
     if source not in _SOURCE_NUMBERS:
         raise ValueError(f"source: {source!r} is none of {', '.join(sorted(_SOURCE_NUMBERS))}")
@@ -67,6 +67,8 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
         config.traces, config.trace_count = _texts(traces), len(traces)
     for name in metrics:
         config.metrics |= _bits(name)
+    for name in polled:
+        config.polled |= _bits(name)
     if rates:
         made = (_abi.Rate * len(rates))()
         for row, (name, rate) in zip(made, rates):

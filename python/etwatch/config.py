@@ -116,6 +116,7 @@ class Settings:
     groups: Tuple[str, ...] = ("cpu", "memory")
     aggregation: Tuple[str, ...] = ()
     rates: Tuple[Tuple[str, float], ...] = ()  # groups of metrics that are to be read less often
+    polled: Tuple[str, ...] = ()  # gauges that are polled beside events
     persist_to_disk: Optional[str] = None
 
 
@@ -155,6 +156,8 @@ def _read_group(name: str, part: object, found: Settings, rates: Dict[str, float
             raise ValueError(f"{where}.backend: {backend!r} is none of {', '.join(_BACKENDS)}")
         if name == "cpu":
             found.source = _BACKENDS[backend]
+        elif name == "memory" and _BACKENDS[backend] == "poll":
+            found.polled = ("rss_bytes", "rss_peak_bytes", "private_bytes", "virtual_bytes")
     elif not isinstance(backend, str):
         raise TypeError(f"{where}.backend: a name is needed, not {backend!r}")
     found.groups += (name,)

@@ -57,6 +57,7 @@ class ETWMonitor:
         settings = read_settings(config)
         self._metrics = list(members("metrics", metrics))
         self._rates = settings.rates
+        self._polled = settings.polled
         self.config = settings.config
         self._source = source or settings.source
         self._fallback = fallback
@@ -122,7 +123,7 @@ class ETWMonitor:
                           fallback=self._fallback, command_lines=self._command_lines)
         # What has to be looked up for each process is for those that were chosen.
         metrics = ["default", *([] if everything else ["threads", "handles", "io_priority"]), *self._metrics]
-        made = make_config(metrics=[str(name) for name in metrics], rates=self._rates,
+        made = make_config(metrics=[str(name) for name in metrics], rates=self._rates, polled=self._polled,
                            busiest=config.max_processes or 0, source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
                            budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
                            queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))

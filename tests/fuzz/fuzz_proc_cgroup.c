@@ -4,12 +4,31 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "model/cgroup.h"
 #include "source/poll/proc_text.h"
+
+/* What is shown of it, and whom it matches. */
+static void use_lines(const char *text, size_t size)
+{
+    struct ew_span shown, id;
+    bool only;
+    if (!ew_cgroup_shown(text, size, &shown, &only))
+        return;
+    require(shown.text >= text && shown.text + shown.len <= text + size, "what is shown is in it");
+    if (!ew_cgroup_container(shown, &id))
+        return;
+    char wanted[sizeof EW_CGROUP_CONTAINER + EW_CONTAINER_ID_LEN] = EW_CGROUP_CONTAINER;
+    require(id.len == EW_CONTAINER_ID_LEN, "an id is that long");
+    memcpy(wanted + sizeof EW_CGROUP_CONTAINER - 1, id.text, id.len);
+    require(ew_cgroup_matches(shown, wanted), "a path is in its own container");
+    require(ew_cgroup_text_matches(text, size, wanted), "and so are its lines");
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct ew_span path;
     struct ew_error error;
+    use_lines((const char *)data, size);
     int rc = ew_proc_parse_cgroup(data, size, &path, &error);
     if (rc != 0) {
         require(error.code == rc && error.offset <= size, "the error lies within the text");

@@ -8,9 +8,9 @@ the last steps, and whoever waits may be told before the process has made its ow
 import os
 import statistics
 
-from lib import (BUILD, cases, check, check_between, check_eq, json_lines, main, need_ebpf, run, skip, temp_dir,
-                 test)
-from livekit import of_type, told, total, truth_of, watch
+from lib import (BUILD, cases, check, check_between, check_eq, json_lines, main, need_ebpf, run, skip, start,
+                 temp_dir, test)
+from livekit import DEEDS, first_line, of_type, told, total, truth_of, watch
 
 AMOUNTS = os.path.join(BUILD, "tests", "amounts")
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
@@ -210,6 +210,29 @@ def what_is_not_asked_for_is_not_measured(source):
                      "disk_read_bytes"):
             check_eq(o[name], None, name)
         check(o["cpu_ns"] is not None and o["switches_voluntary"] is not None, "what was asked for is not known")
+
+
+def size_of_the_switch_program(metrics):
+    """Instructions that are left of it when the kernel has taken it."""
+    def listed():
+        lines = run(["programs"], program=DEEDS).out.splitlines()
+        return {int(line.split()[0]): line.split()[1:] for line in lines}
+    before = listed()
+    child = start(["stat", "-p", os.getpid(), "--source", "ebpf", "--metrics", metrics, "--hz", 100, "--dense",
+                   "--json"])
+    first_line(child)
+    sizes = [int(size) for i, (name, size) in listed().items() if i not in before and name == "ew_switch"]
+    child.terminate()
+    child.wait()
+    check(sizes, "no program was loaded")
+    return min(sizes)  # others may watch at the same time
+
+
+@test
+def what_is_not_asked_for_is_not_even_in_the_kernel():
+    need_ebpf()
+    least, more, most = (size_of_the_switch_program(m) for m in ("cpu_ns", "cpu", "default"))
+    check(least < more < most, f"{least}, {more} and {most} instructions")
 
 
 @test

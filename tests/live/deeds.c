@@ -20,7 +20,7 @@
  *   deeds thread-exec CMD…  a thread that is not the leader executes CMD, others are alive
  *   deeds daemon CMD…       CMD as a daemon: two forks and a session of its own
  *   deeds without-bpf CMD…  CMD with bpf() refused
- *   deeds programs          the ids of the BPF programs whose name begins with ew_
+ *   deeds programs          the ids, names and instructions of the BPF programs of ours (ew_…)
  *   deeds sleep SECONDS     and nothing else
  */
 #include <errno.h>
@@ -501,7 +501,7 @@ static void programs(void)
             attributes.info.info = (uint64_t)(uintptr_t)&info;
             if (call_bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes) == 0 &&
                 strncmp(info.name, "ew_", 3) == 0)
-                printf("%u\n", next.next_id);
+                printf("%u %s %u\n", next.next_id, info.name, info.xlated_prog_len / 8);
             (void)close((int)fd);
         }
         next.start_id = next.next_id;

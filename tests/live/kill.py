@@ -14,7 +14,7 @@ from livekit import DEEDS, of_type, read_lines, wait_until
 def loaded():
     """Ids of the loaded programs whose name begins with ew_."""
     result = subprocess.run([DEEDS, "programs"], capture_output=True, text=True, check=True)
-    return {int(line) for line in result.stdout.split()}
+    return {int(line.split()[0]) for line in result.stdout.splitlines()}
 
 
 def held():

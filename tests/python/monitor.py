@@ -127,7 +127,7 @@ def a_field_that_was_spoilt_later_is_refused_at_the_start():
 
 NESTED = {"monitoring": {
     "cpu": {"backend": "auto", "sampling_hz": 200, "aggregation": "p95"},
-    "memory": {"backend": "auto", "sampling_hz": 10, "aggregation": ["avg", "max"]},
+    "memory": {"backend": "psutil", "sampling_hz": 10, "aggregation": ["avg", "max"]},
     "gpu": {"backend": "nvml", "sampling_hz": 10}, "npu": {"enabled": False},
     "storage": {"type": "circular_buffer", "max_samples": 5000, "persist_to_disk": False},
     "overhead_limit": 3.0}}
@@ -162,7 +162,8 @@ def what_is_persisted_is_json_lines():
     with temp_dir() as folder:
         path = os.path.join(folder, "kept.jsonl")
         child = busy()
-        monitor = ETWMonitor({"monitoring": {"cpu": {"sampling_hz": 50}, "storage": {"persist_to_disk": path}},
+        monitor = ETWMonitor({"monitoring": {"cpu": {"sampling_hz": 50}, "memory": {"backend": "psutil"},
+                                             "storage": {"persist_to_disk": path}},
                               "target_processes": {child.pid}})
         with monitor:
             wait_until(lambda: os.path.getsize(path) > 0, "something is written")
