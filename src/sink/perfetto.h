@@ -17,6 +17,7 @@ struct ew_pf_row {
     uint64_t uuid;
     uint64_t end_ns;    /* of its last sample */
     uint64_t begin_ns;  /* when its life is drawn from; 0: it is not */
+    uint64_t shown_ns;  /* its start as Perfetto is told it */
     uint32_t described; /* bit per counter that has a track */
     double shown[EW_PF_COUNTER_MAX];
     char *name;  /* as last told; NULL: unknown */
@@ -43,6 +44,8 @@ struct ew_pf_cpu;
 /* Who a thread is, as far as the trace was told: by tid, newest wins. */
 struct ew_pf_thread {
     uint32_t tid, pid;
+    uint32_t begun_tid; /* the last one of this cell that was seen to begin */
+    uint64_t begun_ns;  /* Unix */
 };
 
 struct ew_pf_sink {
@@ -61,6 +64,7 @@ struct ew_pf_sink {
     bool etw;                             /* bundles are those of Windows */
     uint32_t etw_running[EW_PF_CPUS_MAX]; /* who runs there, tid + 1; 0: not known */
     struct ew_pf_thread *threads;         /* by hash of tid */
+    uint8_t *processes;                   /* bits by the end of a pid: what Perfetto knows */
 };
 
 /* perfetto.c */
@@ -98,7 +102,14 @@ void ew_pf_sched_done(struct ew_pf_sink *sink);
 /* Where events of Windows on this CPU are gathered; NULL: there is no such CPU, or no memory. */
 struct ew_buf *ew_pf_etw_events(struct ew_pf_sink *sink, uint32_t cpu);
 /* The trace is to know which process a thread is of. */
-void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name);
+void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name,
+                  uint64_t t_ns);
+/* The time of the event that it began with, if that was seen and is not before start_ns; else
+ * start_ns. To Perfetto whoever began at another time, or is told of before that event, is somebody
+ * else of the same number. */
+uint64_t ew_pf_begin_of(const struct ew_pf_sink *sink, uint32_t tid, uint64_t start_ns);
+/* The first of the tracks of a process or thread. there: it was there before the recording. */
+uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bool there);
 /* It was told already. */
 void ew_pf_thread_told(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid);
 

@@ -199,7 +199,7 @@ void ew_pf_trace_event(struct etwatch_sink *base, const struct etwatch_trace_eve
     sink->etw = true;
     ew_pf_begin(sink);
     if ((event->flags & both) == both)
-        ew_pf_thread(sink, event->pid, event->tid, event->process);
+        ew_pf_thread(sink, event->pid, event->tid, event->process, event->t_ns);
     if (is_cswitch(event))
         put_cswitch(sink, event);
     else if (is_ready(event))

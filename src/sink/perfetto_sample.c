@@ -133,7 +133,8 @@ static void put_track(struct ew_pf_sink *sink, const struct ew_pf_row *row,
                       const struct etwatch_sample *s)
 {
     struct ew_buf *out = &sink->packets;
-    size_t packet = ew_pf_packet(sink, s->t_ns);
+    uint64_t t_ns = s->t_ns > row->shown_ns ? s->t_ns : row->shown_ns + 1;
+    size_t packet = ew_pf_packet(sink, t_ns);
     size_t track = ew_proto_begin(out, EW_PF_TRACK_DESCRIPTOR);
     ew_proto_u64(out, EW_PF_TRACK_UUID, row->uuid);
     bool thread = row->tid != 0;
@@ -146,13 +147,13 @@ static void put_track(struct ew_pf_sink *sink, const struct ew_pf_row *row,
     } else {
         if (s->name != NULL)
             ew_proto_text(out, 6, s->name);
-        if (s->start_ns > sink->unix_minus_boot_ns)
-            ew_proto_u64(out, 7, s->start_ns - sink->unix_minus_boot_ns);
+        if (row->shown_ns > sink->unix_minus_boot_ns)
+            ew_proto_u64(out, 7, row->shown_ns - sink->unix_minus_boot_ns);
     }
     ew_proto_end(out, inner);
     ew_proto_end(out, track);
     ew_pf_packet_end(sink, packet);
-    packet = ew_pf_packet(sink, s->t_ns);
+    packet = ew_pf_packet(sink, t_ns);
     track = ew_proto_begin(out, EW_PF_TRACK_DESCRIPTOR);
     ew_proto_u64(out, EW_PF_TRACK_UUID, row->uuid + 1);
     ew_proto_u64(out, EW_PF_TRACK_PARENT, row->uuid);
@@ -162,10 +163,11 @@ static void put_track(struct ew_pf_sink *sink, const struct ew_pf_row *row,
 }
 
 /* The tree of processes, which Perfetto shows beside the names. */
-static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s)
+static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s, uint64_t start_ns,
+                        uint64_t t_ns)
 {
     struct ew_buf *out = &sink->packets;
-    size_t packet = ew_pf_packet(sink, s->t_ns);
+    size_t packet = ew_pf_packet(sink, t_ns);
     size_t tree = ew_proto_begin(out, EW_PF_PROCESS_TREE);
     size_t process = ew_proto_begin(out, 1);
     ew_proto_u64(out, 1, s->pid);
@@ -175,8 +177,8 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s)
         ew_proto_text(out, 3, s->name);
         ew_proto_u64(out, 9, 1);
     }
-    if (s->start_ns > sink->unix_minus_boot_ns)
-        ew_proto_u64(out, 7, s->start_ns - sink->unix_minus_boot_ns);
+    if (start_ns > sink->unix_minus_boot_ns)
+        ew_proto_u64(out, 7, start_ns - sink->unix_minus_boot_ns);
     ew_proto_end(out, process);
     /* On Linux the first thread has the number of its process. */
     bool windows = s->source == ETWATCH_SOURCE_ETL || s->source == ETWATCH_SOURCE_ETW;
@@ -280,7 +282,7 @@ static void settle(struct ew_pf_sink *sink, struct ew_pf_row *row, bool over, ui
 static void put_counters(struct ew_pf_sink *sink, struct ew_pf_row *row,
                          const struct etwatch_sample *s)
 {
-    uint64_t from_ns = s->t_ns - s->dt_ns;
+    uint64_t from_ns = s->t_ns - s->dt_ns > row->shown_ns ? s->t_ns - s->dt_ns : row->shown_ns + 1;
     uint32_t count = s->type == ETWATCH_THREAD ? 1 : COUNTER_COUNT;
     if (row->end_ns != 0 && from_ns > row->end_ns)
         settle(sink, row, false, row->end_ns);
@@ -353,7 +355,7 @@ void ew_pf_put_numbers(struct ew_pf_sink *sink, const struct etwatch_sample *s)
 }
 
 static void put_instant(struct ew_pf_sink *sink, const struct ew_pf_row *row,
-                        const struct etwatch_sample *s)
+                        const struct etwatch_sample *s, uint64_t t_ns)
 {
     static const enum ew_pf_event events[] = {
         [ETWATCH_START] = EW_PF_E_start,
@@ -363,7 +365,9 @@ static void put_instant(struct ew_pf_sink *sink, const struct ew_pf_row *row,
     };
     size_t inner;
     uint64_t track = row == NULL ? EW_PF_OWN_TRACK : row->uuid + 1;
-    size_t packet = ew_pf_instant(sink, s->t_ns, track, events[s->type], &inner);
+    size_t packet = ew_pf_instant(sink, t_ns, track, events[s->type], &inner);
+    if (t_ns != s->t_ns)
+        ew_pf_put_u64(sink, EW_PF_IID(t_ns), s->t_ns);
     ew_pf_put_numbers(sink, s);
     put_words(sink, row, s);
     ew_proto_end(&sink->packets, inner);
@@ -403,8 +407,8 @@ static struct ew_pf_row *find_row(struct ew_pf_sink *sink, const struct etwatch_
     row = ew_pf_rows_add(&sink->rows, s->pid, s->start_ns, tid);
     if (row == NULL)
         return NULL;
-    row->uuid = sink->next_uuid;
-    sink->next_uuid += 32;
+    row->uuid = ew_pf_take_uuid(sink, s->pid, tid, (s->flags & ETWATCH_PREEXISTING) != 0);
+    row->shown_ns = ew_pf_begin_of(sink, tid != 0 ? tid : s->pid, s->start_ns);
     *ret_new = true;
     return row;
 }
@@ -419,17 +423,21 @@ void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
     struct ew_pf_row *row = find_row(sink, s, &made);
     if (row != NULL && (made || (s->type != ETWATCH_THREAD && differs(row->name, s->name))))
         put_track(sink, row, s);
-    if (s->type == ETWATCH_START)
-        put_process(sink, s);
+    bool start = s->type == ETWATCH_START;
+    uint64_t begin_ns = row != NULL ? row->shown_ns : s->start_ns, shown_ns = s->t_ns;
+    if (start && begin_ns >= s->t_ns)
+        shown_ns = begin_ns + 1;
+    if (start)
+        put_process(sink, s, begin_ns, shown_ns);
     size_t from = sink->packets.len;
-    put_instant(sink, row, s);
-    if (row != NULL && s->type == ETWATCH_START)
+    put_instant(sink, row, s, shown_ns);
+    if (row != NULL && start)
         keep_start(sink, row, from);
     if (row != NULL) {
         keep_name(row, s);
-        if (s->type == ETWATCH_START && row->begin_ns == 0) {
-            row->begin_ns = s->t_ns;
-            put_life(sink, row, EW_PF_TYPE_BEGIN, s->t_ns);
+        if (start && row->begin_ns == 0) {
+            row->begin_ns = shown_ns;
+            put_life(sink, row, EW_PF_TYPE_BEGIN, shown_ns);
         }
         if (s->type == ETWATCH_SAMPLE || s->type == ETWATCH_THREAD)
             put_counters(sink, row, s);

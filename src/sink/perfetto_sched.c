@@ -13,13 +13,17 @@
 #include "base/alloc.h"
 #include "sink/perfetto.h"
 
+/* Two bits of a process. */
+enum known { KNOWN, NAMED };
+
 enum {
     EVENTS_BYTES = 32 * 1024,
     BATCH = 1024,
     NAMES_MAX = 256,
     NAME_CELLS = 512,
     NAME_SIZE = 16,
-    THREAD_CELLS = 1 << 14
+    THREAD_CELLS = 1 << 14,
+    PROCESS_BYTES = 1 << 17
 };
 
 /* One packed column. Numbers in it take five bytes at most; times are cut off before they do not.
@@ -144,7 +148,9 @@ void ew_pf_sched_done(struct ew_pf_sink *sink)
     }
     sink->cpu_count = 0;
     ew_free(sink->threads);
+    ew_free(sink->processes);
     sink->threads = NULL;
+    sink->processes = NULL;
 }
 
 static struct ew_pf_cpu *cpu_of(struct ew_pf_sink *sink, uint32_t number)
@@ -176,20 +182,72 @@ struct ew_buf *ew_pf_etw_events(struct ew_pf_sink *sink, uint32_t number)
 
 /* ------------------------------------------------------------------- threads */
 
-static void put_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name)
+static inline struct ew_pf_thread *cell_of(const struct ew_pf_sink *sink, uint32_t tid)
+{
+    return &sink->threads[(tid * 2654435761u) >> 18];
+}
+
+/* Whether Perfetto knows the process, or has its name from put_name; from now on it does. */
+static bool know_process(struct ew_pf_sink *sink, uint32_t pid, enum known what)
+{
+    uint32_t at = pid % (PROCESS_BYTES * 4) * 2 + what;
+    uint8_t *byte = &sink->processes[at / 8], bit = (uint8_t)(1u << at % 8);
+    bool known = (*byte & bit) != 0;
+    *byte |= bit;
+    return known;
+}
+
+static bool make_tables(struct ew_pf_sink *sink)
+{
+    if (sink->threads == NULL)
+        sink->threads = ew_calloc(THREAD_CELLS, sizeof *sink->threads);
+    if (sink->processes == NULL)
+        sink->processes = ew_calloc(PROCESS_BYTES, 1);
+    if (sink->threads == NULL || sink->processes == NULL)
+        sink->base.out.error = ETWATCH_ENOMEM;
+    return sink->threads != NULL && sink->processes != NULL;
+}
+
+static uint64_t name_track(uint32_t pid)
+{
+    return EW_PF_NAME_TRACK + pid * UINT64_C(32);
+}
+
+uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bool there)
+{
+    /* To Perfetto two tracks of one number are two processes. */
+    if (there && tid == 0 && sink->processes != NULL && know_process(sink, pid, KNOWN) &&
+        know_process(sink, pid, NAMED))
+        return name_track(pid);
+    uint64_t uuid = sink->next_uuid;
+    sink->next_uuid += 32;
+    return uuid;
+}
+
+/* The name of a process that nobody watches. Not in the tree of processes: without its parent it
+ * would be somebody else there. */
+static void put_name(struct ew_pf_sink *sink, uint32_t pid, const char *name, uint64_t t_ns)
+{
+    struct ew_buf *out = &sink->packets;
+    (void)know_process(sink, pid, NAMED);
+    size_t packet = ew_pf_packet(sink, t_ns);
+    size_t track = ew_proto_begin(out, EW_PF_TRACK_DESCRIPTOR);
+    ew_proto_u64(out, EW_PF_TRACK_UUID, name_track(pid));
+    size_t process = ew_proto_begin(out, EW_PF_TRACK_PROCESS);
+    ew_proto_u64(out, 1, pid);
+    ew_proto_text(out, 6, name);
+    ew_proto_end(out, process);
+    ew_proto_end(out, track);
+    ew_proto_end(out, packet);
+}
+
+static void put_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name,
+                       uint64_t t_ns)
 {
     struct ew_buf *out = &sink->packets;
     size_t packet = ew_proto_begin(out, EW_PF_TRACE_PACKET);
+    ew_proto_u64(out, EW_PF_TIMESTAMP, t_ns - sink->unix_minus_boot_ns);
     size_t tree = ew_proto_begin(out, EW_PF_PROCESS_TREE);
-    if (pid == tid) {
-        size_t process = ew_proto_begin(out, 1);
-        ew_proto_u64(out, 1, pid);
-        if (name != NULL) {
-            ew_proto_text(out, 3, name);
-            ew_proto_u64(out, 9, 1);
-        }
-        ew_proto_end(out, process);
-    }
     size_t thread = ew_proto_begin(out, 2);
     ew_proto_u64(out, 1, tid);
     if (name != NULL)
@@ -200,14 +258,9 @@ static void put_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, cons
     ew_proto_end(out, packet);
 }
 
-static inline struct ew_pf_thread *cell_of(struct ew_pf_sink *sink, uint32_t tid)
-{
-    return &sink->threads[(tid * 2654435761u) >> 18];
-}
-
 /* A cell that another thread took costs a repeated packet, nothing else. */
 static inline void know_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid,
-                               const char *name)
+                               const char *name, uint64_t t_ns)
 {
     if (tid == 0)
         return;
@@ -217,25 +270,45 @@ static inline void know_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t t
     /* The number has a new owner: what waits is of the old one, and has to stand before. */
     if (cell->tid == tid)
         ew_pf_sched_flush(sink);
-    *cell = (struct ew_pf_thread){.tid = tid, .pid = pid};
-    put_thread(sink, pid, tid, name);
+    cell->tid = tid;
+    cell->pid = pid;
+    if (pid == tid && name != NULL && !know_process(sink, pid, KNOWN))
+        put_name(sink, pid, name, t_ns);
+    put_thread(sink, pid, tid, name, t_ns);
 }
 _Static_assert((int)THREAD_CELLS == 1 << (32 - 18), "the hash fits the table");
 
-void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name)
+void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const char *name,
+                  uint64_t t_ns)
 {
-    if (sink->threads == NULL)
-        sink->threads = ew_calloc(THREAD_CELLS, sizeof *sink->threads);
-    if (sink->threads == NULL)
-        sink->base.out.error = ETWATCH_ENOMEM;
-    else
-        know_thread(sink, pid, tid, name);
+    if (make_tables(sink))
+        know_thread(sink, pid, tid, name, t_ns);
 }
 
 void ew_pf_thread_told(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
 {
-    if (sink->threads != NULL)
-        *cell_of(sink, tid) = (struct ew_pf_thread){.tid = tid, .pid = pid};
+    if (!make_tables(sink))
+        return;
+    cell_of(sink, tid)->tid = tid;
+    cell_of(sink, tid)->pid = pid;
+    (void)know_process(sink, pid, KNOWN);
+}
+
+static void note_begin(struct ew_pf_sink *sink, const struct etwatch_event *e)
+{
+    struct ew_pf_thread *cell = cell_of(sink, e->next_tid);
+    cell->begun_tid = e->next_tid;
+    cell->begun_ns = e->t_ns;
+    if (e->next_pid == e->next_tid)
+        (void)know_process(sink, e->next_pid, KNOWN);
+}
+
+uint64_t ew_pf_begin_of(const struct ew_pf_sink *sink, uint32_t tid, uint64_t start_ns)
+{
+    if (sink->threads == NULL || tid == 0)
+        return start_ns;
+    const struct ew_pf_thread *cell = cell_of(sink, tid);
+    return cell->begun_tid == tid && cell->begun_ns > start_ns ? cell->begun_ns : start_ns;
 }
 
 /* -------------------------------------------------------------------- events */
@@ -312,9 +385,10 @@ static void take_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, ui
         cpu->switches++;
     }
     cpu->next_tid = e->next_tid;
-    /* Its last switch: the thread is over. */
+    /* Its last switch: the thread is over, a moment after it. A reader that took the end for the
+     * first of the two would make a new thread of who leaves. */
     if ((e->state & EW_PF_KERNEL_DEAD) != 0 && e->state != EW_PF_KERNEL_IDLE) {
-        size_t inner, mark = begin_event(cpu, t_ns, e->tid, EW_PF_FTRACE_FREE, &inner);
+        size_t inner, mark = begin_event(cpu, t_ns + 1, e->tid, EW_PF_FTRACE_FREE, &inner);
         put_text(&cpu->events, 1, e->name);
         ew_proto_u64(&cpu->events, 2, e->tid);
         ew_proto_u64(&cpu->events, 3, prio(e->priority));
@@ -414,22 +488,22 @@ void ew_pf_event(struct etwatch_sink *base, const struct etwatch_event *e)
     if (cpu == NULL)
         return;
     ew_pf_begin(sink);
-    if (sink->threads == NULL)
-        ew_pf_thread(sink, 0, 0, NULL);
-    if (sink->threads == NULL)
+    if (sink->threads == NULL && !make_tables(sink))
         return;
     if (!fits(cpu, t_ns))
         flush_cpu(sink, e->cpu);
-    know_thread(sink, e->pid, e->tid, e->name);
+    know_thread(sink, e->pid, e->tid, e->name, e->t_ns);
     if (e->kind == ETWATCH_EVENT_SWITCH) {
-        know_thread(sink, e->next_pid, e->next_tid, e->next_name);
+        know_thread(sink, e->next_pid, e->next_tid, e->next_name, e->t_ns);
         take_switch(cpu, e, t_ns);
     } else if (e->kind == ETWATCH_EVENT_WAKEUP) {
         take_wakeup(cpu, e, t_ns);
     } else if (starts_elsewhere(e)) {
-        know_thread(sink, e->next_pid, e->next_tid, e->next_name);
+        know_thread(sink, e->next_pid, e->next_tid, e->next_name, e->t_ns);
         put_fork(cpu, e, t_ns);
     } else {
         take_life(cpu, e, t_ns);
     }
+    if (e->kind == ETWATCH_EVENT_FORK)
+        note_begin(sink, e);
 }

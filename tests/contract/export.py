@@ -10,6 +10,7 @@ import zlib
 
 from etlkit import corpus, make_etl
 from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
+import toolkit
 
 EVENT = "t_ns cpu pid tid name provider event id opcode version".split()
 FORMATS = ["perfetto", "arrow", "csv", "jsonl", "folded", "speedscope", "chrome"]
@@ -250,6 +251,45 @@ def a_perfetto_trace_has_samples_starts_and_losses_in_order():
             check_eq(told["trace"][0]["late"], 0, "out of order")
             times = [o["t_ns"] for o in json_lines(run(["events", "--json", out]).out)]
             check_eq(times, sorted(times), "order of the walk")
+
+
+@cases([("switches alone", "switches", "--events", 20000, "--cpus", 4),
+        ("every class of the kernel", "mixed", "--events", 20000), ("lost events", "lost")])
+def perfettos_trace_processor_finds_what_the_report_says(kind, *arguments):
+    with recording(kind, *arguments) as path:
+        out = path + ".pftrace"
+        export(path, "-o", out)
+        told = report(path, "--threads")
+        broken, [[switches]], woken, ran, lives, counters, [[lost]] = toolkit.sql(
+            out,
+            "select name, value from stats where value != 0 and severity in ('error', 'data_loss')",
+            "select count(*) from sched",
+            "select count(*) from thread_state where waker_utid is not null",
+            "select pid, tid, sum(dur) from sched join thread using (utid) join process using (upid)"
+            " where dur > 0 group by pid, tid",
+            "select pid, s.name from slice s join process_track t on s.track_id = t.id join process using (upid)"
+            " where dur != 0",
+            "select distinct t.name from process_counter_track t",
+            "select count(*) from slice where name = 'lost'")
+    count = {o["event"]: o["count"] for o in told["class"]}
+    if kind != "lost":
+        check_eq(broken, [], "what it cannot use")
+        check_eq(switches, count["Thread/CSwitch"], "switches")
+        check(woken[0][0] > count["Dispatcher/ReadyThread"] / 2, f"wake-ups: {woken}")
+    if kind == "switches":
+        # Numbers come again, and what ran before its first switch is known to the report alone.
+        wanted, sums = collections.Counter(), {(pid, tid): ns for pid, tid, ns in ran}
+        for o in told["thread"]:
+            wanted[o["pid"], o["tid"]] += o["cpu_ns"]
+        same = [key for key, ns in sums.items() if wanted.get(key) == ns]
+        check(len(same) > 0.7 * len(sums), f"{len(same)} of {len(sums)} threads ran as long as in the report")
+    if kind == "mixed":
+        check({"cpu_percent", "rss_bytes", "faults_minor/s", "faults_major/s", "io_read_bytes/s", "disk_read_bytes/s",
+               "net_sent_bytes/s", "threads"} <= {name for name, in counters}, f"counters: {counters}")
+    if kind == "lost":
+        check(lost > 0, "losses are not marked")
+    real = collections.Counter((o["pid"], o["name"]) for o in told["process"] if o["pid"] and o["name"][0] != "[")
+    check_eq({tuple(row) for row in lives}, set(real), "lives of processes")
 
 
 @test

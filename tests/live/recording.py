@@ -107,6 +107,45 @@ def perfetto_itself_reads_every_packet_and_counts_as_we_do():
         check_eq(missing, set(), "processes that Perfetto does not hear of")
 
 
+@test
+def its_trace_processor_finds_what_the_report_says():
+    need_ebpf()
+    with temp_dir() as folder:
+        path, live = record(folder, "--json", "--alert", "cpu_percent>20 for 10ms")
+        told, ours = json_lines(live.out), classes(live.out)
+        started = {o["pid"]: o for o in of_type(told, "process") if o["start_ns"] >= told[0]["start_ns"]}
+        pids = ",".join(map(str, started))
+        broken, [[switches]], [[woken]], kinds, states, processes, counters, alerts = toolkit.sql(
+            path,
+            "select name, value from stats where value != 0 and severity in ('error', 'data_loss')",
+            "select count(*) from sched",
+            "select count(*) from thread_state where waker_utid is not null",
+            "select name, count(*) from ftrace_event group by name",
+            "select distinct state from thread_state",
+            f"""select pid, name, start_ts is not null, end_ts is not null,
+                (select count(*) from thread where thread.upid = process.upid),
+                (select count(*) from process_track t join slice s on s.track_id = t.id
+                 where t.upid = process.upid and s.dur > 0) from process where pid in ({pids})""",
+            f"""select distinct t.name from process_counter_track t join process using (upid) where pid in ({pids})""",
+            "select count(*) from slice where name = 'alert'")
+        # Where a switch is missing in what the kernel tells (perf has the same holes), a thread has no end.
+        check_eq([row for row in broken if row[0] != "mismatched_sched_switch_tids"], [], "what it cannot use")
+        check_eq(switches, ours["sched_switch"], "switches")
+        check(woken > 0.5 * ours["sched_waking"], f"wake-ups: {woken} of {ours['sched_waking']}")
+        for name, count in kinds:
+            if name != "sched_process_free":
+                check_eq(count, ours[name], name)
+        check({"Running", "R", "S"} <= {state for state, in states}, f"states of threads: {states}")
+        check_eq(sorted(row[0] for row in processes), sorted(started), "processes, once each")
+        for pid, name, begins, ends, threads, lives in processes:
+            check_eq(name, started[pid]["name"], "name of a process")
+            check((begins, ends) == (1, 1) and threads >= 1 and lives >= 1, f"life of {name} ({pid})")
+        names = {name for name, in counters}
+        check({"cpu_percent", "rss_bytes", "faults_minor/s", "io_read_bytes/s"} <= names, f"counters: {names}")
+        check_eq(alerts, [[ours.get("alert", 0)]], "alerts")
+        check(ours.get("alert", 0) > 0, "no alert to look for")
+
+
 def perf_switches(folder, until):
     """Switches by the thread that left, from perf, while until() runs; None where perf cannot."""
     data = os.path.join(folder, "perf.data")

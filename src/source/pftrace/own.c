@@ -144,7 +144,8 @@ static void read_annotation(const struct ew_pftrace *trace, struct ew_bytes *bod
 /* Strings are gathered first; where they lie is known when all of them are there. */
 struct words {
     size_t name, thread_name, user, cgroup, cmdline; /* offset + 1; 0: none */
-    uint64_t t_ns, estimated;                        /* of totals */
+    uint64_t t_ns;      /* where its packet has another; 0: it has not */
+    uint64_t estimated; /* of totals */
 };
 
 static size_t keep(struct ew_pftrace *trace, struct ew_span text)
@@ -250,6 +251,7 @@ static int tell_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
         .size = sizeof s, .type = type, .t_ns = t_ns, .source = trace->source};
     struct words words = {0};
     read_sample(trace, event, &s, &words);
+    s.t_ns = words.t_ns != 0 ? words.t_ns : t_ns;
     ew_pft_lives_complete(&trace->lives, &s);
     return visitor->sample != NULL ? visitor->sample(visitor->ctx, &s) : 0;
 }
@@ -290,6 +292,23 @@ static int tell_loss(struct ew_pftrace *trace, struct ew_bytes *event,
             loss.to_ns = a.u;
     }
     return visitor->loss != NULL ? visitor->loss(visitor->ctx, &loss) : 0;
+}
+
+/* That it was, and since when it held. */
+static int tell_alert(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+                      const struct ew_pftrace_visitor *visitor)
+{
+    struct ew_proto_field field;
+    struct annotation a;
+    while (ew_proto_next(event, &field)) {
+        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
+            continue;
+        read_annotation(trace, &field.body, &a);
+        if (a.value == EW_PF_V_from_ns)
+            t_ns = a.u;
+    }
+    return visitor->other != NULL ? visitor->other(visitor->ctx, "etwatch", "alert", t_ns, true)
+                                  : 0;
 }
 
 static void take_number(const struct annotation *a, const char *name, uint64_t *to)
@@ -441,8 +460,7 @@ int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
     case EW_PF_E_stats:
         return tell_stats(trace, event, visitor);
     case EW_PF_E_alert:
-        return visitor->other != NULL ? visitor->other(visitor->ctx, "etwatch", "alert", t_ns, true)
-                                      : 0;
+        return tell_alert(trace, event, t_ns, visitor);
     case EW_PF_E_total:
         return tell_total(trace, event, visitor);
     case EW_PF_E_system:
