@@ -59,6 +59,24 @@ static const struct {
     {EW_ETW_NETWORK, EW_KIND(NET_SEND) | EW_KIND(NET_RECEIVE), EW_TALLY_NET},
 };
 
+/*
+ * What a session that nobody described asks the kernel for: of all that is watched, what the chosen
+ * metrics need. Who is there and who runs is always asked for: an interval in which a process did
+ * nothing gives no sample.
+ */
+static uint32_t needed(const struct ew_source_config *config)
+{
+    uint32_t kernel = EW_ETW_PROCESS | EW_ETW_THREAD | EW_ETW_COUNTERS | EW_ETW_CSWITCH;
+    if (config->metrics == 0 || config->events)
+        return EW_ETW_KERNEL_WATCH;
+    for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++)
+        if ((ew_records_available(gives[i].kinds) & config->metrics) != 0)
+            kernel |= gives[i].kernel;
+    if ((kernel & EW_ETW_DISK) != 0)
+        kernel |= EW_ETW_DISK_INIT; /* whose it is */
+    return kernel & EW_ETW_KERNEL_WATCH;
+}
+
 static uint32_t learn(struct live *live)
 {
     uint32_t kernel = ew_etw_consumer_kernel(live->consumer);
@@ -103,13 +121,16 @@ static int refuse_filter(const struct ew_filter *filter, struct ew_error *reterr
 }
 
 /* Without it the session still tells what happens: it is no reason to fail. */
-static void open_beside(struct live *live)
+static void open_beside(struct live *live, uint64_t metrics)
 {
     struct ew_winpoll_system system;
     live->started_ns = ew_etw_consumer_started_ns(live->consumer);
     live->beside_ns = UINT64_MAX;
-    if (ew_etw_consumer_processes(live->consumer, &system) == 0)
-        (void)ew_beside_new(&system, live->started_ns, &live->beside);
+    if (ew_etw_consumer_processes(live->consumer, &system) != 0)
+        return;
+    if (metrics != 0 && (metrics & system.more_has) == 0)
+        system.more = NULL; /* then no process has to be opened */
+    (void)ew_beside_new(&system, live->started_ns, &live->beside);
 }
 
 static int open_live(const struct ew_source_config *config, struct ew_source **ret_source,
@@ -125,6 +146,8 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
     live->base.ops = &live->ops;
     if (config->etw != NULL)
         live->config = *config->etw;
+    if (live->config.session.kernel == 0 && live->config.attach == NULL)
+        live->config.session.kernel = needed(config);
     rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
     if (rc == 0) {
         struct ew_tally_config own = {
@@ -134,7 +157,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
             .clock_ctx = live->consumer,
             .raw_to_ns = raw_to_ns,
         };
-        open_beside(live);
+        open_beside(live, config->metrics);
         own.classes_known = learn(live);
         rc = ew_records_init(&live->records, config, &own);
         if (rc < 0)

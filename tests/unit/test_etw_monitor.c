@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include <etwatch/metrics.h>
+
 #include "etw_emulator.h"
 #include "monitor/monitor.h"
 #include "source/etw/consumer.h"
@@ -54,6 +56,51 @@ static struct etwatch_meta meta_of(struct etwatch_monitor *monitor)
     struct etwatch_meta meta = {.size = sizeof meta};
     CHECK_EQ_INT(etwatch_monitor_meta(monitor, &meta), 0);
     return meta;
+}
+
+static uint32_t flags_for(const char *const *metrics, const char *const *alerts)
+{
+    struct etw_emulator_session session = {0};
+    struct etw_emulator *emulator =
+        etw_emulator_new(&(struct etw_emulator_config){.os_build = 19045, .cpu_count = 2});
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator)};
+    struct etwatch_monitor *monitor = NULL;
+    struct etwatch_config config = {.size = sizeof config,
+                                    .flags = ETWATCH_ALL | ETWATCH_NO_BUDGET,
+                                    .alerts = alerts,
+                                    .alert_count = alerts != NULL ? 1 : 0};
+    for (uint32_t i = 0; metrics != NULL && metrics[i] != NULL; i++)
+        config.metrics |= etwatch_metrics_named(metrics[i]);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    monitor->etw = &etw;
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    CHECK(etw_emulator_session(emulator, "etwatch-watch", &session));
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    etwatch_monitor_free(monitor);
+    etw_emulator_free(emulator);
+    return session.enable_flags;
+}
+
+TEST(the_kernel_is_asked_for_what_the_metrics_need)
+{
+    enum {
+        BASE = 0x1 | 0x2 | 0x8 | 0x10, /* processes, threads, counters, switches */
+        DISK = 0x100 | 0x400,
+        READY = 0x800,
+        HARD_FAULTS = 0x2000,
+        NETWORK = 0x10000,
+        FILES = 0x4000000,
+        ALL = BASE | DISK | READY | HARD_FAULTS | NETWORK | FILES,
+    };
+    static const char *const alert[] = {"disk_read_bytes>1MB"};
+#define METRICS(...) ((const char *const[]){__VA_ARGS__, NULL})
+    CHECK_EQ_UINT(flags_for(NULL, NULL), ALL);
+    CHECK_EQ_UINT(flags_for(METRICS("all"), NULL), ALL);
+    CHECK_EQ_UINT(flags_for(METRICS("cpu_ns"), NULL), BASE);
+    CHECK_EQ_UINT(flags_for(METRICS("cpu"), NULL), BASE | READY);
+    CHECK_EQ_UINT(flags_for(METRICS("memory"), NULL), BASE | HARD_FAULTS);
+    CHECK_EQ_UINT(flags_for(METRICS("handles", "net_sent_bytes"), NULL), BASE | NETWORK);
+    CHECK_EQ_UINT(flags_for(METRICS("cpu_ns"), alert), BASE | DISK);
 }
 
 TEST(events_of_a_session_become_samples)

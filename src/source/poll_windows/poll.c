@@ -298,6 +298,8 @@ static int init(struct ew_winpoll *poll, const struct ew_source_config *config,
 {
     const struct ew_filter *filter = &config->filter;
     poll->base.free_process = free_process;
+    if (config->metrics != 0 && (config->metrics & poll->system.more_has) == 0)
+        poll->system.more = NULL; /* nobody asks for it */
     int rc = ew_poller_init(&poll->base, config);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "out of memory");
