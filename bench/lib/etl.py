@@ -183,7 +183,7 @@ def measure_memory(bench, section, cpus):
 
 def run(bench):
     repeat = bench.repeat or (2 if bench.quick else 9)
-    size = 30_000_000 if bench.quick else 300_000_000
+    size = 30_000_000 if bench.quick else 1_000_000_000
     cpus = sorted(os.sched_getaffinity(0))
     section = Section("etl", f"recordings read and added up per process, {repeat} runs each")
     files = [(File(bench, "plain", make(bench, "plain.etl", "bench", "--bytes", size, "--cpus", 8)), PLAIN_BAR),

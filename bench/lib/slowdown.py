@@ -191,7 +191,7 @@ def pair_count(bench, watcher):
     if bench.quick:
         return 2 if watcher.slow else 10
     if watcher.slow:
-        return 4
+        return 24 if watcher.barred else 4
     return 60 if watcher.barred or watcher.name in ("nothing", "empty eBPF program") else 20
 
 
