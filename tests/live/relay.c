@@ -6,6 +6,8 @@
  *   relay spikes N MS MS    N bursts of so much CPU time with a pause before each
  *   relay pass N MS         N times a byte through two pipes: the first thread waits so long and
  *                           writes, the second passes it on to the third; tells their ids
+ *   relay borrow N MS       N times a child that has its parent's memory for so long; meanwhile
+ * that one can do nothing: a wait that no signal ends, as that for a disk
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -134,6 +137,35 @@ static void pass(long count, long ms)
            ids[2]);
 }
 
+/* The child has the stack of its parent too, so it does nothing but sleep. */
+static __attribute__((noinline)) pid_t lend(const struct timespec *length)
+{
+    pid_t child = vfork();
+    if (child == 0) {
+        (void)nanosleep(length, NULL);
+        _exit(0);
+    }
+    return child;
+}
+
+static void borrow(long count, long ms)
+{
+    struct timespec length = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    uint64_t waited_ns = 0, least_ns = UINT64_MAX;
+    for (long i = 0; i < count; i++) {
+        uint64_t begin_ns = clock_ns(CLOCK_BOOTTIME);
+        pid_t child = lend(&length);
+        if (child < 0)
+            fail("vfork");
+        uint64_t ns = clock_ns(CLOCK_BOOTTIME) - begin_ns;
+        waited_ns += ns;
+        least_ns = ns < least_ns ? ns : least_ns;
+        (void)waitpid(child, NULL, 0);
+    }
+    printf("{\"pid\":%d,\"waited_ns\":%llu,\"least_ns\":%llu}\n", (int)getpid(),
+           (unsigned long long)waited_ns, (unsigned long long)least_ns);
+}
+
 int main(int argc, char **argv)
 {
     struct sched_param high = {.sched_priority = 10};
@@ -143,6 +175,8 @@ int main(int argc, char **argv)
         spikes(number(argv[2]), number(argv[3]), number(argv[4]));
     else if (argc == 4 && strcmp(argv[1], "pass") == 0)
         pass(number(argv[2]), number(argv[3]));
+    else if (argc == 4 && strcmp(argv[1], "borrow") == 0)
+        borrow(number(argv[2]), number(argv[3]));
     else
         return 2;
     return 0;

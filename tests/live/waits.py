@@ -2,7 +2,8 @@
 """Who waited for whom: a chain of threads that wake each other a known number of times."""
 import os
 
-from lib import BUILD, ETWATCH, check, check_between, check_eq, check_in, json_lines, main, need_ebpf, run, start, test
+from lib import (BUILD, ETWATCH, check, check_between, check_eq, check_in, json_lines, main, need_ebpf, run, start,
+                 temp_dir, test)
 from livekit import of_type, one, truth_of, wait_until
 
 RELAY = os.path.join(BUILD, "tests", "relay")
@@ -31,12 +32,8 @@ def programs_loaded(pid):
     return state == "S" and sum("bpf_link" in link or "bpf-link" in link for link in links) >= 5
 
 
-@test
-def a_chain_of_threads_is_found_with_exact_counts():
-    need_ebpf()
-    truth, out = watch_relay("--json")
-    objects = json_lines(out)
-    check_eq(one(objects, "stats")["lost"], 0, "lost")
+def check_chain(objects, truth):
+    """The threads of a relay woke each other as often as it says, and waited as long."""
     middle = one(objects, "wake", tid=truth["middle"], waker_tid=truth["first"])
     last = one(objects, "wake", tid=truth["last"], waker_tid=truth["middle"])
     # The thread itself is made by the first one: its first wake-up is no wait.
@@ -49,6 +46,69 @@ def a_chain_of_threads_is_found_with_exact_counts():
     thread = one(objects, "waits", tid=truth["last"])
     check(thread["sleep_ns"] >= last["wait_ns"], "a thread slept less than it waited for another")
     check_eq(thread["thread_name"], "last", "name")
+    check_eq(thread["fault_ns"], None, "time of page faults, which nobody tells apart here")
+
+
+@test
+def a_chain_of_threads_is_found_with_exact_counts():
+    need_ebpf()
+    truth, out = watch_relay("--json")
+    objects = json_lines(out)
+    check_eq(one(objects, "stats")["lost"], 0, "lost")
+    check_chain(objects, truth)
+
+
+@test
+def run_tells_of_its_command_in_the_same_words():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out.jsonl")
+        result = run(["run", "--waits", "--json", "-q", "-o", path, "--", RELAY, "pass", COUNT, MS])
+        check_eq(result.code, 0, f"exit code ({result.err})")
+        with open(path, encoding="utf-8") as file:
+            objects = json_lines(file.read())
+    check_chain(objects, truth_of(result.out)[0])
+    check_eq(objects[-1]["type"], "stats", "the last object")
+    check_eq([o["type"] for o in objects if o["type"] == "event"], [], "events, which nobody asked for")
+    shown = run(["run", "--waits", "-q", "--", RELAY, "pass", 5, 2])
+    check_in("chains: who ended most of the waiting of whom", shown.out, "table")
+    check_in("relay", shown.out, "summary")
+
+
+@test
+def a_recording_has_the_same_waits():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "run.pftrace")
+        done = run(["record", "-q", "-o", path, "--", RELAY, "pass", COUNT, MS])
+        check_eq(done.code, 0, f"exit code ({done.err})")
+        truth = truth_of(done.out)[0]
+        found = run(["waits", "-q", "--json", "-p", truth["pid"], path])
+    check_eq((found.code, found.err), (0, ""), "exit code and words")
+    objects = json_lines(found.out)
+    check_chain(objects, truth)
+    check_eq({o["pid"] for o in objects if o["type"] == "waits"}, {truth["pid"]}, "processes")
+
+
+@test
+def a_wait_that_nothing_interrupts_is_told_apart_and_who_ended_it():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out.jsonl")
+        result = run(["run", "--waits", "--json", "-q", "-o", path, "--", RELAY, "borrow", COUNT, MS])
+        check_eq(result.code, 0, f"exit code ({result.err})")
+        truth = truth_of(result.out)[0]
+        with open(path, encoding="utf-8") as file:
+            objects = json_lines(file.read())
+    parent = one(objects, "waits", tid=truth["pid"])
+    blocked = [o for o in of_type(objects, "wake") if o["tid"] == truth["pid"] and o["blocked_ns"] > 0]
+    children = {o["tid"] for o in of_type(objects, "waits")} - {truth["pid"]}
+    by_children = [o for o in blocked if o["waker_tid"] in children]
+    check_eq(sum(o["count"] for o in by_children), COUNT, "times that a child let go of its parent")
+    check_eq(len(by_children), COUNT, "children")
+    check(all(o["blocked_ns"] >= MS * 1_000_000 for o in by_children), "one waited too short")
+    check(parent["blocked_ns"] <= truth["waited_ns"], f"{parent['blocked_ns']} blocked of {truth['waited_ns']}")
+    check_eq(parent["blocked_ns"], sum(o["blocked_ns"] for o in blocked), "time blocked, by who ended it")
 
 
 @test
