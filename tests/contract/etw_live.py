@@ -55,7 +55,7 @@ def objects_of(result, code=0):
 @cases(WAYS)
 def samples_have_every_name_and_come_in_order(way):
     with recording() as path:
-        objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--threads", "--hz", "100", "--duration", "1"))
+        objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--threads", "--hz", "100", "--duration", "0.5"))
     NAMES.check_types(objects)
     NAMES.check_order(objects)
     NAMES.check_names(objects)
@@ -70,7 +70,7 @@ def events_have_every_name_and_are_those_of_the_recording(way):
     names = """type event t_ns cpu pid tid name next_pid next_tid waker_pid waker_tid child_pid child_tid
         state priority exit_code exit_signal""".split()
     with recording() as path:
-        objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--events", "--duration", "1"))
+        objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--events", "--duration", "0.5"))
         counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count", path]).out)}
         told = [o for o in json_lines(run(["events", "--json", "--event", "cswitch", path]).out)]
     events = [o for o in objects if o["type"] == "event"]
@@ -89,7 +89,7 @@ def events_have_every_name_and_are_those_of_the_recording(way):
 @test
 def events_of_the_chosen_alone_are_told_unless_all_are_asked_for():
     with recording() as path:
-        objects = objects_of(emulated(path, "stat", "-n", "code", "--json", "-q", "--events", "--duration", "1"))
+        objects = objects_of(emulated(path, "stat", "-n", "code", "--json", "-q", "--events", "--duration", "0.5"))
     pids = {o["pid"] for o in objects if o["type"] == "start"}
     events = [o for o in objects if o["type"] == "event"]
     check(pids and events, "nobody, or nothing")
@@ -103,7 +103,7 @@ def who_waited_for_whom_is_what_the_recording_says():
         return {(o["tid"], o["waker_tid"]): (o["count"], o["wait_ns"], o["wait_max_ns"], o["blocked_ns"], o["ready_ns"])
                 for o in objects if o["type"] == "wake"}
     with recording("switches") as path:
-        live = pairs(objects_of(emulated(path, "waits", "-a", "--json", "-q", "--duration", "1")))
+        live = pairs(objects_of(emulated(path, "waits", "-a", "--json", "-q", "--duration", "0.5")))
         want = pairs(json_lines(run(["waits", "--json", "-q", path]).out))
     check(len(want) > 20, f"only {len(want)} pairs")
     check_eq(live, want, "pairs")
@@ -126,7 +126,7 @@ def a_recording_reads_back_as_it_was_told(options, way):
         out = os.path.join(folder, "run.pftrace")
         with somebody() as pid:
             options = [str(pid) if word == "PID" else word for word in options]
-            result = emulated(path + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "1", *options)
+            result = emulated(path + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "0.5", *options)
         told = objects_of(result)
         check_eq(report(out, "--threads"), result.out, "report")
         events = json_lines(run(["events", "--json", "--count", out]).out)

@@ -8,6 +8,7 @@ import json
 import os
 import zlib
 
+from commandkit import UNDER_WINE
 from etlkit import corpus, make_etl
 from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
 import toolkit
@@ -331,6 +332,8 @@ def a_file_that_is_no_use_without_its_end_is_not_there_before(ending):
         check_eq(sorted(os.listdir(os.path.dirname(path))), sorted([os.path.basename(path), os.path.basename(out)]),
                  "files")
         check(os.path.getsize(out) > 100, "it was not written")
+        if UNDER_WINE:
+            return  # links of Unix are not seen by programs in it
         link = path + ".link" + ending
         os.symlink(out, link)
         export(path, "-o", link)
