@@ -61,6 +61,54 @@ def snippet(code, *arguments, options=("-X", "dev"), timeout=60, **more):
     return run([*options, "-c", code, *arguments], program=python(), env=environment(**more), timeout=timeout)
 
 
+# Reads a trace with Perfetto's own classes: every packet, also those inside of others, and counts.
+_READ = """
+import collections, json, sys, zlib
+from google.protobuf import unknown_fields
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+def packets(data):
+    trace = pb.Trace()
+    trace.ParseFromString(data)
+    for packet in trace.packet:
+        if packet.HasField("compressed_packets"):
+            yield from packets(zlib.decompress(packet.compressed_packets))
+        else:
+            yield packet
+def strange(message):
+    count = len(unknown_fields.UnknownFieldSet(message))
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            count += sum(map(strange, [value] if hasattr(value, "ListFields") else value))
+    return count
+counts, pids, columns = collections.Counter(), set(), True
+for packet in packets(open(sys.argv[1], "rb").read()):
+    counts["packets"] += 1
+    counts["unknown"] += strange(packet)
+    for process in packet.process_tree.processes:
+        pids.add(process.pid)
+    bundle = packet.ftrace_events
+    compact = bundle.compact_sched
+    counts["sched_switch"] += len(compact.switch_timestamp)
+    counts["sched_waking"] += len(compact.waking_timestamp)
+    columns = columns and len({len(column) for column in (
+        compact.switch_timestamp, compact.switch_prev_state, compact.switch_next_pid, compact.switch_next_prio,
+        compact.switch_next_comm_index)}) == 1
+    for event in bundle.event:
+        counts[event.WhichOneof("event")] += 1
+    for event in packet.etw_events.event:
+        counts[event.WhichOneof("event")] += 1
+print(json.dumps({"counts": counts, "pids": sorted(pids), "columns": columns}))
+"""
+
+
+def perfetto_reads(path):
+    """What Perfetto's own classes find in a trace: counts (unknown: fields they do not know), pids, columns."""
+    need("perfetto")
+    result = run(["-c", _READ, path], program=python(), timeout=100)
+    check_eq(result.code, 0, f"exit code of Perfetto's classes ({result.err[-300:]})")
+    return json.loads(result.out)
+
+
 def sql(path, *queries):
     """What Perfetto's own trace processor answers to each query on a trace: a list of rows.
 

@@ -341,6 +341,21 @@ def a_file_that_is_no_use_without_its_end_is_not_there_before(ending):
 
 
 @test
+def perfettos_classes_know_every_field():
+    with recording("mixed", "--events", 5000) as path:
+        out = path + ".pftrace"
+        export(path, "-o", out, "--event", "Process/Start,DiskIo")
+        found = toolkit.perfetto_reads(out)
+        told = report(path)
+    counts, ours = found["counts"], {o["event"]: o["count"] for o in told["class"]}
+    check_eq(counts["unknown"], 0, "fields that Perfetto does not know")
+    check_eq(counts["c_switch"], ours["Thread/CSwitch"], "switches")
+    check_eq(counts["ready_thread"], ours["Dispatcher/ReadyThread"], "ready threads")
+    check_eq({o["pid"] for o in told["process"] if o["pid"] and o["name"][0] != "["} - set(found["pids"]), set(),
+             "processes that Perfetto does not hear of")
+
+
+@test
 def stacks_have_a_sample_for_each_of_the_report():
     with recording("mixed", "--events", 20000) as path:
         folded = export(path, "-f", "folded")
@@ -422,7 +437,7 @@ def what_is_no_recording_is_refused(name):
     check_in(os.path.basename(ETWATCH), result.err, "message")
 
 
-@cases([(name, name) for name in ("arrow", "csv", "folded", "chrome")])
+@cases([(name, name) for name in ("arrow", "csv", "folded", "chrome", "perfetto")])
 def a_full_disk_is_an_error(name):
     if not os.path.exists("/dev/full"):
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """record -o FILE.pftrace: what is read back is what was told, and others read it as we do."""
 import collections
-import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,38 +15,6 @@ import toolkit
 # Threads that share the CPUs, processes that come and go, and one that sleeps. Not so many that
 # process ids would be used again: threads are told apart by them here.
 WORK = f"{DEEDS} threads 4 30 >/dev/null; {DEEDS} forks 10 2 >/dev/null; /bin/true; sleep 0.1"
-
-# Reads a trace with Perfetto's own classes: every packet, also those inside of others.
-READ = """
-import collections, json, sys, zlib
-from google.protobuf import unknown_fields
-from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
-def packets(data):
-    trace = pb.Trace()
-    trace.ParseFromString(data)
-    for packet in trace.packet:
-        if packet.HasField("compressed_packets"):
-            yield from packets(zlib.decompress(packet.compressed_packets))
-        else:
-            yield packet
-counts, pids, columns = collections.Counter(), set(), True
-for packet in packets(open(sys.argv[1], "rb").read()):
-    counts["packets"] += 1
-    counts["unknown"] += len(unknown_fields.UnknownFieldSet(packet))
-    for process in packet.process_tree.processes:
-        pids.add(process.pid)
-    bundle = packet.ftrace_events
-    compact = bundle.compact_sched
-    counts["sched_switch"] += len(compact.switch_timestamp)
-    counts["sched_waking"] += len(compact.waking_timestamp)
-    columns = columns and len({len(column) for column in (
-        compact.switch_timestamp, compact.switch_prev_state, compact.switch_next_pid, compact.switch_next_prio,
-        compact.switch_next_comm_index)}) == 1
-    for event in bundle.event:
-        counts[event.WhichOneof("event")] += 1
-print(json.dumps({"counts": counts, "pids": sorted(pids), "columns": columns}))
-"""
-
 
 def record(folder, *options, command=("sh", "-c", WORK), name="run.pftrace", code=0, **more):
     path = os.path.join(folder, name)
@@ -92,12 +60,9 @@ def polling_records_counters_and_says_so():
 @test
 def perfetto_itself_reads_every_packet_and_counts_as_we_do():
     need_ebpf()
-    toolkit.need("perfetto")
     with temp_dir() as folder:
         path, live = record(folder, "--json")
-        read = run(["-c", READ, path], program=toolkit.python(), timeout=100)
-        check_eq(read.code, 0, f"exit code ({read.err[-300:]})")
-        theirs = json.loads(read.out)
+        theirs = toolkit.perfetto_reads(path)
         ours = classes(live.out)
         for name in ("sched_switch", "sched_waking", "task_newtask", "sched_process_exec", "sched_process_exit"):
             check_eq(theirs["counts"].get(name, 0), ours.get(name, 0), name)
@@ -312,6 +277,18 @@ def the_ring_is_written_when_its_condition_holds_and_else_leaves_no_file():
         record(folder, "--ring", "5s", "--trigger", "rss_bytes>1000000000000",
                command=("sleep", "0.3"), name="none.pftrace")
         check(not os.path.exists(os.path.join(folder, "none.pftrace")), "an empty file stays")
+
+
+@test
+def a_ring_that_nobody_asked_for_says_what_it_held():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "run.pftrace")
+        result = run(["record", "-o", path, "--ring", "5s", "--", "sh", "-c", WORK])
+        check_eq(result.code, 0, f"exit code ({result.err})")
+        line = [line for line in result.err.splitlines() if "was not written" in line][0]
+        check(re.search(r"[0-9.]+ s, [1-9][0-9]* events, [1-9][0-9.]* [KM]B in the ring, written: 0, lost: [0-9]+; "
+                        r"own cost [0-9.]+ % of a core", line), f"the last line: {line}")
 
 
 main()
