@@ -105,6 +105,27 @@ def check_record(etwatch, folder):
     say(code == 1 and not ours(etwatch), "a file that cannot be written is told first", err)
 
 
+def check_perfetto(etwatch, folder):
+    """Our own recording: every switch, and a report on it that is the one of the run."""
+    path = os.path.join(folder, "run.pftrace")
+    script = "import threading; [threading.Thread(target=sum, args=(range(3000000),)).start() for _ in range(8)]"
+    code, live, err = call(etwatch, "record", "-q", "--json", "--threads", "--no-fallback", "-o", path, "--",
+                           sys.executable, "-c", script)
+    lines = objects(live)
+    say(code == 0 and lines and lines[0]["source"] == "etw", "record -o FILE.pftrace -- CMD", err)
+    say(call(etwatch, "report", "--json", "--threads", path)[1] == live, "its report is that of the run, byte for byte")
+    if lines:
+        say(lines[0]["lost"] == 0 and lines[0]["switches"] > 1000, "with every switch", lines[0]["switches"])
+    kinds = {o["event"]: o["count"] for o in objects(call(etwatch, "events", "--json", "--count", path)[1])}
+    for name in ("sched_switch", "sched_waking", "task_newtask", "sched_process_exit"):
+        say(kinds.get(name, 0) > 0, f"it holds {name}", kinds.get(name))
+    code, out, err = call(etwatch, "stat", "-a", "--json", "--events", "--duration", 1, "--no-fallback")
+    told = {o["event"] for o in objects(out) if o["type"] == "event"}
+    say(code == 0 and {"switch", "wakeup"} <= told, "--events tells switches and wake-ups", sorted(told))
+    code, out, err = call(etwatch, "waits", "-a", "--json", "-q", "--duration", 1)
+    say(code == 0 and any(o["type"] == "wake" for o in objects(out)), "waits tells who waited for whom", err)
+
+
 def check_refusals(etwatch):
     for words, want in (((["--provider", "No-Such-Provider"]), 2), (["--kernel", "swaps"], 2),
                         (["--session", "no such session"], 1)):
@@ -183,6 +204,7 @@ def main():
                 check_load(etwatch, acts)
                 check_short(etwatch, acts)
             check_record(etwatch, folder)
+            check_perfetto(etwatch, folder)
             check_refusals(etwatch)
             check_endings(etwatch)
             check_restart(etwatch)

@@ -77,6 +77,15 @@ static uint32_t needed(const struct ew_source_config *config)
     return kernel & EW_ETW_KERNEL_WATCH;
 }
 
+/* A description of the session is no reason to miss the events that were asked for. */
+static void choose_kernel(uint32_t *kernel, const struct ew_source_config *config)
+{
+    if (*kernel == 0)
+        *kernel = needed(config);
+    if (config->events)
+        *kernel |= EW_ETW_THREAD | EW_ETW_CSWITCH | EW_ETW_DISPATCHER;
+}
+
 static uint32_t learn(struct live *live)
 {
     uint32_t kernel = ew_etw_consumer_kernel(live->consumer);
@@ -146,8 +155,8 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
     live->base.ops = &live->ops;
     if (config->etw != NULL)
         live->config = *config->etw;
-    if (live->config.session.kernel == 0 && live->config.attach == NULL)
-        live->config.session.kernel = needed(config);
+    if (live->config.attach == NULL)
+        choose_kernel(&live->config.session.kernel, config);
     rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
     if (rc == 0) {
         struct ew_tally_config own = {

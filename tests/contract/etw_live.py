@@ -105,8 +105,18 @@ def who_waited_for_whom_is_what_the_recording_says():
     with recording("switches") as path:
         live = pairs(objects_of(emulated(path, "waits", "-a", "--json", "-q", "--duration", "0.5")))
         want = pairs(json_lines(run(["waits", "--json", "-q", path]).out))
+        check_eq(emulated(path, "record", "-q", "-o", path + ".pftrace", "--duration", "0.5").code, 0, "exit code of record")
+        recorded = pairs(json_lines(run(["waits", "--json", "-q", path + ".pftrace"]).out))
     check(len(want) > 20, f"only {len(want)} pairs")
     check_eq(live, want, "pairs")
+    check_eq(recorded, want, "pairs of what was recorded")
+
+
+@cases([("asked for", ["--events"], True), ("not asked for", [], False)])
+def a_description_of_the_session_does_not_cost_events_that_are(more, want):
+    with recording() as path:
+        meta = objects_of(emulated(path, "stat", "-a", "--json", "-q", "--kernel", "process", *more, "--duration", "0.3"))[0]
+    check_eq({name in meta["available"] for name in ("cpu_ns", "runq_wait_ns")}, {want}, "what switches tell is available")
 
 
 # ------------------------------------------------------------------------- recording
