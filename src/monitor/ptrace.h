@@ -41,6 +41,11 @@ struct ew_ptrace_slot {
     uint32_t next_free;
 };
 
+/* A process as far as it matters who is meant. */
+struct ew_ptrace_process {
+    uint32_t pid, ppid, flags;
+};
+
 struct ew_ptrace {
     struct ew_ptrace_file *files;
     size_t file_count;
@@ -62,6 +67,11 @@ struct ew_ptrace {
     struct etwatch_field fields[EW_PTRACE_FIELDS_MAX];
     char process[64];
     int error;
+
+    /* Who is meant; see trace_perfetto_who.c. */
+    struct ew_ptrace_process *processes;
+    uint32_t process_count, process_size;
+    bool learned;
 };
 
 /* Progress of the reading; ETWATCH_ESTATE if the caller wants to end. */

@@ -124,7 +124,8 @@ static void take_sched(struct timeline *line, const struct etwatch_event *event,
         .tid = event->next_tid,
         .priority = event->next_priority,
         .known = true,
-        .wanted = ew_chosen_wants(line->chosen, event->next_pid, event->next_name),
+        .wanted = ew_ptrace_chosen(line->trace->perfetto, line->chosen, event->next_pid,
+                                   event->next_name),
     };
 }
 
@@ -158,7 +159,7 @@ static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t e
     uint64_t t_ns = sample->t_ns - (uint64_t)trace->unix_minus_raw_ns;
     (void)estimated;
     if (!wanted && trace->perfetto != NULL)
-        wanted = ew_chosen_wants(line->chosen, sample->pid, sample->name);
+        wanted = ew_ptrace_chosen(trace->perfetto, line->chosen, sample->pid, sample->name);
     else if (!wanted)
         wanted = ew_lives_chosen(&trace->lives, line->chosen, sample->pid, t_ns);
     if (wanted)
@@ -186,8 +187,8 @@ int ew_timeline_chrome(struct etwatch_trace *trace, const struct ew_chosen *chos
     bool etl = trace->perfetto == NULL;
     line.cpus = ew_calloc(CPUS, sizeof *line.cpus);
     int rc = line.cpus == NULL ? ETWATCH_ENOMEM : 0;
-    if (rc == 0 && etl)
-        rc = ew_trace_learn(trace);
+    if (rc == 0)
+        rc = etl ? ew_trace_learn(trace) : ew_ptrace_learn(trace->perfetto, chosen);
     if (rc == 0 && etl && !ew_chosen_all(chosen))
         ew_lives_choose(&trace->lives, chosen);
     if (rc == 0)

@@ -30,4 +30,10 @@ const struct etwatch_event *ew_ptrace_event(const struct ew_ptrace *trace);
 int ew_ptrace_report(struct ew_ptrace *trace, const struct etwatch_report_callbacks *callbacks,
                      struct etwatch_trace_system *ret_system);
 
+/* Reads everything once, for whom these mean; the trace is rewound. */
+int ew_ptrace_learn(struct ew_ptrace *trace, const struct ew_chosen *chosen);
+/* Whether what a process did is asked for, after that. name: of a thread of it; may be NULL. */
+bool ew_ptrace_chosen(const struct ew_ptrace *trace, const struct ew_chosen *chosen, uint32_t pid,
+                      const char *name);
+
 #endif

@@ -13,6 +13,11 @@
 #include "base/alloc.h"
 #include "monitor/ptrace.h"
 
+static const char *word(const char *text)
+{
+    return text[0] != '\0' ? text : NULL;
+}
+
 /* ------------------------------------------------------------------------ heap */
 
 static bool before(const struct ew_ptrace_item *a, const struct ew_ptrace_item *b)
@@ -123,7 +128,7 @@ static bool keep_sample(struct ew_ptrace_slot *slot, const struct etwatch_sample
 
 static bool is_chosen(const struct ew_ptrace *trace, uint32_t pid, const char *name)
 {
-    return ew_chosen_wants(trace->chosen, pid, name);
+    return ew_ptrace_chosen(trace, trace->chosen, pid, name);
 }
 
 static int put(struct ew_ptrace *trace, struct ew_ptrace_item *item)
@@ -230,6 +235,7 @@ void ew_ptrace_walk_done(struct ew_ptrace *trace)
         ew_free(trace->slots[i].text);
     ew_free(trace->slots);
     ew_free(trace->heap);
+    ew_free(trace->processes);
 }
 
 /* ----------------------------------------------------------------------- telling */
@@ -238,11 +244,6 @@ static const char *const sched_names[] = {
     "", "sched_switch", "sched_waking", "task_newtask", "sched_process_exec", "sched_process_exit",
 };
 static const char *const sample_names[] = {"", "start", "exit", "sample", "thread"};
-
-static const char *word(const char *text)
-{
-    return text[0] != '\0' ? text : NULL;
-}
 
 static void describe(struct ew_ptrace *trace, const struct ew_ptrace_item *item,
                      struct etwatch_trace_event *e)
@@ -291,13 +292,20 @@ int ew_ptrace_next(struct ew_ptrace *trace, struct etwatch_trace_event *ret_even
     if (trace->has_current && trace->current.what == EW_PTRACE_SAMPLE)
         give_slot(trace, trace->current.slot);
     trace->has_current = false;
-    int rc = gather(trace);
+    int rc = trace->learned ? 0 : ew_ptrace_learn(trace, trace->chosen);
+    if (rc == 0)
+        rc = gather(trace);
     if (rc < 0 || trace->heap_count == 0) {
         ew_ptrace_count_damage(trace);
         return rc;
     }
     pop(trace, &trace->current);
     trace->has_current = true;
+    if (trace->current.what == EW_PTRACE_EVENT) {
+        /* What they pointed to when the event was met is gone; the item has copies. */
+        trace->current.event.name = word(trace->current.name);
+        trace->current.event.next_name = word(trace->current.next_name);
+    }
     uint64_t t_ns = trace->current.t_ns;
     stats->late += stats->events > 0 && t_ns < stats->last_ns;
     if (stats->events++ == 0)

@@ -36,4 +36,44 @@ def a_recorded_trace_is_exported_as_it_is_reported():
             check_in(words, refused.err, format_name)
 
 
+def pids_of(path, *options):
+    """Who is told of with these options: by the report, in slices, in samples, and as who leaves or comes."""
+    def objects(*arguments):
+        return json_lines(run([*arguments, *options, path]).out)
+    reported = {o["pid"] for o in objects("report", "--json") if o["type"] == "process"}
+    chrome = json.loads(run(["export", "-q", *options, path, "-f", "chrome"]).out)
+    slices = {e["pid"] for e in chrome["traceEvents"] if e["ph"] == "X"}
+    samples = {o["pid"] for o in objects("export", "-q", "-f", "jsonl", "--table", "samples")}
+    events = [o for o in objects("events", "--json") if o["event"] == "sched_switch"]
+    return reported, slices, samples, events
+
+
+@test
+def whoever_is_asked_for_comes_with_its_threads_and_descendants():
+    need_ebpf()
+    script = "import subprocess, threading\nt = threading.Thread(target=sum, args=(range(300000),))\nt.start()\nt.join()\n" \
+             "subprocess.run(['sh', '-c', 'true; sleep 0.05; true'])"
+    with temp_dir() as folder:
+        path = os.path.join(folder, "run.pftrace")
+        done = run(["record", "-q", "--hz", "100", "-o", path, "--", "sh", "-c", f'python3 -c "{script}"; sleep 0.05'])
+        check_eq(done.code, 0, f"exit code of record ({done.err})")
+        every = {o["pid"]: o for o in json_lines(run(["report", "--json", path]).out) if o["type"] == "process"}
+        python = [pid for pid, o in every.items() if o["name"].startswith("python")]
+        check_eq(len(python), 1, f"processes of python in {every}")
+        family = {pid for pid, o in every.items() if pid in python or o["ppid"] in python}
+        family |= {pid for pid, o in every.items() if o["ppid"] in family}
+        check(2 < len(family) < len(every), f"{len(family)} of {len(every)}")
+        reported, slices, samples, events = pids_of(path, "-p", str(python[0]))
+        check_eq((reported, slices), (family, family), "by the report and by the scheduling")
+        # Who was not watched is known by the names of its threads alone: others may be called so too.
+        reported, slices, _, _ = pids_of(path, "-n", "python3")
+        check_eq((reported, slices & set(every)), (family, family), "by name")
+        check(samples <= family and samples, f"samples: {samples}")
+        tids = {e["tid"] for e in json.loads(run(["export", "-q", path, "-f", "chrome"]).out)["traceEvents"]
+                if e["ph"] == "X" and e["pid"] in family}
+        check_eq([o for o in events if not {o["tid"], o["fields"]["next_pid"]} & tids], [], "switches of others")
+        reported, slices, _, _ = pids_of(path, "-p", str(python[0]), "--exclude-name", "python3")
+        check_eq((reported, slices), (family - set(python), family - set(python)), "without itself")
+
+
 main()
