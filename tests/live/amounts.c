@@ -9,7 +9,6 @@
  *                            and stays so for a while (default 3), and bytes of the network
  *   amounts counts           what adds up: one thread, so that the record has all of it
  *   amounts states MS        threads that wait and one that runs, for so long; then as long stopped
- *   amounts stopped SECONDS  a child that is stopped for so long
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -185,23 +184,6 @@ static void tell(void)
            (int)NET_BYTES, (int)FILE_BYTES, kilobytes("RssAnon:") * 1024,
            kilobytes("VmSize:") * 1024, kilobytes("VmRSS:") * 1024);
     (void)fflush(stdout);
-}
-
-static void stopped(long seconds)
-{
-    int status;
-    pid_t child = fork();
-    if (child < 0)
-        fail("fork");
-    if (child == 0) {
-        (void)raise(SIGSTOP);
-        _exit(0);
-    }
-    printf("{\"stopped\":%d}\n", (int)child);
-    (void)fflush(stdout);
-    pause_ms(seconds * 1000);
-    if (kill(child, SIGCONT) != 0 || waitpid(child, &status, 0) != child)
-        fail("kill");
 }
 
 /* ------------------------------------------------------------------------- what adds up */
@@ -390,14 +372,9 @@ static int wait_and_tell(pid_t child)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    long amount = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
     bool counts = strcmp(what, "counts") == 0;
-    if (strcmp(what, "stopped") == 0) {
-        stopped(amount);
-        return 0;
-    }
     if (strcmp(what, "states") == 0) {
-        states(amount);
+        states(argc > 2 ? strtol(argv[2], NULL, 10) : 0);
         return 0;
     }
     int disk = counts ? make_file() : -1;

@@ -189,17 +189,6 @@ def threads_are_in_the_state_in_which_they_are(source):
 
 
 @cases(SOURCES)
-def threads_of_a_stopped_process_are_suspended(source):
-    if source == "ebpf":
-        need_ebpf()
-    result = watch(["stopped", "3"], "--metrics", "threads", "--dense", "--hz", 10, program=AMOUNTS,
-                   source=source)
-    child = told(truth_of(result.truth), "stopped")["stopped"]
-    samples = of_type(result.objects, "sample", pid=child)
-    check(any(s["threads_suspended"] == 1 for s in samples), "never suspended")
-
-
-@cases(SOURCES)
 def what_is_not_asked_for_is_not_measured(source):
     if source == "ebpf":
         need_ebpf()
