@@ -150,6 +150,18 @@ def a_recording_reads_back_as_it_was_told(options, way):
     check("-a" not in options or sum(o["type"] == "process" for o in told) > 10, "few processes")
 
 
+@cases(WAYS)
+def what_was_lost_is_counted_in_the_recording_too(way):
+    with recording() as path, temp_dir() as folder:
+        out = os.path.join(folder, "run.pftrace")
+        result = emulated(path + ",loses" + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "0.5")
+        told = objects_of(result)
+        check_eq(report(out, "--threads"), result.out, "report")
+        whole = json_lines(run(["report", "--json", path]).out)[0]
+    check_eq(told[0]["lost"], whole["events"] // 97, "lost")
+    check_eq(told[0]["complete"], False, "complete")
+
+
 @test
 def a_recording_of_a_command_ends_with_its_status():
     with recording() as path, temp_dir() as folder:

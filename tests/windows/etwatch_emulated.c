@@ -6,8 +6,9 @@
  *
  * HOW is words with commas between them: a recording, which begins when a session does; buffers
  * (whole ones are offered), no-rights, no-privilege, full (no system logger is free), stuck (a
- * session of our name cannot be ended), logger (the NT Kernel Logger runs), stops (somebody ends
- * our session again and again). It ends with 99 if a session of ours is left.
+ * session of our name cannot be ended), logger (the NT Kernel Logger runs), loses (one event of
+ * 97), stops (somebody ends our session again and again). It ends with 99 if a session of ours is
+ * left.
  *
  * The two functions below take the place of the library's, which the linker then leaves out.
  */
@@ -75,6 +76,8 @@ static void take_word(const char *word)
         config.stuck_session = stuck = true;
     } else if (strcmp(word, "logger") == 0) {
         logger = true;
+    } else if (strcmp(word, "loses") == 0) {
+        config.lose_every = 97;
     } else if (strcmp(word, "stops") == 0) {
         config.stop_after = 500;
         config.stop_times = 4;
