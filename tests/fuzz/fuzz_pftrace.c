@@ -56,6 +56,20 @@ static int on_stats(void *ctx, const struct etwatch_stats *stats)
     return 0;
 }
 
+static int on_total(void *ctx, const struct etwatch_sample *total, uint64_t estimated)
+{
+    (void)estimated;
+    require(total->type == ETWATCH_EXIT || total->type == ETWATCH_THREAD, "a total has a type");
+    return on_sample(ctx, total);
+}
+
+static int on_system(void *ctx, const struct etwatch_trace_system *system)
+{
+    (void)ctx;
+    (void)touch(system, sizeof *system);
+    return 0;
+}
+
 static int on_other(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded)
 {
     (void)ctx;
@@ -74,6 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .event = on_event,
         .loss = on_loss,
         .stats = on_stats,
+        .total = on_total,
+        .system = on_system,
         .other = on_other,
     };
     struct ew_pftrace_counts counts;
