@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from lib import cases, check, check_eq, check_in, main, need_ebpf, run, skip, start, temp_dir, test
+from lib import cases, check, check_eq, check_in, json_lines, main, need_ebpf, run, skip, start, temp_dir, test
 from livekit import DEEDS, check_stories, of_type, read_lines, wait_until
 
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
@@ -197,6 +197,30 @@ def a_container_is_found_by_the_beginning_of_its_id(source):
                 child.wait()
     check_eq(pids(objects), {inside.pid}, "who is shown")
     check_eq({s["cgroup"] for s in of_type(objects, "start")}, {f"/{folder}/docker-{found}.scope"}, "its cgroup")
+
+
+@test
+def a_container_in_cgroups_of_version_1_is_polled_and_shown():
+    root = "/sys/fs/cgroup/pids"
+    if not os.path.exists(os.path.join(root, "cgroup.procs")) or not os.access(root, os.W_OK):
+        skip("no cgroup v1 hierarchy that can be written")
+    need_ebpf()
+    found = hashlib.sha256(f"{os.getpid()} version 1".encode()).hexdigest()
+    folder = f"etwatch-test-{os.getpid()}"
+    with cgroup(root, folder), cgroup(root, f"{folder}/{found}") as group:
+        inside = start(["burn", 60000], program=DEEDS)
+        try:
+            put_into(group, inside.pid)
+            polled = run(["stat", "--container", found[:12], "--json", "--duration", 1])
+            by_events = run(["stat", "--source", "ebpf", "-p", inside.pid, "--json", "--duration", 0.5])
+        finally:
+            inside.kill()
+            inside.wait()
+    check_eq((polled.code, by_events.code), (0, 0), f"exit codes ({polled.err})")
+    check_in("version 1", polled.err, "why it polls")
+    for result in (polled, by_events):
+        starts = of_type(json_lines(result.out), "start")
+        check_eq({(s["pid"], s["cgroup"]) for s in starts}, {(inside.pid, f"/{folder}/{found}")}, "who is shown, where")
 
 
 @test
