@@ -54,7 +54,8 @@ static __always_inline __u64 private_pages(struct mm_struct *mm)
     return (__u64)((anon > 0 ? anon : 0) + (swapped > 0 ? swapped : 0));
 }
 
-/* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. */
+/* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. Before
+ * 6.2 the verifier does not look into an array of atomics: one call reads all of them. */
 static __always_inline __u32 noted_rss(struct task_struct *task)
 {
     struct mm_struct *mm = task->mm;
@@ -63,9 +64,9 @@ static __always_inline __u32 noted_rss(struct task_struct *task)
         return 0;
     if (bpf_core_type_exists(struct mm_rss_stat___before_6_2)) {
         struct mm_struct___before_6_2 *old = (void *)mm;
-        pages = old->rss_stat.count[EW_MM_FILEPAGES].counter +
-                old->rss_stat.count[EW_MM_ANONPAGES].counter +
-                old->rss_stat.count[EW_MM_SHMEMPAGES].counter;
+        __s64 count[4] = {0};
+        bpf_core_read(count, sizeof count, &old->rss_stat);
+        pages = count[EW_MM_FILEPAGES] + count[EW_MM_ANONPAGES] + count[EW_MM_SHMEMPAGES];
     } else {
         pages = mm->rss_stat[EW_MM_FILEPAGES].count + mm->rss_stat[EW_MM_ANONPAGES].count +
                 mm->rss_stat[EW_MM_SHMEMPAGES].count;
