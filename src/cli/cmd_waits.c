@@ -99,6 +99,11 @@ static bool is_fault(const struct etwatch_trace_event *event)
     return strcmp(event->event, "Memory/HardFault") == 0;
 }
 
+static bool is_disk(const struct etwatch_trace_event *event)
+{
+    return strcmp(event->event, "DiskIO/Read") == 0 || strcmp(event->event, "DiskIO/Write") == 0;
+}
+
 /* Of a Perfetto trace, whatever system it is from. */
 static bool is_sched(const struct etwatch_trace_event *event)
 {
@@ -142,7 +147,8 @@ struct running {
     uint32_t tids[CPUS_MAX];
     uint64_t first_raw, first_ns; /* the first event, by both clocks */
     bool any;
-    bool etw; /* everything came with the stream */
+    bool etw;           /* everything came with the stream */
+    uint64_t frequency; /* of Windows' performance counter; 0: unknown */
 };
 
 /* A hard fault says by the clock of the recording when it began. */
@@ -156,6 +162,21 @@ static void take_fault(struct ew_waits *waits, const struct running *running,
     double share = (double)(event->t_raw - began_raw) / (double)(event->t_raw - running->first_raw);
     ew_waits_fault(waits, (uint32_t)number_of(event, "TThreadId"),
                    (uint64_t)(share * passed_ns + 0.5));
+}
+
+/* The answer of a disk is measured with Windows' performance counter, whatever clock the recording
+ * has. Who asked is in the event from Windows 8 on, else it is who the walk says. */
+static void take_disk(struct ew_waits_view *view, const struct running *running,
+                      const struct etwatch_trace_event *event)
+{
+    const struct etwatch_field *asked = field_of(event, "IssuingThreadId");
+    uint64_t ticks = number_of(event, "HighResResponseTime");
+    bool known = asked != NULL || (event->flags & ETWATCH_TRACE_HAS_TID) != 0;
+    if (running->frequency == 0 || !known)
+        return;
+    view->disks = true;
+    ew_waits_disk(view->waits, asked != NULL ? (uint32_t)asked->v.u : event->tid,
+                  (uint64_t)((double)ticks * 1e9 / (double)running->frequency + 0.5));
 }
 
 /* The event is of the thread that leaves, or that is woken; the other is known by its number. */
@@ -185,9 +206,10 @@ static void take_sched(struct ew_waits *waits, const struct etwatch_trace_event 
     ew_waits_event(waits, &e);
 }
 
-static void take_event(struct ew_waits *waits, struct running *running,
+static void take_event(struct ew_waits_view *view, struct running *running,
                        const struct etwatch_trace_event *event)
 {
+    struct ew_waits *waits = view->waits;
     uint32_t cpu = event->cpu % CPUS_MAX;
     if (is_sched(event)) {
         take_sched(waits, event);
@@ -202,6 +224,8 @@ static void take_event(struct ew_waits *waits, struct running *running,
                         why_of(state, reason), running->tids[cpu]);
     } else if (is_fault(event)) {
         take_fault(waits, running, event);
+    } else if (is_disk(event)) {
+        take_disk(view, running, event);
     } else {
         ew_waits_wake(waits, event->t_rel_ns, (uint32_t)number_of(event, "TThreadId"),
                       running->tids[cpu]);
@@ -269,6 +293,7 @@ static int walk(struct ew_recording *recording, struct ew_waits_view *view, uint
     uint64_t last_ns = 0;
     int rc = etwatch_trace_file(recording->trace, 0, &file);
     running.etw = file.source == ETWATCH_SOURCE_ETW;
+    running.frequency = file.clock_frequency;
     if (rc == 0)
         rc = etwatch_trace_rewind(recording->trace);
     while (rc == 0 && (rc = etwatch_trace_next(recording->trace, &event, error)) > 0) {
@@ -281,11 +306,11 @@ static int walk(struct ew_recording *recording, struct ew_waits_view *view, uint
         }
         bool sched = is_switch(&event) || is_ready(&event) || is_sched(&event);
         view->faults = view->faults || is_fault(&event);
-        if (!sched && !is_fault(&event) && !is_loss(&event))
+        if (!sched && !is_fault(&event) && !is_disk(&event) && !is_loss(&event))
             continue;
         rc = etwatch_trace_fields(recording->trace, &event);
         if (rc == 0)
-            take_event(view->waits, &running, &event);
+            take_event(view, &running, &event);
         *ret_used += sched;
         if (*ret_used % 4096 == 0 && ew_signals_ending() != 0)
             return ETWATCH_ESTATE;

@@ -112,6 +112,15 @@ static void put_number(struct ew_buf *out, const char *key, uint64_t value)
     ew_buf_u64(out, value);
 }
 
+static void put_known(struct ew_buf *out, const char *key, bool known, uint64_t value)
+{
+    ew_buf_text(out, key);
+    if (known)
+        ew_buf_u64(out, value);
+    else
+        ew_buf_text(out, "null");
+}
+
 static void put_who(struct ew_buf *out, const char *pid_key, const char *tid_key,
                     const char *name_key, const struct ew_waits_view *view, uint32_t pid,
                     uint32_t tid)
@@ -139,10 +148,8 @@ static void json_thread(struct ew_buf *out, const struct ew_waits_view *view,
     put_number(out, ",\"ready_ns\":", thread->ready_ns);
     put_number(out, ",\"sleep_ns\":", thread->sleep_ns);
     put_number(out, ",\"blocked_ns\":", thread->blocked_ns);
-    if (view->faults)
-        put_number(out, ",\"fault_ns\":", thread->fault_ns);
-    else
-        ew_buf_text(out, ",\"fault_ns\":null");
+    put_known(out, ",\"fault_ns\":", view->faults, thread->fault_ns);
+    put_known(out, ",\"disk_ns\":", view->disks, thread->disk_ns);
     put_number(out, ",\"switches\":", thread->switches);
     put_number(out, ",\"preempted\":", thread->preempted);
     put_number(out, ",\"sleeps\":", thread->sleeps);
@@ -190,9 +197,12 @@ static void cell_ns(struct ew_grid *grid, uint64_t ns)
     ew_grid_end(grid);
 }
 
-static void cell_unknown(struct ew_grid *grid)
+static void cell_known(struct ew_grid *grid, bool known, uint64_t ns)
 {
-    ew_buf_char(ew_grid_cell(grid), '-');
+    if (known)
+        ew_units_ns(ew_grid_cell(grid), ns);
+    else
+        ew_buf_char(ew_grid_cell(grid), '-');
     ew_grid_end(grid);
 }
 
@@ -206,10 +216,10 @@ static int table_threads(const struct ew_waits_view *view, const struct lists *l
                          struct ew_buf *out, uint32_t width, bool color)
 {
     static const struct ew_grid_column columns[] = {
-        {"PID", 7, 0, false},     {"THREAD", 20, 32, true}, {"RUN", 9, 0, false},
-        {"READY", 9, 0, false},   {"SLEEP", 9, 0, false},   {"BLOCKED", 9, 0, false},
-        {"FAULT", 9, 0, false},   {"SLEEPS", 6, 0, false},  {"BLOCKS", 6, 0, false},
-        {"LONGEST", 9, 0, false},
+        {"PID", 7, 0, false},    {"THREAD", 20, 32, true}, {"RUN", 9, 0, false},
+        {"READY", 9, 0, false},  {"SLEEP", 9, 0, false},   {"BLOCKED", 9, 0, false},
+        {"FAULT", 9, 0, false},  {"DISK", 9, 0, false},    {"SLEEPS", 6, 0, false},
+        {"BLOCKS", 6, 0, false}, {"LONGEST", 9, 0, false},
     };
     struct ew_grid grid;
     ew_grid_init(&grid, columns, sizeof columns / sizeof columns[0]);
@@ -224,10 +234,8 @@ static int table_threads(const struct ew_waits_view *view, const struct lists *l
         cell_ns(&grid, thread->ready_ns);
         cell_ns(&grid, thread->sleep_ns);
         cell_ns(&grid, thread->blocked_ns);
-        if (view->faults)
-            cell_ns(&grid, thread->fault_ns);
-        else
-            cell_unknown(&grid);
+        cell_known(&grid, view->faults, thread->fault_ns);
+        cell_known(&grid, view->disks, thread->disk_ns);
         cell_count(&grid, thread->sleeps);
         cell_count(&grid, thread->blocks);
         cell_ns(&grid, thread->wait_max_ns);

@@ -15,6 +15,7 @@ struct ew_waits_view {
     uint32_t pid_count;
     bool all;
     bool faults; /* the time of page faults is known */
+    bool disks;  /* and that of requests to disks */
 };
 
 /* 0 or ETWATCH_ENOMEM. */

@@ -221,6 +221,13 @@ void ew_waits_fault(struct ew_waits *waits, uint32_t tid, uint64_t wait_ns)
         thread->fault_ns += wait_ns;
 }
 
+void ew_waits_disk(struct ew_waits *waits, uint32_t tid, uint64_t length_ns)
+{
+    struct ew_waits_thread *thread = thread_of(waits, tid);
+    if (thread != NULL)
+        thread->disk_ns += length_ns;
+}
+
 void ew_waits_gap(struct ew_waits *waits)
 {
     for (uint32_t ref = 1; ref <= ew_pool_last(&waits->threads); ref++) {

@@ -32,7 +32,7 @@ struct ew_waits_thread {
     uint64_t since_ns; /* when it came into its present state */
     uint32_t state;
     uint32_t edge; /* READY: who woke it; 0: nobody */
-    uint64_t run_ns, ready_ns, sleep_ns, blocked_ns, fault_ns;
+    uint64_t run_ns, ready_ns, sleep_ns, blocked_ns, fault_ns, disk_ns;
     uint64_t sleeps, blocks;      /* how often */
     uint64_t wait_max_ns;         /* longest of both */
     uint64_t switches, preempted; /* times on a CPU; times it lost it */
@@ -66,6 +66,9 @@ void ew_waits_switch(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, enum e
 void ew_waits_wake(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t waker_tid);
 /* So long it waited for a page, as the recording tells; part of what it waited. */
 void ew_waits_fault(struct ew_waits *waits, uint32_t tid, uint64_t wait_ns);
+/* So long a disk took for a request of it, as the recording tells; whether it waited for it or not.
+ */
+void ew_waits_disk(struct ew_waits *waits, uint32_t tid, uint64_t length_ns);
 /* Events were lost: what every thread does now is not known. */
 void ew_waits_gap(struct ew_waits *waits);
 /* The end: what lasts is counted up to here, without anyone who ended it. */

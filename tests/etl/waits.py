@@ -7,6 +7,7 @@ from etlkit import make_etl
 from lib import cases, check, check_eq, json_lines, main, run, temp_dir
 
 PAGE_REASONS = (1, 2, 8, 9)
+FREQUENCY = 10_000_000  # of the performance counter in made recordings
 
 
 def expected(events):
@@ -82,6 +83,14 @@ def every_wait_is_the_one_of_the_events(kind):
         if o["type"] == "waits":
             check_eq([o["run_ns"], o["ready_ns"], o["sleep_ns"], o["blocked_ns"]], times[o["tid"]],
                      f"times of thread {o['tid']}")
+    answers = defaultdict(int)
+    for e in events:
+        if e["event"] in ("DiskIO/Read", "DiskIO/Write"):
+            ticks = e["fields"]["HighResResponseTime"]
+            answers[e["fields"].get("IssuingThreadId", e["tid"])] += ticks * 1_000_000_000 // FREQUENCY
+    for o in objects:
+        if o["type"] == "waits":
+            check_eq(o["disk_ns"], answers[o["tid"]] if answers else None, f"time of the disk for thread {o['tid']}")
     faulted = {e["fields"]["TThreadId"] for e in events if e["event"] == "Memory/HardFault"}
     told = {o["tid"]: o["fault_ns"] for o in objects if o["type"] == "waits"}
     if not faulted:
@@ -101,7 +110,7 @@ def a_perfetto_trace_made_of_it_has_the_same_waits(kind):
     check(ours, "no waits")
     for o in ours:
         if o["type"] == "waits":
-            o["fault_ns"] = None  # hard faults are not in the trace
+            o["fault_ns"] = o["disk_ns"] = None  # hard faults and requests to disks are not in the trace
     check_eq(theirs, ours, "waits")
 
 
