@@ -198,8 +198,8 @@ def check_doctor(step, works):
 def check_guest(text, source, reason):
     """Everything. source: what must have been chosen; reason: what a fallback must name."""
     steps, spinner, ended = parse(text)
-    filtered = {"pid", "cgroup", "name"}
-    for name in ("doctor", "run", "run_1000hz", "all", "pid", "name", "uid", "cgroup", "events"):
+    filtered = {"pid", "cgroup", "name", "metrics", "least"}
+    for name in ("doctor", "run", "run_1000hz", "all", "pid", "name", "uid", "cgroup", "metrics", "least", "events"):
         if name not in steps or steps[name].status is None:
             yield name, "did not come to an end"
             continue
