@@ -7,6 +7,7 @@
   polars FILE [fields]   not until SIGTERM: every event of a recording as a polars table, and how long it took
 """
 import json
+import resource
 import signal
 import sys
 import threading
@@ -60,7 +61,8 @@ def polars(path, fields=""):
     begin = time.perf_counter()
     frame = etwatch.open(path).event_table(fields=bool(fields)).to_polars()
     took = time.perf_counter() - begin
-    return {"events": frame.height, "seconds": took}
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"events": frame.height, "seconds": took, "peak_mb": peak_mb}
 
 
 def main():
