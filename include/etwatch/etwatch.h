@@ -458,6 +458,13 @@ ETWATCH_API int etwatch_monitor_stop(struct etwatch_monitor *monitor);
 ETWATCH_API int etwatch_monitor_read(struct etwatch_monitor *monitor,
                                      struct etwatch_sample *ret_samples, size_t max,
                                      int timeout_ms);
+/* The same for those who keep what they read: the strings are copied to ret_texts, each once, and
+ * are valid as long as it is. Where they find no room the rest is left for the next read; 8 KB are
+ * always enough for one sample. ret_texts_used: bytes, from the beginning. */
+ETWATCH_API int etwatch_monitor_copy(struct etwatch_monitor *monitor,
+                                     struct etwatch_sample *ret_samples, size_t max,
+                                     char *ret_texts, size_t texts_size, size_t *ret_texts_used,
+                                     int timeout_ms);
 
 /* Watch one more process and its descendants, or one less; also while running. */
 ETWATCH_API int etwatch_monitor_add(struct etwatch_monitor *monitor, uint32_t pid);

@@ -4,7 +4,7 @@
  *
  * A summary is fed with samples and asked at any time. etwatch_summary_add fits on_samples of
  * etwatch_callbacks with the summary as ctx: it is then kept by the monitor's own thread, and
- * nothing is lost to a slow reader. Memory grows with the processes that did something, some 3 KB
+ * nothing is lost to a slow reader. Memory grows with the processes that did something, some 6 KB
  * each, up to a stated number of them.
  *
  * The rules of etwatch.h hold. A summary may be used from several threads, except free.

@@ -657,6 +657,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_monitor_poll": (c_int, [c_void_p, c_int]),
     "etwatch_monitor_stop": (c_int, [c_void_p]),
     "etwatch_monitor_read": (c_int, [c_void_p, POINTER(Sample), c_size_t, c_int]),
+    "etwatch_monitor_copy": (c_int, [
+        c_void_p, POINTER(Sample), c_size_t, c_char_p, c_size_t, POINTER(c_size_t), c_int,
+    ]),
     "etwatch_monitor_add": (c_int, [c_void_p, c_uint32]),
     "etwatch_monitor_remove": (c_int, [c_void_p, c_uint32]),
     "etwatch_monitor_snapshot": (c_int, [c_void_p, c_uint32, POINTER(Sample), c_char_p, c_size_t]),

@@ -50,6 +50,24 @@ def _text_at(pointer: int) -> Optional[str]:
     return ctypes.string_at(pointer).decode("utf-8", "replace") if pointer else None
 
 
+class Texts(Dict[int, Optional[str]]):
+    """Texts by where they were when they were copied; decoded when one is asked for."""
+
+    __slots__ = ("_raw", "_base")
+
+    def __init__(self, raw: bytes, base: int) -> None:
+        super().__init__()
+        self[0] = None
+        self._raw = raw
+        self._base = base
+
+    def __missing__(self, pointer: int) -> str:
+        begin = pointer - self._base
+        text = self._raw[begin:self._raw.index(0, begin)].decode("utf-8", "replace")
+        self[pointer] = text
+        return text
+
+
 class Batch(Sequence["Sample"]):
     """Samples in the order in which they came; a sequence of `Sample`."""
 
@@ -66,33 +84,12 @@ class Batch(Sequence["Sample"]):
         self.rows = len(raw) // _native.SAMPLE_SIZE
 
     @classmethod
-    def take(cls, address: int, count: int, lasting: Optional[Dict[int, Optional[str]]] = None,
-             threads: bool = True) -> "Batch":
-        """Copies rows and their strings out of memory that the library may reuse afterwards.
-
-        Of a monitor's queue: users and cgroups are the same texts from read to read (lasting), there are
-        no command lines, and names of threads only if they were asked for.
-        """
+    def take(cls, address: int, count: int) -> "Batch":
+        """Copies rows and their strings out of memory that the library may reuse afterwards."""
         raw = ctypes.string_at(address, count * _native.SAMPLE_SIZE)
         words = memoryview(raw).cast("Q")
-        texts: Dict[int, Optional[str]] = {0: None}
-        pointers = set(words[NAME::WORDS].tolist())
-        if threads:
-            pointers.update(words[_TEXTS[1]::WORDS].tolist())
-        rest = _TEXTS[2:]
-        if lasting is not None:
-            shared = set(words[_TEXTS[2]::WORDS].tolist())
-            shared.update(words[_TEXTS[3]::WORDS].tolist())
-            for pointer in shared.difference(lasting):
-                lasting[pointer] = _text_at(pointer)
-            texts.update(lasting)
-            rest = ()
-        for place in rest:
-            pointers.update(words[place::WORDS].tolist())
-        for pointer in pointers:
-            if pointer:
-                texts[pointer] = _text_at(pointer)
-        return cls(raw, texts)
+        pointers = {pointer for place in _TEXTS for pointer in words[place::WORDS].tolist()}
+        return cls(raw, {pointer: _text_at(pointer) for pointer in pointers})
 
     def __len__(self) -> int:
         return self.rows

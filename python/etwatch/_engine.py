@@ -17,7 +17,7 @@ from typing import Any, Callable, Deque, List, Optional, Tuple
 
 from . import _abi
 from ._batch import Batch
-from ._monitor import SLICE_MS, NativeMonitor
+from ._monitor import READ_MAX, SLICE_MS, NativeMonitor
 from ._summary import Summary
 from .errors import ETWError, ETWSessionError, ETWSessionLostError
 from .samples import MetricList, MetricSample, count_of, rows_of
@@ -98,29 +98,50 @@ class Callbacks:
 
 
 class Store:
-    """Rows for collect_metrics: at most so many MetricSamples, the oldest go first, counted by row."""
+    """Rows for collect_metrics: at most so many MetricSamples, the oldest go first, counted by row.
+
+    How many MetricSamples a batch is, is only asked when a quarter of the limit has come in rows since
+    the last time: one look at many costs less than many looks.
+    """
 
     def __init__(self, limit: int) -> None:
         self._lock = threading.Lock()
-        self._batches: Deque[Tuple[Batch, int]] = deque()
+        self._batches: Deque[Tuple[Batch, int]] = deque()  # with how many they are, once counted
+        self._new: List[Tuple[Batch, int]] = []  # with the mask
+        self._new_rows = 0
         self._total = 0
         self.limit = limit
-        self.dropped = 0
+        self._dropped = 0
 
     def put(self, batch: Batch, mask: int) -> None:
-        count = count_of(batch, mask)
-        if count == 0:
-            return
         with self._lock:
-            self._batches.append((batch, count))
-            self._total += count
-            while self._total - self._batches[0][1] >= self.limit:
-                old, gone = self._batches.popleft()
-                self._total -= gone
-                self.dropped += old.rows
+            self._new.append((batch, mask))
+            self._new_rows += batch.rows
+            if self._new_rows * 4 > self.limit:
+                self._trim()
+
+    def _trim(self) -> None:
+        for batch, mask in self._new:
+            count = count_of(batch, mask)
+            if count:
+                self._batches.append((batch, count))
+                self._total += count
+        self._new.clear()
+        self._new_rows = 0
+        while self._batches and self._total - self._batches[0][1] >= self.limit:
+            old, gone = self._batches.popleft()
+            self._total -= gone
+            self._dropped += old.rows
+
+    @property
+    def dropped(self) -> int:
+        with self._lock:
+            self._trim()
+            return self._dropped
 
     def take(self, mask: int) -> List[MetricSample]:
         with self._lock:
+            self._trim()
             batches = list(self._batches)
             self._batches.clear()
             self._total = 0
@@ -130,7 +151,8 @@ class Store:
         while total > self.limit and first < len(rows) - 1:
             total -= len(rows[first])
             first += 1
-        self.dropped += first
+        with self._lock:
+            self._dropped += first
         return [sample for made in rows[first:] for sample in made][-self.limit:]
 
 
@@ -244,15 +266,15 @@ class Engine:
 
     # ------------------------------------------------------------------- samples
 
-    def take(self, native: NativeMonitor, timeout_ms: int) -> bool:
-        """Moves one read's worth from the library to the store and to the callbacks' queue."""
+    def take(self, native: NativeMonitor, timeout_ms: int) -> int:
+        """Moves one read's worth from the library to the store and to the callbacks' queue; its rows."""
         batch = native.read(timeout_ms)
         if batch is None:
-            return False
+            return 0
         self.store.put(batch, self.mask)
         if self.callbacks.entries:
             self.pending.put(batch)
-        return True
+        return batch.rows
 
     def _take_all(self, native: NativeMonitor) -> None:
         with self._take:
@@ -320,7 +342,7 @@ def _pump(engine: Engine, native: NativeMonitor) -> None:
         try:
             with engine._take:
                 wait_ms = SLICE_MS
-                while engine.take(native, wait_ms):
+                while engine.take(native, wait_ms) == READ_MAX:  # fewer: there are no more now
                     wait_ms = 0
         except (ETWError, ValueError, ProcessLookupError) as error:
             engine._ended(error)

@@ -11,17 +11,19 @@ import ctypes
 import os
 import threading
 import weakref
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 
 from . import _abi, _native
-from ._batch import SOURCES, Batch, Sample
+from ._batch import SOURCES, Batch, Sample, Texts
 from ._owned import Owned
 from .errors import ETWSessionError
 
 _CLOSED = "the monitor is closed"
-_READ_MAX = 240  # rows that one read takes: what the heap can reuse without asking the system
+READ_MAX = 512  # rows that one read takes
+_TEXTS_MAX = 32768  # bytes of their strings, each once; the library wants 8 KB at least
 SLICE_MS = 200  # the longest wait inside the library: Ctrl-C is noticed after it
 
+_address, _bytes_at = ctypes.addressof, ctypes.string_at
 _SOURCE_NUMBERS = {"auto": _abi.ETWATCH_SOURCE_AUTO, **{name: number for number, name in SOURCES.items()}}
 
 
@@ -111,9 +113,7 @@ class NativeMonitor:
         self._closed = True
         self._inside = 0
         self._pid = os.getpid()
-        self._buffer: Any = None
-        self._lasting: Dict[int, Optional[str]] = {}  # users and cgroups of the queue, by address
-        self._threads = bool(config.flags & _abi.ETWATCH_THREADS)
+        self._buffers: Any = None  # rows, their texts, how many bytes of texts: made for the first read
         self._pointer = ctypes.c_void_p()
         info = _native.new_error()
         _native.check(_native.lib.etwatch_monitor_new(ctypes.byref(config), ctypes.byref(self._pointer),
@@ -183,13 +183,16 @@ class NativeMonitor:
         """What has come, at most timeout_ms later; None: nothing. One reader at a time. A negative code
         of the library is raised; a recording that has been read to its end says ESTATE."""
         with self._read_lock, _Inside(self) as pointer:
-            if self._buffer is None:
-                self._buffer = (_abi.Sample * _READ_MAX)()
-            count = _native.lib.etwatch_monitor_read(pointer, self._buffer, _READ_MAX, timeout_ms)
-            _native.check(count)
+            if self._buffers is None:
+                self._buffers = ((_abi.Sample * READ_MAX)(), ctypes.create_string_buffer(_TEXTS_MAX),
+                                 ctypes.c_size_t())
+            rows, texts, used = self._buffers
+            count = _native.lib.etwatch_monitor_copy(pointer, rows, READ_MAX, texts, _TEXTS_MAX, used, timeout_ms)
             if count <= 0:
+                _native.check(count)
                 return None
-            return Batch.take(ctypes.addressof(self._buffer), count, self._lasting, self._threads)
+            return Batch(_bytes_at(_address(rows), count * _native.SAMPLE_SIZE),
+                         Texts(_bytes_at(_address(texts), used.value), _address(texts)))
 
     def add(self, pid: int) -> None:
         with _Inside(self) as pointer:

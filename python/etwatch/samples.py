@@ -7,7 +7,6 @@ compiled once that makes them all, which is what keeps one at a time affordable.
 """
 import os
 import sys
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -152,6 +151,9 @@ def rows_of(batch: Batch, wanted: int = -1) -> Iterator[Tuple[MetricSample, ...]
         half += HALVES
 
 
+_counts: Dict[int, int] = {}
+
+
 def count_of(batch: Batch, wanted: int = -1) -> int:
     """How many MetricSamples the batch is, without making them."""
     wanted &= _STREAM_BITS
@@ -159,7 +161,14 @@ def count_of(batch: Batch, wanted: int = -1) -> int:
     kinds = batch.types()
     if kinds.count(_SAMPLE) != len(kinds):
         masks = [mask for mask, kind in zip(masks, kinds) if kind == _SAMPLE]
-    return sum(_maker(mask & wanted)[0] * number for mask, number in Counter(masks).items())
+    total = 0
+    for mask in masks:
+        mask &= wanted
+        count = _counts.get(mask)
+        if count is None:
+            count = _counts[mask] = len(_known(mask))
+        total += count
+    return total
 
 
 class MetricList(List[MetricSample]):

@@ -224,7 +224,7 @@ static int add_more(const struct ew_windows *windows, struct ew_window_row *row,
         if ((windows->more >> i & 1) == 0)
             continue;
         if ((sample->has >> i & 1) != 0)
-            rc = ew_spread_add(spread, values[i]);
+            rc = ew_spread_add(spread, values[i], 1);
         spread++;
     }
     return rc;

@@ -271,14 +271,9 @@ int etwatch_monitor_stop(struct etwatch_monitor *monitor)
     return failed;
 }
 
-int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample *ret_samples,
-                         size_t max, int timeout_ms)
+/* With the lock. */
+static void wait_for_samples(struct etwatch_monitor *monitor, int timeout_ms)
 {
-    if (monitor == NULL || ret_samples == NULL || max == 0)
-        return ETWATCH_EINVAL;
-    if ((monitor->config.flags & ETWATCH_QUEUE) == 0)
-        return ETWATCH_ESTATE;
-    ew_mutex_lock(monitor->lock);
     if (monitor->stepping)
         timeout_ms = 0; /* in a callback: nothing can arrive while it waits */
     /* Every step signals, also one that brought nothing: the limit is a time, not a wait. */
@@ -291,13 +286,54 @@ int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample 
         int left_ms = timeout_ms < 0 ? -1 : (int)((until_ns - now_ns + 999999u) / 1000000u);
         (void)ew_cond_wait(monitor->arrived, monitor->lock, left_ms);
     }
-    int count = ew_queue_take(&monitor->queue, ret_samples, max > INT_MAX ? INT_MAX : max);
+}
+
+/* With the lock: what a read says that took so many. */
+static int finish_read(struct etwatch_monitor *monitor, int count)
+{
     if (count == 0 && monitor->failed != 0)
         count = monitor->failed;
     if (count == 0 && monitor->ended)
         count = ETWATCH_ESTATE;
     if (monitor->began && ew_monitor_replays(monitor))
         ew_cond_signal(monitor->arrived); /* there is room again */
+    return count;
+}
+
+static size_t at_most_int(size_t max)
+{
+    return max > INT_MAX ? INT_MAX : max;
+}
+
+int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample *ret_samples,
+                         size_t max, int timeout_ms)
+{
+    if (monitor == NULL || ret_samples == NULL || max == 0)
+        return ETWATCH_EINVAL;
+    if ((monitor->config.flags & ETWATCH_QUEUE) == 0)
+        return ETWATCH_ESTATE;
+    ew_mutex_lock(monitor->lock);
+    wait_for_samples(monitor, timeout_ms);
+    int count = ew_queue_take(&monitor->queue, ret_samples, at_most_int(max));
+    count = finish_read(monitor, count);
+    ew_mutex_unlock(monitor->lock);
+    return count;
+}
+
+int etwatch_monitor_copy(struct etwatch_monitor *monitor, struct etwatch_sample *ret_samples,
+                         size_t max, char *ret_texts, size_t texts_size, size_t *ret_texts_used,
+                         int timeout_ms)
+{
+    if (monitor == NULL || ret_samples == NULL || max == 0 || ret_texts == NULL ||
+        ret_texts_used == NULL)
+        return ETWATCH_EINVAL;
+    if ((monitor->config.flags & ETWATCH_QUEUE) == 0)
+        return ETWATCH_ESTATE;
+    ew_mutex_lock(monitor->lock);
+    wait_for_samples(monitor, timeout_ms);
+    int count = ew_queue_copy(&monitor->queue, ret_samples, at_most_int(max), ret_texts, texts_size,
+                              ret_texts_used);
+    count = finish_read(monitor, count);
     ew_mutex_unlock(monitor->lock);
     return count;
 }

@@ -8,7 +8,6 @@
 #include "monitor/queue.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -39,7 +38,10 @@ static const char *keep(char buffer[EW_QUEUE_NAME_SIZE], const char *text)
 {
     if (text == NULL)
         return NULL;
-    (void)snprintf(buffer, EW_QUEUE_NAME_SIZE, "%s", text);
+    size_t length = strlen(text);
+    length = length < EW_QUEUE_NAME_SIZE ? length : EW_QUEUE_NAME_SIZE - 1;
+    memcpy(buffer, text, length);
+    buffer[length] = '\0';
     return buffer;
 }
 
@@ -96,17 +98,30 @@ void ew_queue_put(struct ew_queue *queue, const struct etwatch_sample *sample)
     queue->count++;
 }
 
-/* Equal names of one take share an address: whoever copies them out does so once. Names of
- * processes that take turns fall into the same places only now and then, which costs a copy. */
-static const char *hand_out(const char *recent[RECENT_NAMES], const char *name)
+/* Where a text of one take belongs among the recent ones. Texts that take turns fall into the same
+ * places only now and then, which costs a copy. */
+static const char **place_of(const char *recent[RECENT_NAMES], const char *text)
 {
     uint32_t hash = 2166136261u;
-    for (const char *c = name; *c != 0; c++)
+    for (const char *c = text; *c != 0; c++)
         hash = (hash ^ (uint8_t)*c) * 16777619u;
-    const char **same = &recent[(hash >> 16 ^ hash) & (RECENT_NAMES - 1)];
+    return &recent[(hash >> 16 ^ hash) & (RECENT_NAMES - 1)];
+}
+
+/* Equal names of one take share an address: whoever copies them out does so once. */
+static const char *hand_out(const char *recent[RECENT_NAMES], const char *name)
+{
+    const char **same = place_of(recent, name);
     if (*same == NULL || strcmp(*same, name) != 0)
         *same = name;
     return *same;
+}
+
+/* An empty queue begins anew, where the memory is still warm. */
+static void drop_first(struct ew_queue *queue, size_t count)
+{
+    queue->count -= count;
+    queue->first = queue->count == 0 ? 0 : (queue->first + count) % queue->size;
 }
 
 int ew_queue_take(struct ew_queue *queue, struct etwatch_sample *ret_samples, size_t max)
@@ -129,8 +144,61 @@ int ew_queue_take(struct ew_queue *queue, struct etwatch_sample *ret_samples, si
             out->sample.thread_name = hand_out(recent, out->thread_name);
         ret_samples[i] = out->sample;
     }
-    if (count > 0)
-        queue->first = (queue->first + count) % queue->size;
-    queue->count -= count;
+    drop_first(queue, count);
+    return (int)count;
+}
+
+/* ------------------------------------------------------------- with their strings */
+
+struct texts {
+    char *memory;
+    size_t size, used;
+    const char *recent[RECENT_NAMES];
+};
+
+/* False: it finds no room. */
+static bool copy_text(struct texts *texts, const char **text)
+{
+    if (*text == NULL)
+        return true;
+    const char **same = place_of(texts->recent, *text);
+    if (*same == NULL || strcmp(*same, *text) != 0) {
+        size_t size = strlen(*text) + 1;
+        if (size > texts->size - texts->used)
+            return false;
+        *same = memcpy(texts->memory + texts->used, *text, size);
+        texts->used += size;
+    }
+    *text = *same;
+    return true;
+}
+
+static bool copy_texts(struct texts *texts, struct etwatch_sample *sample)
+{
+    return copy_text(texts, &sample->name) && copy_text(texts, &sample->thread_name) &&
+           copy_text(texts, &sample->user) && copy_text(texts, &sample->cgroup);
+}
+
+int ew_queue_copy(struct ew_queue *queue, struct etwatch_sample *ret_samples, size_t max,
+                  char *ret_texts, size_t texts_size, size_t *ret_texts_used)
+{
+    struct texts texts = {.memory = ret_texts, .size = texts_size};
+    size_t wanted = queue->count < max ? queue->count : max, count = 0;
+    for (; count < wanted; count++) {
+        const struct ew_queue_slot *slot = &queue->slots[(queue->first + count) % queue->size];
+        struct etwatch_sample *out = &ret_samples[count];
+        *out = slot->sample;
+        if (out->name != NULL)
+            out->name = slot->name;
+        if (out->thread_name != NULL)
+            out->thread_name = slot->thread_name;
+        if (copy_texts(&texts, out))
+            continue;
+        if (count > 0)
+            break;
+        out->name = out->thread_name = out->user = out->cgroup = NULL;
+    }
+    drop_first(queue, count);
+    *ret_texts_used = texts.used;
     return (int)count;
 }

@@ -31,5 +31,9 @@ void ew_queue_done(struct ew_queue *queue);
 void ew_queue_put(struct ew_queue *queue, const struct etwatch_sample *sample);
 /* Strings of the samples stay valid until the next take. Returns the count or ENOMEM. */
 int ew_queue_take(struct ew_queue *queue, struct etwatch_sample *ret_samples, size_t max);
+/* The strings are copied to ret_texts, each once. Ends before the first sample whose strings find
+ * no room there; those of the very first are then unknown. Returns the count. */
+int ew_queue_copy(struct ew_queue *queue, struct etwatch_sample *ret_samples, size_t max,
+                  char *ret_texts, size_t texts_size, size_t *ret_texts_used);
 
 #endif

@@ -3,7 +3,9 @@
  * Owns a table of the processes of a stream: by (pid, start time), and two lists in order: as they
  * were first seen, and as they ended. The ended list is whom to forget first when the table is
  * full. Every text is a copy. The lock is held for a batch of samples (a few µs each) and while
- * it is told; a spread gets memory only for values that are not 0.
+ * it is told; a spread gets memory only for values that are not 0. Values are held for a few
+ * samples and then added metric by metric: a spread that has to be fetched from far for each value
+ * is most of what a summary costs.
  */
 #include <etwatch/summary.h>
 
@@ -14,7 +16,12 @@
 #include "os/os.h"
 #include "sampler/spread.h"
 
-enum { DEFAULT_PROCESSES = 2048, SLOTS = 4096 };
+enum { DEFAULT_PROCESSES = 2048, SLOTS = 4096, HELD_MAX = 8 };
+
+struct held {
+    uint64_t has;
+    double values[ETWATCH_METRIC_COUNT];
+};
 
 struct process {
     struct process *next_slot;     /* same place in the hash table */
@@ -25,6 +32,8 @@ struct process {
     uint64_t longest_ns; /* of its intervals: the length of one that is not cut short */
     uint64_t samples;
     bool ended;
+    uint32_t held_count;
+    struct held *held; /* HELD_MAX of them, not yet in the spread; NULL: none so far, or it ended */
     struct etwatch_sample sample;
     struct ew_spread *spread; /* by metric; NULL: it never did anything */
 };
@@ -91,6 +100,7 @@ static void free_process(struct process *process)
     for (uint32_t i = 0; process->spread != NULL && i < ETWATCH_METRIC_COUNT; i++)
         ew_spread_done(&process->spread[i]);
     ew_free(process->spread);
+    ew_free(process->held);
     ew_free(process);
 }
 
@@ -156,28 +166,65 @@ static struct process *enter(struct etwatch_summary *summary, const struct etwat
 
 /* --------------------------------------------------------------------- adding */
 
-static bool add_spread(struct process *process, const struct etwatch_sample *sample)
+/* Held values of one metric; equal ones in a row, as gauges often are, are one step. */
+static bool spread_metric(struct process *process, uint32_t metric)
 {
-    double values[ETWATCH_METRIC_COUNT];
-    ew_spread_values(sample, values);
+    double value = 0;
+    uint32_t count = 0;
     bool whole = true;
-    if (process->spread == NULL)
-        process->spread = ew_calloc(ETWATCH_METRIC_COUNT, sizeof *process->spread);
-    if (process->spread == NULL)
-        return false;
-    uint64_t has = sample->has & ew_spread_metrics();
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        if ((has >> i & 1) != 0)
-            whole = ew_spread_add(&process->spread[i], values[i]) != ETWATCH_ENOMEM && whole;
+    for (uint32_t i = 0; i < process->held_count; i++) {
+        const struct held *held = &process->held[i];
+        if ((held->has >> metric & 1) == 0)
+            continue;
+        if (count > 0 && held->values[metric] != value) {
+            whole =
+                ew_spread_add(&process->spread[metric], value, count) != ETWATCH_ENOMEM && whole;
+            count = 0;
+        }
+        value = held->values[metric];
+        count++;
+    }
+    if (count > 0)
+        whole = ew_spread_add(&process->spread[metric], value, count) != ETWATCH_ENOMEM && whole;
     return whole;
 }
 
-static void end_process(struct etwatch_summary *summary, struct process *process,
+static bool spread_held(struct process *process)
+{
+    uint64_t has = 0;
+    bool whole = true;
+    for (uint32_t i = 0; i < process->held_count; i++)
+        has |= process->held[i].has;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if ((has >> i & 1) != 0)
+            whole = spread_metric(process, i) && whole;
+    process->held_count = 0;
+    return whole;
+}
+
+static bool hold(struct process *process, const struct etwatch_sample *sample)
+{
+    if (process->spread == NULL)
+        process->spread = ew_calloc(ETWATCH_METRIC_COUNT, sizeof *process->spread);
+    if (process->held == NULL)
+        process->held = ew_calloc(HELD_MAX, sizeof *process->held);
+    if (process->spread == NULL || process->held == NULL)
+        return false;
+    struct held *held = &process->held[process->held_count++];
+    held->has = sample->has & ew_spread_metrics();
+    ew_spread_values(sample, held->values);
+    return process->held_count < HELD_MAX || spread_held(process);
+}
+
+static bool end_process(struct etwatch_summary *summary, struct process *process,
                         const struct etwatch_sample *sample)
 {
     if (process->ended)
-        return;
+        return true;
     process->ended = true;
+    bool whole = spread_held(process);
+    ew_free(process->held);
+    process->held = NULL;
     process->sample.type = ETWATCH_EXIT;
     *(summary->last_ended != NULL ? &summary->last_ended->next_ended : &summary->first_ended) =
         process;
@@ -192,6 +239,7 @@ static void end_process(struct etwatch_summary *summary, struct process *process
 #undef ETWATCH_X
 #undef reset_counter
 #undef reset_gauge
+    return whole;
 }
 
 static bool add_one(struct etwatch_summary *summary, const struct etwatch_sample *sample)
@@ -215,7 +263,7 @@ static bool add_one(struct etwatch_summary *summary, const struct etwatch_sample
     process->last_ns = sample->t_ns;
     bool whole = keep_texts(kept, sample);
     if (sample->type == ETWATCH_EXIT)
-        end_process(summary, process, sample);
+        whole = end_process(summary, process, sample) && whole;
     merge(kept, sample);
     if (sample->type != ETWATCH_SAMPLE)
         return whole;
@@ -223,7 +271,7 @@ static bool add_one(struct etwatch_summary *summary, const struct etwatch_sample
     process->busy_ns += sample->dt_ns;
     if (sample->dt_ns > process->longest_ns)
         process->longest_ns = sample->dt_ns;
-    return add_spread(process, sample) && whole;
+    return hold(process, sample) && whole;
 }
 
 void etwatch_summary_add(void *ctx, const struct etwatch_sample *samples, size_t count)
@@ -289,6 +337,8 @@ int etwatch_summary_tell(struct etwatch_summary *summary, uint32_t pid,
     for (struct process *process = summary->oldest; process != NULL; process = process->newer) {
         if (pid != 0 && process->sample.pid != pid)
             continue;
+        if (!spread_held(process))
+            summary->dropped++;
         describe(summary, process, metrics, &told);
         on_process(ctx, &told);
         count++;

@@ -47,20 +47,21 @@ void ew_spread_done(struct ew_spread *spread)
     *spread = (struct ew_spread){0};
 }
 
-/* Values outside of the scale count to its nearest end. */
+/* Where a value above 0 belongs: its exponent and the first bits of its fraction, as IEEE 754 has
+ * them, are the place. Values outside of the scale count to its nearest end. */
 static uint32_t place_of(double value)
 {
-    int exponent = 0;
-    if (isinf(value))
-        return EW_AGGREGATE_OCTAVES * EW_AGGREGATE_STEPS - 1;
-    double fraction = frexp(value, &exponent); /* [0.5, 1) */
-    int octave = exponent - 1 - EW_AGGREGATE_MIN_EXPONENT;
-    if (octave < 0)
+    enum { STEP_BITS = 6, FRACTION_BITS = 52, BIAS = 1023 };
+    _Static_assert(1 << STEP_BITS == EW_AGGREGATE_STEPS, "a step is so many bits of the fraction");
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof bits);
+    const uint64_t lowest = (uint64_t)(BIAS + EW_AGGREGATE_MIN_EXPONENT) << STEP_BITS;
+    uint64_t place = bits >> (FRACTION_BITS - STEP_BITS);
+    if (place < lowest)
         return 0;
-    if (octave >= EW_AGGREGATE_OCTAVES)
-        return EW_AGGREGATE_OCTAVES * EW_AGGREGATE_STEPS - 1;
-    return (uint32_t)octave * EW_AGGREGATE_STEPS +
-           (uint32_t)((fraction * 2 - 1) * EW_AGGREGATE_STEPS);
+    place -= lowest;
+    const uint32_t highest = EW_AGGREGATE_OCTAVES * EW_AGGREGATE_STEPS - 1;
+    return place < highest ? (uint32_t)place : highest;
 }
 
 /* The first bucket at or behind a place. */
@@ -95,13 +96,13 @@ static int insert(struct ew_spread *spread, uint32_t index, uint32_t at)
     return 0;
 }
 
-int ew_spread_add(struct ew_spread *spread, double value)
+int ew_spread_add(struct ew_spread *spread, double value, uint32_t count)
 {
     if (isnan(value))
         return ETWATCH_EINVAL;
     if (value <= 0) {
-        spread->count++;
-        spread->zeros++;
+        spread->count += count;
+        spread->zeros += count;
         return 0;
     }
     uint32_t at = place_of(value), index = find(spread, at);
@@ -110,10 +111,10 @@ int ew_spread_add(struct ew_spread *spread, double value)
         if (error != 0)
             return error;
     }
-    if (spread->buckets[index].count < UINT32_MAX)
-        spread->buckets[index].count++;
-    spread->count++;
-    spread->sum += value;
+    uint32_t room = UINT32_MAX - spread->buckets[index].count;
+    spread->buckets[index].count += count < room ? count : room;
+    spread->count += count;
+    spread->sum += value * count;
     if (value > spread->max)
         spread->max = value;
     return 0;

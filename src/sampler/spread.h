@@ -32,8 +32,9 @@ bool ew_spread_idle_is_zero(uint32_t metric);
 void ew_spread_values(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT]);
 
 void ew_spread_done(struct ew_spread *spread);
-/* 0, ETWATCH_ENOMEM (the value is not counted) or ETWATCH_EINVAL (not a number). */
-int ew_spread_add(struct ew_spread *spread, double value);
+/* The same value so many times. 0, ETWATCH_ENOMEM (it is not counted) or ETWATCH_EINVAL (not a
+ * number). */
+int ew_spread_add(struct ew_spread *spread, double value, uint32_t count);
 /* With so many more zeros than were added. Nothing added: all 0. */
 void ew_spread_result(const struct ew_spread *spread, uint64_t more_zeros,
                       struct etwatch_aggregate *ret_result);

@@ -96,6 +96,39 @@ TEST(counters_are_added_gauges_are_the_latest)
     etwatch_summary_free(summary);
 }
 
+/* Values are held a while: whenever it is told, none may be missing and none may count twice. */
+TEST(a_spread_is_whole_at_any_moment)
+{
+    struct etwatch_summary *summary;
+    struct ew_aggregate want[2];
+    struct etwatch_aggregate result;
+    CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
+    ew_aggregate_init(&want[0]);
+    ew_aggregate_init(&want[1]);
+    for (uint32_t i = 0; i < 40; i++) {
+        struct etwatch_sample sample = busy(7, (i + 1) * 10 * MS, i % 3 * 25.0);
+        sample.rss_bytes = i / 5 * 4096;
+        if (i % 4 == 0)
+            sample.has &= ~ETWATCH_HAS(rss_bytes);
+        else
+            CHECK_EQ_INT(ew_aggregate_add(&want[1], (double)sample.rss_bytes), 0);
+        CHECK_EQ_INT(ew_aggregate_add(&want[0], sample.cpu_percent), 0);
+        add(summary, sample);
+        if (i == 39)
+            add(summary, make(ETWATCH_EXIT, 7, 400 * MS, 400 * MS));
+        if (i % 3 != 0 && i != 39)
+            continue; /* several are held then */
+        struct told *told = tell(summary, 7);
+        ew_aggregate_result(&want[0], &result);
+        CHECK_EQ_MEM(&told->metrics[0][ETWATCH_M_cpu_percent], &result, sizeof result);
+        ew_aggregate_result(&want[1], &result);
+        CHECK_EQ_MEM(&told->metrics[0][ETWATCH_M_rss_bytes], &result, sizeof result);
+    }
+    ew_aggregate_done(&want[0]);
+    ew_aggregate_done(&want[1]);
+    etwatch_summary_free(summary);
+}
+
 TEST(intervals_of_which_nothing_was_heard_count_as_zero_for_cpu_and_not_for_memory)
 {
     struct etwatch_summary *summary;
@@ -221,14 +254,14 @@ TEST(a_spread_says_what_an_aggregate_says)
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         double value = i % 7 == 0 ? 0 : (double)(seed >> (11 + i % 50)) / 1000.0;
         CHECK_EQ_INT(ew_aggregate_add(&a, value), 0);
-        CHECK_EQ_INT(ew_spread_add(&s, value), 0);
+        CHECK_EQ_INT(ew_spread_add(&s, value, 1), 0);
     }
     ew_aggregate_add_zeros(&a, 321);
     ew_aggregate_result(&a, &want);
     ew_spread_result(&s, 321, &got);
     CHECK_EQ_MEM(&got, &want, sizeof got);
-    CHECK_EQ_INT(ew_spread_add(&s, 0.0 / 0.0), ETWATCH_EINVAL);
-    CHECK_EQ_INT(ew_spread_add(&s, 1e308 * 10), 0);
+    CHECK_EQ_INT(ew_spread_add(&s, 0.0 / 0.0, 1), ETWATCH_EINVAL);
+    CHECK_EQ_INT(ew_spread_add(&s, 1e308 * 10, 1), 0);
     ew_spread_done(&s);
     ew_aggregate_done(&a);
 }
