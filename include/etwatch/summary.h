@@ -33,6 +33,13 @@ enum etwatch_summary_flag {
     ETWATCH_SUMMARY_ENDED = 1u << 0,
 };
 
+/* What one thread of a process did since it was first heard of. */
+struct etwatch_summary_thread {
+    uint32_t tid;
+    uint32_t reserved;
+    uint64_t cycles;
+};
+
 /* One process; everything is valid until the callback returns. */
 struct etwatch_summary_process {
     uint32_t size;
@@ -47,7 +54,10 @@ struct etwatch_summary_process {
      * as 0. Gauges: over the samples in which they were read. count 0: unknown. */
     const struct etwatch_aggregate *metrics;
     uint32_t metric_count;
-    uint32_t reserved;
+    /* By tid, those whose cycles are known: THREAD samples that have them were added. At most 4096;
+     * what others did is counted as dropped. */
+    uint32_t thread_count;
+    const struct etwatch_summary_thread *threads;
 };
 
 /* options may be NULL. */

@@ -352,6 +352,10 @@ class SummaryOptions(ctypes.Structure):
     pass
 
 
+class SummaryThread(ctypes.Structure):
+    pass
+
+
 class SummaryProcess(ctypes.Structure):
     pass
 
@@ -584,9 +588,13 @@ SummaryOptions._fields_ = [
     ("size", c_uint32), ("max_processes", c_uint32),
     ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Sample), c_size_t)), ("ctx", c_void_p),
 ]
+SummaryThread._fields_ = [
+    ("tid", c_uint32), ("reserved", c_uint32), ("cycles", c_uint64),
+]
 SummaryProcess._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("first_ns", c_uint64), ("last_ns", c_uint64), ("samples", c_uint64),
-    ("sample", POINTER(Sample)), ("metrics", POINTER(Aggregate)), ("metric_count", c_uint32), ("reserved", c_uint32),
+    ("sample", POINTER(Sample)), ("metrics", POINTER(Aggregate)), ("metric_count", c_uint32),
+    ("thread_count", c_uint32), ("threads", POINTER(SummaryThread)),
 ]
 System._fields_ = [
     ("size", c_uint32), ("cpu_count", c_uint32), ("t_ns", c_uint64), ("dt_ns", c_uint64),
@@ -641,6 +649,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_window": Window,
     "etwatch_trace_summary": TraceSummary,
     "etwatch_summary_options": SummaryOptions,
+    "etwatch_summary_thread": SummaryThread,
     "etwatch_summary_process": SummaryProcess,
     "etwatch_system": System,
 }

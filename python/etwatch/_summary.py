@@ -27,6 +27,7 @@ class ProcessSummary(NamedTuple):
     last_ns: int
     samples: int
     metrics: Dict[str, Spread]
+    thread_cycles: Dict[int, int]  # by tid; empty: unknown
 
 
 _ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_tell"][1][2]
@@ -67,7 +68,9 @@ class Summary(Owned):
                     spreads[METRIC_NAMES[index]] = Spread(found.count, found.avg, found.max, found.p95, found.p99)
             sample = Batch.take(ctypes.addressof(process.sample.contents), 1)[0]
             told.append(ProcessSummary(sample, bool(process.flags & _abi.ETWATCH_SUMMARY_ENDED), process.first_ns,
-                                       process.last_ns, process.samples, spreads))
+                                       process.last_ns, process.samples, spreads,
+                                       {thread.tid: thread.cycles for thread in
+                                        (process.threads[index] for index in range(process.thread_count))}))
 
         if not self.is_ours:
             return told

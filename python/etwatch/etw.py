@@ -49,7 +49,8 @@ class ETWMonitor:
     every process is watched; the first add_process then narrows it to those that are added.
     fallback=False: raise ETWAccessDeniedError instead of polling when rights are missing.
     command_lines=True: ProcessMetrics.command_line too (secrets masked). metrics: names or groups to
-    measure beside what costs nothing, such as "cycles" (see `etwatch metrics`).
+    measure beside what costs nothing, such as "cycles" (see `etwatch metrics`); with "cycles", and where
+    the CPU's counters can be read, ProcessMetrics.thread_cpu_cycles has them by thread too.
     """
 
     def __init__(self, config: Union[ETWMonitorConfig, Mapping[str, Any], None] = None, *, fallback: bool = True,
@@ -127,6 +128,8 @@ class ETWMonitor:
                            busiest=config.max_processes or 0, source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
                            budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
                            queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))
+        if made.metrics & _BITS["cycles"]:
+            made.flags |= _abi.ETWATCH_THREADS  # for thread_cpu_cycles
         if sys.platform == "win32":
             self._add_session(made)
         return made
@@ -249,6 +252,7 @@ class ETWMonitor:
         found = process_metrics(source, latest, _system.thread_ids(pid) if alive else None)
         if known is not None:
             found.command_line = known.sample.cmdline
+            found.thread_cpu_cycles = known.thread_cycles or None
             found.name = found.name or known.sample.name
             if alive and known.last_ns - known.sample.t_ns > 1.5e9 / self.config.sampling_rate_hz:
                 found.cpu_percent = 0.0  # it has not run since its last sample

@@ -238,7 +238,8 @@ setattr(MetricList, "__radd__", _radd)
 
 @dataclass
 class ProcessMetrics:
-    """Everything that is known of one process now; None: unknown. Counters are totals since it began."""
+    """Everything that is known of one process now; None: unknown. Counters are totals since it began;
+    thread_cpu_cycles, by tid, are those since it was watched, None where the source cannot tell."""
 
     pid: int = 0
     name: Optional[str] = None

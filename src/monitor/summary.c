@@ -16,7 +16,7 @@
 #include "os/os.h"
 #include "sampler/spread.h"
 
-enum { DEFAULT_PROCESSES = 2048, SLOTS = 4096, HELD_MAX = 8 };
+enum { DEFAULT_PROCESSES = 2048, SLOTS = 4096, HELD_MAX = 8, THREADS_MAX = 4096 };
 
 struct held {
     uint64_t has;
@@ -35,7 +35,9 @@ struct process {
     uint32_t held_count;
     struct held *held; /* HELD_MAX of them, not yet in the spread; NULL: none so far, or it ended */
     struct etwatch_sample sample;
-    struct ew_spread *spread; /* by metric; NULL: it never did anything */
+    struct ew_spread *spread;               /* by metric; NULL: it never did anything */
+    struct etwatch_summary_thread *threads; /* by tid */
+    uint32_t thread_count, thread_size;
 };
 
 struct etwatch_summary {
@@ -101,6 +103,7 @@ static void free_process(struct process *process)
         ew_spread_done(&process->spread[i]);
     ew_free(process->spread);
     ew_free(process->held);
+    ew_free(process->threads);
     ew_free(process);
 }
 
@@ -242,10 +245,61 @@ static bool end_process(struct etwatch_summary *summary, struct process *process
     return whole;
 }
 
+/* The first thread at or behind a tid. */
+static uint32_t thread_at(const struct process *process, uint32_t tid)
+{
+    uint32_t low = 0, high = process->thread_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (process->threads[middle].tid < tid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool enter_thread(struct process *process, uint32_t index, uint32_t tid)
+{
+    if (process->thread_count == process->thread_size) {
+        uint32_t size = process->thread_size == 0 ? 4 : process->thread_size * 2;
+        struct etwatch_summary_thread *bigger =
+            size > THREADS_MAX ? NULL
+                               : ew_realloc_array(process->threads, size, sizeof *process->threads);
+        if (bigger == NULL)
+            return false;
+        process->threads = bigger;
+        process->thread_size = size;
+    }
+    memmove(process->threads + index + 1, process->threads + index,
+            (process->thread_count - index) * sizeof *process->threads);
+    process->threads[index] = (struct etwatch_summary_thread){.tid = tid};
+    process->thread_count++;
+    return true;
+}
+
+/* Of threads only what a process does not have: who of them used its cycles. */
+static bool add_thread(struct etwatch_summary *summary, const struct etwatch_sample *sample)
+{
+    if ((sample->has & ETWATCH_HAS(cycles)) == 0)
+        return true;
+    struct process *process = find(summary, sample);
+    if (process == NULL)
+        process = enter(summary, sample);
+    if (process == NULL)
+        return false;
+    uint32_t index = thread_at(process, sample->tid);
+    bool known = index < process->thread_count && process->threads[index].tid == sample->tid;
+    if (!known && !enter_thread(process, index, sample->tid))
+        return false;
+    process->threads[index].cycles += sample->cycles;
+    return true;
+}
+
 static bool add_one(struct etwatch_summary *summary, const struct etwatch_sample *sample)
 {
     if (sample->type == ETWATCH_THREAD)
-        return true;
+        return add_thread(summary, sample);
     if (sample->t_ns > summary->latest_ns)
         summary->latest_ns = sample->t_ns;
     struct process *process = find(summary, sample);
@@ -320,6 +374,8 @@ static void describe(const struct etwatch_summary *summary, const struct process
         .sample = &process->sample,
         .metrics = metrics,
         .metric_count = ETWATCH_METRIC_COUNT,
+        .thread_count = process->thread_count,
+        .threads = process->threads,
     };
 }
 

@@ -242,6 +242,44 @@ TEST(threads_and_what_is_not_valid_are_left_out)
     etwatch_summary_free(NULL);
 }
 
+static void add_cycles(struct etwatch_summary *summary, uint32_t tid, uint64_t cycles)
+{
+    struct etwatch_sample thread = make(ETWATCH_THREAD, 7, 10 * MS, 10 * MS);
+    thread.tid = tid;
+    thread.cycles = cycles;
+    thread.has = ETWATCH_HAS(cycles);
+    add(summary, thread);
+}
+
+static void check_cycles(void *ctx, const struct etwatch_summary_process *process)
+{
+    (void)ctx;
+    CHECK_EQ_UINT(process->thread_count, 3);
+    CHECK_EQ_UINT(process->threads[0].tid, 7);
+    CHECK_EQ_UINT(process->threads[0].cycles, 30);
+    CHECK_EQ_UINT(process->threads[1].tid, 8);
+    CHECK_EQ_UINT(process->threads[1].cycles, 5);
+    CHECK_EQ_UINT(process->threads[2].tid, 9);
+    CHECK_EQ_UINT(process->threads[2].cycles, 0);
+}
+
+TEST(cycles_are_told_by_thread)
+{
+    struct etwatch_summary *summary;
+    CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
+    add(summary, make(ETWATCH_START, 7, 0, 0));
+    add_cycles(summary, 9, 0);
+    add_cycles(summary, 7, 10);
+    add_cycles(summary, 8, 5);
+    add_cycles(summary, 7, 20);
+    CHECK_EQ_INT(etwatch_summary_tell(summary, 7, check_cycles, NULL), 1);
+    CHECK_EQ_UINT(etwatch_summary_dropped(summary), 0);
+    for (uint32_t tid = 10; tid < 4110; tid++)
+        add_cycles(summary, tid, 1);
+    CHECK_EQ_UINT(etwatch_summary_dropped(summary), 7);
+    etwatch_summary_free(summary);
+}
+
 /* The two histograms have one scale: whatever is added, they say the same. */
 TEST(a_spread_says_what_an_aggregate_says)
 {
