@@ -233,6 +233,18 @@ def a_perfetto_trace_has_the_report_of_the_recording_in_it(kind, *arguments):
             check_eq(facts(out)[1], facts(path, "-n", chosen, "--from", "1ms")[1], f"a part of {chosen}")
 
 
+@cases([(name, name) for name in ("perfview-net452-x64.etl", "tx-process.etl", "airbus-shutdown.etl")])
+def so_has_one_of_a_real_recording(name):
+    path = corpus("etl", name)
+    with temp_dir() as folder:
+        out = os.path.join(folder, "out.pftrace")
+        export(path, "-o", out)
+        ours, theirs = (run(["report", "--json", "--threads", file]).out.splitlines() for file in (path, out))
+    rows_of = [[line for line in lines if '"type":"process"' in line or '"type":"thread"' in line]
+               for lines in (theirs, ours)]
+    check_eq(rows_of[0] == rows_of[1] and len(rows_of[0]) > 100, True, "processes and threads are the same")
+
+
 @test
 def a_perfetto_trace_has_samples_starts_and_losses_in_order():
     for kind in ("mixed", "lost"):
