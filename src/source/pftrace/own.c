@@ -139,6 +139,20 @@ static void read_annotation(const struct ew_pftrace *trace, struct ew_bytes *bod
     }
 }
 
+/* The next annotation of an event; false: it has no more. */
+static bool next_annotation(const struct ew_pftrace *trace, struct ew_bytes *event,
+                            struct annotation *ret)
+{
+    struct ew_proto_field field;
+    while (ew_proto_next(event, &field)) {
+        if (field.number == EW_PF_EVENT_ANNOTATION && field.wire == EW_PROTO_LEN) {
+            read_annotation(trace, &field.body, ret);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---------------------------------------------------------------------- samples */
 
 /* Strings are gathered first; where they lie is known when all of them are there. */
@@ -226,14 +240,10 @@ static const char *kept(const struct ew_pftrace *trace, size_t at)
 static void read_sample(struct ew_pftrace *trace, struct ew_bytes *event, struct etwatch_sample *s,
                         struct words *words)
 {
-    struct ew_proto_field field;
     struct annotation annotation;
     trace->text.len = 0;
     trace->text.error = 0;
-    while (ew_proto_next(event, &field)) {
-        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
-            continue;
-        read_annotation(trace, &field.body, &annotation);
+    while (next_annotation(trace, event, &annotation)) {
         if (annotation.value != EW_PFT_UNKNOWN)
             take_value(trace, &annotation, s, words);
     }
@@ -276,12 +286,8 @@ static int tell_loss(struct ew_pftrace *trace, struct ew_bytes *event,
                      const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_loss loss = {.size = sizeof loss};
-    struct ew_proto_field field;
     struct annotation a;
-    while (ew_proto_next(event, &field)) {
-        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
-            continue;
-        read_annotation(trace, &field.body, &a);
+    while (next_annotation(trace, event, &a)) {
         if (a.value == EW_PF_V_stage)
             loss.stage = (uint32_t)a.u;
         else if (a.value == EW_PF_V_count)
@@ -298,12 +304,8 @@ static int tell_loss(struct ew_pftrace *trace, struct ew_bytes *event,
 static int tell_alert(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
                       const struct ew_pftrace_visitor *visitor)
 {
-    struct ew_proto_field field;
     struct annotation a;
-    while (ew_proto_next(event, &field)) {
-        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
-            continue;
-        read_annotation(trace, &field.body, &a);
+    while (next_annotation(trace, event, &a)) {
         if (a.value == EW_PF_V_from_ns)
             t_ns = a.u;
     }
@@ -327,13 +329,9 @@ static int tell_meta(struct ew_pftrace *trace, struct ew_bytes *event,
                      const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_meta meta = {.size = sizeof meta};
-    struct ew_proto_field field;
     struct annotation a;
     uint64_t cpus = 0;
-    while (ew_proto_next(event, &field)) {
-        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
-            continue;
-        read_annotation(trace, &field.body, &a);
+    while (next_annotation(trace, event, &a)) {
         if (a.value == EW_PF_V_source)
             meta.source = (uint32_t)a.u;
         take_number(&a, "cpu_count", &cpus);
@@ -358,13 +356,9 @@ static int tell_stats(struct ew_pftrace *trace, struct ew_bytes *event,
                       const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_stats stats = {.size = sizeof stats};
-    struct ew_proto_field field;
     struct annotation a;
     uint64_t source = 0;
-    while (ew_proto_next(event, &field)) {
-        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
-            continue;
-        read_annotation(trace, &field.body, &a);
+    while (next_annotation(trace, event, &a)) {
         take_number(&a, "source", &source);
         take_double(&a, "hz_asked", &stats.hz_asked);
         take_double(&a, "hz_reached", &stats.hz_reached);
@@ -392,13 +386,9 @@ static int tell_system(struct ew_pftrace *trace, struct ew_bytes *event,
                        const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_trace_system system = {.size = sizeof system};
-    struct ew_proto_field field;
     struct annotation a;
     uint64_t by_switches = 0;
-    while (ew_proto_next(event, &field)) {
-        if (field.number != EW_PF_EVENT_ANNOTATION || field.wire != EW_PROTO_LEN)
-            continue;
-        read_annotation(trace, &field.body, &a);
+    while (next_annotation(trace, event, &a)) {
         take_number(&a, "cpu_from_switches", &by_switches);
         take_number(&a, "busy_ns", &system.busy_ns);
         take_number(&a, "idle_ns", &system.idle_ns);
