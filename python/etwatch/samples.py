@@ -7,6 +7,7 @@ compiled once that makes them all, which is what keeps one at a time affordable.
 """
 import os
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -162,12 +163,12 @@ def count_of(batch: Batch, wanted: int = -1) -> int:
     if kinds.count(_SAMPLE) != len(kinds):
         masks = [mask for mask, kind in zip(masks, kinds) if kind == _SAMPLE]
     total = 0
-    for mask in masks:
+    for mask, number in Counter(masks).items():
         mask &= wanted
         count = _counts.get(mask)
         if count is None:
             count = _counts[mask] = len(_known(mask))
-        total += count
+        total += count * number
     return total
 
 

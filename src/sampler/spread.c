@@ -34,9 +34,25 @@ bool ew_spread_idle_is_zero(uint32_t metric)
     return kinds[metric] == KIND_counter || metric == ETWATCH_M_cpu_percent;
 }
 
+static double real_double(double value)
+{
+    return value;
+}
+
+static double real_int64_t(int64_t value)
+{
+    return (double)value;
+}
+
+/* As a signed number: x86-64 turns that into a double in one step. */
+static double real_uint64_t(uint64_t value)
+{
+    return (double)(value <= INT64_MAX ? (int64_t)value : INT64_MAX);
+}
+
 void ew_spread_values(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT])
 {
-#define ETWATCH_X(name, type, kind) values[ETWATCH_M_##name] = (double)sample->name;
+#define ETWATCH_X(name, type, kind) values[ETWATCH_M_##name] = real_##type(sample->name);
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
 }
@@ -64,18 +80,17 @@ static uint32_t place_of(double value)
     return place < highest ? (uint32_t)place : highest;
 }
 
-/* The first bucket at or behind a place. */
+/* The first bucket at or behind a place. Values of a counter are in no order, so a branch would be
+ * guessed wrong half of the time: there is none but that of the loop. */
 static uint32_t find(const struct ew_spread *spread, uint32_t at)
 {
-    uint32_t low = 0, high = spread->bucket_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (spread->buckets[middle].at < at)
-            low = middle + 1;
-        else
-            high = middle;
+    uint32_t low = 0, left = spread->bucket_count;
+    while (left > 1) {
+        uint32_t half = left / 2;
+        low += half & (0u - (uint32_t)(spread->buckets[low + half - 1].at < at));
+        left -= half;
     }
-    return low;
+    return left == 1 && spread->buckets[low].at < at ? low + 1 : low;
 }
 
 static int insert(struct ew_spread *spread, uint32_t index, uint32_t at)
