@@ -105,7 +105,8 @@ def check_values(objects, source):
 
 
 def check_all(source):
-    objects = watch(source)
+    # The number of threads is read when samples are fetched: that is to happen while it lives.
+    objects = watch(source, "--latency", 50)
     # Wine counts no time of threads, so none ever does anything: contract/etw_live has them.
     check_names(objects, ("thread",) if UNDER_WINE else ())
     check_types(objects)

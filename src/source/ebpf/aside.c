@@ -3,7 +3,9 @@
  * Owns: the processes that ran, by pid, and when each is to be read again. A process is in the
  * queue exactly if something of it is stale; the queue is walked once per drain, so idle processes
  * cost nothing however many there are. At most READS_MAX are read in one drain: the rest waits, so
- * that the start, when everybody is new, does not become one long pause.
+ * that the start, when everybody is new, does not become one long pause. If everybody is watched,
+ * who is new is not read in the drain that found him: on a machine that builds, most are gone by
+ * the next.
  */
 #include "source/ebpf/aside.h"
 
@@ -14,6 +16,7 @@
 #include "source/poll/more.h"
 
 enum { READS_MAX = 128 };
+static const uint64_t patience_ns = 200 * 1000 * 1000ULL;
 
 struct item {
     uint32_t pid; /* 0: free */
@@ -29,6 +32,7 @@ struct ew_aside {
     uint32_t count, size, max;
     uint32_t *queue;
     uint32_t queue_count, queue_size;
+    uint64_t patience_ns; /* how long who is new is left alone */
 };
 
 /* Of those that the last settling found on a CPU. */
@@ -55,6 +59,7 @@ int ew_aside_new(struct ew_ebpf_source *source, const struct ew_source_config *c
         return ETWATCH_ENOMEM;
     aside->source = source;
     aside->max = config->max_processes;
+    aside->patience_ns = config->filter.all ? patience_ns : 0;
     aside->more = more;
     aside->more.files = &aside->files;
     aside->more.on_cpu = on_cpu;
@@ -150,6 +155,8 @@ void ew_aside_ran(struct ew_aside *aside, uint32_t pid)
         if (aside->count == aside->max)
             return;
         *item = (struct item){.pid = pid};
+        for (int i = 0; i < EW_MORE_COUNT; i++)
+            item->more.due_ns[i] = aside->source->last_drain_ns + aside->patience_ns;
         aside->count++;
     }
     ew_more_ran(&item->more);
