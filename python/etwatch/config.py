@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """ETWMonitorConfig, and the nested dict that is accepted in its place."""
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Dict, Iterable, Mapping, Optional, Set, Tuple, Union
 
 __all__ = ["ETWMonitorConfig", "Settings", "read_settings"]
@@ -114,14 +114,17 @@ class Settings:
     config: ETWMonitorConfig
     source: str = "auto"
     groups: Tuple[str, ...] = ("cpu", "memory")
-    aggregation: Tuple[str, ...] = ()
+    off: Tuple[str, ...] = ()  # groups that were switched off
+    aggregation: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # by group: what a summary has of it
     rates: Tuple[Tuple[str, float], ...] = ()  # groups of metrics that are to be read less often
     polled: Tuple[str, ...] = ()  # gauges that are polled beside events
     persist_to_disk: Optional[str] = None
 
 
 _BACKENDS = {"auto": "auto", "etw": "etw", "ebpf": "ebpf", "poll": "poll", "polling": "poll", "psutil": "poll"}
-_AGGREGATIONS = ("none", "avg", "average", "mean", "max", "maximum", "min", "p95", "p99", "sum")
+# As users write them, and as a summary calls them.
+_AGGREGATIONS = {"avg": "average", "average": "average", "mean": "average", "max": "maximum", "maximum": "maximum",
+                 "p95": "p95", "p99": "p99"}
 _GROUPS = ("cpu", "memory", "io", "disk", "gpu", "npu", "energy", "system")
 
 
@@ -140,6 +143,7 @@ def _read_group(name: str, part: object, found: Settings, rates: Dict[str, float
     if group.get("enabled", True) is not True:
         if group["enabled"] is not False:
             raise TypeError(f"{where}.enabled: True or False is needed, not {group['enabled']!r}")
+        found.off += (name,)
         return
     if "sampling_hz" in group:
         number(f"{where}.sampling_hz", group["sampling_hz"], 0.1, 1000)
@@ -148,7 +152,7 @@ def _read_group(name: str, part: object, found: Settings, rates: Dict[str, float
     for aggregation in [aggregations] if isinstance(aggregations, str) else members(f"{where}.aggregation", aggregations):
         if aggregation not in _AGGREGATIONS:
             raise ValueError(f"{where}.aggregation: {aggregation!r} is none of {', '.join(_AGGREGATIONS)}")
-        found.aggregation += (str(aggregation),)
+        found.aggregation[name] = (*found.aggregation.get(name, ()), _AGGREGATIONS[aggregation])
     backend = group.get("backend", "auto")
     # Devices have backends of their own (nvml, drm, rapl, …): whatever there is, is read.
     if name in ("cpu", "memory", "io", "disk"):
@@ -190,7 +194,7 @@ def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, None]) ->
         return Settings(settings)
     if not isinstance(settings, Mapping):
         raise TypeError(f"config: an ETWMonitorConfig or a dict is needed, not {settings!r}")
-    known = tuple(field.name for field in fields(ETWMonitorConfig))
+    known = tuple(each.name for each in fields(ETWMonitorConfig))
     if "monitoring" not in settings:
         return Settings(ETWMonitorConfig(**_keys("config", settings, known)))
     rest = {key: value for key, value in settings.items() if key != "monitoring"}

@@ -11,7 +11,7 @@ from . import _abi, _native, _system
 from ._batch import METRIC_NAMES, SOURCES
 from ._engine import BatchCallback, Engine, SampleCallback, flag_bits, logger
 from ._monitor import make_config
-from ._summary import ProcessSummary
+from ._summary import ProcessSummary, Spread
 from .config import ETWMonitorConfig, check_pid, members, read_settings
 from .errors import ETWError
 from .samples import MetricSample, MetricTable, ProcessMetrics, exit_code_of, process_metrics
@@ -39,6 +39,14 @@ _SWITCHED: Dict[str, Tuple[str, ...]] = {
     "enable_disk_io": ("disk_read_bytes", "disk_write_bytes"),
 }
 _CPU = ("cpu_percent", "cpu_ns", "cpu_user_ns", "cpu_kernel_ns", "cycles", "instructions", "cache_misses")
+# The groups of the nested configuration; those of devices are not in a process's stream yet.
+_GROUPS: Dict[str, Tuple[str, ...]] = {
+    "cpu": _CPU + _SWITCHED["enable_context_switch"] + ("priority", "affinity"),
+    "memory": _SWITCHED["enable_memory_events"],
+    "io": ("io_read_bytes", "io_write_bytes", "io_other_bytes", "io_read_ops", "io_write_ops", "io_other_ops",
+           "io_priority", "net_received_bytes", "net_sent_bytes"),
+    "disk": _SWITCHED["enable_disk_io"],
+}
 _BITS = {name: 1 << bit for bit, name in enumerate(METRIC_NAMES)}
 
 
@@ -59,6 +67,9 @@ class ETWMonitor:
         self._metrics = list(members("metrics", metrics))
         self._rates = settings.rates
         self._polled = settings.polled
+        self._off = [name for group in settings.off for name in _GROUPS.get(group, ())]
+        self._aggregation = {name: chosen for group, chosen in settings.aggregation.items()
+                             for name in _GROUPS.get(group, ())}
         self.config = settings.config
         self._source = source or settings.source
         self._fallback = fallback
@@ -261,7 +272,7 @@ class ETWMonitor:
     def get_process_summary(self) -> Dict[int, Dict[str, Any]]:
         """Per process: `metrics` (of each: average, maximum, p95, p99 over the intervals), `totals`,
         `lifetime` in seconds. By pid; of a pid that was used again, the latest; -1 is all that were not among
-        the max_processes busiest."""
+        the max_processes busiest. A group whose `aggregation` was configured has those alone."""
         found = {}
         for process in self._engine.summary.tell():
             sample = process.sample
@@ -274,12 +285,14 @@ class ETWMonitor:
                 "exit_code": exit_code_of(sample), "lifetime": max(0, process.last_ns - begin) / 1e9,
                 "watched": max(0, process.last_ns - process.first_ns) / 1e9,
                 "samples": process.samples,
-                "metrics": MetricTable({name: {"average": s.average, "maximum": s.maximum, "p95": s.p95,
-                                               "p99": s.p99, "intervals": s.intervals}
-                                        for name, s in wanted.items()}),
+                "metrics": MetricTable({name: self._aggregates(name, s) for name, s in wanted.items()}),
                 "totals": totals,
             }
         return found
+
+    def _aggregates(self, name: str, spread: Spread) -> Dict[str, float]:
+        chosen = self._aggregation.get(name, ("average", "maximum", "p95", "p99"))
+        return {**{key: getattr(spread, key) for key in chosen}, "intervals": spread.intervals}
 
     # ------------------------------------------------------------------ statistics
 
@@ -360,6 +373,8 @@ class ETWMonitor:
     def _apply_switches(self) -> None:
         mask = (1 << 64) - 1
         config = self.config
+        for name in self._off:
+            mask &= ~_BITS[name]
         for switch, names in _SWITCHED.items():
             # Disk I/O costs events on Windows only; elsewhere the kernel counts it anyway.
             if not getattr(config, switch) and (switch != "enable_disk_io" or sys.platform == "win32"):

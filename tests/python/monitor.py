@@ -146,6 +146,8 @@ def the_nested_dict_is_accepted_as_configuration():
     ("an unknown group", {"monitoring": {"cpus": {}}}, ValueError, "cpus cpu memory"),
     ("an unknown key", {"monitoring": {"cpu": {"hz": 1}}}, ValueError, "monitoring.cpu 'hz' sampling_hz"),
     ("an unknown backend", {"monitoring": {"cpu": {"backend": "magic"}}}, ValueError, "backend magic etw ebpf poll"),
+    ("one that no summary has", {"monitoring": {"memory": {"aggregation": "sum"}}}, ValueError,
+     "monitoring.memory.aggregation sum p99"),
     ("an unknown aggregation", {"monitoring": {"cpu": {"aggregation": "p12"}}}, ValueError, "aggregation p12 p95"),
     ("a rate out of range", {"monitoring": {"cpu": {"sampling_hz": 0}}}, ValueError, "monitoring.cpu.sampling_hz"),
     ("another storage", {"monitoring": {"storage": {"type": "tape"}}}, ValueError, "storage.type tape"),
@@ -155,6 +157,23 @@ def the_nested_dict_is_accepted_as_configuration():
 ])
 def a_nested_dict_with_a_mistake_is_refused_by_its_place(settings, kind, words):
     raises(kind, words, ETWMonitor, settings)
+
+
+@test
+def a_group_has_the_aggregates_that_were_asked_for_and_none_if_it_is_off():
+    child = busy()
+    monitor = ETWMonitor({"monitoring": {"cpu": {"sampling_hz": 50, "aggregation": ["p95", "max"]}, "memory": {},
+                                         "io": {"enabled": False}}, "target_processes": {child.pid}})
+    with monitor:
+        wait_until(lambda: "cpu_ns" in monitor.get_process_summary().get(child.pid, {}).get("metrics", {}),
+                   "it is in the summary")
+        names = {sample.metric_name for sample in monitor.collect_metrics()}
+        found = monitor.get_process_summary()[child.pid]
+    check_eq(set(found["metrics"]["cpu_ns"]), {"p95", "maximum", "intervals"})
+    check_eq(set(found["metrics"]["process_cpu_percent"]), {"p95", "maximum", "intervals"})
+    check_eq(set(found["metrics"]["rss_bytes"]), {"average", "maximum", "p95", "p99", "intervals"})
+    off = [name for name in [*found["metrics"], *found["totals"], *names] if "io_" in name or "net_" in name]
+    check_eq(off, [])
 
 
 @test
