@@ -272,9 +272,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 def build_sdist(sdist_directory, config_settings=None):
     name = f"etwatch-{version()}"
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=False, stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL)
-    paths = [p for p in listed.stdout.decode().split("\0") if p] if listed.returncode == 0 else walk_sources()
+    paths = tracked_sources() or walk_sources()
     path = os.path.join(sdist_directory, name + ".tar.gz")
     with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
         for source in sorted(paths):
@@ -285,6 +283,16 @@ def build_sdist(sdist_directory, config_settings=None):
                 file.write(metadata())
             archive.add(os.path.join(folder, "PKG-INFO"), f"{name}/PKG-INFO")
     return name + ".tar.gz"
+
+
+def tracked_sources():
+    """What git has; nothing where there is no git or this is no checkout."""
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [path for path in listed.stdout.decode().split("\0") if path]
 
 
 def walk_sources():
