@@ -6,11 +6,11 @@ import csv
 import io
 import json
 import os
-import zlib
 
 from commandkit import UNDER_WINE
 from etlkit import corpus, make_etl
 from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
+from protokit import fields, packets
 import toolkit
 
 EVENT = "t_ns cpu pid tid name provider event id opcode version".split()
@@ -147,39 +147,6 @@ def slices_of_chrome_add_up_to_the_cpu_time_of_the_report():
     early = {key for key, value in wanted.items() if sums[key] != value}
     check(len(early) <= 4, f"threads whose slices do not add up: {sorted(early)}")
     check(len(wanted) > 10 and sum(sums.values()) > 0, "nothing to compare")
-
-
-def fields(data):
-    """(number, value) of a protobuf message: bytes, or a number."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-    while at < len(data):
-        tag = varint()
-        if tag & 7 == 0:
-            yield tag >> 3, varint()
-            continue
-        size = {1: 8, 5: 4}.get(tag & 7)
-        size = varint() if size is None else size
-        yield tag >> 3, data[at:at + size]
-        at += size
-
-
-def packets(data):
-    """Those of a Perfetto trace, also the compressed ones."""
-    for _, packet in fields(data):
-        parts = list(fields(packet))
-        inner = [value for number, value in parts if number == 50]
-        yield from packets(zlib.decompress(inner[0])) if inner else [parts]
 
 
 @test

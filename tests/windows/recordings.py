@@ -3,10 +3,10 @@
 import os
 import re
 import subprocess
-import zlib
 
 from etlkit import corpus, make_etl
 from lib import BUILD, ETWATCH, cases, check, check_eq, main, skip, temp_dir, test
+from protokit import packets
 from winekit import environment, launcher, windows_build
 
 KINDS = [("mixed", "--events", 20000), ("switches", "--events", 20000), ("profile", "--events", 20000),
@@ -51,34 +51,6 @@ EXPORTS = ([("-f", name) for name in ("perfetto", "arrow", "chrome", "folded", "
 EXPORTED = [("mixed", "--events", 4000), ("tracelogging",), ("lost",), ("windows7", "--events", 2000)]
 
 
-def packets(data):
-    """A Perfetto trace with its compressed packets unpacked: zlib may be another one."""
-    at, out = 0, []
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-    while at < len(data):
-        tag = varint()
-        check_eq(tag, 10, "tag of a packet")
-        size = varint()
-        packet = data[at:at + size]
-        at += size
-        if packet[:2] == b"\x92\x03":  # field 50: compressed packets
-            begin = next(i for i in range(3, 9) if packet[i - 1] < 0x80)
-            out.append(zlib.decompress(packet[begin:]))
-        else:
-            out.append(packet)
-    return out
-
-
 @cases([(kind[0], *kind) for kind in EXPORTED])
 def an_export_has_the_same_bytes(kind, *arguments):
     build = windows_build()
@@ -101,7 +73,7 @@ def an_export_has_the_same_bytes(kind, *arguments):
             (code, words, err, data), want = done[1], done[0]
             check_eq((code, words, err), want[:3], f"exit code and words of {what}")
             if "perfetto" in asked:
-                check_eq(packets(data), packets(want[3]), f"packets of {what}")
+                check_eq(list(packets(data)), list(packets(want[3])), f"packets of {what}")
             check(data == want[3] or "perfetto" in asked, f"{what} gives other bytes")
             compared += code == 0 and len(data) > 0
     check(compared > len(EXPORTS) // 2, f"only {compared} of {len(EXPORTS)} say something")
