@@ -7,6 +7,7 @@ tests ask for figures, never for speed: the machine may be busy with anything.
 import contextlib
 import json
 import os
+import subprocess
 import time
 from collections import namedtuple
 
@@ -94,6 +95,14 @@ def wait_until(condition, what, seconds=30):
         time.sleep(0.02)
 
 
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def first_line(child):
     line = child.stdout.readline()
     if not line:
@@ -107,3 +116,35 @@ def read_lines(path):
         text = file.read()
         return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
     return []
+
+
+# ------------------------------------------------------------------ what is in the kernel
+
+
+def loaded():
+    """Ids of the loaded programs whose name begins with ew_."""
+    result = subprocess.run([DEEDS, "programs"], capture_output=True, text=True, check=True)
+    return {int(line.split()[0]) for line in result.stdout.splitlines()}
+
+
+def held():
+    """Ids of the programs that some process has a descriptor of, or of a link to them."""
+    ids = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+                with open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8", errors="replace") as file:
+                    ids.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
+        except OSError:
+            continue  # it has ended meanwhile
+    return ids
+
+
+def pinned():
+    return sorted(os.listdir("/sys/fs/bpf")) if os.path.isdir("/sys/fs/bpf") else []
+
+
+def check_no_orphans(before):
+    """No program is loaded that nobody holds, but those before: others may watch on this machine, too. The
+    kernel lets go of a program a moment after the last descriptor."""
+    wait_until(lambda: not loaded() - held() - before, "programs stay in the kernel")

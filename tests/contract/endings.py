@@ -10,34 +10,14 @@ import time
 
 from commandkit import (LEAVER, LEFT, UNDER_WINE, exits, leaves, linux_only, marks, sleeps, start_plain,
                         still_marks)
-from lib import cases, check, check_eq, check_in, end, json_lines, main, run, skip, start, temp_dir, test
+from lib import (cases, check, check_eq, check_in, end, json_lines, main, need_ebpf, run, skip, start, temp_dir,
+                 test)
+from livekit import alive, check_no_orphans, first_line, held, loaded, wait_until
 
 SOURCES = ("auto", "poll")
 # Whoever outlives the program may have its output, and we would wait for him.
 QUIETLY = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 NO_SIGNALS = "Windows has no signals but Ctrl-C and Ctrl-Break"
-
-
-def first_line(child):
-    line = child.stdout.readline()
-    if not line:
-        check(False, f"the program ended without output: {child.stderr.read()!r}")
-    return line
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def wait_until(condition, what, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        check(time.monotonic() < deadline, f"waited {seconds} s in vain: {what}")
-        time.sleep(0.02)
 
 
 def complete_lines(path):
@@ -47,6 +27,7 @@ def complete_lines(path):
     lines = text.split("\n")
     for line in lines[:-1]:
         json.loads(line)
+    check(lines[-1][:1] in ("", "{"), f"no line begins like that: {lines[-1][:40]!r}")
     return len(lines) - 1
 
 
@@ -161,19 +142,14 @@ def kill_9_while_the_command_is_held_ends_it_too():
 @test
 def kill_9_leaves_no_program_in_the_kernel():
     linux_only("Windows has no programs of ours in its kernel")
-    bpftool = next((p for p in ("/usr/sbin/bpftool", "/usr/bin/bpftool") if os.path.exists(p)), None)
-    pinned = "/sys/fs/bpf"
-    before = sorted(os.listdir(pinned)) if os.path.isdir(pinned) else []
+    need_ebpf()
+    before, there = loaded() - held(), loaded()
     child = start(["stat", "-a", "--json"])
     first_line(child)
+    check(loaded() - there, "nothing was loaded")
     child.kill()
     child.wait()
-    check_eq(sorted(os.listdir(pinned)) if os.path.isdir(pinned) else [], before, "pinned objects")
-    if bpftool:
-        def gone():
-            listing = subprocess.run([bpftool, "prog", "show"], capture_output=True, text=True, check=False)
-            return f"etwatch({child.pid})" not in listing.stdout
-        wait_until(gone, "its programs are still loaded")
+    check_no_orphans(before)
 
 
 @test

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from lib import check, check_between, check_eq, main, need_ebpf, start, temp_dir, test
+from lib import cases, check, check_between, check_eq, main, need_ebpf, start, temp_dir, test
 from livekit import (DEEDS, check_stories, first_line, of_type, one, read_lines, told, total, truth_of, wait_until,
                      watch)
 
@@ -185,6 +185,23 @@ def five_thousand_threads_are_all_seen_or_counted_and_memory_stays_bounded():
     else:
         # A reader that does not get the CPU for long; then it says so.
         check_eq(ended["complete"], False, "complete, although something was lost")
+
+
+@cases([("ebpf", "ebpf"), ("poll", "poll")])
+def a_fork_bomb_is_told_or_counted_and_memory_stays_bounded(source):
+    if source == "ebpf":
+        need_ebpf()
+    count = 4000
+    # They are there until the input ends.
+    watched = watch(["-c", f"sleep 1 | {DEEDS} bomb {count}"], "--hz", 10, program="sh", source=source, timeout=110)
+    check_eq(watched.code, 0, "exit code")
+    stories = check_stories(watched.objects)
+    stats = one(watched.objects, "stats")
+    check(stats["self_rss_peak_bytes"] < 32e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
+    check_eq(stats["processes"], 0, "left in the table")
+    check_eq([who for who, story in stories.items() if story[-1]["type"] != "exit"], [], "who has no end")
+    if stats["lost"] == 0:
+        check(len(stories) >= count, f"{len(stories)} of {count} processes were told")
 
 
 @test
