@@ -85,7 +85,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_WAY_POLL_WINDOWS] = ESTIMATED("NtQuerySystemInformation, in clock ticks"),
         }},
     [ETWATCH_M_cycles] = {"cpu", "count",
-        "CPU cycles",
+        "CPU cycles: of hardware counters those that the CPU was not halted, of CycleTime those of the time-stamp counter",
         P "cpu_cycles_total", "",
         "etwatch.process.cpu.cycles", "", "{cycles}", 1, 0,
         {
@@ -93,7 +93,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_WAY_ETL] = NEVER("only if hardware counters were recorded with switches, which is not read"),
             [ETWATCH_WAY_EBPF] = EXACT_REQ("hardware counters of each CPU, read at context switches"),
             [ETWATCH_WAY_POLL_LINUX] = NEVER("needs events of the kernel: use ebpf"),
-            [ETWATCH_WAY_POLL_WINDOWS] = NEVER("needs events of the kernel: use etw"),
+            [ETWATCH_WAY_POLL_WINDOWS] = POLLED("NtQuerySystemInformation: CycleTime, charged at each switch; of threads only with chosen processes"),
         }},
     [ETWATCH_M_instructions] = {"cpu", "count",
         "instructions retired",

@@ -27,6 +27,7 @@ struct row {
     uint32_t states[4];          /* of the first threads; 0: 5, waiting */
     uint32_t wait_reason;
     uint32_t first_tid; /* 0: pid + 100 */
+    uint64_t cycles;
 };
 
 struct list {
@@ -51,6 +52,7 @@ static inline size_t add_row(struct list *list, size_t last, const struct row *r
     memset(record, 0, name_at + NAME_UNITS * 2 - at);
     put(record + 0x04, row->threads, 4);
     put(record + 0x10, row->hard, 4);
+    put(record + 0x18, row->cycles, 8);
     put(record + 0x20, row->created, 8);
     put(record + 0x28, row->user, 8);
     put(record + 0x30, row->kernel, 8);

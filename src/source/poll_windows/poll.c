@@ -224,6 +224,15 @@ static int add(struct ew_source *source, uint32_t pid)
     return ew_poller_want((struct ew_poller *)source, pid);
 }
 
+/* One line for doctor; the table of metrics says what other Windows tell. */
+static const char *lacks(const struct ew_source *source, uint32_t metric)
+{
+    const struct ew_winpoll *poll = (const struct ew_winpoll *)source;
+    if (metric == ETWATCH_M_cycles && (poll->base.ops.available & ETWATCH_HAS(cycles)) == 0)
+        return "its list of processes has a CycleTime of 0 for everybody, as in Wine";
+    return NULL;
+}
+
 #define EW_WINPOLL_STATES                                                                       \
     (ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
      ETWATCH_HAS(threads_suspended))
@@ -237,8 +246,8 @@ static const struct ew_source_ops ops = {
     .id = ETWATCH_SOURCE_POLL,
     .way = ETWATCH_WAY_POLL_WINDOWS,
     .available = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
-                 ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(priority) | ETWATCH_HAS(rss_bytes) |
-                 ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) |
+                 ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(cycles) | ETWATCH_HAS(priority) |
+                 ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) |
                  ETWATCH_HAS(virtual_bytes) | ETWATCH_HAS(faults_minor) |
                  ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) | ETWATCH_HAS(io_read_bytes) |
                  ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
@@ -256,6 +265,7 @@ static const struct ew_source_ops ops = {
     .remove = ew_poller_remove,
     .stats = ew_poller_stats,
     .wake_fd = ew_poller_wake_fd,
+    .lacks = lacks,
 };
 
 /* A system on which no process ever did any I/O does not count it, and so on (Wine). */
@@ -268,6 +278,7 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
     if (rc < 0)
         return rc;
     while (ew_listing_next(&listing, &listed) > 0) {
+        poll->counts_cycles |= listed.pid != IDLE_PID && listed.cycles != 0;
         poll->counts_io |= listed.read_ops != 0 || listed.write_ops != 0;
         poll->counts_faults |= listed.faults != 0;
         poll->tells_states |= ew_listed_runs(&listed);
@@ -277,6 +288,12 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
     poll->base.ops = ops;
     poll->base.source.ops = &poll->base.ops;
     poll->base.ops.available |= poll->system.more ? poll->system.more_has : 0;
+    if (!poll->counts_cycles)
+        poll->base.ops.available &= ~ETWATCH_HAS(cycles);
+    poll->counts_cycles &= poll->asks_cycles;
+    /* Of a few, each thread is held open; of all that there are, it would be too many. */
+    poll->holds_threads = poll->counts_cycles && poll->base.threads && !poll->base.rules.all &&
+                          poll->system.hold_thread;
     if (!poll->counts_io)
         poll->base.ops.available &=
             ~(ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
@@ -300,6 +317,7 @@ static int init(struct ew_winpoll *poll, const struct ew_source_config *config,
     poll->base.free_process = free_process;
     if (config->metrics != 0 && (config->metrics & poll->system.more_has) == 0)
         poll->system.more = NULL; /* nobody asks for it */
+    poll->asks_cycles = config->metrics == 0 || (config->metrics & ETWATCH_HAS(cycles)) != 0;
     int rc = ew_poller_init(&poll->base, config);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "out of memory");

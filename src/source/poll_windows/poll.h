@@ -10,10 +10,13 @@
 
 /* At most this many threads are remembered, of all processes together. */
 #define EW_WINPOLL_THREADS_MAX 1048576u
+/* And so many of them are held open for their cycles. */
+#define EW_WINPOLL_HELD_THREADS_MAX 4096u
 
 /* What an ended process that we hold still tells. */
 struct ew_winpoll_last {
     uint64_t user, kernel; /* units of 100 ns */
+    uint64_t cycles;       /* 0: not told */
     uint64_t read_ops, write_ops, other_ops, read_bytes, write_bytes, other_bytes;
     uint32_t faults;
     uint32_t exit_code;
@@ -32,6 +35,10 @@ struct ew_winpoll_system {
     uint32_t (*more)(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT]);
     uint64_t more_has; /* ETWATCH_HAS bits of these */
     void (*release)(void *ctx, void *held);
+    /* A thread that is held tells its cycles, also after its end; 0: it does not. The list has none
+     * of threads. Both may be NULL; release is as of processes. */
+    void *(*hold_thread)(void *ctx, uint32_t tid);
+    uint64_t (*thread_cycles)(void *ctx, void *held);
     void (*close)(void *ctx);
     /* Time since 1601 of the raw clock's zero, in units of 100 ns. */
     uint64_t raw_zero;
@@ -42,7 +49,9 @@ struct ew_winpoll_thread {
     int32_t priority;
     uint64_t round; /* the last one in which it was listed */
     uint64_t created, user, kernel;
-    bool told; /* at least once */
+    uint64_t cycles;
+    void *held; /* NULL: its cycles are not known */
+    bool told;  /* at least once */
 };
 
 /* Of a watched process. The name is that of the table's entry, see poll/table.h. */
@@ -61,7 +70,10 @@ struct ew_winpoll {
     struct ew_poller base;
     struct ew_winpoll_system system;
     bool counts_io, counts_faults, tells_states; /* Wine does not */
-    uint64_t first_ns;                           /* of the first round */
+    bool asks_cycles, counts_cycles;             /* neither; or nobody asks for them */
+    bool holds_threads;                          /* for their cycles */
+    uint32_t held_threads;
+    uint64_t first_ns; /* of the first round */
 };
 
 /* Windows itself: only there. */

@@ -43,12 +43,23 @@ struct ew_poll_process *ew_winpoll_process_new(struct ew_winpoll *poll,
     return process;
 }
 
+static void release_thread(struct ew_winpoll *poll, struct ew_winpoll_thread *thread)
+{
+    if (!thread->held)
+        return;
+    poll->system.release(poll->system.ctx, thread->held);
+    poll->held_threads--;
+    thread->held = NULL;
+}
+
 void ew_winpoll_process_free(struct ew_winpoll *poll, struct ew_poll_process *process)
 {
     if (!process)
         return;
     if (process->held)
         poll->system.release(poll->system.ctx, process->held);
+    for (uint32_t i = 0; i < process->thread_count; i++)
+        release_thread(poll, &process->threads[i]);
     poll->base.thread_count -= process->thread_count;
     ew_free(process->threads);
     ew_free(process);
@@ -106,6 +117,8 @@ bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *pr
 {
     process->figures.fell = false;
     bool new = take_times(process, listed->user, listed->kernel);
+    if (poll->counts_cycles)
+        new |= count(process, EW_C_cycles, listed->cycles);
     if (poll->counts_faults)
         new |= take_faults(process, listed->faults, listed->faults_hard);
     if (poll->counts_io) {
@@ -130,6 +143,8 @@ static void take_last(struct ew_winpoll *poll, struct ew_poll_process *process,
     process->figures.fell = false;
     process->figures.gauge_has = 0;
     (void)take_times(process, last->user, last->kernel);
+    if (poll->counts_cycles)
+        (void)count(process, EW_C_cycles, last->cycles);
     /* Which of the last ones waited for a disk is not told any more. */
     if (poll->counts_faults)
         (void)take_faults(process, last->faults, process->faults_hard);
@@ -212,6 +227,24 @@ static struct ew_winpoll_thread *add_thread(struct ew_winpoll *poll,
     return thread;
 }
 
+/* Before it is told for the first time; true if there are new ones. */
+static bool read_cycles(struct ew_winpoll *poll, struct ew_winpoll_thread *thread)
+{
+    if (!poll->holds_threads)
+        return false;
+    if (!thread->told && poll->held_threads < EW_WINPOLL_HELD_THREADS_MAX) {
+        thread->held = poll->system.hold_thread(poll->system.ctx, thread->tid);
+        poll->held_threads += thread->held != NULL;
+    }
+    if (!thread->held)
+        return false;
+    uint64_t cycles = poll->system.thread_cycles(poll->system.ctx, thread->held);
+    if (cycles <= thread->cycles)
+        return false;
+    thread->cycles = cycles;
+    return true;
+}
+
 static void tell_thread(struct ew_winpoll *poll, const struct ew_poll_process *process,
                         const struct ew_winpoll_thread *thread, enum ew_reading_kind kind)
 {
@@ -229,6 +262,10 @@ static void tell_thread(struct ew_winpoll *poll, const struct ew_poll_process *p
     reading.counter[EW_C_cpu_ns] = cpu_ns;
     reading.counter[EW_C_cpu_user_ns] = thread->user * NS_PER_UNIT;
     reading.counter[EW_C_cpu_kernel_ns] = thread->kernel * NS_PER_UNIT;
+    if (thread->cycles != 0) {
+        reading.counter[EW_C_cycles] = thread->cycles;
+        reading.counter_has |= EW_HAS_C(cycles);
+    }
     reading.gauge[EW_G_priority] = (uint64_t)(int64_t)thread->priority;
     ew_poller_tell_reading(&poll->base, &reading);
 }
@@ -238,11 +275,14 @@ static void take_thread(struct ew_winpoll *poll, struct ew_poll_process *process
 {
     /* A number that now means another thread of the same process. */
     if (thread->told && thread->created != listed->created) {
+        (void)read_cycles(poll, thread);
         tell_thread(poll, process, thread, EW_READING_FINAL);
+        release_thread(poll, thread);
         *thread = (struct ew_winpoll_thread){.tid = listed->tid};
     }
-    bool same = thread->told && thread->user == listed->user && thread->kernel == listed->kernel &&
-                thread->priority == listed->priority;
+    bool ran = read_cycles(poll, thread);
+    bool same = !ran && thread->told && thread->user == listed->user &&
+                thread->kernel == listed->kernel && thread->priority == listed->priority;
     thread->round = poll->base.round;
     thread->created = listed->created;
     thread->priority = listed->priority;
@@ -260,7 +300,9 @@ static void drop_ended(struct ew_winpoll *poll, struct ew_poll_process *process)
     for (uint32_t i = process->thread_count; i-- > 0;) {
         if (process->threads[i].round == poll->base.round)
             continue;
+        (void)read_cycles(poll, &process->threads[i]);
         tell_thread(poll, process, &process->threads[i], EW_READING_FINAL);
+        release_thread(poll, &process->threads[i]);
         process->threads[i] = process->threads[--process->thread_count];
         poll->base.thread_count--;
     }
@@ -296,8 +338,9 @@ void ew_winpoll_process_end(struct ew_winpoll *poll, struct ew_poll_process *pro
     bool known = process->held && poll->system.last(poll->system.ctx, process->held, &last);
     if (known)
         take_last(poll, process, &last);
+    bool whole = known && (!poll->counts_cycles || last.cycles != 0);
     process->figures.gauge_has = 0;
-    ew_winpoll_tell_figures(poll, process, !known || process->figures.fell);
+    ew_winpoll_tell_figures(poll, process, !whole || process->figures.fell);
     drop_ended(poll, process);
     ew_winpoll_tell_process(poll, process, EW_PROCESS_EXIT, known ? &last : NULL);
 }

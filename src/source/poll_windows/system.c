@@ -82,13 +82,17 @@ static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
     FILETIME created, ended, kernel, user;
     IO_COUNTERS io;
     PROCESS_MEMORY_COUNTERS memory = {.cb = sizeof memory};
+    ULONG64 cycles = 0;
     DWORD code;
     (void)ctx;
     if (!GetProcessTimes(held, &created, &ended, &kernel, &user) ||
         !GetProcessIoCounters(held, &io) || !GetExitCodeProcess(held, &code) ||
         !GetProcessMemoryInfo(held, &memory, sizeof memory))
         return false;
+    if (!QueryProcessCycleTime(held, &cycles))
+        cycles = 0;
     *ret_last = (struct ew_winpoll_last){
+        .cycles = cycles,
         .user = units(&user),
         .kernel = units(&kernel),
         .read_ops = io.ReadOperationCount,
@@ -160,6 +164,19 @@ static uint32_t more(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
     return has;
 }
 
+static void *hold_thread(void *ctx, uint32_t tid)
+{
+    (void)ctx;
+    return OpenThread(THREAD_QUERY_LIMITED_INFORMATION, FALSE, tid);
+}
+
+static uint64_t thread_cycles(void *ctx, void *held)
+{
+    ULONG64 cycles = 0;
+    (void)ctx;
+    return QueryThreadCycleTime(held, &cycles) ? cycles : 0;
+}
+
 static void release(void *ctx, void *held)
 {
     (void)ctx;
@@ -189,6 +206,8 @@ int ew_winpoll_system(struct ew_winpoll_system *ret_system)
         .more = more,
         .more_has = ETWATCH_HAS(affinity) | ETWATCH_HAS(handles_peak),
         .release = release,
+        .hold_thread = hold_thread,
+        .thread_cycles = thread_cycles,
         .close = close_system,
         .raw_zero = (unix_ns - raw_ns) / 100 + UNIX_EPOCH_FILETIME,
     };
