@@ -48,15 +48,28 @@ def export_table(metrics):
         if m["otlp"]:
             otlp = f"`{m['otlp']}`" + (f" `{m['otlp_attribute']}`" if m["otlp_attribute"] else "")
             otlp += f", {m['otlp_unit']}"
+            if m["otlp_linux"] != m["otlp"]:
+                otlp += f"; on Linux `{m['otlp_linux']}`, {m['otlp_linux_unit']}"
         rate = f"{m['default_hz']:g} Hz" if m["default_hz"] else "every sample"
         rows.append([f"`{m['name']}`", prometheus, otlp, rate])
     return table(["name", "Prometheus", "OpenTelemetry", "read at most"], rows)
 
 
-def generate(page, metrics):
+def system_table(metrics):
+    return table(["name", "kind", "unit", "meaning", "Linux", "Windows"],
+                 [[f"`{m['name']}`", m["kind"], m["unit"], m["help"]] +
+                  [f"{SHORT[m['sources'][os]['exactness']]}: {m['sources'][os]['how']}" for os in ("linux", "windows")]
+                  for m in metrics])
+
+
+def generate(page, metrics, system):
     def fill(match):
         name = match.group(1)
-        if name == "how":
+        if name == "system":
+            text = system_table(system)
+        elif name == "system_export":
+            text = export_table(system)
+        elif name == "how":
             text = how_table(metrics)
         elif name == "export":
             text = export_table(metrics)
@@ -69,10 +82,12 @@ def generate(page, metrics):
 def main():
     program, check = sys.argv[1], "--check" in sys.argv[2:]
     result = subprocess.run([program, "metrics", "--json"], check=True, capture_output=True)
-    metrics = [json.loads(line) for line in result.stdout.decode().splitlines()]
+    rows = [json.loads(line) for line in result.stdout.decode().splitlines()]
+    metrics = [row for row in rows if row["type"] == "metric"]
+    system = [row for row in rows if row["type"] == "system_metric"]
     with open(PAGE, encoding="utf-8") as file:
         page = file.read()
-    want = generate(page, metrics)
+    want = generate(page, metrics, system)
     if not check:
         with open(PAGE, "w", encoding="utf-8") as file:
             file.write(want)

@@ -50,6 +50,8 @@ struct etwatch_metric_info {
     const char *otlp_attribute;    /* such as cpu.mode=user; "" if none */
     const char *otlp_unit;         /* UCUM */
     double default_hz;             /* how often it is read at most; 0: with every sample */
+    const char *otlp_linux;        /* what otlp and otlp_unit are on Linux, where they may differ */
+    const char *otlp_linux_unit;
 };
 
 struct etwatch_metric_way {

@@ -8,7 +8,7 @@
 #ifndef ETWATCH_SYSTEM_H
 #define ETWATCH_SYSTEM_H
 
-#include <etwatch/etwatch.h>
+#include <etwatch/metrics.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,7 +36,9 @@ extern "C" {
     X(threads_running, uint64_t, gauge)        \
     X(threads_started, uint64_t, counter)      \
     X(threads_ended, uint64_t, counter)        \
-    X(switches, uint64_t, counter)
+    X(switches, uint64_t, counter)             \
+    X(processes_started, uint64_t, counter)    \
+    X(processes_ended, uint64_t, counter)
 
 enum etwatch_system_metric {
 #define ETWATCH_X(name, type, kind) ETWATCH_S_##name,
@@ -52,6 +54,7 @@ struct etwatch_system {
     uint64_t dt_ns;             /* since the last one; 0: it is the first */
     const double *cpu_percents; /* of each CPU, until the next reading; < 0: not there */
     uint64_t has;               /* bit per metric */
+    uint64_t estimated;         /* bit per metric that is only estimated this time */
 #define ETWATCH_X(name, type, kind) type name;
     ETWATCH_SYSTEM_METRICS(ETWATCH_X)
 #undef ETWATCH_X
@@ -65,6 +68,27 @@ ETWATCH_API int etwatch_system_open(const char *proc_root,
 ETWATCH_API int etwatch_system_read(struct etwatch_system_reader *reader,
                                     struct etwatch_system *ret_system);
 ETWATCH_API void etwatch_system_close(struct etwatch_system_reader *reader);
+/* What somebody who sees every start and exit (a monitor with events and ETWATCH_ALL) counted since
+ * the last reading: the next one has these, exact, instead of what two lists of processes differ
+ * by. Whoever calls it once calls it before every reading. */
+ETWATCH_API void etwatch_system_told(struct etwatch_system_reader *reader, uint64_t started,
+                                     uint64_t ended);
+
+/* Where it is read. */
+enum etwatch_system_os {
+    ETWATCH_SYSTEM_LINUX = 0,
+    ETWATCH_SYSTEM_WINDOWS = 1,
+    ETWATCH_SYSTEM_OS_COUNT = 2,
+};
+
+/* "linux", "windows"; NULL for anything else. */
+ETWATCH_API const char *etwatch_system_os_name(uint32_t os);
+
+/* What the table of metrics says of these: as etwatch_metric_info and etwatch_metric_way, with
+ * enum etwatch_system_metric, the group "system", and a system instead of a way. */
+ETWATCH_API int etwatch_system_info(uint32_t metric, struct etwatch_metric_info *ret_info);
+ETWATCH_API int etwatch_system_way(uint32_t metric, uint32_t os,
+                                   struct etwatch_metric_way *ret_way);
 
 #ifdef __cplusplus
 }

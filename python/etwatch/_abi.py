@@ -147,7 +147,12 @@ ETWATCH_S_threads_running = 16
 ETWATCH_S_threads_started = 17
 ETWATCH_S_threads_ended = 18
 ETWATCH_S_switches = 19
-ETWATCH_SYSTEM_METRIC_COUNT = 20
+ETWATCH_S_processes_started = 20
+ETWATCH_S_processes_ended = 21
+ETWATCH_SYSTEM_METRIC_COUNT = 22
+ETWATCH_SYSTEM_LINUX = 0
+ETWATCH_SYSTEM_WINDOWS = 1
+ETWATCH_SYSTEM_OS_COUNT = 2
 
 # The metrics in the order of their bits: name, C type, kind.
 METRICS: Tuple[Tuple[str, str, str], ...] = (
@@ -544,7 +549,7 @@ MetricInfo._fields_ = [
     ("size", c_uint32), ("metric", c_uint32), ("name", c_char_p), ("type", c_char_p), ("kind", c_char_p),
     ("unit", c_char_p), ("group", c_char_p), ("help", c_char_p), ("prometheus", c_char_p),
     ("prometheus_labels", c_char_p), ("scale", c_double), ("otlp", c_char_p), ("otlp_attribute", c_char_p),
-    ("otlp_unit", c_char_p), ("default_hz", c_double),
+    ("otlp_unit", c_char_p), ("default_hz", c_double), ("otlp_linux", c_char_p), ("otlp_linux_unit", c_char_p),
 ]
 MetricWay._fields_ = [
     ("size", c_uint32), ("exactness", c_uint32), ("on_request", c_uint32), ("reserved", c_uint32), ("how", c_char_p),
@@ -598,13 +603,14 @@ SummaryProcess._fields_ = [
 ]
 System._fields_ = [
     ("size", c_uint32), ("cpu_count", c_uint32), ("t_ns", c_uint64), ("dt_ns", c_uint64),
-    ("cpu_percents", POINTER(c_double)), ("has", c_uint64), ("cpu_percent", c_double), ("load_1", c_double),
-    ("load_5", c_double), ("load_15", c_double), ("memory_total_bytes", c_uint64),
+    ("cpu_percents", POINTER(c_double)), ("has", c_uint64), ("estimated", c_uint64), ("cpu_percent", c_double),
+    ("load_1", c_double), ("load_5", c_double), ("load_15", c_double), ("memory_total_bytes", c_uint64),
     ("memory_available_bytes", c_uint64), ("swap_total_bytes", c_uint64), ("swap_used_bytes", c_uint64),
     ("paged_in_bytes", c_uint64), ("paged_out_bytes", c_uint64), ("disk_read_bytes", c_uint64),
     ("disk_write_bytes", c_uint64), ("net_received_bytes", c_uint64), ("net_sent_bytes", c_uint64),
     ("processes", c_uint64), ("threads", c_uint64), ("threads_running", c_uint64), ("threads_started", c_uint64),
-    ("threads_ended", c_uint64), ("switches", c_uint64),
+    ("threads_ended", c_uint64), ("switches", c_uint64), ("processes_started", c_uint64),
+    ("processes_ended", c_uint64),
 ]
 
 # The structs by their C name.
@@ -763,4 +769,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_system_open": (c_int, [c_char_p, POINTER(c_void_p)]),
     "etwatch_system_read": (c_int, [c_void_p, POINTER(System)]),
     "etwatch_system_close": (None, [c_void_p]),
+    "etwatch_system_told": (None, [c_void_p, c_uint64, c_uint64]),
+    "etwatch_system_os_name": (c_char_p, [c_uint32]),
+    "etwatch_system_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
+    "etwatch_system_way": (c_int, [c_uint32, c_uint32, POINTER(MetricWay)]),
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include <etwatch/metrics.h>
+#include <etwatch/system.h>
 
 #include "base/buf.h"
 #include "cli/output.h"
@@ -20,9 +20,22 @@ static void put_json_text(struct ew_buf *out, const char *key, const char *text)
         ew_buf_json_string(out, text, strlen(text));
 }
 
-static void put_json(struct ew_buf *out, const struct etwatch_metric_info *info)
+static void put_json_way(struct ew_buf *out, const char *key, const char *name,
+                         const struct etwatch_metric_way *way)
 {
-    put_json_text(out, "{\"type\":\"metric\",\"name\":", info->name);
+    put_json_text(out, key, name);
+    put_json_text(out, ":{\"exactness\":", etwatch_exactness_name(way->exactness));
+    ew_buf_text(out, ",\"on_request\":");
+    ew_buf_text(out, way->on_request != 0 ? "true" : "false");
+    put_json_text(out, ",\"how\":", way->how);
+    ew_buf_char(out, '}');
+}
+
+static void put_json_info(struct ew_buf *out, const char *type,
+                          const struct etwatch_metric_info *info)
+{
+    put_json_text(out, "{\"type\":", type);
+    put_json_text(out, ",\"name\":", info->name);
     put_json_text(out, ",\"group\":", info->group);
     put_json_text(out, ",\"kind\":", info->kind);
     put_json_text(out, ",\"unit\":", info->unit);
@@ -32,6 +45,8 @@ static void put_json(struct ew_buf *out, const struct etwatch_metric_info *info)
     put_json_text(out, ",\"otlp\":", info->otlp);
     put_json_text(out, ",\"otlp_attribute\":", info->otlp_attribute);
     put_json_text(out, ",\"otlp_unit\":", info->otlp_unit);
+    put_json_text(out, ",\"otlp_linux\":", info->otlp_linux);
+    put_json_text(out, ",\"otlp_linux_unit\":", info->otlp_linux_unit);
     ew_buf_text(out, ",\"scale\":");
     (void)ew_buf_fixed(out, info->scale, 9);
     ew_buf_text(out, ",\"default_hz\":");
@@ -40,15 +55,27 @@ static void put_json(struct ew_buf *out, const struct etwatch_metric_info *info)
     else
         ew_buf_text(out, "null");
     ew_buf_text(out, ",\"sources\":{");
+}
+
+static void put_json(struct ew_buf *out, const struct etwatch_metric_info *info)
+{
+    put_json_info(out, "metric", info);
     for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
         struct etwatch_metric_way way = {.size = sizeof way};
         (void)etwatch_metric_way(info->metric, i, &way);
-        put_json_text(out, i == 0 ? "" : ",", etwatch_way_name(i));
-        put_json_text(out, ":{\"exactness\":", etwatch_exactness_name(way.exactness));
-        ew_buf_text(out, ",\"on_request\":");
-        ew_buf_text(out, way.on_request != 0 ? "true" : "false");
-        put_json_text(out, ",\"how\":", way.how);
-        ew_buf_char(out, '}');
+        put_json_way(out, i == 0 ? "" : ",", etwatch_way_name(i), &way);
+    }
+    ew_buf_text(out, "}}\n");
+}
+
+/* Of the whole machine: read beside any source, by system. */
+static void put_json_system(struct ew_buf *out, const struct etwatch_metric_info *info)
+{
+    put_json_info(out, "system_metric", info);
+    for (uint32_t i = 0; i < ETWATCH_SYSTEM_OS_COUNT; i++) {
+        struct etwatch_metric_way way = {.size = sizeof way};
+        (void)etwatch_system_way(info->metric, i, &way);
+        put_json_way(out, i == 0 ? "" : ",", etwatch_system_os_name(i), &way);
     }
     ew_buf_text(out, "}}\n");
 }
@@ -63,7 +90,7 @@ static void put_csv_cell(struct ew_buf *out, const char *text, char end)
 static void put_csv_header(struct ew_buf *out)
 {
     ew_buf_text(out, "name,group,kind,unit,help,prometheus,prometheus_labels,otlp,otlp_attribute,"
-                     "otlp_unit");
+                     "otlp_unit,otlp_linux,otlp_linux_unit");
     for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
         ew_buf_char(out, ',');
         ew_buf_text(out, etwatch_way_name(i));
@@ -74,7 +101,7 @@ static void put_csv_header(struct ew_buf *out)
     ew_buf_char(out, '\n');
 }
 
-static void put_csv(struct ew_buf *out, const struct etwatch_metric_info *info)
+static void put_csv_info(struct ew_buf *out, const struct etwatch_metric_info *info)
 {
     const char *const cells[] = {
         info->name,
@@ -87,12 +114,48 @@ static void put_csv(struct ew_buf *out, const struct etwatch_metric_info *info)
         info->otlp,
         info->otlp_attribute,
         info->otlp_unit,
+        info->otlp_linux,
+        info->otlp_linux_unit,
     };
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
         put_csv_cell(out, cells[i], ',');
+}
+
+static void put_csv(struct ew_buf *out, const struct etwatch_metric_info *info)
+{
+    put_csv_info(out, info);
     for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
         struct etwatch_metric_way way = {.size = sizeof way};
         (void)etwatch_metric_way(info->metric, i, &way);
+        put_csv_cell(out, etwatch_exactness_name(way.exactness), ',');
+        put_csv_cell(out, way.how, i + 1 < ETWATCH_WAY_COUNT ? ',' : '\n');
+    }
+}
+
+/* What each source's way to look at the whole machine is. */
+static uint32_t os_of(uint32_t way)
+{
+    return way == ETWATCH_WAY_ETW || way == ETWATCH_WAY_POLL_WINDOWS  ? ETWATCH_SYSTEM_WINDOWS
+           : way == ETWATCH_WAY_EBPF || way == ETWATCH_WAY_POLL_LINUX ? ETWATCH_SYSTEM_LINUX
+                                                                      : ETWATCH_SYSTEM_OS_COUNT;
+}
+
+static void system_way(uint32_t metric, uint32_t way, struct etwatch_metric_way *ret_way)
+{
+    *ret_way = (struct etwatch_metric_way){
+        .size = sizeof *ret_way,
+        .exactness = ETWATCH_UNAVAILABLE,
+        .how = "a recording tells of processes; its report sums them up",
+    };
+    (void)etwatch_system_way(metric, os_of(way), ret_way);
+}
+
+static void put_csv_system(struct ew_buf *out, const struct etwatch_metric_info *info)
+{
+    put_csv_info(out, info);
+    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
+        struct etwatch_metric_way way;
+        system_way(info->metric, i, &way);
         put_csv_cell(out, etwatch_exactness_name(way.exactness), ',');
         put_csv_cell(out, way.how, i + 1 < ETWATCH_WAY_COUNT ? ',' : '\n');
     }
@@ -110,14 +173,17 @@ static void put_cell(struct ew_grid *grid, const char *text, const char *mark)
     ew_grid_end(grid);
 }
 
-static void put_row(struct ew_grid *grid, const struct etwatch_metric_info *info)
+static void put_row(struct ew_grid *grid, const struct etwatch_metric_info *info, bool system)
 {
     put_cell(grid, info->group, "");
     put_cell(grid, info->name, "");
     put_cell(grid, info->unit, "");
     for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
         struct etwatch_metric_way way = {.size = sizeof way};
-        (void)etwatch_metric_way(info->metric, i, &way);
+        if (system)
+            system_way(info->metric, i, &way);
+        else
+            (void)etwatch_metric_way(info->metric, i, &way);
         put_cell(grid,
                  way.exactness == ETWATCH_UNAVAILABLE ? "-" : etwatch_exactness_name(way.exactness),
                  way.on_request != 0 ? " *" : "");
@@ -137,13 +203,18 @@ static void put_table(struct ew_buf *out)
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
         if (etwatch_metric_info(i, &info) == 0)
-            put_row(&grid, &info);
+            put_row(&grid, &info, false);
+    }
+    for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        if (etwatch_system_info(i, &info) == 0)
+            put_row(&grid, &info, true);
     }
     (void)ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
     ew_buf_text(out,
-                "\n* only on request (--metrics NAME, its group, or all); --json says how each "
-                "is obtained\n");
+                "\n* only on request (--metrics NAME, its group, or all); the group system: stat "
+                "--system, read\n  beside any source; --json says how each is obtained\n");
 }
 
 int ew_cmd_metrics(const struct ew_options *options)
@@ -161,6 +232,14 @@ int ew_cmd_metrics(const struct ew_options *options)
             put_json(&out, &info);
         else
             put_csv(&out, &info);
+    }
+    for (uint32_t i = 0; (options->json || options->csv) && i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        (void)etwatch_system_info(i, &info);
+        if (options->json)
+            put_json_system(&out, &info);
+        else
+            put_csv_system(&out, &info);
     }
     if (!options->json && !options->csv)
         put_table(&out);

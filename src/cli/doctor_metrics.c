@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include <etwatch/metrics.h>
+#include <etwatch/system.h>
 
 #include "sink/grid.h"
 
@@ -76,6 +76,71 @@ static const char *how_of(const struct column *column, uint32_t metric)
     return column->why[metric][0] != '\0' ? column->why[metric] : way.how;
 }
 
+/* ------------------------------------------------------------- the whole machine */
+
+/* The same whatever the source. */
+struct machine {
+    struct etwatch_system_reader *reader;
+    uint32_t os;
+    uint64_t has, estimated;
+};
+
+/* Counters are known from the second reading on; between the two the sources are asked. */
+static void begin_machine(struct machine *machine, const char *proc_root)
+{
+    struct etwatch_system system = {.size = sizeof system};
+    memset(machine, 0, sizeof *machine);
+    if (etwatch_system_open(proc_root, &machine->reader) == 0)
+        (void)etwatch_system_read(machine->reader, &system);
+}
+
+static void end_machine(struct machine *machine, bool windows)
+{
+    struct etwatch_system system = {.size = sizeof system};
+    machine->os = windows ? ETWATCH_SYSTEM_WINDOWS : ETWATCH_SYSTEM_LINUX;
+    if (machine->reader != NULL && etwatch_system_read(machine->reader, &system) == 0) {
+        machine->has = system.has;
+        machine->estimated = system.estimated;
+    }
+    etwatch_system_close(machine->reader);
+}
+
+static void system_cell(const struct machine *machine, uint32_t metric,
+                        struct etwatch_metric_way *ret_way)
+{
+    ret_way->size = sizeof *ret_way;
+    (void)etwatch_system_way(metric, machine->os, ret_way);
+    if ((machine->estimated >> metric & 1) != 0)
+        ret_way->exactness = ETWATCH_ESTIMATED;
+    if ((machine->has >> metric & 1) != 0)
+        return;
+    ret_way->exactness = ETWATCH_UNAVAILABLE;
+    ret_way->how = "this system does not tell it";
+}
+
+static void put_json_machine(struct ew_buf *out, const struct machine *machine)
+{
+    const char *os = etwatch_system_os_name(machine->os);
+    for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        struct etwatch_metric_way way;
+        (void)etwatch_system_info(i, &info);
+        system_cell(machine, i, &way);
+        const char *exactness = etwatch_exactness_name(way.exactness);
+        ew_buf_text(out, "{\"type\":\"system_metric\",\"name\":");
+        ew_buf_json_string(out, info.name, strlen(info.name));
+        ew_buf_text(out, ",\"group\":\"system\",\"sources\":{");
+        ew_buf_json_string(out, os, strlen(os));
+        ew_buf_text(out, ":{\"exactness\":");
+        ew_buf_json_string(out, exactness, strlen(exactness));
+        ew_buf_text(out, ",\"how\":");
+        ew_buf_json_string(out, way.how, strlen(way.how));
+        ew_buf_text(out, "}}}\n");
+    }
+}
+
+/* -------------------------------------------------------------------------- output */
+
 static void put_json(struct ew_buf *out, const struct column *columns, uint32_t count)
 {
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
@@ -117,7 +182,23 @@ static const char *reason(const struct column *columns, uint32_t count, uint32_t
     return "";
 }
 
-static void put_words(struct ew_buf *out, const struct column *columns, uint32_t count)
+static void put_machine_rows(struct ew_grid *grid, const struct machine *machine, uint32_t count)
+{
+    for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        struct etwatch_metric_way way;
+        (void)etwatch_system_info(i, &info);
+        system_cell(machine, i, &way);
+        put_cell(grid, info.group);
+        put_cell(grid, info.name);
+        for (uint32_t c = 0; c < count; c++)
+            put_cell(grid, etwatch_exactness_name(way.exactness));
+        put_cell(grid, way.exactness == ETWATCH_UNAVAILABLE ? way.how : "");
+    }
+}
+
+static void put_words(struct ew_buf *out, const struct column *columns, uint32_t count,
+                      const struct machine *machine)
 {
     struct ew_grid_column headings[SOURCES_MAX + 3] = {{.heading = "GROUP", .left = true},
                                                        {.heading = "NAME", .left = true}};
@@ -136,6 +217,7 @@ static void put_words(struct ew_buf *out, const struct column *columns, uint32_t
             put_cell(&grid, etwatch_exactness_name(exactness_of(&columns[c], i)));
         put_cell(&grid, reason(columns, count, i));
     }
+    put_machine_rows(&grid, machine, count);
     (void)ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
 }
@@ -152,6 +234,8 @@ bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
     struct column columns[SOURCES_MAX];
     uint32_t count = 0;
     bool windows = false, any = false;
+    struct machine machine;
+    begin_machine(&machine, options->proc_root);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && count < SOURCES_MAX; i++) {
         bool poll = kinds[i].source == ETWATCH_SOURCE_POLL;
         if (!poll && options->proc_root != NULL)
@@ -165,9 +249,12 @@ bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
         any = any || columns[count].works;
         count++;
     }
-    if (options->json)
+    end_machine(&machine, windows);
+    if (options->json) {
         put_json(out, columns, count);
-    else
-        put_words(out, columns, count);
+        put_json_machine(out, &machine);
+    } else {
+        put_words(out, columns, count, &machine);
+    }
     return any;
 }

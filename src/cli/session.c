@@ -93,8 +93,10 @@ static void count_live(struct ew_session *session, const struct etwatch_sample *
     if (sample->type == ETWATCH_START) {
         session->live++;
         session->any_started = true;
-    } else if (sample->type == ETWATCH_EXIT && session->live > 0) {
-        session->live--;
+        session->system_started += (sample->flags & ETWATCH_PREEXISTING) == 0;
+    } else if (sample->type == ETWATCH_EXIT) {
+        session->live -= session->live > 0;
+        session->system_ended++;
     }
 }
 
@@ -383,6 +385,15 @@ int ew_session_open(struct ew_session *session, uint32_t pid)
 
 /* ------------------------------------------------------------------------ running */
 
+/* Whether every start and exit of the machine comes by here. */
+static bool sees_all(const struct ew_session *session)
+{
+    const struct ew_options *o = session->options;
+    return (o->config_flags & ETWATCH_ALL) != 0 && session->meta.source != ETWATCH_SOURCE_POLL &&
+           o->exclude_pid_count == 0 && o->exclude_names.count == 0 && o->exclude_uid_count == 0 &&
+           o->exclude_cgroups.count == 0;
+}
+
 /* Once a second, in the second that is over. */
 static void read_system(struct ew_session *session)
 {
@@ -391,6 +402,9 @@ static void read_system(struct ew_session *session)
     if (session->system == NULL || now_ns < session->system_next_ns || !session->meta_known)
         return;
     session->system_next_ns = now_ns + 1000000000;
+    if (sees_all(session))
+        etwatch_system_told(session->system, session->system_started, session->system_ended);
+    session->system_started = session->system_ended = 0;
     int rc = etwatch_system_read(session->system, &system);
     keep_error(session, rc < 0 ? rc : etwatch_sink_system(session->sink, &system));
 }

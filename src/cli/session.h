@@ -51,10 +51,11 @@ struct ew_session {
     void (*on_loss)(void *ctx, const struct etwatch_loss *loss);
     /* Called when all samples were seen, before the last line; may write to output. */
     int (*on_end)(void *ctx);
-    struct etwatch_system_reader *system; /* --system */
-    uint64_t system_next_ns;              /* raw: when it is read again */
-    bool no_samples;                      /* they are not written; nor are events */
-    bool no_events;                       /* only on_events and tap see them */
+    struct etwatch_system_reader *system;  /* --system */
+    uint64_t system_next_ns;               /* raw: when it is read again */
+    uint64_t system_started, system_ended; /* processes, since it was read */
+    bool no_samples;                       /* they are not written; nor are events */
+    bool no_events;                        /* only on_events and tap see them */
     void *ctx;
 };
 

@@ -29,7 +29,7 @@ const char *etwatch_exactness_name(uint32_t exactness)
 
 /* Structs grow at their end: a caller built with an older header gets as much as it has room for.
  */
-static int give(void *to, const void *from, size_t known)
+int ew_metric_give(void *to, const void *from, size_t known)
 {
     uint32_t size;
     memcpy(&size, to, sizeof size);
@@ -60,8 +60,12 @@ int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
         .otlp_attribute = row->otlp_attribute != NULL ? row->otlp_attribute : "",
         .otlp_unit = row->otlp_unit != NULL ? row->otlp_unit : "",
         .default_hz = row->default_hz,
+        .otlp_linux = row->otlp_linux != NULL ? row->otlp_linux : row->otlp,
+        .otlp_linux_unit = row->otlp_linux_unit != NULL ? row->otlp_linux_unit
+                           : row->otlp_unit != NULL     ? row->otlp_unit
+                                                        : "",
     };
-    return give(ret_info, &info, sizeof info);
+    return ew_metric_give(ret_info, &info, sizeof info);
 }
 
 int etwatch_metric_way(uint32_t metric, uint32_t way, struct etwatch_metric_way *ret_way)
@@ -71,7 +75,7 @@ int etwatch_metric_way(uint32_t metric, uint32_t way, struct etwatch_metric_way 
     const struct ew_metric_way *cell = &ew_metric_rows[metric].way[way];
     struct etwatch_metric_way out = {
         .exactness = cell->exactness, .on_request = cell->on_request, .how = cell->how};
-    return give(ret_way, &out, sizeof out);
+    return ew_metric_give(ret_way, &out, sizeof out);
 }
 
 uint64_t ew_metrics_with(uint32_t way, uint32_t exactness)

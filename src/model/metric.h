@@ -4,6 +4,7 @@
 #define EW_MODEL_METRIC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <etwatch/metrics.h>
@@ -21,7 +22,12 @@ struct ew_metric_row {
     double scale;
     double default_hz;
     struct ew_metric_way way[ETWATCH_WAY_COUNT];
+    const char *otlp_linux, *otlp_linux_unit; /* NULL: as elsewhere */
 };
+
+/* Hands out a struct that begins with its size, as far as the caller has room; ETWATCH_EINVAL if
+ * the size is not set. */
+int ew_metric_give(void *to, const void *from, size_t known);
 
 extern const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT];
 

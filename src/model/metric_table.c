@@ -43,7 +43,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_cpu_percent] = {"cpu", "percent",
         "cpu_ns / dt_ns, of one core; may exceed 100",
         NULL, "",
-        "process.cpu.utilization", "", "1", 0.01, 0,
+        "etwatch.process.cpu.utilization", "", "1", 0.01, 0,
         {
             [ETWATCH_WAY_ETW] = EXACT("from cpu_ns"),
             [ETWATCH_WAY_ETL] = EXACT("from cpu_ns"),
@@ -120,7 +120,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_switches_voluntary] = {"cpu", "count",
         "times it gave up the CPU to wait",
         P "context_switches_total", "kind=\"voluntary\"",
-        "process.context_switches", "process.context_switch_type=voluntary", "{context_switch}", 1, 0,
+        "process.context_switches", "process.context_switch.type=voluntary", "{context_switch}", 1, 0,
         {
             [ETWATCH_WAY_ETW] = EXACT("context switches"),
             [ETWATCH_WAY_ETL] = EXACT("context switches, if recorded"),
@@ -131,7 +131,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_switches_involuntary] = {"cpu", "count",
         "times the CPU was taken from it",
         P "context_switches_total", "kind=\"involuntary\"",
-        "process.context_switches", "process.context_switch_type=involuntary", "{context_switch}", 1, 0,
+        "process.context_switches", "process.context_switch.type=involuntary", "{context_switch}", 1, 0,
         {
             [ETWATCH_WAY_ETW] = EXACT("context switches"),
             [ETWATCH_WAY_ETL] = EXACT("context switches, if recorded"),
@@ -417,7 +417,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_net_received_bytes] = {"io", "bytes",
         "payload received from the network",
         P "network_bytes_total", "direction=\"receive\"",
-        "etwatch.process.network.io", "network.io.direction=receive", "By", 1, 0,
+        "process.network.io", "network.io.direction=receive", "By", 1, 0,
         {
             [ETWATCH_WAY_ETW] = EXACT("TCP and UDP events"),
             [ETWATCH_WAY_ETL] = EXACT("TCP and UDP events, if recorded"),
@@ -428,7 +428,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_net_sent_bytes] = {"io", "bytes",
         "payload sent to the network",
         P "network_bytes_total", "direction=\"transmit\"",
-        "etwatch.process.network.io", "network.io.direction=transmit", "By", 1, 0,
+        "process.network.io", "network.io.direction=transmit", "By", 1, 0,
         {
             [ETWATCH_WAY_ETW] = EXACT("TCP and UDP events"),
             [ETWATCH_WAY_ETL] = EXACT("TCP and UDP events, if recorded"),
@@ -446,7 +446,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_WAY_EBPF] = POLLED_REQ("/proc/PID/fd"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("/proc/PID/fd"),
             [ETWATCH_WAY_POLL_WINDOWS] = POLLED("NtQuerySystemInformation"),
-        }},
+        }, "process.unix.file_descriptor.count", "{file_descriptor}"},
     [ETWATCH_M_handles_peak] = {"handles", "count",
         "highest number of those",
         P "handles_peak", "",
@@ -549,7 +549,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_exit_ns] = {"exit", "unix_ns",
         "when it ended",
         P "exit_time_seconds", "",
-        "process.exit.time", "", "s", 1e-9, 0,
+        NULL, "", "", 1e-9, 0,
         {
             [ETWATCH_WAY_ETW] = EXACT("process end event"),
             [ETWATCH_WAY_ETL] = EXACT("process end event"),
@@ -560,7 +560,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_exit_code] = {"exit", "code",
         "exit status",
         NULL, "",
-        "process.exit.code", "", "1", 1, 0,
+        NULL, "", "", 1, 0,
         {
             [ETWATCH_WAY_ETW] = EXACT("process end event"),
             [ETWATCH_WAY_ETL] = EXACT("process end event"),
@@ -571,7 +571,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_exit_signal] = {"exit", "code",
         "the signal that ended it, 0 if none did",
         NULL, "",
-        "etwatch.process.exit.signal", "", "1", 1, 0,
+        NULL, "", "", 1, 0,
         {
             [ETWATCH_WAY_ETW] = NEVER("Linux only"),
             [ETWATCH_WAY_ETL] = NEVER("Linux only"),

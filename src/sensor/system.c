@@ -15,6 +15,8 @@ struct etwatch_system_reader {
     struct ew_system_source *source;
     struct ew_system_text now, before;
     uint64_t read_ns; /* raw; 0: never */
+    bool told;        /* somebody counts starts and exits */
+    uint64_t told_started, told_ended;
     double percents[EW_SYSTEM_CPUS_MAX];
 };
 
@@ -40,6 +42,13 @@ void etwatch_system_close(struct etwatch_system_reader *reader)
     ew_free(reader);
 }
 
+void etwatch_system_told(struct etwatch_system_reader *reader, uint64_t started, uint64_t ended)
+{
+    reader->told = true;
+    reader->told_started += started;
+    reader->told_ended += ended;
+}
+
 static double percent_of(const struct ew_system_cpu *now, const struct ew_system_cpu *before)
 {
     if (now->total <= before->total || now->busy < before->busy)
@@ -47,10 +56,11 @@ static double percent_of(const struct ew_system_cpu *now, const struct ew_system
     return 100.0 * (double)(now->busy - before->busy) / (double)(now->total - before->total);
 }
 
-#define PUT(name, value)                             \
-    do {                                             \
-        out->name = (value);                         \
-        out->has |= (uint64_t)1 << ETWATCH_S_##name; \
+#define SYSTEM_BIT(name) ((uint64_t)1 << ETWATCH_S_##name)
+#define PUT(name, value)              \
+    do {                              \
+        out->name = (value);          \
+        out->has |= SYSTEM_BIT(name); \
     } while (0)
 #define GREW(name, field)                          \
     do {                                           \
@@ -91,7 +101,7 @@ static void put_counters(const struct ew_system_text *now, const struct ew_syste
         PUT(cpu_percent, percent_of(&now->all, &before->all) * now->cpu_count);
     if (now->switches != 0 && before->switches != 0)
         GREW(switches, switches);
-    if ((both & EW_SYSTEM_STAT) != 0 && now->forks != 0)
+    if (now->forks != 0 && before->forks != 0)
         GREW(threads_started, forks);
     if ((both & EW_SYSTEM_PAGING) != 0) {
         GREW(paged_in_bytes, paged_in);
@@ -105,10 +115,26 @@ static void put_counters(const struct ew_system_text *now, const struct ew_syste
         GREW(net_received_bytes, net_received);
         GREW(net_sent_bytes, net_sent);
     }
+    if ((both & EW_SYSTEM_PROCESSES) != 0) {
+        GREW(processes_started, processes_started);
+        GREW(processes_ended, processes_ended);
+    }
     /* Who was there, and who came, less who is there. */
     uint64_t came = out->threads_started + before->threads;
-    if ((both & EW_SYSTEM_LOAD) != 0 && now->forks != 0 && came >= now->threads)
+    if (now->threads != 0 && before->threads != 0 &&
+        (out->has & SYSTEM_BIT(threads_started)) != 0 && came >= now->threads)
         PUT(threads_ended, came - now->threads);
+}
+
+/* Of whoever counts: exact. What was counted before the first reading belongs to none. */
+static void put_told(struct etwatch_system_reader *reader, struct etwatch_system *out)
+{
+    if (reader->told && reader->read_ns != 0) {
+        PUT(processes_started, reader->told_started);
+        PUT(processes_ended, reader->told_ended);
+        out->estimated &= ~(SYSTEM_BIT(processes_started) | SYSTEM_BIT(processes_ended));
+    }
+    reader->told_started = reader->told_ended = 0;
 }
 
 int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_system *ret_system)
@@ -119,7 +145,7 @@ int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_sys
         return ETWATCH_EINVAL;
     reader->before = reader->now;
     memset(&reader->now, 0, sizeof reader->now);
-    int rc = ew_system_source_read(reader->source, &reader->now, &processes);
+    int rc = ew_system_source_read(reader->source, !reader->told, &reader->now, &processes);
     if (rc < 0)
         return rc;
     uint64_t raw_ns = 0;
@@ -133,6 +159,8 @@ int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_sys
             reader->percents[i] = percent_of(&reader->now.cpus[i], &reader->before.cpus[i]);
         system.cpu_percents = reader->percents;
     }
+    system.estimated = ew_system_source_estimates & system.has;
+    put_told(reader, out);
     reader->read_ns = now_ns;
     system.size = ret_system->size;
     memcpy(ret_system, &system, system.size < sizeof system ? system.size : sizeof system);

@@ -3,6 +3,8 @@
 #ifndef EW_SENSOR_SYSTEM_H
 #define EW_SENSOR_SYSTEM_H
 
+#include <stdbool.h>
+
 #include "sensor/system_text.h"
 
 struct ew_system_source;
@@ -10,8 +12,11 @@ struct ew_system_source;
 /* By system. 0 or a negative code. */
 int ew_system_source_open(const char *proc_root, struct ew_system_source **ret_source);
 void ew_system_source_close(struct ew_system_source *source);
-/* Fills what it knows; processes is UINT64_MAX where it is not known. */
-int ew_system_source_read(struct ew_system_source *source, struct ew_system_text *ret_text,
-                          uint64_t *ret_processes);
+/* Fills what it knows; processes is UINT64_MAX where it is not known. lists: who came and went is
+ * wanted, for which processes must be listed. */
+int ew_system_source_read(struct ew_system_source *source, bool lists,
+                          struct ew_system_text *ret_text, uint64_t *ret_processes);
+/* Bits of what this system can only estimate. */
+extern const uint64_t ew_system_source_estimates;
 
 #endif

@@ -2,20 +2,26 @@
 /*
  * Owns the descriptors of the files of /proc about the whole machine, kept open: a reading is one
  * pread each. How many processes there are is what the link count of /proc grows with; what it is
- * without any is measured once.
+ * without any is measured once. And the list of process ids, if who came and went is asked for: the
+ * kernel counts forks, but threads are forks too.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <etwatch/etwatch.h>
+#include <etwatch/system.h>
 
 #include "base/alloc.h"
 #include "sensor/system.h"
 
-enum { TEXT_SIZE = 256 << 10 };
+enum { TEXT_SIZE = 256 << 10, PIDS_MAX = 1 << 22 };
+
+#define BIT(name) ((uint64_t)1 << ETWATCH_S_##name)
+const uint64_t ew_system_source_estimates = BIT(processes_started) | BIT(processes_ended);
 
 static const struct {
     const char *name;
@@ -27,8 +33,16 @@ static const struct {
 };
 enum { FILE_COUNT = sizeof files / sizeof files[0] };
 
+struct pids {
+    uint32_t *list; /* ascending */
+    uint32_t count, room;
+};
+
 struct ew_system_source {
     int root_fd, fds[FILE_COUNT];
+    struct pids now, before;
+    bool listed; /* now is a list */
+    uint64_t started, ended;
     uint64_t other_links; /* UINT64_MAX: the link count says nothing */
     char *text;
 };
@@ -80,8 +94,80 @@ void ew_system_source_close(struct ew_system_source *source)
             (void)close(source->fds[i]);
     if (source->root_fd >= 0)
         (void)close(source->root_fd);
+    ew_free(source->now.list);
+    ew_free(source->before.list);
     ew_free(source->text);
     ew_free(source);
+}
+
+/* -------------------------------------------------------------- who came and went */
+
+static bool add_pid(struct pids *pids, uint32_t pid)
+{
+    if (pids->count == pids->room) {
+        uint32_t room = pids->room == 0 ? 1024 : pids->room * 2;
+        uint32_t *grown =
+            room > PIDS_MAX ? NULL : ew_realloc_array(pids->list, room, sizeof *grown);
+        if (grown == NULL)
+            return false;
+        pids->list = grown;
+        pids->room = room;
+    }
+    pids->list[pids->count++] = pid;
+    return true;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+    const uint32_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+static bool list_pids(int root_fd, struct pids *pids)
+{
+    bool whole = true, sorted = true;
+    int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    pids->count = 0;
+    if (folder == NULL)
+        return false;
+    for (const struct dirent *entry; whole && (entry = readdir(folder)) != NULL;) {
+        uint32_t pid = 0;
+        for (const char *at = entry->d_name; *at >= '0' && *at <= '9' && pid < PIDS_MAX; at++)
+            pid = pid * 10 + (uint32_t)(*at - '0');
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+            continue;
+        sorted = sorted && (pids->count == 0 || pids->list[pids->count - 1] < pid);
+        whole = add_pid(pids, pid);
+    }
+    (void)closedir(folder);
+    if (!sorted)
+        qsort(pids->list, pids->count, sizeof *pids->list, compare_pids);
+    return whole;
+}
+
+/* Whoever came and went between two lists is in neither. */
+static void count_processes(struct ew_system_source *source, struct ew_system_text *out)
+{
+    struct pids last = source->now;
+    bool again = source->listed;
+    uint32_t i = 0, j = 0;
+    source->now = source->before;
+    source->before = last;
+    source->listed = list_pids(source->root_fd, &source->now);
+    while (again && source->listed && (i < source->now.count || j < last.count)) {
+        bool came =
+            j == last.count || (i < source->now.count && source->now.list[i] < last.list[j]);
+        bool went =
+            i == source->now.count || (j < last.count && source->now.list[i] > last.list[j]);
+        source->started += came;
+        source->ended += went;
+        i += !went;
+        j += !came;
+    }
+    out->processes_started = source->started;
+    out->processes_ended = source->ended;
+    out->has |= source->listed ? EW_SYSTEM_PROCESSES : 0;
 }
 
 /* Whole: a file of /proc may come in pieces. */
@@ -99,9 +185,11 @@ static size_t read_whole(int fd, char *text)
     return len;
 }
 
-int ew_system_source_read(struct ew_system_source *source, struct ew_system_text *ret_text,
-                          uint64_t *ret_processes)
+int ew_system_source_read(struct ew_system_source *source, bool lists,
+                          struct ew_system_text *ret_text, uint64_t *ret_processes)
 {
+    if (lists)
+        count_processes(source, ret_text);
     for (int i = 0; i < FILE_COUNT; i++) {
         size_t len = source->fds[i] < 0 ? 0 : read_whole(source->fds[i], source->text);
         if (len > 0)

@@ -203,3 +203,14 @@ void ew_system_parse_loadavg(const void *text, size_t len, struct ew_system_text
         out->has |= EW_SYSTEM_LOAD;
     }
 }
+
+void ew_system_average(uint64_t runnable, uint64_t before_ms, uint64_t now_ms, double load[3])
+{
+    static const double length_ms[3] = {60e3, 300e3, 900e3};
+    for (uint32_t i = 0; i < 3; i++) {
+        double x = (double)(now_ms - before_ms) / length_ms[i];
+        double kept = 1 / (1 + x + x * x / 2 + x * x * x / 6); /* e^-x, near enough */
+        load[i] =
+            before_ms == 0 ? (double)runnable : load[i] * kept + (double)runnable * (1 - kept);
+    }
+}

@@ -16,6 +16,7 @@ enum ew_system_has {
     EW_SYSTEM_DISKS = 1u << 4,
     EW_SYSTEM_NET = 1u << 5,
     EW_SYSTEM_LOAD = 1u << 6,
+    EW_SYSTEM_PROCESSES = 1u << 7, /* who came and went */
 };
 
 struct ew_system_cpu {
@@ -32,6 +33,7 @@ struct ew_system_text {
     uint64_t disk_read, disk_write, net_received, net_sent;         /* bytes */
     double load[3];
     uint64_t threads;
+    uint64_t processes_started, processes_ended; /* as far as two lists tell */
 };
 
 /* Each reads one file into what is there already; unknown lines are passed over. */
@@ -41,5 +43,11 @@ void ew_system_parse_vmstat(const void *text, size_t len, struct ew_system_text 
 void ew_system_parse_diskstats(const void *text, size_t len, struct ew_system_text *out);
 void ew_system_parse_net_dev(const void *text, size_t len, struct ew_system_text *out);
 void ew_system_parse_loadavg(const void *text, size_t len, struct ew_system_text *out);
+
+/*
+ * Carries the averages over 1, 5 and 15 minutes on, as Linux does: what was `runnable` now counts
+ * for the time since `before_ms`. 0: it is the first, and the averages are that.
+ */
+void ew_system_average(uint64_t runnable, uint64_t before_ms, uint64_t now_ms, double load[3]);
 
 #endif

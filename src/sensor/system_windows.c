@@ -5,7 +5,10 @@
  * 32 bits carried on beyond that.
  *
  * What Windows, or Wine, does not tell is left out. Neither counts the processes and threads that
- * came and went, so their rates are unknown here: events (ETW) tell them.
+ * came and went: here it is those of the list that are younger than the youngest of the list
+ * before, without who came and went in between; events (ETW) tell all. Windows has no load either:
+ * here it is what Linux means by it, the average of how many threads ran or were ready, as seen at
+ * each reading; before it has lasted as long as it is to go back, the average is of what was seen.
  */
 /* Before windows.h, which else brings another socket header. */
 #include <winsock2.h>
@@ -19,13 +22,19 @@
 #include <winioctl.h>
 #include <winternl.h>
 
-#include <etwatch/etwatch.h>
+#include <etwatch/system.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "sensor/system.h"
+#include "source/poll_windows/poll.h"
 
 enum { DISKS_MAX = 64, FIND_DISKS_EVERY = 30, GROUP_CPUS_MAX = 64 };
+
+#define BIT(name) ((uint64_t)1 << ETWATCH_S_##name)
+const uint64_t ew_system_source_estimates = BIT(load_1) | BIT(load_5) | BIT(load_15) |
+                                            BIT(threads_started) | BIT(threads_ended) |
+                                            BIT(processes_started) | BIT(processes_ended);
 
 /* winternl.h hides all of it. Of 32 bits each but the first four. */
 struct performance {
@@ -59,6 +68,12 @@ struct ew_system_source {
     free_mib_table_fn free_mib_table;
     query_ex_fn query_ex; /* of a group of CPUs */
     struct carried pages_read, dirty_written, mapped_written, switches;
+    struct ew_winpoll_system lister;
+    bool lists, listed;
+    uint64_t newest_process, newest_thread; /* when the youngest of the last list began */
+    uint64_t process_count, processes_started, processes_ended, threads_started;
+    uint64_t load_ticks; /* when it was last averaged, ms */
+    double load[3];
 };
 
 static uint64_t carry(struct carried *counter, uint32_t now)
@@ -151,6 +166,84 @@ static void read_performance(struct ew_system_source *source, struct ew_system_t
                       carry(&source->mapped_written, now.mapped_pages_written)) *
                      source->page_bytes;
     out->has |= EW_SYSTEM_PAGING;
+}
+
+/* ---------------------------------------------------------------- who is there */
+
+struct seen {
+    uint64_t processes, threads, came, threads_came;
+    uint64_t running, ready;
+    uint64_t newest_process, newest_thread;
+    bool states; /* this system tells what threads are doing */
+};
+
+static void see_threads(const struct ew_system_source *source,
+                        const struct ew_listed_process *process, struct seen *seen)
+{
+    for (uint32_t i = 0; i < process->thread_count; i++) {
+        struct ew_listed_thread thread;
+        ew_listed_thread(process, i, &thread);
+        seen->threads++;
+        seen->threads_came += thread.created > source->newest_thread;
+        if (thread.created > seen->newest_thread)
+            seen->newest_thread = thread.created;
+        if (process->pid == 0)
+            continue; /* a thread for each CPU that has nothing to do */
+        seen->running += thread.state == EW_LISTED_RUNNING;
+        seen->ready += thread.state == EW_LISTED_READY || thread.state == EW_LISTED_STANDBY ||
+                       thread.state == EW_LISTED_DEFERRED_READY;
+    }
+}
+
+static bool see_all(struct ew_system_source *source, struct seen *seen)
+{
+    struct ew_listing listing;
+    struct ew_listed_process process;
+    *seen = (struct seen){.newest_process = source->newest_process,
+                          .newest_thread = source->newest_thread};
+    if (!source->lists || source->lister.list(source->lister.ctx, &listing, NULL) < 0)
+        return false;
+    while (ew_listing_next(&listing, &process) > 0) {
+        seen->processes++;
+        seen->came += process.created > source->newest_process;
+        if (process.created > seen->newest_process)
+            seen->newest_process = process.created;
+        see_threads(source, &process, seen);
+    }
+    seen->states = seen->running > 0; /* whoever asks runs */
+    return seen->processes > 0;
+}
+
+static void read_list(struct ew_system_source *source, struct ew_system_text *out,
+                      uint64_t *ret_processes)
+{
+    struct seen seen;
+    if (!see_all(source, &seen))
+        return;
+    if (source->listed) {
+        source->processes_started += seen.came;
+        source->threads_started += seen.threads_came;
+        if (source->process_count + seen.came > seen.processes)
+            source->processes_ended += source->process_count + seen.came - seen.processes;
+    }
+    source->listed = true;
+    source->process_count = *ret_processes = seen.processes;
+    source->newest_process = seen.newest_process;
+    source->newest_thread = seen.newest_thread;
+    out->threads = seen.threads;
+    out->processes_started = source->processes_started;
+    out->processes_ended = source->processes_ended;
+    out->has |= EW_SYSTEM_PROCESSES;
+    if (seen.newest_thread != 0) /* Wine does not tell it of threads */
+        out->forks = source->threads_started + 1;
+    if (!seen.states)
+        return;
+    out->running = seen.running;
+    uint64_t now = GetTickCount64();
+    ew_system_average(seen.running + seen.ready, source->load_ticks, now, source->load);
+    source->load_ticks = now;
+    memcpy(out->load, source->load, sizeof out->load);
+    out->has |= EW_SYSTEM_LOAD;
 }
 
 /* --------------------------------------------------------------------------- disks */
@@ -250,6 +343,7 @@ int ew_system_source_open(const char *proc_root, struct ew_system_source **ret_s
     GetSystemInfo(&info);
     source->page_bytes = info.dwPageSize;
     find_functions(source);
+    source->lists = ew_winpoll_system(&source->lister) == 0;
     *ret_source = source;
     return 0;
 }
@@ -259,14 +353,19 @@ void ew_system_source_close(struct ew_system_source *source)
     for (uint32_t i = 0; i < DISKS_MAX; i++)
         if (source->disks[i] != NULL)
             (void)CloseHandle(source->disks[i]);
+    if (source->lists)
+        source->lister.close(source->lister.ctx);
     ew_free(source);
 }
 
-int ew_system_source_read(struct ew_system_source *source, struct ew_system_text *ret_text,
-                          uint64_t *ret_processes)
+/* The list is read in any case: what threads are doing is in it too. */
+int ew_system_source_read(struct ew_system_source *source, bool lists,
+                          struct ew_system_text *ret_text, uint64_t *ret_processes)
 {
+    (void)lists;
     read_cpus(source, ret_text);
     read_memory(source, ret_text, ret_processes);
+    read_list(source, ret_text, ret_processes);
     read_performance(source, ret_text);
     read_disks(source, ret_text);
     read_net(source, ret_text);

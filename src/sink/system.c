@@ -17,6 +17,22 @@ static void put_u64(struct ew_buf *out, uint64_t value)
 
 #define PUT(type) _Generic((type)0, double : put_double, uint64_t : put_u64)
 
+static void put_estimated(struct ew_buf *out, uint64_t estimated)
+{
+    bool any = false;
+    EW_JSON(out, ",\"estimated\":[");
+    for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        if ((estimated >> i & 1) == 0 || etwatch_system_info(i, &info) != 0)
+            continue;
+        ew_buf_text(out, any ? ",\"" : "\"");
+        ew_buf_text(out, info.name);
+        ew_buf_char(out, '"');
+        any = true;
+    }
+    ew_buf_char(out, ']');
+}
+
 void ew_jsonl_system(struct etwatch_sink *sink, const struct etwatch_system *system)
 {
     struct ew_buf *out = &sink->out;
@@ -32,6 +48,7 @@ void ew_jsonl_system(struct etwatch_sink *sink, const struct etwatch_system *sys
         EW_JSON(out, "null");
     ETWATCH_SYSTEM_METRICS(ETWATCH_X)
 #undef ETWATCH_X
+    put_estimated(out, system->estimated);
     EW_JSON(out, ",\"cpu_percents\":[");
     for (uint32_t i = 0; i < system->cpu_count; i++) {
         if (i > 0)

@@ -28,9 +28,9 @@ def rows():
     return table
 
 
-def metrics():
-    with open(os.path.join(ROOT, "include", "etwatch", "etwatch.h"), encoding="utf-8") as file:
-        text = file.read().split("#define ETWATCH_METRICS(X)", 1)[1].split("\n\n", 1)[0]
+def metrics(header="etwatch.h", macro="ETWATCH_METRICS"):
+    with open(os.path.join(ROOT, "include", "etwatch", header), encoding="utf-8") as file:
+        text = file.read().split(f"#define {macro}(X)", 1)[1].split("\n\n", 1)[0]
     return re.findall(r"X\((\w+), ", text)
 
 
@@ -88,9 +88,15 @@ def the_doctor_shows_the_matrix_of_this_machine():
     for arguments in ([], ["--json"]):
         result = run(["doctor", "--metrics", *arguments])
         check_eq((result.code, result.err), (0, ""), "result")
-    here = {o["name"]: o["sources"] for o in json_lines(result.out)}
+    lines = json_lines(result.out)
+    here = {o["name"]: o["sources"] for o in lines if o["type"] == "metric"}
+    machine = {o["name"]: o["sources"] for o in lines if o["type"] == "system_metric"}
     check_eq(sorted(here), sorted(metrics()), "names")
-    for name, sources in here.items():
+    check_eq(sorted(machine), sorted(metrics("system.h", "ETWATCH_SYSTEM_METRICS")), "names of the whole machine")
+    check_eq({os for sources in machine.values() for os in sources}, {"windows" if UNDER_WINE else "linux"}, "system")
+    check_eq({o["exactness"] for o in machine["memory_total_bytes"].values()}, {"polled"}, "memory")
+    check_eq({o["exactness"] for o in machine["processes_started"].values()}, {"estimated"}, "starts")
+    for name, sources in [*here.items(), *machine.items()]:
         for source, cell in sources.items():
             check(cell["how"], f"{name} with {source} says nothing")
     # Windows charges whoever runs when its clock ticks.

@@ -66,6 +66,49 @@ TEST(exported_names_are_unique_with_their_labels)
     }
 }
 
+/* What the conventions (1.43, 1.44) define; all else would be invented under their name. */
+TEST(names_of_opentelemetry_are_those_it_defines)
+{
+    static const struct {
+        const char *name, *unit, *attribute; /* its key; "": it has none */
+    } defined[] = {
+        {"process.cpu.time", "s", "cpu.mode"},
+        {"process.memory.usage", "By", ""},
+        {"process.memory.virtual", "By", ""},
+        {"process.disk.io", "By", "disk.io.direction"},
+        {"process.disk.operations", "{operation}", "disk.io.direction"},
+        {"process.network.io", "By", "network.io.direction"},
+        {"process.thread.count", "{thread}", ""},
+        {"process.unix.file_descriptor.count", "{file_descriptor}", ""},
+        {"process.windows.handle.count", "{handle}", ""},
+        {"process.context_switches", "{context_switch}", "process.context_switch.type"},
+        {"process.paging.faults", "{fault}", "system.paging.fault.type"},
+    };
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        CHECK_EQ_INT(etwatch_metric_info(i, &info), 0);
+        test_row(info.name);
+        for (int on_linux = 0; on_linux < 2 && info.otlp != NULL; on_linux++) {
+            const char *name = on_linux ? info.otlp_linux : info.otlp;
+            const char *unit = on_linux ? info.otlp_linux_unit : info.otlp_unit;
+            if (strncmp(name, "etwatch.process.", 16) == 0)
+                continue;
+            size_t at = 0;
+            while (at < sizeof defined / sizeof defined[0] && strcmp(defined[at].name, name) != 0)
+                at++;
+            CHECK(at < sizeof defined / sizeof defined[0]);
+            CHECK_EQ_STR(unit, defined[at].unit);
+            size_t len = strlen(defined[at].attribute);
+            CHECK(strncmp(info.otlp_attribute, defined[at].attribute, len) == 0);
+            CHECK(info.otlp_attribute[len] == (len > 0 ? '=' : '\0'));
+        }
+    }
+    struct etwatch_metric_info handles = {.size = sizeof handles};
+    CHECK_EQ_INT(etwatch_metric_info(ETWATCH_M_handles, &handles), 0);
+    CHECK_EQ_STR(handles.otlp, "process.windows.handle.count");
+    CHECK_EQ_STR(handles.otlp_linux, "process.unix.file_descriptor.count");
+}
+
 static void check_source(const struct ew_source_ops *ops)
 {
     if (ops->available == 0)

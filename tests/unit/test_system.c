@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sensor/system_text.h"
+#include "system.h"
 #include "test.h"
 
 static struct ew_system_text text;
@@ -60,4 +61,75 @@ TEST(a_reading_of_this_machine_makes_sense)
     if ((system.has & (uint64_t)1 << ETWATCH_S_processes) != 0)
         CHECK(system.processes > 0 && system.processes <= system.threads);
     etwatch_system_close(reader);
+}
+
+#define BIT(name) ((uint64_t)1 << ETWATCH_S_##name)
+
+/* Others come and go meanwhile, so at least. */
+TEST(who_came_and_went_is_estimated_from_two_lists)
+{
+    struct etwatch_system_reader *reader = NULL;
+    struct etwatch_system system = {.size = sizeof system};
+    CHECK_EQ_INT(etwatch_system_open(NULL, &reader), 0);
+    CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
+    CHECK_EQ_UINT(system.has & BIT(processes_started), 0);
+    uint32_t pid = test_start_busy();
+    CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
+    CHECK((system.has & BIT(processes_started)) != 0 && system.processes_started >= 1);
+    CHECK((system.estimated & BIT(processes_started)) != 0);
+    test_end_child(pid);
+    CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
+    CHECK((system.has & BIT(processes_ended)) != 0 && system.processes_ended >= 1);
+    etwatch_system_close(reader);
+}
+
+TEST(what_somebody_counted_is_exact)
+{
+    struct etwatch_system_reader *reader = NULL;
+    struct etwatch_system system = {.size = sizeof system};
+    CHECK_EQ_INT(etwatch_system_open(NULL, &reader), 0);
+    etwatch_system_told(reader, 1000, 2000);
+    CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
+    CHECK_EQ_UINT(system.has & BIT(processes_started), 0);
+    etwatch_system_told(reader, 7, 0);
+    CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
+    CHECK_EQ_UINT(system.processes_started, 7);
+    CHECK_EQ_UINT(system.processes_ended, 0);
+    CHECK((system.has & BIT(processes_ended)) != 0);
+    CHECK_EQ_UINT(system.estimated & (BIT(processes_started) | BIT(processes_ended)), 0);
+    etwatch_system_close(reader);
+}
+
+TEST(an_average_begins_with_what_is_and_follows_it)
+{
+    double load[3] = {0};
+    ew_system_average(4, 0, 1000, load);
+    CHECK_NEAR(load[2], 4, 1e-9);
+    for (uint64_t second = 1; second <= 60; second++)
+        ew_system_average(0, second * 1000, (second + 1) * 1000, load);
+    CHECK_NEAR(load[0], 4 * 0.36788, 0.001); /* a minute later 1/e is left */
+    CHECK_NEAR(load[1], 4 * 0.81873, 0.001);
+    CHECK_NEAR(load[2], 4 * 0.93551, 0.001);
+    ew_system_average(2, 61000, UINT64_C(1) << 40, load);
+    CHECK_NEAR(load[0], 2, 1e-6);
+}
+
+TEST(every_figure_has_a_row_that_says_how_on_each_system)
+{
+    struct etwatch_metric_info info = {.size = sizeof info};
+    struct etwatch_metric_way way = {.size = sizeof way};
+    for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
+        CHECK_EQ_INT(etwatch_system_info(i, &info), 0);
+        CHECK(info.name != NULL && info.unit != NULL && info.help != NULL && info.help[0] != '\0');
+        CHECK_EQ_STR(info.group, "system");
+        CHECK(strncmp(info.prometheus, "etwatch_system_", 15) == 0);
+        CHECK((strcmp(info.kind, "counter") == 0) == (strstr(info.prometheus, "_total") != NULL));
+        for (uint32_t os = 0; os < ETWATCH_SYSTEM_OS_COUNT; os++) {
+            CHECK_EQ_INT(etwatch_system_way(i, os, &way), 0);
+            CHECK(way.how != NULL && way.how[0] != '\0');
+        }
+    }
+    CHECK_EQ_INT(etwatch_system_info(ETWATCH_SYSTEM_METRIC_COUNT, &info), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_system_way(0, ETWATCH_SYSTEM_OS_COUNT, &way), ETWATCH_EINVAL);
+    CHECK(etwatch_system_os_name(ETWATCH_SYSTEM_OS_COUNT) == NULL);
 }

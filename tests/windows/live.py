@@ -174,8 +174,10 @@ def the_whole_machine_is_told_as_far_as_wine_knows_it():
         check(all(0 <= p <= 100 for p in o["cpu_percents"]), f"cpu_percents: {o['cpu_percents']}")
         check(abs(o["cpu_percent"] - sum(o["cpu_percents"])) <= 100, f"{o['cpu_percent']} of {o['cpu_percents']}")
         check(o["processes"] >= 1 and o["threads"] >= o["processes"], f"{o['processes']} processes, {o['threads']} threads")
-    # Neither it nor Windows counts these, and Wine has no page files and no pages.
-    for name in ("load_1", "threads_started", "threads_ended", "threads_running", "swap_total_bytes", "paged_in_bytes"):
+        check(o["processes_started"] is not None and o["processes_ended"] is not None, "who came and went")
+        check({"processes_started", "processes_ended"} <= set(o["estimated"]), f"estimated: {o['estimated']}")
+    # Wine does not tell what threads do, and has no page files and no pages.
+    for name in ("load_1", "threads_running", "swap_total_bytes", "paged_in_bytes"):
         check_eq({o[name] for o in [first, *later]}, {None}, name)
 
 
