@@ -58,17 +58,6 @@ size_t ew_words_clean(const char *text, size_t len, char *to)
     return used;
 }
 
-static bool is_clean(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len;) {
-        uint32_t code;
-        i += ew_utf8_decode(text + i, len - i, &code);
-        if (code == EW_UTF8_INVALID)
-            return false;
-    }
-    return true;
-}
-
 /* ------------------------------------------------------------------- memory */
 
 /* A block with room for so much, with the words of the old one. */
@@ -193,7 +182,7 @@ int ew_words_add(struct ew_column *column, const char *text, size_t len, int32_t
 {
     if (len > EW_WORDS_TEXT_MAX / 4)
         return ETWATCH_ELIMIT;
-    if (is_clean(text, len))
+    if (ew_utf8_is_valid(text, len))
         return add(column, text, len, ret_word);
     char *clean = ew_calloc(len, 3);
     if (clean == NULL)

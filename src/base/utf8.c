@@ -51,6 +51,17 @@ size_t ew_utf8_decode(const char *text, size_t len, uint32_t *ret_code)
     return need;
 }
 
+bool ew_utf8_is_valid(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        uint32_t code;
+        i += ew_utf8_decode(text + i, len - i, &code);
+        if (code == EW_UTF8_INVALID)
+            return false;
+    }
+    return true;
+}
+
 struct range {
     uint32_t first, last;
 };

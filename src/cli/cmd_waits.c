@@ -261,18 +261,7 @@ static int learn_threads(struct etwatch_trace *trace, struct ew_waits_view *view
 static int learn_wanted(const struct ew_options *options, struct ew_waits_view *view,
                         struct etwatch_error_info *error)
 {
-    struct etwatch_trace_options wanted = {
-        .size = sizeof wanted,
-        .pids = options->pids,
-        .pid_count = options->pid_count,
-        .names = (const char *const *)options->names.words,
-        .name_count = options->names.count,
-        .exclude_pids = options->exclude_pids,
-        .exclude_pid_count = options->exclude_pid_count,
-        .exclude_names = (const char *const *)options->exclude_names.words,
-        .exclude_name_count = options->exclude_names.count,
-        .flags = options->config_flags & ETWATCH_NO_SYSTEM,
-    };
+    struct etwatch_trace_options wanted = ew_recording_selection(options);
     struct etwatch_trace *trace = NULL;
     if (view->all)
         return 0;

@@ -59,40 +59,27 @@ int ew_set_profile_hz(struct ew_parser *p, const char *shown, const char *value)
 
 /* -------------------------------------------------------------------------- texts */
 
-static int keep(struct ew_parser *p, const char *shown, const char *value, const char *what,
-                char **ret_text)
-{
-    if (value[0] == '\0')
-        return ew_parser_fail(p, "%s needs %s", shown, what);
-    char *copy = ew_strdup(value);
-    if (copy == NULL)
-        return ew_parser_fail(p, "out of memory");
-    ew_free(*ret_text);
-    *ret_text = copy;
-    return 0;
-}
-
 int ew_set_session(struct ew_parser *p, const char *shown, const char *value)
 {
-    return keep(p, shown, value, "the name of a session (see: etwatch sessions)",
-                &p->options->etw.session);
+    return ew_keep_text(p, shown, value, "the name of a session (see: etwatch sessions)",
+                        &p->options->etw.session);
 }
 
 int ew_set_session_name(struct ew_parser *p, const char *shown, const char *value)
 {
-    return keep(p, shown, value, "a name, such as inference", &p->options->etw.name);
+    return ew_keep_text(p, shown, value, "a name, such as inference", &p->options->etw.name);
 }
 
 int ew_set_kernel(struct ew_parser *p, const char *shown, const char *value)
 {
-    return keep(p, shown, value, "kinds of kernel events, such as process,thread,cswitch",
-                &p->options->etw.kernel);
+    return ew_keep_text(p, shown, value, "kinds of kernel events, such as process,thread,cswitch",
+                        &p->options->etw.kernel);
 }
 
 int ew_set_stacks(struct ew_parser *p, const char *shown, const char *value)
 {
-    return keep(p, shown, value, "kinds of kernel events, such as profile,cswitch",
-                &p->options->etw.stacks);
+    return ew_keep_text(p, shown, value, "kinds of kernel events, such as profile,cswitch",
+                        &p->options->etw.stacks);
 }
 
 /* ---------------------------------------------------------------------- providers */

@@ -115,32 +115,19 @@ static int set_source(struct ew_parser *p, const char *shown, const char *value)
                           value);
 }
 
-static int keep_text(struct ew_parser *p, const char *shown, const char *value, const char *what,
-                     char **ret_text)
-{
-    if (value[0] == '\0')
-        return ew_parser_fail(p, "%s needs %s", shown, what);
-    char *copy = ew_strdup(value);
-    if (copy == NULL)
-        return ew_parser_fail(p, "out of memory");
-    ew_free(*ret_text);
-    *ret_text = copy;
-    return 0;
-}
-
 static int set_output(struct ew_parser *p, const char *shown, const char *value)
 {
-    return keep_text(p, shown, value, "the name of a file", &p->options->output_path);
+    return ew_keep_text(p, shown, value, "the name of a file", &p->options->output_path);
 }
 
 static int set_proc_root(struct ew_parser *p, const char *shown, const char *value)
 {
-    return keep_text(p, shown, value, "a folder", &p->options->proc_root);
+    return ew_keep_text(p, shown, value, "a folder", &p->options->proc_root);
 }
 
 static int set_config(struct ew_parser *p, const char *shown, const char *value)
 {
-    return keep_text(p, shown, value, "the name of a file", &p->options->config_path);
+    return ew_keep_text(p, shown, value, "the name of a file", &p->options->config_path);
 }
 
 int ew_add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,

@@ -23,6 +23,10 @@ const struct ew_option_info *ew_option_find_letter(char letter);
 int ew_option_apply(struct ew_parser *parser, const struct ew_option_info *info, const char *shown,
                     const char *value);
 
+/* value.c: a copy of a text, which must not be empty, in the place of the one before. */
+int ew_keep_text(struct ew_parser *p, const char *shown, const char *value, const char *what,
+                 char **ret_text);
+
 /* etw_options.c */
 int ew_set_session(struct ew_parser *p, const char *shown, const char *value);
 int ew_set_session_name(struct ew_parser *p, const char *shown, const char *value);

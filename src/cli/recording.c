@@ -88,17 +88,10 @@ static int make_sink(struct ew_recording *recording, uint32_t format, uint32_t s
     return rc < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
 }
 
-static int open_trace(struct ew_recording *recording)
+struct etwatch_trace_options ew_recording_selection(const struct ew_options *options)
 {
-    const struct ew_options *options = recording->options;
-    struct etwatch_error_info error = {.size = sizeof error};
-    struct etwatch_trace_options wanted = {
-        .size = sizeof wanted,
-        .workers = options->workers,
-        .from_ns = options->from_ns,
-        .until_ns = options->until_ns,
-        .on_progress = ew_recording_on_progress,
-        .ctx = recording,
+    return (struct etwatch_trace_options){
+        .size = sizeof(struct etwatch_trace_options),
         .pids = options->pids,
         .pid_count = options->pid_count,
         .names = (const char *const *)options->names.words,
@@ -109,6 +102,18 @@ static int open_trace(struct ew_recording *recording)
         .exclude_name_count = options->exclude_names.count,
         .flags = options->config_flags & ETWATCH_NO_SYSTEM,
     };
+}
+
+static int open_trace(struct ew_recording *recording)
+{
+    const struct ew_options *options = recording->options;
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_trace_options wanted = ew_recording_selection(options);
+    wanted.workers = options->workers;
+    wanted.from_ns = options->from_ns;
+    wanted.until_ns = options->until_ns;
+    wanted.on_progress = ew_recording_on_progress;
+    wanted.ctx = recording;
     int rc = etwatch_trace_open((const char *const *)options->files.words, options->files.count,
                                 &wanted, &recording->trace, &error);
     if (rc == 0)

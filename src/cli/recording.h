@@ -21,6 +21,8 @@ struct ew_recording {
     uint64_t begun_ns, shown_ns; /* of the raw clock */
 };
 
+/* Whom the options mean; the rest is left to the caller. */
+struct etwatch_trace_options ew_recording_selection(const struct ew_options *options);
 /* Opens the output, then the recordings. format 0: without a sink. sink_flags: in addition to what
  * the options ask for. An exit code. */
 int ew_recording_open(struct ew_recording *recording, const struct ew_options *options,

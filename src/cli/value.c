@@ -10,6 +10,7 @@
 #include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
+#include "cli/parser.h"
 
 static bool is_digit(char c)
 {
@@ -127,5 +128,18 @@ int ew_u32_add(uint32_t **array, uint32_t *count, uint32_t value)
         return ETWATCH_ENOMEM;
     grown[(*count)++] = value;
     *array = grown;
+    return 0;
+}
+
+int ew_keep_text(struct ew_parser *p, const char *shown, const char *value, const char *what,
+                 char **ret_text)
+{
+    if (value[0] == '\0')
+        return ew_parser_fail(p, "%s needs %s", shown, what);
+    char *copy = ew_strdup(value);
+    if (copy == NULL)
+        return ew_parser_fail(p, "out of memory");
+    ew_free(*ret_text);
+    *ret_text = copy;
     return 0;
 }

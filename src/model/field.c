@@ -198,17 +198,6 @@ void ew_fields_utf16(struct ew_fields *fields, const char *name, size_t name_len
     ew_fields_text(fields, name, name_len, text, used);
 }
 
-static bool is_utf8(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len;) {
-        uint32_t code;
-        i += ew_utf8_decode(text + i, len - i, &code);
-        if (code == EW_UTF8_INVALID)
-            return false;
-    }
-    return true;
-}
-
 /* Bytes above ASCII that begin no valid character are Latin-1; text has room for 2 * len. */
 static size_t from_ansi(const char *bytes, size_t len, char *text)
 {
@@ -235,7 +224,7 @@ void ew_fields_ansi(struct ew_fields *fields, const char *name, size_t name_len,
     const char *text = (const char *)bytes;
     if (fields->cut)
         return;
-    if (!is_utf8(text, len)) {
+    if (!ew_utf8_is_valid(text, len)) {
         char *copy = take_text(fields, 2 * len);
         if (!copy)
             return;

@@ -282,22 +282,35 @@ void ew_account_total(struct ew_account *account, const struct etwatch_sample *t
     ew_account_words_copy(&kept->sample);
 }
 
+/* Threads come after their process, and go by what it is called and whether it is wanted. */
+struct telling {
+    const struct ew_account_teller *teller;
+    const char *name;
+    bool wanted;
+};
+
+static int tell_one(struct telling *telling, struct etwatch_sample s, bool thread,
+                    uint64_t estimated)
+{
+    const struct ew_account_teller *teller = telling->teller;
+    if (!thread) {
+        telling->wanted = teller->wants == NULL || teller->wants(teller->ctx, &s);
+        telling->name = s.name;
+    }
+    s.name = telling->name;
+    if (!teller->cmdline)
+        s.cmdline = NULL;
+    return telling->wanted ? teller->on_process(teller->ctx, &s, estimated) : 0;
+}
+
 static int tell_totals(const struct ew_account *account, const struct ew_account_teller *teller)
 {
-    const char *name = NULL;
-    bool wanted = true;
+    struct telling telling = {.teller = teller, .wanted = true};
     int rc = 0;
     for (uint32_t i = 0; i < account->total_count && rc == 0; i++) {
-        struct etwatch_sample s = account->totals[i].sample;
-        if (s.type != ETWATCH_THREAD) {
-            wanted = teller->wants == NULL || teller->wants(teller->ctx, &s);
-            name = s.name;
-        }
-        s.name = name;
-        if (!teller->cmdline)
-            s.cmdline = NULL;
-        if (wanted)
-            rc = teller->on_process(teller->ctx, &s, account->totals[i].estimated);
+        const struct total *total = &account->totals[i];
+        rc = tell_one(&telling, total->sample, total->sample.type == ETWATCH_THREAD,
+                      total->estimated);
     }
     return rc;
 }
@@ -400,20 +413,11 @@ static int by_owner(const void *a, const void *b)
 static int tell_rows(struct ew_account *account, const struct ew_account_row **list,
                      const struct ew_account_teller *teller)
 {
-    const char *name = NULL;
-    bool wanted = true;
+    struct telling telling = {.teller = teller, .wanted = true};
     int rc = 0;
     for (uint32_t i = 0; i < account->rows.count && rc == 0; i++) {
         struct etwatch_sample s = finish_row(account, list[i]);
-        if (s.tid == 0) {
-            wanted = teller->wants == NULL || teller->wants(teller->ctx, &s);
-            name = s.name;
-        }
-        s.name = name;
-        if (!teller->cmdline)
-            s.cmdline = NULL;
-        if (wanted)
-            rc = teller->on_process(teller->ctx, &s, account->meta.estimated & s.has);
+        rc = tell_one(&telling, s, s.tid != 0, account->meta.estimated & s.has);
     }
     return rc;
 }
