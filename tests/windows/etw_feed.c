@@ -30,6 +30,9 @@ static uint64_t open_session(struct etw_emulator *emulator, const uint16_t *name
         trace->session = (uint32_t)(session - emulator->sessions);
         trace->serial = session->serial;
         handle = ++emulator->trace_count;
+        /* From here on it is as late as the events say, of which none has come yet. */
+        if (!emulator->config.real_time && emulator->config.recording != NULL)
+            atomic_store(&emulator->now_ns, 0);
         header->clock = emulator->config.clock;
         header->perf_frequency = emulator->config.perf_frequency;
         header->cpu_mhz = emulator->config.cpu_mhz;
