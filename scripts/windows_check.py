@@ -78,6 +78,32 @@ def check_load(etwatch, acts):
         say(abs(got - wanted) <= 0.02 * wanted, "its CPU time is what it says it used", f"{got} ms of {wanted}")
 
 
+def check_counters(etwatch, acts, folder):
+    """Hardware counters where the machine has them, and CycleTime everywhere."""
+    names = ("cycles", "instructions", "cache_misses")
+    known = {o["name"]: o["sources"] for o in objects(call(etwatch, "doctor", "--metrics", "--json")[1])}
+    say(known["cycles"]["poll"]["exactness"] == "polled", "cycles can be polled", known["cycles"]["poll"])
+    burn = (acts, "burn", 1000)
+    for source in ("poll", "etw"):
+        _, out, err = call(etwatch, "run", "--json", "-q", "--source", source, "--metrics", "cpu", "--", *burn)
+        ends = [o for o in objects(out) if o["type"] == "exit"]
+        say(bool(ends), f"a load is counted ({source})", err)
+        for name in names if ends else ():
+            had = known[name].get(source, {})
+            if had.get("exactness", "unavailable") == "unavailable":
+                say(ends[0][name] is None, f"{name} ({source}) is null", had.get("how"))
+            else:  # at least 0.2 and at most 8 a nanosecond, and of misses any number
+                rate = (ends[0][name] or 0) / max(ends[0]["cpu_ns"], 1)
+                say(name == "cache_misses" or 0.2 < rate < 8, f"{name} ({source}) for a ns of CPU time", rate)
+    path = os.path.join(folder, "counters.etl")
+    _, _, err = call(etwatch, "record", "-o", path, "--metrics", ",".join(names), "--", *burn)
+    found = [o for o in objects(call(etwatch, "report", "--json", path)[1])
+             if o["type"] == "process" and o["name"] == "acts.exe"]
+    for name in names if found else ():
+        wanted = known[name]["etw"]["exactness"] == "exact"
+        say((found[0][name] is not None) == wanted, f"{name} in a recording", err.strip() or found[0][name])
+
+
 def check_short(etwatch, acts):
     script = f"for i in range(200): __import__('subprocess').call([{acts!r}, 'exit', '7'])"
     _, out, _ = call(etwatch, "run", "--json", "-q", "--no-fallback", "--", sys.executable, "-c", script)
@@ -202,6 +228,7 @@ def main():
             check_stat(etwatch)
             if os.path.exists(acts):
                 check_load(etwatch, acts)
+                check_counters(etwatch, acts, folder)
                 check_short(etwatch, acts)
             check_record(etwatch, folder)
             check_perfetto(etwatch, folder)

@@ -45,6 +45,9 @@ struct etwatch_session_options {
     const struct etwatch_provider *providers; /* each as large as the size of the first */
     uint32_t provider_count;                  /* at most 64 */
     uint32_t reserved;
+    uint64_t counters; /* of a recorder: ETWATCH_HAS(cycles), (instructions), (cache_misses), to be
+                          recorded with every context switch; others do not count. A monitor has
+                          what its metrics need */
 };
 
 /* The kinds of kernel events by name: "process", "thread", …; NULL after the last. The names that
@@ -85,6 +88,10 @@ ETWATCH_API int etwatch_recorder_start(const char *path,
                                        struct etwatch_error_info *reterr);
 ETWATCH_API int etwatch_recorder_stats(struct etwatch_recorder *recorder,
                                        struct etwatch_recorder_stats *ret_stats);
+/* Why a counter that was asked for is not in the recording; NULL: it is, or was not asked for. As
+ * long as the recorder. */
+ETWATCH_API const char *etwatch_recorder_why_not(const struct etwatch_recorder *recorder,
+                                                 uint32_t metric);
 /* Ends the session; everything is in the file then. Safe to call twice. */
 ETWATCH_API int etwatch_recorder_stop(struct etwatch_recorder *recorder);
 /* Stops if need be. NULL is fine. */

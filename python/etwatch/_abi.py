@@ -421,7 +421,7 @@ SessionOptions._fields_ = [
     ("size", c_uint32), ("buffer_kb", c_uint32), ("min_buffers", c_uint32), ("max_buffers", c_uint32),
     ("flush_ms", c_uint32), ("profile_hz", c_uint32), ("memory_bytes", c_uint64), ("name", c_char_p),
     ("kernel", c_char_p), ("stacks", c_char_p), ("providers", POINTER(Provider)), ("provider_count", c_uint32),
-    ("reserved", c_uint32),
+    ("reserved", c_uint32), ("counters", c_uint64),
 ]
 Rate._fields_ = [
     ("metrics", c_uint64), ("hz", c_double),
@@ -731,6 +731,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_monitor_set_kernel": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(ErrorInfo)]),
     "etwatch_recorder_start": (c_int, [c_char_p, POINTER(SessionOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
     "etwatch_recorder_stats": (c_int, [c_void_p, POINTER(RecorderStats)]),
+    "etwatch_recorder_why_not": (c_char_p, [c_void_p, c_uint32]),
     "etwatch_recorder_stop": (c_int, [c_void_p]),
     "etwatch_recorder_free": (None, [c_void_p]),
     "etwatch_session_list": (c_int, [

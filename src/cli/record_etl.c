@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <etwatch/metrics.h>
 #include <etwatch/session.h>
 
 #include "base/buf.h"
@@ -122,12 +123,24 @@ static bool wait_for_end(struct recording *recording)
     return true;
 }
 
+/* Hardware counters that were asked for and cannot be had. */
+static void tell_lacking(const struct recording *recording)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        const char *why = etwatch_recorder_why_not(recording->recorder, i);
+        if (why != NULL && etwatch_metric_info(i, &info) == 0)
+            ew_say(recording->options, "%s is not recorded: %s", info.name, why);
+    }
+}
+
 static int begin_recording(struct recording *recording)
 {
     const struct ew_options *options = recording->options;
     struct etwatch_error_info err = {.size = sizeof err};
     struct ew_cli_session_options etw;
     (void)ew_cli_session_options(options, &etw);
+    etw.options.counters = options->metrics;
     int rc = etwatch_recorder_start(options->output_path, &etw.options, &recording->recorder, &err);
     if (rc == ETWATCH_ENOTSUP) {
         ew_complain("%s; record a Perfetto trace instead: etwatch record -o FILE.pftrace",
@@ -139,6 +152,7 @@ static int begin_recording(struct recording *recording)
     recording->begun_ns = ew_os_raw_ns();
     recording->begun_cpu_ns = ew_os_thread_cpu_ns();
     recording->stats.size = sizeof recording->stats;
+    tell_lacking(recording);
     return EW_EXIT_OK;
 }
 

@@ -12,6 +12,18 @@
 
 enum { PAGE_BYTES = 4096 }; /* of every Windows that runs on x86, x64 and ARM64 */
 
+/* Behind the kernel's shortest header there may be hardware counters of the CPU, as many as the
+ * upper byte of its version says, and before them the index of a record of another kind. The
+ * payload follows them: who has that, has them. */
+static void find_counters(const struct ew_record *record, struct ew_event *event)
+{
+    enum { PERFINFO = 17, PERFINFO_BYTES = 16, COUNT = 7, INDEX = 0x80 };
+    uint8_t flags = (record->header_type | 1) == PERFINFO ? record->header[1] : 0;
+    event->u.cswitch.pmc_count = flags & COUNT;
+    if (event->u.cswitch.pmc_count != 0)
+        event->u.cswitch.pmc = record->header + PERFINFO_BYTES + (flags & INDEX) / 16;
+}
+
 static bool decode_switch(const struct ew_record *record, struct ew_event *event)
 {
     const uint8_t *p = record->payload;
@@ -29,6 +41,7 @@ static bool decode_switch(const struct ew_record *record, struct ew_event *event
     event->u.cswitch.old_state = p[14];
     bool has_wait = record->payload_size >= 24 && record->version >= 2;
     event->u.cswitch.new_wait_ticks = has_wait ? ew_load_u32(p + 16) : 0;
+    find_counters(record, event);
     return true;
 }
 
@@ -88,6 +101,27 @@ static bool decode_interval(const struct ew_record *record, struct ew_event *eve
     return true;
 }
 
+/* A count, and as many names. */
+static bool decode_pmc_names(const struct ew_record *record, struct ew_event *event)
+{
+    struct ew_pmc_map map = {0};
+    struct ew_event_text name;
+    if (record->payload_size < 4)
+        return false;
+    uint32_t count = ew_load_u32(record->payload);
+    if (count > EW_PMC_MAX)
+        return true; /* more than an event can carry */
+    for (size_t at = 4; map.count < count;) {
+        if (at >= record->payload_size)
+            return false;
+        at = ew_event_wide(record, at, &name);
+        (void)ew_pmc_add(&map, name.bytes, name.len);
+    }
+    event->kind = EW_EVENT_PMC_NAMES;
+    event->u.pmc_names = map;
+    return true;
+}
+
 static bool decode_fault(const struct ew_record *record, uint8_t opcode, size_t pointer_size,
                          struct ew_event *event)
 {
@@ -124,6 +158,11 @@ static bool decode_perf_class(const struct ew_record *record, uint8_t opcode, si
     switch (opcode) {
     case 46:
         return decode_sample(record, pointer_size, event);
+    case 48:
+        return decode_pmc_names(record, event);
+    case 49:
+        event->kind = EW_EVENT_PMC_DISTURBED;
+        return true;
     case 68: /* DPC */
     case 69: /* timer DPC */
         return decode_interrupt(record, pointer_size, false, event);

@@ -25,6 +25,9 @@ static const struct ew_kernel_item perf_pmc_sample[] = {
     K(PTR, InstructionPointer), K(U32, ThreadId), K(U16, ProfileSource), K(U16, Reserved)};
 static const struct ew_kernel_item perf_pmc_config[] = {
     K_ARG(U32, CounterCount, 1), K_TWO(LIST, CounterName, 1, 1), K(WIDE, CounterName)};
+static const struct ew_kernel_item perf_pmc_corruption[] = {
+    K(U32, ProcessorNumber), K_ARG(U32, CounterCount, 1), K_TWO(LIST, CounterStatus, 2, 1),
+    K(U32, ProfileSource), K(U64, LastKnownGoodTimestamp)};
 static const struct ew_kernel_item perf_interval[] = {K(U32, Source), K(U32, NewInterval),
                                                       K(U32, OldInterval)};
 static const struct ew_kernel_item perf_interval_3[] = {
@@ -61,6 +64,7 @@ static const struct ew_kernel_event perf_events[] = {
     ROW(34, 0, "PerfInfo/Mark", perf_mark),
     ROW(47, 0, "PerfInfo/PMCSample", perf_pmc_sample),
     ROW(48, 0, "PerfInfo/PmcCtrConfig", perf_pmc_config),
+    ROW(49, 0, "PerfInfo/PmcCtrCorruption", perf_pmc_corruption),
     ROW(50, 0, "PerfInfo/ISR", perf_isr_msi),
     ROW(51, 0, "PerfInfo/SysClEnter", perf_enter),
     ROW(52, 0, "PerfInfo/SysClExit", perf_exit),

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/pmc.h"
+
 enum ew_event_kind {
     EW_EVENT_OTHER = 0, /* nothing to account for */
 
@@ -53,6 +55,9 @@ enum ew_event_kind {
     EW_EVENT_IMAGE_STILL,
 
     EW_EVENT_LOST, /* the session says that events or buffers were lost */
+
+    EW_EVENT_PMC_NAMES,     /* what the hardware counters are that events carry */
+    EW_EVENT_PMC_DISTURBED, /* they cannot be trusted: somebody else used them */
 };
 
 /* Text in a payload: bytes, and whether they are UTF-16LE. len is in bytes, without the end. */
@@ -104,6 +109,8 @@ struct ew_event {
             int8_t new_priority, old_priority;
             uint8_t old_state, old_wait_reason, old_wait_mode;
             uint32_t new_wait_ticks; /* clock ticks that the new thread waited */
+            uint8_t pmc_count;       /* hardware counters of the CPU, as of this switch: */
+            const uint8_t *pmc;      /* 8 bytes each; before the payload */
         } cswitch;
         struct {
             uint8_t reason, increment, flags;
@@ -149,6 +156,7 @@ struct ew_event {
         struct {
             uint32_t what; /* 32 events, 33 buffers, 34 backing file */
         } lost;
+        struct ew_pmc_map pmc_names;
     } u;
 };
 

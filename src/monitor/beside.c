@@ -33,7 +33,7 @@ struct ew_beside {
     bool waits; /* the listing is to be told */
     uint64_t listed_ns;
     uint64_t lost_ns; /* something was lost up to then; 0: all is told */
-    bool tells_states, counts_io;
+    bool tells_states, counts_io, has_cycles, tells_cycles;
     struct ran *ran;
     uint32_t ran_count, ran_room;
     uint64_t available;
@@ -50,6 +50,7 @@ static void describe(struct ew_beside *beside)
     while (ew_listing_next(&listing, &listed) > 0) {
         beside->tells_states |= ew_listed_runs(&listed);
         beside->counts_io |= listed.other_ops != 0;
+        beside->has_cycles |= listed.pid != 0 && listed.cycles != 0;
         has |= ew_listed_gauges(&listed, beside->tells_states, gauge);
     }
     beside->available = beside->system.more != NULL ? beside->system.more_has : 0;
@@ -83,6 +84,11 @@ void ew_beside_free(struct ew_beside *beside)
     beside->system.close(beside->system.ctx);
     ew_free(beside->ran);
     ew_free(beside);
+}
+
+bool ew_beside_count_cycles(struct ew_beside *beside)
+{
+    return beside->tells_cycles = beside->has_cycles;
 }
 
 uint64_t ew_beside_available(const struct ew_beside *beside)
@@ -142,6 +148,8 @@ static void tell_gauges(struct ew_beside *beside, const struct ew_listed_process
     ew_tally_gauges(tally, listed->pid, has & ~EW_HAS_G(priority), gauge, facts);
     if (beside->counts_io)
         ew_tally_other_io(tally, listed->pid, listed->other_bytes, listed->other_ops, facts);
+    if (beside->tells_cycles)
+        ew_tally_cycles(tally, listed->pid, listed->cycles, facts);
 }
 
 /* Gauges, and the I/O that no event tells, of those that ran since the list before; then this is

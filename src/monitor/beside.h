@@ -34,5 +34,7 @@ void ew_beside_lost(struct ew_beside *beside, uint64_t t_ns);
 
 /* ETWATCH_HAS bits that it adds. */
 uint64_t ew_beside_available(const struct ew_beside *beside);
+/* It tells cycles too, where the list has them. False: it has not. */
+bool ew_beside_count_cycles(struct ew_beside *beside);
 
 #endif

@@ -35,7 +35,10 @@ struct live {
     uint64_t started_ns;      /* the session was */
     uint64_t classes_ns;      /* since then other classes are logged; 0: nothing was changed */
     uint32_t classes;
-    bool chosen_changed; /* somebody was added, and is to be told if he is there already */
+    uint64_t metrics;      /* that were asked for */
+    struct ew_pmc_map pmc; /* hardware counters that switches carry */
+    bool lists_cycles;     /* they do not, but the list of processes has cycles */
+    bool chosen_changed;   /* somebody was added, and is to be told if he is there already */
 };
 
 /* ------------------------------------------------------------------------- opening */
@@ -86,6 +89,28 @@ static void choose_kernel(uint32_t *kernel, const struct ew_source_config *confi
         *kernel |= EW_ETW_THREAD | EW_ETW_CSWITCH | EW_ETW_DISPATCHER;
 }
 
+/* One line for doctor, if it is about hardware counters. */
+static const char *lacks(const struct ew_source *source, uint32_t metric)
+{
+    const struct live *live = (const struct live *)source;
+    uint64_t asked = live->metrics & UINT64_C(1) << metric;
+    if (live->config.attach != NULL && ew_pmc_counters_of(asked) != 0)
+        return "somebody else's session: it carries hardware counters only if he asked for them";
+    return ew_etw_pmc_why_not(ew_etw_consumer_pmc(live->consumer), metric);
+}
+
+static void learn_counters(struct live *live)
+{
+    uint32_t has = ew_pmc_has(&live->pmc);
+    live->ops.available |= ew_pmc_metrics(has);
+    bool wanted = (live->metrics & ETWATCH_HAS(cycles)) != 0 && (has & EW_HAS_C(cycles)) == 0;
+    live->lists_cycles = wanted && live->beside != NULL && ew_beside_count_cycles(live->beside);
+    if (!live->lists_cycles)
+        return;
+    live->ops.available |= ETWATCH_HAS(cycles);
+    live->ops.estimated |= ETWATCH_HAS(cycles);
+}
+
 static uint32_t learn(struct live *live)
 {
     uint32_t kernel = ew_etw_consumer_kernel(live->consumer);
@@ -100,6 +125,7 @@ static uint32_t learn(struct live *live)
     live->ops.estimated = ew_records_estimated(kinds);
     if (live->beside != NULL)
         live->ops.available |= ew_beside_available(live->beside);
+    learn_counters(live);
     return classes;
 }
 
@@ -157,6 +183,9 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
         live->config = *config->etw;
     if (live->config.attach == NULL)
         choose_kernel(&live->config.session.kernel, config);
+    live->metrics = config->metrics;
+    /* Only if somebody asked for them: each switch is longer by them. */
+    live->config.session.counters |= ew_pmc_counters_of(config->metrics);
     rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
     if (rc == 0) {
         struct ew_tally_config own = {
@@ -167,6 +196,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
             .raw_to_ns = raw_to_ns,
         };
         open_beside(live, config->metrics);
+        live->pmc = own.pmc = ew_etw_consumer_pmc(live->consumer)->map;
         own.classes_known = learn(live);
         rc = ew_records_init(&live->records, config, &own);
         if (rc < 0)
@@ -265,6 +295,13 @@ static void change_classes(struct live *live, uint64_t horizon_ns, const struct 
     live->classes_ns = 0;
 }
 
+/* A session that somebody ended and that was made anew may have got fewer. */
+static void note_counters(struct live *live)
+{
+    if (!ew_pmc_same(&live->pmc, &ew_etw_consumer_pmc(live->consumer)->map))
+        ew_tally_forget_counters(live->records.tally);
+}
+
 /* Losses are told in many ways; the tally hears of all. */
 static void note_losses(struct live *live)
 {
@@ -299,6 +336,7 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
         tell_beside(live, facts);
     ew_tally_advance(live->records.tally, horizon_ns, facts);
     note_losses(live);
+    note_counters(live);
     if (horizon_ns > live->records.horizon_ns)
         live->records.horizon_ns = horizon_ns;
     *ret_horizon_ns = live->records.horizon_ns;
@@ -384,4 +422,5 @@ const struct ew_source_ops ew_source_etw = {
     .wake_fd = wake_fd,
     .finish = finish,
     .set_kernel = set_kernel,
+    .lacks = lacks,
 };

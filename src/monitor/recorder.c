@@ -132,6 +132,12 @@ int etwatch_recorder_stats(struct etwatch_recorder *recorder,
     return 0;
 }
 
+const char *etwatch_recorder_why_not(const struct etwatch_recorder *recorder, uint32_t metric)
+{
+    return recorder == NULL ? NULL
+                            : ew_etw_pmc_why_not(ew_etw_session_pmc(recorder->session), metric);
+}
+
 int etwatch_recorder_stop(struct etwatch_recorder *recorder)
 {
     if (recorder == NULL)

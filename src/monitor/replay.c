@@ -72,6 +72,7 @@ static int learn(struct replay *replay)
     if (count < 0)
         return count;
     replay->ops.available = ew_records_available(kinds);
+    replay->ops.available |= ew_pmc_metrics(ew_tally_counters(replay->records.tally));
     replay->ops.estimated = ew_records_estimated(kinds);
     return ew_etl_rewind(replay->reader);
 }

@@ -38,8 +38,9 @@ struct report {
     struct ew_tally_system system_before;
     struct before *before;
     size_t before_count, before_size;
-    bool began;        /* the part that was asked for */
-    uint64_t until_ns; /* raw: time is accounted for up to here */
+    uint32_t before_has; /* counters that were known then: EW_HAS_C */
+    bool began;          /* the part that was asked for */
+    uint64_t until_ns;   /* raw: time is accounted for up to here */
     uint64_t undecoded;
     bool loss_placed; /* the recording tells where events were lost */
     bool lossy;       /* it does not, but some were */
@@ -142,6 +143,7 @@ static int begin_part(struct report *report)
     report->began = true;
     ew_tally_settle(report->tally, report->trace->options.from_ns);
     ew_tally_system(report->tally, &report->system_before);
+    report->before_has = ew_tally_counters(report->tally);
     int rc = ew_tally_totals(report->tally, threads, note_before, report);
     if (report->before_count > 0)
         qsort(report->before, report->before_count, sizeof *report->before, by_identity);
@@ -152,6 +154,8 @@ static void take_off(const struct report *report, struct ew_total *total)
 {
     if (report->before_count == 0)
         return;
+    /* What hardware counters are may be told later: then it is not known how much was before. */
+    total->counter_has &= ~(EW_HAS_PMC & ~report->before_has);
     struct before key = {.pid = total->pid, .tid = total->tid, .start_ns = total->start_ns};
     const struct before *before =
         bsearch(&key, report->before, report->before_count, sizeof *report->before, by_identity);

@@ -208,11 +208,16 @@ static void read_process(struct ew_tally *tally, struct ew_tally_process *proces
     process->gauge_new = 0;
     memcpy(reading.gauge, process->gauge, sizeof reading.gauge);
     if (process->other_new) {
-        reading.counter_has = EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops);
+        reading.counter_has |= EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops);
         reading.counter[EW_C_io_other_bytes] = process->other_bytes;
         reading.counter[EW_C_io_other_ops] = process->other_ops;
         process->other_new = false;
     }
+    if (process->cycles_new && (tally->counter_has & EW_HAS_C(cycles)) == 0) {
+        reading.counter_has |= EW_HAS_C(cycles);
+        reading.counter[EW_C_cycles] = process->cycles;
+    }
+    process->cycles_new = false;
     /* After a loss it is not known how many there are. */
     if ((process->flags & EW_TP_ALL_THREADS) != 0 && process->losses == tally->losses) {
         reading.gauge[EW_G_threads] = process->live_threads - process->ending_threads;

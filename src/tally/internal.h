@@ -26,7 +26,8 @@ enum ew_tally_deed {
     EW_DEED_SAMPLES,
     EW_DEED_SAMPLE_NS,     /* what they stand for, interrupts left out ... */
     EW_DEED_SAMPLES_EARLY, /* ... and how many came before it was told for how much */
-    EW_DEED_COUNT
+    EW_DEED_PMC,           /* hardware counters, by their place in the event */
+    EW_DEED_COUNT = EW_DEED_PMC + EW_PMC_MAX
 };
 
 enum ew_tally_family {
@@ -122,6 +123,8 @@ struct ew_tally_process {
     uint64_t gauge[EW_GAUGE_COUNT];
     bool other_new; /* the next two were read in this interval */
     uint64_t other_bytes, other_ops;
+    bool cycles_new; /* the next was */
+    uint64_t cycles;
     struct ew_tally_sums ended; /* of threads that are over */
 };
 
@@ -144,7 +147,7 @@ struct ew_tally_cpu {
     struct ew_tally_irqs *irqs;      /* NULL: there were none yet */
     uint32_t tid;                    /* of running */
     bool blind;                      /* nobody is known because of a loss */
-    uint64_t reserved;               /* to a power of two: found by a shift */
+    struct ew_tally_pmc *pmc;        /* NULL: no switch carried hardware counters yet */
 };
 
 /* Direct lookup for the ids that Windows gives out: small multiples of 4. */
@@ -193,6 +196,9 @@ struct ew_tally {
     uint32_t counter_has;
     uint32_t kernel_families; /* enum ew_tally_family: told by the kernel's classes */
     int failure;              /* since the last call */
+    uint8_t pmc_seen;         /* hardware counters that a switch carries; 0: none did yet */
+    bool pmc_unsure;          /* not all switches, or not all names, agree */
+    struct ew_pmc_map pmc;    /* what they are */
     bool learning, finished;
 
     struct ew_tally_thread idle; /* of all CPUs, in a process that is never told of */

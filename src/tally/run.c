@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "tally/internal.h"
+#include "tally/pmc.h"
 
 /* States of a thread that leaves a CPU. */
 enum { STATE_READY = 1, STATE_RUNNING = 2, STATE_STANDBY = 3, STATE_TERMINATED = 4 };
@@ -171,10 +172,13 @@ void ew_run_switch(struct ew_tally *tally, const struct ew_event *event)
     uint64_t t_ns = event->t_ns > cpu->since_ns ? event->t_ns : cpu->since_ns;
     uint32_t new_tid = event->u.cswitch.new_tid;
     struct ew_tally_thread *old = cpu->running;
-    if (old != NULL && cpu->tid == event->tid)
+    bool sure = old != NULL && cpu->tid == event->tid;
+    if (sure)
         ew_run_charge(tally, cpu, t_ns);
     else
         old = unsure(tally, cpu, event, t_ns);
+    if ((event->u.cswitch.pmc_count | tally->pmc_seen) != 0)
+        ew_pmc_switch(tally, cpu, event, sure ? old : NULL);
     begin_run(cpu, NULL, 0, t_ns);
     if (old != NULL) {
         if (old->process == NULL)

@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "tally/internal.h"
+#include "tally/pmc.h"
 
 #define TEXTS_MAX ((size_t)24 << 20)
 
@@ -35,7 +36,7 @@ static uint32_t counters_of(uint32_t classes)
 void ew_tally_saw_class(struct ew_tally *tally, uint32_t class_bit)
 {
     tally->classes |= class_bit;
-    tally->counter_has = counters_of(tally->classes);
+    tally->counter_has = counters_of(tally->classes) | ew_pmc_known(tally);
 }
 
 void ew_tally_short_of_memory(struct ew_tally *tally)
@@ -61,6 +62,7 @@ int ew_tally_new(const struct ew_tally_config *config, struct ew_tally **ret_tal
     ew_store_texts_init(&tally->texts, TEXTS_MAX);
     ew_facts_init(tally);
     tally->now_ns = config->first_ns;
+    tally->pmc = config->pmc;
     ew_tally_saw_class(tally, config->classes_known);
     tally->idle.flags = EW_TT_IDLE;
     tally->idle.deeds = &tally->idle_deeds;
@@ -81,8 +83,10 @@ void ew_tally_free(struct ew_tally *tally)
 {
     if (tally == NULL)
         return;
-    for (uint32_t i = 0; i < tally->cpu_count; i++)
+    for (uint32_t i = 0; i < tally->cpu_count; i++) {
         ew_free(tally->cpus[i].irqs);
+        ew_free(tally->cpus[i].pmc);
+    }
     ew_free(tally->cpus);
     ew_tids_done(&tally->tids);
     ew_store_pool_done(&tally->threads);
@@ -170,6 +174,14 @@ static void learn_thread(struct ew_tally *tally, const struct ew_event *event)
         (void)ew_threads_add(tally, process, event->tid);
 }
 
+static void learn_pmc(struct ew_tally *tally, const struct ew_event *event)
+{
+    if (event->kind == EW_EVENT_PMC_NAMES)
+        ew_pmc_names(tally, &event->u.pmc_names);
+    else if (event->kind == EW_EVENT_PMC_DISTURBED)
+        ew_pmc_disturbed(tally);
+}
+
 void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
 {
     tally->learning = true;
@@ -178,6 +190,9 @@ void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
         return;
     if (event->kind == EW_EVENT_SAMPLE_INTERVAL && tally->sample_ns == 0)
         ew_run_interval(tally, event);
+    if (event->kind == EW_EVENT_SWITCH)
+        ew_pmc_saw(tally, event->u.cswitch.pmc_count);
+    learn_pmc(tally, event);
     if (event->pid == 0 || event->pid == EW_NO_ID)
         return;
     switch (event->kind) {
@@ -246,6 +261,10 @@ static void take_rare(struct ew_tally *tally, const struct ew_record *record,
     case EW_EVENT_IMAGE_STILL:
         ew_memory_image(tally, event);
         break;
+    case EW_EVENT_PMC_NAMES:
+    case EW_EVENT_PMC_DISTURBED:
+        learn_pmc(tally, event);
+        break;
     case EW_EVENT_LOST:
         ew_run_lose(tally, UINT16_MAX, event->t_ns, 1);
         break;
@@ -301,6 +320,11 @@ void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t
     ew_run_lose(tally, cpu, t_ns, count);
 }
 
+void ew_tally_forget_counters(struct ew_tally *tally)
+{
+    ew_pmc_disturbed(tally);
+}
+
 void ew_tally_set_classes(struct ew_tally *tally, uint32_t classes, uint64_t t_ns,
                           const struct ew_facts *facts)
 {
@@ -324,6 +348,11 @@ void ew_tally_unwant(struct ew_tally *tally, uint32_t pid)
     struct ew_tally_process *process = ew_processes_find(tally, pid);
     if (process != NULL)
         process->flags &= ~(uint32_t)(EW_TP_WANTED | EW_TP_TOLD);
+}
+
+uint32_t ew_tally_counters(const struct ew_tally *tally)
+{
+    return tally->counter_has;
 }
 
 bool ew_tally_wants(const struct ew_tally *tally, uint32_t pid)
@@ -351,6 +380,18 @@ void ew_tally_other_io(struct ew_tally *tally, uint32_t pid, uint64_t bytes, uin
     process->other_bytes = bytes;
     process->other_ops = ops;
     process->other_new = true;
+    ew_facts_list_process(tally, process);
+}
+
+void ew_tally_cycles(struct ew_tally *tally, uint32_t pid, uint64_t cycles,
+                     const struct ew_facts *facts)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    begin(tally, facts);
+    if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
+        return;
+    process->cycles = cycles;
+    process->cycles_new = true;
     ew_facts_list_process(tally, process);
 }
 
@@ -405,6 +446,7 @@ void ew_tally_finish(struct ew_tally *tally, uint64_t t_ns, const struct ew_fact
     ew_facts_close(tally, t_ns, true);
     for (struct ew_tally_process *p = tally->first_process; p != NULL; p = p->newer)
         ew_threads_end_ending(tally, p, t_ns);
+    ew_pmc_finish(tally);
     ew_facts_finish(tally, t_ns);
     tally->finished = true;
 }

@@ -58,6 +58,7 @@ struct ew_tally_config {
     uint32_t cpu_count;     /* of the machine; 0: those that events come from */
     uint32_t classes_known; /* enum ew_tally_class: recorded from the beginning; 0: as seen */
     uint64_t first_ns;      /* raw: the recording begins */
+    struct ew_pmc_map pmc;  /* hardware counters that switches carry; count 0: events tell */
     /* Facts: only if interval_ns is not 0. Interval ends are epoch_ns + n * interval_ns. */
     uint64_t epoch_ns;
     uint64_t interval_ns;
@@ -97,6 +98,8 @@ void ew_tally_advance(struct ew_tally *tally, uint64_t t_ns, const struct ew_fac
 /* Events of this CPU (UINT16_MAX: any) were lost up to now. */
 void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
                    const struct ew_facts *facts);
+/* From now on nobody knows what hardware counters of switches are. */
+void ew_tally_forget_counters(struct ew_tally *tally);
 /* From t_ns on these classes are recorded, whatever was before. */
 void ew_tally_set_classes(struct ew_tally *tally, uint32_t classes, uint64_t t_ns,
                           const struct ew_facts *facts);
@@ -107,8 +110,9 @@ void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t inte
 void ew_tally_want(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts);
 void ew_tally_unwant(struct ew_tally *tally, uint32_t pid);
 /*
- * For whoever reads beside the events who is there. gauges, other_io: of a process that lives, told
- * with the interval at hand; the latter counts from its beginning. lives: whether a process of this
+ * For whoever reads beside the events who is there. gauges, other_io, cycles: of a process that
+ * lives, told with the interval at hand; the latter two count from its beginning, and cycles only
+ * where switches carry none. lives: whether a process of this
  * id does; ret_start_ns (may be NULL) is 0 if it was there before. absent: whoever began before
  * since_ns and is not there has ended, which nobody told.
  */
@@ -116,10 +120,14 @@ void ew_tally_gauges(struct ew_tally *tally, uint32_t pid, uint32_t has,
                      const uint64_t gauge[EW_GAUGE_COUNT], const struct ew_facts *facts);
 void ew_tally_other_io(struct ew_tally *tally, uint32_t pid, uint64_t bytes, uint64_t ops,
                        const struct ew_facts *facts);
+void ew_tally_cycles(struct ew_tally *tally, uint32_t pid, uint64_t cycles,
+                     const struct ew_facts *facts);
 bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns);
 void ew_tally_absent(struct ew_tally *tally,
                      bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
                      uint64_t since_ns, uint64_t t_ns, const struct ew_facts *facts);
+/* The counters that are known by now: EW_HAS_C. */
+uint32_t ew_tally_counters(const struct ew_tally *tally);
 /* Whether this process is told. */
 bool ew_tally_wants(const struct ew_tally *tally, uint32_t pid);
 /* Accounts for whoever runs, and for idle CPUs, up to t_ns: totals taken now are as of then. */

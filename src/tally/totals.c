@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "tally/internal.h"
+#include "tally/pmc.h"
 
 #define ASSUMED_SAMPLE_NS UINT64_C(1000000)
 
@@ -57,6 +58,7 @@ void ew_totals_counters(const struct ew_tally *tally, const struct ew_tally_sums
     counter[EW_C_disk_write_bytes] = deed[EW_DEED_DISK_WRITE_BYTES];
     counter[EW_C_net_received_bytes] = deed[EW_DEED_NET_RECEIVED_BYTES];
     counter[EW_C_net_sent_bytes] = deed[EW_DEED_NET_SENT_BYTES];
+    ew_pmc_counters(tally, deed, counter);
     /* Counters that are not known are 0, so that whoever compares all of them sees no change. */
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
         counter[i] &= 0 - (uint64_t)(tally->counter_has >> i & 1);

@@ -15,7 +15,8 @@ from etlkit import CORPUS, corpus, make_etl
 from lib import cases, check_eq, main, run, skip, temp_dir
 
 # name: (kind, arguments of make_etl)
-MADE = [("everything", "mixed", "--events", 20000), ("switches", "switches", "--events", 20000, "--cpus", 8),
+MADE = [("counters", "counters", "--events", 20000), ("counters, 32 bit", "counters", "--events", 10000, "--pointer", 4), ("counters, a gap", "counters-pause", "--events", 20000),
+        ("everything", "mixed", "--events", 20000), ("switches", "switches", "--events", 20000, "--cpus", 8),
         ("profile", "profile", "--events", 10000), ("dense", "bench", "--events", 20000, "--cpus", 8),
         ("compressed", "mixed", "--events", 10000, "--compress"), ("32 bit", "mixed", "--events", 10000, "--pointer", 4),
         ("Windows 7", "windows7", "--events", 10000), ("wall clock", "clock-system", "--events", 10000),

@@ -149,6 +149,23 @@ void etl_sample_interval(struct etl_payload *p, unsigned version, uint32_t sourc
         etl_wide(p, source == 0 ? "Timer" : "Other");
 }
 
+void etl_counter_names(struct etl_payload *p, const char *const *names, uint32_t count)
+{
+    etl_clear(p);
+    etl_u32(p, count);
+    for (uint32_t i = 0; i < count; i++)
+        etl_wide(p, names[i]);
+}
+
+void etl_counter_corruption(struct etl_payload *p, uint32_t cpu, uint32_t source, uint64_t good_raw)
+{
+    etl_clear(p);
+    etl_u32(p, cpu);
+    etl_u32(p, 1);
+    etl_u32(p, source);
+    etl_u64(p, good_raw);
+}
+
 void etl_dpc(struct etl_payload *p, unsigned ptr, uint64_t began_raw, uint64_t routine)
 {
     etl_clear(p);

@@ -316,3 +316,20 @@ int etl_write_kernel(struct ew_etl_writer *writer, unsigned ptr, unsigned hook, 
                                  .payload_size = payload->size};
     return ew_etl_write(writer, &event);
 }
+
+int etl_write_counted(struct ew_etl_writer *writer, unsigned ptr, unsigned hook, unsigned version,
+                      uint16_t cpu, uint64_t t_raw, const uint64_t *counters, uint32_t count,
+                      const struct etl_payload *payload)
+{
+    struct ew_etl_event event = {.header_type = (uint8_t)(16u + (ptr == 8)),
+                                 .group = (uint8_t)(hook >> 8),
+                                 .opcode = (uint8_t)hook,
+                                 .version = (uint8_t)version,
+                                 .cpu = cpu,
+                                 .t_raw = t_raw,
+                                 .counters = counters,
+                                 .counter_count = (uint8_t)count,
+                                 .payload = payload->bytes,
+                                 .payload_size = payload->size};
+    return ew_etl_write(writer, &event);
+}

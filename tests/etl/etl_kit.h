@@ -85,6 +85,10 @@ void etl_sample(struct etl_payload *p, unsigned version, unsigned ptr, uint64_t 
                 unsigned count, unsigned flags);
 void etl_sample_interval(struct etl_payload *p, unsigned version, uint32_t source,
                          uint32_t now_100ns, uint32_t before_100ns);
+/* The names of the hardware counters that events carry, in their order. */
+void etl_counter_names(struct etl_payload *p, const char *const *names, uint32_t count);
+void etl_counter_corruption(struct etl_payload *p, uint32_t cpu, uint32_t source,
+                            uint64_t good_raw);
 void etl_dpc(struct etl_payload *p, unsigned ptr, uint64_t began_raw, uint64_t routine);
 void etl_isr(struct etl_payload *p, unsigned ptr, uint64_t began_raw, uint64_t routine,
              unsigned handled, unsigned vector);
@@ -201,5 +205,9 @@ int etl_memory_rewrite(void *ctx, uint64_t offset, const void *bytes, size_t len
 int etl_write_kernel(struct ew_etl_writer *writer, unsigned ptr, unsigned hook, unsigned version,
                      uint16_t cpu, uint64_t t_raw, uint32_t pid, uint32_t tid,
                      const struct etl_payload *payload);
+/* The same with hardware counters of the CPU, which only the short header has room for. */
+int etl_write_counted(struct ew_etl_writer *writer, unsigned ptr, unsigned hook, unsigned version,
+                      uint16_t cpu, uint64_t t_raw, const uint64_t *counters, uint32_t count,
+                      const struct etl_payload *payload);
 
 #endif

@@ -163,6 +163,15 @@ static uint64_t ns_of(struct tick tick, uint64_t ticks)
     return ticks / tick.per * tick.ns + ticks % tick.per * tick.ns / tick.per;
 }
 
+static void print_counters(FILE *file, const struct etl_truth_thread *x)
+{
+    fprintf(file,
+            ", \"cycles\": %" PRIu64 ", \"instructions\": %" PRIu64 ", \"cache_misses\": %" PRIu64
+            ", \"counters_gap\": %s}",
+            x->counters[ETL_CYCLES], x->counters[ETL_INSTRUCTIONS], x->counters[ETL_CACHE_MISSES],
+            x->counters_gap ? "true" : "false");
+}
+
 static void print_process(FILE *file, struct tick tick, const struct etl_truth *t, uint32_t i)
 {
     const struct etl_truth_process *p = &t->processes[i];
@@ -183,6 +192,9 @@ static void print_process(FILE *file, struct tick tick, const struct etl_truth *
         sum.disk_write_bytes += x->disk_write_bytes;
         sum.file_read_bytes += x->file_read_bytes;
         sum.file_write_bytes += x->file_write_bytes;
+        for (uint32_t c = 0; c < ETL_COUNTER_COUNT; c++)
+            sum.counters[c] += x->counters[c];
+        sum.counters_gap |= x->counters_gap;
     }
     fprintf(file,
             "  {\"pid\": %" PRIu32 ", \"parent\": %" PRIu32 ", \"session\": %" PRIu32
@@ -194,13 +206,14 @@ static void print_process(FILE *file, struct tick tick, const struct etl_truth *
             ",\n   \"disk_read_bytes\": %" PRIu64 ", \"disk_write_bytes\": %" PRIu64
             ", \"file_read_bytes\": %" PRIu64 ", \"file_write_bytes\": %" PRIu64
             ", \"sent_bytes\": %" PRIu64 ", \"received_bytes\": %" PRIu64
-            ", \"working_set_peak_bytes\": %" PRIu64 "}",
+            ", \"working_set_peak_bytes\": %" PRIu64,
             p->pid, p->parent_pid, p->session_id, p->name, p->start_raw, p->end_raw, p->exit_status,
             p->thread_count, p->image_count, ns_of(tick, sum.cpu_ticks),
             ns_of(tick, sum.interrupt_ticks), ns_of(tick, sum.ready_ticks), sum.out_waiting,
             sum.out_ready, sum.samples, sum.faults, sum.hard_faults, sum.disk_read_bytes,
             sum.disk_write_bytes, sum.file_read_bytes, sum.file_write_bytes, p->sent_bytes,
             p->received_bytes, p->working_set_peak_bytes);
+    print_counters(file, &sum);
 }
 
 static void print_thread(FILE *file, struct tick tick, const struct etl_truth_thread *x)
@@ -212,11 +225,12 @@ static void print_thread(FILE *file, struct tick tick, const struct etl_truth_th
             ", \"switches_waiting\": %" PRIu64 ", \"switches_ready\": %" PRIu64
             ", \"samples\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"hard_faults\": %" PRIu64
             ", \"disk_read_bytes\": %" PRIu64 ", \"disk_write_bytes\": %" PRIu64
-            ", \"file_read_bytes\": %" PRIu64 ", \"file_write_bytes\": %" PRIu64 "}",
+            ", \"file_read_bytes\": %" PRIu64 ", \"file_write_bytes\": %" PRIu64,
             x->process, x->pid, x->tid, x->start_raw, x->end_raw, ns_of(tick, x->cpu_ticks),
             ns_of(tick, x->interrupt_ticks), ns_of(tick, x->ready_ticks), x->out_waiting,
             x->out_ready, x->samples, x->faults, x->hard_faults, x->disk_read_bytes,
             x->disk_write_bytes, x->file_read_bytes, x->file_write_bytes);
+    print_counters(file, x);
 }
 
 int make_truth(const struct make_options *options, const struct ew_etl_writer_config *config,

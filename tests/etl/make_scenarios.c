@@ -64,6 +64,55 @@ static int make_switches(const struct make_options *o, struct make_output *outpu
     return make_classes(o, output, ETL_SWITCHES | ETL_READY | ETL_CHURN);
 }
 
+static int make_counted(const struct make_options *o, struct make_output *output,
+                        enum etl_counters_fate fate)
+{
+    struct ew_etl_writer_config config = make_config(o, output);
+    struct etl_scenario_config what = scenario(o, output, ETL_EVERYTHING | ETL_COUNTERS);
+    what.counters = fate;
+    return record(o, &config, &what);
+}
+
+static int make_counters(const struct make_options *o, struct make_output *output)
+{
+    return make_counted(o, output, ETL_COUNTERS_NAMED);
+}
+
+static int make_counters_ours(const struct make_options *o, struct make_output *output)
+{
+    return make_counted(o, output, ETL_COUNTERS_OURS);
+}
+
+static int make_counters_late(const struct make_options *o, struct make_output *output)
+{
+    return make_counted(o, output, ETL_COUNTERS_NAMED_LATE);
+}
+
+static int make_counters_unnamed(const struct make_options *o, struct make_output *output)
+{
+    return make_counted(o, output, ETL_COUNTERS_UNNAMED);
+}
+
+static int make_counters_renamed(const struct make_options *o, struct make_output *output)
+{
+    return make_counted(o, output, ETL_COUNTERS_RENAMED);
+}
+
+static int make_counters_restart(const struct make_options *o, struct make_output *output)
+{
+    return make_counted(o, output, ETL_COUNTERS_RESTART);
+}
+
+static int make_counters_pause(const struct make_options *o, struct make_output *output)
+{
+    return make_counted(o, output, ETL_COUNTERS_PAUSE);
+}
+
+static int make_counters_disturbed(const struct make_options *o, struct make_output *output)
+{
+    return make_counted(o, output, ETL_COUNTERS_DISTURBED);
+}
+
 static int make_profile(const struct make_options *o, struct make_output *output)
 {
     struct ew_etl_writer_config config = make_config(o, output);
@@ -180,6 +229,14 @@ const struct make_kind make_plain_kinds[] = {
     {"mixed", "every class of the kernel", make_mixed},
     {"bench", "every class, dense, mostly switches, samples, interrupts, faults", make_bench},
     {"chance", "the same, but every event on any CPU, by chance", make_chance},
+    {"counters", "every class, and hardware counters with switches", make_counters},
+    {"counters-ours", "the same, as a session of ours asks for them", make_counters_ours},
+    {"counters-late", "the same, named only at the end", make_counters_late},
+    {"counters-unnamed", "the same, never named", make_counters_unnamed},
+    {"counters-renamed", "the same, given other names halfway", make_counters_renamed},
+    {"counters-restart", "the same, those of one CPU begin anew", make_counters_restart},
+    {"counters-pause", "the same, some switches have none", make_counters_pause},
+    {"counters-disturbed", "the same, and Windows does not trust them", make_counters_disturbed},
     {"windows7", "versions and buffers of Windows 7", make_windows7},
     {"unclosed", "the session was never stopped", make_unclosed},
     {"circular", "old buffers overwritten by new ones", make_circular},

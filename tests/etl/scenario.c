@@ -127,6 +127,7 @@ static void switch_to(struct machine *m, uint16_t cpu, uint32_t to, unsigned sta
     struct machine_cpu *c = &m->cpus[cpu];
     uint32_t from = c->thread;
     uint64_t ticks = m->now - c->since_raw;
+    count_run(m, cpu, from, ticks);
     if (from == ETL_IDLE) {
         m->truth.idle_ticks += ticks;
     } else {
@@ -407,6 +408,8 @@ static void begin_session(struct machine *m)
         m->now += 1 + machine_random(m, 10);
         *c = (struct machine_cpu){
             .thread = ETL_IDLE, .since_raw = m->now, .next_sample_raw = m->now + 100 + cpu * 7};
+        for (uint32_t i = 0; i < ETL_COUNTER_COUNT; i++)
+            c->counters[i] = UINT64_C(1000000000) * (i + 1) + cpu;
         uint32_t first = ETL_IDLE;
         if (m->waiting.count > 0) {
             first = m->waiting.items[machine_random(m, m->waiting.count)];
@@ -438,6 +441,10 @@ static void end_session(struct machine *m)
         if (m->truth.threads[i].end_raw == 0)
             tell_thread(m, 0, i, 4, ETL_IDLE);
     }
+    if (machine_has(m, ETL_COUNTERS) && m->config.counters == ETL_COUNTERS_NAMED_LATE)
+        tell_counter_names(m, false);
+    if (machine_has(m, ETL_COUNTERS) && m->config.counters == ETL_COUNTERS_DISTURBED)
+        tell_counters_disturbed(m);
     for (uint32_t cpu = 0; cpu < m->config.cpu_count; cpu++)
         m->truth.idle_ticks += m->now - m->cpus[cpu].since_raw;
     m->truth.last_raw = m->now;
@@ -462,6 +469,7 @@ static int make_machine(struct machine *m, const struct etl_scenario_config *con
     c->sample_100ns = c->sample_100ns ? c->sample_100ns : 10000;
     c->perf_frequency = c->perf_frequency ? c->perf_frequency : 10000000;
     m->random = c->seed;
+    m->counter_random = c->seed ^ 0x5DEECE66D;
     m->now = m->truth.first_raw = c->start_raw;
     m->next_id = 8;
     m->next_irp = m->next_key = 0xFFFFA48900001000;

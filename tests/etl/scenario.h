@@ -30,11 +30,28 @@ enum etl_class {
     ETL_STACKS = 1u << 10,
     ETL_MEMORY = 1u << 11, /* working sets, counters at the end of processes */
     ETL_EVERYTHING = (1u << 12) - 1,
+    ETL_COUNTERS = 1u << 12, /* switches carry hardware counters; not of every machine */
 };
+
+/* What becomes of the hardware counters. */
+enum etl_counters_fate {
+    ETL_COUNTERS_NAMED, /* their names come first */
+    ETL_COUNTERS_NAMED_LATE,
+    ETL_COUNTERS_UNNAMED,
+    ETL_COUNTERS_RENAMED,   /* halfway: others of the same number */
+    ETL_COUNTERS_RESTART,   /* those of one CPU begin anew, once */
+    ETL_COUNTERS_PAUSE,     /* a hundred switches in the middle carry none */
+    ETL_COUNTERS_DISTURBED, /* at the end Windows says so */
+    ETL_COUNTERS_OURS /* cycles, instructions and cache misses alone, as we ask for them; unnamed */
+};
+
+/* The order in which they are carried: the second is none that anybody asks for. */
+enum { ETL_INSTRUCTIONS, ETL_BRANCHES, ETL_CYCLES, ETL_CACHE_MISSES, ETL_COUNTER_COUNT };
 
 struct etl_scenario_config {
     uint64_t seed;
-    uint32_t classes;      /* enum etl_class */
+    uint32_t classes; /* enum etl_class */
+    enum etl_counters_fate counters;
     uint32_t cpu_count;    /* as the writer has it */
     uint32_t pointer_size; /* 4 or 8 */
     bool windows7;         /* the versions of its events; default: Windows 10 */
@@ -73,6 +90,8 @@ struct etl_truth_thread {
     uint64_t samples, faults, hard_faults;
     uint64_t disk_read_bytes, disk_write_bytes, disk_reads, disk_writes;
     uint64_t file_read_bytes, file_write_bytes;
+    uint64_t counters[ETL_COUNTER_COUNT];
+    bool counters_gap; /* something of them cannot be known */
 };
 
 struct etl_truth {

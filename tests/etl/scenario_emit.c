@@ -54,6 +54,11 @@ static void tell(struct machine *m, uint16_t cpu, unsigned hook, uint32_t by)
     tell_at(m, cpu, m->now, hook, by);
 }
 
+void tell_short(struct machine *m, uint16_t cpu, unsigned hook)
+{
+    tell(m, cpu, hook, ETL_IDLE);
+}
+
 static uint32_t tid_of(const struct machine *m, uint32_t thread)
 {
     return thread == ETL_IDLE ? 0 : m->truth.threads[thread].tid;
@@ -69,6 +74,11 @@ void tell_session_start(struct machine *m)
         etl_sample_interval(&m->payload, 3, 0, interval, interval);
         tell(m, 0, 0x0F49, ETL_IDLE);
     }
+    bool named = m->config.counters != ETL_COUNTERS_UNNAMED &&
+                 m->config.counters != ETL_COUNTERS_NAMED_LATE &&
+                 m->config.counters != ETL_COUNTERS_OURS;
+    if (machine_has(m, ETL_COUNTERS) && named)
+        tell_counter_names(m, false);
 }
 
 void tell_process(struct machine *m, uint16_t cpu, uint32_t process, unsigned opcode, uint32_t by)
@@ -185,7 +195,17 @@ void tell_switch(struct machine *m, uint16_t cpu, uint32_t from, uint32_t to, un
     if (to != ETL_IDLE)
         x.new_wait_ticks = (uint32_t)((m->now - m->threads[to].ready_raw) / 156250);
     etl_switch(&m->payload, version_of(m, 0x0524), &x);
-    tell(m, cpu, 0x0524, ETL_IDLE);
+    uint64_t counters[ETL_COUNTER_COUNT];
+    uint32_t count = carry_counters(m, cpu, counters);
+    if (count == 0) {
+        tell(m, cpu, 0x0524, ETL_IDLE);
+        return;
+    }
+    int rc = etl_write_counted(m->writer, m->config.pointer_size, 0x0524, version_of(m, 0x0524),
+                               cpu, m->now, counters, count, &m->payload);
+    if (rc < 0 && m->error == 0)
+        m->error = rc;
+    m->truth.events++;
 }
 
 void tell_ready(struct machine *m, uint16_t cpu, uint32_t thread)

@@ -26,6 +26,8 @@ struct machine_cpu {
     uint64_t since_raw; /* switched in */
     uint64_t last_raw;  /* its last event */
     uint64_t next_sample_raw;
+    uint64_t counters[ETL_COUNTER_COUNT];
+    bool counters_known; /* its last switch carried them */
 };
 
 struct machine_io {
@@ -51,6 +53,8 @@ struct machine {
     uint32_t *free_ids;
     uint32_t free_count, next_id;
     uint64_t random;
+    uint64_t counter_random; /* of its own: the rest is as without counters */
+    bool counters_fell;
     uint64_t now; /* raw */
     uint64_t next_irp, next_key;
     uint64_t next_memory_raw;
@@ -87,6 +91,14 @@ void tell_counters(struct machine *m, uint16_t cpu, uint32_t process, unsigned o
 void tell_terminate(struct machine *m, uint16_t cpu, uint32_t process, uint32_t by);
 void tell_memory(struct machine *m, uint16_t cpu);
 void tell_stack(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t event_raw);
+/* The hardware counters of a CPU from its last switch up to now, and whose they are. */
+void count_run(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t ticks);
+/* What a switch carries of them; returns how many. */
+uint32_t carry_counters(const struct machine *m, uint16_t cpu, uint64_t to[ETL_COUNTER_COUNT]);
+void tell_counter_names(struct machine *m, bool others);
+void tell_counters_disturbed(struct machine *m);
+/* What is in the payload, now. */
+void tell_short(struct machine *m, uint16_t cpu, unsigned hook);
 void tell_session_start(struct machine *m);
 
 #endif

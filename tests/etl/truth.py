@@ -119,6 +119,63 @@ def a_report_finds_what_happened(kind, options):
     print(f"# {len(processes)} processes, {len(threads)} threads, {trace['events']} events")
 
 
+PMC = ["cycles", "instructions", "cache_misses"]
+# What becomes of the counters: known to the last one, with a gap that is marked, or not known.
+FATES = {"counters": "whole", "counters-late": "whole", "counters-restart": "gap", "counters-pause": "gap",
+         "counters-unnamed": None, "counters-renamed": None, "counters-disturbed": None}
+
+
+@cases([(kind, kind, fate) for kind, fate in FATES.items()])
+def hardware_counters_are_exact_marked_or_null(kind, fate):
+    with temp_dir() as folder:
+        path, truth = made(folder, kind, "--seed", "11")
+        found = report(path, "--threads")
+    processes, threads, _ = check_lives(found, truth, Clock(found["trace"][0], truth))
+    for what, ours, theirs in processes + threads:
+        for name in PMC:
+            check_eq(ours[name], theirs[name] if fate else None, f"{what}: {name}")
+    for what, ours, theirs in processes:
+        check_eq(ours["complete"], not (fate and theirs["counters_gap"]), f"{what}: complete")
+    check_eq(any(theirs["counters_gap"] for _, _, theirs in processes), kind in ("counters-restart", "counters-pause"),
+             "somebody has a gap")
+
+
+@cases([(f"{kind}, {hz} Hz", kind, hz) for kind in FATES for hz in (10, 1000)])
+def hardware_counters_of_samples_add_up(kind, hz):
+    with temp_dir() as folder:
+        path, truth = made(folder, kind, "--seed", "12")
+        found = report(path)
+        objects = etwatch("stat", "--source", "etl", path, "--hz", hz, "--json")
+    samples = [o for o in objects if o["type"] == "sample"]
+    totals = {identity(o): o for o in found["process"] if o["pid"] != 0}
+    if FATES[kind] is None:
+        check_eq({o[name] for o in samples for name in PMC}, {None}, "counters of samples")
+        return
+    for name in PMC:
+        sums = collections.Counter()
+        for o in samples:
+            sums[identity(o)] += o[name]
+        check_eq({k: n for k, n in sums.items() if n}, {k: o[name] for k, o in totals.items() if o[name]}, name)
+    gaps = {identity(o) for o in totals.values() if not o["complete"]}
+    check_eq({identity(o) for o in samples if not o["complete"]}, gaps, "samples that are marked")
+
+
+@test
+def a_part_of_a_recording_has_its_part_of_the_counters():
+    with temp_dir() as folder:
+        early, _ = made(folder, "counters", "--seed", "13")
+        parts = [report(early, "--from", a, "--to", b) for a, b in (("0", "30ms"), ("30ms", "1000s"))]
+        whole = report(early)
+        late, _ = made(folder, "counters-late", "--seed", "13")
+        unknown = report(late, "--from", "30ms")
+    for name in PMC:
+        for process in whole["process"]:
+            got = sum(p[name] for part in parts for p in part["process"] if identity(p) == identity(process))
+            check_eq(got, process[name], f"{identity(process)}: {name}")
+        # How much was before cannot be known when the names come after it.
+        check_eq({p[name] for p in unknown["process"]}, {None}, f"{name} from the middle on")
+
+
 @test
 def what_was_not_recorded_is_null_and_not_zero():
     with temp_dir() as folder:

@@ -47,6 +47,10 @@ static void check_event(const struct ew_record *record, const struct ew_event *e
         for (uint32_t i = 0; ew_decode_working_set(record, i, &set); i++)
             require(i < record->payload_size, "as many as fit");
         return;
+    case EW_EVENT_PMC_NAMES:
+        require(event->u.pmc_names.count <= EW_PMC_MAX, "as many as an event can carry");
+        (void)ew_pmc_has(&event->u.pmc_names);
+        return;
     default:
         return;
     }

@@ -76,8 +76,12 @@ static void use(struct run *run, const struct ew_record *record)
     ew_fields_clear(&run->fields);
     (void)ew_decoder_fields(run->decoder, record, &run->fields);
     run->sum += look_at_fields(&run->fields);
-    if (ew_decode_event(record, &event) && event.kind != EW_EVENT_OTHER)
-        (void)ew_tally_event(run->tally, record, &event, NULL);
+    if (!ew_decode_event(record, &event) || event.kind == EW_EVENT_OTHER)
+        return;
+    if (event.kind == EW_EVENT_SWITCH && event.u.cswitch.pmc_count > 0)
+        require(event.u.cswitch.pmc + 8 * (size_t)event.u.cswitch.pmc_count == record->payload,
+                "counters lie before the payload");
+    (void)ew_tally_event(run->tally, record, &event, NULL);
 }
 
 static void each_record(struct run *run, void (*what)(struct run *, const struct ew_record *))

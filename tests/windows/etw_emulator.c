@@ -225,6 +225,63 @@ static uint32_t enable(void *ctx, uint64_t handle, const uint8_t provider[16], u
     return rc;
 }
 
+enum { FIRST_SOURCE = 100, SOURCE_ENTRY = 24, BUSY = 170, TOO_SMALL = 122 };
+
+static uint32_t count_sources(const struct etw_emulator *emulator)
+{
+    uint32_t count = 0;
+    while (emulator->config.sources != NULL && emulator->config.sources[count] != NULL)
+        count++;
+    return count;
+}
+
+static uint32_t set_counters(const struct etw_emulator *emulator, struct session *session,
+                             const uint32_t *numbers, uint32_t count)
+{
+    uint32_t most = emulator->config.max_counters == 0 ? 4 : emulator->config.max_counters;
+    if (count > most || emulator->config.counters_busy)
+        return BUSY;
+    for (uint32_t i = 0; i < count; i++)
+        if (numbers[i] - FIRST_SOURCE >= count_sources(emulator))
+            return EW_WIN_INVALID_PARAMETER;
+    memcpy(session->seen.counters, numbers, count * sizeof numbers[0]);
+    session->seen.counter_count = count;
+    return 0;
+}
+
+static uint32_t set_counted(const struct etw_emulator *emulator, struct session *session,
+                            const struct ew_etw_classic_id *id, uint32_t size)
+{
+    static const uint8_t thread[4] = {0xd1, 0xa8, 0x6f, 0x3d};
+    if (emulator->config.no_counted_events || session->seen.counter_count == 0 ||
+        size != sizeof *id || id->type != 36 || memcmp(id->guid, thread, 4) != 0)
+        return EW_WIN_INVALID_PARAMETER;
+    session->seen.counted_switches = true;
+    return 0;
+}
+
+/* PROFILE_SOURCE_INFO: distance to the next, number, limits, eight bytes, name. */
+static uint32_t tell_sources(const struct etw_emulator *emulator, uint8_t *to, uint32_t size,
+                             uint32_t *ret_size)
+{
+    uint32_t count = count_sources(emulator), at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = emulator->config.sources[i];
+        uint32_t len = (uint32_t)strlen(name), room = (SOURCE_ENTRY + 2 * len + 2 + 7) & ~7u;
+        uint32_t next = i + 1 < count ? room : 0, number = FIRST_SOURCE + i;
+        if (at + room <= size) {
+            memset(to + at, 0, room);
+            memcpy(to + at, &next, 4);
+            memcpy(to + at + 4, &number, 4);
+            for (uint32_t k = 0; k < len; k++)
+                to[at + SOURCE_ENTRY + 2 * k] = (uint8_t)name[k];
+        }
+        at += room;
+    }
+    *ret_size = at;
+    return at <= size ? 0 : TOO_SMALL;
+}
+
 static uint32_t set_information(void *ctx, uint64_t handle, uint32_t what, void *value,
                                 uint32_t size)
 {
@@ -241,6 +298,10 @@ static uint32_t set_information(void *ctx, uint64_t handle, uint32_t what, void 
     } else if (what == EW_ETW_INFO_STACKS && session != NULL) {
         session->seen.stack_count = size / (uint32_t)sizeof(struct ew_etw_classic_id);
         rc = 0;
+    } else if (what == EW_ETW_INFO_PMC_COUNTERS && session != NULL) {
+        rc = set_counters(emulator, session, value, size / 4);
+    } else if (what == EW_ETW_INFO_PMC_EVENTS && session != NULL) {
+        rc = set_counted(emulator, session, value, size);
     }
     ew_mutex_unlock(emulator->lock);
     return rc;
@@ -251,6 +312,8 @@ static uint32_t query_information(void *ctx, uint64_t handle, uint32_t what, voi
 {
     struct etw_emulator *emulator = ctx;
     struct ew_etw_profile_interval interval = {0};
+    if (handle == 0 && what == EW_ETW_INFO_PROFILE_SOURCES && emulator->config.sources != NULL)
+        return tell_sources(emulator, value, size, ret_size);
     if (handle != 0 || what != EW_ETW_INFO_PROFILE_INTERVAL || size < sizeof interval)
         return EW_WIN_NOT_SUPPORTED;
     ew_mutex_lock(emulator->lock);

@@ -51,8 +51,14 @@ struct etw_emulator_config {
     uint64_t stop_after; /* somebody stops the session after so many events of it; 0: nobody */
     uint32_t stop_times; /* so often */
     const struct ew_winpoll_system *processes; /* who lists them; NULL: nobody */
-    bool stuck_session;                        /* a session cannot be stopped by name */
-    bool knows_owners;                         /* names can be claimed, until etw_emulator_kill */
+    /* Sources of hardware counters by name, the last one NULL; their numbers are 100, 101, … NULL:
+     * Windows does not know what that is. */
+    const char *const *sources;
+    uint32_t max_counters;  /* more are refused; 0: 4 */
+    bool counters_busy;     /* all are */
+    bool no_counted_events; /* counters can be chosen, but not with switches */
+    bool stuck_session;     /* a session cannot be stopped by name */
+    bool knows_owners;      /* names can be claimed, until etw_emulator_kill */
 };
 
 struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config);
@@ -88,6 +94,8 @@ struct etw_emulator_session {
     uint32_t buffer_kb, min_buffers, max_buffers, log_mode, enable_flags, stack_count;
     uint64_t keywords; /* of all providers that are on, together */
     uint32_t providers, filters;
+    uint32_t counters[8], counter_count; /* numbers of sources */
+    bool counted_switches;
 };
 /* False: there is none. */
 bool etw_emulator_session(struct etw_emulator *emulator, const char *name,

@@ -75,6 +75,8 @@ static bool from_kernel(struct etw_event *event, const struct ew_record *record)
     event->bytes[OPCODE] = record->opcode;
     if (record->header_type <= 2)
         memcpy(event->bytes + TIMES, record->header + 0x18, 8);
+    if (record->header_type >= 16 && (record->header[1] & 7) != 0)
+        set_item(event, 0, 8, record->header + 16, 8 * (record->header[1] & 7u));
     return true;
 }
 

@@ -7,8 +7,9 @@
  * HOW is words with commas between them: a recording, which begins when a session does; buffers
  * (whole ones are offered), no-rights, no-privilege, full (no system logger is free), stuck (a
  * session of our name cannot be ended), logger (the NT Kernel Logger runs), loses (one event of
- * 97), stops (somebody ends our session again and again). It ends with 99 if a session of ours is
- * left.
+ * 97), stops (somebody ends our session again and again), counters, amd, no-counters, busy (which
+ * hardware counters there are: all, those of AMD, none, none that are free). It ends with 99 if a
+ * session of ours is left.
  *
  * The two functions below take the place of the library's, which the linker then leaves out.
  */
@@ -30,6 +31,12 @@ static struct etw_emulator *emulator;
 static struct etw_emulator_config config = {
     .real_time = true, .to_now = true, .knows_owners = true};
 static bool stuck, logger;
+
+static const char *const intel[] = {"Timer",       "TotalIssues",        "BranchInstructions",
+                                    "CacheMisses", "TotalCycles",        "UnhaltedCoreCycles",
+                                    "LLCMisses",   "InstructionRetired", NULL};
+static const char *const amd[] = {"Timer", "TotalIssues", "DcacheMisses", "TotalCycles", NULL};
+static const char *const virtual_machine[] = {"Timer", NULL};
 
 const struct ew_etw_api *ew_etw_real_api(struct ew_error *reterr)
 {
@@ -76,6 +83,15 @@ static void take_word(const char *word)
         config.stuck_session = stuck = true;
     } else if (strcmp(word, "logger") == 0) {
         logger = true;
+    } else if (strcmp(word, "counters") == 0) {
+        config.sources = intel;
+    } else if (strcmp(word, "amd") == 0) {
+        config.sources = amd;
+    } else if (strcmp(word, "no-counters") == 0) {
+        config.sources = virtual_machine;
+    } else if (strcmp(word, "busy") == 0) {
+        config.sources = intel;
+        config.counters_busy = true;
     } else if (strcmp(word, "loses") == 0) {
         config.lose_every = 97;
     } else if (strcmp(word, "stops") == 0) {

@@ -47,7 +47,9 @@ struct ew_etl_event {
     const uint8_t *activity; /* 16 bytes; NULL: zero */
     const void *extended;    /* whole items, each already framed and padded to 8 */
     uint32_t extended_size;
-    uint32_t message_flags; /* MESSAGE */
+    uint32_t message_flags;   /* MESSAGE */
+    const uint64_t *counters; /* PERFINFO: hardware counters of the CPU */
+    uint8_t counter_count;    /* at most 7 */
     uint32_t kernel_ticks, user_ticks;
     const void *payload;
     uint32_t payload_size;

@@ -54,7 +54,7 @@ static size_t header_size(const struct ew_etl_event *event)
         return message_header_size(event->message_flags);
     case 16:
     case 17:
-        return PERFINFO_BYTES;
+        return PERFINFO_BYTES + 8 * (size_t)(event->counter_count & 7);
     case 18:
     case 19:
         return (size_t)EVENT_HEADER_BYTES + event->extended_size;
@@ -88,6 +88,9 @@ static void put_kernel(const struct ew_etl_event *event, size_t size, uint8_t *o
     out[7] = event->group;
     if (event->header_type >= 16) {
         ew_store_u64(out + 8, event->t_raw);
+        out[1] = event->counter_count & 7;
+        for (uint8_t i = 0; i < out[1]; i++)
+            ew_store_u64(out + PERFINFO_BYTES + 8 * (size_t)i, event->counters[i]);
         return;
     }
     ew_store_u32(out + 8, event->tid);

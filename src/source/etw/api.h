@@ -156,6 +156,9 @@ enum ew_etw_info {
     EW_ETW_INFO_STACKS = 3, /* array of struct ew_etw_classic_id; replaces the one before */
     EW_ETW_INFO_KERNEL_FLAGS = 4,
     EW_ETW_INFO_PROFILE_INTERVAL = 5, /* struct ew_etw_profile_interval; session 0 */
+    EW_ETW_INFO_PROFILE_SOURCES = 7,  /* PROFILE_SOURCE_INFO, one after the other; session 0 */
+    EW_ETW_INFO_PMC_EVENTS = 8,       /* array of struct ew_etw_classic_id */
+    EW_ETW_INFO_PMC_COUNTERS = 9,     /* array of numbers of sources: 32 bits each */
     EW_ETW_INFO_MAX_LOGGERS = 19,
 };
 

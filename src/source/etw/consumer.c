@@ -407,6 +407,12 @@ int ew_etw_consumer_set_kernel(struct ew_etw_consumer *consumer, uint32_t kernel
     return error;
 }
 
+const struct ew_etw_pmc *ew_etw_consumer_pmc(const struct ew_etw_consumer *consumer)
+{
+    static const struct ew_etw_pmc none;
+    return consumer->session == NULL ? &none : ew_etw_session_pmc(consumer->session);
+}
+
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer)
 {
     return consumer->cpu_count;

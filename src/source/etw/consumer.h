@@ -74,6 +74,8 @@ uint32_t ew_etw_consumer_kernel(const struct ew_etw_consumer *consumer);
  * the session is not ours, or over. */
 int ew_etw_consumer_set_kernel(struct ew_etw_consumer *consumer, uint32_t kernel,
                                const uint32_t *stacks, struct ew_error *reterr);
+/* What switches carry; of another's session not known: count 0, and no reasons. */
+const struct ew_etw_pmc *ew_etw_consumer_pmc(const struct ew_etw_consumer *consumer);
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer);
 
 #endif

@@ -44,6 +44,7 @@ struct ew_etw_session {
     bool system_providers, took_over;
     uint64_t lost;
     struct ew_etw_totals totals;
+    struct ew_etw_pmc pmc;
     bool interval_set;
     struct ew_etw_profile_interval interval_before;
 };
@@ -318,6 +319,9 @@ static int configure(struct ew_etw_session *session, struct ew_error *reterr)
         if (rc != 0)
             return ew_etw_fail(reterr, rc, "cannot switch on a provider in", session->name);
     }
+    /* After the switches are logged: Windows takes only events that are. */
+    bool switches = (config->kernel & EW_ETW_CSWITCH) != 0;
+    ew_etw_pmc_ask(session->api, session->handle, switches ? config->counters : 0, &session->pmc);
     return 0;
 }
 
@@ -549,6 +553,11 @@ const char *ew_etw_session_name(const struct ew_etw_session *session)
 uint32_t ew_etw_session_kernel(const struct ew_etw_session *session)
 {
     return session->config.kernel;
+}
+
+const struct ew_etw_pmc *ew_etw_session_pmc(const struct ew_etw_session *session)
+{
+    return &session->pmc;
 }
 
 bool ew_etw_session_took_over(const struct ew_etw_session *session)

@@ -17,6 +17,7 @@
 
 #include "source/etw/api.h"
 #include "source/etw/kernel.h"
+#include "source/etw/pmc.h"
 
 #define EW_ETW_OURS "etwatch"
 enum { EW_ETW_NAME_MAX = 128 }; /* bytes of UTF-8, with the end */
@@ -44,6 +45,7 @@ struct ew_etw_session_config {
     const char *file;       /* ETW writes this recording itself; NULL: real time */
     const struct ew_etw_provider *providers;
     uint32_t provider_count;
+    uint32_t counters; /* EW_HAS_PMC: hardware counters that switches are to carry */
 };
 
 struct ew_etw_session;
@@ -80,6 +82,8 @@ bool ew_etw_session_totals(struct ew_etw_session *session, struct ew_etw_totals 
 uint64_t ew_etw_session_lost(struct ew_etw_session *session);
 const char *ew_etw_session_name(const struct ew_etw_session *session);
 uint32_t ew_etw_session_kernel(const struct ew_etw_session *session);
+/* What its switches carry, and why not what else they were to carry; as of its last start. */
+const struct ew_etw_pmc *ew_etw_session_pmc(const struct ew_etw_session *session);
 /* Whether another took the place of one that was left behind. */
 bool ew_etw_session_took_over(const struct ew_etw_session *session);
 

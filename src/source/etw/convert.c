@@ -18,6 +18,9 @@
 
 enum {
     EXTENDED_INSTANCE = 4,
+    EXTENDED_COUNTERS = 8,
+    COUNTERS_MAX = 7,
+    OPCODE_SWITCH = 36,
     INSTANCE_BYTES = 24,
     MESSAGE_FLAGS = 0x2 | 0x8 | 0x20, /* GUID, time, ids */
     MESSAGE_HEADER = 8 + 16 + 8 + 8,
@@ -58,32 +61,60 @@ static uint32_t items_size(const uint8_t *record)
     return size;
 }
 
-static const uint8_t *instance_of(const uint8_t *record)
+static const uint8_t *find_item(const uint8_t *record, uint32_t type)
 {
     uint32_t count = ew_load_u16(record + EW_ER_EXTENDED_COUNT);
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *item = item_at(record, i);
-        if (ew_load_u16(item + EW_ER_ITEM_TYPE) == EXTENDED_INSTANCE &&
-            ew_load_u16(item + EW_ER_ITEM_DATA_SIZE) >= INSTANCE_BYTES)
-            return pointer_at(item + EW_ER_ITEM_DATA);
+        if (ew_load_u16(item + EW_ER_ITEM_TYPE) == type)
+            return item;
     }
     return NULL;
+}
+
+static const uint8_t *instance_of(const uint8_t *record)
+{
+    const uint8_t *item = find_item(record, EXTENDED_INSTANCE);
+    if (item == NULL || ew_load_u16(item + EW_ER_ITEM_DATA_SIZE) < INSTANCE_BYTES)
+        return NULL;
+    return pointer_at(item + EW_ER_ITEM_DATA);
+}
+
+/* More than its header can say do not fit an event. */
+static void find_counters(const uint8_t *record, struct ew_etw_shape *shape)
+{
+    const uint8_t *item = find_item(record, EXTENDED_COUNTERS);
+    uint32_t size = item == NULL ? 0 : ew_load_u16(item + EW_ER_ITEM_DATA_SIZE);
+    if (size == 0 || size % 8 != 0 || size / 8 > COUNTERS_MAX)
+        return;
+    shape->counter_count = (uint8_t)(size / 8);
+    shape->counters = pointer_at(item + EW_ER_ITEM_DATA);
+}
+
+static uint32_t shape_kernel(const uint8_t *record, bool wide, struct ew_etw_shape *shape)
+{
+    bool no_ids =
+        ew_load_u32(record + EW_ER_TID) == EW_NO_ID && ew_load_u32(record + EW_ER_PID) == EW_NO_ID;
+    bool is_switch = shape->group == EW_ETW_CLASS_THREAD && shape->opcode == OPCODE_SWITCH;
+    /* The kernel logs it as a process event, and so do recordings. */
+    if (shape->group == EW_ETW_CLASS_IMAGE && shape->opcode == 10)
+        shape->group = EW_ETW_CLASS_PROCESS;
+    /* Only the header without ids has room for counters; a switch needs none. */
+    if (ew_load_u16(record + EW_ER_EXTENDED_COUNT) != 0 && (no_ids || is_switch))
+        find_counters(record, shape);
+    if (no_ids || shape->counter_count > 0)
+        shape->header_type = (uint8_t)(wide ? EW_ETL_PERFINFO64 : EW_ETL_PERFINFO32);
+    else
+        shape->header_type = (uint8_t)(wide ? EW_ETL_SYSTEM64 : EW_ETL_SYSTEM32);
+    return ew_etl_layouts[shape->header_type].header_size + 8u * shape->counter_count;
 }
 
 static uint32_t shape_classic(const uint8_t *record, bool wide, struct ew_etw_shape *shape)
 {
     shape->group = ew_etw_class_of(record + EW_ER_PROVIDER);
-    if (shape->group != EW_ETW_NO_CLASS) {
-        bool no_ids = ew_load_u32(record + EW_ER_TID) == EW_NO_ID &&
-                      ew_load_u32(record + EW_ER_PID) == EW_NO_ID;
-        /* The kernel logs it as a process event, and so do recordings. */
-        if (shape->group == EW_ETW_CLASS_IMAGE && shape->opcode == 10)
-            shape->group = EW_ETW_CLASS_PROCESS;
-        if (no_ids)
-            shape->header_type = (uint8_t)(wide ? EW_ETL_PERFINFO64 : EW_ETL_PERFINFO32);
-        else
-            shape->header_type = (uint8_t)(wide ? EW_ETL_SYSTEM64 : EW_ETL_SYSTEM32);
-    } else if ((shape->instance = instance_of(record)) != NULL) {
+    if (shape->group != EW_ETW_NO_CLASS)
+        return shape_kernel(record, wide, shape);
+    if ((shape->instance = instance_of(record)) != NULL) {
         shape->header_type = (uint8_t)(wide ? EW_ETL_INSTANCE64 : EW_ETL_INSTANCE32);
     } else {
         shape->header_type = (uint8_t)(wide ? EW_ETL_FULL64 : EW_ETL_FULL32);
@@ -98,6 +129,7 @@ void ew_etw_shape(const uint8_t *record, struct ew_etw_shape *ret_shape)
     ret_shape->data_size = ew_load_u16(record + EW_ER_DATA_SIZE);
     ret_shape->extended_size = 0;
     ret_shape->instance = NULL;
+    ret_shape->counter_count = 0;
     ret_shape->opcode = record[EW_ER_OPCODE];
     ret_shape->cpu = flags & EW_ER_CPU_INDEX ? ew_load_u16(record + EW_ER_CPU) : record[EW_ER_CPU];
     if (flags & EW_ER_TRACE_MESSAGE) {
@@ -127,7 +159,10 @@ static uint32_t write_kernel(const uint8_t *record, const struct ew_etw_shape *s
     to[7] = shape->group;
     if (shape->header_type == EW_ETL_PERFINFO32 || shape->header_type == EW_ETL_PERFINFO64) {
         memcpy(to + 8, record + EW_ER_TIME, 8);
-        return 16;
+        to[1] = shape->counter_count;
+        if (shape->counter_count > 0)
+            memcpy(to + 16, shape->counters, 8u * shape->counter_count);
+        return 16 + 8u * shape->counter_count;
     }
     memcpy(to + 8, record + EW_ER_TID, 16); /* tid, pid, time */
     memcpy(to + 24, record + EW_ER_CPU_TIMES, 8);

@@ -56,6 +56,8 @@ struct ew_etw_shape {
     uint8_t group, opcode;  /* the kernel's classes */
     uint16_t cpu;
     const uint8_t *instance; /* INSTANCE: 24 bytes of ids */
+    const uint8_t *counters; /* PERFINFO: hardware counters of the CPU, 8 bytes each */
+    uint8_t counter_count;
 };
 
 void ew_etw_shape(const uint8_t *event_record, struct ew_etw_shape *ret_shape);
