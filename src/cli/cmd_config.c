@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/session.h"
 
 /* What is so if nobody says anything; others are not set. */
@@ -40,8 +41,11 @@ static bool is_setting(const struct ew_option_info *info)
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(others[i], info->name) == 0)
             return false;
-    uint32_t watching = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP | EW_CMD_RECORD;
-    return (info->commands & watching) != 0;
+    const uint32_t reads_files = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP | EW_CMD_RECORD |
+                                 EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT | EW_CMD_WAITS;
+    /* One that means something else for other commands is told once. */
+    return (info->commands & reads_files) != 0 &&
+           info == ew_option_find(info->name, strlen(info->name), EW_CMD_CONFIG);
 }
 
 static void put_line(struct ew_buf *out, const char *name, const char *value, const char *from,
@@ -169,9 +173,7 @@ int ew_cmd_config(const struct ew_options *options)
 {
     if (options->show)
         return show(options);
-    uint32_t settings = 0;
-    for (uint32_t i = 0; i < options->origin_count; i++)
-        settings += options->origins[i].where[0] != '\0';
-    ew_say(options, "%s: right, %u settings", options->config_path, settings);
+    ew_say(options, "%s: right, %u setting%s", options->config_path, options->settings,
+           options->settings == 1 ? "" : "s");
     return EW_EXIT_OK;
 }

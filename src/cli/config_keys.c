@@ -13,6 +13,8 @@
 #include "cli/value.h"
 #include "sampler/spread.h"
 
+#define RING_SAMPLES "10000" /* of a ring that does not say */
+
 /* Keys of sections. */
 static const char *const names[] = {
     "GROUP.rate",      "GROUP.backend",           "GROUP.aggregation",
@@ -98,7 +100,7 @@ static int apply_switch(struct ew_parser *p, const struct ew_option_info *info, 
         if (strcmp(value, yes[i]) == 0)
             return ew_option_apply(p, info, info->name, NULL);
         if (strcmp(value, no[i]) == 0)
-            return 0;
+            return ew_option_apply(p, info, info->name, "false");
     }
     return ew_parser_fail(p, "%s needs true or false, not \"%s\"", info->name, value);
 }
@@ -200,18 +202,32 @@ static int apply_aggregation(struct ew_parser *p, const char *key, const char *g
     return rc;
 }
 
+/* A ring has a size, a stream has none. */
+static int apply_storage_type(struct ew_parser *p, const char *key, const char *value)
+{
+    bool ring = strcmp(value, "ring") == 0 || strcmp(value, "circular-buffer") == 0 ||
+                strcmp(value, "circular_buffer") == 0;
+    if (!ring && strcmp(value, "stream") != 0)
+        return ew_parser_fail(p, "%s needs ring or stream, not \"%s\"", key, value);
+    if (!ring && p->storage_samples)
+        return ew_parser_fail(p, "a stream keeps nothing: leave out storage.samples, or %s = ring",
+                              key);
+    p->storage_streams = !ring;
+    return ring && !p->storage_samples ? apply_option(p, "keep", key, RING_SAMPLES) : 0;
+}
+
 static int apply_storage(struct ew_parser *p, const char *key, const char *name, const char *value)
 {
     bool yes = strcmp(value, "true") == 0 || strcmp(value, "yes") == 0;
     bool no = strcmp(value, "false") == 0 || strcmp(value, "no") == 0;
-    if (strcmp(name, "type") == 0) {
-        if (strcmp(value, "ring") == 0 || strcmp(value, "circular-buffer") == 0 ||
-            strcmp(value, "circular_buffer") == 0 || strcmp(value, "stream") == 0)
-            return 0;
-        return ew_parser_fail(p, "%s needs ring or stream, not \"%s\"", key, value);
-    }
-    if (strcmp(name, "samples") == 0 || strcmp(name, "max-samples") == 0)
+    if (strcmp(name, "type") == 0)
+        return apply_storage_type(p, key, value);
+    if (strcmp(name, "samples") == 0 || strcmp(name, "max-samples") == 0) {
+        if (p->storage_streams)
+            return ew_parser_fail(p, "%s is for storage.type = ring: a stream keeps nothing", key);
+        p->storage_samples = true;
         return apply_option(p, "keep", key, value);
+    }
     if (no)
         return 0;
     if (yes)
@@ -219,7 +235,7 @@ static int apply_storage(struct ew_parser *p, const char *key, const char *name,
     return apply_option(p, "output", key, value);
 }
 
-int ew_config_key_apply(struct ew_parser *p, const char *key, const char *value)
+static int apply_key(struct ew_parser *p, const char *key, const char *value)
 {
     char group[EW_CONFIG_KEY_SIZE], name[EW_CONFIG_KEY_SIZE + 8];
     if (strcmp(key, "overhead-limit") == 0)
@@ -234,4 +250,11 @@ int ew_config_key_apply(struct ew_parser *p, const char *key, const char *value)
     if (strncmp(key, "storage.", 8) == 0)
         return apply_storage(p, key, key + 8, value);
     return apply_option(p, key, key, value);
+}
+
+int ew_config_key_apply(struct ew_parser *p, const char *key, const char *value)
+{
+    int rc = apply_key(p, key, value);
+    p->options->settings += rc == 0;
+    return rc;
 }

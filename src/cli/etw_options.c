@@ -2,11 +2,15 @@
 /*
  * Setters of the options about ETW sessions, and their way into the library. What can be seen to be
  * wrong without Windows is refused here, on every system, so that a script fails the same
- * everywhere; names of kernel events and providers are the library's business.
+ * everywhere, and a configuration file with line and column; names of providers are the library's
+ * business.
  */
 #include "cli/etw_options.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include <etwatch/session.h>
 
 #include "base/alloc.h"
 #include "cli/parser.h"
@@ -70,14 +74,48 @@ int ew_set_session_name(struct ew_parser *p, const char *shown, const char *valu
     return ew_keep_text(p, shown, value, "a name, such as inference", &p->options->etw.name);
 }
 
+static bool is_kind(const char *word)
+{
+    for (uint32_t i = 0; etwatch_session_kernel_name(i) != NULL; i++)
+        if (strcmp(etwatch_session_kernel_name(i), word) == 0)
+            return true;
+    return strncmp(word, "EVENT_TRACE_FLAG_", 17) == 0; /* the library knows which there are */
+}
+
+static int check_kinds(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_list words = {0};
+    char all[400] = "";
+    size_t used = 0;
+    int rc =
+        ew_list_add(&words, value) < 0 && value[0] != '\0'
+            ? ew_parser_fail(p, "%s needs a list without empty parts, not \"%s\"", shown, value)
+            : 0;
+    for (uint32_t i = 0; etwatch_session_kernel_name(i) != NULL && used < sizeof all; i++)
+        used +=
+            (size_t)snprintf(all + used, sizeof all - used, " %s", etwatch_session_kernel_name(i));
+    for (uint32_t i = 0; rc == 0 && i < words.count; i++)
+        if (!is_kind(words.words[i]))
+            rc = ew_parser_fail(p, "%s: \"%s\" is no kind of kernel event; one of:%s", shown,
+                                words.words[i], all);
+    ew_list_done(&words);
+    return rc;
+}
+
 int ew_set_kernel(struct ew_parser *p, const char *shown, const char *value)
 {
+    int rc = check_kinds(p, shown, value);
+    if (rc != 0)
+        return rc;
     return ew_keep_text(p, shown, value, "kinds of kernel events, such as process,thread,cswitch",
                         &p->options->etw.kernel);
 }
 
 int ew_set_stacks(struct ew_parser *p, const char *shown, const char *value)
 {
+    int rc = check_kinds(p, shown, value);
+    if (rc != 0)
+        return rc;
     return ew_keep_text(p, shown, value, "kinds of kernel events, such as profile,cswitch",
                         &p->options->etw.stacks);
 }

@@ -348,6 +348,18 @@ static int set_metrics(struct ew_parser *p, const char *shown, const char *value
     return rc;
 }
 
+/* Metrics that are read beside the samples. */
+static uint64_t rated(void)
+{
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        if (etwatch_metric_info(i, &info) == 0 && info.default_hz > 0)
+            mask |= (uint64_t)1 << i;
+    }
+    return mask;
+}
+
 static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
 {
     static const double least = 0.01, most = 1000;
@@ -356,6 +368,9 @@ static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
     if (equals != NULL)
         *equals = '\0';
     uint64_t named = equals == NULL ? 0 : etwatch_metrics_named(word) & ~ETWATCH_METRICS_DEFAULT;
+    if (named != 0 && (named & rated()) == 0)
+        return ew_parser_fail(p, "%s: %s comes with every sample, its rate is that of --hz", shown,
+                              word);
     if (named == 0 || !ew_value_number(equals + 1, &hz) || hz < least || hz > most)
         return ew_parser_fail(p,
                               "%s needs NAME=HZ with the name of a metric or group and 0.01 to "
@@ -386,8 +401,7 @@ static int add_uids(struct ew_parser *p, const char *shown, const char *value)
     static int function(struct ew_parser *p, const char *shown, const char *value) \
     {                                                                              \
         (void)shown;                                                               \
-        (void)value;                                                               \
-        p->options->member = true;                                                 \
+        p->options->member = value == NULL;                                        \
         return 0;                                                                  \
     }
 SWITCH(set_json, json)
@@ -437,7 +451,7 @@ static const struct option table[] = {
     {{"source", 0, "NAME", "auto, ebpf, etw or poll (default auto); etl: a recording", WATCH | EW_CMD_RECORD}, 0, set_source},
     {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH | EW_CMD_RECORD}, ETWATCH_NO_FALLBACK, NULL},
     {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH | EW_CMD_RECORD}, 0, set_budget},
-    {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH}, 0, set_profile},
+    {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH | EW_CMD_RECORD}, 0, set_profile},
     {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_RECORD | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS | EW_CMD_WAITS}, 0, set_json},
     {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_csv},
     {{"format", 'f', "FORMAT", "perfetto, arrow, csv, jsonl, folded, speedscope or chrome", EW_CMD_EXPORT}, 0, set_format},
@@ -521,7 +535,10 @@ int ew_option_apply(struct ew_parser *parser, const struct ew_option_info *info,
                     const char *value)
 {
     const struct option *option = (const struct option *)(const void *)info;
-    parser->options->config_flags |= option->flag;
+    if (info->value == NULL && value != NULL)
+        parser->options->config_flags &= ~option->flag;
+    else
+        parser->options->config_flags |= option->flag;
     if (parser->options->command == EW_CMD_CONFIG && ew_origin_add(parser, info, value) < 0)
         return ew_parser_fail(parser, "out of memory");
     return option->set == NULL ? 0 : option->set(parser, shown, value);

@@ -132,8 +132,10 @@ static int take_value(struct ew_parser *p, struct arguments *args,
 {
     *ret_value = NULL;
     if (info->value == NULL) {
-        if (inside != NULL)
-            return ew_parser_fail(p, "%s takes no value", shown);
+        bool off = inside != NULL && strcmp(inside, "false") == 0; /* a file may have it on */
+        if (inside != NULL && !off && strcmp(inside, "true") != 0)
+            return ew_parser_fail(p, "%s takes no value, or true or false", shown);
+        *ret_value = off ? "false" : NULL;
         return 0;
     }
     *ret_value = inside;

@@ -99,6 +99,7 @@ struct ew_options {
     bool check, show;                          /* config */
     struct ew_origin *origins;                 /* config: in the order given */
     uint32_t origin_count;
+    uint32_t settings; /* of the file */
     uint32_t busiest, busiest_metric;
     bool busiest_by;
     struct ew_list exclude_names, exclude_cgroups;

@@ -10,6 +10,8 @@ struct ew_parser {
     struct ew_options *options;
     char *message;   /* EW_MESSAGE_SIZE bytes */
     char where[256]; /* "" or "FILE:LINE: " */
+    /* What a file said of its storage so far: a stream, how many samples. */
+    bool storage_streams, storage_samples;
 };
 
 /* Writes the message and returns EW_EXIT_USAGE. */
@@ -19,7 +21,8 @@ int ew_parser_fail(struct ew_parser *parser, const char *format, ...) EW_PRINTF(
  * something else for another command: that of the command comes first. */
 const struct ew_option_info *ew_option_find(const char *name, size_t len, enum ew_command command);
 const struct ew_option_info *ew_option_find_letter(char letter);
-/* Applies one option; value is NULL for a switch. shown is how the user wrote it ("-p"). */
+/* Applies one option. shown is how the user wrote it ("-p"). A switch has no value (NULL), or
+ * "false": it is off again. */
 int ew_option_apply(struct ew_parser *parser, const struct ew_option_info *info, const char *shown,
                     const char *value);
 

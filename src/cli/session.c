@@ -12,12 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <etwatch/metrics.h>
+
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "cli/etw_options.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "os/os.h"
+#include "sampler/alert.h"
 #include "sink/alert.h"
 #include "sink/units.h"
 
@@ -57,6 +60,21 @@ static void keep_error(struct ew_session *session, int rc)
 }
 
 /* The first delivery may come while the monitor still opens: meta is asked for as late as that. */
+/* A condition about what is not measured here never holds: better to be told than to wait. */
+static void warn_of_alerts(const struct ew_session *session)
+{
+    const struct ew_list *alerts = &session->options->alerts;
+    for (uint32_t i = 0; i < alerts->count; i++) {
+        struct ew_alert_rule rule;
+        const char *why = NULL;
+        if (ew_alert_parse(alerts->words[i], &rule, NULL) == 0)
+            why = etwatch_monitor_why_not(session->monitor, rule.metric);
+        if (why != NULL)
+            ew_say(session->options, "\"%s\" will never be told, it is not measured here: %s",
+                   alerts->words[i], why);
+    }
+}
+
 static void begin_output(struct ew_session *session)
 {
     if (session->meta_known)
@@ -72,6 +90,7 @@ static void begin_output(struct ew_session *session)
             session->meta.anchor_unix_ns + (uint64_t)(session->options->duration_s * 1e9);
     if (session->meta.fallback[0] != '\0')
         ew_say(session->options, "%s", session->meta.fallback);
+    warn_of_alerts(session);
     if (session->options->alerts.count > 0 && session->meta.source == ETWATCH_SOURCE_POLL)
         ew_say(session->options, "polling: alerts are as fine as --hz, shorter spikes are missed");
     if (session->tap != NULL)

@@ -12,7 +12,7 @@ enum { THREADS_SAID = 3 };
 static void put_threads(struct ew_buf *out, const struct etwatch_alert *alert)
 {
     EW_JSON(out, ",\"thread_count\":");
-    ew_buf_u64(out, alert->thread_count);
+    ew_json_number_if(out, alert->thread_count != 0, alert->thread_count); /* not told apart */
     EW_JSON(out, ",\"threads\":[");
     for (uint32_t i = 0; i < alert->threads_told; i++) {
         if (i > 0)

@@ -34,6 +34,40 @@ def every_documented_key_is_accepted():
 
 
 @test
+def every_option_of_a_command_that_reads_a_file_is_a_key():
+    with open(os.path.join(ROOT, "src", "cli", "option_table.c"), encoding="utf-8") as file:
+        options = {name: value for name, value in re.findall(r'\{\{"([\w-]+)", (?:0|\'.\'), (NULL|")', file.read())}
+    check(len(options) > 50, f"only {len(options)} options found")
+    known = {key for key, _, _ in documented()}
+    others = {"check", "cleanup", "config", "help", "show", "version"}
+    check_eq(sorted(set(options) - known), sorted(others), "options that are no keys")
+
+
+@test
+def a_ring_that_does_not_say_how_large_has_a_size():
+    check_in("keep = 10000    # file x.conf:1:16", config("storage.type = ring\n", "--show").out, "keep")
+    check_in("keep = 7    # file x.conf:2:19", config("storage.type = ring\nstorage.samples = 7\n", "--show").out, "keep")
+
+
+@test
+def of_what_is_said_twice_the_last_counts_also_of_a_switch():
+    check_in("dense = false    # file x.conf:2:9", config("dense = true\ndense = false\n", "--show").out, "dense")
+    check_in("json = true    # file x.conf:2:8", config("json = no\njson = yes\n", "--show").out, "json")
+    check_in("dense = false    # command line", config("dense = true\n", "--show", "--dense=false").out, "dense")
+    with temp_dir() as folder:
+        path = os.path.join(folder, "x.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("json = true\ncsv = true\ncsv = false\ndense = true\n")
+        with somebody() as pid:
+            arguments = ["stat", "--config", path, "--source", "poll", "-p", pid, "--duration", "0.2"]
+            result, table = run(arguments), run([*arguments, "--json=false", "--csv=true"])
+    check_eq((result.code, table.code), (0, 0), f"exit codes ({result.err}{table.err})")
+    check(result.out.startswith('{"type":"meta"'), "no JSON")
+    check(table.out.startswith("type,"), "no CSV")
+    check_eq(run(["stat", "-a", "--json=maybe"]).code, 2, "exit code")
+
+
+@test
 def every_setting_is_documented():
     """As config --show lists them, and those of sections."""
     known = {key for key, _, _ in documented()}
@@ -59,6 +93,12 @@ def every_setting_is_documented():
     ("no such aggregation", "cpu.aggregation = avg,p50\n", "x.conf:1:19: ", "avg, max, p95 and p99"),
     ("an alert", "alert = cpu>80\n", "x.conf:1:9: ", "the name of a metric"),
     ("a switch", "threads = maybe\n", "x.conf:1:11: ", "true or false"),
+    ("a rate of what has none", "[cpu_ns]\nrate = 5\n", "x.conf:2:8: ", "comes with every sample"),
+    ("the same as an option", "rate = exit=5\n", "x.conf:1:8: ", "comes with every sample"),
+    ("no kind of kernel event", "hz = 5\nkernel = process,cswich\n", "x.conf:2:10: ", '"cswich" is no kind'),
+    ("stacks of what is none", "stacks = PROFILES\n", "x.conf:1:10: ", '"PROFILES" is no kind'),
+    ("a stream with a size", "[storage]\ntype = stream\nsamples = 5\n", "x.conf:3:11: ", "for storage.type = ring"),
+    ("the same in another order", "[storage]\nsamples = 5\ntype = stream\n", "x.conf:3:8: ", "keeps nothing"),
 ])
 def an_error_has_line_and_column(text, place, says):
     result = config(text)
@@ -141,6 +181,19 @@ def what_makes_no_sense_is_refused(arguments, words):
     result = run(arguments)
     check_eq(result.code, 2, "exit code")
     check_in(words, result.err, "standard error")
+
+
+@test
+def an_alert_on_what_is_not_measured_here_is_said_to_be_useless():
+    with somebody() as pid:
+        arguments = ["stat", "--source", "poll", "-p", pid, "--duration", "0.2", "--json"]
+        useless = run([*arguments, "--alert", "net_sent_bytes>1", "--alert", "rss_bytes>1KB"])
+        fine = run([*arguments, "--alert", "rss_bytes>1KB"])
+    check_eq((useless.code, fine.code), (0, 0), "exit codes")
+    check_in('"net_sent_bytes>1" will never be told', useless.err, "standard error")
+    check("rss_bytes" not in useless.err and "never" not in fine.err, f"{useless.err}{fine.err}")
+    told = [json.loads(line) for line in fine.out.splitlines() if '"alert"' in line]
+    check(told and told[0]["thread_count"] is None, "threads of an alert that does not tell them apart")
 
 
 @test
