@@ -73,6 +73,8 @@ static bool decode_sample(const struct ew_record *record, size_t pointer_size,
     uint8_t flags = record->payload_size > pointer_size + 6 ? p[pointer_size + 6] : 0;
     event->u.sample.in_dpc = flags & 1;
     event->u.sample.in_isr = flags & 2;
+    /* The kernel has the upper half of the addresses. */
+    event->u.sample.in_kernel = event->u.sample.ip >> (8 * pointer_size - 1) != 0;
     return true;
 }
 

@@ -118,7 +118,7 @@ struct ew_event {
         struct {
             uint64_t ip;
             uint32_t count;
-            bool in_dpc, in_isr;
+            bool in_dpc, in_isr, in_kernel;
         } sample;
         struct {
             uint64_t interval_100ns;

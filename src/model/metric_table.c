@@ -68,7 +68,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "process.cpu.time", "cpu.mode=user", "s", 1e-9, 0,
         {
             [ETWATCH_WAY_ETW] = NEVER("switches do not tell the mode"),
-            [ETWATCH_WAY_ETL] = NEVER("switches do not tell the mode"),
+            [ETWATCH_WAY_ETL] = ESTIMATED("profile samples, if recorded, by where they found the CPU; switches do not tell the mode"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("the tick samples the mode; scaled to the exact sum: good over seconds"),
             [ETWATCH_WAY_POLL_LINUX] = ESTIMATED("stat: sampled by the tick, in hundredths of a second"),
             [ETWATCH_WAY_POLL_WINDOWS] = ESTIMATED("NtQuerySystemInformation, in clock ticks"),
@@ -79,7 +79,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "process.cpu.time", "cpu.mode=system", "s", 1e-9, 0,
         {
             [ETWATCH_WAY_ETW] = NEVER("switches do not tell the mode"),
-            [ETWATCH_WAY_ETL] = NEVER("switches do not tell the mode"),
+            [ETWATCH_WAY_ETL] = ESTIMATED("profile samples, if recorded, by where they found the CPU; switches do not tell the mode"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("as cpu_user_ns"),
             [ETWATCH_WAY_POLL_LINUX] = ESTIMATED("as cpu_user_ns"),
             [ETWATCH_WAY_POLL_WINDOWS] = ESTIMATED("NtQuerySystemInformation, in clock ticks"),

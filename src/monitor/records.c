@@ -93,6 +93,7 @@ uint64_t ew_records_available(uint64_t kinds)
         uint64_t metrics;
     } known[] = {
         {EW_KIND(SWITCH) | EW_KIND(SAMPLE), ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns)},
+        {EW_KIND(SAMPLE), ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns)},
         {EW_KIND(SWITCH), ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary) |
                               ETWATCH_HAS(priority)},
         {EW_KIND(READY), ETWATCH_HAS(runq_wait_ns)},
@@ -122,9 +123,11 @@ uint64_t ew_records_available(uint64_t kinds)
 
 uint64_t ew_records_estimated(uint64_t kinds)
 {
-    if ((kinds & (EW_KIND(SWITCH) | EW_KIND(SAMPLE))) == EW_KIND(SAMPLE))
-        return ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns);
-    return 0;
+    const uint64_t modes = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
+    if ((kinds & EW_KIND(SAMPLE)) == 0)
+        return 0;
+    return modes |
+           ((kinds & EW_KIND(SWITCH)) == 0 ? ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) : 0);
 }
 
 /* ------------------------------------------------------------------- begin and end */

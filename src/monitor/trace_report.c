@@ -377,8 +377,8 @@ static int remember_told(struct report *report, const struct ew_total *total, bo
     return 0;
 }
 
-static const uint64_t cpu_bits = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) |
-                                 ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
+static const uint64_t cpu_bits = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns);
+static const uint64_t mode_bits = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
 
 static int tell_total(void *ctx, const struct ew_total *given)
 {
@@ -410,7 +410,9 @@ static int tell_total(void *ctx, const struct ew_total *given)
         sample.name = report->name;
         sample.thread_name = total.name[0] != '\0' ? total.name : NULL;
     }
-    uint64_t estimated = (total.flags & EW_TOTAL_CPU_ESTIMATED) != 0 ? cpu_bits & sample.has : 0;
+    uint64_t estimated = mode_bits & sample.has; /* always of samples */
+    if ((total.flags & EW_TOTAL_CPU_ESTIMATED) != 0)
+        estimated |= cpu_bits & sample.has;
     return report->callbacks->on_process(report->callbacks->ctx, &sample, estimated);
 }
 

@@ -26,7 +26,9 @@ enum ew_tally_deed {
     EW_DEED_SAMPLES,
     EW_DEED_SAMPLE_NS,     /* what they stand for, interrupts left out ... */
     EW_DEED_SAMPLES_EARLY, /* ... and how many came before it was told for how much */
-    EW_DEED_PMC,           /* hardware counters, by their place in the event */
+    EW_DEED_KERNEL_NS,     /* of both, those in the kernel */
+    EW_DEED_KERNEL_EARLY,
+    EW_DEED_PMC, /* hardware counters, by their place in the event */
     EW_DEED_COUNT = EW_DEED_PMC + EW_PMC_MAX
 };
 

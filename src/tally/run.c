@@ -226,6 +226,17 @@ void ew_run_interval(struct ew_tally *tally, const struct ew_event *event)
         tally->sample_ns = event->u.interval.interval_100ns * 100;
 }
 
+/* What a sample stands for, and in which mode. */
+static void count_sample(const struct ew_tally *tally, struct ew_tally_deeds *deeds, uint32_t count,
+                         bool in_kernel)
+{
+    bool early = tally->sample_ns == 0; /* nobody has said yet for how much */
+    uint64_t amount = early ? count : count * tally->sample_ns;
+    deeds->deed[early ? EW_DEED_SAMPLES_EARLY : EW_DEED_SAMPLE_NS] += amount;
+    if (in_kernel)
+        deeds->deed[early ? EW_DEED_KERNEL_EARLY : EW_DEED_KERNEL_NS] += amount;
+}
+
 void ew_run_sample(struct ew_tally *tally, const struct ew_event *event)
 {
     ew_tally_saw(tally, EW_TALLY_SAMPLES);
@@ -245,10 +256,8 @@ void ew_run_sample(struct ew_tally *tally, const struct ew_event *event)
         deeds->orphans++;
     if (event->u.sample.in_dpc || event->u.sample.in_isr)
         tally->sampled_irq[event->u.sample.in_isr ? 1 : 0] += count;
-    else if (tally->sample_ns == 0)
-        deeds->deed[EW_DEED_SAMPLES_EARLY] += count;
     else
-        deeds->deed[EW_DEED_SAMPLE_NS] += count * tally->sample_ns;
+        count_sample(tally, deeds, count, event->u.sample.in_kernel);
 }
 
 /* ------------------------------------------------------------------- interrupts */

@@ -18,7 +18,7 @@ static uint32_t counters_of(uint32_t classes)
         {EW_TALLY_SWITCHES,
          EW_HAS_C(cpu_ns) | EW_HAS_C(switches_voluntary) | EW_HAS_C(switches_involuntary)},
         {EW_TALLY_SWITCHES | EW_TALLY_READY, EW_HAS_C(runq_wait_ns)},
-        {EW_TALLY_SAMPLES, EW_HAS_C(cpu_ns)},
+        {EW_TALLY_SAMPLES, EW_HAS_C(cpu_ns) | EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns)},
         {EW_TALLY_FAULTS, EW_HAS_C(faults_minor) | EW_HAS_C(faults_major)},
         {EW_TALLY_HARD_FAULTS, EW_HAS_C(faults_major)},
         {EW_TALLY_DISK, EW_HAS_C(disk_read_bytes) | EW_HAS_C(disk_write_bytes)},

@@ -32,10 +32,15 @@ void ew_totals_add(struct ew_tally_sums *sums, const struct ew_tally_sums *more)
         sums->deed[i] += more->deed[i];
 }
 
+/* What samples stand for, with those from before it was told for how much. */
+static uint64_t stands_for(const struct ew_tally *tally, uint64_t ns, uint64_t early)
+{
+    return ns + early * (tally->sample_ns != 0 ? tally->sample_ns : ASSUMED_SAMPLE_NS);
+}
+
 static uint64_t sampled_ns(const struct ew_tally *tally, const uint64_t deed[EW_DEED_COUNT])
 {
-    uint64_t each_ns = tally->sample_ns != 0 ? tally->sample_ns : ASSUMED_SAMPLE_NS;
-    return deed[EW_DEED_SAMPLE_NS] + deed[EW_DEED_SAMPLES_EARLY] * each_ns;
+    return stands_for(tally, deed[EW_DEED_SAMPLE_NS], deed[EW_DEED_SAMPLES_EARLY]);
 }
 
 void ew_totals_counters(const struct ew_tally *tally, const struct ew_tally_sums *sums,
@@ -43,8 +48,11 @@ void ew_totals_counters(const struct ew_tally *tally, const struct ew_tally_sums
 {
     const uint64_t *deed = sums->deed;
     uint64_t major = deed[EW_DEED_FAULTS_MAJOR], hard = deed[EW_DEED_FAULTS_HARD];
-    counter[EW_C_cpu_ns] = ew_tally_estimates(tally) ? sampled_ns(tally, deed) : sums->cpu_ns;
-    counter[EW_C_cpu_user_ns] = counter[EW_C_cpu_kernel_ns] = 0;
+    uint64_t sampled = sampled_ns(tally, deed);
+    uint64_t kernel = stands_for(tally, deed[EW_DEED_KERNEL_NS], deed[EW_DEED_KERNEL_EARLY]);
+    counter[EW_C_cpu_ns] = ew_tally_estimates(tally) ? sampled : sums->cpu_ns;
+    counter[EW_C_cpu_user_ns] = sampled - kernel;
+    counter[EW_C_cpu_kernel_ns] = kernel;
     counter[EW_C_switches_voluntary] = sums->voluntary;
     counter[EW_C_switches_involuntary] = sums->involuntary;
     counter[EW_C_runq_wait_ns] = sums->runq_ns;

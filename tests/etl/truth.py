@@ -66,7 +66,12 @@ def check_process(process, theirs, what):
     check_values(process, theirs, {**BOTH, **PROCESS}, what)
     check_eq(process["cpu_ns"], theirs["cpu_ns"] - theirs["interrupt_ns"], f"{what}: cpu_ns")
     check_eq(process["rss_peak_bytes"], theirs["working_set_peak_bytes"], f"{what}: rss_peak_bytes")
-    check_eq(process["estimated"], [], f"{what}: estimated")
+    # Switches tell the time exactly, samples the mode, about: a recording of both has both.
+    sampled = process["cpu_user_ns"] is not None
+    check_eq(process["estimated"], ["cpu_user_ns", "cpu_kernel_ns"] if sampled else [], f"{what}: estimated")
+    check(sampled or theirs["samples"] == 0, f"{what}: samples tell no mode")
+    if sampled:
+        check_eq((process["cpu_user_ns"] > 0, process["cpu_kernel_ns"]), (theirs["samples"] > 0, 0), f"{what}: modes")
 
 
 def check_lives(found, truth, clock):
@@ -202,7 +207,8 @@ def without_switches_samples_are_an_estimate_and_say_so():
     for theirs in truth["processes"]:
         process = ours[theirs["pid"], clock.ns(theirs["start_raw"])]
         check_eq(process["cpu_ns"], theirs["samples"] * 1_000_000, f"process {theirs['pid']}: cpu_ns")
-        check("cpu_ns" in process["estimated"], f"process {theirs['pid']}: not said to be estimated")
+        check({"cpu_ns", "cpu_user_ns"} <= set(process["estimated"]), f"process {theirs['pid']}: not said to be estimated")
+        check_eq((process["cpu_user_ns"], process["cpu_kernel_ns"]), (process["cpu_ns"], 0), "in user space, in the kernel")
         check_eq([process[name] for name in sorted(SWITCHES)], [None] * 3, "what only switches tell")
 
 

@@ -345,6 +345,29 @@ TEST(without_switches_time_is_estimated_from_samples)
     ew_tally_free(tally);
 }
 
+TEST(samples_tell_the_mode_that_switches_do_not)
+{
+    struct ew_tally *tally = tally_open(tally_config());
+    rundown(tally);
+    feed(tally, ev_switch(US(1), 0, 0, 104, WAITING));
+    struct ew_event kernel = ev_sample(US(2), 0, 104);
+    kernel.u.sample.in_kernel = true;
+    feed(tally, kernel); /* before the interval is told */
+    feed(tally, ev_sample_interval(US(3), 5000));
+    feed(tally, kernel);
+    feed(tally, ev_sample(US(4), 0, 104));
+    kernel.u.sample.in_dpc = true;
+    feed(tally, kernel); /* not the thread's */
+    feed(tally, ev_switch(US(9), 0, 104, 0, WAITING));
+    take_totals(tally, false);
+    const struct ew_total *total = total_of(100);
+    CHECK_EQ_UINT(cpu_us(total), 8); /* exact all the same */
+    CHECK_EQ_UINT(total->counter[EW_C_cpu_kernel_ns], 1000000);
+    CHECK_EQ_UINT(total->counter[EW_C_cpu_user_ns], 500000);
+    CHECK((total->counter_has & EW_HAS_C(cpu_kernel_ns)) != 0);
+    ew_tally_free(tally);
+}
+
 TEST(a_sample_interval_that_is_never_told_is_a_millisecond)
 {
     struct ew_tally *tally = tally_open(tally_config());
