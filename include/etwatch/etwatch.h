@@ -223,6 +223,13 @@ struct etwatch_event {
     const char *next_name; /* SWITCH: of who comes; FORK: of the child; NULL: unknown */
     int32_t next_priority; /* SWITCH */
     uint32_t target_cpu;   /* WAKEUP: where it last ran; UINT32_MAX: unknown */
+    /* SWITCH, of who comes, as far as the events before told; UINT64_MAX, UINT32_MAX: unknown. */
+    uint64_t wait_ns;              /* how long it was off the CPU */
+    uint64_t ready_ns;             /* of that, ready to run: since it was woken or preempted */
+    uint32_t waker_pid, waker_tid; /* who woke it; nobody, if it was preempted */
+    const char *wait_reason;       /* SWITCH, Windows: what tid waits for; NULL: it does not */
+    uint32_t io_wait;     /* SWITCH, Linux: 2: tid waits for a disk, 1: it does not; 0: not told */
+    uint32_t hard_faults; /* likewise: of tid so far, the low 31 bits */
 };
 
 /* Events that were lost: which stage, how many, and when. */
@@ -277,7 +284,7 @@ struct etwatch_alert {
     double threshold;
     double value;          /* average over from_ns to to_ns; counters: a second */
     double peak;           /* of the windows */
-    uint32_t thread_count; /* threads that ran meanwhile, as far as they are told apart */
+    uint32_t thread_count; /* threads that ran meanwhile; 0: they are not told apart */
     uint32_t threads_told; /* the busiest of them, in threads */
     const struct etwatch_alert_thread *threads;
 };

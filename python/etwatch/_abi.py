@@ -398,7 +398,8 @@ Event._fields_ = [
     ("size", c_uint32), ("kind", c_uint32), ("t_ns", c_uint64), ("cpu", c_uint32), ("pid", c_uint32),
     ("tid", c_uint32), ("next_pid", c_uint32), ("next_tid", c_uint32), ("state", c_uint32), ("priority", c_int32),
     ("exit_code", c_int32), ("name", c_char_p), ("next_name", c_char_p), ("next_priority", c_int32),
-    ("target_cpu", c_uint32),
+    ("target_cpu", c_uint32), ("wait_ns", c_uint64), ("ready_ns", c_uint64), ("waker_pid", c_uint32),
+    ("waker_tid", c_uint32), ("wait_reason", c_char_p), ("io_wait", c_uint32), ("hard_faults", c_uint32),
 ]
 Loss._fields_ = [
     ("size", c_uint32), ("stage", c_uint32), ("count", c_uint64), ("from_ns", c_uint64), ("to_ns", c_uint64),

@@ -39,8 +39,9 @@ class SchedulerEvent(NamedTuple):
     """One event of the scheduler; what does not belong to its kind is None.
 
     event: "switch" (the thread leaves the CPU, next_tid takes it; `state` says why: 0 is preempted,
-    else the kernel's task state), "wakeup" (it becomes ready, by waker_tid), "fork" (it made
-    child_tid), "exec", "exit".
+    else the kernel's task state; next_tid had been off the CPU for wait_ns, was ready for the last
+    ready_ns of that, and was woken by waker_tid), "wakeup" (it becomes ready, by waker_tid), "fork"
+    (it made child_tid), "exec", "exit".
     """
 
     t_ns: int
@@ -59,12 +60,17 @@ class SchedulerEvent(NamedTuple):
     priority: Optional[int]
     exit_code: Optional[int]
     exit_signal: Optional[int]
+    wait_ns: Optional[int] = None
+    ready_ns: Optional[int] = None
+    wait_reason: Optional[str] = None
 
     @property
     def reason(self) -> Optional[str]:
-        """Why a thread left the CPU, in words; None: not a switch."""
+        """Why a thread left the CPU, in words (on Windows its own for what it waits for); None: not a switch."""
         if self.event != "switch" or self.state is None:
             return None
+        if self.wait_reason is not None:
+            return self.wait_reason
         if self.state == 0:
             return "preempted"
         names = {0x01: "sleeping", 0x02: "waiting", 0x04: "stopped", 0x08: "traced", 0x10: "dead", 0x20: "zombie",

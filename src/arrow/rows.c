@@ -247,21 +247,41 @@ enum {
     EVENT_PRIORITY,
     EVENT_EXIT_CODE,
     EVENT_EXIT_SIGNAL,
+    EVENT_WAIT_NS,
+    EVENT_READY_NS,
+    EVENT_WAIT_REASON,
 };
 
 int ew_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows)
 {
     static const struct spec specs[] = {
-        {"t_ns", EW_COLUMN_TIME, false},    {"cpu", EW_COLUMN_U16, false},
-        {"pid", EW_COLUMN_U32, false},      {"tid", EW_COLUMN_U32, false},
-        {"name", EW_COLUMN_WORD, true},     {"event", EW_COLUMN_WORD, true},
-        {"next_pid", EW_COLUMN_U32, true},  {"next_tid", EW_COLUMN_U32, true},
-        {"waker_pid", EW_COLUMN_U32, true}, {"waker_tid", EW_COLUMN_U32, true},
-        {"child_pid", EW_COLUMN_U32, true}, {"child_tid", EW_COLUMN_U32, true},
-        {"state", EW_COLUMN_U32, true},     {"priority", EW_COLUMN_I32, false},
-        {"exit_code", EW_COLUMN_I32, true}, {"exit_signal", EW_COLUMN_I32, true},
+        {"t_ns", EW_COLUMN_TIME, false},       {"cpu", EW_COLUMN_U16, false},
+        {"pid", EW_COLUMN_U32, false},         {"tid", EW_COLUMN_U32, false},
+        {"name", EW_COLUMN_WORD, true},        {"event", EW_COLUMN_WORD, true},
+        {"next_pid", EW_COLUMN_U32, true},     {"next_tid", EW_COLUMN_U32, true},
+        {"waker_pid", EW_COLUMN_U32, true},    {"waker_tid", EW_COLUMN_U32, true},
+        {"child_pid", EW_COLUMN_U32, true},    {"child_tid", EW_COLUMN_U32, true},
+        {"state", EW_COLUMN_U32, true},        {"priority", EW_COLUMN_I32, false},
+        {"exit_code", EW_COLUMN_I32, true},    {"exit_signal", EW_COLUMN_I32, true},
+        {"wait_ns", EW_COLUMN_I64, true},      {"ready_ns", EW_COLUMN_I64, true},
+        {"wait_reason", EW_COLUMN_WORD, true},
     };
     return make_columns(specs, COUNT(specs), flags, batch_rows, columns);
+}
+
+/* Of who comes, as far as it is known. */
+static void put_wait(struct ew_columns *columns, const struct etwatch_event *event)
+{
+    ew_columns_u32(columns, EVENT_STATE, event->state);
+    if (event->waker_tid != UINT32_MAX) {
+        ew_columns_u32(columns, EVENT_WAKER, event->waker_pid);
+        ew_columns_u32(columns, EVENT_WAKER + 1, event->waker_tid);
+    }
+    if (event->wait_ns != UINT64_MAX)
+        ew_columns_u64(columns, EVENT_WAIT_NS, event->wait_ns);
+    if (event->ready_ns != UINT64_MAX)
+        ew_columns_u64(columns, EVENT_READY_NS, event->ready_ns);
+    ew_columns_word(columns, EVENT_WAIT_REASON, event->wait_reason);
 }
 
 void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *event)
@@ -284,9 +304,9 @@ void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *e
         ew_columns_u32(columns, other + 1, event->next_tid);
     }
     if (event->kind == ETWATCH_EVENT_SWITCH)
-        ew_columns_u32(columns, EVENT_STATE, event->state);
+        put_wait(columns, event);
     ew_columns_i32(columns, EVENT_PRIORITY, event->priority);
-    if (event->kind == ETWATCH_EVENT_EXIT) {
+    if (event->kind == ETWATCH_EVENT_EXIT && event->exit_code >= 0) {
         uint32_t status = (uint32_t)event->exit_code;
         ew_columns_i32(columns, EVENT_EXIT_CODE, (int32_t)(status >> 8 & 0xFF));
         ew_columns_i32(columns, EVENT_EXIT_SIGNAL, (int32_t)(status & 0x7F));

@@ -41,6 +41,7 @@ void ew_waits_live_loss(struct ew_waits_live *live, const struct etwatch_loss *l
 void ew_waits_live_end(struct ew_waits_live *live, const struct ew_options *options)
 {
     ew_waits_end(live->view.waits, live->last_ns);
+    live->view.faults = live->view.disks = ew_waits_knows_io(live->view.waits);
     if (ew_waits_lost(live->view.waits) > 0)
         ew_say(options, "more threads than there is room for: some waits are missing");
 }

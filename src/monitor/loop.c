@@ -74,16 +74,22 @@ static void on_emitted(void *ctx)
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct etwatch_monitor *monitor = ctx;
+    bool events = loss->stage == ETWATCH_LOSS_STREAM || loss->stage == ETWATCH_LOSS_KERNEL_LOG;
+    if (events && monitor->pairing != NULL)
+        ew_pairing_gap(monitor->pairing);
     if (monitor->config.callbacks.on_loss != NULL)
         monitor->config.callbacks.on_loss(monitor->config.callbacks.ctx, loss);
 }
 
-/* The full stream only passes through, with its times turned. */
+/* The full stream passes through, with its times turned and waits told. */
 static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
 {
     struct etwatch_monitor *monitor = ctx;
-    if (monitor->config.callbacks.on_events != NULL)
-        monitor->config.callbacks.on_events(monitor->config.callbacks.ctx, events, count);
+    for (size_t i = 0; i < count && monitor->pairing != NULL; i++) {
+        struct etwatch_event event = events[i];
+        ew_pairing_event(monitor->pairing, &event);
+        monitor->config.callbacks.on_events(monitor->config.callbacks.ctx, &event, 1);
+    }
 }
 
 static void on_describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
@@ -256,7 +262,11 @@ static int open_sampler(struct etwatch_monitor *monitor)
     monitor->busiest.metric = config->busiest_metric;
     monitor->busiest.ctx = monitor;
     monitor->busiest.deliver = deliver;
-    int error = ew_sampler_new(&wanted, &monitor->sampler);
+    int error = 0;
+    if (config->callbacks.on_events != NULL && monitor->pairing == NULL)
+        error = ew_pairing_new(&monitor->pairing);
+    if (error == 0)
+        error = ew_sampler_new(&wanted, &monitor->sampler);
     if (error != 0)
         return error;
     ew_sampler_facts(monitor->sampler, &monitor->facts);
@@ -365,8 +375,10 @@ static void close_stages(struct etwatch_monitor *monitor)
     ew_gate_close(&monitor->gate);
     ew_busiest_done(&monitor->busiest);
     ew_sampler_free(monitor->sampler);
+    ew_pairing_free(monitor->pairing);
     monitor->source = NULL;
     monitor->sampler = NULL;
+    monitor->pairing = NULL;
 }
 
 /*

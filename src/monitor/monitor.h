@@ -11,6 +11,7 @@
 #include "monitor/queue.h"
 #include "os/os.h"
 #include "sampler/budget.h"
+#include "sampler/pairing.h"
 #include "sampler/sampler.h"
 #include "source/source.h"
 
@@ -47,6 +48,7 @@ struct etwatch_monitor {
     struct ew_watch_alerts alerts;
     struct ew_gate gate;
     struct ew_busiest busiest;
+    struct ew_pairing *pairing; /* of the event stream; NULL: nobody wants it */
 
     char fallback[512];
     int64_t unix_minus_raw_ns;

@@ -26,6 +26,57 @@ static uint32_t state_of(uint8_t state, uint8_t reason)
     return page ? BLOCKED : SLEEPS;
 }
 
+/* KWAIT_REASON by name; NULL: one that came later. */
+static const char *reason_name(uint8_t reason)
+{
+    static const char *const names[] = {
+        "Executive",
+        "FreePage",
+        "PageIn",
+        "PoolAllocation",
+        "DelayExecution",
+        "Suspended",
+        "UserRequest",
+        "WrExecutive",
+        "WrFreePage",
+        "WrPageIn",
+        "WrPoolAllocation",
+        "WrDelayExecution",
+        "WrSuspended",
+        "WrUserRequest",
+        "WrEventPair",
+        "WrQueue",
+        "WrLpcReceive",
+        "WrLpcReply",
+        "WrVirtualMemory",
+        "WrPageOut",
+        "WrRendezvous",
+        "WrKeyedEvent",
+        "WrTerminated",
+        "WrProcessInSwap",
+        "WrCpuRateControl",
+        "WrCalloutStack",
+        "WrKernel",
+        "WrResource",
+        "WrPushLock",
+        "WrMutex",
+        "WrQuantumEnd",
+        "WrDispatchInt",
+        "WrPreempted",
+        "WrYieldExecution",
+        "WrFastMutex",
+        "WrGuardedMutex",
+        "WrRundown",
+        "WrAlertByThreadId",
+        "WrDeferredPreempt",
+        "WrPhysicalFault",
+        "WrIoRing",
+        "WrMdlCache",
+        "WrRcu",
+    };
+    return reason < sizeof names / sizeof names[0] ? names[reason] : NULL;
+}
+
 /* Who it is. An id that nobody knows is told as it is, its process as 0. */
 static const char *name_of(const struct ew_tally *tally, uint16_t cpu, uint32_t *pid, uint32_t *tid)
 {
@@ -57,6 +108,8 @@ static void fill_switch(struct etwatch_event *out, const struct ew_event *event)
     begin(out, event, ETWATCH_EVENT_SWITCH);
     out->next_tid = event->u.cswitch.new_tid;
     out->state = state_of(event->u.cswitch.old_state, event->u.cswitch.old_wait_reason);
+    if (event->u.cswitch.old_state == WAITING && event->tid != 0)
+        out->wait_reason = reason_name(event->u.cswitch.old_wait_reason);
     out->priority = event->u.cswitch.old_priority;
     out->next_priority = event->u.cswitch.new_priority;
     /* Somebody always can run: it is not put to sleep but has nothing to do. */

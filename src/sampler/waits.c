@@ -23,6 +23,7 @@ struct ew_waits {
     struct ew_pool threads, edges;
     struct ew_index by_tid, by_pair;
     uint64_t lost;
+    bool knows_io;
 };
 
 int ew_waits_new(struct ew_waits **ret_waits)
@@ -156,6 +157,10 @@ static uint64_t leave(struct ew_waits_thread *thread, uint64_t t_ns)
         length_ns = 0;
     }
     bool waited = thread->state == SLEEPING || thread->state == BLOCKED;
+    if (waited && thread->in_io) {
+        thread->disk_ns += length_ns;
+        thread->io_wait_ns = length_ns;
+    }
     if (waited && length_ns > thread->wait_max_ns)
         thread->wait_max_ns = length_ns;
     thread->since_ns = t_ns;
@@ -266,12 +271,46 @@ static enum ew_wait_why why_of(uint32_t state)
     return blocked ? EW_WAIT_BLOCKED : EW_WAIT_SLEEP;
 }
 
+/*
+ * A live source tells of who leaves the CPU whether it waits for a disk, and how many hard faults
+ * it has had. The kernel counts a fault when it is over: if there is one more than when the thread
+ * last left, the wait in between was for it.
+ */
+static void note_io(struct ew_waits *waits, const struct etwatch_event *event, bool preempted)
+{
+    struct ew_waits_thread *thread = event->io_wait == 0 ? NULL : thread_of(waits, event->tid);
+    if (thread == NULL)
+        return;
+    bool more = thread->faults_known && thread->hard_faults != event->hard_faults;
+    if (more)
+        thread->fault_ns += thread->io_wait_ns;
+    if (more || !preempted) /* else it may still be on its way out of the fault */
+        thread->io_wait_ns = 0;
+    thread->hard_faults = event->hard_faults;
+    thread->faults_known = waits->knows_io = true;
+}
+
+static void switch_event(struct ew_waits *waits, const struct etwatch_event *event)
+{
+    enum ew_wait_why why = why_of(event->state);
+    note_io(waits, event, why == EW_WAIT_READY);
+    ew_waits_switch(waits, event->t_ns, event->tid, why, event->next_tid);
+    struct ew_waits_thread *thread = event->io_wait == 0 ? NULL : thread_of(waits, event->tid);
+    if (thread != NULL)
+        thread->in_io = event->io_wait == 2;
+}
+
+bool ew_waits_knows_io(const struct ew_waits *waits)
+{
+    return waits->knows_io;
+}
+
 void ew_waits_event(struct ew_waits *waits, const struct etwatch_event *event)
 {
     if (event->kind == ETWATCH_EVENT_SWITCH) {
         ew_waits_name(waits, event->pid, event->tid, event->name);
         ew_waits_name(waits, event->next_pid, event->next_tid, event->next_name);
-        ew_waits_switch(waits, event->t_ns, event->tid, why_of(event->state), event->next_tid);
+        switch_event(waits, event);
     } else if (event->kind == ETWATCH_EVENT_WAKEUP) {
         ew_waits_name(waits, event->pid, event->tid, event->name);
         ew_waits_name(waits, event->next_pid, event->next_tid, NULL);

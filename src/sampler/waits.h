@@ -36,7 +36,10 @@ struct ew_waits_thread {
     uint64_t sleeps, blocks;      /* how often */
     uint64_t wait_max_ns;         /* longest of both */
     uint64_t switches, preempted; /* times on a CPU; times it lost it */
-    uint64_t named_ns;            /* who had this number last, if that was said */
+    bool in_io, faults_known;
+    uint32_t hard_faults; /* so far, low 31 bits, when it last left the CPU */
+    uint64_t io_wait_ns;  /* the last wait, if it was for a disk: a fault may be behind it */
+    uint64_t named_ns;    /* who had this number last, if that was said */
     char name[24];
 };
 
@@ -75,6 +78,9 @@ void ew_waits_gap(struct ew_waits *waits);
 void ew_waits_end(struct ew_waits *waits, uint64_t t_ns);
 /* An event of the stream of a monitor. */
 void ew_waits_event(struct ew_waits *waits, const struct etwatch_event *event);
+
+/* Whether the events told who waits for a disk, and the hard faults of threads. */
+bool ew_waits_knows_io(const struct ew_waits *waits);
 
 /* Number i, from 0; NULL after the last. */
 const struct ew_waits_thread *ew_waits_thread_at(const struct ew_waits *waits, uint32_t i);

@@ -276,16 +276,28 @@ static void put_other(struct ew_buf *out, const struct etwatch_event *event)
     ew_json_number_if(out, next, event->next_pid);
     EW_JSON(out, ",\"next_tid\":");
     ew_json_number_if(out, next, event->next_tid);
+    bool woken = next && event->waker_tid != UINT32_MAX;
     EW_JSON(out, ",\"waker_pid\":");
-    ew_json_number_if(out, waker, event->next_pid);
+    ew_json_number_if(out, waker || woken, waker ? event->next_pid : event->waker_pid);
     EW_JSON(out, ",\"waker_tid\":");
-    ew_json_number_if(out, waker, event->next_tid);
+    ew_json_number_if(out, waker || woken, waker ? event->next_tid : event->waker_tid);
     EW_JSON(out, ",\"child_pid\":");
     ew_json_number_if(out, child, event->next_pid);
     EW_JSON(out, ",\"child_tid\":");
     ew_json_number_if(out, child, event->next_tid);
     EW_JSON(out, ",\"state\":");
     ew_json_number_if(out, next, event->state);
+    EW_JSON(out, ",\"io_wait\":");
+    if (event->io_wait == 0)
+        EW_JSON(out, "null");
+    else
+        ew_json_bool(out, event->io_wait == 2);
+    EW_JSON(out, ",\"wait_reason\":");
+    ew_json_text(out, event->wait_reason);
+    EW_JSON(out, ",\"wait_ns\":");
+    ew_json_number_if(out, next && event->wait_ns != UINT64_MAX, event->wait_ns);
+    EW_JSON(out, ",\"ready_ns\":");
+    ew_json_number_if(out, next && event->ready_ns != UINT64_MAX, event->ready_ns);
 }
 
 static void put_event(struct etwatch_sink *sink, const struct etwatch_event *event)

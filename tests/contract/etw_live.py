@@ -68,7 +68,7 @@ def samples_have_every_name_and_come_in_order(way):
 @cases(WAYS)
 def events_have_every_name_and_are_those_of_the_recording(way):
     names = """type event t_ns cpu pid tid name next_pid next_tid waker_pid waker_tid child_pid child_tid
-        state priority exit_code exit_signal""".split()
+        state io_wait wait_reason wait_ns ready_ns priority exit_code exit_signal""".split()
     with recording() as path:
         objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--events", "--duration", "0.5"))
         counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count", path]).out)}
@@ -84,6 +84,13 @@ def events_have_every_name_and_are_those_of_the_recording(way):
     wanted = [(o["cpu"], o["fields"]["OldThreadId"], o["fields"]["NewThreadId"]) for o in told]
     check_eq(collections.Counter(switches), collections.Counter(wanted), "switches")
     check({o["state"] for o in events if o["event"] == "switch"} <= {0, 1, 2, 128}, "other states")
+    # Why a thread waits, and of who comes how long it did and who ended that.
+    for o in events:
+        waits = o["event"] == "switch" and o["state"] in (1, 2) and o["tid"] != 0
+        check_eq(o["wait_reason"] is not None, waits, f"reason in {o}")
+    woken = [o for o in events if o["event"] == "switch" and o["waker_tid"] is not None]
+    check(len(woken) > 20, "nobody was woken by anybody")
+    check(all(0 <= o["ready_ns"] <= o["wait_ns"] for o in woken), "ready for longer than off the CPU")
 
 
 @test
@@ -182,7 +189,7 @@ def a_recording_of_a_command_ends_with_its_status():
     ("a session of our name that cannot be ended", "stuck", ["--no-fallback"], 1, "", "logman stop"),
     ("no such session", "logger", ["--session", "nobody"], 1, "nobody", "etwatch sessions"),
     ("no such provider", "logger", ["--no-fallback", "--provider", "Nobody-Knows"], 2, "Nobody-Knows", ""),
-    ("no such kind", "logger", ["--kernel", "process,swaps"], 2, "'swaps' is no kind", ""),
+    ("no such kind", "logger", ["--kernel", "process,swaps"], 2, '"swaps" is no kind', ""),
     ("a buffer too large", "logger", ["--buffer-size", "99999"], 2, "from 4 to 16384", ""),
     ("fewer buffers at most than at least", "logger", ["--no-fallback", "--min-buffers", "64", "--max-buffers", "8"], 2, "", ""),
 ])

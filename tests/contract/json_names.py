@@ -166,7 +166,7 @@ def events_have_every_name():
     kinds = {o["event"] for o in events}
     check_eq(sorted({"switch", "wakeup", "fork", "exec", "exit"} - kinds), [], "kinds missing")
     names = """type event t_ns cpu pid tid name next_pid next_tid waker_pid waker_tid child_pid child_tid
-        state priority exit_code exit_signal""".split()
+        state io_wait wait_reason wait_ns ready_ns priority exit_code exit_signal""".split()
     for o in events:
         check_eq(list(o), names, "names of an event")
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Who waited for whom: a chain of threads that wake each other a known number of times."""
 import os
+import sys
 
-from lib import (BUILD, ETWATCH, check, check_between, check_eq, check_in, json_lines, main, need_ebpf, run, start,
+from lib import (BUILD, ETWATCH, check, check_between, check_eq, check_in, json_lines, main, need_ebpf, run, skip, start,
                  temp_dir, test)
 from livekit import of_type, one, truth_of, wait_until
 
@@ -46,7 +47,6 @@ def check_chain(objects, truth):
     thread = one(objects, "waits", tid=truth["last"])
     check(thread["sleep_ns"] >= last["wait_ns"], "a thread slept less than it waited for another")
     check_eq(thread["thread_name"], "last", "name")
-    check_eq(thread["fault_ns"], None, "time of page faults, which nobody tells apart here")
 
 
 @test
@@ -56,6 +56,28 @@ def a_chain_of_threads_is_found_with_exact_counts():
     objects = json_lines(out)
     check_eq(one(objects, "stats")["lost"], 0, "lost")
     check_chain(objects, truth)
+
+
+@test
+def every_switch_says_how_long_who_comes_had_waited_and_who_woke_it():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "out.jsonl")
+        result = run(["run", "--events", "--json", "-q", "-o", path, "--", RELAY, "pass", COUNT, MS])
+        check_eq(result.code, 0, f"exit code ({result.err})")
+        with open(path, encoding="utf-8") as file:
+            objects = json_lines(file.read())
+    truth = truth_of(result.out)[0]
+    check_eq(one(objects, "stats")["lost"], 0, "lost")
+    came = [o for o in of_type(objects, "event", event="switch", next_tid=truth["last"])
+            if o["waker_tid"] == truth["middle"]]
+    check_between(len(came), COUNT - 1, COUNT, "times that the last one came after the middle one woke it")
+    for event in came:
+        check_eq(event["waker_pid"], truth["pid"], "process of the waker")
+        check(event["ready_ns"] <= event["wait_ns"], f"ready for {event['ready_ns']} of {event['wait_ns']} ns")
+    check(sum(event["wait_ns"] for event in came) >= (COUNT - 1) * (MS - 1) * 1_000_000, "it waited for too short")
+    for event in of_type(objects, "event", event="switch", next_tid=0):
+        check_eq((event["wait_ns"], event["waker_tid"]), (None, None), "wait of the idle thread")
 
 
 @test
@@ -73,6 +95,37 @@ def run_tells_of_its_command_in_the_same_words():
     shown = run(["run", "--waits", "-q", "--", RELAY, "pass", 5, 2])
     check_in("chains: who ended most of the waiting of whom", shown.out, "table")
     check_in("relay", shown.out, "summary")
+
+
+FAULTS = """
+import mmap, os, resource, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.write(fd, os.urandom(8 << 20)); os.fsync(fd)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+area = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+area.madvise(mmap.MADV_RANDOM)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+sum(area[i] for i in range(0, 4 << 20, 16384))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before)
+for i in range(4 << 20, 8 << 20, 16384):
+    os.pread(fd, 4096, i)
+"""
+
+
+@test
+def waiting_for_a_disk_and_for_a_page_of_it_is_told_apart():
+    need_ebpf()
+    with temp_dir() as folder:
+        out = os.path.join(folder, "out.jsonl")
+        result = run(["run", "--waits", "--json", "-q", "-o", out, "--", sys.executable, "-c", FAULTS,
+                      os.path.join(folder, "data")])
+        check_eq(result.code, 0, f"exit code ({result.err})")
+        with open(out, encoding="utf-8") as file:
+            thread = max(of_type(json_lines(file.read()), "waits"), key=lambda o: o["disk_ns"] or 0)
+    check(thread["fault_ns"] <= thread["disk_ns"], f"{thread}")
+    if int(result.out) < 20 or thread["blocked_ns"] < 1_000_000:
+        skip("the pages of a file that was just written do not leave the cache here")
+    check(0 < thread["fault_ns"] < thread["disk_ns"] <= thread["blocked_ns"] + thread["sleep_ns"], f"{thread}")
 
 
 @test

@@ -300,15 +300,38 @@ TEST(events_name_the_other_thread_by_its_part)
     event.kind = ETWATCH_EVENT_EXIT;
     event.exit_code = 5 << 8 | 9;
     CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
-    CHECK_EQ_STR(close_sink(sink, &text),
-                 "{\"type\":\"event\",\"event\":\"wakeup\",\"t_ns\":1763269862000000000,\"cpu\":1,"
-                 "\"pid\":10,\"tid\":11,\"name\":\"a\",\"next_pid\":null,\"next_tid\":null,"
-                 "\"waker_pid\":20,\"waker_tid\":21,\"child_pid\":null,\"child_tid\":null,"
-                 "\"state\":null,\"priority\":0,\"exit_code\":null,\"exit_signal\":null}\n"
-                 "{\"type\":\"event\",\"event\":\"exit\",\"t_ns\":1763269862000000000,\"cpu\":1,"
-                 "\"pid\":10,\"tid\":11,\"name\":\"a\",\"next_pid\":null,\"next_tid\":null,"
-                 "\"waker_pid\":null,\"waker_tid\":null,\"child_pid\":null,\"child_tid\":null,"
-                 "\"state\":null,\"priority\":0,\"exit_code\":5,\"exit_signal\":9}\n");
+    CHECK_EQ_STR(
+        close_sink(sink, &text),
+        "{\"type\":\"event\",\"event\":\"wakeup\",\"t_ns\":1763269862000000000,\"cpu\":1,"
+        "\"pid\":10,\"tid\":11,\"name\":\"a\",\"next_pid\":null,\"next_tid\":null,"
+        "\"waker_pid\":20,\"waker_tid\":21,\"child_pid\":null,\"child_tid\":null,"
+        "\"state\":null,\"io_wait\":null,\"wait_reason\":null,\"wait_ns\":null,\"ready_ns\":null,"
+        "\"priority\":0,\"exit_code\":null,\"exit_signal\":null}\n"
+        "{\"type\":\"event\",\"event\":\"exit\",\"t_ns\":1763269862000000000,\"cpu\":1,"
+        "\"pid\":10,\"tid\":11,\"name\":\"a\",\"next_pid\":null,\"next_tid\":null,"
+        "\"waker_pid\":null,\"waker_tid\":null,\"child_pid\":null,\"child_tid\":null,"
+        "\"state\":null,\"io_wait\":null,\"wait_reason\":null,\"wait_ns\":null,\"ready_ns\":null,"
+        "\"priority\":0,\"exit_code\":5,\"exit_signal\":9}\n");
+    ew_buf_done(&text);
+}
+
+TEST(a_switch_tells_who_woke_the_next_one_and_how_long_it_waited)
+{
+    struct etwatch_event event = {.size = sizeof event,
+                                  .kind = ETWATCH_EVENT_SWITCH,
+                                  .tid = 11,
+                                  .next_tid = 21,
+                                  .wait_ns = 5,
+                                  .ready_ns = UINT64_MAX,
+                                  .waker_pid = 30,
+                                  .waker_tid = 31,
+                                  .wait_reason = "UserRequest"};
+    struct ew_buf text;
+    struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
+    CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
+    const char *said = close_sink(sink, &text);
+    CHECK_CONTAINS(said, "\"waker_pid\":30,\"waker_tid\":31,");
+    CHECK_CONTAINS(said, "\"wait_reason\":\"UserRequest\",\"wait_ns\":5,\"ready_ns\":null,");
     ew_buf_done(&text);
 }
 

@@ -129,3 +129,53 @@ TEST(without_memory_it_is_counted)
 {
     TORTURE(everything, NULL);
 }
+
+static void leave_cpu(struct ew_waits *waits, uint64_t t_ns, uint32_t state, uint32_t io_wait,
+                      uint32_t hard_faults)
+{
+    struct etwatch_event event = {.size = sizeof event,
+                                  .kind = ETWATCH_EVENT_SWITCH,
+                                  .t_ns = t_ns,
+                                  .pid = 1,
+                                  .tid = 2,
+                                  .state = state,
+                                  .io_wait = io_wait,
+                                  .hard_faults = hard_faults};
+    ew_waits_event(waits, &event);
+}
+
+static void take_cpu(struct ew_waits *waits, uint64_t t_ns)
+{
+    struct etwatch_event event = {.size = sizeof event,
+                                  .kind = ETWATCH_EVENT_SWITCH,
+                                  .t_ns = t_ns,
+                                  .next_pid = 1,
+                                  .next_tid = 2};
+    ew_waits_event(waits, &event);
+}
+
+TEST(a_wait_for_a_disk_after_which_there_is_one_more_hard_fault_was_for_that)
+{
+    struct ew_waits *waits = open_waits();
+    CHECK(!ew_waits_knows_io(waits));
+    take_cpu(waits, 0);
+    leave_cpu(waits, 10, 2, 2, 7); /* reads */
+    take_cpu(waits, 15);
+    leave_cpu(waits, 20, 2, 2, 7); /* faults */
+    take_cpu(waits, 50);
+    leave_cpu(waits, 51, 0, 1, 7); /* preempted before that is over */
+    take_cpu(waits, 52);
+    leave_cpu(waits, 60, 1, 1, 8); /* sleeps */
+    take_cpu(waits, 90);
+    leave_cpu(waits, 95, 2, 1, 8); /* blocked by something else */
+    take_cpu(waits, 99);
+    leave_cpu(waits, 100, 0x80, 1, 9); /* a fault that nobody waited for */
+    ew_waits_end(waits, 100);
+    const struct ew_waits_thread *thread = ew_waits_find(waits, 2);
+    CHECK(ew_waits_knows_io(waits));
+    CHECK_EQ_UINT(thread->disk_ns, 5 + 30);
+    CHECK_EQ_UINT(thread->fault_ns, 30);
+    CHECK_EQ_UINT(thread->blocked_ns, 5 + 30 + 4);
+    CHECK_EQ_UINT(thread->sleep_ns, 30);
+    ew_waits_free(waits);
+}

@@ -217,7 +217,8 @@ struct ew_k_event {
     ew_u32 other_pid, other_tid;
     ew_u32 state;
     ew_s16 priority, other_priority;
-    ew_u32 detail;             /* EXIT: status as wait() encodes it; WAKEUP: where it last ran */
+    ew_u32 detail;             /* EXIT: status as wait() encodes it; WAKEUP: where it last ran;
+                                * SWITCH: hard faults so far, above a bit: it waits for a disk */
     char name[EW_K_NAME_SIZE]; /* of who comes (SWITCH), of the child (FORK), else of tid */
 };
 

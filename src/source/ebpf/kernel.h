@@ -150,6 +150,7 @@ struct task_struct {
     struct sched_info sched_info;
     struct mm_struct *mm;
     int exit_code;
+    unsigned in_iowait : 1;
     int pid, tgid;
     struct task_struct *real_parent;
     struct task_struct *group_leader;

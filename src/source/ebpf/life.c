@@ -148,6 +148,11 @@ static int on_event(void *ctx, void *data, size_t size)
     };
     switch (record.kind) {
     case ETWATCH_EVENT_SWITCH:
+        event.io_wait = (record.detail & 1) != 0 && record.state != 0 ? 2 : 1;
+        event.hard_faults = record.detail >> 1;
+        event.name = name_of(source, record.tid);
+        event.next_name = record.name;
+        break;
     case ETWATCH_EVENT_FORK:
         event.name = name_of(source, record.tid);
         event.next_name = record.name;

@@ -63,6 +63,7 @@ int BPF_PROG(ew_stream_switch, bool preempt, struct task_struct *prev, struct ta
     event->other_tid = (__u32)next->pid;
     event->other_priority = (__s16)(next->prio - EW_MAX_RT_PRIO);
     event->state = preempt ? 0 : prev->__state;
+    event->detail = (__u32)prev->maj_flt << 1 | (__u32)BPF_CORE_READ_BITFIELD(prev, in_iowait);
     stream_end(event);
     return 0;
 }
