@@ -44,7 +44,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "cpu_ns / dt_ns, of one core; may exceed 100",
         NULL, "",
         "etwatch.process.cpu.utilization", "", "1", 0.01, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("from cpu_ns"),
             [ETWATCH_WAY_ETL] = EXACT("from cpu_ns"),
             [ETWATCH_WAY_EBPF] = EXACT("from cpu_ns"),
@@ -55,7 +55,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "time on a CPU; what a hypervisor took away is not in it",
         P "cpu_seconds_total", "",
         "etwatch.process.cpu.time", "", "s", 1e-9, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("context switches"),
             [ETWATCH_WAY_ETL] = EXACT("context switches, if recorded; else estimated from profile samples"),
             [ETWATCH_WAY_EBPF] = EXACT("the scheduler's own count, noted at context switches"),
@@ -66,7 +66,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "of that in user space",
         P "cpu_mode_seconds_total", "mode=\"user\"",
         "process.cpu.time", "cpu.mode=user", "s", 1e-9, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("switches do not tell the mode"),
             [ETWATCH_WAY_ETL] = ESTIMATED("profile samples, if recorded, by where they found the CPU; switches do not tell the mode"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("the tick samples the mode; scaled to the exact sum: good over seconds"),
@@ -77,7 +77,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "of that in the kernel",
         P "cpu_mode_seconds_total", "mode=\"kernel\"",
         "process.cpu.time", "cpu.mode=system", "s", 1e-9, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("switches do not tell the mode"),
             [ETWATCH_WAY_ETL] = ESTIMATED("profile samples, if recorded, by where they found the CPU; switches do not tell the mode"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("as cpu_user_ns"),
@@ -88,7 +88,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "CPU cycles: of hardware counters those that the CPU was not halted, of CycleTime those of the time-stamp counter",
         P "cpu_cycles_total", "",
         "etwatch.process.cpu.cycles", "", "{cycles}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT_REQ("hardware counters of each CPU with context switches; without them CycleTime of the process, once a second"),
             [ETWATCH_WAY_ETL] = EXACT("hardware counters with context switches, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT_REQ("hardware counters of each CPU, read at context switches"),
@@ -99,7 +99,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "instructions retired",
         P "cpu_instructions_total", "",
         "etwatch.process.cpu.instructions", "", "{instructions}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT_REQ("hardware counters of each CPU, with context switches"),
             [ETWATCH_WAY_ETL] = EXACT("hardware counters with context switches, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT_REQ("hardware counters of each CPU, read at context switches"),
@@ -110,7 +110,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "last-level cache misses",
         P "cpu_cache_misses_total", "",
         "etwatch.process.cpu.cache_misses", "", "{cache_misses}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT_REQ("hardware counters of each CPU, with context switches"),
             [ETWATCH_WAY_ETL] = EXACT("hardware counters with context switches, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT_REQ("hardware counters of each CPU, read at context switches"),
@@ -121,7 +121,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "times it gave up the CPU to wait",
         P "context_switches_total", "kind=\"voluntary\"",
         "process.context_switches", "process.context_switch.type=voluntary", "{context_switch}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("context switches"),
             [ETWATCH_WAY_ETL] = EXACT("context switches, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count"),
@@ -132,7 +132,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "times the CPU was taken from it",
         P "context_switches_total", "kind=\"involuntary\"",
         "process.context_switches", "process.context_switch.type=involuntary", "{context_switch}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("context switches"),
             [ETWATCH_WAY_ETL] = EXACT("context switches, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count"),
@@ -143,7 +143,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "time it was ready and waited for a CPU",
         P "runqueue_wait_seconds_total", "",
         "etwatch.process.cpu.runqueue_wait", "", "s", 1e-9, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("ready-thread events and switches"),
             [ETWATCH_WAY_ETL] = EXACT("ready-thread events and switches, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the scheduler's own count (needs CONFIG_SCHED_INFO)"),
@@ -154,7 +154,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "priority of the first thread: on Linux as ps shows it (20 is normal, below is more), on Windows 0 to 31",
         P "priority", "",
         "etwatch.process.priority", "", "1", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("context switches"),
             [ETWATCH_WAY_ETL] = EXACT("context switches, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("read from the task"),
@@ -165,7 +165,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "bit mask of the first 64 CPUs it may use",
         NULL, "",
         NULL, "", "", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("thread start events"),
             [ETWATCH_WAY_ETL] = EXACT("thread start events"),
             [ETWATCH_WAY_EBPF] = EXACT("read from the task"),
@@ -176,7 +176,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "resident memory (working set)",
         P "resident_memory_bytes", "",
         "process.memory.usage", "", "By", 1, 10,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("memory events, if recorded"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("the kernel's counters of the address space; each CPU holds back up to some 100 KB"),
@@ -187,7 +187,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "highest resident memory",
         P "resident_memory_peak_bytes", "",
         "etwatch.process.memory.peak", "", "By", 1, 10,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("process counters, when the process ends"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("the mark that the kernel keeps; it renews it late"),
@@ -198,7 +198,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "memory of its own: on Linux anonymous pages in memory and swapped out, on Windows committed",
         P "private_memory_bytes", "",
         "etwatch.process.memory.private", "", "By", 1, 10,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("memory events, if recorded"),
             [ETWATCH_WAY_EBPF] = ESTIMATED("as rss_bytes"),
@@ -209,7 +209,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "address space",
         P "virtual_memory_bytes", "",
         "process.memory.virtual", "", "By", 1, 10,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("memory events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("read from the address space"),
@@ -220,7 +220,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "page faults served from memory",
         P "page_faults_total", "kind=\"minor\"",
         "process.paging.faults", "system.paging.fault.type=minor", "{fault}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("page fault events"),
             [ETWATCH_WAY_ETL] = EXACT("page fault events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count"),
@@ -231,7 +231,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "page faults that needed a disk",
         P "page_faults_total", "kind=\"major\"",
         "process.paging.faults", "system.paging.fault.type=major", "{fault}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("hard fault events"),
             [ETWATCH_WAY_ETL] = EXACT("hard fault events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count"),
@@ -242,7 +242,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "paged pool of the kernel charged to it",
         P "pool_bytes", "pool=\"paged\"",
         "etwatch.process.memory.pool", "pool=paged", "By", 1, 10,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("process counters, when the process ends"),
             [ETWATCH_WAY_EBPF] = NEVER("Windows only"),
@@ -253,7 +253,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "non-paged pool of the kernel charged to it",
         P "pool_bytes", "pool=\"nonpaged\"",
         "etwatch.process.memory.pool", "pool=nonpaged", "By", 1, 10,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("process counters, when the process ends"),
             [ETWATCH_WAY_EBPF] = NEVER("Windows only"),
@@ -264,7 +264,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "threads of the process",
         P "threads", "",
         "process.thread.count", "", "{thread}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("thread start and end events"),
             [ETWATCH_WAY_ETL] = EXACT("thread start and end events"),
             [ETWATCH_WAY_EBPF] = EXACT("read from the process"),
@@ -275,7 +275,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "threads on a CPU",
         P "threads_by_state", "state=\"running\"",
         "etwatch.process.thread.count", "state=running", "{thread}", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task; those that the last look found on a CPU"),
@@ -286,7 +286,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "threads that are ready and wait for a CPU",
         P "threads_by_state", "state=\"ready\"",
         "etwatch.process.thread.count", "state=ready", "{thread}", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task; those that are runnable and on no CPU"),
@@ -297,7 +297,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "threads that wait for something",
         P "threads_by_state", "state=\"waiting\"",
         "etwatch.process.thread.count", "state=waiting", "{thread}", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task"),
@@ -308,7 +308,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "threads that were stopped (SIGSTOP, a debugger, SuspendThread)",
         P "threads_by_state", "state=\"suspended\"",
         "etwatch.process.thread.count", "state=suspended", "{thread}", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("each stat of /proc/PID/task"),
@@ -319,7 +319,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "bytes read by system calls, cached or not",
         P "io_bytes_total", "mode=\"read\"",
         "process.disk.io", "disk.io.direction=read", "By", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("file I/O events"),
             [ETWATCH_WAY_ETL] = EXACT("file I/O events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count (needs CONFIG_TASK_IO_ACCOUNTING)"),
@@ -330,7 +330,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "bytes written by system calls",
         P "io_bytes_total", "mode=\"write\"",
         "process.disk.io", "disk.io.direction=write", "By", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("file I/O events"),
             [ETWATCH_WAY_ETL] = EXACT("file I/O events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count"),
@@ -341,7 +341,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "bytes moved by calls that neither read nor write",
         P "io_bytes_total", "mode=\"other\"",
         "etwatch.process.io.other", "", "By", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = NEVER("Linux counts reads and writes only"),
@@ -352,7 +352,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "read calls",
         P "io_operations_total", "mode=\"read\"",
         "process.disk.operations", "disk.io.direction=read", "{operation}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("file I/O events"),
             [ETWATCH_WAY_ETL] = EXACT("file I/O events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count"),
@@ -363,7 +363,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "write calls",
         P "io_operations_total", "mode=\"write\"",
         "process.disk.operations", "disk.io.direction=write", "{operation}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("file I/O events"),
             [ETWATCH_WAY_ETL] = EXACT("file I/O events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count"),
@@ -374,7 +374,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "calls that neither read nor write",
         P "io_operations_total", "mode=\"other\"",
         "etwatch.process.io.other_operations", "", "{operation}", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = NEVER("Linux counts reads and writes only"),
@@ -385,7 +385,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "I/O priority of the first thread: on Linux class * 8192 + level as ioprio_get tells it, on Windows 0 to 4",
         P "io_priority", "",
         "etwatch.process.io.priority", "", "1", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQueryInformationProcess, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("ioprio_get"),
@@ -396,7 +396,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "bytes that came from a disk",
         P "disk_bytes_total", "mode=\"read\"",
         "etwatch.process.disk.physical_io", "disk.io.direction=read", "By", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("disk events"),
             [ETWATCH_WAY_ETL] = EXACT("disk events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count"),
@@ -407,7 +407,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "bytes that were sent to a disk, or will be",
         P "disk_bytes_total", "mode=\"write\"",
         "etwatch.process.disk.physical_io", "disk.io.direction=write", "By", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("disk events"),
             [ETWATCH_WAY_ETL] = EXACT("disk events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT("the kernel's own count, charged when a page becomes dirty"),
@@ -418,7 +418,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "payload received from the network",
         P "network_bytes_total", "direction=\"receive\"",
         "process.network.io", "network.io.direction=receive", "By", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("TCP and UDP events"),
             [ETWATCH_WAY_ETL] = EXACT("TCP and UDP events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT_REQ("what calls on IPv4 and IPv6 sockets moved; what splice receives is not seen"),
@@ -429,7 +429,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "payload sent to the network",
         P "network_bytes_total", "direction=\"transmit\"",
         "process.network.io", "network.io.direction=transmit", "By", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("TCP and UDP events"),
             [ETWATCH_WAY_ETL] = EXACT("TCP and UDP events, if recorded"),
             [ETWATCH_WAY_EBPF] = EXACT_REQ("what calls on IPv4 and IPv6 sockets moved; what splice receives is not seen"),
@@ -440,18 +440,18 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "open handles; on Linux open file descriptors",
         P "handles", "",
         "process.windows.handle.count", "", "{handle}", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQuerySystemInformation, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = EXACT("process counters, when the process ends"),
             [ETWATCH_WAY_EBPF] = POLLED_REQ("/proc/PID/fd"),
             [ETWATCH_WAY_POLL_LINUX] = POLLED("/proc/PID/fd"),
             [ETWATCH_WAY_POLL_WINDOWS] = POLLED("NtQuerySystemInformation"),
-        }, "process.unix.file_descriptor.count", "{file_descriptor}"},
+        }, .otlp_linux = "process.unix.file_descriptor.count", .otlp_linux_unit = "{file_descriptor}"},
     [ETWATCH_M_handles_peak] = {"handles", "count",
         "highest number of those",
         P "handles_peak", "",
         "etwatch.process.handle.peak", "", "{handle}", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("NtQueryInformationProcess, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = ESTIMATED_REQ("the highest that was read since watching began"),
@@ -462,7 +462,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "GDI objects",
         P "gui_objects", "kind=\"gdi\"",
         "etwatch.process.gui.objects", "kind=gdi", "{object}", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("GetGuiResources, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = NEVER("Windows only"),
@@ -473,7 +473,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "USER objects",
         P "gui_objects", "kind=\"user\"",
         "etwatch.process.gui.objects", "kind=user", "{object}", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = POLLED("GetGuiResources, once a second, of those that ran"),
             [ETWATCH_WAY_ETL] = NEVER("no event tells it"),
             [ETWATCH_WAY_EBPF] = NEVER("Windows only"),
@@ -484,7 +484,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "GPU time",
         P "gpu_seconds_total", "",
         "etwatch.process.gpu.time", "", "s", 1e-9, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("no such device is read"),
             [ETWATCH_WAY_ETL] = NEVER("no such device is read"),
             [ETWATCH_WAY_EBPF] = NEVER("no such device is read"),
@@ -495,7 +495,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "GPU use",
         P "gpu_ratio", "",
         "etwatch.process.gpu.utilization", "", "1", 0.01, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("no such device is read"),
             [ETWATCH_WAY_ETL] = NEVER("no such device is read"),
             [ETWATCH_WAY_EBPF] = NEVER("no such device is read"),
@@ -506,7 +506,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "GPU memory",
         P "gpu_memory_bytes", "",
         "etwatch.process.gpu.memory", "", "By", 1, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("no such device is read"),
             [ETWATCH_WAY_ETL] = NEVER("no such device is read"),
             [ETWATCH_WAY_EBPF] = NEVER("no such device is read"),
@@ -517,7 +517,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "NPU time",
         P "npu_seconds_total", "",
         "etwatch.process.npu.time", "", "s", 1e-9, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("no such device is read"),
             [ETWATCH_WAY_ETL] = NEVER("no such device is read"),
             [ETWATCH_WAY_EBPF] = NEVER("no such device is read"),
@@ -528,7 +528,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "NPU use",
         P "npu_ratio", "",
         "etwatch.process.npu.utilization", "", "1", 0.01, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("no such device is read"),
             [ETWATCH_WAY_ETL] = NEVER("no such device is read"),
             [ETWATCH_WAY_EBPF] = NEVER("no such device is read"),
@@ -539,7 +539,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "energy",
         P "energy_joules_total", "",
         "etwatch.process.energy", "", "J", 1e-6, 1,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("no such device is read"),
             [ETWATCH_WAY_ETL] = NEVER("no such device is read"),
             [ETWATCH_WAY_EBPF] = NEVER("no such device is read"),
@@ -550,7 +550,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "when it ended",
         P "exit_time_seconds", "",
         NULL, "", "", 1e-9, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("process end event"),
             [ETWATCH_WAY_ETL] = EXACT("process end event"),
             [ETWATCH_WAY_EBPF] = EXACT("exit event"),
@@ -561,7 +561,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "exit status",
         NULL, "",
         NULL, "", "", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = EXACT("process end event"),
             [ETWATCH_WAY_ETL] = EXACT("process end event"),
             [ETWATCH_WAY_EBPF] = EXACT("exit event"),
@@ -572,7 +572,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         "the signal that ended it, 0 if none did",
         NULL, "",
         NULL, "", "", 1, 0,
-        {
+        .way = {
             [ETWATCH_WAY_ETW] = NEVER("Linux only"),
             [ETWATCH_WAY_ETL] = NEVER("Linux only"),
             [ETWATCH_WAY_EBPF] = EXACT("exit event"),
