@@ -2,6 +2,7 @@
 """The bench must not flatter: its verdicts, its truth and the ends of its programs."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,34 @@ def program(name):
 ])
 def a_verdict_follows_the_figures(values, options, want):
     check_eq(figures.Row("row", "unit", values, **options).verdict, want, "verdict")
+
+
+@test
+def what_the_accuracy_of_metrics_needs_is_built_with_the_bench():
+    """`./dev accuracy` builds no tests: what is only among those would leave the table empty."""
+    with open(os.path.join(ROOT, "bench", "lib", "amounts.py"), encoding="utf-8") as file:
+        needed = set(re.findall(r'built\(bench, "(\w+)"\)', file.read()))
+    check(needed >= {"amounts", "make_etl", "etwatch_emulated"}, f"only {needed} found")
+    with open(os.path.join(ROOT, "bench", "meson.build"), encoding="utf-8") as file:
+        made = file.read()
+    for name in needed:
+        check_in(f"executable('{name}'", made, "bench/meson.build")
+
+
+@test
+def every_empty_cell_of_the_accuracy_has_a_reason():
+    amounts = importlib.import_module("benchlib.amounts")
+    way = {"exactness": "unavailable", "how": "nobody tells"}
+    known = {"exactness": "exact", "how": "somebody does"}
+    table = {"a_bytes": dict.fromkeys(("ebpf", "etl", "etw", "poll-linux"), way),
+             "b": dict.fromkeys(("ebpf", "etl", "etw", "poll-linux"), known)}
+    lines = amounts.grid({("b", "ebpf"): [0.0]}, {"etw": "it is not built"}, table)
+    cells = [line.split() for line in lines[1:3]]
+    check_eq([cells[0][0], cells[0].count("-"), cells[1].count("-")], ["a_bytes", len(cells[0]) - 1, len(cells[1]) - 2],
+             "cells")
+    text = "\n".join(lines[3:])
+    for words in ("nobody tells: ebpf: a_bytes", "it is not built: etw: a_bytes b", "psutil does not tell it: psutil: a_bytes b"):
+        check_in(words, text, "reasons")
 
 
 @test

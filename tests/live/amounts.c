@@ -362,10 +362,11 @@ static int wait_and_tell(pid_t child)
         fail("wait4");
     uint64_t user_ns = of_timeval(usage.ru_utime), kernel_ns = of_timeval(usage.ru_stime);
     printf(",\"cpu_ns\":%llu,\"cpu_user_ns\":%llu,\"cpu_kernel_ns\":%llu,\"faults_minor\":%ld,"
-           "\"faults_major\":%ld,\"switches_voluntary\":%ld,\"switches_involuntary\":%ld}\n",
+           "\"faults_major\":%ld,\"switches_voluntary\":%ld,\"switches_involuntary\":%ld,"
+           "\"rss_peak_bytes\":%ld}\n",
            (unsigned long long)(user_ns + kernel_ns), (unsigned long long)user_ns,
            (unsigned long long)kernel_ns, usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw,
-           usage.ru_nivcsw);
+           usage.ru_nivcsw, usage.ru_maxrss * 1024);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
