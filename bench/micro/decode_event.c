@@ -26,7 +26,9 @@ static const struct {
 };
 
 static struct ew_record records[RECORDS];
-static uint8_t payloads[RECORDS][PAYLOAD_BYTES];
+/* The header and the payload right behind it, as in a buffer. */
+enum { HEADER_BYTES = 16 };
+static uint8_t payloads[RECORDS][HEADER_BYTES + PAYLOAD_BYTES];
 
 static uint64_t cpu_now_ns(void)
 {
@@ -51,9 +53,10 @@ static void make_records(void)
         while (pick >= mix[row].share)
             pick -= mix[row++].share;
         for (size_t k = 0; k < PAYLOAD_BYTES; k++)
-            payloads[i][k] = (uint8_t)next_random();
+            payloads[i][HEADER_BYTES + k] = (uint8_t)next_random();
         records[i] = (struct ew_record){.t_ns = i,
-                                        .payload = payloads[i],
+                                        .header = payloads[i],
+                                        .payload = payloads[i] + HEADER_BYTES,
                                         .payload_size = mix[row].size,
                                         .pid = EW_NO_ID,
                                         .tid = EW_NO_ID,

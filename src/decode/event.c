@@ -18,10 +18,12 @@ enum { PAGE_BYTES = 4096 }; /* of every Windows that runs on x86, x64 and ARM64 
 static void find_counters(const struct ew_record *record, struct ew_event *event)
 {
     enum { PERFINFO = 17, PERFINFO_BYTES = 16, COUNT = 7, INDEX = 0x80 };
-    uint8_t flags = (record->header_type | 1) == PERFINFO ? record->header[1] : 0;
-    event->u.cswitch.pmc_count = flags & COUNT;
-    if (event->u.cswitch.pmc_count != 0)
-        event->u.cswitch.pmc = record->header + PERFINFO_BYTES + (flags & INDEX) / 16;
+    event->u.cswitch.pmc_count = 0;
+    /* First what is at hand: of a million switches a second nearly none has any. */
+    if (record->payload == record->header + PERFINFO_BYTES || (record->header_type | 1) != PERFINFO)
+        return;
+    event->u.cswitch.pmc_count = record->header[1] & COUNT;
+    event->u.cswitch.pmc = record->header + PERFINFO_BYTES + (record->header[1] & INDEX) / 16;
 }
 
 static bool decode_switch(const struct ew_record *record, struct ew_event *event)
