@@ -20,7 +20,7 @@ static void find_counters(const struct ew_record *record, struct ew_event *event
     enum { PERFINFO = 17, PERFINFO_BYTES = 16, COUNT = 7, INDEX = 0x80 };
     event->u.cswitch.pmc_count = 0;
     /* First what is at hand: of a million switches a second nearly none has any. */
-    if (record->payload == record->header + PERFINFO_BYTES || (record->header_type | 1) != PERFINFO)
+    if ((record->header_type | 1) != PERFINFO || record->payload == record->header + PERFINFO_BYTES)
         return;
     event->u.cswitch.pmc_count = record->header[1] & COUNT;
     event->u.cswitch.pmc = record->header + PERFINFO_BYTES + (record->header[1] & INDEX) / 16;
