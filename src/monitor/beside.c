@@ -33,7 +33,7 @@ struct ew_beside {
     bool waits; /* the listing is to be told */
     uint64_t listed_ns;
     uint64_t lost_ns; /* something was lost up to then; 0: all is told */
-    bool tells_states, counts_io, has_cycles, tells_cycles;
+    bool tells_states, counts_io, has_cycles, tells_cycles, tells_modes;
     struct ran *ran;
     uint32_t ran_count, ran_room;
     uint64_t available;
@@ -51,11 +51,14 @@ static void describe(struct ew_beside *beside)
         beside->tells_states |= ew_listed_runs(&listed);
         beside->counts_io |= listed.other_ops != 0;
         beside->has_cycles |= listed.pid != 0 && listed.cycles != 0;
+        beside->tells_modes |= listed.pid != 0 && listed.user != 0;
         has |= ew_listed_gauges(&listed, beside->tells_states, gauge);
     }
     beside->available = beside->system.more != NULL ? beside->system.more_has : 0;
     if (beside->counts_io)
         beside->available |= ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops);
+    if (beside->tells_modes)
+        beside->available |= ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
 #define EW_X(name) beside->available |= has & EW_HAS_G(name) ? ETWATCH_HAS(name) : 0;
     EW_GAUGES(EW_X)
 #undef EW_X
@@ -148,6 +151,9 @@ static void tell_gauges(struct ew_beside *beside, const struct ew_listed_process
     ew_tally_gauges(tally, listed->pid, has & ~EW_HAS_G(priority), gauge, facts);
     if (beside->counts_io)
         ew_tally_other_io(tally, listed->pid, listed->other_bytes, listed->other_ops, facts);
+    if (beside->tells_modes)
+        ew_tally_modes(tally, listed->pid, listed->user * NS_PER_UNIT, listed->kernel * NS_PER_UNIT,
+                       facts);
     if (beside->tells_cycles)
         ew_tally_cycles(tally, listed->pid, listed->cycles, facts);
 }

@@ -2,9 +2,9 @@
 /*
  * What is read beside the events of a live session: the list of all processes, once a second.
  *
- * It has what no event carries (memory, pools, handles, objects of the desktop), which is told of
- * those that ran; and after a loss of events it says who is there, so that whoever came or went
- * unnoticed is found again.
+ * It has what no event carries (memory, pools, handles, objects of the desktop, and in which mode
+ * the clock's ticks found a process), which is told of those that ran; and after a loss of events
+ * it says who is there, so that whoever came or went unnoticed is found again.
  *
  * A list is as of the moment at which it was made, while events come later than they happen: it
  * waits until they have come that far.

@@ -125,6 +125,9 @@ static uint32_t learn(struct live *live)
     live->ops.estimated = ew_records_estimated(kinds);
     if (live->beside != NULL)
         live->ops.available |= ew_beside_available(live->beside);
+    /* Of clock ticks or of samples. */
+    live->ops.estimated |=
+        live->ops.available & (ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns));
     learn_counters(live);
     return classes;
 }

@@ -218,6 +218,12 @@ static void read_process(struct ew_tally *tally, struct ew_tally_process *proces
         reading.counter[EW_C_cycles] = process->cycles;
     }
     process->cycles_new = false;
+    if (process->modes_new && (tally->counter_has & EW_HAS_C(cpu_user_ns)) == 0) {
+        reading.counter_has |= EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns);
+        reading.counter[EW_C_cpu_user_ns] = process->user_ns;
+        reading.counter[EW_C_cpu_kernel_ns] = process->kernel_ns;
+    }
+    process->modes_new = false;
     /* After a loss it is not known how many there are. */
     if ((process->flags & EW_TP_ALL_THREADS) != 0 && process->losses == tally->losses) {
         reading.gauge[EW_G_threads] = process->live_threads - process->ending_threads;

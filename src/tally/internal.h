@@ -127,6 +127,8 @@ struct ew_tally_process {
     uint64_t other_bytes, other_ops;
     bool cycles_new; /* the next was */
     uint64_t cycles;
+    bool modes_new; /* the next two were */
+    uint64_t user_ns, kernel_ns;
     struct ew_tally_sums ended; /* of threads that are over */
 };
 

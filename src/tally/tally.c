@@ -395,6 +395,19 @@ void ew_tally_cycles(struct ew_tally *tally, uint32_t pid, uint64_t cycles,
     ew_facts_list_process(tally, process);
 }
 
+void ew_tally_modes(struct ew_tally *tally, uint32_t pid, uint64_t user_ns, uint64_t kernel_ns,
+                    const struct ew_facts *facts)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    begin(tally, facts);
+    if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
+        return;
+    process->user_ns = user_ns;
+    process->kernel_ns = kernel_ns;
+    process->modes_new = true;
+    ew_facts_list_process(tally, process);
+}
+
 bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns)
 {
     const struct ew_tally_process *process = ew_processes_find(tally, pid);

@@ -110,11 +110,12 @@ void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t inte
 void ew_tally_want(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts);
 void ew_tally_unwant(struct ew_tally *tally, uint32_t pid);
 /*
- * For whoever reads beside the events who is there. gauges, other_io, cycles: of a process that
- * lives, told with the interval at hand; the latter two count from its beginning, and cycles only
- * where switches carry none. lives: whether a process of this
- * id does; ret_start_ns (may be NULL) is 0 if it was there before. absent: whoever began before
- * since_ns and is not there has ended, which nobody told.
+ * For whoever reads beside the events who is there. gauges, other_io, cycles, modes: of a process
+ * that lives, told with the interval at hand; all but gauges count from its beginning; cycles count
+ * only where switches carry none, modes (time in user space and in the kernel) where no samples
+ * tell them. lives: whether a process of this id does; ret_start_ns (may be NULL) is 0 if it was
+ * there before. absent: whoever began before since_ns and is not there has ended, which nobody
+ * told.
  */
 void ew_tally_gauges(struct ew_tally *tally, uint32_t pid, uint32_t has,
                      const uint64_t gauge[EW_GAUGE_COUNT], const struct ew_facts *facts);
@@ -122,6 +123,8 @@ void ew_tally_other_io(struct ew_tally *tally, uint32_t pid, uint64_t bytes, uin
                        const struct ew_facts *facts);
 void ew_tally_cycles(struct ew_tally *tally, uint32_t pid, uint64_t cycles,
                      const struct ew_facts *facts);
+void ew_tally_modes(struct ew_tally *tally, uint32_t pid, uint64_t user_ns, uint64_t kernel_ns,
+                    const struct ew_facts *facts);
 bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns);
 void ew_tally_absent(struct ew_tally *tally,
                      bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,

@@ -176,7 +176,8 @@ TEST(gauges_are_told_of_those_that_ran)
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
     CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
     uint64_t wanted = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(handles) | ETWATCH_HAS(gdi_objects) |
-                      ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(io_other_ops);
+                      ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(io_other_ops) |
+                      ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
     CHECK_EQ_UINT(ew_beside_available(beside) & wanted, wanted);
     CHECK_EQ_UINT(ew_beside_available(beside) & ETWATCH_HAS(threads_running), 0);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8, read 12");
@@ -186,7 +187,8 @@ TEST(gauges_are_told_of_those_that_ran)
     /* Not before a second has gone by. */
     CHECK_EQ_UINT(ew_beside_look(beside, 2900 * MS), UINT64_MAX);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "");
-    CHECK_EQ_UINT(m->last.counter_has, EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops));
+    CHECK_EQ_UINT(m->last.counter_has, EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops) |
+                                           EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns));
     a.kernel = 1;
     a.rss = 5000;
     a.other_bytes = 700;
@@ -196,6 +198,8 @@ TEST(gauges_are_told_of_those_that_ran)
     CHECK_EQ_UINT(m->last.gauge[EW_G_pool_nonpaged_bytes], 32);
     CHECK_EQ_UINT(m->last.counter[EW_C_io_other_bytes], 700);
     CHECK_EQ_UINT(m->last.counter[EW_C_io_other_ops], 70);
+    CHECK_EQ_UINT(m->last.counter[EW_C_cpu_user_ns], 500);
+    CHECK_EQ_UINT(m->last.counter[EW_C_cpu_kernel_ns], 100);
     CHECK_EQ_UINT(m->last.gauge[EW_G_threads], 2);
     ew_beside_free(beside);
     ew_tally_free(tally);
