@@ -7,6 +7,7 @@ so that the two can be wrong only in different ways. It is slow and takes no dam
 the library is for. Real recordings are not part of the tree: ETWATCH_CORPUS names their folder,
 else ../shared/corpus beside the checkout is looked at, else the tests that need them are skipped.
 """
+import contextlib
 import csv
 import os
 import struct
@@ -14,7 +15,7 @@ import subprocess
 import uuid
 from collections import namedtuple
 
-from lib import BUILD, ROOT, Failed, check, check_eq, json_lines, run, skip
+from lib import BUILD, ROOT, Failed, check, check_eq, json_lines, run, skip, temp_dir
 
 CORPUS = os.environ.get("ETWATCH_CORPUS") or os.path.join(ROOT, "..", "shared", "corpus")
 MAKE_ETL = os.path.join(BUILD, "tests", "make_etl")
@@ -73,6 +74,15 @@ def make_etl(*arguments):
                           capture_output=True, check=False, text=True)
     check_eq(done.returncode, 0, f"exit code of make_etl {arguments} ({done.stderr.strip()})")
     return done.stdout
+
+
+@contextlib.contextmanager
+def recording(kind, *arguments):
+    """A recording in a folder of its own; its path."""
+    with temp_dir() as folder:
+        path = os.path.join(folder, kind + ".etl")
+        make_etl(kind, path, *arguments)
+        yield path
 
 
 # ------------------------------------------------------- a second reading of it

@@ -84,6 +84,17 @@ def check_between(got, low, high, what="value"):
         raise Failed(f"{what} is {got!r}, not within {low!r} and {high!r}")
 
 
+def raises(kind, words, function, *arguments, **named):
+    """Calls it: it must raise this, with a message that has these words."""
+    try:
+        function(*arguments, **named)
+    except kind as error:
+        for word in words.split():
+            check_in(word, str(error), "message")
+        return error
+    raise Failed(f"nothing was raised for {arguments!r} {named!r}")
+
+
 def check_golden(got, path):
     """Exact bytes of a file below tests/; --update rewrites it."""
     path = os.path.join(ROOT, "tests", path)

@@ -1,29 +1,19 @@
 # SPDX-License-Identifier: MIT
 """What scripts rely on when they export: the same data in every format, exit codes, where words go."""
 import collections
-import contextlib
 import csv
 import io
 import json
 import os
 
 from commandkit import UNDER_WINE
-from etlkit import corpus, make_etl
+from etlkit import corpus, recording
 from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
 from protokit import fields, packets
 import toolkit
 
 EVENT = "t_ns cpu pid tid name provider event id opcode version".split()
 FORMATS = ["perfetto", "arrow", "csv", "jsonl", "folded", "speedscope", "chrome"]
-
-
-@contextlib.contextmanager
-def recording(kind, *arguments):
-    """A recording in a folder of its own; its path."""
-    with temp_dir() as folder:
-        path = os.path.join(folder, kind + ".etl")
-        make_etl(kind, path, *arguments)
-        yield path
 
 
 def export(path, *arguments):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What scripts rely on when they read recordings: names, exit codes, where words go, how it ends."""
-import contextlib
 import json
 import os
 import signal
 import time
 
-from etlkit import make_etl
-from lib import cases, check, check_eq, check_in, json_lines, main, run, skip, start, temp_dir, test
+from etlkit import recording
+from lib import cases, check, check_eq, check_in, json_lines, main, run, skip, start, test
 
 WHICH = "pid start_ns name ppid session_id user cgroup".split()
 WHEN = "t_ns dt_ns source complete".split()
@@ -29,15 +28,6 @@ TRACE = """type version source os os_build cpus cpu_mhz pointer_size clock clock
 CLASS = "type provider event id opcode version count decoded".split()
 EVENT = "type t_ns cpu pid tid name provider event id opcode version fields".split()
 IMAGE = "type pid base image_bytes load_ns unload_ns path".split()
-
-
-@contextlib.contextmanager
-def recording(kind, *arguments):
-    """A recording in a folder of its own; its path."""
-    with temp_dir() as folder:
-        path = os.path.join(folder, kind + ".etl")
-        make_etl(kind, path, *arguments)
-        yield path
 
 
 def objects(arguments):

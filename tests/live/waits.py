@@ -5,7 +5,7 @@ import sys
 
 from lib import (BUILD, ETWATCH, check, check_between, check_eq, check_in, json_lines, main, need_ebpf, run, skip, start,
                  temp_dir, test)
-from livekit import of_type, one, truth_of, wait_until
+from livekit import of_type, one, truth_of, wait_until, watch
 
 RELAY = os.path.join(BUILD, "tests", "relay")
 COUNT, MS = 25, 10
@@ -23,6 +23,13 @@ def watch_relay(*options):
     out = monitor.stdout.read().decode()
     check_eq(monitor.wait(), 0, "exit code")
     return truth, out
+
+
+def run_relay(deed):
+    """`etwatch run --waits` of a relay."""
+    watched = watch([deed, COUNT, MS], "--waits", program=RELAY)
+    check_eq(watched.code, 0, f"exit code ({watched.err})")
+    return truth_of(watched.truth)[0], watched.objects
 
 
 def programs_loaded(pid):
@@ -83,13 +90,8 @@ def every_switch_says_how_long_who_comes_had_waited_and_who_woke_it():
 @test
 def run_tells_of_its_command_in_the_same_words():
     need_ebpf()
-    with temp_dir() as folder:
-        path = os.path.join(folder, "out.jsonl")
-        result = run(["run", "--waits", "--json", "-q", "-o", path, "--", RELAY, "pass", COUNT, MS])
-        check_eq(result.code, 0, f"exit code ({result.err})")
-        with open(path, encoding="utf-8") as file:
-            objects = json_lines(file.read())
-    check_chain(objects, truth_of(result.out)[0])
+    truth, objects = run_relay("pass")
+    check_chain(objects, truth)
     check_eq(objects[-1]["type"], "stats", "the last object")
     check_eq([o["type"] for o in objects if o["type"] == "event"], [], "events, which nobody asked for")
     shown = run(["run", "--waits", "-q", "--", RELAY, "pass", 5, 2])
@@ -146,13 +148,7 @@ def a_recording_has_the_same_waits():
 @test
 def a_wait_that_nothing_interrupts_is_told_apart_and_who_ended_it():
     need_ebpf()
-    with temp_dir() as folder:
-        path = os.path.join(folder, "out.jsonl")
-        result = run(["run", "--waits", "--json", "-q", "-o", path, "--", RELAY, "borrow", COUNT, MS])
-        check_eq(result.code, 0, f"exit code ({result.err})")
-        truth = truth_of(result.out)[0]
-        with open(path, encoding="utf-8") as file:
-            objects = json_lines(file.read())
+    truth, objects = run_relay("borrow")
     parent = one(objects, "waits", tid=truth["pid"])
     blocked = [o for o in of_type(objects, "wake") if o["tid"] == truth["pid"] and o["blocked_ns"] > 0]
     children = {o["tid"] for o in of_type(objects, "waits")} - {truth["pid"]}

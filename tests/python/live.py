@@ -10,7 +10,7 @@ import time
 import etwatch
 from etlkit import make_etl
 from etwatch import _system
-from lib import cases, check, check_between, check_eq, check_in, main, need_ebpf, run, start, temp_dir, test
+from lib import cases, check, check_between, check_eq, check_in, main, need_ebpf, raises, run, start, temp_dir, test
 from livekit import wait_until
 
 BUSY = "import time\nend = time.time() + {}\nwhile time.time() < end: pass"
@@ -52,16 +52,6 @@ def name_of(pid):
             return file.read().strip()
     except OSError:
         return None
-
-
-def raises(kind, words, function, *arguments, **named):
-    try:
-        function(*arguments, **named)
-    except kind as error:
-        for word in words.split():
-            check_in(word, str(error), "message")
-        return
-    check(False, f"nothing was raised for {arguments!r} {named!r}")
 
 
 # ------------------------------------------------------------------------------- run

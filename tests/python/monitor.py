@@ -16,7 +16,7 @@ from etwatch import _native
 from etwatch._native import error_of
 from etwatch.etw import kernel_kinds
 from etwatch.samples import ALIASES, MetricList
-from lib import cases, check, check_between, check_eq, check_in, main, run, skip, start, test
+from lib import cases, check, check_between, check_eq, check_in, main, raises, run, skip, start, test
 from livekit import wait_until
 
 DEFAULTS = {
@@ -40,17 +40,6 @@ BUSY = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
 
 def busy():
     return start(["-c", BUSY], program=sys.executable)
-
-
-def raises(kind, words, function, *arguments, **named):
-    """The message names what is wrong."""
-    try:
-        function(*arguments, **named)
-    except kind as error:
-        for word in words.split():
-            check_in(word, str(error), "message")
-        return error
-    check(False, f"nothing was raised for {arguments!r} {named!r}")
 
 
 class Logged(logging.Handler):
