@@ -328,8 +328,7 @@ static void change_rate(struct etwatch_monitor *monitor, double hz, uint64_t now
     uint64_t interval_ns = interval_of(monitor, hz);
     if (interval_ns == monitor->interval_ns || monitor->change_at_ns != 0)
         return;
-    /* Far enough ahead that no CPU can be past it when it learns of it. */
-    uint64_t at_ns = next_end(monitor, now_ns + monitor->interval_ns);
+    uint64_t at_ns = next_end(monitor, now_ns + monitor->interval_ns + EW_SOURCE_AHEAD_NS);
     uint64_t window_ns = interval_ns / monitor->alerts.divisor;
     if (monitor->source->ops->set_interval(monitor->source, at_ns, window_ns) != 0 ||
         ew_watch_alerts_set_interval(&monitor->alerts, at_ns, interval_ns) != 0 ||

@@ -73,6 +73,8 @@ struct ew_source_stats {
     bool kernel_ns_known;
 };
 
+enum { EW_SOURCE_AHEAD_NS = 100 * 1000 * 1000 };
+
 struct ew_source_ops {
     uint32_t id;        /* enum etwatch_source */
     uint64_t available; /* ETWATCH_HAS bits it can measure */
@@ -85,7 +87,8 @@ struct ew_source_ops {
     /* Delivers what there is. now_ns: raw clock. *ret_horizon_ns <= now_ns. */
     int (*drain)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                  uint64_t *ret_horizon_ns, struct ew_error *reterr);
-    /* From at_ns on (an interval end, in the future) intervals are this long. */
+    /* From at_ns on (an interval end) intervals are this long. It is EW_SOURCE_AHEAD_NS and an
+     * interval away, so that no CPU is past it when it learns. */
     int (*set_interval)(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns);
     int (*add)(struct ew_source *source, uint32_t pid);
     int (*remove)(struct ew_source *source, uint32_t pid);

@@ -29,9 +29,10 @@ enum {
     EW_K_FILTERS_MAX = 16, /* names, uids, cgroups: each */
     EW_K_SETTLE_MAX = 256, /* entries settled in one call */
     EW_K_CPUS_MAX = 1024,
-    EW_K_STREAM_STEP = 256 * 1024,    /* unread bytes of the stream between two wake-ups */
-    EW_K_NOTED_MARGIN_NS = 50 * 1000, /* more than CPUs disagree about an interval's end */
-    EW_K_ANCHOR_STEP_NS = 5 * 1000,   /* per 50 ms: twice what clocks drift apart */
+    EW_K_STREAM_STEP = 256 * 1024,            /* unread bytes of the stream between two wake-ups */
+    EW_K_NOTED_MARGIN_NS = 50 * 1000,         /* more than CPUs disagree about an interval's end */
+    EW_K_ANCHOR_PERIOD_NS = 50 * 1000 * 1000, /* a CPU looks at the clocks at least so often */
+    EW_K_ANCHOR_STEP_NS = 5 * 1000,           /* per period: twice what clocks drift apart */
     /* Memory is noted in intervals at least this long. It lies in three lines that a switch does
      * not touch; at higher rates it comes with each settling only. */
     EW_K_RSS_INTERVAL_NS = 5 * 1000 * 1000,

@@ -165,6 +165,10 @@ struct task_struct {
     struct css_set *cgroups;
 };
 
+struct bpf_array {
+    char value[1];
+};
+
 struct sock_common {
     unsigned short skc_family;
 };

@@ -30,7 +30,7 @@ static __noinline int ancestor_watched(struct task_struct *task)
 static __always_inline __u64 updated_ns(struct task_struct *task)
 {
     __u32 here = bpf_get_smp_processor_id();
-    struct cpu_state *mine = bpf_map_lookup_elem(&cpus, &here);
+    struct cpu_state *mine = state_of(here);
     if (!mine || mine->offset_ns == 0 || !bpf_core_field_exists(task->se.cfs_rq) ||
         !bpf_core_field_exists(((struct cfs_rq *)0)->rq) ||
         !bpf_core_field_exists(((struct rq *)0)->clock_task))
@@ -44,7 +44,7 @@ static __noinline int adopt_running(struct task_struct *task)
 {
     __u32 cpu = task_cpu(task);
     __u64 in_ns = updated_ns(task);
-    struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
+    struct cpu_state *state = state_of(cpu);
     if (!state || in_ns == 0 || state->version != 0 || task->pid == 0)
         return 0;
     state->in_ns = in_ns;

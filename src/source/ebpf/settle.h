@@ -55,7 +55,7 @@ static __always_inline __u64 raw_of_update(struct cpu_state *state, __u64 exec_s
 /* 0: it left, or was brought up to date, while we looked. */
 __noinline int settle_cpu(__u32 cpu)
 {
-    struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
+    struct cpu_state *state = state_of(cpu);
     struct ew_k_running *out = bpf_map_lookup_elem(&running, &cpu);
     if (!state || !out)
         return 1;

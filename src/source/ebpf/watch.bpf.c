@@ -31,7 +31,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 const volatile struct ew_k_config config SEC(".rodata") = {};
 
-/* Per CPU. The first line is all that an ordinary switch touches. */
+/* Per CPU. The first line is all that an ordinary switch touches, a note adds the second. */
 struct cpu_state {
     __u64 offset_ns;     /* raw clock - scheduler clock */
     __u64 end_ns;        /* end of the interval this CPU is in */
@@ -41,23 +41,34 @@ struct cpu_state {
     __u64 version;       /* odd while they change; half of it counts the switches */
     __u64 noted_from_ns; /* scheduler clock: who got a CPU after it is noted already */
     __u64 rq;            /* the scheduler's own state of this CPU; 0: not known */
-    /* Second line: only when something is noted. */
+    /* Second line. */
     __u64 now_ns;
     __u64 span_from_ns;
     __u64 span_from_cpu_ns;
+    __u32 head;      /* of this CPU's log */
+    __u32 tail;      /* not behind what the reader has taken: looked up again when it matters */
+    __u64 rss_ns;    /* notes of the interval in which this falls say how much memory is resident */
+    __u64 steady_ns; /* until then intervals follow each other */
+    __u32 step_ns;   /* and are this long */
+    __u32 seq;       /* number of the interval */
     __u64 anchored_ns; /* scheduler clock when offset_ns was last measured */
-    __u64 larger;      /* how often in a row it came out larger, and the smallest of those */
+    /* Third line: only then. */
+    __u64 cpu;
+    __u64 larger; /* how often in a row it came out larger, and the smallest of those */
     __u64 larger_offset_ns;
-    __u32 seq; /* number of the interval */
-    __u32 cpu;
-    __u64 with_rss; /* notes say how much memory is resident */
+    __u64 pad[5];
+};
+
+/* The values of an array begin anywhere in a line of cache; ours shall begin with one. */
+struct cpu_cell {
+    __u8 room[sizeof(struct cpu_state) + 64];
 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, EW_K_CPUS_MAX);
     __type(key, __u32);
-    __type(value, struct cpu_state);
+    __type(value, struct cpu_cell);
 } cpus SEC(".maps");
 
 /*
@@ -160,6 +171,15 @@ struct {
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+static __always_inline struct cpu_state *state_of(__u32 cpu)
+{
+    struct cpu_cell *cell = bpf_map_lookup_elem(&cpus, &cpu);
+    __u32 begins =
+        __builtin_preserve_field_info(((struct bpf_array *)0)->value, BPF_FIELD_BYTE_OFFSET);
+    /* Whole words: where a verifier does not work out the number, it can still see that. */
+    return cell ? (struct cpu_state *)(cell->room + (-begins & 56)) : 0;
+}
+
 static __always_inline struct ew_k_lost *my_losses(void)
 {
     __u32 cpu = bpf_get_smp_processor_id();
@@ -192,30 +212,40 @@ static __always_inline void wake_reader(void)
     }
 }
 
+/*
+ * Is there room for one more? What the reader has taken is written by another CPU: it is looked at
+ * only when the log would be full enough without it.
+ */
+static __always_inline bool has_room(struct cpu_state *state, struct ew_k_head *head)
+{
+    if (LIKELY(state->head - state->tail < config.log_wake))
+        return true;
+    state->tail = head->tail;
+    __u32 unread = state->head - state->tail;
+    if (unread == config.log_wake)
+        wake_reader();
+    if (unread > config.log_mask)
+        head->lost++;
+    return unread <= config.log_mask;
+}
+
 /* Appends the counters of task to this CPU's log. */
 static __noinline int note(struct cpu_state *state, struct task_struct *task, __u32 kind)
 {
-    if (!state || !task || task->pid == 0 || !is_watched(task) || is_excluded(task))
+    if (!state || !task || !is_watched(task) || is_excluded(task))
         return 0;
-    __u32 cpu = state->cpu;
+    __u32 cpu = bpf_get_smp_processor_id();
     struct ew_k_head *head = bpf_map_lookup_elem(&heads, &cpu);
-    if (!head)
+    if (!head || !has_room(state, head))
         return 0;
-    __u32 unread = head->head - head->tail;
-    if (unread > config.log_mask) {
-        head->lost++;
-        return 0;
-    }
-    if (unread == config.log_wake)
-        wake_reader();
-    __u32 index = cpu * (config.log_mask + 1) + (head->head & config.log_mask);
+    __u32 index = cpu * (config.log_mask + 1) + (state->head & config.log_mask);
     struct ew_k_entry *entry = bpf_map_lookup_elem(&entries, &index);
     __u64 *address = bpf_map_lookup_elem(&entry_tasks, &index);
     if (!entry || !address)
         return 0;
     *address = (__u64)task;
     entry->kind = kind;
-    entry->rss_pages = state->with_rss ? noted_rss(task) : 0;
+    entry->rss_pages = state->rss_ns <= state->end_ns ? noted_rss(task) : 0;
     entry->t_ns = state->now_ns;
     entry->in_ns = state->span_from_ns;
     entry->in_cpu_ns = state->span_from_cpu_ns;
@@ -227,7 +257,7 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
     if (config.extra)
         note_extra(index, task, kind == EW_K_FINAL);
     BARRIER();
-    head->head++;
+    head->head = ++state->head;
     return 1;
 }
 
@@ -255,37 +285,68 @@ static __always_inline void anchor(struct cpu_state *state, __u64 scheduler_ns, 
         state->offset_ns = state->larger_offset_ns;
 }
 
+/* When memory is noted next, after begin_ns; never is far away. */
+static __always_inline __u64 next_rss_ns(__u64 begin_ns, __u64 interval_ns)
+{
+    if (!config.memory || (!config.with_rss && interval_ns < EW_K_RSS_INTERVAL_NS))
+        return ~0ULL;
+    return (begin_ns / config.rss_period_ns + 1) * config.rss_period_ns;
+}
+
 /* The interval that raw time falls in becomes this CPU's interval. */
-static __noinline int enter_interval(struct cpu_state *state, __u64 scheduler_ns)
+static __noinline int find_interval(struct cpu_state *state, __u64 scheduler_ns)
 {
     __u32 zero = 0;
     struct ew_k_clock *cut = bpf_map_lookup_elem(&clock, &zero);
     if (!state || !cut)
         return 0;
     bool first = state->anchored_ns == 0;
-    if (first || scheduler_ns - state->anchored_ns > 50 * 1000 * 1000ULL)
+    if (first || scheduler_ns - state->anchored_ns > EW_K_ANCHOR_PERIOD_NS)
         anchor(state, scheduler_ns, first);
     __u64 now_ns = scheduler_ns + state->offset_ns;
-    struct ew_k_era *era = now_ns >= cut->at_ns ? &cut->era[1] : &cut->era[0];
+    __u64 cut_ns = cut->at_ns;
+    struct ew_k_era *era = now_ns >= cut_ns ? &cut->era[1] : &cut->era[0];
     __u64 interval_ns = era->interval_ns;
     if (interval_ns == 0 || now_ns < era->base_ns)
         return 0;
     __u64 count = (now_ns - era->base_ns) / interval_ns;
-    __u64 end_ns = era->base_ns + (count + 1) * interval_ns;
-    if (now_ns < cut->at_ns && end_ns > cut->at_ns)
-        end_ns = cut->at_ns;
+    __u64 begin_ns = era->base_ns + count * interval_ns;
+    __u64 end_ns = begin_ns + interval_ns;
+    if (now_ns < cut_ns && end_ns > cut_ns)
+        end_ns = cut_ns;
     state->seq = (__u32)(era->base_seq + count);
     state->end_ns = end_ns;
-    state->with_rss =
-        config.memory && (config.with_rss || interval_ns >= EW_K_RSS_INTERVAL_NS) &&
-        end_ns / config.rss_period_ns != (end_ns - interval_ns) / config.rss_period_ns;
+    state->rss_ns = next_rss_ns(begin_ns, interval_ns);
     __u64 margin_ns = interval_ns / 64;
     if (margin_ns < EW_K_NOTED_MARGIN_NS)
         margin_ns = EW_K_NOTED_MARGIN_NS;
     /* In the interval in which we came, nobody was noted before us. */
-    state->noted_from_ns =
-        first ? scheduler_ns : era->base_ns + count * interval_ns - state->offset_ns + margin_ns;
+    state->noted_from_ns = first ? scheduler_ns : begin_ns - state->offset_ns + margin_ns;
+    bool steady = !first && now_ns >= cut_ns && interval_ns < EW_K_ANCHOR_PERIOD_NS;
+    state->steady_ns = steady ? now_ns + EW_K_ANCHOR_PERIOD_NS : 0;
+    state->step_ns = (__u32)interval_ns;
     return 0;
+}
+
+/*
+ * An interval has ended. Mostly the one that follows it has begun, and nothing need be divided or
+ * looked up. A change of the clock is told longer before than our steps reach: see source.h.
+ */
+static __always_inline void enter_interval(struct cpu_state *state, __u64 scheduler_ns)
+{
+    __u64 now_ns = scheduler_ns + state->offset_ns, step_ns = state->step_ns;
+    if (now_ns >= state->steady_ns) {
+        find_interval(state, scheduler_ns);
+        return;
+    }
+    __u64 past_ns = now_ns - state->end_ns;
+    __u64 skipped = UNLIKELY(past_ns >= step_ns) ? past_ns / step_ns : 0;
+    __u64 begin_ns = state->end_ns + skipped * step_ns;
+    if (UNLIKELY(state->rss_ns <= begin_ns))
+        state->rss_ns = next_rss_ns(begin_ns, step_ns);
+    state->end_ns = begin_ns + step_ns;
+    state->noted_from_ns += (skipped + 1) * step_ns;
+    state->seq += skipped + 1;
 }
 
 static __always_inline __u64 run_queue_of(struct task_struct *task)
@@ -335,7 +396,7 @@ static __always_inline bool noted_already(struct cpu_state *state, struct task_s
 /* The rare half of a switch: the CPU is in a new interval, or prev will never run again. */
 static __noinline int note_prev(struct cpu_state *state, struct task_struct *prev, bool dead)
 {
-    if (!state || !prev || prev->pid == 0)
+    if (!state || !prev || (prev->flags & EW_PF_IDLE) != 0)
         return 0;
     note(state, prev, dead ? EW_K_FINAL : EW_K_SPAN);
     return 0;
@@ -345,7 +406,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
     __u32 cpu = bpf_get_smp_processor_id();
-    struct cpu_state *state = bpf_map_lookup_elem(&cpus, &cpu);
+    struct cpu_state *state = state_of(cpu);
     if (!state)
         return 0;
     __u64 scheduler_ns = scheduler_clock(state, prev);
@@ -362,7 +423,8 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
         state->span_from_cpu_ns = missed ? 0 : state->in_cpu_ns;
         if (crossed) {
             enter_interval(state, scheduler_ns);
-            state->rq = run_queue_of(prev);
+            if (state->rq == 0)
+                state->rq = run_queue_of(prev);
         }
         now_ns = scheduler_ns + state->offset_ns;
         state->now_ns = now_ns;
