@@ -201,20 +201,27 @@ def what_is_not_asked_for_is_not_measured(source):
         check(o["cpu_ns"] is not None and o["switches_voluntary"] is not None, "what was asked for is not known")
 
 
+def programs_of(pid):
+    """The ids of the eBPF programs that a process holds: others may watch at the same time."""
+    ids = set()
+    for entry in os.scandir(f"/proc/{pid}/fdinfo"):
+        with open(entry.path, encoding="ascii") as file:
+            ids.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
+    return ids
+
+
 def size_of_the_switch_program(metrics):
     """Instructions that are left of it when the kernel has taken it."""
-    def listed():
-        lines = run(["programs"], program=DEEDS).out.splitlines()
-        return {int(line.split()[0]): line.split()[1:] for line in lines}
-    before = listed()
     child = start(["stat", "-p", os.getpid(), "--source", "ebpf", "--metrics", metrics, "--hz", 100, "--dense",
                    "--json"])
     first_line(child)
-    sizes = [int(size) for i, (name, size) in listed().items() if i not in before and name == "ew_switch"]
+    ids = programs_of(child.pid)
+    lines = [line.split() for line in run(["programs"], program=DEEDS).out.splitlines()]
+    sizes = [int(size) for i, name, size in lines if int(i) in ids and name == "ew_switch"]
     child.terminate()
     child.wait()
-    check(sizes, "no program was loaded")
-    return min(sizes)  # others may watch at the same time
+    check_eq(len(sizes), 1, "programs at the switch")
+    return sizes[0]
 
 
 @test
