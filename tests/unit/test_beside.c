@@ -207,6 +207,36 @@ TEST(gauges_are_told_of_those_that_ran)
     CHECK_EQ_UINT(m->held, 0);
 }
 
+TEST(cycles_are_told_if_nobody_else_counts_them)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct ew_facts facts = facts_of(m);
+    struct ew_beside *beside = NULL;
+    memset(m, 0, sizeof *m);
+    struct row a = {.pid = 8, .name = "a.exe", .user = 5, .cycles = 700};
+    RELIST(m, a);
+    struct ew_tally *tally = new_tally();
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
+    CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
+    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8");
+    CHECK_EQ_UINT(m->last.counter_has & EW_HAS_C(cycles), 0);
+    CHECK(ew_beside_count_cycles(beside));
+    a.cycles = 900;
+    RELIST(m, a);
+    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "read 8");
+    CHECK((m->last.counter_has & EW_HAS_C(cycles)) != 0);
+    CHECK_EQ_UINT(m->last.counter[EW_C_cycles], 900);
+    ew_beside_free(beside);
+    /* As in Wine: 0 is not known. */
+    a.cycles = 0;
+    RELIST(m, a);
+    CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
+    CHECK(!ew_beside_count_cycles(beside));
+    ew_beside_free(beside);
+    ew_tally_free(tally);
+}
+
 TEST(after_a_loss_who_came_or_went_is_found)
 {
     struct machine *m = &machine;

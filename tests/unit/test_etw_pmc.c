@@ -5,9 +5,11 @@
  */
 #include "etw_kit.h"
 
+#include "listing_kit.h"
 #include "monitor/monitor.h"
 #include "sampler/sampler.h"
 #include "source/etw/controller.h"
+#include "source/poll_windows/poll.h"
 #include "source/source.h"
 
 #define WANTED (EW_HAS_C(cycles) | EW_HAS_C(instructions) | EW_HAS_C(cache_misses))
@@ -306,6 +308,80 @@ TEST_BOTH_WAYS(counters_of_others_in_the_stream_are_told_if_it_names_them)
     struct sums sums = watch(emulator, 0, &available);
     CHECK_EQ_UINT(sums.cycles, truth_of(&made, ETL_CYCLES));
     CHECK_EQ_UINT(sums.instructions, truth_of(&made, ETL_INSTRUCTIONS));
+    etw_emulator_free(emulator);
+    unmake(&made);
+}
+
+/* -------------------------------------------------------------------- without counters */
+
+static struct list list;
+
+static int list_it(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
+{
+    (void)ctx;
+    (void)reterr;
+    ew_listing_init(ret_listing, list.bytes, list.size, ADDRESS);
+    return 0;
+}
+
+static void close_it(void *ctx)
+{
+    (void)ctx;
+}
+
+/* What a source offers of cycles: available, estimated, and why not. */
+static void check_cycles(const char *const *sources, uint64_t listed_cycles, bool available,
+                         bool estimated, const char *why)
+{
+    struct row row = {.pid = 8, .name = "a.exe", .cycles = listed_cycles};
+    struct ew_winpoll_system system = {.list = list_it, .close = close_it, .raw_zero = ZERO};
+    make_list(&list, &row, 1);
+    struct etw_emulator *emulator = etw_emulator_new(
+        &(struct etw_emulator_config){.generate = 1, .sources = sources, .processes = &system});
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS};
+    struct ew_source_config config = {.filter = {.all = true},
+                                      .max_processes = 16,
+                                      .max_threads = 16,
+                                      .proc_root = "/proc",
+                                      .interval_ns = 10000000,
+                                      .metrics = METRICS,
+                                      .etw = &etw};
+    struct ew_source *source = NULL;
+    struct ew_error error = {0};
+    CHECK_EQ_INT(ew_source_etw.open(&config, &source, &error), 0);
+    CHECK_EQ_INT((source->ops->available & ETWATCH_HAS(cycles)) != 0, available);
+    CHECK_EQ_INT((source->ops->estimated & ETWATCH_HAS(cycles)) != 0, estimated);
+    const char *got = source->ops->lacks(source, ETWATCH_M_cycles);
+    CHECK(why == NULL ? got == NULL : got != NULL && strstr(got, why) != NULL);
+    CHECK(source->ops->lacks(source, ETWATCH_M_cpu_ns) == NULL);
+    source->ops->close(source);
+    etw_emulator_free(emulator);
+}
+
+TEST(without_a_counter_cycles_are_those_of_the_list)
+{
+    check_cycles(all, 500, true, false, NULL);
+    check_cycles(none, 500, true, true, "no such counter");
+    check_cycles(none, 0, false, false, "no such counter");
+}
+
+TEST(a_session_that_comes_back_with_fewer_counters_tells_none)
+{
+    struct made made;
+    uint64_t available = 0;
+    make(&made, ETL_COUNTERS_OURS);
+    struct etw_emulator *emulator =
+        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
+                                                       .recording = made.memory.bytes,
+                                                       .recording_size = made.memory.size,
+                                                       .stop_after = 10000,
+                                                       .stop_times = 1,
+                                                       .counters_once = true,
+                                                       .sources = all});
+    struct sums sums = watch(emulator, METRICS, &available);
+    CHECK_EQ_UINT(available & METRICS, METRICS);
+    CHECK(sums.cycles > 0 && sums.cycles < truth_of(&made, ETL_CYCLES));
+    CHECK(sums.without > 0 && sums.without < sums.samples);
     etw_emulator_free(emulator);
     unmake(&made);
 }

@@ -239,7 +239,8 @@ static uint32_t set_counters(const struct etw_emulator *emulator, struct session
                              const uint32_t *numbers, uint32_t count)
 {
     uint32_t most = emulator->config.max_counters == 0 ? 4 : emulator->config.max_counters;
-    if (count > most || emulator->config.counters_busy)
+    bool again = emulator->config.counters_once && emulator->counts.starts > 1;
+    if (count > most || again || emulator->config.counters_busy)
         return BUSY;
     for (uint32_t i = 0; i < count; i++)
         if (numbers[i] - FIRST_SOURCE >= count_sources(emulator))

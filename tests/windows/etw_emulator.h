@@ -56,6 +56,7 @@ struct etw_emulator_config {
     const char *const *sources;
     uint32_t max_counters;  /* more are refused; 0: 4 */
     bool counters_busy;     /* all are */
+    bool counters_once;     /* only the first session gets them */
     bool no_counted_events; /* counters can be chosen, but not with switches */
     bool stuck_session;     /* a session cannot be stopped by name */
     bool knows_owners;      /* names can be claimed, until etw_emulator_kill */
