@@ -127,17 +127,19 @@ def loaded():
     return {int(line.split()[0]) for line in result.stdout.splitlines()}
 
 
-def held():
-    """Ids of the programs that some process has a descriptor of, or of a link to them."""
+def programs_of(pid):
+    """Ids of the programs that a process has a descriptor of, or of a link to them."""
     ids = set()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-                with open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8", errors="replace") as file:
-                    ids.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
-        except OSError:
-            continue  # it has ended meanwhile
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            with open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8", errors="replace") as file:
+                ids.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
     return ids
+
+
+def held():
+    """Ids of the programs that some process holds."""
+    return set().union(*map(programs_of, filter(str.isdigit, os.listdir("/proc"))))
 
 
 def pinned():

@@ -10,7 +10,7 @@ import statistics
 
 from lib import (BUILD, cases, check, check_between, check_eq, json_lines, main, need_ebpf, run, skip, start,
                  temp_dir, test)
-from livekit import DEEDS, first_line, of_type, told, total, truth_of, watch
+from livekit import DEEDS, first_line, of_type, programs_of, told, total, truth_of, watch
 
 AMOUNTS = os.path.join(BUILD, "tests", "amounts")
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
@@ -199,15 +199,6 @@ def what_is_not_asked_for_is_not_measured(source):
                      "disk_read_bytes"):
             check_eq(o[name], None, name)
         check(o["cpu_ns"] is not None and o["switches_voluntary"] is not None, "what was asked for is not known")
-
-
-def programs_of(pid):
-    """The ids of the eBPF programs that a process holds: others may watch at the same time."""
-    ids = set()
-    for entry in os.scandir(f"/proc/{pid}/fdinfo"):
-        with open(entry.path, encoding="ascii") as file:
-            ids.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
-    return ids
 
 
 def size_of_the_switch_program(metrics):

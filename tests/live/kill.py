@@ -8,7 +8,8 @@ import sys
 import time
 
 from lib import check, check_eq, main, need_ebpf, start, temp_dir, test
-from livekit import DEEDS, alive, check_no_orphans, held, loaded, of_type, pinned, read_lines, wait_until
+from livekit import (DEEDS, alive, check_no_orphans, held, loaded, of_type, pinned, programs_of, read_lines,
+                     wait_until)
 
 
 def children(pid):
@@ -61,11 +62,7 @@ def what_we_look_for_is_there_while_we_watch():
         wait_until(lambda: read_lines(path), "the first line")
         new = loaded() - before
         check(len(new) >= 4, f"{len(new)} programs are loaded while we watch")
-        mine = set()
-        for fd in os.listdir(f"/proc/{monitor.pid}/fdinfo"):
-            with open(f"/proc/{monitor.pid}/fdinfo/{fd}", encoding="utf-8") as file:
-                mine.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
-        check(len(mine & new) >= 4, "the programs are not found through the descriptors")
+        check(len(programs_of(monitor.pid) & new) >= 4, "the programs are not found through the descriptors")
 
 
 @test
