@@ -173,13 +173,30 @@ static void put_cell(struct ew_grid *grid, const char *text)
     ew_grid_end(grid);
 }
 
-/* Why the first source has it not; if it has it, why the second has it not. */
+/* Why the first source has it not; if it has it, why the second has it not. One that does not work
+ * at all has the same reason for everything, which is said once: it counts only if no other does.
+ */
 static const char *reason(const struct column *columns, uint32_t count, uint32_t metric)
 {
+    bool any = false;
     for (uint32_t c = 0; c < count; c++)
-        if (exactness_of(&columns[c], metric) == ETWATCH_UNAVAILABLE)
+        any = any || columns[c].works;
+    for (uint32_t c = 0; c < count; c++)
+        if ((columns[c].works || !any) && exactness_of(&columns[c], metric) == ETWATCH_UNAVAILABLE)
             return how_of(&columns[c], metric);
     return "";
+}
+
+static void put_broken(struct ew_buf *out, const struct column *columns, uint32_t count)
+{
+    for (uint32_t c = 0; c < count; c++) {
+        if (columns[c].works)
+            continue;
+        ew_buf_text(out, etwatch_source_name(columns[c].source));
+        ew_buf_text(out, " does not work here: ");
+        ew_buf_text(out, columns[c].why[0]);
+        ew_buf_char(out, '\n');
+    }
 }
 
 static void put_machine_rows(struct ew_grid *grid, const struct machine *machine, uint32_t count)
@@ -220,6 +237,7 @@ static void put_words(struct ew_buf *out, const struct column *columns, uint32_t
     put_machine_rows(&grid, machine, count);
     (void)ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
+    put_broken(out, columns, count);
 }
 
 bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)

@@ -368,10 +368,13 @@ static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
     if (equals != NULL)
         *equals = '\0';
     uint64_t named = equals == NULL ? 0 : etwatch_metrics_named(word) & ~ETWATCH_METRICS_DEFAULT;
+    bool known = equals != NULL && ew_value_number(equals + 1, &hz);
     if (named != 0 && (named & rated()) == 0)
         return ew_parser_fail(p, "%s: %s comes with every sample, its rate is that of --hz", shown,
                               word);
-    if (named == 0 || !ew_value_number(equals + 1, &hz) || hz < least || hz > most)
+    if (equals != NULL)
+        *equals = '='; /* whole, for the message */
+    if (named == 0 || !known || hz < least || hz > most)
         return ew_parser_fail(p,
                               "%s needs NAME=HZ with the name of a metric or group and 0.01 to "
                               "1000 a second (such as memory=2,handles=0.5), not \"%s\"",

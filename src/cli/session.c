@@ -508,6 +508,9 @@ void ew_session_stop(struct ew_session *session)
         return;
     session->stopped = true;
     keep_error(session, etwatch_monitor_stop(session->monitor));
+    /* eBPF knows at the beginning that there is none; polling sees only who is in one. */
+    if (session->options->cgroups.count > 0 && !session->any_started)
+        ew_say(session->options, "no process was in %s", session->options->cgroups.words[0]);
     session->stats.size = sizeof session->stats;
     keep_error(session, etwatch_monitor_stats(session->monitor, &session->stats));
     count_own_cost(session);

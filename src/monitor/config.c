@@ -117,6 +117,11 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
                             "source must be auto, %s, poll or etl on this system",
                             etwatch_source_name(ew_source_native()->id));
     }
+    if (config->source != ETWATCH_SOURCE_ETL && !ew_os_has_uids() &&
+        (config->exclude_uid_count > 0 || config->exclude_cgroup_count > 0))
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "Windows knows no numbers of users and no cgroups: leave out pids or "
+                            "names");
     int error = check_metrics(config, reterr);
     if (error != 0)
         return error;

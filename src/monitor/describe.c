@@ -69,12 +69,18 @@ static const char *add(struct ew_described_set *set, uint64_t key, const char *t
     return copy;
 }
 
-static const char *user_of(struct ew_describe *describe, uint32_t uid)
+static const char *user_of(struct ew_describe *describe, uint32_t pid, uint32_t uid)
 {
-    const char *known = find(&describe->users, uid);
-    if (known != NULL || uid == no_uid)
-        return known;
     char text[256];
+    uint64_t key = uid;
+    if (uid == no_uid && !ew_os_process_user(pid, &key, NULL, 0))
+        return NULL;
+    const char *known = find(&describe->users, key);
+    if (known != NULL)
+        return known;
+    if (uid == no_uid)
+        return ew_os_process_user(pid, &key, text, sizeof text) ? add(&describe->users, key, text)
+                                                                : NULL;
     ew_os_user_name(uid, text, sizeof text);
     return add(&describe->users, uid, text);
 }
@@ -96,7 +102,7 @@ void ew_describe_process(struct ew_describe *describe, uint32_t pid, uint32_t ui
                          uint64_t cgroup_id, const char **ret_user, const char **ret_cgroup,
                          const char **ret_cmdline)
 {
-    *ret_user = user_of(describe, uid);
+    *ret_user = user_of(describe, pid, uid);
     *ret_cgroup = cgroup_of(describe, pid, cgroup_id);
     *ret_cmdline = NULL;
     char args[sizeof describe->cmdline];

@@ -25,6 +25,12 @@ uint32_t ew_os_cpu_count(void);
 
 /* The user's name, or the number as text. Never fails; buffer is always terminated. */
 void ew_os_user_name(uint32_t uid, char *buffer, size_t size);
+/* Where users have no numbers (Windows): a number for that of a process, the same for all of a
+ * user, and unless buffer is NULL his name. False: unknown, or users have numbers, which sources
+ * tell. */
+bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t size);
+/* Whether users have numbers here, and processes cgroups. */
+bool ew_os_has_uids(void);
 /* The arguments of a process, each ending in NUL, cut at size; false if unreadable. They may hold
  * secrets: hand them on only through ew_mask_cmdline (model/mask.h). */
 bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size, size_t *ret_len);

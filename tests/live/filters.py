@@ -124,6 +124,15 @@ def a_user_means_his_processes_and_nobody_elses(source):
     check([s for s in of_type(objects, "exit", name="deeds") if s["cpu_ns"] >= 500e6], "the new one is not shown")
 
 
+@test
+def a_cgroup_that_nobody_is_in_is_not_passed_over_in_silence():
+    for wanted, words in ((["--cgroup", "no/such/group"], "no/such/group"), (["--container", "deadbeef01"], "deadbeef01")):
+        result = run(["stat", "--source", "poll", "--json", "--duration", "0.3", *wanted])
+        check_eq(result.code, 0, "exit code")
+        check_in("no process was in ", result.err, "standard error")
+        check_in(words, result.err, "standard error")
+
+
 def cgroup_root():
     for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
         if os.path.exists(os.path.join(root, "cgroup.controllers")) and os.access(root, os.W_OK):

@@ -42,10 +42,6 @@ TEST(the_command_line_of_a_process_comes_in_arguments)
 {
     char text[1024];
     size_t len = 0;
-    struct ew_windows_version version;
-    ew_windows_version(&version);
-    if (version.wine != NULL)
-        SKIP("Wine does not tell them (ProcessCommandLineInformation)");
     uint32_t child = test_start_busy();
     bool read = ew_os_cmdline("/proc", child, text, sizeof text, &len);
     test_end_child(child);
@@ -53,6 +49,21 @@ TEST(the_command_line_of_a_process_comes_in_arguments)
     CHECK(len > 0 && text[len - 1] == '\0');
     CHECK_CONTAINS(text + strlen(text) + 1, "--busy-child");
     CHECK_EQ_UINT(strlen(text) + 1 + strlen("--busy-child") + 1, len);
+}
+
+TEST(a_process_has_a_user_with_a_name)
+{
+    char name[256] = "", again[256] = "";
+    uint64_t key = 0, same = 1;
+    uint32_t child = test_start_busy();
+    CHECK(ew_os_process_user(test_own_pid(), &key, name, sizeof name));
+    CHECK(ew_os_process_user(child, &same, again, sizeof again));
+    CHECK(ew_os_process_user(child, &same, NULL, 0));
+    test_end_child(child);
+    CHECK(name[0] != '\0');
+    CHECK_EQ_STR(again, name);
+    CHECK_EQ_UINT(same, key);
+    CHECK(!ew_os_process_user(0xFFFFFFF0, &key, name, sizeof name));
 }
 
 TEST(a_file_is_found_by_a_name_of_any_letters)

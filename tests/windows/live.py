@@ -63,10 +63,22 @@ def what_wine_does_not_count_is_null_and_not_zero():
     objects = json_lines(result.out)
     for o in objects:
         if o["type"] in ("start", "sample"):
-            for name in ("io_read_bytes", "faults_minor", "switches_voluntary", "private_bytes", "user"):
+            for name in ("io_read_bytes", "faults_minor", "switches_voluntary", "private_bytes"):
                 check_eq(o[name], None, name)
     check("cpu_ns" in objects[0]["available"], "cpu_ns is not available")
     check("io_read_bytes" not in objects[0]["available"], "io_read_bytes is said to be available")
+
+
+@test
+def a_process_has_its_user_and_if_asked_for_its_command_line():
+    result, _, objects = watch(acts(), "sleep", 100, "--password=secret", options=["--cmdline"])
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    start = next(o for o in objects if o["type"] == "start")
+    check(start["user"], f"no user: {start}")
+    check(start["cmdline"] and "acts" in start["cmdline"] and "secret" not in start["cmdline"], f"{start['cmdline']}")
+    for option in ("--exclude-uid", "--exclude-cgroup"):
+        refused = wine(["stat", "-a", "--source", "poll", "--duration", "0.2", option, "0"])
+        check_eq(refused.code, 2, f"exit code of {option}")
 
 
 @test
@@ -179,6 +191,15 @@ def the_whole_machine_is_told_as_far_as_wine_knows_it():
     # Wine does not tell what threads do, and has no page files and no pages.
     for name in ("load_1", "threads_running", "swap_total_bytes", "paged_in_bytes"):
         check_eq({o[name] for o in [first, *later]}, {None}, name)
+
+
+@test
+def the_matrix_says_of_each_metric_why_not_and_once_that_a_source_does_not_work():
+    result = wine(["doctor", "--metrics"])
+    check_eq(result.code, 0, "exit code")
+    rows = {tuple(line.split()[:2]): line for line in result.out.splitlines() if line.count("  ") > 1}
+    check_in("no counter of it", rows["io", "net_sent_bytes"], "reason")
+    check_eq(result.out.count("has no ETW"), 1, "times that it says so")
 
 
 @test

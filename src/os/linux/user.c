@@ -32,3 +32,17 @@ void ew_os_user_name(uint32_t uid, char *buffer, size_t size)
     if (size > 0 && !look_up(uid, buffer, size))
         (void)snprintf(buffer, size, "%lu", (unsigned long)uid);
 }
+
+bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t size)
+{
+    (void)pid;
+    (void)ret_key;
+    (void)buffer;
+    (void)size;
+    return false;
+}
+
+bool ew_os_has_uids(void)
+{
+    return true;
+}

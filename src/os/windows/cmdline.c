@@ -14,6 +14,37 @@
 /* ProcessCommandLineInformation, since Windows 8.1; not in the headers. */
 enum { COMMAND_LINE_CLASS = 60, TEXT_BYTES_MAX = 68 * 1024 };
 
+/* Where it is in the memory of a process of 64 bits: for Windows before 8.1, and for Wine. */
+enum { PEB_PARAMETERS = 0x20, PARAMETERS_COMMAND_LINE = 0x70 };
+
+static bool read_at(HANDLE process, uintptr_t at, void *bytes, size_t size)
+{
+    SIZE_T got = 0;
+    return ReadProcessMemory(process, (const void *)at, bytes, size, &got) && got == size;
+}
+
+_Static_assert(TEXT_BYTES_MAX >= sizeof(UNICODE_STRING) + 0xFFFF, "any length fits");
+
+static bool read_memory(uint32_t pid, UNICODE_STRING *text)
+{
+    PROCESS_BASIC_INFORMATION basic = {0};
+    uintptr_t parameters = 0;
+    UNICODE_STRING found = {0};
+    HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_VM_READ, FALSE, pid);
+    bool read = process &&
+                NtQueryInformationProcess(process, ProcessBasicInformation, &basic, sizeof basic,
+                                          NULL) >= 0 &&
+                read_at(process, (uintptr_t)basic.PebBaseAddress + PEB_PARAMETERS, &parameters,
+                        sizeof parameters) &&
+                read_at(process, parameters + PARAMETERS_COMMAND_LINE, &found, sizeof found) &&
+                read_at(process, (uintptr_t)found.Buffer, text + 1, found.Length);
+    text->Length = read ? found.Length : 0;
+    text->Buffer = read ? (wchar_t *)(text + 1) : NULL;
+    if (process)
+        (void)CloseHandle(process);
+    return read;
+}
+
 static size_t part(char *text, size_t len)
 {
     bool quoted = false;
@@ -32,9 +63,10 @@ bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t siz
     /* The text follows its own descriptor in the same block. */
     UNICODE_STRING *text = process ? ew_calloc(1, TEXT_BYTES_MAX) : NULL;
     bool read = text && size > 0 &&
-                NtQueryInformationProcess(process, (PROCESSINFOCLASS)COMMAND_LINE_CLASS, text,
-                                          TEXT_BYTES_MAX, NULL) >= 0 &&
-                text->Buffer != NULL;
+                ((NtQueryInformationProcess(process, (PROCESSINFOCLASS)COMMAND_LINE_CLASS, text,
+                                            TEXT_BYTES_MAX, NULL) >= 0 &&
+                  text->Buffer != NULL) ||
+                 read_memory(pid, text));
     if (read) {
         size_t len = ew_utf8_from_wide(text->Buffer, text->Length / sizeof(wchar_t), buffer, size);
         /* The end of the last argument counts too. */

@@ -1,10 +1,64 @@
 /* SPDX-License-Identifier: MIT */
-/* Users of Windows have no numbers, so no source ever asks for the name of one. */
+/*
+ * Users of Windows have no numbers, so no source tells one: a process is asked for its token, and
+ * the system for the name that belongs to it. That may take a question to a server of the domain,
+ * so whoever asks for many processes keeps names by the key, which is made of the user's SID.
+ */
 #include <stdio.h>
+#include <windows.h>
 
 #include "os/os.h"
+#include "os/windows/text.h"
 
 void ew_os_user_name(uint32_t uid, char *buffer, size_t size)
 {
     (void)snprintf(buffer, size, "%lu", (unsigned long)uid);
+}
+
+bool ew_os_has_uids(void)
+{
+    return false;
+}
+
+/* FNV-1a. */
+static uint64_t key_of(const void *bytes, DWORD size)
+{
+    const unsigned char *at = bytes;
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+    for (DWORD i = 0; i < size; i++)
+        key = (key ^ at[i]) * UINT64_C(0x100000001b3);
+    return key;
+}
+
+/* Without the domain, which is the machine itself in most cases. */
+static bool name_of(PSID sid, char *buffer, size_t size)
+{
+    wchar_t name[256], domain[256];
+    DWORD name_units = 256, domain_units = 256;
+    SID_NAME_USE use;
+    if (!LookupAccountSidW(NULL, sid, name, &name_units, domain, &domain_units, &use))
+        return false;
+    (void)ew_utf8_from_wide(name, name_units, buffer, size);
+    return buffer[0] != '\0';
+}
+
+bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t size)
+{
+    union {
+        TOKEN_USER user;
+        char room[256]; /* a SID has at most 68 bytes */
+    } token;
+    DWORD used = 0;
+    HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid), handle = NULL;
+    bool known = process && OpenProcessToken(process, TOKEN_QUERY, &handle) &&
+                 GetTokenInformation(handle, TokenUser, &token, sizeof token, &used);
+    if (known) {
+        *ret_key = key_of(token.user.User.Sid, GetLengthSid(token.user.User.Sid));
+        known = buffer == NULL || name_of(token.user.User.Sid, buffer, size);
+    }
+    if (handle)
+        (void)CloseHandle(handle);
+    if (process)
+        (void)CloseHandle(process);
+    return known;
 }
