@@ -96,6 +96,9 @@ static const char *lacks(const struct ew_source *source, uint32_t metric)
     uint64_t asked = live->metrics & UINT64_C(1) << metric;
     if (live->config.attach != NULL && ew_pmc_counters_of(asked) != 0)
         return "somebody else's session: it carries hardware counters only if he asked for them";
+    bool switches = (ew_etw_consumer_kernel(live->consumer) & EW_ETW_CSWITCH) != 0;
+    if (!switches && ew_pmc_counters_of(asked) != 0)
+        return "hardware counters come with context switches, which this session does not log";
     return ew_etw_pmc_why_not(ew_etw_consumer_pmc(live->consumer), metric);
 }
 

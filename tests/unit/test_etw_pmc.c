@@ -330,15 +330,16 @@ static void close_it(void *ctx)
 }
 
 /* What a source offers of cycles: available, estimated, and why not. */
-static void check_cycles(const char *const *sources, uint64_t listed_cycles, bool available,
-                         bool estimated, const char *why)
+static void check_cycles(const char *const *sources, uint32_t kernel, uint64_t listed_cycles,
+                         bool available, bool estimated, const char *why)
 {
     struct row row = {.pid = 8, .name = "a.exe", .cycles = listed_cycles};
     struct ew_winpoll_system system = {.list = list_it, .close = close_it, .raw_zero = ZERO};
     make_list(&list, &row, 1);
     struct etw_emulator *emulator = etw_emulator_new(
         &(struct etw_emulator_config){.generate = 1, .sources = sources, .processes = &system});
-    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS};
+    struct ew_etw_config etw = {
+        .api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS, .session = {.kernel = kernel}};
     struct ew_source_config config = {.filter = {.all = true},
                                       .max_processes = 16,
                                       .max_threads = 16,
@@ -360,9 +361,10 @@ static void check_cycles(const char *const *sources, uint64_t listed_cycles, boo
 
 TEST(without_a_counter_cycles_are_those_of_the_list)
 {
-    check_cycles(all, 500, true, false, NULL);
-    check_cycles(none, 500, true, true, "no such counter");
-    check_cycles(none, 0, false, false, "no such counter");
+    check_cycles(all, 0, 500, true, false, NULL);
+    check_cycles(none, 0, 500, true, true, "no such counter");
+    check_cycles(none, 0, 0, false, false, "no such counter");
+    check_cycles(all, EW_ETW_PROCESS, 0, false, false, "which this session does not log");
 }
 
 TEST(a_session_that_comes_back_with_fewer_counters_tells_none)
