@@ -340,6 +340,8 @@ struct etwatch_config {
     uint32_t pid_count;
     uint32_t name_count;
     const char *const *names; /* "python" also matches python3.11 and python.exe; "py*" is a glob */
+    /* Windows has no such numbers: one made of the SID, as etwatch makes it of a name for -u;
+     * alone, and who was gone before he was asked is nobody's. */
     const uint32_t *uids;
     uint32_t uid_count;
     uint32_t cgroup_count;

@@ -79,6 +79,19 @@ static int check_metrics(const struct etwatch_config *config, struct ew_error *r
     return 0;
 }
 
+/* On Windows a user is chosen from all, and there are no cgroups. */
+static int check_users(const struct etwatch_config *config, struct ew_error *reterr)
+{
+    if (config->source == ETWATCH_SOURCE_ETL || ew_os_has_uids())
+        return 0;
+    if (config->cgroup_count > 0 || config->exclude_cgroup_count > 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no cgroups");
+    if (config->uid_count > 0 && config->pid_count + config->name_count > 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "on Windows users cannot be chosen together with pids or names");
+    return 0;
+}
+
 static int check(struct etwatch_config *config, struct ew_error *reterr)
 {
     if (config->hz == 0)
@@ -117,12 +130,10 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
                             "source must be auto, %s, poll or etl on this system",
                             etwatch_source_name(ew_source_native()->id));
     }
-    if (config->source != ETWATCH_SOURCE_ETL && !ew_os_has_uids() &&
-        (config->exclude_uid_count > 0 || config->exclude_cgroup_count > 0))
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "Windows knows no numbers of users and no cgroups: leave out pids or "
-                            "names");
-    int error = check_metrics(config, reterr);
+    int error = check_users(config, reterr);
+    if (error != 0)
+        return error;
+    error = check_metrics(config, reterr);
     if (error != 0)
         return error;
     if (config->busiest_metric >= ETWATCH_METRIC_COUNT || config->busiest > MAX_BUSIEST)

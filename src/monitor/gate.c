@@ -9,6 +9,7 @@
 
 #include "model/cgroup.h"
 #include "model/name.h"
+#include "os/os.h"
 
 struct ew_gate_process {
     uint32_t pool_word;
@@ -22,7 +23,7 @@ struct ew_gate_process {
 bool ew_gate_wanted(const struct ew_gate_rules *rules)
 {
     return rules->pid_count > 0 || rules->name_count > 0 || rules->uid_count > 0 ||
-           rules->cgroup_count > 0 || rules->system;
+           rules->cgroup_count > 0 || rules->only_uid_count > 0 || rules->system;
 }
 
 /* -------------------------------------------------------------------- the verdict */
@@ -47,6 +48,31 @@ static bool in_cgroups(struct ew_gate *gate, const struct ew_process_fact *fact)
     return false;
 }
 
+static bool is_one_of(uint32_t uid, const uint32_t *uids, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (uids[i] == uid)
+            return true;
+    return false;
+}
+
+/* Of nobody is known who he is, if he was gone before he was asked. */
+static bool wrong_user(const struct ew_gate *gate, const struct ew_process_fact *fact)
+{
+    const struct ew_gate_rules *rules = &gate->rules;
+    uint64_t key = 0;
+    bool known = (fact->has & EW_HAS_UID) != 0;
+    uint32_t uid = fact->uid;
+    if (!known && gate->describe != NULL && ew_os_process_user(fact->pid, &key, NULL, 0)) {
+        known = true;
+        uid = (uint32_t)key;
+    }
+    if (rules->only_uid_count > 0 &&
+        !(known && is_one_of(uid, rules->only_uids, rules->only_uid_count)))
+        return true;
+    return known && is_one_of(uid, rules->uids, rules->uid_count);
+}
+
 static bool excluded(struct ew_gate *gate, const struct ew_process_fact *fact)
 {
     const struct ew_gate_rules *rules = &gate->rules;
@@ -58,9 +84,8 @@ static bool excluded(struct ew_gate *gate, const struct ew_process_fact *fact)
     for (uint32_t i = 0; i < rules->name_count && (fact->has & EW_HAS_NAME) != 0; i++)
         if (ew_name_matches(rules->names[i], fact->name))
             return true;
-    for (uint32_t i = 0; i < rules->uid_count && (fact->has & EW_HAS_UID) != 0; i++)
-        if (rules->uids[i] == fact->uid)
-            return true;
+    if (rules->uid_count + rules->only_uid_count > 0 && wrong_user(gate, fact))
+        return true;
     return rules->cgroup_count > 0 && in_cgroups(gate, fact);
 }
 

@@ -20,6 +20,10 @@ struct ew_gate_rules {
     const uint32_t *uids;
     const char *const *cgroups;
     uint32_t pid_count, name_count, uid_count, cgroup_count;
+    /* Where users have no numbers (Windows) sources cannot choose by them: everybody else is out.
+     */
+    const uint32_t *only_uids;
+    uint32_t only_uid_count;
     bool system;  /* the system's own processes too */
     bool windows; /* those are by name and number */
 };

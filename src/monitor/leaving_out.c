@@ -20,7 +20,10 @@ static void on_shut(void *ctx, uint32_t pid, uint64_t start_ns, bool shut)
 struct ew_gate_rules ew_monitor_gate_rules(const struct etwatch_monitor *monitor)
 {
     const struct etwatch_config *config = &monitor->config;
+    bool numbers = ew_os_has_uids();
     return (struct ew_gate_rules){
+        .only_uids = numbers ? NULL : config->uids,
+        .only_uid_count = numbers ? 0 : config->uid_count,
         .pids = config->exclude_pids,
         .names = config->exclude_names,
         .uids = config->exclude_uids,

@@ -123,6 +123,10 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
         .cgroups = config->cgroups,
         .cgroup_count = config->cgroup_count,
     };
+    if (config->uid_count > 0 && !ew_os_has_uids()) {
+        ret->filter.all = true; /* the gate chooses */
+        ret->filter.uid_count = 0;
+    }
     const struct ew_gate_rules rules = ew_monitor_gate_rules(monitor);
     ret->filter.excludes = ew_gate_wanted(&rules);
     ret->threads = (config->flags & ETWATCH_THREADS) != 0 || config->alert_count > 0;

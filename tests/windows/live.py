@@ -76,9 +76,14 @@ def a_process_has_its_user_and_if_asked_for_its_command_line():
     start = next(o for o in objects if o["type"] == "start")
     check(start["user"], f"no user: {start}")
     check(start["cmdline"] and "acts" in start["cmdline"] and "secret" not in start["cmdline"], f"{start['cmdline']}")
-    for option in ("--exclude-uid", "--exclude-cgroup"):
-        refused = wine(["stat", "-a", "--source", "poll", "--duration", "0.2", option, "0"])
-        check_eq(refused.code, 2, f"exit code of {option}")
+    # By that name he is found, and left out.
+    poll = ["--source", "poll", "--duration", "0.3", "--json", "-q"]
+    mine, others = (wine(["stat", *who, *poll]) for who in (["-u", start["user"]], ["-a", "--exclude-uid", start["user"]]))
+    check_eq((mine.code, others.code), (0, 0), f"exit codes ({mine.err}{others.err})")
+    check_eq({o["user"] for o in json_lines(mine.out) if o["type"] == "start"}, {start["user"]}, "users of those chosen")
+    check_eq([o for o in json_lines(others.out) if o["type"] == "start" and o["user"] == start["user"]], [], "left out")
+    for wrong in (["-u", "0"], ["-u", "nosuchuser"], ["-u", start["user"], "-n", "x"], ["-a", "--exclude-cgroup", "x"]):
+        check_eq(wine(["stat", *poll, *wrong]).code, 2, f"exit code of {wrong}")
 
 
 @test

@@ -7,14 +7,6 @@
 #include "os/windows/text.h"
 #include "os/windows/version.h"
 
-/* Users of Windows have no numbers. */
-bool ew_os_user_id(const char *name, uint32_t *ret_uid)
-{
-    (void)name;
-    (void)ret_uid;
-    return false;
-}
-
 void ew_os_host_name(char *buffer, size_t size)
 {
     wchar_t name[256];

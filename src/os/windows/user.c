@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <windows.h>
 
+#include "base/alloc.h"
 #include "os/os.h"
 #include "os/windows/text.h"
 
@@ -28,6 +29,21 @@ static uint64_t key_of(const void *bytes, DWORD size)
     for (DWORD i = 0; i < size; i++)
         key = (key ^ at[i]) * UINT64_C(0x100000001b3);
     return key;
+}
+
+/* A number made of the SID: the same as the low half of the key of his processes. */
+bool ew_os_user_id(const char *name, uint32_t *ret_uid)
+{
+    char sid[SECURITY_MAX_SID_SIZE];
+    wchar_t domain[256];
+    DWORD size = sizeof sid, domain_units = 256;
+    SID_NAME_USE use;
+    wchar_t *wide = ew_wide_from_utf8(name);
+    bool known = wide && LookupAccountNameW(NULL, wide, sid, &size, domain, &domain_units, &use);
+    if (known)
+        *ret_uid = (uint32_t)key_of(sid, GetLengthSid(sid));
+    ew_free(wide);
+    return known;
 }
 
 /* Without the domain, which is the machine itself in most cases. */
