@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "monitor_kit.h"
+#include "os/os.h"
 
 /* ---------------------------------------------------------------- configuration */
 
