@@ -7,11 +7,12 @@ tests ask for figures, never for speed: the machine may be busy with anything.
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections import namedtuple
 
-from lib import BUILD, Failed, check, check_eq, json_lines, run, skip, temp_dir
+from lib import BUILD, ETWATCH, Failed, check, check_eq, json_lines, run, skip, temp_dir
 
 DEEDS = os.path.join(BUILD, "tests", "deeds")
 CANNOT = 77  # a deed that the machine does not allow
@@ -77,6 +78,20 @@ def stat(*options, timeout=60):
     result = run(["stat", "--json", "-q", *options], timeout=timeout)
     check_eq(result.code, 0, f"exit code ({result.err.strip()})")
     return json_lines(result.out)
+
+
+def as_nobody(arguments, folder, **options):
+    """Runs the program without any right, from a copy that anybody may execute."""
+    if os.getuid() != 0:
+        skip("needs root to become nobody")
+    if not shutil.which("setpriv"):
+        skip("needs setpriv (util-linux)")
+    os.chmod(folder, 0o755)
+    copy = os.path.join(folder, "etwatch")
+    shutil.copy(ETWATCH, copy)
+    os.chmod(copy, 0o755)
+    return run(["--reuid", 65534, "--regid", 65534, "--clear-groups", "--inh-caps=-all",
+                "--bounding-set=-all", copy, *arguments], program="setpriv", cwd="/", **options)
 
 
 def told(truth, name):

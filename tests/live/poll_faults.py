@@ -10,24 +10,10 @@ import time
 
 from lib import (ETWATCH, ROOT, check, check_eq, check_in, json_lines, main, run, skip, start, temp_dir,
                  test)
+from livekit import as_nobody
 
-NOBODY = 65534
 IO_NAMES = ("io_read_bytes", "io_write_bytes", "io_read_ops", "io_write_ops", "disk_read_bytes",
             "disk_write_bytes")
-
-
-def as_nobody(arguments, folder, **options):
-    """Runs the program without any right, from a copy that anybody may execute."""
-    if os.getuid() != 0:
-        skip("needs root to become nobody")
-    if not shutil.which("setpriv"):
-        skip("needs setpriv (util-linux)")
-    os.chmod(folder, 0o755)
-    copy = os.path.join(folder, "etwatch")
-    shutil.copy(ETWATCH, copy)
-    os.chmod(copy, 0o755)
-    return run(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--inh-caps=-all",
-                "--bounding-set=-all", copy, *arguments], program="setpriv", cwd="/", **options)
 
 
 def by_type(result, kind):
@@ -101,6 +87,17 @@ def a_root_that_is_no_proc_is_one_clear_line():
     result = run(["stat", "-a", "--source", "poll", "--proc-root", "/no/such/proc", "--duration", "0.3"])
     check(result.code in (1, 2), f"exit code is {result.code}")
     check_in("/no/such/proc", result.err, "standard error")
+
+
+@test
+def a_root_that_may_not_be_read_is_one_clear_line_and_exit_code_3():
+    with temp_dir() as folder:
+        closed = os.path.join(folder, "closed")
+        os.mkdir(closed, 0o700)
+        result = as_nobody(["stat", "-a", "--source", "poll", "--proc-root", closed, "--duration", "0.3"], folder)
+    check_eq(result.code, 3, "exit code")
+    check_eq(len(result.err.splitlines()), 1, f"lines on standard error: {result.err!r}")
+    check_in(f"cannot open {closed}: Permission denied", result.err, "standard error")
 
 
 @test
