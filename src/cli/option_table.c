@@ -319,7 +319,8 @@ int ew_read_uids(struct ew_parser *p, const char *shown, const char *value, uint
     int rc = ew_add_words(p, shown, value, "a user name or number, or a list of them", &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint32_t uid = 0;
-        bool number = ew_os_has_uids() && ew_value_u32(words.words[i], &uid);
+        bool number = ew_value_u32(words.words[i], &uid);
+        p->options->uid_numbers |= number;
         if (!number && !ew_os_user_id(words.words[i], &uid))
             rc = ew_parser_fail(p, "%s needs a user name or number: there is no user \"%s\"", shown,
                                 words.words[i]);

@@ -93,6 +93,7 @@ struct ew_options {
     struct ew_list names, cgroups, columns, alerts;
     uint32_t *pids, *uids;
     uint32_t pid_count, uid_count;
+    bool uid_numbers;                          /* some user was given by his number */
     uint32_t keep;                             /* samples in the ring; 0: all are written at once */
     uint8_t aggregation[ETWATCH_METRIC_COUNT]; /* enum ew_aggregation, by metric */
     bool aggregates;                           /* it was asked for on the command line */

@@ -381,6 +381,10 @@ int ew_session_open(struct ew_session *session, uint32_t pid)
         config.session_options = &etw.options;
     if (!recorded && check_pids(session->options) != EW_EXIT_OK)
         return EW_EXIT_FAILED;
+    if (session->options->uid_numbers && !recorded && !ew_os_has_uids()) {
+        ew_complain("users of Windows have no numbers: give their names");
+        return EW_EXIT_USAGE;
+    }
     if (pid != 0) {
         config.pids = &pid;
         config.pid_count = 1;

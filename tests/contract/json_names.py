@@ -33,7 +33,7 @@ TEXT = "type name user cgroup cmdline source thread_name version host os fallbac
 NEVER = "pool_paged_bytes pool_nonpaged_bytes gdi_objects user_objects gpu_ns npu_ns energy_uj".split()
 ALWAYS = {"cpu_ns", "cpu_percent", "cpu_user_ns", "cpu_kernel_ns", "rss_bytes", "threads", "priority"}
 if UNDER_WINE:
-    NEVER = "switches_voluntary faults_minor io_read_bytes private_bytes user gpu_ns npu_ns energy_uj".split()
+    NEVER = "switches_voluntary faults_minor io_read_bytes private_bytes gpu_ns npu_ns energy_uj".split()
 
 
 def watch(source, *more):
