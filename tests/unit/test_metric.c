@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "source/source.h"
 #include "test.h"
 
 TEST(every_metric_has_a_row_with_nothing_left_out)
@@ -107,27 +106,6 @@ TEST(names_of_opentelemetry_are_those_it_defines)
     CHECK_EQ_INT(etwatch_metric_info(ETWATCH_M_handles, &handles), 0);
     CHECK_EQ_STR(handles.otlp, "process.windows.handle.count");
     CHECK_EQ_STR(handles.otlp_linux, "process.unix.file_descriptor.count");
-}
-
-static void check_source(const struct ew_source_ops *ops)
-{
-    if (ops->available == 0)
-        return; /* what a session knows depends on what is logged */
-    test_row(etwatch_way_name(ops->way));
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        struct etwatch_metric_info info = {.size = sizeof info};
-        CHECK_EQ_INT(etwatch_metric_info(i, &info), 0);
-        test_row(info.name);
-        uint32_t exactness = ew_metric_rows[i].way[ops->way].exactness;
-        CHECK_EQ_INT(exactness != ETWATCH_UNAVAILABLE, (int)(ops->available >> i & 1));
-        CHECK_EQ_INT(exactness == ETWATCH_ESTIMATED, (int)(ops->estimated >> i & 1));
-    }
-}
-
-TEST(sources_can_do_what_the_table_says)
-{
-    check_source(ew_source_native());
-    check_source(&ew_source_poll);
 }
 
 TEST(names_and_groups_choose_metrics)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "model/metric.h"
 #include "source/poll/more.h"
 
 #define EW_EBPF_ASIDE                                                                           \
@@ -90,6 +91,8 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     if (source == NULL)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     source->ops = ew_source_ebpf;
+    source->ops.available = ew_metrics_available(ETWATCH_WAY_EBPF);
+    source->ops.estimated = ew_metrics_with(ETWATCH_WAY_EBPF, ETWATCH_ESTIMATED);
     source->base.ops = &source->ops;
     source->filtered = !config->filter.all;
     source->read_until_ns = config->epoch_ns;
@@ -266,19 +269,6 @@ static uint64_t due_ns(const struct ew_source *base)
 const struct ew_source_ops ew_source_ebpf = {
     .id = ETWATCH_SOURCE_EBPF,
     .way = ETWATCH_WAY_EBPF,
-    .available =
-        EW_EBPF_NET | EW_EBPF_PMU | EW_EBPF_ASIDE | ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) |
-        ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
-        ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(priority) |
-        ETWATCH_HAS(affinity) | ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
-        ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes) | ETWATCH_HAS(faults_minor) |
-        ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) | ETWATCH_HAS(io_read_bytes) |
-        ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
-        ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes) | ETWATCH_HAS(exit_ns) |
-        ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
-    .estimated = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(rss_bytes) |
-                 ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) |
-                 ETWATCH_HAS(handles_peak),
     .open = open_source,
     .close = close_source,
     .drain = drain,

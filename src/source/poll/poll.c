@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "model/metric.h"
 
 /* How long an end or a change of an ignored process may go unnoticed, a new one whose id the kernel
  * gave out of order likewise. */
@@ -413,6 +414,8 @@ static void close_source(struct ew_source *source)
 static void describe_source(struct ew_poll *poll)
 {
     poll->base.ops = ew_source_poll;
+    poll->base.ops.available = ew_metrics_available(ETWATCH_WAY_POLL_LINUX);
+    poll->base.ops.estimated = ew_metrics_with(ETWATCH_WAY_POLL_LINUX, ETWATCH_ESTIMATED);
     poll->base.source.ops = &poll->base.ops;
     if (!poll->files.own_ids) /* no CPU clock: times in ticks */
         poll->base.ops.estimated |= ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent);
@@ -480,22 +483,6 @@ static int add(struct ew_source *source, uint32_t pid)
 const struct ew_source_ops ew_source_poll = {
     .id = ETWATCH_SOURCE_POLL,
     .way = ETWATCH_WAY_POLL_LINUX,
-    .available =
-        ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
-        ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
-        ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(priority) |
-        ETWATCH_HAS(affinity) | ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
-        ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes) | ETWATCH_HAS(faults_minor) |
-        ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) | ETWATCH_HAS(io_read_bytes) |
-        ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
-        ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes) | ETWATCH_HAS(handles) |
-        ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) | ETWATCH_HAS(threads_running) |
-        ETWATCH_HAS(threads_waiting) | ETWATCH_HAS(threads_suspended) | ETWATCH_HAS(exit_ns) |
-        ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
-    .estimated = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) |
-                 ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary) |
-                 ETWATCH_HAS(runq_wait_ns) | ETWATCH_HAS(exit_ns) | ETWATCH_HAS(handles_peak) |
-                 ETWATCH_HAS(threads_running),
     .open = open_source,
     .close = close_source,
     .drain = drain,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/metric.h"
 
 /* Asked for within this time, a new process is told from its beginning. */
 #define YOUNG_NS UINT64_C(1000000000)
@@ -233,6 +234,10 @@ static const char *lacks(const struct ew_source *source, uint32_t metric)
     return NULL;
 }
 
+/* What ew_winpoll_system.more may tell. */
+#define EW_WINPOLL_MORE                                                             \
+    (ETWATCH_HAS(affinity) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) | \
+     ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects))
 #define EW_WINPOLL_STATES                                                                       \
     (ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
      ETWATCH_HAS(threads_suspended))
@@ -245,19 +250,6 @@ static const char *lacks(const struct ew_source *source, uint32_t metric)
 static const struct ew_source_ops ops = {
     .id = ETWATCH_SOURCE_POLL,
     .way = ETWATCH_WAY_POLL_WINDOWS,
-    .available = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
-                 ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(cycles) | ETWATCH_HAS(priority) |
-                 ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) |
-                 ETWATCH_HAS(virtual_bytes) | ETWATCH_HAS(faults_minor) |
-                 ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) | ETWATCH_HAS(io_read_bytes) |
-                 ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
-                 ETWATCH_HAS(io_write_ops) | ETWATCH_HAS(io_other_bytes) |
-                 ETWATCH_HAS(io_other_ops) | ETWATCH_HAS(pool_paged_bytes) |
-                 ETWATCH_HAS(pool_nonpaged_bytes) | EW_WINPOLL_STATES | ETWATCH_HAS(handles) |
-                 ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal),
-    .estimated = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
-                 ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(faults_minor) |
-                 ETWATCH_HAS(faults_major) | ETWATCH_HAS(exit_ns),
     .close = close_source,
     .drain = drain,
     .set_interval = ew_poller_set_interval,
@@ -287,6 +279,8 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
     }
     poll->base.ops = ops;
     poll->base.source.ops = &poll->base.ops;
+    poll->base.ops.available = ew_metrics_available(ops.way) & ~EW_WINPOLL_MORE;
+    poll->base.ops.estimated = ew_metrics_with(ops.way, ETWATCH_ESTIMATED);
     poll->base.ops.available |= poll->system.more ? poll->system.more_has : 0;
     if (!poll->counts_cycles)
         poll->base.ops.available &= ~ETWATCH_HAS(cycles);
