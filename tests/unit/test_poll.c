@@ -201,6 +201,20 @@ TEST(a_known_process_whose_stat_breaks_is_unknown_for_the_round_and_not_gone)
     rounds_done(&rounds);
 }
 
+TEST(so_is_one_whose_stat_may_not_be_read_any_more)
+{
+    struct rounds rounds;
+    rounds_open(&rounds, "truncated", &everything, false, 100);
+    drain_again(&rounds);
+    CHECK(process_fact(&rounds, 102, EW_PROCESS_SEEN) != NULL);
+    drain_tree(&rounds, "unreadable");
+    CHECK(process_fact(&rounds, 102, EW_PROCESS_EXIT) == NULL);
+    const struct ew_reading *reading = reading_of(&rounds, 102, 0);
+    CHECK(reading != NULL && reading->incomplete);
+    CHECK_EQ_UINT(reading->counter_has, 0);
+    rounds_done(&rounds);
+}
+
 TEST(the_largest_values_saturate_and_larger_ones_are_refused)
 {
     struct rounds rounds;
