@@ -97,6 +97,29 @@ def a_fallback_is_one_line_with_reason_and_fix(lines, right):
     check_eq(not list(CHECKS.check_fallback(step, "type information")), right)
 
 
+def spinner(*cpu_ms):
+    """What is said of a spinner that used so much in each interval of 100 ms after the first one."""
+    step = CHECKS.Step("pid")
+    common = {"pid": 7, "complete": True, "name": "spin"}
+    objects = [{"type": "meta", "source": "ebpf", "available": []}, dict(common, type="start", t_ns=0)]
+    for number, ms in enumerate((100, *cpu_ms), 1):
+        objects.append(dict(common, type="sample", t_ns=number * 100_000_000, dt_ns=100_000_000, cpu_ns=ms * 1_000_000))
+    objects.append({"type": "stats", "source": "ebpf", "lost": 0, "undecoded": 0})
+    step.status, step.data = 0, [json.dumps(one) for one in objects]
+    return [text for text in CHECKS.check_stat(step, "ebpf", 7, True) if "used" in text]
+
+
+@cases([
+    ("all of a CPU", (100, 100, 100), 0),
+    ("and what was not known at the beginning", (100, 104, 100), 0),
+    ("more than a tick of that", (100, 115, 100), 1),
+    ("more than a CPU twice", (104, 104, 100), 1),
+    ("hardly anything", (10, 10, 10), 1),
+])
+def a_spinner_uses_one_cpu(cpu_ms, count):
+    check_eq(len(spinner(*cpu_ms)), count, f"problems ({spinner(*cpu_ms)})")
+
+
 @test
 def a_guest_that_stops_half_way_is_seen():
     text = 'step doctor\nout ok    source ebpf   works\nstatus 0\nstep run\ndata {"type":"meta"}\n'
