@@ -54,23 +54,31 @@ static __always_inline __u64 private_pages(struct mm_struct *mm)
     return (__u64)((anon > 0 ? anon : 0) + (swapped > 0 ? swapped : 0));
 }
 
-/* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. Before
- * 6.2 the verifier does not look into an array of atomics: one call reads all of them. */
+/*
+ * Before 6.2 the verifier does not look into an array of atomics: one call reads all of them. A
+ * function of its own, because a caller with as much on its stack would get one from the kernel
+ * that lies in memory that nobody else touches (from 6.13 on).
+ */
+static __noinline int rss_before_6_2(struct mm_struct *mm)
+{
+    struct mm_struct___before_6_2 *old = (void *)mm;
+    __s64 count[4] = {0};
+    bpf_core_read(count, sizeof count, &old->rss_stat);
+    return (int)(count[EW_MM_FILEPAGES] + count[EW_MM_ANONPAGES] + count[EW_MM_SHMEMPAGES]);
+}
+
+/* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. */
 static __always_inline __u32 noted_rss(struct task_struct *task)
 {
     struct mm_struct *mm = task->mm;
     __s64 pages = 0;
     if (!mm)
         return 0;
-    if (bpf_core_type_exists(struct mm_rss_stat___before_6_2)) {
-        struct mm_struct___before_6_2 *old = (void *)mm;
-        __s64 count[4] = {0};
-        bpf_core_read(count, sizeof count, &old->rss_stat);
-        pages = count[EW_MM_FILEPAGES] + count[EW_MM_ANONPAGES] + count[EW_MM_SHMEMPAGES];
-    } else {
+    if (bpf_core_type_exists(struct mm_rss_stat___before_6_2))
+        pages = rss_before_6_2(mm);
+    else
         pages = mm->rss_stat[EW_MM_FILEPAGES].count + mm->rss_stat[EW_MM_ANONPAGES].count +
                 mm->rss_stat[EW_MM_SHMEMPAGES].count;
-    }
     return pages > 0 ? (__u32)pages : 0;
 }
 
