@@ -113,7 +113,8 @@ def spinner(*cpu_ms):
     ("all of a CPU", (100, 100, 100), 0),
     ("and what was not known at the beginning", (100, 104, 100), 0),
     ("more than a tick of that", (100, 115, 100), 1),
-    ("more than a CPU twice", (104, 104, 100), 1),
+    ("that over some intervals", (103, 103, 103), 0),
+    ("more than a tick over some intervals", (104, 104, 104), 1),
     ("hardly anything", (10, 10, 10), 1),
 ])
 def a_spinner_uses_one_cpu(cpu_ms, count):
