@@ -305,23 +305,33 @@ static int read_all(struct report *report)
     return rc;
 }
 
-/* Itself, or a process that was told is its parent: parents come first. */
+/* Itself, or one of those found so far is its parent. */
+static bool descends(const struct report *report, const struct etwatch_sample *process,
+                     bool *ret_found)
+{
+    bool child = false;
+    *ret_found = false;
+    for (uint32_t i = 0; i < report->told_count; i++) {
+        const struct told *told = &report->told[i];
+        *ret_found |= told->pid == process->pid && told->start_ns == process->start_ns;
+        child |= (process->flags & ETWATCH_HAS_PPID) != 0 && told->pid == process->ppid &&
+                 told->start_ns <= process->start_ns;
+    }
+    return child || *ret_found;
+}
+
 static bool wants(void *ctx, const struct etwatch_sample *process)
 {
     struct report *report = ctx;
     const struct ew_chosen *chosen = report->trace->chosen;
     if (ew_chosen_all(chosen))
         return true;
-    bool out = ew_chosen_out(chosen, process->pid, process->name);
+    bool out = ew_chosen_out(chosen, process->pid, process->name), found;
     if (ew_chosen_anybody(chosen))
         return !out;
-    bool wanted = ew_chosen_has(chosen, process->pid, process->name);
-    for (uint32_t i = 0; i < report->told_count && !wanted; i++)
-        wanted = (process->flags & ETWATCH_HAS_PPID) != 0 && report->told[i].pid == process->ppid &&
-                 report->told[i].start_ns <= process->start_ns;
-    if (!wanted)
+    if (!descends(report, process, &found) && !ew_chosen_has(chosen, process->pid, process->name))
         return false;
-    if (report->told_count == report->told_size) {
+    if (!found && report->told_count == report->told_size) {
         uint32_t size = report->told_size == 0 ? 64 : report->told_size * 2;
         struct told *larger = ew_realloc_array(report->told, size, sizeof *larger);
         if (larger == NULL)
@@ -329,9 +339,33 @@ static bool wants(void *ctx, const struct etwatch_sample *process)
         report->told = larger;
         report->told_size = size;
     }
-    report->told[report->told_count++] =
-        (struct told){.pid = process->pid, .start_ns = process->start_ns};
+    if (!found)
+        report->told[report->told_count++] =
+            (struct told){.pid = process->pid, .start_ns = process->start_ns};
     return !out;
+}
+
+static int pass_over(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+{
+    (void)ctx;
+    (void)process;
+    (void)estimated;
+    return 0;
+}
+
+/* A process may come before its parent: they are gone over until nobody is found any more. */
+static int find_wanted(struct report *report)
+{
+    struct ew_account_teller finder = {.ctx = report, .on_process = pass_over, .wants = wants};
+    uint32_t before;
+    int rc = 0;
+    if (ew_chosen_all(report->trace->chosen) || ew_chosen_anybody(report->trace->chosen))
+        return 0;
+    do {
+        before = report->told_count;
+        rc = ew_account_tell_processes(report->account, &finder);
+    } while (rc == 0 && report->told_count > before);
+    return rc;
 }
 
 static int tell_class(void *ctx, const struct etwatch_trace_class *klass)
@@ -356,10 +390,10 @@ static int tell(struct report *report, struct etwatch_trace_system *system)
         .wants = wants,
         .cmdline = (callbacks->flags & ETWATCH_REPORT_CMDLINE) != 0,
     };
-    int rc = 0;
     ew_ptrace_count_damage(report->trace);
     ew_account_sum(report->account, &report->trace->stats, system);
-    if (callbacks->on_system != NULL)
+    int rc = find_wanted(report);
+    if (rc == 0 && callbacks->on_system != NULL)
         rc = callbacks->on_system(callbacks->ctx, system);
     if (rc == 0 && callbacks->on_class != NULL)
         rc = ew_account_tell_classes(report->account, &teller);
