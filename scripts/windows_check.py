@@ -68,8 +68,8 @@ def check_stat(etwatch):
     print(f"     own cost: {stats['self_cpu_percent']} % of a core, {stats['self_rss_peak_bytes'] >> 20} MB")
 
 
-def check_load(etwatch, acts):
-    code, out, err = call(etwatch, "run", "--json", "-q", "--no-fallback", "--hz", 100, "--", acts, "burn", 2000)
+def check_load(etwatch, workloads):
+    code, out, err = call(etwatch, "run", "--json", "-q", "--no-fallback", "--hz", 100, "--", workloads, "burn", 2000)
     said = [line for line in out.splitlines() if line.strip().isdigit()]
     ends = [o for o in objects(out) if o["type"] == "exit"]
     say(code == 0 and said and ends, "a known load is watched", err)
@@ -78,12 +78,12 @@ def check_load(etwatch, acts):
         say(abs(got - wanted) <= 0.02 * wanted, "its CPU time is what it says it used", f"{got} ms of {wanted}")
 
 
-def check_counters(etwatch, acts, folder):
+def check_counters(etwatch, workloads, folder):
     """Hardware counters where the machine has them, and CycleTime everywhere."""
     names = ("cycles", "instructions", "cache_misses")
     known = {o["name"]: o["sources"] for o in objects(call(etwatch, "doctor", "--metrics", "--json")[1])}
     say(known["cycles"]["poll"]["exactness"] == "polled", "cycles can be polled", known["cycles"]["poll"])
-    burn = (acts, "burn", 1000)
+    burn = (workloads, "burn", 1000)
     for source in ("poll", "etw"):
         _, out, err = call(etwatch, "run", "--json", "-q", "--source", source, "--metrics", "cpu", "--", *burn)
         ends = [o for o in objects(out) if o["type"] == "exit"]
@@ -98,16 +98,16 @@ def check_counters(etwatch, acts, folder):
     path = os.path.join(folder, "counters.etl")
     _, _, err = call(etwatch, "record", "-o", path, "--metrics", ",".join(names), "--", *burn)
     found = [o for o in objects(call(etwatch, "report", "--json", path)[1])
-             if o["type"] == "process" and o["name"] == "acts.exe"]
+             if o["type"] == "process" and o["name"] == "workloads.exe"]
     for name in names if found else ():
         wanted = known[name]["etw"]["exactness"] == "exact"
         say((found[0][name] is not None) == wanted, f"{name} in a recording", err.strip() or found[0][name])
 
 
-def check_short(etwatch, acts):
-    script = f"for i in range(200): __import__('subprocess').call([{acts!r}, 'exit', '7'])"
+def check_short(etwatch, workloads):
+    script = f"for i in range(200): __import__('subprocess').call([{workloads!r}, 'exit', '7'])"
     _, out, _ = call(etwatch, "run", "--json", "-q", "--no-fallback", "--", sys.executable, "-c", script)
-    codes = [o["exit_code"] for o in objects(out) if o["type"] == "exit" and o["name"] == "acts.exe"]
+    codes = [o["exit_code"] for o in objects(out) if o["type"] == "exit" and o["name"] == "workloads.exe"]
     say(codes == [7] * 200, "200 short processes are all seen, with their exit codes", len(codes))
 
 
@@ -217,7 +217,7 @@ def run_unit(build):
 def main():
     unit = "--unit" in sys.argv
     build = os.path.abspath(sys.argv[-1])
-    etwatch, acts = os.path.join(build, "etwatch.exe"), os.path.join(build, "tests", "acts.exe")
+    etwatch, workloads = os.path.join(build, "etwatch.exe"), os.path.join(build, "tests", "workloads.exe")
     if unit:
         run_unit(build)
     else:
@@ -226,10 +226,10 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             check_doctor(etwatch)
             check_stat(etwatch)
-            if os.path.exists(acts):
-                check_load(etwatch, acts)
-                check_counters(etwatch, acts, folder)
-                check_short(etwatch, acts)
+            if os.path.exists(workloads):
+                check_load(etwatch, workloads)
+                check_counters(etwatch, workloads, folder)
+                check_short(etwatch, workloads)
             check_record(etwatch, folder)
             check_perfetto(etwatch, folder)
             check_refusals(etwatch)

@@ -3,7 +3,7 @@
 
     run(["run", "-q", "--", *exits(3)])
 
-On Linux they are lines for the shell, under Wine acts of tests/windows/acts.c. A test of something that
+On Linux they are lines for the shell, under Wine workloads of tests/windows/workloads.c. A test of something that
 Windows does not have says so with linux_only(), which counts it as skipped.
 """
 import contextlib
@@ -22,7 +22,7 @@ def linux_only(reason):
 
 
 def _acts(*arguments):
-    return [os.path.join(os.environ["ETWATCH_WINDOWS"], "tests", "acts.exe"), *map(str, arguments)]
+    return [os.path.join(os.environ["ETWATCH_WINDOWS"], "tests", "workloads.exe"), *map(str, arguments)]
 
 
 def _shell(script):
@@ -57,7 +57,7 @@ def leaves(seconds):
             _shell(f"sleep {seconds} >/dev/null 2>&1 & exit 0"))
 
 
-LEAVER, LEFT = ("acts.exe", "acts.exe") if UNDER_WINE else ("sh", "sleep")
+LEAVER, LEFT = ("workloads.exe", "workloads.exe") if UNDER_WINE else ("sh", "sleep")
 
 
 def marks(path):
@@ -90,7 +90,7 @@ def somebody(seconds=60):
         return
     child = start_plain(_acts("here", int(seconds * 1000)))
     line = child.stdout.readline()
-    check(line.strip().isdigit(), f"acts.exe did not begin: {line!r}")
+    check(line.strip().isdigit(), f"workloads.exe did not begin: {line!r}")
     yield int(line)
     end(child)
 

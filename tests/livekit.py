@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the live tests share: a watched deed, what it says of itself, what etwatch says of it.
 
-`deeds` (tests/live/deeds.c) does something and tells what the kernel has on record for it. The
+`workloads` (tests/live/workloads.c) does something and tells what the kernel has on record for it. The
 tests ask for figures, never for speed: the machine may be busy with anything.
 """
 import contextlib
@@ -14,7 +14,7 @@ from collections import namedtuple
 
 from lib import BUILD, ETWATCH, Failed, check, check_eq, json_lines, run, skip, temp_dir
 
-DEEDS = os.path.join(BUILD, "tests", "deeds")
+WORKLOADS = os.path.join(BUILD, "tests", "workloads")
 CANNOT = 77  # a deed that the machine does not allow
 
 Watched = namedtuple("Watched", "code truth objects err")
@@ -59,7 +59,7 @@ def truth_of(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def watch(deed, *options, program=DEEDS, source="ebpf", timeout=60, **more):
+def watch(deed, *options, program=WORKLOADS, source="ebpf", timeout=60, **more):
     """`etwatch run` of a deed. Its own words are the truth, our output goes to a file."""
     with temp_dir() as folder:
         path = os.path.join(folder, "out.jsonl")
@@ -69,7 +69,7 @@ def watch(deed, *options, program=DEEDS, source="ebpf", timeout=60, **more):
             skip("this machine does not allow it: " + result.err.strip())
         with open(path, encoding="utf-8") as file:
             objects = json_lines(file.read())
-    truth = truth_of(result.out) if program == DEEDS else result.out
+    truth = truth_of(result.out) if program == WORKLOADS else result.out
     return Watched(result.code, truth, objects, result.err)
 
 
@@ -138,7 +138,7 @@ def read_lines(path):
 
 def loaded():
     """Ids of the loaded programs whose name begins with ew_."""
-    result = subprocess.run([DEEDS, "programs"], capture_output=True, text=True, check=True)
+    result = subprocess.run([WORKLOADS, "programs"], capture_output=True, text=True, check=True)
     return {int(line.split()[0]) for line in result.stdout.splitlines()}
 
 

@@ -28,7 +28,7 @@ def run(bench):
         raise Missing(refused)
     repeat = bench.repeat or (5 if bench.quick else 50)
     section = Section("wine", f"the program for Windows under a warm Wine, {repeat} starts each")
-    programs = (("a program that does nothing", ["tests/acts.exe", "exit", "0"], None),
+    programs = (("a program that does nothing", ["tests/workloads.exe", "exit", "0"], None),
                 ("etwatch --version", ["etwatch.exe", "--version"], 50),
                 ("etwatch --help", ["etwatch.exe", "--help"], 50))
     environment = {**os.environ, **winekit.environment(build)}

@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "os/os.h"
 #include "source/etl/reader.h"
-#include "source/etl/writer.h"
+#include "etl_writer.h"
 
 enum { CPUS = 8, EVENTS = 4000000, PAYLOAD = 24, SWITCH_GROUP = 5, SWITCH_OPCODE = 36 };
 

@@ -16,8 +16,9 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
-#include "source/etl/writer.h"
+#include "etl_writer.h"
 #include "source/etl/xpress.h"
+#include "xpress_deflate.h"
 
 enum { HEAD = 72, ROUNDS = 5, EVENTS = 200000, MAX_BUFFER = 16 * 1024 * 1024 };
 

@@ -9,7 +9,7 @@
 """
 from ._batch import Batch, Sample
 from ._native import __version__
-from .around import AdaptiveSampler, MonitorFactory, SystemMonitor, UnifiedMonitor, select_monitor
+from .compat import AdaptiveSampler, MonitorFactory, SystemMonitor, UnifiedMonitor, select_monitor
 from .config import ETWMonitorConfig
 from .errors import ETWAccessDeniedError, ETWError, ETWProviderError, ETWSessionError, ETWSessionLostError
 from .etw import ETWMonitor

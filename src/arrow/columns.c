@@ -15,7 +15,7 @@
 
 #include <etwatch/etwatch.h>
 
-#include "arrow/words.h"
+#include "arrow/dictionary.h"
 #include "base/alloc.h"
 #include "base/utf8.h"
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arrow/flat.h"
+#include "arrow/flatbuffer.h"
 #include "base/alloc.h"
 #include "base/error.h"
 
@@ -545,7 +545,7 @@ int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_write_fn write,
         flush(file);
         rc = rc == 0 ? file->rc : rc;
         if (rc < 0)
-            ew_error_give(reterr, &file->why, rc);
+            ew_error_out(reterr, &file->why, rc);
         else if (ret_rows != NULL)
             *ret_rows = file->rows;
         done(file);

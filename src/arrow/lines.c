@@ -320,7 +320,7 @@ int etwatch_table_write(struct ArrowArrayStream *stream, uint32_t format, const 
         lines->out.flush_at = FLUSH_AT;
         rc = put_all(lines, stream, type);
         if (rc < 0)
-            ew_error_give(reterr, &lines->why, rc);
+            ew_error_out(reterr, &lines->why, rc);
         else if (ret_rows != NULL)
             *ret_rows = lines->rows;
         done(lines);

@@ -3,8 +3,10 @@
 #include "base/error.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "base/sized.h"
 
 int ew_error_set(struct ew_error *err, int code, int64_t os_code, const char *format, ...)
 {
@@ -31,19 +33,19 @@ void ew_error_fix(struct ew_error *err, const char *format, ...)
     va_end(args);
 }
 
-void ew_error_give(struct etwatch_error_info *reterr, struct ew_error *err, int rc)
+void ew_error_out(struct etwatch_error_info *reterr, const struct ew_error *err, int rc)
 {
-    if (reterr == NULL || reterr->size < sizeof(uint32_t))
+    if (reterr == NULL)
         return;
-    if (err->message[0] == '\0')
-        (void)ew_error_set(err, rc, 0, "%s", etwatch_strerror(rc));
+    const bool empty = err->message[0] == '\0';
     struct etwatch_error_info info = {
-        .size = reterr->size,
+        .size = sizeof info,
         .code = rc,
-        .os_code = err->os_code,
-        .offset = err->offset,
+        .os_code = empty ? 0 : err->os_code,
+        .offset = empty ? 0 : err->offset,
     };
-    memcpy(info.message, err->message, sizeof info.message);
-    memcpy(info.fix, err->fix, sizeof info.fix);
-    memcpy(reterr, &info, reterr->size < sizeof info ? reterr->size : sizeof info);
+    (void)snprintf(info.message, sizeof info.message, "%s",
+                   empty ? etwatch_strerror(rc) : err->message);
+    (void)snprintf(info.fix, sizeof info.fix, "%s", empty ? "" : err->fix);
+    (void)ew_sized_out(reterr, &info, sizeof info);
 }

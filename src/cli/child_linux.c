@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/options.h"
+#include "cli/args/options.h"
 #include "cli/signals.h"
 
 /* The name that the process has until exec: that of the command, as it will have then. */

@@ -17,7 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "cli/options.h"
+#include "cli/args/options.h"
 #include "cli/quote.h"
 #include "os/windows/text.h"
 

@@ -11,8 +11,8 @@
 
 #include "base/buf.h"
 #include "cli/output.h"
-#include "cli/parser.h"
-#include "cli/session.h"
+#include "cli/args/parser.h"
+#include "cli/watch_run.h"
 
 /* What is so if nobody says anything; others are not set. */
 static const struct {

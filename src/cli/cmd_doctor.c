@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "cli/doctor_metrics.h"
 #include "cli/output.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "os/os.h"

@@ -6,7 +6,7 @@
 
 #include "cli/histogram.h"
 #include "cli/recording.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 

@@ -5,7 +5,7 @@
 #include <etwatch/export.h>
 
 #include "cli/recording.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/term.h"
 
 static uint32_t flags_of(const struct ew_options *options)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/record.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 
 static const struct {
     const char *ending;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cli/child.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "cli/term.h"

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "cli/output.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 
 struct listing {

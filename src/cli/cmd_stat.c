@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "os/os.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "cli/screen.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "os/os.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/recording.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "cli/waits_live.h"

@@ -3,7 +3,7 @@
 #ifndef EW_CLI_COMMANDS_H
 #define EW_CLI_COMMANDS_H
 
-#include "cli/options.h"
+#include "cli/args/options.h"
 
 /* The program, with its arguments in UTF-8. An exit code. */
 int ew_main(int argc, char **argv);

@@ -4,7 +4,7 @@
 #define EW_CLI_DOCTOR_METRICS_H
 
 #include "base/buf.h"
-#include "cli/options.h"
+#include "cli/args/options.h"
 
 /* Writes the matrix, in JSON Lines or for people. Returns whether any source works. */
 bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out);

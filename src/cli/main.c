@@ -7,9 +7,9 @@
 
 #include "base/buf.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/args/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 
 static int print(const char *text, size_t len)
 {

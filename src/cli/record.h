@@ -3,7 +3,7 @@
 #ifndef EW_CLI_RECORD_H
 #define EW_CLI_RECORD_H
 
-#include "cli/options.h"
+#include "cli/args/options.h"
 
 /* .etl: a session of ETW that writes the file itself. Windows. */
 int ew_record_etl(const struct ew_options *options);

@@ -14,8 +14,8 @@
 
 #include "base/buf.h"
 #include "cli/child.h"
-#include "cli/etw_options.h"
-#include "cli/session.h"
+#include "cli/args/etw_options.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "os/os.h"

@@ -18,7 +18,7 @@
 #include "base/buf.h"
 #include "cli/child.h"
 #include "cli/record_file.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "os/os.h"

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "os/os.h"

@@ -6,7 +6,7 @@
 #include <etwatch/sink.h>
 #include <etwatch/trace.h>
 
-#include "cli/options.h"
+#include "cli/args/options.h"
 #include "cli/output.h"
 
 struct ew_recording {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "sink/columns.h"
 #include "sink/fields.h"

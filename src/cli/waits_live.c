@@ -2,7 +2,7 @@
 /* Between a session and the sums of sampler/waits.c, which know nothing of sessions. */
 #include "cli/waits_live.h"
 
-#include "cli/session.h"
+#include "cli/watch_run.h"
 #include "cli/term.h"
 
 int ew_waits_live_init(struct ew_waits_live *live)

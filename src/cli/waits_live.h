@@ -3,7 +3,7 @@
 #ifndef EW_CLI_WAITS_LIVE_H
 #define EW_CLI_WAITS_LIVE_H
 
-#include "cli/options.h"
+#include "cli/args/options.h"
 #include "cli/output.h"
 #include "cli/waits_view.h"
 

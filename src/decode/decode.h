@@ -8,8 +8,8 @@
  * (TraceLogging, EventSource manifests, KernelTraceControl metadata) and knows the layouts of the
  * kernel classes and of some manifest providers by itself.
  */
-#ifndef EW_DECODE_H
-#define EW_DECODE_H
+#ifndef EW_DECODE_DECODE_H
+#define EW_DECODE_DECODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * Between the parts of ew_decode_event: loads from a payload whose length has been checked once.
  */
-#ifndef EW_DECODE_EVENT_PARTS_H
-#define EW_DECODE_EVENT_PARTS_H
+#ifndef EW_DECODE_EVENT_H
+#define EW_DECODE_EVENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

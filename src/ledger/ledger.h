@@ -7,8 +7,8 @@
  * have an entry, and one that has been idle may be evicted: its counters are absolute, and once its
  * open interval is over its next reading is an OPEN, which is a new baseline.
  */
-#ifndef EW_LEDGER_H
-#define EW_LEDGER_H
+#ifndef EW_LEDGER_LEDGER_H
+#define EW_LEDGER_LEDGER_H
 
 #include <stdbool.h>
 #include <stdint.h>

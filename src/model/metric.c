@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions to the table of metrics, and its public face. */
+#include "base/sized.h"
 #include "model/metric.h"
 
 #include <string.h>
@@ -27,19 +28,6 @@ const char *etwatch_exactness_name(uint32_t exactness)
     return exactness <= ETWATCH_EXACT ? words[exactness] : NULL;
 }
 
-/* Structs grow at their end: a caller built with an older header gets as much as it has room for.
- */
-int ew_metric_give(void *to, const void *from, size_t known)
-{
-    uint32_t size;
-    memcpy(&size, to, sizeof size);
-    if (size < sizeof(uint32_t) * 4)
-        return ETWATCH_EINVAL;
-    memcpy((char *)to + sizeof size, (const char *)from + sizeof size,
-           (size < known ? size : known) - sizeof size);
-    return 0;
-}
-
 int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
 {
     if (metric >= ETWATCH_METRIC_COUNT || ret_info == NULL)
@@ -65,7 +53,7 @@ int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
                            : row->otlp_unit != NULL     ? row->otlp_unit
                                                         : "",
     };
-    return ew_metric_give(ret_info, &info, sizeof info);
+    return ew_sized_out(ret_info, &info, sizeof info);
 }
 
 int etwatch_metric_way(uint32_t metric, uint32_t way, struct etwatch_metric_way *ret_way)
@@ -75,7 +63,7 @@ int etwatch_metric_way(uint32_t metric, uint32_t way, struct etwatch_metric_way 
     const struct ew_metric_way *cell = &ew_metric_rows[metric].way[way];
     struct etwatch_metric_way out = {
         .exactness = cell->exactness, .on_request = cell->on_request, .how = cell->how};
-    return ew_metric_give(ret_way, &out, sizeof out);
+    return ew_sized_out(ret_way, &out, sizeof out);
 }
 
 uint64_t ew_metrics_with(uint32_t way, uint32_t exactness)

@@ -25,10 +25,6 @@ struct ew_metric_row {
     const char *otlp_linux, *otlp_linux_unit; /* NULL: as elsewhere */
 };
 
-/* Hands out a struct that begins with its size, as far as the caller has room; ETWATCH_EINVAL if
- * the size is not set. */
-int ew_metric_give(void *to, const void *from, size_t known);
-
 extern const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT];
 
 /* Bits of the metrics with this exactness, and of those that come without being asked for. */

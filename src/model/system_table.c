@@ -6,6 +6,7 @@
  */
 #include <etwatch/system.h>
 
+#include "base/sized.h"
 #include "model/metric.h"
 
 #define ESTIMATED(how)                \
@@ -170,7 +171,7 @@ int etwatch_system_info(uint32_t metric, struct etwatch_metric_info *ret_info)
         .otlp_linux = row->otlp,
         .otlp_linux_unit = row->otlp_unit,
     };
-    return ew_metric_give(ret_info, &info, sizeof info);
+    return ew_sized_out(ret_info, &info, sizeof info);
 }
 
 int etwatch_system_way(uint32_t metric, uint32_t os, struct etwatch_metric_way *ret_way)
@@ -179,5 +180,5 @@ int etwatch_system_way(uint32_t metric, uint32_t os, struct etwatch_metric_way *
         return ETWATCH_EINVAL;
     const struct ew_metric_way *cell = &rows[metric].os[os];
     struct etwatch_metric_way out = {.exactness = cell->exactness, .how = cell->how};
-    return ew_metric_give(ret_way, &out, sizeof out);
+    return ew_sized_out(ret_way, &out, sizeof out);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "monitor/monitor.h"
 
 static const double hz_min = 0.1, hz_max = 1000.0, rate_min = 0.01;
@@ -21,24 +22,6 @@ enum {
                   ETWATCH_NO_FALLBACK | ETWATCH_NO_BUDGET | ETWATCH_KERNEL_THREADS |
                   ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_NO_SYSTEM | ETWATCH_EVENTS_ALL,
 };
-
-/* A caller built with an older header hands in fewer bytes, one with a newer header more; the
- * extra bytes must be zero, or it asks for something that we would silently not do. */
-int ew_take_sized(void *to, size_t to_size, const void *from, uint32_t from_size, const char *what,
-                  struct ew_error *reterr)
-{
-    const unsigned char *bytes = from;
-    if (from_size < sizeof(uint32_t) * 4)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "%s.size is not set", what);
-    memset(to, 0, to_size);
-    memcpy(to, from, from_size < to_size ? from_size : to_size);
-    for (size_t i = to_size; i < from_size; i++)
-        if (bytes[i] != 0)
-            return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                                "%s has a field that this version of the library does not know",
-                                what);
-    return 0;
-}
 
 static int check_recording(const struct etwatch_config *config, struct ew_error *reterr)
 {
@@ -217,7 +200,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
                    struct ew_error *reterr)
 {
     memset(to, 0, sizeof *to);
-    int error = ew_take_sized(to, sizeof *to, from, from->size, "config", reterr);
+    int error = ew_sized_in(to, sizeof *to, from, "config", reterr);
     if (error == 0)
         error = check(to, reterr);
     /* Until they are copies of our own, none of the pointers may be freed. */

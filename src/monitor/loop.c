@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "monitor/monitor.h"
-#include "monitor/session_options.h"
+#include "source/etw/session_options.h"
 #include "source/etw/consumer.h"
 
 /* After an interval's end, before its facts are taken: longer than a switch takes to be noted. */

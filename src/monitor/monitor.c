@@ -14,33 +14,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "monitor/session_options.h"
-
-/* Fills what of the caller's struct he has room for. */
-static void give_error(struct etwatch_error_info *reterr, const struct ew_error *error)
-{
-    if (reterr == NULL || reterr->size < sizeof(uint32_t))
-        return;
-    struct etwatch_error_info info = {
-        .size = reterr->size,
-        .code = error->code,
-        .os_code = error->os_code,
-        .offset = error->offset,
-    };
-    memcpy(info.message, error->message, sizeof info.message);
-    memcpy(info.fix, error->fix, sizeof info.fix);
-    memcpy(reterr, &info, reterr->size < sizeof info ? reterr->size : sizeof info);
-}
-
-/* Copies a result out; the caller's size field says how much of it he knows. */
-static int give_sized(void *ret, uint32_t ret_size, void *from, size_t from_size)
-{
-    if (ret_size < sizeof(uint32_t) * 2)
-        return ETWATCH_EINVAL;
-    memcpy(from, &ret_size, sizeof ret_size);
-    memcpy(ret, from, ret_size < from_size ? ret_size : from_size);
-    return 0;
-}
+#include "base/sized.h"
+#include "source/etw/session_options.h"
 
 /* The caller's struct may be older than the field. */
 static int take_session_options(struct etwatch_monitor *monitor,
@@ -86,7 +61,7 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
     if (error != 0) {
         if (why.code == 0)
             ew_error_set(&why, error, 0, "%s", etwatch_strerror(error));
-        give_error(reterr, &why);
+        ew_error_out(reterr, &why, why.code);
         etwatch_monitor_free(monitor);
         return error;
     }
@@ -165,7 +140,7 @@ static int begin(struct etwatch_monitor *monitor, enum ew_monitor_state state,
         monitor->state = state;
     ew_mutex_unlock(monitor->lock);
     if (error != 0)
-        give_error(reterr, &why);
+        ew_error_out(reterr, &why, why.code);
     return error;
 }
 
@@ -388,7 +363,7 @@ int etwatch_monitor_snapshot(struct etwatch_monitor *monitor, uint32_t pid,
                     ? ew_sampler_snapshot(monitor->sampler, pid, &sample, buffer, buffer_size)
                     : ETWATCH_ESTATE;
     ew_mutex_unlock(monitor->lock);
-    return error != 0 ? error : give_sized(ret_sample, ret_sample->size, &sample, sizeof sample);
+    return error != 0 ? error : ew_sized_out(ret_sample, &sample, sizeof sample);
 }
 
 static int set_kernel(struct etwatch_monitor *monitor, uint32_t kernel, const uint32_t *stacks,
@@ -427,7 +402,7 @@ int etwatch_monitor_set_kernel(struct etwatch_monitor *monitor, const char *kern
         ew_mutex_unlock(monitor->lock);
     }
     if (error != 0)
-        give_error(reterr, &why);
+        ew_error_out(reterr, &why, why.code);
     return error;
 }
 
@@ -445,7 +420,7 @@ int etwatch_monitor_aggregate(struct etwatch_monitor *monitor, uint32_t pid, uin
     ew_mutex_unlock(monitor->lock);
     return error != 0
                ? error
-               : give_sized(ret_aggregate, ret_aggregate->size, &aggregate, sizeof aggregate);
+               : ew_sized_out(ret_aggregate, &aggregate, sizeof aggregate);
 }
 
 static double percent(uint64_t part_ns, uint64_t whole_ns)
@@ -497,7 +472,7 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     stats.duration_ns = wall_ns;
     stats.queue_dropped = monitor->queue.dropped;
     ew_mutex_unlock(monitor->lock);
-    return give_sized(ret_stats, ret_stats->size, &stats, sizeof stats);
+    return ew_sized_out(ret_stats, &stats, sizeof stats);
 }
 
 const char *etwatch_monitor_why_not(struct etwatch_monitor *monitor, uint32_t metric)
@@ -539,5 +514,5 @@ int etwatch_monitor_meta(struct etwatch_monitor *monitor, struct etwatch_meta *r
     meta.available = monitor->source_available;
     memcpy(meta.fallback, monitor->fallback, sizeof meta.fallback);
     ew_mutex_unlock(monitor->lock);
-    return error != 0 ? error : give_sized(ret_meta, ret_meta->size, &meta, sizeof meta);
+    return error != 0 ? error : ew_sized_out(ret_meta, &meta, sizeof meta);
 }

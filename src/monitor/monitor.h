@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The monitor from the inside: what its files share. */
-#ifndef EW_MONITOR_H
-#define EW_MONITOR_H
+#ifndef EW_MONITOR_MONITOR_H
+#define EW_MONITOR_MONITOR_H
 
 #include "base/error.h"
 #include "monitor/alerts.h"
-#include "monitor/busiest.h"
+#include "monitor/top_n.h"
 #include "monitor/describe.h"
-#include "monitor/gate.h"
+#include "monitor/process_filter.h"
 #include "monitor/queue.h"
 #include "os/os.h"
 #include "sampler/budget.h"
-#include "sampler/pairing.h"
+#include "sampler/wait_tracker.h"
 #include "sampler/sampler.h"
 #include "source/source.h"
 
@@ -74,9 +74,6 @@ struct etwatch_monitor {
 };
 
 /* config.c */
-/* A struct of the caller's into one of ours. */
-int ew_take_sized(void *to, size_t to_size, const void *from, uint32_t from_size, const char *what,
-                  struct ew_error *reterr);
 int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
                    struct ew_error *reterr);
 void ew_config_done(struct etwatch_config *config);
@@ -94,24 +91,8 @@ uint64_t ew_monitor_now(const struct etwatch_monitor *monitor);
 /* Whether the source is a recording. */
 bool ew_monitor_replays(const struct etwatch_monitor *monitor);
 
-/* recorder.c */
-struct etwatch_recorder;
-struct ew_etw_api;
-int ew_recorder_start(const struct ew_etw_api *api, const char *path,
-                      const struct etwatch_session_options *options,
-                      struct etwatch_recorder **ret_recorder, struct ew_error *reterr);
-
-/* leaving_out.c */
+/* process_filter.c */
 struct ew_gate_rules ew_monitor_gate_rules(const struct etwatch_monitor *monitor);
 void ew_monitor_open_gate(struct etwatch_monitor *monitor);
-
-/* session.c */
-struct etwatch_session_info;
-int ew_sessions_list(const struct ew_etw_api *api,
-                     void (*on_session)(void *ctx, const struct etwatch_session_info *info),
-                     void *ctx, struct ew_error *reterr);
-
-/* replay.c */
-extern const struct ew_source_ops ew_source_etl;
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "os/os.h"
-#include "sampler/spread.h"
+#include "sampler/sparse_histogram.h"
 
 enum { DEFAULT_PROCESSES = 2048, SLOTS = 4096, HELD_MAX = 8, THREADS_MAX = 4096 };
 

@@ -3,8 +3,8 @@
  * The border to the operating system: one header, one folder per system with the same file names.
  * Everything else in the library is portable C11, except the sources that are named after a system.
  */
-#ifndef EW_OS_H
-#define EW_OS_H
+#ifndef EW_OS_OS_H
+#define EW_OS_OS_H
 
 #include <stdbool.h>
 #include <stddef.h>

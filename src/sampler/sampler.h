@@ -21,8 +21,8 @@
  *  - An EXIT waits for the last readings of the process's threads, at most two seconds and, where
  *    something was lost, two cuts.
  */
-#ifndef EW_SAMPLER_H
-#define EW_SAMPLER_H
+#ifndef EW_SAMPLER_SAMPLER_H
+#define EW_SAMPLER_SAMPLER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the formats share: the public calls in sink.c hand each fact to one table of functions. */
-#ifndef EW_SINK_H
-#define EW_SINK_H
+#ifndef EW_SINK_SINK_H
+#define EW_SINK_SINK_H
 
 #include <etwatch/sink.h>
 

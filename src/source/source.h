@@ -7,8 +7,8 @@
  * the source delivers every fact it has and says up to which raw time the facts are complete (the
  * horizon): intervals that end there or before may be cut.
  */
-#ifndef EW_SOURCE_H
-#define EW_SOURCE_H
+#ifndef EW_SOURCE_SOURCE_H
+#define EW_SOURCE_SOURCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -130,6 +130,7 @@ struct ew_source {
 
 extern const struct ew_source_ops ew_source_ebpf; /* Linux */
 extern const struct ew_source_ops ew_source_etw;  /* Windows */
+extern const struct ew_source_ops ew_source_etl;  /* recordings, everywhere */
 extern const struct ew_source_ops ew_source_poll;
 /* The one that this system has events from. */
 const struct ew_source_ops *ew_source_native(void);

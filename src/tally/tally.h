@@ -12,8 +12,8 @@
  * What is not known is not made up: before the first switch on a CPU, and after a loss on it,
  * nobody is known to run there, and the threads concerned are marked incomplete.
  */
-#ifndef EW_TALLY_H
-#define EW_TALLY_H
+#ifndef EW_TALLY_TALLY_H
+#define EW_TALLY_TALLY_H
 
 #include <stdbool.h>
 #include <stddef.h>

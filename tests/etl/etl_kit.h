@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "source/etl/writer.h"
+#include "etl_writer.h"
 
 /* ------------------------------------------------------------ payload by hand */
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "source/etl/writer.h"
+#include "etl_writer.h"
 
 enum etl_class {
     ETL_SWITCHES = 1u << 0,

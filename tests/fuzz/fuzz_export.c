@@ -10,10 +10,10 @@
 
 #include "base/alloc.h"
 #include "fuzz.h"
-#include "monitor/stacks.h"
-#include "monitor/table_events.h"
-#include "monitor/timeline.h"
-#include "monitor/trace.h"
+#include "export/stacks.h"
+#include "export/event_table.h"
+#include "export/timeline.h"
+#include "recording/trace.h"
 
 enum { CPUS = 65536, OUT_MAX = 1 << 20 };
 

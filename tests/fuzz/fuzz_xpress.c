@@ -3,3 +3,4 @@
 #define INFLATE ew_xpress_inflate
 #define DEFLATE ew_xpress_deflate
 #include "xpress_input.h"
+#include "xpress_deflate.h"

@@ -4,3 +4,4 @@
 #define INFLATE ew_xpress_huffman_inflate
 #define DEFLATE ew_xpress_huffman_deflate
 #include "xpress_input.h"
+#include "xpress_deflate.h"

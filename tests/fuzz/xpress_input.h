@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "fuzz.h"
 #include "source/etl/xpress.h"
+#include "xpress_deflate.h"
 
 /* Blocks have exactly the size they are said to have, so that the address sanitizer sees it. */
 static uint8_t *make(size_t size)

@@ -10,7 +10,7 @@ import statistics
 
 from lib import (BUILD, cases, check, check_between, check_eq, json_lines, main, need_ebpf, run, skip, start,
                  temp_dir, test)
-from livekit import DEEDS, first_line, of_type, programs_of, told, total, truth_of, watch
+from livekit import WORKLOADS, first_line, of_type, programs_of, told, total, truth_of, watch
 
 AMOUNTS = os.path.join(BUILD, "tests", "amounts")
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
@@ -207,7 +207,7 @@ def size_of_the_switch_program(metrics):
                    "--json"])
     first_line(child)
     ids = programs_of(child.pid)
-    lines = [line.split() for line in run(["programs"], program=DEEDS).out.splitlines()]
+    lines = [line.split() for line in run(["programs"], program=WORKLOADS).out.splitlines()]
     sizes = [int(size) for i, name, size in lines if int(i) in ids and name == "ew_switch"]
     child.terminate()
     child.wait()

@@ -6,7 +6,7 @@ import signal
 import sys
 
 from lib import check, check_between, check_eq, main, need_ebpf, skip, test
-from livekit import DEEDS, check_stories, identity, of_type, one, told, total, watch
+from livekit import WORKLOADS, check_stories, identity, of_type, one, told, total, watch
 
 # The last switch of a thread is counted when it is over, after whoever waits may have asked.
 SWITCHES_LATE = 1
@@ -74,7 +74,7 @@ def many_threads_add_up_to_their_process():
         mine = [r for r in rows if r["tid"] == truth["tid"]]
         check_between(total(mine, "cpu_ns"), truth["cpu_ns"], truth["cpu_ns"] + 5e6,
                       f"CPU time of thread {truth['tid']}")
-        check_eq({r["thread_name"] for r in mine if r["thread_name"] != "deeds"}, {truth["thread_name"]},
+        check_eq({r["thread_name"] for r in mine if r["thread_name"] != "workloads"}, {truth["thread_name"]},
                  "names of the thread")
     for sample in of_type(watched.objects, "sample", pid=ended["pid"]):
         same = [r for r in rows if r["t_ns"] == sample["t_ns"]]
@@ -134,8 +134,8 @@ def priority_and_affinity_follow_the_process():
     need_ebpf()
     if os.cpu_count() < 2 or not shutil.which("taskset") or not shutil.which("nice"):
         skip("needs two CPUs, taskset and nice")
-    watched = watch(["-c", f"nice -n 7 taskset -c 1 {DEEDS} burn 150; exit 0"], "--hz", 50, program="sh")
-    ended = one(watched.objects, "exit", name="deeds")
+    watched = watch(["-c", f"nice -n 7 taskset -c 1 {WORKLOADS} burn 150; exit 0"], "--hz", 50, program="sh")
+    ended = one(watched.objects, "exit", name="workloads")
     # A gauge is on the sample it was read for, null on the others.
     known = [s for s in of_type(watched.objects, "sample", pid=ended["pid"]) if s["priority"] is not None]
     with open("/proc/self/stat", encoding="utf-8") as file:
@@ -182,7 +182,7 @@ def a_thread_that_never_leaves_the_cpu_is_in_every_interval():
 def no_interval_has_more_cpu_time_than_it_is_long():
     """Beside others that come and go, at a high rate, and with threads that move between CPUs."""
     need_ebpf()
-    watched = watch(["-c", f"{DEEDS} threads 4 60 & {DEEDS} burn 150 & {DEEDS} forks 20 3 & wait"], "--hz", 1000,
+    watched = watch(["-c", f"{WORKLOADS} threads 4 60 & {WORKLOADS} burn 150 & {WORKLOADS} forks 20 3 & wait"], "--hz", 1000,
                     "--threads", program="sh")
     rows = of_type(watched.objects, "thread")
     check(len(rows) > 100, f"only {len(rows)} rows")

@@ -9,7 +9,7 @@ import sys
 import time
 
 from lib import cases, check, check_eq, check_in, json_lines, main, need_ebpf, run, skip, start, temp_dir, test
-from livekit import DEEDS, check_stories, of_type, read_lines, wait_until
+from livekit import WORKLOADS, check_stories, of_type, read_lines, wait_until
 
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
 
@@ -54,13 +54,13 @@ def children_of(pid):
 def a_pid_means_the_process_and_all_its_descendants(source):
     """Those it has already, and those it makes later; not its parent, not its brothers."""
     need(source)
-    script = f"{DEEDS} sleep 60 & {DEEDS} sleep 60 & echo ready; read go; (sh -c '{DEEDS} burn 600; :'); :"
+    script = f"{WORKLOADS} sleep 60 & {WORKLOADS} sleep 60 & echo ready; read go; (sh -c '{WORKLOADS} burn 600; :'); :"
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
         family = start(["-c", script], program="sh", stdin=-1)
-        brother = start(["sleep", 60], program=DEEDS)
+        brother = start(["sleep", 60], program=WORKLOADS)
         family.stdout.readline()
-        wait_until(lambda: sorted(map(name_of, children_of(family.pid))) == ["deeds", "deeds"], "the children")
+        wait_until(lambda: sorted(map(name_of, children_of(family.pid))) == ["workloads", "workloads"], "the children")
         monitor = start(["stat", "--json", "-q", "--source", source, "-o", path, "-p", family.pid])
         wait_until(lambda: len(of_type(read_lines(path), "start")) >= 3, "the family")
         family.stdin.write(b"go\n")
@@ -73,10 +73,10 @@ def a_pid_means_the_process_and_all_its_descendants(source):
     check_stories(objects)
     seen = pids(objects)
     check(brother.pid not in seen and os.getpid() not in seen, "somebody else is shown")
-    burner = [e for e in of_type(objects, "exit", name="deeds") if e["cpu_ns"] >= 200e6]
+    burner = [e for e in of_type(objects, "exit", name="workloads") if e["cpu_ns"] >= 200e6]
     check_eq(len(burner), 1, "grandchildren that burnt")
     check_in(burner[0]["ppid"], seen, "parents that are shown")
-    sleepers = [s for s in of_type(objects, "start", name="deeds", ppid=family.pid)]
+    sleepers = [s for s in of_type(objects, "start", name="workloads", ppid=family.pid)]
     check_eq(len(sleepers), 2, "children that were there before")
 
 
@@ -86,7 +86,7 @@ def a_name_means_its_versions_and_nothing_else(source):
     with temp_dir() as folder:
         names = ["etwprog", "etwprog3.11", "etwprog-dbg", "etwprogress", "xetwprog"]
         for name in names:
-            shutil.copy(DEEDS, os.path.join(folder, name))
+            shutil.copy(WORKLOADS, os.path.join(folder, name))
         old = [start(["sleep", 60], program=os.path.join(folder, name)) for name in names[:3]]
         wait_until(lambda: [name_of(child.pid) for child in old] == names[:3], "the execs")
         with watching("--source", source, "-n", "etwprog", "--hz", 20) as finish:
@@ -108,8 +108,8 @@ def a_user_means_his_processes_and_nobody_elses(source):
     uid = 61234  # nobody has it
     with temp_dir() as folder:
         os.chmod(folder, 0o755)
-        program = os.path.join(folder, "deeds")
-        shutil.copy(DEEDS, program)
+        program = os.path.join(folder, "workloads")
+        shutil.copy(WORKLOADS, program)
         as_user = ["--reuid", uid, "--clear-groups", program, "sleep", 60]
         old = start(as_user, program="setpriv")
         wait_until(lambda: os.stat(f"/proc/{old.pid}").st_uid == uid, "the other user")
@@ -121,7 +121,7 @@ def a_user_means_his_processes_and_nobody_elses(source):
             objects = finish()
     check_in(old.pid, pids(objects), "processes that were there before")
     check_eq({s["user"] for s in of_type(objects, "start")}, {str(uid)}, "users")
-    check([s for s in of_type(objects, "exit", name="deeds") if s["cpu_ns"] >= 500e6], "the new one is not shown")
+    check([s for s in of_type(objects, "exit", name="workloads") if s["cpu_ns"] >= 500e6], "the new one is not shown")
 
 
 @test
@@ -165,7 +165,7 @@ def a_cgroup_means_who_is_in_it_or_below_or_comes_in(source):
     root = cgroup_root()
     name = f"etwatch-test-{os.getpid()}-{source}"
     with cgroup(root, name) as group, cgroup(root, name + "/below") as below:
-        inside, lower, outside, comer = (start(["burn", 60000], program=DEEDS) for _ in range(4))
+        inside, lower, outside, comer = (start(["burn", 60000], program=WORKLOADS) for _ in range(4))
         try:
             put_into(group, inside.pid)
             put_into(below, lower.pid)
@@ -193,7 +193,7 @@ def a_container_is_found_by_the_beginning_of_its_id(source):
     folder = f"etwatch-test-{os.getpid()}-{source}"
     with cgroup(root, folder), cgroup(root, f"{folder}/docker-{found}.scope") as group, \
             cgroup(root, f"{folder}/{other}") as another:
-        inside, outside = (start(["burn", 60000], program=DEEDS) for _ in range(2))
+        inside, outside = (start(["burn", 60000], program=WORKLOADS) for _ in range(2))
         try:
             put_into(group, inside.pid)
             put_into(another, outside.pid)
@@ -217,7 +217,7 @@ def a_container_in_cgroups_of_version_1_is_polled_and_shown():
     found = hashlib.sha256(f"{os.getpid()} version 1".encode()).hexdigest()
     folder = f"etwatch-test-{os.getpid()}"
     with cgroup(root, folder), cgroup(root, f"{folder}/{found}") as group:
-        inside = start(["burn", 60000], program=DEEDS)
+        inside = start(["burn", 60000], program=WORKLOADS)
         try:
             put_into(group, inside.pid)
             polled = run(["stat", "--container", found[:12], "--json", "--duration", 1])
@@ -245,8 +245,8 @@ def rules_add_up():
     need_ebpf()
     with temp_dir() as folder:
         named = os.path.join(folder, "etwother")
-        shutil.copy(DEEDS, named)
-        first, second, third = (start(["sleep", 60], program=p) for p in (named, DEEDS, DEEDS))
+        shutil.copy(WORKLOADS, named)
+        first, second, third = (start(["sleep", 60], program=p) for p in (named, WORKLOADS, WORKLOADS))
         wait_until(lambda: name_of(first.pid) == "etwother", "the exec")
         with watching("--source", "ebpf", "-n", "etwother", "-p", second.pid) as finish:
             time.sleep(0.3)
@@ -312,7 +312,7 @@ def what_is_excluded_is_left_out_until_it_is_another_program(source):
     with temp_dir() as folder:
         out = os.path.join(folder, "ew_left_out")
         shutil.copy(shutil.which("sh"), out)
-        script = f"echo ready; read go; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; {DEEDS} burn 300; :"
+        script = f"echo ready; read go; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; {WORKLOADS} burn 300; :"
         family = start(["-c", script], program=out, stdin=-1)
         family.stdout.readline()
         with watching("-p", family.pid, "--exclude-name", "ew_left*", "--source", source, "--hz", 20) as finish:
@@ -322,8 +322,8 @@ def what_is_excluded_is_left_out_until_it_is_another_program(source):
             time.sleep(0.3)
             objects = finish()
         named = {o["name"] for o in of_type(objects, "sample")}
-        check_eq(named, {"deeds"}, "names of samples")
-        burnt = [o for o in of_type(objects, "exit") if o["name"] == "deeds"]
+        check_eq(named, {"workloads"}, "names of samples")
+        burnt = [o for o in of_type(objects, "exit") if o["name"] == "workloads"]
         check_eq(len(burnt), 1, "exits")
         least = 300_000_000 if source == "ebpf" else 1  # polling sees the last round before the end
         check(burnt[0]["cpu_ns"] >= least, f"{burnt[0]['cpu_ns']} ns")
@@ -332,11 +332,11 @@ def what_is_excluded_is_left_out_until_it_is_another_program(source):
 @cases(SOURCES)
 def a_pid_or_a_user_can_be_left_out(source):
     need(source)
-    kept, left = start(["sleep", 60], program=DEEDS), start(["sleep", 60], program=DEEDS)
-    with watching("-n", "deeds", "--exclude-pid", left.pid, "--source", source) as finish:
+    kept, left = start(["sleep", 60], program=WORKLOADS), start(["sleep", 60], program=WORKLOADS)
+    with watching("-n", "workloads", "--exclude-pid", left.pid, "--source", source) as finish:
         seen = pids(finish())
     check(kept.pid in seen and left.pid not in seen, f"{seen} has {left.pid} or lacks {kept.pid}")
-    with watching("-n", "deeds", "--exclude-uid", os.getuid(), "--source", source) as finish:
+    with watching("-n", "workloads", "--exclude-uid", os.getuid(), "--source", source) as finish:
         seen = pids(finish())
     for child in (kept, left):
         child.kill()

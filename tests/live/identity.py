@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from lib import check, check_between, check_eq, check_in, main, need_ebpf, run, skip, start, temp_dir, test
-from livekit import CANNOT, DEEDS, check_stories, first_line, of_type, one, told, total, truth_of, wait_until, watch
+from livekit import CANNOT, WORKLOADS, check_stories, first_line, of_type, one, told, total, truth_of, wait_until, watch
 
 MS = 1000000
 
@@ -44,7 +44,7 @@ def a_pid_used_again_is_another_process_for_whoever_watches_all():
         path = os.path.join(folder, "out")
         monitor = start(["stat", "-a", "--json", "-q", "--source", "ebpf", "--hz", "100", "-o", path])
         wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 0, "the first line")
-        result = run(["same-pid", 6, 2], program=DEEDS)
+        result = run(["same-pid", 6, 2], program=WORKLOADS)
         if result.code == CANNOT:
             skip("this machine does not allow it: " + result.err.strip())
         monitor.send_signal(signal.SIGINT)
@@ -96,11 +96,11 @@ def a_pid_named_by_the_user_means_the_process_that_has_it():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
-        pair = start(["same-pid-asked"], program=DEEDS, stdin=subprocess.PIPE)
+        pair = start(["same-pid-asked"], program=WORKLOADS, stdin=subprocess.PIPE)
         line = first_line(pair)
         pid = truth_of(line.decode())[0]["pid"]
         # A second process keeps the watching going when the first has ended.
-        other = start(["sleep", 60], program=DEEDS)
+        other = start(["sleep", 60], program=WORKLOADS)
         monitor = start(["stat", "-p", f"{pid},{other.pid}", "--json", "-q", "--source", "ebpf", "--latency", "1000",
                          "-o", path])
         wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 0, "the first line")
@@ -119,10 +119,10 @@ def a_pid_named_by_the_user_means_the_process_that_has_it():
 @test
 def a_program_executed_keeps_its_process_and_takes_the_new_name():
     need_ebpf()
-    watched = watch(["-c", f"exec {DEEDS} tell burn 50"], "--hz", 100, program="sh")
+    watched = watch(["-c", f"exec {WORKLOADS} tell burn 50"], "--hz", 100, program="sh")
     truth = told(truth_of(watched.truth), "status")
     parent = of_type(watched.objects, "exit")[-1]
-    check_eq(parent["name"], "deeds", "name after the exec")
+    check_eq(parent["name"], "workloads", "name after the exec")
     check_eq(len(of_type(watched.objects, "start", pid=parent["pid"])), 1, "starts of the process that executed")
     check_eq(one(watched.objects, "exit", pid=truth["pid"])["ppid"], parent["pid"], "ppid")
 
@@ -132,7 +132,7 @@ def a_thread_that_executes_a_program_is_still_its_process():
     """It takes the leader's id; what both have used is counted once."""
     need_ebpf()
     for hz in (10, 100, 1000):
-        watched = watch(["tell", "thread-exec", DEEDS, "burn", 20], "--hz", hz, "--threads")
+        watched = watch(["tell", "thread-exec", WORKLOADS, "burn", 20], "--hz", hz, "--threads")
         truth = told(watched.truth, "status")
         ended = one(watched.objects, "exit", pid=truth["pid"])
         one(watched.objects, "start", pid=truth["pid"])
@@ -145,8 +145,8 @@ def a_thread_that_executes_a_program_is_still_its_process():
 def whoever_forks_twice_is_still_followed():
     need_ebpf()
     # The one in the middle ends at once; the last one works for a while.
-    watched = watch(["-c", f"({DEEDS} burn 80 & ) ; wait; exit 0"], "--wait-all", program="sh")
-    ended = one(watched.objects, "exit", name="deeds")
+    watched = watch(["-c", f"({WORKLOADS} burn 80 & ) ; wait; exit 0"], "--wait-all", program="sh")
+    ended = one(watched.objects, "exit", name="workloads")
     check(ended["cpu_ns"] >= 80 * MS, f"CPU time is {ended['cpu_ns']}")
     check_eq((ended["exit_code"], ended["complete"]), (0, True), "exit code and completeness")
 
@@ -154,7 +154,7 @@ def whoever_forks_twice_is_still_followed():
 @test
 def a_daemon_is_followed_into_its_own_session():
     need_ebpf()
-    watched = watch(["daemon", DEEDS, "burn", 150], "--wait-all", "--hz", 20, "--cmdline")
+    watched = watch(["daemon", WORKLOADS, "burn", 150], "--wait-all", "--hz", 20, "--cmdline")
     check_eq(watched.code, 0, "exit code")
     exits = of_type(watched.objects, "exit")
     check_eq(len(exits), 3, "processes")

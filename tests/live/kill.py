@@ -8,7 +8,7 @@ import sys
 import time
 
 from lib import check, check_eq, main, need_ebpf, start, temp_dir, test
-from livekit import (DEEDS, alive, check_no_orphans, held, loaded, of_type, pinned, programs_of, read_lines,
+from livekit import (WORKLOADS, alive, check_no_orphans, held, loaded, of_type, pinned, programs_of, read_lines,
                      wait_until)
 
 
@@ -92,7 +92,7 @@ def while_it_watches_a_storm_it_leaves_nothing():
         made = []
         for number in range(12):
             command = ["run", "--source", "ebpf", "--hz", "1000", "--threads", "--events", "--", "sh", "-c",
-                       f"while :; do {DEEDS} forks 50 0 >/dev/null; done"]
+                       f"while :; do {WORKLOADS} forks 50 0 >/dev/null; done"]
             path, pids = kill_after(command, 0.2 + chance.random() * 0.4, folder, number)
             lines += check_whole(path)
             made += pids

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from lib import cases, check, check_between, check_eq, main, need_ebpf, start, temp_dir, test
-from livekit import (DEEDS, check_stories, first_line, of_type, one, read_lines, told, total, truth_of, wait_until,
+from livekit import (WORKLOADS, check_stories, first_line, of_type, one, read_lines, told, total, truth_of, wait_until,
                      watch)
 
 STAGES = ("kernel_log", "lifecycle", "stream", "table", "queue")
@@ -40,8 +40,8 @@ class Stalled:
         with temp_dir() as folder:
             path = os.path.join(folder, "out")
             # Each line that it reads lets it go on.
-            script = (f"read go; {DEEDS} forks 6000 0 >/dev/null; {DEEDS} storm 1 >/dev/null; echo stormed;"
-                      f" read go; {DEEDS} tell burn 300; exit 7")
+            script = (f"read go; {WORKLOADS} forks 6000 0 >/dev/null; {WORKLOADS} storm 1 >/dev/null; echo stormed;"
+                      f" read go; {WORKLOADS} tell burn 300; exit 7")
             monitor = start(["run", "--json", "-q", "--source", "ebpf", "-o", path, *options, "--", "sh", "-c",
                              script], stdin=subprocess.PIPE)
             wait_until(lambda: of_type(read_lines(path), "start"), "the start of the shell", 60)
@@ -111,7 +111,7 @@ def stat_ends_with_its_processes_although_their_exits_were_lost():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
-        shell = start(["-c", f"read go; {DEEDS} forks 6000 0"], program="sh", stdin=subprocess.PIPE)
+        shell = start(["-c", f"read go; {WORKLOADS} forks 6000 0"], program="sh", stdin=subprocess.PIPE)
         monitor = start(["stat", "--json", "-q", "--source", "ebpf", "-o", path, "-p", shell.pid])
         wait_until(lambda: of_type(read_lines(path), "start"), "the start of the shell")
 
@@ -193,7 +193,7 @@ def a_fork_bomb_is_told_or_counted_and_memory_stays_bounded(source):
         need_ebpf()
     count = 4000
     # They are there until the input ends.
-    watched = watch(["-c", f"sleep 1 | {DEEDS} bomb {count}"], "--hz", 10, program="sh", source=source, timeout=110)
+    watched = watch(["-c", f"sleep 1 | {WORKLOADS} bomb {count}"], "--hz", 10, program="sh", source=source, timeout=110)
     check_eq(watched.code, 0, "exit code")
     stories = check_stories(watched.objects)
     stats = one(watched.objects, "stats")

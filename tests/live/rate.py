@@ -5,7 +5,7 @@ import os
 import re
 
 from lib import ETWATCH, cases, check, check_between, check_eq, main, need_ebpf, run, skip, test
-from livekit import DEEDS, check_stories, of_type, one, told, total, watch
+from livekit import WORKLOADS, check_stories, of_type, one, told, total, watch
 
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
 
@@ -15,7 +15,7 @@ def a_tiny_budget_lowers_the_rate_and_says_so(source):
     if source == "ebpf":
         need_ebpf()
     result = run(["run", "--source", source, "--hz", "1000", "--latency", "1", "--budget", "0.01", "--", "sh", "-c",
-                  f"{DEEDS} forks 100000 0 & sleep 4; kill $!"])
+                  f"{WORKLOADS} forks 100000 0 & sleep 4; kill $!"])
     check_eq(result.code, 0, "exit code")
     said = re.search(r"(\d+) Hz asked, ([\d.]+) reached", result.out)
     check(said, f"the summary does not tell the rate: {result.out[-300:]!r}")
@@ -58,7 +58,7 @@ def dense_gives_every_interval_of_every_process(source):
     """One row after the other, without a gap, from the start to the end, busy or not."""
     if source == "ebpf":
         need_ebpf()
-    script = f"{DEEDS} sleep 1 & {DEEDS} burn 200 & wait; exit 0"
+    script = f"{WORKLOADS} sleep 1 & {WORKLOADS} burn 200 & wait; exit 0"
     watched = watch(["-c", script], "--dense", "--hz", 20, program="sh", source=source)
     stories = check_stories(watched.objects)
     check_eq(len(stories), 3, "processes")
@@ -79,8 +79,8 @@ def dense_gives_every_interval_of_every_process(source):
 @test
 def without_dense_a_process_that_does_nothing_gives_no_sample():
     need_ebpf()
-    watched = watch(["-c", f"{DEEDS} sleep 1; exit 0"], "--hz", 20, program="sh")
-    sleeper = one(watched.objects, "exit", name="deeds")
+    watched = watch(["-c", f"{WORKLOADS} sleep 1; exit 0"], "--hz", 20, program="sh")
+    sleeper = one(watched.objects, "exit", name="workloads")
     samples = of_type(watched.objects, "sample", pid=sleeper["pid"])
     check_between(len(samples), 1, 4, "samples: its beginning and its end")
     check_eq(total(samples, "cpu_ns"), sleeper["cpu_ns"], "CPU time")
@@ -102,7 +102,7 @@ def several_at_once_agree():
     """Each has its own programs in the kernel, and all of them see the same."""
     need_ebpf()
     inner = [ETWATCH, "run", "--json", "-q", "--source", "ebpf", "-o", os.devnull, "--"]
-    watched = watch([*inner[1:], *inner, DEEDS, "tell", "burn", 200], "--hz", 100, program=ETWATCH)
+    watched = watch([*inner[1:], *inner, WORKLOADS, "tell", "burn", 200], "--hz", 100, program=ETWATCH)
     check_eq(watched.code, 0, "exit code")
     truth = json.loads(watched.truth)
     ended = one(watched.objects, "exit", pid=truth["pid"])

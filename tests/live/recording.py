@@ -9,12 +9,12 @@ import subprocess
 import time
 
 from lib import check, check_eq, check_in, json_lines, main, need_ebpf, run, skip, start, temp_dir, test
-from livekit import DEEDS, of_type, wait_until
+from livekit import WORKLOADS, of_type, wait_until
 import toolkit
 
 # Threads that share the CPUs, processes that come and go, and one that sleeps. Not so many that
 # process ids would be used again: threads are told apart by them here.
-WORK = f"{DEEDS} threads 4 30 >/dev/null; {DEEDS} forks 10 2 >/dev/null; /bin/true; sleep 0.1"
+WORK = f"{WORKLOADS} threads 4 30 >/dev/null; {WORKLOADS} forks 10 2 >/dev/null; /bin/true; sleep 0.1"
 
 def record(folder, *options, command=("sh", "-c", WORK), name="run.pftrace", code=0, **more):
     path = os.path.join(folder, name)
@@ -224,7 +224,7 @@ def files_are_rotated_and_each_is_complete_in_itself():
     need_ebpf()
     with temp_dir() as folder:
         record(folder, "--max-size", "64K", "--rotate", "2", "--hz", "1000", "--latency", "20",
-               command=("sh", "-c", f"{DEEDS} storm 4 >/dev/null"), timeout=100)
+               command=("sh", "-c", f"{WORKLOADS} storm 4 >/dev/null"), timeout=100)
         names = sorted(os.listdir(folder))
         check_eq(len(names), 2, f"files: {names}")
         check("run.pftrace" not in names, f"the first was kept: {names}")
@@ -271,7 +271,7 @@ def the_ring_is_written_when_its_condition_holds_and_else_leaves_no_file():
     need_ebpf()
     with temp_dir() as folder:
         path, _ = record(folder, "--ring", "5s", "--trigger", "cpu_percent>1 for 10ms",
-                         command=("sh", "-c", f"{DEEDS} burn 300 >/dev/null; sleep 1"))
+                         command=("sh", "-c", f"{WORKLOADS} burn 300 >/dev/null; sleep 1"))
         told = json_lines(report(path))
         check(of_type(told, "process"), "processes")
         record(folder, "--ring", "5s", "--trigger", "rss_bytes>1000000000000",

@@ -4,7 +4,7 @@ import os
 import shutil
 
 from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, need_ebpf, run, skip, temp_dir, test
-from livekit import DEEDS, as_nobody, of_type
+from livekit import WORKLOADS, as_nobody, of_type
 
 STAT = ["stat", "--json", "--duration", "0.3", "-p", str(os.getpid())]
 
@@ -30,7 +30,7 @@ def locked_down(arguments):
 
 
 def without_bpf(arguments):
-    return run(["without-bpf", ETWATCH, *arguments], program=DEEDS), "not permitted"
+    return run(["without-bpf", ETWATCH, *arguments], program=WORKLOADS), "not permitted"
 
 
 def without_rights(arguments):
@@ -162,7 +162,7 @@ def an_unreadable_proc_does_not_hinder_what_the_kernel_tells():
     need_ebpf()
     if os.getuid() != 0 or not shutil.which("unshare"):
         skip("needs root and unshare")
-    script = f"mount -t tmpfs none /proc || exit 99; exec {ETWATCH} run --json -q --cmdline -- {DEEDS} burn 30"
+    script = f"mount -t tmpfs none /proc || exit 99; exec {ETWATCH} run --json -q --cmdline -- {WORKLOADS} burn 30"
     result = checked(run(["-m", "sh", "-c", script], program="unshare"))
     check_eq(result.code, 0, f"exit code ({result.err.strip()})")
     ended = of_type(json_lines(result.out), "exit")[-1]

@@ -342,12 +342,12 @@ def a_list_of_samples_is_a_list_whatever_is_done_with_it():
         wait_until(lambda: len(lists) > 12, "lists")
     full = [some for some in lists if some]
     check(len(full) > 8, "lists")
-    deeds = [len, list, sorted, lambda x: x[0], lambda x: x[-1], lambda x: [] + x, lambda x: x + [], lambda x: x[:2],
+    workloads = [len, list, sorted, lambda x: x[0], lambda x: x[-1], lambda x: [] + x, lambda x: x + [], lambda x: x[:2],
              lambda x: [s for s in x], lambda x: x.copy(), lambda x: x == [], repr, bool, tuple, lambda x: x.index(x[0])]
-    for deed in deeds:
+    for deed in workloads:
         batch = full[0].samples
         fresh, plain = MetricList(batch), list(MetricList(batch))
-        check_eq(deed(fresh), deed(plain), f"deed {deeds.index(deed)}")
+        check_eq(deed(fresh), deed(plain), f"deed {workloads.index(deed)}")
         check_eq(len(fresh), len(plain))
     check_eq(pickle.loads(pickle.dumps(MetricList(full[0].samples))), list(full[0]))
 

@@ -28,7 +28,7 @@ def deed(code, expect="done", status=0):
 
 
 EVERYTHING = """
-def deeds(m, pid=os.getpid()):
+def workloads(m, pid=os.getpid()):
     return [m.start_monitoring, m.stop_monitoring, m.cleanup, m.collect_metrics, m.get_process_metrics,
             lambda: m.get_process_metrics(pid), lambda: m.add_process(pid), lambda: m.remove_process(pid),
             lambda: m.register_callback(print_nothing), lambda: m.unregister_callback(print_nothing),
@@ -47,10 +47,10 @@ random.seed(7)
 for round in range(3):
     m = ETWMonitor(me)
     for _ in range(60):
-        try: random.choice(deeds(m))()
+        try: random.choice(workloads(m))()
         except expected: pass
     if round: m.cleanup()
-    for d in deeds(m):
+    for d in workloads(m):
         try: d()
         except expected: pass
     del m
@@ -68,7 +68,7 @@ def work(seed):
     r = random.Random(seed)
     end = time.monotonic() + 3
     while time.monotonic() < end:
-        try: r.choice(deeds(m))()
+        try: r.choice(workloads(m))()
         except expected: pass
         except BaseException as e: errors.append(repr(e)); return
 threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
@@ -145,7 +145,7 @@ spin(0.3)
 for _ in range(5):
     pid = os.fork()
     if pid == 0:
-        for d in deeds(m)[1:]:
+        for d in workloads(m)[1:]:
             try: d()
             except expected: pass
         try: w.read(0.1)

@@ -13,7 +13,7 @@
 
 #include "etl_kit.h"
 #include "scenario.h"
-#include "source/etl/writer.h"
+#include "etl_writer.h"
 #include "test.h"
 
 enum { CPUS = 3, EVENTS = 30000, THREADS = 40, START_RAW = 5000, PTR = 8, NS_PER_TICK = 100 };

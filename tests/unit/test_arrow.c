@@ -13,7 +13,7 @@
 
 #include "arrow/columns.h"
 #include "arrow/export.h"
-#include "arrow/flat.h"
+#include "arrow/flatbuffer.h"
 #include "arrow_kit.h"
 #include "base/alloc.h"
 #include "base/bytes.h"

@@ -16,7 +16,7 @@
 #undef shown
 #undef SHOWN_COUNT
 #undef put_line
-#include "cli/windows.c"
+#include "cli/window_aggregate.c"
 
 /* What summary.c needs of its neighbours, without their operating system. */
 const char *ew_signals_name(int number)

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
-#include "source/etl/writer.h"
+#include "etl_writer.h"
 #include "source/etl/xpress.h"
 #include "test.h"
 

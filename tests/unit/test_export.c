@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "monitor/modules.h"
+#include "export/modules.h"
 #include "sink/flame.h"
 #include "trace_kit.h"
 

@@ -4,15 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/choice_options.c"
-#include "cli/config_file.c"
-#include "cli/config_keys.c"
-#include "cli/etw_options.c"
-#include "cli/export_options.c"
-#include "cli/help.c"
-#include "cli/option_table.c"
-#include "cli/options.c"
-#include "cli/value.c"
+#include "cli/args/choice_options.c"
+#include "cli/args/config_file.c"
+#include "cli/args/config_keys.c"
+#include "cli/args/etw_options.c"
+#include "cli/args/export_options.c"
+#include "cli/args/help.c"
+#include "cli/args/option_table.c"
+#include "cli/args/options.c"
+#include "cli/args/value.c"
 #include "test.h"
 
 enum { WORDS_MAX = 48 };

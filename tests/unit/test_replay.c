@@ -15,7 +15,7 @@
 #include "replay_machine.h"
 #include "sampler/sampler.h"
 #include "tally/tally.h"
-#include "told_kit.h"
+#include "facts_kit.h"
 
 /* ---------------------------------------------------------- through a recording */
 

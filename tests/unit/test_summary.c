@@ -6,7 +6,7 @@
 #include <etwatch/summary.h>
 
 #include "sampler/aggregate.h"
-#include "sampler/spread.h"
+#include "sampler/sparse_histogram.h"
 #include "test.h"
 
 #define MS UINT64_C(1000000)

@@ -12,8 +12,8 @@
 
 #include "base/alloc.h"
 #include "base/real.h"
-#include "monitor/cmdline.h"
-#include "monitor/lives.h"
+#include "model/windows_cmdline.h"
+#include "recording/process_history.h"
 #include "system.h"
 #include "trace_kit.h"
 

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/bytes.h"
 #include "source/etl/xpress.h"
+#include "xpress_deflate.h"
 #include "test.h"
 
 struct method {

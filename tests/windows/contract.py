@@ -7,7 +7,7 @@ from winekit import windows_build, wine
 
 
 def acts():
-    return os.path.join(windows_build(), "tests", "acts.exe")
+    return os.path.join(windows_build(), "tests", "workloads.exe")
 
 
 def ours(text):

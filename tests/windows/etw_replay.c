@@ -21,7 +21,7 @@
 #include "etw_buffers.h"
 #include "etw_emulator.h"
 #include "etw_move.h"
-#include "monitor/records.h"
+#include "source/record_accounting.h"
 #include "os/os.h"
 #include "sampler/sampler.h"
 #include "source/etl/reader.h"

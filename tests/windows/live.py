@@ -8,7 +8,7 @@ from winekit import start_wine, windows_build, wine
 
 
 def acts():
-    return os.path.join(windows_build(), "tests", "acts.exe")
+    return os.path.join(windows_build(), "tests", "workloads.exe")
 
 
 def split(text):
@@ -34,7 +34,7 @@ def cpu_time_is_what_the_load_says_it_used():
     check_eq(result.code, 0, f"exit code ({result.err})")
     said_ms = int(words[0])
     (end,) = exits(objects).values()
-    check_eq(end["name"], "acts.exe")
+    check_eq(end["name"], "workloads.exe")
     check_between(end["cpu_ns"] / 1e6, said_ms * 0.98, said_ms * 1.02, "cpu_ns of the exit")
     sampled = sum(o["cpu_ns"] or 0 for o in objects if o["type"] == "sample")
     check_between(sampled / 1e6, said_ms * 0.97, said_ms * 1.02, "cpu_ns of the samples")

@@ -4,8 +4,8 @@
  * every map. Included by both sides; only fixed-width types, natural alignment, no padding that
  * the compiler would have to invent.
  */
-#ifndef EW_EBPF_ABI_H
-#define EW_EBPF_ABI_H
+#ifndef EW_SOURCE_EBPF_ABI_H
+#define EW_SOURCE_EBPF_ABI_H
 
 #ifdef __bpf__
 typedef __u8 ew_u8;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The ids by which the kernel knows the cgroups that were asked for. */
-#ifndef EW_EBPF_CGROUPS_H
-#define EW_EBPF_CGROUPS_H
+#ifndef EW_SOURCE_EBPF_CGROUPS_H
+#define EW_SOURCE_EBPF_CGROUPS_H
 
 #include <stdint.h>
 

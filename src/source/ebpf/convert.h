@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From the layouts of abi.h to the facts of the model. */
-#ifndef EW_EBPF_CONVERT_H
-#define EW_EBPF_CONVERT_H
+#ifndef EW_SOURCE_EBPF_CONVERT_H
+#define EW_SOURCE_EBPF_CONVERT_H
 
 #include "model/facts.h"
 #include "source/ebpf/abi.h"

@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "model/metric.h"
-#include "source/poll/more.h"
+#include "source/poll/slow_gauges.h"
 
 #define EW_EBPF_ASIDE                                                                           \
     (ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) |              \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The eBPF source from the inside: what its files share. */
-#ifndef EW_EBPF_H
-#define EW_EBPF_H
+#ifndef EW_SOURCE_EBPF_EBPF_H
+#define EW_SOURCE_EBPF_EBPF_H
 
-#include "source/ebpf/aside.h"
+#include "source/ebpf/proc_gauges.h"
 #include "source/ebpf/convert.h"
 #include "source/ebpf/object.h"
 

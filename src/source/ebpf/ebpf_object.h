@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The compiled kernel half, as the build embeds it: ELF objects, aligned for libbpf. */
-#ifndef EW_SOURCE_EBPF_OBJECT_H
-#define EW_SOURCE_EBPF_OBJECT_H
+#ifndef EW_SOURCE_EBPF_EBPF_OBJECT_H
+#define EW_SOURCE_EBPF_EBPF_OBJECT_H
 
 #include <stddef.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The loaded programs and their maps, as user space sees them. */
-#ifndef EW_EBPF_OBJECT_LOADER_H
-#define EW_EBPF_OBJECT_LOADER_H
+#ifndef EW_SOURCE_EBPF_OBJECT_H
+#define EW_SOURCE_EBPF_OBJECT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "source/ebpf/abi.h"
-#include "source/ebpf/extras.h"
+#include "source/ebpf/optional_counters.h"
 #include "source/source.h"
 
 struct bpf_object;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * MS-XCA: plain LZ77 (XPRESS), as the buffers of merged recordings are compressed with, and
- * LZ77+Huffman. Both ways: the writer needs what the reader undoes.
+ * LZ77+Huffman. Decompression only; the compressors
+ * of the tests are in tests/etl.
  */
 #ifndef EW_SOURCE_ETL_XPRESS_H
 #define EW_SOURCE_ETL_XPRESS_H
@@ -18,12 +19,5 @@ int ew_xpress_inflate(const uint8_t *in, size_t in_size, uint8_t *out, size_t ou
                       size_t *ret_written);
 int ew_xpress_huffman_inflate(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size,
                               size_t *ret_written);
-
-/* The most bytes that compressing size bytes can give. */
-size_t ew_xpress_bound(size_t size);
-/* Compresses everything; out must have ew_xpress_bound(in_size) bytes. Returns the size, or
- * ETWATCH_ENOMEM. */
-int64_t ew_xpress_deflate(const uint8_t *in, size_t in_size, uint8_t *out);
-int64_t ew_xpress_huffman_deflate(const uint8_t *in, size_t in_size, uint8_t *out);
 
 #endif

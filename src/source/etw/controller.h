@@ -114,4 +114,15 @@ bool ew_etw_wide_name(const char *name, uint16_t ret_wide[EW_ETW_NAME_MAX]);
 /* Code and words for a failed call of Windows. */
 int ew_etw_fail(struct ew_error *reterr, uint32_t os_code, const char *what, const char *name);
 
+/* recorder.c, session_list.c: the public calls on a given table of functions. */
+struct etwatch_recorder;
+struct etwatch_session_options;
+struct etwatch_session_info;
+int ew_recorder_start(const struct ew_etw_api *api, const char *path,
+                      const struct etwatch_session_options *options,
+                      struct etwatch_recorder **ret_recorder, struct ew_error *reterr);
+int ew_sessions_list(const struct ew_etw_api *api,
+                     void (*on_session)(void *ctx, const struct etwatch_session_info *info),
+                     void *ctx, struct ew_error *reterr);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Decompression of what zlib writes (RFC 1950, 1951), for packets of a trace. */
-#ifndef EW_PFTRACE_INFLATE_H
-#define EW_PFTRACE_INFLATE_H
+#ifndef EW_SOURCE_PFTRACE_INFLATE_H
+#define EW_SOURCE_PFTRACE_INFLATE_H
 
 #include <stddef.h>
 #include <stdint.h>

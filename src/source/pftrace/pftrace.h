@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The reader of Perfetto traces from the inside: what its files share. */
-#ifndef EW_PFTRACE_H
-#define EW_PFTRACE_H
+#ifndef EW_SOURCE_PFTRACE_PFTRACE_H
+#define EW_SOURCE_PFTRACE_PFTRACE_H
 
 #include "base/buf.h"
 #include "base/proto.h"
 #include "model/perfetto.h"
 #include "source/pftrace/inflate.h"
-#include "source/pftrace/lives.h"
+#include "source/pftrace/process_strings.h"
 #include "source/pftrace/reader.h"
 
 enum {

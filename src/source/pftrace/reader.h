@@ -7,8 +7,8 @@
  * be read is counted with the offset where it began; a trace that ends within a packet is what a
  * killed recorder leaves, and everything before that is told.
  */
-#ifndef EW_PFTRACE_READER_H
-#define EW_PFTRACE_READER_H
+#ifndef EW_SOURCE_PFTRACE_READER_H
+#define EW_SOURCE_PFTRACE_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

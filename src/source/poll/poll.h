@@ -7,10 +7,10 @@
  *   process     what one process did       threads  the same for its threads
  *   poll        the round that ties them together      tell  the facts that leave it
  */
-#ifndef EW_POLL_H
-#define EW_POLL_H
+#ifndef EW_SOURCE_POLL_POLL_H
+#define EW_SOURCE_POLL_POLL_H
 
-#include "source/poll/more.h"
+#include "source/poll/slow_gauges.h"
 #include "source/poll/poller.h"
 #include "source/poll/proc_files.h"
 #include "source/poll/proc_text.h"

@@ -7,7 +7,7 @@
 #define EW_SOURCE_POLL_POLLER_H
 
 #include "model/facts.h"
-#include "source/poll/rules.h"
+#include "source/poll/filter.h"
 #include "source/poll/table.h"
 #include "source/source.h"
 

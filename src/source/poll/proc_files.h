@@ -7,8 +7,8 @@
  * Only the procfs of our own pid namespace lets us ask the kernel for a process by its number
  * beside /proc (the CPU clock, the id given out last).
  */
-#ifndef EW_POLL_PROC_FILES_H
-#define EW_POLL_PROC_FILES_H
+#ifndef EW_SOURCE_POLL_PROC_FILES_H
+#define EW_SOURCE_POLL_PROC_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

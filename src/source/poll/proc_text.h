@@ -6,8 +6,8 @@
  * Every parser returns 0 or ETWATCH_EFORMAT/ETRUNC with the byte offset in *reterr; the out
  * parameter is written only on success. What a kernel does not print is left out by its `has` bit.
  */
-#ifndef EW_POLL_PROC_TEXT_H
-#define EW_POLL_PROC_TEXT_H
+#ifndef EW_SOURCE_POLL_PROC_TEXT_H
+#define EW_SOURCE_POLL_PROC_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Every process that is there, by pid: those that are watched, with what was read of them, and
  * those that are not, so that they need not be looked at again.
  */
-#ifndef EW_POLL_TABLE_H
-#define EW_POLL_TABLE_H
+#ifndef EW_SOURCE_POLL_TABLE_H
+#define EW_SOURCE_POLL_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

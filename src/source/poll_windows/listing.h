@@ -4,8 +4,8 @@
  * NtQuerySystemInformation writes for SystemProcessInformation on a 64-bit system, Windows 7 to 11.
  * Bytes in, numbers out, no system call.
  */
-#ifndef EW_POLL_WINDOWS_LISTING_H
-#define EW_POLL_WINDOWS_LISTING_H
+#ifndef EW_SOURCE_POLL_WINDOWS_LISTING_H
+#define EW_SOURCE_POLL_WINDOWS_LISTING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The poll source for Windows from the inside: what its files share. */
-#ifndef EW_POLL_WINDOWS_POLL_H
-#define EW_POLL_WINDOWS_POLL_H
+#ifndef EW_SOURCE_POLL_WINDOWS_POLL_H
+#define EW_SOURCE_POLL_WINDOWS_POLL_H
 
 #include "model/facts.h"
 #include "source/poll/poller.h"

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes FlatBuffers, the encoding of Arrow's messages: as much of it as those need. Built from
+ * its end to its beginning, as the format wants it: what something refers to is written before it.
+ * A position is the distance from the end.
+ */
+#ifndef EW_ARROW_FLATBUFFER_H
+#define EW_ARROW_FLATBUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EW_FLAT_FIELDS_MAX = 8 };
+
+struct ew_flat {
+    uint8_t *data; /* the last `used` bytes of it */
+    size_t size, used;
+    size_t slots[EW_FLAT_FIELDS_MAX]; /* of the open table: positions of its fields, or 0 */
+    size_t table;                     /* where it began */
+    int error;                        /* sticky: ETWATCH_ENOMEM */
+};
+
+void ew_flat_init(struct ew_flat *flat);
+void ew_flat_done(struct ew_flat *flat);
+/* Empties it for the next message. */
+void ew_flat_clear(struct ew_flat *flat);
+
+/* A string or a vector; its position. Elements of a vector are pushed in reverse order between
+ * begin and end. */
+size_t ew_flat_string(struct ew_flat *flat, const char *text);
+void ew_flat_vector_begin(struct ew_flat *flat, size_t count, size_t item_size, size_t align);
+size_t ew_flat_vector_end(struct ew_flat *flat, size_t count);
+/* Elements: numbers (of structs: their members in reverse order), references to tables. */
+void ew_flat_push(struct ew_flat *flat, uint64_t value, size_t size);
+void ew_flat_push_ref(struct ew_flat *flat, size_t position);
+
+/* A table: fields in any order, each by its number in the schema; nothing else in between. */
+void ew_flat_table_begin(struct ew_flat *flat);
+void ew_flat_field(struct ew_flat *flat, unsigned field, uint64_t value, size_t size);
+void ew_flat_field_ref(struct ew_flat *flat, unsigned field, size_t position);
+size_t ew_flat_table_end(struct ew_flat *flat);
+
+/* The whole with this root; a multiple of 8 bytes, valid until the next clear. NULL: no memory. */
+const uint8_t *ew_flat_finish(struct ew_flat *flat, size_t root, size_t *ret_size);
+
+#endif

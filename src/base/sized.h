@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Structs that may grow: the one implementation of the "size first" rule of etwatch.h.
+ *
+ * The first member is a uint32_t `size` that the caller sets to its own sizeof. A caller built with
+ * an older header passes fewer bytes, one built with a newer header passes more:
+ *
+ *   in   the fields that an older caller lacks are 0, the default; the bytes of a newer caller that
+ *        this library does not know must be 0, or it asks for something that would not be done.
+ *   out  an older caller gets as much as it has room for; the fields of a newer caller that this
+ *        library does not know become 0. `size` itself is never changed.
+ */
+#ifndef EW_BASE_SIZED_H
+#define EW_BASE_SIZED_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* No struct that may grow is smaller than this; a smaller `size` was not set. */
+enum { EW_SIZED_MIN = 8 };
+
+/* Copies the caller's struct into ours (to_size bytes). EINVAL: size is not set; ENOTSUP: a newer
+ * field is set. `what` names the struct in the message. */
+int ew_sized_in(void *to, size_t to_size, const void *from, const char *what,
+                struct ew_error *reterr);
+/* Copies our struct (from_size bytes) into the caller's. EINVAL: its size is not set. */
+int ew_sized_out(void *to, const void *from, size_t from_size);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a monitor delivers, kept as columns until somebody wants it. One lock around everything: it
+ * is held for the time of a few stores, and only the monitor's thread and a reader meet there.
+ *
+ * A table is a list of batches and the one that is being filled. Rows beyond the maximum go batch
+ * by batch, the oldest first; a batch holds at most a sixteenth of it, so that never much goes at
+ * once.
+ */
+#include <string.h>
+
+#include <etwatch/arrow.h>
+
+#include "arrow/export.h"
+#include "arrow/rows.h"
+#include "base/alloc.h"
+#include "export/tables.h"
+#include "recording/trace.h"
+#include "os/os.h"
+
+enum { MAX_ROWS = 1000000 };
+
+struct kept {
+    struct ew_columns *columns;
+    struct ew_batch_list ready;
+};
+
+enum { PROCESSES, SAMPLES, THREAD_SAMPLES, EVENTS, KEPT };
+
+struct etwatch_collector {
+    struct ew_mutex *lock;
+    struct ew_sample_rows processes, samples, thread_samples;
+    struct ew_columns events;
+    struct kept kept[KEPT];
+    uint64_t max_rows, dropped;
+};
+
+static uint64_t rows_of(const struct kept *kept)
+{
+    return kept->ready.rows + kept->columns->rows;
+}
+
+/* Out of memory: the rows of the open batch go, and collecting goes on. */
+static void start_over(struct etwatch_collector *collector, struct kept *kept)
+{
+    collector->dropped += kept->columns->rows;
+    kept->columns->error = 0;
+    ew_columns_reset(kept->columns);
+}
+
+/* Closes the open batch. */
+static void cut(struct etwatch_collector *collector, struct kept *kept)
+{
+    struct ew_batch *batch = ew_columns_cut(kept->columns);
+    uint32_t rows = batch == NULL ? 0 : batch->rows;
+    if (ew_batch_list_add(&kept->ready, batch) < 0)
+        collector->dropped += rows;
+    if (kept->columns->error != 0)
+        start_over(collector, kept);
+}
+
+static void after_row(struct etwatch_collector *collector, struct kept *kept)
+{
+    if (kept->columns->error != 0)
+        start_over(collector, kept);
+    if (kept->columns->full)
+        cut(collector, kept);
+    while (rows_of(kept) > collector->max_rows && kept->ready.rows > 0) {
+        struct ew_batch *oldest = ew_batch_list_take(&kept->ready);
+        collector->dropped += oldest->rows;
+        ew_batch_unref(oldest);
+    }
+}
+
+void etwatch_collector_on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct etwatch_collector *collector = ctx;
+    if (collector == NULL || (samples == NULL && count > 0))
+        return;
+    ew_mutex_lock(collector->lock);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t type = samples[i].type;
+        if (type == ETWATCH_SAMPLE) {
+            ew_sample_rows_put(&collector->samples, &samples[i], 0);
+            after_row(collector, &collector->kept[SAMPLES]);
+        } else if (type == ETWATCH_THREAD) {
+            ew_sample_rows_put(&collector->thread_samples, &samples[i], 0);
+            after_row(collector, &collector->kept[THREAD_SAMPLES]);
+        } else if (type == ETWATCH_EXIT) {
+            ew_sample_rows_put(&collector->processes, &samples[i], 0);
+            after_row(collector, &collector->kept[PROCESSES]);
+        }
+    }
+    ew_mutex_unlock(collector->lock);
+}
+
+void etwatch_collector_on_events(void *ctx, const struct etwatch_event *events, size_t count)
+{
+    struct etwatch_collector *collector = ctx;
+    if (collector == NULL || (events == NULL && count > 0))
+        return;
+    ew_mutex_lock(collector->lock);
+    for (size_t i = 0; i < count; i++) {
+        ew_event_rows_put(&collector->events, &events[i]);
+        after_row(collector, &collector->kept[EVENTS]);
+    }
+    ew_mutex_unlock(collector->lock);
+}
+
+/* --------------------------------------------------------------- begin and end */
+
+void etwatch_collector_free(struct etwatch_collector *collector)
+{
+    if (collector == NULL)
+        return;
+    for (size_t i = 0; i < KEPT; i++)
+        ew_batch_list_done(&collector->kept[i].ready);
+    ew_sample_rows_done(&collector->processes);
+    ew_sample_rows_done(&collector->samples);
+    ew_sample_rows_done(&collector->thread_samples);
+    ew_columns_done(&collector->events);
+    if (collector->lock != NULL)
+        ew_mutex_free(collector->lock);
+    ew_free(collector);
+}
+
+static int init(struct etwatch_collector *collector, const struct etwatch_table_options *options)
+{
+    uint64_t part = options->max_rows / 16 + 1;
+    uint32_t rows = options->batch_rows == 0 ? EW_BATCH_ROWS : options->batch_rows;
+    rows = part < rows ? (uint32_t)part : rows;
+    uint32_t flags = options->flags;
+    int rc = ew_mutex_new(&collector->lock);
+    if (rc == 0)
+        rc =
+            ew_sample_rows_init(&collector->processes, ETWATCH_TABLE_PROCESSES, flags, false, rows);
+    if (rc == 0)
+        rc = ew_sample_rows_init(&collector->samples, ETWATCH_TABLE_SAMPLES, flags, false, rows);
+    if (rc == 0)
+        rc = ew_sample_rows_init(&collector->thread_samples, ETWATCH_TABLE_THREAD_SAMPLES, flags,
+                                 false, rows);
+    if (rc == 0)
+        rc = ew_event_rows_init(&collector->events, flags, rows);
+    collector->max_rows = options->max_rows;
+    collector->kept[PROCESSES].columns = &collector->processes.columns;
+    collector->kept[SAMPLES].columns = &collector->samples.columns;
+    collector->kept[THREAD_SAMPLES].columns = &collector->thread_samples.columns;
+    collector->kept[EVENTS].columns = &collector->events;
+    return rc;
+}
+
+int etwatch_collector_new(const struct etwatch_table_options *given,
+                          struct etwatch_collector **ret_collector,
+                          struct etwatch_error_info *reterr)
+{
+    struct etwatch_table_options options;
+    struct ew_error why = {0};
+    if (ret_collector == NULL)
+        return ETWATCH_EINVAL;
+    int rc = ew_table_options_take(given, &options, &why);
+    if (rc == 0) {
+        struct etwatch_collector *collector = ew_calloc(1, sizeof *collector);
+        options.max_rows = options.max_rows == 0 ? MAX_ROWS : options.max_rows;
+        rc = collector == NULL ? ETWATCH_ENOMEM : init(collector, &options);
+        if (rc == 0)
+            *ret_collector = collector;
+        else
+            etwatch_collector_free(collector);
+        if (rc < 0)
+            (void)ew_error_set(&why, rc, 0, "%s", etwatch_strerror(rc));
+    }
+    if (rc < 0)
+        ew_error_out(reterr, &why, why.code);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------- asking */
+
+int etwatch_collector_stats(const struct etwatch_collector *collector,
+                            struct etwatch_collector_stats *ret_stats)
+{
+    if (collector == NULL || ret_stats == NULL || ret_stats->size < sizeof(uint32_t) * 2)
+        return ETWATCH_EINVAL;
+    ew_mutex_lock(collector->lock);
+    struct etwatch_collector_stats stats = {
+        .size = ret_stats->size,
+        .samples = rows_of(&collector->kept[SAMPLES]),
+        .thread_samples = rows_of(&collector->kept[THREAD_SAMPLES]),
+        .processes = rows_of(&collector->kept[PROCESSES]),
+        .events = rows_of(&collector->kept[EVENTS]),
+        .dropped = collector->dropped,
+    };
+    ew_mutex_unlock(collector->lock);
+    memcpy(ret_stats, &stats, ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats);
+    return 0;
+}
+
+static struct kept *find_table(struct etwatch_collector *collector, uint32_t table)
+{
+    switch (table) {
+    case ETWATCH_TABLE_PROCESSES:
+        return &collector->kept[PROCESSES];
+    case ETWATCH_TABLE_SAMPLES:
+        return &collector->kept[SAMPLES];
+    case ETWATCH_TABLE_THREAD_SAMPLES:
+        return &collector->kept[THREAD_SAMPLES];
+    case ETWATCH_TABLE_EVENTS:
+        return &collector->kept[EVENTS];
+    default:
+        return NULL;
+    }
+}
+
+int etwatch_collector_table(struct etwatch_collector *collector, uint32_t table, uint32_t flags,
+                            struct ArrowArrayStream *ret_stream)
+{
+    struct ew_batch_list list = {0};
+    if (collector == NULL || ret_stream == NULL || (flags & ~(uint32_t)ETWATCH_TABLE_TAKE) != 0)
+        return ETWATCH_EINVAL;
+    struct kept *kept = find_table(collector, table);
+    if (kept == NULL)
+        return ETWATCH_EINVAL;
+    ew_mutex_lock(collector->lock);
+    cut(collector, kept);
+    int rc = ew_batch_list_copy(&kept->ready, &list);
+    if (rc == 0)
+        rc = ew_batch_list_export(&list, kept->columns->layout, ret_stream);
+    if (rc == 0 && (flags & ETWATCH_TABLE_TAKE) != 0)
+        ew_batch_list_done(&kept->ready);
+    ew_mutex_unlock(collector->lock);
+    ew_batch_list_done(&list);
+    return rc;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Columns straight from records: no public struct per event. What an event is called is looked up
+ * once for each kind of the kernel's, and who a process is once for each life; from then on a row
+ * is a few stores.
+ *
+ * Words that choose events are compared with names only when a name is new.
+ */
+#include "export/event_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "arrow/fields.h"
+#include "arrow/rows.h"
+#include "base/alloc.h"
+#include "decode/kernel.h"
+#include "export/event_name_filter.h"
+#include "recording/trace.h"
+
+enum { JSON_MAX = 4 << 20 };
+
+/* What the kernel calls a kind of event: numbers in the dictionaries. */
+struct kind {
+    int32_t provider, event; /* -1: unknown */
+    uint8_t state;           /* enum state */
+};
+enum state { NEW = 0, WANTED, UNWANTED };
+
+struct table {
+    struct etwatch_trace *trace;
+    struct ew_columns columns;
+    struct ew_event_words words;
+    uint32_t flags;
+    uint32_t fields_column, payload_column;
+    struct ew_field_kinds fields;
+    struct ew_buf scratch;
+    struct kind *kinds;  /* by group, opcode and version */
+    int32_t *life_names; /* by life of a process: its name's number + 1; 0: not asked yet */
+    uint32_t life_count;
+    uint64_t shift_ns;
+    struct etwatch_trace_stats *stats; /* to be filled at the end, or NULL */
+};
+
+static size_t kind_place(const struct ew_record *record)
+{
+    return ((size_t)record->group << 8 | record->opcode) * EW_CLASS_VERSIONS + record->version;
+}
+
+/* ------------------------------------------------------------------- naming */
+
+static int32_t word(struct table *table, uint32_t column, const char *text)
+{
+    return ew_columns_word_of(&table->columns, column, text, strlen(text));
+}
+
+static void name_record(struct table *table, const struct ew_record *record, struct kind *ret_kind)
+{
+    struct ew_event_names names;
+    ew_decoder_names(table->trace->decoder, record, &names);
+    *ret_kind = (struct kind){.provider = -1, .event = -1, .state = UNWANTED};
+    const uint8_t *guid = record->provider != NULL ? record->provider : ew_kernel_guid(record);
+    if (!ew_event_words_match(&table->words, names.provider, guid, names.event))
+        return;
+    ret_kind->state = WANTED;
+    ret_kind->provider = word(table, EW_RECORD_PROVIDER, names.provider);
+    ret_kind->event = word(table, EW_RECORD_EVENT, names.event);
+}
+
+/* The kind of a record; kernel's are remembered. */
+static struct kind kind_of(struct table *table, const struct ew_record *record)
+{
+    struct kind kind;
+    if (record->kind == EW_RECORD_KERNEL && record->group < EW_CLASS_GROUPS &&
+        record->version < EW_CLASS_VERSIONS) {
+        struct kind *known = &table->kinds[kind_place(record)];
+        if (known->state == NEW)
+            name_record(table, record, known);
+        return *known;
+    }
+    name_record(table, record, &kind);
+    return kind;
+}
+
+/* The number of a process's name, or -1. */
+static int32_t name_of(struct table *table, uint32_t pid, uint64_t t_ns)
+{
+    const struct ew_lives *lives = &table->trace->lives;
+    uint32_t life = ew_lives_find(lives, pid, t_ns);
+    if (life == UINT32_MAX)
+        return -1;
+    if (table->life_names == NULL) {
+        table->life_count = lives->processes.count;
+        table->life_names = ew_calloc((size_t)table->life_count + 1, sizeof *table->life_names);
+        if (table->life_names == NULL) {
+            table->columns.error = ETWATCH_ENOMEM;
+            return -1;
+        }
+    }
+    int32_t *known = &table->life_names[life];
+    if (*known == 0) {
+        const char *name = ew_lives_name(lives, pid, t_ns);
+        *known = name == NULL ? -1 : word(table, EW_RECORD_NAME, name) + 1;
+        *known = *known == 0 ? -1 : *known;
+    }
+    return *known < 0 ? -1 : *known - 1;
+}
+
+/* --------------------------------------------------------------------- rows */
+
+static void put_fields(struct table *table)
+{
+    struct etwatch_trace_event event = {.size = sizeof event};
+    int rc = etwatch_trace_fields(table->trace, &event);
+    if (rc < 0)
+        table->columns.error = rc;
+    else if ((table->flags & ETWATCH_TABLE_TYPED) != 0)
+        ew_field_kinds_put(&table->fields, &table->columns, &table->scratch, event.fields,
+                           event.field_count);
+    else
+        ew_fields_put_json(&table->columns, table->fields_column, &table->scratch, event.fields,
+                           event.field_count);
+}
+
+static void put_row(struct table *table, const struct ew_record *record,
+                    const struct ew_event *known, const struct kind *kind)
+{
+    struct ew_columns *columns = &table->columns;
+    ew_columns_u64(columns, EW_RECORD_T_NS, record->t_ns + table->shift_ns);
+    ew_columns_u16(columns, EW_RECORD_CPU, record->cpu);
+    if (known->pid != EW_NO_ID) {
+        int32_t name = name_of(table, known->pid, record->t_ns);
+        ew_columns_u32(columns, EW_RECORD_PID, known->pid);
+        if (name >= 0)
+            ew_columns_i32(columns, EW_RECORD_NAME, name);
+    }
+    if (known->tid != EW_NO_ID)
+        ew_columns_u32(columns, EW_RECORD_TID, known->tid);
+    if (kind->provider >= 0)
+        ew_columns_i32(columns, EW_RECORD_PROVIDER, kind->provider);
+    if (kind->event >= 0)
+        ew_columns_i32(columns, EW_RECORD_EVENT, kind->event);
+    ew_columns_u16(columns, EW_RECORD_ID, record->id);
+    ew_columns_u8(columns, EW_RECORD_OPCODE, record->opcode);
+    ew_columns_u8(columns, EW_RECORD_VERSION, record->version);
+    if ((table->flags & (ETWATCH_TABLE_FIELDS | ETWATCH_TABLE_TYPED)) != 0)
+        put_fields(table);
+    if ((table->flags & ETWATCH_TABLE_PAYLOAD) != 0)
+        ew_columns_bytes(columns, table->payload_column, record->payload, record->payload_size);
+    ew_columns_end(columns);
+}
+
+/* Of what is no .etl: by way of the public event. */
+static void put_told(struct table *table, const struct etwatch_trace_event *event)
+{
+    struct ew_columns *columns = &table->columns;
+    ew_columns_u64(columns, EW_RECORD_T_NS, event->t_ns);
+    ew_columns_u16(columns, EW_RECORD_CPU, (uint16_t)event->cpu);
+    if ((event->flags & ETWATCH_TRACE_HAS_PID) != 0)
+        ew_columns_u32(columns, EW_RECORD_PID, event->pid);
+    if ((event->flags & ETWATCH_TRACE_HAS_TID) != 0)
+        ew_columns_u32(columns, EW_RECORD_TID, event->tid);
+    ew_columns_word(columns, EW_RECORD_NAME, event->process);
+    ew_columns_word(columns, EW_RECORD_PROVIDER, event->provider);
+    ew_columns_word(columns, EW_RECORD_EVENT, event->event);
+    ew_columns_u16(columns, EW_RECORD_ID, (uint16_t)event->id);
+    ew_columns_u8(columns, EW_RECORD_OPCODE, (uint8_t)event->opcode);
+    ew_columns_u8(columns, EW_RECORD_VERSION, (uint8_t)event->version);
+    if ((table->flags & (ETWATCH_TABLE_FIELDS | ETWATCH_TABLE_TYPED)) != 0)
+        put_fields(table);
+    if ((table->flags & ETWATCH_TABLE_PAYLOAD) != 0)
+        ew_columns_bytes(columns, table->payload_column, event->payload, event->payload_size);
+    ew_columns_end(columns);
+}
+
+static int fill_told(struct table *table)
+{
+    struct etwatch_trace_event event = {.size = sizeof event};
+    int rc = 0;
+    while (!table->columns.full && table->columns.error == 0 &&
+           (rc = etwatch_trace_next(table->trace, &event, NULL)) > 0)
+        if (ew_event_words_match(&table->words, event.provider, event.provider_guid, event.event) &&
+            ew_columns_begin(&table->columns))
+            put_told(table, &event);
+    return rc;
+}
+
+static int fill(struct table *table)
+{
+    const struct ew_record *record = NULL;
+    struct ew_event known;
+    int rc = 0;
+    while (!table->columns.full && table->columns.error == 0 &&
+           (rc = ew_trace_next_record(table->trace, &record, &known)) > 0) {
+        struct kind kind = kind_of(table, record);
+        if (kind.state == WANTED && ew_columns_begin(&table->columns))
+            put_row(table, record, &known, &kind);
+    }
+    return rc;
+}
+
+static int next_batch(void *ctx, struct ew_batch **ret_batch, char *message, size_t size)
+{
+    struct table *table = ctx;
+    int rc = table->trace->perfetto != NULL ? fill_told(table) : fill(table);
+    rc = table->columns.error != 0 ? table->columns.error : rc < 0 ? rc : 0;
+    if (rc < 0) {
+        (void)snprintf(message, size, "%s",
+                       rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
+        return rc;
+    }
+    *ret_batch = ew_columns_cut(&table->columns);
+    return table->columns.error;
+}
+
+/* --------------------------------------------------------- begin and end */
+
+static void done(void *ctx)
+{
+    struct table *table = ctx;
+    ew_field_kinds_done(&table->fields);
+    ew_event_words_done(&table->words);
+    ew_columns_done(&table->columns);
+    ew_buf_done(&table->scratch);
+    ew_free(table->kinds);
+    ew_free(table->life_names);
+    if (table->stats != NULL)
+        (void)etwatch_trace_stats(table->trace, table->stats);
+    etwatch_trace_free(table->trace);
+    ew_free(table);
+}
+
+/* TYPED: one reading in which every event that is wanted is looked at. */
+static int learn_fields(struct table *table)
+{
+    struct etwatch_trace_event event = {.size = sizeof event};
+    int rc;
+    while ((rc = etwatch_trace_next(table->trace, &event, NULL)) > 0) {
+        if (!ew_event_words_match(&table->words, event.provider, event.provider_guid, event.event))
+            continue;
+        rc = etwatch_trace_fields(table->trace, &event);
+        if (rc == 0)
+            rc = ew_field_kinds_learn(&table->fields, event.fields, event.field_count);
+        if (rc < 0)
+            break;
+    }
+    return rc < 0 ? rc : etwatch_trace_rewind(table->trace);
+}
+
+static int make_layout(struct table *table, uint32_t batch_rows, struct ew_layout **ret_layout)
+{
+    struct ew_layout *layout = NULL;
+    int rc = ew_record_layout(table->flags, batch_rows, &layout);
+    if (rc == 0 && (table->flags & ETWATCH_TABLE_TYPED) != 0) {
+        rc = learn_fields(table);
+        if (rc == 0)
+            rc = ew_field_kinds_add(&table->fields, layout);
+    } else if (rc == 0 && (table->flags & ETWATCH_TABLE_FIELDS) != 0) {
+        table->fields_column = ew_layout_count(layout);
+        rc = ew_layout_add(layout, "fields", EW_COLUMN_TEXT, true);
+    }
+    if (rc == 0 && (table->flags & ETWATCH_TABLE_PAYLOAD) != 0) {
+        bool taken = ew_layout_find(layout, "payload") >= 0; /* what TYPED could not decode */
+        table->payload_column = ew_layout_count(layout);
+        rc = ew_layout_add(layout, taken ? "event_payload" : "payload", EW_COLUMN_BINARY, false);
+    }
+    if (rc < 0)
+        ew_layout_unref(layout);
+    else
+        *ret_layout = layout;
+    return rc;
+}
+
+static int begin(struct table *table, const struct etwatch_table_options *options,
+                 struct ArrowArrayStream *ret_stream, struct ew_error *reterr)
+{
+    struct ew_layout *layout = NULL;
+    struct ew_batches batches = {.next = next_batch, .done = done, .ctx = table};
+    int rc = ew_event_words_init(&table->words, options);
+    table->flags = options->flags;
+    table->shift_ns = (uint64_t)table->trace->unix_minus_raw_ns;
+    ew_buf_init(&table->scratch, JSON_MAX, NULL, NULL);
+    table->kinds =
+        ew_calloc((size_t)EW_CLASS_GROUPS * 256 * EW_CLASS_VERSIONS, sizeof *table->kinds);
+    if (rc == 0 && table->kinds == NULL)
+        rc = ETWATCH_ENOMEM;
+    if (rc == 0)
+        rc = make_layout(table, options->batch_rows, &layout);
+    if (rc == 0) {
+        rc = ew_columns_init(&table->columns, layout);
+        if (rc == 0)
+            rc = ew_stream_export(layout, &batches, ret_stream);
+        ew_layout_unref(layout);
+    }
+    if (rc == ETWATCH_ELIMIT)
+        return ew_error_set(reterr, rc, 0,
+                            "these events have more different fields than a table has columns: "
+                            "choose fewer kinds of events");
+    return rc < 0 ? ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc)) : 0;
+}
+
+int ew_table_events(struct etwatch_trace *trace, const struct etwatch_table_options *options,
+                    struct etwatch_trace_stats *stats, struct ArrowArrayStream *ret_stream,
+                    struct ew_error *reterr)
+{
+    struct table *table = ew_calloc(1, sizeof *table);
+    if (table == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    table->trace = trace;
+    int rc = begin(table, options, ret_stream, reterr);
+    if (rc < 0) {
+        table->trace = NULL; /* still the caller's */
+        done(table);
+    } else {
+        table->stats = stats;
+    }
+    return rc;
+}

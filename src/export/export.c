@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The formats of other tools, each made of parts that are there: tables go through their streams,
+ * stacks and timelines read the recording themselves. Every export opens the files once more, with
+ * or without the choice of processes, as its format needs it.
+ */
+#include <etwatch/export.h>
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "export/export.h"
+#include "export/stacks.h"
+#include "export/tables.h"
+#include "export/timeline.h"
+#include "recording/trace.h"
+
+enum { OUT_MAX = 16 << 20, FLUSH_AT = 128 * 1024 };
+
+struct export
+{
+    const struct etwatch_trace *trace;
+    uint32_t format, table;
+    struct etwatch_table_options options;
+    etwatch_write_fn write;
+    void *ctx;
+    struct etwatch_export_counts counts;
+    struct ew_error why;
+};
+
+const char *etwatch_export_name(uint32_t format)
+{
+    static const char *const names[] = {NULL,    "perfetto", "arrow",      "csv",
+                                        "jsonl", "folded",   "speedscope", "chrome"};
+    return format < sizeof names / sizeof names[0] ? names[format] : NULL;
+}
+
+/* "event", …: what the objects of a table are called in JSON. */
+static const char *type_of(uint32_t table)
+{
+    static const char *const types[] = {NULL,    "process", "thread", "class",
+                                        "image", "event",   "sample", "thread"};
+    return types[table];
+}
+
+static int export_table(struct export *export)
+{
+    struct ArrowArrayStream stream;
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_table_options options = export->options;
+    if (export->format == ETWATCH_EXPORT_JSONL && (options.flags & ETWATCH_TABLE_TYPED) == 0)
+        options.flags |= ETWATCH_TABLE_FIELDS;
+    int rc = ew_trace_table(export->trace, export->table, &options, &export->counts.stats, &stream,
+                            &export->why);
+    if (rc < 0)
+        return rc;
+    if (export->format == ETWATCH_EXPORT_ARROW)
+        rc = etwatch_arrow_write(&stream, export->write, export->ctx, &export->counts.rows, &error);
+    else
+        rc = etwatch_table_write(
+            &stream,
+            export->format == ETWATCH_EXPORT_CSV ? ETWATCH_FORMAT_CSV : ETWATCH_FORMAT_JSONL,
+            type_of(export->table), export->write, export->ctx, &export->counts.rows, &error);
+    if (rc < 0)
+        (void)ew_error_set(&export->why, rc, error.os_code, "%s", error.message);
+    return rc;
+}
+
+/* What a reading found; frees it. */
+static void close_trace(struct export *export, struct etwatch_trace *trace)
+{
+    if (trace != NULL)
+        (void)etwatch_trace_stats(trace, &export->counts.stats);
+    etwatch_trace_free(trace);
+}
+
+/* ------------------------------------------------------------------- stacks */
+
+static int put_stacks(struct export *export, const struct ew_flame *flame)
+{
+    struct ew_buf out;
+    ew_buf_init(&out, OUT_MAX, export->write, export->ctx);
+    out.flush_at = FLUSH_AT;
+    if (export->format == ETWATCH_EXPORT_FOLDED)
+        ew_flame_put_folded(flame, &out);
+    else
+        ew_flame_put_speedscope(flame, &out, export->trace->paths[0]);
+    int rc = ew_buf_flush(&out);
+    ew_buf_done(&out);
+    return rc;
+}
+
+static int export_stacks(struct export *export)
+{
+    struct etwatch_trace *all = NULL, *chosen = NULL;
+    struct ew_flame flame;
+    struct ew_stacks_counts counts = {0};
+    ew_flame_init(&flame);
+    int rc = ew_trace_open_again(export->trace, &export->options, EW_TRACE_ALL, &all, &export->why);
+    if (rc == 0)
+        rc = ew_trace_open_again(export->trace, &export->options, 0, &chosen, &export->why);
+    if (rc == 0)
+        rc = ew_stacks_read(all, chosen, &flame, &counts);
+    if (rc == 0 && counts.samples == 0)
+        rc = ew_error_set(&export->why, ETWATCH_ENOTSUP, 0,
+                          "there are no profile samples in what was asked for: nothing has a "
+                          "stack");
+    if (rc == 0)
+        rc = put_stacks(export, &flame);
+    export->counts.rows = counts.samples;
+    export->counts.without_stack = counts.samples - counts.with_stack;
+    export->counts.frames = counts.frames;
+    export->counts.frames_unnamed = counts.unnamed;
+    export->counts.refused = counts.refused;
+    ew_flame_done(&flame);
+    etwatch_trace_free(all);
+    close_trace(export, chosen);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- timelines */
+
+static int export_chrome(struct export *export)
+{
+    struct etwatch_trace *all = NULL;
+    struct ew_buf out;
+    int rc = ew_trace_open_again(export->trace, &export->options, EW_TRACE_ALL_PROCESSES, &all,
+                                 &export->why);
+    if (rc < 0)
+        return rc;
+    ew_buf_init(&out, OUT_MAX, export->write, export->ctx);
+    out.flush_at = FLUSH_AT;
+    rc = ew_timeline_chrome(all, &export->trace->chosen, &out, &export->counts.rows);
+    if (rc == 0)
+        rc = ew_buf_flush(&out);
+    ew_buf_done(&out);
+    close_trace(export, all);
+    return rc;
+}
+
+static int export_perfetto(struct export *export)
+{
+    struct ew_perfetto_export own = {
+        .trace = export->trace,
+        .options = &export->options,
+        .write = export->write,
+        .ctx = export->ctx,
+        .ret_stats = &export->counts.stats,
+        .reterr = &export->why,
+    };
+    int rc = ew_export_perfetto(&own);
+    export->counts.rows = own.rows;
+    return rc;
+}
+
+/* --------------------------------------------------------------------- entry */
+
+static int run(struct export *export)
+{
+    bool etl = export->trace->perfetto == NULL;
+    if (!etl && export->format == ETWATCH_EXPORT_PERFETTO)
+        return ew_error_set(&export->why, ETWATCH_ENOTSUP, 0, "%s is a Perfetto trace already",
+                            export->trace->paths[0]);
+    if (!etl &&
+        (export->format == ETWATCH_EXPORT_FOLDED || export->format == ETWATCH_EXPORT_SPEEDSCOPE))
+        return ew_error_set(&export->why, ETWATCH_ENOTSUP, 0,
+                            "%s has no profile samples: stacks are only in .etl recordings",
+                            export->trace->paths[0]);
+    switch (export->format) {
+    case ETWATCH_EXPORT_PERFETTO:
+        return export_perfetto(export);
+    case ETWATCH_EXPORT_FOLDED:
+    case ETWATCH_EXPORT_SPEEDSCOPE:
+        return export_stacks(export);
+    case ETWATCH_EXPORT_CHROME:
+        return export_chrome(export);
+    default:
+        return export_table(export);
+    }
+}
+
+int etwatch_trace_export(const struct etwatch_trace *trace, uint32_t format, uint32_t table,
+                         const struct etwatch_table_options *options, etwatch_write_fn write,
+                         void *ctx, struct etwatch_export_counts *ret_counts,
+                         struct etwatch_error_info *reterr)
+{
+    struct export export = {
+        .trace = trace, .format = format, .table = table, .write = write, .ctx = ctx};
+    export.counts.stats.size = sizeof export.counts.stats;
+    bool of_table = format == ETWATCH_EXPORT_ARROW || format == ETWATCH_EXPORT_CSV ||
+                    format == ETWATCH_EXPORT_JSONL;
+    if (trace == NULL || write == NULL || etwatch_export_name(format) == NULL)
+        return ETWATCH_EINVAL;
+    int rc = ew_table_options_take(options, &export.options, &export.why);
+    if (rc == 0 && of_table && etwatch_table_name(table) == NULL)
+        rc = ew_error_set(&export.why, ETWATCH_EINVAL, 0, "there is no table %u", table);
+    if (rc == 0)
+        rc = run(&export);
+    if (rc < 0)
+        ew_error_out(reterr, &export.why, rc);
+    if (ret_counts != NULL && ret_counts->size >= 2 * sizeof(uint32_t)) {
+        export.counts.size = ret_counts->size;
+        memcpy(ret_counts, &export.counts,
+               ret_counts->size < sizeof export.counts ? ret_counts->size : sizeof export.counts);
+    }
+    return rc;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A Windows recording as a Perfetto trace: its scheduling in Perfetto's own messages, the samples
+ * that a monitor cuts from it as counters, starts and exits, what was lost, and at the end the
+ * report on it as a whole.
+ *
+ * Events and samples come from two readings side by side, in the order of time: an interval's
+ * samples follow its last event. So the trace can be walked in order with a small window, however
+ * long it is. Memory is that of the two readings.
+ */
+#include "export/export.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <etwatch/sink.h>
+
+#include "export/event_name_filter.h"
+#include "monitor/monitor.h"
+#include "export/tables.h"
+#include "recording/trace.h"
+
+struct making {
+    struct ew_perfetto_export *export;
+    struct etwatch_trace *trace;
+    struct etwatch_monitor *monitor;
+    struct etwatch_sink *sink;
+    struct ew_event_words words;
+    struct etwatch_meta meta;
+    bool meta_told, ended;
+    uint64_t from_ns, until_ns; /* Unix: the part that was asked for */
+    uint64_t boot_ns;           /* Unix; 0: not known */
+    uint32_t stage;             /* of the readings that progress is told of */
+    int rc;                     /* what a callback ran into */
+};
+
+/* The first reading but one takes most of the time. */
+static int on_progress(void *ctx, uint64_t done, uint64_t all)
+{
+    const struct making *making = ctx;
+    const struct etwatch_table_options *options = making->export->options;
+    uint64_t told = making->stage == 0 ? done / 4 * 3 : all / 4 * 3 + done / 4;
+    return options->on_progress == NULL ? 0 : options->on_progress(options->ctx, told, all);
+}
+
+/* --------------------------------------------------------------------- samples */
+
+/* Times of the trace are since Windows started, if the recording says when that was. */
+static void tell_meta(struct making *making)
+{
+    struct etwatch_meta *meta = &making->meta;
+    if (making->meta_told)
+        return;
+    making->meta_told = true;
+    meta->size = sizeof *meta;
+    making->rc = etwatch_monitor_meta(making->monitor, meta);
+    if (making->rc < 0)
+        return;
+    bool booted = making->boot_ns != 0 && making->boot_ns < meta->anchor_unix_ns;
+    meta->anchor_raw_ns = meta->anchor_unix_ns - (booted ? making->boot_ns : 0);
+    making->rc = etwatch_sink_meta(making->sink, meta);
+}
+
+static bool in_part(const struct making *making, const struct etwatch_sample *sample)
+{
+    uint64_t begin_ns = sample->t_ns - sample->dt_ns;
+    if (sample->type == ETWATCH_SAMPLE)
+        return sample->t_ns > making->from_ns && begin_ns < making->until_ns;
+    return sample->t_ns >= making->from_ns && sample->t_ns < making->until_ns;
+}
+
+static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct making *making = ctx;
+    tell_meta(making);
+    for (size_t i = 0; i < count && making->rc == 0; i++)
+        if (in_part(making, &samples[i]))
+            making->rc = etwatch_sink_samples(making->sink, &samples[i], 1);
+}
+
+static void on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    struct making *making = ctx;
+    tell_meta(making);
+    if (making->rc == 0 && loss->to_ns >= making->from_ns && loss->from_ns < making->until_ns)
+        making->rc = etwatch_sink_loss(making->sink, loss);
+}
+
+/* The samples of one more interval. What came before them is written before them. */
+static int poll_samples(struct making *making)
+{
+    int rc = etwatch_sink_flush(making->sink);
+    if (rc == 0)
+        rc = etwatch_monitor_poll(making->monitor, -1);
+    making->ended = rc == ETWATCH_ESTATE;
+    return rc < 0 && !making->ended ? rc : making->rc;
+}
+
+/* Those of the intervals that were over when this happened. */
+static int catch_up(struct making *making, uint64_t t_ns)
+{
+    const struct etwatch_monitor *monitor = making->monitor;
+    int rc = 0;
+    while (rc == 0 && !making->ended && t_ns > monitor->replayed_ns + monitor->interval_ns)
+        rc = poll_samples(making);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------- events */
+
+/* Switches and wake-ups always; of other events those that were named, with their fields. What
+ * nobody wants is not even named. */
+static int put_event(struct making *making, const struct ew_record *record,
+                     const struct ew_event *known)
+{
+    struct etwatch_trace_event event = {.size = sizeof event};
+    const struct ew_event_words *words = &making->words;
+    bool others = words->provider_count > 0 || words->event_count > 0, named = false;
+    bool sched = known->kind == EW_EVENT_SWITCH || known->kind == EW_EVENT_READY;
+    int rc = 0;
+    if (!sched && !others)
+        return 0;
+    ew_trace_describe(making->trace, record, known, &event);
+    event.size = sizeof event;
+    if (others)
+        named = ew_event_words_match(words, event.provider, event.provider_guid, event.event);
+    if (named)
+        rc = etwatch_trace_fields(making->trace, &event);
+    if (rc != 0 || (!sched && !named))
+        return rc;
+    making->export->rows++;
+    return etwatch_sink_trace_event(making->sink, &event);
+}
+
+static int put_events(struct making *making)
+{
+    const struct ew_record *record;
+    struct ew_event known;
+    int rc;
+    while ((rc = ew_trace_next_record(making->trace, &record, &known)) > 0) {
+        rc = catch_up(making, record->t_ns);
+        if (rc == 0)
+            rc = put_event(making, record, &known);
+        if (rc < 0)
+            return rc;
+    }
+    while (rc == 0 && !making->ended)
+        rc = poll_samples(making);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------- totals */
+
+static int put_system(void *ctx, const struct etwatch_trace_system *system)
+{
+    struct making *making = ctx;
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    struct etwatch_trace_summary summary = {
+        .size = sizeof summary, .stats = &stats, .system = system};
+    int rc = etwatch_trace_stats(making->trace, &stats);
+    return rc == 0 ? etwatch_sink_trace(making->sink, &summary) : rc;
+}
+
+static int put_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+{
+    return etwatch_sink_process(((struct making *)ctx)->sink, process, estimated);
+}
+
+static int put_report(struct making *making)
+{
+    struct etwatch_report_callbacks callbacks = {
+        .size = sizeof callbacks,
+        .flags = ETWATCH_REPORT_THREADS,
+        .on_system = put_system,
+        .on_process = put_process,
+        .ctx = making,
+    };
+    if ((making->export->options->flags & ETWATCH_TABLE_CMDLINE) != 0)
+        callbacks.flags |= ETWATCH_REPORT_CMDLINE;
+    making->stage = 1;
+    return etwatch_trace_report(making->trace, &callbacks, NULL, NULL);
+}
+
+static int put_end(struct making *making)
+{
+    struct etwatch_stats stats = {.size = sizeof stats};
+    int rc = etwatch_monitor_stats(making->monitor, &stats);
+    if (rc == 0)
+        rc = etwatch_sink_stats(making->sink, &stats);
+    if (rc == 0)
+        rc = etwatch_sink_end(making->sink);
+    return rc == 0 ? etwatch_sink_flush(making->sink) : rc;
+}
+
+/* --------------------------------------------------------------- begin and end */
+
+static int open_sink(struct making *making, struct etwatch_error_info *reterr)
+{
+    struct etwatch_trace_file file = {.size = sizeof file};
+    char os[64];
+    int rc = etwatch_trace_file(making->trace, 0, &file);
+    if (rc < 0)
+        return rc;
+    making->boot_ns = file.boot_ns;
+    (void)snprintf(os, sizeof os, "Windows %u.%u.%u", file.os_major, file.os_minor, file.os_build);
+    struct etwatch_sink_options options = {.size = sizeof options, .os = os};
+    return etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, making->export->write, making->export->ctx,
+                            &options, &making->sink, reterr);
+}
+
+static int open_monitor(struct making *making, struct etwatch_error_info *reterr)
+{
+    const struct etwatch_table_options *options = making->export->options;
+    const struct etwatch_trace *trace = making->trace;
+    uint64_t shift_ns = (uint64_t)trace->unix_minus_raw_ns;
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .on_samples = on_samples, .on_loss = on_loss, .ctx = making};
+    uint32_t flags = (options->flags & ETWATCH_TABLE_CMDLINE) != 0 ? (uint32_t)ETWATCH_CMDLINE : 0;
+    making->from_ns = trace->options.from_ns == 0 ? 0 : trace->options.from_ns + shift_ns;
+    making->until_ns =
+        trace->options.until_ns == 0 ? UINT64_MAX : trace->options.until_ns + shift_ns;
+    int rc = ew_trace_monitor(trace, options->hz, flags, &callbacks, &making->monitor, reterr);
+    if (rc < 0)
+        return rc;
+    tell_meta(making);
+    return making->rc;
+}
+
+static int make(struct making *making, struct etwatch_error_info *reterr)
+{
+    struct ew_perfetto_export *export = making->export;
+    struct etwatch_table_options own = *export->options;
+    own.on_progress = on_progress;
+    own.ctx = making;
+    int rc = ew_event_words_init(&making->words, export->options);
+    if (rc == 0)
+        rc = ew_trace_open_again(export->trace, &own, 0, &making->trace, export->reterr);
+    if (rc == 0)
+        rc = open_sink(making, reterr);
+    if (rc == 0)
+        rc = open_monitor(making, reterr);
+    if (rc == 0)
+        rc = put_events(making);
+    if (rc == 0)
+        rc = put_report(making);
+    return rc == 0 ? put_end(making) : rc;
+}
+
+int ew_export_perfetto(struct ew_perfetto_export *export)
+{
+    struct making making = {.export = export};
+    struct etwatch_error_info error = {.size = sizeof error};
+    int rc = make(&making, &error);
+    if (rc < 0 && export->reterr->message[0] == '\0' && error.message[0] != '\0')
+        (void)ew_error_set(export->reterr, rc, error.os_code, "%s", error.message);
+    if (making.trace != NULL)
+        (void)etwatch_trace_stats(making.trace, export->ret_stats);
+    etwatch_monitor_free(making.monitor);
+    etwatch_sink_free(making.sink);
+    ew_event_words_done(&making.words);
+    etwatch_trace_free(making.trace);
+    return rc;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Holds the objects of one interval until the next begins, then ranks its samples. Objects keep
+ * their order. The sample of the rest has no identity (pid UINT32_MAX, which formats show as
+ * unknown), counters as sums where every one of them is known, and no gauges: processes that did
+ * nothing are not in it, so a sum of their memory would not be that of the rest.
+ */
+#include "monitor/top_n.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sampler/alert.h"
+
+struct ew_busiest_rank {
+    double value;
+    uint32_t index;
+    bool kept;
+};
+
+void ew_busiest_done(struct ew_busiest *busiest)
+{
+    ew_free(busiest->held);
+    ew_free(busiest->ranks);
+    busiest->held = NULL;
+    busiest->ranks = NULL;
+    busiest->held_count = busiest->held_room = 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const struct ew_busiest_rank *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value < y->value ? 1 : -1;
+    return x->index < y->index ? -1 : 1;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    const struct ew_busiest_rank *x = a, *y = b;
+    return x->index < y->index ? -1 : 1;
+}
+
+/* In the order in which they came, with `kept` set; returns how many there are. */
+static uint32_t rank(struct ew_busiest *busiest)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < busiest->held_count; i++) {
+        const struct etwatch_sample *sample = &busiest->held[i];
+        if (sample->type != ETWATCH_SAMPLE)
+            continue;
+        bool known = (sample->has >> busiest->metric & 1) != 0;
+        busiest->ranks[count++] = (struct ew_busiest_rank){
+            .value = known ? ew_alert_value(sample, busiest->metric) : -1, .index = i};
+    }
+    if (count == 0)
+        return 0; /* there may be no memory for ranks yet, and qsort wants some */
+    qsort(busiest->ranks, count, sizeof *busiest->ranks, by_value);
+    for (uint32_t i = 0; i < count; i++)
+        busiest->ranks[i].kept = i < busiest->count;
+    qsort(busiest->ranks, count, sizeof *busiest->ranks, by_index);
+    return count;
+}
+
+#define IS_gauge 0
+#define IS_counter 1
+/* The first one gives the rest its time; has ends as what all of them know. */
+static void add_rest(struct etwatch_sample *rest, const struct etwatch_sample *sample)
+{
+    static const uint64_t counters = 0
+#define ETWATCH_X(name, type, kind) | (IS_##kind ? ETWATCH_HAS(name) : 0)
+        ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+        ;
+    if (rest->tid == 0) {
+        *rest = (struct etwatch_sample){
+            .size = sizeof *rest,
+            .type = ETWATCH_SAMPLE,
+            .source = sample->source,
+            .flags = ETWATCH_COMPLETE | ETWATCH_OTHER,
+            .pid = UINT32_MAX,
+            .name = "other",
+            .has = counters,
+        };
+    }
+    rest->tid++;
+    rest->t_ns = sample->t_ns > rest->t_ns ? sample->t_ns : rest->t_ns;
+    rest->dt_ns = sample->dt_ns > rest->dt_ns ? sample->dt_ns : rest->dt_ns;
+    rest->flags &= sample->flags | ~(uint32_t)ETWATCH_COMPLETE;
+    rest->has &= sample->has;
+#define ETWATCH_X(name, type, kind) \
+    if (IS_##kind)                  \
+        rest->name += sample->name;
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+}
+
+static void end_rest(struct etwatch_sample *rest)
+{
+    rest->cpu_percent = 0;
+    if ((rest->has & ETWATCH_HAS(cpu_ns)) != 0 && rest->dt_ns > 0) {
+        rest->has |= ETWATCH_HAS(cpu_percent);
+        rest->cpu_percent = 100.0 * (double)rest->cpu_ns / (double)rest->dt_ns;
+    }
+}
+
+void ew_busiest_flush(struct ew_busiest *busiest)
+{
+    struct etwatch_sample rest = {0};
+    uint32_t ranked = rank(busiest), next = 0, kept = 0;
+    bool keep = true; /* the sample that THREADs belong to */
+    for (uint32_t i = 0; i < busiest->held_count; i++) {
+        const struct etwatch_sample *sample = &busiest->held[i];
+        if (sample->type == ETWATCH_SAMPLE && next < ranked) {
+            keep = busiest->ranks[next++].kept;
+            if (!keep)
+                add_rest(&rest, sample);
+        }
+        bool follows = sample->type == ETWATCH_SAMPLE || sample->type == ETWATCH_THREAD;
+        if (keep || !follows)
+            busiest->held[kept++] = *sample;
+    }
+    busiest->held_count = 0;
+    busiest->end_ns = 0;
+    if (kept > 0)
+        busiest->deliver(busiest->ctx, busiest->held, kept);
+    if (rest.tid == 0)
+        return;
+    end_rest(&rest);
+    busiest->deliver(busiest->ctx, &rest, 1);
+}
+
+static bool make_room(struct ew_busiest *busiest)
+{
+    if (busiest->held_count < busiest->held_room)
+        return true;
+    uint32_t room = busiest->held_room == 0 ? 64 : 2 * busiest->held_room;
+    if (room > EW_BUSIEST_HELD_MAX)
+        return false;
+    struct etwatch_sample *held = ew_realloc_array(busiest->held, room, sizeof *held);
+    if (held == NULL)
+        return false;
+    busiest->held = held;
+    struct ew_busiest_rank *ranks = ew_realloc_array(busiest->ranks, room, sizeof *ranks);
+    if (ranks == NULL)
+        return false;
+    busiest->ranks = ranks;
+    busiest->held_room = room;
+    return true;
+}
+
+void ew_busiest_put(struct ew_busiest *busiest, const struct etwatch_sample *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct etwatch_sample *sample = &samples[i];
+        bool counts = sample->type == ETWATCH_SAMPLE;
+        bool next = counts && busiest->end_ns != 0 && sample->t_ns > busiest->end_ns;
+        if (next || !make_room(busiest))
+            ew_busiest_flush(busiest);
+        if (counts && busiest->end_ns == 0)
+            busiest->end_ns = sample->t_ns;
+        if (busiest->held_room > 0)
+            busiest->held[busiest->held_count++] = *sample;
+        else
+            busiest->deliver(busiest->ctx, sample, 1); /* no memory: as it is */
+    }
+}

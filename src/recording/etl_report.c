@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The report on a recording: one reading, in which every event is counted by kind and, if it is
+ * one that accounting needs, added up; then everything is told.
+ *
+ * A part of a recording is the difference of two sums. What happened before it has to be read
+ * anyway, because it tells who is who; so the totals are noted when the part begins, and taken off
+ * what they are when it ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/windows_cmdline.h"
+#include "recording/trace.h"
+#include "tally/tally.h"
+
+/* The totals of one process or thread when the part began. */
+struct before {
+    uint32_t pid, tid;
+    uint64_t start_ns;
+    uint64_t samples;
+    uint64_t counter[EW_COUNTER_COUNT];
+};
+
+/* A process that is told; its children are asked whether they descend from it. */
+struct told {
+    uint32_t pid;
+    uint64_t start_ns, end_ns; /* end 0: it goes on */
+    bool shown;                /* it is not left out, nor over before the part */
+};
+
+struct report {
+    struct etwatch_trace *trace;
+    const struct etwatch_report_callbacks *callbacks;
+    struct ew_classes classes;
+    struct ew_tally *tally;
+    struct ew_tally_system system_before;
+    struct before *before;
+    size_t before_count, before_size;
+    uint32_t before_has; /* counters that were known then: EW_HAS_C */
+    bool began;          /* the part that was asked for */
+    uint64_t until_ns;   /* raw: time is accounted for up to here */
+    uint64_t undecoded;
+    bool loss_placed; /* the recording tells where events were lost */
+    bool lossy;       /* it does not, but some were */
+    struct told *told;
+    size_t told_count, told_size;
+    bool tell_threads; /* of the process at hand */
+    const char *name;  /* of it */
+    char cmdline[EW_CMDLINE_BYTES];
+};
+
+static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t raw)
+{
+    return ew_etl_raw_to_ns(ctx, record, raw);
+}
+
+static uint32_t cpu_count(const struct etwatch_trace *trace)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < ew_etl_file_count(trace->reader); i++) {
+        uint32_t cpus = ew_etl_file_info(trace->reader, i)->cpu_count;
+        count = cpus > count ? cpus : count;
+    }
+    return count;
+}
+
+static int begin(struct report *report)
+{
+    struct etwatch_trace *trace = report->trace;
+    struct ew_tally_config config = {
+        .cpu_count = cpu_count(trace),
+        .threads = (report->callbacks->flags & ETWATCH_REPORT_THREADS) != 0,
+        .images = (report->callbacks->flags & ETWATCH_REPORT_IMAGES) != 0,
+        .clock_ctx = trace->reader,
+        .raw_to_ns = raw_to_ns,
+        .working_set = ew_decode_working_set,
+    };
+    report->began = trace->options.from_ns == 0;
+    int rc = ew_classes_init(&report->classes);
+    if (rc == 0)
+        rc = ew_tally_new(&config, &report->tally);
+    return rc == 0 ? ew_trace_restart(trace) : rc;
+}
+
+static void done(struct report *report)
+{
+    if (report->tally != NULL)
+        ew_tally_free(report->tally);
+    ew_classes_done(&report->classes);
+    ew_free(report->before);
+    ew_free(report->told);
+}
+
+/* Room for one more item. */
+static void *grow(void *items, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return items;
+    size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
+    void *more = ew_realloc_array(items, wanted, size);
+    if (more != NULL)
+        *capacity = wanted;
+    return more;
+}
+
+/* ---------------------------------------------------------- what was before */
+
+static int by_identity(const void *a, const void *b)
+{
+    const struct before *x = a, *y = b;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+static int note_before(void *ctx, const struct ew_total *total)
+{
+    struct report *report = ctx;
+    struct before *list =
+        grow(report->before, report->before_count, &report->before_size, sizeof *report->before);
+    if (list == NULL)
+        return ETWATCH_ENOMEM;
+    report->before = list;
+    struct before *before = &list[report->before_count++];
+    *before = (struct before){
+        .pid = total->pid,
+        .tid = total->tid,
+        .start_ns = total->start_ns,
+        .samples = total->samples,
+    };
+    memcpy(before->counter, total->counter, sizeof before->counter);
+    return 0;
+}
+
+/* The part begins: from here on it counts. */
+static int begin_part(struct report *report)
+{
+    bool threads = (report->callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
+    report->began = true;
+    ew_tally_settle(report->tally, report->trace->options.from_ns);
+    ew_tally_system(report->tally, &report->system_before);
+    report->before_has = ew_tally_counters(report->tally);
+    int rc = ew_tally_totals(report->tally, threads, note_before, report);
+    if (report->before_count > 0)
+        qsort(report->before, report->before_count, sizeof *report->before, by_identity);
+    return rc;
+}
+
+static void take_off(const struct report *report, struct ew_total *total)
+{
+    if (report->before_count == 0)
+        return;
+    /* What hardware counters are may be told later: then it is not known how much was before. */
+    total->counter_has &= ~(EW_HAS_PMC & ~report->before_has);
+    struct before key = {.pid = total->pid, .tid = total->tid, .start_ns = total->start_ns};
+    const struct before *before =
+        bsearch(&key, report->before, report->before_count, sizeof *report->before, by_identity);
+    if (before == NULL)
+        return;
+    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
+        total->counter[i] -=
+            before->counter[i] < total->counter[i] ? before->counter[i] : total->counter[i];
+    total->samples -= before->samples < total->samples ? before->samples : total->samples;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+/* One record: 1 if it lies behind the part that was asked for, else 0 or an error. */
+static int take_slow(struct report *report, const struct ew_record *record)
+{
+    struct etwatch_trace *trace = report->trace;
+    if (record->kind == EW_RECORD_LOSS) {
+        ew_tally_loss(report->tally, record->cpu, record->t_ns, 1, NULL);
+        report->loss_placed = true;
+        return 0;
+    }
+    if (!report->began && record->t_ns >= trace->options.from_ns) {
+        int rc = begin_part(report);
+        if (rc < 0)
+            return rc;
+    }
+    return trace->options.until_ns != 0 && record->t_ns >= trace->options.until_ns;
+}
+
+/* Beside the reading: how many there are of each kind. */
+static void count_kinds(void *ctx, const struct ew_record *records, size_t count)
+{
+    struct report *report = ctx;
+    for (size_t i = 0; i < count; i++)
+        if (records[i].kind != EW_RECORD_LOSS && ew_trace_wants(report->trace, records[i].t_ns))
+            ew_classes_count(&report->classes, &records[i]);
+}
+
+/* The hot loop: the events of one batch. Returns as take_slow. */
+static int take_batch(struct report *report, const struct ew_record *records, int count)
+{
+    struct etwatch_trace *trace = report->trace;
+    struct ew_event event;
+    bool whole = trace->options.until_ns == 0;
+    for (int i = 0; i < count; i++) {
+        const struct ew_record *record = &records[i];
+        if (record->kind == EW_RECORD_LOSS || !whole || !report->began) {
+            int rc = take_slow(report, record);
+            if (rc != 0)
+                return rc;
+            if (record->kind == EW_RECORD_LOSS)
+                continue;
+        }
+        if (report->began) {
+            if (trace->events++ == 0)
+                trace->first_ns = record->t_ns;
+            trace->last_ns = record->t_ns;
+        }
+        if (record->kind != EW_RECORD_KERNEL) {
+            int rc = ew_decoder_learn(trace->decoder, record);
+            if (rc < 0)
+                return rc;
+        }
+        if (!ew_decode_event(record, &event)) {
+            report->undecoded += report->began;
+        } else if (event.kind != EW_EVENT_OTHER) {
+            if (event.kind == EW_EVENT_LOST) {
+                trace->lost += event.u.lost.what == 32;
+                trace->lost_buffers += event.u.lost.what == 33;
+                report->loss_placed = true;
+            }
+            /* Short of memory: the tally counts what it leaves out. */
+            (void)ew_tally_event(report->tally, record, &event, NULL);
+        }
+    }
+    return 0;
+}
+
+/* Reads to the end of the part. ETWATCH_ESTATE: the caller wants no more. */
+static int read_all(struct report *report)
+{
+    struct etwatch_trace *trace = report->trace;
+    const struct ew_record *records;
+    int rc = 0, count = 0;
+    ew_etl_set_visitor(trace->reader, count_kinds, report);
+    while (rc == 0 && (count = ew_etl_next(trace->reader, &records)) > 0) {
+        rc = take_batch(report, records, count);
+        if (rc == 0)
+            rc = ew_trace_progress(trace, 0, 1, false);
+    }
+    ew_etl_halt(trace->reader);
+    ew_etl_set_visitor(trace->reader, NULL, NULL);
+    if (rc == 0 && count < 0)
+        rc = count;
+    if (rc == 0 && !report->began)
+        rc = begin_part(report);
+    report->until_ns = rc == 1 ? trace->options.until_ns : trace->last_ns;
+    ew_tally_finish(report->tally, report->until_ns, NULL);
+    return rc == 1 ? ew_trace_progress(trace, 0, 1, true) : rc;
+}
+
+/* ------------------------------------------------------------------ telling */
+
+static void set_counters(struct etwatch_sample *s, const struct ew_total *total)
+{
+#define EW_X(name)                                    \
+    if ((total->counter_has & EW_HAS_C(name)) != 0) { \
+        s->name = total->counter[EW_C_##name];        \
+        s->has |= ETWATCH_HAS(name);                  \
+    }
+    EW_COUNTERS(EW_X)
+#undef EW_X
+}
+
+static void set_gauges(struct etwatch_sample *s, const struct ew_total *total)
+{
+#define EW_X(name)                                                    \
+    if ((total->gauge_has & EW_HAS_G(name)) != 0) {                   \
+        memcpy(&s->name, &total->gauge[EW_G_##name], sizeof s->name); \
+        s->has |= ETWATCH_HAS(name);                                  \
+    }
+    EW_GAUGES(EW_X)
+#undef EW_X
+    /* An ended process has none left: how many it had says more. */
+    bool none = (s->has & ETWATCH_HAS(threads)) == 0 || s->threads == 0;
+    if (total->tid == 0 && none && total->thread_count > 0) {
+        s->threads = total->thread_count;
+        s->has |= ETWATCH_HAS(threads);
+    }
+}
+
+/* A process that is none: what is known of nobody in particular. */
+static const char *name_of(const struct ew_total *total)
+{
+    if ((total->flags & EW_TOTAL_UNKNOWN) != 0)
+        return "[unknown]";
+    if ((total->flags & EW_TOTAL_REST) != 0)
+        return "[ended]";
+    return total->name[0] != '\0' ? total->name : NULL;
+}
+
+static void make_sample(struct report *report, const struct ew_total *total,
+                        struct etwatch_sample *s)
+{
+    const struct etwatch_trace *trace = report->trace;
+    uint64_t shift_ns = (uint64_t)trace->unix_minus_raw_ns;
+    bool thread = total->tid != 0, ended = (total->flags & EW_TOTAL_ENDED) != 0;
+    uint64_t begin_ns = trace->options.from_ns;
+    uint64_t from_ns = total->start_ns > begin_ns ? total->start_ns : begin_ns;
+    uint64_t to_ns = ended && total->end_ns < report->until_ns ? total->end_ns : report->until_ns;
+    bool started = (total->flags & EW_TOTAL_STARTED) != 0;
+    ended = ended && total->end_ns <= report->until_ns;
+    *s = (struct etwatch_sample){
+        .size = sizeof *s,
+        .type = thread ? ETWATCH_THREAD : ETWATCH_EXIT,
+        .source = ETWATCH_SOURCE_ETL,
+        .pid = total->pid,
+        .tid = total->tid,
+        .ppid = total->ppid,
+        .session_id = total->session_id,
+        .start_ns = started ? total->start_ns + shift_ns : 0,
+        .t_ns = to_ns + shift_ns,
+        .dt_ns = to_ns > from_ns ? to_ns - from_ns : 0,
+    };
+    bool complete = (total->flags & EW_TOTAL_INCOMPLETE) == 0 && !report->lossy;
+    s->flags |= complete ? ETWATCH_COMPLETE : 0;
+    s->flags |= started ? 0 : ETWATCH_PREEXISTING;
+    s->flags |= (total->flags & EW_TOTAL_HAS_PPID) != 0 ? ETWATCH_HAS_PPID : 0;
+    s->flags |= (total->flags & EW_TOTAL_HAS_SESSION) != 0 ? ETWATCH_HAS_SESSION : 0;
+    set_counters(s, total);
+    set_gauges(s, total);
+    if ((s->has & ETWATCH_HAS(cpu_ns)) != 0 && s->dt_ns > 0) {
+        s->cpu_percent = 100.0 * (double)s->cpu_ns / (double)s->dt_ns;
+        s->has |= ETWATCH_HAS(cpu_percent);
+    }
+    if (ended && !thread) {
+        s->exit_ns = total->end_ns + shift_ns;
+        s->has |= ETWATCH_HAS(exit_ns);
+        if ((total->flags & EW_TOTAL_HAS_EXIT) != 0) {
+            s->exit_code = total->exit_status;
+            s->has |= ETWATCH_HAS(exit_code);
+        }
+    }
+}
+
+static bool in_part(const struct report *report, const struct ew_total *total)
+{
+    const struct etwatch_trace_options *options = &report->trace->options;
+    bool over = (total->flags & EW_TOTAL_ENDED) != 0 && total->end_ns < options->from_ns;
+    return !over;
+}
+
+/* Itself, or a process that was told is its parent: parents come first. */
+static bool is_chosen(const struct report *report, const struct ew_total *total)
+{
+    const struct ew_chosen *chosen = &report->trace->chosen;
+    if (ew_chosen_anybody(chosen) || ew_chosen_has(chosen, total->pid, total->name))
+        return true;
+    for (size_t i = 0; i < report->told_count && (total->flags & EW_TOTAL_HAS_PPID) != 0; i++) {
+        const struct told *told = &report->told[i];
+        if (told->pid == total->ppid && told->pid != total->pid &&
+            told->start_ns <= total->start_ns &&
+            (told->end_ns == 0 || told->end_ns >= total->start_ns))
+            return true;
+    }
+    return false;
+}
+
+static int remember_told(struct report *report, const struct ew_total *total, bool shown)
+{
+    struct told *list =
+        grow(report->told, report->told_count, &report->told_size, sizeof *report->told);
+    if (list == NULL)
+        return ETWATCH_ENOMEM;
+    report->told = list;
+    list[report->told_count++] = (struct told){
+        .pid = total->pid, .start_ns = total->start_ns, .end_ns = total->end_ns, .shown = shown};
+    return 0;
+}
+
+static const uint64_t cpu_bits = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns);
+static const uint64_t mode_bits = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
+
+static int tell_total(void *ctx, const struct ew_total *given)
+{
+    struct report *report = ctx;
+    struct ew_total total = *given;
+    struct etwatch_sample sample;
+    if (total.tid == 0) {
+        const struct ew_chosen *chosen = &report->trace->chosen;
+        bool asked = is_chosen(report, &total);
+        report->tell_threads =
+            asked && in_part(report, &total) && !ew_chosen_out(chosen, total.pid, total.name);
+        int rc = asked && !ew_chosen_all(chosen)
+                     ? remember_told(report, &total, report->tell_threads)
+                     : 0;
+        if (rc < 0 || !report->tell_threads)
+            return rc;
+    } else if (!report->tell_threads || !in_part(report, &total)) {
+        return 0;
+    }
+    take_off(report, &total);
+    make_sample(report, &total, &sample);
+    if (total.tid == 0) {
+        sample.name = report->name = name_of(&total);
+        if ((report->callbacks->flags & ETWATCH_REPORT_CMDLINE) != 0) {
+            ew_cmdline_mask(total.command_line, report->cmdline);
+            sample.cmdline = report->cmdline[0] != '\0' ? report->cmdline : NULL;
+        }
+    } else {
+        sample.name = report->name;
+        sample.thread_name = total.name[0] != '\0' ? total.name : NULL;
+    }
+    uint64_t estimated = mode_bits & sample.has; /* always of samples */
+    if ((total.flags & EW_TOTAL_CPU_ESTIMATED) != 0)
+        estimated |= cpu_bits & sample.has;
+    return report->callbacks->on_process(report->callbacks->ctx, &sample, estimated);
+}
+
+static bool image_is_told(const struct report *report, const struct ew_tally_image *image)
+{
+    if (ew_chosen_all(&report->trace->chosen))
+        return true;
+    for (size_t i = 0; i < report->told_count; i++)
+        if (report->told[i].shown && report->told[i].pid == image->pid)
+            return true;
+    return false;
+}
+
+static int tell_image(void *ctx, const struct ew_tally_image *image)
+{
+    struct report *report = ctx;
+    uint64_t shift_ns = (uint64_t)report->trace->unix_minus_raw_ns;
+    struct etwatch_trace_image told = {
+        .size = sizeof told,
+        .pid = image->pid,
+        .base = image->base,
+        .bytes = image->bytes,
+        .load_ns = image->load_ns == 0 ? 0 : image->load_ns + shift_ns,
+        .unload_ns = image->unload_ns == 0 ? 0 : image->unload_ns + shift_ns,
+        .path = image->path,
+    };
+    if (!image_is_told(report, image))
+        return 0;
+    return report->callbacks->on_image(report->callbacks->ctx, &told);
+}
+
+static uint64_t less(uint64_t after, uint64_t before)
+{
+    return after > before ? after - before : 0;
+}
+
+static void sum_system(const struct report *report, struct etwatch_trace_system *ret_system)
+{
+    const struct ew_tally_system *before = &report->system_before;
+    struct ew_tally_system after;
+    ew_tally_system(report->tally, &after);
+    report->trace->refused = after.refused;
+    *ret_system = (struct etwatch_trace_system){
+        .size = sizeof *ret_system,
+        .cpu_from_switches = after.cpu_from_switches,
+        .busy_ns = less(after.busy_ns, before->busy_ns),
+        .idle_ns = less(after.idle_ns, before->idle_ns),
+        .dpc_ns = less(after.dpc_ns, before->dpc_ns),
+        .isr_ns = less(after.isr_ns, before->isr_ns),
+        .unknown_ns = less(after.unknown_ns, before->unknown_ns),
+        .switches = less(after.switches, before->switches),
+        .samples = less(after.samples, before->samples),
+    };
+}
+
+/* Events were lost, nobody knows when: then it may have been anybody's. */
+static bool lost_somewhere(const struct report *report)
+{
+    const struct ew_etl_reader *reader = report->trace->reader;
+    bool lost = false;
+    for (size_t i = 0; i < ew_etl_file_count(reader) && !report->loss_placed; i++) {
+        const struct ew_etl_file_info *info = ew_etl_file_info(reader, i);
+        lost = lost || info->events_lost > 0 || info->buffers_lost > 0;
+    }
+    return lost;
+}
+
+static int tell(struct report *report, const struct etwatch_trace_system *system)
+{
+    report->lossy = lost_somewhere(report);
+    const struct etwatch_report_callbacks *callbacks = report->callbacks;
+    bool threads = (callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
+    uint64_t unknown = 0;
+    /* Counted first: the statistics are complete when the first callback comes. */
+    int rc = ew_classes_tell(&report->classes, report->trace->decoder, NULL, NULL, &unknown);
+    report->trace->undecoded = report->undecoded + unknown;
+    if (rc == 0 && callbacks->on_system != NULL)
+        rc = callbacks->on_system(callbacks->ctx, system);
+    if (rc == 0 && callbacks->on_class != NULL)
+        rc = ew_classes_tell(&report->classes, report->trace->decoder, callbacks->on_class,
+                             callbacks->ctx, &unknown);
+    if (rc == 0 && callbacks->on_process != NULL)
+        rc = ew_tally_totals(report->tally, threads, tell_total, report);
+    if (rc == 0 && callbacks->on_image != NULL && (callbacks->flags & ETWATCH_REPORT_IMAGES) != 0)
+        rc = ew_tally_images(report->tally, tell_image, report);
+    return rc;
+}
+
+/* 0; ETWATCH_ESTATE if it ended early: what was read is told all the same. */
+static int report_etl(struct etwatch_trace *trace, const struct etwatch_report_callbacks *callbacks,
+                      struct etwatch_trace_system *ret_system)
+{
+    struct report *report = ew_calloc(1, sizeof *report);
+    if (report == NULL)
+        return ETWATCH_ENOMEM;
+    report->trace = trace;
+    report->callbacks = callbacks;
+    int rc = begin(report);
+    if (rc == 0)
+        rc = read_all(report);
+    bool ended = rc == ETWATCH_ESTATE;
+    if (rc == 0 || ended) {
+        sum_system(report, ret_system);
+        rc = tell(report, ret_system);
+    }
+    done(report);
+    ew_free(report);
+    return rc == 0 && ended ? ETWATCH_ESTATE : rc;
+}
+
+int etwatch_trace_report(struct etwatch_trace *trace,
+                         const struct etwatch_report_callbacks *callbacks,
+                         struct etwatch_trace_system *ret_system, struct etwatch_error_info *reterr)
+{
+    struct etwatch_report_callbacks wanted = {0};
+    struct etwatch_trace_system system;
+    struct ew_error why = {0};
+    if (trace == NULL || callbacks == NULL || callbacks->size < sizeof(uint32_t) * 2 ||
+        callbacks->size > sizeof wanted)
+        return ETWATCH_EINVAL;
+    memcpy(&wanted, callbacks, callbacks->size);
+    int rc = trace->perfetto != NULL ? ew_ptrace_report(trace->perfetto, &wanted, &system)
+                                     : report_etl(trace, &wanted, &system);
+    bool told = rc == 0 || rc == ETWATCH_ESTATE;
+    if (told && ret_system != NULL && ret_system->size >= sizeof(uint32_t) * 2) {
+        system.size = ret_system->size;
+        memcpy(ret_system, &system,
+               ret_system->size < sizeof system ? ret_system->size : sizeof system);
+    }
+    if (rc < 0) {
+        ew_error_set(&why, rc, 0, "%s",
+                     rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
+        ew_error_out(reterr, &why, why.code);
+    }
+    return rc;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose the events of a Perfetto trace are, as far as somebody in particular was asked for or is
+ * left out. An event has the number of its process and the name of its thread; which processes are
+ * meant is known from what the trace tells of them as a whole: their names, and who made whom. So
+ * it is read once for that, before the walk. A number that was used twice stands for both.
+ */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "recording/perfetto_trace.h"
+
+enum { PROCESSES_MAX = 1 << 20 };
+
+enum { IN = 1, OUT = 2 };
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct ew_ptrace_process *x = a, *y = b;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static struct ew_ptrace_process *find(const struct ew_ptrace *trace, uint32_t pid)
+{
+    struct ew_ptrace_process key = {.pid = pid};
+    return trace->process_count == 0 ? NULL
+                                     : bsearch(&key, trace->processes, trace->process_count,
+                                               sizeof *trace->processes, by_pid);
+}
+
+/* ------------------------------------------------------------------- learning */
+
+struct learning {
+    struct ew_ptrace *trace;
+    const struct ew_chosen *chosen;
+    int error;
+};
+
+/* Entries are put together when all have come. */
+static void note(struct learning *learning, uint32_t pid, uint32_t ppid, uint32_t flags)
+{
+    struct ew_ptrace *trace = learning->trace;
+    struct ew_ptrace_process *last =
+        trace->process_count == 0 ? NULL : &trace->processes[trace->process_count - 1];
+    if (last != NULL && last->pid == pid && last->ppid == ppid) {
+        last->flags |= flags;
+        return;
+    }
+    if (trace->process_count == trace->process_size) {
+        uint32_t size = trace->process_size == 0 ? 256 : trace->process_size * 2;
+        struct ew_ptrace_process *larger =
+            size > PROCESSES_MAX ? NULL : ew_realloc_array(trace->processes, size, sizeof *larger);
+        if (larger == NULL) {
+            learning->error = size > PROCESSES_MAX ? ETWATCH_ELIMIT : ETWATCH_ENOMEM;
+            return;
+        }
+        trace->processes = larger;
+        trace->process_size = size;
+    }
+    trace->processes[trace->process_count++] =
+        (struct ew_ptrace_process){.pid = pid, .ppid = ppid, .flags = flags};
+}
+
+static uint32_t judge(const struct learning *learning, uint32_t pid, const char *name)
+{
+    return (ew_chosen_has(learning->chosen, pid, name) ? (uint32_t)IN : 0) |
+           (ew_chosen_out(learning->chosen, pid, name) ? (uint32_t)OUT : 0);
+}
+
+static int on_sample(void *ctx, const struct etwatch_sample *sample)
+{
+    struct learning *learning = ctx;
+    bool parent = (sample->flags & ETWATCH_HAS_PPID) != 0;
+    if (sample->type == ETWATCH_START || sample->type == ETWATCH_EXIT)
+        note(learning, sample->pid, parent ? sample->ppid : UINT32_MAX,
+             judge(learning, sample->pid, sample->name));
+    return learning->error;
+}
+
+static int on_event(void *ctx, const struct etwatch_event *event)
+{
+    struct learning *learning = ctx;
+    if (event->kind == ETWATCH_EVENT_FORK && event->next_pid != event->pid)
+        note(learning, event->next_pid, event->pid, 0);
+    if (event->kind == ETWATCH_EVENT_EXEC)
+        note(learning, event->pid, UINT32_MAX, judge(learning, event->pid, event->name));
+    return learning->error;
+}
+
+/* Whoever descends from one that is meant is too; leaving out is of one alone. */
+static void inherit(struct ew_ptrace *trace)
+{
+    for (bool added = true; added;) {
+        added = false;
+        for (uint32_t i = 0; i < trace->process_count; i++) {
+            struct ew_ptrace_process *process = &trace->processes[i];
+            const struct ew_ptrace_process *parent = find(trace, process->ppid);
+            struct ew_ptrace_process *own = find(trace, process->pid);
+            if (parent != NULL && (parent->flags & IN) != 0 && (own->flags & IN) == 0) {
+                own->flags |= IN;
+                added = true;
+            }
+        }
+    }
+}
+
+/* One entry for each number is looked up by find; what the others of it say is put there. */
+static void settle(struct ew_ptrace *trace)
+{
+    if (trace->process_count == 0)
+        return;
+    qsort(trace->processes, trace->process_count, sizeof *trace->processes, by_pid);
+    for (uint32_t i = 0; i < trace->process_count; i++) {
+        struct ew_ptrace_process *own = find(trace, trace->processes[i].pid);
+        own->flags |= trace->processes[i].flags;
+    }
+    inherit(trace);
+}
+
+int ew_ptrace_learn(struct ew_ptrace *trace, const struct ew_chosen *chosen)
+{
+    struct learning learning = {.trace = trace, .chosen = chosen};
+    struct ew_pftrace_visitor visitor = {.ctx = &learning, .sample = on_sample, .event = on_event};
+    int rc = 0;
+    trace->process_count = 0;
+    trace->learned = true;
+    if (ew_chosen_all(chosen))
+        return 0;
+    for (size_t i = 0; i < trace->file_count && rc == 0; i++) {
+        struct ew_pftrace *reader = trace->files[i].reader;
+        ew_pftrace_rewind(reader);
+        do
+            rc = ew_pftrace_next(reader, &visitor);
+        while (rc > 0);
+        ew_pftrace_rewind(reader);
+    }
+    settle(trace);
+    return rc;
+}
+
+bool ew_ptrace_chosen(const struct ew_ptrace *trace, const struct ew_chosen *chosen, uint32_t pid,
+                      const char *name)
+{
+    if (ew_chosen_all(chosen))
+        return true;
+    const struct ew_ptrace_process *process = find(trace, pid);
+    if (process == NULL)
+        return ew_chosen_wants(chosen, pid, name);
+    return (ew_chosen_anybody(chosen) || (process->flags & IN) != 0) && (process->flags & OUT) == 0;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Perfetto traces as recordings: opening, facts and the report.
+ *
+ * Several files are the pieces of one recording in the order given. The report is made by the same
+ * account that a live run is added up with, so what `record` told at its end and what is read back
+ * are the same. One pass; memory grows with the processes, not with the file.
+ */
+#include "recording/perfetto_api.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "recording/perfetto_trace.h"
+#include "os/os.h"
+#include "sampler/account.h"
+
+enum { PROGRESS_BYTES = 1 << 20, HEAD_PACKETS = 64 };
+
+int ew_ptrace_is(const char *path)
+{
+    struct ew_os_file *file;
+    uint64_t bytes;
+    int64_t os_code;
+    uint8_t head[2];
+    if (ew_os_file_open(path, &file, &bytes, &os_code) < 0)
+        return 0;
+    int64_t got = ew_os_file_read(file, 0, head, sizeof head);
+    ew_os_file_close(file);
+    return got > 0 && ew_pftrace_is(head, (size_t)got);
+}
+
+/* ------------------------------------------------------------------- opening */
+
+static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
+{
+    struct ew_ptrace_file *file = ctx;
+    file->meta = *meta;
+    (void)snprintf(file->os, sizeof file->os, "%s", os);
+    (void)snprintf(file->host, sizeof file->host, "%s", host);
+    return 0;
+}
+
+/* What a file says about itself stands at its beginning. */
+static int read_head(struct ew_ptrace_file *file)
+{
+    struct ew_pftrace_visitor visitor = {.ctx = file, .meta = on_meta};
+    int rc = 1;
+    for (int i = 0; i < HEAD_PACKETS && rc > 0 && file->meta.size == 0; i++)
+        rc = ew_pftrace_next(file->reader, &visitor);
+    ew_pftrace_rewind(file->reader);
+    return rc < 0 ? rc : 0;
+}
+
+int ew_ptrace_open(const char *const *paths, size_t count,
+                   const struct etwatch_trace_options *options, const struct ew_chosen *chosen,
+                   struct ew_ptrace **ret_trace, struct ew_error *reterr)
+{
+    struct ew_ptrace *trace = ew_calloc(1, sizeof *trace);
+    int rc = trace == NULL ? ETWATCH_ENOMEM : count > EW_PTRACE_FILES_MAX ? ETWATCH_ELIMIT : 0;
+    if (rc == 0) {
+        trace->options = options;
+        trace->chosen = chosen;
+        trace->files = ew_calloc(count, sizeof *trace->files);
+        rc = trace->files == NULL ? ETWATCH_ENOMEM : 0;
+    }
+    if (rc < 0)
+        (void)ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct ew_ptrace_file *file = &trace->files[trace->file_count++];
+        file->path = ew_strdup(paths[i]);
+        rc = file->path == NULL ? ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory") : 0;
+        if (rc == 0 && i > 0 && !ew_ptrace_is(paths[i]))
+            rc = ew_error_set(reterr, ETWATCH_EFORMAT, 0, "%s is no Perfetto trace, %s is one",
+                              paths[i], paths[0]);
+        if (rc == 0)
+            rc = ew_pftrace_open(paths[i], &file->reader, reterr);
+        if (rc == 0 && read_head(file) < 0)
+            rc = ew_error_set(reterr, ETWATCH_EOS, 0, "cannot read %s", paths[i]);
+    }
+    if (rc < 0) {
+        ew_ptrace_free(trace);
+        return rc;
+    }
+    uint32_t source = trace->files[0].meta.source;
+    if (chosen->no_system && source != ETWATCH_SOURCE_ETL && source != ETWATCH_SOURCE_ETW) {
+        ew_ptrace_free(trace);
+        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
+                            "%s does not tell which processes are the system's own", paths[0]);
+    }
+    trace->begin_ns = trace->files[0].meta.anchor_unix_ns;
+    *ret_trace = trace;
+    return 0;
+}
+
+void ew_ptrace_free(struct ew_ptrace *trace)
+{
+    if (trace == NULL)
+        return;
+    for (size_t i = 0; i < trace->file_count; i++) {
+        ew_pftrace_close(trace->files[i].reader);
+        ew_free(trace->files[i].path);
+    }
+    ew_ptrace_walk_done(trace);
+    ew_free(trace->files);
+    ew_free(trace);
+}
+
+size_t ew_ptrace_file_count(const struct ew_ptrace *trace)
+{
+    return trace->file_count;
+}
+
+static const char *word(const char *text)
+{
+    return text[0] != '\0' ? text : NULL;
+}
+
+void ew_ptrace_file(const struct ew_ptrace *trace, size_t i, struct etwatch_trace_file *ret_file)
+{
+    const struct ew_ptrace_file *file = &trace->files[i];
+    *ret_file = (struct etwatch_trace_file){
+        .cpu_count = file->meta.cpu_count,
+        .pointer_size = 8,
+        .clock = 4,
+        .start_ns = file->meta.anchor_unix_ns,
+        .end_ns = file->end_ns,
+        .file_bytes = ew_pftrace_file_bytes(file->reader),
+        .path = file->path,
+        .format = ETWATCH_TRACE_PERFETTO,
+        .source = file->meta.source,
+        .os = word(file->os),
+        .host = word(file->host),
+    };
+}
+
+/* --------------------------------------------------------------------- reading */
+
+bool ew_ptrace_wants(const struct ew_ptrace *trace, uint64_t t_ns)
+{
+    const struct etwatch_trace_options *options = trace->options;
+    if (options->from_ns == 0 && options->until_ns == 0)
+        return true;
+    uint64_t at_ns = t_ns > trace->begin_ns ? t_ns - trace->begin_ns : 0;
+    return at_ns >= options->from_ns && (options->until_ns == 0 || at_ns < options->until_ns);
+}
+
+int ew_ptrace_progress(struct ew_ptrace *trace, size_t at)
+{
+    uint64_t done = 0, all = 0;
+    if (trace->options->on_progress == NULL)
+        return 0;
+    for (size_t i = 0; i < trace->file_count; i++) {
+        struct ew_pftrace_counts counts;
+        ew_pftrace_counts(trace->files[i].reader, &counts);
+        all += ew_pftrace_file_bytes(trace->files[i].reader);
+        done += i <= at ? counts.bytes : 0;
+    }
+    if (done - trace->progress_bytes < PROGRESS_BYTES)
+        return 0;
+    trace->progress_bytes = done;
+    return trace->options->on_progress(trace->options->ctx, done, all) != 0 ? ETWATCH_ESTATE : 0;
+}
+
+void ew_ptrace_count_damage(struct ew_ptrace *trace)
+{
+    struct etwatch_trace_stats *stats = &trace->stats;
+    stats->bad_buffers = stats->bad_events = stats->bad_bytes = stats->bytes = 0;
+    for (size_t i = 0; i < trace->file_count; i++) {
+        struct ew_pftrace_counts counts;
+        ew_pftrace_counts(trace->files[i].reader, &counts);
+        if (counts.bad_packets > 0 && stats->bad_events == 0) {
+            stats->first_bad_offset = counts.first_bad_offset;
+            stats->first_bad_file = (uint32_t)i;
+            memcpy(stats->first_bad, counts.first_bad, sizeof stats->first_bad);
+        }
+        stats->bad_events += counts.bad_packets;
+        stats->bad_bytes += counts.bad_bytes;
+        stats->bytes += counts.bytes;
+    }
+}
+
+void ew_ptrace_stats(const struct ew_ptrace *trace, struct etwatch_trace_stats *ret_stats)
+{
+    *ret_stats = trace->stats;
+}
+
+/* ---------------------------------------------------------------------- report */
+
+struct report {
+    struct ew_ptrace *trace;
+    struct ew_ptrace_file *file;
+    struct ew_account *account;
+    const struct etwatch_report_callbacks *callbacks;
+    bool any_meta;
+    struct told {
+        uint32_t pid;
+        uint64_t start_ns;
+    } * told;
+    uint32_t told_count, told_size;
+};
+
+static int take_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
+{
+    struct report *report = ctx;
+    (void)os;
+    (void)host;
+    if (!report->any_meta)
+        ew_account_meta(report->account, meta);
+    report->any_meta = true;
+    return 0;
+}
+
+/* A process is known even if it began or ended outside of the part. */
+static int take_sample(void *ctx, const struct etwatch_sample *sample)
+{
+    struct report *report = ctx;
+    bool counts = sample->type == ETWATCH_SAMPLE || sample->type == ETWATCH_THREAD;
+    if (!counts || ew_ptrace_wants(report->trace, sample->t_ns))
+        ew_account_sample(report->account, sample);
+    return 0;
+}
+
+static int take_event(void *ctx, const struct etwatch_event *event)
+{
+    struct report *report = ctx;
+    if (!report->any_meta) {
+        report->any_meta = true;
+        ew_account_by_switches(report->account);
+    }
+    if (ew_ptrace_wants(report->trace, event->t_ns))
+        ew_account_event(report->account, event);
+    return 0;
+}
+
+static int take_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    struct report *report = ctx;
+    if (ew_ptrace_wants(report->trace, loss->to_ns))
+        ew_account_loss(report->account, loss);
+    return 0;
+}
+
+static int take_stats(void *ctx, const struct etwatch_stats *stats)
+{
+    struct report *report = ctx;
+    ew_account_stats(report->account, stats);
+    report->file->end_ns = ew_account_end_ns(report->account);
+    return 0;
+}
+
+/* Of one file of several they would be a part only. */
+static int take_total(void *ctx, const struct etwatch_sample *total, uint64_t estimated)
+{
+    struct report *report = ctx;
+    if (report->trace->file_count == 1)
+        ew_account_total(report->account, total, estimated);
+    return 0;
+}
+
+static int take_system(void *ctx, const struct etwatch_trace_system *system)
+{
+    struct report *report = ctx;
+    if (report->trace->file_count == 1)
+        ew_account_system(report->account, system);
+    return 0;
+}
+
+static int take_other(void *ctx, const char *provider, const char *event, uint64_t t_ns,
+                      bool decoded)
+{
+    struct report *report = ctx;
+    if (ew_ptrace_wants(report->trace, t_ns))
+        ew_account_other(report->account, provider, event, t_ns, decoded);
+    return 0;
+}
+
+static int read_all(struct report *report)
+{
+    struct ew_ptrace *trace = report->trace;
+    struct ew_pftrace_visitor visitor = {
+        .ctx = report,
+        .meta = take_meta,
+        .sample = take_sample,
+        .event = take_event,
+        .loss = take_loss,
+        .stats = take_stats,
+        .total = take_total,
+        .system = take_system,
+        .other = take_other,
+    };
+    int rc = 0;
+    trace->progress_bytes = 0;
+    for (size_t i = 0; i < trace->file_count && rc == 0; i++) {
+        report->file = &trace->files[i];
+        ew_pftrace_rewind(report->file->reader);
+        rc = 1;
+        while (rc > 0) {
+            rc = ew_pftrace_next(report->file->reader, &visitor);
+            if (rc > 0 && ew_ptrace_progress(trace, i) < 0)
+                rc = ETWATCH_ESTATE;
+        }
+    }
+    return rc;
+}
+
+/* Itself, or one of those found so far is its parent. */
+static bool descends(const struct report *report, const struct etwatch_sample *process,
+                     bool *ret_found)
+{
+    bool child = false;
+    *ret_found = false;
+    for (uint32_t i = 0; i < report->told_count; i++) {
+        const struct told *told = &report->told[i];
+        *ret_found |= told->pid == process->pid && told->start_ns == process->start_ns;
+        child |= (process->flags & ETWATCH_HAS_PPID) != 0 && told->pid == process->ppid &&
+                 told->start_ns <= process->start_ns;
+    }
+    return child || *ret_found;
+}
+
+static bool wants(void *ctx, const struct etwatch_sample *process)
+{
+    struct report *report = ctx;
+    const struct ew_chosen *chosen = report->trace->chosen;
+    if (ew_chosen_all(chosen))
+        return true;
+    bool out = ew_chosen_out(chosen, process->pid, process->name), found;
+    if (ew_chosen_anybody(chosen))
+        return !out;
+    if (!descends(report, process, &found) && !ew_chosen_has(chosen, process->pid, process->name))
+        return false;
+    if (!found && report->told_count == report->told_size) {
+        uint32_t size = report->told_size == 0 ? 64 : report->told_size * 2;
+        struct told *larger = ew_realloc_array(report->told, size, sizeof *larger);
+        if (larger == NULL)
+            return !out;
+        report->told = larger;
+        report->told_size = size;
+    }
+    if (!found)
+        report->told[report->told_count++] =
+            (struct told){.pid = process->pid, .start_ns = process->start_ns};
+    return !out;
+}
+
+static int pass_over(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+{
+    (void)ctx;
+    (void)process;
+    (void)estimated;
+    return 0;
+}
+
+/* A process may come before its parent: they are gone over until nobody is found any more. */
+static int find_wanted(struct report *report)
+{
+    struct ew_account_teller finder = {.ctx = report, .on_process = pass_over, .wants = wants};
+    uint32_t before;
+    int rc = 0;
+    if (ew_chosen_all(report->trace->chosen) || ew_chosen_anybody(report->trace->chosen))
+        return 0;
+    do {
+        before = report->told_count;
+        rc = ew_account_tell_processes(report->account, &finder);
+    } while (rc == 0 && report->told_count > before);
+    return rc;
+}
+
+static int tell_class(void *ctx, const struct etwatch_trace_class *klass)
+{
+    const struct report *report = ctx;
+    return report->callbacks->on_class(report->callbacks->ctx, klass);
+}
+
+static int tell_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+{
+    const struct report *report = ctx;
+    return report->callbacks->on_process(report->callbacks->ctx, process, estimated);
+}
+
+static int tell(struct report *report, struct etwatch_trace_system *system)
+{
+    const struct etwatch_report_callbacks *callbacks = report->callbacks;
+    struct ew_account_teller teller = {
+        .ctx = report,
+        .on_class = tell_class,
+        .on_process = tell_process,
+        .wants = wants,
+        .cmdline = (callbacks->flags & ETWATCH_REPORT_CMDLINE) != 0,
+    };
+    ew_ptrace_count_damage(report->trace);
+    ew_account_sum(report->account, &report->trace->stats, system);
+    int rc = find_wanted(report);
+    if (rc == 0 && callbacks->on_system != NULL)
+        rc = callbacks->on_system(callbacks->ctx, system);
+    if (rc == 0 && callbacks->on_class != NULL)
+        rc = ew_account_tell_classes(report->account, &teller);
+    if (rc == 0 && callbacks->on_process != NULL)
+        rc = ew_account_tell_processes(report->account, &teller);
+    return rc;
+}
+
+int ew_ptrace_report(struct ew_ptrace *trace, const struct etwatch_report_callbacks *callbacks,
+                     struct etwatch_trace_system *ret_system)
+{
+    const struct etwatch_trace_options *options = trace->options;
+    struct ew_account_options wanted = {
+        .threads = (callbacks->flags & ETWATCH_REPORT_THREADS) != 0,
+        .part = options->from_ns != 0 || options->until_ns != 0,
+        .from_ns = trace->begin_ns + options->from_ns,
+        .until_ns = options->until_ns == 0 ? 0 : trace->begin_ns + options->until_ns,
+    };
+    struct report report = {.trace = trace, .callbacks = callbacks};
+    report.account = ew_account_new(&wanted);
+    if (report.account == NULL)
+        return ETWATCH_ENOMEM;
+    trace->stats = (struct etwatch_trace_stats){0};
+    int rc = read_all(&report);
+    bool ended = rc == ETWATCH_ESTATE;
+    if (rc == 0 || ended)
+        rc = tell(&report, ret_system);
+    ew_account_free(report.account);
+    ew_free(report.told);
+    return rc == 0 && ended ? ETWATCH_ESTATE : rc;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* A Perfetto trace from the inside: what its files share. */
+#ifndef EW_RECORDING_PERFETTO_TRACE_H
+#define EW_RECORDING_PERFETTO_TRACE_H
+
+#include "recording/perfetto_api.h"
+#include "source/pftrace/reader.h"
+
+enum { EW_PTRACE_FILES_MAX = 256, EW_PTRACE_WINDOW = 1 << 15, EW_PTRACE_FIELDS_MAX = 80 };
+
+struct ew_ptrace_file {
+    char *path;
+    struct ew_pftrace *reader;
+    struct etwatch_meta meta; /* size 0: none */
+    char os[192], host[128];
+    uint64_t end_ns; /* 0: it was never closed, or is not read yet */
+    bool compressed;
+};
+
+/* One thing of the walk that waits for its turn. */
+struct ew_ptrace_item {
+    uint64_t t_ns, order;
+    uint32_t what; /* enum ew_ptrace_what */
+    uint32_t slot; /* of samples */
+    struct etwatch_event event;
+    char name[64], next_name[16];
+};
+
+enum ew_ptrace_what {
+    EW_PTRACE_EVENT = 1,
+    EW_PTRACE_SAMPLE,
+    EW_PTRACE_LOSS,
+    EW_PTRACE_OTHER,
+};
+
+/* A sample that waits, with its strings. */
+struct ew_ptrace_slot {
+    struct etwatch_sample sample;
+    char *text;
+    size_t text_size;
+    uint32_t next_free;
+};
+
+/* A process as far as it matters who is meant. */
+struct ew_ptrace_process {
+    uint32_t pid, ppid, flags;
+};
+
+struct ew_ptrace {
+    struct ew_ptrace_file *files;
+    size_t file_count;
+    const struct etwatch_trace_options *options;
+    const struct ew_chosen *chosen;
+    uint64_t begin_ns; /* Unix: the recording's beginning */
+    struct etwatch_trace_stats stats;
+    uint64_t progress_bytes;
+
+    /* The walk. */
+    size_t file_at;
+    struct ew_ptrace_item *heap;
+    uint32_t heap_count, heap_size;
+    uint64_t order;
+    struct ew_ptrace_slot *slots;
+    uint32_t slot_count, slot_size, free_slot; /* free_slot: index + 1 */
+    struct ew_ptrace_item current;
+    bool has_current;
+    struct etwatch_field fields[EW_PTRACE_FIELDS_MAX];
+    char process[64];
+    int error;
+
+    /* Who is meant; see trace_perfetto_who.c. */
+    struct ew_ptrace_process *processes;
+    uint32_t process_count, process_size;
+    bool learned;
+};
+
+/* Progress of the reading; ETWATCH_ESTATE if the caller wants to end. */
+int ew_ptrace_progress(struct ew_ptrace *trace, size_t file);
+/* Whether it lies in the part that was asked for. */
+bool ew_ptrace_wants(const struct ew_ptrace *trace, uint64_t t_ns);
+/* Adds what the readers counted to the statistics. */
+void ew_ptrace_count_damage(struct ew_ptrace *trace);
+void ew_ptrace_walk_done(struct ew_ptrace *trace);
+
+#endif

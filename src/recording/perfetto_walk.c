@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walk over a Perfetto trace in time order.
+ *
+ * A trace is in order per CPU and nearly so as a whole: bundles of different CPUs lie one behind
+ * the other. So events go through a heap that is kept filled with a window's worth; what comes
+ * later than that is out of order beyond repair and counted. Samples wait with copies of their
+ * strings, in slots that are used again.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "recording/perfetto_trace.h"
+
+static const char *word(const char *text)
+{
+    return text[0] != '\0' ? text : NULL;
+}
+
+/* ------------------------------------------------------------------------ heap */
+
+static bool before(const struct ew_ptrace_item *a, const struct ew_ptrace_item *b)
+{
+    return a->t_ns < b->t_ns || (a->t_ns == b->t_ns && a->order < b->order);
+}
+
+static struct ew_ptrace_item *push(struct ew_ptrace *trace, const struct ew_ptrace_item *item)
+{
+    if (trace->heap_count == trace->heap_size) {
+        uint32_t size = trace->heap_size == 0 ? EW_PTRACE_WINDOW : trace->heap_size * 2;
+        struct ew_ptrace_item *heap = ew_realloc_array(trace->heap, size, sizeof *heap);
+        if (heap == NULL) {
+            trace->error = ETWATCH_ENOMEM;
+            return NULL;
+        }
+        trace->heap = heap;
+        trace->heap_size = size;
+    }
+    uint32_t at = trace->heap_count++;
+    while (at > 0 && before(item, &trace->heap[(at - 1) / 2])) {
+        trace->heap[at] = trace->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    trace->heap[at] = *item;
+    return &trace->heap[at];
+}
+
+static void pop(struct ew_ptrace *trace, struct ew_ptrace_item *ret_item)
+{
+    *ret_item = trace->heap[0];
+    struct ew_ptrace_item last = trace->heap[--trace->heap_count];
+    uint32_t at = 0, count = trace->heap_count;
+    while (at * 2 + 1 < count) {
+        uint32_t child = at * 2 + 1;
+        if (child + 1 < count && before(&trace->heap[child + 1], &trace->heap[child]))
+            child++;
+        if (!before(&trace->heap[child], &last))
+            break;
+        trace->heap[at] = trace->heap[child];
+        at = child;
+    }
+    if (count > 0)
+        trace->heap[at] = last;
+}
+
+/* ----------------------------------------------------------------------- slots */
+
+static const char **words_of(struct etwatch_sample *sample, unsigned i)
+{
+    const char **words[] = {&sample->name, &sample->thread_name, &sample->user, &sample->cgroup,
+                            &sample->cmdline};
+    return i < sizeof words / sizeof words[0] ? words[i] : NULL;
+}
+
+static uint32_t take_slot(struct ew_ptrace *trace)
+{
+    if (trace->free_slot != 0) {
+        uint32_t slot = trace->free_slot - 1;
+        trace->free_slot = trace->slots[slot].next_free;
+        return slot;
+    }
+    if (trace->slot_count == trace->slot_size) {
+        uint32_t size = trace->slot_size == 0 ? 256 : trace->slot_size * 2;
+        struct ew_ptrace_slot *slots = ew_realloc_array(trace->slots, size, sizeof *slots);
+        if (slots == NULL)
+            return UINT32_MAX;
+        trace->slots = slots;
+        trace->slot_size = size;
+    }
+    memset(&trace->slots[trace->slot_count], 0, sizeof *trace->slots);
+    return trace->slot_count++;
+}
+
+static void give_slot(struct ew_ptrace *trace, uint32_t slot)
+{
+    trace->slots[slot].next_free = trace->free_slot;
+    trace->free_slot = slot + 1;
+}
+
+static bool keep_sample(struct ew_ptrace_slot *slot, const struct etwatch_sample *sample)
+{
+    const char **word;
+    size_t size = 0;
+    slot->sample = *sample;
+    for (unsigned i = 0; (word = words_of(&slot->sample, i)) != NULL; i++)
+        size += *word != NULL ? strlen(*word) + 1 : 0;
+    if (size > slot->text_size) {
+        char *text = ew_realloc_array(slot->text, size, 1);
+        if (text == NULL)
+            return false;
+        slot->text = text;
+        slot->text_size = size;
+    }
+    char *at = slot->text;
+    for (unsigned i = 0; (word = words_of(&slot->sample, i)) != NULL; i++) {
+        if (*word == NULL)
+            continue;
+        size_t len = strlen(*word) + 1;
+        memcpy(at, *word, len);
+        *word = at;
+        at += len;
+    }
+    return true;
+}
+
+/* --------------------------------------------------------------------- gathering */
+
+static bool is_chosen(const struct ew_ptrace *trace, uint32_t pid, const char *name)
+{
+    return ew_ptrace_chosen(trace, trace->chosen, pid, name);
+}
+
+static int put(struct ew_ptrace *trace, struct ew_ptrace_item *item)
+{
+    item->order = trace->order++;
+    return push(trace, item) == NULL ? ETWATCH_ENOMEM : 0;
+}
+
+static int on_event(void *ctx, const struct etwatch_event *event)
+{
+    struct ew_ptrace *trace = ctx;
+    struct ew_ptrace_item item = {.t_ns = event->t_ns, .what = EW_PTRACE_EVENT, .event = *event};
+    bool wanted = is_chosen(trace, event->pid, event->name) ||
+                  (event->kind == ETWATCH_EVENT_SWITCH &&
+                   is_chosen(trace, event->next_pid, event->next_name));
+    if (!wanted || !ew_ptrace_wants(trace, event->t_ns))
+        return 0;
+    (void)snprintf(item.name, sizeof item.name, "%s", event->name != NULL ? event->name : "");
+    (void)snprintf(item.next_name, sizeof item.next_name, "%s",
+                   event->next_name != NULL ? event->next_name : "");
+    return put(trace, &item);
+}
+
+static int on_sample(void *ctx, const struct etwatch_sample *sample)
+{
+    struct ew_ptrace *trace = ctx;
+    struct ew_ptrace_item item = {.t_ns = sample->t_ns, .what = EW_PTRACE_SAMPLE};
+    if (!is_chosen(trace, sample->pid, sample->name) || !ew_ptrace_wants(trace, sample->t_ns))
+        return 0;
+    item.slot = take_slot(trace);
+    if (item.slot == UINT32_MAX || !keep_sample(&trace->slots[item.slot], sample))
+        return ETWATCH_ENOMEM;
+    return put(trace, &item);
+}
+
+static int on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    struct ew_ptrace *trace = ctx;
+    struct ew_ptrace_item item = {.t_ns = loss->to_ns, .what = EW_PTRACE_LOSS};
+    trace->stats.lost += loss->count;
+    if (!ew_ptrace_wants(trace, loss->to_ns))
+        return 0;
+    item.event.t_ns = loss->from_ns;
+    item.event.kind = loss->stage;
+    memcpy(item.name, &loss->count, sizeof loss->count);
+    return put(trace, &item);
+}
+
+static int on_other(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded)
+{
+    struct ew_ptrace *trace = ctx;
+    struct ew_ptrace_item item = {.t_ns = t_ns, .what = EW_PTRACE_OTHER};
+    (void)decoded;
+    if (!ew_chosen_anybody(trace->chosen) || !ew_ptrace_wants(trace, t_ns))
+        return 0;
+    (void)snprintf(item.name, sizeof item.name, "%s", event);
+    (void)snprintf(item.next_name, sizeof item.next_name, "%s", provider);
+    return put(trace, &item);
+}
+
+/* Until a window's worth waits or there is no more. */
+static int gather(struct ew_ptrace *trace)
+{
+    struct ew_pftrace_visitor visitor = {
+        .ctx = trace,
+        .sample = on_sample,
+        .event = on_event,
+        .loss = on_loss,
+        .other = on_other,
+    };
+    while (trace->heap_count < EW_PTRACE_WINDOW && trace->file_at < trace->file_count) {
+        int rc = ew_pftrace_next(trace->files[trace->file_at].reader, &visitor);
+        if (rc < 0)
+            return rc;
+        if (rc == 0)
+            trace->file_at++;
+        else if (ew_ptrace_progress(trace, trace->file_at) < 0)
+            return ETWATCH_ESTATE;
+    }
+    return 0;
+}
+
+int ew_ptrace_rewind(struct ew_ptrace *trace)
+{
+    for (uint32_t i = 0; i < trace->heap_count; i++)
+        if (trace->heap[i].what == EW_PTRACE_SAMPLE)
+            give_slot(trace, trace->heap[i].slot);
+    if (trace->has_current && trace->current.what == EW_PTRACE_SAMPLE)
+        give_slot(trace, trace->current.slot);
+    trace->has_current = false;
+    trace->heap_count = 0;
+    trace->order = 0;
+    trace->file_at = 0;
+    trace->progress_bytes = 0;
+    trace->stats = (struct etwatch_trace_stats){0};
+    for (size_t i = 0; i < trace->file_count; i++)
+        ew_pftrace_rewind(trace->files[i].reader);
+    return 0;
+}
+
+void ew_ptrace_walk_done(struct ew_ptrace *trace)
+{
+    for (uint32_t i = 0; i < trace->slot_count; i++)
+        ew_free(trace->slots[i].text);
+    ew_free(trace->slots);
+    ew_free(trace->heap);
+    ew_free(trace->processes);
+}
+
+/* ----------------------------------------------------------------------- telling */
+
+static const char *const sched_names[] = {
+    "", "sched_switch", "sched_waking", "task_newtask", "sched_process_exec", "sched_process_exit",
+};
+static const char *const sample_names[] = {"", "start", "exit", "sample", "thread"};
+
+static void describe(struct ew_ptrace *trace, const struct ew_ptrace_item *item,
+                     struct etwatch_trace_event *e)
+{
+    *e = (struct etwatch_trace_event){
+        .flags = ETWATCH_TRACE_DECODED,
+        .t_ns = item->t_ns,
+        .t_rel_ns = item->t_ns > trace->begin_ns ? item->t_ns - trace->begin_ns : 0,
+        .provider = "etwatch",
+        .event = "lost",
+    };
+    e->t_raw = e->t_rel_ns;
+    switch ((enum ew_ptrace_what)item->what) {
+    case EW_PTRACE_EVENT:
+        e->provider = "sched";
+        e->event = sched_names[item->event.kind];
+        e->cpu = item->event.cpu;
+        e->pid = item->event.pid;
+        e->tid = item->event.tid;
+        e->flags |= ETWATCH_TRACE_HAS_PID | ETWATCH_TRACE_HAS_TID;
+        e->process = word(item->name);
+        break;
+    case EW_PTRACE_SAMPLE: {
+        const struct etwatch_sample *s = &trace->slots[item->slot].sample;
+        e->event = sample_names[s->type];
+        e->pid = s->pid;
+        e->tid = s->tid;
+        e->flags |= ETWATCH_TRACE_HAS_PID;
+        e->flags |= s->type == ETWATCH_THREAD ? (uint32_t)ETWATCH_TRACE_HAS_TID : 0;
+        e->process = s->name;
+        break;
+    }
+    case EW_PTRACE_OTHER:
+        e->provider = item->next_name;
+        e->event = item->name;
+        e->flags = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+int ew_ptrace_next(struct ew_ptrace *trace, struct etwatch_trace_event *ret_event)
+{
+    struct etwatch_trace_stats *stats = &trace->stats;
+    if (trace->has_current && trace->current.what == EW_PTRACE_SAMPLE)
+        give_slot(trace, trace->current.slot);
+    trace->has_current = false;
+    int rc = trace->learned ? 0 : ew_ptrace_learn(trace, trace->chosen);
+    if (rc == 0)
+        rc = gather(trace);
+    if (rc < 0 || trace->heap_count == 0) {
+        ew_ptrace_count_damage(trace);
+        return rc;
+    }
+    pop(trace, &trace->current);
+    trace->has_current = true;
+    if (trace->current.what == EW_PTRACE_EVENT) {
+        /* What they pointed to when the event was met is gone; the item has copies. */
+        trace->current.event.name = word(trace->current.name);
+        trace->current.event.next_name = word(trace->current.next_name);
+    }
+    uint64_t t_ns = trace->current.t_ns;
+    stats->late += stats->events > 0 && t_ns < stats->last_ns;
+    if (stats->events++ == 0)
+        stats->first_ns = t_ns;
+    stats->last_ns = t_ns;
+    stats->undecoded += trace->current.what == EW_PTRACE_OTHER;
+    describe(trace, &trace->current, ret_event);
+    return 1;
+}
+
+const struct etwatch_sample *ew_ptrace_sample(const struct ew_ptrace *trace)
+{
+    bool sample = trace->has_current && trace->current.what == EW_PTRACE_SAMPLE;
+    return sample ? &trace->slots[trace->current.slot].sample : NULL;
+}
+
+const struct etwatch_event *ew_ptrace_event(const struct ew_ptrace *trace)
+{
+    bool event = trace->has_current && trace->current.what == EW_PTRACE_EVENT;
+    return event ? &trace->current.event : NULL;
+}
+
+/* ------------------------------------------------------------------------- fields */
+
+static void put_number(struct etwatch_field **at, const char *name, uint64_t value)
+{
+    *(*at)++ = (struct etwatch_field){.name = name, .type = ETWATCH_FIELD_U64, .v.u = value};
+}
+
+static void put_signed(struct etwatch_field **at, const char *name, int64_t value)
+{
+    *(*at)++ = (struct etwatch_field){.name = name, .type = ETWATCH_FIELD_I64, .v.i = value};
+}
+
+static void put_text(struct etwatch_field **at, const char *name, const char *text)
+{
+    if (text == NULL)
+        *(*at)++ = (struct etwatch_field){.name = name, .type = ETWATCH_FIELD_NULL};
+    else
+        *(*at)++ = (struct etwatch_field){.name = name,
+                                          .type = ETWATCH_FIELD_TEXT,
+                                          .len = (uint32_t)strlen(text),
+                                          .v.text = text};
+}
+
+static void put_event(struct etwatch_field **at, const struct ew_ptrace_item *item)
+{
+    const struct etwatch_event *e = &item->event;
+    switch (e->kind) {
+    case ETWATCH_EVENT_SWITCH:
+        put_text(at, "prev_comm", word(item->name));
+        put_number(at, "prev_pid", e->tid);
+        put_signed(at, "prev_prio", e->priority + 100);
+        put_number(at, "prev_state", e->state);
+        put_text(at, "next_comm", word(item->next_name));
+        put_number(at, "next_pid", e->next_tid);
+        put_signed(at, "next_prio", e->next_priority + 100);
+        break;
+    case ETWATCH_EVENT_WAKEUP:
+        put_text(at, "comm", word(item->name));
+        put_number(at, "pid", e->tid);
+        put_signed(at, "prio", e->priority + 100);
+        put_number(at, "waker_pid", e->next_tid);
+        if (e->target_cpu != UINT32_MAX)
+            put_number(at, "target_cpu", e->target_cpu);
+        break;
+    case ETWATCH_EVENT_FORK:
+        put_number(at, "child_pid", e->next_pid);
+        put_number(at, "child_tid", e->next_tid);
+        put_text(at, "child_comm", word(item->next_name));
+        break;
+    default:
+        put_text(at, "comm", word(item->name));
+        put_number(at, "pid", e->tid);
+        break;
+    }
+}
+
+static void put_sample(struct etwatch_field **at, const struct etwatch_sample *s)
+{
+    put_number(at, "start_ns", s->start_ns);
+    put_number(at, "dt_ns", s->dt_ns);
+    *(*at)++ = (struct etwatch_field){
+        .name = "complete", .type = ETWATCH_FIELD_BOOL, .v.u = (s->flags & ETWATCH_COMPLETE) != 0};
+    if (s->thread_name != NULL)
+        put_text(at, "thread_name", s->thread_name);
+    if (s->user != NULL)
+        put_text(at, "user", s->user);
+    if (s->cgroup != NULL)
+        put_text(at, "cgroup", s->cgroup);
+    if ((s->flags & ETWATCH_HAS_PPID) != 0)
+        put_number(at, "ppid", s->ppid);
+#define FIELD_TYPE(value)                    \
+    _Generic((value) + 0, double             \
+             : ETWATCH_FIELD_DOUBLE, int64_t \
+             : ETWATCH_FIELD_I64, default    \
+             : ETWATCH_FIELD_U64)
+#define ETWATCH_X(metric, type_name, kind)                                             \
+    if ((s->has & ETWATCH_HAS(metric)) != 0) {                                         \
+        **at = (struct etwatch_field){.name = #metric, .type = FIELD_TYPE(s->metric)}; \
+        memcpy(&(*at)->v, &s->metric, sizeof s->metric);                               \
+        (*at)++;                                                                       \
+    }
+    ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
+#undef FIELD_TYPE
+}
+
+_Static_assert((int)ETWATCH_METRIC_COUNT + 10 < (int)EW_PTRACE_FIELDS_MAX, "room for a sample");
+
+int ew_ptrace_fields(struct ew_ptrace *trace, struct etwatch_trace_event *event)
+{
+    struct etwatch_field *at = trace->fields;
+    if (!trace->has_current)
+        return ETWATCH_ESTATE;
+    const struct ew_ptrace_item *item = &trace->current;
+    if (item->what == EW_PTRACE_EVENT) {
+        put_event(&at, item);
+    } else if (item->what == EW_PTRACE_SAMPLE) {
+        put_sample(&at, &trace->slots[item->slot].sample);
+    } else if (item->what == EW_PTRACE_LOSS) {
+        uint64_t count;
+        memcpy(&count, item->name, sizeof count);
+        put_number(&at, "stage", item->event.kind);
+        put_number(&at, "count", count);
+        put_number(&at, "from_ns", item->event.t_ns);
+    }
+    event->fields = trace->fields;
+    event->field_count = (uint32_t)(at - trace->fields);
+    return 0;
+}

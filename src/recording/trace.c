@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public walk over recordings: reader, decoder and the map of names, wired.
+ *
+ * Schemas and names often come after the events that need them, so the first call of
+ * etwatch_trace_next reads everything once to learn and starts again. Memory stays bounded: what is
+ * learned has a maximum, and of the recording only the reader's window is open.
+ */
+#include "recording/trace.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/sized.h"
+#include "base/bytes.h"
+#include "decode/kernel.h"
+#include "os/os.h"
+
+enum { CPUS_MAX = 65536, PROGRESS_BYTES = 1 << 20 };
+
+static const uint64_t filetime_of_1970 = 116444736000000000u;
+
+static int take_options(struct etwatch_trace *trace, const struct etwatch_trace_options *options,
+                        struct ew_error *reterr)
+{
+    struct etwatch_trace_options *to = &trace->options;
+    if (options != NULL) {
+        const unsigned char *bytes = (const unsigned char *)options;
+        if (options->size < sizeof(uint32_t) * 2)
+            return ew_error_set(reterr, ETWATCH_EINVAL, 0, "options.size is not set");
+        memcpy(to, options, options->size < sizeof *to ? options->size : sizeof *to);
+        for (size_t i = sizeof *to; i < options->size; i++)
+            if (bytes[i] != 0)
+                return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
+                                    "options has a field that this version of the library does "
+                                    "not know");
+    }
+    to->size = sizeof *to;
+    if (to->until_ns != 0 && to->until_ns <= to->from_ns)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "until_ns must be after from_ns");
+    if ((to->flags & ~(uint32_t)ETWATCH_NO_SYSTEM) != 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has a bit that is not known");
+    int rc = ew_chosen_init(&trace->chosen, to->pids, to->pid_count, to->names, to->name_count);
+    if (rc == 0)
+        rc = ew_chosen_exclude(&trace->chosen, to->exclude_pids, to->exclude_pid_count,
+                               to->exclude_names, to->exclude_name_count, to->flags != 0);
+    if (rc < 0)
+        return ew_error_set(reterr, rc, 0, "%s",
+                            rc == ETWATCH_EINVAL ? "a list or a name is NULL" : "out of memory");
+    to->pids = to->exclude_pids = NULL;
+    to->names = to->exclude_names = NULL;
+    return 0;
+}
+
+static int open_stages(struct etwatch_trace *trace, const char *const *paths, size_t count,
+                       struct ew_error *reterr)
+{
+    struct ew_etl_options wanted = {.workers = trace->options.workers};
+    int rc = ew_etl_open(paths, count, &wanted, &trace->reader, reterr);
+    if (rc < 0)
+        return rc;
+    rc = ew_decoder_new(&trace->decoder);
+    trace->on_cpu = ew_calloc(CPUS_MAX, sizeof *trace->on_cpu);
+    if (rc < 0 || trace->on_cpu == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    for (size_t i = 0; i < ew_etl_file_count(trace->reader); i++)
+        trace->all_bytes += ew_etl_file_info(trace->reader, i)->file_bytes;
+    trace->unix_minus_raw_ns = ew_etl_unix_minus_raw_ns(trace->reader);
+    return 0;
+}
+
+static int keep_paths(struct etwatch_trace *trace, const char *const *paths, size_t count)
+{
+    trace->paths = ew_calloc(count, sizeof *trace->paths);
+    for (size_t i = 0; i < count && trace->paths != NULL; i++) {
+        trace->paths[i] = ew_strdup(paths[i]);
+        if (trace->paths[i] == NULL)
+            return ETWATCH_ENOMEM;
+        trace->path_count++;
+    }
+    return trace->paths == NULL ? ETWATCH_ENOMEM : 0;
+}
+
+int etwatch_trace_open(const char *const *paths, size_t count,
+                       const struct etwatch_trace_options *options,
+                       struct etwatch_trace **ret_trace, struct etwatch_error_info *reterr)
+{
+    struct ew_error why;
+    memset(&why, 0, sizeof why);
+    if (paths == NULL || count == 0 || ret_trace == NULL)
+        return ETWATCH_EINVAL;
+    struct etwatch_trace *trace = ew_calloc(1, sizeof *trace);
+    if (trace == NULL)
+        return ETWATCH_ENOMEM;
+    ew_lives_init(&trace->lives);
+    ew_trace_fields_init(&trace->fields);
+    int rc = take_options(trace, options, &why);
+    if (rc == 0 && ew_ptrace_is(paths[0]))
+        rc = ew_ptrace_open(paths, count, &trace->options, &trace->chosen, &trace->perfetto, &why);
+    else if (rc == 0)
+        rc = open_stages(trace, paths, count, &why);
+    if (rc == 0 && keep_paths(trace, paths, count) < 0)
+        rc = ew_error_set(&why, ETWATCH_ENOMEM, 0, "out of memory");
+    if (rc < 0) {
+        ew_error_out(reterr, &why, why.code);
+        etwatch_trace_free(trace);
+        return rc;
+    }
+    *ret_trace = trace;
+    return 0;
+}
+
+void etwatch_trace_free(struct etwatch_trace *trace)
+{
+    if (trace == NULL)
+        return;
+    ew_ptrace_free(trace->perfetto);
+    ew_trace_fields_done(&trace->fields);
+    ew_lives_done(&trace->lives);
+    ew_chosen_done(&trace->chosen);
+    for (uint32_t i = 0; i < trace->path_count; i++)
+        ew_free(trace->paths[i]);
+    ew_free(trace->paths);
+    ew_free(trace->on_cpu);
+    ew_decoder_free(trace->decoder);
+    if (trace->reader != NULL)
+        ew_etl_close(trace->reader);
+    ew_free(trace);
+}
+
+/* -------------------------------------------------------------------- facts */
+
+size_t etwatch_trace_file_count(const struct etwatch_trace *trace)
+{
+    if (trace == NULL)
+        return 0;
+    return trace->perfetto != NULL ? ew_ptrace_file_count(trace->perfetto)
+                                   : ew_etl_file_count(trace->reader);
+}
+
+static uint64_t to_unix(int64_t filetime)
+{
+    uint64_t ticks = (uint64_t)filetime;
+    return filetime <= 0 || ticks < filetime_of_1970 ? 0 : (ticks - filetime_of_1970) * 100;
+}
+
+int etwatch_trace_file(const struct etwatch_trace *trace, size_t i,
+                       struct etwatch_trace_file *ret_file)
+{
+    struct etwatch_trace_file perfetto;
+    if (trace == NULL || ret_file == NULL || i >= etwatch_trace_file_count(trace))
+        return ETWATCH_EINVAL;
+    if (trace->perfetto != NULL) {
+        ew_ptrace_file(trace->perfetto, i, &perfetto);
+        return ew_sized_out(ret_file, &perfetto, sizeof perfetto);
+    }
+    const struct ew_etl_file_info *info = ew_etl_file_info(trace->reader, i);
+    struct etwatch_trace_file file = {
+        .os_major = info->os_major,
+        .os_minor = info->os_minor,
+        .os_build = info->os_build,
+        .cpu_count = info->cpu_count,
+        .pointer_size = info->pointer_size,
+        .clock = info->clock,
+        .cpu_mhz = info->cpu_mhz,
+        .clock_frequency = info->perf_frequency,
+        .log_file_mode = info->log_file_mode,
+        .compressed = info->compressed,
+        .buffer_bytes = info->buffer_bytes,
+        .buffers_written = info->buffers_written,
+        .events_lost = info->events_lost,
+        .buffers_lost = info->buffers_lost,
+        .start_ns = to_unix(info->start_filetime),
+        .end_ns = to_unix(info->end_filetime),
+        .boot_ns = to_unix(info->boot_filetime),
+        .file_bytes = info->file_bytes,
+        .path = info->path,
+        .session_name = info->session_name,
+        .format = ETWATCH_TRACE_ETL,
+        .source = ETWATCH_SOURCE_ETL,
+    };
+    return ew_sized_out(ret_file, &file, sizeof file);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What was lost is told three times: by the header at the end of the session, by events in the
+ * stream, and by flags of buffers. They tell of the same losses; the largest is the best known. */
+static void count_lost(const struct etwatch_trace *trace, const struct ew_etl_counts *counts,
+                       struct etwatch_trace_stats *stats)
+{
+    uint64_t events = 0, buffers = 0;
+    for (size_t i = 0; i < ew_etl_file_count(trace->reader); i++) {
+        const struct ew_etl_file_info *info = ew_etl_file_info(trace->reader, i);
+        events += info->events_lost;
+        buffers += info->buffers_lost;
+    }
+    stats->lost = larger(larger(events, trace->lost), counts->flag_events_lost) + trace->refused;
+    stats->lost_buffers = larger(larger(buffers, trace->lost_buffers), counts->flag_buffers_lost);
+}
+
+int etwatch_trace_stats(const struct etwatch_trace *trace, struct etwatch_trace_stats *ret_stats)
+{
+    struct ew_etl_counts counts;
+    struct etwatch_trace_stats perfetto;
+    if (trace == NULL || ret_stats == NULL)
+        return ETWATCH_EINVAL;
+    if (trace->perfetto != NULL) {
+        ew_ptrace_stats(trace->perfetto, &perfetto);
+        return ew_sized_out(ret_stats, &perfetto, sizeof perfetto);
+    }
+    ew_etl_counts(trace->reader, &counts);
+    struct etwatch_trace_stats stats = {
+        .events = trace->events,
+        .undecoded = trace->undecoded,
+        .bad_buffers = counts.bad_buffers,
+        .bad_events = counts.bad_records,
+        .bad_bytes = counts.bad_bytes,
+        .late = counts.late,
+        .bytes = counts.bytes,
+        .first_bad_offset = counts.first_bad_offset,
+        .first_bad_file = counts.first_bad_file,
+    };
+    memcpy(stats.first_bad, counts.first_bad, sizeof stats.first_bad);
+    count_lost(trace, &counts, &stats);
+    if (trace->events > 0) {
+        stats.first_ns = trace->first_ns + (uint64_t)trace->unix_minus_raw_ns;
+        stats.last_ns = trace->last_ns + (uint64_t)trace->unix_minus_raw_ns;
+    }
+    return ew_sized_out(ret_stats, &stats, sizeof stats);
+}
+
+/* --------------------------------------------------------------------- walk */
+
+int ew_trace_progress(struct etwatch_trace *trace, uint32_t pass, uint32_t passes, bool always)
+{
+    struct ew_etl_counts counts;
+    if (trace->options.on_progress == NULL)
+        return 0;
+    ew_etl_counts(trace->reader, &counts);
+    if (!always && counts.bytes - trace->progress_bytes < PROGRESS_BYTES)
+        return 0;
+    trace->progress_bytes = counts.bytes;
+    uint64_t done = (pass * trace->all_bytes + counts.bytes) / passes;
+    return trace->options.on_progress(trace->options.ctx, done, trace->all_bytes) != 0
+               ? ETWATCH_ESTATE
+               : 0;
+}
+
+int ew_trace_restart(struct etwatch_trace *trace)
+{
+    trace->batch_count = trace->batch_at = 0;
+    trace->current = NULL;
+    trace->ended = false;
+    trace->events = trace->undecoded = trace->lost = trace->lost_buffers = trace->refused = 0;
+    trace->first_ns = trace->last_ns = 0;
+    trace->progress_bytes = 0;
+    memset(trace->on_cpu, 0xFF, CPUS_MAX * sizeof *trace->on_cpu);
+    return ew_etl_rewind(trace->reader);
+}
+
+/* Whether a record may tell that a process or thread came or went: of the kernel's, those of two
+ * classes do, and not the switches, which are most of all records. */
+static bool tells_of_lives(const struct ew_record *record)
+{
+    enum { PROCESS = 0x03, THREAD = 0x05, SWITCH = 36 };
+    return record->kind != EW_RECORD_KERNEL || record->group == PROCESS ||
+           (record->group == THREAD && record->opcode != SWITCH);
+}
+
+int ew_trace_learn(struct etwatch_trace *trace)
+{
+    const struct ew_record *records;
+    struct ew_event event;
+    int count;
+    int rc = ew_trace_restart(trace);
+    while (rc == 0 && (count = ew_etl_next(trace->reader, &records)) != 0) {
+        if (count < 0)
+            return count;
+        for (int i = 0; i < count && rc == 0; i++) {
+            const struct ew_record *record = &records[i];
+            if (record->kind == EW_RECORD_LOSS || !tells_of_lives(record))
+                continue;
+            if (record->kind != EW_RECORD_KERNEL)
+                rc = ew_decoder_learn(trace->decoder, record);
+            if (ew_decode_event(record, &event) && event.kind != EW_EVENT_OTHER)
+                ew_lives_learn(&trace->lives, &event);
+        }
+        if (rc == 0)
+            rc = ew_trace_progress(trace, 0, 2, false);
+    }
+    if (rc == 0 && !ew_chosen_all(&trace->chosen))
+        ew_lives_choose(&trace->lives, &trace->chosen);
+    if (rc == 0)
+        rc = ew_trace_restart(trace);
+    trace->learned = rc == 0;
+    return rc;
+}
+
+/* The next record that is an event of the part asked for: 1, 0 at the end, or an error. */
+static int take(struct etwatch_trace *trace, const struct ew_record **ret_record)
+{
+    for (;;) {
+        while (trace->batch_at < trace->batch_count) {
+            const struct ew_record *record = &trace->batch[trace->batch_at++];
+            if (record->kind == EW_RECORD_LOSS) {
+                trace->on_cpu[record->cpu] = EW_NO_ID;
+                continue;
+            }
+            *ret_record = record;
+            return 1;
+        }
+        int rc = ew_trace_progress(trace, 1, 2, false);
+        if (rc < 0)
+            return rc;
+        int count = trace->ended ? 0 : ew_etl_next(trace->reader, &trace->batch);
+        trace->batch_at = 0;
+        trace->batch_count = count > 0 ? (uint32_t)count : 0;
+        trace->ended = count == 0;
+        if (count <= 0)
+            return count;
+    }
+}
+
+/* Stacks say whose they are at a fixed place; accounting has no use for them. */
+static void owner_of_stack(const struct ew_record *record, struct ew_event *event)
+{
+    bool stack = record->kind == EW_RECORD_KERNEL && record->group == 0x18 &&
+                 (record->opcode == 32 || record->opcode == 37 || record->opcode == 38);
+    if (!stack || record->payload_size < 16)
+        return;
+    event->pid = ew_load_u32(record->payload + 8);
+    event->tid = ew_load_u32(record->payload + 12);
+}
+
+/* Whom an event is about, or EW_NO_ID. Keeps who runs where. */
+static void find_owner(struct etwatch_trace *trace, const struct ew_record *record,
+                       struct ew_event *known)
+{
+    if (!ew_decode_event(record, known) || known->kind == EW_EVENT_OTHER) {
+        known->kind = EW_EVENT_OTHER;
+        known->pid = record->pid;
+        known->tid = record->tid;
+        owner_of_stack(record, known);
+    }
+    if (known->kind == EW_EVENT_SWITCH) {
+        known->tid = known->u.cswitch.new_tid;
+        known->pid = EW_NO_ID;
+        trace->on_cpu[record->cpu] = known->tid;
+    }
+    if (known->pid == EW_NO_ID && known->tid == EW_NO_ID)
+        known->tid = trace->on_cpu[record->cpu];
+    if (known->pid == EW_NO_ID && known->tid == 0)
+        known->pid = 0; /* the idle threads, one a CPU, share this id */
+    if (known->pid == EW_NO_ID && known->tid != EW_NO_ID)
+        (void)ew_lives_process_of(&trace->lives, known->tid, record->t_ns, &known->pid);
+}
+
+static bool is_chosen(const struct etwatch_trace *trace, const struct ew_record *record,
+                      const struct ew_event *known)
+{
+    if (known->pid == EW_NO_ID || ew_chosen_all(&trace->chosen))
+        return ew_chosen_anybody(&trace->chosen);
+    return ew_lives_chosen(&trace->lives, &trace->chosen, known->pid, record->t_ns);
+}
+
+static void count_event(struct etwatch_trace *trace, const struct ew_record *record,
+                        const struct ew_event *known)
+{
+    if (trace->events++ == 0)
+        trace->first_ns = record->t_ns;
+    trace->last_ns = record->t_ns;
+    if (known->kind == EW_EVENT_LOST) {
+        trace->lost += known->u.lost.what == 32;
+        trace->lost_buffers += known->u.lost.what == 33;
+    }
+}
+
+static uint64_t keyword_of(const struct ew_record *record)
+{
+    return record->kind == EW_RECORD_MANIFEST ? ew_load_u64(record->header + 0x30) : 0;
+}
+
+void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *record,
+                       const struct ew_event *known, struct etwatch_trace_event *event)
+{
+    struct ew_event_names names;
+    ew_decoder_names(trace->decoder, record, &names);
+    *event = (struct etwatch_trace_event){
+        .flags = names.origin != EW_SCHEMA_NONE ? (uint32_t)ETWATCH_TRACE_DECODED : 0u,
+        .t_ns = record->t_ns + (uint64_t)trace->unix_minus_raw_ns,
+        .t_rel_ns = record->t_ns,
+        .t_raw = record->t_raw,
+        .cpu = record->cpu,
+        .id = record->id,
+        .opcode = record->opcode,
+        .version = record->version,
+        .level = record->kind == EW_RECORD_KERNEL ? 0 : record->group,
+        .keyword = keyword_of(record),
+        .provider = names.provider,
+        .event = names.event,
+        .payload = record->payload,
+        .payload_size = record->payload_size,
+    };
+    const uint8_t *guid = record->provider != NULL ? record->provider : ew_kernel_guid(record);
+    if (guid != NULL)
+        memcpy(event->provider_guid, guid, sizeof event->provider_guid);
+    if (known->pid != EW_NO_ID) {
+        event->pid = known->pid;
+        event->flags |= ETWATCH_TRACE_HAS_PID;
+        event->process = ew_lives_name(&trace->lives, known->pid, record->t_ns);
+    }
+    if (known->tid != EW_NO_ID) {
+        event->tid = known->tid;
+        event->flags |= ETWATCH_TRACE_HAS_TID;
+    }
+    trace->undecoded += names.origin == EW_SCHEMA_NONE;
+}
+
+/* The next record that was asked for: 1, 0 at the end, or an error. */
+static int find_next(struct etwatch_trace *trace, const struct ew_record **ret_record,
+                     struct ew_event *known)
+{
+    int rc;
+    while ((rc = take(trace, ret_record)) > 0) {
+        const struct ew_record *record = *ret_record;
+        find_owner(trace, record, known);
+        if (!ew_trace_wants(trace, record->t_ns)) {
+            if (record->t_ns < trace->options.from_ns)
+                continue;
+            trace->ended = true; /* behind the part: nothing more will be of it */
+            trace->batch_count = trace->batch_at = 0;
+            return 0;
+        }
+        if (is_chosen(trace, record, known))
+            return 1;
+    }
+    return rc;
+}
+
+int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **ret_record,
+                         struct ew_event *ret_known)
+{
+    if (trace->perfetto != NULL)
+        return ETWATCH_ENOTSUP;
+    trace->current = NULL;
+    int rc = trace->learned ? 0 : ew_trace_learn(trace);
+    if (rc == 0)
+        rc = find_next(trace, ret_record, ret_known);
+    if (rc <= 0)
+        return rc;
+    trace->current = *ret_record;
+    count_event(trace, *ret_record, ret_known);
+    return 1;
+}
+
+static int next_of_etl(struct etwatch_trace *trace, struct etwatch_trace_event *ret_event)
+{
+    const struct ew_record *record = NULL;
+    struct ew_event known;
+    int rc = ew_trace_next_record(trace, &record, &known);
+    if (rc > 0)
+        ew_trace_describe(trace, record, &known, ret_event);
+    return rc;
+}
+
+int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *ret_event,
+                       struct etwatch_error_info *reterr)
+{
+    struct etwatch_trace_event event;
+    struct ew_error why = {0};
+    if (trace == NULL || ret_event == NULL)
+        return ETWATCH_EINVAL;
+    int rc = trace->perfetto != NULL ? ew_ptrace_next(trace->perfetto, &event)
+                                     : next_of_etl(trace, &event);
+    if (rc < 0) {
+        ew_error_set(&why, rc, 0, "%s",
+                     rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
+        ew_error_out(reterr, &why, why.code);
+    }
+    if (rc <= 0)
+        return rc;
+    rc = ew_sized_out(ret_event, &event, sizeof event);
+    return rc < 0 ? rc : 1;
+}
+
+int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event *event)
+{
+    if (trace == NULL || event == NULL || event->size < sizeof *event)
+        return ETWATCH_EINVAL;
+    if (trace->perfetto != NULL)
+        return ew_ptrace_fields(trace->perfetto, event);
+    if (trace->current == NULL)
+        return ETWATCH_ESTATE;
+    ew_fields_clear(&trace->fields.decoded);
+    bool whole = ew_decoder_fields(trace->decoder, trace->current, &trace->fields.decoded);
+    int rc = ew_trace_fields_turn(&trace->fields);
+    if (rc < 0)
+        return rc;
+    if (!whole && (event->flags & ETWATCH_TRACE_DECODED) != 0) {
+        event->flags &= ~(uint32_t)ETWATCH_TRACE_DECODED;
+        trace->undecoded++;
+    }
+    event->fields = trace->fields.list;
+    event->field_count = trace->fields.decoded.count;
+    return 0;
+}
+
+int etwatch_trace_rewind(struct etwatch_trace *trace)
+{
+    if (trace == NULL)
+        return ETWATCH_EINVAL;
+    return trace->perfetto != NULL ? ew_ptrace_rewind(trace->perfetto) : ew_trace_restart(trace);
+}

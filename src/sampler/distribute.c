@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Puts counts into intervals. Invariant: what is placed is exactly what was measured, to the
+ * nanosecond, or, where memory is short, the caller learns what was.
+ *
+ * CPU time of a run is split where the run crosses an interval end; other CPU time belongs to the
+ * interval that was open. A source may have missed that a thread left or took a CPU. Then more may
+ * have to go into an interval than it is long, which cannot be; it is laid out from where the
+ * thread was accounted for last instead.
+ */
+#include "sampler/distribute.h"
+
+#define CLOCK_SLACK_NS 50000u /* the two clocks of time and CPU time are never quite equal */
+
+__extension__ typedef unsigned __int128 wide;
+
+uint64_t ew_place_scale(uint64_t total, uint64_t part, uint64_t whole)
+{
+    if (total == whole)
+        return part;
+    if ((total | part | whole) >> 32 == 0)
+        return (total * part + whole / 2) / whole;
+    return (uint64_t)(((wide)total * part + whole / 2) / whole);
+}
+
+bool ew_place_fits(uint64_t cpu_ns, uint64_t wall_ns)
+{
+    return cpu_ns <= wall_ns + wall_ns / 16 + CLOCK_SLACK_NS;
+}
+
+/* Deals out a total in proportion to weights: each share is within 1 of the exact one, and together
+ * they are the total, because each is the difference of two rounded running sums. */
+struct dealer {
+    uint64_t total, dealt;
+    uint64_t weight, weight_dealt;
+};
+
+static uint64_t deal(struct dealer *dealer, uint64_t weight)
+{
+    dealer->weight_dealt += weight;
+    uint64_t up_to = dealer->weight == 0
+                         ? dealer->total
+                         : ew_place_scale(dealer->total, dealer->weight_dealt, dealer->weight);
+    uint64_t share = up_to - dealer->dealt;
+    dealer->dealt = up_to;
+    return share;
+}
+
+/* --------------------------------------------------------------------- measuring */
+
+static bool any_of(const struct ew_delta *delta)
+{
+    uint64_t any = 0;
+    for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
+        any |= delta->count[i];
+    return any != 0;
+}
+
+/* The split into user and kernel time is a sampled share of the exact sum and may swing back; what
+ * is counted always adds up to the sum. */
+static void split_cpu(struct ew_delta *delta)
+{
+    if ((delta->has & EW_CPU_COUNTERS) != EW_CPU_COUNTERS)
+        return;
+    uint64_t cpu_ns = delta->count[EW_C_cpu_ns];
+    uint64_t kernel_ns = delta->count[EW_C_cpu_kernel_ns];
+    if (kernel_ns + delta->count[EW_C_cpu_user_ns] == cpu_ns)
+        return;
+    kernel_ns = kernel_ns < cpu_ns ? kernel_ns : cpu_ns;
+    delta->count[EW_C_cpu_kernel_ns] = kernel_ns;
+    delta->count[EW_C_cpu_user_ns] = cpu_ns - kernel_ns;
+    delta->plain = false;
+    delta->any = any_of(delta);
+}
+
+void ew_place_measure(const uint64_t *restrict last, uint32_t last_has,
+                      const struct ew_reading *restrict reading,
+                      struct ew_delta *restrict ret_delta)
+{
+    uint64_t any = 0, unknown = 0;
+    uint32_t has = ret_delta->has = reading->counter_has & last_has;
+    for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++) {
+        ret_delta->count[i] = reading->counter[i] - last[i];
+        any |= ret_delta->count[i];
+        unknown |= ret_delta->count[i] & ((uint64_t)(has >> i & 1) - 1);
+    }
+    for (uint32_t i = EW_COUNTER_BASE_COUNT; i < EW_COUNTER_COUNT; i++)
+        ret_delta->count[i] = 0;
+    for (uint32_t more = has >> EW_COUNTER_BASE_COUNT; more != 0; more &= more - 1) {
+        uint32_t i = EW_COUNTER_BASE_COUNT + (uint32_t)__builtin_ctz(more);
+        ret_delta->count[i] = reading->counter[i] - last[i];
+        any |= ret_delta->count[i];
+    }
+    ret_delta->any = any != 0;
+    ret_delta->plain = unknown == 0 && any >> 63 == 0;
+    if (!ret_delta->plain) {
+        for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
+            bool counted = (ret_delta->has >> i & 1) != 0 && reading->counter[i] > last[i];
+            ret_delta->count[i] = counted ? reading->counter[i] - last[i] : 0;
+        }
+        ret_delta->any = any_of(ret_delta);
+    }
+    split_cpu(ret_delta);
+}
+
+/* ------------------------------------------------------------------------ adding */
+
+void ew_place_add(uint64_t *restrict sums, const struct ew_delta *restrict delta, uint32_t wanted)
+{
+    if ((delta->has & ~wanted) == 0) {
+        for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
+            sums[i] += delta->count[i];
+    } else {
+        for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
+            sums[i] += delta->count[i] & (0 - (uint64_t)(wanted >> i & 1));
+    }
+    uint32_t more = (delta->has & wanted) >> EW_COUNTER_BASE_COUNT;
+    for (; more != 0; more &= more - 1) {
+        uint32_t i = EW_COUNTER_BASE_COUNT + (uint32_t)__builtin_ctz(more);
+        sums[i] += delta->count[i];
+    }
+}
+
+static void add_to_total(struct ew_process *process, const struct ew_delta *delta, uint32_t mask)
+{
+    ew_place_add(process->value, delta, mask & ~process->exit_has);
+    if ((process->flags & EW_P_STARTED) != 0)
+        process->total_has |= delta->has & mask;
+}
+
+/* Adds the counts named by `has` to the cell and, if it is a thread's, to the process's above. */
+static void add_to_cell(struct ew_cell *cell, const struct ew_delta *delta, uint32_t has,
+                        uint32_t summed_mask, uint32_t flags)
+{
+    if (cell->parent != NULL) {
+        ew_place_add(cell->counter, delta, has);
+        cell->has |= has;
+        cell->flags |= flags;
+        cell = cell->parent;
+    }
+    ew_place_add(cell->counter, delta, has & summed_mask);
+    cell->has |= has & summed_mask;
+    cell->flags |= flags;
+}
+
+static uint32_t cell_flags(const struct ew_reading *reading)
+{
+    return reading->incomplete ? EW_CELL_INCOMPLETE : 0;
+}
+
+bool ew_place_process(struct ew_sampler *sampler, struct ew_process *process,
+                      const struct ew_reading *reading, const struct ew_delta *delta)
+{
+    /* When the process did what is only now told, its newest cell knows best. */
+    uint64_t index = ew_pending_index(sampler, reading->t_ns);
+    struct ew_cell *newest = ew_pending_newest(process);
+    if (newest != NULL && newest->index < index)
+        index = newest->index;
+    struct ew_cell *cell = ew_pending_cell(sampler, process, NULL, index);
+    if (cell == NULL)
+        return false;
+    add_to_cell(cell, delta, delta->has, ~0u, cell_flags(reading));
+    return true;
+}
+
+/* -------------------------------------------------------------------------- runs */
+
+/* A delta on its way into more than one interval. */
+struct run {
+    struct ew_process *process;
+    struct ew_thread *thread;
+    uint32_t mask, flags;
+    uint32_t everywhere;        /* known in each interval: CPU time, and what was not counted */
+    struct dealer user, kernel; /* follow the CPU time */
+    struct ew_delta placed;
+    struct ew_cell *most; /* got the largest part so far */
+    uint64_t most_cpu_ns;
+};
+
+static void place_part(struct ew_sampler *sampler, struct run *run, uint64_t index, uint64_t cpu_ns)
+{
+    uint64_t user_ns = deal(&run->user, cpu_ns);
+    uint64_t kernel_ns = deal(&run->kernel, cpu_ns);
+    if (cpu_ns == 0 && user_ns == 0 && kernel_ns == 0)
+        return;
+    struct ew_cell *cell = ew_pending_cell(sampler, run->process, run->thread, index);
+    if (cell == NULL)
+        return;
+    struct ew_delta part = {.has = run->everywhere};
+    part.count[EW_C_cpu_ns] = cpu_ns;
+    part.count[EW_C_cpu_user_ns] = user_ns;
+    part.count[EW_C_cpu_kernel_ns] = kernel_ns;
+    add_to_cell(cell, &part, part.has, run->mask, run->flags);
+    run->placed.count[EW_C_cpu_ns] += cpu_ns;
+    run->placed.count[EW_C_cpu_user_ns] += user_ns;
+    run->placed.count[EW_C_cpu_kernel_ns] += kernel_ns;
+    if (run->most == NULL || cpu_ns > run->most_cpu_ns) {
+        run->most = cell;
+        run->most_cpu_ns = cpu_ns;
+    }
+}
+
+/* Splits cpu_ns over [from_ns, to_ns] at each interval end. Intervals that are delivered already or
+ * too far ahead are one piece with the nearest that can take it. */
+static void place_over(struct ew_sampler *sampler, struct run *run, uint64_t from_ns,
+                       uint64_t to_ns, uint64_t cpu_ns)
+{
+    if (cpu_ns == 0)
+        return;
+    struct dealer by_time = {.total = cpu_ns, .weight = to_ns - from_ns};
+    uint64_t index = ew_pending_index(sampler, from_ns);
+    uint64_t last = ew_pending_index(sampler, to_ns);
+    uint64_t limit = sampler->first + EW_RING_MAX - 1;
+    uint64_t at_ns = from_ns;
+    do {
+        uint64_t reach = index < sampler->first ? sampler->first : index;
+        uint64_t end_ns = to_ns;
+        if (reach < last && reach < limit)
+            end_ns = ew_ticks_end(&sampler->ticks, reach);
+        place_part(sampler, run, index, deal(&by_time, end_ns - at_ns));
+        at_ns = end_ns;
+        index = reach + 1;
+    } while (at_ns < to_ns);
+}
+
+/* Since when the thread may have spent what it is not yet accounted for; 0: not known. */
+static uint64_t open_since(const struct ew_thread *thread)
+{
+    if (thread->credited_ns != 0)
+        return thread->credited_ns;
+    return (thread->flags & EW_T_WHOLE) != 0 ? thread->start_ns : 0;
+}
+
+/* The interval that counts without a place of their own belong to. */
+static uint64_t open_index(struct ew_sampler *sampler, const struct ew_thread *thread,
+                           uint64_t t_ns)
+{
+    return (thread->flags & EW_T_OPEN) != 0 ? thread->open_index : ew_pending_index(sampler, t_ns);
+}
+
+/* Is there room for so much in that interval, since it was accounted for and until then? */
+static bool fits_open(const struct ew_sampler *sampler, const struct ew_thread *thread,
+                      uint64_t index, uint64_t until_ns, uint64_t cpu_ns)
+{
+    uint64_t since_ns = open_since(thread);
+    if (cpu_ns <= CLOCK_SLACK_NS || since_ns == 0)
+        return true;
+    uint64_t begin_ns = ew_ticks_start(&sampler->ticks, index);
+    uint64_t end_ns = ew_ticks_end(&sampler->ticks, index);
+    begin_ns = begin_ns > since_ns ? begin_ns : since_ns;
+    end_ns = end_ns < until_ns ? end_ns : until_ns;
+    return ew_place_fits(cpu_ns, end_ns > begin_ns ? end_ns - begin_ns : 0);
+}
+
+/* CPU time from before the run that the reading tells of, if it tells of one. */
+static void place_before(struct ew_sampler *sampler, struct run *run,
+                         const struct ew_reading *reading, uint64_t until_ns, uint64_t cpu_ns)
+{
+    struct ew_thread *thread = run->thread;
+    uint64_t index = open_index(sampler, thread, until_ns);
+    if (fits_open(sampler, thread, index, until_ns, cpu_ns)) {
+        place_part(sampler, run, index, cpu_ns);
+        return;
+    }
+    uint64_t from_ns = open_since(thread);
+    from_ns = from_ns < until_ns ? from_ns : until_ns;
+    if (cpu_ns < until_ns - from_ns) {
+        /* It began to run when it was seen last; or it has just left the CPU, and ran until now. */
+        if (ew_place_ran(reading) && reading->ran_from_ns >= reading->t_ns)
+            from_ns = until_ns - cpu_ns;
+        else
+            until_ns = from_ns + cpu_ns;
+    }
+    place_over(sampler, run, from_ns, until_ns, cpu_ns);
+}
+
+/* Counters other than CPU time: into the cell with the largest part of it. */
+static void place_others(struct ew_sampler *sampler, struct run *run, const struct ew_delta *delta,
+                         uint64_t open)
+{
+    struct ew_cell *most = run->most;
+    if (most == NULL)
+        most = ew_pending_cell(sampler, run->process, run->thread, open);
+    if (most == NULL)
+        return;
+    uint32_t others = delta->has & ~EW_CPU_COUNTERS;
+    add_to_cell(most, delta, others, run->mask, run->flags);
+    for (; others != 0; others &= others - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(others);
+        run->placed.count[i] = delta->count[i];
+    }
+}
+
+/* What of the delta was spent in the run that ended with the reading: all since it began, or since
+ * it was accounted for last, but no more than fits. */
+static uint64_t run_part(const struct ew_thread *thread, const struct ew_reading *reading,
+                         uint64_t cpu_ns, uint64_t *ret_from_ns)
+{
+    *ret_from_ns = reading->t_ns;
+    if (!ew_place_ran(reading))
+        return 0;
+    uint64_t from_ns =
+        reading->ran_from_ns > thread->credited_ns ? reading->ran_from_ns : thread->credited_ns;
+    from_ns = from_ns < reading->t_ns ? from_ns : reading->t_ns;
+    uint64_t last_ns = thread->last[EW_C_cpu_ns];
+    uint64_t before_ns =
+        reading->ran_from_cpu_ns > last_ns ? reading->ran_from_cpu_ns - last_ns : 0;
+    uint64_t run_ns = before_ns < cpu_ns ? cpu_ns - before_ns : 0;
+    if (!ew_place_fits(run_ns, reading->t_ns - from_ns))
+        run_ns = reading->t_ns - from_ns;
+    /* It had used more before it came than the reading says: the switch to it was skipped. It came
+     * some time after from_ns, and ran until now. */
+    bool skipped = reading->ran_from_cpu_ns == 0 && last_ns > 0;
+    if (skipped && run_ns < reading->t_ns - from_ns)
+        from_ns = reading->t_ns - run_ns;
+    *ret_from_ns = from_ns;
+    return run_ns;
+}
+
+static void place_run(struct ew_sampler *sampler, struct ew_thread *thread,
+                      const struct ew_reading *reading, struct ew_delta *delta, uint32_t mask)
+{
+    uint64_t cpu_ns = delta->count[EW_C_cpu_ns];
+    struct run run = {
+        .process = thread->process,
+        .thread = thread,
+        .mask = mask,
+        .flags = cell_flags(reading),
+        .everywhere = delta->has & EW_CPU_COUNTERS,
+        .user = {.total = delta->count[EW_C_cpu_user_ns], .weight = cpu_ns},
+        .kernel = {.total = delta->count[EW_C_cpu_kernel_ns], .weight = cpu_ns},
+    };
+    uint32_t none = 0;
+    for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
+        none |= (uint32_t)(delta->count[i] == 0) << i;
+    for (uint32_t i = EW_COUNTER_BASE_COUNT; delta->has >> i != 0; i++)
+        none |= (uint32_t)(delta->count[i] == 0) << i;
+    run.everywhere |= none & delta->has;
+    uint64_t from_ns;
+    uint64_t run_ns = run_part(thread, reading, cpu_ns, &from_ns);
+    if (cpu_ns > run_ns || cpu_ns == 0)
+        place_before(sampler, &run, reading, from_ns, cpu_ns - run_ns);
+    place_over(sampler, &run, from_ns, reading->t_ns, run_ns);
+    place_others(sampler, &run, delta, open_index(sampler, thread, from_ns));
+    run.placed.has = delta->has;
+    add_to_total(thread->process, &run.placed, mask);
+    *delta = run.placed;
+}
+
+/* ----------------------------------------------------------------------- threads */
+
+/* Counters that the threads of the process add up to; others are read of the process itself. */
+static uint32_t summed(const struct ew_sampler *sampler, const struct ew_process *process)
+{
+    return sampler->config.rounds ? 0 : ~process->own_has;
+}
+
+/* A wait for the CPU is counted when it ends, with the OPEN: if that is all, it was just now. */
+static bool only_waited(const struct ew_reading *reading, const struct ew_delta *delta)
+{
+    if (reading->kind != EW_READING_OPEN || delta->count[EW_C_runq_wait_ns] == 0)
+        return false;
+    uint64_t others = 0;
+    for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
+        others |= i == EW_C_runq_wait_ns ? 0 : delta->count[i];
+    for (uint32_t i = EW_COUNTER_BASE_COUNT; delta->has >> i != 0; i++)
+        others |= delta->count[i];
+    return others == 0;
+}
+
+bool ew_place_thread(struct ew_sampler *sampler, struct ew_thread *thread,
+                     const struct ew_reading *reading, struct ew_delta *delta)
+{
+    struct ew_process *process = thread->process;
+    uint32_t mask = summed(sampler, process);
+    uint64_t index = sampler->first;
+    if (!sampler->config.rounds) {
+        index = only_waited(reading, delta) ? ew_pending_index(sampler, reading->t_ns)
+                                            : open_index(sampler, thread, reading->t_ns);
+        bool cpu_known = (delta->has & EW_HAS_C(cpu_ns)) != 0;
+        if (cpu_known && (ew_place_ran(reading) || !fits_open(sampler, thread, index, reading->t_ns,
+                                                              delta->count[EW_C_cpu_ns]))) {
+            place_run(sampler, thread, reading, delta, mask);
+            return true;
+        }
+    }
+    struct ew_cell *cell = ew_pending_cell(sampler, process, thread, index);
+    if (cell == NULL)
+        return false;
+    add_to_cell(cell, delta, delta->has, mask, cell_flags(reading));
+    add_to_total(process, delta, mask);
+    return true;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The same figures as aggregate.h, with the same buckets, for many metrics of many processes: only
+ * buckets in which there is something take room. Most metrics of most processes need a handful.
+ */
+#ifndef EW_SAMPLER_SPARSE_HISTOGRAM_H
+#define EW_SAMPLER_SPARSE_HISTOGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <etwatch/etwatch.h>
+
+struct ew_spread_bucket {
+    uint32_t at;
+    uint32_t count;
+};
+
+struct ew_spread {
+    uint64_t count; /* with the zeros */
+    uint64_t zeros;
+    double sum, max;
+    struct ew_spread_bucket *buckets; /* by place */
+    uint32_t bucket_count, bucket_size;
+};
+
+/* Bits of the metrics of which an average says something: not of ids, masks, levels and peaks. */
+uint64_t ew_spread_metrics(void);
+/* Whether an interval without a sample counts as a 0: it was not measured, and nothing was done. */
+bool ew_spread_idle_is_zero(uint32_t metric);
+/* All values of a sample, by metric. As doubles: 53 bits are enough for a bucket. */
+void ew_spread_values(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT]);
+
+void ew_spread_done(struct ew_spread *spread);
+/* The same value so many times. 0, ETWATCH_ENOMEM (it is not counted) or ETWATCH_EINVAL (not a
+ * number). */
+int ew_spread_add(struct ew_spread *spread, double value, uint32_t count);
+/* With so many more zeros than were added. Nothing added: all 0. */
+void ew_spread_result(const struct ew_spread *spread, uint64_t more_zeros,
+                      struct etwatch_aggregate *ret_result);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a switch alone does not say of the thread that takes the CPU: how long it had been off it,
+ * how long of that it was ready, and who woke it. Events of the scheduler in the order of time in,
+ * the same events with that filled in out. No clock; bounded: a thread that finds no room, or whose
+ * last switch was not seen, has nothing filled in.
+ */
+#ifndef EW_SAMPLER_WAIT_TRACKER_H
+#define EW_SAMPLER_WAIT_TRACKER_H
+
+#include <etwatch/etwatch.h>
+
+enum { EW_PAIRING_THREADS_MAX = 65536 };
+
+struct ew_pairing;
+
+int ew_pairing_new(struct ew_pairing **ret_pairing);
+void ew_pairing_free(struct ew_pairing *pairing);
+
+/* Fills wait_ns, ready_ns, waker_pid and waker_tid of a switch; of others they are unknown. */
+void ew_pairing_event(struct ew_pairing *pairing, struct etwatch_event *event);
+/* Events were lost: who does what is not known any more. */
+void ew_pairing_gap(struct ew_pairing *pairing);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* One accessor for each thing that kernels between 5.15 and 6.18 keep differently. */
+#ifndef EW_SOURCE_EBPF_BPF_COMPAT_BPF_H
+#define EW_SOURCE_EBPF_BPF_COMPAT_BPF_H
+
+enum {
+    EW_TASK_DEAD = 0x80,
+    EW_PF_IDLE = 0x00000002,
+    EW_PF_KTHREAD = 0x00200000,
+    EW_SIGNAL_GROUP_EXIT = 4,
+    EW_PIDTYPE_SID = 3,
+    EW_MM_FILEPAGES = 0,
+    EW_MM_ANONPAGES = 1,
+    EW_MM_SWAPENTS = 2,
+    EW_MM_SHMEMPAGES = 3,
+    EW_MAX_RT_PRIO = 100,
+};
+#define EW_F_CURRENT_CPU 0xffffffffULL
+
+/*
+ * Resident pages. f1a7941243c1 ("mm: convert mm's rss stats into percpu_counter", 6.2) made an
+ * array of per-CPU counters of what was a struct with atomics. `count` of the former lags by what
+ * the CPUs have not folded in yet; the kernel's own get_mm_counter() read the same until 6.17.
+ */
+static __always_inline __u64 resident_pages(struct mm_struct *mm)
+{
+    __s64 file = 0, anon = 0, shmem = 0;
+    if (bpf_core_type_exists(struct mm_rss_stat___before_6_2)) {
+        struct mm_struct___before_6_2 *old = (void *)mm;
+        file = BPF_CORE_READ(old, rss_stat.count[EW_MM_FILEPAGES].counter);
+        anon = BPF_CORE_READ(old, rss_stat.count[EW_MM_ANONPAGES].counter);
+        shmem = BPF_CORE_READ(old, rss_stat.count[EW_MM_SHMEMPAGES].counter);
+    } else {
+        file = BPF_CORE_READ(mm, rss_stat[EW_MM_FILEPAGES].count);
+        anon = BPF_CORE_READ(mm, rss_stat[EW_MM_ANONPAGES].count);
+        shmem = BPF_CORE_READ(mm, rss_stat[EW_MM_SHMEMPAGES].count);
+    }
+    __s64 pages = (file > 0 ? file : 0) + (anon > 0 ? anon : 0) + (shmem > 0 ? shmem : 0);
+    return (__u64)pages;
+}
+
+/* Anonymous pages, in memory or swapped out. */
+static __always_inline __u64 private_pages(struct mm_struct *mm)
+{
+    __s64 anon = 0, swapped = 0;
+    if (bpf_core_type_exists(struct mm_rss_stat___before_6_2)) {
+        struct mm_struct___before_6_2 *old = (void *)mm;
+        anon = BPF_CORE_READ(old, rss_stat.count[EW_MM_ANONPAGES].counter);
+        swapped = BPF_CORE_READ(old, rss_stat.count[EW_MM_SWAPENTS].counter);
+    } else {
+        anon = BPF_CORE_READ(mm, rss_stat[EW_MM_ANONPAGES].count);
+        swapped = BPF_CORE_READ(mm, rss_stat[EW_MM_SWAPENTS].count);
+    }
+    return (__u64)((anon > 0 ? anon : 0) + (swapped > 0 ? swapped : 0));
+}
+
+/*
+ * Before 6.2 the verifier does not look into an array of atomics: one call reads all of them. A
+ * function of its own, because a caller with as much on its stack would get one from the kernel
+ * that lies in memory that nobody else touches (from 6.13 on).
+ */
+static __noinline int rss_before_6_2(struct mm_struct *mm)
+{
+    struct mm_struct___before_6_2 *old = (void *)mm;
+    __s64 count[4] = {0};
+    bpf_core_read(count, sizeof count, &old->rss_stat);
+    return (int)(count[EW_MM_FILEPAGES] + count[EW_MM_ANONPAGES] + count[EW_MM_SHMEMPAGES]);
+}
+
+/* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. */
+static __always_inline __u32 noted_rss(struct task_struct *task)
+{
+    struct mm_struct *mm = task->mm;
+    __s64 pages = 0;
+    if (!mm)
+        return 0;
+    if (bpf_core_type_exists(struct mm_rss_stat___before_6_2))
+        pages = rss_before_6_2(mm);
+    else
+        pages = mm->rss_stat[EW_MM_FILEPAGES].count + mm->rss_stat[EW_MM_ANONPAGES].count +
+                mm->rss_stat[EW_MM_SHMEMPAGES].count;
+    return pages > 0 ? (__u32)pages : 0;
+}
+
+/* bcf9033e5449 ("sched: move CPU field back into thread_info", 5.16). */
+static __always_inline __u32 task_cpu(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->thread_info.cpu))
+        return BPF_CORE_READ(task, thread_info.cpu);
+    struct task_struct___before_5_16 *old = (void *)task;
+    return BPF_CORE_READ(old, cpu);
+}
+
+#endif

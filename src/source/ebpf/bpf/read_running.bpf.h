@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program that the reader runs on demand, to read what no entry of a log tells. Part of
+ * watch.bpf.c, whose maps it uses.
+ */
+#ifndef EW_SOURCE_EBPF_BPF_READ_RUNNING_BPF_H
+#define EW_SOURCE_EBPF_BPF_READ_RUNNING_BPF_H
+
+/* As is_watched, for an address that the verifier knows nothing of. */
+static __always_inline bool address_watched(struct task_struct *task, __u32 pid)
+{
+    if (config.all)
+        return config.kernel_threads || !(BPF_CORE_READ(task, flags) & EW_PF_KTHREAD);
+    __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
+    return start_ns &&
+           (*start_ns == 0 || *start_ns == BPF_CORE_READ(task, group_leader, start_boottime));
+}
+
+/*
+ * The kernel may skip our program at a switch. Then our view of that CPU is out of date, and the
+ * scheduler's own tells who is there; since when is not known, only not before the last switch that
+ * we have seen.
+ */
+static __always_inline __u64 scheduled_on(struct cpu_state *state, __u64 task)
+{
+    struct rq *rq = (struct rq *)state->rq;
+    __u64 current = rq ? (__u64)BPF_CORE_READ(rq, curr) : task;
+    struct task_struct *seen = (struct task_struct *)task;
+    /* In the middle of a switch, before our program has run, both are there. */
+    if (current != task && BPF_CORE_READ(seen, on_cpu) && task_cpu(seen) == state->cpu)
+        return task;
+    return current;
+}
+
+static __always_inline __u64 updated_at(__u64 task)
+{
+    return BPF_CORE_READ((struct task_struct *)task, se.exec_start);
+}
+
+/* From that to raw time; see updated_ns. */
+static __always_inline __u64 raw_of_update(struct cpu_state *state, __u64 exec_start)
+{
+    struct rq *rq = (struct rq *)state->rq;
+    __u64 behind_ns = 0;
+    if (bpf_core_field_exists(rq->clock_task))
+        behind_ns = BPF_CORE_READ(rq, clock) - BPF_CORE_READ(rq, clock_task);
+    return exec_start + behind_ns + state->offset_ns;
+}
+
+/*
+ * These three are not static: a global function is verified once, by itself. As part of the loops
+ * below they would be verified once per round, which is more than the verifier has patience for.
+ */
+
+/* 0: it left, or was brought up to date, while we looked. */
+__noinline int settle_cpu(__u32 cpu)
+{
+    struct cpu_state *state = state_of(cpu);
+    struct ew_k_running *out = bpf_map_lookup_elem(&running, &cpu);
+    if (!state || !out)
+        return 1;
+    __u64 version = *(volatile __u64 *)&state->version;
+    BARRIER();
+    __u64 in_ns = *(volatile __u64 *)&state->in_ns;
+    __u64 in_cpu_ns = *(volatile __u64 *)&state->in_cpu_ns;
+    __u64 task = *(volatile __u64 *)&state->task;
+    BARRIER();
+    out->switches = version / 2;
+    out->settled.entry.kind = 0;
+    out->as_of_ns = 0;
+    if (task == 0)
+        return 1;
+    if (version & 1)
+        return 0;
+    __u64 current = scheduled_on(state, task), exec_start = 0;
+    if (current != task) {
+        task = current;
+        in_cpu_ns = 0;
+        exec_start = updated_at(task);
+        out->as_of_ns = raw_of_update(state, exec_start);
+    }
+    __u32 tid = (__u32)BPF_CORE_READ((struct task_struct *)task, pid);
+    if (tid == 0 || !settle_task(&out->settled, task, tid))
+        return 1;
+    if (config.extra)
+        copy_extra(&out->settled.extra, tid, out->settled.entry.start_ns);
+    out->settled.entry.in_ns = in_ns;
+    out->settled.entry.in_cpu_ns = in_cpu_ns;
+    BARRIER();
+    bool changed =
+        *(volatile __u64 *)&state->version != version ||
+        (exec_start != 0 && (updated_at(task) != exec_start || scheduled_on(state, task) != task));
+    if (changed || !address_watched((struct task_struct *)task, out->settled.entry.tgid))
+        out->settled.entry.kind = 0;
+    return !changed;
+}
+
+__noinline int settle_request(__u32 i)
+{
+    __u64 *index = bpf_map_lookup_elem(&requests, &i);
+    struct ew_k_settled *out = bpf_map_lookup_elem(&settled, &i);
+    if (!index || !out)
+        return 0;
+    out->entry.kind = 0;
+    __u32 at = (__u32)*index;
+    __u64 *address = bpf_map_lookup_elem(&entry_tasks, &at);
+    struct ew_k_entry *entry = bpf_map_lookup_elem(&entries, &at);
+    if (!address || !entry)
+        return 0;
+    __u64 start_ns = entry->start_ns;
+    if (settle_task(out, *address, entry->tid) && out->entry.start_ns != start_ns)
+        out->entry.kind = 0;
+    if (config.extra && out->entry.kind != 0)
+        copy_extra(&out->extra, out->entry.tid, start_ns);
+    return 1;
+}
+
+__noinline int clear_cell(__u32 i)
+{
+    __u32 *cell = bpf_map_lookup_elem(&cells, &i);
+    if (cell)
+        *cell = 0;
+    return 0;
+}
+
+static __always_inline void report_features(void)
+{
+    __u32 zero = 0;
+    struct ew_k_clock *cut = bpf_map_lookup_elem(&clock, &zero);
+    if (!cut)
+        return;
+    struct task_struct *task = 0;
+    cut->features = (bpf_core_field_exists(task->sched_info.run_delay) ? EW_K_HAS_RUNQ_WAIT : 0) |
+                    (bpf_core_field_exists(task->ioac.rchar) ? EW_K_HAS_IO_BYTES : 0) |
+                    (bpf_core_field_exists(task->ioac.read_bytes) ? EW_K_HAS_DISK_BYTES : 0) |
+                    (bpf_core_type_exists(struct mm_rss_stat___before_6_2) ? 0 : EW_K_RSS_LAGS);
+}
+
+/*
+ * Run by the reader, on demand: reads the tasks behind some entries of the log and those on the
+ * CPUs now. It runs under RCU, so a task that was in the log a moment ago may be dead but is still
+ * memory of its kind; pid and start time are checked.
+ */
+SEC("raw_tp/sys_enter")
+int ew_settle(__u64 *args)
+{
+    __u64 request_count = args[0], cpu_count = args[1], flags = args[2];
+    report_features();
+    for (__u32 i = 0; i < EW_K_SETTLE_MAX && i < request_count; i++)
+        settle_request(i);
+    for (__u32 i = 0; i < EW_K_CPUS_MAX && i < cpu_count; i++)
+        if (!settle_cpu(i) && !settle_cpu(i))
+            settle_cpu(i); /* after that, whatever is to be said of it is in the log */
+    if (flags & EW_K_SETTLE_CLEAR_CELLS)
+        for (__u32 i = 0; i < EW_K_CELL_COUNT; i++)
+            clear_cell(i);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who is there when watching begins: the task iterator, with the same filters and the same reading
+ * as everywhere. Part of watch.bpf.c, whose maps it uses.
+ */
+#ifndef EW_SOURCE_EBPF_BPF_SEED_BPF_H
+#define EW_SOURCE_EBPF_BPF_SEED_BPF_H
+
+/* Is any ancestor watched? Parents may come after their children in the iteration. */
+static __noinline int ancestor_watched(struct task_struct *task)
+{
+    struct task_struct *at = task;
+    for (int depth = 0; depth < 64; depth++) {
+        at = BPF_CORE_READ(at, real_parent);
+        __u32 pid = at ? (__u32)BPF_CORE_READ(at, tgid) : 0;
+        if (pid == 0)
+            return 0;
+        if (bpf_map_lookup_elem(&watched, &pid))
+            return 1;
+    }
+    return 0;
+}
+
+/*
+ * The raw time at which the CPU time of a running task was last brought up to date, which is once a
+ * tick: exec_start, and the offset that this CPU has measured; the clocks are the same everywhere
+ * on machines worth the name. exec_start is by the task clock of the run queue, which stands still
+ * in interrupts and while a hypervisor runs others: what that clock is behind is added. 0: unknown.
+ */
+static __always_inline __u64 updated_ns(struct task_struct *task)
+{
+    __u32 here = bpf_get_smp_processor_id();
+    struct cpu_state *mine = state_of(here);
+    if (!mine || mine->offset_ns == 0 || !bpf_core_field_exists(task->se.cfs_rq) ||
+        !bpf_core_field_exists(((struct cfs_rq *)0)->rq) ||
+        !bpf_core_field_exists(((struct rq *)0)->clock_task))
+        return 0;
+    struct rq *rq = task->se.cfs_rq->rq;
+    return task->se.exec_start + (rq->clock - rq->clock_task) + mine->offset_ns;
+}
+
+/* A CPU on which nothing has switched since we attached does not know whom it runs. */
+static __noinline int adopt_running(struct task_struct *task)
+{
+    __u32 cpu = task_cpu(task);
+    __u64 in_ns = updated_ns(task);
+    struct cpu_state *state = state_of(cpu);
+    if (!state || in_ns == 0 || state->version != 0 || task->pid == 0)
+        return 0;
+    state->in_ns = in_ns;
+    state->in_cpu_ns = task->se.sum_exec_runtime;
+    if (__sync_val_compare_and_swap(&state->version, 0, 2) == 0)
+        state->task = (__u64)task;
+    else
+        state->in_ns = 0; /* it switched meanwhile, and we may have spoilt what it wrote: unknown */
+    return 0;
+}
+
+static __always_inline void read_dead(struct ew_k_entry *dead, struct signal_struct *signal)
+{
+    dead->cpu_ns = signal->sum_sched_runtime;
+    if (WANTS(MODES)) {
+        dead->utime_ns = signal->utime;
+        dead->stime_ns = signal->stime;
+    }
+    if (WANTS(SWITCHES)) {
+        dead->switches_voluntary = signal->nvcsw;
+        dead->switches_involuntary = signal->nivcsw;
+    }
+    if (WANTS(FAULTS)) {
+        dead->faults_minor = signal->min_flt;
+        dead->faults_major = signal->maj_flt;
+    }
+    if (WANTS(IO) && bpf_core_field_exists(signal->ioac.rchar)) {
+        dead->io_read_bytes = signal->ioac.rchar;
+        dead->io_write_bytes = signal->ioac.wchar;
+        dead->io_read_ops = signal->ioac.syscr;
+        dead->io_write_ops = signal->ioac.syscw;
+    }
+    if (WANTS(DISK) && bpf_core_field_exists(signal->ioac.read_bytes)) {
+        dead->disk_read_bytes = signal->ioac.read_bytes;
+        dead->disk_write_bytes = signal->ioac.write_bytes;
+    }
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct ew_k_seed);
+} seed_scratch SEC(".maps");
+
+SEC("iter/task")
+int ew_seed(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    __u32 zero = 0;
+    struct ew_k_seed *seed = bpf_map_lookup_elem(&seed_scratch, &zero);
+    if (!task || !seed)
+        return 0;
+    if (task->on_cpu)
+        adopt_running(task);
+    /* Its exit was told, or was before our time; only its parent has not asked yet. */
+    if (task->signal->live.counter == 0)
+        return 0;
+    if (!config.all && !is_watched(task) && (rules_match(task) || ancestor_watched(task)))
+        watch(task);
+    if (!is_watched(task))
+        return 0;
+    /* From here on the pid that the user gave means this process, and not the next one of it. */
+    if (!config.all && task->pid == task->tgid)
+        watch(task);
+    describe(&seed->life, EW_K_LIFE_SEEN, task);
+    settle_task(&seed->settled, (__u64)task, (__u32)task->pid);
+    seed->settled.entry.t_ns = seed->life.t_ns;
+    seed->on_cpu = (__u32)task->on_cpu;
+    __u64 as_of_ns = seed->on_cpu ? updated_ns(task) : 0;
+    if (as_of_ns != 0 && as_of_ns < seed->life.t_ns)
+        seed->settled.entry.t_ns = as_of_ns;
+    if (task->pid == task->tgid)
+        read_dead(&seed->dead, task->signal);
+    bpf_seq_write(ctx->meta->seq, seed, sizeof *seed);
+    return 0;
+}
+
+#endif

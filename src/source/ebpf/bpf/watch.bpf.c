@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The programs that run in the kernel.
+ *
+ * The kernel already adds up what a thread does (sum_exec_runtime, nvcsw, min_flt, ioac, …), so we
+ * add up nothing: we only note those counters at the instants that matter. A thread that gets the
+ * CPU for the first time in an interval is noted (OPEN): its counters are still what they were when
+ * its last interval ended. A thread that was on the CPU when an interval ended is noted when it
+ * leaves (SPAN), with the time it came, so the reader can split its CPU time at the boundary. A
+ * thread's last switch is noted (FINAL). Everything else, which is nearly every switch, stores five
+ * words into one cache line and returns.
+ *
+ * No clock is read per switch: the scheduler has just done so (rq->clock); each CPU keeps the
+ * difference to the raw clock and renews it when an interval ends. Whether a thread was noted in
+ * this interval already is answered by the scheduler's own record of when it last got a CPU. Notes
+ * are absolute readings: one too many does no harm.
+ *
+ * Notes go to a log per CPU that user space maps. Only sched_switch writes there, with interrupts
+ * off, so it needs no lock. Lifecycle records come from process context and use a ring buffer.
+ */
+#include "kernel_types.bpf.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../abi.h"
+#include "compat.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+const volatile struct ew_k_config config SEC(".rodata") = {};
+
+/* Per CPU. The first line is all that an ordinary switch touches, a note adds the second. */
+struct cpu_state {
+    __u64 offset_ns;     /* raw clock - scheduler clock */
+    __u64 end_ns;        /* end of the interval this CPU is in */
+    __u64 in_ns;         /* since when the current task is on the CPU */
+    __u64 in_cpu_ns;     /* its CPU time then */
+    __u64 task;          /* which it is */
+    __u64 version;       /* odd while they change; half of it counts the switches */
+    __u64 noted_from_ns; /* scheduler clock: who got a CPU after it is noted already */
+    __u64 rq;            /* the scheduler's own state of this CPU; 0: not known */
+    /* Second line. */
+    __u64 now_ns;
+    __u64 span_from_ns;
+    __u64 span_from_cpu_ns;
+    __u32 head;      /* of this CPU's log */
+    __u32 tail;      /* not behind what the reader has taken: looked up again when it matters */
+    __u64 rss_ns;    /* notes of the interval in which this falls say how much memory is resident */
+    __u64 steady_ns; /* until then intervals follow each other */
+    __u32 step_ns;   /* and are this long */
+    __u32 seq;       /* number of the interval */
+    __u64 anchored_ns; /* scheduler clock when offset_ns was last measured */
+    /* Third line: only then. */
+    __u64 cpu;
+    __u64 larger; /* how often in a row it came out larger, and the smallest of those */
+    __u64 larger_offset_ns;
+    __u64 pad[5];
+};
+
+/* The values of an array begin anywhere in a line of cache; ours shall begin with one. */
+struct cpu_cell {
+    __u8 room[sizeof(struct cpu_state) + 64];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, EW_K_CPUS_MAX);
+    __type(key, __u32);
+    __type(value, struct cpu_cell);
+} cpus SEC(".maps");
+
+/*
+ * For kernels without sched_info: the interval in which a thread was last noted, by tid. A cache,
+ * not a table: two threads that share a cell only cause a note too many.
+ */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, EW_K_CELL_COUNT);
+    __type(key, __u32);
+    __type(value, __u32);
+} cells SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct ew_k_clock);
+} clock SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_CPUS_MAX);
+    __type(key, __u32);
+    __type(value, struct ew_k_head);
+} heads SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct ew_k_entry);
+} entries SEC(".maps");
+
+/* The task behind each entry of the log; kernel addresses stay in the kernel. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} entry_tasks SEC(".maps");
+
+/* Processes to watch, by pid; the value is the start time, so that a reused pid does not match. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} watched SEC(".maps");
+
+/* Those of them that are not noted, likewise. Written by user space, which judges them. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} excluded SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 18);
+} life SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_CPUS_MAX);
+    __type(key, __u32);
+    __type(value, struct ew_k_lost);
+} losses SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_SETTLE_MAX);
+    __type(key, __u32);
+    __type(value, __u64); /* an array map pads its values to 8 bytes anyway */
+} requests SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_SETTLE_MAX);
+    __type(key, __u32);
+    __type(value, struct ew_k_settled);
+} settled SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EW_K_CPUS_MAX);
+    __type(key, __u32);
+    __type(value, struct ew_k_running);
+} running SEC(".maps");
+
+#define BARRIER() asm volatile("" ::: "memory")
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+static __always_inline struct cpu_state *state_of(__u32 cpu)
+{
+    struct cpu_cell *cell = bpf_map_lookup_elem(&cpus, &cpu);
+    __u32 begins =
+        __builtin_preserve_field_info(((struct bpf_array *)0)->value, BPF_FIELD_BYTE_OFFSET);
+    /* Whole words: where a verifier does not work out the number, it can still see that. */
+    return cell ? (struct cpu_state *)(cell->room + (-begins & 56)) : 0;
+}
+
+static __always_inline struct ew_k_lost *my_losses(void)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    return bpf_map_lookup_elem(&losses, &cpu);
+}
+
+#include "optional_counters.bpf.h"
+#include "filter.bpf.h"
+#include "read_task.bpf.h"
+
+/* -------------------------------------------------------------- the switch log */
+
+static __always_inline __u32 cell_value(__u32 seq, __u32 tid)
+{
+    return (seq << (32 - EW_K_SEQ_BITS)) | (tid >> EW_K_CELL_INDEX_BITS);
+}
+
+static __always_inline __u32 *cell_of(__u32 tid)
+{
+    __u32 index = tid & (EW_K_CELL_COUNT - 1);
+    return bpf_map_lookup_elem(&cells, &index);
+}
+
+static __always_inline void wake_reader(void)
+{
+    __u32 *record = bpf_ringbuf_reserve(&life, sizeof *record, 0);
+    if (record) {
+        *record = EW_K_LIFE_WAKE;
+        bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+    }
+}
+
+/*
+ * Is there room for one more? What the reader has taken is written by another CPU: it is looked at
+ * only when the log would be full enough without it.
+ */
+static __always_inline bool has_room(struct cpu_state *state, struct ew_k_head *head)
+{
+    if (LIKELY(state->head - state->tail < config.log_wake))
+        return true;
+    state->tail = head->tail;
+    __u32 unread = state->head - state->tail;
+    if (unread == config.log_wake)
+        wake_reader();
+    if (unread > config.log_mask)
+        head->lost++;
+    return unread <= config.log_mask;
+}
+
+/* Appends the counters of task to this CPU's log. */
+static __noinline int note(struct cpu_state *state, struct task_struct *task, __u32 kind)
+{
+    if (!state || !task || !is_watched(task) || is_excluded(task))
+        return 0;
+    __u32 cpu = bpf_get_smp_processor_id();
+    struct ew_k_head *head = bpf_map_lookup_elem(&heads, &cpu);
+    if (!head || !has_room(state, head))
+        return 0;
+    __u32 index = cpu * (config.log_mask + 1) + (state->head & config.log_mask);
+    struct ew_k_entry *entry = bpf_map_lookup_elem(&entries, &index);
+    __u64 *address = bpf_map_lookup_elem(&entry_tasks, &index);
+    if (!entry || !address)
+        return 0;
+    *address = (__u64)task;
+    entry->kind = kind;
+    entry->rss_pages = state->rss_ns <= state->end_ns ? noted_rss(task) : 0;
+    entry->t_ns = state->now_ns;
+    entry->in_ns = state->span_from_ns;
+    entry->in_cpu_ns = state->span_from_cpu_ns;
+    read_counters(entry, task);
+    /* A leader that dies because another thread executes a program has given it its tid. */
+    if (kind == EW_K_FINAL && task->pid != task->tgid &&
+        task->start_boottime == task->group_leader->start_boottime)
+        entry->tid = entry->tgid;
+    if (config.extra)
+        note_extra(index, task, kind == EW_K_FINAL);
+    BARRIER();
+    head->head = ++state->head;
+    return 1;
+}
+
+/*
+ * Measures how far the scheduler's clock is from the raw clock. They drift apart by some
+ * millionths, so this is renewed now and then, not each time. The scheduler read its clock a moment
+ * ago; if it then looked for work, or the hypervisor took the CPU away, the moment was long and the
+ * difference comes out too large, never too small. So a smaller one is taken at once, a larger one
+ * only step by step, and whole if it stays large (a suspend).
+ */
+static __always_inline void anchor(struct cpu_state *state, __u64 scheduler_ns, bool first)
+{
+    __u64 offset_ns = bpf_ktime_get_boot_ns() - scheduler_ns;
+    __s64 longer_ns = (__s64)(offset_ns - state->offset_ns);
+    state->anchored_ns = scheduler_ns;
+    state->cpu = bpf_get_smp_processor_id();
+    state->larger = longer_ns > EW_K_ANCHOR_STEP_NS ? state->larger + 1 : 0;
+    if (state->larger <= 1 || offset_ns < state->larger_offset_ns)
+        state->larger_offset_ns = offset_ns;
+    if (first || longer_ns <= EW_K_ANCHOR_STEP_NS)
+        state->offset_ns = offset_ns;
+    else if (state->larger < 16)
+        state->offset_ns += EW_K_ANCHOR_STEP_NS;
+    else
+        state->offset_ns = state->larger_offset_ns;
+}
+
+/* When memory is noted next, after begin_ns; never is far away. */
+static __always_inline __u64 next_rss_ns(__u64 begin_ns, __u64 interval_ns)
+{
+    if (!config.memory || (!config.with_rss && interval_ns < EW_K_RSS_INTERVAL_NS))
+        return ~0ULL;
+    return (begin_ns / config.rss_period_ns + 1) * config.rss_period_ns;
+}
+
+/* The interval that raw time falls in becomes this CPU's interval. */
+static __noinline int find_interval(struct cpu_state *state, __u64 scheduler_ns)
+{
+    __u32 zero = 0;
+    struct ew_k_clock *cut = bpf_map_lookup_elem(&clock, &zero);
+    if (!state || !cut)
+        return 0;
+    bool first = state->anchored_ns == 0;
+    if (first || scheduler_ns - state->anchored_ns > EW_K_ANCHOR_PERIOD_NS)
+        anchor(state, scheduler_ns, first);
+    __u64 now_ns = scheduler_ns + state->offset_ns;
+    __u64 cut_ns = cut->at_ns;
+    struct ew_k_era *era = now_ns >= cut_ns ? &cut->era[1] : &cut->era[0];
+    __u64 interval_ns = era->interval_ns;
+    if (interval_ns == 0 || now_ns < era->base_ns)
+        return 0;
+    __u64 count = (now_ns - era->base_ns) / interval_ns;
+    __u64 begin_ns = era->base_ns + count * interval_ns;
+    __u64 end_ns = begin_ns + interval_ns;
+    if (now_ns < cut_ns && end_ns > cut_ns)
+        end_ns = cut_ns;
+    state->seq = (__u32)(era->base_seq + count);
+    state->end_ns = end_ns;
+    state->rss_ns = next_rss_ns(begin_ns, interval_ns);
+    __u64 margin_ns = interval_ns / 64;
+    if (margin_ns < EW_K_NOTED_MARGIN_NS)
+        margin_ns = EW_K_NOTED_MARGIN_NS;
+    /* In the interval in which we came, nobody was noted before us. */
+    state->noted_from_ns = first ? scheduler_ns : begin_ns - state->offset_ns + margin_ns;
+    bool steady = !first && now_ns >= cut_ns && interval_ns < EW_K_ANCHOR_PERIOD_NS;
+    state->steady_ns = steady ? now_ns + EW_K_ANCHOR_PERIOD_NS : 0;
+    state->step_ns = (__u32)interval_ns;
+    return 0;
+}
+
+/*
+ * An interval has ended. Mostly the one that follows it has begun, and nothing need be divided or
+ * looked up. A change of the clock is told longer before than our steps reach: see source.h.
+ */
+static __always_inline void enter_interval(struct cpu_state *state, __u64 scheduler_ns)
+{
+    __u64 now_ns = scheduler_ns + state->offset_ns, step_ns = state->step_ns;
+    if (now_ns >= state->steady_ns) {
+        find_interval(state, scheduler_ns);
+        return;
+    }
+    __u64 past_ns = now_ns - state->end_ns;
+    __u64 skipped = UNLIKELY(past_ns >= step_ns) ? past_ns / step_ns : 0;
+    __u64 begin_ns = state->end_ns + skipped * step_ns;
+    if (UNLIKELY(state->rss_ns <= begin_ns))
+        state->rss_ns = next_rss_ns(begin_ns, step_ns);
+    state->end_ns = begin_ns + step_ns;
+    state->noted_from_ns += (skipped + 1) * step_ns;
+    state->seq += skipped + 1;
+}
+
+static __always_inline __u64 run_queue_of(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
+        return (__u64)task->se.cfs_rq->rq;
+    return 0;
+}
+
+/*
+ * The scheduler's clock, as it has just read it. The way over the task leads through two lines that
+ * nobody else touches when it is the idle task: where a bare address can be read, it is remembered.
+ */
+static __always_inline __u64 scheduler_clock(struct cpu_state *state, struct task_struct *task)
+{
+#ifdef EW_TYPED
+    if (LIKELY(state->rq != 0)) {
+        struct rq *rq = bpf_rdonly_cast((void *)state->rq, bpf_core_type_id_kernel(struct rq));
+        return rq->clock;
+    }
+#endif
+    if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
+        return task->se.cfs_rq->rq->clock;
+    return bpf_ktime_get_boot_ns();
+}
+
+/*
+ * Was this task noted in this CPU's interval already, before it gets the CPU? The scheduler keeps
+ * when a task last got one (last_arrival), in a line it is about to write anyway. CPUs disagree by
+ * some µs about when an interval ended, and a task noted by none of them would stay unnoted for a
+ * whole interval; so arrivals right after an end are taken for unknown: a note too many does no
+ * harm. Kernels without that field have the cells.
+ */
+static __always_inline bool noted_already(struct cpu_state *state, struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->sched_info.last_arrival))
+        return task->sched_info.last_arrival > state->noted_from_ns;
+    __u32 tid = (__u32)task->pid;
+    __u32 *cell = cell_of(tid);
+    __u32 value = cell_value(state->seq, tid);
+    if (!cell || *cell == value)
+        return true;
+    *cell = value;
+    return false;
+}
+
+/* The rare half of a switch: the CPU is in a new interval, or prev will never run again. */
+static __noinline int note_prev(struct cpu_state *state, struct task_struct *prev, bool dead)
+{
+    if (!state || !prev || (prev->flags & EW_PF_IDLE) != 0)
+        return 0;
+    note(state, prev, dead ? EW_K_FINAL : EW_K_SPAN);
+    return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    struct cpu_state *state = state_of(cpu);
+    if (!state)
+        return 0;
+    __u64 scheduler_ns = scheduler_clock(state, prev);
+    __u64 now_ns = scheduler_ns + state->offset_ns;
+    bool crossed = now_ns >= state->end_ns;
+    bool dead = prev->__state == EW_TASK_DEAD;
+    bool missed = state->task != (__u64)prev;
+    if (UNLIKELY(crossed || dead || missed)) {
+        /*
+         * If somebody else should be here, a switch was skipped: prev came at some time after the
+         * last one that was seen, and what it had used by then is not known.
+         */
+        state->span_from_ns = state->in_ns;
+        state->span_from_cpu_ns = missed ? 0 : state->in_cpu_ns;
+        if (crossed) {
+            enter_interval(state, scheduler_ns);
+            if (state->rq == 0)
+                state->rq = run_queue_of(prev);
+        }
+        now_ns = scheduler_ns + state->offset_ns;
+        state->now_ns = now_ns;
+        note_prev(state, prev, dead && !preempt);
+    }
+    /* The idle task is never noted: what is known of it is not worth fetching. */
+    bool idle = (next->flags & EW_PF_IDLE) != 0;
+    state->version++;
+    BARRIER();
+    state->in_ns = now_ns;
+    state->in_cpu_ns = idle ? 0 : next->se.sum_exec_runtime;
+    state->task = (__u64)next;
+    BARRIER();
+    state->version++;
+    if (idle || LIKELY(noted_already(state, next)))
+        return 0;
+    state->now_ns = now_ns;
+    state->span_from_ns = 0;
+    note(state, next, EW_K_OPEN);
+    return 0;
+}
+
+#include "lifecycle.bpf.h"
+#include "seed.bpf.h"
+#include "read_running.bpf.h"
+#include "sched_stream.bpf.h"

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording as a source: the facts a live session would have told, by the recording's own time.
+ *
+ * It is read twice. The first reading learns which kinds of events there are and who was there
+ * before he is told of, which a live session knows when it begins; the second tells. Cuts are made
+ * where an interval ends, so they fall on the same times however the file is read, and what waits
+ * for a cut is what happened in one interval, however long the recording.
+ */
+#include "base/alloc.h"
+#include "decode/decode.h"
+#include "source/record_accounting.h"
+#include "source/etl/reader.h"
+#include "tally/tally.h"
+
+enum { RECORDS_PER_DRAIN = 1 << 18 };
+
+struct replay {
+    struct ew_source base;
+    struct ew_source_ops ops; /* with what this recording has */
+    struct ew_etl_reader *reader;
+    struct ew_records records;
+    const struct ew_record *batch;
+    uint32_t batch_count, batch_at;
+    uint64_t header_lost; /* events that the headers say were lost ... */
+    uint64_t placed_lost; /* ... and what buffers and events in the stream say, one each */
+    bool flagged;         /* a buffer says so */
+    bool ended, loss_told;
+    uint32_t cpu_count;
+};
+
+static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t raw)
+{
+    return ew_etl_raw_to_ns(ctx, record, raw);
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static void learn_machine(struct replay *replay)
+{
+    for (size_t i = 0; i < ew_etl_file_count(replay->reader); i++) {
+        const struct ew_etl_file_info *info = ew_etl_file_info(replay->reader, i);
+        if (info->cpu_count > replay->cpu_count)
+            replay->cpu_count = info->cpu_count;
+        replay->header_lost += info->events_lost;
+    }
+}
+
+/* The first reading. */
+static int learn(struct replay *replay)
+{
+    const struct ew_record *records;
+    struct ew_event event;
+    uint64_t kinds = 0;
+    int count;
+    while ((count = ew_etl_next(replay->reader, &records)) > 0) {
+        for (int i = 0; i < count; i++) {
+            replay->records.last_ns = records[i].t_ns;
+            if (records[i].kind == EW_RECORD_LOSS) {
+                replay->flagged = true;
+                replay->placed_lost++;
+            }
+            if (records[i].kind != EW_RECORD_LOSS && ew_decode_event(&records[i], &event) &&
+                event.kind != EW_EVENT_OTHER) {
+                kinds |= UINT64_C(1) << event.kind;
+                replay->placed_lost += event.kind == EW_EVENT_LOST;
+                ew_tally_learn(replay->records.tally, &event);
+            }
+        }
+    }
+    if (count < 0)
+        return count;
+    replay->ops.available = ew_records_available(kinds);
+    replay->ops.available |= ew_pmc_metrics(ew_tally_counters(replay->records.tally));
+    replay->ops.estimated = ew_records_estimated(kinds);
+    return ew_etl_rewind(replay->reader);
+}
+
+static int open_records(struct replay *replay, const struct ew_source_config *config)
+{
+    struct ew_tally_config own = {
+        .cpu_count = replay->cpu_count,
+        .clock_ctx = replay->reader,
+        .raw_to_ns = raw_to_ns,
+    };
+    return ew_records_init(&replay->records, config, &own);
+}
+
+static void close_replay(struct ew_source *source)
+{
+    struct replay *replay = (struct replay *)source;
+    ew_records_done(&replay->records);
+    if (replay->reader != NULL)
+        ew_etl_close(replay->reader);
+    ew_free(replay);
+}
+
+static int open_replay(const struct ew_source_config *config, struct ew_source **ret_source,
+                       struct ew_error *reterr)
+{
+    struct replay *replay = ew_calloc(1, sizeof *replay);
+    if (replay == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    replay->ops = ew_source_etl;
+    replay->base.ops = &replay->ops;
+    int rc = ew_etl_open(config->traces, config->trace_count, NULL, &replay->reader, reterr);
+    if (rc == 0) {
+        learn_machine(replay);
+        rc = open_records(replay, config);
+        if (rc == 0)
+            rc = learn(replay);
+        if (rc < 0)
+            ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
+    }
+    if (rc < 0) {
+        close_replay(&replay->base);
+        return rc;
+    }
+    *ret_source = &replay->base;
+    return 0;
+}
+
+/* ----------------------------------------------------------------- draining */
+
+/* The headers know how many events were lost, flags of buffers and events in the stream know where.
+ * Without those it may have been anywhere. */
+static void tell_header_loss(struct replay *replay, const struct ew_facts *facts)
+{
+    replay->loss_told = true;
+    if (replay->header_lost <= replay->placed_lost || replay->flagged)
+        return;
+    struct etwatch_loss loss = {
+        .size = sizeof loss,
+        .stage = ETWATCH_LOSS_KERNEL_LOG,
+        .count = replay->header_lost - replay->placed_lost,
+        .to_ns = replay->records.last_ns,
+    };
+    facts->loss(facts->ctx, &loss);
+}
+
+static void take_loss(struct replay *replay, const struct ew_record *record,
+                      const struct ew_facts *facts)
+{
+    /* The first flag stands for all that the others do not stand for. */
+    uint64_t more =
+        replay->header_lost > replay->placed_lost ? replay->header_lost - replay->placed_lost : 0;
+    replay->header_lost = 0;
+    replay->records.last_ns = record->t_ns;
+    ew_tally_loss(replay->records.tally, record->cpu, record->t_ns, 1 + more, facts);
+}
+
+static void take(struct replay *replay, const struct ew_record *record,
+                 const struct ew_facts *facts)
+{
+    if (record->kind == EW_RECORD_LOSS)
+        take_loss(replay, record, facts);
+    else
+        ew_records_take(&replay->records, record, facts);
+}
+
+static int fetch(struct replay *replay)
+{
+    int count = ew_etl_next(replay->reader, &replay->batch);
+    replay->batch_at = 0;
+    replay->batch_count = count > 0 ? (uint32_t)count : 0;
+    return count;
+}
+
+static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                 uint64_t *ret_horizon_ns, struct ew_error *reterr)
+{
+    struct replay *replay = (struct replay *)source;
+    (void)now_ns;
+    replay->records.facts = facts;
+    replay->records.cut = false;
+    if (!replay->loss_told)
+        tell_header_loss(replay, facts);
+    for (uint32_t left = RECORDS_PER_DRAIN; left > 0 && !replay->ended; left--) {
+        if (replay->batch_at == replay->batch_count) {
+            int count = fetch(replay);
+            if (count < 0)
+                return ew_error_set(reterr, count, 0, "%s", etwatch_strerror(count));
+            if (count == 0) {
+                ew_tally_finish(replay->records.tally, replay->records.last_ns, facts);
+                replay->records.horizon_ns = replay->records.last_ns;
+                replay->ended = true;
+                break;
+            }
+        }
+        take(replay, &replay->batch[replay->batch_at++], facts);
+        if (replay->records.cut)
+            break;
+    }
+    *ret_horizon_ns = replay->records.horizon_ns;
+    return 0;
+}
+
+/* -------------------------------------------------------------------- other */
+
+static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
+{
+    (void)source;
+    (void)at_ns;
+    (void)interval_ns;
+    return ETWATCH_ENOTSUP;
+}
+
+static int change_filter(struct ew_source *source, uint32_t pid)
+{
+    (void)source;
+    (void)pid;
+    return ETWATCH_ENOTSUP;
+}
+
+static const char *cmdline(struct ew_source *source, uint32_t pid)
+{
+    return ew_records_cmdline(&((const struct replay *)source)->records, pid);
+}
+
+static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
+{
+    const struct replay *replay = (const struct replay *)source;
+    *ret_stats = replay->records.stats;
+    ret_stats->kernel_ns_known = true; /* nothing of ours is in any kernel */
+}
+
+static int wake_fd(struct ew_source *source)
+{
+    (void)source;
+    return -1;
+}
+
+static void own_time(const struct ew_source *source, struct ew_source_time *ret_time)
+{
+    const struct replay *replay = (const struct replay *)source;
+    *ret_time = (struct ew_source_time){
+        .unix_ns = (uint64_t)ew_etl_unix_minus_raw_ns(replay->reader),
+        .raw_ns = 0,
+        .cpu_count = replay->cpu_count,
+    };
+}
+
+static bool ended(const struct ew_source *source)
+{
+    return ((const struct replay *)source)->ended;
+}
+
+const struct ew_source_ops ew_source_etl = {
+    .id = ETWATCH_SOURCE_ETL,
+    .way = ETWATCH_WAY_ETL,
+    .open = open_replay,
+    .close = close_replay,
+    .drain = drain,
+    .set_interval = set_interval,
+    .add = change_filter,
+    .remove = change_filter,
+    .stats = stats,
+    .wake_fd = wake_fd,
+    .own_time = own_time,
+    .ended = ended,
+    .cmdline = cmdline,
+};

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A live ETW session as a source: records from the consumer, added up as those of a recording are.
+ *
+ * What is different: nothing can be read twice, so what is logged is known from what the session
+ * was asked for, and who is there from the rundown that it begins with. The raw clock is the
+ * machine's, and time goes on without events: up to the horizon intervals are closed whether
+ * something happened or not.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bytes.h"
+#include "decode/decode.h"
+#include "source/etw/process_list_sync.h"
+#include "source/etw/startup_buffer.h"
+#include "source/record_accounting.h"
+#include "source/etw/consumer.h"
+
+/* The rundown is logged while the session is started; how much later its events may say to be. */
+static const uint64_t rundown_ns = 50000000;
+
+struct live {
+    struct ew_source base;
+    struct ew_source_ops ops; /* with what this session logs */
+    struct ew_etw_consumer *consumer;
+    struct ew_records records;
+    struct ew_etw_config config;
+    struct ew_opening opening;
+    struct ew_beside *beside; /* NULL: nobody lists processes */
+    uint64_t beside_ns;       /* a list is to be told then */
+    uint64_t lost_before;     /* losses that were noted */
+    bool open;                /* the rundown is over */
+    uint64_t started_ns;      /* the session was */
+    uint64_t classes_ns;      /* since then other classes are logged; 0: nothing was changed */
+    uint32_t classes;
+    uint64_t metrics;      /* that were asked for */
+    struct ew_pmc_map pmc; /* hardware counters that switches carry */
+    bool lists_cycles;     /* they do not, but the list of processes has cycles */
+    bool chosen_changed;   /* somebody was added, and is to be told if he is there already */
+};
+
+/* ------------------------------------------------------------------------- opening */
+
+static const struct {
+    uint32_t kernel;  /* enum ew_etw_kernel: any of them ... */
+    uint64_t kinds;   /* ... gives these events */
+    uint32_t classes; /* enum ew_tally_class */
+} gives[] = {
+    {EW_ETW_PROCESS, EW_KIND(PROCESS_START) | EW_KIND(PROCESS_END), EW_TALLY_PROCESSES},
+    {EW_ETW_THREAD, EW_KIND(THREAD_START) | EW_KIND(THREAD_END), EW_TALLY_THREADS},
+    {EW_ETW_COUNTERS, EW_KIND(PROCESS_COUNTERS), 0},
+    {EW_ETW_CSWITCH, EW_KIND(SWITCH), EW_TALLY_SWITCHES},
+    {EW_ETW_DISPATCHER, EW_KIND(READY), EW_TALLY_READY},
+    {EW_ETW_PROFILE, EW_KIND(SAMPLE), EW_TALLY_SAMPLES},
+    {EW_ETW_DPC | EW_ETW_INTERRUPT, EW_KIND(INTERRUPT), EW_TALLY_INTERRUPTS},
+    {EW_ETW_PAGE_FAULTS, EW_KIND(FAULT), EW_TALLY_FAULTS},
+    {EW_ETW_HARD_FAULTS, EW_KIND(HARD_FAULT), EW_TALLY_HARD_FAULTS},
+    {EW_ETW_DISK, EW_KIND(DISK_READ) | EW_KIND(DISK_WRITE), EW_TALLY_DISK},
+    {EW_ETW_FILE_IO_INIT, EW_KIND(FILE_READ) | EW_KIND(FILE_WRITE), EW_TALLY_FILES},
+    {EW_ETW_NETWORK, EW_KIND(NET_SEND) | EW_KIND(NET_RECEIVE), EW_TALLY_NET},
+};
+
+/*
+ * What a session that nobody described asks the kernel for: of all that is watched, what the chosen
+ * metrics need. Who is there and who runs is always asked for: an interval in which a process did
+ * nothing gives no sample.
+ */
+static uint32_t needed(const struct ew_source_config *config)
+{
+    uint32_t kernel = EW_ETW_PROCESS | EW_ETW_THREAD | EW_ETW_COUNTERS | EW_ETW_CSWITCH;
+    if (config->metrics == 0 || config->events)
+        return EW_ETW_KERNEL_WATCH;
+    for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++)
+        if ((ew_records_available(gives[i].kinds) & config->metrics) != 0)
+            kernel |= gives[i].kernel;
+    if ((kernel & EW_ETW_DISK) != 0)
+        kernel |= EW_ETW_DISK_INIT; /* whose it is */
+    return kernel & EW_ETW_KERNEL_WATCH;
+}
+
+/* A description of the session is no reason to miss the events that were asked for. */
+static void choose_kernel(uint32_t *kernel, const struct ew_source_config *config)
+{
+    if (*kernel == 0)
+        *kernel = needed(config);
+    if (config->events)
+        *kernel |= EW_ETW_THREAD | EW_ETW_CSWITCH | EW_ETW_DISPATCHER;
+}
+
+/* One line for doctor, if it is about hardware counters. */
+static const char *lacks(const struct ew_source *source, uint32_t metric)
+{
+    const struct live *live = (const struct live *)source;
+    uint64_t asked = live->metrics & UINT64_C(1) << metric;
+    if (live->config.attach != NULL && ew_pmc_counters_of(asked) != 0)
+        return "somebody else's session: it carries hardware counters only if he asked for them";
+    bool switches = (ew_etw_consumer_kernel(live->consumer) & EW_ETW_CSWITCH) != 0;
+    if (!switches && ew_pmc_counters_of(asked) != 0)
+        return "hardware counters come with context switches, which this session does not log";
+    return ew_etw_pmc_why_not(ew_etw_consumer_pmc(live->consumer), metric);
+}
+
+static void learn_counters(struct live *live)
+{
+    uint32_t has = ew_pmc_has(&live->pmc);
+    live->ops.available |= ew_pmc_metrics(has);
+    bool wanted = (live->metrics & ETWATCH_HAS(cycles)) != 0 && (has & EW_HAS_C(cycles)) == 0;
+    live->lists_cycles = wanted && live->beside != NULL && ew_beside_count_cycles(live->beside);
+    if (!live->lists_cycles)
+        return;
+    live->ops.available |= ETWATCH_HAS(cycles);
+    live->ops.estimated |= ETWATCH_HAS(cycles);
+}
+
+static uint32_t learn(struct live *live)
+{
+    uint32_t kernel = ew_etw_consumer_kernel(live->consumer);
+    uint64_t kinds = 0;
+    uint32_t classes = 0;
+    for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++)
+        if ((kernel & gives[i].kernel) != 0) {
+            kinds |= gives[i].kinds;
+            classes |= gives[i].classes;
+        }
+    live->ops.available = ew_records_available(kinds);
+    live->ops.estimated = ew_records_estimated(kinds);
+    if (live->beside != NULL)
+        live->ops.available |= ew_beside_available(live->beside);
+    /* Of clock ticks or of samples. */
+    live->ops.estimated |=
+        live->ops.available & (ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns));
+    learn_counters(live);
+    return classes;
+}
+
+static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t raw)
+{
+    (void)record;
+    return ew_etw_consumer_raw_to_ns(ctx, raw);
+}
+
+static void close_live(struct ew_source *source)
+{
+    struct live *live = (struct live *)source;
+    ew_etw_consumer_close(live->consumer);
+    ew_beside_free(live->beside);
+    ew_records_done(&live->records);
+    ew_opening_done(&live->opening);
+    ew_free(live);
+}
+
+static int refuse_filter(const struct ew_filter *filter, struct ew_error *reterr)
+{
+    if (filter->cgroup_count > 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no cgroups");
+    if (filter->uid_count > 0)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "events of Windows carry no user: use pids or names");
+    return 0;
+}
+
+/* Without it the session still tells what happens: it is no reason to fail. */
+static void open_beside(struct live *live, uint64_t metrics)
+{
+    struct ew_winpoll_system system;
+    live->started_ns = ew_etw_consumer_started_ns(live->consumer);
+    live->beside_ns = UINT64_MAX;
+    if (ew_etw_consumer_processes(live->consumer, &system) != 0)
+        return;
+    if (metrics != 0 && (metrics & system.more_has) == 0)
+        system.more = NULL; /* then no process has to be opened */
+    (void)ew_beside_new(&system, live->started_ns, &live->beside);
+}
+
+static int open_live(const struct ew_source_config *config, struct ew_source **ret_source,
+                     struct ew_error *reterr)
+{
+    int rc = refuse_filter(&config->filter, reterr);
+    if (rc != 0)
+        return rc;
+    struct live *live = ew_calloc(1, sizeof *live);
+    if (live == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    live->ops = ew_source_etw;
+    live->base.ops = &live->ops;
+    if (config->etw != NULL)
+        live->config = *config->etw;
+    if (live->config.attach == NULL)
+        choose_kernel(&live->config.session.kernel, config);
+    live->metrics = config->metrics;
+    /* Only if somebody asked for them: each switch is longer by them. */
+    live->config.session.counters |= ew_pmc_counters_of(config->metrics);
+    rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
+    if (rc == 0) {
+        struct ew_tally_config own = {
+            .cpu_count = ew_etw_consumer_cpu_count(live->consumer),
+            .first_ns = config->epoch_ns,
+            .epoch_ns = config->epoch_ns,
+            .clock_ctx = live->consumer,
+            .raw_to_ns = raw_to_ns,
+        };
+        open_beside(live, config->metrics);
+        live->pmc = own.pmc = ew_etw_consumer_pmc(live->consumer)->map;
+        own.classes_known = learn(live);
+        rc = ew_records_init(&live->records, config, &own);
+        if (rc < 0)
+            ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
+        live->records.horizon_ns = live->records.last_ns = config->epoch_ns;
+    }
+    if (rc < 0) {
+        close_live(&live->base);
+        return rc;
+    }
+    *ret_source = &live->base;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------ draining */
+
+/* Everything up to the list has been added up. */
+static void tell_beside(struct live *live, const struct ew_facts *facts)
+{
+    ew_tally_advance(live->records.tally, live->beside_ns, facts);
+    ew_beside_tell(live->beside, live->records.tally, facts);
+    live->beside_ns = UINT64_MAX;
+}
+
+static void take(struct live *live, const struct ew_record *record, const struct ew_facts *facts)
+{
+    if (record->t_ns >= live->beside_ns)
+        tell_beside(live, facts);
+    if (record->kind != EW_RECORD_LOSS) {
+        ew_records_take(&live->records, record, facts);
+        return;
+    }
+    uint64_t count = record->payload_size >= 8 ? ew_load_u64(record->payload) : 1;
+    live->records.last_ns = record->t_ns;
+    live->records.stats.lost += count;
+    ew_tally_loss(live->records.tally, record->cpu, record->t_ns, count, facts);
+}
+
+/* Who is there is known: first that, then everything that was kept. */
+static void end_opening(struct live *live, const struct ew_facts *facts)
+{
+    const struct ew_opening *opening = &live->opening;
+    struct ew_event event;
+    live->open = true;
+    ew_opening_end(&live->opening);
+    for (uint32_t i = 0; i < opening->count; i++)
+        if (opening->records[i].kind != EW_RECORD_LOSS &&
+            ew_decode_event(&opening->records[i], &event) && event.kind != EW_EVENT_OTHER)
+            ew_tally_learn(live->records.tally, &event);
+    for (uint32_t i = 0; i < opening->count; i++)
+        take(live, &opening->records[i], facts);
+    ew_opening_done(&live->opening);
+}
+
+static void keep_or_take(struct live *live, const struct ew_record *record,
+                         const struct ew_facts *facts)
+{
+    if (!live->open && ew_opening_keep(&live->opening, record)) {
+        if (live->opening.count == 1 && record->t_ns > live->started_ns)
+            live->started_ns = record->t_ns;
+        return;
+    }
+    if (!live->open)
+        end_opening(live, facts);
+    take(live, record, facts);
+}
+
+/* Whoever comes from now on is asked for when he comes; who is there is asked for here. */
+static void tell_added(struct live *live, const struct ew_facts *facts)
+{
+    const struct ew_chosen *chosen = &live->records.chosen;
+    for (uint32_t i = 0; i < chosen->pid_count; i++)
+        ew_tally_want(live->records.tally, chosen->pids[i], facts);
+    live->chosen_changed = false;
+}
+
+static int take_all(struct live *live, const struct ew_facts *facts, struct ew_error *reterr)
+{
+    const struct ew_record *records;
+    int count;
+    live->records.facts = facts;
+    if (live->chosen_changed && live->open)
+        tell_added(live, facts);
+    while ((count = ew_etw_consumer_next(live->consumer, &records, reterr)) > 0)
+        for (int i = 0; i < count; i++)
+            keep_or_take(live, &records[i], facts);
+    return count;
+}
+
+/* Once all that was logged before has been taken. */
+static void change_classes(struct live *live, uint64_t horizon_ns, const struct ew_facts *facts)
+{
+    if (live->classes_ns == 0 || horizon_ns < live->classes_ns)
+        return;
+    ew_tally_set_classes(live->records.tally, live->classes, live->classes_ns, facts);
+    live->classes_ns = 0;
+}
+
+/* A session that somebody ended and that was made anew may have got fewer. */
+static void note_counters(struct live *live)
+{
+    if (!ew_pmc_same(&live->pmc, &ew_etw_consumer_pmc(live->consumer)->map))
+        ew_tally_forget_counters(live->records.tally);
+}
+
+/* Losses are told in many ways; the tally hears of all. */
+static void note_losses(struct live *live)
+{
+    struct ew_tally_system system;
+    ew_tally_system(live->records.tally, &system);
+    if (live->beside != NULL && system.lost > live->lost_before)
+        ew_beside_lost(live->beside, live->records.last_ns);
+    live->lost_before = system.lost;
+}
+
+static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                 uint64_t *ret_horizon_ns, struct ew_error *reterr)
+{
+    struct live *live = (struct live *)source;
+    if (live->beside != NULL && live->open)
+        live->beside_ns = ew_beside_look(live->beside, now_ns);
+    int rc = take_all(live, facts, reterr);
+    if (rc < 0 && !live->open)
+        end_opening(live, facts);
+    if (rc < 0)
+        return rc;
+    uint64_t horizon_ns = ew_etw_consumer_horizon_ns(live->consumer);
+    if (!live->open && horizon_ns >= live->started_ns + rundown_ns)
+        end_opening(live, facts);
+    if (horizon_ns > now_ns)
+        horizon_ns = now_ns;
+    *ret_horizon_ns = live->records.horizon_ns;
+    if (!live->open)
+        return 0;
+    change_classes(live, horizon_ns, facts);
+    if (horizon_ns >= live->beside_ns)
+        tell_beside(live, facts);
+    ew_tally_advance(live->records.tally, horizon_ns, facts);
+    note_losses(live);
+    note_counters(live);
+    if (horizon_ns > live->records.horizon_ns)
+        live->records.horizon_ns = horizon_ns;
+    *ret_horizon_ns = live->records.horizon_ns;
+    return 0;
+}
+
+/* The session ends first: then everything that it had has come. */
+static int finish(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                  struct ew_error *reterr)
+{
+    struct live *live = (struct live *)source;
+    ew_etw_consumer_finish(live->consumer);
+    int rc = take_all(live, facts, reterr);
+    if (!live->open)
+        end_opening(live, facts);
+    uint64_t end_ns = now_ns > live->records.last_ns ? now_ns : live->records.last_ns;
+    ew_tally_finish(live->records.tally, end_ns, facts);
+    return rc < 0 ? rc : 0;
+}
+
+/* --------------------------------------------------------------------------- other */
+
+static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
+{
+    ew_tally_set_interval(((struct live *)source)->records.tally, at_ns, interval_ns);
+    return 0;
+}
+
+static int add(struct ew_source *source, uint32_t pid)
+{
+    struct live *live = (struct live *)source;
+    live->chosen_changed = true;
+    return ew_chosen_add(&live->records.chosen, pid);
+}
+
+static int remove_pid(struct ew_source *source, uint32_t pid)
+{
+    struct live *live = (struct live *)source;
+    ew_tally_unwant(live->records.tally, pid);
+    return ew_chosen_remove(&live->records.chosen, pid);
+}
+
+/* Without processes and threads nobody would know whose the rest is. */
+static int set_kernel(struct ew_source *source, uint64_t now_ns, uint32_t kernel,
+                      const uint32_t *stacks, struct ew_error *reterr)
+{
+    struct live *live = (struct live *)source;
+    int rc = ew_etw_consumer_set_kernel(live->consumer, kernel | EW_ETW_PROCESS | EW_ETW_THREAD,
+                                        stacks, reterr);
+    if (rc < 0)
+        return rc;
+    live->classes = learn(live);
+    live->classes_ns = now_ns;
+    return 0;
+}
+
+static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
+{
+    const struct live *live = (const struct live *)source;
+    struct ew_etw_counts counts;
+    ew_etw_consumer_counts(live->consumer, &counts);
+    *ret_stats = live->records.stats;
+    ret_stats->late = counts.late;
+    ret_stats->kernel_ns_known = false; /* ETW does not tell what it costs */
+}
+
+static int wake_fd(struct ew_source *source)
+{
+    (void)source;
+    return -1;
+}
+
+const struct ew_source_ops ew_source_etw = {
+    .id = ETWATCH_SOURCE_ETW,
+    .way = ETWATCH_WAY_ETW,
+    .open = open_live,
+    .close = close_live,
+    .drain = drain,
+    .set_interval = set_interval,
+    .add = add,
+    .remove = remove_pid,
+    .stats = stats,
+    .wake_fd = wake_fd,
+    .finish = finish,
+    .set_kernel = set_kernel,
+    .lacks = lacks,
+};

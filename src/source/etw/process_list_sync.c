@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the asker, the list that waits, and of the list before how much everybody had run.
+ *
+ * Mending: whoever lives for the tally and is not in the list has ended, and whoever is in the list
+ * and not known came, without anybody telling. Both only if they cannot be on their way: a list is
+ * used for that some time after the loss, and of who came or went just before it nothing is said,
+ * since the events of those may come right after it.
+ */
+#include "source/etw/process_list_sync.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static const uint64_t look_every_ns = 1000000000;
+static const uint64_t mend_after_ns = 100000000;
+static const uint64_t young_ns = 50000000;  /* its event may be on its way */
+static const uint64_t same_ns = 1000000000; /* how far two times of one beginning may differ */
+enum { NS_PER_UNIT = 100 };
+
+/* How much a process had run; in the order of the list. */
+struct ran {
+    uint32_t pid;
+    uint64_t created, units, cycles;
+};
+
+struct ew_beside {
+    struct ew_winpoll_system system;
+    struct ew_listing listing;
+    uint64_t begun_ns;
+    bool waits; /* the listing is to be told */
+    uint64_t listed_ns;
+    uint64_t lost_ns; /* something was lost up to then; 0: all is told */
+    bool tells_states, counts_io, has_cycles, tells_cycles, tells_modes;
+    struct ran *ran;
+    uint32_t ran_count, ran_room;
+    uint64_t available;
+};
+
+/* ------------------------------------------------------------------- begin and end */
+
+static void describe(struct ew_beside *beside)
+{
+    struct ew_listing listing = beside->listing;
+    struct ew_listed_process listed;
+    uint64_t gauge[EW_GAUGE_COUNT];
+    uint32_t has = 0;
+    while (ew_listing_next(&listing, &listed) > 0) {
+        beside->tells_states |= ew_listed_runs(&listed);
+        beside->counts_io |= listed.other_ops != 0;
+        beside->has_cycles |= listed.pid != 0 && listed.cycles != 0;
+        beside->tells_modes |= listed.pid != 0 && listed.user != 0;
+        has |= ew_listed_gauges(&listed, beside->tells_states, gauge);
+    }
+    beside->available = beside->system.more != NULL ? beside->system.more_has : 0;
+    if (beside->counts_io)
+        beside->available |= ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops);
+    if (beside->tells_modes)
+        beside->available |= ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
+#define EW_X(name) beside->available |= has & EW_HAS_G(name) ? ETWATCH_HAS(name) : 0;
+    EW_GAUGES(EW_X)
+#undef EW_X
+}
+
+int ew_beside_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
+                  struct ew_beside **ret_beside)
+{
+    struct ew_beside *beside = ew_calloc(1, sizeof *beside);
+    if (beside == NULL) {
+        system->close(system->ctx);
+        return ETWATCH_ENOMEM;
+    }
+    beside->system = *system;
+    beside->begun_ns = begun_ns;
+    if (beside->system.list(beside->system.ctx, &beside->listing, NULL) == 0)
+        describe(beside);
+    *ret_beside = beside;
+    return 0;
+}
+
+void ew_beside_free(struct ew_beside *beside)
+{
+    if (beside == NULL)
+        return;
+    beside->system.close(beside->system.ctx);
+    ew_free(beside->ran);
+    ew_free(beside);
+}
+
+bool ew_beside_count_cycles(struct ew_beside *beside)
+{
+    return beside->tells_cycles = beside->has_cycles;
+}
+
+uint64_t ew_beside_available(const struct ew_beside *beside)
+{
+    return beside->available;
+}
+
+/* ------------------------------------------------------------------------ looking */
+
+uint64_t ew_beside_look(struct ew_beside *beside, uint64_t now_ns)
+{
+    bool time = beside->listed_ns == 0 || now_ns >= beside->listed_ns + look_every_ns;
+    if (!beside->waits && time && now_ns > beside->listed_ns) {
+        beside->waits = beside->system.list(beside->system.ctx, &beside->listing, NULL) == 0;
+        beside->listed_ns = now_ns;
+    }
+    return beside->waits ? beside->listed_ns : UINT64_MAX;
+}
+
+void ew_beside_lost(struct ew_beside *beside, uint64_t t_ns)
+{
+    if (t_ns > beside->lost_ns)
+        beside->lost_ns = t_ns;
+}
+
+/* ------------------------------------------------------------------------- gauges */
+
+/* Where the list before has this process; NULL: it has not. They come in the same order. */
+static const struct ran *find_ran(const struct ew_beside *beside,
+                                  const struct ew_listed_process *listed, uint32_t *at)
+{
+    for (uint32_t i = 0; i < beside->ran_count; i++) {
+        uint32_t place = *at + i < beside->ran_count ? *at + i : *at + i - beside->ran_count;
+        const struct ran *ran = &beside->ran[place];
+        if (ran->pid == listed->pid && ran->created == listed->created) {
+            *at = place + 1 < beside->ran_count ? place + 1 : 0;
+            return ran;
+        }
+    }
+    return NULL;
+}
+
+static void tell_gauges(struct ew_beside *beside, const struct ew_listed_process *listed,
+                        struct ew_tally *tally, const struct ew_facts *facts)
+{
+    const struct ew_winpoll_system *system = &beside->system;
+    uint64_t gauge[EW_GAUGE_COUNT];
+    if (!ew_tally_lives(tally, listed->pid, NULL))
+        return;
+    uint32_t has = ew_listed_gauges(listed, beside->tells_states, gauge);
+    void *held = system->more != NULL ? system->hold(system->ctx, listed->pid) : NULL;
+    if (held != NULL) {
+        has |= system->more(system->ctx, held, gauge);
+        system->release(system->ctx, held);
+    }
+    /* The events tell the priority, whenever it changes. */
+    ew_tally_gauges(tally, listed->pid, has & ~EW_HAS_G(priority), gauge, facts);
+    if (beside->counts_io)
+        ew_tally_other_io(tally, listed->pid, listed->other_bytes, listed->other_ops, facts);
+    if (beside->tells_modes)
+        ew_tally_modes(tally, listed->pid, listed->user * NS_PER_UNIT, listed->kernel * NS_PER_UNIT,
+                       facts);
+    if (beside->tells_cycles)
+        ew_tally_cycles(tally, listed->pid, listed->cycles, facts);
+}
+
+/* Gauges, and the I/O that no event tells, of those that ran since the list before; then this is
+ * the list before. */
+static void tell_all_gauges(struct ew_beside *beside, struct ew_tally *tally,
+                            const struct ew_facts *facts)
+{
+    struct ew_listing listing = beside->listing;
+    struct ew_listed_process listed;
+    uint32_t at = 0, count = 0;
+    while (ew_listing_next(&listing, &listed) > 0) {
+        const struct ran *ran = find_ran(beside, &listed, &at);
+        if (ran == NULL || ran->units != listed.user + listed.kernel ||
+            ran->cycles != listed.cycles)
+            tell_gauges(beside, &listed, tally, facts);
+        count++;
+    }
+    if (count > beside->ran_room) {
+        uint32_t room = count + count / 4;
+        struct ran *grown = ew_realloc_array(beside->ran, room, sizeof *grown);
+        if (grown == NULL) {
+            beside->ran_count = 0; /* everybody is told the next time */
+            return;
+        }
+        beside->ran = grown;
+        beside->ran_room = room;
+    }
+    listing = beside->listing;
+    for (beside->ran_count = 0; ew_listing_next(&listing, &listed) > 0; beside->ran_count++)
+        beside->ran[beside->ran_count] = (struct ran){.pid = listed.pid,
+                                                      .created = listed.created,
+                                                      .units = listed.user + listed.kernel,
+                                                      .cycles = listed.cycles};
+}
+
+/* ------------------------------------------------------------------------ mending */
+
+static uint64_t raw_ns(const struct ew_beside *beside, uint64_t time)
+{
+    uint64_t zero = beside->system.raw_zero;
+    return time > zero ? (time - zero) * NS_PER_UNIT : 0;
+}
+
+/* Whether the process of the list is the one that began at start_ns (0: before the session). */
+static bool is_same(const struct ew_beside *beside, uint64_t created, uint64_t start_ns)
+{
+    uint64_t created_ns = raw_ns(beside, created);
+    if (start_ns == 0)
+        return created_ns <= beside->begun_ns + same_ns;
+    return created_ns + same_ns >= start_ns && created_ns <= start_ns + same_ns;
+}
+
+/* A process of the list, for finding it by its number. */
+struct there {
+    uint32_t pid;
+    uint64_t created;
+};
+
+struct all_there {
+    const struct ew_beside *beside;
+    struct there *all;
+    size_t count;
+};
+
+static int by_pid(const void *a, const void *b)
+{
+    uint32_t x = ((const struct there *)a)->pid, y = ((const struct there *)b)->pid;
+    return x < y ? -1 : x > y;
+}
+
+static bool is_there(void *ctx, uint32_t pid, uint64_t start_ns)
+{
+    const struct all_there *there = ctx;
+    struct there key = {.pid = pid};
+    const struct there *found = bsearch(&key, there->all, there->count, sizeof *there->all, by_pid);
+    return found != NULL && is_same(there->beside, found->created, start_ns);
+}
+
+/* Who is not in the list has ended. */
+static void tell_absent(struct ew_beside *beside, uint64_t old_ns, struct ew_tally *tally,
+                        const struct ew_facts *facts)
+{
+    struct ew_listing listing = beside->listing;
+    struct ew_listed_process listed;
+    struct all_there there = {.beside = beside};
+    size_t count = 0;
+    while (ew_listing_next(&listing, &listed) > 0)
+        count++;
+    there.all = ew_calloc(count + 1, sizeof *there.all);
+    if (there.all == NULL)
+        return; /* the next loss gives another chance */
+    listing = beside->listing;
+    while (ew_listing_next(&listing, &listed) > 0)
+        there.all[there.count++] = (struct there){listed.pid, listed.created};
+    qsort(there.all, there.count, sizeof *there.all, by_pid);
+    ew_tally_absent(tally, is_there, &there, old_ns, beside->listed_ns, facts);
+    ew_free(there.all);
+}
+
+static void tell_there(const struct ew_listed_process *listed, uint64_t t_ns,
+                       struct ew_tally *tally, const struct ew_facts *facts)
+{
+    struct ew_record record = {.t_ns = t_ns, .cpu = UINT16_MAX};
+    struct ew_event event = {.t_ns = t_ns,
+                             .kind = EW_EVENT_PROCESS_THERE,
+                             .cpu = UINT16_MAX,
+                             .pid = listed->pid,
+                             .tid = EW_NO_ID};
+    if (!ew_tally_lives(tally, listed->pid, NULL)) {
+        event.u.process.parent_pid = listed->ppid;
+        event.u.process.session_id = listed->session_id;
+        event.u.process.image =
+            (struct ew_event_text){.bytes = listed->name, .len = listed->name_len, .wide = true};
+        (void)ew_tally_event(tally, &record, &event, facts);
+    }
+    for (uint32_t i = 0; i < listed->thread_count; i++) {
+        struct ew_listed_thread thread;
+        ew_listed_thread(listed, i, &thread);
+        memset(&event.u, 0, sizeof event.u);
+        event.kind = EW_EVENT_THREAD_THERE;
+        event.tid = thread.tid;
+        (void)ew_tally_event(tally, &record, &event, facts);
+    }
+}
+
+static void mend(struct ew_beside *beside, struct ew_tally *tally, const struct ew_facts *facts)
+{
+    uint64_t t_ns = beside->listed_ns, old_ns = t_ns > young_ns ? t_ns - young_ns : 0;
+    struct ew_listing listing = beside->listing;
+    struct ew_listed_process listed;
+    tell_absent(beside, old_ns, tally, facts);
+    while (ew_listing_next(&listing, &listed) > 0)
+        if (listed.pid != 0 && raw_ns(beside, listed.created) < old_ns)
+            tell_there(&listed, t_ns, tally, facts);
+}
+
+void ew_beside_tell(struct ew_beside *beside, struct ew_tally *tally, const struct ew_facts *facts)
+{
+    if (!beside->waits)
+        return;
+    beside->waits = false;
+    if (beside->lost_ns != 0 && beside->listed_ns >= beside->lost_ns + mend_after_ns) {
+        mend(beside, tally, facts);
+        beside->lost_ns = 0;
+    }
+    tell_all_gauges(beside, tally, facts);
+}

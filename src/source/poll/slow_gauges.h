@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Gauges that take a call or a file of their own per process, each read at a rate. */
+#ifndef EW_SOURCE_POLL_SLOW_GAUGES_H
+#define EW_SOURCE_POLL_SLOW_GAUGES_H
+
+#include "source/poll/proc_files.h"
+#include "source/source.h"
+
+enum ew_more_kind {
+    EW_MORE_HANDLES,
+    EW_MORE_IO_PRIORITY,
+    EW_MORE_STATES,
+    EW_MORE_MEMORY, /* only if asked for: polling has it anyway, events bring it */
+    EW_MORE_COUNT
+};
+
+/* Of a process with more threads the states are not known: that many files would be read. */
+enum { EW_MORE_THREADS_MAX = 4096 };
+
+#define EW_MORE_STATE_METRICS                                                                   \
+    (ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
+     ETWATCH_HAS(threads_suspended))
+
+#define EW_MORE_MEMORY_METRICS                                                           \
+    (ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) | \
+     ETWATCH_HAS(virtual_bytes))
+
+struct ew_more {
+    struct ew_proc_files *files;
+    struct ew_proc_ids listed;         /* scratch; the owner frees its ids */
+    uint64_t period_ns[EW_MORE_COUNT]; /* 0: not wanted */
+    /* How many threads of a process are on a CPU. NULL: that is not known, and threads that wait
+     * for one count as running. */
+    uint32_t (*on_cpu)(void *ctx, uint32_t pid);
+    void *ctx;
+};
+
+/* What is kept of one process. All zero at first; then ew_more_ran. */
+struct ew_more_item {
+    uint32_t stale; /* bit per kind: it ran since that was read */
+    uint64_t due_ns[EW_MORE_COUNT];
+    uint64_t handles_peak;
+};
+
+/* Takes what is wanted, and how often; files, on_cpu and ctx are the caller's to set. */
+void ew_more_init(struct ew_more *more, const struct ew_source_config *config);
+bool ew_more_wanted(const struct ew_more *more);
+
+void ew_more_ran(struct ew_more_item *item);
+/* When the next of what is stale may be read; UINT64_MAX: nothing is. */
+uint64_t ew_more_due_ns(const struct ew_more *more, const struct ew_more_item *item);
+/* Reads what is due into gauge; returns EW_HAS_G bits of what was read. */
+uint32_t ew_more_read(struct ew_more *more, uint32_t pid, struct ew_more_item *item,
+                      uint64_t now_ns, uint64_t *gauge);
+
+#endif

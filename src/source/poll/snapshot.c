@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns: a poll source that lives for one question. It asks about one process what a round would
+ * ask, with the same code, but neither lists the directory nor remembers anything.
+ */
+#include "source/snapshot.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+#include "source/poll/poll.h"
+
+/* As many as Linux can number. */
+#define LISTED_MAX 4194304u
+
+static int look_open(bool threads, const struct ew_facts *facts, struct ew_poll **ret_poll,
+                     struct ew_error *reterr)
+{
+    struct ew_source_config config = {.threads = threads,
+                                      .max_processes = 1,
+                                      .proc_root = "/proc",
+                                      .metrics = UINT64_MAX & ~EW_MORE_STATE_METRICS};
+    long ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
+    struct ew_poll_units units = {.ticks_per_s = ticks > 0 ? (uint64_t)ticks : 100,
+                                  .page_bytes = page > 0 ? (uint64_t)page : 4096};
+    int rc = ew_poll_open(&config, &units, ret_poll, reterr);
+    if (rc < 0)
+        return rc;
+    (*ret_poll)->base.facts = facts;
+    (*ret_poll)->base.now_ns = ew_os_raw_ns();
+    (*ret_poll)->base.round = 1;
+    return 0;
+}
+
+static void look_close(struct ew_poll *poll)
+{
+    poll->base.source.ops->close(&poll->base.source);
+}
+
+static int tell_one(struct ew_poll *poll, uint32_t pid, struct ew_error *reterr)
+{
+    struct ew_proc_stat stat;
+    uint64_t cpu_ns = 0;
+    int fd = -1;
+    enum ew_poll_look look = ew_poll_read_stat(poll, pid, 0, false, &fd, &stat);
+    struct ew_poll_process *process = NULL;
+    if (look == EW_POLL_READ) {
+        process = ew_poll_process_new(&stat, ew_poll_start_ns(poll, &stat));
+        if (!process)
+            return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+        ew_more_ran(&process->more);
+        bool cpu_known = poll->files.own_ids && ew_proc_cpu_ns(pid, &cpu_ns) == EW_PROC_OK;
+        look = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
+    }
+    if (look == EW_POLL_READ) {
+        memcpy(process->name, stat.comm, sizeof process->name);
+        process->figures.gauge_has &= ~EW_HAS_G(handles_peak); /* one look knows no peak */
+        ew_poll_tell_process(poll, process, &stat, EW_PROCESS_SEEN);
+        ew_poll_threads_tell(poll, process);
+    }
+    ew_poll_process_free(poll, process);
+    if (look == EW_POLL_UNREADABLE)
+        return ew_error_set(reterr, ETWATCH_EPERM, 0, "process %u cannot be read", pid);
+    return look == EW_POLL_READ ? 0 : ew_error_set(reterr, ETWATCH_ENOENT, 0, "no process %u", pid);
+}
+
+int ew_look_process(uint32_t pid, bool threads, const struct ew_facts *facts,
+                    struct ew_error *reterr)
+{
+    struct ew_poll *poll;
+    int rc = look_open(threads, facts, &poll, reterr);
+    if (rc < 0)
+        return rc;
+    rc = tell_one(poll, pid, reterr);
+    look_close(poll);
+    return rc;
+}
+
+int ew_look_all(const struct ew_facts *facts, struct ew_error *reterr)
+{
+    struct ew_poll *poll;
+    int rc = look_open(false, facts, &poll, reterr);
+    if (rc < 0)
+        return rc;
+    rc = ew_proc_list(&poll->files, 0, LISTED_MAX, &poll->listed);
+    if (rc < 0)
+        (void)ew_error_set(reterr, rc, 0, "cannot list %s", poll->files.root);
+    for (uint32_t i = 0; rc >= 0 && i < poll->listed.count; i++) {
+        struct ew_proc_stat stat;
+        int fd = -1;
+        if (ew_poll_read_stat(poll, poll->listed.ids[i], 0, false, &fd, &stat) != EW_POLL_READ)
+            continue; /* over since it was listed */
+        struct ew_process_fact fact = {.kind = EW_PROCESS_SEEN,
+                                       .has = EW_HAS_PPID,
+                                       .t_ns = poll->base.now_ns,
+                                       .start_ns = ew_poll_start_ns(poll, &stat),
+                                       .pid = stat.pid,
+                                       .ppid = stat.ppid};
+        facts->process(facts->ctx, &fact);
+    }
+    look_close(poll);
+    return rc < 0 ? rc : 0;
+}

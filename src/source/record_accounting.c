@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owns the tally, the list of who was asked for, and command lines. Cuts are told where an interval
+ * ends, so they fall on the same times however the records arrive.
+ */
+#include "source/record_accounting.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf16.h"
+#include "decode/decode.h"
+#include "model/windows_cmdline.h"
+#include "source/sched_events.h"
+
+enum { LINES_MAX = 65536, LINE_BUCKETS = 4096 };
+
+/* The command line of a process. */
+struct ew_records_line {
+    struct ew_records_line *next;
+    uint32_t pid;
+    char text[];
+};
+
+static bool wanted(void *ctx, uint32_t pid, const char *name)
+{
+    const struct ew_records *records = ctx;
+    return ew_chosen_has(&records->chosen, pid, name);
+}
+
+static void interval_over(void *ctx, uint64_t end_ns)
+{
+    struct ew_records *records = ctx;
+    records->horizon_ns = end_ns;
+    records->cut = true;
+    if (records->facts->over != NULL)
+        records->facts->over(records->facts->ctx, end_ns);
+}
+
+/* ------------------------------------------------------------ command lines */
+
+static struct ew_records_line **find_line(const struct ew_records *records, uint32_t pid)
+{
+    struct ew_records_line **at = &records->lines[pid / 4 % LINE_BUCKETS];
+    while (*at != NULL && (*at)->pid != pid)
+        at = &(*at)->next;
+    return at;
+}
+
+static void drop_line(struct ew_records *records, struct ew_records_line **at)
+{
+    struct ew_records_line *line = *at;
+    *at = line->next;
+    ew_free(line);
+    records->line_count--;
+}
+
+static void keep_line(struct ew_records *records, const struct ew_event *event)
+{
+    char text[EW_CMDLINE_BYTES], masked[EW_CMDLINE_BYTES];
+    const struct ew_event_text *given = &event->u.process.command_line;
+    struct ew_records_line **at = find_line(records, event->pid);
+    if (*at != NULL && event->kind == EW_EVENT_PROCESS_START)
+        drop_line(records, at);
+    if (*at != NULL || given->len == 0 || !given->wide || records->line_count == LINES_MAX)
+        return;
+    (void)ew_utf16_to_utf8(given->bytes, ew_utf16_len(given->bytes, given->len), text, sizeof text);
+    ew_cmdline_mask(text, masked);
+    size_t len = strlen(masked);
+    struct ew_records_line *line = len == 0 ? NULL : ew_calloc(1, sizeof *line + len + 1);
+    if (line == NULL)
+        return;
+    line->pid = event->pid;
+    memcpy(line->text, masked, len + 1);
+    line->next = *at;
+    *at = line;
+    records->line_count++;
+}
+
+const char *ew_records_cmdline(const struct ew_records *records, uint32_t pid)
+{
+    const struct ew_records_line *line = records->lines == NULL ? NULL : *find_line(records, pid);
+    return line == NULL ? NULL : line->text;
+}
+
+/* ------------------------------------------------------------------ what is known */
+
+/* What the kinds of events in a recording let be known. */
+uint64_t ew_records_available(uint64_t kinds)
+{
+    static const struct {
+        uint64_t kinds; /* any of them */
+        uint64_t metrics;
+    } known[] = {
+        {EW_KIND(SWITCH) | EW_KIND(SAMPLE), ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns)},
+        {EW_KIND(SAMPLE), ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns)},
+        {EW_KIND(SWITCH), ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary) |
+                              ETWATCH_HAS(priority)},
+        {EW_KIND(READY), ETWATCH_HAS(runq_wait_ns)},
+        {EW_KIND(FAULT), ETWATCH_HAS(faults_minor)},
+        {EW_KIND(HARD_FAULT), ETWATCH_HAS(faults_major)},
+        {EW_KIND(DISK_READ) | EW_KIND(DISK_WRITE),
+         ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes)},
+        {EW_KIND(FILE_READ) | EW_KIND(FILE_WRITE),
+         ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
+             ETWATCH_HAS(io_write_ops)},
+        {EW_KIND(NET_SEND) | EW_KIND(NET_RECEIVE),
+         ETWATCH_HAS(net_received_bytes) | ETWATCH_HAS(net_sent_bytes)},
+        {EW_KIND(THREAD_START) | EW_KIND(THREAD_THERE),
+         ETWATCH_HAS(threads) | ETWATCH_HAS(affinity)},
+        {EW_KIND(PROCESS_COUNTERS) | EW_KIND(WORKING_SETS),
+         ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes)},
+        {EW_KIND(PROCESS_COUNTERS), ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(pool_paged_bytes) |
+                                        ETWATCH_HAS(pool_nonpaged_bytes) | ETWATCH_HAS(handles)},
+        {EW_KIND(PROCESS_END), ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code)},
+    };
+    uint64_t available = 0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if ((kinds & known[i].kinds) != 0)
+            available |= known[i].metrics;
+    return available;
+}
+
+uint64_t ew_records_estimated(uint64_t kinds)
+{
+    const uint64_t modes = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
+    if ((kinds & EW_KIND(SAMPLE)) == 0)
+        return 0;
+    return modes |
+           ((kinds & EW_KIND(SWITCH)) == 0 ? ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) : 0);
+}
+
+/* ------------------------------------------------------------------- begin and end */
+
+int ew_records_init(struct ew_records *records, const struct ew_source_config *config,
+                    const struct ew_tally_config *own)
+{
+    const struct ew_filter *filter = &config->filter;
+    struct ew_tally_config wish = *own;
+    wish.max_processes = config->max_processes;
+    wish.max_threads = config->max_threads;
+    wish.interval_ns = config->interval_ns;
+    wish.threads = config->threads;
+    wish.interval_over = interval_over;
+    wish.interval_ctx = records;
+    wish.working_set = ew_decode_working_set;
+    wish.wanted = filter->all ? NULL : wanted;
+    wish.wanted_ctx = records;
+    memset(records, 0, sizeof *records);
+    records->events = config->events;
+    records->events_all = config->events_all;
+    int rc = ew_chosen_init(&records->chosen, filter->pids, filter->pid_count, filter->names,
+                            filter->name_count);
+    if (rc == 0)
+        rc = ew_tally_new(&wish, &records->tally);
+    if (rc == 0 && config->cmdlines) {
+        records->lines = ew_calloc(LINE_BUCKETS, sizeof(struct ew_records_line *));
+        rc = records->lines == NULL ? ETWATCH_ENOMEM : 0;
+    }
+    return rc;
+}
+
+void ew_records_done(struct ew_records *records)
+{
+    for (uint32_t i = 0; records->lines != NULL && i < LINE_BUCKETS; i++)
+        while (records->lines[i] != NULL)
+            drop_line(records, &records->lines[i]);
+    ew_free(records->lines);
+    ew_chosen_done(&records->chosen);
+    if (records->tally != NULL)
+        ew_tally_free(records->tally);
+}
+
+/* -------------------------------------------------------------------------- taking */
+
+void ew_records_take(struct ew_records *records, const struct ew_record *record,
+                     const struct ew_facts *facts)
+{
+    struct ew_event event;
+    records->last_ns = record->t_ns;
+    records->stats.events++;
+    if (!ew_decode_event(record, &event)) {
+        records->stats.undecoded++;
+        return;
+    }
+    if (event.kind == EW_EVENT_OTHER)
+        return;
+    bool told = event.kind == EW_EVENT_PROCESS_START || event.kind == EW_EVENT_PROCESS_THERE ||
+                event.kind == EW_EVENT_PROCESS_STILL;
+    if (records->lines != NULL && told)
+        keep_line(records, &event);
+    if (records->events)
+        ew_stream_tell(records->tally, records->events_all, false, record, &event, facts);
+    /* Short of memory: the tally counts it as lost. */
+    (void)ew_tally_event(records->tally, record, &event, facts);
+    if (records->events)
+        ew_stream_tell(records->tally, records->events_all, true, record, &event, facts);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The list of processes beside the events: gauges of those that ran, and after a loss everybody who
+ * came or went unnoticed.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "etw_emulator.h"
+#include "listing_kit.h"
+#include "source/etw/process_list_sync.h"
+#include "monitor/monitor.h"
+#include "source/etw/consumer.h"
+
+enum { INTERVAL_MS = 100 };
+#define BEGUN_NS (1000 * MS)
+
+struct machine {
+    struct list list;
+    uint32_t lists, closed, held;
+    char told[2048];
+    struct ew_reading last; /* of a process */
+};
+
+static int list_it(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
+{
+    struct machine *m = ctx;
+    (void)reterr;
+    m->lists++;
+    ew_listing_init(ret_listing, m->list.bytes, m->list.size, ADDRESS);
+    return 0;
+}
+
+static void *hold(void *ctx, uint32_t pid)
+{
+    struct machine *m = ctx;
+    (void)pid;
+    m->held++;
+    return m;
+}
+
+static uint32_t more(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
+{
+    CHECK(ctx == held);
+    gauge[EW_G_gdi_objects] = 77;
+    return EW_HAS_G(gdi_objects);
+}
+
+static void release(void *ctx, void *held)
+{
+    CHECK(ctx == held);
+    ((struct machine *)ctx)->held--;
+}
+
+static void close_it(void *ctx)
+{
+    ((struct machine *)ctx)->closed++;
+}
+
+static struct ew_winpoll_system system_of(struct machine *m)
+{
+    return (struct ew_winpoll_system){.ctx = m,
+                                      .list = list_it,
+                                      .hold = hold,
+                                      .more = more,
+                                      .more_has = ETWATCH_HAS(gdi_objects),
+                                      .release = release,
+                                      .close = close_it,
+                                      .raw_zero = ZERO};
+}
+
+/* ------------------------------------------------------------------------ what is told */
+
+static void note(struct machine *m, const char *what, uint32_t pid, const char *name)
+{
+    size_t len = strlen(m->told);
+    (void)snprintf(m->told + len, sizeof m->told - len, "%s%s %u%s%s", len > 0 ? ", " : "", what,
+                   pid, name[0] != '\0' ? " " : "", name);
+}
+
+static void on_process(void *ctx, const struct ew_process_fact *fact)
+{
+    static const char *const kinds[] = {"?", "seen", "start", "exec", "rename", "exit"};
+    note(ctx, kinds[fact->kind], fact->pid, fact->name);
+    if (fact->kind == EW_PROCESS_EXIT)
+        CHECK_EQ_UINT(fact->has & EW_HAS_EXIT_STATUS, 0);
+}
+
+static void on_reading(void *ctx, const struct ew_reading *reading)
+{
+    struct machine *m = ctx;
+    if (reading->tid != 0)
+        return;
+    m->last = *reading;
+    note(m, "read", reading->pid, "");
+}
+
+static void on_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    (void)ctx;
+    (void)loss;
+}
+
+static struct ew_facts facts_of(struct machine *m)
+{
+    return (struct ew_facts){
+        .ctx = m, .process = on_process, .reading = on_reading, .loss = on_loss};
+}
+
+static struct ew_tally *new_tally(void)
+{
+    struct ew_tally *tally;
+    struct ew_tally_config config = {.cpu_count = 1,
+                                     .first_ns = BEGUN_NS,
+                                     .epoch_ns = BEGUN_NS,
+                                     .interval_ns = INTERVAL_MS * MS};
+    CHECK_EQ_INT(ew_tally_new(&config, &tally), 0);
+    return tally;
+}
+
+static void event_of(struct ew_tally *tally, const struct ew_facts *facts, enum ew_event_kind kind,
+                     uint32_t pid, const char *name, uint64_t t_ns)
+{
+    struct ew_record record = {.t_ns = t_ns};
+    struct ew_event event = {.kind = (uint8_t)kind, .t_ns = t_ns, .pid = pid, .tid = EW_NO_ID};
+    event.u.process.parent_pid = event.u.process.session_id = EW_NO_ID;
+    event.u.process.image =
+        (struct ew_event_text){.bytes = (const uint8_t *)name, .len = (uint32_t)strlen(name)};
+    CHECK_EQ_INT(ew_tally_event(tally, &record, &event, facts), 0);
+}
+
+static uint64_t units_at(uint64_t t_ns)
+{
+    return ZERO + t_ns / 100;
+}
+
+#define RELIST(m, ...)                                       \
+    make_list(&(m)->list, (const struct row[]){__VA_ARGS__}, \
+              sizeof((const struct row[]){__VA_ARGS__}) / sizeof(struct row))
+
+static struct machine machine;
+
+/* A second later, and everything up to the end of that interval. */
+static const char *look_and_tell(struct ew_beside *beside, struct ew_tally *tally,
+                                 const struct ew_facts *facts, uint64_t now_ns)
+{
+    machine.told[0] = '\0';
+    CHECK_EQ_UINT(ew_beside_look(beside, now_ns), now_ns);
+    ew_tally_advance(tally, now_ns, facts);
+    ew_beside_tell(beside, tally, facts);
+    ew_tally_advance(tally, now_ns + INTERVAL_MS * MS, facts);
+    return machine.told;
+}
+
+TEST(gauges_are_told_of_those_that_ran)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct ew_facts facts = facts_of(m);
+    struct ew_beside *beside = NULL;
+    memset(m, 0, sizeof *m);
+    struct row a = {.pid = 8,
+                    .name = "a.exe",
+                    .user = 5,
+                    .rss = 4096,
+                    .pools = 64,
+                    .threads = 2,
+                    .other_bytes = 500};
+    struct row b = {.pid = 12, .name = "b.exe", .user = 5, .rss = 8192};
+    struct row other = {.pid = 99, .name = "unknown.exe", .user = 5};
+    RELIST(m, a, b, other);
+    struct ew_tally *tally = new_tally();
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
+    CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
+    uint64_t wanted = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(handles) | ETWATCH_HAS(gdi_objects) |
+                      ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(io_other_ops) |
+                      ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
+    CHECK_EQ_UINT(ew_beside_available(beside) & wanted, wanted);
+    CHECK_EQ_UINT(ew_beside_available(beside) & ETWATCH_HAS(threads_running), 0);
+    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8, read 12");
+    CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 8192);
+    CHECK_EQ_UINT(m->last.gauge[EW_G_gdi_objects], 77);
+    CHECK_EQ_UINT(m->last.t_ns, 2100 * MS);
+    /* Not before a second has gone by. */
+    CHECK_EQ_UINT(ew_beside_look(beside, 2900 * MS), UINT64_MAX);
+    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "");
+    CHECK_EQ_UINT(m->last.counter_has, EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops) |
+                                           EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns));
+    a.kernel = 1;
+    a.rss = 5000;
+    a.other_bytes = 700;
+    RELIST(m, b, a, other);
+    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 4000 * MS), "read 8");
+    CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 5000);
+    CHECK_EQ_UINT(m->last.gauge[EW_G_pool_nonpaged_bytes], 32);
+    CHECK_EQ_UINT(m->last.counter[EW_C_io_other_bytes], 700);
+    CHECK_EQ_UINT(m->last.counter[EW_C_io_other_ops], 70);
+    CHECK_EQ_UINT(m->last.counter[EW_C_cpu_user_ns], 500);
+    CHECK_EQ_UINT(m->last.counter[EW_C_cpu_kernel_ns], 100);
+    CHECK_EQ_UINT(m->last.gauge[EW_G_threads], 2);
+    ew_beside_free(beside);
+    ew_tally_free(tally);
+    CHECK_EQ_UINT(m->closed, 1);
+    CHECK_EQ_UINT(m->held, 0);
+}
+
+TEST(cycles_are_told_if_nobody_else_counts_them)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct ew_facts facts = facts_of(m);
+    struct ew_beside *beside = NULL;
+    memset(m, 0, sizeof *m);
+    struct row a = {.pid = 8, .name = "a.exe", .user = 5, .cycles = 700};
+    RELIST(m, a);
+    struct ew_tally *tally = new_tally();
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
+    CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
+    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8");
+    CHECK_EQ_UINT(m->last.counter_has & EW_HAS_C(cycles), 0);
+    CHECK(ew_beside_count_cycles(beside));
+    a.cycles = 900;
+    RELIST(m, a);
+    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "read 8");
+    CHECK((m->last.counter_has & EW_HAS_C(cycles)) != 0);
+    CHECK_EQ_UINT(m->last.counter[EW_C_cycles], 900);
+    ew_beside_free(beside);
+    /* As in Wine: 0 is not known. */
+    a.cycles = 0;
+    RELIST(m, a);
+    CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
+    CHECK(!ew_beside_count_cycles(beside));
+    ew_beside_free(beside);
+    ew_tally_free(tally);
+}
+
+TEST(after_a_loss_who_came_or_went_is_found)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct ew_facts facts = facts_of(m);
+    struct ew_beside *beside = NULL;
+    memset(m, 0, sizeof *m);
+    struct row stays = {.pid = 8, .name = "stays.exe", .created = units_at(10 * MS)};
+    struct row came = {.pid = 16, .name = "came.exe", .created = units_at(1400 * MS)};
+    struct row young = {.pid = 20, .name = "young.exe", .created = units_at(1990 * MS)};
+    struct row again = {.pid = 24, .name = "again.exe", .created = units_at(1450 * MS)};
+    RELIST(m, stays, came, young, again);
+    struct ew_tally *tally = new_tally();
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "stays.exe", BEGUN_NS);
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "gone.exe", BEGUN_NS);
+    event_of(tally, &facts, EW_EVENT_PROCESS_START, 24, "before.exe", 1001 * MS);
+    /* It may have left the list before its end is logged. */
+    event_of(tally, &facts, EW_EVENT_PROCESS_START, 28, "ending.exe", 1980 * MS);
+    CHECK_EQ_INT(ew_beside_new(&system, 300 * MS, &beside), 0);
+    ew_beside_lost(beside, 1500 * MS);
+    const char *told = look_and_tell(beside, tally, &facts, 2000 * MS);
+    CHECK_CONTAINS(told, "exit 12 gone.exe");
+    CHECK_CONTAINS(told, "seen 16 came.exe");
+    CHECK(strstr(told, "exit 24") == NULL); /* began within a second of the one in the list */
+    CHECK(strstr(told, "20 young.exe") == NULL);
+    CHECK(strstr(told, "exit 28") == NULL);
+    CHECK(strstr(told, "exit 8") == NULL && strstr(told, "seen 8") == NULL);
+    /* Once is enough. */
+    told = look_and_tell(beside, tally, &facts, 3000 * MS);
+    CHECK(strstr(told, "young") == NULL);
+    again.created = units_at(2500 * MS);
+    RELIST(m, stays, came, young, again);
+    ew_beside_lost(beside, 3500 * MS);
+    told = look_and_tell(beside, tally, &facts, 4000 * MS);
+    CHECK_CONTAINS(told, "exit 24 before.exe");
+    CHECK_CONTAINS(told, "seen 24 again.exe");
+    CHECK_CONTAINS(told, "seen 20 young.exe");
+    CHECK_CONTAINS(told, "exit 28 ending.exe");
+    ew_beside_free(beside);
+    ew_tally_free(tally);
+}
+
+/* -------------------------------------------------------------------- the whole way */
+
+struct seen {
+    uint64_t cpu_ns, rss_bytes;
+    uint32_t samples, starts;
+};
+
+static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+{
+    struct seen *seen = ctx;
+    for (size_t i = 0; i < count; i++) {
+        if (samples[i].pid != 500)
+            continue;
+        seen->starts += samples[i].type == ETWATCH_START;
+        seen->samples += samples[i].type == ETWATCH_SAMPLE;
+        if ((samples[i].has & ETWATCH_HAS(cpu_ns)) != 0)
+            seen->cpu_ns += samples[i].cpu_ns;
+        if ((samples[i].has & ETWATCH_HAS(rss_bytes)) != 0)
+            seen->rss_bytes = samples[i].rss_bytes;
+    }
+}
+
+TEST(a_process_whose_start_was_lost_is_watched)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct seen seen = {0};
+    memset(m, 0, sizeof *m);
+    /* The threads that the emulator switches between on its first CPU. */
+    struct row worker = {.pid = 500,
+                         .name = "worker.exe",
+                         .created = ZERO + 1,
+                         .threads = 8,
+                         .first_tid = 1000,
+                         .user = 1,
+                         .rss = 123456};
+    RELIST(m, worker);
+    struct etw_emulator *emulator =
+        etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 1,
+                                                       .real_time = true,
+                                                       .generate = 60000,
+                                                       .rate_hz = 20000,
+                                                       .lose_from = 10,
+                                                       .lose_to = 20,
+                                                       .processes = &system});
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+    struct etwatch_config config = {
+        .size = sizeof config,
+        .flags = ETWATCH_ALL | ETWATCH_NO_BUDGET,
+        .hz = 20,
+        .latency_ms = 50,
+        .callbacks = {.size = sizeof config.callbacks, .on_samples = on_samples, .ctx = &seen}};
+    struct etwatch_monitor *monitor = NULL;
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    monitor->etw = &etw;
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    while (!etw_emulator_done(emulator) && (seen.samples < 3 || seen.rss_bytes == 0)) {
+        CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+        worker.user++; /* it runs */
+        RELIST(m, worker);
+    }
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    CHECK_EQ_UINT(seen.starts, 1);
+    CHECK(seen.samples >= 3);
+    CHECK(seen.cpu_ns > 0);
+    CHECK_EQ_UINT(seen.rss_bytes, 123456);
+    etwatch_monitor_free(monitor);
+    etw_emulator_free(emulator);
+    CHECK_EQ_UINT(m->closed, 1);
+}
