@@ -68,12 +68,12 @@ static void tally(struct watcher *w, const struct etwatch_sample *s)
     if (s->pid == w->root_pid || s->pid == 0)
         return;
     struct tally *slot = tally_slot(w, s);
-    if (s->type == ETWATCH_START) {
+    if (s->type == ETWATCH_TYPE_START) {
         slot->starts++;
-    } else if (s->type == ETWATCH_EXIT) {
+    } else if (s->type == ETWATCH_TYPE_EXIT) {
         slot->exits++;
         slot->exit_cpu_ns = s->cpu_ns;
-    } else if (s->type == ETWATCH_SAMPLE) {
+    } else if (s->type == ETWATCH_TYPE_SAMPLE) {
         slot->samples++;
         slot->sample_cpu_ns += s->cpu_ns;
     }
@@ -94,12 +94,12 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
     c->batches++;
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
-        c->samples += s->type == ETWATCH_SAMPLE;
-        c->threads += s->type == ETWATCH_THREAD;
-        c->starts += s->type == ETWATCH_START;
-        c->exits += s->type == ETWATCH_EXIT;
-        c->incomplete += !(s->flags & ETWATCH_COMPLETE);
-        if (s->type == ETWATCH_SAMPLE) {
+        c->samples += s->type == ETWATCH_TYPE_SAMPLE;
+        c->threads += s->type == ETWATCH_TYPE_THREAD;
+        c->starts += s->type == ETWATCH_TYPE_START;
+        c->exits += s->type == ETWATCH_TYPE_EXIT;
+        c->incomplete += !(s->flags & ETWATCH_SAMPLE_COMPLETE);
+        if (s->type == ETWATCH_TYPE_SAMPLE) {
             c->cpu_ns += s->cpu_ns;
             if (s->dt_ns == w->interval_ns) /* one cut short by an exit ends off the grid */
                 c->whole_t_ns = s->t_ns;
@@ -188,9 +188,9 @@ static void answer_stats(struct watcher *w)
     print_u64("processes", stats.processes);
     print_u64("self_rss_bytes", stats.self_rss_bytes);
     print_u64("self_rss_peak_bytes", stats.self_rss_peak_bytes);
-    printf("\"hz_asked\": %.3f, \"hz_reached\": %.3f, \"self_cpu_percent\": %.4f, "
+    printf("\"hz_requested\": %.3f, \"hz_reached\": %.3f, \"self_cpu_percent\": %.4f, "
            "\"self_kernel_percent\": %.4f, \"seconds\": %.6f}\n",
-           stats.hz_asked, stats.hz_reached, stats.self_cpu_percent, stats.self_kernel_percent,
+           stats.hz_requested, stats.hz_reached, stats.self_cpu_percent, stats.self_kernel_percent,
            (double)stats.duration_ns / 1e9);
 }
 
@@ -236,9 +236,9 @@ static void parse(int argc, char **argv, struct etwatch_config *config, uint32_t
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
         if (strcmp(name, "--all") == 0)
-            config->flags |= ETWATCH_ALL;
+            config->flags |= ETWATCH_CONFIG_ALL;
         else if (strcmp(name, "--threads") == 0)
-            config->flags |= ETWATCH_THREADS;
+            config->flags |= ETWATCH_CONFIG_THREADS;
         else if (strcmp(name, "--tally") == 0)
             w->tally = pages(sizeof *w->tally * TALLY_SLOTS);
         else if (strcmp(name, "--hz") == 0)
@@ -266,7 +266,7 @@ int main(int argc, char **argv)
     static struct watcher w;
     static uint32_t pids[MAX_PIDS];
     struct etwatch_config config = {.size = sizeof config,
-                                    .flags = ETWATCH_NO_BUDGET | ETWATCH_NO_FALLBACK,
+                                    .flags = ETWATCH_CONFIG_NO_BUDGET | ETWATCH_CONFIG_NO_FALLBACK,
                                     .pids = pids,
                                     .callbacks = {.size = sizeof config.callbacks,
                                                   .on_samples = on_samples,

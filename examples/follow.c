@@ -31,7 +31,7 @@ static int read_for(struct etwatch_monitor *monitor, uint32_t pid, double second
         if (count < 0)
             return count;
         for (int i = 0; i < count; i++)
-            total += batch[i].type == ETWATCH_SAMPLE && batch[i].pid == pid;
+            total += batch[i].type == ETWATCH_TYPE_SAMPLE && batch[i].pid == pid;
     }
     return total;
 }
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     struct etwatch_config config = {
         .size = sizeof config,
         .hz = 50,
-        .flags = ETWATCH_QUEUE | ETWATCH_AGGREGATE,
+        .flags = ETWATCH_CONFIG_QUEUE | ETWATCH_CONFIG_AGGREGATE,
     };
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;

@@ -26,7 +26,7 @@ static void add_up(void *ctx, const struct etwatch_sample *samples, size_t count
     struct totals *totals = ctx;
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
-        if (s->type != ETWATCH_SAMPLE)
+        if (s->type != ETWATCH_TYPE_SAMPLE)
             continue;
         totals->samples++;
         /* A value that was not measured has no bit in `has`; it is not zero. */

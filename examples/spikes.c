@@ -23,16 +23,16 @@ static void report(void *ctx, const struct etwatch_sample *samples, size_t count
     struct spikes *spikes = ctx;
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
-        if (s->type == ETWATCH_EXIT)
+        if (s->type == ETWATCH_TYPE_EXIT)
             printf("exit %" PRIu32 "\n", s->pid);
-        if (s->type != ETWATCH_SAMPLE || !(s->has & ETWATCH_HAS(cpu_percent)))
+        if (s->type != ETWATCH_TYPE_SAMPLE || !(s->has & ETWATCH_HAS(cpu_percent)))
             continue;
         if (s->cpu_percent < spikes->limit_percent)
             continue;
         spikes->count++;
         printf("spike %" PRIu64 " %" PRIu32 " %s %.0f%%%s\n", s->t_ns, s->pid,
                s->name != NULL ? s->name : "?", s->cpu_percent,
-               s->flags & ETWATCH_COMPLETE ? "" : " (events were lost)");
+               s->flags & ETWATCH_SAMPLE_COMPLETE ? "" : " (events were lost)");
     }
 }
 

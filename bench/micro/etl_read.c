@@ -15,9 +15,9 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "etl_writer.h"
 #include "os/os.h"
 #include "source/etl/reader.h"
-#include "etl_writer.h"
 
 enum { CPUS = 8, EVENTS = 4000000, PAYLOAD = 24, SWITCH_GROUP = 5, SWITCH_OPCODE = 36 };
 

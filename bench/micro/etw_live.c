@@ -68,7 +68,7 @@ static void figure(const char *name, const char *unit, double value, double bar)
 
 static void cut(void *ctx, uint64_t end_ns)
 {
-    (void)ew_sampler_cut(ctx, end_ns);
+    (void)ew_sampler_deliver(ctx, end_ns);
 }
 
 static uint64_t put_round(struct ew_etw_rings *rings, struct etw_event *event, uint64_t *t_raw)
@@ -222,7 +222,7 @@ static void measure_rate(const struct trial *trial)
         nap();
         if (source->ops->drain(source, ew_os_raw_ns(), &facts, &horizon_ns, NULL) < 0)
             exit(1);
-        (void)ew_sampler_cut(sampler, horizon_ns);
+        (void)ew_sampler_deliver(sampler, horizon_ns);
     }
     (void)source->ops->finish(source, ew_os_raw_ns(), &facts, NULL);
     source->ops->stats(source, &stats);

@@ -103,7 +103,7 @@ static void measure(const char *name, uint32_t idle)
         }
         readings += drain(&facts, reading, t_ns);
         t_ns += INTERVALS_A_CUT * interval_ns;
-        if (ew_sampler_cut(sampler, t_ns) < 0)
+        if (ew_sampler_deliver(sampler, t_ns) < 0)
             exit(1);
     }
     printf("{\"name\": \"%s\", \"unit\": \"ns a reading\", \"value\": %.1f}\n", name,

@@ -35,9 +35,9 @@ static void fill(struct etwatch_sample *samples)
         struct etwatch_sample *s = &samples[i];
         memset(s, 0, sizeof *s);
         s->size = sizeof *s;
-        s->type = ETWATCH_SAMPLE;
+        s->type = ETWATCH_TYPE_SAMPLE;
         s->source = ETWATCH_SOURCE_EBPF;
-        s->flags = ETWATCH_COMPLETE | ETWATCH_HAS_PPID | ETWATCH_HAS_SESSION;
+        s->flags = ETWATCH_SAMPLE_COMPLETE | ETWATCH_SAMPLE_HAS_PPID | ETWATCH_SAMPLE_HAS_SESSION;
         s->pid = 1000 + i * 37;
         s->ppid = 1;
         s->session_id = 1000;

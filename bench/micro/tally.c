@@ -82,7 +82,7 @@ static void take(void *ctx, const struct etwatch_sample *samples, size_t count)
 
 static void cut(void *ctx, uint64_t end_ns)
 {
-    if (ew_sampler_cut(ctx, end_ns) < 0)
+    if (ew_sampler_deliver(ctx, end_ns) < 0)
         exit(1);
 }
 

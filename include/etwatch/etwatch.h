@@ -93,10 +93,10 @@ enum etwatch_source {
 ETWATCH_API const char *etwatch_source_name(uint32_t source);
 
 enum etwatch_type {
-    ETWATCH_START = 1,  /* a process began, or was there when watching began */
-    ETWATCH_EXIT = 2,   /* a process ended: the same names as totals over its life */
-    ETWATCH_SAMPLE = 3, /* what one process did in one interval */
-    ETWATCH_THREAD = 4, /* the same for one thread */
+    ETWATCH_TYPE_START = 1,  /* a process began, or was there when watching began */
+    ETWATCH_TYPE_EXIT = 2,   /* a process ended: the same names as totals over its life */
+    ETWATCH_TYPE_SAMPLE = 3, /* what one process did in one interval */
+    ETWATCH_TYPE_THREAD = 4, /* the same for one thread */
 };
 
 /*
@@ -165,13 +165,13 @@ enum etwatch_metric {
 #define ETWATCH_HAS(name) ((uint64_t)1 << ETWATCH_M_##name)
 
 enum etwatch_sample_flag {
-    ETWATCH_COMPLETE = 1u << 0,    /* no event that belongs here is known to be lost */
-    ETWATCH_PREEXISTING = 1u << 1, /* START of a process that was there before */
-    ETWATCH_HAS_PPID = 1u << 2,
-    ETWATCH_HAS_SESSION = 1u << 3,
+    ETWATCH_SAMPLE_COMPLETE = 1u << 0,    /* no event that belongs here is known to be lost */
+    ETWATCH_SAMPLE_PREEXISTING = 1u << 1, /* START of a process that was there before */
+    ETWATCH_SAMPLE_HAS_PPID = 1u << 2,
+    ETWATCH_SAMPLE_HAS_SESSION = 1u << 3,
     /* SAMPLE of all processes that are not among the busiest: pid is UINT32_MAX, tid says how many
      * they are; counters only. */
-    ETWATCH_OTHER = 1u << 4,
+    ETWATCH_SAMPLE_OTHER = 1u << 4,
 };
 
 /* One object of the stream; `type` says which. */
@@ -181,7 +181,7 @@ struct etwatch_sample {
     uint32_t source; /* where it comes from: enum etwatch_source */
     uint32_t flags;  /* enum etwatch_sample_flag */
     uint32_t pid;
-    uint32_t tid; /* THREAD only, else 0 (but see ETWATCH_OTHER) */
+    uint32_t tid; /* THREAD only, else 0 (but see ETWATCH_SAMPLE_OTHER) */
     uint32_t ppid;
     uint32_t session_id;
     uint64_t start_ns; /* with pid: the identity */
@@ -208,7 +208,7 @@ enum etwatch_event_kind {
     ETWATCH_EVENT_EXIT = 5, /* a thread ended */
 };
 
-/* One raw scheduler event (ETWATCH_EVENTS only). Unused fields are 0. */
+/* One raw scheduler event (ETWATCH_CONFIG_EVENTS only). Unused fields are 0. */
 struct etwatch_event {
     uint32_t size;
     uint32_t kind;
@@ -282,31 +282,31 @@ struct etwatch_alert {
     uint64_t from_ns, to_ns;
     uint64_t window_ns; /* how finely the metric was looked at */
     double threshold;
-    double value;          /* average over from_ns to to_ns; counters: a second */
-    double peak;           /* of the windows */
-    uint32_t thread_count; /* threads that ran meanwhile; 0: they are not told apart */
-    uint32_t threads_told; /* the busiest of them, in threads */
+    double value;            /* average over from_ns to to_ns; counters: a second */
+    double peak;             /* of the windows */
+    uint32_t thread_count;   /* threads that ran meanwhile; 0: they are not told apart */
+    uint32_t thread_entries; /* the busiest of them, in threads */
     const struct etwatch_alert_thread *threads;
 };
 
 /* ------------------------------------------------------------ configuration */
 
 enum etwatch_config_flag {
-    ETWATCH_ALL = 1u << 0,            /* watch every process */
-    ETWATCH_THREADS = 1u << 1,        /* THREAD samples too */
-    ETWATCH_DENSE = 1u << 2,          /* a sample for every interval, also of idle processes */
-    ETWATCH_EVENTS = 1u << 3,         /* the full scheduler event stream */
-    ETWATCH_CMDLINE = 1u << 4,        /* command lines, secrets masked */
-    ETWATCH_NO_FALLBACK = 1u << 5,    /* fail instead of polling when rights are missing */
-    ETWATCH_NO_BUDGET = 1u << 6,      /* keep the rate whatever it costs */
-    ETWATCH_KERNEL_THREADS = 1u << 7, /* with ETWATCH_ALL: kernel threads too */
-    ETWATCH_AGGREGATE = 1u << 8,      /* keep what etwatch_monitor_aggregate needs */
-    ETWATCH_QUEUE = 1u << 9,          /* keep samples for etwatch_monitor_read */
+    ETWATCH_CONFIG_ALL = 1u << 0,         /* watch every process */
+    ETWATCH_CONFIG_THREADS = 1u << 1,     /* THREAD samples too */
+    ETWATCH_CONFIG_DENSE = 1u << 2,       /* a sample for every interval, also of idle processes */
+    ETWATCH_CONFIG_EVENTS = 1u << 3,      /* the full scheduler event stream */
+    ETWATCH_CONFIG_CMDLINE = 1u << 4,     /* command lines, secrets masked */
+    ETWATCH_CONFIG_NO_FALLBACK = 1u << 5, /* fail instead of polling when rights are missing */
+    ETWATCH_CONFIG_NO_BUDGET = 1u << 6,   /* keep the rate whatever it costs */
+    ETWATCH_CONFIG_KERNEL_THREADS = 1u << 7, /* with ETWATCH_CONFIG_ALL: kernel threads too */
+    ETWATCH_CONFIG_AGGREGATE = 1u << 8,      /* keep what etwatch_monitor_aggregate needs */
+    ETWATCH_CONFIG_QUEUE = 1u << 9,          /* keep samples for etwatch_monitor_read */
     /* Without the system's own processes. Windows: the ids 0 and 4, System, Idle and Registry;
      * Linux: kernel threads, whatever the other flags say. */
-    ETWATCH_NO_SYSTEM = 1u << 10,
-    /* With ETWATCH_EVENTS: of every thread of the machine; none where only polling works. */
-    ETWATCH_EVENTS_ALL = 1u << 20,
+    ETWATCH_CONFIG_NO_SYSTEM = 1u << 10,
+    /* With ETWATCH_CONFIG_EVENTS: of every thread of the machine; none where only polling works. */
+    ETWATCH_CONFIG_EVENTS_ALL = 1u << 20,
 };
 
 struct etwatch_callbacks {
@@ -383,20 +383,20 @@ struct etwatch_config {
     uint32_t exclude_uid_count;
     uint32_t exclude_cgroup_count;
     /* Samples of this many processes with the most of a metric (a counter: a second) in each
-     * interval; what the others did is one sample with ETWATCH_OTHER. 0 = all. */
-    uint32_t busiest;
-    uint32_t busiest_metric; /* enum etwatch_metric; 0 = cpu_percent */
+     * interval; what the others did is one sample with ETWATCH_SAMPLE_OTHER. 0 = all. */
+    uint32_t top_n;
+    uint32_t top_n_metric; /* enum etwatch_metric; 0 = cpu_percent */
     /* Bits of metrics that are polled beside the events of a source that has events (ebpf, etw):
      * gauges of memory, threads and handles. EINVAL for others: what adds up has one source. */
-    uint64_t polled;
+    uint64_t polled_metrics;
 };
 
 struct etwatch_stats {
     uint32_t size;
     uint32_t source;
-    double hz_asked;
-    double hz_reached; /* intervals delivered a second, over the whole run */
-    double hz_now;     /* the rate in force, after the budget */
+    double hz_requested;
+    double hz_reached;   /* intervals delivered a second, over the whole run */
+    double hz_effective; /* the rate in force, after the budget */
     uint64_t samples;
     uint64_t events; /* facts taken from the source */
     uint64_t lost;
@@ -421,7 +421,7 @@ struct etwatch_meta {
     uint32_t source;
     uint32_t cpu_count;
     uint32_t reserved;
-    double hz_asked;
+    double hz_requested;
     uint64_t anchor_unix_ns; /* this Unix time ... */
     uint64_t anchor_raw_ns;  /* ... was this time of the raw clock (CLOCK_BOOTTIME) */
     uint64_t estimated;      /* bit per metric that this source can only estimate */
@@ -461,19 +461,19 @@ ETWATCH_API int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeou
 /* Delivers what is left and stops. Safe to call twice. */
 ETWATCH_API int etwatch_monitor_stop(struct etwatch_monitor *monitor);
 
-/* Copies up to max queued samples (ETWATCH_QUEUE), waiting up to timeout_ms for the first. Strings
- * stay valid until the next read. Returns the count; ETWATCH_ESTATE if a recording has ended and
- * everything of it was read. */
+/* Copies up to max queued samples (ETWATCH_CONFIG_QUEUE), waiting up to timeout_ms for the first.
+ * Strings stay valid until the next read. Returns the count; ETWATCH_ESTATE if a recording has
+ * ended and everything of it was read. */
 ETWATCH_API int etwatch_monitor_read(struct etwatch_monitor *monitor,
                                      struct etwatch_sample *ret_samples, size_t max,
                                      int timeout_ms);
 /* The same for those who keep what they read: the strings are copied to ret_texts, each once, and
  * are valid as long as it is. Where they find no room the rest is left for the next read; 8 KB are
  * always enough for one sample. ret_texts_used: bytes, from the beginning. */
-ETWATCH_API int etwatch_monitor_copy(struct etwatch_monitor *monitor,
-                                     struct etwatch_sample *ret_samples, size_t max,
-                                     char *ret_texts, size_t texts_size, size_t *ret_texts_used,
-                                     int timeout_ms);
+ETWATCH_API int etwatch_monitor_read_copy(struct etwatch_monitor *monitor,
+                                          struct etwatch_sample *ret_samples, size_t max,
+                                          char *ret_texts, size_t texts_size,
+                                          size_t *ret_texts_used, int timeout_ms);
 
 /* Watch one more process and its descendants, or one less; also while running. */
 ETWATCH_API int etwatch_monitor_add(struct etwatch_monitor *monitor, uint32_t pid);

@@ -17,20 +17,22 @@ extern "C" {
 #endif
 
 /* A way to obtain metrics. Polling differs by system. */
-enum etwatch_way {
-    ETWATCH_WAY_ETW = 0,
-    ETWATCH_WAY_ETL = 1,
-    ETWATCH_WAY_EBPF = 2,
-    ETWATCH_WAY_POLL_LINUX = 3,
-    ETWATCH_WAY_POLL_WINDOWS = 4,
-    ETWATCH_WAY_COUNT = 5,
+enum etwatch_backend {
+    ETWATCH_BACKEND_ETW = 0,
+    ETWATCH_BACKEND_ETL = 1,
+    ETWATCH_BACKEND_EBPF = 2,
+    ETWATCH_BACKEND_POLL_LINUX = 3,
+    ETWATCH_BACKEND_POLL_WINDOWS = 4,
+    ETWATCH_BACKEND_COUNT = 5,
 };
 
 enum etwatch_exactness {
-    ETWATCH_UNAVAILABLE = 0, /* always null; `how` says why */
-    ETWATCH_ESTIMATED = 1,   /* may be off; `how` says what is known of it */
-    ETWATCH_POLLED = 2,      /* the system's own value, right when it is read, and read at a rate */
-    ETWATCH_EXACT = 3,       /* the system's own value, right for the interval it is given for */
+    ETWATCH_EXACTNESS_UNAVAILABLE = 0, /* always null; `how` says why */
+    ETWATCH_EXACTNESS_ESTIMATED = 1,   /* may be off; `how` says what is known of it */
+    ETWATCH_EXACTNESS_POLLED =
+        2, /* the system's own value, right when it is read, and read at a rate */
+    ETWATCH_EXACTNESS_EXACT =
+        3, /* the system's own value, right for the interval it is given for */
 };
 
 struct etwatch_metric_info {
@@ -54,7 +56,7 @@ struct etwatch_metric_info {
     const char *otlp_linux_unit;
 };
 
-struct etwatch_metric_way {
+struct etwatch_metric_backend {
     uint32_t size;
     uint32_t exactness;  /* enum etwatch_exactness */
     uint32_t on_request; /* 1: only if asked for by name, by its group or by "all" */
@@ -63,24 +65,25 @@ struct etwatch_metric_way {
 };
 
 /* "etw", "etl", "ebpf", "poll-linux", "poll-windows"; NULL for anything else. */
-ETWATCH_API const char *etwatch_way_name(uint32_t way);
+ETWATCH_API const char *etwatch_backend_name(uint32_t backend);
 /* "unavailable", "estimated", "polled", "exact"; NULL for anything else. */
 ETWATCH_API const char *etwatch_exactness_name(uint32_t exactness);
 
 /* The metric with this index (0 to ETWATCH_METRIC_COUNT - 1). ETWATCH_EINVAL: there is none, or
  * ret_info->size is not set. */
 ETWATCH_API int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info);
-ETWATCH_API int etwatch_metric_way(uint32_t metric, uint32_t way,
-                                   struct etwatch_metric_way *ret_way);
+ETWATCH_API int etwatch_metric_backend(uint32_t metric, uint32_t backend,
+                                       struct etwatch_metric_backend *ret_backend);
 
 /* Bit per metric of this name or group, for etwatch_config.metrics; "all" and "default" are groups
  * too. 0: there is no such name. */
 ETWATCH_API uint64_t etwatch_metrics_named(const char *name);
-/* What etwatch_config.polled may have: gauges that can be polled beside events. */
+/* What etwatch_config.polled_metrics may have: gauges that can be polled beside events. */
 ETWATCH_API uint64_t etwatch_metrics_pollable(void);
 
 /* Why an open monitor does not measure this metric, until it is closed; NULL: it does. */
-ETWATCH_API const char *etwatch_monitor_why_not(struct etwatch_monitor *monitor, uint32_t metric);
+ETWATCH_API const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor,
+                                                           uint32_t metric);
 
 #ifdef __cplusplus
 }

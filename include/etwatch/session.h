@@ -90,8 +90,8 @@ ETWATCH_API int etwatch_recorder_stats(struct etwatch_recorder *recorder,
                                        struct etwatch_recorder_stats *ret_stats);
 /* Why a counter that was asked for is not in the recording; NULL: it is, or was not asked for. As
  * long as the recorder. */
-ETWATCH_API const char *etwatch_recorder_why_not(const struct etwatch_recorder *recorder,
-                                                 uint32_t metric);
+ETWATCH_API const char *etwatch_recorder_unavailable_reason(const struct etwatch_recorder *recorder,
+                                                            uint32_t metric);
 /* Ends the session; everything is in the file then. Safe to call twice. */
 ETWATCH_API int etwatch_recorder_stop(struct etwatch_recorder *recorder);
 /* Stops if need be. NULL is fine. */

@@ -51,7 +51,7 @@ struct etwatch_sink_options {
 struct etwatch_window {
     uint32_t size;
     uint32_t source;
-    uint32_t flags; /* ETWATCH_COMPLETE: no sample in it is incomplete */
+    uint32_t flags; /* ETWATCH_SAMPLE_COMPLETE: no sample in it is incomplete */
     uint32_t pid;
     uint64_t start_ns;
     uint64_t t_ns;  /* end of the window */

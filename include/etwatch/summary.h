@@ -70,10 +70,9 @@ ETWATCH_API void etwatch_summary_add(void *summary, const struct etwatch_sample 
                                      size_t count);
 /* Calls on_process for each process, or those with this pid (0: all), in the order in which they
  * were first seen; returns their number. on_process must not use the summary. */
-ETWATCH_API int
-etwatch_summary_tell(struct etwatch_summary *summary, uint32_t pid,
-                     void (*on_process)(void *ctx, const struct etwatch_summary_process *process),
-                     void *ctx);
+ETWATCH_API int etwatch_summary_for_each(
+    struct etwatch_summary *summary, uint32_t pid,
+    void (*on_process)(void *ctx, const struct etwatch_summary_process *process), void *ctx);
 /* How many processes went because there were too many, or found no memory. */
 ETWATCH_API uint64_t etwatch_summary_dropped(struct etwatch_summary *summary);
 

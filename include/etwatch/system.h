@@ -68,11 +68,11 @@ ETWATCH_API int etwatch_system_open(const char *proc_root,
 ETWATCH_API int etwatch_system_read(struct etwatch_system_reader *reader,
                                     struct etwatch_system *ret_system);
 ETWATCH_API void etwatch_system_close(struct etwatch_system_reader *reader);
-/* What somebody who sees every start and exit (a monitor with events and ETWATCH_ALL) counted since
- * the last reading: the next one has these, exact, instead of what two lists of processes differ
- * by. Whoever calls it once calls it before every reading. */
-ETWATCH_API void etwatch_system_told(struct etwatch_system_reader *reader, uint64_t started,
-                                     uint64_t ended);
+/* What somebody who sees every start and exit (a monitor with events and ETWATCH_CONFIG_ALL)
+ * counted since the last reading: the next one has these, exact, instead of what two lists of
+ * processes differ by. Whoever calls it once calls it before every reading. */
+ETWATCH_API void etwatch_system_set_process_counts(struct etwatch_system_reader *reader,
+                                                   uint64_t started, uint64_t ended);
 
 /* Where it is read. */
 enum etwatch_system_os {
@@ -84,11 +84,11 @@ enum etwatch_system_os {
 /* "linux", "windows"; NULL for anything else. */
 ETWATCH_API const char *etwatch_system_os_name(uint32_t os);
 
-/* What the table of metrics says of these: as etwatch_metric_info and etwatch_metric_way, with
+/* What the table of metrics says of these: as etwatch_metric_info and etwatch_metric_backend, with
  * enum etwatch_system_metric, the group "system", and a system instead of a way. */
 ETWATCH_API int etwatch_system_info(uint32_t metric, struct etwatch_metric_info *ret_info);
-ETWATCH_API int etwatch_system_way(uint32_t metric, uint32_t os,
-                                   struct etwatch_metric_way *ret_way);
+ETWATCH_API int etwatch_system_backend(uint32_t metric, uint32_t os,
+                                       struct etwatch_metric_backend *ret_backend);
 
 #ifdef __cplusplus
 }

@@ -39,7 +39,8 @@ struct etwatch_trace_options {
     const char *const *exclude_names;
     uint32_t exclude_pid_count;
     uint32_t exclude_name_count;
-    uint32_t flags; /* 0 or ETWATCH_NO_SYSTEM; ENOTSUP for a .pftrace of Linux, which cannot tell */
+    uint32_t flags; /* 0 or ETWATCH_CONFIG_NO_SYSTEM; ENOTSUP for a .pftrace of Linux, which cannot
+                       tell */
     uint32_t reserved;
 };
 

@@ -24,16 +24,16 @@ ETWATCH_SOURCE_ETW = 1
 ETWATCH_SOURCE_ETL = 2
 ETWATCH_SOURCE_EBPF = 3
 ETWATCH_SOURCE_POLL = 4
-ETWATCH_START = 1
-ETWATCH_EXIT = 2
-ETWATCH_SAMPLE = 3
-ETWATCH_THREAD = 4
+ETWATCH_TYPE_START = 1
+ETWATCH_TYPE_EXIT = 2
+ETWATCH_TYPE_SAMPLE = 3
+ETWATCH_TYPE_THREAD = 4
 ETWATCH_METRIC_COUNT = 49
-ETWATCH_COMPLETE = 1
-ETWATCH_PREEXISTING = 2
-ETWATCH_HAS_PPID = 4
-ETWATCH_HAS_SESSION = 8
-ETWATCH_OTHER = 16
+ETWATCH_SAMPLE_COMPLETE = 1
+ETWATCH_SAMPLE_PREEXISTING = 2
+ETWATCH_SAMPLE_HAS_PPID = 4
+ETWATCH_SAMPLE_HAS_SESSION = 8
+ETWATCH_SAMPLE_OTHER = 16
 ETWATCH_EVENT_SWITCH = 1
 ETWATCH_EVENT_WAKEUP = 2
 ETWATCH_EVENT_FORK = 3
@@ -47,18 +47,18 @@ ETWATCH_LOSS_QUEUE = 5
 ETWATCH_ALERT_COMPLETE = 1
 ETWATCH_ALERT_ENDED = 2
 ETWATCH_ALERT_EXACT = 4
-ETWATCH_ALL = 1
-ETWATCH_THREADS = 2
-ETWATCH_DENSE = 4
-ETWATCH_EVENTS = 8
-ETWATCH_CMDLINE = 16
-ETWATCH_NO_FALLBACK = 32
-ETWATCH_NO_BUDGET = 64
-ETWATCH_KERNEL_THREADS = 128
-ETWATCH_AGGREGATE = 256
-ETWATCH_QUEUE = 512
-ETWATCH_NO_SYSTEM = 1024
-ETWATCH_EVENTS_ALL = 1048576
+ETWATCH_CONFIG_ALL = 1
+ETWATCH_CONFIG_THREADS = 2
+ETWATCH_CONFIG_DENSE = 4
+ETWATCH_CONFIG_EVENTS = 8
+ETWATCH_CONFIG_CMDLINE = 16
+ETWATCH_CONFIG_NO_FALLBACK = 32
+ETWATCH_CONFIG_NO_BUDGET = 64
+ETWATCH_CONFIG_KERNEL_THREADS = 128
+ETWATCH_CONFIG_AGGREGATE = 256
+ETWATCH_CONFIG_QUEUE = 512
+ETWATCH_CONFIG_NO_SYSTEM = 1024
+ETWATCH_CONFIG_EVENTS_ALL = 1048576
 ETWATCH_CHECK_OK = 0
 ETWATCH_CHECK_WARN = 1
 ETWATCH_CHECK_FAIL = 2
@@ -103,16 +103,16 @@ ETWATCH_EXPORT_JSONL = 4
 ETWATCH_EXPORT_FOLDED = 5
 ETWATCH_EXPORT_SPEEDSCOPE = 6
 ETWATCH_EXPORT_CHROME = 7
-ETWATCH_WAY_ETW = 0
-ETWATCH_WAY_ETL = 1
-ETWATCH_WAY_EBPF = 2
-ETWATCH_WAY_POLL_LINUX = 3
-ETWATCH_WAY_POLL_WINDOWS = 4
-ETWATCH_WAY_COUNT = 5
-ETWATCH_UNAVAILABLE = 0
-ETWATCH_ESTIMATED = 1
-ETWATCH_POLLED = 2
-ETWATCH_EXACT = 3
+ETWATCH_BACKEND_ETW = 0
+ETWATCH_BACKEND_ETL = 1
+ETWATCH_BACKEND_EBPF = 2
+ETWATCH_BACKEND_POLL_LINUX = 3
+ETWATCH_BACKEND_POLL_WINDOWS = 4
+ETWATCH_BACKEND_COUNT = 5
+ETWATCH_EXACTNESS_UNAVAILABLE = 0
+ETWATCH_EXACTNESS_ESTIMATED = 1
+ETWATCH_EXACTNESS_POLLED = 2
+ETWATCH_EXACTNESS_EXACT = 3
 ETWATCH_PROCESS_THREAD_SUMS = 1
 ETWATCH_SESSION_OURS = 1
 ETWATCH_SESSION_SYSTEM = 2
@@ -317,7 +317,7 @@ class MetricInfo(ctypes.Structure):
     pass
 
 
-class MetricWay(ctypes.Structure):
+class MetricBackend(ctypes.Structure):
     pass
 
 
@@ -411,7 +411,7 @@ Alert._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("rule", c_uint32), ("metric", c_uint32), ("condition", c_char_p),
     ("source", c_uint32), ("pid", c_uint32), ("start_ns", c_uint64), ("name", c_char_p), ("from_ns", c_uint64),
     ("to_ns", c_uint64), ("window_ns", c_uint64), ("threshold", c_double), ("value", c_double), ("peak", c_double),
-    ("thread_count", c_uint32), ("threads_told", c_uint32), ("threads", POINTER(AlertThread)),
+    ("thread_count", c_uint32), ("thread_entries", c_uint32), ("threads", POINTER(AlertThread)),
 ]
 Callbacks._fields_ = [
     ("size", c_uint32), ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Sample), c_size_t)),
@@ -439,19 +439,20 @@ Config._fields_ = [
     ("rates", POINTER(Rate)), ("rate_count", c_uint32), ("reserved4", c_uint32), ("exclude_pids", POINTER(c_uint32)),
     ("exclude_names", POINTER(c_char_p)), ("exclude_uids", POINTER(c_uint32)), ("exclude_cgroups", POINTER(c_char_p)),
     ("exclude_pid_count", c_uint32), ("exclude_name_count", c_uint32), ("exclude_uid_count", c_uint32),
-    ("exclude_cgroup_count", c_uint32), ("busiest", c_uint32), ("busiest_metric", c_uint32), ("polled", c_uint64),
+    ("exclude_cgroup_count", c_uint32), ("top_n", c_uint32), ("top_n_metric", c_uint32), ("polled_metrics", c_uint64),
 ]
 Stats._fields_ = [
-    ("size", c_uint32), ("source", c_uint32), ("hz_asked", c_double), ("hz_reached", c_double), ("hz_now", c_double),
-    ("samples", c_uint64), ("events", c_uint64), ("lost", c_uint64), ("undecoded", c_uint64), ("late", c_uint64),
-    ("wakeups", c_uint64), ("processes", c_uint64), ("threads", c_uint64), ("self_rss_bytes", c_uint64),
-    ("self_rss_peak_bytes", c_uint64), ("self_cpu_percent", c_double), ("self_kernel_percent", c_double),
-    ("duration_ns", c_uint64), ("queue_dropped", c_uint64), ("step_ns", c_uint64), ("step_max_ns", c_uint64),
+    ("size", c_uint32), ("source", c_uint32), ("hz_requested", c_double), ("hz_reached", c_double),
+    ("hz_effective", c_double), ("samples", c_uint64), ("events", c_uint64), ("lost", c_uint64),
+    ("undecoded", c_uint64), ("late", c_uint64), ("wakeups", c_uint64), ("processes", c_uint64),
+    ("threads", c_uint64), ("self_rss_bytes", c_uint64), ("self_rss_peak_bytes", c_uint64),
+    ("self_cpu_percent", c_double), ("self_kernel_percent", c_double), ("duration_ns", c_uint64),
+    ("queue_dropped", c_uint64), ("step_ns", c_uint64), ("step_max_ns", c_uint64),
 ]
 Meta._fields_ = [
-    ("size", c_uint32), ("source", c_uint32), ("cpu_count", c_uint32), ("reserved", c_uint32), ("hz_asked", c_double),
-    ("anchor_unix_ns", c_uint64), ("anchor_raw_ns", c_uint64), ("estimated", c_uint64), ("available", c_uint64),
-    ("fallback", c_char * 512),
+    ("size", c_uint32), ("source", c_uint32), ("cpu_count", c_uint32), ("reserved", c_uint32),
+    ("hz_requested", c_double), ("anchor_unix_ns", c_uint64), ("anchor_raw_ns", c_uint64), ("estimated", c_uint64),
+    ("available", c_uint64), ("fallback", c_char * 512),
 ]
 Aggregate._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("count", c_uint64), ("avg", c_double), ("max", c_double),
@@ -552,7 +553,7 @@ MetricInfo._fields_ = [
     ("prometheus_labels", c_char_p), ("scale", c_double), ("otlp", c_char_p), ("otlp_attribute", c_char_p),
     ("otlp_unit", c_char_p), ("default_hz", c_double), ("otlp_linux", c_char_p), ("otlp_linux_unit", c_char_p),
 ]
-MetricWay._fields_ = [
+MetricBackend._fields_ = [
     ("size", c_uint32), ("exactness", c_uint32), ("on_request", c_uint32), ("reserved", c_uint32), ("how", c_char_p),
 ]
 ProcessId._fields_ = [
@@ -646,7 +647,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_collector_stats": CollectorStats,
     "etwatch_export_counts": ExportCounts,
     "etwatch_metric_info": MetricInfo,
-    "etwatch_metric_way": MetricWay,
+    "etwatch_metric_backend": MetricBackend,
     "etwatch_process_id": ProcessId,
     "etwatch_process_thread": ProcessThread,
     "etwatch_provider": Provider,
@@ -673,7 +674,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_monitor_poll": (c_int, [c_void_p, c_int]),
     "etwatch_monitor_stop": (c_int, [c_void_p]),
     "etwatch_monitor_read": (c_int, [c_void_p, POINTER(Sample), c_size_t, c_int]),
-    "etwatch_monitor_copy": (c_int, [
+    "etwatch_monitor_read_copy": (c_int, [
         c_void_p, POINTER(Sample), c_size_t, c_char_p, c_size_t, POINTER(c_size_t), c_int,
     ]),
     "etwatch_monitor_add": (c_int, [c_void_p, c_uint32]),
@@ -716,13 +717,13 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         c_void_p, c_uint32, c_uint32, POINTER(TableOptions), etwatch_write_fn, c_void_p, POINTER(ExportCounts),
         POINTER(ErrorInfo),
     ]),
-    "etwatch_way_name": (c_char_p, [c_uint32]),
+    "etwatch_backend_name": (c_char_p, [c_uint32]),
     "etwatch_exactness_name": (c_char_p, [c_uint32]),
     "etwatch_metric_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
-    "etwatch_metric_way": (c_int, [c_uint32, c_uint32, POINTER(MetricWay)]),
+    "etwatch_metric_backend": (c_int, [c_uint32, c_uint32, POINTER(MetricBackend)]),
     "etwatch_metrics_named": (c_uint64, [c_char_p]),
     "etwatch_metrics_pollable": (c_uint64, []),
-    "etwatch_monitor_why_not": (c_char_p, [c_void_p, c_uint32]),
+    "etwatch_monitor_unavailable_reason": (c_char_p, [c_void_p, c_uint32]),
     "etwatch_process_read": (c_int, [
         c_uint32, c_uint32, POINTER(Sample), c_char_p, c_size_t, POINTER(ProcessId), POINTER(ErrorInfo),
     ]),
@@ -732,7 +733,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_monitor_set_kernel": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(ErrorInfo)]),
     "etwatch_recorder_start": (c_int, [c_char_p, POINTER(SessionOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
     "etwatch_recorder_stats": (c_int, [c_void_p, POINTER(RecorderStats)]),
-    "etwatch_recorder_why_not": (c_char_p, [c_void_p, c_uint32]),
+    "etwatch_recorder_unavailable_reason": (c_char_p, [c_void_p, c_uint32]),
     "etwatch_recorder_stop": (c_int, [c_void_p]),
     "etwatch_recorder_free": (None, [c_void_p]),
     "etwatch_session_list": (c_int, [
@@ -764,15 +765,15 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_summary_new": (c_int, [POINTER(SummaryOptions), POINTER(c_void_p)]),
     "etwatch_summary_free": (None, [c_void_p]),
     "etwatch_summary_add": (None, [c_void_p, POINTER(Sample), c_size_t]),
-    "etwatch_summary_tell": (c_int, [
+    "etwatch_summary_for_each": (c_int, [
         c_void_p, c_uint32, ctypes.CFUNCTYPE(None, c_void_p, POINTER(SummaryProcess)), c_void_p,
     ]),
     "etwatch_summary_dropped": (c_uint64, [c_void_p]),
     "etwatch_system_open": (c_int, [c_char_p, POINTER(c_void_p)]),
     "etwatch_system_read": (c_int, [c_void_p, POINTER(System)]),
     "etwatch_system_close": (None, [c_void_p]),
-    "etwatch_system_told": (None, [c_void_p, c_uint64, c_uint64]),
+    "etwatch_system_set_process_counts": (None, [c_void_p, c_uint64, c_uint64]),
     "etwatch_system_os_name": (c_char_p, [c_uint32]),
     "etwatch_system_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
-    "etwatch_system_way": (c_int, [c_uint32, c_uint32, POINTER(MetricWay)]),
+    "etwatch_system_backend": (c_int, [c_uint32, c_uint32, POINTER(MetricBackend)]),
 }

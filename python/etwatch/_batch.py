@@ -12,8 +12,8 @@ from . import _abi, _native
 OTHER = 0xFFFFFFFF  # as a pid: those that are not among the busiest
 WORDS = _native.SAMPLE_SIZE // 8
 HALVES = _native.SAMPLE_SIZE // 4
-TYPES = {_abi.ETWATCH_START: "start", _abi.ETWATCH_EXIT: "exit", _abi.ETWATCH_SAMPLE: "sample",
-         _abi.ETWATCH_THREAD: "thread"}
+TYPES = {_abi.ETWATCH_TYPE_START: "start", _abi.ETWATCH_TYPE_EXIT: "exit", _abi.ETWATCH_TYPE_SAMPLE: "sample",
+         _abi.ETWATCH_TYPE_THREAD: "thread"}
 SOURCES = {_abi.ETWATCH_SOURCE_ETW: "etw", _abi.ETWATCH_SOURCE_ETL: "etl", _abi.ETWATCH_SOURCE_EBPF: "ebpf",
            _abi.ETWATCH_SOURCE_POLL: "poll"}
 METRIC_NAMES = tuple(name for name, _, _ in _abi.METRICS)
@@ -184,12 +184,12 @@ class Sample:
 
     @property
     def complete(self) -> bool:
-        return bool(self._flags & _abi.ETWATCH_COMPLETE)
+        return bool(self._flags & _abi.ETWATCH_SAMPLE_COMPLETE)
 
     @property
     def preexisting(self) -> bool:
         """A start of a process that was there before watching began."""
-        return bool(self._flags & _abi.ETWATCH_PREEXISTING)
+        return bool(self._flags & _abi.ETWATCH_SAMPLE_PREEXISTING)
 
     @property
     def _flags(self) -> int:
@@ -208,15 +208,15 @@ class Sample:
     @property
     def others(self) -> Optional[int]:
         """How many processes a sample of pid -1 is of; None: it is of one."""
-        return self._batch.halves[self._row * HALVES + _TID] if self._flags & _abi.ETWATCH_OTHER else None
+        return self._batch.halves[self._row * HALVES + _TID] if self._flags & _abi.ETWATCH_SAMPLE_OTHER else None
 
     @property
     def ppid(self) -> Optional[int]:
-        return self._batch.halves[self._row * HALVES + _PPID] if self._flags & _abi.ETWATCH_HAS_PPID else None
+        return self._batch.halves[self._row * HALVES + _PPID] if self._flags & _abi.ETWATCH_SAMPLE_HAS_PPID else None
 
     @property
     def session_id(self) -> Optional[int]:
-        known = self._flags & _abi.ETWATCH_HAS_SESSION
+        known = self._flags & _abi.ETWATCH_SAMPLE_HAS_SESSION
         return self._batch.halves[self._row * HALVES + _SESSION] if known else None
 
     @property

@@ -353,15 +353,15 @@ def _pump(engine: Engine, native: NativeMonitor) -> None:
 
 
 def flag_bits(*, everything: bool, system: bool, fallback: bool, command_lines: bool) -> int:
-    flags = _abi.ETWATCH_QUEUE
+    flags = _abi.ETWATCH_CONFIG_QUEUE
     if everything:
-        flags |= _abi.ETWATCH_ALL
+        flags |= _abi.ETWATCH_CONFIG_ALL
     if not system:
-        flags |= _abi.ETWATCH_NO_SYSTEM
+        flags |= _abi.ETWATCH_CONFIG_NO_SYSTEM
     elif everything:
-        flags |= _abi.ETWATCH_KERNEL_THREADS
+        flags |= _abi.ETWATCH_CONFIG_KERNEL_THREADS
     if not fallback:
-        flags |= _abi.ETWATCH_NO_FALLBACK
+        flags |= _abi.ETWATCH_CONFIG_NO_FALLBACK
     if command_lines:
-        flags |= _abi.ETWATCH_CMDLINE
+        flags |= _abi.ETWATCH_CONFIG_CMDLINE
     return flags

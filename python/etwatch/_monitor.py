@@ -49,7 +49,7 @@ def _bits(name: str) -> int:
 def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, budget_percent: float = 0.0,
                 pids: Sequence[int] = (), names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
                 queue_samples: int = 0, session: Optional[str] = None, metrics: Iterable[str] = (),
-                rates: Sequence[Tuple[str, float]] = (), polled: Iterable[str] = (), busiest: int = 0) -> Any:
+                rates: Sequence[Tuple[str, float]] = (), polled: Iterable[str] = (), top_n: int = 0) -> Any:
     """An etwatch_config; the arrays live as long as it does."""
     if source not in _SOURCE_NUMBERS:
         raise ValueError(f"source: {source!r} is none of {', '.join(sorted(_SOURCE_NUMBERS))}")
@@ -60,7 +60,7 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
     config.latency_ms = latency_ms
     config.budget_percent = budget_percent
     config.queue_samples = queue_samples
-    config.busiest = busiest
+    config.top_n = top_n
     if pids:
         config.pids, config.pid_count = _ids(pids), len(pids)
     if names:
@@ -70,7 +70,7 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
     for name in metrics:
         config.metrics |= _bits(name)
     for name in polled:
-        config.polled |= _bits(name)
+        config.polled_metrics |= _bits(name)
     if rates:
         made = (_abi.Rate * len(rates))()
         for row, (name, rate) in zip(made, rates):
@@ -187,7 +187,7 @@ class NativeMonitor:
                 self._buffers = ((_abi.Sample * READ_MAX)(), ctypes.create_string_buffer(_TEXTS_MAX),
                                  ctypes.c_size_t())
             rows, texts, used = self._buffers
-            count = _native.lib.etwatch_monitor_copy(pointer, rows, READ_MAX, texts, _TEXTS_MAX, used, timeout_ms)
+            count = _native.lib.etwatch_monitor_read_copy(pointer, rows, READ_MAX, texts, _TEXTS_MAX, used, timeout_ms)
             if count <= 0:
                 _native.check(count)
                 return None

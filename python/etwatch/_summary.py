@@ -30,7 +30,7 @@ class ProcessSummary(NamedTuple):
     thread_cycles: Dict[int, int]  # by tid; empty: unknown
 
 
-_ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_tell"][1][2]
+_ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_for_each"][1][2]
 
 
 class Summary(Owned):
@@ -76,7 +76,7 @@ class Summary(Owned):
             return told
         with self._asking:
             if self.pointer:
-                _native.check(_native.lib.etwatch_summary_tell(self.pointer, pid, _ON_PROCESS(on_process), None))
+                _native.check(_native.lib.etwatch_summary_for_each(self.pointer, pid, _ON_PROCESS(on_process), None))
         return told
 
     def dropped(self) -> int:

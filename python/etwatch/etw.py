@@ -136,11 +136,11 @@ class ETWMonitor:
         # What has to be looked up for each process is for those that were chosen.
         metrics = ["default", *([] if everything else ["threads", "handles", "io_priority"]), *self._metrics]
         made = make_config(metrics=[str(name) for name in metrics], rates=self._rates, polled=self._polled,
-                           busiest=config.max_processes or 0, source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
+                           top_n=config.max_processes or 0, source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
                            budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
                            queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))
         if made.metrics & _BITS["cycles"]:
-            made.flags |= _abi.ETWATCH_THREADS  # for thread_cpu_cycles
+            made.flags |= _abi.ETWATCH_CONFIG_THREADS  # for thread_cpu_cycles
         if sys.platform == "win32":
             self._add_session(made)
         return made
@@ -305,12 +305,12 @@ class ETWMonitor:
         except ETWError:
             stats = engine.last_stats
         found: Dict[str, Any] = {
-            "backend": self.backend, "running": self.is_monitoring, "hz_asked": self.config.sampling_rate_hz,
+            "backend": self.backend, "running": self.is_monitoring, "hz_requested": self.config.sampling_rate_hz,
             "callbacks": len(engine.callbacks.entries), "callback_errors": engine.callbacks.errors,
             "callback_dropped": engine.pending.dropped, "callback_seconds": engine.callbacks.busy_s,
             "error": engine.lost,
         }
-        for name in ("hz_reached", "hz_now", "samples", "events", "lost", "undecoded", "late", "wakeups", "processes",
+        for name in ("hz_reached", "hz_effective", "samples", "events", "lost", "undecoded", "late", "wakeups", "processes",
                      "threads", "self_cpu_percent", "self_rss_bytes", "self_rss_peak_bytes"):
             found[name] = getattr(stats, name) if stats is not None else None
         seconds = stats.duration_ns / 1e9 if stats is not None else 0

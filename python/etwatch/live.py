@@ -125,10 +125,10 @@ class Watch:
         if budget is not None:
             number("budget", budget, 0.01, 1000)
         number("queue_samples", queue_samples, 1, 10_000_000, True)
-        flags = _abi.ETWATCH_QUEUE
-        for wanted, flag in ((target is None, _abi.ETWATCH_ALL), (threads, _abi.ETWATCH_THREADS),
-                             (events, _abi.ETWATCH_EVENTS), (not fallback, _abi.ETWATCH_NO_FALLBACK),
-                             (budget is None, _abi.ETWATCH_NO_BUDGET), (command_lines, _abi.ETWATCH_CMDLINE)):
+        flags = _abi.ETWATCH_CONFIG_QUEUE
+        for wanted, flag in ((target is None, _abi.ETWATCH_CONFIG_ALL), (threads, _abi.ETWATCH_CONFIG_THREADS),
+                             (events, _abi.ETWATCH_CONFIG_EVENTS), (not fallback, _abi.ETWATCH_CONFIG_NO_FALLBACK),
+                             (budget is None, _abi.ETWATCH_CONFIG_NO_BUDGET), (command_lines, _abi.ETWATCH_CONFIG_CMDLINE)):
             flags |= flag if wanted else 0
         config = make_config(source=source, hz=float(hz), latency_ms=latency_ms or 0, budget_percent=float(budget or 0),
                              names=names, flags=flags, queue_samples=queue_samples,
@@ -233,10 +233,10 @@ class Watch:
         """Ends with the last of the processes that were asked for."""
         if not self._only_pids:
             return
-        for row in batch.of_type(_abi.ETWATCH_START):
+        for row in batch.of_type(_abi.ETWATCH_TYPE_START):
             self._live.add((batch[row].pid, batch[row].start_ns))
             self._seen = True
-        for row in batch.of_type(_abi.ETWATCH_EXIT):
+        for row in batch.of_type(_abi.ETWATCH_TYPE_EXIT):
             self._live.discard((batch[row].pid, batch[row].start_ns))
         if self._seen and not self._live:
             self._ended.set()
@@ -527,9 +527,9 @@ def run(command: Sequence[Union[str, "os.PathLike[str]"]], *, hz: float = 100.0,
         if stdout is not None or stderr is not None:
             raise ValueError("capture_output: not together with stdout or stderr")
         options["stdout"] = options["stderr"] = subprocess.PIPE
-    flags = 0 if fallback else _abi.ETWATCH_NO_FALLBACK
-    for wanted, flag in ((threads, _abi.ETWATCH_THREADS), (budget is None, _abi.ETWATCH_NO_BUDGET),
-                         (command_lines, _abi.ETWATCH_CMDLINE)):
+    flags = 0 if fallback else _abi.ETWATCH_CONFIG_NO_FALLBACK
+    for wanted, flag in ((threads, _abi.ETWATCH_CONFIG_THREADS), (budget is None, _abi.ETWATCH_CONFIG_NO_BUDGET),
+                         (command_lines, _abi.ETWATCH_CONFIG_CMDLINE)):
         flags |= flag if wanted else 0
     collector = Collector(max_samples, command_lines)
     summary = Summary(16384, collector)

@@ -129,8 +129,8 @@ def _maker(mask: int) -> Tuple[int, _Maker]:
     return made
 
 
-_COMPLETE = _abi.ETWATCH_COMPLETE
-_SAMPLE = _abi.ETWATCH_SAMPLE
+_COMPLETE = _abi.ETWATCH_SAMPLE_COMPLETE
+_SAMPLE = _abi.ETWATCH_TYPE_SAMPLE
 
 
 def rows_of(batch: Batch, wanted: int = -1) -> Iterator[Tuple[MetricSample, ...]]:

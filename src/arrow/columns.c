@@ -149,7 +149,7 @@ void ew_batch_unref(struct ew_batch *shown)
         ew_free(shown->columns[i].values);
         ew_free(shown->columns[i].valid);
         ew_free(shown->columns[i].text);
-        ew_words_unref(shown->columns[i].words);
+        ew_dictionary_unref(shown->columns[i].words);
     }
     ew_free(shown->columns);
     ew_layout_unref(shown->layout);
@@ -199,7 +199,7 @@ void ew_columns_done(struct ew_columns *columns)
         ew_free(column->valid);
         ew_free(column->text);
         ew_free(column->index);
-        ew_words_unref(column->words);
+        ew_dictionary_unref(column->words);
     }
     ew_free(columns->list);
     ew_layout_unref(columns->layout);
@@ -278,7 +278,7 @@ static void close_column(struct ew_columns *columns, struct ew_column *column,
         to->valid = NULL;
     }
     if (column->words != NULL) {
-        to->words = ew_words_ref(column->words);
+        to->words = ew_dictionary_ref(column->words);
         to->word_count = column->words->count;
     }
     column->values = column->valid = column->text = NULL;
@@ -401,15 +401,15 @@ void ew_columns_text(struct ew_columns *columns, uint32_t i, const char *text, s
     uint8_t *room = text_room(columns, column, len * 3);
     if (room == NULL || ew_column_set(columns, i) == NULL)
         return;
-    end_text(columns, column, ew_words_clean(text, len, (char *)room));
+    end_text(columns, column, ew_dictionary_clean(text, len, (char *)room));
 }
 
 int32_t ew_columns_word_of(struct ew_columns *columns, uint32_t i, const char *text, size_t len)
 {
     struct ew_column *column = &columns->list[i];
-    int32_t word = ew_words_find(column, text, len);
+    int32_t word = ew_dictionary_find(column, text, len);
     if (word < 0 && columns->error == 0) {
-        int rc = ew_words_add(column, text, len, &word);
+        int rc = ew_dictionary_add(column, text, len, &word);
         if (rc == ETWATCH_ENOMEM)
             columns->error = rc;
         columns->refused += rc == ETWATCH_ELIMIT;
@@ -429,6 +429,6 @@ void ew_columns_word(struct ew_columns *columns, uint32_t i, const char *text)
 
 uint32_t ew_columns_word_count(const struct ew_columns *columns, uint32_t i)
 {
-    const struct ew_words *words = columns->list[i].words;
+    const struct ew_dictionary *words = columns->list[i].words;
     return words == NULL ? 0 : words->count;
 }

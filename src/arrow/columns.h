@@ -52,7 +52,7 @@ int ew_layout_find(const struct ew_layout *layout, const char *name);
 
 /* The words of a column, numbered in the order in which they came. Grows at its end only: who has
  * a reference may read the words that were there when he took it. */
-struct ew_words {
+struct ew_dictionary {
     int32_t *offsets; /* one more than words */
     char *text;
     uint32_t count;
@@ -63,7 +63,7 @@ struct ew_batch_column {
     uint8_t *valid;  /* bits; NULL: all are known */
     uint8_t *text;
     uint32_t null_count;
-    struct ew_words *words;
+    struct ew_dictionary *words;
     uint32_t word_count;
 };
 
@@ -85,7 +85,7 @@ struct ew_column {
     uint32_t filled; /* TEXT: rows with an offset */
     uint8_t *text;
     size_t text_len, text_size;
-    struct ew_words *words;
+    struct ew_dictionary *words;
     uint32_t *index; /* hash of words: number + 1, or 0 */
     uint32_t index_mask;
 };
@@ -171,8 +171,8 @@ uint32_t ew_columns_word_count(const struct ew_columns *columns, uint32_t i);
 
 /* For other files of this folder. */
 uint32_t ew_column_bits(uint8_t type); /* width of a value; TEXT and BINARY: of an offset */
-struct ew_words *ew_words_ref(struct ew_words *words);
-void ew_words_unref(struct ew_words *words);
+struct ew_dictionary *ew_dictionary_ref(struct ew_dictionary *words);
+void ew_dictionary_unref(struct ew_dictionary *words);
 /* Zeros, enough for any buffer of a column without values. */
 const uint8_t *ew_layout_zeros(const struct ew_layout *layout);
 

@@ -18,19 +18,19 @@
 enum { FIRST_WORDS = 32, FIRST_TEXT = 512, FIRST_INDEX = 64 };
 
 struct words {
-    struct ew_words shown;
+    struct ew_dictionary shown;
     atomic_uint refs;
     uint32_t size;
     uint32_t text_size;
 };
 
-struct ew_words *ew_words_ref(struct ew_words *words)
+struct ew_dictionary *ew_dictionary_ref(struct ew_dictionary *words)
 {
     atomic_fetch_add_explicit(&((struct words *)words)->refs, 1, memory_order_relaxed);
     return words;
 }
 
-void ew_words_unref(struct ew_words *shown)
+void ew_dictionary_unref(struct ew_dictionary *shown)
 {
     struct words *words = (struct words *)shown;
     if (words == NULL || atomic_fetch_sub_explicit(&words->refs, 1, memory_order_acq_rel) > 1)
@@ -40,7 +40,7 @@ void ew_words_unref(struct ew_words *shown)
     ew_free(words);
 }
 
-size_t ew_words_clean(const char *text, size_t len, char *to)
+size_t ew_dictionary_clean(const char *text, size_t len, char *to)
 {
     size_t used = 0;
     for (size_t i = 0; i < len;) {
@@ -61,7 +61,7 @@ size_t ew_words_clean(const char *text, size_t len, char *to)
 /* ------------------------------------------------------------------- memory */
 
 /* A block with room for so much, with the words of the old one. */
-static struct words *make(uint32_t size, uint32_t text_size, const struct ew_words *old)
+static struct words *make(uint32_t size, uint32_t text_size, const struct ew_dictionary *old)
 {
     struct words *words = ew_calloc(1, sizeof *words);
     if (words == NULL)
@@ -102,7 +102,7 @@ static int make_room(struct ew_column *column, size_t len)
     struct words *wider = make(size, text_size, column->words);
     if (wider == NULL)
         return ETWATCH_ENOMEM;
-    ew_words_unref(column->words);
+    ew_dictionary_unref(column->words);
     column->words = &wider->shown;
     return 0;
 }
@@ -117,7 +117,7 @@ static uint32_t hash(const char *text, size_t len)
     return (uint32_t)(sum ^ sum >> 32);
 }
 
-static bool is_word(const struct ew_words *words, uint32_t i, const char *text, size_t len)
+static bool is_word(const struct ew_dictionary *words, uint32_t i, const char *text, size_t len)
 {
     int32_t from = words->offsets[i];
     return (size_t)(words->offsets[i + 1] - from) == len &&
@@ -153,7 +153,7 @@ static int grow_index(struct ew_column *column)
     return 0;
 }
 
-int32_t ew_words_find(const struct ew_column *column, const char *text, size_t len)
+int32_t ew_dictionary_find(const struct ew_column *column, const char *text, size_t len)
 {
     if (column->index == NULL)
         return -1;
@@ -167,7 +167,7 @@ static int add(struct ew_column *column, const char *text, size_t len, int32_t *
         rc = grow_index(column);
     if (rc < 0)
         return rc;
-    struct ew_words *words = column->words;
+    struct ew_dictionary *words = column->words;
     uint32_t place = place_of(column, text, len);
     int32_t from = words->offsets[words->count];
     if (len > 0)
@@ -178,7 +178,7 @@ static int add(struct ew_column *column, const char *text, size_t len, int32_t *
     return 0;
 }
 
-int ew_words_add(struct ew_column *column, const char *text, size_t len, int32_t *ret_word)
+int ew_dictionary_add(struct ew_column *column, const char *text, size_t len, int32_t *ret_word)
 {
     if (len > EW_WORDS_TEXT_MAX / 4)
         return ETWATCH_ELIMIT;
@@ -187,8 +187,8 @@ int ew_words_add(struct ew_column *column, const char *text, size_t len, int32_t
     char *clean = ew_calloc(len, 3);
     if (clean == NULL)
         return ETWATCH_ENOMEM;
-    size_t clean_len = ew_words_clean(text, len, clean);
-    *ret_word = ew_words_find(column, clean, clean_len);
+    size_t clean_len = ew_dictionary_clean(text, len, clean);
+    *ret_word = ew_dictionary_find(column, clean, clean_len);
     int rc = *ret_word >= 0 ? 0 : add(column, clean, clean_len, ret_word);
     ew_free(clean);
     return rc;

@@ -137,7 +137,7 @@ int ew_layout_export(const struct ew_layout *layout, struct ArrowSchema *ret_sch
 
 struct array_memory {
     struct ew_batch *batch;
-    struct ew_words *words; /* of a dictionary */
+    struct ew_dictionary *words; /* of a dictionary */
     const void *buffers[3];
     struct ArrowArray **children;
     struct ArrowArray *own;
@@ -152,7 +152,7 @@ static void release_array(struct ArrowArray *array)
     if (array->dictionary != NULL && array->dictionary->release != NULL)
         array->dictionary->release(array->dictionary);
     ew_batch_unref(memory->batch);
-    ew_words_unref(memory->words);
+    ew_dictionary_unref(memory->words);
     ew_free(memory->children);
     ew_free(memory->own);
     ew_free(memory);
@@ -185,7 +185,7 @@ static int dictionary_array(const struct ew_batch *batch, const struct ew_batch_
         memory->buffers[1] = memory->buffers[2] = ew_layout_zeros(batch->layout);
         return 0;
     }
-    memory->words = ew_words_ref(column->words);
+    memory->words = ew_dictionary_ref(column->words);
     memory->buffers[1] = column->words->offsets;
     memory->buffers[2] = column->words->text;
     return 0;

@@ -13,25 +13,25 @@
 
 enum { FIRST_SIZE = 1024 };
 
-void ew_flat_init(struct ew_flat *flat)
+void ew_flatbuffer_init(struct ew_flatbuffer *flat)
 {
     memset(flat, 0, sizeof *flat);
 }
 
-void ew_flat_done(struct ew_flat *flat)
+void ew_flatbuffer_done(struct ew_flatbuffer *flat)
 {
     ew_free(flat->data);
     memset(flat, 0, sizeof *flat);
 }
 
-void ew_flat_clear(struct ew_flat *flat)
+void ew_flatbuffer_clear(struct ew_flatbuffer *flat)
 {
     flat->used = 0;
     flat->error = 0;
 }
 
 /* Room for so many bytes in front; the place, or NULL. */
-static uint8_t *room(struct ew_flat *flat, size_t size)
+static uint8_t *room(struct ew_flatbuffer *flat, size_t size)
 {
     if (flat->error != 0)
         return NULL;
@@ -55,7 +55,7 @@ static uint8_t *room(struct ew_flat *flat, size_t size)
 }
 
 /* Zeros in front, so that after `extra` more bytes the position is a multiple of align. */
-static void pad(struct ew_flat *flat, size_t align, size_t extra)
+static void pad(struct ew_flatbuffer *flat, size_t align, size_t extra)
 {
     size_t over = (flat->used + extra) % align;
     uint8_t *at = over == 0 ? NULL : room(flat, align - over);
@@ -63,83 +63,84 @@ static void pad(struct ew_flat *flat, size_t align, size_t extra)
         memset(at, 0, align - over);
 }
 
-void ew_flat_push(struct ew_flat *flat, uint64_t value, size_t size)
+void ew_flatbuffer_push(struct ew_flatbuffer *flat, uint64_t value, size_t size)
 {
     uint8_t *at = room(flat, size);
     for (size_t i = 0; at != NULL && i < size; i++)
         at[i] = (uint8_t)(value >> 8 * i);
 }
 
-void ew_flat_push_ref(struct ew_flat *flat, size_t position)
+void ew_flatbuffer_push_ref(struct ew_flatbuffer *flat, size_t position)
 {
-    ew_flat_push(flat, flat->used + 4 - position, 4);
+    ew_flatbuffer_push(flat, flat->used + 4 - position, 4);
 }
 
-size_t ew_flat_string(struct ew_flat *flat, const char *text)
+size_t ew_flatbuffer_string(struct ew_flatbuffer *flat, const char *text)
 {
     size_t len = strlen(text);
     pad(flat, 4, len + 1);
     uint8_t *at = room(flat, len + 1);
     if (at != NULL)
         memcpy(at, text, len + 1);
-    ew_flat_push(flat, len, 4);
+    ew_flatbuffer_push(flat, len, 4);
     return flat->used;
 }
 
-void ew_flat_vector_begin(struct ew_flat *flat, size_t count, size_t item_size, size_t align)
+void ew_flatbuffer_vector_begin(struct ew_flatbuffer *flat, size_t count, size_t item_size,
+                                size_t align)
 {
     pad(flat, 4, count * item_size);
     pad(flat, align, count * item_size);
 }
 
-size_t ew_flat_vector_end(struct ew_flat *flat, size_t count)
+size_t ew_flatbuffer_vector_end(struct ew_flatbuffer *flat, size_t count)
 {
-    ew_flat_push(flat, count, 4);
+    ew_flatbuffer_push(flat, count, 4);
     return flat->used;
 }
 
-void ew_flat_table_begin(struct ew_flat *flat)
+void ew_flatbuffer_table_begin(struct ew_flatbuffer *flat)
 {
     memset(flat->slots, 0, sizeof flat->slots);
     flat->table = flat->used;
 }
 
-void ew_flat_field(struct ew_flat *flat, unsigned field, uint64_t value, size_t size)
+void ew_flatbuffer_field(struct ew_flatbuffer *flat, unsigned field, uint64_t value, size_t size)
 {
     pad(flat, size, size);
-    ew_flat_push(flat, value, size);
+    ew_flatbuffer_push(flat, value, size);
     flat->slots[field] = flat->used;
 }
 
-void ew_flat_field_ref(struct ew_flat *flat, unsigned field, size_t position)
+void ew_flatbuffer_field_ref(struct ew_flatbuffer *flat, unsigned field, size_t position)
 {
     pad(flat, 4, 4);
-    ew_flat_push_ref(flat, position);
+    ew_flatbuffer_push_ref(flat, position);
     flat->slots[field] = flat->used;
 }
 
 /* In front of the fields the distance to the table's own list of them, which is in front of that:
  * its size, the size of the table, and where in it each field is. */
-size_t ew_flat_table_end(struct ew_flat *flat)
+size_t ew_flatbuffer_table_end(struct ew_flatbuffer *flat)
 {
     unsigned count = EW_FLAT_FIELDS_MAX;
     while (count > 0 && flat->slots[count - 1] == 0)
         count--;
     size_t list_size = 4 + 2 * (size_t)count;
     pad(flat, 4, 4);
-    ew_flat_push(flat, list_size, 4);
+    ew_flatbuffer_push(flat, list_size, 4);
     size_t position = flat->used;
     for (unsigned i = count; i > 0; i--)
-        ew_flat_push(flat, flat->slots[i - 1] == 0 ? 0 : position - flat->slots[i - 1], 2);
-    ew_flat_push(flat, position - flat->table, 2);
-    ew_flat_push(flat, list_size, 2);
+        ew_flatbuffer_push(flat, flat->slots[i - 1] == 0 ? 0 : position - flat->slots[i - 1], 2);
+    ew_flatbuffer_push(flat, position - flat->table, 2);
+    ew_flatbuffer_push(flat, list_size, 2);
     return position;
 }
 
-const uint8_t *ew_flat_finish(struct ew_flat *flat, size_t root, size_t *ret_size)
+const uint8_t *ew_flatbuffer_finish(struct ew_flatbuffer *flat, size_t root, size_t *ret_size)
 {
     pad(flat, 8, 4);
-    ew_flat_push_ref(flat, root);
+    ew_flatbuffer_push_ref(flat, root);
     if (flat->error != 0)
         return NULL;
     *ret_size = flat->used;

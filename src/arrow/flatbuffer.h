@@ -12,7 +12,7 @@
 
 enum { EW_FLAT_FIELDS_MAX = 8 };
 
-struct ew_flat {
+struct ew_flatbuffer {
     uint8_t *data; /* the last `used` bytes of it */
     size_t size, used;
     size_t slots[EW_FLAT_FIELDS_MAX]; /* of the open table: positions of its fields, or 0 */
@@ -20,27 +20,28 @@ struct ew_flat {
     int error;                        /* sticky: ETWATCH_ENOMEM */
 };
 
-void ew_flat_init(struct ew_flat *flat);
-void ew_flat_done(struct ew_flat *flat);
+void ew_flatbuffer_init(struct ew_flatbuffer *flat);
+void ew_flatbuffer_done(struct ew_flatbuffer *flat);
 /* Empties it for the next message. */
-void ew_flat_clear(struct ew_flat *flat);
+void ew_flatbuffer_clear(struct ew_flatbuffer *flat);
 
 /* A string or a vector; its position. Elements of a vector are pushed in reverse order between
  * begin and end. */
-size_t ew_flat_string(struct ew_flat *flat, const char *text);
-void ew_flat_vector_begin(struct ew_flat *flat, size_t count, size_t item_size, size_t align);
-size_t ew_flat_vector_end(struct ew_flat *flat, size_t count);
+size_t ew_flatbuffer_string(struct ew_flatbuffer *flat, const char *text);
+void ew_flatbuffer_vector_begin(struct ew_flatbuffer *flat, size_t count, size_t item_size,
+                                size_t align);
+size_t ew_flatbuffer_vector_end(struct ew_flatbuffer *flat, size_t count);
 /* Elements: numbers (of structs: their members in reverse order), references to tables. */
-void ew_flat_push(struct ew_flat *flat, uint64_t value, size_t size);
-void ew_flat_push_ref(struct ew_flat *flat, size_t position);
+void ew_flatbuffer_push(struct ew_flatbuffer *flat, uint64_t value, size_t size);
+void ew_flatbuffer_push_ref(struct ew_flatbuffer *flat, size_t position);
 
 /* A table: fields in any order, each by its number in the schema; nothing else in between. */
-void ew_flat_table_begin(struct ew_flat *flat);
-void ew_flat_field(struct ew_flat *flat, unsigned field, uint64_t value, size_t size);
-void ew_flat_field_ref(struct ew_flat *flat, unsigned field, size_t position);
-size_t ew_flat_table_end(struct ew_flat *flat);
+void ew_flatbuffer_table_begin(struct ew_flatbuffer *flat);
+void ew_flatbuffer_field(struct ew_flatbuffer *flat, unsigned field, uint64_t value, size_t size);
+void ew_flatbuffer_field_ref(struct ew_flatbuffer *flat, unsigned field, size_t position);
+size_t ew_flatbuffer_table_end(struct ew_flatbuffer *flat);
 
 /* The whole with this root; a multiple of 8 bytes, valid until the next clear. NULL: no memory. */
-const uint8_t *ew_flat_finish(struct ew_flat *flat, size_t root, size_t *ret_size);
+const uint8_t *ew_flatbuffer_finish(struct ew_flatbuffer *flat, size_t root, size_t *ret_size);
 
 #endif

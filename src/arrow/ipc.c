@@ -52,7 +52,7 @@ struct file {
     struct ArrowSchema schema;
     struct column *columns;
     uint32_t count;
-    struct ew_flat flat;
+    struct ew_flatbuffer flat;
     uint8_t *stage;
     size_t staged;
     uint64_t offset;
@@ -105,14 +105,14 @@ static void put_u32(struct file *file, uint32_t value)
 static void put_head(struct file *file, size_t header, unsigned header_type, uint64_t body_size,
                      struct block *ret_block)
 {
-    struct ew_flat *flat = &file->flat;
+    struct ew_flatbuffer *flat = &file->flat;
     size_t size = 0;
-    ew_flat_table_begin(flat);
-    ew_flat_field(flat, 3, body_size, 8);
-    ew_flat_field_ref(flat, 2, header);
-    ew_flat_field(flat, 0, VERSION_5, 2);
-    ew_flat_field(flat, 1, header_type, 1);
-    const uint8_t *bytes = ew_flat_finish(flat, ew_flat_table_end(flat), &size);
+    ew_flatbuffer_table_begin(flat);
+    ew_flatbuffer_field(flat, 3, body_size, 8);
+    ew_flatbuffer_field_ref(flat, 2, header);
+    ew_flatbuffer_field(flat, 0, VERSION_5, 2);
+    ew_flatbuffer_field(flat, 1, header_type, 1);
+    const uint8_t *bytes = ew_flatbuffer_finish(flat, ew_flatbuffer_table_end(flat), &size);
     if (bytes == NULL) {
         file->rc = flat->error;
         return;
@@ -143,25 +143,25 @@ static void keep_block(struct file *file, struct blocks *blocks, const struct bl
 
 /* ------------------------------------------------------------------- schema */
 
-static size_t make_int(struct ew_flat *flat, unsigned bits, bool is_signed)
+static size_t make_int(struct ew_flatbuffer *flat, unsigned bits, bool is_signed)
 {
-    ew_flat_table_begin(flat);
-    ew_flat_field(flat, 0, bits, 4);
-    ew_flat_field(flat, 1, is_signed, 1);
-    return ew_flat_table_end(flat);
+    ew_flatbuffer_table_begin(flat);
+    ew_flatbuffer_field(flat, 0, bits, 4);
+    ew_flatbuffer_field(flat, 1, is_signed, 1);
+    return ew_flatbuffer_table_end(flat);
 }
 
-static size_t make_time(struct ew_flat *flat, const char *zone)
+static size_t make_time(struct ew_flatbuffer *flat, const char *zone)
 {
-    size_t text = zone[0] != '\0' ? ew_flat_string(flat, zone) : 0;
-    ew_flat_table_begin(flat);
+    size_t text = zone[0] != '\0' ? ew_flatbuffer_string(flat, zone) : 0;
+    ew_flatbuffer_table_begin(flat);
     if (text != 0)
-        ew_flat_field_ref(flat, 1, text);
-    ew_flat_field(flat, 0, 3, 2); /* nanoseconds */
-    return ew_flat_table_end(flat);
+        ew_flatbuffer_field_ref(flat, 1, text);
+    ew_flatbuffer_field(flat, 0, 3, 2); /* nanoseconds */
+    return ew_flatbuffer_table_end(flat);
 }
 
-static size_t make_type(struct ew_flat *flat, const char *format, unsigned *ret_type)
+static size_t make_type(struct ew_flatbuffer *flat, const char *format, unsigned *ret_type)
 {
     *ret_type = TYPE_INT;
     switch (format[0]) {
@@ -185,44 +185,44 @@ static size_t make_type(struct ew_flat *flat, const char *format, unsigned *ret_
                 : format[0] == 'b' ? TYPE_BOOL
                 : format[0] == 'u' ? TYPE_UTF8
                                    : TYPE_BINARY;
-    ew_flat_table_begin(flat);
+    ew_flatbuffer_table_begin(flat);
     if (format[0] == 'g')
-        ew_flat_field(flat, 0, 2, 2); /* double precision */
-    return ew_flat_table_end(flat);
+        ew_flatbuffer_field(flat, 0, 2, 2); /* double precision */
+    return ew_flatbuffer_table_end(flat);
 }
 
 static size_t make_field(struct file *file, uint32_t i)
 {
-    struct ew_flat *flat = &file->flat;
+    struct ew_flatbuffer *flat = &file->flat;
     const struct ArrowSchema *schema = file->schema.children[i];
     const struct column *column = &file->columns[i];
     unsigned type;
     size_t dictionary = 0;
-    size_t name = ew_flat_string(flat, schema->name != NULL ? schema->name : "");
+    size_t name = ew_flatbuffer_string(flat, schema->name != NULL ? schema->name : "");
     size_t type_at = make_type(flat, column->word ? "u" : column->format, &type);
     if (column->word) {
         size_t index = make_int(flat, 32, true);
-        ew_flat_table_begin(flat);
-        ew_flat_field(flat, 0, (uint64_t)column->dictionary_id, 8);
-        ew_flat_field_ref(flat, 1, index);
-        dictionary = ew_flat_table_end(flat);
+        ew_flatbuffer_table_begin(flat);
+        ew_flatbuffer_field(flat, 0, (uint64_t)column->dictionary_id, 8);
+        ew_flatbuffer_field_ref(flat, 1, index);
+        dictionary = ew_flatbuffer_table_end(flat);
     }
-    ew_flat_vector_begin(flat, 0, 4, 4);
-    size_t children = ew_flat_vector_end(flat, 0);
-    ew_flat_table_begin(flat);
-    ew_flat_field_ref(flat, 0, name);
-    ew_flat_field_ref(flat, 3, type_at);
-    ew_flat_field_ref(flat, 5, children);
+    ew_flatbuffer_vector_begin(flat, 0, 4, 4);
+    size_t children = ew_flatbuffer_vector_end(flat, 0);
+    ew_flatbuffer_table_begin(flat);
+    ew_flatbuffer_field_ref(flat, 0, name);
+    ew_flatbuffer_field_ref(flat, 3, type_at);
+    ew_flatbuffer_field_ref(flat, 5, children);
     if (dictionary != 0)
-        ew_flat_field_ref(flat, 4, dictionary);
-    ew_flat_field(flat, 1, (schema->flags & ARROW_FLAG_NULLABLE) != 0, 1);
-    ew_flat_field(flat, 2, type, 1);
-    return ew_flat_table_end(flat);
+        ew_flatbuffer_field_ref(flat, 4, dictionary);
+    ew_flatbuffer_field(flat, 1, (schema->flags & ARROW_FLAG_NULLABLE) != 0, 1);
+    ew_flatbuffer_field(flat, 2, type, 1);
+    return ew_flatbuffer_table_end(flat);
 }
 
 static size_t make_schema(struct file *file)
 {
-    struct ew_flat *flat = &file->flat;
+    struct ew_flatbuffer *flat = &file->flat;
     size_t *fields = ew_calloc((size_t)file->count + 1, sizeof *fields);
     if (fields == NULL) {
         file->rc = ETWATCH_ENOMEM;
@@ -230,15 +230,15 @@ static size_t make_schema(struct file *file)
     }
     for (uint32_t i = 0; i < file->count; i++)
         fields[i] = make_field(file, i);
-    ew_flat_vector_begin(flat, file->count, 4, 4);
+    ew_flatbuffer_vector_begin(flat, file->count, 4, 4);
     for (uint32_t i = file->count; i > 0; i--)
-        ew_flat_push_ref(flat, fields[i - 1]);
-    size_t list = ew_flat_vector_end(flat, file->count);
+        ew_flatbuffer_push_ref(flat, fields[i - 1]);
+    size_t list = ew_flatbuffer_vector_end(flat, file->count);
     ew_free(fields);
-    ew_flat_table_begin(flat);
-    ew_flat_field_ref(flat, 1, list);
-    ew_flat_field(flat, 0, 0, 2); /* little endian */
-    return ew_flat_table_end(flat);
+    ew_flatbuffer_table_begin(flat);
+    ew_flatbuffer_field_ref(flat, 1, list);
+    ew_flatbuffer_field(flat, 0, 0, 2); /* little endian */
+    return ew_flatbuffer_table_end(flat);
 }
 
 /* Bits of a value; 0: not a type of ours. */
@@ -306,31 +306,31 @@ static unsigned list_parts(const struct ArrowArray *array, uint32_t bits, bool t
 }
 
 /* A RecordBatch: nodes and buffers are lists of structs, written last member first. */
-static size_t make_batch(struct ew_flat *flat, int64_t length,
+static size_t make_batch(struct ew_flatbuffer *flat, int64_t length,
                          const struct ArrowArray *const *arrays, size_t count,
                          const struct part *parts, size_t part_count)
 {
     uint64_t end = 0;
     for (size_t i = 0; i < part_count; i++)
         end += parts[i].size + padding(parts[i].size, ALIGN);
-    ew_flat_vector_begin(flat, part_count, 16, 8);
+    ew_flatbuffer_vector_begin(flat, part_count, 16, 8);
     for (size_t i = part_count; i > 0; i--) {
         end -= parts[i - 1].size + padding(parts[i - 1].size, ALIGN);
-        ew_flat_push(flat, parts[i - 1].size, 8);
-        ew_flat_push(flat, end, 8);
+        ew_flatbuffer_push(flat, parts[i - 1].size, 8);
+        ew_flatbuffer_push(flat, end, 8);
     }
-    size_t buffers = ew_flat_vector_end(flat, part_count);
-    ew_flat_vector_begin(flat, count, 16, 8);
+    size_t buffers = ew_flatbuffer_vector_end(flat, part_count);
+    ew_flatbuffer_vector_begin(flat, count, 16, 8);
     for (size_t i = count; i > 0; i--) {
-        ew_flat_push(flat, (uint64_t)arrays[i - 1]->null_count, 8);
-        ew_flat_push(flat, (uint64_t)arrays[i - 1]->length, 8);
+        ew_flatbuffer_push(flat, (uint64_t)arrays[i - 1]->null_count, 8);
+        ew_flatbuffer_push(flat, (uint64_t)arrays[i - 1]->length, 8);
     }
-    size_t nodes = ew_flat_vector_end(flat, count);
-    ew_flat_table_begin(flat);
-    ew_flat_field(flat, 0, (uint64_t)length, 8);
-    ew_flat_field_ref(flat, 1, nodes);
-    ew_flat_field_ref(flat, 2, buffers);
-    return ew_flat_table_end(flat);
+    size_t nodes = ew_flatbuffer_vector_end(flat, count);
+    ew_flatbuffer_table_begin(flat);
+    ew_flatbuffer_field(flat, 0, (uint64_t)length, 8);
+    ew_flatbuffer_field_ref(flat, 1, nodes);
+    ew_flatbuffer_field_ref(flat, 2, buffers);
+    return ew_flatbuffer_table_end(flat);
 }
 
 static uint64_t body_size(const struct part *parts, size_t count)
@@ -401,7 +401,7 @@ static int put_batch(struct file *file, struct ArrowArray *batch)
     }
     if (rc == 0) {
         struct block block = {0};
-        ew_flat_clear(&file->flat);
+        ew_flatbuffer_clear(&file->flat);
         size_t header = make_batch(&file->flat, batch->length,
                                    (const struct ArrowArray *const *)batch->children, file->count,
                                    parts, part_count);
@@ -424,12 +424,12 @@ static void put_dictionary(struct file *file, const struct column *column)
     struct part parts[3];
     struct block block = {0};
     unsigned count = list_parts(words, 32, true, parts);
-    ew_flat_clear(&file->flat);
+    ew_flatbuffer_clear(&file->flat);
     size_t data = make_batch(&file->flat, words->length, &words, 1, parts, count);
-    ew_flat_table_begin(&file->flat);
-    ew_flat_field(&file->flat, 0, (uint64_t)column->dictionary_id, 8);
-    ew_flat_field_ref(&file->flat, 1, data);
-    size_t header = ew_flat_table_end(&file->flat);
+    ew_flatbuffer_table_begin(&file->flat);
+    ew_flatbuffer_field(&file->flat, 0, (uint64_t)column->dictionary_id, 8);
+    ew_flatbuffer_field_ref(&file->flat, 1, data);
+    size_t header = ew_flatbuffer_table_end(&file->flat);
     put_head(file, header, DICTIONARY_MESSAGE, body_size(parts, count), &block);
     put_body(file, parts, count);
     if (file->rc == 0)
@@ -438,33 +438,34 @@ static void put_dictionary(struct file *file, const struct column *column)
 
 /* ------------------------------------------------------------- the whole file */
 
-static size_t make_blocks(struct ew_flat *flat, const struct blocks *blocks)
+static size_t make_blocks(struct ew_flatbuffer *flat, const struct blocks *blocks)
 {
-    ew_flat_vector_begin(flat, blocks->count, 24, 8);
+    ew_flatbuffer_vector_begin(flat, blocks->count, 24, 8);
     for (size_t i = blocks->count; i > 0; i--) {
-        ew_flat_push(flat, blocks->list[i - 1].body_size, 8);
-        ew_flat_push(flat, blocks->list[i - 1].head_size, 8); /* four bytes, and four of padding */
-        ew_flat_push(flat, blocks->list[i - 1].offset, 8);
+        ew_flatbuffer_push(flat, blocks->list[i - 1].body_size, 8);
+        ew_flatbuffer_push(flat, blocks->list[i - 1].head_size,
+                           8); /* four bytes, and four of padding */
+        ew_flatbuffer_push(flat, blocks->list[i - 1].offset, 8);
     }
-    return ew_flat_vector_end(flat, blocks->count);
+    return ew_flatbuffer_vector_end(flat, blocks->count);
 }
 
 static void put_footer(struct file *file)
 {
-    struct ew_flat *flat = &file->flat;
+    struct ew_flatbuffer *flat = &file->flat;
     size_t size = 0;
     put_u32(file, UINT32_MAX); /* the end of the messages */
     put_u32(file, 0);
-    ew_flat_clear(flat);
+    ew_flatbuffer_clear(flat);
     size_t schema = make_schema(file);
     size_t dictionaries = make_blocks(flat, &file->dictionaries);
     size_t batches = make_blocks(flat, &file->batches);
-    ew_flat_table_begin(flat);
-    ew_flat_field_ref(flat, 1, schema);
-    ew_flat_field_ref(flat, 2, dictionaries);
-    ew_flat_field_ref(flat, 3, batches);
-    ew_flat_field(flat, 0, VERSION_5, 2);
-    const uint8_t *bytes = ew_flat_finish(flat, ew_flat_table_end(flat), &size);
+    ew_flatbuffer_table_begin(flat);
+    ew_flatbuffer_field_ref(flat, 1, schema);
+    ew_flatbuffer_field_ref(flat, 2, dictionaries);
+    ew_flatbuffer_field_ref(flat, 3, batches);
+    ew_flatbuffer_field(flat, 0, VERSION_5, 2);
+    const uint8_t *bytes = ew_flatbuffer_finish(flat, ew_flatbuffer_table_end(flat), &size);
     if (bytes == NULL) {
         file->rc = flat->error;
         return;
@@ -520,7 +521,7 @@ static void done(struct file *file)
     ew_free(file->stage);
     ew_free(file->batches.list);
     ew_free(file->dictionaries.list);
-    ew_flat_done(&file->flat);
+    ew_flatbuffer_done(&file->flat);
 }
 
 int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_write_fn write, void *ctx,
@@ -533,7 +534,7 @@ int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_write_fn write,
     if (rc == 0) {
         file->write = write;
         file->ctx = ctx;
-        ew_flat_init(&file->flat);
+        ew_flatbuffer_init(&file->flat);
         rc = begin(file, stream);
         if (rc == 0)
             rc = put_batches(file, stream);

@@ -123,9 +123,9 @@ int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t fl
 {
     struct ew_layout *layout = NULL;
     bool thread = table == ETWATCH_TABLE_THREADS || table == ETWATCH_TABLE_THREAD_SAMPLES;
-    uint32_t type = thread                             ? ETWATCH_THREAD
-                    : table == ETWATCH_TABLE_PROCESSES ? ETWATCH_EXIT
-                                                       : ETWATCH_SAMPLE;
+    uint32_t type = thread                             ? ETWATCH_TYPE_THREAD
+                    : table == ETWATCH_TABLE_PROCESSES ? ETWATCH_TYPE_EXIT
+                                                       : ETWATCH_TYPE_SAMPLE;
     memset(rows, 0, sizeof *rows);
     memset(rows->which, 0xFF, sizeof rows->which);
     memset(rows->metric, 0xFF, sizeof rows->metric);
@@ -174,9 +174,9 @@ static void put_which(struct ew_sample_rows *rows, const struct etwatch_sample *
     if (sample->start_ns != 0)
         ew_columns_u64(columns, (uint32_t)which[EW_F_start_ns], sample->start_ns);
     put_word(rows, EW_F_name, sample->name);
-    if ((sample->flags & ETWATCH_HAS_PPID) != 0)
+    if ((sample->flags & ETWATCH_SAMPLE_HAS_PPID) != 0)
         put_number(rows, EW_F_ppid, sample->ppid);
-    if ((sample->flags & ETWATCH_HAS_SESSION) != 0)
+    if ((sample->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0)
         put_number(rows, EW_F_session_id, sample->session_id);
     put_word(rows, EW_F_user, sample->user);
     put_word(rows, EW_F_cgroup, sample->cgroup);
@@ -189,7 +189,7 @@ static void put_which(struct ew_sample_rows *rows, const struct etwatch_sample *
     ew_columns_u64(columns, (uint32_t)which[EW_F_dt_ns], sample->dt_ns);
     put_word(rows, EW_F_source, etwatch_source_name(sample->source));
     ew_columns_bool(columns, (uint32_t)which[EW_F_complete],
-                    (sample->flags & ETWATCH_COMPLETE) != 0);
+                    (sample->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
 }
 
 static void put_estimated(struct ew_sample_rows *rows, uint64_t estimated)

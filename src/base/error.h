@@ -31,7 +31,8 @@ int ew_error_set(struct ew_error *err, int code, int64_t os_code, const char *fo
 /* Adds the fix to an error already set. */
 void ew_error_fix(struct ew_error *err, const char *format, ...) EW_PRINTF(2, 3);
 
-/* Fills the caller's struct (may be NULL) with err, or with the text of rc if err has no message. */
+/* Fills the caller's struct (may be NULL) with err, or with the text of rc if err has no message.
+ */
 void ew_error_out(struct etwatch_error_info *reterr, const struct ew_error *err, int rc);
 
 #endif

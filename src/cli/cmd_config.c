@@ -10,8 +10,8 @@
 #include <etwatch/metrics.h>
 
 #include "base/buf.h"
-#include "cli/output.h"
 #include "cli/args/parser.h"
+#include "cli/output.h"
 #include "cli/watch_run.h"
 
 /* What is so if nobody says anything; others are not set. */
@@ -127,7 +127,7 @@ static void put_section(struct ew_buf *out, const struct ew_options *options, ui
     const char *separator = "aggregation = ";
     struct etwatch_metric_info info = {.size = sizeof info};
     uint32_t wanted = options->aggregation[metric];
-    bool polled = (options->polled >> metric & 1) != 0;
+    bool polled = (options->polled_metrics >> metric & 1) != 0;
     if ((wanted == 0 && !polled) || etwatch_metric_info(metric, &info) != 0)
         return;
     ew_buf_text(out, "[");

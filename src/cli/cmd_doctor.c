@@ -10,9 +10,9 @@
 #include "base/buf.h"
 #include "cli/doctor_metrics.h"
 #include "cli/output.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
+#include "cli/watch_run.h"
 #include "os/os.h"
 
 struct doctor {
@@ -97,7 +97,7 @@ static bool try_source(struct doctor *doctor, uint32_t source, const char *id, c
     struct etwatch_config config = {
         .size = sizeof config,
         .source = source,
-        .flags = ETWATCH_ALL | ETWATCH_NO_FALLBACK,
+        .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_FALLBACK,
         .proc_root = doctor->options->proc_root,
     };
     int rc = etwatch_monitor_new(&config, &monitor, &err);

@@ -6,9 +6,9 @@
 
 #include "cli/histogram.h"
 #include "cli/recording.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
+#include "cli/watch_run.h"
 
 enum { SIGNALS_EVERY = 1024 };
 

@@ -5,8 +5,8 @@
 #include <etwatch/export.h>
 
 #include "cli/recording.h"
-#include "cli/watch_run.h"
 #include "cli/term.h"
+#include "cli/watch_run.h"
 
 static uint32_t flags_of(const struct ew_options *options)
 {
@@ -16,8 +16,10 @@ static uint32_t flags_of(const struct ew_options *options)
     flags |= export->typed ? (uint32_t)ETWATCH_TABLE_TYPED : 0;
     flags |= export->timestamps ? (uint32_t)ETWATCH_TABLE_TIMESTAMPS : 0;
     flags |= options->raw ? (uint32_t)ETWATCH_TABLE_PAYLOAD : 0;
-    flags |= (options->config_flags & ETWATCH_CMDLINE) != 0 ? (uint32_t)ETWATCH_TABLE_CMDLINE : 0;
-    flags |= (options->config_flags & ETWATCH_DENSE) != 0 ? (uint32_t)ETWATCH_TABLE_DENSE : 0;
+    flags |=
+        (options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0 ? (uint32_t)ETWATCH_TABLE_CMDLINE : 0;
+    flags |=
+        (options->config_flags & ETWATCH_CONFIG_DENSE) != 0 ? (uint32_t)ETWATCH_TABLE_DENSE : 0;
     return flags;
 }
 
@@ -43,7 +45,7 @@ static void tell(const struct ew_recording *recording, const struct etwatch_expo
     if (counts->stats.lost > 0 || counts->stats.lost_buffers > 0)
         ew_say(options, "%llu events and %llu buffers were lost when this was recorded",
                big(counts->stats.lost), big(counts->stats.lost_buffers));
-    ew_recording_tell_damage(recording, &counts->stats);
+    ew_recording_report_damage(recording, &counts->stats);
 }
 
 int ew_cmd_export(const struct ew_options *options)

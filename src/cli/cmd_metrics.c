@@ -21,13 +21,13 @@ static void put_json_text(struct ew_buf *out, const char *key, const char *text)
 }
 
 static void put_json_way(struct ew_buf *out, const char *key, const char *name,
-                         const struct etwatch_metric_way *way)
+                         const struct etwatch_metric_backend *backend)
 {
     put_json_text(out, key, name);
-    put_json_text(out, ":{\"exactness\":", etwatch_exactness_name(way->exactness));
+    put_json_text(out, ":{\"exactness\":", etwatch_exactness_name(backend->exactness));
     ew_buf_text(out, ",\"on_request\":");
-    ew_buf_text(out, way->on_request != 0 ? "true" : "false");
-    put_json_text(out, ",\"how\":", way->how);
+    ew_buf_text(out, backend->on_request != 0 ? "true" : "false");
+    put_json_text(out, ",\"how\":", backend->how);
     ew_buf_char(out, '}');
 }
 
@@ -60,10 +60,10 @@ static void put_json_info(struct ew_buf *out, const char *type,
 static void put_json(struct ew_buf *out, const struct etwatch_metric_info *info)
 {
     put_json_info(out, "metric", info);
-    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
-        struct etwatch_metric_way way = {.size = sizeof way};
-        (void)etwatch_metric_way(info->metric, i, &way);
-        put_json_way(out, i == 0 ? "" : ",", etwatch_way_name(i), &way);
+    for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++) {
+        struct etwatch_metric_backend backend = {.size = sizeof backend};
+        (void)etwatch_metric_backend(info->metric, i, &backend);
+        put_json_way(out, i == 0 ? "" : ",", etwatch_backend_name(i), &backend);
     }
     ew_buf_text(out, "}}\n");
 }
@@ -73,9 +73,9 @@ static void put_json_system(struct ew_buf *out, const struct etwatch_metric_info
 {
     put_json_info(out, "system_metric", info);
     for (uint32_t i = 0; i < ETWATCH_SYSTEM_OS_COUNT; i++) {
-        struct etwatch_metric_way way = {.size = sizeof way};
-        (void)etwatch_system_way(info->metric, i, &way);
-        put_json_way(out, i == 0 ? "" : ",", etwatch_system_os_name(i), &way);
+        struct etwatch_metric_backend backend = {.size = sizeof backend};
+        (void)etwatch_system_backend(info->metric, i, &backend);
+        put_json_way(out, i == 0 ? "" : ",", etwatch_system_os_name(i), &backend);
     }
     ew_buf_text(out, "}}\n");
 }
@@ -91,11 +91,11 @@ static void put_csv_header(struct ew_buf *out)
 {
     ew_buf_text(out, "name,group,kind,unit,help,prometheus,prometheus_labels,otlp,otlp_attribute,"
                      "otlp_unit,otlp_linux,otlp_linux_unit");
-    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
+    for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++) {
         ew_buf_char(out, ',');
-        ew_buf_text(out, etwatch_way_name(i));
+        ew_buf_text(out, etwatch_backend_name(i));
         ew_buf_char(out, ',');
-        ew_buf_text(out, etwatch_way_name(i));
+        ew_buf_text(out, etwatch_backend_name(i));
         ew_buf_text(out, "_how");
     }
     ew_buf_char(out, '\n');
@@ -124,46 +124,49 @@ static void put_csv_info(struct ew_buf *out, const struct etwatch_metric_info *i
 static void put_csv(struct ew_buf *out, const struct etwatch_metric_info *info)
 {
     put_csv_info(out, info);
-    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
-        struct etwatch_metric_way way = {.size = sizeof way};
-        (void)etwatch_metric_way(info->metric, i, &way);
-        put_csv_cell(out, etwatch_exactness_name(way.exactness), ',');
-        put_csv_cell(out, way.how, i + 1 < ETWATCH_WAY_COUNT ? ',' : '\n');
+    for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++) {
+        struct etwatch_metric_backend backend = {.size = sizeof backend};
+        (void)etwatch_metric_backend(info->metric, i, &backend);
+        put_csv_cell(out, etwatch_exactness_name(backend.exactness), ',');
+        put_csv_cell(out, backend.how, i + 1 < ETWATCH_BACKEND_COUNT ? ',' : '\n');
     }
 }
 
 /* What each source's way to look at the whole machine is. */
-static uint32_t os_of(uint32_t way)
+static uint32_t os_of(uint32_t backend)
 {
-    return way == ETWATCH_WAY_ETW || way == ETWATCH_WAY_POLL_WINDOWS  ? ETWATCH_SYSTEM_WINDOWS
-           : way == ETWATCH_WAY_EBPF || way == ETWATCH_WAY_POLL_LINUX ? ETWATCH_SYSTEM_LINUX
-                                                                      : ETWATCH_SYSTEM_OS_COUNT;
+    return backend == ETWATCH_BACKEND_ETW || backend == ETWATCH_BACKEND_POLL_WINDOWS
+               ? ETWATCH_SYSTEM_WINDOWS
+           : backend == ETWATCH_BACKEND_EBPF || backend == ETWATCH_BACKEND_POLL_LINUX
+               ? ETWATCH_SYSTEM_LINUX
+               : ETWATCH_SYSTEM_OS_COUNT;
 }
 
-static void system_way(uint32_t metric, uint32_t way, struct etwatch_metric_way *ret_way)
+static void system_way(uint32_t metric, uint32_t backend,
+                       struct etwatch_metric_backend *ret_backend)
 {
-    *ret_way = (struct etwatch_metric_way){
-        .size = sizeof *ret_way,
-        .exactness = ETWATCH_UNAVAILABLE,
+    *ret_backend = (struct etwatch_metric_backend){
+        .size = sizeof *ret_backend,
+        .exactness = ETWATCH_EXACTNESS_UNAVAILABLE,
         .how = "a recording tells of processes; its report sums them up",
     };
-    (void)etwatch_system_way(metric, os_of(way), ret_way);
+    (void)etwatch_system_backend(metric, os_of(backend), ret_backend);
 }
 
 static void put_csv_system(struct ew_buf *out, const struct etwatch_metric_info *info)
 {
     put_csv_info(out, info);
-    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
-        struct etwatch_metric_way way;
-        system_way(info->metric, i, &way);
-        put_csv_cell(out, etwatch_exactness_name(way.exactness), ',');
-        put_csv_cell(out, way.how, i + 1 < ETWATCH_WAY_COUNT ? ',' : '\n');
+    for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++) {
+        struct etwatch_metric_backend backend;
+        system_way(info->metric, i, &backend);
+        put_csv_cell(out, etwatch_exactness_name(backend.exactness), ',');
+        put_csv_cell(out, backend.how, i + 1 < ETWATCH_BACKEND_COUNT ? ',' : '\n');
     }
 }
 
 /* ------------------------------------------------------------------------ for people */
 
-enum { FIRST_WAY = 3, COLUMN_COUNT = FIRST_WAY + ETWATCH_WAY_COUNT };
+enum { FIRST_WAY = 3, COLUMN_COUNT = FIRST_WAY + ETWATCH_BACKEND_COUNT };
 
 static void put_cell(struct ew_grid *grid, const char *text, const char *mark)
 {
@@ -178,15 +181,17 @@ static void put_row(struct ew_grid *grid, const struct etwatch_metric_info *info
     put_cell(grid, info->group, "");
     put_cell(grid, info->name, "");
     put_cell(grid, info->unit, "");
-    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++) {
-        struct etwatch_metric_way way = {.size = sizeof way};
+    for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++) {
+        struct etwatch_metric_backend backend = {.size = sizeof backend};
         if (system)
-            system_way(info->metric, i, &way);
+            system_way(info->metric, i, &backend);
         else
-            (void)etwatch_metric_way(info->metric, i, &way);
+            (void)etwatch_metric_backend(info->metric, i, &backend);
         put_cell(grid,
-                 way.exactness == ETWATCH_UNAVAILABLE ? "-" : etwatch_exactness_name(way.exactness),
-                 way.on_request != 0 ? " *" : "");
+                 backend.exactness == ETWATCH_EXACTNESS_UNAVAILABLE
+                     ? "-"
+                     : etwatch_exactness_name(backend.exactness),
+                 backend.on_request != 0 ? " *" : "");
     }
 }
 
@@ -196,9 +201,9 @@ static void put_table(struct ew_buf *out)
                                                    {.heading = "NAME", .left = true},
                                                    {.heading = "UNIT", .left = true}};
     struct ew_grid grid;
-    for (uint32_t i = 0; i < ETWATCH_WAY_COUNT; i++)
+    for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++)
         columns[FIRST_WAY + i] =
-            (struct ew_grid_column){.heading = etwatch_way_name(i), .left = true};
+            (struct ew_grid_column){.heading = etwatch_backend_name(i), .left = true};
     ew_grid_init(&grid, columns, COLUMN_COUNT);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};

@@ -41,9 +41,9 @@ int ew_cmd_report(const struct ew_options *options)
         .on_image = on_image,
         .ctx = &recording,
     };
-    if ((options->config_flags & ETWATCH_THREADS) != 0)
+    if ((options->config_flags & ETWATCH_CONFIG_THREADS) != 0)
         callbacks.flags |= ETWATCH_REPORT_THREADS;
-    if ((options->config_flags & ETWATCH_CMDLINE) != 0)
+    if ((options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0)
         callbacks.flags |= ETWATCH_REPORT_CMDLINE;
     if (options->images)
         callbacks.flags |= ETWATCH_REPORT_IMAGES;

@@ -10,16 +10,16 @@
 #include <string.h>
 
 #include "cli/child.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "cli/term.h"
 #include "cli/waits_live.h"
+#include "cli/watch_run.h"
 #include "os/os.h"
 
 struct run {
     const struct ew_options *options;
-    struct ew_session session;
+    struct ew_watch session;
     struct ew_summary summary;
     struct ew_child child;
     bool exit_seen;             /* of the child itself, in the samples */
@@ -29,7 +29,7 @@ struct run {
 static int add_sample(void *ctx, const struct etwatch_sample *sample)
 {
     struct run *run = ctx;
-    if (sample->type == ETWATCH_EXIT && sample->pid == run->child.pid)
+    if (sample->type == ETWATCH_TYPE_EXIT && sample->pid == run->child.pid)
         run->exit_seen = true;
     int rc = run->options->waits ? ew_waits_live_sample(&run->waits, sample) : 0;
     return rc == 0 ? ew_summary_add(&run->summary, sample) : rc;
@@ -90,7 +90,7 @@ static void watch(struct run *run)
         bool last = run->exit_seen && run->session.live == 0 && ew_child_tree_ended(&run->child);
         if (ended && (last || ew_signals_ending() != 0))
             break;
-        go_on = ew_session_step(&run->session, 1000);
+        go_on = ew_watch_step(&run->session, 1000);
     }
 }
 
@@ -141,16 +141,16 @@ static int write_summary(struct run *run)
 static int report_exec(struct run *run, int error)
 {
     ew_complain("cannot run %s: %s", run->options->child[0], strerror(error));
-    ew_session_stop(&run->session);
-    (void)ew_session_close(&run->session);
+    ew_watch_stop(&run->session);
+    (void)ew_watch_close(&run->session);
     return error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
 }
 
 static int watch_child(struct run *run)
 {
-    int code = ew_session_open(&run->session, run->child.pid);
+    int code = ew_watch_open(&run->session, run->child.pid);
     if (code != EW_EXIT_OK) {
-        (void)ew_session_close(&run->session);
+        (void)ew_watch_close(&run->session);
         return code;
     }
     uint64_t raw_ns;
@@ -161,11 +161,11 @@ static int watch_child(struct run *run)
         return report_exec(run, error);
     watch(run);
     /* While it is a zombie its last figures can still be read. */
-    ew_session_stop(&run->session);
+    ew_watch_stop(&run->session);
     wait_for_child(run);
     if (run->session.error == 0)
         run->session.error = write_summary(run);
-    (void)ew_session_close(&run->session);
+    (void)ew_watch_close(&run->session);
     return run->child.status;
 }
 
@@ -175,17 +175,17 @@ int ew_cmd_run(const struct ew_options *options)
     struct ew_options own = *options;
     int code = EW_EXIT_OK;
     if (options->waits) {
-        own.config_flags |= ETWATCH_EVENTS;
+        own.config_flags |= ETWATCH_CONFIG_EVENTS;
         code = ew_waits_live_init(&run.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
-        run.session.no_events = (options->config_flags & ETWATCH_EVENTS) == 0;
+        run.session.no_events = (options->config_flags & ETWATCH_CONFIG_EVENTS) == 0;
         run.session.on_events = add_events;
         run.session.on_loss = add_loss;
         run.session.on_end = end_waits;
     }
     if (code == EW_EXIT_OK)
-        code = ew_session_prepare(&run.session, &own, format_of(options));
+        code = ew_watch_prepare(&run.session, &own, format_of(options));
     if (code != EW_EXIT_OK) {
-        (void)ew_session_close(&run.session);
+        (void)ew_watch_close(&run.session);
         return code;
     }
     ew_summary_init(&run.summary);
@@ -196,7 +196,7 @@ int ew_cmd_run(const struct ew_options *options)
     int error = ew_child_hold(&run.child, options->child);
     if (error != 0) {
         ew_complain("cannot make a process: %s", strerror(error));
-        (void)ew_session_close(&run.session);
+        (void)ew_watch_close(&run.session);
         code = EW_EXIT_FAILED;
     } else {
         code = watch_child(&run);

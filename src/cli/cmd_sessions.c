@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "cli/output.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
+#include "cli/watch_run.h"
 
 struct listing {
     const struct ew_options *options;

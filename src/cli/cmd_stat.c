@@ -8,18 +8,18 @@
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
+#include "cli/watch_run.h"
 #include "os/os.h"
 
 static bool only_pids(const struct ew_options *options)
 {
     return options->files.count == 0 && options->pid_count > 0 && options->names.count == 0 &&
            options->uid_count == 0 && options->cgroups.count == 0 &&
-           (options->config_flags & ETWATCH_ALL) == 0;
+           (options->config_flags & ETWATCH_CONFIG_ALL) == 0;
 }
 
-static void tell_cost(const struct ew_session *session)
+static void tell_cost(const struct ew_watch *session)
 {
     struct ew_buf line;
     const struct ew_options *options = session->options;
@@ -27,7 +27,7 @@ static void tell_cost(const struct ew_session *session)
     if (options->quiet || (!table && session->stats.lost == 0))
         return;
     ew_buf_init(&line, 0, NULL, NULL);
-    ew_session_put_cost(&line, &session->stats);
+    ew_watch_put_cost(&line, &session->stats);
     ew_buf_char(&line, '\0');
     if (line.error == 0)
         ew_say(options, "%s", line.data);
@@ -44,32 +44,32 @@ static bool all_ended(const struct ew_options *options)
     return true;
 }
 
-static void watch(struct ew_session *session)
+static void watch(struct ew_watch *session)
 {
     const struct ew_options *options = session->options;
     bool until_gone = only_pids(options);
-    while (ew_signals_ending() == 0 && ew_session_step(session, 1000))
+    while (ew_signals_ending() == 0 && ew_watch_step(session, 1000))
         if (until_gone && session->live == 0 && (session->any_started || all_ended(options)))
             break;
 }
 
 int ew_cmd_stat(const struct ew_options *options)
 {
-    struct ew_session session = {0};
+    struct ew_watch session = {0};
     uint32_t format = options->json  ? ETWATCH_FORMAT_JSONL
                       : options->csv ? ETWATCH_FORMAT_CSV
                                      : ETWATCH_FORMAT_TABLE;
-    int code = ew_session_prepare(&session, options, format);
+    int code = ew_watch_prepare(&session, options, format);
     if (code == EW_EXIT_OK) {
         ew_signals_init();
-        code = ew_session_open(&session, 0);
+        code = ew_watch_open(&session, 0);
     }
     bool watched = code == EW_EXIT_OK;
     if (watched)
         watch(&session);
     int signal = ew_signals_ending();
     bool known = session.meta_known;
-    int end_code = ew_session_close(&session);
+    int end_code = ew_watch_close(&session);
     if (watched && known && end_code == EW_EXIT_OK && session.output.os_error == 0)
         tell_cost(&session);
     if (code != EW_EXIT_OK)

@@ -7,9 +7,9 @@
 
 #include "base/buf.h"
 #include "cli/screen.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
+#include "cli/watch_run.h"
 #include "os/os.h"
 
 enum { ROWS_KEPT = 4096, KEY_WAIT_MS = 100, BUFFER_MAX = 4 * 1024 * 1024, KEY_CTRL_L = 12 };
@@ -20,7 +20,7 @@ static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[2J";
 static const char leave[] = "\033[?7h\033[?25h\033[?1049l";
 
 struct top {
-    struct ew_session session;
+    struct ew_watch session;
     struct ew_rollup rollup;
     struct ew_screen screen;
     struct ew_buf out;
@@ -145,7 +145,7 @@ static void watch(struct top *top)
 {
     int wait_ms = top->live ? KEY_WAIT_MS : 1000;
     top->shown_raw_ns = ew_os_raw_ns();
-    while (!top->quit && ew_signals_ending() == 0 && ew_session_step(&top->session, wait_ms)) {
+    while (!top->quit && ew_signals_ending() == 0 && ew_watch_step(&top->session, wait_ms)) {
         if (ew_signals_take_suspend()) {
             give_screen_back(top);
             ew_signals_suspend();
@@ -164,7 +164,7 @@ static struct ew_options with_all(const struct ew_options *options)
     struct ew_options copy = *options;
     if (copy.pid_count == 0 && copy.names.count == 0 && copy.uid_count == 0 &&
         copy.cgroups.count == 0)
-        copy.config_flags |= ETWATCH_ALL;
+        copy.config_flags |= ETWATCH_CONFIG_ALL;
     return copy;
 }
 
@@ -172,7 +172,7 @@ int ew_cmd_top(const struct ew_options *given)
 {
     struct ew_options options = with_all(given);
     struct top top = {.live = ew_term_is(EW_TERM_OUT)};
-    int code = ew_session_prepare(&top.session, &options, 0);
+    int code = ew_watch_prepare(&top.session, &options, 0);
     ew_rollup_init(&top.rollup, ROWS_KEPT, false);
     ew_buf_init(&top.out, BUFFER_MAX, ew_output_write, &top.session.output);
     top.session.on_sample = add_sample;
@@ -184,14 +184,14 @@ int ew_cmd_top(const struct ew_options *given)
     if (top.live)
         ew_signals_watch_screen();
     if (code == EW_EXIT_OK)
-        code = ew_session_open(&top.session, 0);
+        code = ew_watch_open(&top.session, 0);
     if (code == EW_EXIT_OK) {
         take_screen(&top);
         watch(&top);
-        ew_session_stop(&top.session);
+        ew_watch_stop(&top.session);
         give_screen_back(&top);
     }
-    int end_code = ew_session_close(&top.session);
+    int end_code = ew_watch_close(&top.session);
     int signal = ew_signals_ending();
     ew_buf_done(&top.out);
     ew_rollup_done(&top.rollup);

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "cli/recording.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
 #include "cli/waits_live.h"
+#include "cli/watch_run.h"
 
 /* KWAIT_REASON: for a page, or for room for one. */
 enum { FREE_PAGE = 1, PAGE_IN = 2, WR_FREE_PAGE = 8, WR_PAGE_IN = 9 };
@@ -29,7 +29,7 @@ static int write_view(const struct ew_waits_view *view, struct ew_output *output
 /* ------------------------------------------------------------------------- live */
 
 struct live {
-    struct ew_session session;
+    struct ew_watch session;
     struct ew_waits_live waits;
 };
 
@@ -60,11 +60,11 @@ static int watch_live(const struct ew_options *given)
 {
     struct live live = {0};
     struct ew_options options = *given;
-    options.config_flags |= ETWATCH_EVENTS | ETWATCH_NO_FALLBACK;
+    options.config_flags |= ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_NO_FALLBACK;
     int code = ew_waits_live_init(&live.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
     if (code == EW_EXIT_OK)
-        code = ew_session_prepare(&live.session, &options,
-                                  options.json ? (uint32_t)ETWATCH_FORMAT_JSONL : 0);
+        code = ew_watch_prepare(&live.session, &options,
+                                options.json ? (uint32_t)ETWATCH_FORMAT_JSONL : 0);
     live.session.no_samples = true;
     live.session.on_sample = on_sample;
     live.session.on_events = on_events;
@@ -73,11 +73,11 @@ static int watch_live(const struct ew_options *given)
     live.session.ctx = &live;
     ew_signals_init();
     if (code == EW_EXIT_OK)
-        code = ew_session_open(&live.session, 0);
-    while (code == EW_EXIT_OK && ew_signals_ending() == 0 && ew_session_step(&live.session, 1000))
+        code = ew_watch_open(&live.session, 0);
+    while (code == EW_EXIT_OK && ew_signals_ending() == 0 && ew_watch_step(&live.session, 1000))
         if (live.session.any_started && live.session.live == 0 && options.names.count == 0)
             break;
-    int end_code = ew_session_close(&live.session);
+    int end_code = ew_watch_close(&live.session);
     ew_waits_live_done(&live.waits);
     return code != EW_EXIT_OK ? code : end_code;
 }
@@ -237,7 +237,7 @@ static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t e
 {
     struct ew_waits_view *view = ctx;
     (void)estimated;
-    if (sample->type == ETWATCH_THREAD) {
+    if (sample->type == ETWATCH_TYPE_THREAD) {
         const char *name = sample->thread_name != NULL ? sample->thread_name : sample->name;
         ew_waits_owner(view->waits, sample->pid, sample->tid, name, sample->t_ns);
         return 0;
@@ -313,13 +313,14 @@ static int read_recording(const struct ew_options *given)
     struct ew_options options = *given;
     struct ew_recording recording;
     bool chosen = given->pid_count > 0 || given->names.count > 0 || given->exclude_pid_count > 0 ||
-                  given->exclude_names.count > 0 || (given->config_flags & ETWATCH_NO_SYSTEM) != 0;
+                  given->exclude_names.count > 0 ||
+                  (given->config_flags & ETWATCH_CONFIG_NO_SYSTEM) != 0;
     struct ew_waits_view view = {.all = !chosen};
     struct etwatch_error_info error = {.size = sizeof error};
     uint64_t used = 0;
     options.pid_count = options.exclude_pid_count = 0; /* the walk is over everything */
     options.names = options.exclude_names = (struct ew_list){0};
-    options.config_flags &= ~(uint32_t)ETWATCH_NO_SYSTEM;
+    options.config_flags &= ~(uint32_t)ETWATCH_CONFIG_NO_SYSTEM;
     int code = ew_recording_open(&recording, &options, 0, 0);
     int rc = code == EW_EXIT_OK ? ew_waits_new(&view.waits) : 0;
     if (code == EW_EXIT_OK && rc == 0)

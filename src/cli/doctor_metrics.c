@@ -15,8 +15,8 @@
 enum { SOURCES_MAX = 2, REASON_SIZE = 200 };
 
 struct column {
-    uint32_t source; /* enum etwatch_source */
-    uint32_t way;    /* enum etwatch_way */
+    uint32_t source;  /* enum etwatch_source */
+    uint32_t backend; /* enum etwatch_backend */
     bool works;
     uint64_t available, estimated;
     char why[ETWATCH_METRIC_COUNT][REASON_SIZE];
@@ -38,7 +38,7 @@ static bool ask(struct column *column, const char *proc_root)
     struct etwatch_config config = {
         .size = sizeof config,
         .source = column->source,
-        .flags = ETWATCH_ALL | ETWATCH_NO_FALLBACK,
+        .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_FALLBACK,
         .proc_root = proc_root,
         .metrics = etwatch_metrics_named("all"),
     };
@@ -53,7 +53,8 @@ static bool ask(struct column *column, const char *proc_root)
     column->available = rc == 0 ? meta.available : 0;
     column->estimated = meta.estimated;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        const char *why = column->works ? etwatch_monitor_why_not(monitor, i) : err.message;
+        const char *why =
+            column->works ? etwatch_monitor_unavailable_reason(monitor, i) : err.message;
         copy_text(column->why[i], why != NULL ? why : "");
     }
     etwatch_monitor_free(monitor);
@@ -62,18 +63,18 @@ static bool ask(struct column *column, const char *proc_root)
 
 static uint32_t exactness_of(const struct column *column, uint32_t metric)
 {
-    struct etwatch_metric_way way = {.size = sizeof way};
-    (void)etwatch_metric_way(metric, column->way, &way);
+    struct etwatch_metric_backend backend = {.size = sizeof backend};
+    (void)etwatch_metric_backend(metric, column->backend, &backend);
     if ((column->available >> metric & 1) == 0)
-        return ETWATCH_UNAVAILABLE;
-    return (column->estimated >> metric & 1) != 0 ? ETWATCH_ESTIMATED : way.exactness;
+        return ETWATCH_EXACTNESS_UNAVAILABLE;
+    return (column->estimated >> metric & 1) != 0 ? ETWATCH_EXACTNESS_ESTIMATED : backend.exactness;
 }
 
 static const char *how_of(const struct column *column, uint32_t metric)
 {
-    struct etwatch_metric_way way = {.size = sizeof way};
-    (void)etwatch_metric_way(metric, column->way, &way);
-    return column->why[metric][0] != '\0' ? column->why[metric] : way.how;
+    struct etwatch_metric_backend backend = {.size = sizeof backend};
+    (void)etwatch_metric_backend(metric, column->backend, &backend);
+    return column->why[metric][0] != '\0' ? column->why[metric] : backend.how;
 }
 
 /* ------------------------------------------------------------- the whole machine */
@@ -106,16 +107,16 @@ static void end_machine(struct machine *machine, bool windows)
 }
 
 static void system_cell(const struct machine *machine, uint32_t metric,
-                        struct etwatch_metric_way *ret_way)
+                        struct etwatch_metric_backend *ret_backend)
 {
-    ret_way->size = sizeof *ret_way;
-    (void)etwatch_system_way(metric, machine->os, ret_way);
+    ret_backend->size = sizeof *ret_backend;
+    (void)etwatch_system_backend(metric, machine->os, ret_backend);
     if ((machine->estimated >> metric & 1) != 0)
-        ret_way->exactness = ETWATCH_ESTIMATED;
+        ret_backend->exactness = ETWATCH_EXACTNESS_ESTIMATED;
     if ((machine->has >> metric & 1) != 0)
         return;
-    ret_way->exactness = ETWATCH_UNAVAILABLE;
-    ret_way->how = "this system does not tell it";
+    ret_backend->exactness = ETWATCH_EXACTNESS_UNAVAILABLE;
+    ret_backend->how = "this system does not tell it";
 }
 
 static void put_json_machine(struct ew_buf *out, const struct machine *machine)
@@ -123,10 +124,10 @@ static void put_json_machine(struct ew_buf *out, const struct machine *machine)
     const char *os = etwatch_system_os_name(machine->os);
     for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        struct etwatch_metric_way way;
+        struct etwatch_metric_backend backend;
         (void)etwatch_system_info(i, &info);
-        system_cell(machine, i, &way);
-        const char *exactness = etwatch_exactness_name(way.exactness);
+        system_cell(machine, i, &backend);
+        const char *exactness = etwatch_exactness_name(backend.exactness);
         ew_buf_text(out, "{\"type\":\"system_metric\",\"name\":");
         ew_buf_json_string(out, info.name, strlen(info.name));
         ew_buf_text(out, ",\"group\":\"system\",\"sources\":{");
@@ -134,7 +135,7 @@ static void put_json_machine(struct ew_buf *out, const struct machine *machine)
         ew_buf_text(out, ":{\"exactness\":");
         ew_buf_json_string(out, exactness, strlen(exactness));
         ew_buf_text(out, ",\"how\":");
-        ew_buf_json_string(out, way.how, strlen(way.how));
+        ew_buf_json_string(out, backend.how, strlen(backend.how));
         ew_buf_text(out, "}}}\n");
     }
 }
@@ -182,7 +183,8 @@ static const char *reason(const struct column *columns, uint32_t count, uint32_t
     for (uint32_t c = 0; c < count; c++)
         any = any || columns[c].works;
     for (uint32_t c = 0; c < count; c++)
-        if ((columns[c].works || !any) && exactness_of(&columns[c], metric) == ETWATCH_UNAVAILABLE)
+        if ((columns[c].works || !any) &&
+            exactness_of(&columns[c], metric) == ETWATCH_EXACTNESS_UNAVAILABLE)
             return how_of(&columns[c], metric);
     return "";
 }
@@ -203,14 +205,14 @@ static void put_machine_rows(struct ew_grid *grid, const struct machine *machine
 {
     for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        struct etwatch_metric_way way;
+        struct etwatch_metric_backend backend;
         (void)etwatch_system_info(i, &info);
-        system_cell(machine, i, &way);
+        system_cell(machine, i, &backend);
         put_cell(grid, info.group);
         put_cell(grid, info.name);
         for (uint32_t c = 0; c < count; c++)
-            put_cell(grid, etwatch_exactness_name(way.exactness));
-        put_cell(grid, way.exactness == ETWATCH_UNAVAILABLE ? way.how : "");
+            put_cell(grid, etwatch_exactness_name(backend.exactness));
+        put_cell(grid, backend.exactness == ETWATCH_EXACTNESS_UNAVAILABLE ? backend.how : "");
     }
 }
 
@@ -243,11 +245,11 @@ static void put_words(struct ew_buf *out, const struct column *columns, uint32_t
 bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
 {
     static const struct {
-        uint32_t source, way;
+        uint32_t source, backend;
     } kinds[] = {
-        {ETWATCH_SOURCE_EBPF, ETWATCH_WAY_EBPF},
-        {ETWATCH_SOURCE_ETW, ETWATCH_WAY_ETW},
-        {ETWATCH_SOURCE_POLL, ETWATCH_WAY_POLL_LINUX},
+        {ETWATCH_SOURCE_EBPF, ETWATCH_BACKEND_EBPF},
+        {ETWATCH_SOURCE_ETW, ETWATCH_BACKEND_ETW},
+        {ETWATCH_SOURCE_POLL, ETWATCH_BACKEND_POLL_LINUX},
     };
     struct column columns[SOURCES_MAX];
     uint32_t count = 0;
@@ -260,7 +262,7 @@ bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
             continue;
         memset(&columns[count], 0, sizeof columns[count]);
         columns[count].source = kinds[i].source;
-        columns[count].way = poll && windows ? ETWATCH_WAY_POLL_WINDOWS : kinds[i].way;
+        columns[count].backend = poll && windows ? ETWATCH_BACKEND_POLL_WINDOWS : kinds[i].backend;
         if (!ask(&columns[count], options->proc_root))
             continue;
         windows = windows || kinds[i].source == ETWATCH_SOURCE_ETW;

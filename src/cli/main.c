@@ -6,8 +6,8 @@
 #include <etwatch/etwatch.h>
 
 #include "base/buf.h"
-#include "cli/commands.h"
 #include "cli/args/options.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/watch_run.h"
 

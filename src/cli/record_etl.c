@@ -13,11 +13,11 @@
 #include <etwatch/session.h>
 
 #include "base/buf.h"
-#include "cli/child.h"
 #include "cli/args/etw_options.h"
-#include "cli/watch_run.h"
+#include "cli/child.h"
 #include "cli/signals.h"
 #include "cli/term.h"
+#include "cli/watch_run.h"
 #include "os/os.h"
 #include "sink/units.h"
 
@@ -128,7 +128,7 @@ static void tell_lacking(const struct recording *recording)
 {
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        const char *why = etwatch_recorder_why_not(recording->recorder, i);
+        const char *why = etwatch_recorder_unavailable_reason(recording->recorder, i);
         if (why != NULL && etwatch_metric_info(i, &info) == 0)
             ew_say(recording->options, "%s is not recorded: %s", info.name, why);
     }

@@ -18,9 +18,9 @@
 #include "base/buf.h"
 #include "cli/child.h"
 #include "cli/record_file.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
+#include "cli/watch_run.h"
 #include "os/os.h"
 #include "sampler/account.h"
 #include "sink/units.h"
@@ -34,7 +34,7 @@ static const uint64_t ring_max_bytes = 64u << 20;
 struct recording {
     const struct ew_options *given;
     struct ew_options options; /* with what a recording needs; shares the strings of given */
-    struct ew_session session;
+    struct ew_watch session;
     struct ew_record_file file;
     struct etwatch_sink *sink;
     struct ew_account *account;
@@ -102,7 +102,7 @@ static int on_flush(void *ctx)
     return etwatch_sink_flush(recording->sink);
 }
 
-static const struct ew_session_tap tap = {
+static const struct ew_watch_tap tap = {
     .meta = on_meta,
     .samples = on_samples,
     .events = on_events,
@@ -215,7 +215,7 @@ static void dump_ring(struct recording *recording, uint64_t now_ns)
 /* One delivery, and what follows from it. False: the recording is over. */
 static bool step(struct recording *recording)
 {
-    bool go_on = ew_session_step(&recording->session, 1000);
+    bool go_on = ew_watch_step(&recording->session, 1000);
     uint64_t now_ns = ew_os_raw_ns();
     bool ring = recording->file.ring_ns != 0;
     if (ew_signals_take_user() && ring)
@@ -254,12 +254,12 @@ static void watch_child(struct recording *recording)
 static bool only_pids(const struct ew_options *options)
 {
     return options->pid_count > 0 && options->names.count == 0 && options->uid_count == 0 &&
-           options->cgroups.count == 0 && (options->config_flags & ETWATCH_ALL) == 0;
+           options->cgroups.count == 0 && (options->config_flags & ETWATCH_CONFIG_ALL) == 0;
 }
 
 static void watch_machine(struct recording *recording)
 {
-    struct ew_session *session = &recording->session;
+    struct ew_watch *session = &recording->session;
     bool until_gone = only_pids(&recording->options);
     while (ew_signals_ending() == 0 && step(recording))
         if (until_gone && session->live == 0 && session->any_started)
@@ -321,13 +321,13 @@ static int tell_report(struct recording *recording)
     uint32_t flags = recording->given->config_flags;
     struct etwatch_sink_options wanted = {
         .size = sizeof wanted,
-        .flags = (flags & ETWATCH_CMDLINE) != 0 ? (uint32_t)ETWATCH_SINK_CMDLINE : 0,
+        .flags = (flags & ETWATCH_CONFIG_CMDLINE) != 0 ? (uint32_t)ETWATCH_SINK_CMDLINE : 0,
     };
-    struct ew_account_teller teller = {
+    struct ew_account_visitor teller = {
         .ctx = &telling,
         .on_class = tell_class,
         .on_process = tell_process,
-        .cmdline = (flags & ETWATCH_CMDLINE) != 0,
+        .cmdline = (flags & ETWATCH_CONFIG_CMDLINE) != 0,
     };
     (void)ew_output_open(&output, NULL);
     int rc = etwatch_sink_new(ETWATCH_FORMAT_JSONL, ew_output_write, &output, &wanted,
@@ -335,9 +335,9 @@ static int tell_report(struct recording *recording)
     if (rc == 0)
         rc = tell_trace(recording, telling.sink);
     if (rc == 0)
-        rc = ew_account_tell_classes(recording->account, &teller);
+        rc = ew_account_visit_classes(recording->account, &teller);
     if (rc == 0)
-        rc = ew_account_tell_processes(recording->account, &teller);
+        rc = ew_account_visit_processes(recording->account, &teller);
     if (rc == 0)
         rc = etwatch_sink_end(telling.sink);
     if (rc == 0)
@@ -356,7 +356,7 @@ static int prepare(struct recording *recording)
     const struct ew_options *given = recording->given;
     struct etwatch_error_info err = {.size = sizeof err};
     struct ew_account_options account = {
-        .threads = (given->config_flags & ETWATCH_THREADS) != 0,
+        .threads = (given->config_flags & ETWATCH_CONFIG_THREADS) != 0,
     };
     uint64_t max_bytes = given->max_bytes;
     if (given->ring_ns != 0 && max_bytes == 0)
@@ -380,12 +380,12 @@ static int prepare(struct recording *recording)
         return ew_complain_about(&err, ETWATCH_ENOMEM);
     recording->session.tap = &tap;
     recording->session.tap_ctx = recording;
-    return ew_session_prepare(&recording->session, &recording->options, 0);
+    return ew_watch_prepare(&recording->session, &recording->options, 0);
 }
 
 static int open_session(struct recording *recording, uint32_t pid)
 {
-    int code = ew_session_open(&recording->session, pid);
+    int code = ew_watch_open(&recording->session, pid);
     if (code == EW_EXIT_OK && recording->session.meta.source == ETWATCH_SOURCE_POLL)
         ew_say(recording->given, "polling sees no switches: the recording has counters and starts, "
                                  "no scheduling");
@@ -396,7 +396,7 @@ static int open_session(struct recording *recording, uint32_t pid)
 /* Ends the session and says how it went. An exit code. */
 static int finish(struct recording *recording)
 {
-    ew_session_stop(&recording->session);
+    ew_watch_stop(&recording->session);
     if (recording->dump_ns != 0 && recording->session.error == 0)
         dump_ring(recording, ew_os_raw_ns());
     int error = recording->file.os_error;
@@ -408,7 +408,7 @@ static int finish(struct recording *recording)
         ew_complain("cannot write to %s: %s; what was recorded until then can be read",
                     recording->file.path, strerror(error));
         recording->session.error = 0;
-        (void)ew_session_close(&recording->session);
+        (void)ew_watch_close(&recording->session);
         return EW_EXIT_FAILED;
     }
     int code = EW_EXIT_OK;
@@ -417,7 +417,7 @@ static int finish(struct recording *recording)
         if (recording->given->json)
             code = tell_report(recording);
     }
-    int end_code = ew_session_close(&recording->session);
+    int end_code = ew_watch_close(&recording->session);
     return code != EW_EXIT_OK ? code : end_code;
 }
 
@@ -471,9 +471,9 @@ int ew_record_pftrace(const struct ew_options *given)
     options->output_path = NULL;
     options->json = false;
     if (!chosen && given->child == NULL)
-        options->config_flags |= ETWATCH_ALL;
+        options->config_flags |= ETWATCH_CONFIG_ALL;
     if (given->source != ETWATCH_SOURCE_POLL)
-        options->config_flags |= ETWATCH_EVENTS | ETWATCH_EVENTS_ALL;
+        options->config_flags |= ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_EVENTS_ALL;
     /* Whoever records wants everything; what it costs is shown. */
     options->budget_off = given->budget_percent <= 0 && given->profile_percent <= 0;
     int code = prepare(&recording);
@@ -485,7 +485,7 @@ int ew_record_pftrace(const struct ew_options *given)
     (void)ew_record_file_close(&recording.file);
     if (code != EW_EXIT_OK && recording.file.total_bytes == 0)
         (void)remove(given->output_path); /* nothing was recorded */
-    (void)ew_session_close(&recording.session);
+    (void)ew_watch_close(&recording.session);
     etwatch_sink_free(recording.sink);
     ew_account_free(recording.account);
     return code;

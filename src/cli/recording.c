@@ -13,9 +13,9 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "cli/watch_run.h"
 #include "cli/signals.h"
 #include "cli/term.h"
+#include "cli/watch_run.h"
 #include "os/os.h"
 #include "sink/units.h"
 
@@ -73,7 +73,7 @@ static int make_sink(struct ew_recording *recording, uint32_t format, uint32_t s
     struct etwatch_error_info error = {.size = sizeof error};
     uint32_t rows;
     struct etwatch_sink_options wanted = {.size = sizeof wanted, .flags = sink_flags};
-    if ((options->config_flags & ETWATCH_CMDLINE) != 0)
+    if ((options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0)
         wanted.flags |= ETWATCH_SINK_CMDLINE;
     if (options->raw)
         wanted.flags |= ETWATCH_SINK_PAYLOAD;
@@ -100,7 +100,7 @@ struct etwatch_trace_options ew_recording_selection(const struct ew_options *opt
         .exclude_pid_count = options->exclude_pid_count,
         .exclude_names = (const char *const *)options->exclude_names.words,
         .exclude_name_count = options->exclude_names.count,
-        .flags = options->config_flags & ETWATCH_NO_SYSTEM,
+        .flags = options->config_flags & ETWATCH_CONFIG_NO_SYSTEM,
     };
 }
 
@@ -206,8 +206,8 @@ int ew_recording_put_trace(struct ew_recording *recording,
 /* ------------------------------------------------------------------- ending */
 
 /* Damage is told even if nobody asked for words: the data alone looks complete. */
-void ew_recording_tell_damage(const struct ew_recording *recording,
-                              const struct etwatch_trace_stats *stats)
+void ew_recording_report_damage(const struct ew_recording *recording,
+                                const struct etwatch_trace_stats *stats)
 {
     struct etwatch_trace_file file = {.size = sizeof file};
     if (stats->bad_buffers == 0 && stats->bad_events == 0)
@@ -251,7 +251,7 @@ int ew_recording_close(struct ew_recording *recording, int rc,
     struct etwatch_trace_stats stats = {.size = sizeof stats};
     if (recording->trace != NULL && recording->sink != NULL &&
         etwatch_trace_stats(recording->trace, &stats) == 0)
-        ew_recording_tell_damage(recording, &stats);
+        ew_recording_report_damage(recording, &stats);
     etwatch_sink_free(recording->sink);
     etwatch_trace_free(recording->trace);
     int os_error = close_output(recording, code == EW_EXIT_OK && recording->complete);

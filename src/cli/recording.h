@@ -35,8 +35,8 @@ int ew_recording_close(struct ew_recording *recording, int rc,
 int ew_recording_put_trace(struct ew_recording *recording,
                            const struct etwatch_trace_system *system);
 /* Damage is told even if nobody asked for words: the data alone looks complete. */
-void ew_recording_tell_damage(const struct ew_recording *recording,
-                              const struct etwatch_trace_stats *stats);
+void ew_recording_report_damage(const struct ew_recording *recording,
+                                const struct etwatch_trace_stats *stats);
 /* The progress bar: an on_progress with the recording as its ctx. */
 int ew_recording_on_progress(void *recording, uint64_t done, uint64_t all);
 /* Removes the bar, so that something else can be written. */

@@ -65,7 +65,7 @@ static void put_head(const struct ew_screen *screen, const struct ew_rollup *rol
     uint64_t cpu_ns = rollup->rest.cpu_ns, running = 0;
     for (uint32_t i = 0; i < rollup->count; i++) {
         const struct ew_rollup_row *row = &rollup->rows[i];
-        if (row->sum.type == ETWATCH_THREAD)
+        if (row->sum.type == ETWATCH_TYPE_THREAD)
             continue;
         cpu_ns += row->sum.cpu_ns;
         running += row->active;
@@ -94,7 +94,7 @@ static void put_head(const struct ew_screen *screen, const struct ew_rollup *rol
     ew_buf_text(&line, stats->self_kernel_percent < 0 ? "" : " %), ");
     ew_units_bytes(&line, stats->self_rss_bytes);
     ew_buf_text(&line, ", ");
-    (void)ew_buf_fixed(&line, stats->hz_now, 1);
+    (void)ew_buf_fixed(&line, stats->hz_effective, 1);
     ew_buf_text(&line, " Hz; lost: ");
     ew_buf_u64(&line, stats->lost);
     put_line(screen, &line, out);

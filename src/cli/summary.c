@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "cli/watch_run.h"
 #include "cli/signals.h"
+#include "cli/watch_run.h"
 #include "sink/columns.h"
 #include "sink/fields.h"
 #include "sink/units.h"
@@ -46,9 +46,10 @@ void ew_summary_done(struct ew_summary *summary)
 
 int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *sample)
 {
-    summary->started += sample->type == ETWATCH_START;
-    summary->exited += sample->type == ETWATCH_EXIT;
-    if (sample->type == ETWATCH_EXIT && sample->pid == summary->child_pid && !summary->ended_ns)
+    summary->started += sample->type == ETWATCH_TYPE_START;
+    summary->exited += sample->type == ETWATCH_TYPE_EXIT;
+    if (sample->type == ETWATCH_TYPE_EXIT && sample->pid == summary->child_pid &&
+        !summary->ended_ns)
         summary->ended_ns = sample->t_ns;
     return ew_rollup_add(&summary->rollup, sample);
 }
@@ -57,7 +58,7 @@ int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *samp
 static uint64_t wall_ns(const struct ew_summary *summary, const struct ew_rollup_row *row)
 {
     uint64_t from_ns = row->first_ns, to_ns = row->sum.t_ns;
-    if (row->exited && row->sum.type != ETWATCH_THREAD)
+    if (row->exited && row->sum.type != ETWATCH_TYPE_THREAD)
         from_ns = to_ns - row->sum.dt_ns;
     if (row->sum.pid == summary->child_pid && from_ns < summary->released_ns)
         from_ns = summary->released_ns;
@@ -69,7 +70,7 @@ static void put_exit(struct ew_grid *grid, const struct ew_rollup_row *row)
     struct ew_buf *out = ew_grid_cell(grid);
     const struct etwatch_sample *sum = &row->sum;
     bool by_signal = (sum->has & ETWATCH_HAS(exit_signal)) != 0 && sum->exit_signal > 0;
-    if (sum->type == ETWATCH_THREAD)
+    if (sum->type == ETWATCH_TYPE_THREAD)
         ew_buf_text(out, "");
     else if (!row->exited)
         ew_buf_text(out, "alive");
@@ -114,7 +115,7 @@ static void put_total(struct ew_buf *out, const struct ew_summary *summary, cons
 {
     uint64_t cpu_ns = summary->rollup.rest.cpu_ns;
     for (uint32_t i = 0; i < summary->rollup.count; i++)
-        if (summary->rollup.rows[i].sum.type != ETWATCH_THREAD)
+        if (summary->rollup.rows[i].sum.type != ETWATCH_TYPE_THREAD)
             cpu_ns += summary->rollup.rows[i].sum.cpu_ns;
     (void)ew_buf_screen(out, command, strlen(command), 100);
     ew_buf_text(out, ": ");
@@ -133,11 +134,11 @@ static void put_total(struct ew_buf *out, const struct ew_summary *summary, cons
 static bool only_thread(const struct ew_summary *summary, size_t i, size_t count)
 {
     const struct ew_rollup_row *row = ew_rollup_sorted(&summary->rollup, i);
-    if (row->sum.type != ETWATCH_THREAD || i == 0)
+    if (row->sum.type != ETWATCH_TYPE_THREAD || i == 0)
         return false;
-    bool first = ew_rollup_sorted(&summary->rollup, i - 1)->sum.type != ETWATCH_THREAD;
+    bool first = ew_rollup_sorted(&summary->rollup, i - 1)->sum.type != ETWATCH_TYPE_THREAD;
     bool last = i + 1 == count ||
-                ew_rollup_sorted(&summary->rollup, i + 1)->sum.type != ETWATCH_THREAD ||
+                ew_rollup_sorted(&summary->rollup, i + 1)->sum.type != ETWATCH_TYPE_THREAD ||
                 ew_rollup_sorted(&summary->rollup, i + 1)->sum.pid != row->sum.pid;
     return first && last;
 }
@@ -150,7 +151,7 @@ static void put_rest(struct ew_buf *out, const struct ew_summary *summary, size_
     uint64_t cpu_ns = summary->rollup.rest.cpu_ns;
     for (size_t i = from; i < count; i++) {
         const struct ew_rollup_row *row = ew_rollup_sorted(&summary->rollup, i);
-        bool thread = row->sum.type == ETWATCH_THREAD;
+        bool thread = row->sum.type == ETWATCH_TYPE_THREAD;
         threads += thread && !only_thread(summary, i, count);
         processes += !thread;
         cpu_ns += thread ? 0 : row->sum.cpu_ns;
@@ -195,7 +196,7 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
     ew_grid_done(&grid);
     put_rest(out, summary, at, count);
     ew_buf_text(out, "\nmonitor: ");
-    ew_session_put_cost(out, stats);
+    ew_watch_put_cost(out, stats);
     ew_buf_char(out, '\n');
     return rc < 0 ? rc : out->error;
 }

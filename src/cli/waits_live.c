@@ -2,8 +2,8 @@
 /* Between a session and the sums of sampler/waits.c, which know nothing of sessions. */
 #include "cli/waits_live.h"
 
-#include "cli/watch_run.h"
 #include "cli/term.h"
+#include "cli/watch_run.h"
 
 int ew_waits_live_init(struct ew_waits_live *live)
 {
@@ -18,7 +18,7 @@ void ew_waits_live_done(struct ew_waits_live *live)
 
 int ew_waits_live_sample(struct ew_waits_live *live, const struct etwatch_sample *sample)
 {
-    return sample->type == ETWATCH_START ? ew_waits_view_add(&live->view, sample->pid) : 0;
+    return sample->type == ETWATCH_TYPE_START ? ew_waits_view_add(&live->view, sample->pid) : 0;
 }
 
 void ew_waits_live_events(struct ew_waits_live *live, const struct etwatch_event *events,

@@ -53,7 +53,7 @@ void ew_say(const struct ew_options *options, const char *format, ...)
 
 /* --------------------------------------------------------------------- callbacks */
 
-static void keep_error(struct ew_session *session, int rc)
+static void keep_error(struct ew_watch *session, int rc)
 {
     if (rc < 0 && session->error == 0)
         session->error = rc;
@@ -61,21 +61,21 @@ static void keep_error(struct ew_session *session, int rc)
 
 /* The first delivery may come while the monitor still opens: meta is asked for as late as that. */
 /* A condition about what is not measured here never holds: better to be told than to wait. */
-static void warn_of_alerts(const struct ew_session *session)
+static void warn_of_alerts(const struct ew_watch *session)
 {
     const struct ew_list *alerts = &session->options->alerts;
     for (uint32_t i = 0; i < alerts->count; i++) {
         struct ew_alert_rule rule;
         const char *why = NULL;
         if (ew_alert_parse(alerts->words[i], &rule, NULL) == 0)
-            why = etwatch_monitor_why_not(session->monitor, rule.metric);
+            why = etwatch_monitor_unavailable_reason(session->monitor, rule.metric);
         if (why != NULL)
             ew_say(session->options, "\"%s\" will never be told, it is not measured here: %s",
                    alerts->words[i], why);
     }
 }
 
-static void begin_output(struct ew_session *session)
+static void begin_output(struct ew_watch *session)
 {
     if (session->meta_known)
         return;
@@ -99,7 +99,7 @@ static void begin_output(struct ew_session *session)
         keep_error(session, etwatch_sink_meta(session->sink, &session->meta));
 }
 
-static void flush(struct ew_session *session)
+static void flush(struct ew_watch *session)
 {
     if (session->tap != NULL)
         keep_error(session, session->tap->flush(session->tap_ctx));
@@ -107,20 +107,20 @@ static void flush(struct ew_session *session)
         keep_error(session, etwatch_sink_flush(session->sink));
 }
 
-static void count_live(struct ew_session *session, const struct etwatch_sample *sample)
+static void count_live(struct ew_watch *session, const struct etwatch_sample *sample)
 {
-    if (sample->type == ETWATCH_START) {
+    if (sample->type == ETWATCH_TYPE_START) {
         session->live++;
         session->any_started = true;
-        session->system_started += (sample->flags & ETWATCH_PREEXISTING) == 0;
-    } else if (sample->type == ETWATCH_EXIT) {
+        session->system_started += (sample->flags & ETWATCH_SAMPLE_PREEXISTING) == 0;
+    } else if (sample->type == ETWATCH_TYPE_EXIT) {
         session->live -= session->live > 0;
         session->system_ended++;
     }
 }
 
 /* How many of them lie before the end of --duration in a recording: intervals come in order. */
-static size_t before_end(struct ew_session *session, const struct etwatch_sample *samples,
+static size_t before_end(struct ew_watch *session, const struct etwatch_sample *samples,
                          size_t count)
 {
     size_t kept = 0;
@@ -132,7 +132,7 @@ static size_t before_end(struct ew_session *session, const struct etwatch_sample
 
 static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
-    struct ew_session *session = ctx;
+    struct ew_watch *session = ctx;
     bool windows = session->windows.length_ns > 0;
     begin_output(session);
     if (session->past_end)
@@ -144,7 +144,8 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
         if (session->on_sample != NULL)
             keep_error(session, session->on_sample(session->ctx, &samples[i]));
         if (windows && session->error == 0)
-            keep_error(session, ew_windows_add(&session->windows, &samples[i], session->sink));
+            keep_error(session,
+                       ew_window_aggregate_add(&session->windows, &samples[i], session->sink));
     }
     if (session->tap != NULL)
         keep_error(session, session->tap->samples(session->tap_ctx, samples, count));
@@ -155,7 +156,7 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
 
 static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
 {
-    struct ew_session *session = ctx;
+    struct ew_watch *session = ctx;
     begin_output(session);
     if (session->tap != NULL)
         keep_error(session, session->tap->events(session->tap_ctx, events, count));
@@ -167,7 +168,7 @@ static void on_events(void *ctx, const struct etwatch_event *events, size_t coun
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
-    struct ew_session *session = ctx;
+    struct ew_watch *session = ctx;
     begin_output(session);
     if (session->on_loss != NULL)
         session->on_loss(session->ctx, loss);
@@ -180,7 +181,7 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
 /* In the stream where that has a place for it, else as words. */
 static void on_alert(void *ctx, const struct etwatch_alert *alert)
 {
-    struct ew_session *session = ctx;
+    struct ew_watch *session = ctx;
     struct ew_buf words;
     begin_output(session);
     session->alerts++;
@@ -191,7 +192,7 @@ static void on_alert(void *ctx, const struct etwatch_alert *alert)
         return;
     }
     ew_buf_init(&words, 0, NULL, NULL);
-    ew_alert_words(&words, alert);
+    ew_alert_text(&words, alert);
     ew_buf_char(&words, '\0');
     if (words.error == 0)
         (void)snprintf(session->last_alert, sizeof session->last_alert, "%s", words.data);
@@ -227,7 +228,7 @@ static int name_machine(const struct ew_options *options, char *host, char *os, 
     return rc == 0 ? EW_EXIT_OK : EW_EXIT_FAILED;
 }
 
-static int make_sink(struct ew_session *session, uint32_t format)
+static int make_sink(struct ew_watch *session, uint32_t format)
 {
     const struct ew_options *options = session->options;
     struct etwatch_error_info err = {.size = sizeof err};
@@ -243,7 +244,7 @@ static int make_sink(struct ew_session *session, uint32_t format)
         .columns = (const char *const *)options->columns.words,
         .column_count = options->columns.count,
     };
-    if ((options->config_flags & ETWATCH_CMDLINE) != 0)
+    if ((options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0)
         wanted.flags |= ETWATCH_SINK_CMDLINE;
     if (options->output_path == NULL && ew_term_is(EW_TERM_OUT))
         ew_term_size(&wanted.width, &rows);
@@ -257,8 +258,7 @@ static int make_sink(struct ew_session *session, uint32_t format)
     return rc == ETWATCH_EINVAL ? EW_EXIT_USAGE : EW_EXIT_FAILED;
 }
 
-int ew_session_prepare(struct ew_session *session, const struct ew_options *options,
-                       uint32_t format)
+int ew_watch_prepare(struct ew_watch *session, const struct ew_options *options, uint32_t format)
 {
     session->options = options;
     int error = ew_output_open(&session->output, options->output_path);
@@ -267,13 +267,13 @@ int ew_session_prepare(struct ew_session *session, const struct ew_options *opti
         return EW_EXIT_FAILED;
     }
     session->output_open = true;
-    ew_windows_init(&session->windows, options->window_s);
-    ew_windows_want(&session->windows, options->aggregation);
+    ew_window_aggregate_init(&session->windows, options->window_s);
+    ew_window_aggregate_want(&session->windows, options->aggregation);
     return format == 0 ? EW_EXIT_OK : make_sink(session, format);
 }
 
 /* What is to be summed up over windows is to be measured. */
-static uint64_t wanted_metrics(const struct ew_session *session)
+static uint64_t wanted_metrics(const struct ew_watch *session)
 {
     uint64_t metrics = session->options->metrics, more = session->windows.more;
     if (session->windows.length_ns == 0 || more == 0)
@@ -281,14 +281,14 @@ static uint64_t wanted_metrics(const struct ew_session *session)
     return more | (metrics != 0 ? metrics : ETWATCH_METRICS_DEFAULT);
 }
 
-static struct etwatch_config make_config(struct ew_session *session)
+static struct etwatch_config make_config(struct ew_watch *session)
 {
     const struct ew_options *o = session->options;
     double budget = o->budget_percent > 0 ? o->budget_percent : o->profile_percent;
     struct etwatch_config config = {
         .size = sizeof config,
         .source = o->source,
-        .flags = o->config_flags | (o->budget_off ? (uint32_t)ETWATCH_NO_BUDGET : 0),
+        .flags = o->config_flags | (o->budget_off ? (uint32_t)ETWATCH_CONFIG_NO_BUDGET : 0),
         .latency_ms = o->latency_ms,
         .hz = o->hz,
         .budget_percent = budget,
@@ -304,7 +304,7 @@ static struct etwatch_config make_config(struct ew_session *session)
         .traces = (const char *const *)o->files.words,
         .trace_count = o->files.count,
         .metrics = wanted_metrics(session),
-        .polled = o->polled,
+        .polled_metrics = o->polled_metrics,
         .rates = o->rates,
         .rate_count = o->rate_count,
         .callbacks = {.size = sizeof config.callbacks,
@@ -312,17 +312,17 @@ static struct etwatch_config make_config(struct ew_session *session)
                       .on_loss = on_loss,
                       .ctx = session},
     };
-    if ((o->config_flags & ETWATCH_EVENTS) != 0)
+    if ((o->config_flags & ETWATCH_CONFIG_EVENTS) != 0)
         config.callbacks.on_events = on_events;
     config.alerts = (const char *const *)o->alerts.words;
     config.alert_count = o->alerts.count;
     config.on_alert = on_alert;
     if (o->keep > 0) {
-        config.flags |= ETWATCH_QUEUE;
+        config.flags |= ETWATCH_CONFIG_QUEUE;
         config.queue_samples = o->keep;
     }
-    config.busiest = o->busiest;
-    config.busiest_metric = o->busiest_metric;
+    config.top_n = o->top_n;
+    config.top_n_metric = o->top_n_metric;
     config.exclude_pids = o->exclude_pids;
     config.exclude_pid_count = o->exclude_pid_count;
     config.exclude_names = (const char *const *)o->exclude_names.words;
@@ -370,7 +370,7 @@ static int check_pids(const struct ew_options *options)
     return EW_EXIT_OK;
 }
 
-int ew_session_open(struct ew_session *session, uint32_t pid)
+int ew_watch_open(struct ew_watch *session, uint32_t pid)
 {
     struct ew_cli_session_options etw;
     struct etwatch_error_info err = {.size = sizeof err};
@@ -409,16 +409,17 @@ int ew_session_open(struct ew_session *session, uint32_t pid)
 /* ------------------------------------------------------------------------ running */
 
 /* Whether every start and exit of the machine comes by here. */
-static bool sees_all(const struct ew_session *session)
+static bool sees_all(const struct ew_watch *session)
 {
     const struct ew_options *o = session->options;
-    return (o->config_flags & ETWATCH_ALL) != 0 && session->meta.source != ETWATCH_SOURCE_POLL &&
-           o->exclude_pid_count == 0 && o->exclude_names.count == 0 && o->exclude_uid_count == 0 &&
+    return (o->config_flags & ETWATCH_CONFIG_ALL) != 0 &&
+           session->meta.source != ETWATCH_SOURCE_POLL && o->exclude_pid_count == 0 &&
+           o->exclude_names.count == 0 && o->exclude_uid_count == 0 &&
            o->exclude_cgroups.count == 0;
 }
 
 /* Once a second, in the second that is over. */
-static void read_system(struct ew_session *session)
+static void read_system(struct ew_watch *session)
 {
     struct etwatch_system system = {.size = sizeof system};
     uint64_t now_ns = ew_os_raw_ns();
@@ -426,13 +427,14 @@ static void read_system(struct ew_session *session)
         return;
     session->system_next_ns = now_ns + 1000000000;
     if (sees_all(session))
-        etwatch_system_told(session->system, session->system_started, session->system_ended);
+        etwatch_system_set_process_counts(session->system, session->system_started,
+                                          session->system_ended);
     session->system_started = session->system_ended = 0;
     int rc = etwatch_system_read(session->system, &system);
     keep_error(session, rc < 0 ? rc : etwatch_sink_system(session->sink, &system));
 }
 
-bool ew_session_step(struct ew_session *session, int max_ms)
+bool ew_watch_step(struct ew_watch *session, int max_ms)
 {
     int wait_ms = max_ms < LONGEST_WAIT_MS ? max_ms : LONGEST_WAIT_MS;
     if (session->error != 0)
@@ -456,12 +458,12 @@ bool ew_session_step(struct ew_session *session, int max_ms)
 
 /* ------------------------------------------------------------------------- ending */
 
-void ew_session_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
+void ew_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
 {
     const char *source = etwatch_source_name(stats->source);
     ew_buf_text(out, source != NULL ? source : "?");
     ew_buf_text(out, ", ");
-    (void)ew_buf_fixed(out, stats->hz_asked, stats->hz_asked < 10 ? 1 : 0);
+    (void)ew_buf_fixed(out, stats->hz_requested, stats->hz_requested < 10 ? 1 : 0);
     ew_buf_text(out, " Hz asked, ");
     (void)ew_buf_fixed(out, stats->hz_reached, 1);
     ew_buf_text(out, " reached; ");
@@ -485,7 +487,7 @@ void ew_session_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
 }
 
 /* The monitor knows what its steps cost; formatting, writing and drawing are a cost of ours too. */
-static void count_own_cost(struct ew_session *session)
+static void count_own_cost(struct ew_watch *session)
 {
     struct etwatch_stats *stats = &session->stats;
     double cpu_ns = (double)(ew_os_thread_cpu_ns() - session->opened_cpu_ns);
@@ -497,7 +499,7 @@ static void count_own_cost(struct ew_session *session)
 }
 
 /* With --keep: what is left in the ring. */
-static void write_kept(struct ew_session *session)
+static void write_kept(struct ew_watch *session)
 {
     struct etwatch_sample samples[16];
     int count;
@@ -506,7 +508,7 @@ static void write_kept(struct ew_session *session)
         keep_error(session, etwatch_sink_samples(session->sink, samples, (size_t)count));
 }
 
-void ew_session_stop(struct ew_session *session)
+void ew_watch_stop(struct ew_watch *session)
 {
     if (session->stopped || session->monitor == NULL || !session->meta_known)
         return;
@@ -528,12 +530,12 @@ void ew_session_stop(struct ew_session *session)
     if (session->options->keep > 0)
         write_kept(session);
     if (session->windows.length_ns > 0)
-        keep_error(session, ew_windows_end(&session->windows, session->sink));
+        keep_error(session, ew_window_aggregate_end(&session->windows, session->sink));
     keep_error(session, etwatch_sink_stats(session->sink, &session->stats));
     flush(session);
 }
 
-static int report_error(const struct ew_session *session)
+static int report_error(const struct ew_watch *session)
 {
     const struct ew_output *output = &session->output;
     if (session->error == 0 || ew_output_reader_gone(output))
@@ -547,15 +549,15 @@ static int report_error(const struct ew_session *session)
     return ew_exit_code(session->error) == EW_EXIT_RIGHTS ? EW_EXIT_RIGHTS : EW_EXIT_FAILED;
 }
 
-int ew_session_close(struct ew_session *session)
+int ew_watch_close(struct ew_watch *session)
 {
-    ew_session_stop(session);
+    ew_watch_stop(session);
     int code = report_error(session);
     etwatch_system_close(session->system);
     session->system = NULL;
     etwatch_monitor_free(session->monitor);
     etwatch_sink_free(session->sink);
-    ew_windows_done(&session->windows);
+    ew_window_aggregate_done(&session->windows);
     session->monitor = NULL;
     session->sink = NULL;
     int error = session->output_open ? ew_output_close(&session->output) : 0;

@@ -12,7 +12,7 @@
 
 /* Sees everything, in the order of delivery, whether there is a sink or not. Each returns 0 or a
  * negative code, which ends the session. */
-struct ew_session_tap {
+struct ew_watch_tap {
     int (*meta)(void *ctx, const struct etwatch_meta *meta);
     int (*samples)(void *ctx, const struct etwatch_sample *samples, size_t count);
     int (*events)(void *ctx, const struct etwatch_event *events, size_t count);
@@ -22,9 +22,9 @@ struct ew_session_tap {
     int (*stats)(void *ctx, const struct etwatch_stats *stats);
 };
 
-struct ew_session {
+struct ew_watch {
     const struct ew_options *options;
-    const struct ew_session_tap *tap; /* NULL: nobody */
+    const struct ew_watch_tap *tap; /* NULL: nobody */
     void *tap_ctx;
     struct ew_output output;
     bool output_open;
@@ -33,10 +33,10 @@ struct ew_session {
     struct etwatch_meta meta;
     bool meta_known;
     bool stopped;
-    struct etwatch_stats stats; /* after ew_session_stop */
-    struct ew_windows windows;  /* with --window */
-    uint64_t end_raw_ns;        /* --duration; 0: no end */
-    uint64_t end_unix_ns;       /* the same for a recording, by its own time */
+    struct etwatch_stats stats;         /* after ew_session_stop */
+    struct ew_window_aggregate windows; /* with --window */
+    uint64_t end_raw_ns;                /* --duration; 0: no end */
+    uint64_t end_unix_ns;               /* the same for a recording, by its own time */
     bool past_end;
     uint64_t opened_cpu_ns; /* our own CPU time when the watching began */
     uint64_t live;          /* processes that started and have not ended */
@@ -60,16 +60,15 @@ struct ew_session {
 };
 
 /* Opens the output and makes the sink (format 0: none). Nothing is watched yet. An exit code. */
-int ew_session_prepare(struct ew_session *session, const struct ew_options *options,
-                       uint32_t format);
+int ew_watch_prepare(struct ew_watch *session, const struct ew_options *options, uint32_t format);
 /* Begins to watch what the options name, and pid unless it is 0; then gives up rights. */
-int ew_session_open(struct ew_session *session, uint32_t pid);
+int ew_watch_open(struct ew_watch *session, uint32_t pid);
 /* Waits for the next delivery, a quarter of a second at most. True if the session is to go on. */
-bool ew_session_step(struct ew_session *session, int max_ms);
+bool ew_watch_step(struct ew_watch *session, int max_ms);
 /* Stops and writes the last lines; session->stats is valid from then on. */
-void ew_session_stop(struct ew_session *session);
+void ew_watch_stop(struct ew_watch *session);
 /* Stops if need be, tells of errors, frees everything. An exit code. */
-int ew_session_close(struct ew_session *session);
+int ew_watch_close(struct ew_watch *session);
 
 /* One line on standard error, with the program's name; ew_say is silent with -q. */
 void ew_complain(const char *format, ...) EW_PRINTF(1, 2);
@@ -80,6 +79,6 @@ int ew_exit_code(int rc);
 int ew_complain_about(const struct etwatch_error_info *err, int rc);
 /* One line about what the watching itself cost and lost, for people. */
 struct ew_buf;
-void ew_session_put_cost(struct ew_buf *out, const struct etwatch_stats *stats);
+void ew_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats);
 
 #endif

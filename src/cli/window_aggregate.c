@@ -28,15 +28,16 @@ struct ew_window_row {
     bool named;
     char name[NAME_SIZE];
     struct ew_aggregate cpu, rss;
-    struct ew_spread *more; /* of other metrics, in the order of their bits; NULL: none */
+    struct ew_sparse_histogram *more; /* of other metrics, in the order of their bits; NULL: none */
 };
 
-void ew_windows_init(struct ew_windows *windows, double seconds)
+void ew_window_aggregate_init(struct ew_window_aggregate *windows, double seconds)
 {
-    *windows = (struct ew_windows){.length_ns = (uint64_t)(seconds * 1e9)};
+    *windows = (struct ew_window_aggregate){.length_ns = (uint64_t)(seconds * 1e9)};
 }
 
-void ew_windows_want(struct ew_windows *windows, const uint8_t wanted[ETWATCH_METRIC_COUNT])
+void ew_window_aggregate_want(struct ew_window_aggregate *windows,
+                              const uint8_t wanted[ETWATCH_METRIC_COUNT])
 {
     memcpy(windows->wanted, wanted, sizeof windows->wanted);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
@@ -44,7 +45,7 @@ void ew_windows_want(struct ew_windows *windows, const uint8_t wanted[ETWATCH_ME
             windows->more |= (uint64_t)1 << i;
 }
 
-static uint32_t count_more(const struct ew_windows *windows)
+static uint32_t count_more(const struct ew_window_aggregate *windows)
 {
     uint32_t count = 0;
     for (uint64_t left = windows->more; left != 0; left &= left - 1)
@@ -52,26 +53,27 @@ static uint32_t count_more(const struct ew_windows *windows)
     return count;
 }
 
-static void drop_rows(struct ew_windows *windows)
+static void drop_rows(struct ew_window_aggregate *windows)
 {
     for (uint32_t i = 0; i < windows->count; i++) {
         ew_aggregate_done(&windows->rows[i].cpu);
         ew_aggregate_done(&windows->rows[i].rss);
         for (uint32_t at = 0; windows->rows[i].more != NULL && at < count_more(windows); at++)
-            ew_spread_done(&windows->rows[i].more[at]);
+            ew_sparse_histogram_done(&windows->rows[i].more[at]);
         ew_free(windows->rows[i].more);
     }
     windows->count = 0;
 }
 
-void ew_windows_done(struct ew_windows *windows)
+void ew_window_aggregate_done(struct ew_window_aggregate *windows)
 {
     drop_rows(windows);
     ew_free(windows->rows);
-    *windows = (struct ew_windows){0};
+    *windows = (struct ew_window_aggregate){0};
 }
 
-static struct ew_window_row *find(struct ew_windows *windows, const struct etwatch_sample *sample)
+static struct ew_window_row *find(struct ew_window_aggregate *windows,
+                                  const struct etwatch_sample *sample)
 {
     /* Newest last, and samples of one delivery come in the same order each time. */
     for (uint32_t i = windows->count; i > 0; i--) {
@@ -82,7 +84,7 @@ static struct ew_window_row *find(struct ew_windows *windows, const struct etwat
     return NULL;
 }
 
-static int make(struct ew_windows *windows, const struct etwatch_sample *sample,
+static int make(struct ew_window_aggregate *windows, const struct etwatch_sample *sample,
                 struct ew_window_row **ret_row)
 {
     *ret_row = NULL;
@@ -150,19 +152,21 @@ static void leave_wanted(struct etwatch_aggregate *values, uint32_t wanted)
             *all[i] = NAN;
 }
 
-static void put_more(const struct ew_windows *windows, const struct ew_window_row *row,
+static void put_more(const struct ew_window_aggregate *windows, const struct ew_window_row *row,
                      uint64_t idle, struct etwatch_aggregate *spreads)
 {
-    const struct ew_spread *spread = row->more;
+    const struct ew_sparse_histogram *spread = row->more;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         if ((windows->more >> i & 1) == 0)
             continue;
-        ew_spread_result(spread++, ew_spread_idle_is_zero(i) ? idle : 0, spreads);
+        ew_sparse_histogram_result(spread++, ew_sparse_histogram_idle_is_zero(i) ? idle : 0,
+                                   spreads);
         leave_wanted(spreads++, windows->wanted[i]);
     }
 }
 
-static int close_window(struct ew_windows *windows, uint64_t to_ns, struct etwatch_sink *sink)
+static int close_window(struct ew_window_aggregate *windows, uint64_t to_ns,
+                        struct etwatch_sink *sink)
 {
     struct etwatch_aggregate spreads[ETWATCH_METRIC_COUNT];
     int rc = 0;
@@ -171,7 +175,7 @@ static int close_window(struct ew_windows *windows, uint64_t to_ns, struct etwat
         struct etwatch_window window = {
             .size = sizeof window,
             .source = row->source,
-            .flags = row->incomplete == 0 ? (uint32_t)ETWATCH_COMPLETE : 0,
+            .flags = row->incomplete == 0 ? (uint32_t)ETWATCH_SAMPLE_COMPLETE : 0,
             .pid = row->pid,
             .start_ns = row->start_ns,
             .t_ns = to_ns,
@@ -193,7 +197,7 @@ static int close_window(struct ew_windows *windows, uint64_t to_ns, struct etwat
     return rc;
 }
 
-static int advance(struct ew_windows *windows, const struct etwatch_sample *sample,
+static int advance(struct ew_window_aggregate *windows, const struct etwatch_sample *sample,
                    struct etwatch_sink *sink)
 {
     uint64_t begin_ns = sample->t_ns - sample->dt_ns;
@@ -211,32 +215,32 @@ static int advance(struct ew_windows *windows, const struct etwatch_sample *samp
     return rc;
 }
 
-static int add_more(const struct ew_windows *windows, struct ew_window_row *row,
+static int add_more(const struct ew_window_aggregate *windows, struct ew_window_row *row,
                     const struct etwatch_sample *sample)
 {
     double values[ETWATCH_METRIC_COUNT];
-    struct ew_spread *spread = row->more;
+    struct ew_sparse_histogram *spread = row->more;
     int rc = 0;
     if (windows->more == 0)
         return 0;
-    ew_spread_values(sample, values);
+    ew_sparse_histogram_values(sample, values);
     for (uint32_t i = 0; rc == 0 && i < ETWATCH_METRIC_COUNT; i++) {
         if ((windows->more >> i & 1) == 0)
             continue;
         if ((sample->has >> i & 1) != 0)
-            rc = ew_spread_add(spread, values[i], 1);
+            rc = ew_sparse_histogram_add(spread, values[i], 1);
         spread++;
     }
     return rc;
 }
 
-static int add_values(const struct ew_windows *windows, struct ew_window_row *row,
+static int add_values(const struct ew_window_aggregate *windows, struct ew_window_row *row,
                       const struct etwatch_sample *sample)
 {
     int rc = 0;
     row->covered_ns += sample->dt_ns;
     row->dt_ns = sample->dt_ns > row->dt_ns ? sample->dt_ns : row->dt_ns;
-    row->incomplete += (sample->flags & ETWATCH_COMPLETE) == 0;
+    row->incomplete += (sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
     if ((sample->has & ETWATCH_HAS(cpu_percent)) != 0)
         rc = ew_aggregate_add(&row->cpu, sample->cpu_percent);
     if (rc == 0 && (sample->has & ETWATCH_HAS(rss_bytes)) != 0)
@@ -246,21 +250,21 @@ static int add_values(const struct ew_windows *windows, struct ew_window_row *ro
     return rc == ETWATCH_ENOMEM ? rc : 0;
 }
 
-int ew_windows_add(struct ew_windows *windows, const struct etwatch_sample *sample,
-                   struct etwatch_sink *sink)
+int ew_window_aggregate_add(struct ew_window_aggregate *windows,
+                            const struct etwatch_sample *sample, struct etwatch_sink *sink)
 {
     int rc = 0;
     struct ew_window_row *row = NULL;
-    if (sample->type == ETWATCH_SAMPLE)
+    if (sample->type == ETWATCH_TYPE_SAMPLE)
         rc = advance(windows, sample, sink);
-    else if (sample->type != ETWATCH_EXIT)
+    else if (sample->type != ETWATCH_TYPE_EXIT)
         return 0;
     if (rc < 0)
         return rc;
     if (sample->t_ns > windows->last_ns)
         windows->last_ns = sample->t_ns;
     row = find(windows, sample);
-    if (sample->type == ETWATCH_EXIT) {
+    if (sample->type == ETWATCH_TYPE_EXIT) {
         if (row != NULL)
             row->end_ns = sample->t_ns;
         return 0;
@@ -273,7 +277,7 @@ int ew_windows_add(struct ew_windows *windows, const struct etwatch_sample *samp
     return add_values(windows, row, sample);
 }
 
-int ew_windows_end(struct ew_windows *windows, struct etwatch_sink *sink)
+int ew_window_aggregate_end(struct ew_window_aggregate *windows, struct etwatch_sink *sink)
 {
     if (windows->from_ns == 0 || windows->last_ns <= windows->from_ns)
         return 0;

@@ -7,7 +7,7 @@
 
 struct ew_window_row;
 
-struct ew_windows {
+struct ew_window_aggregate {
     uint64_t length_ns; /* 0: no windows are wanted */
     uint8_t
         wanted[ETWATCH_METRIC_COUNT]; /* enum ew_aggregation; 0: all of cpu_percent, rss_bytes */
@@ -19,14 +19,15 @@ struct ew_windows {
     uint64_t unlisted; /* samples of processes beyond the maximum */
 };
 
-void ew_windows_init(struct ew_windows *windows, double seconds);
+void ew_window_aggregate_init(struct ew_window_aggregate *windows, double seconds);
 /* By metric: which of its values, 0: none; cpu_percent and rss_bytes are there in any case. */
-void ew_windows_want(struct ew_windows *windows, const uint8_t wanted[ETWATCH_METRIC_COUNT]);
-void ew_windows_done(struct ew_windows *windows);
+void ew_window_aggregate_want(struct ew_window_aggregate *windows,
+                              const uint8_t wanted[ETWATCH_METRIC_COUNT]);
+void ew_window_aggregate_done(struct ew_window_aggregate *windows);
 /* Adds a sample; hands the rows of every window that it ends to the sink. */
-int ew_windows_add(struct ew_windows *windows, const struct etwatch_sample *sample,
-                   struct etwatch_sink *sink);
+int ew_window_aggregate_add(struct ew_window_aggregate *windows,
+                            const struct etwatch_sample *sample, struct etwatch_sink *sink);
 /* Hands over the window that is still open. */
-int ew_windows_end(struct ew_windows *windows, struct etwatch_sink *sink);
+int ew_window_aggregate_end(struct ew_window_aggregate *windows, struct etwatch_sink *sink);
 
 #endif

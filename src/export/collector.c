@@ -15,8 +15,8 @@
 #include "arrow/rows.h"
 #include "base/alloc.h"
 #include "export/tables.h"
-#include "recording/trace.h"
 #include "os/os.h"
+#include "recording/trace.h"
 
 enum { MAX_ROWS = 1000000 };
 
@@ -80,13 +80,13 @@ void etwatch_collector_on_samples(void *ctx, const struct etwatch_sample *sample
     ew_mutex_lock(collector->lock);
     for (size_t i = 0; i < count; i++) {
         uint32_t type = samples[i].type;
-        if (type == ETWATCH_SAMPLE) {
+        if (type == ETWATCH_TYPE_SAMPLE) {
             ew_sample_rows_put(&collector->samples, &samples[i], 0);
             after_row(collector, &collector->kept[SAMPLES]);
-        } else if (type == ETWATCH_THREAD) {
+        } else if (type == ETWATCH_TYPE_THREAD) {
             ew_sample_rows_put(&collector->thread_samples, &samples[i], 0);
             after_row(collector, &collector->kept[THREAD_SAMPLES]);
-        } else if (type == ETWATCH_EXIT) {
+        } else if (type == ETWATCH_TYPE_EXIT) {
             ew_sample_rows_put(&collector->processes, &samples[i], 0);
             after_row(collector, &collector->kept[PROCESSES]);
         }

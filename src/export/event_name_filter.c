@@ -13,21 +13,21 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-static int copy_words(const char *const *words, uint32_t count, char ***ret_words,
+static int copy_words(const char *const *names, uint32_t count, char ***ret_words,
                       uint32_t *ret_count)
 {
     if (count == 0)
         return 0;
-    if (words == NULL)
+    if (names == NULL)
         return ETWATCH_EINVAL;
     char **copies = ew_calloc(count, sizeof *copies);
     if (copies == NULL)
         return ETWATCH_ENOMEM;
     *ret_words = copies;
     for (uint32_t i = 0; i < count; i++) {
-        if (words[i] == NULL)
+        if (names[i] == NULL)
             return ETWATCH_EINVAL;
-        copies[i] = ew_strdup(words[i]);
+        copies[i] = ew_strdup(names[i]);
         if (copies[i] == NULL)
             return ETWATCH_ENOMEM;
         ++*ret_count;
@@ -37,25 +37,26 @@ static int copy_words(const char *const *words, uint32_t count, char ***ret_word
     return 0;
 }
 
-int ew_event_words_init(struct ew_event_words *words, const struct etwatch_table_options *options)
+int ew_event_name_filter_init(struct ew_event_name_filter *names,
+                              const struct etwatch_table_options *options)
 {
-    memset(words, 0, sizeof *words);
-    int rc = copy_words(options->providers, options->provider_count, &words->providers,
-                        &words->provider_count);
+    memset(names, 0, sizeof *names);
+    int rc = copy_words(options->providers, options->provider_count, &names->providers,
+                        &names->provider_count);
     if (rc == 0)
-        rc = copy_words(options->events, options->event_count, &words->events, &words->event_count);
+        rc = copy_words(options->events, options->event_count, &names->events, &names->event_count);
     return rc;
 }
 
-void ew_event_words_done(struct ew_event_words *words)
+void ew_event_name_filter_done(struct ew_event_name_filter *names)
 {
-    for (uint32_t i = 0; i < words->provider_count; i++)
-        ew_free(words->providers[i]);
-    for (uint32_t i = 0; i < words->event_count; i++)
-        ew_free(words->events[i]);
-    ew_free(words->providers);
-    ew_free(words->events);
-    memset(words, 0, sizeof *words);
+    for (uint32_t i = 0; i < names->provider_count; i++)
+        ew_free(names->providers[i]);
+    for (uint32_t i = 0; i < names->event_count; i++)
+        ew_free(names->events[i]);
+    ew_free(names->providers);
+    ew_free(names->events);
+    memset(names, 0, sizeof *names);
 }
 
 static bool has_part(const char *text, const char *part)
@@ -86,17 +87,17 @@ static bool is_guid(const char *word, const uint8_t guid[16])
     return strlen(word) >= GUID_LEN && memcmp(word, text, GUID_LEN) == 0;
 }
 
-bool ew_event_words_match(const struct ew_event_words *words, const char *provider,
-                          const uint8_t *guid, const char *event)
+bool ew_event_name_filter_match(const struct ew_event_name_filter *names, const char *provider,
+                                const uint8_t *guid, const char *event)
 {
-    bool wanted = words->provider_count == 0;
-    for (uint32_t i = 0; i < words->provider_count && !wanted; i++)
-        wanted = has_part(provider, words->providers[i]) ||
-                 (guid != NULL && is_guid(words->providers[i], guid));
-    if (!wanted || words->event_count == 0)
+    bool wanted = names->provider_count == 0;
+    for (uint32_t i = 0; i < names->provider_count && !wanted; i++)
+        wanted = has_part(provider, names->providers[i]) ||
+                 (guid != NULL && is_guid(names->providers[i], guid));
+    if (!wanted || names->event_count == 0)
         return wanted;
-    for (uint32_t i = 0; i < words->event_count; i++)
-        if (has_part(event, words->events[i]))
+    for (uint32_t i = 0; i < names->event_count; i++)
+        if (has_part(event, names->events[i]))
             return true;
     return false;
 }

@@ -30,7 +30,7 @@ enum state { NEW = 0, WANTED, UNWANTED };
 struct table {
     struct etwatch_trace *trace;
     struct ew_columns columns;
-    struct ew_event_words words;
+    struct ew_event_name_filter names;
     uint32_t flags;
     uint32_t fields_column, payload_column;
     struct ew_field_kinds fields;
@@ -60,7 +60,7 @@ static void name_record(struct table *table, const struct ew_record *record, str
     ew_decoder_names(table->trace->decoder, record, &names);
     *ret_kind = (struct kind){.provider = -1, .event = -1, .state = UNWANTED};
     const uint8_t *guid = record->provider != NULL ? record->provider : ew_kernel_guid(record);
-    if (!ew_event_words_match(&table->words, names.provider, guid, names.event))
+    if (!ew_event_name_filter_match(&table->names, names.provider, guid, names.event))
         return;
     ret_kind->state = WANTED;
     ret_kind->provider = word(table, EW_RECORD_PROVIDER, names.provider);
@@ -85,12 +85,12 @@ static struct kind kind_of(struct table *table, const struct ew_record *record)
 /* The number of a process's name, or -1. */
 static int32_t name_of(struct table *table, uint32_t pid, uint64_t t_ns)
 {
-    const struct ew_lives *lives = &table->trace->lives;
-    uint32_t life = ew_lives_find(lives, pid, t_ns);
+    const struct ew_process_history *history = &table->trace->history;
+    uint32_t life = ew_process_history_find(history, pid, t_ns);
     if (life == UINT32_MAX)
         return -1;
     if (table->life_names == NULL) {
-        table->life_count = lives->processes.count;
+        table->life_count = history->processes.count;
         table->life_names = ew_calloc((size_t)table->life_count + 1, sizeof *table->life_names);
         if (table->life_names == NULL) {
             table->columns.error = ETWATCH_ENOMEM;
@@ -99,7 +99,7 @@ static int32_t name_of(struct table *table, uint32_t pid, uint64_t t_ns)
     }
     int32_t *known = &table->life_names[life];
     if (*known == 0) {
-        const char *name = ew_lives_name(lives, pid, t_ns);
+        const char *name = ew_process_history_name(history, pid, t_ns);
         *known = name == NULL ? -1 : word(table, EW_RECORD_NAME, name) + 1;
         *known = *known == 0 ? -1 : *known;
     }
@@ -179,7 +179,8 @@ static int fill_told(struct table *table)
     int rc = 0;
     while (!table->columns.full && table->columns.error == 0 &&
            (rc = etwatch_trace_next(table->trace, &event, NULL)) > 0)
-        if (ew_event_words_match(&table->words, event.provider, event.provider_guid, event.event) &&
+        if (ew_event_name_filter_match(&table->names, event.provider, event.provider_guid,
+                                       event.event) &&
             ew_columns_begin(&table->columns))
             put_told(table, &event);
     return rc;
@@ -219,7 +220,7 @@ static void done(void *ctx)
 {
     struct table *table = ctx;
     ew_field_kinds_done(&table->fields);
-    ew_event_words_done(&table->words);
+    ew_event_name_filter_done(&table->names);
     ew_columns_done(&table->columns);
     ew_buf_done(&table->scratch);
     ew_free(table->kinds);
@@ -236,7 +237,8 @@ static int learn_fields(struct table *table)
     struct etwatch_trace_event event = {.size = sizeof event};
     int rc;
     while ((rc = etwatch_trace_next(table->trace, &event, NULL)) > 0) {
-        if (!ew_event_words_match(&table->words, event.provider, event.provider_guid, event.event))
+        if (!ew_event_name_filter_match(&table->names, event.provider, event.provider_guid,
+                                        event.event))
             continue;
         rc = etwatch_trace_fields(table->trace, &event);
         if (rc == 0)
@@ -276,7 +278,7 @@ static int begin(struct table *table, const struct etwatch_table_options *option
 {
     struct ew_layout *layout = NULL;
     struct ew_batches batches = {.next = next_batch, .done = done, .ctx = table};
-    int rc = ew_event_words_init(&table->words, options);
+    int rc = ew_event_name_filter_init(&table->names, options);
     table->flags = options->flags;
     table->shift_ns = (uint64_t)table->trace->unix_minus_raw_ns;
     ew_buf_init(&table->scratch, JSON_MAX, NULL, NULL);

@@ -93,15 +93,15 @@ static int put_stacks(struct export *export, const struct ew_flame *flame)
 
 static int export_stacks(struct export *export)
 {
-    struct etwatch_trace *all = NULL, *chosen = NULL;
+    struct etwatch_trace *all = NULL, *selection = NULL;
     struct ew_flame flame;
     struct ew_stacks_counts counts = {0};
     ew_flame_init(&flame);
     int rc = ew_trace_open_again(export->trace, &export->options, EW_TRACE_ALL, &all, &export->why);
     if (rc == 0)
-        rc = ew_trace_open_again(export->trace, &export->options, 0, &chosen, &export->why);
+        rc = ew_trace_open_again(export->trace, &export->options, 0, &selection, &export->why);
     if (rc == 0)
-        rc = ew_stacks_read(all, chosen, &flame, &counts);
+        rc = ew_stacks_read(all, selection, &flame, &counts);
     if (rc == 0 && counts.samples == 0)
         rc = ew_error_set(&export->why, ETWATCH_ENOTSUP, 0,
                           "there are no profile samples in what was asked for: nothing has a "
@@ -115,7 +115,7 @@ static int export_stacks(struct export *export)
     export->counts.refused = counts.refused;
     ew_flame_done(&flame);
     etwatch_trace_free(all);
-    close_trace(export, chosen);
+    close_trace(export, selection);
     return rc;
 }
 
@@ -131,7 +131,7 @@ static int export_chrome(struct export *export)
         return rc;
     ew_buf_init(&out, OUT_MAX, export->write, export->ctx);
     out.flush_at = FLUSH_AT;
-    rc = ew_timeline_chrome(all, &export->trace->chosen, &out, &export->counts.rows);
+    rc = ew_timeline_chrome(all, &export->trace->selection, &out, &export->counts.rows);
     if (rc == 0)
         rc = ew_buf_flush(&out);
     ew_buf_done(&out);

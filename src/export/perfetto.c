@@ -16,8 +16,8 @@
 #include <etwatch/sink.h>
 
 #include "export/event_name_filter.h"
-#include "monitor/monitor.h"
 #include "export/tables.h"
+#include "monitor/monitor.h"
 #include "recording/trace.h"
 
 struct making {
@@ -25,7 +25,7 @@ struct making {
     struct etwatch_trace *trace;
     struct etwatch_monitor *monitor;
     struct etwatch_sink *sink;
-    struct ew_event_words words;
+    struct ew_event_name_filter names;
     struct etwatch_meta meta;
     bool meta_told, ended;
     uint64_t from_ns, until_ns; /* Unix: the part that was asked for */
@@ -64,7 +64,7 @@ static void tell_meta(struct making *making)
 static bool in_part(const struct making *making, const struct etwatch_sample *sample)
 {
     uint64_t begin_ns = sample->t_ns - sample->dt_ns;
-    if (sample->type == ETWATCH_SAMPLE)
+    if (sample->type == ETWATCH_TYPE_SAMPLE)
         return sample->t_ns > making->from_ns && begin_ns < making->until_ns;
     return sample->t_ns >= making->from_ns && sample->t_ns < making->until_ns;
 }
@@ -99,9 +99,8 @@ static int poll_samples(struct making *making)
 /* Those of the intervals that were over when this happened. */
 static int catch_up(struct making *making, uint64_t t_ns)
 {
-    const struct etwatch_monitor *monitor = making->monitor;
     int rc = 0;
-    while (rc == 0 && !making->ended && t_ns > monitor->replayed_ns + monitor->interval_ns)
+    while (rc == 0 && !making->ended && t_ns > ew_monitor_replay_horizon_ns(making->monitor))
         rc = poll_samples(making);
     return rc;
 }
@@ -114,8 +113,8 @@ static int put_event(struct making *making, const struct ew_record *record,
                      const struct ew_event *known)
 {
     struct etwatch_trace_event event = {.size = sizeof event};
-    const struct ew_event_words *words = &making->words;
-    bool others = words->provider_count > 0 || words->event_count > 0, named = false;
+    const struct ew_event_name_filter *names = &making->names;
+    bool others = names->provider_count > 0 || names->event_count > 0, named = false;
     bool sched = known->kind == EW_EVENT_SWITCH || known->kind == EW_EVENT_READY;
     int rc = 0;
     if (!sched && !others)
@@ -123,7 +122,7 @@ static int put_event(struct making *making, const struct ew_record *record,
     ew_trace_describe(making->trace, record, known, &event);
     event.size = sizeof event;
     if (others)
-        named = ew_event_words_match(words, event.provider, event.provider_guid, event.event);
+        named = ew_event_name_filter_match(names, event.provider, event.provider_guid, event.event);
     if (named)
         rc = etwatch_trace_fields(making->trace, &event);
     if (rc != 0 || (!sched && !named))
@@ -215,7 +214,8 @@ static int open_monitor(struct making *making, struct etwatch_error_info *reterr
     uint64_t shift_ns = (uint64_t)trace->unix_minus_raw_ns;
     struct etwatch_callbacks callbacks = {
         .size = sizeof callbacks, .on_samples = on_samples, .on_loss = on_loss, .ctx = making};
-    uint32_t flags = (options->flags & ETWATCH_TABLE_CMDLINE) != 0 ? (uint32_t)ETWATCH_CMDLINE : 0;
+    uint32_t flags =
+        (options->flags & ETWATCH_TABLE_CMDLINE) != 0 ? (uint32_t)ETWATCH_CONFIG_CMDLINE : 0;
     making->from_ns = trace->options.from_ns == 0 ? 0 : trace->options.from_ns + shift_ns;
     making->until_ns =
         trace->options.until_ns == 0 ? UINT64_MAX : trace->options.until_ns + shift_ns;
@@ -232,7 +232,7 @@ static int make(struct making *making, struct etwatch_error_info *reterr)
     struct etwatch_table_options own = *export->options;
     own.on_progress = on_progress;
     own.ctx = making;
-    int rc = ew_event_words_init(&making->words, export->options);
+    int rc = ew_event_name_filter_init(&making->names, export->options);
     if (rc == 0)
         rc = ew_trace_open_again(export->trace, &own, 0, &making->trace, export->reterr);
     if (rc == 0)
@@ -257,7 +257,7 @@ int ew_export_perfetto(struct ew_perfetto_export *export)
         (void)etwatch_trace_stats(making.trace, export->ret_stats);
     etwatch_monitor_free(making.monitor);
     etwatch_sink_free(making.sink);
-    ew_event_words_done(&making.words);
+    ew_event_name_filter_done(&making.names);
     etwatch_trace_free(making.trace);
     return rc;
 }

@@ -259,8 +259,8 @@ static uint32_t descend_part(struct reading *r, uint32_t node, const struct wait
 static uint32_t thread_node(struct reading *r, const struct waiting *w)
 {
     char name[320];
-    const char *process = ew_lives_name(&r->trace->lives, w->pid, w->t_ns);
-    uint32_t life = ew_lives_find(&r->trace->lives, w->pid, w->t_ns);
+    const char *process = ew_process_history_name(&r->trace->history, w->pid, w->t_ns);
+    uint32_t life = ew_process_history_find(&r->trace->history, w->pid, w->t_ns);
     /* Different processes may have the same id, one after the other. */
     uint64_t key = (uint64_t)w->pid << 32 | life;
     uint32_t node = ew_flame_find(r->flame, EW_FLAME_ROOT, key);
@@ -441,11 +441,11 @@ static void done(struct reading *r)
     ew_free(r->chain);
 }
 
-int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *chosen, struct ew_flame *flame,
-                   struct ew_stacks_counts *ret_counts)
+int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *selection,
+                   struct ew_flame *flame, struct ew_stacks_counts *ret_counts)
 {
     struct ew_stacks_counts counts = {0};
-    struct reading r = {.trace = chosen, .flame = flame, .counts = &counts};
+    struct reading r = {.trace = selection, .flame = flame, .counts = &counts};
     ew_modules_init(&r.modules);
     r.waiting = ew_calloc(WAITING, sizeof *r.waiting);
     r.chain = ew_calloc((size_t)2 * WAITING, sizeof *r.chain);

@@ -22,7 +22,7 @@ struct ew_stacks_counts {
  * Reads the recording twice: `all` for modules and stacks that are told by a key, `chosen` for the
  * samples. Both are the same files; `all` is not limited to processes or a part. Fills flame.
  */
-int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *chosen, struct ew_flame *flame,
-                   struct ew_stacks_counts *ret_counts);
+int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *selection,
+                   struct ew_flame *flame, struct ew_stacks_counts *ret_counts);
 
 #endif

@@ -83,7 +83,7 @@ static int after_row(struct totals *totals)
 static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t estimated)
 {
     struct totals *totals = ctx;
-    bool thread = sample->type == ETWATCH_THREAD;
+    bool thread = sample->type == ETWATCH_TYPE_THREAD;
     bool wanted = thread == (totals->table == ETWATCH_TABLE_THREADS);
     if (!wanted || totals->table == ETWATCH_TABLE_IMAGES)
         return 0;
@@ -207,7 +207,7 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
 {
     struct replayed *replayed = ctx;
     uint32_t type =
-        replayed->table == ETWATCH_TABLE_THREAD_SAMPLES ? ETWATCH_THREAD : ETWATCH_SAMPLE;
+        replayed->table == ETWATCH_TABLE_THREAD_SAMPLES ? ETWATCH_TYPE_THREAD : ETWATCH_TYPE_SAMPLE;
     for (size_t i = 0; i < count && replayed->rc == 0; i++) {
         const struct etwatch_sample *sample = &samples[i];
         if (sample->type != type || sample->t_ns <= replayed->from_ns ||
@@ -229,23 +229,23 @@ int ew_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flag
         .size = sizeof config,
         .source = ETWATCH_SOURCE_ETL,
         .hz = hz,
-        .pids = trace->chosen.pids,
-        .pid_count = trace->chosen.pid_count,
-        .names = (const char *const *)trace->chosen.names,
-        .name_count = trace->chosen.name_count,
+        .pids = trace->selection.pids,
+        .pid_count = trace->selection.pid_count,
+        .names = (const char *const *)trace->selection.names,
+        .name_count = trace->selection.name_count,
         .traces = (const char *const *)trace->paths,
         .trace_count = trace->path_count,
-        .flags = ETWATCH_NO_BUDGET | flags,
+        .flags = ETWATCH_CONFIG_NO_BUDGET | flags,
         .callbacks = *callbacks,
-        .exclude_pids = trace->chosen.out_pids,
-        .exclude_pid_count = trace->chosen.out_pid_count,
-        .exclude_names = (const char *const *)trace->chosen.out_names,
-        .exclude_name_count = trace->chosen.out_name_count,
+        .exclude_pids = trace->selection.excluded_pids,
+        .exclude_pid_count = trace->selection.excluded_pid_count,
+        .exclude_names = (const char *const *)trace->selection.excluded_names,
+        .exclude_name_count = trace->selection.excluded_name_count,
     };
-    if (ew_chosen_anybody(&trace->chosen))
-        config.flags |= ETWATCH_ALL;
-    if (trace->chosen.no_system)
-        config.flags |= ETWATCH_NO_SYSTEM;
+    if (ew_selection_includes_all(&trace->selection))
+        config.flags |= ETWATCH_CONFIG_ALL;
+    if (trace->selection.no_system)
+        config.flags |= ETWATCH_CONFIG_NO_SYSTEM;
     int rc = etwatch_monitor_new(&config, ret_monitor, reterr);
     return rc == 0 ? etwatch_monitor_open(*ret_monitor, reterr) : rc;
 }
@@ -257,11 +257,11 @@ static int open_monitor(struct replayed *replayed, char *message, size_t size)
         .size = sizeof callbacks, .on_samples = on_samples, .ctx = replayed};
     uint32_t flags = 0;
     if (replayed->table == ETWATCH_TABLE_THREAD_SAMPLES)
-        flags |= ETWATCH_THREADS;
+        flags |= ETWATCH_CONFIG_THREADS;
     if ((replayed->flags & ETWATCH_TABLE_DENSE) != 0)
-        flags |= ETWATCH_DENSE;
+        flags |= ETWATCH_CONFIG_DENSE;
     if ((replayed->flags & ETWATCH_TABLE_CMDLINE) != 0)
-        flags |= ETWATCH_CMDLINE;
+        flags |= ETWATCH_CONFIG_CMDLINE;
     int rc = ew_trace_monitor(replayed->trace, replayed->hz, flags, &callbacks, &replayed->monitor,
                               &error);
     if (rc < 0)
@@ -278,7 +278,7 @@ static int next_recorded(struct replayed *replayed, struct ew_batch **ret_batch)
     int rc = 0;
     while (replayed->rc == 0 && replayed->ready.rows == 0 &&
            (rc = etwatch_trace_next(trace, &event, NULL)) > 0) {
-        const struct etwatch_sample *sample = ew_ptrace_sample(trace->perfetto);
+        const struct etwatch_sample *sample = ew_perfetto_trace_sample(trace->perfetto);
         if (sample != NULL)
             on_samples(replayed, sample, 1);
     }
@@ -378,14 +378,14 @@ int ew_trace_open_again(const struct etwatch_trace *trace,
     same.on_progress = options->on_progress;
     same.ctx = options->ctx;
     if ((flags & EW_TRACE_ALL_PROCESSES) == 0) {
-        same.pids = trace->chosen.pids;
-        same.pid_count = trace->chosen.pid_count;
-        same.names = (const char *const *)trace->chosen.names;
-        same.name_count = trace->chosen.name_count;
-        same.exclude_pids = trace->chosen.out_pids;
-        same.exclude_pid_count = trace->chosen.out_pid_count;
-        same.exclude_names = (const char *const *)trace->chosen.out_names;
-        same.exclude_name_count = trace->chosen.out_name_count;
+        same.pids = trace->selection.pids;
+        same.pid_count = trace->selection.pid_count;
+        same.names = (const char *const *)trace->selection.names;
+        same.name_count = trace->selection.name_count;
+        same.exclude_pids = trace->selection.excluded_pids;
+        same.exclude_pid_count = trace->selection.excluded_pid_count;
+        same.exclude_names = (const char *const *)trace->selection.excluded_names;
+        same.exclude_name_count = trace->selection.excluded_name_count;
     } else {
         same.pid_count = same.name_count = 0;
         same.exclude_pid_count = same.exclude_name_count = same.flags = 0;

@@ -23,7 +23,7 @@ struct running {
 
 struct timeline {
     struct etwatch_trace *trace;
-    const struct ew_chosen *chosen;
+    const struct ew_selection *selection;
     struct ew_buf *out;
     struct running *cpus;
     uint64_t slices, last_ns;
@@ -67,12 +67,12 @@ static void take_switch(struct timeline *line, const struct ew_record *record,
                         const struct ew_event *event)
 {
     struct running *running = &line->cpus[record->cpu];
-    const struct ew_lives *lives = &line->trace->lives;
+    const struct ew_process_history *history = &line->trace->history;
     uint32_t pid = EW_NO_ID, tid = event->u.cswitch.new_tid;
     end_slice(line, record->cpu, record->t_ns, ew_chrome_windows_state(event->u.cswitch.old_state),
               event->u.cswitch.old_wait_reason);
     if (tid != 0)
-        (void)ew_lives_process_of(lives, tid, record->t_ns, &pid);
+        (void)ew_process_history_process_of(history, tid, record->t_ns, &pid);
     *running = (struct running){
         .from_ns = record->t_ns,
         .pid = pid,
@@ -80,9 +80,10 @@ static void take_switch(struct timeline *line, const struct ew_record *record,
         .priority = event->u.cswitch.new_priority,
         .known = true,
     };
-    running->wanted = pid == EW_NO_ID || ew_chosen_all(line->chosen)
-                          ? ew_chosen_anybody(line->chosen)
-                          : ew_lives_chosen(lives, line->chosen, pid, record->t_ns);
+    running->wanted =
+        pid == EW_NO_ID || ew_selection_is_all(line->selection)
+            ? ew_selection_includes_all(line->selection)
+            : ew_process_history_selected(history, line->selection, pid, record->t_ns);
 }
 
 /* Everything up to the end of the part: what comes before it tells who runs when it begins. */
@@ -124,8 +125,8 @@ static void take_sched(struct timeline *line, const struct etwatch_event *event,
         .tid = event->next_tid,
         .priority = event->next_priority,
         .known = true,
-        .wanted = ew_ptrace_chosen(line->trace->perfetto, line->chosen, event->next_pid,
-                                   event->next_name),
+        .wanted = ew_perfetto_trace_selected(line->trace->perfetto, line->selection,
+                                             event->next_pid, event->next_name),
     };
 }
 
@@ -137,7 +138,7 @@ static int walk_perfetto(struct timeline *line)
     if (rc < 0)
         return rc;
     while ((rc = etwatch_trace_next(trace, &event, NULL)) > 0 && line->out->error == 0) {
-        const struct etwatch_event *sched = ew_ptrace_event(trace->perfetto);
+        const struct etwatch_event *sched = ew_perfetto_trace_event(trace->perfetto);
         line->last_ns = event.t_rel_ns;
         if (sched != NULL && sched->kind == ETWATCH_EVENT_SWITCH)
             take_sched(line, sched, event.t_rel_ns);
@@ -155,13 +156,15 @@ static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t e
 {
     struct timeline *line = ctx;
     struct etwatch_trace *trace = line->trace;
-    bool thread = sample->type == ETWATCH_THREAD, wanted = ew_chosen_all(line->chosen);
+    bool thread = sample->type == ETWATCH_TYPE_THREAD,
+         wanted = ew_selection_is_all(line->selection);
     uint64_t t_ns = sample->t_ns - (uint64_t)trace->unix_minus_raw_ns;
     (void)estimated;
     if (!wanted && trace->perfetto != NULL)
-        wanted = ew_ptrace_chosen(trace->perfetto, line->chosen, sample->pid, sample->name);
+        wanted =
+            ew_perfetto_trace_selected(trace->perfetto, line->selection, sample->pid, sample->name);
     else if (!wanted)
-        wanted = ew_lives_chosen(&trace->lives, line->chosen, sample->pid, t_ns);
+        wanted = ew_process_history_selected(&trace->history, line->selection, sample->pid, t_ns);
     if (wanted)
         ew_chrome_name(line->out, sample->pid, thread ? sample->tid : 0,
                        thread ? sample->thread_name : sample->name);
@@ -179,18 +182,18 @@ static int put_names(struct timeline *line)
     return etwatch_trace_report(line->trace, &callbacks, NULL, NULL);
 }
 
-int ew_timeline_chrome(struct etwatch_trace *trace, const struct ew_chosen *chosen,
+int ew_timeline_chrome(struct etwatch_trace *trace, const struct ew_selection *selection,
                        struct ew_buf *out, uint64_t *ret_slices)
 {
-    struct timeline line = {.trace = trace, .chosen = chosen, .out = out};
+    struct timeline line = {.trace = trace, .selection = selection, .out = out};
     struct etwatch_trace_file file = {.size = sizeof file};
     bool etl = trace->perfetto == NULL;
     line.cpus = ew_calloc(CPUS, sizeof *line.cpus);
     int rc = line.cpus == NULL ? ETWATCH_ENOMEM : 0;
     if (rc == 0)
-        rc = etl ? ew_trace_learn(trace) : ew_ptrace_learn(trace->perfetto, chosen);
-    if (rc == 0 && etl && !ew_chosen_all(chosen))
-        ew_lives_choose(&trace->lives, chosen);
+        rc = etl ? ew_trace_learn(trace) : ew_perfetto_trace_learn(trace->perfetto, selection);
+    if (rc == 0 && etl && !ew_selection_is_all(selection))
+        ew_process_history_select(&trace->history, selection);
     if (rc == 0)
         rc = etwatch_trace_file(trace, 0, &file);
     if (rc == 0) {

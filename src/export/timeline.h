@@ -10,7 +10,7 @@
 
 /* Writes the JSON of chrome://tracing. trace: of all processes; chosen: whose slices are written.
  * Counts slices. */
-int ew_timeline_chrome(struct etwatch_trace *trace, const struct ew_chosen *chosen,
+int ew_timeline_chrome(struct etwatch_trace *trace, const struct ew_selection *selection,
                        struct ew_buf *out, uint64_t *ret_slices);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions to the table of metrics, and its public face. */
-#include "base/sized.h"
 #include "model/metric.h"
+#include "base/sized.h"
 
 #include <string.h>
 
@@ -15,17 +15,17 @@ static const struct {
 #undef ETWATCH_X
 };
 
-const char *etwatch_way_name(uint32_t way)
+const char *etwatch_backend_name(uint32_t backend)
 {
-    static const char *const words[ETWATCH_WAY_COUNT] = {"etw", "etl", "ebpf", "poll-linux",
-                                                         "poll-windows"};
-    return way < ETWATCH_WAY_COUNT ? words[way] : NULL;
+    static const char *const words[ETWATCH_BACKEND_COUNT] = {"etw", "etl", "ebpf", "poll-linux",
+                                                             "poll-windows"};
+    return backend < ETWATCH_BACKEND_COUNT ? words[backend] : NULL;
 }
 
 const char *etwatch_exactness_name(uint32_t exactness)
 {
     static const char *const words[] = {"unavailable", "estimated", "polled", "exact"};
-    return exactness <= ETWATCH_EXACT ? words[exactness] : NULL;
+    return exactness <= ETWATCH_EXACTNESS_EXACT ? words[exactness] : NULL;
 }
 
 int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
@@ -56,44 +56,46 @@ int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
     return ew_sized_out(ret_info, &info, sizeof info);
 }
 
-int etwatch_metric_way(uint32_t metric, uint32_t way, struct etwatch_metric_way *ret_way)
+int etwatch_metric_backend(uint32_t metric, uint32_t backend,
+                           struct etwatch_metric_backend *ret_backend)
 {
-    if (metric >= ETWATCH_METRIC_COUNT || way >= ETWATCH_WAY_COUNT || ret_way == NULL)
+    if (metric >= ETWATCH_METRIC_COUNT || backend >= ETWATCH_BACKEND_COUNT || ret_backend == NULL)
         return ETWATCH_EINVAL;
-    const struct ew_metric_way *cell = &ew_metric_rows[metric].way[way];
-    struct etwatch_metric_way out = {
+    const struct ew_metric_backend *cell = &ew_metric_rows[metric].backend[backend];
+    struct etwatch_metric_backend out = {
         .exactness = cell->exactness, .on_request = cell->on_request, .how = cell->how};
-    return ew_sized_out(ret_way, &out, sizeof out);
+    return ew_sized_out(ret_backend, &out, sizeof out);
 }
 
-uint64_t ew_metrics_with(uint32_t way, uint32_t exactness)
+uint64_t ew_metrics_with(uint32_t backend, uint32_t exactness)
 {
     uint64_t mask = 0;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        if (ew_metric_rows[i].way[way].exactness == exactness)
+        if (ew_metric_rows[i].backend[backend].exactness == exactness)
             mask |= (uint64_t)1 << i;
     return mask;
 }
 
-uint64_t ew_metrics_available(uint32_t way)
+uint64_t ew_metrics_available(uint32_t backend)
 {
-    return ew_metrics_with(way, ETWATCH_EXACT) | ew_metrics_with(way, ETWATCH_POLLED) |
-           ew_metrics_with(way, ETWATCH_ESTIMATED);
+    return ew_metrics_with(backend, ETWATCH_EXACTNESS_EXACT) |
+           ew_metrics_with(backend, ETWATCH_EXACTNESS_POLLED) |
+           ew_metrics_with(backend, ETWATCH_EXACTNESS_ESTIMATED);
 }
 
-uint64_t ew_metrics_default(uint32_t way)
+uint64_t ew_metrics_default(uint32_t backend)
 {
     uint64_t mask = 0;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        if (!ew_metric_rows[i].way[way].on_request)
+        if (!ew_metric_rows[i].backend[backend].on_request)
             mask |= (uint64_t)1 << i;
     return mask;
 }
 
-uint64_t ew_metrics_chosen(uint32_t way, uint64_t wanted)
+uint64_t ew_metrics_chosen(uint32_t backend, uint64_t wanted)
 {
     if (wanted == 0 || (wanted & ETWATCH_METRICS_DEFAULT) != 0)
-        wanted |= ew_metrics_default(way);
+        wanted |= ew_metrics_default(backend);
     return (wanted & ~ETWATCH_METRICS_DEFAULT) | EW_METRICS_ALWAYS;
 }
 

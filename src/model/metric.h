@@ -9,7 +9,7 @@
 
 #include <etwatch/metrics.h>
 
-struct ew_metric_way {
+struct ew_metric_backend {
     uint8_t exactness; /* enum etwatch_exactness */
     bool on_request;
     const char *how;
@@ -21,20 +21,20 @@ struct ew_metric_row {
     const char *otlp, *otlp_attribute, *otlp_unit;
     double scale;
     double default_hz;
-    struct ew_metric_way way[ETWATCH_WAY_COUNT];
+    struct ew_metric_backend backend[ETWATCH_BACKEND_COUNT];
     const char *otlp_linux, *otlp_linux_unit; /* NULL: as elsewhere */
 };
 
 extern const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT];
 
 /* Bits of the metrics with this exactness, and of those that come without being asked for. */
-uint64_t ew_metrics_with(uint32_t way, uint32_t exactness);
-uint64_t ew_metrics_default(uint32_t way);
+uint64_t ew_metrics_with(uint32_t backend, uint32_t exactness);
+uint64_t ew_metrics_default(uint32_t backend);
 /* What a source measures if nothing else is known: exact, polled or estimated. */
-uint64_t ew_metrics_available(uint32_t way);
+uint64_t ew_metrics_available(uint32_t backend);
 
 /* What is measured if this is wanted (etwatch_config.metrics) of a source of this kind. */
-uint64_t ew_metrics_chosen(uint32_t way, uint64_t wanted);
+uint64_t ew_metrics_chosen(uint32_t backend, uint64_t wanted);
 /* Those that have a rate of their own. */
 uint64_t ew_metrics_rated(void);
 /* How long lies at least between two readings of these; 0: none of them is chosen, 1: no rate. */

@@ -152,7 +152,7 @@ enum { EW_PF_SEQUENCE = 0x6577, EW_PF_OWN_TRACK = 1 };
     X(sample)           \
     X(thread)           \
     X(meta)             \
-    X(lost)             \
+    X(loss)             \
     X(stats)            \
     X(alert)            \
     X(total)            \

@@ -11,7 +11,7 @@
 
 /* What was copied is counted, so that it can be freed wherever this ends. */
 static int copy_lists(const uint32_t *pids, uint32_t pid_count, const char *const *names,
-                      uint32_t name_count, struct ew_chosen *ret)
+                      uint32_t name_count, struct ew_selection *ret)
 {
     memset(ret, 0, sizeof *ret);
     if ((pid_count > 0 && pids == NULL) || (name_count > 0 && names == NULL))
@@ -34,79 +34,79 @@ static int copy_lists(const uint32_t *pids, uint32_t pid_count, const char *cons
     return 0;
 }
 
-int ew_chosen_init(struct ew_chosen *chosen, const uint32_t *pids, uint32_t pid_count,
-                   const char *const *names, uint32_t name_count)
+int ew_selection_init(struct ew_selection *selection, const uint32_t *pids, uint32_t pid_count,
+                      const char *const *names, uint32_t name_count)
 {
-    return copy_lists(pids, pid_count, names, name_count, chosen);
+    return copy_lists(pids, pid_count, names, name_count, selection);
 }
 
-int ew_chosen_exclude(struct ew_chosen *chosen, const uint32_t *pids, uint32_t pid_count,
-                      const char *const *names, uint32_t name_count, bool no_system)
+int ew_selection_exclude(struct ew_selection *selection, const uint32_t *pids, uint32_t pid_count,
+                         const char *const *names, uint32_t name_count, bool no_system)
 {
-    struct ew_chosen out;
+    struct ew_selection out;
     int rc = copy_lists(pids, pid_count, names, name_count, &out);
-    chosen->out_pids = out.pids;
-    chosen->out_names = out.names;
-    chosen->out_pid_count = out.pid_count;
-    chosen->out_name_count = out.name_count;
-    chosen->no_system = no_system;
+    selection->excluded_pids = out.pids;
+    selection->excluded_names = out.names;
+    selection->excluded_pid_count = out.pid_count;
+    selection->excluded_name_count = out.name_count;
+    selection->no_system = no_system;
     return rc;
 }
 
-int ew_chosen_add(struct ew_chosen *chosen, uint32_t pid)
+int ew_selection_add(struct ew_selection *selection, uint32_t pid)
 {
-    for (uint32_t i = 0; i < chosen->pid_count; i++)
-        if (chosen->pids[i] == pid)
+    for (uint32_t i = 0; i < selection->pid_count; i++)
+        if (selection->pids[i] == pid)
             return 0;
-    uint32_t *pids = ew_realloc_array(chosen->pids, chosen->pid_count + 1, sizeof *pids);
+    uint32_t *pids = ew_realloc_array(selection->pids, selection->pid_count + 1, sizeof *pids);
     if (pids == NULL)
         return ETWATCH_ENOMEM;
-    pids[chosen->pid_count++] = pid;
-    chosen->pids = pids;
+    pids[selection->pid_count++] = pid;
+    selection->pids = pids;
     return 0;
 }
 
-int ew_chosen_remove(struct ew_chosen *chosen, uint32_t pid)
+int ew_selection_remove(struct ew_selection *selection, uint32_t pid)
 {
-    for (uint32_t i = 0; i < chosen->pid_count; i++)
-        if (chosen->pids[i] == pid) {
-            chosen->pids[i] = chosen->pids[--chosen->pid_count];
+    for (uint32_t i = 0; i < selection->pid_count; i++)
+        if (selection->pids[i] == pid) {
+            selection->pids[i] = selection->pids[--selection->pid_count];
             return 0;
         }
     return ETWATCH_ENOENT;
 }
 
-void ew_chosen_done(struct ew_chosen *chosen)
+void ew_selection_done(struct ew_selection *selection)
 {
-    for (uint32_t i = 0; i < chosen->name_count; i++)
-        ew_free(chosen->names[i]);
-    for (uint32_t i = 0; i < chosen->out_name_count; i++)
-        ew_free(chosen->out_names[i]);
-    ew_free(chosen->names);
-    ew_free(chosen->pids);
-    ew_free(chosen->out_names);
-    ew_free(chosen->out_pids);
-    memset(chosen, 0, sizeof *chosen);
+    for (uint32_t i = 0; i < selection->name_count; i++)
+        ew_free(selection->names[i]);
+    for (uint32_t i = 0; i < selection->excluded_name_count; i++)
+        ew_free(selection->excluded_names[i]);
+    ew_free(selection->names);
+    ew_free(selection->pids);
+    ew_free(selection->excluded_names);
+    ew_free(selection->excluded_pids);
+    memset(selection, 0, sizeof *selection);
 }
 
-bool ew_chosen_has(const struct ew_chosen *chosen, uint32_t pid, const char *name)
+bool ew_selection_includes(const struct ew_selection *selection, uint32_t pid, const char *name)
 {
-    for (uint32_t i = 0; i < chosen->pid_count; i++)
-        if (chosen->pids[i] == pid)
+    for (uint32_t i = 0; i < selection->pid_count; i++)
+        if (selection->pids[i] == pid)
             return true;
-    for (uint32_t i = 0; i < chosen->name_count && name != NULL; i++)
-        if (ew_name_matches(chosen->names[i], name))
+    for (uint32_t i = 0; i < selection->name_count && name != NULL; i++)
+        if (ew_name_matches(selection->names[i], name))
             return true;
     return false;
 }
 
-bool ew_chosen_out(const struct ew_chosen *chosen, uint32_t pid, const char *name)
+bool ew_selection_excludes(const struct ew_selection *selection, uint32_t pid, const char *name)
 {
-    for (uint32_t i = 0; i < chosen->out_pid_count; i++)
-        if (chosen->out_pids[i] == pid)
+    for (uint32_t i = 0; i < selection->excluded_pid_count; i++)
+        if (selection->excluded_pids[i] == pid)
             return true;
-    for (uint32_t i = 0; i < chosen->out_name_count && name != NULL; i++)
-        if (ew_name_matches(chosen->out_names[i], name))
+    for (uint32_t i = 0; i < selection->excluded_name_count && name != NULL; i++)
+        if (ew_name_matches(selection->excluded_names[i], name))
             return true;
-    return chosen->no_system && ew_name_is_windows_system(pid, name);
+    return selection->no_system && ew_name_is_windows_system(pid, name);
 }

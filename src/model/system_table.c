@@ -9,13 +9,13 @@
 #include "base/sized.h"
 #include "model/metric.h"
 
-#define ESTIMATED(how)                \
-    {                                 \
-        ETWATCH_ESTIMATED, false, how \
+#define ESTIMATED(how)                          \
+    {                                           \
+        ETWATCH_EXACTNESS_ESTIMATED, false, how \
     }
-#define POLLED(how)                \
-    {                              \
-        ETWATCH_POLLED, false, how \
+#define POLLED(how)                          \
+    {                                        \
+        ETWATCH_EXACTNESS_POLLED, false, how \
     }
 
 #define P "etwatch_system_"
@@ -26,7 +26,7 @@ struct row {
     const char *prometheus, *prometheus_labels;
     const char *otlp, *otlp_attribute, *otlp_unit;
     double scale;
-    struct ew_metric_way os[ETWATCH_SYSTEM_OS_COUNT];
+    struct ew_metric_backend os[ETWATCH_SYSTEM_OS_COUNT];
 };
 
 #define LINUX [ETWATCH_SYSTEM_LINUX]
@@ -174,11 +174,12 @@ int etwatch_system_info(uint32_t metric, struct etwatch_metric_info *ret_info)
     return ew_sized_out(ret_info, &info, sizeof info);
 }
 
-int etwatch_system_way(uint32_t metric, uint32_t os, struct etwatch_metric_way *ret_way)
+int etwatch_system_backend(uint32_t metric, uint32_t os, struct etwatch_metric_backend *ret_backend)
 {
-    if (metric >= ETWATCH_SYSTEM_METRIC_COUNT || os >= ETWATCH_SYSTEM_OS_COUNT || ret_way == NULL)
+    if (metric >= ETWATCH_SYSTEM_METRIC_COUNT || os >= ETWATCH_SYSTEM_OS_COUNT ||
+        ret_backend == NULL)
         return ETWATCH_EINVAL;
-    const struct ew_metric_way *cell = &rows[metric].os[os];
-    struct etwatch_metric_way out = {.exactness = cell->exactness, .how = cell->how};
-    return ew_sized_out(ret_way, &out, sizeof out);
+    const struct ew_metric_backend *cell = &rows[metric].os[os];
+    struct etwatch_metric_backend out = {.exactness = cell->exactness, .how = cell->how};
+    return ew_sized_out(ret_backend, &out, sizeof out);
 }

@@ -206,7 +206,7 @@ void ew_watch_alerts_cut(struct ew_watch_alerts *watch, uint64_t horizon_ns,
 {
     uint64_t unix_ns = horizon_ns + (uint64_t)unix_minus_raw_ns;
     if (watch->sampler != NULL)
-        (void)ew_sampler_cut(watch->sampler, horizon_ns);
+        (void)ew_sampler_deliver(watch->sampler, horizon_ns);
     if (horizon_ns < watch->told_ns + latency_ns)
         return;
     watch->told_ns = horizon_ns;

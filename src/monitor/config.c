@@ -18,9 +18,11 @@ enum {
     DEFAULT_THREADS = 131072,
     DEFAULT_QUEUE = 10000,
     MAX_BUSIEST = 65536,
-    KNOWN_FLAGS = ETWATCH_ALL | ETWATCH_THREADS | ETWATCH_DENSE | ETWATCH_EVENTS | ETWATCH_CMDLINE |
-                  ETWATCH_NO_FALLBACK | ETWATCH_NO_BUDGET | ETWATCH_KERNEL_THREADS |
-                  ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_NO_SYSTEM | ETWATCH_EVENTS_ALL,
+    KNOWN_FLAGS = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_THREADS | ETWATCH_CONFIG_DENSE |
+                  ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_CMDLINE | ETWATCH_CONFIG_NO_FALLBACK |
+                  ETWATCH_CONFIG_NO_BUDGET | ETWATCH_CONFIG_KERNEL_THREADS |
+                  ETWATCH_CONFIG_AGGREGATE | ETWATCH_CONFIG_QUEUE | ETWATCH_CONFIG_NO_SYSTEM |
+                  ETWATCH_CONFIG_EVENTS_ALL,
 };
 
 static int check_recording(const struct etwatch_config *config, struct ew_error *reterr)
@@ -33,7 +35,7 @@ static int check_recording(const struct etwatch_config *config, struct ew_error 
         config->exclude_cgroup_count > 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
                             "a recording knows no users and no cgroups: use pids or names");
-    if ((config->flags & ETWATCH_EVENTS) != 0)
+    if ((config->flags & ETWATCH_CONFIG_EVENTS) != 0)
         return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
                             "the events of a recording are told by etwatch_trace_next");
     return 0;
@@ -44,7 +46,7 @@ static int check_metrics(const struct etwatch_config *config, struct ew_error *r
     const uint64_t known = (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) | ETWATCH_METRICS_DEFAULT;
     if ((config->metrics & ~known) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "metrics has an unknown bit");
-    if ((config->polled & ~etwatch_metrics_pollable()) != 0)
+    if ((config->polled_metrics & ~etwatch_metrics_pollable()) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
                             "only gauges of memory, threads and handles are polled beside events");
     if (config->rate_count > 0 && config->rates == NULL)
@@ -119,7 +121,7 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
     error = check_metrics(config, reterr);
     if (error != 0)
         return error;
-    if (config->busiest_metric >= ETWATCH_METRIC_COUNT || config->busiest > MAX_BUSIEST)
+    if (config->top_n_metric >= ETWATCH_METRIC_COUNT || config->top_n > MAX_BUSIEST)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
                             "busiest must be at most %d, busiest_metric a metric", MAX_BUSIEST);
     if ((config->flags & ~(uint32_t)KNOWN_FLAGS) != 0)

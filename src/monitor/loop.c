@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "monitor/monitor.h"
-#include "source/etw/session_options.h"
 #include "source/etw/consumer.h"
+#include "source/etw/session_options.h"
 
 /* After an interval's end, before its facts are taken: longer than a switch takes to be noted. */
 static const uint64_t grace_ns = 1000 * 1000ULL;
@@ -30,6 +30,11 @@ bool ew_monitor_replays(const struct etwatch_monitor *monitor)
     return monitor->source_id == ETWATCH_SOURCE_ETL;
 }
 
+uint64_t ew_monitor_replay_horizon_ns(const struct etwatch_monitor *monitor)
+{
+    return monitor->replayed_ns + monitor->interval_ns;
+}
+
 uint64_t ew_monitor_now(const struct etwatch_monitor *monitor)
 {
     return ew_monitor_replays(monitor) ? monitor->replayed_ns : ew_os_raw_ns();
@@ -45,7 +50,7 @@ static bool polls(const struct etwatch_monitor *monitor)
 static void deliver(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     struct etwatch_monitor *monitor = ctx;
-    if (monitor->config.flags & ETWATCH_QUEUE)
+    if (monitor->config.flags & ETWATCH_CONFIG_QUEUE)
         for (size_t i = 0; i < count; i++)
             ew_queue_put(&monitor->queue, &samples[i]);
     monitor->delivered += count;
@@ -57,8 +62,8 @@ static void deliver(void *ctx, const struct etwatch_sample *samples, size_t coun
 static void on_emit(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     struct etwatch_monitor *monitor = ctx;
-    if (monitor->busiest.count > 0)
-        ew_busiest_put(&monitor->busiest, samples, count);
+    if (monitor->top_n.count > 0)
+        ew_top_n_put(&monitor->top_n, samples, count);
     else
         deliver(monitor, samples, count);
     ew_watch_alerts_samples(&monitor->alerts, samples, count);
@@ -67,16 +72,16 @@ static void on_emit(void *ctx, const struct etwatch_sample *samples, size_t coun
 static void on_emitted(void *ctx)
 {
     struct etwatch_monitor *monitor = ctx;
-    if (monitor->busiest.count > 0)
-        ew_busiest_flush(&monitor->busiest);
+    if (monitor->top_n.count > 0)
+        ew_top_n_flush(&monitor->top_n);
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct etwatch_monitor *monitor = ctx;
     bool events = loss->stage == ETWATCH_LOSS_STREAM || loss->stage == ETWATCH_LOSS_KERNEL_LOG;
-    if (events && monitor->pairing != NULL)
-        ew_pairing_gap(monitor->pairing);
+    if (events && monitor->wait_tracker != NULL)
+        ew_wait_tracker_gap(monitor->wait_tracker);
     if (monitor->config.callbacks.on_loss != NULL)
         monitor->config.callbacks.on_loss(monitor->config.callbacks.ctx, loss);
 }
@@ -85,9 +90,9 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
 static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
 {
     struct etwatch_monitor *monitor = ctx;
-    for (size_t i = 0; i < count && monitor->pairing != NULL; i++) {
+    for (size_t i = 0; i < count && monitor->wait_tracker != NULL; i++) {
         struct etwatch_event event = events[i];
-        ew_pairing_event(monitor->pairing, &event);
+        ew_wait_tracker_event(monitor->wait_tracker, &event);
         monitor->config.callbacks.on_events(monitor->config.callbacks.ctx, &event, 1);
     }
 }
@@ -112,8 +117,8 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
     const struct etwatch_config *config = &monitor->config;
     memset(ret, 0, sizeof *ret);
     ret->filter = (struct ew_filter){
-        .all = (config->flags & ETWATCH_ALL) != 0,
-        .kernel_threads = (config->flags & ETWATCH_KERNEL_THREADS) != 0,
+        .all = (config->flags & ETWATCH_CONFIG_ALL) != 0,
+        .kernel_threads = (config->flags & ETWATCH_CONFIG_KERNEL_THREADS) != 0,
         .pids = config->pids,
         .pid_count = config->pid_count,
         .names = config->names,
@@ -127,11 +132,11 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
         ret->filter.all = true; /* the gate chooses */
         ret->filter.uid_count = 0;
     }
-    const struct ew_gate_rules rules = ew_monitor_gate_rules(monitor);
-    ret->filter.excludes = ew_gate_wanted(&rules);
-    ret->threads = (config->flags & ETWATCH_THREADS) != 0 || config->alert_count > 0;
-    ret->events = (config->flags & ETWATCH_EVENTS) != 0;
-    ret->events_all = (config->flags & ETWATCH_EVENTS_ALL) != 0;
+    const struct ew_process_filter_rules rules = ew_monitor_filter_rules(monitor);
+    ret->filter.excludes = ew_process_filter_needed(&rules);
+    ret->threads = (config->flags & ETWATCH_CONFIG_THREADS) != 0 || config->alert_count > 0;
+    ret->events = (config->flags & ETWATCH_CONFIG_EVENTS) != 0;
+    ret->events_all = (config->flags & ETWATCH_CONFIG_EVENTS_ALL) != 0;
     ret->max_processes = config->max_processes;
     ret->proc_root = config->proc_root;
     ret->epoch_ns = monitor->epoch_ns;
@@ -140,7 +145,7 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
     ret->traces = config->traces;
     ret->trace_count = config->trace_count;
     ret->max_threads = config->max_threads;
-    ret->cmdlines = (config->flags & ETWATCH_CMDLINE) != 0;
+    ret->cmdlines = (config->flags & ETWATCH_CONFIG_CMDLINE) != 0;
     ret->metrics = monitor->metrics;
     ret->rates = config->rates;
     ret->rate_count = config->rate_count;
@@ -161,8 +166,10 @@ static bool may_poll(const struct etwatch_monitor *monitor, uint32_t source, int
     if (source == ETWATCH_SOURCE_ETW)
         has_reason = has_reason || error == ETWATCH_ELIMIT || error == ETWATCH_ESTATE;
     return has_reason && monitor->config.source == ETWATCH_SOURCE_AUTO &&
-           monitor->config.session == NULL && (monitor->config.flags & ETWATCH_NO_FALLBACK) == 0 &&
-           (monitor->config.flags & (ETWATCH_EVENTS | ETWATCH_EVENTS_ALL)) != ETWATCH_EVENTS;
+           monitor->config.session == NULL &&
+           (monitor->config.flags & ETWATCH_CONFIG_NO_FALLBACK) == 0 &&
+           (monitor->config.flags & (ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_EVENTS_ALL)) !=
+               ETWATCH_CONFIG_EVENTS;
 }
 
 /* A session that was described is what is meant, also where another source would be the first. */
@@ -194,12 +201,13 @@ static int describe_session(struct etwatch_monitor *monitor, struct ew_etw_confi
 static int open_one(struct etwatch_monitor *monitor, const struct ew_source_ops *ops,
                     struct ew_source_config *wanted, struct ew_error *reterr)
 {
-    monitor->metrics = ew_metrics_chosen(ops->way, monitor->config.metrics) |
+    monitor->metrics = ew_metrics_chosen(ops->backend, monitor->config.metrics) |
                        ew_watch_alerts_metrics(&monitor->alerts);
-    if (monitor->config.busiest != 0)
-        monitor->metrics |= (uint64_t)1 << monitor->config.busiest_metric;
+    if (monitor->config.top_n != 0)
+        monitor->metrics |= (uint64_t)1 << monitor->config.top_n_metric;
     wanted->metrics = monitor->metrics;
-    wanted->polled = ops->id == ETWATCH_SOURCE_EBPF ? ew_metrics_polled(monitor->config.polled) : 0;
+    wanted->polled =
+        ops->id == ETWATCH_SOURCE_EBPF ? ew_metrics_polled(monitor->config.polled_metrics) : 0;
     return ops->open(wanted, &monitor->source, reterr);
 }
 
@@ -245,9 +253,9 @@ static int open_sampler(struct etwatch_monitor *monitor)
     struct ew_sampler_config wanted = {
         .source = monitor->source->ops->id,
         .rounds = polls(monitor),
-        .threads = (config->flags & ETWATCH_THREADS) != 0,
-        .dense = (config->flags & ETWATCH_DENSE) != 0,
-        .aggregate = (config->flags & ETWATCH_AGGREGATE) != 0,
+        .threads = (config->flags & ETWATCH_CONFIG_THREADS) != 0,
+        .dense = (config->flags & ETWATCH_CONFIG_DENSE) != 0,
+        .aggregate = (config->flags & ETWATCH_CONFIG_AGGREGATE) != 0,
         .available = monitor->source->ops->available,
         .metrics = monitor->metrics,
         .epoch_ns = monitor->epoch_ns,
@@ -262,13 +270,13 @@ static int open_sampler(struct etwatch_monitor *monitor)
         .event = on_events,
         .describe = on_describe,
     };
-    monitor->busiest.count = config->busiest;
-    monitor->busiest.metric = config->busiest_metric;
-    monitor->busiest.ctx = monitor;
-    monitor->busiest.deliver = deliver;
+    monitor->top_n.count = config->top_n;
+    monitor->top_n.metric = config->top_n_metric;
+    monitor->top_n.ctx = monitor;
+    monitor->top_n.deliver = deliver;
     int error = 0;
-    if (config->callbacks.on_events != NULL && monitor->pairing == NULL)
-        error = ew_pairing_new(&monitor->pairing);
+    if (config->callbacks.on_events != NULL && monitor->wait_tracker == NULL)
+        error = ew_wait_tracker_new(&monitor->wait_tracker);
     if (error == 0)
         error = ew_sampler_new(&wanted, &monitor->sampler);
     if (error != 0)
@@ -280,7 +288,7 @@ static int open_sampler(struct etwatch_monitor *monitor)
         monitor->sampler = NULL;
         return error;
     }
-    ew_monitor_open_gate(monitor);
+    ew_monitor_open_filter(monitor);
     return 0;
 }
 
@@ -356,7 +364,7 @@ static void keep_budget(struct etwatch_monitor *monitor, uint64_t now_ns)
                                now_ns - monitor->budget_wall_ns);
     monitor->budget_wall_ns = now_ns;
     monitor->budget_cpu_ns = cost_ns;
-    if ((monitor->config.flags & ETWATCH_NO_BUDGET) == 0)
+    if ((monitor->config.flags & ETWATCH_CONFIG_NO_BUDGET) == 0)
         change_rate(monitor, hz, now_ns);
 }
 
@@ -368,20 +376,20 @@ void ew_monitor_refresh_counts(struct etwatch_monitor *monitor)
         monitor->source->ops->stats(monitor->source, &monitor->source_stats);
     if (monitor->sampler != NULL)
         ew_sampler_counts(monitor->sampler, &monitor->counts);
-    monitor->counts.lost += ew_watch_alerts_lost(&monitor->alerts) + monitor->gate.lost;
+    monitor->counts.lost += ew_watch_alerts_lost(&monitor->alerts) + monitor->process_filter.lost;
 }
 
 static void close_stages(struct etwatch_monitor *monitor)
 {
     monitor->source->ops->close(monitor->source);
     ew_watch_alerts_close(&monitor->alerts);
-    ew_gate_close(&monitor->gate);
-    ew_busiest_done(&monitor->busiest);
+    ew_process_filter_close(&monitor->process_filter);
+    ew_top_n_done(&monitor->top_n);
     ew_sampler_free(monitor->sampler);
-    ew_pairing_free(monitor->pairing);
+    ew_wait_tracker_free(monitor->wait_tracker);
     monitor->source = NULL;
     monitor->sampler = NULL;
-    monitor->pairing = NULL;
+    monitor->wait_tracker = NULL;
 }
 
 /*
@@ -465,7 +473,7 @@ static int cut(struct etwatch_monitor *monitor, uint64_t horizon_ns)
     const struct ew_source_ops *ops = monitor->source->ops;
     int count = 0;
     if (ops->ended == NULL) {
-        count = ew_sampler_cut(monitor->sampler, horizon_ns);
+        count = ew_sampler_deliver(monitor->sampler, horizon_ns);
     } else {
         monitor->replayed_ns = horizon_ns;
         monitor->ended = ops->ended(monitor->source);
@@ -491,7 +499,7 @@ static int fall_back(struct etwatch_monitor *monitor, uint64_t now_ns, const str
     (void)ew_sampler_finish(old, now_ns);
     ew_watch_alerts_finish(&monitor->alerts, now_ns);
     ew_watch_alerts_close(&monitor->alerts);
-    ew_gate_close(&monitor->gate);
+    ew_process_filter_close(&monitor->process_filter);
     monitor->epoch_ns = now_ns;
     monitor->change_at_ns = 0;
     source_config(monitor, &wanted);

@@ -47,7 +47,7 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
     monitor->alerts.ctx = monitor->config.callbacks.ctx;
     monitor->alerts.on_alert = monitor->config.on_alert;
     ew_describe_init(&monitor->describe, monitor->config.proc_root,
-                     (monitor->config.flags & ETWATCH_CMDLINE) != 0);
+                     (monitor->config.flags & ETWATCH_CONFIG_CMDLINE) != 0);
     if (error == 0)
         error = take_session_options(monitor, config, &why);
     if (error == 0)
@@ -56,7 +56,7 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
         error = ew_waiter_new(&monitor->waiter);
     if (error == 0)
         error = ew_cond_new(&monitor->arrived);
-    if (error == 0 && (monitor->config.flags & ETWATCH_QUEUE))
+    if (error == 0 && (monitor->config.flags & ETWATCH_CONFIG_QUEUE))
         error = ew_queue_init(&monitor->queue, monitor->config.queue_samples);
     if (error != 0) {
         if (why.code == 0)
@@ -285,7 +285,7 @@ int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample 
 {
     if (monitor == NULL || ret_samples == NULL || max == 0)
         return ETWATCH_EINVAL;
-    if ((monitor->config.flags & ETWATCH_QUEUE) == 0)
+    if ((monitor->config.flags & ETWATCH_CONFIG_QUEUE) == 0)
         return ETWATCH_ESTATE;
     ew_mutex_lock(monitor->lock);
     wait_for_samples(monitor, timeout_ms);
@@ -295,14 +295,14 @@ int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample 
     return count;
 }
 
-int etwatch_monitor_copy(struct etwatch_monitor *monitor, struct etwatch_sample *ret_samples,
-                         size_t max, char *ret_texts, size_t texts_size, size_t *ret_texts_used,
-                         int timeout_ms)
+int etwatch_monitor_read_copy(struct etwatch_monitor *monitor, struct etwatch_sample *ret_samples,
+                              size_t max, char *ret_texts, size_t texts_size,
+                              size_t *ret_texts_used, int timeout_ms)
 {
     if (monitor == NULL || ret_samples == NULL || max == 0 || ret_texts == NULL ||
         ret_texts_used == NULL)
         return ETWATCH_EINVAL;
-    if ((monitor->config.flags & ETWATCH_QUEUE) == 0)
+    if ((monitor->config.flags & ETWATCH_CONFIG_QUEUE) == 0)
         return ETWATCH_ESTATE;
     ew_mutex_lock(monitor->lock);
     wait_for_samples(monitor, timeout_ms);
@@ -414,13 +414,11 @@ int etwatch_monitor_aggregate(struct etwatch_monitor *monitor, uint32_t pid, uin
     struct etwatch_aggregate aggregate;
     memset(&aggregate, 0, sizeof aggregate);
     ew_mutex_lock(monitor->lock);
-    int error = is_open(monitor) && (monitor->config.flags & ETWATCH_AGGREGATE)
+    int error = is_open(monitor) && (monitor->config.flags & ETWATCH_CONFIG_AGGREGATE)
                     ? ew_sampler_aggregate(monitor->sampler, pid, metric, &aggregate)
                     : ETWATCH_ESTATE;
     ew_mutex_unlock(monitor->lock);
-    return error != 0
-               ? error
-               : ew_sized_out(ret_aggregate, &aggregate, sizeof aggregate);
+    return error != 0 ? error : ew_sized_out(ret_aggregate, &aggregate, sizeof aggregate);
 }
 
 static double percent(uint64_t part_ns, uint64_t whole_ns)
@@ -449,13 +447,13 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     uint64_t wall_ns = end_ns - monitor->opened_ns;
     const struct ew_source_stats *source = &monitor->source_stats;
     stats.source = monitor->source_id;
-    stats.hz_asked = monitor->config.hz;
-    stats.hz_now = monitor->interval_ns == 0 ? 0 : 1e9 / (double)monitor->interval_ns;
+    stats.hz_requested = monitor->config.hz;
+    stats.hz_effective = monitor->interval_ns == 0 ? 0 : 1e9 / (double)monitor->interval_ns;
     uint64_t cut_ns = cut_time(monitor, end_ns) - monitor->opened_ns;
     stats.hz_reached = cut_ns == 0 ? 0 : (double)monitor->counts.intervals * 1e9 / (double)cut_ns;
     /* The last interval is cut short, and a poll may be asked for early: no more than was asked. */
-    if (stats.hz_reached > stats.hz_asked)
-        stats.hz_reached = stats.hz_asked;
+    if (stats.hz_reached > stats.hz_requested)
+        stats.hz_reached = stats.hz_requested;
     stats.samples = monitor->counts.samples;
     stats.events = source->events;
     stats.lost = monitor->counts.lost;
@@ -475,7 +473,7 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     return ew_sized_out(ret_stats, &stats, sizeof stats);
 }
 
-const char *etwatch_monitor_why_not(struct etwatch_monitor *monitor, uint32_t metric)
+const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor, uint32_t metric)
 {
     const char *why = NULL;
     if (monitor == NULL || metric >= ETWATCH_METRIC_COUNT)
@@ -486,10 +484,11 @@ const char *etwatch_monitor_why_not(struct etwatch_monitor *monitor, uint32_t me
         why = "nothing is watched";
     } else if ((monitor->source_available & bit) == 0) {
         const struct ew_source_ops *ops = monitor->source->ops;
-        const struct ew_metric_way *way = &ew_metric_rows[metric].way[ops->way];
-        why = ops->lacks != NULL ? ops->lacks(monitor->source, metric) : NULL;
-        if (why == NULL && way->exactness == ETWATCH_UNAVAILABLE)
-            why = way->how;
+        const struct ew_metric_backend *backend = &ew_metric_rows[metric].backend[ops->backend];
+        why = ops->unavailable_reason != NULL ? ops->unavailable_reason(monitor->source, metric)
+                                              : NULL;
+        if (why == NULL && backend->exactness == ETWATCH_EXACTNESS_UNAVAILABLE)
+            why = backend->how;
         if (why == NULL)
             why = (monitor->metrics & bit) == 0 ? "not asked for" : "not to be had here";
     }
@@ -507,7 +506,7 @@ int etwatch_monitor_meta(struct etwatch_monitor *monitor, struct etwatch_meta *r
     int error = monitor->began ? 0 : ETWATCH_ESTATE;
     meta.source = monitor->source_id;
     meta.cpu_count = monitor->cpu_count;
-    meta.hz_asked = monitor->config.hz;
+    meta.hz_requested = monitor->config.hz;
     meta.anchor_unix_ns = monitor->anchor_unix_ns;
     meta.anchor_raw_ns = monitor->anchor_raw_ns;
     meta.estimated = monitor->source_estimated;

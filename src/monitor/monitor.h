@@ -5,14 +5,14 @@
 
 #include "base/error.h"
 #include "monitor/alerts.h"
-#include "monitor/top_n.h"
 #include "monitor/describe.h"
 #include "monitor/process_filter.h"
 #include "monitor/queue.h"
+#include "monitor/top_n.h"
 #include "os/os.h"
 #include "sampler/budget.h"
-#include "sampler/wait_tracker.h"
 #include "sampler/sampler.h"
+#include "sampler/wait_tracker.h"
 #include "source/source.h"
 
 enum ew_monitor_state { EW_MONITOR_STOPPED, EW_MONITOR_OPEN, EW_MONITOR_RUNNING };
@@ -46,9 +46,9 @@ struct etwatch_monitor {
     struct ew_queue queue;
     struct ew_budget budget;
     struct ew_watch_alerts alerts;
-    struct ew_gate gate;
-    struct ew_busiest busiest;
-    struct ew_pairing *pairing; /* of the event stream; NULL: nobody wants it */
+    struct ew_process_filter process_filter;
+    struct ew_top_n top_n;
+    struct ew_wait_tracker *wait_tracker; /* of the event stream; NULL: nobody wants it */
 
     char fallback[512];
     int64_t unix_minus_raw_ns;
@@ -90,9 +90,11 @@ void ew_monitor_refresh_counts(struct etwatch_monitor *monitor);
 uint64_t ew_monitor_now(const struct etwatch_monitor *monitor);
 /* Whether the source is a recording. */
 bool ew_monitor_replays(const struct etwatch_monitor *monitor);
+/* A recording: the next poll delivers samples up to this raw time. */
+uint64_t ew_monitor_replay_horizon_ns(const struct etwatch_monitor *monitor);
 
 /* process_filter.c */
-struct ew_gate_rules ew_monitor_gate_rules(const struct etwatch_monitor *monitor);
-void ew_monitor_open_gate(struct etwatch_monitor *monitor);
+struct ew_process_filter_rules ew_monitor_filter_rules(const struct etwatch_monitor *monitor);
+void ew_monitor_open_filter(struct etwatch_monitor *monitor);
 
 #endif

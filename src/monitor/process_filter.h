@@ -14,7 +14,7 @@
 
 enum { EW_GATE_PROCESSES_MAX = 1 << 18 }; /* 6 MB */
 
-struct ew_gate_rules {
+struct ew_process_filter_rules {
     const uint32_t *pids;
     const char *const *names;
     const uint32_t *uids;
@@ -28,8 +28,8 @@ struct ew_gate_rules {
     bool windows; /* those are by name and number */
 };
 
-struct ew_gate {
-    struct ew_gate_rules rules; /* lists are the caller's */
+struct ew_process_filter {
+    struct ew_process_filter_rules rules; /* lists are the caller's */
     struct ew_describe *describe;
     void *ctx;
     /* A process that was let through is left out from now on. */
@@ -44,9 +44,9 @@ struct ew_gate {
 };
 
 /* Whether anything is to be left out at all. */
-bool ew_gate_wanted(const struct ew_gate_rules *rules);
+bool ew_process_filter_needed(const struct ew_process_filter_rules *rules);
 /* *facts: where facts go; changed to lead through the gate. Pointers of the gate are set before. */
-void ew_gate_open(struct ew_gate *gate, struct ew_facts *facts);
-void ew_gate_close(struct ew_gate *gate);
+void ew_process_filter_open(struct ew_process_filter *filter, struct ew_facts *facts);
+void ew_process_filter_close(struct ew_process_filter *filter);
 
 #endif

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "model/facts.h"
-#include "recording/trace.h"
 #include "os/os.h"
 #include "source/snapshot.h"
 
@@ -88,8 +88,8 @@ static int look(struct asked *asked, bool threads, struct ew_error *error)
 {
     struct ew_facts facts = {
         .ctx = asked, .process = on_process, .reading = on_reading, .loss = on_loss};
-    int rc = asked->pid == 0 ? ew_look_all(&facts, error)
-                             : ew_look_process(asked->pid, threads, &facts, error);
+    int rc = asked->pid == 0 ? ew_snapshot_all(&facts, error)
+                             : ew_snapshot_process(asked->pid, threads, &facts, error);
     if (rc == 0 && asked->pid != 0 && !asked->found)
         rc = ew_error_set(error, ETWATCH_ENOENT, 0, "no process %u", asked->pid);
     return rc;
@@ -99,16 +99,16 @@ static void fill(struct etwatch_sample *sample, const struct asked *asked)
 {
     const struct ew_process_fact *fact = &asked->fact;
     memset(sample, 0, sizeof *sample);
-    sample->type = ETWATCH_SAMPLE;
+    sample->type = ETWATCH_TYPE_SAMPLE;
     sample->source = ETWATCH_SOURCE_POLL;
-    sample->flags = ETWATCH_COMPLETE;
+    sample->flags = ETWATCH_SAMPLE_COMPLETE;
     sample->pid = fact->pid;
     if (fact->has & EW_HAS_PPID) {
-        sample->flags |= ETWATCH_HAS_PPID;
+        sample->flags |= ETWATCH_SAMPLE_HAS_PPID;
         sample->ppid = fact->ppid;
     }
     if (fact->has & EW_HAS_SESSION) {
-        sample->flags |= ETWATCH_HAS_SESSION;
+        sample->flags |= ETWATCH_SAMPLE_HAS_SESSION;
         sample->session_id = fact->session_id;
     }
     sample->start_ns = asked->unix_zero_ns + fact->start_ns;

@@ -35,7 +35,7 @@ struct process {
     uint32_t held_count;
     struct held *held; /* HELD_MAX of them, not yet in the spread; NULL: none so far, or it ended */
     struct etwatch_sample sample;
-    struct ew_spread *spread;               /* by metric; NULL: it never did anything */
+    struct ew_sparse_histogram *spread;     /* by metric; NULL: it never did anything */
     struct etwatch_summary_thread *threads; /* by tid */
     uint32_t thread_count, thread_size;
 };
@@ -100,7 +100,7 @@ static void free_process(struct process *process)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         ew_free((void *)(uintptr_t)texts[i]);
     for (uint32_t i = 0; process->spread != NULL && i < ETWATCH_METRIC_COUNT; i++)
-        ew_spread_done(&process->spread[i]);
+        ew_sparse_histogram_done(&process->spread[i]);
     ew_free(process->spread);
     ew_free(process->held);
     ew_free(process->threads);
@@ -152,11 +152,11 @@ static struct process *enter(struct etwatch_summary *summary, const struct etwat
         return NULL;
     struct etwatch_sample *kept = &process->sample;
     kept->size = sizeof *kept;
-    kept->type = ETWATCH_SAMPLE;
+    kept->type = ETWATCH_TYPE_SAMPLE;
     kept->pid = sample->pid;
     kept->start_ns = sample->start_ns;
     uint64_t begin_ns = sample->t_ns - (sample->dt_ns <= sample->t_ns ? sample->dt_ns : 0);
-    process->first_ns = sample->type == ETWATCH_START ? sample->t_ns : begin_ns;
+    process->first_ns = sample->type == ETWATCH_TYPE_START ? sample->t_ns : begin_ns;
     struct process **slot = slot_of(summary, sample->pid);
     process->next_slot = *slot;
     *slot = process;
@@ -181,14 +181,16 @@ static bool spread_metric(struct process *process, uint32_t metric)
             continue;
         if (count > 0 && held->values[metric] != value) {
             whole =
-                ew_spread_add(&process->spread[metric], value, count) != ETWATCH_ENOMEM && whole;
+                ew_sparse_histogram_add(&process->spread[metric], value, count) != ETWATCH_ENOMEM &&
+                whole;
             count = 0;
         }
         value = held->values[metric];
         count++;
     }
     if (count > 0)
-        whole = ew_spread_add(&process->spread[metric], value, count) != ETWATCH_ENOMEM && whole;
+        whole = ew_sparse_histogram_add(&process->spread[metric], value, count) != ETWATCH_ENOMEM &&
+                whole;
     return whole;
 }
 
@@ -214,8 +216,8 @@ static bool hold(struct process *process, const struct etwatch_sample *sample)
     if (process->spread == NULL || process->held == NULL)
         return false;
     struct held *held = &process->held[process->held_count++];
-    held->has = sample->has & ew_spread_metrics();
-    ew_spread_values(sample, held->values);
+    held->has = sample->has & ew_sparse_histogram_metrics();
+    ew_sparse_histogram_values(sample, held->values);
     return process->held_count < HELD_MAX || spread_held(process);
 }
 
@@ -228,7 +230,7 @@ static bool end_process(struct etwatch_summary *summary, struct process *process
     bool whole = spread_held(process);
     ew_free(process->held);
     process->held = NULL;
-    process->sample.type = ETWATCH_EXIT;
+    process->sample.type = ETWATCH_TYPE_EXIT;
     *(summary->last_ended != NULL ? &summary->last_ended->next_ended : &summary->first_ended) =
         process;
     summary->last_ended = process;
@@ -298,7 +300,7 @@ static bool add_thread(struct etwatch_summary *summary, const struct etwatch_sam
 
 static bool add_one(struct etwatch_summary *summary, const struct etwatch_sample *sample)
 {
-    if (sample->type == ETWATCH_THREAD)
+    if (sample->type == ETWATCH_TYPE_THREAD)
         return add_thread(summary, sample);
     if (sample->t_ns > summary->latest_ns)
         summary->latest_ns = sample->t_ns;
@@ -316,10 +318,10 @@ static bool add_one(struct etwatch_summary *summary, const struct etwatch_sample
     kept->dt_ns = sample->dt_ns;
     process->last_ns = sample->t_ns;
     bool whole = keep_texts(kept, sample);
-    if (sample->type == ETWATCH_EXIT)
+    if (sample->type == ETWATCH_TYPE_EXIT)
         whole = end_process(summary, process, sample) && whole;
     merge(kept, sample);
-    if (sample->type != ETWATCH_SAMPLE)
+    if (sample->type != ETWATCH_TYPE_SAMPLE)
         return whole;
     process->samples++;
     process->busy_ns += sample->dt_ns;
@@ -360,10 +362,12 @@ static void describe(const struct etwatch_summary *summary, const struct process
 {
     uint64_t until_ns = process->ended ? process->last_ns : summary->latest_ns;
     uint64_t idle = idle_intervals(process, until_ns);
-    static const struct ew_spread nothing;
+    static const struct ew_sparse_histogram nothing;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        const struct ew_spread *spread = process->spread == NULL ? &nothing : &process->spread[i];
-        ew_spread_result(spread, ew_spread_idle_is_zero(i) ? idle : 0, &metrics[i]);
+        const struct ew_sparse_histogram *spread =
+            process->spread == NULL ? &nothing : &process->spread[i];
+        ew_sparse_histogram_result(spread, ew_sparse_histogram_idle_is_zero(i) ? idle : 0,
+                                   &metrics[i]);
     }
     *ret_process = (struct etwatch_summary_process){
         .size = sizeof *ret_process,
@@ -379,10 +383,10 @@ static void describe(const struct etwatch_summary *summary, const struct process
     };
 }
 
-int etwatch_summary_tell(struct etwatch_summary *summary, uint32_t pid,
-                         void (*on_process)(void *ctx,
-                                            const struct etwatch_summary_process *process),
-                         void *ctx)
+int etwatch_summary_for_each(struct etwatch_summary *summary, uint32_t pid,
+                             void (*on_process)(void *ctx,
+                                                const struct etwatch_summary_process *process),
+                             void *ctx)
 {
     struct etwatch_aggregate metrics[ETWATCH_METRIC_COUNT];
     struct etwatch_summary_process told;

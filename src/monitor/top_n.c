@@ -14,24 +14,24 @@
 #include "base/alloc.h"
 #include "sampler/alert.h"
 
-struct ew_busiest_rank {
+struct ew_top_n_rank {
     double value;
     uint32_t index;
     bool kept;
 };
 
-void ew_busiest_done(struct ew_busiest *busiest)
+void ew_top_n_done(struct ew_top_n *top_n)
 {
-    ew_free(busiest->held);
-    ew_free(busiest->ranks);
-    busiest->held = NULL;
-    busiest->ranks = NULL;
-    busiest->held_count = busiest->held_room = 0;
+    ew_free(top_n->held);
+    ew_free(top_n->ranks);
+    top_n->held = NULL;
+    top_n->ranks = NULL;
+    top_n->held_count = top_n->held_room = 0;
 }
 
 static int by_value(const void *a, const void *b)
 {
-    const struct ew_busiest_rank *x = a, *y = b;
+    const struct ew_top_n_rank *x = a, *y = b;
     if (x->value != y->value)
         return x->value < y->value ? 1 : -1;
     return x->index < y->index ? -1 : 1;
@@ -39,28 +39,28 @@ static int by_value(const void *a, const void *b)
 
 static int by_index(const void *a, const void *b)
 {
-    const struct ew_busiest_rank *x = a, *y = b;
+    const struct ew_top_n_rank *x = a, *y = b;
     return x->index < y->index ? -1 : 1;
 }
 
 /* In the order in which they came, with `kept` set; returns how many there are. */
-static uint32_t rank(struct ew_busiest *busiest)
+static uint32_t rank(struct ew_top_n *top_n)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < busiest->held_count; i++) {
-        const struct etwatch_sample *sample = &busiest->held[i];
-        if (sample->type != ETWATCH_SAMPLE)
+    for (uint32_t i = 0; i < top_n->held_count; i++) {
+        const struct etwatch_sample *sample = &top_n->held[i];
+        if (sample->type != ETWATCH_TYPE_SAMPLE)
             continue;
-        bool known = (sample->has >> busiest->metric & 1) != 0;
-        busiest->ranks[count++] = (struct ew_busiest_rank){
-            .value = known ? ew_alert_value(sample, busiest->metric) : -1, .index = i};
+        bool known = (sample->has >> top_n->metric & 1) != 0;
+        top_n->ranks[count++] = (struct ew_top_n_rank){
+            .value = known ? ew_alert_value(sample, top_n->metric) : -1, .index = i};
     }
     if (count == 0)
         return 0; /* there may be no memory for ranks yet, and qsort wants some */
-    qsort(busiest->ranks, count, sizeof *busiest->ranks, by_value);
+    qsort(top_n->ranks, count, sizeof *top_n->ranks, by_value);
     for (uint32_t i = 0; i < count; i++)
-        busiest->ranks[i].kept = i < busiest->count;
-    qsort(busiest->ranks, count, sizeof *busiest->ranks, by_index);
+        top_n->ranks[i].kept = i < top_n->count;
+    qsort(top_n->ranks, count, sizeof *top_n->ranks, by_index);
     return count;
 }
 
@@ -77,9 +77,9 @@ static void add_rest(struct etwatch_sample *rest, const struct etwatch_sample *s
     if (rest->tid == 0) {
         *rest = (struct etwatch_sample){
             .size = sizeof *rest,
-            .type = ETWATCH_SAMPLE,
+            .type = ETWATCH_TYPE_SAMPLE,
             .source = sample->source,
-            .flags = ETWATCH_COMPLETE | ETWATCH_OTHER,
+            .flags = ETWATCH_SAMPLE_COMPLETE | ETWATCH_SAMPLE_OTHER,
             .pid = UINT32_MAX,
             .name = "other",
             .has = counters,
@@ -88,7 +88,7 @@ static void add_rest(struct etwatch_sample *rest, const struct etwatch_sample *s
     rest->tid++;
     rest->t_ns = sample->t_ns > rest->t_ns ? sample->t_ns : rest->t_ns;
     rest->dt_ns = sample->dt_ns > rest->dt_ns ? sample->dt_ns : rest->dt_ns;
-    rest->flags &= sample->flags | ~(uint32_t)ETWATCH_COMPLETE;
+    rest->flags &= sample->flags | ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;
     rest->has &= sample->has;
 #define ETWATCH_X(name, type, kind) \
     if (IS_##kind)                  \
@@ -106,64 +106,64 @@ static void end_rest(struct etwatch_sample *rest)
     }
 }
 
-void ew_busiest_flush(struct ew_busiest *busiest)
+void ew_top_n_flush(struct ew_top_n *top_n)
 {
     struct etwatch_sample rest = {0};
-    uint32_t ranked = rank(busiest), next = 0, kept = 0;
+    uint32_t ranked = rank(top_n), next = 0, kept = 0;
     bool keep = true; /* the sample that THREADs belong to */
-    for (uint32_t i = 0; i < busiest->held_count; i++) {
-        const struct etwatch_sample *sample = &busiest->held[i];
-        if (sample->type == ETWATCH_SAMPLE && next < ranked) {
-            keep = busiest->ranks[next++].kept;
+    for (uint32_t i = 0; i < top_n->held_count; i++) {
+        const struct etwatch_sample *sample = &top_n->held[i];
+        if (sample->type == ETWATCH_TYPE_SAMPLE && next < ranked) {
+            keep = top_n->ranks[next++].kept;
             if (!keep)
                 add_rest(&rest, sample);
         }
-        bool follows = sample->type == ETWATCH_SAMPLE || sample->type == ETWATCH_THREAD;
+        bool follows = sample->type == ETWATCH_TYPE_SAMPLE || sample->type == ETWATCH_TYPE_THREAD;
         if (keep || !follows)
-            busiest->held[kept++] = *sample;
+            top_n->held[kept++] = *sample;
     }
-    busiest->held_count = 0;
-    busiest->end_ns = 0;
+    top_n->held_count = 0;
+    top_n->end_ns = 0;
     if (kept > 0)
-        busiest->deliver(busiest->ctx, busiest->held, kept);
+        top_n->deliver(top_n->ctx, top_n->held, kept);
     if (rest.tid == 0)
         return;
     end_rest(&rest);
-    busiest->deliver(busiest->ctx, &rest, 1);
+    top_n->deliver(top_n->ctx, &rest, 1);
 }
 
-static bool make_room(struct ew_busiest *busiest)
+static bool make_room(struct ew_top_n *top_n)
 {
-    if (busiest->held_count < busiest->held_room)
+    if (top_n->held_count < top_n->held_room)
         return true;
-    uint32_t room = busiest->held_room == 0 ? 64 : 2 * busiest->held_room;
-    if (room > EW_BUSIEST_HELD_MAX)
+    uint32_t room = top_n->held_room == 0 ? 64 : 2 * top_n->held_room;
+    if (room > EW_TOP_N_HELD_MAX)
         return false;
-    struct etwatch_sample *held = ew_realloc_array(busiest->held, room, sizeof *held);
+    struct etwatch_sample *held = ew_realloc_array(top_n->held, room, sizeof *held);
     if (held == NULL)
         return false;
-    busiest->held = held;
-    struct ew_busiest_rank *ranks = ew_realloc_array(busiest->ranks, room, sizeof *ranks);
+    top_n->held = held;
+    struct ew_top_n_rank *ranks = ew_realloc_array(top_n->ranks, room, sizeof *ranks);
     if (ranks == NULL)
         return false;
-    busiest->ranks = ranks;
-    busiest->held_room = room;
+    top_n->ranks = ranks;
+    top_n->held_room = room;
     return true;
 }
 
-void ew_busiest_put(struct ew_busiest *busiest, const struct etwatch_sample *samples, size_t count)
+void ew_top_n_put(struct ew_top_n *top_n, const struct etwatch_sample *samples, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *sample = &samples[i];
-        bool counts = sample->type == ETWATCH_SAMPLE;
-        bool next = counts && busiest->end_ns != 0 && sample->t_ns > busiest->end_ns;
-        if (next || !make_room(busiest))
-            ew_busiest_flush(busiest);
-        if (counts && busiest->end_ns == 0)
-            busiest->end_ns = sample->t_ns;
-        if (busiest->held_room > 0)
-            busiest->held[busiest->held_count++] = *sample;
+        bool counts = sample->type == ETWATCH_TYPE_SAMPLE;
+        bool next = counts && top_n->end_ns != 0 && sample->t_ns > top_n->end_ns;
+        if (next || !make_room(top_n))
+            ew_top_n_flush(top_n);
+        if (counts && top_n->end_ns == 0)
+            top_n->end_ns = sample->t_ns;
+        if (top_n->held_room > 0)
+            top_n->held[top_n->held_count++] = *sample;
         else
-            busiest->deliver(busiest->ctx, sample, 1); /* no memory: as it is */
+            top_n->deliver(top_n->ctx, sample, 1); /* no memory: as it is */
     }
 }

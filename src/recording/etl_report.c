@@ -33,7 +33,7 @@ struct told {
 struct report {
     struct etwatch_trace *trace;
     const struct etwatch_report_callbacks *callbacks;
-    struct ew_classes classes;
+    struct ew_event_classes classes;
     struct ew_tally *tally;
     struct ew_tally_system system_before;
     struct before *before;
@@ -78,7 +78,7 @@ static int begin(struct report *report)
         .working_set = ew_decode_working_set,
     };
     report->began = trace->options.from_ns == 0;
-    int rc = ew_classes_init(&report->classes);
+    int rc = ew_event_classes_init(&report->classes);
     if (rc == 0)
         rc = ew_tally_new(&config, &report->tally);
     return rc == 0 ? ew_trace_restart(trace) : rc;
@@ -88,7 +88,7 @@ static void done(struct report *report)
 {
     if (report->tally != NULL)
         ew_tally_free(report->tally);
-    ew_classes_done(&report->classes);
+    ew_event_classes_done(&report->classes);
     ew_free(report->before);
     ew_free(report->told);
 }
@@ -192,7 +192,7 @@ static void count_kinds(void *ctx, const struct ew_record *records, size_t count
     struct report *report = ctx;
     for (size_t i = 0; i < count; i++)
         if (records[i].kind != EW_RECORD_LOSS && ew_trace_wants(report->trace, records[i].t_ns))
-            ew_classes_count(&report->classes, &records[i]);
+            ew_event_classes_count(&report->classes, &records[i]);
 }
 
 /* The hot loop: the events of one batch. Returns as take_slow. */
@@ -311,7 +311,7 @@ static void make_sample(struct report *report, const struct ew_total *total,
     ended = ended && total->end_ns <= report->until_ns;
     *s = (struct etwatch_sample){
         .size = sizeof *s,
-        .type = thread ? ETWATCH_THREAD : ETWATCH_EXIT,
+        .type = thread ? ETWATCH_TYPE_THREAD : ETWATCH_TYPE_EXIT,
         .source = ETWATCH_SOURCE_ETL,
         .pid = total->pid,
         .tid = total->tid,
@@ -322,10 +322,10 @@ static void make_sample(struct report *report, const struct ew_total *total,
         .dt_ns = to_ns > from_ns ? to_ns - from_ns : 0,
     };
     bool complete = (total->flags & EW_TOTAL_INCOMPLETE) == 0 && !report->lossy;
-    s->flags |= complete ? ETWATCH_COMPLETE : 0;
-    s->flags |= started ? 0 : ETWATCH_PREEXISTING;
-    s->flags |= (total->flags & EW_TOTAL_HAS_PPID) != 0 ? ETWATCH_HAS_PPID : 0;
-    s->flags |= (total->flags & EW_TOTAL_HAS_SESSION) != 0 ? ETWATCH_HAS_SESSION : 0;
+    s->flags |= complete ? ETWATCH_SAMPLE_COMPLETE : 0;
+    s->flags |= started ? 0 : ETWATCH_SAMPLE_PREEXISTING;
+    s->flags |= (total->flags & EW_TOTAL_HAS_PPID) != 0 ? ETWATCH_SAMPLE_HAS_PPID : 0;
+    s->flags |= (total->flags & EW_TOTAL_HAS_SESSION) != 0 ? ETWATCH_SAMPLE_HAS_SESSION : 0;
     set_counters(s, total);
     set_gauges(s, total);
     if ((s->has & ETWATCH_HAS(cpu_ns)) != 0 && s->dt_ns > 0) {
@@ -352,8 +352,9 @@ static bool in_part(const struct report *report, const struct ew_total *total)
 /* Itself, or a process that was told is its parent: parents come first. */
 static bool is_chosen(const struct report *report, const struct ew_total *total)
 {
-    const struct ew_chosen *chosen = &report->trace->chosen;
-    if (ew_chosen_anybody(chosen) || ew_chosen_has(chosen, total->pid, total->name))
+    const struct ew_selection *selection = &report->trace->selection;
+    if (ew_selection_includes_all(selection) ||
+        ew_selection_includes(selection, total->pid, total->name))
         return true;
     for (size_t i = 0; i < report->told_count && (total->flags & EW_TOTAL_HAS_PPID) != 0; i++) {
         const struct told *told = &report->told[i];
@@ -386,11 +387,11 @@ static int tell_total(void *ctx, const struct ew_total *given)
     struct ew_total total = *given;
     struct etwatch_sample sample;
     if (total.tid == 0) {
-        const struct ew_chosen *chosen = &report->trace->chosen;
+        const struct ew_selection *selection = &report->trace->selection;
         bool asked = is_chosen(report, &total);
-        report->tell_threads =
-            asked && in_part(report, &total) && !ew_chosen_out(chosen, total.pid, total.name);
-        int rc = asked && !ew_chosen_all(chosen)
+        report->tell_threads = asked && in_part(report, &total) &&
+                               !ew_selection_excludes(selection, total.pid, total.name);
+        int rc = asked && !ew_selection_is_all(selection)
                      ? remember_told(report, &total, report->tell_threads)
                      : 0;
         if (rc < 0 || !report->tell_threads)
@@ -418,7 +419,7 @@ static int tell_total(void *ctx, const struct ew_total *given)
 
 static bool image_is_told(const struct report *report, const struct ew_tally_image *image)
 {
-    if (ew_chosen_all(&report->trace->chosen))
+    if (ew_selection_is_all(&report->trace->selection))
         return true;
     for (size_t i = 0; i < report->told_count; i++)
         if (report->told[i].shown && report->told[i].pid == image->pid)
@@ -487,13 +488,14 @@ static int tell(struct report *report, const struct etwatch_trace_system *system
     bool threads = (callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
     uint64_t unknown = 0;
     /* Counted first: the statistics are complete when the first callback comes. */
-    int rc = ew_classes_tell(&report->classes, report->trace->decoder, NULL, NULL, &unknown);
+    int rc =
+        ew_event_classes_for_each(&report->classes, report->trace->decoder, NULL, NULL, &unknown);
     report->trace->undecoded = report->undecoded + unknown;
     if (rc == 0 && callbacks->on_system != NULL)
         rc = callbacks->on_system(callbacks->ctx, system);
     if (rc == 0 && callbacks->on_class != NULL)
-        rc = ew_classes_tell(&report->classes, report->trace->decoder, callbacks->on_class,
-                             callbacks->ctx, &unknown);
+        rc = ew_event_classes_for_each(&report->classes, report->trace->decoder,
+                                       callbacks->on_class, callbacks->ctx, &unknown);
     if (rc == 0 && callbacks->on_process != NULL)
         rc = ew_tally_totals(report->tally, threads, tell_total, report);
     if (rc == 0 && callbacks->on_image != NULL && (callbacks->flags & ETWATCH_REPORT_IMAGES) != 0)
@@ -534,7 +536,7 @@ int etwatch_trace_report(struct etwatch_trace *trace,
         callbacks->size > sizeof wanted)
         return ETWATCH_EINVAL;
     memcpy(&wanted, callbacks, callbacks->size);
-    int rc = trace->perfetto != NULL ? ew_ptrace_report(trace->perfetto, &wanted, &system)
+    int rc = trace->perfetto != NULL ? ew_perfetto_trace_report(trace->perfetto, &wanted, &system)
                                      : report_etl(trace, &wanted, &system);
     bool told = rc == 0 || rc == ETWATCH_ESTATE;
     if (told && ret_system != NULL && ret_system->size >= sizeof(uint32_t) * 2) {

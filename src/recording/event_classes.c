@@ -29,27 +29,27 @@ struct ew_class {
     uint8_t *bytes;
 };
 
-int ew_classes_init(struct ew_classes *classes)
+int ew_event_classes_init(struct ew_event_classes *classes)
 {
     memset(classes, 0, sizeof *classes);
     classes->kernel = ew_calloc(KERNEL_COUNT, sizeof *classes->kernel);
     classes->index = ew_calloc(FIRST_SIZE * 4, sizeof *classes->index);
     classes->index_mask = FIRST_SIZE * 4 - 1;
     if (classes->kernel == NULL || classes->index == NULL) {
-        ew_classes_done(classes);
+        ew_event_classes_done(classes);
         return ETWATCH_ENOMEM;
     }
     return 0;
 }
 
-static void free_others(struct ew_classes *classes)
+static void free_others(struct ew_event_classes *classes)
 {
     for (uint32_t i = 0; i < classes->other_count; i++)
         ew_free(classes->others[i].bytes);
     classes->other_count = 0;
 }
 
-void ew_classes_done(struct ew_classes *classes)
+void ew_event_classes_done(struct ew_event_classes *classes)
 {
     free_others(classes);
     ew_free(classes->kernel);
@@ -58,7 +58,7 @@ void ew_classes_done(struct ew_classes *classes)
     memset(classes, 0, sizeof *classes);
 }
 
-void ew_classes_clear(struct ew_classes *classes)
+void ew_event_classes_clear(struct ew_event_classes *classes)
 {
     free_others(classes);
     memset(classes->kernel, 0, KERNEL_COUNT * sizeof *classes->kernel);
@@ -121,7 +121,7 @@ static uint64_t key_of(const struct ew_record *record)
     return mix(hash, 1);
 }
 
-static bool grow(struct ew_classes *classes)
+static bool grow(struct ew_event_classes *classes)
 {
     if (classes->other_count < classes->other_size)
         return true;
@@ -198,7 +198,7 @@ static bool keep(struct ew_class *klass, uint64_t key, const struct ew_record *r
     return true;
 }
 
-static struct ew_class *add(struct ew_classes *classes, uint64_t key,
+static struct ew_class *add(struct ew_event_classes *classes, uint64_t key,
                             const struct ew_record *record)
 {
     if (classes->other_count == OTHERS_MAX)
@@ -214,7 +214,7 @@ static struct ew_class *add(struct ew_classes *classes, uint64_t key,
     return &classes->others[classes->other_count - 1];
 }
 
-void ew_classes_count_other(struct ew_classes *classes, const struct ew_record *record)
+void ew_event_classes_count_other(struct ew_event_classes *classes, const struct ew_record *record)
 {
     uint64_t key = key_of(record);
     uint32_t at = (uint32_t)key & classes->index_mask;
@@ -277,7 +277,8 @@ static int push(struct list *list, struct ew_decoder *decoder, const struct ew_r
     return klass->provider == NULL || klass->event == NULL ? ETWATCH_ENOMEM : 0;
 }
 
-static int collect(const struct ew_classes *classes, struct ew_decoder *decoder, struct list *list)
+static int collect(const struct ew_event_classes *classes, struct ew_decoder *decoder,
+                   struct list *list)
 {
     static const uint8_t no_bytes[HEADER_BYTES];
     for (uint32_t i = 0; i < KERNEL_COUNT; i++) {
@@ -346,9 +347,9 @@ static void merge(struct list *list)
     qsort(list->items, list->count, sizeof *list->items, by_count);
 }
 
-int ew_classes_tell(const struct ew_classes *classes, struct ew_decoder *decoder,
-                    int (*on_class)(void *ctx, const struct etwatch_trace_class *klass), void *ctx,
-                    uint64_t *ret_unknown)
+int ew_event_classes_for_each(const struct ew_event_classes *classes, struct ew_decoder *decoder,
+                              int (*on_class)(void *ctx, const struct etwatch_trace_class *klass),
+                              void *ctx, uint64_t *ret_unknown)
 {
     struct list list = {0};
     uint64_t unknown = classes->refused;

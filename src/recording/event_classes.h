@@ -16,7 +16,7 @@ enum { EW_CLASS_GROUPS = 64, EW_CLASS_VERSIONS = 8 };
 
 struct ew_class;
 
-struct ew_classes {
+struct ew_event_classes {
     uint64_t *kernel; /* by group, opcode and version */
     struct ew_class *others;
     uint32_t other_count, other_size;
@@ -26,21 +26,22 @@ struct ew_classes {
     int error;
 };
 
-int ew_classes_init(struct ew_classes *classes);
-void ew_classes_done(struct ew_classes *classes);
+int ew_event_classes_init(struct ew_event_classes *classes);
+void ew_event_classes_done(struct ew_event_classes *classes);
 /* As it was after init. */
-void ew_classes_clear(struct ew_classes *classes);
+void ew_event_classes_clear(struct ew_event_classes *classes);
 
-void ew_classes_count_other(struct ew_classes *classes, const struct ew_record *record);
+void ew_event_classes_count_other(struct ew_event_classes *classes, const struct ew_record *record);
 
-static inline void ew_classes_count(struct ew_classes *classes, const struct ew_record *record)
+static inline void ew_event_classes_count(struct ew_event_classes *classes,
+                                          const struct ew_record *record)
 {
     if (record->kind == EW_RECORD_KERNEL && record->group < EW_CLASS_GROUPS &&
         record->version < EW_CLASS_VERSIONS)
         classes->kernel[((size_t)record->group << 8 | record->opcode) * EW_CLASS_VERSIONS +
                         record->version]++;
     else
-        ew_classes_count_other(classes, record);
+        ew_event_classes_count_other(classes, record);
 }
 
 /*
@@ -48,8 +49,8 @@ static inline void ew_classes_count(struct ew_classes *classes, const struct ew_
  * differ only in their layout (TraceLogging) are one. Returns what on_class returned if that was
  * not 0, or ETWATCH_ENOMEM. *ret_unknown: events of kinds without a known layout.
  */
-int ew_classes_tell(const struct ew_classes *classes, struct ew_decoder *decoder,
-                    int (*on_class)(void *ctx, const struct etwatch_trace_class *klass), void *ctx,
-                    uint64_t *ret_unknown);
+int ew_event_classes_for_each(const struct ew_event_classes *classes, struct ew_decoder *decoder,
+                              int (*on_class)(void *ctx, const struct etwatch_trace_class *klass),
+                              void *ctx, uint64_t *ret_unknown);
 
 #endif

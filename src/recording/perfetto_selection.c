@@ -16,13 +16,13 @@ enum { IN = 1, OUT = 2 };
 
 static int by_pid(const void *a, const void *b)
 {
-    const struct ew_ptrace_process *x = a, *y = b;
+    const struct ew_perfetto_trace_process *x = a, *y = b;
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static struct ew_ptrace_process *find(const struct ew_ptrace *trace, uint32_t pid)
+static struct ew_perfetto_trace_process *find(const struct ew_perfetto_trace *trace, uint32_t pid)
 {
-    struct ew_ptrace_process key = {.pid = pid};
+    struct ew_perfetto_trace_process key = {.pid = pid};
     return trace->process_count == 0 ? NULL
                                      : bsearch(&key, trace->processes, trace->process_count,
                                                sizeof *trace->processes, by_pid);
@@ -31,16 +31,16 @@ static struct ew_ptrace_process *find(const struct ew_ptrace *trace, uint32_t pi
 /* ------------------------------------------------------------------- learning */
 
 struct learning {
-    struct ew_ptrace *trace;
-    const struct ew_chosen *chosen;
+    struct ew_perfetto_trace *trace;
+    const struct ew_selection *selection;
     int error;
 };
 
 /* Entries are put together when all have come. */
 static void note(struct learning *learning, uint32_t pid, uint32_t ppid, uint32_t flags)
 {
-    struct ew_ptrace *trace = learning->trace;
-    struct ew_ptrace_process *last =
+    struct ew_perfetto_trace *trace = learning->trace;
+    struct ew_perfetto_trace_process *last =
         trace->process_count == 0 ? NULL : &trace->processes[trace->process_count - 1];
     if (last != NULL && last->pid == pid && last->ppid == ppid) {
         last->flags |= flags;
@@ -48,7 +48,7 @@ static void note(struct learning *learning, uint32_t pid, uint32_t ppid, uint32_
     }
     if (trace->process_count == trace->process_size) {
         uint32_t size = trace->process_size == 0 ? 256 : trace->process_size * 2;
-        struct ew_ptrace_process *larger =
+        struct ew_perfetto_trace_process *larger =
             size > PROCESSES_MAX ? NULL : ew_realloc_array(trace->processes, size, sizeof *larger);
         if (larger == NULL) {
             learning->error = size > PROCESSES_MAX ? ETWATCH_ELIMIT : ETWATCH_ENOMEM;
@@ -58,20 +58,20 @@ static void note(struct learning *learning, uint32_t pid, uint32_t ppid, uint32_
         trace->process_size = size;
     }
     trace->processes[trace->process_count++] =
-        (struct ew_ptrace_process){.pid = pid, .ppid = ppid, .flags = flags};
+        (struct ew_perfetto_trace_process){.pid = pid, .ppid = ppid, .flags = flags};
 }
 
 static uint32_t judge(const struct learning *learning, uint32_t pid, const char *name)
 {
-    return (ew_chosen_has(learning->chosen, pid, name) ? (uint32_t)IN : 0) |
-           (ew_chosen_out(learning->chosen, pid, name) ? (uint32_t)OUT : 0);
+    return (ew_selection_includes(learning->selection, pid, name) ? (uint32_t)IN : 0) |
+           (ew_selection_excludes(learning->selection, pid, name) ? (uint32_t)OUT : 0);
 }
 
 static int on_sample(void *ctx, const struct etwatch_sample *sample)
 {
     struct learning *learning = ctx;
-    bool parent = (sample->flags & ETWATCH_HAS_PPID) != 0;
-    if (sample->type == ETWATCH_START || sample->type == ETWATCH_EXIT)
+    bool parent = (sample->flags & ETWATCH_SAMPLE_HAS_PPID) != 0;
+    if (sample->type == ETWATCH_TYPE_START || sample->type == ETWATCH_TYPE_EXIT)
         note(learning, sample->pid, parent ? sample->ppid : UINT32_MAX,
              judge(learning, sample->pid, sample->name));
     return learning->error;
@@ -88,14 +88,14 @@ static int on_event(void *ctx, const struct etwatch_event *event)
 }
 
 /* Whoever descends from one that is meant is too; leaving out is of one alone. */
-static void inherit(struct ew_ptrace *trace)
+static void inherit(struct ew_perfetto_trace *trace)
 {
     for (bool added = true; added;) {
         added = false;
         for (uint32_t i = 0; i < trace->process_count; i++) {
-            struct ew_ptrace_process *process = &trace->processes[i];
-            const struct ew_ptrace_process *parent = find(trace, process->ppid);
-            struct ew_ptrace_process *own = find(trace, process->pid);
+            struct ew_perfetto_trace_process *process = &trace->processes[i];
+            const struct ew_perfetto_trace_process *parent = find(trace, process->ppid);
+            struct ew_perfetto_trace_process *own = find(trace, process->pid);
             if (parent != NULL && (parent->flags & IN) != 0 && (own->flags & IN) == 0) {
                 own->flags |= IN;
                 added = true;
@@ -105,26 +105,26 @@ static void inherit(struct ew_ptrace *trace)
 }
 
 /* One entry for each number is looked up by find; what the others of it say is put there. */
-static void settle(struct ew_ptrace *trace)
+static void settle(struct ew_perfetto_trace *trace)
 {
     if (trace->process_count == 0)
         return;
     qsort(trace->processes, trace->process_count, sizeof *trace->processes, by_pid);
     for (uint32_t i = 0; i < trace->process_count; i++) {
-        struct ew_ptrace_process *own = find(trace, trace->processes[i].pid);
+        struct ew_perfetto_trace_process *own = find(trace, trace->processes[i].pid);
         own->flags |= trace->processes[i].flags;
     }
     inherit(trace);
 }
 
-int ew_ptrace_learn(struct ew_ptrace *trace, const struct ew_chosen *chosen)
+int ew_perfetto_trace_learn(struct ew_perfetto_trace *trace, const struct ew_selection *selection)
 {
-    struct learning learning = {.trace = trace, .chosen = chosen};
+    struct learning learning = {.trace = trace, .selection = selection};
     struct ew_pftrace_visitor visitor = {.ctx = &learning, .sample = on_sample, .event = on_event};
     int rc = 0;
     trace->process_count = 0;
     trace->learned = true;
-    if (ew_chosen_all(chosen))
+    if (ew_selection_is_all(selection))
         return 0;
     for (size_t i = 0; i < trace->file_count && rc == 0; i++) {
         struct ew_pftrace *reader = trace->files[i].reader;
@@ -138,13 +138,15 @@ int ew_ptrace_learn(struct ew_ptrace *trace, const struct ew_chosen *chosen)
     return rc;
 }
 
-bool ew_ptrace_chosen(const struct ew_ptrace *trace, const struct ew_chosen *chosen, uint32_t pid,
-                      const char *name)
+bool ew_perfetto_trace_selected(const struct ew_perfetto_trace *trace,
+                                const struct ew_selection *selection, uint32_t pid,
+                                const char *name)
 {
-    if (ew_chosen_all(chosen))
+    if (ew_selection_is_all(selection))
         return true;
-    const struct ew_ptrace_process *process = find(trace, pid);
+    const struct ew_perfetto_trace_process *process = find(trace, pid);
     if (process == NULL)
-        return ew_chosen_wants(chosen, pid, name);
-    return (ew_chosen_anybody(chosen) || (process->flags & IN) != 0) && (process->flags & OUT) == 0;
+        return ew_selection_matches(selection, pid, name);
+    return (ew_selection_includes_all(selection) || (process->flags & IN) != 0) &&
+           (process->flags & OUT) == 0;
 }

@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "recording/perfetto_trace.h"
 #include "os/os.h"
+#include "recording/perfetto_trace.h"
 #include "sampler/account.h"
 
 enum { PROGRESS_BYTES = 1 << 20, HEAD_PACKETS = 64 };
 
-int ew_ptrace_is(const char *path)
+int ew_perfetto_trace_is(const char *path)
 {
     struct ew_os_file *file;
     uint64_t bytes;
@@ -35,7 +35,7 @@ int ew_ptrace_is(const char *path)
 
 static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
 {
-    struct ew_ptrace_file *file = ctx;
+    struct ew_perfetto_trace_file *file = ctx;
     file->meta = *meta;
     (void)snprintf(file->os, sizeof file->os, "%s", os);
     (void)snprintf(file->host, sizeof file->host, "%s", host);
@@ -43,7 +43,7 @@ static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, c
 }
 
 /* What a file says about itself stands at its beginning. */
-static int read_head(struct ew_ptrace_file *file)
+static int read_head(struct ew_perfetto_trace_file *file)
 {
     struct ew_pftrace_visitor visitor = {.ctx = file, .meta = on_meta};
     int rc = 1;
@@ -53,25 +53,28 @@ static int read_head(struct ew_ptrace_file *file)
     return rc < 0 ? rc : 0;
 }
 
-int ew_ptrace_open(const char *const *paths, size_t count,
-                   const struct etwatch_trace_options *options, const struct ew_chosen *chosen,
-                   struct ew_ptrace **ret_trace, struct ew_error *reterr)
+int ew_perfetto_trace_open(const char *const *paths, size_t count,
+                           const struct etwatch_trace_options *options,
+                           const struct ew_selection *selection,
+                           struct ew_perfetto_trace **ret_trace, struct ew_error *reterr)
 {
-    struct ew_ptrace *trace = ew_calloc(1, sizeof *trace);
-    int rc = trace == NULL ? ETWATCH_ENOMEM : count > EW_PTRACE_FILES_MAX ? ETWATCH_ELIMIT : 0;
+    struct ew_perfetto_trace *trace = ew_calloc(1, sizeof *trace);
+    int rc = trace == NULL                         ? ETWATCH_ENOMEM
+             : count > EW_PERFETTO_TRACE_FILES_MAX ? ETWATCH_ELIMIT
+                                                   : 0;
     if (rc == 0) {
         trace->options = options;
-        trace->chosen = chosen;
+        trace->selection = selection;
         trace->files = ew_calloc(count, sizeof *trace->files);
         rc = trace->files == NULL ? ETWATCH_ENOMEM : 0;
     }
     if (rc < 0)
         (void)ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
     for (size_t i = 0; i < count && rc == 0; i++) {
-        struct ew_ptrace_file *file = &trace->files[trace->file_count++];
+        struct ew_perfetto_trace_file *file = &trace->files[trace->file_count++];
         file->path = ew_strdup(paths[i]);
         rc = file->path == NULL ? ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory") : 0;
-        if (rc == 0 && i > 0 && !ew_ptrace_is(paths[i]))
+        if (rc == 0 && i > 0 && !ew_perfetto_trace_is(paths[i]))
             rc = ew_error_set(reterr, ETWATCH_EFORMAT, 0, "%s is no Perfetto trace, %s is one",
                               paths[i], paths[0]);
         if (rc == 0)
@@ -80,12 +83,12 @@ int ew_ptrace_open(const char *const *paths, size_t count,
             rc = ew_error_set(reterr, ETWATCH_EOS, 0, "cannot read %s", paths[i]);
     }
     if (rc < 0) {
-        ew_ptrace_free(trace);
+        ew_perfetto_trace_free(trace);
         return rc;
     }
     uint32_t source = trace->files[0].meta.source;
-    if (chosen->no_system && source != ETWATCH_SOURCE_ETL && source != ETWATCH_SOURCE_ETW) {
-        ew_ptrace_free(trace);
+    if (selection->no_system && source != ETWATCH_SOURCE_ETL && source != ETWATCH_SOURCE_ETW) {
+        ew_perfetto_trace_free(trace);
         return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
                             "%s does not tell which processes are the system's own", paths[0]);
     }
@@ -94,7 +97,7 @@ int ew_ptrace_open(const char *const *paths, size_t count,
     return 0;
 }
 
-void ew_ptrace_free(struct ew_ptrace *trace)
+void ew_perfetto_trace_free(struct ew_perfetto_trace *trace)
 {
     if (trace == NULL)
         return;
@@ -102,12 +105,12 @@ void ew_ptrace_free(struct ew_ptrace *trace)
         ew_pftrace_close(trace->files[i].reader);
         ew_free(trace->files[i].path);
     }
-    ew_ptrace_walk_done(trace);
+    ew_perfetto_trace_walk_done(trace);
     ew_free(trace->files);
     ew_free(trace);
 }
 
-size_t ew_ptrace_file_count(const struct ew_ptrace *trace)
+size_t ew_perfetto_trace_file_count(const struct ew_perfetto_trace *trace)
 {
     return trace->file_count;
 }
@@ -117,9 +120,10 @@ static const char *word(const char *text)
     return text[0] != '\0' ? text : NULL;
 }
 
-void ew_ptrace_file(const struct ew_ptrace *trace, size_t i, struct etwatch_trace_file *ret_file)
+void ew_perfetto_trace_file(const struct ew_perfetto_trace *trace, size_t i,
+                            struct etwatch_trace_file *ret_file)
 {
-    const struct ew_ptrace_file *file = &trace->files[i];
+    const struct ew_perfetto_trace_file *file = &trace->files[i];
     *ret_file = (struct etwatch_trace_file){
         .cpu_count = file->meta.cpu_count,
         .pointer_size = 8,
@@ -137,7 +141,7 @@ void ew_ptrace_file(const struct ew_ptrace *trace, size_t i, struct etwatch_trac
 
 /* --------------------------------------------------------------------- reading */
 
-bool ew_ptrace_wants(const struct ew_ptrace *trace, uint64_t t_ns)
+bool ew_perfetto_trace_wants(const struct ew_perfetto_trace *trace, uint64_t t_ns)
 {
     const struct etwatch_trace_options *options = trace->options;
     if (options->from_ns == 0 && options->until_ns == 0)
@@ -146,7 +150,7 @@ bool ew_ptrace_wants(const struct ew_ptrace *trace, uint64_t t_ns)
     return at_ns >= options->from_ns && (options->until_ns == 0 || at_ns < options->until_ns);
 }
 
-int ew_ptrace_progress(struct ew_ptrace *trace, size_t at)
+int ew_perfetto_trace_progress(struct ew_perfetto_trace *trace, size_t at)
 {
     uint64_t done = 0, all = 0;
     if (trace->options->on_progress == NULL)
@@ -163,7 +167,7 @@ int ew_ptrace_progress(struct ew_ptrace *trace, size_t at)
     return trace->options->on_progress(trace->options->ctx, done, all) != 0 ? ETWATCH_ESTATE : 0;
 }
 
-void ew_ptrace_count_damage(struct ew_ptrace *trace)
+void ew_perfetto_trace_count_damage(struct ew_perfetto_trace *trace)
 {
     struct etwatch_trace_stats *stats = &trace->stats;
     stats->bad_buffers = stats->bad_events = stats->bad_bytes = stats->bytes = 0;
@@ -181,7 +185,8 @@ void ew_ptrace_count_damage(struct ew_ptrace *trace)
     }
 }
 
-void ew_ptrace_stats(const struct ew_ptrace *trace, struct etwatch_trace_stats *ret_stats)
+void ew_perfetto_trace_stats(const struct ew_perfetto_trace *trace,
+                             struct etwatch_trace_stats *ret_stats)
 {
     *ret_stats = trace->stats;
 }
@@ -189,8 +194,8 @@ void ew_ptrace_stats(const struct ew_ptrace *trace, struct etwatch_trace_stats *
 /* ---------------------------------------------------------------------- report */
 
 struct report {
-    struct ew_ptrace *trace;
-    struct ew_ptrace_file *file;
+    struct ew_perfetto_trace *trace;
+    struct ew_perfetto_trace_file *file;
     struct ew_account *account;
     const struct etwatch_report_callbacks *callbacks;
     bool any_meta;
@@ -216,8 +221,8 @@ static int take_meta(void *ctx, const struct etwatch_meta *meta, const char *os,
 static int take_sample(void *ctx, const struct etwatch_sample *sample)
 {
     struct report *report = ctx;
-    bool counts = sample->type == ETWATCH_SAMPLE || sample->type == ETWATCH_THREAD;
-    if (!counts || ew_ptrace_wants(report->trace, sample->t_ns))
+    bool counts = sample->type == ETWATCH_TYPE_SAMPLE || sample->type == ETWATCH_TYPE_THREAD;
+    if (!counts || ew_perfetto_trace_wants(report->trace, sample->t_ns))
         ew_account_sample(report->account, sample);
     return 0;
 }
@@ -229,7 +234,7 @@ static int take_event(void *ctx, const struct etwatch_event *event)
         report->any_meta = true;
         ew_account_by_switches(report->account);
     }
-    if (ew_ptrace_wants(report->trace, event->t_ns))
+    if (ew_perfetto_trace_wants(report->trace, event->t_ns))
         ew_account_event(report->account, event);
     return 0;
 }
@@ -237,7 +242,7 @@ static int take_event(void *ctx, const struct etwatch_event *event)
 static int take_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct report *report = ctx;
-    if (ew_ptrace_wants(report->trace, loss->to_ns))
+    if (ew_perfetto_trace_wants(report->trace, loss->to_ns))
         ew_account_loss(report->account, loss);
     return 0;
 }
@@ -271,14 +276,14 @@ static int take_other(void *ctx, const char *provider, const char *event, uint64
                       bool decoded)
 {
     struct report *report = ctx;
-    if (ew_ptrace_wants(report->trace, t_ns))
+    if (ew_perfetto_trace_wants(report->trace, t_ns))
         ew_account_other(report->account, provider, event, t_ns, decoded);
     return 0;
 }
 
 static int read_all(struct report *report)
 {
-    struct ew_ptrace *trace = report->trace;
+    struct ew_perfetto_trace *trace = report->trace;
     struct ew_pftrace_visitor visitor = {
         .ctx = report,
         .meta = take_meta,
@@ -298,7 +303,7 @@ static int read_all(struct report *report)
         rc = 1;
         while (rc > 0) {
             rc = ew_pftrace_next(report->file->reader, &visitor);
-            if (rc > 0 && ew_ptrace_progress(trace, i) < 0)
+            if (rc > 0 && ew_perfetto_trace_progress(trace, i) < 0)
                 rc = ETWATCH_ESTATE;
         }
     }
@@ -314,7 +319,7 @@ static bool descends(const struct report *report, const struct etwatch_sample *p
     for (uint32_t i = 0; i < report->told_count; i++) {
         const struct told *told = &report->told[i];
         *ret_found |= told->pid == process->pid && told->start_ns == process->start_ns;
-        child |= (process->flags & ETWATCH_HAS_PPID) != 0 && told->pid == process->ppid &&
+        child |= (process->flags & ETWATCH_SAMPLE_HAS_PPID) != 0 && told->pid == process->ppid &&
                  told->start_ns <= process->start_ns;
     }
     return child || *ret_found;
@@ -323,13 +328,14 @@ static bool descends(const struct report *report, const struct etwatch_sample *p
 static bool wants(void *ctx, const struct etwatch_sample *process)
 {
     struct report *report = ctx;
-    const struct ew_chosen *chosen = report->trace->chosen;
-    if (ew_chosen_all(chosen))
+    const struct ew_selection *selection = report->trace->selection;
+    if (ew_selection_is_all(selection))
         return true;
-    bool out = ew_chosen_out(chosen, process->pid, process->name), found;
-    if (ew_chosen_anybody(chosen))
+    bool out = ew_selection_excludes(selection, process->pid, process->name), found;
+    if (ew_selection_includes_all(selection))
         return !out;
-    if (!descends(report, process, &found) && !ew_chosen_has(chosen, process->pid, process->name))
+    if (!descends(report, process, &found) &&
+        !ew_selection_includes(selection, process->pid, process->name))
         return false;
     if (!found && report->told_count == report->told_size) {
         uint32_t size = report->told_size == 0 ? 64 : report->told_size * 2;
@@ -356,14 +362,15 @@ static int pass_over(void *ctx, const struct etwatch_sample *process, uint64_t e
 /* A process may come before its parent: they are gone over until nobody is found any more. */
 static int find_wanted(struct report *report)
 {
-    struct ew_account_teller finder = {.ctx = report, .on_process = pass_over, .wants = wants};
+    struct ew_account_visitor finder = {.ctx = report, .on_process = pass_over, .wants = wants};
     uint32_t before;
     int rc = 0;
-    if (ew_chosen_all(report->trace->chosen) || ew_chosen_anybody(report->trace->chosen))
+    if (ew_selection_is_all(report->trace->selection) ||
+        ew_selection_includes_all(report->trace->selection))
         return 0;
     do {
         before = report->told_count;
-        rc = ew_account_tell_processes(report->account, &finder);
+        rc = ew_account_visit_processes(report->account, &finder);
     } while (rc == 0 && report->told_count > before);
     return rc;
 }
@@ -383,27 +390,28 @@ static int tell_process(void *ctx, const struct etwatch_sample *process, uint64_
 static int tell(struct report *report, struct etwatch_trace_system *system)
 {
     const struct etwatch_report_callbacks *callbacks = report->callbacks;
-    struct ew_account_teller teller = {
+    struct ew_account_visitor teller = {
         .ctx = report,
         .on_class = tell_class,
         .on_process = tell_process,
         .wants = wants,
         .cmdline = (callbacks->flags & ETWATCH_REPORT_CMDLINE) != 0,
     };
-    ew_ptrace_count_damage(report->trace);
+    ew_perfetto_trace_count_damage(report->trace);
     ew_account_sum(report->account, &report->trace->stats, system);
     int rc = find_wanted(report);
     if (rc == 0 && callbacks->on_system != NULL)
         rc = callbacks->on_system(callbacks->ctx, system);
     if (rc == 0 && callbacks->on_class != NULL)
-        rc = ew_account_tell_classes(report->account, &teller);
+        rc = ew_account_visit_classes(report->account, &teller);
     if (rc == 0 && callbacks->on_process != NULL)
-        rc = ew_account_tell_processes(report->account, &teller);
+        rc = ew_account_visit_processes(report->account, &teller);
     return rc;
 }
 
-int ew_ptrace_report(struct ew_ptrace *trace, const struct etwatch_report_callbacks *callbacks,
-                     struct etwatch_trace_system *ret_system)
+int ew_perfetto_trace_report(struct ew_perfetto_trace *trace,
+                             const struct etwatch_report_callbacks *callbacks,
+                             struct etwatch_trace_system *ret_system)
 {
     const struct etwatch_trace_options *options = trace->options;
     struct ew_account_options wanted = {

@@ -6,9 +6,13 @@
 #include "recording/perfetto_api.h"
 #include "source/pftrace/reader.h"
 
-enum { EW_PTRACE_FILES_MAX = 256, EW_PTRACE_WINDOW = 1 << 15, EW_PTRACE_FIELDS_MAX = 80 };
+enum {
+    EW_PERFETTO_TRACE_FILES_MAX = 256,
+    EW_PERFETTO_TRACE_WINDOW = 1 << 15,
+    EW_PERFETTO_TRACE_FIELDS_MAX = 80
+};
 
-struct ew_ptrace_file {
+struct ew_perfetto_trace_file {
     char *path;
     struct ew_pftrace *reader;
     struct etwatch_meta meta; /* size 0: none */
@@ -18,7 +22,7 @@ struct ew_ptrace_file {
 };
 
 /* One thing of the walk that waits for its turn. */
-struct ew_ptrace_item {
+struct ew_perfetto_trace_item {
     uint64_t t_ns, order;
     uint32_t what; /* enum ew_ptrace_what */
     uint32_t slot; /* of samples */
@@ -26,15 +30,15 @@ struct ew_ptrace_item {
     char name[64], next_name[16];
 };
 
-enum ew_ptrace_what {
-    EW_PTRACE_EVENT = 1,
-    EW_PTRACE_SAMPLE,
-    EW_PTRACE_LOSS,
-    EW_PTRACE_OTHER,
+enum ew_perfetto_trace_what {
+    EW_PERFETTO_TRACE_EVENT = 1,
+    EW_PERFETTO_TRACE_SAMPLE,
+    EW_PERFETTO_TRACE_LOSS,
+    EW_PERFETTO_TRACE_OTHER,
 };
 
 /* A sample that waits, with its strings. */
-struct ew_ptrace_slot {
+struct ew_perfetto_trace_slot {
     struct etwatch_sample sample;
     char *text;
     size_t text_size;
@@ -42,44 +46,44 @@ struct ew_ptrace_slot {
 };
 
 /* A process as far as it matters who is meant. */
-struct ew_ptrace_process {
+struct ew_perfetto_trace_process {
     uint32_t pid, ppid, flags;
 };
 
-struct ew_ptrace {
-    struct ew_ptrace_file *files;
+struct ew_perfetto_trace {
+    struct ew_perfetto_trace_file *files;
     size_t file_count;
     const struct etwatch_trace_options *options;
-    const struct ew_chosen *chosen;
+    const struct ew_selection *selection;
     uint64_t begin_ns; /* Unix: the recording's beginning */
     struct etwatch_trace_stats stats;
     uint64_t progress_bytes;
 
     /* The walk. */
     size_t file_at;
-    struct ew_ptrace_item *heap;
+    struct ew_perfetto_trace_item *heap;
     uint32_t heap_count, heap_size;
     uint64_t order;
-    struct ew_ptrace_slot *slots;
+    struct ew_perfetto_trace_slot *slots;
     uint32_t slot_count, slot_size, free_slot; /* free_slot: index + 1 */
-    struct ew_ptrace_item current;
+    struct ew_perfetto_trace_item current;
     bool has_current;
-    struct etwatch_field fields[EW_PTRACE_FIELDS_MAX];
+    struct etwatch_field fields[EW_PERFETTO_TRACE_FIELDS_MAX];
     char process[64];
     int error;
 
     /* Who is meant; see trace_perfetto_who.c. */
-    struct ew_ptrace_process *processes;
+    struct ew_perfetto_trace_process *processes;
     uint32_t process_count, process_size;
     bool learned;
 };
 
 /* Progress of the reading; ETWATCH_ESTATE if the caller wants to end. */
-int ew_ptrace_progress(struct ew_ptrace *trace, size_t file);
+int ew_perfetto_trace_progress(struct ew_perfetto_trace *trace, size_t file);
 /* Whether it lies in the part that was asked for. */
-bool ew_ptrace_wants(const struct ew_ptrace *trace, uint64_t t_ns);
+bool ew_perfetto_trace_wants(const struct ew_perfetto_trace *trace, uint64_t t_ns);
 /* Adds what the readers counted to the statistics. */
-void ew_ptrace_count_damage(struct ew_ptrace *trace);
-void ew_ptrace_walk_done(struct ew_ptrace *trace);
+void ew_perfetto_trace_count_damage(struct ew_perfetto_trace *trace);
+void ew_perfetto_trace_walk_done(struct ew_perfetto_trace *trace);
 
 #endif

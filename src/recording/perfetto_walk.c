@@ -20,16 +20,17 @@ static const char *word(const char *text)
 
 /* ------------------------------------------------------------------------ heap */
 
-static bool before(const struct ew_ptrace_item *a, const struct ew_ptrace_item *b)
+static bool before(const struct ew_perfetto_trace_item *a, const struct ew_perfetto_trace_item *b)
 {
     return a->t_ns < b->t_ns || (a->t_ns == b->t_ns && a->order < b->order);
 }
 
-static struct ew_ptrace_item *push(struct ew_ptrace *trace, const struct ew_ptrace_item *item)
+static struct ew_perfetto_trace_item *push(struct ew_perfetto_trace *trace,
+                                           const struct ew_perfetto_trace_item *item)
 {
     if (trace->heap_count == trace->heap_size) {
-        uint32_t size = trace->heap_size == 0 ? EW_PTRACE_WINDOW : trace->heap_size * 2;
-        struct ew_ptrace_item *heap = ew_realloc_array(trace->heap, size, sizeof *heap);
+        uint32_t size = trace->heap_size == 0 ? EW_PERFETTO_TRACE_WINDOW : trace->heap_size * 2;
+        struct ew_perfetto_trace_item *heap = ew_realloc_array(trace->heap, size, sizeof *heap);
         if (heap == NULL) {
             trace->error = ETWATCH_ENOMEM;
             return NULL;
@@ -46,10 +47,10 @@ static struct ew_ptrace_item *push(struct ew_ptrace *trace, const struct ew_ptra
     return &trace->heap[at];
 }
 
-static void pop(struct ew_ptrace *trace, struct ew_ptrace_item *ret_item)
+static void pop(struct ew_perfetto_trace *trace, struct ew_perfetto_trace_item *ret_item)
 {
     *ret_item = trace->heap[0];
-    struct ew_ptrace_item last = trace->heap[--trace->heap_count];
+    struct ew_perfetto_trace_item last = trace->heap[--trace->heap_count];
     uint32_t at = 0, count = trace->heap_count;
     while (at * 2 + 1 < count) {
         uint32_t child = at * 2 + 1;
@@ -68,12 +69,12 @@ static void pop(struct ew_ptrace *trace, struct ew_ptrace_item *ret_item)
 
 static const char **words_of(struct etwatch_sample *sample, unsigned i)
 {
-    const char **words[] = {&sample->name, &sample->thread_name, &sample->user, &sample->cgroup,
+    const char **names[] = {&sample->name, &sample->thread_name, &sample->user, &sample->cgroup,
                             &sample->cmdline};
-    return i < sizeof words / sizeof words[0] ? words[i] : NULL;
+    return i < sizeof names / sizeof names[0] ? names[i] : NULL;
 }
 
-static uint32_t take_slot(struct ew_ptrace *trace)
+static uint32_t take_slot(struct ew_perfetto_trace *trace)
 {
     if (trace->free_slot != 0) {
         uint32_t slot = trace->free_slot - 1;
@@ -82,7 +83,7 @@ static uint32_t take_slot(struct ew_ptrace *trace)
     }
     if (trace->slot_count == trace->slot_size) {
         uint32_t size = trace->slot_size == 0 ? 256 : trace->slot_size * 2;
-        struct ew_ptrace_slot *slots = ew_realloc_array(trace->slots, size, sizeof *slots);
+        struct ew_perfetto_trace_slot *slots = ew_realloc_array(trace->slots, size, sizeof *slots);
         if (slots == NULL)
             return UINT32_MAX;
         trace->slots = slots;
@@ -92,13 +93,13 @@ static uint32_t take_slot(struct ew_ptrace *trace)
     return trace->slot_count++;
 }
 
-static void give_slot(struct ew_ptrace *trace, uint32_t slot)
+static void give_slot(struct ew_perfetto_trace *trace, uint32_t slot)
 {
     trace->slots[slot].next_free = trace->free_slot;
     trace->free_slot = slot + 1;
 }
 
-static bool keep_sample(struct ew_ptrace_slot *slot, const struct etwatch_sample *sample)
+static bool keep_sample(struct ew_perfetto_trace_slot *slot, const struct etwatch_sample *sample)
 {
     const char **word;
     size_t size = 0;
@@ -126,12 +127,12 @@ static bool keep_sample(struct ew_ptrace_slot *slot, const struct etwatch_sample
 
 /* --------------------------------------------------------------------- gathering */
 
-static bool is_chosen(const struct ew_ptrace *trace, uint32_t pid, const char *name)
+static bool is_chosen(const struct ew_perfetto_trace *trace, uint32_t pid, const char *name)
 {
-    return ew_ptrace_chosen(trace, trace->chosen, pid, name);
+    return ew_perfetto_trace_selected(trace, trace->selection, pid, name);
 }
 
-static int put(struct ew_ptrace *trace, struct ew_ptrace_item *item)
+static int put(struct ew_perfetto_trace *trace, struct ew_perfetto_trace_item *item)
 {
     item->order = trace->order++;
     return push(trace, item) == NULL ? ETWATCH_ENOMEM : 0;
@@ -139,12 +140,13 @@ static int put(struct ew_ptrace *trace, struct ew_ptrace_item *item)
 
 static int on_event(void *ctx, const struct etwatch_event *event)
 {
-    struct ew_ptrace *trace = ctx;
-    struct ew_ptrace_item item = {.t_ns = event->t_ns, .what = EW_PTRACE_EVENT, .event = *event};
+    struct ew_perfetto_trace *trace = ctx;
+    struct ew_perfetto_trace_item item = {
+        .t_ns = event->t_ns, .what = EW_PERFETTO_TRACE_EVENT, .event = *event};
     bool wanted = is_chosen(trace, event->pid, event->name) ||
                   (event->kind == ETWATCH_EVENT_SWITCH &&
                    is_chosen(trace, event->next_pid, event->next_name));
-    if (!wanted || !ew_ptrace_wants(trace, event->t_ns))
+    if (!wanted || !ew_perfetto_trace_wants(trace, event->t_ns))
         return 0;
     (void)snprintf(item.name, sizeof item.name, "%s", event->name != NULL ? event->name : "");
     (void)snprintf(item.next_name, sizeof item.next_name, "%s",
@@ -154,9 +156,10 @@ static int on_event(void *ctx, const struct etwatch_event *event)
 
 static int on_sample(void *ctx, const struct etwatch_sample *sample)
 {
-    struct ew_ptrace *trace = ctx;
-    struct ew_ptrace_item item = {.t_ns = sample->t_ns, .what = EW_PTRACE_SAMPLE};
-    if (!is_chosen(trace, sample->pid, sample->name) || !ew_ptrace_wants(trace, sample->t_ns))
+    struct ew_perfetto_trace *trace = ctx;
+    struct ew_perfetto_trace_item item = {.t_ns = sample->t_ns, .what = EW_PERFETTO_TRACE_SAMPLE};
+    if (!is_chosen(trace, sample->pid, sample->name) ||
+        !ew_perfetto_trace_wants(trace, sample->t_ns))
         return 0;
     item.slot = take_slot(trace);
     if (item.slot == UINT32_MAX || !keep_sample(&trace->slots[item.slot], sample))
@@ -166,10 +169,10 @@ static int on_sample(void *ctx, const struct etwatch_sample *sample)
 
 static int on_loss(void *ctx, const struct etwatch_loss *loss)
 {
-    struct ew_ptrace *trace = ctx;
-    struct ew_ptrace_item item = {.t_ns = loss->to_ns, .what = EW_PTRACE_LOSS};
+    struct ew_perfetto_trace *trace = ctx;
+    struct ew_perfetto_trace_item item = {.t_ns = loss->to_ns, .what = EW_PERFETTO_TRACE_LOSS};
     trace->stats.lost += loss->count;
-    if (!ew_ptrace_wants(trace, loss->to_ns))
+    if (!ew_perfetto_trace_wants(trace, loss->to_ns))
         return 0;
     item.event.t_ns = loss->from_ns;
     item.event.kind = loss->stage;
@@ -179,10 +182,10 @@ static int on_loss(void *ctx, const struct etwatch_loss *loss)
 
 static int on_other(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded)
 {
-    struct ew_ptrace *trace = ctx;
-    struct ew_ptrace_item item = {.t_ns = t_ns, .what = EW_PTRACE_OTHER};
+    struct ew_perfetto_trace *trace = ctx;
+    struct ew_perfetto_trace_item item = {.t_ns = t_ns, .what = EW_PERFETTO_TRACE_OTHER};
     (void)decoded;
-    if (!ew_chosen_anybody(trace->chosen) || !ew_ptrace_wants(trace, t_ns))
+    if (!ew_selection_includes_all(trace->selection) || !ew_perfetto_trace_wants(trace, t_ns))
         return 0;
     (void)snprintf(item.name, sizeof item.name, "%s", event);
     (void)snprintf(item.next_name, sizeof item.next_name, "%s", provider);
@@ -190,7 +193,7 @@ static int on_other(void *ctx, const char *provider, const char *event, uint64_t
 }
 
 /* Until a window's worth waits or there is no more. */
-static int gather(struct ew_ptrace *trace)
+static int gather(struct ew_perfetto_trace *trace)
 {
     struct ew_pftrace_visitor visitor = {
         .ctx = trace,
@@ -199,24 +202,24 @@ static int gather(struct ew_ptrace *trace)
         .loss = on_loss,
         .other = on_other,
     };
-    while (trace->heap_count < EW_PTRACE_WINDOW && trace->file_at < trace->file_count) {
+    while (trace->heap_count < EW_PERFETTO_TRACE_WINDOW && trace->file_at < trace->file_count) {
         int rc = ew_pftrace_next(trace->files[trace->file_at].reader, &visitor);
         if (rc < 0)
             return rc;
         if (rc == 0)
             trace->file_at++;
-        else if (ew_ptrace_progress(trace, trace->file_at) < 0)
+        else if (ew_perfetto_trace_progress(trace, trace->file_at) < 0)
             return ETWATCH_ESTATE;
     }
     return 0;
 }
 
-int ew_ptrace_rewind(struct ew_ptrace *trace)
+int ew_perfetto_trace_rewind(struct ew_perfetto_trace *trace)
 {
     for (uint32_t i = 0; i < trace->heap_count; i++)
-        if (trace->heap[i].what == EW_PTRACE_SAMPLE)
+        if (trace->heap[i].what == EW_PERFETTO_TRACE_SAMPLE)
             give_slot(trace, trace->heap[i].slot);
-    if (trace->has_current && trace->current.what == EW_PTRACE_SAMPLE)
+    if (trace->has_current && trace->current.what == EW_PERFETTO_TRACE_SAMPLE)
         give_slot(trace, trace->current.slot);
     trace->has_current = false;
     trace->heap_count = 0;
@@ -229,7 +232,7 @@ int ew_ptrace_rewind(struct ew_ptrace *trace)
     return 0;
 }
 
-void ew_ptrace_walk_done(struct ew_ptrace *trace)
+void ew_perfetto_trace_walk_done(struct ew_perfetto_trace *trace)
 {
     for (uint32_t i = 0; i < trace->slot_count; i++)
         ew_free(trace->slots[i].text);
@@ -245,7 +248,7 @@ static const char *const sched_names[] = {
 };
 static const char *const sample_names[] = {"", "start", "exit", "sample", "thread"};
 
-static void describe(struct ew_ptrace *trace, const struct ew_ptrace_item *item,
+static void describe(struct ew_perfetto_trace *trace, const struct ew_perfetto_trace_item *item,
                      struct etwatch_trace_event *e)
 {
     *e = (struct etwatch_trace_event){
@@ -253,11 +256,11 @@ static void describe(struct ew_ptrace *trace, const struct ew_ptrace_item *item,
         .t_ns = item->t_ns,
         .t_rel_ns = item->t_ns > trace->begin_ns ? item->t_ns - trace->begin_ns : 0,
         .provider = "etwatch",
-        .event = "lost",
+        .event = "loss",
     };
     e->t_raw = e->t_rel_ns;
-    switch ((enum ew_ptrace_what)item->what) {
-    case EW_PTRACE_EVENT:
+    switch ((enum ew_perfetto_trace_what)item->what) {
+    case EW_PERFETTO_TRACE_EVENT:
         e->provider = "sched";
         e->event = sched_names[item->event.kind];
         e->cpu = item->event.cpu;
@@ -266,17 +269,17 @@ static void describe(struct ew_ptrace *trace, const struct ew_ptrace_item *item,
         e->flags |= ETWATCH_TRACE_HAS_PID | ETWATCH_TRACE_HAS_TID;
         e->process = word(item->name);
         break;
-    case EW_PTRACE_SAMPLE: {
+    case EW_PERFETTO_TRACE_SAMPLE: {
         const struct etwatch_sample *s = &trace->slots[item->slot].sample;
         e->event = sample_names[s->type];
         e->pid = s->pid;
         e->tid = s->tid;
         e->flags |= ETWATCH_TRACE_HAS_PID;
-        e->flags |= s->type == ETWATCH_THREAD ? (uint32_t)ETWATCH_TRACE_HAS_TID : 0;
+        e->flags |= s->type == ETWATCH_TYPE_THREAD ? (uint32_t)ETWATCH_TRACE_HAS_TID : 0;
         e->process = s->name;
         break;
     }
-    case EW_PTRACE_OTHER:
+    case EW_PERFETTO_TRACE_OTHER:
         e->provider = item->next_name;
         e->event = item->name;
         e->flags = 0;
@@ -286,22 +289,22 @@ static void describe(struct ew_ptrace *trace, const struct ew_ptrace_item *item,
     }
 }
 
-int ew_ptrace_next(struct ew_ptrace *trace, struct etwatch_trace_event *ret_event)
+int ew_perfetto_trace_next(struct ew_perfetto_trace *trace, struct etwatch_trace_event *ret_event)
 {
     struct etwatch_trace_stats *stats = &trace->stats;
-    if (trace->has_current && trace->current.what == EW_PTRACE_SAMPLE)
+    if (trace->has_current && trace->current.what == EW_PERFETTO_TRACE_SAMPLE)
         give_slot(trace, trace->current.slot);
     trace->has_current = false;
-    int rc = trace->learned ? 0 : ew_ptrace_learn(trace, trace->chosen);
+    int rc = trace->learned ? 0 : ew_perfetto_trace_learn(trace, trace->selection);
     if (rc == 0)
         rc = gather(trace);
     if (rc < 0 || trace->heap_count == 0) {
-        ew_ptrace_count_damage(trace);
+        ew_perfetto_trace_count_damage(trace);
         return rc;
     }
     pop(trace, &trace->current);
     trace->has_current = true;
-    if (trace->current.what == EW_PTRACE_EVENT) {
+    if (trace->current.what == EW_PERFETTO_TRACE_EVENT) {
         /* What they pointed to when the event was met is gone; the item has copies. */
         trace->current.event.name = word(trace->current.name);
         trace->current.event.next_name = word(trace->current.next_name);
@@ -311,20 +314,20 @@ int ew_ptrace_next(struct ew_ptrace *trace, struct etwatch_trace_event *ret_even
     if (stats->events++ == 0)
         stats->first_ns = t_ns;
     stats->last_ns = t_ns;
-    stats->undecoded += trace->current.what == EW_PTRACE_OTHER;
+    stats->undecoded += trace->current.what == EW_PERFETTO_TRACE_OTHER;
     describe(trace, &trace->current, ret_event);
     return 1;
 }
 
-const struct etwatch_sample *ew_ptrace_sample(const struct ew_ptrace *trace)
+const struct etwatch_sample *ew_perfetto_trace_sample(const struct ew_perfetto_trace *trace)
 {
-    bool sample = trace->has_current && trace->current.what == EW_PTRACE_SAMPLE;
+    bool sample = trace->has_current && trace->current.what == EW_PERFETTO_TRACE_SAMPLE;
     return sample ? &trace->slots[trace->current.slot].sample : NULL;
 }
 
-const struct etwatch_event *ew_ptrace_event(const struct ew_ptrace *trace)
+const struct etwatch_event *ew_perfetto_trace_event(const struct ew_perfetto_trace *trace)
 {
-    bool event = trace->has_current && trace->current.what == EW_PTRACE_EVENT;
+    bool event = trace->has_current && trace->current.what == EW_PERFETTO_TRACE_EVENT;
     return event ? &trace->current.event : NULL;
 }
 
@@ -351,7 +354,7 @@ static void put_text(struct etwatch_field **at, const char *name, const char *te
                                           .v.text = text};
 }
 
-static void put_event(struct etwatch_field **at, const struct ew_ptrace_item *item)
+static void put_event(struct etwatch_field **at, const struct ew_perfetto_trace_item *item)
 {
     const struct etwatch_event *e = &item->event;
     switch (e->kind) {
@@ -388,15 +391,16 @@ static void put_sample(struct etwatch_field **at, const struct etwatch_sample *s
 {
     put_number(at, "start_ns", s->start_ns);
     put_number(at, "dt_ns", s->dt_ns);
-    *(*at)++ = (struct etwatch_field){
-        .name = "complete", .type = ETWATCH_FIELD_BOOL, .v.u = (s->flags & ETWATCH_COMPLETE) != 0};
+    *(*at)++ = (struct etwatch_field){.name = "complete",
+                                      .type = ETWATCH_FIELD_BOOL,
+                                      .v.u = (s->flags & ETWATCH_SAMPLE_COMPLETE) != 0};
     if (s->thread_name != NULL)
         put_text(at, "thread_name", s->thread_name);
     if (s->user != NULL)
         put_text(at, "user", s->user);
     if (s->cgroup != NULL)
         put_text(at, "cgroup", s->cgroup);
-    if ((s->flags & ETWATCH_HAS_PPID) != 0)
+    if ((s->flags & ETWATCH_SAMPLE_HAS_PPID) != 0)
         put_number(at, "ppid", s->ppid);
 #define FIELD_TYPE(value)                    \
     _Generic((value) + 0, double             \
@@ -414,19 +418,20 @@ static void put_sample(struct etwatch_field **at, const struct etwatch_sample *s
 #undef FIELD_TYPE
 }
 
-_Static_assert((int)ETWATCH_METRIC_COUNT + 10 < (int)EW_PTRACE_FIELDS_MAX, "room for a sample");
+_Static_assert((int)ETWATCH_METRIC_COUNT + 10 < (int)EW_PERFETTO_TRACE_FIELDS_MAX,
+               "room for a sample");
 
-int ew_ptrace_fields(struct ew_ptrace *trace, struct etwatch_trace_event *event)
+int ew_perfetto_trace_fields(struct ew_perfetto_trace *trace, struct etwatch_trace_event *event)
 {
     struct etwatch_field *at = trace->fields;
     if (!trace->has_current)
         return ETWATCH_ESTATE;
-    const struct ew_ptrace_item *item = &trace->current;
-    if (item->what == EW_PTRACE_EVENT) {
+    const struct ew_perfetto_trace_item *item = &trace->current;
+    if (item->what == EW_PERFETTO_TRACE_EVENT) {
         put_event(&at, item);
-    } else if (item->what == EW_PTRACE_SAMPLE) {
+    } else if (item->what == EW_PERFETTO_TRACE_SAMPLE) {
         put_sample(&at, &trace->slots[item->slot].sample);
-    } else if (item->what == EW_PTRACE_LOSS) {
+    } else if (item->what == EW_PERFETTO_TRACE_LOSS) {
         uint64_t count;
         memcpy(&count, item->name, sizeof count);
         put_number(&at, "stage", item->event.kind);

@@ -17,23 +17,23 @@
 
 enum { LIVES_MAX = 1 << 19, TEXT_MAX = 8 << 20, FIRST_SIZE = 256, NAME_MAX = 260 };
 
-void ew_lives_init(struct ew_lives *lives)
+void ew_process_history_init(struct ew_process_history *history)
 {
-    memset(lives, 0, sizeof *lives);
+    memset(history, 0, sizeof *history);
 }
 
-static void done_table(struct ew_lives_table *table)
+static void done_table(struct ew_process_history_table *table)
 {
-    ew_free(table->lives);
+    ew_free(table->history);
     ew_free(table->newest);
 }
 
-void ew_lives_done(struct ew_lives *lives)
+void ew_process_history_done(struct ew_process_history *history)
 {
-    done_table(&lives->processes);
-    done_table(&lives->threads);
-    ew_free(lives->text);
-    memset(lives, 0, sizeof *lives);
+    done_table(&history->processes);
+    done_table(&history->threads);
+    ew_free(history->text);
+    memset(history, 0, sizeof *history);
 }
 
 /* --------------------------------------------------------------------- text */
@@ -83,23 +83,23 @@ static uint32_t hash(uint32_t id)
 }
 
 /* The place in `newest` for an id: its own, or the free one where it belongs. */
-static uint32_t place_of(const struct ew_lives_table *table, uint32_t id)
+static uint32_t place_of(const struct ew_process_history_table *table, uint32_t id)
 {
     uint32_t at = hash(id) & table->mask;
-    while (table->newest[at] != 0 && table->lives[table->newest[at] - 1].id != id)
+    while (table->newest[at] != 0 && table->history[table->newest[at] - 1].id != id)
         at = (at + 1) & table->mask;
     return at;
 }
 
-static struct ew_life *newest_of(const struct ew_lives_table *table, uint32_t id)
+static struct ew_life *newest_of(const struct ew_process_history_table *table, uint32_t id)
 {
     if (table->newest == NULL)
         return NULL;
     uint32_t life = table->newest[place_of(table, id)];
-    return life == 0 ? NULL : &table->lives[life - 1];
+    return life == 0 ? NULL : &table->history[life - 1];
 }
 
-static bool grow_index(struct ew_lives_table *table)
+static bool grow_index(struct ew_process_history_table *table)
 {
     uint32_t size = table->newest == NULL ? FIRST_SIZE : (table->mask + 1) * 2;
     uint32_t *newest = ew_calloc(size, sizeof *newest);
@@ -111,21 +111,21 @@ static bool grow_index(struct ew_lives_table *table)
     table->mask = size - 1;
     for (uint32_t i = 0; i < old_size; i++)
         if (old[i] != 0)
-            newest[place_of(table, table->lives[old[i] - 1].id)] = old[i];
+            newest[place_of(table, table->history[old[i] - 1].id)] = old[i];
     ew_free(old);
     return true;
 }
 
-static struct ew_life *add(struct ew_lives_table *table, uint32_t id, uint64_t from_ns)
+static struct ew_life *add(struct ew_process_history_table *table, uint32_t id, uint64_t from_ns)
 {
     if (table->count == LIVES_MAX)
         return NULL;
     if (table->count == table->size) {
         uint32_t size = table->size == 0 ? FIRST_SIZE : table->size * 2;
-        struct ew_life *lives = ew_realloc_array(table->lives, size, sizeof *lives);
-        if (lives == NULL)
+        struct ew_life *history = ew_realloc_array(table->history, size, sizeof *history);
+        if (history == NULL)
             return NULL;
-        table->lives = lives;
+        table->history = history;
         table->size = size;
     }
     if (table->newest == NULL || (table->used + 1) * 2 > table->mask) {
@@ -134,7 +134,7 @@ static struct ew_life *add(struct ew_lives_table *table, uint32_t id, uint64_t f
     }
     uint32_t place = place_of(table, id);
     table->used += table->newest[place] == 0;
-    struct ew_life *life = &table->lives[table->count];
+    struct ew_life *life = &table->history[table->count];
     *life = (struct ew_life){
         .from_ns = from_ns,
         .to_ns = UINT64_MAX,
@@ -146,11 +146,12 @@ static struct ew_life *add(struct ew_lives_table *table, uint32_t id, uint64_t f
     return life;
 }
 
-static const struct ew_life *find(const struct ew_lives_table *table, uint32_t id, uint64_t t_ns)
+static const struct ew_life *find(const struct ew_process_history_table *table, uint32_t id,
+                                  uint64_t t_ns)
 {
     const struct ew_life *life = newest_of(table, id);
     while (life != NULL && life->from_ns > t_ns)
-        life = life->older == 0 ? NULL : &table->lives[life->older - 1];
+        life = life->older == 0 ? NULL : &table->history[life->older - 1];
     return life;
 }
 
@@ -160,85 +161,88 @@ enum phase { BEGINS, IS_THERE, ENDS };
 
 /* The life that an event is about. Told without a beginning, it began before the recording, or
  * when the life before it ended. */
-static struct ew_life *live(struct ew_lives *lives, struct ew_lives_table *table, uint32_t id,
-                            enum phase phase, uint64_t t_ns)
+static struct ew_life *live(struct ew_process_history *history,
+                            struct ew_process_history_table *table, uint32_t id, enum phase phase,
+                            uint64_t t_ns)
 {
     struct ew_life *life = newest_of(table, id);
     bool over = life != NULL && life->to_ns != UINT64_MAX;
     if (life == NULL || over || phase == BEGINS) {
         uint64_t from_ns = phase == BEGINS ? t_ns : life == NULL ? 0 : life->to_ns;
         life = add(table, id, from_ns);
-        lives->refused += life == NULL;
+        history->refused += life == NULL;
     }
     if (life != NULL && phase == ENDS)
         life->to_ns = t_ns;
     return life;
 }
 
-static uint32_t keep_name(struct ew_lives *lives, const struct ew_event_text *text)
+static uint32_t keep_name(struct ew_process_history *history, const struct ew_event_text *text)
 {
     char name[NAME_MAX];
     size_t len = text->len == 0 ? 0 : ew_event_text_copy(text, name, sizeof name);
     if (len == 0)
         return 0;
-    if (lives->text_len + len + 1 > lives->text_size) {
-        uint32_t size = lives->text_size == 0 ? 4096 : lives->text_size * 2;
-        char *grown = size > TEXT_MAX ? NULL : ew_realloc_array(lives->text, size, 1);
+    if (history->text_len + len + 1 > history->text_size) {
+        uint32_t size = history->text_size == 0 ? 4096 : history->text_size * 2;
+        char *grown = size > TEXT_MAX ? NULL : ew_realloc_array(history->text, size, 1);
         if (grown == NULL)
             return 0;
-        lives->text = grown;
-        lives->text_size = size;
+        history->text = grown;
+        history->text_size = size;
     }
-    uint32_t at = lives->text_len;
-    memcpy(lives->text + at, name, len + 1);
-    lives->text_len += (uint32_t)len + 1;
+    uint32_t at = history->text_len;
+    memcpy(history->text + at, name, len + 1);
+    history->text_len += (uint32_t)len + 1;
     return at + 1;
 }
 
-static void learn_process(struct ew_lives *lives, const struct ew_event *event, enum phase phase)
+static void learn_process(struct ew_process_history *history, const struct ew_event *event,
+                          enum phase phase)
 {
     if (event->pid == EW_NO_ID)
         return;
-    struct ew_life *life = live(lives, &lives->processes, event->pid, phase, event->t_ns);
+    struct ew_life *life = live(history, &history->processes, event->pid, phase, event->t_ns);
     if (life == NULL)
         return;
     if (life->name == 0)
-        life->name = keep_name(lives, &event->u.process.image);
+        life->name = keep_name(history, &event->u.process.image);
     if (event->u.process.parent_pid != EW_NO_ID)
         life->pid = event->u.process.parent_pid;
 }
 
-static void learn_thread(struct ew_lives *lives, const struct ew_event *event, enum phase phase)
+static void learn_thread(struct ew_process_history *history, const struct ew_event *event,
+                         enum phase phase)
 {
     if (event->tid == UINT32_MAX || event->pid == EW_NO_ID)
         return;
-    struct ew_life *life = live(lives, &lives->threads, event->tid, phase, event->t_ns);
+    struct ew_life *life = live(history, &history->threads, event->tid, phase, event->t_ns);
     if (life != NULL)
         life->pid = event->pid;
 }
 
-void ew_lives_learn(struct ew_lives *lives, const struct ew_event *event)
+void ew_process_history_learn(struct ew_process_history *history, const struct ew_event *event)
 {
     switch (event->kind) {
     case EW_EVENT_PROCESS_START:
-        learn_process(lives, event, BEGINS);
+        learn_process(history, event, BEGINS);
         break;
     case EW_EVENT_PROCESS_THERE:
     case EW_EVENT_PROCESS_STILL:
-        learn_process(lives, event, IS_THERE);
+        learn_process(history, event, IS_THERE);
         break;
     case EW_EVENT_PROCESS_END:
-        learn_process(lives, event, ENDS);
+        learn_process(history, event, ENDS);
         break;
     case EW_EVENT_THREAD_START:
-        learn_thread(lives, event, BEGINS);
+        learn_thread(history, event, BEGINS);
         break;
     case EW_EVENT_THREAD_THERE:
     case EW_EVENT_THREAD_STILL:
-        learn_thread(lives, event, IS_THERE);
+        learn_thread(history, event, IS_THERE);
         break;
     case EW_EVENT_THREAD_END:
-        learn_thread(lives, event, ENDS);
+        learn_thread(history, event, ENDS);
         break;
     default:
         break;
@@ -247,61 +251,65 @@ void ew_lives_learn(struct ew_lives *lives, const struct ew_event *event)
 
 /* ------------------------------------------------------------------- asking */
 
-uint32_t ew_lives_find(const struct ew_lives *lives, uint32_t pid, uint64_t t_ns)
+uint32_t ew_process_history_find(const struct ew_process_history *history, uint32_t pid,
+                                 uint64_t t_ns)
 {
-    const struct ew_life *life = find(&lives->processes, pid, t_ns);
-    return life == NULL ? UINT32_MAX : (uint32_t)(life - lives->processes.lives);
+    const struct ew_life *life = find(&history->processes, pid, t_ns);
+    return life == NULL ? UINT32_MAX : (uint32_t)(life - history->processes.history);
 }
 
-const char *ew_lives_name(const struct ew_lives *lives, uint32_t pid, uint64_t t_ns)
+const char *ew_process_history_name(const struct ew_process_history *history, uint32_t pid,
+                                    uint64_t t_ns)
 {
-    const struct ew_life *life = find(&lives->processes, pid, t_ns);
-    return life == NULL || life->name == 0 ? NULL : lives->text + life->name - 1;
+    const struct ew_life *life = find(&history->processes, pid, t_ns);
+    return life == NULL || life->name == 0 ? NULL : history->text + life->name - 1;
 }
 
-bool ew_lives_process_of(const struct ew_lives *lives, uint32_t tid, uint64_t t_ns,
-                         uint32_t *ret_pid)
+bool ew_process_history_process_of(const struct ew_process_history *history, uint32_t tid,
+                                   uint64_t t_ns, uint32_t *ret_pid)
 {
-    const struct ew_life *life = find(&lives->threads, tid, t_ns);
+    const struct ew_life *life = find(&history->threads, tid, t_ns);
     if (life == NULL)
         return false;
     *ret_pid = life->pid;
     return true;
 }
 
-static const char *name_of(const struct ew_lives *lives, const struct ew_life *life)
+static const char *name_of(const struct ew_process_history *history, const struct ew_life *life)
 {
-    return life->name == 0 ? NULL : lives->text + life->name - 1;
+    return life->name == 0 ? NULL : history->text + life->name - 1;
 }
 
 /* A rundown may name a child before its parent, so it is asked until nobody is added any more. */
-void ew_lives_choose(struct ew_lives *lives, const struct ew_chosen *chosen)
+void ew_process_history_select(struct ew_process_history *history,
+                               const struct ew_selection *selection)
 {
-    struct ew_lives_table *table = &lives->processes;
+    struct ew_process_history_table *table = &history->processes;
     for (uint32_t i = 0; i < table->count; i++)
-        table->lives[i].chosen =
-            ew_chosen_anybody(chosen) ||
-            ew_chosen_has(chosen, table->lives[i].id, name_of(lives, &table->lives[i]));
+        table->history[i].selection = ew_selection_includes_all(selection) ||
+                                      ew_selection_includes(selection, table->history[i].id,
+                                                            name_of(history, &table->history[i]));
     for (bool added = true; added;) {
         added = false;
         for (uint32_t i = 0; i < table->count; i++) {
-            struct ew_life *life = &table->lives[i];
-            if (life->chosen || life->pid == EW_NO_ID || life->pid == life->id)
+            struct ew_life *life = &table->history[i];
+            if (life->selection || life->pid == EW_NO_ID || life->pid == life->id)
                 continue;
             const struct ew_life *parent = find(table, life->pid, life->from_ns);
-            life->chosen = parent != NULL && parent->chosen;
-            added = added || life->chosen;
+            life->selection = parent != NULL && parent->selection;
+            added = added || life->selection;
         }
     }
     for (uint32_t i = 0; i < table->count; i++) {
-        struct ew_life *life = &table->lives[i];
-        life->chosen = life->chosen && !ew_chosen_out(chosen, life->id, name_of(lives, life));
+        struct ew_life *life = &table->history[i];
+        life->selection =
+            life->selection && !ew_selection_excludes(selection, life->id, name_of(history, life));
     }
 }
 
-bool ew_lives_chosen(const struct ew_lives *lives, const struct ew_chosen *chosen, uint32_t pid,
-                     uint64_t t_ns)
+bool ew_process_history_selected(const struct ew_process_history *history,
+                                 const struct ew_selection *selection, uint32_t pid, uint64_t t_ns)
 {
-    const struct ew_life *life = find(&lives->processes, pid, t_ns);
-    return life != NULL ? life->chosen : ew_chosen_wants(chosen, pid, NULL);
+    const struct ew_life *life = find(&history->processes, pid, t_ns);
+    return life != NULL ? life->selection : ew_selection_matches(selection, pid, NULL);
 }

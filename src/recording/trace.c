@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/sized.h"
 #include "base/bytes.h"
+#include "base/sized.h"
 #include "decode/kernel.h"
 #include "os/os.h"
 
@@ -38,12 +38,13 @@ static int take_options(struct etwatch_trace *trace, const struct etwatch_trace_
     to->size = sizeof *to;
     if (to->until_ns != 0 && to->until_ns <= to->from_ns)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "until_ns must be after from_ns");
-    if ((to->flags & ~(uint32_t)ETWATCH_NO_SYSTEM) != 0)
+    if ((to->flags & ~(uint32_t)ETWATCH_CONFIG_NO_SYSTEM) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has a bit that is not known");
-    int rc = ew_chosen_init(&trace->chosen, to->pids, to->pid_count, to->names, to->name_count);
+    int rc =
+        ew_selection_init(&trace->selection, to->pids, to->pid_count, to->names, to->name_count);
     if (rc == 0)
-        rc = ew_chosen_exclude(&trace->chosen, to->exclude_pids, to->exclude_pid_count,
-                               to->exclude_names, to->exclude_name_count, to->flags != 0);
+        rc = ew_selection_exclude(&trace->selection, to->exclude_pids, to->exclude_pid_count,
+                                  to->exclude_names, to->exclude_name_count, to->flags != 0);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "%s",
                             rc == ETWATCH_EINVAL ? "a list or a name is NULL" : "out of memory");
@@ -92,11 +93,12 @@ int etwatch_trace_open(const char *const *paths, size_t count,
     struct etwatch_trace *trace = ew_calloc(1, sizeof *trace);
     if (trace == NULL)
         return ETWATCH_ENOMEM;
-    ew_lives_init(&trace->lives);
+    ew_process_history_init(&trace->history);
     ew_trace_fields_init(&trace->fields);
     int rc = take_options(trace, options, &why);
-    if (rc == 0 && ew_ptrace_is(paths[0]))
-        rc = ew_ptrace_open(paths, count, &trace->options, &trace->chosen, &trace->perfetto, &why);
+    if (rc == 0 && ew_perfetto_trace_is(paths[0]))
+        rc = ew_perfetto_trace_open(paths, count, &trace->options, &trace->selection,
+                                    &trace->perfetto, &why);
     else if (rc == 0)
         rc = open_stages(trace, paths, count, &why);
     if (rc == 0 && keep_paths(trace, paths, count) < 0)
@@ -114,10 +116,10 @@ void etwatch_trace_free(struct etwatch_trace *trace)
 {
     if (trace == NULL)
         return;
-    ew_ptrace_free(trace->perfetto);
+    ew_perfetto_trace_free(trace->perfetto);
     ew_trace_fields_done(&trace->fields);
-    ew_lives_done(&trace->lives);
-    ew_chosen_done(&trace->chosen);
+    ew_process_history_done(&trace->history);
+    ew_selection_done(&trace->selection);
     for (uint32_t i = 0; i < trace->path_count; i++)
         ew_free(trace->paths[i]);
     ew_free(trace->paths);
@@ -134,7 +136,7 @@ size_t etwatch_trace_file_count(const struct etwatch_trace *trace)
 {
     if (trace == NULL)
         return 0;
-    return trace->perfetto != NULL ? ew_ptrace_file_count(trace->perfetto)
+    return trace->perfetto != NULL ? ew_perfetto_trace_file_count(trace->perfetto)
                                    : ew_etl_file_count(trace->reader);
 }
 
@@ -151,7 +153,7 @@ int etwatch_trace_file(const struct etwatch_trace *trace, size_t i,
     if (trace == NULL || ret_file == NULL || i >= etwatch_trace_file_count(trace))
         return ETWATCH_EINVAL;
     if (trace->perfetto != NULL) {
-        ew_ptrace_file(trace->perfetto, i, &perfetto);
+        ew_perfetto_trace_file(trace->perfetto, i, &perfetto);
         return ew_sized_out(ret_file, &perfetto, sizeof perfetto);
     }
     const struct ew_etl_file_info *info = ew_etl_file_info(trace->reader, i);
@@ -209,7 +211,7 @@ int etwatch_trace_stats(const struct etwatch_trace *trace, struct etwatch_trace_
     if (trace == NULL || ret_stats == NULL)
         return ETWATCH_EINVAL;
     if (trace->perfetto != NULL) {
-        ew_ptrace_stats(trace->perfetto, &perfetto);
+        ew_perfetto_trace_stats(trace->perfetto, &perfetto);
         return ew_sized_out(ret_stats, &perfetto, sizeof perfetto);
     }
     ew_etl_counts(trace->reader, &counts);
@@ -287,13 +289,13 @@ int ew_trace_learn(struct etwatch_trace *trace)
             if (record->kind != EW_RECORD_KERNEL)
                 rc = ew_decoder_learn(trace->decoder, record);
             if (ew_decode_event(record, &event) && event.kind != EW_EVENT_OTHER)
-                ew_lives_learn(&trace->lives, &event);
+                ew_process_history_learn(&trace->history, &event);
         }
         if (rc == 0)
             rc = ew_trace_progress(trace, 0, 2, false);
     }
-    if (rc == 0 && !ew_chosen_all(&trace->chosen))
-        ew_lives_choose(&trace->lives, &trace->chosen);
+    if (rc == 0 && !ew_selection_is_all(&trace->selection))
+        ew_process_history_select(&trace->history, &trace->selection);
     if (rc == 0)
         rc = ew_trace_restart(trace);
     trace->learned = rc == 0;
@@ -356,15 +358,16 @@ static void find_owner(struct etwatch_trace *trace, const struct ew_record *reco
     if (known->pid == EW_NO_ID && known->tid == 0)
         known->pid = 0; /* the idle threads, one a CPU, share this id */
     if (known->pid == EW_NO_ID && known->tid != EW_NO_ID)
-        (void)ew_lives_process_of(&trace->lives, known->tid, record->t_ns, &known->pid);
+        (void)ew_process_history_process_of(&trace->history, known->tid, record->t_ns, &known->pid);
 }
 
 static bool is_chosen(const struct etwatch_trace *trace, const struct ew_record *record,
                       const struct ew_event *known)
 {
-    if (known->pid == EW_NO_ID || ew_chosen_all(&trace->chosen))
-        return ew_chosen_anybody(&trace->chosen);
-    return ew_lives_chosen(&trace->lives, &trace->chosen, known->pid, record->t_ns);
+    if (known->pid == EW_NO_ID || ew_selection_is_all(&trace->selection))
+        return ew_selection_includes_all(&trace->selection);
+    return ew_process_history_selected(&trace->history, &trace->selection, known->pid,
+                                       record->t_ns);
 }
 
 static void count_event(struct etwatch_trace *trace, const struct ew_record *record,
@@ -411,7 +414,7 @@ void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *reco
     if (known->pid != EW_NO_ID) {
         event->pid = known->pid;
         event->flags |= ETWATCH_TRACE_HAS_PID;
-        event->process = ew_lives_name(&trace->lives, known->pid, record->t_ns);
+        event->process = ew_process_history_name(&trace->history, known->pid, record->t_ns);
     }
     if (known->tid != EW_NO_ID) {
         event->tid = known->tid;
@@ -474,7 +477,7 @@ int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *
     struct ew_error why = {0};
     if (trace == NULL || ret_event == NULL)
         return ETWATCH_EINVAL;
-    int rc = trace->perfetto != NULL ? ew_ptrace_next(trace->perfetto, &event)
+    int rc = trace->perfetto != NULL ? ew_perfetto_trace_next(trace->perfetto, &event)
                                      : next_of_etl(trace, &event);
     if (rc < 0) {
         ew_error_set(&why, rc, 0, "%s",
@@ -492,7 +495,7 @@ int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event
     if (trace == NULL || event == NULL || event->size < sizeof *event)
         return ETWATCH_EINVAL;
     if (trace->perfetto != NULL)
-        return ew_ptrace_fields(trace->perfetto, event);
+        return ew_perfetto_trace_fields(trace->perfetto, event);
     if (trace->current == NULL)
         return ETWATCH_ESTATE;
     ew_fields_clear(&trace->fields.decoded);
@@ -513,5 +516,6 @@ int etwatch_trace_rewind(struct etwatch_trace *trace)
 {
     if (trace == NULL)
         return ETWATCH_EINVAL;
-    return trace->perfetto != NULL ? ew_ptrace_rewind(trace->perfetto) : ew_trace_restart(trace);
+    return trace->perfetto != NULL ? ew_perfetto_trace_rewind(trace->perfetto)
+                                   : ew_trace_restart(trace);
 }

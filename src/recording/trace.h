@@ -9,8 +9,8 @@
 #include "decode/decode.h"
 #include "model/field.h"
 #include "recording/event_classes.h"
-#include "recording/process_history.h"
 #include "recording/perfetto_api.h"
+#include "recording/process_history.h"
 #include "source/etl/reader.h"
 
 /* The fields of one event as the public API has them; reused from event to event. */
@@ -23,11 +23,11 @@ struct ew_trace_fields {
 };
 
 struct etwatch_trace {
-    struct ew_ptrace *perfetto; /* NULL: the files are .etl, and the rest is about them */
+    struct ew_perfetto_trace *perfetto; /* NULL: the files are .etl, and the rest is about them */
     struct ew_etl_reader *reader;
     struct ew_decoder *decoder;
     struct etwatch_trace_options options;
-    struct ew_chosen chosen;
+    struct ew_selection selection;
     char **paths;
     uint32_t path_count;
     uint64_t all_bytes;
@@ -38,7 +38,7 @@ struct etwatch_trace {
     uint32_t batch_count, batch_at;
     const struct ew_record *current; /* what etwatch_trace_next gave last */
     bool learned, ended;
-    struct ew_lives lives;
+    struct ew_process_history history;
     uint32_t *on_cpu; /* by CPU: the thread that runs, or EW_NO_ID */
     struct ew_trace_fields fields;
 

@@ -13,7 +13,7 @@
 #include "sampler/account_rows.h"
 
 enum own_kind { START, EXIT, SAMPLE, THREAD, LOST, OWN_COUNT };
-static const char *const own_names[OWN_COUNT] = {"start", "exit", "sample", "thread", "lost"};
+static const char *const own_names[OWN_COUNT] = {"start", "exit", "sample", "thread", "loss"};
 /* By enum etwatch_event_kind. */
 static const char *const sched_names[] = {
     "", "sched_switch", "sched_waking", "task_newtask", "sched_process_exec", "sched_process_exit",
@@ -71,7 +71,7 @@ void ew_account_free(struct ew_account *account)
         return;
     ew_account_rows_done(&account->rows);
     for (uint32_t i = 0; i < account->total_count; i++)
-        ew_account_words_done(&account->totals[i].sample);
+        ew_account_strings_done(&account->totals[i].sample);
     ew_free(account->totals);
     ew_free(account->others);
     ew_free(account);
@@ -112,7 +112,7 @@ void ew_account_loss(struct ew_account *account, const struct etwatch_loss *loss
 
 static struct ew_account_row *row_of(struct ew_account *account, const struct etwatch_sample *s)
 {
-    uint32_t tid = s->type == ETWATCH_THREAD ? s->tid : 0;
+    uint32_t tid = s->type == ETWATCH_TYPE_THREAD ? s->tid : 0;
     uint32_t owner = 0;
     if (tid != 0) {
         const struct ew_account_row *process =
@@ -130,29 +130,29 @@ static struct ew_account_row *row_of(struct ew_account *account, const struct et
 void ew_account_sample(struct ew_account *account, const struct etwatch_sample *s)
 {
     static const enum own_kind kinds[] = {
-        [ETWATCH_START] = START,
-        [ETWATCH_EXIT] = EXIT,
-        [ETWATCH_SAMPLE] = SAMPLE,
-        [ETWATCH_THREAD] = THREAD,
+        [ETWATCH_TYPE_START] = START,
+        [ETWATCH_TYPE_EXIT] = EXIT,
+        [ETWATCH_TYPE_SAMPLE] = SAMPLE,
+        [ETWATCH_TYPE_THREAD] = THREAD,
     };
-    if (s->type < ETWATCH_START || s->type > ETWATCH_THREAD)
+    if (s->type < ETWATCH_TYPE_START || s->type > ETWATCH_TYPE_THREAD)
         return;
     account->own[kinds[s->type]]++;
     note_time(account, s->t_ns);
-    if (s->type == ETWATCH_THREAD && !account->options.threads)
+    if (s->type == ETWATCH_TYPE_THREAD && !account->options.threads)
         return;
     struct ew_account_row *row = row_of(account, s);
     if (row == NULL) {
         account->refused++;
         return;
     }
-    if (s->type == ETWATCH_START) {
-        row->started = row->started || (s->flags & ETWATCH_PREEXISTING) == 0;
+    if (s->type == ETWATCH_TYPE_START) {
+        row->started = row->started || (s->flags & ETWATCH_SAMPLE_PREEXISTING) == 0;
         struct etwatch_sample gauges = *s;
-        gauges.flags |= ETWATCH_COMPLETE;
+        gauges.flags |= ETWATCH_SAMPLE_COMPLETE;
         ew_account_row_end(row, &gauges, false);
         row->exited = false;
-    } else if (s->type == ETWATCH_EXIT) {
+    } else if (s->type == ETWATCH_TYPE_EXIT) {
         ew_account_row_end(row, s, row->started && !account->options.part);
     } else {
         ew_account_row_add(row, s);
@@ -171,8 +171,8 @@ static void add_run(struct ew_account *account, uint32_t pid, uint32_t tid, cons
 {
     struct etwatch_sample s = {
         .size = sizeof s,
-        .type = ETWATCH_SAMPLE,
-        .flags = ETWATCH_COMPLETE,
+        .type = ETWATCH_TYPE_SAMPLE,
+        .flags = ETWATCH_SAMPLE_COMPLETE,
         .pid = pid,
         .t_ns = e->t_ns,
         .name = pid == tid ? name : NULL,
@@ -191,7 +191,7 @@ static void add_run(struct ew_account *account, uint32_t pid, uint32_t tid, cons
     ew_account_row_add(row, &s);
     if (!account->options.threads)
         return;
-    s.type = ETWATCH_THREAD;
+    s.type = ETWATCH_TYPE_THREAD;
     s.tid = tid;
     s.thread_name = name;
     row = row_of(account, &s);
@@ -263,7 +263,7 @@ void ew_account_system(struct ew_account *account, const struct etwatch_trace_sy
 void ew_account_total(struct ew_account *account, const struct etwatch_sample *total,
                       uint64_t estimated)
 {
-    if (total->type == ETWATCH_THREAD && !account->options.threads)
+    if (total->type == ETWATCH_TYPE_THREAD && !account->options.threads)
         return;
     if (account->total_count == account->total_size) {
         uint32_t size = account->total_size == 0 ? 64 : account->total_size * 2;
@@ -279,12 +279,12 @@ void ew_account_total(struct ew_account *account, const struct etwatch_sample *t
     }
     struct total *kept = &account->totals[account->total_count++];
     *kept = (struct total){.sample = *total, .estimated = estimated};
-    ew_account_words_copy(&kept->sample);
+    ew_account_strings_copy(&kept->sample);
 }
 
 /* Threads come after their process, and go by what it is called and whether it is wanted. */
 struct telling {
-    const struct ew_account_teller *teller;
+    const struct ew_account_visitor *teller;
     const char *name;
     bool wanted;
 };
@@ -292,7 +292,7 @@ struct telling {
 static int tell_one(struct telling *telling, struct etwatch_sample s, bool thread,
                     uint64_t estimated)
 {
-    const struct ew_account_teller *teller = telling->teller;
+    const struct ew_account_visitor *teller = telling->teller;
     if (!thread) {
         telling->wanted = teller->wants == NULL || teller->wants(teller->ctx, &s);
         telling->name = s.name;
@@ -303,13 +303,13 @@ static int tell_one(struct telling *telling, struct etwatch_sample s, bool threa
     return telling->wanted ? teller->on_process(teller->ctx, &s, estimated) : 0;
 }
 
-static int tell_totals(const struct ew_account *account, const struct ew_account_teller *teller)
+static int tell_totals(const struct ew_account *account, const struct ew_account_visitor *teller)
 {
     struct telling telling = {.teller = teller, .wanted = true};
     int rc = 0;
     for (uint32_t i = 0; i < account->total_count && rc == 0; i++) {
         const struct total *total = &account->totals[i];
-        rc = tell_one(&telling, total->sample, total->sample.type == ETWATCH_THREAD,
+        rc = tell_one(&telling, total->sample, total->sample.type == ETWATCH_TYPE_THREAD,
                       total->estimated);
     }
     return rc;
@@ -344,7 +344,7 @@ void ew_account_sum(const struct ew_account *account, struct etwatch_trace_stats
         *ret_system = account->system;
 }
 
-static int tell_class(const struct ew_account_teller *teller, const char *provider,
+static int tell_class(const struct ew_account_visitor *teller, const char *provider,
                       const char *event, uint64_t count, bool decoded)
 {
     struct etwatch_trace_class klass = {
@@ -357,7 +357,7 @@ static int tell_class(const struct ew_account_teller *teller, const char *provid
     return count == 0 ? 0 : teller->on_class(teller->ctx, &klass);
 }
 
-int ew_account_tell_classes(struct ew_account *account, const struct ew_account_teller *teller)
+int ew_account_visit_classes(struct ew_account *account, const struct ew_account_visitor *teller)
 {
     int rc = 0;
     for (uint32_t i = 0; i < OWN_COUNT && rc == 0; i++)
@@ -389,7 +389,7 @@ static struct etwatch_sample finish_row(const struct ew_account *account,
     uint64_t to_ns = row->exited && s.t_ns < end_ns ? s.t_ns : end_ns;
     s.t_ns = to_ns;
     s.dt_ns = to_ns > from_ns ? to_ns - from_ns : 0;
-    s.flags |= row->started ? 0 : (uint32_t)ETWATCH_PREEXISTING;
+    s.flags |= row->started ? 0 : (uint32_t)ETWATCH_SAMPLE_PREEXISTING;
     s.has &= ~ETWATCH_HAS(cpu_percent);
     if ((s.has & ETWATCH_HAS(cpu_ns)) != 0 && s.dt_ns > 0) {
         s.cpu_percent = 100.0 * (double)s.cpu_ns / (double)s.dt_ns;
@@ -411,7 +411,7 @@ static int by_owner(const void *a, const void *b)
 }
 
 static int tell_rows(struct ew_account *account, const struct ew_account_row **list,
-                     const struct ew_account_teller *teller)
+                     const struct ew_account_visitor *teller)
 {
     struct telling telling = {.teller = teller, .wanted = true};
     int rc = 0;
@@ -422,7 +422,7 @@ static int tell_rows(struct ew_account *account, const struct ew_account_row **l
     return rc;
 }
 
-int ew_account_tell_processes(struct ew_account *account, const struct ew_account_teller *teller)
+int ew_account_visit_processes(struct ew_account *account, const struct ew_account_visitor *teller)
 {
     if (account->total_count > 0 && !account->options.part)
         return tell_totals(account, teller);

@@ -56,7 +56,7 @@ void ew_account_sum(const struct ew_account *account, struct etwatch_trace_stats
 /* When the run ended, Unix; 0: nobody said. */
 uint64_t ew_account_end_ns(const struct ew_account *account);
 
-struct ew_account_teller {
+struct ew_account_visitor {
     void *ctx;
     int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);
     int (*on_process)(void *ctx, const struct etwatch_sample *process, uint64_t estimated);
@@ -66,7 +66,7 @@ struct ew_account_teller {
 };
 
 /* 0, ETWATCH_ENOMEM, or what a function returned that was not 0. */
-int ew_account_tell_classes(struct ew_account *account, const struct ew_account_teller *teller);
-int ew_account_tell_processes(struct ew_account *account, const struct ew_account_teller *teller);
+int ew_account_visit_classes(struct ew_account *account, const struct ew_account_visitor *teller);
+int ew_account_visit_processes(struct ew_account *account, const struct ew_account_visitor *teller);
 
 #endif

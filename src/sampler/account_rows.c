@@ -75,8 +75,8 @@ struct ew_account_row *ew_account_row(struct ew_account_rows *rows, uint32_t pid
     *row = (struct ew_account_row){.order = rows->count, .owner = rows->count};
     row->sum = (struct etwatch_sample){
         .size = sizeof row->sum,
-        .type = tid == 0 ? ETWATCH_EXIT : ETWATCH_THREAD,
-        .flags = ETWATCH_COMPLETE,
+        .type = tid == 0 ? ETWATCH_TYPE_EXIT : ETWATCH_TYPE_THREAD,
+        .flags = ETWATCH_SAMPLE_COMPLETE,
         .pid = pid,
         .tid = tid,
         .start_ns = start_ns,
@@ -90,7 +90,7 @@ static void free_word(const char *word)
     ew_free((char *)word);
 }
 
-void ew_account_words_done(const struct etwatch_sample *sample)
+void ew_account_strings_done(const struct etwatch_sample *sample)
 {
     free_word(sample->name);
     free_word(sample->thread_name);
@@ -104,7 +104,7 @@ static const char *copy_word(const char *word)
     return word == NULL ? NULL : ew_strdup(word);
 }
 
-void ew_account_words_copy(struct etwatch_sample *sample)
+void ew_account_strings_copy(struct etwatch_sample *sample)
 {
     sample->name = copy_word(sample->name);
     sample->thread_name = copy_word(sample->thread_name);
@@ -116,7 +116,7 @@ void ew_account_words_copy(struct etwatch_sample *sample)
 void ew_account_rows_done(struct ew_account_rows *rows)
 {
     for (uint32_t i = 0; i < rows->count; i++)
-        ew_account_words_done(&rows->rows[i].sum);
+        ew_account_strings_done(&rows->rows[i].sum);
     ew_free(rows->rows);
     ew_free(rows->index);
     *rows = (struct ew_account_rows){0};
@@ -130,7 +130,7 @@ static void take_word(const char **to, const char *word)
     *to = ew_strdup(word);
 }
 
-void ew_account_row_words(struct ew_account_row *row, const struct etwatch_sample *sample)
+void ew_account_row_strings(struct ew_account_row *row, const struct etwatch_sample *sample)
 {
     struct etwatch_sample *sum = &row->sum;
     if (row->sum.tid == 0)
@@ -139,11 +139,11 @@ void ew_account_row_words(struct ew_account_row *row, const struct etwatch_sampl
     take_word(&sum->user, sample->user);
     take_word(&sum->cgroup, sample->cgroup);
     take_word(&sum->cmdline, sample->cmdline);
-    if ((sample->flags & ETWATCH_HAS_PPID) != 0)
+    if ((sample->flags & ETWATCH_SAMPLE_HAS_PPID) != 0)
         sum->ppid = sample->ppid;
-    if ((sample->flags & ETWATCH_HAS_SESSION) != 0)
+    if ((sample->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0)
         sum->session_id = sample->session_id;
-    sum->flags |= sample->flags & (ETWATCH_HAS_PPID | ETWATCH_HAS_SESSION);
+    sum->flags |= sample->flags & (ETWATCH_SAMPLE_HAS_PPID | ETWATCH_SAMPLE_HAS_SESSION);
     sum->source = sample->source;
 }
 
@@ -170,10 +170,10 @@ void ew_account_row_add(struct ew_account_row *row, const struct etwatch_sample 
     for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++)
         if ((sample->has >> m & 1) != 0)
             take_metric(&row->sum, sample, m, metrics[m].counter);
-    if ((sample->flags & ETWATCH_COMPLETE) == 0)
-        row->sum.flags &= ~(uint32_t)ETWATCH_COMPLETE;
+    if ((sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0)
+        row->sum.flags &= ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;
     row->sum.t_ns = sample->t_ns;
-    ew_account_row_words(row, sample);
+    ew_account_row_strings(row, sample);
 }
 
 void ew_account_row_end(struct ew_account_row *row, const struct etwatch_sample *exit, bool totals)
@@ -181,9 +181,9 @@ void ew_account_row_end(struct ew_account_row *row, const struct etwatch_sample 
     for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++)
         if ((exit->has >> m & 1) != 0 && (totals || !metrics[m].counter))
             take_metric(&row->sum, exit, m, false);
-    if ((exit->flags & ETWATCH_COMPLETE) == 0)
-        row->sum.flags &= ~(uint32_t)ETWATCH_COMPLETE;
+    if ((exit->flags & ETWATCH_SAMPLE_COMPLETE) == 0)
+        row->sum.flags &= ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;
     row->sum.t_ns = exit->t_ns;
     row->exited = true;
-    ew_account_row_words(row, exit);
+    ew_account_row_strings(row, exit);
 }

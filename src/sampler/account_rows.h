@@ -29,9 +29,9 @@ void ew_account_row_add(struct ew_account_row *row, const struct etwatch_sample 
 /* The end of a process; totals: its counters replace the sums. */
 void ew_account_row_end(struct ew_account_row *row, const struct etwatch_sample *exit, bool totals);
 /* The strings of a sample: copies of its own instead of somebody else's, and their end. */
-void ew_account_words_copy(struct etwatch_sample *sample);
-void ew_account_words_done(const struct etwatch_sample *sample);
+void ew_account_strings_copy(struct etwatch_sample *sample);
+void ew_account_strings_done(const struct etwatch_sample *sample);
 /* Words that are new replace those that are there. */
-void ew_account_row_words(struct ew_account_row *row, const struct etwatch_sample *sample);
+void ew_account_row_strings(struct ew_account_row *row, const struct etwatch_sample *sample);
 
 #endif

@@ -195,7 +195,7 @@ static void take_sample(struct ew_alerts *alerts, uint32_t rule,
         ew_track_add(track, &config, sample->t_ns - sample->dt_ns, sample->t_ns, value);
     else
         ew_track_read(track, &config, sample->t_ns, value);
-    track->incomplete |= (sample->flags & ETWATCH_COMPLETE) == 0;
+    track->incomplete |= (sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
 }
 
 /* Who does nothing from the beginning may be below a threshold too. */
@@ -230,13 +230,13 @@ void ew_alerts_feed(struct ew_alerts *alerts, const struct etwatch_sample *sampl
         for (uint32_t rule = 0; rule < alerts->rule_count; rule++) {
             if (!takes(alerts, rule))
                 continue;
-            if (sample->type == ETWATCH_SAMPLE) {
+            if (sample->type == ETWATCH_TYPE_SAMPLE) {
                 take_sample(alerts, rule, sample);
-            } else if (sample->type == ETWATCH_THREAD) {
+            } else if (sample->type == ETWATCH_TYPE_THREAD) {
                 struct ew_track *track = find(alerts, rule, sample);
                 if (track != NULL)
                     ew_track_thread(track, sample);
-            } else if (sample->type == ETWATCH_START) {
+            } else if (sample->type == ETWATCH_TYPE_START) {
                 take_start(alerts, rule, sample);
             } else {
                 take_exit(alerts, rule, sample);
@@ -266,7 +266,7 @@ void ew_alerts_advance(struct ew_alerts *alerts, uint64_t horizon_ns)
             ew_track_rest(track, &config, believed_ns);
         /* What stopped before the horizon is over, only not believed yet. */
         if (stays(alerts, track->rule) || track->end_ns + config.window_ns >= horizon_ns)
-            ew_track_tell_open(track, &config);
+            ew_track_report_open(track, &config);
         if (!worth_keeping(alerts, track))
             drop(alerts, track);
     }

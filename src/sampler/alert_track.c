@@ -130,7 +130,7 @@ static void tell(struct ew_track *track, const struct ew_track_config *config, b
     /* Clocks of CPUs differ by some µs, and a burst that is as long as asked for must be found. */
     if (length_ns + asked_ns / 64 < asked_ns)
         return;
-    uint32_t threads_told = sort_threads(track, threads);
+    uint32_t thread_entries = sort_threads(track, threads);
     struct etwatch_alert alert = {
         .size = sizeof alert,
         .flags = (track->incomplete ? 0 : ETWATCH_ALERT_COMPLETE) |
@@ -148,15 +148,15 @@ static void tell(struct ew_track *track, const struct ew_track_config *config, b
         .threshold = config->rule->threshold,
         .value = length_ns == 0 ? track->peak : track->area / (double)length_ns,
         .peak = track->peak,
-        .thread_count = threads_told + track->threads_beyond,
-        .threads_told = threads_told,
+        .thread_count = thread_entries + track->threads_beyond,
+        .thread_entries = thread_entries,
         .threads = threads,
     };
     track->told = true;
     config->alert(config->ctx, &alert);
 }
 
-void ew_track_tell_open(struct ew_track *track, const struct ew_track_config *config)
+void ew_track_report_open(struct ew_track *track, const struct ew_track_config *config)
 {
     if (track->state == EW_TRACK_HOLDS && !track->told)
         tell(track, config, false);

@@ -68,7 +68,7 @@ void ew_track_read(struct ew_track *track, const struct ew_track_config *config,
 void ew_track_rest(struct ew_track *track, const struct ew_track_config *config, uint64_t t_ns);
 void ew_track_thread(struct ew_track *track, const struct etwatch_sample *sample);
 /* Tells that it holds, if it has for long enough and that was not told. */
-void ew_track_tell_open(struct ew_track *track, const struct ew_track_config *config);
+void ew_track_report_open(struct ew_track *track, const struct ew_track_config *config);
 /* Nothing more comes. ended: because the process is over. */
 void ew_track_finish(struct ew_track *track, const struct ew_track_config *config, bool ended);
 

@@ -13,7 +13,7 @@
 #define IDLE_CUTS 256u
 #define SWEEP_STEPS 16u
 
-bool ew_cut_lossy(const struct ew_sampler *sampler, uint64_t from_ns, uint64_t to_ns)
+bool ew_deliver_lossy(const struct ew_sampler *sampler, uint64_t from_ns, uint64_t to_ns)
 {
     for (uint32_t i = 0; i < sampler->loss_count; i++) {
         if (sampler->losses[i].from_ns < to_ns && sampler->losses[i].to_ns >= from_ns)
@@ -154,7 +154,7 @@ static void deliver_interval(struct ew_sampler *sampler, uint64_t end_ns, bool w
         *slot = (struct ew_bucket){0};
     }
     sampler->interval_end_ns = end_ns;
-    sampler->interval_lossy = ew_cut_lossy(sampler, sampler->first_ns, end_ns);
+    sampler->interval_lossy = ew_deliver_lossy(sampler, sampler->first_ns, end_ns);
 
     struct ew_process_list waiting = {0};
     if (waiters) {
@@ -266,7 +266,7 @@ static int close_cut(struct ew_sampler *sampler, uint64_t objects_before)
     return failure < 0 ? failure : delivered > INT32_MAX ? INT32_MAX : (int)delivered;
 }
 
-int ew_sampler_cut(struct ew_sampler *sampler, uint64_t horizon_ns)
+int ew_sampler_deliver(struct ew_sampler *sampler, uint64_t horizon_ns)
 {
     if (sampler->finished)
         return ETWATCH_ESTATE;

@@ -14,7 +14,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-uint64_t ew_place_scale(uint64_t total, uint64_t part, uint64_t whole)
+uint64_t ew_distribute_scale(uint64_t total, uint64_t part, uint64_t whole)
 {
     if (total == whole)
         return part;
@@ -23,7 +23,7 @@ uint64_t ew_place_scale(uint64_t total, uint64_t part, uint64_t whole)
     return (uint64_t)(((wide)total * part + whole / 2) / whole);
 }
 
-bool ew_place_fits(uint64_t cpu_ns, uint64_t wall_ns)
+bool ew_distribute_fits(uint64_t cpu_ns, uint64_t wall_ns)
 {
     return cpu_ns <= wall_ns + wall_ns / 16 + CLOCK_SLACK_NS;
 }
@@ -40,7 +40,7 @@ static uint64_t deal(struct dealer *dealer, uint64_t weight)
     dealer->weight_dealt += weight;
     uint64_t up_to = dealer->weight == 0
                          ? dealer->total
-                         : ew_place_scale(dealer->total, dealer->weight_dealt, dealer->weight);
+                         : ew_distribute_scale(dealer->total, dealer->weight_dealt, dealer->weight);
     uint64_t share = up_to - dealer->dealt;
     dealer->dealt = up_to;
     return share;
@@ -73,9 +73,9 @@ static void split_cpu(struct ew_delta *delta)
     delta->any = any_of(delta);
 }
 
-void ew_place_measure(const uint64_t *restrict last, uint32_t last_has,
-                      const struct ew_reading *restrict reading,
-                      struct ew_delta *restrict ret_delta)
+void ew_distribute_measure(const uint64_t *restrict last, uint32_t last_has,
+                           const struct ew_reading *restrict reading,
+                           struct ew_delta *restrict ret_delta)
 {
     uint64_t any = 0, unknown = 0;
     uint32_t has = ret_delta->has = reading->counter_has & last_has;
@@ -105,7 +105,8 @@ void ew_place_measure(const uint64_t *restrict last, uint32_t last_has,
 
 /* ------------------------------------------------------------------------ adding */
 
-void ew_place_add(uint64_t *restrict sums, const struct ew_delta *restrict delta, uint32_t wanted)
+void ew_distribute_add(uint64_t *restrict sums, const struct ew_delta *restrict delta,
+                       uint32_t wanted)
 {
     if ((delta->has & ~wanted) == 0) {
         for (uint32_t i = 0; i < EW_COUNTER_BASE_COUNT; i++)
@@ -123,7 +124,7 @@ void ew_place_add(uint64_t *restrict sums, const struct ew_delta *restrict delta
 
 static void add_to_total(struct ew_process *process, const struct ew_delta *delta, uint32_t mask)
 {
-    ew_place_add(process->value, delta, mask & ~process->exit_has);
+    ew_distribute_add(process->value, delta, mask & ~process->exit_has);
     if ((process->flags & EW_P_STARTED) != 0)
         process->total_has |= delta->has & mask;
 }
@@ -133,12 +134,12 @@ static void add_to_cell(struct ew_cell *cell, const struct ew_delta *delta, uint
                         uint32_t summed_mask, uint32_t flags)
 {
     if (cell->parent != NULL) {
-        ew_place_add(cell->counter, delta, has);
+        ew_distribute_add(cell->counter, delta, has);
         cell->has |= has;
         cell->flags |= flags;
         cell = cell->parent;
     }
-    ew_place_add(cell->counter, delta, has & summed_mask);
+    ew_distribute_add(cell->counter, delta, has & summed_mask);
     cell->has |= has & summed_mask;
     cell->flags |= flags;
 }
@@ -148,8 +149,8 @@ static uint32_t cell_flags(const struct ew_reading *reading)
     return reading->incomplete ? EW_CELL_INCOMPLETE : 0;
 }
 
-bool ew_place_process(struct ew_sampler *sampler, struct ew_process *process,
-                      const struct ew_reading *reading, const struct ew_delta *delta)
+bool ew_distribute_process(struct ew_sampler *sampler, struct ew_process *process,
+                           const struct ew_reading *reading, const struct ew_delta *delta)
 {
     /* When the process did what is only now told, its newest cell knows best. */
     uint64_t index = ew_pending_index(sampler, reading->t_ns);
@@ -249,7 +250,7 @@ static bool fits_open(const struct ew_sampler *sampler, const struct ew_thread *
     uint64_t end_ns = ew_ticks_end(&sampler->ticks, index);
     begin_ns = begin_ns > since_ns ? begin_ns : since_ns;
     end_ns = end_ns < until_ns ? end_ns : until_ns;
-    return ew_place_fits(cpu_ns, end_ns > begin_ns ? end_ns - begin_ns : 0);
+    return ew_distribute_fits(cpu_ns, end_ns > begin_ns ? end_ns - begin_ns : 0);
 }
 
 /* CPU time from before the run that the reading tells of, if it tells of one. */
@@ -266,7 +267,7 @@ static void place_before(struct ew_sampler *sampler, struct run *run,
     from_ns = from_ns < until_ns ? from_ns : until_ns;
     if (cpu_ns < until_ns - from_ns) {
         /* It began to run when it was seen last; or it has just left the CPU, and ran until now. */
-        if (ew_place_ran(reading) && reading->ran_from_ns >= reading->t_ns)
+        if (ew_distribute_ran(reading) && reading->ran_from_ns >= reading->t_ns)
             from_ns = until_ns - cpu_ns;
         else
             until_ns = from_ns + cpu_ns;
@@ -297,7 +298,7 @@ static uint64_t run_part(const struct ew_thread *thread, const struct ew_reading
                          uint64_t cpu_ns, uint64_t *ret_from_ns)
 {
     *ret_from_ns = reading->t_ns;
-    if (!ew_place_ran(reading))
+    if (!ew_distribute_ran(reading))
         return 0;
     uint64_t from_ns =
         reading->ran_from_ns > thread->credited_ns ? reading->ran_from_ns : thread->credited_ns;
@@ -306,7 +307,7 @@ static uint64_t run_part(const struct ew_thread *thread, const struct ew_reading
     uint64_t before_ns =
         reading->ran_from_cpu_ns > last_ns ? reading->ran_from_cpu_ns - last_ns : 0;
     uint64_t run_ns = before_ns < cpu_ns ? cpu_ns - before_ns : 0;
-    if (!ew_place_fits(run_ns, reading->t_ns - from_ns))
+    if (!ew_distribute_fits(run_ns, reading->t_ns - from_ns))
         run_ns = reading->t_ns - from_ns;
     /* It had used more before it came than the reading says: the switch to it was skipped. It came
      * some time after from_ns, and ran until now. */
@@ -368,8 +369,8 @@ static bool only_waited(const struct ew_reading *reading, const struct ew_delta 
     return others == 0;
 }
 
-bool ew_place_thread(struct ew_sampler *sampler, struct ew_thread *thread,
-                     const struct ew_reading *reading, struct ew_delta *delta)
+bool ew_distribute_thread(struct ew_sampler *sampler, struct ew_thread *thread,
+                          const struct ew_reading *reading, struct ew_delta *delta)
 {
     struct ew_process *process = thread->process;
     uint32_t mask = summed(sampler, process);
@@ -378,8 +379,9 @@ bool ew_place_thread(struct ew_sampler *sampler, struct ew_thread *thread,
         index = only_waited(reading, delta) ? ew_pending_index(sampler, reading->t_ns)
                                             : open_index(sampler, thread, reading->t_ns);
         bool cpu_known = (delta->has & EW_HAS_C(cpu_ns)) != 0;
-        if (cpu_known && (ew_place_ran(reading) || !fits_open(sampler, thread, index, reading->t_ns,
-                                                              delta->count[EW_C_cpu_ns]))) {
+        if (cpu_known &&
+            (ew_distribute_ran(reading) ||
+             !fits_open(sampler, thread, index, reading->t_ns, delta->count[EW_C_cpu_ns]))) {
             place_run(sampler, thread, reading, delta, mask);
             return true;
         }

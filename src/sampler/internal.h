@@ -177,7 +177,7 @@ void ew_reading_take(struct ew_sampler *sampler, const struct ew_reading *readin
 /* cut.c */
 
 /* Does a lost time touch [from_ns, to_ns]? */
-bool ew_cut_lossy(const struct ew_sampler *sampler, uint64_t from_ns, uint64_t to_ns);
+bool ew_deliver_lossy(const struct ew_sampler *sampler, uint64_t from_ns, uint64_t to_ns);
 
 /* sample.c */
 void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process);

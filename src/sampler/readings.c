@@ -35,7 +35,7 @@ static uint64_t run_at(const struct ew_reading *reading, uint64_t t_ns)
         return reading->counter[EW_C_cpu_ns];
     uint64_t run_ns = reading->counter[EW_C_cpu_ns] - reading->ran_from_cpu_ns;
     return reading->ran_from_cpu_ns +
-           ew_place_scale(run_ns, t_ns - from_ns, reading->t_ns - from_ns);
+           ew_distribute_scale(run_ns, t_ns - from_ns, reading->t_ns - from_ns);
 }
 
 /* A baseline of a thread that was on the CPU is as old as what the kernel had added up by then. The
@@ -45,11 +45,11 @@ static void correct_baseline(struct ew_thread *thread, const struct ew_reading *
     thread->flags &= ~(uint32_t)EW_T_BASED;
     uint64_t from_ns = reading->ran_from_ns;
     uint64_t cpu_ns = reading->counter[EW_C_cpu_ns];
-    if (!ew_place_ran(reading) ||
+    if (!ew_distribute_ran(reading) ||
         (reading->counter_has & thread->last_has & EW_HAS_C(cpu_ns)) == 0 ||
         from_ns >= thread->credited_ns || from_ns >= reading->t_ns ||
         cpu_ns < reading->ran_from_cpu_ns ||
-        !ew_place_fits(cpu_ns - reading->ran_from_cpu_ns, reading->t_ns - from_ns))
+        !ew_distribute_fits(cpu_ns - reading->ran_from_cpu_ns, reading->t_ns - from_ns))
         return;
     uint64_t then_ns = run_at(reading, thread->credited_ns);
     if (then_ns > thread->last[EW_C_cpu_ns])
@@ -72,7 +72,7 @@ static void set_baseline(const struct ew_sampler *sampler, const struct ew_proce
         thread->last[i] = (reading->counter_has >> i & 1) != 0 ? reading->counter[i] : 0;
     thread->last_has = reading->counter_has;
     thread->flags |= EW_T_BASED;
-    if (!ew_place_ran(reading) || !cpu_known || (process->flags & EW_P_REBASE) != 0)
+    if (!ew_distribute_ran(reading) || !cpu_known || (process->flags & EW_P_REBASE) != 0)
         return;
     /* On the CPU when watching began: its run is known, and the part since then counts. */
     uint64_t since_ns =
@@ -81,7 +81,7 @@ static void set_baseline(const struct ew_sampler *sampler, const struct ew_proce
     uint64_t from_ns = reading->ran_from_ns;
     if (reading->t_ns <= from_ns || since_ns >= reading->t_ns || cpu_ns < reading->ran_from_cpu_ns)
         return;
-    if (!ew_place_fits(cpu_ns - reading->ran_from_cpu_ns, reading->t_ns - from_ns))
+    if (!ew_distribute_fits(cpu_ns - reading->ran_from_cpu_ns, reading->t_ns - from_ns))
         return; /* that cannot be: a switch was missed */
     thread->last[EW_C_cpu_ns] = run_at(reading, since_ns);
     thread->credited_ns = since_ns > from_ns ? since_ns : from_ns;
@@ -121,7 +121,7 @@ static void settle(struct ew_sampler *sampler, struct ew_process *process,
         if (until_ns > process->active_ns)
             process->active_ns = until_ns;
     }
-    if (any && ew_place_ran(reading) && reading->t_ns > process->exit_ns)
+    if (any && ew_distribute_ran(reading) && reading->t_ns > process->exit_ns)
         process->exit_ns = reading->t_ns;
     if (reading->incomplete) {
         process->flags |= EW_P_LOSSY;
@@ -160,9 +160,9 @@ static void process_reading(struct ew_sampler *sampler, const struct ew_reading 
         mark_read(process);
     uint32_t based = (process->flags & EW_P_STARTED) != 0 ? EW_ALL_COUNTERS : process->total_has;
     struct ew_delta delta;
-    ew_place_measure(process->value, based & ~process->exit_has, reading, &delta);
+    ew_distribute_measure(process->value, based & ~process->exit_has, reading, &delta);
     process->own_has |= reading->counter_has;
-    bool placed = delta.any && ew_place_process(sampler, process, reading, &delta);
+    bool placed = delta.any && ew_distribute_process(sampler, process, reading, &delta);
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
         bool first = (reading->counter_has & ~(based | process->exit_has)) >> i & 1;
         if (first)
@@ -236,14 +236,14 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
 
     struct ew_delta delta;
     uint32_t based = (thread->flags & EW_T_WHOLE) != 0 ? EW_ALL_COUNTERS : thread->last_has;
-    ew_place_measure(thread->last, based, reading, &delta);
+    ew_distribute_measure(thread->last, based, reading, &delta);
     bool any = delta.any;
-    bool placed = any && ew_place_thread(sampler, thread, reading, &delta);
+    bool placed = any && ew_distribute_thread(sampler, thread, reading, &delta);
     bool common = delta.has >> EW_COUNTER_BASE_COUNT == 0;
     if (placed && delta.plain && common)
         memcpy(thread->last, reading->counter, EW_COUNTER_BASE_COUNT * sizeof thread->last[0]);
     else if (placed)
-        ew_place_add(thread->last, &delta, delta.has);
+        ew_distribute_add(thread->last, &delta, delta.has);
     uint32_t first = reading->counter_has & ~based;
     for (; first != 0; first &= first - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(first);

@@ -132,8 +132,8 @@ static void put_identity(const struct ew_sampler *sampler, const struct ew_proce
     out->size = sizeof *out;
     out->type = type;
     out->source = sampler->config.source;
-    out->flags = ((process->flags & EW_P_HAS_PPID) != 0 ? ETWATCH_HAS_PPID : 0u) |
-                 ((process->flags & EW_P_HAS_SESSION) != 0 ? ETWATCH_HAS_SESSION : 0u);
+    out->flags = ((process->flags & EW_P_HAS_PPID) != 0 ? ETWATCH_SAMPLE_HAS_PPID : 0u) |
+                 ((process->flags & EW_P_HAS_SESSION) != 0 ? ETWATCH_SAMPLE_HAS_SESSION : 0u);
     out->pid = process->pid;
     out->tid = 0;
     out->ppid = process->ppid;
@@ -166,11 +166,11 @@ static struct etwatch_sample *next_object(struct ew_sampler *sampler, struct ew_
 void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process)
 {
     process->flags |= EW_P_ANNOUNCED;
-    struct etwatch_sample *out = next_object(sampler, process, ETWATCH_START);
+    struct etwatch_sample *out = next_object(sampler, process, ETWATCH_TYPE_START);
     if ((process->flags & EW_P_UNKNOWN) == 0)
-        out->flags |= ETWATCH_COMPLETE;
+        out->flags |= ETWATCH_SAMPLE_COMPLETE;
     if ((process->flags & EW_P_SEEN) != 0)
-        out->flags |= ETWATCH_PREEXISTING;
+        out->flags |= ETWATCH_SAMPLE_PREEXISTING;
     out->t_ns = to_unix(sampler, process->watched_ns);
     out->dt_ns = 0;
     put_counters(sampler, out, 0, no_counters);
@@ -221,7 +221,7 @@ static void thread_object(struct ew_sampler *sampler, const struct ew_cell *cell
                           uint64_t end_ns, uint32_t flags)
 {
     const struct ew_thread *thread = cell->thread;
-    struct etwatch_sample *out = next_object(sampler, cell->process, ETWATCH_THREAD);
+    struct etwatch_sample *out = next_object(sampler, cell->process, ETWATCH_TYPE_THREAD);
     sampler->counts.samples++;
     out->tid = thread->tid;
     out->thread_name = thread->name;
@@ -259,13 +259,13 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
     bool missed = cell != NULL && (cell->flags & EW_CELL_INCOMPLETE) != 0;
     if (final && has == 0 && !missed && (process->flags & EW_P_READ) != 0)
         has = idle_counters(sampler, process);
-    uint32_t flags = ETWATCH_COMPLETE;
-    if ((final || sampler->interval_lossy) && ew_cut_lossy(sampler, begin_ns, end_ns))
+    uint32_t flags = ETWATCH_SAMPLE_COMPLETE;
+    if ((final || sampler->interval_lossy) && ew_deliver_lossy(sampler, begin_ns, end_ns))
         flags = 0;
 
     process->emitted = (uint32_t)sampler->first + 1;
     process->flags |= EW_P_SAMPLED;
-    struct etwatch_sample *out = next_object(sampler, process, ETWATCH_SAMPLE);
+    struct etwatch_sample *out = next_object(sampler, process, ETWATCH_TYPE_SAMPLE);
     sampler->counts.samples++;
     out->flags |= missed ? 0 : flags;
     out->t_ns = to_unix(sampler, end_ns);
@@ -294,11 +294,11 @@ static uint32_t total_counters(const struct ew_process *process)
 
 void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process)
 {
-    struct etwatch_sample *out = next_object(sampler, process, ETWATCH_EXIT);
+    struct etwatch_sample *out = next_object(sampler, process, ETWATCH_TYPE_EXIT);
     uint32_t doubts = EW_P_UNKNOWN | EW_P_REPLACED | EW_P_LOSSY;
     bool lossless = sampler->loss_seen_ns == 0 || sampler->loss_seen_ns < process->watched_ns;
     if ((process->flags & doubts) == 0 && lossless)
-        out->flags |= ETWATCH_COMPLETE;
+        out->flags |= ETWATCH_SAMPLE_COMPLETE;
     out->t_ns = to_unix(sampler, process->exit_ns);
     out->dt_ns = process->start_ns == 0 ? 0 : process->exit_ns - process->start_ns;
     put_counters(sampler, out, total_counters(process), process->value);
@@ -320,10 +320,10 @@ void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process 
                       struct etwatch_sample *ret_sample)
 {
     struct etwatch_sample out = {0};
-    put_identity(sampler, process, ETWATCH_SAMPLE, &out);
+    put_identity(sampler, process, ETWATCH_TYPE_SAMPLE, &out);
     out.name = out.user = out.cgroup = out.cmdline = NULL;
     if ((process->flags & (EW_P_UNKNOWN | EW_P_LOSSY)) == 0)
-        out.flags |= ETWATCH_COMPLETE;
+        out.flags |= ETWATCH_SAMPLE_COMPLETE;
     uint64_t now_ns =
         sampler->latest_ns > sampler->first_ns ? sampler->latest_ns : sampler->first_ns;
     out.t_ns = to_unix(sampler, now_ns);

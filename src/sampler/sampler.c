@@ -140,7 +140,7 @@ static void on_all_seen(void *ctx, uint64_t since_ns)
 static void on_over(void *ctx, uint64_t end_ns)
 {
     struct ew_sampler *sampler = ctx;
-    if (ew_sampler_cut(sampler, end_ns) == ETWATCH_ENOMEM)
+    if (ew_sampler_deliver(sampler, end_ns) == ETWATCH_ENOMEM)
         sampler->failure = ETWATCH_ENOMEM;
 }
 

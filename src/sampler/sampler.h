@@ -79,7 +79,7 @@ void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts);
 /* Delivers every interval that ends at or before horizon_ns. Returns the number of objects
  * delivered, or ETWATCH_ENOMEM if memory was short since the last cut: what could not be kept is
  * counted as lost, the rest was delivered. ETWATCH_ESTATE after finish. */
-int ew_sampler_cut(struct ew_sampler *sampler, uint64_t horizon_ns);
+int ew_sampler_deliver(struct ew_sampler *sampler, uint64_t horizon_ns);
 /* At the end: everything, the last and shorter interval up to now_ns too. As cut. */
 int ew_sampler_finish(struct ew_sampler *sampler, uint64_t now_ns);
 

@@ -20,7 +20,7 @@ static const uint8_t kinds[ETWATCH_METRIC_COUNT] = {
 #undef ETWATCH_X
 };
 
-uint64_t ew_spread_metrics(void)
+uint64_t ew_sparse_histogram_metrics(void)
 {
     const uint64_t without = ETWATCH_HAS(priority) | ETWATCH_HAS(affinity) |
                              ETWATCH_HAS(io_priority) | ETWATCH_HAS(rss_peak_bytes) |
@@ -29,7 +29,7 @@ uint64_t ew_spread_metrics(void)
     return (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) & ~without;
 }
 
-bool ew_spread_idle_is_zero(uint32_t metric)
+bool ew_sparse_histogram_idle_is_zero(uint32_t metric)
 {
     return kinds[metric] == KIND_counter || metric == ETWATCH_M_cpu_percent;
 }
@@ -50,17 +50,18 @@ static double real_uint64_t(uint64_t value)
     return (double)(value <= INT64_MAX ? (int64_t)value : INT64_MAX);
 }
 
-void ew_spread_values(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT])
+void ew_sparse_histogram_values(const struct etwatch_sample *sample,
+                                double values[ETWATCH_METRIC_COUNT])
 {
 #define ETWATCH_X(name, type, kind) values[ETWATCH_M_##name] = real_##type(sample->name);
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
 }
 
-void ew_spread_done(struct ew_spread *spread)
+void ew_sparse_histogram_done(struct ew_sparse_histogram *spread)
 {
     ew_free(spread->buckets);
-    *spread = (struct ew_spread){0};
+    *spread = (struct ew_sparse_histogram){0};
 }
 
 /* Where a value above 0 belongs: its exponent and the first bits of its fraction, as IEEE 754 has
@@ -82,7 +83,7 @@ static uint32_t place_of(double value)
 
 /* The first bucket at or behind a place. Values of a counter are in no order, so a branch would be
  * guessed wrong half of the time: there is none but that of the loop. */
-static uint32_t find(const struct ew_spread *spread, uint32_t at)
+static uint32_t find(const struct ew_sparse_histogram *spread, uint32_t at)
 {
     uint32_t low = 0, left = spread->bucket_count;
     while (left > 1) {
@@ -93,11 +94,11 @@ static uint32_t find(const struct ew_spread *spread, uint32_t at)
     return left == 1 && spread->buckets[low].at < at ? low + 1 : low;
 }
 
-static int insert(struct ew_spread *spread, uint32_t index, uint32_t at)
+static int insert(struct ew_sparse_histogram *spread, uint32_t index, uint32_t at)
 {
     if (spread->bucket_count == spread->bucket_size) {
         uint32_t size = spread->bucket_size == 0 ? 4 : spread->bucket_size * 2;
-        struct ew_spread_bucket *bigger =
+        struct ew_sparse_histogram_bucket *bigger =
             ew_realloc_array(spread->buckets, size, sizeof *spread->buckets);
         if (bigger == NULL)
             return ETWATCH_ENOMEM;
@@ -106,12 +107,12 @@ static int insert(struct ew_spread *spread, uint32_t index, uint32_t at)
     }
     memmove(spread->buckets + index + 1, spread->buckets + index,
             (spread->bucket_count - index) * sizeof *spread->buckets);
-    spread->buckets[index] = (struct ew_spread_bucket){.at = at};
+    spread->buckets[index] = (struct ew_sparse_histogram_bucket){.at = at};
     spread->bucket_count++;
     return 0;
 }
 
-int ew_spread_add(struct ew_spread *spread, double value, uint32_t count)
+int ew_sparse_histogram_add(struct ew_sparse_histogram *spread, double value, uint32_t count)
 {
     if (isnan(value))
         return ETWATCH_EINVAL;
@@ -136,7 +137,7 @@ int ew_spread_add(struct ew_spread *spread, double value, uint32_t count)
 }
 
 /* The value of the given rank, from 1 on: the middle of its bucket. */
-static double value_at(const struct ew_spread *spread, uint64_t zeros, uint64_t rank)
+static double value_at(const struct ew_sparse_histogram *spread, uint64_t zeros, uint64_t rank)
 {
     uint64_t below = zeros;
     if (rank <= below)
@@ -160,8 +161,8 @@ static uint64_t rank_of(uint64_t count, uint64_t percent)
     return count / 100 * percent + (count % 100 * percent + 99) / 100;
 }
 
-void ew_spread_result(const struct ew_spread *spread, uint64_t more_zeros,
-                      struct etwatch_aggregate *ret_result)
+void ew_sparse_histogram_result(const struct ew_sparse_histogram *spread, uint64_t more_zeros,
+                                struct etwatch_aggregate *ret_result)
 {
     *ret_result = (struct etwatch_aggregate){.size = sizeof *ret_result};
     if (spread->count == 0)

@@ -11,32 +11,33 @@
 
 #include <etwatch/etwatch.h>
 
-struct ew_spread_bucket {
+struct ew_sparse_histogram_bucket {
     uint32_t at;
     uint32_t count;
 };
 
-struct ew_spread {
+struct ew_sparse_histogram {
     uint64_t count; /* with the zeros */
     uint64_t zeros;
     double sum, max;
-    struct ew_spread_bucket *buckets; /* by place */
+    struct ew_sparse_histogram_bucket *buckets; /* by place */
     uint32_t bucket_count, bucket_size;
 };
 
 /* Bits of the metrics of which an average says something: not of ids, masks, levels and peaks. */
-uint64_t ew_spread_metrics(void);
+uint64_t ew_sparse_histogram_metrics(void);
 /* Whether an interval without a sample counts as a 0: it was not measured, and nothing was done. */
-bool ew_spread_idle_is_zero(uint32_t metric);
+bool ew_sparse_histogram_idle_is_zero(uint32_t metric);
 /* All values of a sample, by metric. As doubles: 53 bits are enough for a bucket. */
-void ew_spread_values(const struct etwatch_sample *sample, double values[ETWATCH_METRIC_COUNT]);
+void ew_sparse_histogram_values(const struct etwatch_sample *sample,
+                                double values[ETWATCH_METRIC_COUNT]);
 
-void ew_spread_done(struct ew_spread *spread);
+void ew_sparse_histogram_done(struct ew_sparse_histogram *spread);
 /* The same value so many times. 0, ETWATCH_ENOMEM (it is not counted) or ETWATCH_EINVAL (not a
  * number). */
-int ew_spread_add(struct ew_spread *spread, double value, uint32_t count);
+int ew_sparse_histogram_add(struct ew_sparse_histogram *spread, double value, uint32_t count);
 /* With so many more zeros than were added. Nothing added: all 0. */
-void ew_spread_result(const struct ew_spread *spread, uint64_t more_zeros,
-                      struct etwatch_aggregate *ret_result);
+void ew_sparse_histogram_result(const struct ew_sparse_histogram *spread, uint64_t more_zeros,
+                                struct etwatch_aggregate *ret_result);
 
 #endif

@@ -12,14 +12,14 @@
 
 enum { EW_PAIRING_THREADS_MAX = 65536 };
 
-struct ew_pairing;
+struct ew_wait_tracker;
 
-int ew_pairing_new(struct ew_pairing **ret_pairing);
-void ew_pairing_free(struct ew_pairing *pairing);
+int ew_wait_tracker_new(struct ew_wait_tracker **ret_tracker);
+void ew_wait_tracker_free(struct ew_wait_tracker *wait_tracker);
 
 /* Fills wait_ns, ready_ns, waker_pid and waker_tid of a switch; of others they are unknown. */
-void ew_pairing_event(struct ew_pairing *pairing, struct etwatch_event *event);
+void ew_wait_tracker_event(struct ew_wait_tracker *wait_tracker, struct etwatch_event *event);
 /* Events were lost: who does what is not known any more. */
-void ew_pairing_gap(struct ew_pairing *pairing);
+void ew_wait_tracker_gap(struct ew_wait_tracker *wait_tracker);
 
 #endif

@@ -42,7 +42,8 @@ void etwatch_system_close(struct etwatch_system_reader *reader)
     ew_free(reader);
 }
 
-void etwatch_system_told(struct etwatch_system_reader *reader, uint64_t started, uint64_t ended)
+void etwatch_system_set_process_counts(struct etwatch_system_reader *reader, uint64_t started,
+                                       uint64_t ended)
 {
     reader->told = true;
     reader->told_started += started;

@@ -14,7 +14,7 @@ static void put_threads(struct ew_buf *out, const struct etwatch_alert *alert)
     EW_JSON(out, ",\"thread_count\":");
     ew_json_number_if(out, alert->thread_count != 0, alert->thread_count); /* not told apart */
     EW_JSON(out, ",\"threads\":[");
-    for (uint32_t i = 0; i < alert->threads_told; i++) {
+    for (uint32_t i = 0; i < alert->thread_entries; i++) {
         if (i > 0)
             ew_buf_char(out, ',');
         EW_JSON(out, "{\"tid\":");
@@ -66,7 +66,7 @@ void ew_jsonl_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert
     ew_buf_end_line(out);
 }
 
-void ew_alert_words(struct ew_buf *out, const struct etwatch_alert *alert)
+void ew_alert_text(struct ew_buf *out, const struct etwatch_alert *alert)
 {
     ew_buf_text(out, alert->name != NULL ? alert->name : "?");
     ew_buf_text(out, " (");
@@ -81,7 +81,7 @@ void ew_alert_words(struct ew_buf *out, const struct etwatch_alert *alert)
     (void)ew_buf_fixed(out, alert->value, 1);
     ew_buf_text(out, ", at most ");
     (void)ew_buf_fixed(out, alert->peak, 1);
-    for (uint32_t i = 0; i < alert->threads_told && i < THREADS_SAID; i++) {
+    for (uint32_t i = 0; i < alert->thread_entries && i < THREADS_SAID; i++) {
         const struct etwatch_alert_thread *thread = &alert->threads[i];
         ew_buf_text(out, i == 0 ? "; threads: " : ", ");
         ew_buf_text(out, thread->name != NULL ? thread->name : "?");

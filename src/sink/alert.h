@@ -8,6 +8,6 @@
 #include "base/buf.h"
 
 /* One line without its end: who, what, when, how long, and the busiest threads. */
-void ew_alert_words(struct ew_buf *out, const struct etwatch_alert *alert);
+void ew_alert_text(struct ew_buf *out, const struct etwatch_alert *alert);
 
 #endif

@@ -67,7 +67,7 @@ struct ew_grid_column ew_column_for(uint32_t field)
 /* A thread stands below its process: its own id, and its name set in. */
 static bool put_thread(struct ew_buf *out, const struct ew_rollup_row *row, uint32_t field)
 {
-    if (row->sum.type != ETWATCH_THREAD)
+    if (row->sum.type != ETWATCH_TYPE_THREAD)
         return false;
     if (field == EW_F_pid) {
         ew_buf_u64(out, row->sum.tid);

@@ -101,7 +101,7 @@ static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *
     struct ew_buf *out = &sink->out;
     struct etwatch_sample named = *process;
     char separator = ',';
-    if (named.type != ETWATCH_THREAD)
+    if (named.type != ETWATCH_TYPE_THREAD)
         named.type = EW_TYPE_PROCESS;
     ((struct csv *)sink)->report = true;
     put_row(sink, &named);
@@ -177,7 +177,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     const char *source = etwatch_source_name(window->source);
     if (source != NULL)
         ew_buf_text(out, source);
-    ew_buf_text(out, (window->flags & ETWATCH_COMPLETE) != 0 ? ",true," : ",false,");
+    ew_buf_text(out, (window->flags & ETWATCH_SAMPLE_COMPLETE) != 0 ? ",true," : ",false,");
     ew_buf_u64(out, window->cpu_percent.count);
     put_spread(out, &window->cpu_percent);
     put_spread(out, &window->rss_bytes);

@@ -31,10 +31,10 @@ _Static_assert(ETWATCH_METRIC_COUNT <= 64, "the has mask has one bit per metric"
 uint64_t ew_metrics_of_type(uint32_t type)
 {
     switch (type) {
-    case ETWATCH_EXIT:
+    case ETWATCH_TYPE_EXIT:
     case EW_TYPE_PROCESS:
         return EW_METRICS_PROCESS | EW_METRICS_EXIT;
-    case ETWATCH_THREAD:
+    case ETWATCH_TYPE_THREAD:
         return EW_METRICS_THREAD;
     default:
         return EW_METRICS_PROCESS;
@@ -97,7 +97,7 @@ struct ew_value ew_metric_value(const struct etwatch_sample *sample, uint32_t me
 
 struct ew_value ew_field_value(const struct etwatch_sample *sample, uint32_t field)
 {
-    bool thread = sample->type == ETWATCH_THREAD;
+    bool thread = sample->type == ETWATCH_TYPE_THREAD;
     switch (field) {
     case EW_F_type:
         return text(ew_type_name(sample->type));
@@ -108,9 +108,9 @@ struct ew_value ew_field_value(const struct etwatch_sample *sample, uint32_t fie
     case EW_F_name:
         return text(sample->name);
     case EW_F_ppid:
-        return number_if((sample->flags & ETWATCH_HAS_PPID) != 0, sample->ppid);
+        return number_if((sample->flags & ETWATCH_SAMPLE_HAS_PPID) != 0, sample->ppid);
     case EW_F_session_id:
-        return number_if((sample->flags & ETWATCH_HAS_SESSION) != 0, sample->session_id);
+        return number_if((sample->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0, sample->session_id);
     case EW_F_user:
         return text(sample->user);
     case EW_F_cgroup:
@@ -124,7 +124,7 @@ struct ew_value ew_field_value(const struct etwatch_sample *sample, uint32_t fie
     case EW_F_source:
         return text(etwatch_source_name(sample->source));
     case EW_F_complete:
-        return text((sample->flags & ETWATCH_COMPLETE) != 0 ? "true" : "false");
+        return text((sample->flags & ETWATCH_SAMPLE_COMPLETE) != 0 ? "true" : "false");
     case EW_F_tid:
         return number_if(thread, sample->tid);
     case EW_F_thread_name:

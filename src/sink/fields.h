@@ -69,7 +69,7 @@ extern const struct ew_metric_info ew_metric_info[ETWATCH_METRIC_COUNT];
      EW_METRIC_RANGE(disk_read_bytes, disk_write_bytes))
 
 /* What a report calls the totals of a process; the other types are those of enum etwatch_type. */
-enum { EW_TYPE_PROCESS = ETWATCH_THREAD + 1 };
+enum { EW_TYPE_PROCESS = ETWATCH_TYPE_THREAD + 1 };
 
 /* The metrics that objects of this type (enum etwatch_type) have, known or not. */
 uint64_t ew_metrics_of_type(uint32_t type);

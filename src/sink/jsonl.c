@@ -65,7 +65,7 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
         return ew_error_set(err, ETWATCH_EINVAL, 0,
                             "JSON Lines always has every name; columns can be chosen for CSV "
                             "and the table");
-    for (uint32_t type = ETWATCH_START; type < TYPE_COUNT; type++) {
+    for (uint32_t type = ETWATCH_TYPE_START; type < TYPE_COUNT; type++) {
         int rc = plan_line(&self->plan[type], type, err);
         if (rc < 0)
             return rc;
@@ -76,7 +76,7 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
 static void done(struct etwatch_sink *sink)
 {
     struct jsonl *self = (struct jsonl *)sink;
-    for (uint32_t type = ETWATCH_START; type < TYPE_COUNT; type++)
+    for (uint32_t type = ETWATCH_TYPE_START; type < TYPE_COUNT; type++)
         ew_free(self->plan[type].text);
 }
 
@@ -113,8 +113,8 @@ static char *raw_which(const struct etwatch_sink *sink, char *at, const struct e
         char text[32];
         size_t len;
     } heads[TYPE_COUNT] = {
-        [ETWATCH_START] = HEAD("start"),     [ETWATCH_EXIT] = HEAD("exit"),
-        [ETWATCH_SAMPLE] = HEAD("sample"),   [ETWATCH_THREAD] = HEAD("thread"),
+        [ETWATCH_TYPE_START] = HEAD("start"),   [ETWATCH_TYPE_EXIT] = HEAD("exit"),
+        [ETWATCH_TYPE_SAMPLE] = HEAD("sample"), [ETWATCH_TYPE_THREAD] = HEAD("thread"),
         [EW_TYPE_PROCESS] = HEAD("process"),
     };
     memcpy(at, heads[s->type].text, sizeof heads[0].text);
@@ -124,9 +124,9 @@ static char *raw_which(const struct etwatch_sink *sink, char *at, const struct e
     at = RAW(at, ",\"name\":");
     at = raw_text(at, s->name);
     at = RAW(at, ",\"ppid\":");
-    at = raw_number_if(at, (s->flags & ETWATCH_HAS_PPID) != 0, s->ppid);
+    at = raw_number_if(at, (s->flags & ETWATCH_SAMPLE_HAS_PPID) != 0, s->ppid);
     at = RAW(at, ",\"session_id\":");
-    at = raw_number_if(at, (s->flags & ETWATCH_HAS_SESSION) != 0, s->session_id);
+    at = raw_number_if(at, (s->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0, s->session_id);
     at = RAW(at, ",\"user\":");
     at = raw_text(at, s->user);
     at = RAW(at, ",\"cgroup\":");
@@ -146,15 +146,15 @@ static char *raw_when(char *at, const struct etwatch_sample *s)
     at = ew_raw_u64(at, s->dt_ns);
     at = RAW(at, ",\"source\":");
     at = raw_text(at, etwatch_source_name(s->source));
-    at = (s->flags & ETWATCH_COMPLETE) != 0 ? RAW(at, ",\"complete\":true")
-                                            : RAW(at, ",\"complete\":false");
-    if (s->type == ETWATCH_THREAD) {
+    at = (s->flags & ETWATCH_SAMPLE_COMPLETE) != 0 ? RAW(at, ",\"complete\":true")
+                                                   : RAW(at, ",\"complete\":false");
+    if (s->type == ETWATCH_TYPE_THREAD) {
         at = RAW(at, ",\"tid\":");
         at = ew_raw_u64(at, s->tid);
         at = RAW(at, ",\"thread_name\":");
         at = raw_text(at, s->thread_name);
     }
-    if ((s->flags & ETWATCH_OTHER) != 0) {
+    if ((s->flags & ETWATCH_SAMPLE_OTHER) != 0) {
         at = RAW(at, ",\"processes\":");
         at = ew_raw_u64(at, s->tid);
     }
@@ -183,7 +183,7 @@ static char *raw_value(char *at, const struct etwatch_sample *s, uint32_t metric
 static void put_line(struct etwatch_sink *sink, const struct etwatch_sample *s)
 {
     struct ew_buf *out = &sink->out;
-    if (s->type < ETWATCH_START || s->type >= TYPE_COUNT) {
+    if (s->type < ETWATCH_TYPE_START || s->type >= TYPE_COUNT) {
         out->error = ETWATCH_EINVAL;
         return;
     }
@@ -217,7 +217,7 @@ static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *
 {
     struct ew_buf *out = &sink->out;
     struct etwatch_sample named = *process;
-    if (named.type != ETWATCH_THREAD)
+    if (named.type != ETWATCH_TYPE_THREAD)
         named.type = EW_TYPE_PROCESS;
     put_line(sink, &named);
     if (out->error != 0)
@@ -244,8 +244,8 @@ static void put_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta)
     ew_json_number_if(out, meta->cpu_count != 0, meta->cpu_count);
     EW_JSON(out, ",\"source\":");
     ew_json_text(out, etwatch_source_name(meta->source));
-    EW_JSON(out, ",\"hz_asked\":");
-    ew_json_double(out, meta->hz_asked);
+    EW_JSON(out, ",\"hz_requested\":");
+    ew_json_double(out, meta->hz_requested);
     EW_JSON(out, ",\"anchor_unix_ns\":");
     ew_buf_u64(out, meta->anchor_unix_ns);
     EW_JSON(out, ",\"anchor_raw_ns\":");
@@ -361,7 +361,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     ew_buf_u64(out, window->dt_ns);
     EW_JSON(out, ",\"source\":");
     ew_json_text(out, etwatch_source_name(window->source));
-    if ((window->flags & ETWATCH_COMPLETE) != 0)
+    if ((window->flags & ETWATCH_SAMPLE_COMPLETE) != 0)
         EW_JSON(out, ",\"complete\":true");
     else
         EW_JSON(out, ",\"complete\":false");
@@ -380,7 +380,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
 static void put_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss)
 {
     struct ew_buf *out = &sink->out;
-    EW_JSON(out, "{\"type\":\"lost\",\"stage\":");
+    EW_JSON(out, "{\"type\":\"loss\",\"stage\":");
     ew_json_text(out, ew_loss_stage_name(loss->stage));
     EW_JSON(out, ",\"count\":");
     ew_buf_u64(out, loss->count);
@@ -412,8 +412,8 @@ static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *sta
     struct ew_buf *out = &sink->out;
     EW_JSON(out, "{\"type\":\"stats\",\"source\":");
     ew_json_text(out, etwatch_source_name(stats->source));
-    EW_JSON(out, ",\"hz_asked\":");
-    ew_json_double(out, stats->hz_asked);
+    EW_JSON(out, ",\"hz_requested\":");
+    ew_json_double(out, stats->hz_requested);
     EW_JSON(out, ",\"hz_reached\":");
     ew_json_double(out, stats->hz_reached);
     EW_JSON(out, ",\"samples\":");
@@ -429,8 +429,8 @@ static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *sta
     put_cost(out, stats);
     EW_JSON(out, ",\"wakeups\":");
     ew_buf_u64(out, stats->wakeups);
-    EW_JSON(out, ",\"hz_now\":");
-    ew_json_double(out, stats->hz_now);
+    EW_JSON(out, ",\"hz_effective\":");
+    ew_json_double(out, stats->hz_effective);
     EW_JSON(out, ",\"processes\":");
     ew_buf_u64(out, stats->processes);
     EW_JSON(out, ",\"threads\":");

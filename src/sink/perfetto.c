@@ -161,7 +161,7 @@ static void put_meta_instant(struct ew_pf_sink *sink)
     ew_pf_put_named_text(sink, "version", etwatch_version());
     ew_pf_put_u64(sink, EW_PF_IID(source), meta->source);
     ew_pf_put_named(sink, "cpu_count", meta->cpu_count);
-    ew_pf_put_named_double(sink, "hz_asked", meta->hz_asked);
+    ew_pf_put_named_double(sink, "hz_requested", meta->hz_requested);
     ew_pf_put_named(sink, "anchor_unix_ns", meta->anchor_unix_ns);
     ew_pf_put_named(sink, "anchor_raw_ns", meta->anchor_raw_ns);
     ew_pf_put_named(sink, "estimated", meta->estimated);
@@ -225,7 +225,7 @@ static void put_loss(struct etwatch_sink *base, const struct etwatch_loss *loss)
     size_t inner;
     ew_pf_begin(sink);
     ew_pf_sched_flush(sink); /* what came before it stands before it */
-    size_t packet = ew_pf_instant(sink, loss->to_ns, EW_PF_OWN_TRACK, EW_PF_E_lost, &inner);
+    size_t packet = ew_pf_instant(sink, loss->to_ns, EW_PF_OWN_TRACK, EW_PF_E_loss, &inner);
     ew_pf_put_u64(sink, EW_PF_IID(stage), loss->stage);
     ew_pf_put_u64(sink, EW_PF_IID(count), loss->count);
     ew_pf_put_u64(sink, EW_PF_IID(from_ns), loss->from_ns);
@@ -274,9 +274,9 @@ static void put_stats(struct etwatch_sink *base, const struct etwatch_stats *sta
 #define PUT(name) ew_pf_put_named(sink, #name, stats->name)
 #define PUT_DOUBLE(name) ew_pf_put_named_double(sink, #name, stats->name)
     PUT(source);
-    PUT_DOUBLE(hz_asked);
+    PUT_DOUBLE(hz_requested);
     PUT_DOUBLE(hz_reached);
-    PUT_DOUBLE(hz_now);
+    PUT_DOUBLE(hz_effective);
     PUT(samples);
     PUT(events);
     PUT(lost);
@@ -316,7 +316,7 @@ static void restart(struct etwatch_sink *base)
     ew_pf_sched_done(sink);
     sink->begun = false;
     ew_pf_begin(sink);
-    ew_pf_tell_again(sink);
+    ew_pf_describe_again(sink);
 }
 
 static void end(struct etwatch_sink *base)

@@ -83,7 +83,7 @@ void ew_pf_put_numbers(struct ew_pf_sink *sink, const struct etwatch_sample *sam
 /* Counters whose interval is over fall to 0. */
 void ew_pf_settle_all(struct ew_pf_sink *sink);
 /* Every process that is there is told again. */
-void ew_pf_tell_again(struct ew_pf_sink *sink);
+void ew_pf_describe_again(struct ew_pf_sink *sink);
 /* An instant of etwatch's own; then its annotations; then ew_pf_packet_end. */
 size_t ew_pf_instant(struct ew_pf_sink *sink, uint64_t t_ns, uint64_t track, enum ew_pf_event event,
                      size_t *ret_inner);
@@ -111,7 +111,7 @@ uint64_t ew_pf_begin_of(const struct ew_pf_sink *sink, uint32_t tid, uint64_t st
 /* The first of the tracks of a process or thread. there: it was there before the recording. */
 uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bool there);
 /* It was told already. */
-void ew_pf_thread_told(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid);
+void ew_pf_thread_described(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid);
 
 /* perfetto_etw.c */
 bool ew_pf_wants_fields(const struct etwatch_trace_event *event);

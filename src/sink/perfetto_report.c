@@ -48,7 +48,7 @@ void ew_pf_total(struct etwatch_sink *base, const struct etwatch_sample *s, uint
     if (estimated != 0)
         ew_pf_put_u64(sink, EW_PF_IID(estimated), estimated);
     ew_pf_put_numbers(sink, s);
-    put_word(sink, EW_PF_IID(name), s->type == ETWATCH_THREAD ? NULL : s->name);
+    put_word(sink, EW_PF_IID(name), s->type == ETWATCH_TYPE_THREAD ? NULL : s->name);
     put_word(sink, EW_PF_IID(thread_name), s->thread_name);
     put_word(sink, EW_PF_IID(user), s->user);
     put_word(sink, EW_PF_IID(cgroup), s->cgroup);

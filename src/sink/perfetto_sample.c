@@ -171,7 +171,7 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s,
     size_t tree = ew_proto_begin(out, EW_PF_PROCESS_TREE);
     size_t process = ew_proto_begin(out, 1);
     ew_proto_u64(out, 1, s->pid);
-    if ((s->flags & ETWATCH_HAS_PPID) != 0)
+    if ((s->flags & ETWATCH_SAMPLE_HAS_PPID) != 0)
         ew_proto_u64(out, 2, s->ppid);
     if (s->name != NULL) {
         ew_proto_text(out, 3, s->name);
@@ -189,7 +189,7 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s,
             ew_proto_text(out, 2, s->name);
         ew_proto_u64(out, 3, s->pid);
         ew_proto_end(out, thread);
-        ew_pf_thread_told(sink, s->pid, s->pid);
+        ew_pf_thread_described(sink, s->pid, s->pid);
     }
     ew_proto_end(out, tree);
     ew_pf_packet_end(sink, packet);
@@ -283,7 +283,7 @@ static void put_counters(struct ew_pf_sink *sink, struct ew_pf_row *row,
                          const struct etwatch_sample *s)
 {
     uint64_t from_ns = s->t_ns - s->dt_ns > row->shown_ns ? s->t_ns - s->dt_ns : row->shown_ns + 1;
-    uint32_t count = s->type == ETWATCH_THREAD ? 1 : COUNTER_COUNT;
+    uint32_t count = s->type == ETWATCH_TYPE_THREAD ? 1 : COUNTER_COUNT;
     if (row->end_ns != 0 && from_ns > row->end_ns)
         settle(sink, row, false, row->end_ns);
     for (uint32_t i = 0; i < count; i++) {
@@ -320,9 +320,9 @@ static void put_text_if(struct ew_pf_sink *sink, uint32_t iid, const char *text)
 static void put_words(struct ew_pf_sink *sink, const struct ew_pf_row *row,
                       const struct etwatch_sample *s)
 {
-    bool start = s->type == ETWATCH_START;
-    const char *name = s->type == ETWATCH_THREAD ? s->thread_name : s->name;
-    uint32_t iid = s->type == ETWATCH_THREAD ? EW_PF_IID(thread_name) : EW_PF_IID(name);
+    bool start = s->type == ETWATCH_TYPE_START;
+    const char *name = s->type == ETWATCH_TYPE_THREAD ? s->thread_name : s->name;
+    uint32_t iid = s->type == ETWATCH_TYPE_THREAD ? EW_PF_IID(thread_name) : EW_PF_IID(name);
     if (start || row == NULL || differs(row->name, name))
         put_text_if(sink, iid, name);
     if (!start && row != NULL && row->start != NULL)
@@ -336,16 +336,16 @@ void ew_pf_put_numbers(struct ew_pf_sink *sink, const struct etwatch_sample *s)
 {
     ew_pf_put_u64(sink, EW_PF_IID(pid), s->pid);
     ew_pf_put_u64(sink, EW_PF_IID(start_ns), s->start_ns);
-    if (s->type == ETWATCH_THREAD)
+    if (s->type == ETWATCH_TYPE_THREAD)
         ew_pf_put_u64(sink, EW_PF_IID(tid), s->tid);
-    if (s->type != ETWATCH_START)
+    if (s->type != ETWATCH_TYPE_START)
         ew_pf_put_u64(sink, EW_PF_IID(dt_ns), s->dt_ns);
     ew_pf_put_u64(sink, EW_PF_IID(flags), s->flags);
     if (s->source != sink->meta.source)
         ew_pf_put_u64(sink, EW_PF_IID(source), s->source);
-    if ((s->flags & ETWATCH_HAS_PPID) != 0)
+    if ((s->flags & ETWATCH_SAMPLE_HAS_PPID) != 0)
         ew_pf_put_u64(sink, EW_PF_IID(ppid), s->ppid);
-    if ((s->flags & ETWATCH_HAS_SESSION) != 0)
+    if ((s->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0)
         ew_pf_put_u64(sink, EW_PF_IID(session_id), s->session_id);
     for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++) {
         struct ew_value value = ew_metric_value(s, m);
@@ -358,10 +358,10 @@ static void put_instant(struct ew_pf_sink *sink, const struct ew_pf_row *row,
                         const struct etwatch_sample *s, uint64_t t_ns)
 {
     static const enum ew_pf_event events[] = {
-        [ETWATCH_START] = EW_PF_E_start,
-        [ETWATCH_EXIT] = EW_PF_E_exit,
-        [ETWATCH_SAMPLE] = EW_PF_E_sample,
-        [ETWATCH_THREAD] = EW_PF_E_thread,
+        [ETWATCH_TYPE_START] = EW_PF_E_start,
+        [ETWATCH_TYPE_EXIT] = EW_PF_E_exit,
+        [ETWATCH_TYPE_SAMPLE] = EW_PF_E_sample,
+        [ETWATCH_TYPE_THREAD] = EW_PF_E_thread,
     };
     size_t inner;
     uint64_t track = row == NULL ? EW_PF_OWN_TRACK : row->uuid + 1;
@@ -376,7 +376,7 @@ static void put_instant(struct ew_pf_sink *sink, const struct ew_pf_row *row,
 
 static void keep_name(struct ew_pf_row *row, const struct etwatch_sample *s)
 {
-    const char *name = s->type == ETWATCH_THREAD ? s->thread_name : s->name;
+    const char *name = s->type == ETWATCH_TYPE_THREAD ? s->thread_name : s->name;
     if (!differs(row->name, name))
         return;
     ew_free(row->name);
@@ -399,7 +399,7 @@ static void keep_start(struct ew_pf_sink *sink, struct ew_pf_row *row, size_t fr
 static struct ew_pf_row *find_row(struct ew_pf_sink *sink, const struct etwatch_sample *s,
                                   bool *ret_new)
 {
-    uint32_t tid = s->type == ETWATCH_THREAD ? s->tid : 0;
+    uint32_t tid = s->type == ETWATCH_TYPE_THREAD ? s->tid : 0;
     struct ew_pf_row *row = ew_pf_rows_find(&sink->rows, s->pid, s->start_ns, tid);
     *ret_new = false;
     if (row != NULL)
@@ -407,7 +407,7 @@ static struct ew_pf_row *find_row(struct ew_pf_sink *sink, const struct etwatch_
     row = ew_pf_rows_add(&sink->rows, s->pid, s->start_ns, tid);
     if (row == NULL)
         return NULL;
-    row->uuid = ew_pf_take_uuid(sink, s->pid, tid, (s->flags & ETWATCH_PREEXISTING) != 0);
+    row->uuid = ew_pf_take_uuid(sink, s->pid, tid, (s->flags & ETWATCH_SAMPLE_PREEXISTING) != 0);
     row->shown_ns = ew_pf_begin_of(sink, tid != 0 ? tid : s->pid, s->start_ns);
     *ret_new = true;
     return row;
@@ -417,13 +417,13 @@ void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     bool made;
-    if (s->type < ETWATCH_START || s->type > ETWATCH_THREAD)
+    if (s->type < ETWATCH_TYPE_START || s->type > ETWATCH_TYPE_THREAD)
         return;
     ew_pf_begin(sink);
     struct ew_pf_row *row = find_row(sink, s, &made);
-    if (row != NULL && (made || (s->type != ETWATCH_THREAD && differs(row->name, s->name))))
+    if (row != NULL && (made || (s->type != ETWATCH_TYPE_THREAD && differs(row->name, s->name))))
         put_track(sink, row, s);
-    bool start = s->type == ETWATCH_START;
+    bool start = s->type == ETWATCH_TYPE_START;
     uint64_t begin_ns = row != NULL ? row->shown_ns : s->start_ns, shown_ns = s->t_ns;
     if (start && begin_ns >= s->t_ns)
         shown_ns = begin_ns + 1;
@@ -439,9 +439,9 @@ void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
             row->begin_ns = shown_ns;
             put_life(sink, row, EW_PF_TYPE_BEGIN, shown_ns);
         }
-        if (s->type == ETWATCH_SAMPLE || s->type == ETWATCH_THREAD)
+        if (s->type == ETWATCH_TYPE_SAMPLE || s->type == ETWATCH_TYPE_THREAD)
             put_counters(sink, row, s);
-        if (s->type == ETWATCH_EXIT) {
+        if (s->type == ETWATCH_TYPE_EXIT) {
             if (row->begin_ns != 0)
                 put_life(sink, row, EW_PF_TYPE_END, s->t_ns);
             settle(sink, row, true, row->end_ns > s->t_ns ? row->end_ns : s->t_ns);
@@ -451,7 +451,7 @@ void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
     ew_pf_pack(sink, false);
 }
 
-void ew_pf_tell_again(struct ew_pf_sink *sink)
+void ew_pf_describe_again(struct ew_pf_sink *sink)
 {
     struct ew_pf_rows *rows = &sink->rows;
     for (uint32_t i = 0; rows->cells != NULL && i <= rows->mask; i++) {

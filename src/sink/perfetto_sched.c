@@ -285,7 +285,7 @@ void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const cha
         know_thread(sink, pid, tid, name, t_ns);
 }
 
-void ew_pf_thread_told(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
+void ew_pf_thread_described(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
 {
     if (!make_tables(sink))
         return;

@@ -142,7 +142,7 @@ int ew_report_process(struct ew_report *report, const struct etwatch_sample *pro
         return ETWATCH_ENOMEM;
     report->rows = rows;
     struct ew_report_row *row = &rows[report->row_count];
-    bool thread = process->type == ETWATCH_THREAD;
+    bool thread = process->type == ETWATCH_TYPE_THREAD;
     *row =
         (struct ew_report_row){.sum = *process, .estimated = estimated, .order = report->row_count};
     row->sum.name = NULL;

@@ -111,11 +111,11 @@ static bool knows(const struct ew_report_row *row, enum column column)
         return (s->has >> metric & 1) != 0;
     switch (column) {
     case PID:
-        return s->pid != UINT32_MAX || s->type == ETWATCH_THREAD;
+        return s->pid != UINT32_MAX || s->type == ETWATCH_TYPE_THREAD;
     case PPID:
-        return (s->flags & ETWATCH_HAS_PPID) != 0;
+        return (s->flags & ETWATCH_SAMPLE_HAS_PPID) != 0;
     case SESSION:
-        return (s->flags & ETWATCH_HAS_SESSION) != 0;
+        return (s->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0;
     case START:
         return s->start_ns != 0;
     case END:
@@ -166,7 +166,7 @@ static void put_when(struct ew_buf *out, uint64_t t_ns, uint64_t from_ns)
 
 static void put_name(struct ew_buf *out, const struct etwatch_sample *s)
 {
-    bool thread = s->type == ETWATCH_THREAD;
+    bool thread = s->type == ETWATCH_TYPE_THREAD;
     const char *name = thread ? s->thread_name : s->name;
     if (thread)
         ew_buf_text(out, "  ");
@@ -178,7 +178,7 @@ static void put_cell(struct ew_buf *out, const struct ew_report_row *row, enum c
 {
     const struct etwatch_sample *s = &row->sum;
     uint32_t metric = metric_of(column);
-    bool thread = s->type == ETWATCH_THREAD;
+    bool thread = s->type == ETWATCH_TYPE_THREAD;
     if (!knows(row, column)) {
         ew_buf_char(out, '-');
         return;
@@ -238,7 +238,8 @@ static int compare(const void *a, const void *b)
         return x->owner_cpu_ns > y->owner_cpu_ns ? -1 : 1;
     if (x->owner != y->owner)
         return x->owner < y->owner ? -1 : 1;
-    bool x_thread = x->sum.type == ETWATCH_THREAD, y_thread = y->sum.type == ETWATCH_THREAD;
+    bool x_thread = x->sum.type == ETWATCH_TYPE_THREAD,
+         y_thread = y->sum.type == ETWATCH_TYPE_THREAD;
     if (x_thread != y_thread)
         return x_thread ? 1 : -1;
     uint64_t x_ns = cpu_of(&x->sum), y_ns = cpu_of(&y->sum);

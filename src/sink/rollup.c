@@ -149,7 +149,7 @@ static int by_cpu(const void *a, const void *b)
 /* Takes one row out: a process into the rest; a thread is part of its process already. */
 static void fold(struct ew_rollup *rollup, const struct ew_rollup_row *row)
 {
-    if (row->sum.type == ETWATCH_THREAD) {
+    if (row->sum.type == ETWATCH_TYPE_THREAD) {
         rollup->thread_count--;
     } else {
         fold_into_rest(rollup, &row->sum);
@@ -209,7 +209,7 @@ static void set_text(char *to, size_t size, const char *from)
 static int make_row(struct ew_rollup *rollup, const struct etwatch_sample *sample,
                     struct ew_rollup_row **ret_row)
 {
-    bool thread = sample->type == ETWATCH_THREAD;
+    bool thread = sample->type == ETWATCH_TYPE_THREAD;
     int rc = 0;
     *ret_row = NULL;
     if (thread && rollup->thread_count >= rollup->max / 4 * 3) {
@@ -223,9 +223,9 @@ static int make_row(struct ew_rollup *rollup, const struct etwatch_sample *sampl
     struct ew_rollup_row *row = &rollup->rows[rollup->count];
     memset(row, 0, sizeof *row);
     row->sum.size = sizeof row->sum;
-    row->sum.type = thread ? ETWATCH_THREAD : ETWATCH_SAMPLE;
+    row->sum.type = thread ? ETWATCH_TYPE_THREAD : ETWATCH_TYPE_SAMPLE;
     row->sum.source = sample->source;
-    row->sum.flags = ETWATCH_COMPLETE;
+    row->sum.flags = ETWATCH_SAMPLE_COMPLETE;
     row->sum.pid = sample->pid;
     row->sum.start_ns = sample->start_ns;
     row->sum.tid = thread ? sample->tid : 0;
@@ -238,18 +238,18 @@ static int make_row(struct ew_rollup *rollup, const struct etwatch_sample *sampl
 
 static void update_identity(struct ew_rollup_row *row, const struct etwatch_sample *sample)
 {
-    const uint32_t known = ETWATCH_HAS_PPID | ETWATCH_HAS_SESSION;
+    const uint32_t known = ETWATCH_SAMPLE_HAS_PPID | ETWATCH_SAMPLE_HAS_SESSION;
     set_text(row->name, sizeof row->name, sample->name);
     set_text(row->thread_name, sizeof row->thread_name, sample->thread_name);
     set_text(row->user, sizeof row->user, sample->user);
     point_strings(row);
-    if ((sample->flags & ETWATCH_HAS_PPID) != 0)
+    if ((sample->flags & ETWATCH_SAMPLE_HAS_PPID) != 0)
         row->sum.ppid = sample->ppid;
-    if ((sample->flags & ETWATCH_HAS_SESSION) != 0)
+    if ((sample->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0)
         row->sum.session_id = sample->session_id;
     row->sum.flags |= sample->flags & known;
-    if ((sample->flags & ETWATCH_COMPLETE) == 0)
-        row->sum.flags &= ~(uint32_t)ETWATCH_COMPLETE;
+    if ((sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0)
+        row->sum.flags &= ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;
     row->sum.t_ns = sample->t_ns;
 }
 
@@ -285,7 +285,7 @@ static void end_threads(struct ew_rollup *rollup, const struct etwatch_sample *e
 {
     for (uint32_t i = 0; i < rollup->count; i++) {
         struct ew_rollup_row *row = &rollup->rows[i];
-        if (row->sum.type == ETWATCH_THREAD && row->sum.pid == exit->pid &&
+        if (row->sum.type == ETWATCH_TYPE_THREAD && row->sum.pid == exit->pid &&
             row->sum.start_ns == exit->start_ns)
             row->exited = true;
     }
@@ -306,7 +306,7 @@ static void add_interval(struct ew_rollup_row *row, const struct etwatch_sample 
 
 int ew_rollup_add(struct ew_rollup *rollup, const struct etwatch_sample *sample)
 {
-    bool thread = sample->type == ETWATCH_THREAD;
+    bool thread = sample->type == ETWATCH_TYPE_THREAD;
     struct ew_rollup_row *row =
         find(rollup, sample->pid, sample->start_ns, thread ? sample->tid : 0);
     if (row == NULL) {
@@ -317,21 +317,21 @@ int ew_rollup_add(struct ew_rollup *rollup, const struct etwatch_sample *sample)
     if (sample->t_ns > rollup->last_ns)
         rollup->last_ns = sample->t_ns;
     /* A START is incomplete when its process came unannounced; no figure of it lacks anything. */
-    if ((sample->flags & ETWATCH_COMPLETE) == 0 && sample->type != ETWATCH_START)
+    if ((sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0 && sample->type != ETWATCH_TYPE_START)
         rollup->incomplete = true;
     if (row == NULL) { /* full of live rows */
-        if (sample->type == ETWATCH_SAMPLE)
+        if (sample->type == ETWATCH_TYPE_SAMPLE)
             fold_into_rest(rollup, sample);
-        rollup->rest_count += sample->type == ETWATCH_START;
+        rollup->rest_count += sample->type == ETWATCH_TYPE_START;
         return 0;
     }
     update_identity(row, sample);
     switch (sample->type) {
-    case ETWATCH_START:
-        row->preexisting = (sample->flags & ETWATCH_PREEXISTING) != 0;
+    case ETWATCH_TYPE_START:
+        row->preexisting = (sample->flags & ETWATCH_SAMPLE_PREEXISTING) != 0;
         set_gauges(&row->sum, sample);
         break;
-    case ETWATCH_EXIT:
+    case ETWATCH_TYPE_EXIT:
         add_exit(rollup, row, sample);
         if (rollup->thread_count > 0)
             end_threads(rollup, sample);
@@ -347,7 +347,7 @@ void ew_rollup_next(struct ew_rollup *rollup)
 {
     /* Threads come and go unannounced: one that was idle for a block may be over. */
     for (uint32_t i = 0; i < rollup->count; i++)
-        if (rollup->rows[i].sum.type == ETWATCH_THREAD && !rollup->rows[i].active)
+        if (rollup->rows[i].sum.type == ETWATCH_TYPE_THREAD && !rollup->rows[i].active)
             rollup->rows[i].exited = true;
     if (rollup->count > 0)
         compact(rollup, UINT64_MAX, UINT32_MAX);
@@ -357,7 +357,7 @@ void ew_rollup_next(struct ew_rollup *rollup)
             if (ew_metric_info[m].counter)
                 *metric_at(&row->sum, m) = 0;
         row->sum.dt_ns = 0;
-        row->sum.flags |= ETWATCH_COMPLETE;
+        row->sum.flags |= ETWATCH_SAMPLE_COMPLETE;
         row->peak_percent_milli = 0;
         row->active = false;
     }
@@ -390,7 +390,7 @@ static int by_key(const void *a, const void *b)
     if (s->start_ns != t->start_ns)
         return s->start_ns < t->start_ns ? -1 : 1;
     if (s->type != t->type)
-        return s->type == ETWATCH_THREAD ? 1 : -1;
+        return s->type == ETWATCH_TYPE_THREAD ? 1 : -1;
     if (x->key != y->key)
         return x->key < y->key ? 1 : -1;
     return (s->tid > t->tid) - (s->tid < t->tid);
@@ -415,7 +415,7 @@ size_t ew_rollup_sort(struct ew_rollup *rollup, uint32_t metric, bool active_onl
         const struct ew_rollup_row *row = &rollup->rows[i], *process = row;
         if (active_only && !row->active)
             continue;
-        if (row->sum.type == ETWATCH_THREAD)
+        if (row->sum.type == ETWATCH_TYPE_THREAD)
             process = find(rollup, row->sum.pid, row->sum.start_ns, 0);
         order[count].row = row;
         order[count].key = sort_key(&row->sum, metric);

@@ -210,7 +210,7 @@ int etwatch_sink_system(struct etwatch_sink *sink, const struct etwatch_system *
 int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert)
 {
     if (sink == NULL || alert == NULL || alert->metric >= ETWATCH_METRIC_COUNT ||
-        (alert->threads == NULL && alert->threads_told > 0))
+        (alert->threads == NULL && alert->thread_entries > 0))
         return ETWATCH_EINVAL;
     if (sink->ops->alert != NULL)
         sink->ops->alert(sink, alert);

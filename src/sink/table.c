@@ -136,7 +136,7 @@ static void advance(struct table *self, const struct etwatch_sample *sample)
 static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *sample)
 {
     struct table *self = (struct table *)sink;
-    if (sample->type == ETWATCH_SAMPLE || sample->type == ETWATCH_THREAD)
+    if (sample->type == ETWATCH_TYPE_SAMPLE || sample->type == ETWATCH_TYPE_THREAD)
         advance(self, sample);
     int rc = ew_rollup_add(&self->rollup, sample);
     if (rc < 0)

@@ -16,77 +16,81 @@
 enum { LINES_MAX = 65536, LINE_BUCKETS = 4096 };
 
 /* The command line of a process. */
-struct ew_records_line {
-    struct ew_records_line *next;
+struct ew_record_accounting_line {
+    struct ew_record_accounting_line *next;
     uint32_t pid;
     char text[];
 };
 
 static bool wanted(void *ctx, uint32_t pid, const char *name)
 {
-    const struct ew_records *records = ctx;
-    return ew_chosen_has(&records->chosen, pid, name);
+    const struct ew_record_accounting *accounting = ctx;
+    return ew_selection_includes(&accounting->selection, pid, name);
 }
 
 static void interval_over(void *ctx, uint64_t end_ns)
 {
-    struct ew_records *records = ctx;
-    records->horizon_ns = end_ns;
-    records->cut = true;
-    if (records->facts->over != NULL)
-        records->facts->over(records->facts->ctx, end_ns);
+    struct ew_record_accounting *accounting = ctx;
+    accounting->horizon_ns = end_ns;
+    accounting->cut = true;
+    if (accounting->facts->over != NULL)
+        accounting->facts->over(accounting->facts->ctx, end_ns);
 }
 
 /* ------------------------------------------------------------ command lines */
 
-static struct ew_records_line **find_line(const struct ew_records *records, uint32_t pid)
+static struct ew_record_accounting_line **find_line(const struct ew_record_accounting *accounting,
+                                                    uint32_t pid)
 {
-    struct ew_records_line **at = &records->lines[pid / 4 % LINE_BUCKETS];
+    struct ew_record_accounting_line **at = &accounting->lines[pid / 4 % LINE_BUCKETS];
     while (*at != NULL && (*at)->pid != pid)
         at = &(*at)->next;
     return at;
 }
 
-static void drop_line(struct ew_records *records, struct ew_records_line **at)
+static void drop_line(struct ew_record_accounting *accounting,
+                      struct ew_record_accounting_line **at)
 {
-    struct ew_records_line *line = *at;
+    struct ew_record_accounting_line *line = *at;
     *at = line->next;
     ew_free(line);
-    records->line_count--;
+    accounting->line_count--;
 }
 
-static void keep_line(struct ew_records *records, const struct ew_event *event)
+static void keep_line(struct ew_record_accounting *accounting, const struct ew_event *event)
 {
     char text[EW_CMDLINE_BYTES], masked[EW_CMDLINE_BYTES];
     const struct ew_event_text *given = &event->u.process.command_line;
-    struct ew_records_line **at = find_line(records, event->pid);
+    struct ew_record_accounting_line **at = find_line(accounting, event->pid);
     if (*at != NULL && event->kind == EW_EVENT_PROCESS_START)
-        drop_line(records, at);
-    if (*at != NULL || given->len == 0 || !given->wide || records->line_count == LINES_MAX)
+        drop_line(accounting, at);
+    if (*at != NULL || given->len == 0 || !given->wide || accounting->line_count == LINES_MAX)
         return;
     (void)ew_utf16_to_utf8(given->bytes, ew_utf16_len(given->bytes, given->len), text, sizeof text);
     ew_cmdline_mask(text, masked);
     size_t len = strlen(masked);
-    struct ew_records_line *line = len == 0 ? NULL : ew_calloc(1, sizeof *line + len + 1);
+    struct ew_record_accounting_line *line = len == 0 ? NULL : ew_calloc(1, sizeof *line + len + 1);
     if (line == NULL)
         return;
     line->pid = event->pid;
     memcpy(line->text, masked, len + 1);
     line->next = *at;
     *at = line;
-    records->line_count++;
+    accounting->line_count++;
 }
 
-const char *ew_records_cmdline(const struct ew_records *records, uint32_t pid)
+const char *ew_record_accounting_cmdline(const struct ew_record_accounting *accounting,
+                                         uint32_t pid)
 {
-    const struct ew_records_line *line = records->lines == NULL ? NULL : *find_line(records, pid);
+    const struct ew_record_accounting_line *line =
+        accounting->lines == NULL ? NULL : *find_line(accounting, pid);
     return line == NULL ? NULL : line->text;
 }
 
 /* ------------------------------------------------------------------ what is known */
 
 /* What the kinds of events in a recording let be known. */
-uint64_t ew_records_available(uint64_t kinds)
+uint64_t ew_record_accounting_available(uint64_t kinds)
 {
     static const struct {
         uint64_t kinds; /* any of them */
@@ -121,7 +125,7 @@ uint64_t ew_records_available(uint64_t kinds)
     return available;
 }
 
-uint64_t ew_records_estimated(uint64_t kinds)
+uint64_t ew_record_accounting_estimated(uint64_t kinds)
 {
     const uint64_t modes = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
     if ((kinds & EW_KIND(SAMPLE)) == 0)
@@ -132,8 +136,9 @@ uint64_t ew_records_estimated(uint64_t kinds)
 
 /* ------------------------------------------------------------------- begin and end */
 
-int ew_records_init(struct ew_records *records, const struct ew_source_config *config,
-                    const struct ew_tally_config *own)
+int ew_record_accounting_init(struct ew_record_accounting *accounting,
+                              const struct ew_source_config *config,
+                              const struct ew_tally_config *own)
 {
     const struct ew_filter *filter = &config->filter;
     struct ew_tally_config wish = *own;
@@ -142,57 +147,59 @@ int ew_records_init(struct ew_records *records, const struct ew_source_config *c
     wish.interval_ns = config->interval_ns;
     wish.threads = config->threads;
     wish.interval_over = interval_over;
-    wish.interval_ctx = records;
+    wish.interval_ctx = accounting;
     wish.working_set = ew_decode_working_set;
     wish.wanted = filter->all ? NULL : wanted;
-    wish.wanted_ctx = records;
-    memset(records, 0, sizeof *records);
-    records->events = config->events;
-    records->events_all = config->events_all;
-    int rc = ew_chosen_init(&records->chosen, filter->pids, filter->pid_count, filter->names,
-                            filter->name_count);
+    wish.wanted_ctx = accounting;
+    memset(accounting, 0, sizeof *accounting);
+    accounting->events = config->events;
+    accounting->events_all = config->events_all;
+    int rc = ew_selection_init(&accounting->selection, filter->pids, filter->pid_count,
+                               filter->names, filter->name_count);
     if (rc == 0)
-        rc = ew_tally_new(&wish, &records->tally);
+        rc = ew_tally_new(&wish, &accounting->tally);
     if (rc == 0 && config->cmdlines) {
-        records->lines = ew_calloc(LINE_BUCKETS, sizeof(struct ew_records_line *));
-        rc = records->lines == NULL ? ETWATCH_ENOMEM : 0;
+        accounting->lines = ew_calloc(LINE_BUCKETS, sizeof(struct ew_record_accounting_line *));
+        rc = accounting->lines == NULL ? ETWATCH_ENOMEM : 0;
     }
     return rc;
 }
 
-void ew_records_done(struct ew_records *records)
+void ew_record_accounting_done(struct ew_record_accounting *accounting)
 {
-    for (uint32_t i = 0; records->lines != NULL && i < LINE_BUCKETS; i++)
-        while (records->lines[i] != NULL)
-            drop_line(records, &records->lines[i]);
-    ew_free(records->lines);
-    ew_chosen_done(&records->chosen);
-    if (records->tally != NULL)
-        ew_tally_free(records->tally);
+    for (uint32_t i = 0; accounting->lines != NULL && i < LINE_BUCKETS; i++)
+        while (accounting->lines[i] != NULL)
+            drop_line(accounting, &accounting->lines[i]);
+    ew_free(accounting->lines);
+    ew_selection_done(&accounting->selection);
+    if (accounting->tally != NULL)
+        ew_tally_free(accounting->tally);
 }
 
 /* -------------------------------------------------------------------------- taking */
 
-void ew_records_take(struct ew_records *records, const struct ew_record *record,
-                     const struct ew_facts *facts)
+void ew_record_accounting_take(struct ew_record_accounting *accounting,
+                               const struct ew_record *record, const struct ew_facts *facts)
 {
     struct ew_event event;
-    records->last_ns = record->t_ns;
-    records->stats.events++;
+    accounting->last_ns = record->t_ns;
+    accounting->stats.events++;
     if (!ew_decode_event(record, &event)) {
-        records->stats.undecoded++;
+        accounting->stats.undecoded++;
         return;
     }
     if (event.kind == EW_EVENT_OTHER)
         return;
     bool told = event.kind == EW_EVENT_PROCESS_START || event.kind == EW_EVENT_PROCESS_THERE ||
                 event.kind == EW_EVENT_PROCESS_STILL;
-    if (records->lines != NULL && told)
-        keep_line(records, &event);
-    if (records->events)
-        ew_stream_tell(records->tally, records->events_all, false, record, &event, facts);
+    if (accounting->lines != NULL && told)
+        keep_line(accounting, &event);
+    if (accounting->events)
+        ew_sched_events_emit(accounting->tally, accounting->events_all, false, record, &event,
+                             facts);
     /* Short of memory: the tally counts it as lost. */
-    (void)ew_tally_event(records->tally, record, &event, facts);
-    if (records->events)
-        ew_stream_tell(records->tally, records->events_all, true, record, &event, facts);
+    (void)ew_tally_event(accounting->tally, record, &event, facts);
+    if (accounting->events)
+        ew_sched_events_emit(accounting->tally, accounting->events_all, true, record, &event,
+                             facts);
 }

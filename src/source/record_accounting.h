@@ -15,35 +15,37 @@
 #include "source/source.h"
 #include "tally/tally.h"
 
-struct ew_records_line;
+struct ew_record_accounting_line;
 
-struct ew_records {
+struct ew_record_accounting {
     struct ew_tally *tally;
-    struct ew_chosen chosen;
+    struct ew_selection selection;
     const struct ew_facts *facts; /* of the drain at hand */
     uint64_t horizon_ns, last_ns;
     bool cut; /* an interval ended in this drain */
     struct ew_source_stats stats;
-    bool events, events_all;        /* the scheduler's events are told too; of everybody */
-    struct ew_records_line **lines; /* NULL: nobody wants them */
+    bool events, events_all; /* the scheduler's events are told too; of everybody */
+    struct ew_record_accounting_line **lines; /* NULL: nobody wants them */
     uint32_t line_count;
 };
 
 /* own: what the source knows (CPUs, clock, classes, beginning); the rest is filled in from config.
  * The struct must stay where it is. */
-int ew_records_init(struct ew_records *records, const struct ew_source_config *config,
-                    const struct ew_tally_config *own);
-void ew_records_done(struct ew_records *records);
+int ew_record_accounting_init(struct ew_record_accounting *accounting,
+                              const struct ew_source_config *config,
+                              const struct ew_tally_config *own);
+void ew_record_accounting_done(struct ew_record_accounting *accounting);
 
 /* Anything but a loss. */
-void ew_records_take(struct ew_records *records, const struct ew_record *record,
-                     const struct ew_facts *facts);
+void ew_record_accounting_take(struct ew_record_accounting *accounting,
+                               const struct ew_record *record, const struct ew_facts *facts);
 /* What is known of a process beside its facts; until the next call. */
-const char *ew_records_cmdline(const struct ew_records *records, uint32_t pid);
+const char *ew_record_accounting_cmdline(const struct ew_record_accounting *accounting,
+                                         uint32_t pid);
 
 #define EW_KIND(name) (UINT64_C(1) << EW_EVENT_##name)
 /* ETWATCH_HAS bits that these kinds of events (EW_KIND) let be known, and let be estimated only. */
-uint64_t ew_records_available(uint64_t kinds);
-uint64_t ew_records_estimated(uint64_t kinds);
+uint64_t ew_record_accounting_available(uint64_t kinds);
+uint64_t ew_record_accounting_estimated(uint64_t kinds);
 
 #endif

@@ -153,9 +153,9 @@ static bool fill(struct etwatch_event *out, bool over, const struct ew_record *r
     }
 }
 
-void ew_stream_tell(const struct ew_tally *tally, bool all, bool over,
-                    const struct ew_record *record, const struct ew_event *event,
-                    const struct ew_facts *facts)
+void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool over,
+                          const struct ew_record *record, const struct ew_event *event,
+                          const struct ew_facts *facts)
 {
     struct etwatch_event out;
     if (facts->event == NULL || !fill(&out, over, record, event))

@@ -13,8 +13,8 @@
 /* all: of every thread, not only of processes that were asked for. Call it before the tally takes
  * the event, and once more after it has (over): a thread that starts is known only then, one that
  * ends only before. */
-void ew_stream_tell(const struct ew_tally *tally, bool all, bool over,
-                    const struct ew_record *record, const struct ew_event *event,
-                    const struct ew_facts *facts);
+void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool over,
+                          const struct ew_record *record, const struct ew_event *event,
+                          const struct ew_facts *facts);
 
 #endif

@@ -14,9 +14,9 @@
 
 /* SEEN with all that is known of it; with threads, a reading of each of its threads as well.
  * Others may be told too. ETWATCH_ENOENT: it is not there. */
-int ew_look_process(uint32_t pid, bool threads, const struct ew_facts *facts,
-                    struct ew_error *reterr);
+int ew_snapshot_process(uint32_t pid, bool threads, const struct ew_facts *facts,
+                        struct ew_error *reterr);
 /* SEEN for every process, of which the identity and the parent are known. */
-int ew_look_all(const struct ew_facts *facts, struct ew_error *reterr);
+int ew_snapshot_all(const struct ew_facts *facts, struct ew_error *reterr);
 
 #endif

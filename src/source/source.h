@@ -79,7 +79,7 @@ struct ew_source_ops {
     uint32_t id;        /* enum etwatch_source */
     uint64_t available; /* ETWATCH_HAS bits it can measure */
     uint64_t estimated; /* ETWATCH_HAS bits it can only estimate */
-    uint32_t way;       /* enum etwatch_way: its column in the table of metrics */
+    uint32_t backend;   /* enum etwatch_backend: its column in the table of metrics */
     /* Opens and starts; delivers nothing yet. Error: code, message and the fix. */
     int (*open)(const struct ew_source_config *config, struct ew_source **ret_source,
                 struct ew_error *reterr);
@@ -113,7 +113,7 @@ struct ew_source_ops {
 
     /* May be NULL. Why a metric that was asked for cannot be had here; NULL: no reason of its own.
      */
-    const char *(*lacks)(const struct ew_source *source, uint32_t metric);
+    const char *(*unavailable_reason)(const struct ew_source *source, uint32_t metric);
 
     /* Only a recording has these, else NULL. Its facts carry the recording's own time, a drain
      * brings the next part of them without waiting, and at the end it says so. */

@@ -35,7 +35,7 @@ def every_documented_key_is_accepted():
 
 @test
 def every_option_of_a_command_that_reads_a_file_is_a_key():
-    with open(os.path.join(ROOT, "src", "cli", "option_table.c"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "src", "cli", "args", "option_table.c"), encoding="utf-8") as file:
         options = {name: value for name, value in re.findall(r'\{\{"([\w-]+)", (?:0|\'.\'), (NULL|")', file.read())}
     check(len(options) > 50, f"only {len(options)} options found")
     known = {key for key, _, _ in documented()}
@@ -73,7 +73,7 @@ def every_setting_is_documented():
     known = {key for key, _, _ in documented()}
     shown = {re.match(r"(?:# )?([\w-]+)", line)[1] for line in run(["config", "--show"]).out.splitlines()}
     check_eq(sorted(shown - known), [], "options that are not in docs/configuration.md")
-    with open(os.path.join(ROOT, "src", "cli", "config_keys.c"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "src", "cli", "args", "config_keys.c"), encoding="utf-8") as file:
         own = re.search(r"names\[\] = \{(.*?)\};", file.read(), re.S)[1]
     check_eq(sorted(set(re.findall(r'"([^"]+)"', own)) - known), [], "keys that are not in docs/configuration.md")
 

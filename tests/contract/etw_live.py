@@ -216,7 +216,7 @@ def a_session_that_is_stopped_again_and_again_ends_in_polling():
         result = emulated(path + ",stops", "stat", "-a", "--json", "--duration", "2")
     objects = objects_of(result)
     check_eq(objects[0]["source"], "etw", "source at the beginning")
-    check_eq(sum(o["count"] for o in objects if o["type"] == "lost"), 3, "gaps")
+    check_eq(sum(o["count"] for o in objects if o["type"] == "loss"), 3, "gaps")
     check_eq(objects[-1]["source"], "poll", "source at the end")
 
 

@@ -225,7 +225,7 @@ def a_configuration_file_is_read_and_the_command_line_wins():
             file.write("# test\nhz = 20\nsource = poll\njson = true\nduration = 0.2\n")
         result = run(["stat", "-a", "--hz", "50", "--config", path])
         check_eq(result.code, 0, "exit code")
-        check_eq(json_lines(result.out)[0]["hz_asked"], 50.0, "hz_asked")
+        check_eq(json_lines(result.out)[0]["hz_requested"], 50.0, "hz_requested")
         with open(path, "a", encoding="utf-8") as file:
             file.write("herz = 3\n")
         result = run(["stat", "-a", "--config", path])

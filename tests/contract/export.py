@@ -216,7 +216,7 @@ def a_perfetto_trace_has_samples_starts_and_losses_in_order():
             stat = json_lines(run(["stat", "-q", path, "--hz", "100", "--json"]).out)
             counts = collections.Counter(o["type"] for o in stat)
             classes = {o["event"]: o["count"] for o in told["class"]}
-            for name in ("start", "exit", "lost"):
+            for name in ("start", "exit", "loss"):
                 check_eq(classes.get(name, 0), counts[name], f"{name} of {kind}")
             check_eq(told["trace"][0]["late"], 0, "out of order")
             times = [o["t_ns"] for o in json_lines(run(["events", "--json", out]).out)]
@@ -240,7 +240,7 @@ def perfettos_trace_processor_finds_what_the_report_says(kind, *arguments):
             "select pid, s.name from slice s join process_track t on s.track_id = t.id join process using (upid)"
             " where dur != 0",
             "select distinct t.name from process_counter_track t",
-            "select count(*) from slice where name = 'lost'")
+            "select count(*) from slice where name = 'loss'")
     count = {o["event"]: o["count"] for o in told["class"]}
     if kind != "lost":
         check_eq(broken, [], "what it cannot use")

@@ -15,9 +15,9 @@ IO = """io_read_bytes io_write_bytes io_other_bytes io_read_ops io_write_ops io_
 HANDLES = "handles handles_peak gdi_objects user_objects".split()
 DEVICES = "gpu_ns gpu_percent gpu_memory_bytes npu_ns npu_percent energy_uj".split()
 EXIT = "exit_ns exit_code exit_signal".split()
-STATS = """source hz_asked hz_reached samples events lost undecoded late self_cpu_percent
+STATS = """source hz_requested hz_reached samples events lost undecoded late self_cpu_percent
     self_kernel_percent self_rss_bytes self_rss_peak_bytes wakeups""".split()
-META = "version host os cpus source hz_asked anchor_unix_ns anchor_raw_ns estimated".split()
+META = "version host os cpus source hz_requested anchor_unix_ns anchor_raw_ns estimated".split()
 
 PROCESS = WHICH + WHEN + CPU + MEMORY + THREADS + IO + HANDLES + DEVICES
 TYPES = {

@@ -18,8 +18,8 @@ REST = """rss_bytes rss_peak_bytes private_bytes virtual_bytes faults_minor faul
     disk_read_bytes disk_write_bytes net_received_bytes net_sent_bytes handles handles_peak gdi_objects
     user_objects gpu_ns gpu_percent gpu_memory_bytes npu_ns npu_percent energy_uj""".split()
 EXIT = "exit_ns exit_code exit_signal".split()
-META = "version host os cpus source hz_asked anchor_unix_ns anchor_raw_ns estimated".split()
-STATS = """source hz_asked hz_reached samples events lost undecoded late self_cpu_percent
+META = "version host os cpus source hz_requested anchor_unix_ns anchor_raw_ns estimated".split()
+STATS = """source hz_requested hz_reached samples events lost undecoded late self_cpu_percent
     self_kernel_percent self_rss_bytes self_rss_peak_bytes wakeups""".split()
 TRACE = """type version source os os_build cpus cpu_mhz pointer_size clock clock_frequency start_ns end_ns boot_ns
     file_bytes compressed first_ns last_ns duration_ns events undecoded lost lost_buffers late bad_buffers

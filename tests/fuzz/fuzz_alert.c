@@ -24,7 +24,7 @@ static void on_alert(void *ctx, const struct etwatch_alert *alert)
     require(alert->to_ns <= told->until_ns, "not after the end");
     uint64_t asked_ns = told->rule->for_ns;
     require(alert->to_ns - alert->from_ns + asked_ns / 64 >= asked_ns, "long enough");
-    require(alert->threads_told <= alert->thread_count, "threads");
+    require(alert->thread_entries <= alert->thread_count, "threads");
 }
 
 static void feed(struct ew_alerts *alerts, const uint8_t *data, size_t size)
@@ -34,7 +34,7 @@ static void feed(struct ew_alerts *alerts, const uint8_t *data, size_t size)
         uint64_t t_ns = BEGIN_NS + (uint64_t)i * WINDOW_NS;
         samples[0] = (struct etwatch_sample){
             .size = sizeof samples[0],
-            .type = data[i] == 255 ? ETWATCH_EXIT : ETWATCH_SAMPLE,
+            .type = data[i] == 255 ? ETWATCH_TYPE_EXIT : ETWATCH_TYPE_SAMPLE,
             .pid = 1 + data[i] % 2,
             .start_ns = 1,
             .t_ns = t_ns,
@@ -45,7 +45,7 @@ static void feed(struct ew_alerts *alerts, const uint8_t *data, size_t size)
             .rss_bytes = (uint64_t)data[i] << 20,
         };
         samples[1] = samples[0];
-        samples[1].type = ETWATCH_THREAD;
+        samples[1].type = ETWATCH_TYPE_THREAD;
         samples[1].tid = data[i] % 40u;
         if (data[i] != 0)
             ew_alerts_feed(alerts, samples, data[i] == 255 ? 1 : 2);

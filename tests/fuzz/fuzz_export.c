@@ -9,10 +9,10 @@
 #include <etwatch/arrow.h>
 
 #include "base/alloc.h"
-#include "fuzz.h"
-#include "export/stacks.h"
 #include "export/event_table.h"
+#include "export/stacks.h"
 #include "export/timeline.h"
+#include "fuzz.h"
 #include "recording/trace.h"
 
 enum { CPUS = 65536, OUT_MAX = 1 << 20 };
@@ -31,7 +31,7 @@ static struct etwatch_trace *open_bytes(const uint8_t *data, size_t size)
     struct ew_error error;
     struct etwatch_trace *trace = ew_calloc(1, sizeof *trace);
     require(trace != NULL, "memory");
-    ew_lives_init(&trace->lives);
+    ew_process_history_init(&trace->history);
     ew_trace_fields_init(&trace->fields);
     trace->options.size = sizeof trace->options;
     if (ew_etl_open_memory(data, size, &options, &trace->reader, &error) < 0) {
@@ -71,7 +71,7 @@ static void export_stacks(const uint8_t *data, size_t size)
 static void export_timeline(const uint8_t *data, size_t size)
 {
     struct etwatch_trace *trace = open_bytes(data, size);
-    struct ew_chosen everybody = {0};
+    struct ew_selection everybody = {0};
     struct ew_buf out;
     uint64_t slices = 0;
     ew_buf_init(&out, OUT_MAX, drop, NULL);

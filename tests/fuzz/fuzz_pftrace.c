@@ -23,7 +23,8 @@ static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, c
 static int on_sample(void *ctx, const struct etwatch_sample *sample)
 {
     (void)ctx;
-    require(sample->type >= ETWATCH_START && sample->type <= ETWATCH_THREAD, "a sample has a type");
+    require(sample->type >= ETWATCH_TYPE_START && sample->type <= ETWATCH_TYPE_THREAD,
+            "a sample has a type");
     touch_word(sample->name);
     touch_word(sample->thread_name);
     touch_word(sample->user);
@@ -59,7 +60,8 @@ static int on_stats(void *ctx, const struct etwatch_stats *stats)
 static int on_total(void *ctx, const struct etwatch_sample *total, uint64_t estimated)
 {
     (void)estimated;
-    require(total->type == ETWATCH_EXIT || total->type == ETWATCH_THREAD, "a total has a type");
+    require(total->type == ETWATCH_TYPE_EXIT || total->type == ETWATCH_TYPE_THREAD,
+            "a total has a type");
     return on_sample(ctx, total);
 }
 

@@ -3,5 +3,5 @@
  */
 #define INFLATE ew_xpress_huffman_inflate
 #define DEFLATE ew_xpress_huffman_deflate
-#include "xpress_input.h"
 #include "xpress_deflate.h"
+#include "xpress_input.h"

@@ -21,7 +21,7 @@ def worker_exit(story):
 
 
 def lost(objects, stage):
-    return sum(o["count"] for o in of_type(objects, "lost", stage=stage))
+    return sum(o["count"] for o in of_type(objects, "loss", stage=stage))
 
 
 def stall(monitor, until):
@@ -51,7 +51,7 @@ class Stalled:
                 monitor.stdin.flush()
                 check_eq(first_line(monitor), b"stormed\n", "what the shell says")
             stall(monitor, storm)
-            wait_until(lambda: of_type(read_lines(path), "lost"), "a word about the loss", 60)
+            wait_until(lambda: of_type(read_lines(path), "loss"), "a word about the loss", 60)
             time.sleep(1)  # intervals without loss
             monitor.stdin.write(b"go\n")
             monitor.stdin.flush()
@@ -71,7 +71,7 @@ def a_full_log_is_counted_marks_what_it_touches_and_recovers():
     check(lost(objects, "kernel_log") > 0, "the log of a CPU was never full")
     check(lost(objects, "lifecycle") > 0, "the ring of lifecycle records was never full")
     check_eq(story.stats["lost"], sum(lost(objects, stage) for stage in STAGES), "lost, in the statistics")
-    losses = of_type(objects, "lost")
+    losses = of_type(objects, "loss")
     for o in losses:
         check(o["from_ns"] < o["to_ns"], f"a loss without a time: {o}")
     # Whatever lies in the time of a loss is marked; what came after all losses is not.
@@ -134,7 +134,7 @@ def a_full_stream_is_counted_and_goes_on():
     story = Stalled("--hz", "10", "--events")
     check(lost(story.objects, "stream") > 0, "the stream was never full")
     check_eq(story.stats["lost"], sum(lost(story.objects, stage) for stage in STAGES), "lost, in the statistics")
-    after = max(o["to_ns"] for o in of_type(story.objects, "lost"))
+    after = max(o["to_ns"] for o in of_type(story.objects, "loss"))
     mine = [e for e in of_type(story.objects, "event") if e["pid"] == story.truth["pid"] and e["t_ns"] > after]
     kinds = {e["event"] for e in mine}
     check({"switch", "exit"} <= kinds, f"events of the process that came after the loss: {kinds}")

@@ -249,10 +249,10 @@ def statistics_tell_the_rate_the_loss_and_the_cost():
     with ETWMonitor(ETWMonitorConfig(target_processes={child.pid}, sampling_rate_hz=100)) as monitor:
         wait_until(lambda: monitor.get_statistics()["duration"] > 1, "a second")
         found = monitor.get_statistics()
-        for name in ("samples", "hz_asked", "hz_reached", "collection_time_avg_ms", "collection_time_max_ms",
+        for name in ("samples", "hz_requested", "hz_reached", "collection_time_avg_ms", "collection_time_max_ms",
                      "self_cpu_percent", "self_rss_bytes", "events", "lost", "backend"):
             check(found[name] is not None, f"no {name}")
-        check_eq((found["hz_asked"], found["lost"], found["backend"]), (100.0, 0, monitor.backend))
+        check_eq((found["hz_requested"], found["lost"], found["backend"]), (100.0, 0, monitor.backend))
         check(0 < found["collection_time_avg_ms"] <= found["collection_time_max_ms"], repr(found))
 
 

@@ -85,7 +85,7 @@ def what_lies_below_may_be_called_after_it_was_closed():
     deed("""
 from etwatch._monitor import NativeMonitor, make_config
 from etwatch import _abi
-n = NativeMonitor(make_config(flags=_abi.ETWATCH_ALL | _abi.ETWATCH_QUEUE, hz=100, latency_ms=20))
+n = NativeMonitor(make_config(flags=_abi.ETWATCH_CONFIG_ALL | _abi.ETWATCH_CONFIG_QUEUE, hz=100, latency_ms=20))
 calls = [n.start, n.stop, n.read, n.stats, n.meta, lambda: n.add(1), lambda: n.remove(1), lambda: n.snapshot(1),
          lambda: n.poll(0), n.open, lambda: n.set_kernel(b"process", b"")]
 ok = (etwatch.ETWError, ProcessLookupError, ValueError)

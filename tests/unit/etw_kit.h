@@ -12,9 +12,9 @@
 
 #include "etl_kit.h"
 #include "etw_emulator.h"
+#include "facts_kit.h"
 #include "scenario.h"
 #include "source/etw/consumer.h"
-#include "facts_kit.h"
 
 enum { START_RAW = 1000000, TICK_NS = 100, FLUSH_MS = 2, CPU_MHZ = 2400 };
 #define START_NS ((uint64_t)START_RAW * TICK_NS)

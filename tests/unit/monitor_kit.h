@@ -23,7 +23,7 @@ static inline struct etwatch_config config_for(uint32_t source)
         .source = source,
         .hz = 100,
         .latency_ms = 20,
-        .flags = ETWATCH_NO_BUDGET,
+        .flags = ETWATCH_CONFIG_NO_BUDGET,
         .callbacks = {.size = sizeof(struct etwatch_callbacks)},
     };
 }

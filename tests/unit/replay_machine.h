@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "etl_kit.h"
-#include "scenario.h"
 #include "etl_writer.h"
+#include "scenario.h"
 #include "test.h"
 
 enum { CPUS = 3, EVENTS = 30000, THREADS = 40, START_RAW = 5000, PTR = 8, NS_PER_TICK = 100 };

@@ -113,7 +113,7 @@ static inline void kit_close(void)
 static inline int kit_cut(uint64_t horizon_ns)
 {
     kit.count = 0;
-    return ew_sampler_cut(kit.sampler, horizon_ns);
+    return ew_sampler_deliver(kit.sampler, horizon_ns);
 }
 
 static inline void kit_process(enum ew_process_kind kind, uint32_t pid, uint64_t start_ns,
@@ -206,7 +206,7 @@ static inline const char *kit_story(void)
         static const char letter[] = "?SXst";
         len += (size_t)snprintf(text + len, sizeof text - len, "%s%c%u", i > 0 ? " " : "",
                                 letter[s->type <= 4 ? s->type : 0],
-                                s->type == ETWATCH_THREAD ? s->tid : s->pid);
+                                s->type == ETWATCH_TYPE_THREAD ? s->tid : s->pid);
     }
     return text;
 }

@@ -254,18 +254,18 @@ static inline void pipe_emit(void *ctx, const struct etwatch_sample *samples, si
     CHECK_EQ_INT(etwatch_sink_samples(p->sink, samples, count), 0);
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
-        p->starts += s->type == ETWATCH_START;
-        p->exits += s->type == ETWATCH_EXIT;
-        if (s->type == ETWATCH_EXIT && s->pid == p->only_pid)
+        p->starts += s->type == ETWATCH_TYPE_START;
+        p->exits += s->type == ETWATCH_TYPE_EXIT;
+        if (s->type == ETWATCH_TYPE_EXIT && s->pid == p->only_pid)
             p->exit = *s;
-        if (s->type == ETWATCH_THREAD) {
+        if (s->type == ETWATCH_TYPE_THREAD) {
             p->sum[1][s->tid / 4 % 4096] += s->cpu_ns;
             p->most_cpu_ns = s->cpu_ns > p->most_cpu_ns ? s->cpu_ns : p->most_cpu_ns;
         }
-        if (s->type != ETWATCH_SAMPLE)
+        if (s->type != ETWATCH_TYPE_SAMPLE)
             continue;
         p->samples++;
-        p->incomplete += (s->flags & ETWATCH_COMPLETE) == 0;
+        p->incomplete += (s->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
         p->sum[0][s->pid / 4 % 4096] += s->cpu_ns;
         p->switches[s->pid / 4 % 4096] += s->switches_voluntary + s->switches_involuntary;
         p->net[s->pid / 4 % 4096] += s->net_received_bytes + s->net_sent_bytes;
@@ -286,7 +286,7 @@ static inline void pipe_loss(void *ctx, const struct etwatch_loss *loss)
 static inline void pipe_cut(void *ctx, uint64_t end_ns)
 {
     struct pipeline *p = ctx;
-    CHECK(ew_sampler_cut(p->sampler, end_ns) >= 0);
+    CHECK(ew_sampler_deliver(p->sampler, end_ns) >= 0);
 }
 
 static inline struct pipeline *pipe_open(struct ew_tally_config config, uint64_t interval_us,

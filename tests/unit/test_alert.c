@@ -98,7 +98,7 @@ static void on_alert(void *ctx, const struct etwatch_alert *alert)
     struct told *told = ctx;
     CHECK(told->count < 16);
     told->alert[told->count] = *alert;
-    if (alert->threads_told > 0)
+    if (alert->thread_entries > 0)
         told->thread[told->count] = alert->threads[0];
     (void)snprintf(told->name[told->count], sizeof told->name[0], "%s",
                    alert->name == NULL ? "(null)" : alert->name);
@@ -129,9 +129,9 @@ static void feed(struct ew_alerts *alerts, uint64_t t_ms, uint64_t cpu_us)
     struct etwatch_sample samples[2] = {{0}};
     samples[0] = (struct etwatch_sample){
         .size = sizeof samples[0],
-        .type = ETWATCH_SAMPLE,
+        .type = ETWATCH_TYPE_SAMPLE,
         .source = ETWATCH_SOURCE_EBPF,
-        .flags = ETWATCH_COMPLETE,
+        .flags = ETWATCH_SAMPLE_COMPLETE,
         .pid = 7,
         .start_ns = 5,
         .t_ns = t_ms * MS,
@@ -142,7 +142,7 @@ static void feed(struct ew_alerts *alerts, uint64_t t_ms, uint64_t cpu_us)
         .cpu_percent = (double)cpu_us / 10,
     };
     samples[1] = samples[0];
-    samples[1].type = ETWATCH_THREAD;
+    samples[1].type = ETWATCH_TYPE_THREAD;
     samples[1].tid = 8;
     samples[1].thread_name = "worker";
     ew_alerts_feed(alerts, samples, 2);
@@ -264,7 +264,7 @@ TEST(the_end_of_the_process_ends_it)
     for (uint64_t t = 1; t <= 6; t++)
         feed(alerts, t, 1000);
     struct etwatch_sample over = {.size = sizeof over,
-                                  .type = ETWATCH_EXIT,
+                                  .type = ETWATCH_TYPE_EXIT,
                                   .pid = 7,
                                   .start_ns = 5,
                                   .t_ns = 6 * MS,
@@ -281,7 +281,7 @@ TEST(doing_nothing_is_below_a_threshold)
     struct told told;
     struct ew_alerts *alerts = open_alerts(&told, "cpu_percent<5 for 100ms", true);
     struct etwatch_sample start = {
-        .size = sizeof start, .type = ETWATCH_START, .pid = 7, .start_ns = 5, .t_ns = 50 * MS};
+        .size = sizeof start, .type = ETWATCH_TYPE_START, .pid = 7, .start_ns = 5, .t_ns = 50 * MS};
     ew_alerts_feed(alerts, &start, 1);
     for (uint64_t t = 376; t <= 400; t++)
         feed(alerts, t, 1000);
@@ -299,8 +299,8 @@ static void read_memory(struct ew_alerts *alerts, uint64_t t_ms, bool known, uin
 {
     struct etwatch_sample sample = {
         .size = sizeof sample,
-        .type = ETWATCH_SAMPLE,
-        .flags = ETWATCH_COMPLETE,
+        .type = ETWATCH_TYPE_SAMPLE,
+        .flags = ETWATCH_SAMPLE_COMPLETE,
         .pid = 7,
         .start_ns = 5,
         .t_ns = t_ms * MS,
@@ -348,7 +348,7 @@ TEST(more_processes_than_there_is_room_for_are_counted)
     for (uint32_t pid = 1; pid <= EW_ALERT_TRACKS_MAX + 5; pid++) {
         struct etwatch_sample sample = {
             .size = sizeof sample,
-            .type = ETWATCH_SAMPLE,
+            .type = ETWATCH_TYPE_SAMPLE,
             .pid = pid,
             .start_ns = 1,
             .t_ns = MS,

@@ -179,15 +179,15 @@ TEST(a_batch_ends_early_when_its_text_is_large)
 
 TEST(a_flatbuffer_has_its_fields_where_its_table_says)
 {
-    struct ew_flat flat;
+    struct ew_flatbuffer flat;
     size_t size = 0;
-    ew_flat_init(&flat);
-    size_t text = ew_flat_string(&flat, "name");
-    ew_flat_table_begin(&flat);
-    ew_flat_field(&flat, 2, 0x1122334455667788, 8);
-    ew_flat_field_ref(&flat, 0, text);
-    ew_flat_field(&flat, 4, 7, 1);
-    const uint8_t *bytes = ew_flat_finish(&flat, ew_flat_table_end(&flat), &size);
+    ew_flatbuffer_init(&flat);
+    size_t text = ew_flatbuffer_string(&flat, "name");
+    ew_flatbuffer_table_begin(&flat);
+    ew_flatbuffer_field(&flat, 2, 0x1122334455667788, 8);
+    ew_flatbuffer_field_ref(&flat, 0, text);
+    ew_flatbuffer_field(&flat, 4, 7, 1);
+    const uint8_t *bytes = ew_flatbuffer_finish(&flat, ew_flatbuffer_table_end(&flat), &size);
     CHECK(bytes != NULL);
     CHECK_EQ_UINT(size % 8, 0);
     size_t table = ew_load_u32(bytes);
@@ -202,7 +202,7 @@ TEST(a_flatbuffer_has_its_fields_where_its_table_says)
     size_t string = ref + ew_load_u32(bytes + ref);
     CHECK_EQ_UINT(ew_load_u32(bytes + string), 4);
     CHECK_EQ_MEM(bytes + string + 4, "name", 5);
-    ew_flat_done(&flat);
+    ew_flatbuffer_done(&flat);
 }
 
 /* ------------------------------------------------------------------- traces */

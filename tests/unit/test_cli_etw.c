@@ -62,10 +62,10 @@ static int clean_sessions(struct etwatch_error_info *reterr)
 #define etwatch_recorder_start start_recorder
 #define etwatch_session_list list_sessions
 #define etwatch_session_cleanup clean_sessions
-#include "cli/cmd_sessions.c"
 #include "cli/args/etw_options.c"
-#include "cli/record_etl.c"
 #include "cli/args/value.c"
+#include "cli/cmd_sessions.c"
+#include "cli/record_etl.c"
 
 /* ------------------------------------------------------------------ the rest of the program */
 

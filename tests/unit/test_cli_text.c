@@ -24,7 +24,7 @@ const char *ew_signals_name(int number)
     return number == 9 ? "SIGKILL" : "SIG?";
 }
 
-void ew_session_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
+void ew_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
 {
     ew_buf_text(out, "cost, lost: ");
     ew_buf_u64(out, stats->lost);
@@ -44,25 +44,25 @@ TEST(the_summary_shows_totals_threads_and_how_each_ended)
     struct ew_buf out;
     struct etwatch_stats stats = {.size = sizeof stats, .duration_ns = 1500000000, .lost = 3};
     ew_summary_init(&summary);
-    struct etwatch_sample sample = busy(ETWATCH_START, 10, 0, 0);
+    struct etwatch_sample sample = busy(ETWATCH_TYPE_START, 10, 0, 0);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
-    sample = busy(ETWATCH_SAMPLE, 10, 100, 60);
+    sample = busy(ETWATCH_TYPE_SAMPLE, 10, 100, 60);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
-    sample = busy(ETWATCH_THREAD, 10, 100, 60);
+    sample = busy(ETWATCH_TYPE_THREAD, 10, 100, 60);
     sample.tid = 11;
     sample.thread_name = "pool";
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
     sample.tid = 12;
     sample.cpu_ns = 0;
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
-    sample = busy(ETWATCH_EXIT, 10, 200, 70);
+    sample = busy(ETWATCH_TYPE_EXIT, 10, 200, 70);
     sample.dt_ns = 200000000;
     sample.exit_signal = 9;
     sample.has |= ETWATCH_HAS(exit_signal);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
-    sample = busy(ETWATCH_START, 20, 100, 0);
+    sample = busy(ETWATCH_TYPE_START, 20, 100, 0);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
-    sample = busy(ETWATCH_THREAD, 20, 200, 1);
+    sample = busy(ETWATCH_TYPE_THREAD, 20, 200, 1);
     sample.tid = 20;
     sample.thread_name = "lonely";
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
@@ -86,7 +86,7 @@ TEST(the_summary_leaves_out_the_time_that_the_child_was_held)
     struct ew_buf out;
     struct etwatch_stats stats = {.size = sizeof stats, .duration_ns = 1500000000};
     ew_summary_init(&summary);
-    struct etwatch_sample sample = busy(ETWATCH_EXIT, 10, 400, 50);
+    struct etwatch_sample sample = busy(ETWATCH_TYPE_EXIT, 10, 400, 50);
     sample.dt_ns = 300000000;
     summary.child_pid = 10;
     summary.released_ns = sample.t_ns - 100000000;
@@ -110,9 +110,9 @@ TEST(ten_thousand_processes_make_a_short_summary_that_adds_up)
     struct etwatch_stats stats = {.size = sizeof stats, .duration_ns = 1000000000};
     ew_summary_init(&summary);
     for (uint32_t pid = 1; pid <= 10000; pid++) {
-        struct etwatch_sample sample = busy(ETWATCH_START, pid, pid, 0);
+        struct etwatch_sample sample = busy(ETWATCH_TYPE_START, pid, pid, 0);
         CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
-        sample = busy(ETWATCH_EXIT, pid, pid + 1, 1);
+        sample = busy(ETWATCH_TYPE_EXIT, pid, pid + 1, 1);
         CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
     }
     ew_buf_init(&out, 0, NULL, NULL);
@@ -139,7 +139,7 @@ TEST(the_screen_has_no_more_lines_and_columns_than_asked_for)
                                   .self_kernel_percent = -1};
     ew_rollup_init(&rollup, 64, false);
     for (uint32_t pid = 1; pid <= 40; pid++) {
-        struct etwatch_sample sample = busy(ETWATCH_SAMPLE, pid, 100, pid);
+        struct etwatch_sample sample = busy(ETWATCH_TYPE_SAMPLE, pid, 100, pid);
         CHECK_EQ_INT(ew_rollup_add(&rollup, &sample), 0);
     }
     ew_buf_init(&out, 0, NULL, NULL);
@@ -165,15 +165,15 @@ static struct etwatch_sink *open_jsonl(struct ew_buf *text)
 
 TEST(a_window_counts_idle_intervals_as_zero)
 {
-    struct ew_windows windows;
+    struct ew_window_aggregate windows;
     struct ew_buf text;
     struct etwatch_sink *sink = open_jsonl(&text);
-    ew_windows_init(&windows, 1);
+    ew_window_aggregate_init(&windows, 1);
     /* 100 % in 2 of the 10 intervals, then a sample that ends the window. */
     static const uint64_t at_ms[] = {100, 500, 1200};
     for (size_t i = 0; i < 3; i++) {
-        struct etwatch_sample sample = busy(ETWATCH_SAMPLE, 7, at_ms[i], 100);
-        CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
+        struct etwatch_sample sample = busy(ETWATCH_TYPE_SAMPLE, 7, at_ms[i], 100);
+        CHECK_EQ_INT(ew_window_aggregate_add(&windows, &sample, sink), 0);
     }
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     ew_buf_char(&text, '\0');
@@ -183,52 +183,52 @@ TEST(a_window_counts_idle_intervals_as_zero)
     CHECK_CONTAINS(text.data, "\"t_ns\":1763269863000000000,\"dt_ns\":1000000000");
     CHECK(strchr(strchr(text.data, '\n') + 1, '{') == NULL);
     text.len--;
-    CHECK_EQ_INT(ew_windows_end(&windows, sink), 0);
+    CHECK_EQ_INT(ew_window_aggregate_end(&windows, sink), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     ew_buf_char(&text, '\0');
     CHECK_CONTAINS(text.data,
                    "\"dt_ns\":200000000,\"source\":\"ebpf\",\"complete\":true,\"intervals\":2,"
                    "\"cpu_percent_avg\":50.000");
     etwatch_sink_free(sink);
-    ew_windows_done(&windows);
+    ew_window_aggregate_done(&windows);
     ew_buf_done(&text);
 }
 
 TEST(a_process_that_ended_is_not_idle_for_the_rest_of_the_window)
 {
-    struct ew_windows windows;
+    struct ew_window_aggregate windows;
     struct ew_buf text;
     struct etwatch_sink *sink = open_jsonl(&text);
-    ew_windows_init(&windows, 1);
-    struct etwatch_sample sample = busy(ETWATCH_SAMPLE, 7, 100, 100);
-    CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
-    sample = busy(ETWATCH_EXIT, 7, 300, 100);
-    CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
-    sample = busy(ETWATCH_SAMPLE, 8, 2000, 100);
-    CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
+    ew_window_aggregate_init(&windows, 1);
+    struct etwatch_sample sample = busy(ETWATCH_TYPE_SAMPLE, 7, 100, 100);
+    CHECK_EQ_INT(ew_window_aggregate_add(&windows, &sample, sink), 0);
+    sample = busy(ETWATCH_TYPE_EXIT, 7, 300, 100);
+    CHECK_EQ_INT(ew_window_aggregate_add(&windows, &sample, sink), 0);
+    sample = busy(ETWATCH_TYPE_SAMPLE, 8, 2000, 100);
+    CHECK_EQ_INT(ew_window_aggregate_add(&windows, &sample, sink), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     ew_buf_char(&text, '\0');
     CHECK_CONTAINS(text.data, "\"pid\":7,");
     CHECK_CONTAINS(text.data, "\"intervals\":3,\"cpu_percent_avg\":33.333");
     etwatch_sink_free(sink);
-    ew_windows_done(&windows);
+    ew_window_aggregate_done(&windows);
     ew_buf_done(&text);
 }
 
 TEST(a_window_with_an_incomplete_sample_is_incomplete)
 {
-    struct ew_windows windows;
+    struct ew_window_aggregate windows;
     struct ew_buf text;
     struct etwatch_sink *sink = open_jsonl(&text);
-    ew_windows_init(&windows, 1);
-    struct etwatch_sample sample = busy(ETWATCH_SAMPLE, 7, 100, 100);
-    sample.flags &= ~(uint32_t)ETWATCH_COMPLETE;
-    CHECK_EQ_INT(ew_windows_add(&windows, &sample, sink), 0);
-    CHECK_EQ_INT(ew_windows_end(&windows, sink), 0);
+    ew_window_aggregate_init(&windows, 1);
+    struct etwatch_sample sample = busy(ETWATCH_TYPE_SAMPLE, 7, 100, 100);
+    sample.flags &= ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;
+    CHECK_EQ_INT(ew_window_aggregate_add(&windows, &sample, sink), 0);
+    CHECK_EQ_INT(ew_window_aggregate_end(&windows, sink), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     ew_buf_char(&text, '\0');
     CHECK_CONTAINS(text.data, "\"complete\":false");
     etwatch_sink_free(sink);
-    ew_windows_done(&windows);
+    ew_window_aggregate_done(&windows);
     ew_buf_done(&text);
 }

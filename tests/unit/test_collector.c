@@ -21,11 +21,11 @@ TEST(a_collector_keeps_samples_in_their_tables_and_gives_them_again_and_again)
 {
     struct etwatch_collector *collector = new_collector(0);
     struct etwatch_sample samples[] = {
-        make_sample(ETWATCH_START, 12, "python", 0),
-        make_sample(ETWATCH_SAMPLE, 12, "python", 100),
-        make_sample(ETWATCH_THREAD, 12, "python", 100),
-        make_sample(ETWATCH_SAMPLE, 13, NULL, 100),
-        make_sample(ETWATCH_EXIT, 12, "python", 200),
+        make_sample(ETWATCH_TYPE_START, 12, "python", 0),
+        make_sample(ETWATCH_TYPE_SAMPLE, 12, "python", 100),
+        make_sample(ETWATCH_TYPE_THREAD, 12, "python", 100),
+        make_sample(ETWATCH_TYPE_SAMPLE, 13, NULL, 100),
+        make_sample(ETWATCH_TYPE_EXIT, 12, "python", 200),
     };
     samples[2].tid = 14;
     samples[1].has = ETWATCH_HAS(cpu_ns);
@@ -68,7 +68,7 @@ TEST(a_collector_drops_the_oldest_rows_and_counts_them)
 {
     struct etwatch_collector *collector = new_collector(1600);
     for (uint32_t i = 0; i < 10000; i++) {
-        struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, i, "x", i);
+        struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, i, "x", i);
         etwatch_collector_on_samples(collector, &sample, 1);
     }
     struct etwatch_collector_stats stats = {.size = sizeof stats};
@@ -87,7 +87,7 @@ TEST(a_collector_drops_the_oldest_rows_and_counts_them)
 
 static void collect_steadily(void *ctx)
 {
-    struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, 1, "steady", 1);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "steady", 1);
     for (int i = 0; i < 1000; i++)
         etwatch_collector_on_samples(ctx, &sample, 1);
 }

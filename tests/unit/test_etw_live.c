@@ -28,7 +28,7 @@ static struct ew_source *open_live(struct etw_emulator *emulator, struct ew_etw_
     etw->flush_ms = FLUSH_MS;
     struct ew_source_config config = {
         .filter = {.all = true},
-        .threads = (flags & ETWATCH_THREADS) != 0,
+        .threads = (flags & ETWATCH_CONFIG_THREADS) != 0,
         .max_processes = 65536,
         .max_threads = 131072,
         .proc_root = "/proc",
@@ -52,8 +52,8 @@ static void tell_live(struct etw_emulator *emulator, struct ew_etw_config *etw, 
     uint64_t horizon_ns = 0;
     struct ew_sampler_config config = {
         .source = ETWATCH_SOURCE_ETL, /* to be the same bytes */
-        .threads = (flags & ETWATCH_THREADS) != 0,
-        .dense = (flags & ETWATCH_DENSE) != 0,
+        .threads = (flags & ETWATCH_CONFIG_THREADS) != 0,
+        .dense = (flags & ETWATCH_CONFIG_DENSE) != 0,
         .available = source->ops->available,
         .epoch_ns = START_NS,
         .interval_ns = (uint64_t)(1e9 / hz + 0.5),
@@ -77,7 +77,7 @@ static void tell_live(struct etw_emulator *emulator, struct ew_etw_config *etw, 
         told->drains++;
         if (told->rc != 0 || (done && horizon_ns >= counts.last_ns))
             break;
-        CHECK(ew_sampler_cut(sampler, horizon_ns) >= 0);
+        CHECK(ew_sampler_deliver(sampler, horizon_ns) >= 0);
     } while (true);
     if (told->rc == 0)
         CHECK_EQ_INT(source->ops->finish(source, counts.last_ns, &facts, &told->error), 0);
@@ -135,7 +135,7 @@ TEST_BOTH_WAYS(a_session_fed_with_a_recording_tells_what_the_recording_tells)
     compare(
         &(struct etl_scenario_config){
             .classes = ETL_EVERYTHING, .cpu_count = 4, .seed = 1, .event_count = 20000},
-        100, ETWATCH_ALL, 0);
+        100, ETWATCH_CONFIG_ALL, 0);
 }
 
 TEST_BOTH_WAYS(so_it_is_at_every_rate_with_threads_and_when_events_are_held_back)
@@ -147,12 +147,12 @@ TEST_BOTH_WAYS(so_it_is_at_every_rate_with_threads_and_when_events_are_held_back
         double hz;
         bool chains;
     } rows[] = {
-        {"10 Hz", 2, 8, ETWATCH_ALL, 0, 10, false},
-        {"1000 Hz, threads", 8, 8, ETWATCH_ALL | ETWATCH_THREADS, 0, 1000, false},
-        {"held", 4, 8, ETWATCH_ALL, 500, 100, false},
-        {"held, dense", 3, 8, ETWATCH_ALL | ETWATCH_DENSE, 977, 50, false},
-        {"32 bit", 2, 4, ETWATCH_ALL, 0, 100, false},
-        {"chains", 16, 8, ETWATCH_ALL, 0, 100, true},
+        {"10 Hz", 2, 8, ETWATCH_CONFIG_ALL, 0, 10, false},
+        {"1000 Hz, threads", 8, 8, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_THREADS, 0, 1000, false},
+        {"held", 4, 8, ETWATCH_CONFIG_ALL, 500, 100, false},
+        {"held, dense", 3, 8, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_DENSE, 977, 50, false},
+        {"32 bit", 2, 4, ETWATCH_CONFIG_ALL, 0, 100, false},
+        {"chains", 16, 8, ETWATCH_CONFIG_ALL, 0, 100, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         test_row(rows[i].remark);
@@ -186,7 +186,7 @@ TEST_BOTH_WAYS(so_it_is_with_every_clock_and_compressed)
                                                 .seed = 70 + i,
                                                 .event_count = 12000},
                   rows[i].clock, rows[i].compress);
-        compare_recorded(&recorded, 8, 100, ETWATCH_ALL | ETWATCH_THREADS, 0);
+        compare_recorded(&recorded, 8, 100, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_THREADS, 0);
         forget(&recorded);
     }
 }
@@ -209,7 +209,7 @@ static void check_losses(bool marks)
                                                     .lose_every = 997,
                                                     .lose_marks = marks});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
-    tell_live(emulator, &etw, 100, ETWATCH_ALL, &text, &told);
+    tell_live(emulator, &etw, 100, ETWATCH_CONFIG_ALL, &text, &told);
     etw_emulator_counts(emulator, &counts);
     CHECK(counts.lost >= 20);
     CHECK_EQ_UINT(text.lost, counts.lost);
@@ -236,7 +236,7 @@ TEST_BOTH_WAYS(a_full_pool_loses_and_says_how_many)
     struct etw_emulator *emulator =
         make_emulator(&(struct etw_emulator_config){.cpu_count = 2, .generate = 40000});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}, .pool_bytes = 1};
-    tell_live(emulator, &etw, 10, ETWATCH_ALL, &text, &told);
+    tell_live(emulator, &etw, 10, ETWATCH_CONFIG_ALL, &text, &told);
     etw_emulator_counts(emulator, &counts);
     CHECK_EQ_UINT(counts.delivered, 80000);
     CHECK_EQ_UINT(told.stats.events + told.stats.lost, counts.delivered);
@@ -255,7 +255,7 @@ static void check_restarts(uint32_t times)
     struct etw_emulator *emulator = make_emulator(&(struct etw_emulator_config){
         .cpu_count = 2, .generate = 1000, .stop_after = 500, .stop_times = times});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
-    tell_live(emulator, &etw, 10, ETWATCH_ALL, &text, &told);
+    tell_live(emulator, &etw, 10, ETWATCH_CONFIG_ALL, &text, &told);
     etw_emulator_counts(emulator, &counts);
     CHECK_EQ_INT(told.rc, times <= 3 ? 0 : ETWATCH_ESTATE);
     if (times > 3) {

@@ -38,7 +38,7 @@ static struct etwatch_monitor *new_monitor(struct seen *seen, const struct ew_et
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_config config = {
         .size = sizeof config,
-        .flags = ETWATCH_ALL | ETWATCH_NO_BUDGET | flags,
+        .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET | flags,
         .hz = 100,
         .latency_ms = 20,
         .callbacks = {.size = sizeof config.callbacks,
@@ -66,7 +66,7 @@ static uint32_t flags_for(const char *const *metrics, const char *const *alerts)
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator)};
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_config config = {.size = sizeof config,
-                                    .flags = ETWATCH_ALL | ETWATCH_NO_BUDGET,
+                                    .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET,
                                     .alerts = alerts,
                                     .alert_count = alerts != NULL ? 1 : 0};
     for (uint32_t i = 0; metrics != NULL && metrics[i] != NULL; i++)
@@ -272,7 +272,7 @@ TEST(where_no_session_is_to_be_had_it_polls_or_says_why_not)
         CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_POLL);
         CHECK_CONTAINS(meta_of(monitor).fallback, rows[i].words);
         etwatch_monitor_free(monitor);
-        monitor = new_monitor(&seen, &etw, ETWATCH_NO_FALLBACK);
+        monitor = new_monitor(&seen, &etw, ETWATCH_CONFIG_NO_FALLBACK);
         CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), rows[i].code);
         CHECK_CONTAINS(error.message, rows[i].words);
         CHECK(error.fix[0] != '\0');
@@ -288,7 +288,7 @@ TEST(another_session_is_read_by_name)
         .cpu_count = 2, .real_time = true, .generate = 1000, .rate_hz = 100000});
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
     struct etwatch_config config = {
-        .size = sizeof config, .flags = ETWATCH_ALL, .session = "NT Kernel Logger"};
+        .size = sizeof config, .flags = ETWATCH_CONFIG_ALL, .session = "NT Kernel Logger"};
     struct etwatch_monitor *monitor = NULL;
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
     monitor->etw = &etw;

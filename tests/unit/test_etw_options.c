@@ -15,10 +15,10 @@
 #include "decode/guid.h"
 #include "etw_emulator.h"
 #include "monitor/monitor.h"
-#include "source/etw/provider_name.h"
-#include "source/etw/session_options.h"
 #include "os/os.h"
 #include "source/etw/consumer.h"
+#include "source/etw/provider_name.h"
+#include "source/etw/session_options.h"
 #include "system.h"
 
 static struct etw_emulator_session seen(struct etw_emulator *emulator, const char *name)
@@ -67,7 +67,7 @@ TEST(what_cannot_be_is_refused_by_its_name)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct etwatch_session_options options = rows[i].options;
         struct etwatch_config config = {
-            .size = sizeof config, .flags = ETWATCH_ALL, .session_options = &options};
+            .size = sizeof config, .flags = ETWATCH_CONFIG_ALL, .session_options = &options};
         struct etwatch_error_info error = {.size = sizeof error};
         struct etwatch_monitor *monitor = NULL;
         test_row(rows[i].part);
@@ -81,8 +81,10 @@ TEST(what_cannot_be_is_refused_by_its_name)
 TEST(a_session_is_described_or_another_is_read_not_both)
 {
     struct etwatch_session_options options = {.size = sizeof options};
-    struct etwatch_config config = {
-        .size = sizeof config, .flags = ETWATCH_ALL, .session = "x", .session_options = &options};
+    struct etwatch_config config = {.size = sizeof config,
+                                    .flags = ETWATCH_CONFIG_ALL,
+                                    .session = "x",
+                                    .session_options = &options};
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
@@ -102,7 +104,7 @@ TEST(a_described_session_is_not_replaced_by_another_source)
 {
     struct etwatch_session_options options = {.size = sizeof options, .kernel = "cswitch"};
     struct etwatch_config config = {
-        .size = sizeof config, .flags = ETWATCH_ALL, .session_options = &options};
+        .size = sizeof config, .flags = ETWATCH_CONFIG_ALL, .session_options = &options};
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_recorder *recorder = NULL;
@@ -155,7 +157,7 @@ TEST(a_provider_that_nobody_knows_is_refused_and_the_fix_says_how)
             .size = sizeof options, .providers = &provider, .provider_count = 1};
         struct ew_etw_config etw = {.api = etw_emulator_api(emulator)};
         struct etwatch_config config = {
-            .size = sizeof config, .flags = ETWATCH_ALL, .session_options = &options};
+            .size = sizeof config, .flags = ETWATCH_CONFIG_ALL, .session_options = &options};
         struct etwatch_error_info error = {.size = sizeof error};
         struct etwatch_monitor *monitor = NULL;
         test_row(names[i]);
@@ -198,7 +200,7 @@ static struct etwatch_monitor *open_described(struct ew_etw_config *etw,
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_config config = {.size = sizeof config,
-                                    .flags = ETWATCH_ALL | ETWATCH_NO_BUDGET,
+                                    .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET,
                                     .hz = 100,
                                     .latency_ms = 20,
                                     .session_options = options};
@@ -271,7 +273,8 @@ TEST(kernel_events_change_while_a_monitor_runs)
         &(struct etw_emulator_config){.os_build = 19045, .cpu_count = 2, .real_time = true});
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
     struct etwatch_config config = {.size = sizeof config,
-                                    .flags = ETWATCH_ALL | ETWATCH_DENSE | ETWATCH_NO_BUDGET,
+                                    .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_DENSE |
+                                             ETWATCH_CONFIG_NO_BUDGET,
                                     .hz = 100,
                                     .latency_ms = 20};
     struct etwatch_error_info error = {.size = sizeof error};
@@ -307,7 +310,7 @@ TEST(only_a_session_of_ours_can_be_changed)
         etw_emulator_new(&(struct etw_emulator_config){.real_time = true});
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator)};
     struct etwatch_config config = {
-        .size = sizeof config, .flags = ETWATCH_ALL, .session = "NT Kernel Logger"};
+        .size = sizeof config, .flags = ETWATCH_CONFIG_ALL, .session = "NT Kernel Logger"};
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
     etw_emulator_add(emulator, "NT Kernel Logger", 0x100, 0x13);

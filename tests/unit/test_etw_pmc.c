@@ -142,12 +142,12 @@ static void add_up(void *ctx, const struct etwatch_sample *samples, size_t count
     struct sums *sums = ctx;
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
-        if (s->type == ETWATCH_THREAD)
+        if (s->type == ETWATCH_TYPE_THREAD)
             sums->thread_cycles += s->cycles;
-        if (s->type != ETWATCH_SAMPLE)
+        if (s->type != ETWATCH_TYPE_SAMPLE)
             continue;
         sums->samples++;
-        sums->incomplete += (s->flags & ETWATCH_COMPLETE) == 0;
+        sums->incomplete += (s->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
         sums->without += (s->has & ETWATCH_HAS(cycles)) == 0;
         sums->cycles += s->cycles;
         sums->instructions += s->instructions;
@@ -207,7 +207,7 @@ static struct sums watch(struct etw_emulator *emulator, uint64_t metrics, uint64
         etw_emulator_counts(emulator, &counts);
         CHECK_EQ_INT(source->ops->drain(source, counts.last_ns, &facts, &horizon_ns, &error), 0);
         over = done && horizon_ns >= counts.last_ns;
-        CHECK(over || ew_sampler_cut(sampler, horizon_ns) >= 0);
+        CHECK(over || ew_sampler_deliver(sampler, horizon_ns) >= 0);
     }
     CHECK_EQ_INT(source->ops->finish(source, counts.last_ns, &facts, &error), 0);
     CHECK(ew_sampler_finish(sampler, counts.last_ns) >= 0);
@@ -352,9 +352,9 @@ static void check_cycles(const char *const *sources, uint32_t kernel, uint64_t l
     CHECK_EQ_INT(ew_source_etw.open(&config, &source, &error), 0);
     CHECK_EQ_INT((source->ops->available & ETWATCH_HAS(cycles)) != 0, available);
     CHECK_EQ_INT((source->ops->estimated & ETWATCH_HAS(cycles)) != 0, estimated);
-    const char *got = source->ops->lacks(source, ETWATCH_M_cycles);
+    const char *got = source->ops->unavailable_reason(source, ETWATCH_M_cycles);
     CHECK(why == NULL ? got == NULL : got != NULL && strstr(got, why) != NULL);
-    CHECK(source->ops->lacks(source, ETWATCH_M_cpu_ns) == NULL);
+    CHECK(source->ops->unavailable_reason(source, ETWATCH_M_cpu_ns) == NULL);
     source->ops->close(source);
     etw_emulator_free(emulator);
 }

@@ -132,7 +132,7 @@ static void more_processes_than_the_table_holds(uint32_t source, int all)
     config.max_processes = TABLE;
     config.pids = &pid;
     config.pid_count = 1;
-    config.flags |= all ? (uint32_t)ETWATCH_ALL : 0;
+    config.flags |= all ? (uint32_t)ETWATCH_CONFIG_ALL : 0;
     struct etwatch_monitor *monitor = new_monitor(&config);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     poll_for(monitor, 50);
@@ -143,7 +143,7 @@ static void more_processes_than_the_table_holds(uint32_t source, int all)
     CHECK(stats.processes <= TABLE);
     CHECK(story.lost_table > 0);
     CHECK_EQ_UINT(stats.lost, story.lost_table);
-    CHECK(all || count_of(ETWATCH_START, 0) <= TABLE);
+    CHECK(all || count_of(ETWATCH_TYPE_START, 0) <= TABLE);
 
     /* Room again: whoever comes now is told. */
     close(fd[1]);
@@ -153,10 +153,10 @@ static void more_processes_than_the_table_holds(uint32_t source, int all)
         poll_for(monitor, 300);
         pid_t busy = start_busy();
         CHECK_EQ_INT(etwatch_monitor_add(monitor, (uint32_t)busy), 0);
-        int seen = poll_until(monitor, ETWATCH_START, busy);
+        int seen = poll_until(monitor, ETWATCH_TYPE_START, busy);
         end_child(busy);
         CHECK(seen);
-        CHECK(poll_until(monitor, ETWATCH_EXIT, busy));
+        CHECK(poll_until(monitor, ETWATCH_TYPE_EXIT, busy));
         CHECK_EQ_UINT(stats_of(monitor).processes, 0);
     }
     etwatch_monitor_free(monitor);
@@ -216,8 +216,8 @@ TEST(more_threads_than_the_table_holds_keep_their_process_right)
     /* What no thread of the table tells is missing, and said to be. */
     int marked = 0;
     for (size_t i = 0; i < story.count; i++)
-        marked |=
-            story.kept[i].type == ETWATCH_SAMPLE && (story.kept[i].flags & ETWATCH_COMPLETE) == 0;
+        marked |= story.kept[i].type == ETWATCH_TYPE_SAMPLE &&
+                  (story.kept[i].flags & ETWATCH_SAMPLE_COMPLETE) == 0;
     CHECK(marked);
     etwatch_monitor_free(monitor);
 }
@@ -236,10 +236,10 @@ static void check_no_lumps(pid_t pid)
         if (sample->pid != (uint32_t)pid)
             continue;
         uint64_t slack_ns = first ? TICK_NS : SLACK_NS;
-        if (sample->type == ETWATCH_SAMPLE && sample->source == ETWATCH_SOURCE_EBPF &&
+        if (sample->type == ETWATCH_TYPE_SAMPLE && sample->source == ETWATCH_SOURCE_EBPF &&
             (sample->has & ETWATCH_HAS(cpu_ns)))
             CHECK(sample->cpu_ns <= sample->dt_ns + slack_ns);
-        first = sample->type == ETWATCH_START;
+        first = sample->type == ETWATCH_TYPE_START;
     }
 }
 
@@ -257,21 +257,21 @@ TEST(who_is_added_is_told_and_the_others_are_not_disturbed)
         struct etwatch_monitor *monitor = new_monitor(&config);
         int rc = etwatch_monitor_open(monitor, NULL);
         poll_for(monitor, 250);
-        size_t before = count_of(ETWATCH_START, second);
+        size_t before = count_of(ETWATCH_TYPE_START, second);
         int added = etwatch_monitor_add(monitor, (uint32_t)second);
-        int seen = poll_until(monitor, ETWATCH_SAMPLE, second);
+        int seen = poll_until(monitor, ETWATCH_TYPE_SAMPLE, second);
         /* Twice makes no difference. */
         int again = etwatch_monitor_add(monitor, (uint32_t)second);
         poll_for(monitor, 250);
         end_child(second);
-        int ended = poll_until(monitor, ETWATCH_EXIT, second);
+        int ended = poll_until(monitor, ETWATCH_TYPE_EXIT, second);
         end_child(first);
         etwatch_monitor_free(monitor);
         CHECK_EQ_INT(rc, 0);
         CHECK_EQ_UINT(before, 0);
         CHECK(added == 0 && again == 0 && seen && ended);
-        CHECK_EQ_UINT(count_of(ETWATCH_START, first), 1);
-        CHECK_EQ_UINT(count_of(ETWATCH_START, second), 1);
+        CHECK_EQ_UINT(count_of(ETWATCH_TYPE_START, first), 1);
+        CHECK_EQ_UINT(count_of(ETWATCH_TYPE_START, second), 1);
         check_no_lumps(first);
         check_no_lumps(second);
     }
@@ -289,20 +289,21 @@ TEST(who_is_removed_is_silent_and_may_come_back)
         config.pid_count = 1;
         struct etwatch_monitor *monitor = new_monitor(&config);
         int rc = etwatch_monitor_open(monitor, NULL);
-        int seen = poll_until(monitor, ETWATCH_SAMPLE, busy);
+        int seen = poll_until(monitor, ETWATCH_TYPE_SAMPLE, busy);
         int removed = etwatch_monitor_remove(monitor, pid);
         poll_for(monitor, 150); /* what it had done is delivered */
-        size_t samples = count_of(ETWATCH_SAMPLE, busy);
+        size_t samples = count_of(ETWATCH_TYPE_SAMPLE, busy);
         poll_for(monitor, 300);
-        size_t later = count_of(ETWATCH_SAMPLE, busy), exits = count_of(ETWATCH_EXIT, busy);
+        size_t later = count_of(ETWATCH_TYPE_SAMPLE, busy),
+               exits = count_of(ETWATCH_TYPE_EXIT, busy);
         int unknown = etwatch_monitor_remove(monitor, pid);
         int added = etwatch_monitor_add(monitor, pid);
-        for (int wait = 0; wait < 500 && count_of(ETWATCH_SAMPLE, busy) == later; wait++)
+        for (int wait = 0; wait < 500 && count_of(ETWATCH_TYPE_SAMPLE, busy) == later; wait++)
             poll_for(monitor, 20);
         poll_for(monitor, 300);
-        size_t back = count_of(ETWATCH_SAMPLE, busy);
+        size_t back = count_of(ETWATCH_TYPE_SAMPLE, busy);
         end_child(busy);
-        int ended = poll_until(monitor, ETWATCH_EXIT, busy);
+        int ended = poll_until(monitor, ETWATCH_TYPE_EXIT, busy);
         etwatch_monitor_free(monitor);
         CHECK(rc == 0 && seen && removed == 0 && added == 0);
         CHECK_EQ_UINT(later, samples);
@@ -310,7 +311,7 @@ TEST(who_is_removed_is_silent_and_may_come_back)
         CHECK_EQ_INT(unknown, ETWATCH_ENOENT);
         CHECK(back > later);
         CHECK(ended);
-        CHECK_EQ_UINT(count_of(ETWATCH_START, busy), 2);
+        CHECK_EQ_UINT(count_of(ETWATCH_TYPE_START, busy), 2);
         check_no_lumps(busy);
     }
 }

@@ -22,11 +22,11 @@ TEST(every_metric_has_a_row_with_nothing_left_out)
         while (group < sizeof groups / sizeof groups[0] && strcmp(groups[group], info.group) != 0)
             group++;
         CHECK(group < sizeof groups / sizeof groups[0]);
-        for (uint32_t way = 0; way < ETWATCH_WAY_COUNT; way++) {
-            struct etwatch_metric_way cell = {.size = sizeof cell};
-            CHECK_EQ_INT(etwatch_metric_way(i, way, &cell), 0);
+        for (uint32_t backend = 0; backend < ETWATCH_BACKEND_COUNT; backend++) {
+            struct etwatch_metric_backend cell = {.size = sizeof cell};
+            CHECK_EQ_INT(etwatch_metric_backend(i, backend, &cell), 0);
             CHECK(cell.how != NULL && cell.how[0] != '\0');
-            CHECK(cell.exactness != ETWATCH_UNAVAILABLE || cell.on_request == 0);
+            CHECK(cell.exactness != ETWATCH_EXACTNESS_UNAVAILABLE || cell.on_request == 0);
         }
     }
 }
@@ -122,16 +122,16 @@ TEST(names_and_groups_choose_metrics)
 
 TEST(what_is_chosen_depends_on_what_a_source_brings_by_itself)
 {
-    uint64_t plain = ew_metrics_chosen(ETWATCH_WAY_EBPF, 0);
+    uint64_t plain = ew_metrics_chosen(ETWATCH_BACKEND_EBPF, 0);
     CHECK((plain & ETWATCH_HAS(cpu_ns)) != 0);
     CHECK_EQ_UINT(plain & (ETWATCH_HAS(net_sent_bytes) | ETWATCH_HAS(handles)), 0);
-    CHECK_EQ_UINT(ew_metrics_chosen(ETWATCH_WAY_EBPF, ETWATCH_METRICS_DEFAULT), plain);
+    CHECK_EQ_UINT(ew_metrics_chosen(ETWATCH_BACKEND_EBPF, ETWATCH_METRICS_DEFAULT), plain);
     CHECK_EQ_UINT(
-        ew_metrics_chosen(ETWATCH_WAY_EBPF, ETWATCH_METRICS_DEFAULT | ETWATCH_HAS(handles)),
+        ew_metrics_chosen(ETWATCH_BACKEND_EBPF, ETWATCH_METRICS_DEFAULT | ETWATCH_HAS(handles)),
         plain | ETWATCH_HAS(handles));
-    CHECK_EQ_UINT(ew_metrics_chosen(ETWATCH_WAY_EBPF, ETWATCH_HAS(handles)),
+    CHECK_EQ_UINT(ew_metrics_chosen(ETWATCH_BACKEND_EBPF, ETWATCH_HAS(handles)),
                   ETWATCH_HAS(handles) | EW_METRICS_ALWAYS);
-    CHECK((ew_metrics_chosen(ETWATCH_WAY_POLL_LINUX, 0) & ETWATCH_HAS(handles)) != 0);
+    CHECK((ew_metrics_chosen(ETWATCH_BACKEND_POLL_LINUX, 0) & ETWATCH_HAS(handles)) != 0);
 }
 
 TEST(the_fastest_of_what_is_chosen_sets_the_period)

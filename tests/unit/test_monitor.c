@@ -124,7 +124,7 @@ TEST(making_a_monitor_survives_every_allocation_failure)
     const char *names[] = {"a", "b"}, *groups[] = {"/c"};
     uint32_t ids[] = {1, 2};
     struct etwatch_config config = config_for(ETWATCH_SOURCE_POLL);
-    config.flags |= ETWATCH_QUEUE;
+    config.flags |= ETWATCH_CONFIG_QUEUE;
     config.names = names;
     config.name_count = 2;
     config.cgroups = groups;
@@ -157,7 +157,8 @@ TEST(watching_survives_every_allocation_failure)
         uint32_t self = test_own_pid();
         config.pids = &self;
         config.pid_count = 1;
-        config.flags |= ETWATCH_THREADS | ETWATCH_AGGREGATE | ETWATCH_QUEUE | ETWATCH_CMDLINE;
+        config.flags |= ETWATCH_CONFIG_THREADS | ETWATCH_CONFIG_AGGREGATE | ETWATCH_CONFIG_QUEUE |
+                        ETWATCH_CONFIG_CMDLINE;
         int before = test_open_handles();
         for (size_t n = 1; n < 400; n++) {
             struct etwatch_monitor *monitor = new_monitor(&config);
@@ -213,7 +214,7 @@ TEST(a_monitor_starts_and_stops_many_times_and_leaves_nothing_open)
             continue;
         int before = test_open_handles();
         struct etwatch_config config = config_for(sources[s]);
-        config.flags |= ETWATCH_ALL;
+        config.flags |= ETWATCH_CONFIG_ALL;
         struct etwatch_monitor *monitor = new_monitor(&config);
         for (int i = 0; i < 10; i++) {
             CHECK_EQ_INT(i % 2 ? etwatch_monitor_start(monitor, NULL)
@@ -273,10 +274,10 @@ static void listen(void *ctx, const struct etwatch_sample *samples, size_t count
     struct story *story = ctx;
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
-        if (s->pid != story->pid || s->type == ETWATCH_THREAD)
+        if (s->pid != story->pid || s->type == ETWATCH_TYPE_THREAD)
             continue;
-        story->starts += s->type == ETWATCH_START;
-        if (s->type == ETWATCH_SAMPLE) {
+        story->starts += s->type == ETWATCH_TYPE_START;
+        if (s->type == ETWATCH_TYPE_SAMPLE) {
             story->samples++;
             story->samples_before_start += story->starts == 0;
             story->samples_after_exit += story->exits != 0;
@@ -284,7 +285,7 @@ static void listen(void *ctx, const struct etwatch_sample *samples, size_t count
             story->last_t_ns = s->t_ns;
             story->cpu_ns += s->has & ETWATCH_HAS(cpu_ns) ? s->cpu_ns : 0;
         }
-        if (s->type == ETWATCH_EXIT) {
+        if (s->type == ETWATCH_TYPE_EXIT) {
             story->exits++;
             story->exit_cpu_ns = s->has & ETWATCH_HAS(cpu_ns) ? s->cpu_ns : 0;
         }
@@ -360,7 +361,7 @@ TEST(a_queue_that_nobody_reads_drops_the_oldest_and_counts_them)
             continue;
         uint32_t self = test_own_pid();
         struct etwatch_config config = config_for(sources[s]);
-        config.flags |= ETWATCH_QUEUE | ETWATCH_DENSE;
+        config.flags |= ETWATCH_CONFIG_QUEUE | ETWATCH_CONFIG_DENSE;
         config.queue_samples = 4;
         config.pids = &self;
         config.pid_count = 1;

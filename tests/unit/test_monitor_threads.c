@@ -28,7 +28,7 @@ static void ask_back(void *ctx, const struct etwatch_sample *samples, size_t cou
 static struct etwatch_monitor *monitor_with(struct caller *caller, uint32_t source, uint32_t *pid)
 {
     struct etwatch_config config = config_for(source);
-    config.flags |= ETWATCH_DENSE;
+    config.flags |= ETWATCH_CONFIG_DENSE;
     config.pids = pid;
     config.pid_count = 1;
     config.callbacks.on_samples = ask_back;
@@ -86,7 +86,7 @@ TEST(a_read_ends_at_its_timeout_although_the_monitor_goes_on)
         if (!can_open(sources[s]))
             continue;
         struct etwatch_config config = config_for(sources[s]);
-        config.flags |= ETWATCH_QUEUE;
+        config.flags |= ETWATCH_CONFIG_QUEUE;
         struct etwatch_monitor *monitor = new_monitor(&config);
         struct etwatch_sample sample = {.size = sizeof sample};
         struct etwatch_stats stats = {.size = sizeof stats};
@@ -180,7 +180,7 @@ TEST(many_threads_may_use_one_monitor_while_it_starts_and_stops)
             continue;
         uint32_t busy = test_start_busy();
         struct etwatch_config config = config_for(sources[s]);
-        config.flags |= ETWATCH_QUEUE | ETWATCH_AGGREGATE | ETWATCH_THREADS;
+        config.flags |= ETWATCH_CONFIG_QUEUE | ETWATCH_CONFIG_AGGREGATE | ETWATCH_CONFIG_THREADS;
         struct crowd crowd = {.monitor = new_monitor(&config), .pid = busy};
         struct ew_thread_handle *askers[3];
         for (int i = 0; i < 3; i++)

@@ -166,14 +166,14 @@ TEST(a_recording_is_named_by_its_file)
     CHECK_EQ_UINT(options.source, ETWATCH_SOURCE_ETL);
     CHECK_EQ_UINT(options.files.count, 2);
     CHECK_EQ_STR(options.files.words[0], "a,b.ETL");
-    CHECK_EQ_UINT(options.config_flags & ETWATCH_ALL, 0);
+    CHECK_EQ_UINT(options.config_flags & ETWATCH_CONFIG_ALL, 0);
     ew_options_done(&options);
     CHECK_EQ_INT(parse(&line, "stat odd --source etl", &options, message), 0);
     CHECK_EQ_STR(options.files.words[0], "odd");
     ew_options_done(&options);
     CHECK_EQ_INT(parse(&line, "stat --source etl -- -odd", &options, message), 0);
     CHECK_EQ_STR(options.files.words[0], "-odd");
-    CHECK((options.config_flags & ETWATCH_ALL) != 0);
+    CHECK((options.config_flags & ETWATCH_CONFIG_ALL) != 0);
     ew_options_done(&options);
     CHECK_EQ_INT(parse(&line, "events x --from 1.5s --to 200000ms --limit 7 --event A,B -p 0",
                        &options, message),
@@ -216,8 +216,9 @@ TEST(all_options_of_stat_are_kept)
                        "--columns pid,name -o out --dense --cmdline --kernel-threads --proc-root r",
                        &o, message),
                  0);
-    CHECK_EQ_UINT(o.config_flags, ETWATCH_ALL | ETWATCH_NO_FALLBACK | ETWATCH_DENSE |
-                                      ETWATCH_CMDLINE | ETWATCH_KERNEL_THREADS);
+    CHECK_EQ_UINT(o.config_flags, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_FALLBACK |
+                                      ETWATCH_CONFIG_DENSE | ETWATCH_CONFIG_CMDLINE |
+                                      ETWATCH_CONFIG_KERNEL_THREADS);
     CHECK(o.quiet && o.csv && !o.json && o.budget_off);
     CHECK_EQ_UINT(o.names.count, 2);
     CHECK_EQ_STR(o.names.words[1], "b");
@@ -244,7 +245,7 @@ TEST(the_command_of_run_is_left_alone)
         char message[EW_MESSAGE_SIZE];
         test_row(lines[i]);
         CHECK_EQ_INT(parse(&line, lines[i], &options, message), 0);
-        CHECK_EQ_UINT(options.config_flags, ETWATCH_THREADS);
+        CHECK_EQ_UINT(options.config_flags, ETWATCH_CONFIG_THREADS);
         CHECK_EQ_STR(options.child[0], "ls");
         CHECK_EQ_STR(options.child[1], "-l");
         CHECK_EQ_STR(options.child[3], "x");
@@ -397,7 +398,7 @@ TEST(a_configuration_file_uses_the_long_names)
                  0);
     CHECK_NEAR(o.hz, 100, 1e-12);
     CHECK_EQ_UINT(o.names.count, 2);
-    CHECK_EQ_UINT(o.config_flags, ETWATCH_THREADS);
+    CHECK_EQ_UINT(o.config_flags, ETWATCH_CONFIG_THREADS);
     CHECK(o.json);
     CHECK(!o.wait_all); /* an option of run, not of stat */
     ew_options_done(&o);

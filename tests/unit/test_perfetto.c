@@ -160,7 +160,7 @@ static struct etwatch_sink *new_sink(struct file *file)
         .size = sizeof meta,
         .source = ETWATCH_SOURCE_EBPF,
         .cpu_count = 4,
-        .hz_asked = 10,
+        .hz_requested = 10,
         .anchor_unix_ns = 1700000000123456789u,
         .anchor_raw_ns = 5000000001u,
         .estimated = 12,
@@ -300,12 +300,12 @@ static struct etwatch_sample sample_of(uint32_t type, uint64_t t_ns)
         .size = sizeof(struct etwatch_sample),
         .type = type,
         .source = ETWATCH_SOURCE_EBPF,
-        .flags = ETWATCH_COMPLETE | ETWATCH_HAS_PPID,
+        .flags = ETWATCH_SAMPLE_COMPLETE | ETWATCH_SAMPLE_HAS_PPID,
         .pid = 77,
         .ppid = 1,
         .start_ns = 1700000000000000001u,
         .t_ns = 1700000001000000000u + t_ns,
-        .dt_ns = type == ETWATCH_START ? 0 : 100000000,
+        .dt_ns = type == ETWATCH_TYPE_START ? 0 : 100000000,
         .name = "worker",
         .user = "me",
         .cmdline = "worker --all",
@@ -315,8 +315,9 @@ static struct etwatch_sample sample_of(uint32_t type, uint64_t t_ns)
 TEST(a_sample_comes_back_to_the_last_bit)
 {
     struct etwatch_sample samples[5] = {
-        sample_of(ETWATCH_START, 0), sample_of(ETWATCH_SAMPLE, 100), sample_of(ETWATCH_SAMPLE, 200),
-        sample_of(ETWATCH_THREAD, 200), sample_of(ETWATCH_EXIT, 300)};
+        sample_of(ETWATCH_TYPE_START, 0), sample_of(ETWATCH_TYPE_SAMPLE, 100),
+        sample_of(ETWATCH_TYPE_SAMPLE, 200), sample_of(ETWATCH_TYPE_THREAD, 200),
+        sample_of(ETWATCH_TYPE_EXIT, 300)};
     for (size_t i = 1; i < 5; i++) {
         uint64_t value = UINT64_MAX;
         samples[i].has = (UINT64_C(1) << ETWATCH_METRIC_COUNT) - 1;
@@ -454,8 +455,8 @@ TEST(losses_and_statistics_come_back)
 
 TEST(after_a_restart_the_rest_can_be_read_alone)
 {
-    struct etwatch_sample start = sample_of(ETWATCH_START, 0);
-    struct etwatch_sample samples[2] = {start, sample_of(ETWATCH_SAMPLE, 100)};
+    struct etwatch_sample start = sample_of(ETWATCH_TYPE_START, 0);
+    struct etwatch_sample samples[2] = {start, sample_of(ETWATCH_TYPE_SAMPLE, 100)};
     struct etwatch_event *events = make_events(1, 30);
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
@@ -516,7 +517,7 @@ static int ignore_event(void *ctx, const struct etwatch_event *event)
 TEST(a_flipped_bit_anywhere_does_no_harm)
 {
     struct etwatch_event *events = make_events(0, 40);
-    struct etwatch_sample start = sample_of(ETWATCH_START, 0);
+    struct etwatch_sample start = sample_of(ETWATCH_TYPE_START, 0);
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
     struct ew_pftrace_visitor visitor = {.sample = ignore_sample, .event = ignore_event};
@@ -541,7 +542,7 @@ static int write_and_read(void *ctx)
 {
     struct file *file = ctx;
     struct etwatch_sink *sink = NULL;
-    struct etwatch_sample start = sample_of(ETWATCH_START, 0);
+    struct etwatch_sample start = sample_of(ETWATCH_TYPE_START, 0);
     struct etwatch_event event = {.size = sizeof event,
                                   .kind = ETWATCH_EVENT_SWITCH,
                                   .t_ns = 1700000001000000000u,

@@ -24,7 +24,7 @@ TEST(a_process_is_told_with_its_name_times_and_memory)
     CHECK_EQ_INT(etwatch_process_read(self(), 0, &sample, name, sizeof name, &id, &error), 0);
     CHECK_EQ_UINT(sample.pid, self());
     CHECK_EQ_UINT(sample.size, sizeof sample);
-    CHECK_EQ_UINT(sample.type, ETWATCH_SAMPLE);
+    CHECK_EQ_UINT(sample.type, ETWATCH_TYPE_SAMPLE);
     CHECK_CONTAINS(sample.name, "test_process");
     CHECK((sample.has & ETWATCH_HAS(rss_bytes)) && sample.rss_bytes > 0);
     CHECK((sample.has & ETWATCH_HAS(threads)) && sample.threads >= 1);

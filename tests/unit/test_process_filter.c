@@ -62,8 +62,8 @@ static void read(struct ew_facts *facts, uint32_t pid)
     facts->reading(facts->ctx, &reading);
 }
 
-static void open_gate(struct ew_gate *gate, struct ew_facts *facts, struct log *log,
-                      const struct ew_gate_rules *rules)
+static void open_gate(struct ew_process_filter *gate, struct ew_facts *facts, struct log *log,
+                      const struct ew_process_filter_rules *rules)
 {
     memset(gate, 0, sizeof *gate);
     memset(log, 0, sizeof *log);
@@ -72,17 +72,18 @@ static void open_gate(struct ew_gate *gate, struct ew_facts *facts, struct log *
     gate->ctx = log;
     gate->forget = on_forget;
     gate->shut = on_shut;
-    CHECK(ew_gate_wanted(rules));
-    ew_gate_open(gate, facts);
+    CHECK(ew_process_filter_needed(rules));
+    ew_process_filter_open(gate, facts);
 }
 
 TEST(a_name_is_left_out_until_it_is_another)
 {
     static const char *const names[] = {"sh*"};
-    struct ew_gate gate;
+    struct ew_process_filter gate;
     struct ew_facts facts;
     struct log log;
-    open_gate(&gate, &facts, &log, &(struct ew_gate_rules){.names = names, .name_count = 1});
+    open_gate(&gate, &facts, &log,
+              &(struct ew_process_filter_rules){.names = names, .name_count = 1});
     tell(&facts, EW_PROCESS_START, 1, "sh");
     read(&facts, 1);
     CHECK_EQ_STR(log.text, "shut 1");
@@ -95,37 +96,38 @@ TEST(a_name_is_left_out_until_it_is_another)
     tell(&facts, EW_PROCESS_EXIT, 1, "shell");
     CHECK_EQ_STR(log.text, "shut 1, open 1, start 1, reading 1, forget 1, shut 1, open 1");
     CHECK_EQ_UINT(gate.processes.used, 0);
-    ew_gate_close(&gate);
+    ew_process_filter_close(&gate);
 }
 
 TEST(one_who_was_there_before_is_seen_when_let_in)
 {
     static const char *const names[] = {"sh"};
-    struct ew_gate gate;
+    struct ew_process_filter gate;
     struct ew_facts facts;
     struct log log;
-    open_gate(&gate, &facts, &log, &(struct ew_gate_rules){.names = names, .name_count = 1});
+    open_gate(&gate, &facts, &log,
+              &(struct ew_process_filter_rules){.names = names, .name_count = 1});
     read(&facts, 7); /* not known yet: it may be one to leave out */
     tell(&facts, EW_PROCESS_SEEN, 7, "sh");
     tell(&facts, EW_PROCESS_EXEC, 7, "cat");
     tell(&facts, EW_PROCESS_EXIT, 7, "cat");
     CHECK_EQ_STR(log.text, "shut 7, open 7, seen 7, exit 7");
-    ew_gate_close(&gate);
+    ew_process_filter_close(&gate);
 }
 
 TEST(ids_users_and_the_system_are_left_out)
 {
     static const uint32_t pids[] = {3}, uids[] = {5};
-    struct ew_gate gate;
+    struct ew_process_filter gate;
     struct ew_facts facts;
     struct log log;
     open_gate(&gate, &facts, &log,
-              &(struct ew_gate_rules){.pids = pids,
-                                      .pid_count = 1,
-                                      .uids = uids,
-                                      .uid_count = 1,
-                                      .system = true,
-                                      .windows = true});
+              &(struct ew_process_filter_rules){.pids = pids,
+                                                .pid_count = 1,
+                                                .uids = uids,
+                                                .uid_count = 1,
+                                                .system = true,
+                                                .windows = true});
     tell(&facts, EW_PROCESS_SEEN, 0, "Idle");
     tell(&facts, EW_PROCESS_SEEN, 4, "System");
     tell(&facts, EW_PROCESS_SEEN, 96, "Registry");
@@ -133,19 +135,19 @@ TEST(ids_users_and_the_system_are_left_out)
     tell(&facts, EW_PROCESS_SEEN, 5, "b.exe");
     tell(&facts, EW_PROCESS_SEEN, 6, "c.exe");
     CHECK_EQ_STR(log.text, "shut 0, shut 4, shut 96, shut 3, shut 5, seen 6");
-    ew_gate_close(&gate);
+    ew_process_filter_close(&gate);
 }
 
 TEST(on_linux_the_system_is_its_kernel_threads)
 {
-    struct ew_gate gate;
+    struct ew_process_filter gate;
     struct ew_facts facts;
     struct log log;
-    open_gate(&gate, &facts, &log, &(struct ew_gate_rules){.system = true});
+    open_gate(&gate, &facts, &log, &(struct ew_process_filter_rules){.system = true});
     struct ew_process_fact fact = fact_of(EW_PROCESS_SEEN, 2, "kthreadd");
     fact.kernel_thread = true;
     facts.process(facts.ctx, &fact);
     tell(&facts, EW_PROCESS_SEEN, 4, "System");
     CHECK_EQ_STR(log.text, "shut 2, seen 4");
-    ew_gate_close(&gate);
+    ew_process_filter_close(&gate);
 }

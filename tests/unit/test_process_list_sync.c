@@ -10,9 +10,9 @@
 
 #include "etw_emulator.h"
 #include "listing_kit.h"
-#include "source/etw/process_list_sync.h"
 #include "monitor/monitor.h"
 #include "source/etw/consumer.h"
+#include "source/etw/process_list_sync.h"
 
 enum { INTERVAL_MS = 100 };
 #define BEGUN_NS (1000 * MS)
@@ -64,8 +64,8 @@ static struct ew_winpoll_system system_of(struct machine *m)
     return (struct ew_winpoll_system){.ctx = m,
                                       .list = list_it,
                                       .hold = hold,
-                                      .more = more,
-                                      .more_has = ETWATCH_HAS(gdi_objects),
+                                      .slow = more,
+                                      .slow_has = ETWATCH_HAS(gdi_objects),
                                       .release = release,
                                       .close = close_it,
                                       .raw_zero = ZERO};
@@ -143,13 +143,13 @@ static uint64_t units_at(uint64_t t_ns)
 static struct machine machine;
 
 /* A second later, and everything up to the end of that interval. */
-static const char *look_and_tell(struct ew_beside *beside, struct ew_tally *tally,
+static const char *look_and_tell(struct ew_list_sync *beside, struct ew_tally *tally,
                                  const struct ew_facts *facts, uint64_t now_ns)
 {
     machine.told[0] = '\0';
-    CHECK_EQ_UINT(ew_beside_look(beside, now_ns), now_ns);
+    CHECK_EQ_UINT(ew_list_sync_read(beside, now_ns), now_ns);
     ew_tally_advance(tally, now_ns, facts);
-    ew_beside_tell(beside, tally, facts);
+    ew_list_sync_emit(beside, tally, facts);
     ew_tally_advance(tally, now_ns + INTERVAL_MS * MS, facts);
     return machine.told;
 }
@@ -159,7 +159,7 @@ TEST(gauges_are_told_of_those_that_ran)
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_beside *beside = NULL;
+    struct ew_list_sync *beside = NULL;
     memset(m, 0, sizeof *m);
     struct row a = {.pid = 8,
                     .name = "a.exe",
@@ -174,18 +174,18 @@ TEST(gauges_are_told_of_those_that_ran)
     struct ew_tally *tally = new_tally();
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
-    CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
+    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &beside), 0);
     uint64_t wanted = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(handles) | ETWATCH_HAS(gdi_objects) |
                       ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(io_other_ops) |
                       ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
-    CHECK_EQ_UINT(ew_beside_available(beside) & wanted, wanted);
-    CHECK_EQ_UINT(ew_beside_available(beside) & ETWATCH_HAS(threads_running), 0);
+    CHECK_EQ_UINT(ew_list_sync_available(beside) & wanted, wanted);
+    CHECK_EQ_UINT(ew_list_sync_available(beside) & ETWATCH_HAS(threads_running), 0);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8, read 12");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 8192);
     CHECK_EQ_UINT(m->last.gauge[EW_G_gdi_objects], 77);
     CHECK_EQ_UINT(m->last.t_ns, 2100 * MS);
     /* Not before a second has gone by. */
-    CHECK_EQ_UINT(ew_beside_look(beside, 2900 * MS), UINT64_MAX);
+    CHECK_EQ_UINT(ew_list_sync_read(beside, 2900 * MS), UINT64_MAX);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "");
     CHECK_EQ_UINT(m->last.counter_has, EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops) |
                                            EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns));
@@ -201,7 +201,7 @@ TEST(gauges_are_told_of_those_that_ran)
     CHECK_EQ_UINT(m->last.counter[EW_C_cpu_user_ns], 500);
     CHECK_EQ_UINT(m->last.counter[EW_C_cpu_kernel_ns], 100);
     CHECK_EQ_UINT(m->last.gauge[EW_G_threads], 2);
-    ew_beside_free(beside);
+    ew_list_sync_free(beside);
     ew_tally_free(tally);
     CHECK_EQ_UINT(m->closed, 1);
     CHECK_EQ_UINT(m->held, 0);
@@ -212,28 +212,28 @@ TEST(cycles_are_told_if_nobody_else_counts_them)
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_beside *beside = NULL;
+    struct ew_list_sync *beside = NULL;
     memset(m, 0, sizeof *m);
     struct row a = {.pid = 8, .name = "a.exe", .user = 5, .cycles = 700};
     RELIST(m, a);
     struct ew_tally *tally = new_tally();
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
-    CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
+    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &beside), 0);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8");
     CHECK_EQ_UINT(m->last.counter_has & EW_HAS_C(cycles), 0);
-    CHECK(ew_beside_count_cycles(beside));
+    CHECK(ew_list_sync_count_cycles(beside));
     a.cycles = 900;
     RELIST(m, a);
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "read 8");
     CHECK((m->last.counter_has & EW_HAS_C(cycles)) != 0);
     CHECK_EQ_UINT(m->last.counter[EW_C_cycles], 900);
-    ew_beside_free(beside);
+    ew_list_sync_free(beside);
     /* As in Wine: 0 is not known. */
     a.cycles = 0;
     RELIST(m, a);
-    CHECK_EQ_INT(ew_beside_new(&system, BEGUN_NS, &beside), 0);
-    CHECK(!ew_beside_count_cycles(beside));
-    ew_beside_free(beside);
+    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &beside), 0);
+    CHECK(!ew_list_sync_count_cycles(beside));
+    ew_list_sync_free(beside);
     ew_tally_free(tally);
 }
 
@@ -242,7 +242,7 @@ TEST(after_a_loss_who_came_or_went_is_found)
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_beside *beside = NULL;
+    struct ew_list_sync *beside = NULL;
     memset(m, 0, sizeof *m);
     struct row stays = {.pid = 8, .name = "stays.exe", .created = units_at(10 * MS)};
     struct row came = {.pid = 16, .name = "came.exe", .created = units_at(1400 * MS)};
@@ -255,8 +255,8 @@ TEST(after_a_loss_who_came_or_went_is_found)
     event_of(tally, &facts, EW_EVENT_PROCESS_START, 24, "before.exe", 1001 * MS);
     /* It may have left the list before its end is logged. */
     event_of(tally, &facts, EW_EVENT_PROCESS_START, 28, "ending.exe", 1980 * MS);
-    CHECK_EQ_INT(ew_beside_new(&system, 300 * MS, &beside), 0);
-    ew_beside_lost(beside, 1500 * MS);
+    CHECK_EQ_INT(ew_list_sync_new(&system, 300 * MS, &beside), 0);
+    ew_list_sync_note_loss(beside, 1500 * MS);
     const char *told = look_and_tell(beside, tally, &facts, 2000 * MS);
     CHECK_CONTAINS(told, "exit 12 gone.exe");
     CHECK_CONTAINS(told, "seen 16 came.exe");
@@ -269,13 +269,13 @@ TEST(after_a_loss_who_came_or_went_is_found)
     CHECK(strstr(told, "young") == NULL);
     again.created = units_at(2500 * MS);
     RELIST(m, stays, came, young, again);
-    ew_beside_lost(beside, 3500 * MS);
+    ew_list_sync_note_loss(beside, 3500 * MS);
     told = look_and_tell(beside, tally, &facts, 4000 * MS);
     CHECK_CONTAINS(told, "exit 24 before.exe");
     CHECK_CONTAINS(told, "seen 24 again.exe");
     CHECK_CONTAINS(told, "seen 20 young.exe");
     CHECK_CONTAINS(told, "exit 28 ending.exe");
-    ew_beside_free(beside);
+    ew_list_sync_free(beside);
     ew_tally_free(tally);
 }
 
@@ -292,8 +292,8 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
     for (size_t i = 0; i < count; i++) {
         if (samples[i].pid != 500)
             continue;
-        seen->starts += samples[i].type == ETWATCH_START;
-        seen->samples += samples[i].type == ETWATCH_SAMPLE;
+        seen->starts += samples[i].type == ETWATCH_TYPE_START;
+        seen->samples += samples[i].type == ETWATCH_TYPE_SAMPLE;
         if ((samples[i].has & ETWATCH_HAS(cpu_ns)) != 0)
             seen->cpu_ns += samples[i].cpu_ns;
         if ((samples[i].has & ETWATCH_HAS(rss_bytes)) != 0)
@@ -327,7 +327,7 @@ TEST(a_process_whose_start_was_lost_is_watched)
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
     struct etwatch_config config = {
         .size = sizeof config,
-        .flags = ETWATCH_ALL | ETWATCH_NO_BUDGET,
+        .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET,
         .hz = 20,
         .latency_ms = 50,
         .callbacks = {.size = sizeof config.callbacks, .on_samples = on_samples, .ctx = &seen}};

@@ -9,7 +9,7 @@
 static struct etwatch_sample sample_of(uint32_t pid, const char *name, const char *cgroup)
 {
     return (struct etwatch_sample){.size = sizeof(struct etwatch_sample),
-                                   .type = ETWATCH_SAMPLE,
+                                   .type = ETWATCH_TYPE_SAMPLE,
                                    .pid = pid,
                                    .name = name,
                                    .user = "root",

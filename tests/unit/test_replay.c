@@ -12,10 +12,10 @@
 
 #include "decode/decode.h"
 #include "etl_kit.h"
+#include "facts_kit.h"
 #include "replay_machine.h"
 #include "sampler/sampler.h"
 #include "tally/tally.h"
-#include "facts_kit.h"
 
 /* ---------------------------------------------------------- through a recording */
 
@@ -50,7 +50,7 @@ struct direct {
 
 static void on_interval_over(void *ctx, uint64_t end_ns)
 {
-    CHECK(ew_sampler_cut(((struct direct *)ctx)->sampler, end_ns) >= 0);
+    CHECK(ew_sampler_deliver(((struct direct *)ctx)->sampler, end_ns) >= 0);
 }
 
 static bool is_wanted(void *ctx, uint32_t pid, const char *name)
@@ -120,8 +120,8 @@ static void tell_directly(const struct machine *m, double hz, uint32_t flags, co
     uint64_t interval_ns = (uint64_t)(1e9 / hz + 0.5), last_ns = 0, seed = 7;
     struct ew_sampler_config config = {
         .source = ETWATCH_SOURCE_ETL,
-        .threads = (flags & ETWATCH_THREADS) != 0,
-        .dense = (flags & ETWATCH_DENSE) != 0,
+        .threads = (flags & ETWATCH_CONFIG_THREADS) != 0,
+        .dense = (flags & ETWATCH_CONFIG_DENSE) != 0,
         .available = meta->available,
         .interval_ns = interval_ns,
         .unix_minus_raw_ns = (int64_t)(meta->anchor_unix_ns - meta->anchor_raw_ns),
@@ -130,7 +130,7 @@ static void tell_directly(const struct machine *m, double hz, uint32_t flags, co
         .ctx = text,
         .emit = on_samples,
         .loss = on_loss,
-        .describe = (flags & ETWATCH_CMDLINE) != 0 ? describe : NULL,
+        .describe = (flags & ETWATCH_CONFIG_CMDLINE) != 0 ? describe : NULL,
     };
     struct ew_tally_config tally_config = {
         .cpu_count = CPUS,
@@ -196,21 +196,21 @@ TEST(a_recording_gives_the_bytes_of_the_same_events_told_directly)
         char remark[32];
         (void)snprintf(remark, sizeof remark, "%d Hz", (int)rates[i]);
         test_row(remark);
-        compare(i + 1, i % 2 == 1, rates[i], ETWATCH_ALL, false);
+        compare(i + 1, i % 2 == 1, rates[i], ETWATCH_CONFIG_ALL, false);
     }
 }
 
 TEST(so_it_is_with_threads_and_with_every_interval)
 {
-    compare(11, false, 100, ETWATCH_ALL | ETWATCH_THREADS, false);
-    compare(12, true, 20, ETWATCH_ALL | ETWATCH_DENSE, false);
-    compare(13, false, 50, ETWATCH_ALL | ETWATCH_CMDLINE, false);
+    compare(11, false, 100, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_THREADS, false);
+    compare(12, true, 20, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_DENSE, false);
+    compare(13, false, 50, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_CMDLINE, false);
 }
 
 TEST(so_it_is_for_one_process_and_its_descendants)
 {
     compare(21, false, 100, 0, true);
-    compare(22, false, 1000, ETWATCH_THREADS, true);
+    compare(22, false, 1000, ETWATCH_CONFIG_THREADS, true);
 }
 
 TEST(a_recording_says_what_it_is_and_ends)
@@ -221,7 +221,7 @@ TEST(a_recording_says_what_it_is_and_ends)
     struct etwatch_meta meta;
     make_machine(&machine, 31);
     write_recording(&recorded, &machine, false);
-    tell_recorded(recorded.path, 100, ETWATCH_ALL, NULL, &text, &meta);
+    tell_recorded(recorded.path, 100, ETWATCH_CONFIG_ALL, NULL, &text, &meta);
     remove_recorded(&recorded);
     CHECK_EQ_UINT(meta.source, ETWATCH_SOURCE_ETL);
     CHECK_EQ_UINT(meta.cpu_count, CPUS);
@@ -251,13 +251,13 @@ TEST(a_recording_waits_for_its_reader)
     size_t lines = 0, read = 0;
     make_machine(&machine, 41);
     write_recording(&recorded, &machine, false);
-    tell_recorded(recorded.path, 20, ETWATCH_ALL, NULL, &text, &meta);
+    tell_recorded(recorded.path, 20, ETWATCH_CONFIG_ALL, NULL, &text, &meta);
     for (size_t i = 0; i < text.len; i++)
         lines += text.bytes[i] == '\n';
     const char *path = recorded.path;
     struct etwatch_config config = {
         .size = sizeof config,
-        .flags = ETWATCH_ALL | ETWATCH_QUEUE,
+        .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_QUEUE,
         .hz = 20,
         .traces = &path,
         .trace_count = 1,
@@ -299,9 +299,9 @@ TEST(an_impossible_configuration_is_refused)
     config.uid_count = 1;
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
     config.uid_count = 0;
-    config.flags = ETWATCH_EVENTS;
+    config.flags = ETWATCH_CONFIG_EVENTS;
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_ENOTSUP);
-    config.flags = ETWATCH_ALL;
+    config.flags = ETWATCH_CONFIG_ALL;
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), ETWATCH_EOS);
     etwatch_monitor_free(monitor);

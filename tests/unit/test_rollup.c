@@ -11,7 +11,7 @@ static void add(struct ew_rollup *rollup, const struct etwatch_sample *sample)
 
 static struct etwatch_sample busy(uint32_t pid, uint64_t at_ms, uint64_t cpu_ns)
 {
-    struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, pid, "busy", at_ms);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, pid, "busy", at_ms);
     set_cpu(&sample, cpu_ns);
     return sample;
 }
@@ -51,7 +51,7 @@ TEST(a_value_nobody_measured_stays_unknown)
 {
     struct ew_rollup rollup;
     ew_rollup_init(&rollup, 16, false);
-    struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, 1, "a", 100);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 100);
     add(&rollup, &sample);
     CHECK_EQ_UINT(rollup.rows[0].sum.has, 0);
     CHECK(ew_rollup_percent(&rollup.rows[0], 1000) < 0);
@@ -65,7 +65,7 @@ TEST(totals_at_exit_replace_the_sums_only_if_asked_for)
         ew_rollup_init(&rollup, 16, totals != 0);
         struct etwatch_sample sample = busy(1, 100, 1000);
         add(&rollup, &sample);
-        sample = make_sample(ETWATCH_EXIT, 1, "busy", 200);
+        sample = make_sample(ETWATCH_TYPE_EXIT, 1, "busy", 200);
         sample.dt_ns = 5 * SECOND_NS;
         set_cpu(&sample, 7777);
         sample.exit_code = 4;
@@ -83,7 +83,7 @@ TEST(the_counters_in_a_start_are_no_news)
 {
     struct ew_rollup rollup;
     ew_rollup_init(&rollup, 16, false);
-    struct etwatch_sample sample = make_sample(ETWATCH_START, 1, "old", 0);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_START, 1, "old", 0);
     set_cpu(&sample, 99999);
     set_memory(&sample, 500);
     add(&rollup, &sample);
@@ -102,7 +102,7 @@ TEST(the_next_block_begins_at_zero_without_what_exited)
     add(&rollup, &sample);
     sample = busy(2, 100, 2000);
     add(&rollup, &sample);
-    sample.type = ETWATCH_EXIT;
+    sample.type = ETWATCH_TYPE_EXIT;
     add(&rollup, &sample);
     ew_rollup_next(&rollup);
     CHECK_EQ_UINT(rollup.count, 1);
@@ -121,7 +121,7 @@ TEST(the_busiest_process_comes_first_with_its_threads_below)
     add(&rollup, &sample);
     sample = busy(2, 100, 90);
     add(&rollup, &sample);
-    sample.type = ETWATCH_THREAD;
+    sample.type = ETWATCH_TYPE_THREAD;
     sample.tid = 21;
     sample.cpu_ns = 30;
     add(&rollup, &sample);
@@ -144,7 +144,7 @@ TEST(ten_thousand_short_processes_fit_and_none_of_their_time_is_lost)
     for (uint32_t pid = 1; pid <= 10000; pid++) {
         struct etwatch_sample sample = busy(pid, pid, pid * 10);
         add(&rollup, &sample);
-        sample.type = ETWATCH_EXIT;
+        sample.type = ETWATCH_TYPE_EXIT;
         add(&rollup, &sample);
     }
     CHECK(rollup.count <= 256);
@@ -163,7 +163,7 @@ TEST(live_processes_beyond_the_maximum_are_summed_in_the_rest)
     uint64_t sum = 0;
     ew_rollup_init(&rollup, 16, false);
     for (uint32_t pid = 1; pid <= 100; pid++) {
-        struct etwatch_sample sample = make_sample(ETWATCH_START, pid, "a", 0);
+        struct etwatch_sample sample = make_sample(ETWATCH_TYPE_START, pid, "a", 0);
         add(&rollup, &sample);
         sample = busy(pid, 100, 10);
         add(&rollup, &sample);
@@ -182,7 +182,7 @@ TEST(a_storm_of_threads_leaves_room_for_processes)
     ew_rollup_init(&rollup, 64, true);
     struct etwatch_sample sample = busy(1, 100, 10);
     add(&rollup, &sample);
-    sample.type = ETWATCH_THREAD;
+    sample.type = ETWATCH_TYPE_THREAD;
     for (sample.tid = 2; sample.tid < 5000; sample.tid++)
         add(&rollup, &sample);
     CHECK(rollup.threads_unlisted);
@@ -204,7 +204,7 @@ static int add_many(void *ctx)
     for (uint32_t pid = 1; pid <= 200 && rc == 0; pid++) {
         struct etwatch_sample sample = busy(pid, 100, 10);
         rc = ew_rollup_add(&rollup, &sample);
-        sample.type = ETWATCH_EXIT;
+        sample.type = ETWATCH_TYPE_EXIT;
         if (rc == 0)
             rc = ew_rollup_add(&rollup, &sample);
     }

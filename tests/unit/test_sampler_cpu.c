@@ -17,7 +17,7 @@ TEST(a_delta_belongs_to_the_interval_that_was_open)
     kit_read(AT, 1, 1, MS(40), 104 * NS_PER_MS, 58);   /* 1 ms, 1 switch in [20, 30) */
     CHECK_EQ_INT(kit_cut(MS(40)), 3);
     CHECK_EQ_STR(kit_story(), "S1 s1 s1");
-    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(10));
     CHECK_EQ_UINT(s->dt_ns, 10 * NS_PER_MS);
     CHECK_EQ_UINT(s->cpu_ns, 3 * NS_PER_MS);
@@ -26,8 +26,8 @@ TEST(a_delta_belongs_to_the_interval_that_was_open)
     CHECK_EQ_UINT(s->has,
                   ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(switches_voluntary));
     CHECK_EQ_UINT(s->source, ETWATCH_SOURCE_EBPF);
-    CHECK((s->flags & ETWATCH_COMPLETE) != 0);
-    s = kit_nth(ETWATCH_SAMPLE, 1, 1);
+    CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
+    s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(30));
     CHECK_EQ_UINT(s->cpu_ns, NS_PER_MS);
     kit_close();
@@ -42,7 +42,7 @@ TEST(a_run_is_split_exactly_at_each_interval_end)
     CHECK_EQ_INT(kit_cut(MS(40)), 5);
     static const uint64_t want[] = {3000000, 10000000, 10000000, 1500000};
     for (size_t i = 0; i < 4; i++)
-        CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, i)->cpu_ns, want[i]);
+        CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)->cpu_ns, want[i]);
     kit_close();
 }
 
@@ -54,9 +54,9 @@ TEST(cpu_before_the_run_belongs_to_the_open_interval)
     /* 2 ms in earlier runs of [0, 10), then a run from 18 to 22. */
     kit_ran(SPAN, 1, 1, MS(18), 2 * NS_PER_MS, MS(22), 6 * NS_PER_MS, 9);
     (void)kit_cut(MS(30));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 2);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 2)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2)), 2);
     kit_close();
 }
 
@@ -68,9 +68,9 @@ TEST(stolen_time_is_spread_over_the_run_and_the_sum_is_exact)
     /* 25 ms on the CPU, of which the hypervisor gave 10000001 ns. */
     kit_ran(SPAN, 1, 1, MS(5), 0, MS(30), 10000001, 1);
     (void)kit_cut(MS(40));
-    uint64_t a = kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_ns;
-    uint64_t b = kit_nth(ETWATCH_SAMPLE, 1, 1)->cpu_ns;
-    uint64_t c = kit_nth(ETWATCH_SAMPLE, 1, 2)->cpu_ns;
+    uint64_t a = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns;
+    uint64_t b = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->cpu_ns;
+    uint64_t c = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2)->cpu_ns;
     CHECK_EQ_UINT(a + b + c, 10000001);
     CHECK_NEAR(a, 2000000.2, 1);
     CHECK_NEAR(b, 4000000.4, 1);
@@ -85,8 +85,8 @@ TEST(a_run_that_ends_at_an_interval_end_leaves_nothing_after_it)
     kit_read(OPEN, 1, 1, MS(4), 0, 0);
     kit_ran(SPAN, 1, 1, MS(4), 0, MS(20), 16 * NS_PER_MS, 1);
     CHECK_EQ_INT(kit_cut(MS(40)), 3);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 6);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 10);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 6);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 10);
     kit_close();
 }
 
@@ -97,13 +97,13 @@ TEST(a_run_seen_at_a_drain_is_not_counted_again_when_it_ends)
     kit_read(OPEN, 1, 1, MS(4), 0, 0);
     kit_ran(SPAN, 1, 1, MS(4), 0, MS(15), 11 * NS_PER_MS, 0);
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 6);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 6);
     kit_ran(SPAN, 1, 1, MS(4), 0, MS(33), 29 * NS_PER_MS, 1);
     (void)kit_cut(MS(40));
     CHECK_EQ_STR(kit_story(), "s1 s1 s1");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 10);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 10);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 2)), 3);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 10);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 10);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2)), 3);
     kit_close();
 }
 
@@ -114,11 +114,11 @@ TEST(what_else_a_run_counted_goes_to_its_largest_part_and_is_unknown_elsewhere)
     kit_read(OPEN, 1, 1, MS(8), 0, 0);
     kit_ran(SPAN, 1, 1, MS(8), 0, MS(23), 15 * NS_PER_MS, 5);
     (void)kit_cut(MS(30));
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), ETWATCH_HAS(switches_voluntary)));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->switches_voluntary, 5);
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), ETWATCH_HAS(switches_voluntary)));
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 2), ETWATCH_HAS(switches_voluntary)));
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(switches_voluntary)));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 5);
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_HAS(switches_voluntary)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2), ETWATCH_HAS(switches_voluntary)));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(cpu_ns)));
     kit_close();
 }
 
@@ -130,8 +130,8 @@ TEST(what_a_run_did_not_count_is_known_to_be_0_in_all_its_intervals)
     kit_ran(SPAN, 1, 1, MS(8), 0, MS(23), 15 * NS_PER_MS, 4);
     (void)kit_cut(MS(30));
     for (size_t i = 0; i < 3; i++) {
-        CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, i), ETWATCH_HAS(switches_voluntary)));
-        CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, i)->switches_voluntary, 0);
+        CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i), ETWATCH_HAS(switches_voluntary)));
+        CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)->switches_voluntary, 0);
     }
     kit_close();
 }
@@ -145,10 +145,10 @@ TEST(another_thread_supplies_what_a_run_through_leaves_unknown)
     kit_read(OPEN, 1, 2, MS(12), 0, 10);
     kit_read(AT, 1, 2, MS(30), NS_PER_MS, 13);
     (void)kit_cut(MS(30));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->switches_voluntary, 5);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->switches_voluntary, 3);
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), ETWATCH_HAS(switches_voluntary)));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 11);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->switches_voluntary, 5);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 3);
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_HAS(switches_voluntary)));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 11);
     kit_close();
 }
 
@@ -170,7 +170,7 @@ TEST(user_and_kernel_time_follow_the_cpu_time_of_a_run)
     uint64_t user = 0, kernel = 0;
     static const double share[] = {0.25, 0.5, 0.25};
     for (size_t i = 0; i < 3; i++) {
-        const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, i);
+        const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, i);
         CHECK_NEAR(s->cpu_user_ns, share[i] * 15000001, 1);
         CHECK_NEAR(s->cpu_kernel_ns, share[i] * 4999999, 1);
         user += s->cpu_user_ns;
@@ -188,7 +188,7 @@ TEST(a_value_that_falls_back_counts_nothing_until_it_has_caught_up)
     kit_read(OPEN, 1, 1, MS(1), 0, 0);
     kit_ran(SPAN, 1, 1, MS(1), 0, MS(10), 9 * NS_PER_MS, 0); /* extrapolated at a drain */
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 9);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 9);
     kit_ran(SPAN, 1, 1, MS(1), 0, MS(12), 7 * NS_PER_MS, 1); /* 4 of 11 ms were stolen */
     kit_read(OPEN, 1, 1, MS(25), 7 * NS_PER_MS, 1);
     kit_read(AT, 1, 1, MS(30), 12 * NS_PER_MS, 2);
@@ -207,8 +207,8 @@ TEST(a_first_open_is_only_a_baseline)
     kit_read(OPEN, 1, 1, MS(5), 900 * NS_PER_MS, 50); /* evicted and back, as far as we know */
     kit_read(AT, 1, 1, MS(10), 901 * NS_PER_MS, 51);
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 1);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->switches_voluntary, 1);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 1);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->switches_voluntary, 1);
     kit_close();
 }
 
@@ -221,7 +221,7 @@ TEST(what_a_newborn_waited_before_its_first_run_counts)
     r.counter[EW_C_runq_wait_ns] = 1234567;
     kit_reading(r);
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->runq_wait_ns, 1234567);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->runq_wait_ns, 1234567);
     kit_close();
 }
 
@@ -261,7 +261,7 @@ TEST(a_first_reading_of_a_thread_born_under_watch_counts_from_0)
     r.start_ns = MS(2);
     kit_reading(r);
     (void)kit_cut(MS(20));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 3);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 3);
     kit_close();
 }
 
@@ -307,7 +307,7 @@ TEST(user_and_kernel_time_add_up_to_the_cpu_time_though_their_split_swings)
     for (size_t i = 0; i < 5; i++) {
         read_split(MS(i * 10 + 5), (i + 1) * 1000, user[i]);
         (void)kit_cut(MS(i * 10 + 10));
-        const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+        const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
         CHECK_EQ_UINT(s->cpu_ns, 1000);
         CHECK_EQ_UINT(s->cpu_user_ns + s->cpu_kernel_ns, 1000);
     }
@@ -327,8 +327,8 @@ TEST(a_readings_unknown_counters_are_no_zeros)
     kit_reading(r);
     kit_read(AT, 1, 1, MS(20), 2 * NS_PER_MS, 503);
     (void)kit_cut(MS(20));
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), ETWATCH_HAS(switches_voluntary)));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->switches_voluntary, 3);
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(switches_voluntary)));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 3);
     kit_close();
 }
 
@@ -352,7 +352,7 @@ TEST(readings_of_the_process_itself_are_not_added_to_its_threads)
     kit_reading(r);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->io_read_bytes, 4000);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->io_read_bytes, 4000);
     kit_close();
 }
 
@@ -376,14 +376,14 @@ TEST(thread_samples_follow_their_process_and_add_up_to_it)
     kit_reading(r);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 S9 s1 t12 t11 s9 t9 s1 t11");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 9);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_THREAD, 1, 0)), 3);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_THREAD, 1, 1)), 6);
-    CHECK_EQ_STR(kit_nth(ETWATCH_THREAD, 1, 1)->thread_name, "worker");
-    CHECK_EQ_STR(kit_nth(ETWATCH_THREAD, 1, 1)->name, "a");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_THREAD, 1, 2)), 4);
-    CHECK_EQ_INT(kit_nth(ETWATCH_THREAD, 9, 0)->priority, -5);
-    CHECK(kit_has(kit_nth(ETWATCH_THREAD, 9, 0), ETWATCH_HAS(priority)));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 9);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_THREAD, 1, 0)), 3);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_THREAD, 1, 1)), 6);
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_THREAD, 1, 1)->thread_name, "worker");
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_THREAD, 1, 1)->name, "a");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_THREAD, 1, 2)), 4);
+    CHECK_EQ_INT(kit_nth(ETWATCH_TYPE_THREAD, 9, 0)->priority, -5);
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_THREAD, 9, 0), ETWATCH_HAS(priority)));
     kit_close();
 }
 
@@ -401,7 +401,7 @@ TEST(an_ended_thread_is_in_the_samples_of_its_last_interval)
     CHECK_EQ_UINT(kit_counts().threads, 1);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 s1 t11");
-    const struct etwatch_sample *s = kit_nth(ETWATCH_THREAD, 1, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_THREAD, 1, 0);
     CHECK_EQ_STR(s->thread_name, "short");
     CHECK_EQ_UINT(s->dt_ns, 9 * NS_PER_MS); /* from its start on */
     CHECK_EQ_UINT(kit_counts().threads, 0);
@@ -424,7 +424,7 @@ TEST(from_a_new_interval_length_on_samples_have_it)
     } rows[] = {{10, 10, 9}, {20, 10, 10}, {40, 20, 20}};
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1");
     for (size_t i = 0; i < 3; i++) {
-        const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, i);
+        const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, i);
         CHECK_EQ_UINT(s->t_ns, UNIX_MS(rows[i].t_ms));
         CHECK_EQ_UINT(s->dt_ns, rows[i].dt_ms * NS_PER_MS);
         CHECK_EQ_UINT(CPU(s), rows[i].cpu_ms);

@@ -25,10 +25,10 @@ TEST(a_gauge_is_on_the_last_sample_that_ended_before_it_was_read)
     read_rss(1, MS(35), 3 * NS_PER_MS, 4096); /* in the middle of [30, 40) */
     (void)kit_cut(MS(35));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1");
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), RSS));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->rss_bytes, 0);
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), RSS));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->rss_bytes, 4096);
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), RSS));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->rss_bytes, 0);
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), RSS));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->rss_bytes, 4096);
     kit_close();
 }
 
@@ -55,12 +55,12 @@ TEST(memory_noted_at_switches_is_on_every_sample_of_a_cut)
     note_rss(OPEN, MS(57), MS(57), 26 * NS_PER_MS, 5000);
     (void)kit_cut(MS(50));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1 s1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->rss_bytes, 2000);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->rss_bytes, 3000);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->rss_bytes, 2000);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->rss_bytes, 3000);
     /* [30, 40) ended in the middle of a run: nobody looked. */
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 2), RSS));
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 3), RSS));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 3)->rss_bytes, 4000);
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2), RSS));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 3), RSS));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 3)->rss_bytes, 4000);
     kit_close();
 }
 
@@ -71,8 +71,8 @@ TEST(a_gauge_read_before_the_end_is_true_if_the_process_has_not_run_since)
     kit_read(OPEN, 1, 1, MS(1), 0, 0);
     read_rss(1, MS(5), NS_PER_MS, 4096); /* off the CPU, and not on it again */
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->rss_bytes, 4096);
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), RSS));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->rss_bytes, 4096);
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), RSS));
     kit_close();
 }
 
@@ -84,11 +84,11 @@ TEST(a_gauge_is_unknown_if_the_process_has_run_since)
     read_rss(1, MS(5), NS_PER_MS, 4096);
     kit_read(AT, 1, 1, MS(8), 2 * NS_PER_MS, 0);
     (void)kit_cut(MS(10));
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), RSS));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), RSS));
     kit_read(OPEN, 1, 1, MS(15), 2 * NS_PER_MS, 0);
     kit_read(AT, 1, 1, MS(20), 3 * NS_PER_MS, 0);
     (void)kit_cut(MS(20));
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), RSS));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), RSS));
     kit_close();
 }
 
@@ -103,7 +103,7 @@ TEST(a_gauge_read_before_the_counts_of_its_drain_is_on_the_same_sample)
     kit_read(OPEN, 1, 1, MS(12), 0, 0);
     kit_read(AT, 1, 1, MS(20), NS_PER_MS, 0);
     (void)kit_cut(MS(20));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->handles, 17);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->handles, 17);
     kit_close();
 }
 
@@ -117,7 +117,7 @@ TEST(gauges_read_at_different_times_are_judged_one_by_one)
     kit_reading(r);
     read_rss(1, MS(12), NS_PER_MS, 4096);
     (void)kit_cut(MS(10));
-    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
     CHECK(kit_has(s, RSS));
     CHECK(!kit_has(s, ETWATCH_HAS(priority)));
     kit_close();
@@ -138,7 +138,7 @@ TEST(the_priority_of_a_process_is_its_leaders)
     r.gauge[EW_G_priority] = 99;
     kit_reading(r);
     (void)kit_cut(MS(10));
-    CHECK_EQ_INT(kit_nth(ETWATCH_SAMPLE, 1, 0)->priority, -7);
+    CHECK_EQ_INT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->priority, -7);
     kit_close();
 }
 
@@ -156,8 +156,8 @@ TEST(exit_gauges_are_on_the_last_sample_and_the_exit)
     kit_ran(EW_READING_FINAL, 1, 1, MS(2), 0, MS(5.1), 3 * NS_PER_MS, 1);
     kit.facts.process(kit.facts.ctx, &fact);
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->rss_peak_bytes, 9000);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->rss_peak_bytes, 9000);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->rss_peak_bytes, 9000);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->rss_peak_bytes, 9000);
     kit_close();
 }
 
@@ -192,15 +192,15 @@ TEST(dense_gives_every_interval_of_every_process)
     kit_exit(2, EPOCH - 1000 * NS_PER_MS, MS(22), 0);
     (void)kit_cut(MS(40));
     CHECK_EQ_STR(kit_story(), "S1 S2 s1 s2 S3 s1 s2 s3 s1 s3 s2 X2 s1 s3");
-    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
     CHECK_EQ_UINT(s->has,
                   ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(switches_voluntary));
     CHECK_EQ_UINT(s->cpu_ns, 0);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(10));
     CHECK_EQ_UINT(s->dt_ns, 10 * NS_PER_MS);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->cpu_ns, NS_PER_MS);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 3, 0)->dt_ns, 5 * NS_PER_MS);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 2, 2)->t_ns, UNIX_MS(22));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->cpu_ns, NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 3, 0)->dt_ns, 5 * NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 2, 2)->t_ns, UNIX_MS(22));
     kit_close();
 }
 
@@ -213,13 +213,13 @@ TEST(dense_rows_carry_the_last_gauges_while_the_process_rests)
     (void)kit_cut(MS(30));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1");
     for (size_t i = 0; i < 3; i++)
-        CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, i)->rss_bytes, 4096);
+        CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)->rss_bytes, 4096);
     kit_read(OPEN, 1, 1, MS(35), NS_PER_MS, 0);
     kit_read(AT, 1, 1, MS(40), 2 * NS_PER_MS, 0);
     (void)kit_cut(MS(50));
     CHECK_EQ_STR(kit_story(), "s1 s1");
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), RSS));
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), RSS));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), RSS));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), RSS));
     kit_close();
 }
 
@@ -231,9 +231,9 @@ TEST(dense_rows_before_a_run_do_not_carry_gauges_read_after_it)
     read_rss(1, MS(30), NS_PER_MS, 4096);
     (void)kit_cut(MS(30));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1");
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), RSS));
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), RSS));
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 2), RSS));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), RSS));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), RSS));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2), RSS));
     kit_close();
 }
 

@@ -23,17 +23,17 @@ TEST(a_pid_that_comes_back_ends_the_old_process_with_unknown_status)
     kit_reading(r);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 S1 s1");
-    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "new");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->start_ns, UNIX_MS(7));
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->name, "new");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->start_ns, UNIX_MS(7));
     (void)kit_cut(MS(20));
     (void)kit_cut(MS(30));
     CHECK_EQ_STR(kit_story(), "s1 X1"); /* its thread was never told to be over */
-    const struct etwatch_sample *s = kit_nth(ETWATCH_EXIT, 1, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
     CHECK_EQ_STR(s->name, "old");
     CHECK_EQ_UINT(CPU(s), 1);
     CHECK_EQ_UINT(s->start_ns, UNIX_MS(1));
-    CHECK((s->flags & ETWATCH_COMPLETE) == 0);
+    CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     CHECK(!kit_has(s, ETWATCH_HAS(exit_code)));
     CHECK(!kit_has(s, ETWATCH_HAS(exit_ns)));
     CHECK_EQ_UINT(kit_counts().processes, 1);
@@ -56,10 +56,10 @@ TEST(readings_of_old_and_new_under_one_pid_do_not_mix)
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 S1 s1 s1 X1");
     for (size_t i = 0; i < 2; i++) {
-        const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, i);
+        const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, i);
         CHECK_EQ_UINT(CPU(s), s->start_ns == UNIX_MS(1) ? 3 : 1);
     }
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->start_ns, UNIX_MS(1));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->start_ns, UNIX_MS(1));
     kit_close();
 }
 
@@ -74,9 +74,9 @@ TEST(a_thread_of_a_new_process_is_not_given_to_the_one_that_ended)
     kit_start(1, MS(6), "new");
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 S1 s1 s1 X1");
-    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "new");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 1);
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 1, 1), ETWATCH_HAS(cpu_ns)));
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->name, "new");
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 1);
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_HAS(cpu_ns)));
     kit_close();
 }
 
@@ -110,10 +110,10 @@ TEST(a_reading_of_an_unknown_process_makes_it_without_name_and_not_complete)
     kit_read(AT, 1, 1, MS(9), NS_PER_MS + 50, 0);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1");
-    CHECK_EQ_STR(kit_nth(ETWATCH_START, 1, 0)->name, NULL);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_START, 1, 0)->flags, 0);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_START, 1, 0)->start_ns, 777 + (uint64_t)UNIX_MINUS_RAW);
-    CHECK((kit_nth(ETWATCH_SAMPLE, 1, 0)->flags & ETWATCH_COMPLETE) != 0);
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_START, 1, 0)->name, NULL);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_START, 1, 0)->flags, 0);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_START, 1, 0)->start_ns, 777 + (uint64_t)UNIX_MINUS_RAW);
+    CHECK((kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     kit_close();
 }
 
@@ -126,9 +126,9 @@ TEST(a_start_that_follows_its_readings_in_the_same_drain_is_complete)
     kit_start(1, MS(3), "a");
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_START, 1, 0)->flags, ETWATCH_COMPLETE);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_START, 1, 0)->start_ns, UNIX_MS(3));
-    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "a");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_START, 1, 0)->flags, ETWATCH_SAMPLE_COMPLETE);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_START, 1, 0)->start_ns, UNIX_MS(3));
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->name, "a");
     kit_close();
 }
 
@@ -138,9 +138,9 @@ TEST(an_exit_of_an_unknown_process_is_told_with_a_start)
     kit_exit(1, MS(3), MS(5), 7);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
-    CHECK((kit_nth(ETWATCH_START, 1, 0)->flags & ETWATCH_COMPLETE) == 0);
-    CHECK((kit_nth(ETWATCH_EXIT, 1, 0)->flags & ETWATCH_COMPLETE) == 0);
-    CHECK_EQ_INT(kit_nth(ETWATCH_EXIT, 1, 0)->exit_code, 7);
+    CHECK((kit_nth(ETWATCH_TYPE_START, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
+    CHECK((kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
+    CHECK_EQ_INT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->exit_code, 7);
     kit_close();
 }
 
@@ -160,16 +160,16 @@ TEST(an_exec_changes_the_name_and_asks_for_the_strings_again)
     kit_open(kit_config());
     kit_start(1, MS(1), "sh");
     (void)kit_cut(MS(10));
-    CHECK_EQ_STR(kit_nth(ETWATCH_START, 1, 0)->name, "sh");
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_START, 1, 0)->name, "sh");
     kit_process(EW_PROCESS_EXEC, 1, MS(1), MS(11), "python3");
     kit_read(AT, 1, 1, MS(15), NS_PER_MS, 1);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "s1");
-    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "python3");
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->name, "python3");
     kit_process(EW_PROCESS_RENAME, 1, MS(1), MS(21), "main");
     kit_read(AT, 1, 1, MS(25), 2 * NS_PER_MS, 1);
     (void)kit_cut(MS(30));
-    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "main");
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->name, "main");
     kit_close();
 }
 
@@ -187,7 +187,7 @@ TEST(a_thread_that_execs_takes_its_counts_to_the_leaders_id)
     kit_read(AT, 1, 1, MS(10), 5 * NS_PER_MS, 1);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8); /* 3 of the leader, 5 of the other */
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 8); /* 3 of the leader, 5 of the other */
     kit_close();
 }
 
@@ -205,13 +205,13 @@ TEST(after_a_loss_whoever_is_not_seen_again_has_ended)
     kit.facts.all_seen(kit.facts.ctx, MS(12));
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S4 s2 X2");
-    const struct etwatch_sample *s = kit_nth(ETWATCH_EXIT, 2, 0);
-    CHECK((s->flags & ETWATCH_COMPLETE) == 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_EXIT, 2, 0);
+    CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     CHECK(!kit_has(s, ETWATCH_HAS(exit_ns)) && !kit_has(s, ETWATCH_HAS(exit_code)));
     (void)kit_cut(MS(30));
     (void)kit_cut(MS(40)); /* the other's thread was never told to be over */
     CHECK_EQ_STR(kit_story(), "s3 X3");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 3, 0)->cpu_ns, NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 3, 0)->cpu_ns, NS_PER_MS);
     CHECK_EQ_UINT(kit_counts().processes, 2);
     kit_close();
 }
@@ -229,8 +229,8 @@ TEST(a_forgotten_process_goes_without_exit_and_can_come_back)
     kit_read(AT, 1, 1, MS(9), 3 * NS_PER_MS, 1);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 S1 s1 s1");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 1);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 1);
     CHECK_EQ_UINT(kit_counts().processes, 1);
     kit_close();
 }

@@ -19,18 +19,18 @@ TEST(a_process_that_lived_a_millisecond_has_start_sample_and_exit)
     kit_exit(5, MS(12), MS(13), 3);
     CHECK_EQ_INT(kit_cut(MS(20)), 3);
     CHECK_EQ_STR(kit_story(), "S5 s5 X5");
-    const struct etwatch_sample *s = kit_nth(ETWATCH_START, 5, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_START, 5, 0);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(12));
     CHECK_EQ_UINT(s->start_ns, UNIX_MS(12));
     CHECK_EQ_UINT(s->dt_ns, 0);
     CHECK_EQ_STR(s->name, "quick");
-    CHECK_EQ_UINT(s->flags, ETWATCH_COMPLETE);
-    s = kit_nth(ETWATCH_SAMPLE, 5, 0);
+    CHECK_EQ_UINT(s->flags, ETWATCH_SAMPLE_COMPLETE);
+    s = kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(13));
     CHECK_EQ_UINT(s->dt_ns, NS_PER_MS);
     CHECK_EQ_UINT(s->cpu_ns, 800000);
     CHECK_NEAR(s->cpu_percent, 80, 1e-9);
-    s = kit_nth(ETWATCH_EXIT, 5, 0);
+    s = kit_nth(ETWATCH_TYPE_EXIT, 5, 0);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(13));
     CHECK_EQ_UINT(s->dt_ns, NS_PER_MS);
     CHECK_EQ_UINT(s->cpu_ns, 800000);
@@ -51,8 +51,8 @@ TEST(a_process_never_seen_running_still_has_start_sample_and_exit)
     kit_exit(5, MS(12), MS(13), 0);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S5 s5 X5");
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 5, 0), ETWATCH_HAS(cpu_ns)));
-    CHECK(!kit_has(kit_nth(ETWATCH_EXIT, 5, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_EXIT, 5, 0), ETWATCH_HAS(cpu_ns)));
     kit_close();
 }
 
@@ -78,10 +78,10 @@ TEST(exit_totals_fill_the_last_sample_of_a_process_without_readings)
     exit_with_totals(5, MS(12), MS(14), NS_PER_MS);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S5 s5 X5");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 0)), 1);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_EXIT, 5, 0)), 1);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 5, 0)->rss_peak_bytes, 4096);
-    CHECK_EQ_INT(kit_nth(ETWATCH_EXIT, 5, 0)->exit_signal, 9);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0)), 1);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_EXIT, 5, 0)), 1);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 5, 0)->rss_peak_bytes, 4096);
+    CHECK_EQ_INT(kit_nth(ETWATCH_TYPE_EXIT, 5, 0)->exit_signal, 9);
     kit_close();
 }
 
@@ -95,9 +95,9 @@ TEST(readings_after_the_exit_know_better_than_its_totals)
     kit_reading(r);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S5 s5 s5 X5");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 0)), 2);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 1)), 4);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_EXIT, 5, 0)), 6);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 1)), 4);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_EXIT, 5, 0)), 6);
     kit_close();
 }
 
@@ -110,9 +110,9 @@ TEST(exit_totals_overrule_the_sum_of_readings)
     kit_reading(r);
     exit_with_totals(5, MS(1), MS(9), 5 * NS_PER_MS);
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 0)), 4);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_EXIT, 5, 0)), 5);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 5, 0)->switches_voluntary, 1);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0)), 4);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_EXIT, 5, 0)), 5);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 5, 0)->switches_voluntary, 1);
     kit_close();
 }
 
@@ -130,13 +130,13 @@ TEST(totals_of_a_process_seen_before_begin_with_what_it_had)
     kit_ran(FINAL, 5, 5, MS(3), 40 * NS_PER_MS, MS(5), 42 * NS_PER_MS, 9);
     kit_exit(5, fact.start_ns, MS(5), 0);
     (void)kit_cut(MS(10));
-    const struct etwatch_sample *s = kit_nth(ETWATCH_EXIT, 5, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_EXIT, 5, 0);
     CHECK_EQ_UINT(CPU(s), 42);
     CHECK_EQ_UINT(s->dt_ns, 105 * NS_PER_MS);
     CHECK_NEAR(s->cpu_percent, 40, 1e-9);
     /* How often it switched before is not known, so neither is the total. */
     CHECK(!kit_has(s, ETWATCH_HAS(switches_voluntary)));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 5, 0)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0)), 2);
     kit_close();
 }
 
@@ -159,8 +159,8 @@ TEST(preexisting_processes_are_announced_first_and_marked)
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S5");
     const struct etwatch_sample *s = &kit.object[0].s;
-    CHECK_EQ_UINT(s->flags,
-                  ETWATCH_COMPLETE | ETWATCH_PREEXISTING | ETWATCH_HAS_PPID | ETWATCH_HAS_SESSION);
+    CHECK_EQ_UINT(s->flags, ETWATCH_SAMPLE_COMPLETE | ETWATCH_SAMPLE_PREEXISTING |
+                                ETWATCH_SAMPLE_HAS_PPID | ETWATCH_SAMPLE_HAS_SESSION);
     CHECK_EQ_UINT(s->ppid, 1);
     CHECK_EQ_UINT(s->session_id, 77);
     CHECK_EQ_UINT(s->rss_bytes, 123);
@@ -197,7 +197,7 @@ TEST(an_exit_waits_for_the_last_reading_of_a_known_thread)
     kit_ran(FINAL, 1, 1, MS(2), 0, MS(6), 4 * NS_PER_MS, 1);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "s1 X1");
-    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
     CHECK_EQ_UINT(CPU(s), 4);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(6)); /* still of the interval it ended in */
     CHECK_EQ_UINT(s->dt_ns, 5 * NS_PER_MS);
@@ -220,7 +220,7 @@ TEST(an_exit_waits_two_seconds_for_the_last_reading_and_then_says_that_it_is_mis
     (void)kit_cut(MS(2010));
     (void)kit_cut(MS(2020));
     CHECK_EQ_STR(kit_story(), "s1 X1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->flags & ETWATCH_COMPLETE, 0);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE, 0);
     CHECK_EQ_UINT(kit_counts().processes, 0);
     CHECK_EQ_UINT(kit_counts().threads, 0);
     kit_close();
@@ -255,11 +255,11 @@ TEST(a_process_ends_when_it_leaves_the_cpu_for_the_last_time)
     kit_exit(1, MS(1), MS(9.9), 0);                           /* ... than it was told to be over */
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 X1");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 1);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->t_ns, UNIX_MS(11));
-    CHECK_NEAR(kit_nth(ETWATCH_SAMPLE, 1, 1)->cpu_percent, 100, 1e-9);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->exit_ns, UNIX_MS(11));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 8);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 1);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->t_ns, UNIX_MS(11));
+    CHECK_NEAR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->cpu_percent, 100, 1e-9);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->exit_ns, UNIX_MS(11));
     kit_close();
 }
 
@@ -269,8 +269,8 @@ TEST(whoever_had_ended_before_it_was_watched_does_not_stay)
     kit_ran(FINAL, 1, 1, MS(2), 5 * NS_PER_MS, MS(3), 6 * NS_PER_MS, 1); /* no start, no exit */
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
-    const struct etwatch_sample *e = kit_nth(ETWATCH_EXIT, 1, 0);
-    CHECK_EQ_UINT(e->flags & ETWATCH_COMPLETE, 0);
+    const struct etwatch_sample *e = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
+    CHECK_EQ_UINT(e->flags & ETWATCH_SAMPLE_COMPLETE, 0);
     CHECK_EQ_UINT(e->has & ETWATCH_HAS(exit_code), 0);
     CHECK_EQ_UINT(kit_counts().processes, 0);
     kit_close();
@@ -283,7 +283,7 @@ TEST(an_exit_that_was_concluded_takes_its_status_when_it_is_told)
     kit_exit(1, MS(1), MS(2.9), 7);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
-    const struct etwatch_sample *e = kit_nth(ETWATCH_EXIT, 1, 0);
+    const struct etwatch_sample *e = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
     CHECK(e->has & ETWATCH_HAS(exit_code));
     CHECK_EQ_INT(e->exit_code, 7);
     kit_close();
@@ -298,9 +298,9 @@ TEST(a_last_reading_after_the_exit_makes_the_last_sample_longer)
     kit_ran(FINAL, 1, 1, MS(2), 0, MS(11), 9 * NS_PER_MS, 1);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 9);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->t_ns, UNIX_MS(11));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->dt_ns, 10 * NS_PER_MS);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 9);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->t_ns, UNIX_MS(11));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->dt_ns, 10 * NS_PER_MS);
     kit_close();
 }
 
@@ -316,8 +316,8 @@ TEST(counts_placed_after_the_end_are_moved_into_the_last_sample)
     kit.count = 0;
     (void)ew_sampler_finish(kit.sampler, MS(40));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 6);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_EXIT, 1, 0)), 6);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 6);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)), 6);
     kit_close();
 }
 
@@ -332,7 +332,7 @@ TEST(a_late_exit_of_a_delivered_interval_adds_no_empty_sample)
     kit_exit(1, MS(1), MS(6), 0);
     (void)kit_cut(MS(30));
     CHECK_EQ_STR(kit_story(), "X1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->t_ns, UNIX_MS(6));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->t_ns, UNIX_MS(6));
     kit_close();
 }
 
@@ -369,7 +369,7 @@ TEST(strings_are_asked_for_once_per_process_and_once_per_exec)
     CHECK_EQ_UINT(kit.described, 0);
     (void)kit_cut(MS(10));
     CHECK_EQ_UINT(kit.described, 200);
-    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 104, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 104, 0);
     CHECK_EQ_STR(s->user, "u2");
     CHECK_EQ_STR(s->cgroup, "/c4");
     CHECK_EQ_STR(s->cmdline, "prog 104 #104");
@@ -380,7 +380,7 @@ TEST(strings_are_asked_for_once_per_process_and_once_per_exec)
     (void)kit_cut(MS(40));
     CHECK_EQ_STR(kit_story(), "s104 X104");
     CHECK_EQ_UINT(kit.described, 201);
-    CHECK_EQ_STR(kit_nth(ETWATCH_EXIT, 104, 0)->cmdline, "prog 104 #201");
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_EXIT, 104, 0)->cmdline, "prog 104 #201");
     kit_close();
 }
 
@@ -396,12 +396,12 @@ TEST(finish_delivers_the_last_shorter_interval_and_the_exits_that_wait)
     kit.count = 0;
     CHECK(ew_sampler_finish(kit.sampler, MS(14)) > 0);
     CHECK_EQ_STR(kit_story(), "S1 S2 s1 s1 s2 X2");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8);
-    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 1);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 8);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1);
     CHECK_EQ_UINT(CPU(s), 4);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(14));
     CHECK_EQ_UINT(s->dt_ns, 4 * NS_PER_MS);
-    CHECK_EQ_INT(ew_sampler_cut(kit.sampler, MS(50)), ETWATCH_ESTATE);
+    CHECK_EQ_INT(ew_sampler_deliver(kit.sampler, MS(50)), ETWATCH_ESTATE);
     CHECK_EQ_INT(ew_sampler_finish(kit.sampler, MS(50)), ETWATCH_ESTATE);
     kit_close();
 }
@@ -419,7 +419,7 @@ TEST(a_snapshot_has_totals_and_latest_gauges)
     struct etwatch_sample s;
     char name[8];
     CHECK_EQ_INT(ew_sampler_snapshot(kit.sampler, 1, &s, name, sizeof name), 0);
-    CHECK_EQ_UINT(s.type, ETWATCH_SAMPLE);
+    CHECK_EQ_UINT(s.type, ETWATCH_TYPE_SAMPLE);
     CHECK_EQ_STR(s.name, "a long ");
     CHECK_EQ_UINT(s.cpu_ns, 5 * NS_PER_MS);
     CHECK_EQ_UINT(s.switches_voluntary, 6);

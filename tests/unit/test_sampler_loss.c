@@ -16,7 +16,7 @@ static void lose(uint32_t stage, uint64_t count, uint64_t from_ns, uint64_t to_n
 
 static bool complete(uint32_t pid, size_t n)
 {
-    return (kit_nth(ETWATCH_SAMPLE, pid, n)->flags & ETWATCH_COMPLETE) != 0;
+    return (kit_nth(ETWATCH_TYPE_SAMPLE, pid, n)->flags & ETWATCH_SAMPLE_COMPLETE) != 0;
 }
 
 TEST(a_lost_time_marks_every_sample_that_it_touches)
@@ -100,7 +100,7 @@ TEST(an_incomplete_reading_without_counts_marks_the_next_sample_and_the_exit)
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
     CHECK(!complete(1, 0));
-    CHECK((kit_nth(ETWATCH_EXIT, 1, 0)->flags & ETWATCH_COMPLETE) == 0);
+    CHECK((kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     kit_close();
 }
 
@@ -113,8 +113,8 @@ TEST(an_exit_is_complete_only_if_nothing_was_lost_in_its_life)
     kit_exit(1, MS(1), MS(15), 0);
     kit_exit(2, MS(5), MS(15), 0);
     (void)kit_cut(MS(20));
-    CHECK((kit_nth(ETWATCH_EXIT, 1, 0)->flags & ETWATCH_COMPLETE) == 0);
-    CHECK((kit_nth(ETWATCH_EXIT, 2, 0)->flags & ETWATCH_COMPLETE) != 0);
+    CHECK((kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
+    CHECK((kit_nth(ETWATCH_TYPE_EXIT, 2, 0)->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     kit_close();
 }
 
@@ -173,7 +173,7 @@ TEST(a_thread_table_full_of_busy_threads_marks_the_process)
         kit_read(AT, 1, tid, MS(10), NS_PER_MS, 0);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_ns, 2 * NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns, 2 * NS_PER_MS);
     CHECK(!complete(1, 0));
     CHECK_EQ_UINT(kit_counts().lost, 2);
     CHECK_EQ_UINT(kit_counts().threads, 2);
@@ -193,7 +193,7 @@ TEST(idle_threads_make_room_and_come_back_without_loss)
         cpu_ns[tid] += NS_PER_MS;
         kit_read(AT, 1, 10 + tid, MS(i * 10 + 10), cpu_ns[tid], 0);
         (void)kit_cut(MS(i * 10 + 10));
-        sum += kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_ns;
+        sum += kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns;
         CHECK(complete(1, 0));
         CHECK(kit_counts().threads <= 2);
     }
@@ -225,7 +225,7 @@ TEST(more_cells_than_may_wait_are_folded_and_the_sum_is_exact)
         kit_ran(SPAN, pid, pid, MS(0), 0, MS(9000), 9000 * NS_PER_MS, 3);
     }
     kit.count = 0;
-    (void)ew_sampler_cut(kit.sampler, MS(9000));
+    (void)ew_sampler_deliver(kit.sampler, MS(9000));
     CHECK(kit_counts().late > 0);
     CHECK(kit_counts().samples <= 32768 + 8);
     struct etwatch_sample total;

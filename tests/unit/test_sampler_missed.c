@@ -16,8 +16,8 @@ TEST(who_was_on_the_cpu_when_watching_began_counts_from_then_on)
     kit_ran(SPAN, 1, 1, EPOCH - 5 * NS_PER_MS, 70 * NS_PER_MS, MS(15), 90 * NS_PER_MS, 3);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 10);
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 5);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 10);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 5);
     CHECK_EQ_UINT(kit_counts().late, 0);
     kit_close();
 }
@@ -29,7 +29,7 @@ TEST(a_thread_read_as_it_runs_is_not_credited_before_that_reading)
     kit_read(AT, 1, 1, MS(2), 72 * NS_PER_MS, 3); /* a baseline, taken while it is on the CPU */
     kit_ran(SPAN, 1, 1, EPOCH - 5 * NS_PER_MS, 65 * NS_PER_MS, MS(10), 80 * NS_PER_MS, 3);
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 8);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 8);
     CHECK_EQ_UINT(kit_counts().late, 0);
     kit_close();
 }
@@ -46,9 +46,9 @@ TEST(a_stale_baseline_is_corrected_by_the_end_of_the_run)
     (void)kit_cut(MS(20));
     uint64_t sum = 0;
     for (size_t i = 0; i < 2; i++)
-        sum += kit_nth(ETWATCH_SAMPLE, 1, i)->cpu_ns;
+        sum += kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)->cpu_ns;
     CHECK_EQ_UINT(sum, 19 * NS_PER_MS);
-    CHECK_NEAR(kit_nth(ETWATCH_SAMPLE, 1, 1)->cpu_percent, 100, 6);
+    CHECK_NEAR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->cpu_percent, 100, 6);
     CHECK_EQ_UINT(kit_counts().late, 0);
     kit_close();
 }
@@ -60,7 +60,7 @@ TEST(a_first_run_that_cannot_be_is_only_a_baseline)
     kit_ran(SPAN, 1, 1, MS(4), 0, MS(5), 850 * NS_PER_MS, 3); /* 850 ms in one */
     kit_read(AT, 1, 1, MS(10), 852 * NS_PER_MS, 3);
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 2);
     kit_close();
 }
 
@@ -74,8 +74,8 @@ TEST(more_than_fits_into_the_open_interval_is_a_run_from_its_open_on)
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1 s1");
     static const uint64_t want[] = {2, 10, 10, 3};
     for (size_t i = 0; i < 4; i++)
-        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, i)), want[i]);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->switches_voluntary, 7);
+        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)), want[i]);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 7);
     kit_close();
 }
 
@@ -89,7 +89,7 @@ TEST(an_end_without_a_beginning_is_a_run_until_then)
     static const uint64_t want[] = {9, 10, 6}; /* from 31 to 56 */
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1");
     for (size_t i = 0; i < 3; i++)
-        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, i)), want[i]);
+        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)), want[i]);
     kit_close();
 }
 
@@ -102,7 +102,7 @@ TEST(a_run_shorter_than_its_cpu_time_leaves_the_rest_before_it)
     (void)kit_cut(MS(30));
     static const uint64_t want[] = {6, 2, 2};
     for (size_t i = 0; i < 3; i++)
-        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, i)), want[i]);
+        CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)), want[i]);
     kit_close();
 }
 
@@ -120,8 +120,8 @@ TEST(a_base_line_is_news_only_of_an_unknown_thread)
     kit_read(AT, 1, 1, MS(10), NS_PER_MS, 1);
     kit_read(AT, 1, 2, MS(10), 4 * NS_PER_MS, 10);
     (void)kit_cut(MS(10));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->switches_voluntary, 2);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->switches_voluntary, 2);
     kit_close();
 }
 
@@ -134,10 +134,10 @@ TEST(counts_for_a_delivered_interval_go_to_the_oldest_open_one_and_are_late)
     kit_read(OPEN, 1, 1, MS(45), 2 * NS_PER_MS, 3);
     (void)kit_cut(MS(50));
     CHECK_EQ_STR(kit_story(), "s1");
-    const struct etwatch_sample *s = kit_nth(ETWATCH_SAMPLE, 1, 0);
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(40));
     CHECK_EQ_UINT(CPU(s), 2);
-    CHECK((s->flags & ETWATCH_COMPLETE) != 0);
+    CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     CHECK_EQ_UINT(kit_counts().late, 1);
     kit_close();
 }
@@ -150,8 +150,8 @@ TEST(a_run_from_a_delivered_interval_keeps_what_is_not_late_in_its_place)
     (void)kit_cut(MS(20));
     kit_ran(SPAN, 1, 1, MS(5), 0, MS(35), 30 * NS_PER_MS, 1);
     (void)kit_cut(MS(40));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 25); /* 15 late and 10 of its own */
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 5);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 25); /* 15 late and 10 of its own */
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 5);
     CHECK_EQ_UINT(kit_counts().late, 1);
     kit_close();
 }
@@ -165,8 +165,8 @@ TEST(a_reading_older_than_the_last_moves_nothing_back)
     kit_read(OPEN, 1, 1, MS(11), NS_PER_MS, 1);
     kit_read(AT, 1, 1, MS(30), 5 * NS_PER_MS, 2);
     (void)kit_cut(MS(30));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 0)), 2);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 1)->t_ns, UNIX_MS(30));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_SAMPLE, 1, 1)), 3);
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 2);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->t_ns, UNIX_MS(30));
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 3);
     kit_close();
 }

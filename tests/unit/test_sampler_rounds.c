@@ -50,7 +50,7 @@ TEST(a_cut_closes_exactly_one_interval_since_the_last)
     CHECK_EQ_UINT(s->cpu_ns, 5 * NS_PER_MS);
     poll(1, 0, 5000, MS(250), 76 * NS_PER_MS);
     (void)kit_cut(MS(250));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->dt_ns, 147 * NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->dt_ns, 147 * NS_PER_MS);
     CHECK_EQ_UINT(kit_counts().intervals, 3);
     CHECK_EQ_UINT(kit_counts().late, 0);
     kit_close();
@@ -73,9 +73,9 @@ TEST(a_process_found_new_counts_from_0)
     poll(1, 0, MS(4), MS(10), 3 * NS_PER_MS);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_ns, 3 * NS_PER_MS);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->dt_ns, 6 * NS_PER_MS);
-    CHECK_NEAR(kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_percent, 50, 1e-9);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns, 3 * NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->dt_ns, 6 * NS_PER_MS);
+    CHECK_NEAR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_percent, 50, 1e-9);
     kit_close();
 }
 
@@ -88,9 +88,9 @@ TEST(threads_are_told_beside_the_process_and_not_added_to_it)
     poll(1, 0, MS(4), MS(10), 4 * NS_PER_MS); /* with a thread that came and went */
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1 t2 t1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_ns, 4 * NS_PER_MS);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_THREAD, 1, 0)->cpu_ns, NS_PER_MS);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_THREAD, 1, 1)->cpu_ns, 2 * NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns, 4 * NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_THREAD, 1, 0)->cpu_ns, NS_PER_MS);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_THREAD, 1, 1)->cpu_ns, 2 * NS_PER_MS);
     kit_close();
 }
 
@@ -104,8 +104,8 @@ TEST(an_exit_does_not_wait_for_threads)
     kit_process(EW_PROCESS_EXIT, 1, MS(4), MS(20), NULL);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "s1 X1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->cpu_ns, 2 * NS_PER_MS);
-    CHECK(!kit_has(kit_nth(ETWATCH_EXIT, 1, 0), ETWATCH_HAS(exit_code)));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->cpu_ns, 2 * NS_PER_MS);
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_EXIT, 1, 0), ETWATCH_HAS(exit_code)));
     CHECK_EQ_UINT(kit_counts().threads, 0);
     kit_close();
 }
@@ -124,9 +124,9 @@ TEST(a_process_that_vanished_has_a_last_sample_that_knows_nothing)
     kit_process(EW_PROCESS_EXIT, 1, 5000, MS(20), NULL);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "s1 X1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->has, 0);
-    CHECK((kit_nth(ETWATCH_SAMPLE, 1, 0)->flags & ETWATCH_COMPLETE) == 0);
-    CHECK((kit_nth(ETWATCH_EXIT, 1, 0)->flags & ETWATCH_COMPLETE) == 0);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->has, 0);
+    CHECK((kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
+    CHECK((kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     kit_close();
 }
 
@@ -140,9 +140,9 @@ TEST(dense_rows_are_0_for_who_did_not_run_and_unknown_for_who_could_not_be_read)
     kit_reading(r);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 S2 s1 s2");
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), ETWATCH_HAS(cpu_ns)));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_ns, 0);
-    CHECK(!kit_has(kit_nth(ETWATCH_SAMPLE, 2, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns, 0);
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 2, 0), ETWATCH_HAS(cpu_ns)));
     kit_close();
 }
 
@@ -157,10 +157,10 @@ TEST(a_pid_reused_between_two_rounds_is_two_processes)
     poll(1, 0, MS(15), MS(20), NS_PER_MS);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 X1");
-    CHECK_EQ_STR(kit_nth(ETWATCH_SAMPLE, 1, 0)->name, "new");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->cpu_ns, NS_PER_MS);
-    CHECK_EQ_STR(kit_nth(ETWATCH_EXIT, 1, 0)->name, "old");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_EXIT, 1, 0)->cpu_ns, 5 * NS_PER_MS);
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->name, "new");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns, NS_PER_MS);
+    CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->name, "old");
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->cpu_ns, 5 * NS_PER_MS);
     kit_close();
 }
 
@@ -175,8 +175,8 @@ TEST(gauges_of_a_round_are_on_its_sample)
     r.gauge[EW_G_rss_bytes] = 4096;
     kit_reading(r);
     (void)kit_cut(MS(10.3)); /* the round took a moment */
-    CHECK_EQ_UINT(kit_nth(ETWATCH_SAMPLE, 1, 0)->rss_bytes, 4096);
-    CHECK(kit_has(kit_nth(ETWATCH_SAMPLE, 1, 0), ETWATCH_HAS(rss_bytes)));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->rss_bytes, 4096);
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(rss_bytes)));
     kit_close();
 }
 

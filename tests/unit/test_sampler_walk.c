@@ -282,10 +282,10 @@ static void check_emitted(void *ctx, const struct etwatch_sample *samples, size_
         const struct etwatch_sample *s = &samples[i];
         struct life *life = life_of(s);
         uint64_t t_ns = s->t_ns - (uint64_t)UNIX_MINUS_RAW;
-        CHECK((s->flags & ETWATCH_COMPLETE) != 0);
-        if (s->type == ETWATCH_START) {
+        CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
+        if (s->type == ETWATCH_TYPE_START) {
             CHECK_EQ_UINT(life->starts++, 0);
-        } else if (s->type == ETWATCH_EXIT) {
+        } else if (s->type == ETWATCH_TYPE_EXIT) {
             CHECK_EQ_UINT(life->exits++, 0);
             CHECK_EQ_UINT(t_ns, life->exit_ns);
             life->got_total = s->cpu_ns;
@@ -295,7 +295,7 @@ static void check_emitted(void *ctx, const struct etwatch_sample *samples, size_
             size_t n = interval_of(t_ns);
             if ((t_ns - EPOCH) % w.interval_ns == 0 && s->dt_ns > 0)
                 n--;
-            if (s->type == ETWATCH_THREAD) {
+            if (s->type == ETWATCH_TYPE_THREAD) {
                 life->got_thread_cpu_ns[n] += s->cpu_ns;
                 continue;
             }
@@ -356,7 +356,7 @@ static void walk(uint64_t seed, bool out_of_order, uint64_t interval_ns, uint32_
         while (w.now_ns < until_ns)
             step();
         drain();
-        CHECK(ew_sampler_cut(kit.sampler, w.now_ns) >= 0);
+        CHECK(ew_sampler_deliver(kit.sampler, w.now_ns) >= 0);
         CHECK(kit_counts().threads <= max_threads);
         w.base = w.window < THREADS ? (w.base + 1) % THREADS : 0;
     }

@@ -33,7 +33,7 @@ static struct etwatch_meta some_meta(void)
         .size = sizeof meta,
         .source = ETWATCH_SOURCE_EBPF,
         .cpu_count = 2,
-        .hz_asked = 10,
+        .hz_requested = 10,
         .anchor_unix_ns = T0_NS,
         .anchor_raw_ns = 123456789,
         .estimated = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns),
@@ -47,9 +47,9 @@ static struct etwatch_stats some_stats(void)
     struct etwatch_stats stats = {
         .size = sizeof stats,
         .source = ETWATCH_SOURCE_EBPF,
-        .hz_asked = 10,
+        .hz_requested = 10,
         .hz_reached = 9.98,
-        .hz_now = 10,
+        .hz_effective = 10,
         .samples = 6,
         .events = 1234,
         .wakeups = 20,
@@ -72,24 +72,24 @@ static void feed(struct etwatch_sink *sink)
     struct etwatch_sample samples[8];
     size_t n = 0;
 
-    samples[n] = make_sample(ETWATCH_START, 42, "worker", 0);
-    samples[n].flags |= ETWATCH_PREEXISTING;
+    samples[n] = make_sample(ETWATCH_TYPE_START, 42, "worker", 0);
+    samples[n].flags |= ETWATCH_SAMPLE_PREEXISTING;
     set_memory(&samples[n++], 5 * 1024 * 1024);
-    samples[n] = make_sample(ETWATCH_SAMPLE, 42, "worker", 100);
+    samples[n] = make_sample(ETWATCH_TYPE_SAMPLE, 42, "worker", 100);
     set_cpu(&samples[n], 40000000);
     set_memory(&samples[n++], 6 * 1024 * 1024);
-    samples[n] = make_sample(ETWATCH_THREAD, 42, "worker", 100);
+    samples[n] = make_sample(ETWATCH_TYPE_THREAD, 42, "worker", 100);
     samples[n].tid = 43;
     samples[n].thread_name = "pool, \"one\"";
     set_cpu(&samples[n++], 39000000);
-    samples[n] = make_sample(ETWATCH_SAMPLE, 99, "evil\n\x1b[2J\xff", 200);
+    samples[n] = make_sample(ETWATCH_TYPE_SAMPLE, 99, "evil\n\x1b[2J\xff", 200);
     set_cpu(&samples[n], 90000000);
     samples[n].flags = 0;
     samples[n].user = NULL;
     samples[n++].cgroup = NULL;
-    samples[n] = make_sample(ETWATCH_SAMPLE, 42, "worker", 1500);
+    samples[n] = make_sample(ETWATCH_TYPE_SAMPLE, 42, "worker", 1500);
     set_cpu(&samples[n++], 100000000);
-    samples[n] = make_sample(ETWATCH_EXIT, 42, "worker", 1600);
+    samples[n] = make_sample(ETWATCH_TYPE_EXIT, 42, "worker", 1600);
     samples[n].dt_ns = 2600000000;
     set_cpu(&samples[n], 1400000000);
     samples[n].exit_ns = samples[n].t_ns;
@@ -216,7 +216,7 @@ TEST(bad_arguments_are_refused)
 
 TEST(a_metric_of_zero_is_zero_and_an_unknown_one_is_null)
 {
-    struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, 1, "a", 0);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);
     sample.has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(energy_uj);
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
@@ -230,7 +230,7 @@ TEST(a_metric_of_zero_is_zero_and_an_unknown_one_is_null)
 
 TEST(a_double_that_is_no_number_becomes_null)
 {
-    struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, 1, "a", 0);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);
     sample.has = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(gpu_percent);
     sample.cpu_percent = NAN;
     sample.gpu_percent = INFINITY;
@@ -247,7 +247,7 @@ TEST(a_double_that_is_no_number_becomes_null)
 TEST(every_metric_lands_under_its_own_name)
 {
     for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++) {
-        struct etwatch_sample sample = make_sample(ETWATCH_EXIT, 1, "a", 0);
+        struct etwatch_sample sample = make_sample(ETWATCH_TYPE_EXIT, 1, "a", 0);
         char want[64];
         sample.has = (uint64_t)1 << m;
 #define ETWATCH_X(name, type, kind) sample.name = (type)(1000 + ETWATCH_M_##name);
@@ -269,7 +269,7 @@ TEST(every_metric_lands_under_its_own_name)
 
 TEST(the_command_line_is_there_only_when_asked_for)
 {
-    struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, 1, "a", 0);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);
     struct etwatch_sink_options options = {.size = sizeof options, .flags = ETWATCH_SINK_CMDLINE};
     sample.cmdline = "a --b";
     struct ew_buf text;
@@ -340,7 +340,7 @@ TEST(windows_without_a_measured_value_have_nulls)
     struct etwatch_window window = {
         .size = sizeof window,
         .source = ETWATCH_SOURCE_POLL,
-        .flags = ETWATCH_COMPLETE,
+        .flags = ETWATCH_SAMPLE_COMPLETE,
         .pid = 5,
         .start_ns = 6,
         .t_ns = T0_NS,
@@ -377,7 +377,7 @@ TEST(after_a_failed_write_every_call_fails_and_nothing_is_written)
 {
     int calls = 0;
     struct etwatch_sink *sink = NULL;
-    struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, 1, "a", 0);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);
     CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_JSONL, refuse, &calls, NULL, &sink, NULL), 0);
     CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), ETWATCH_EOS);
@@ -393,7 +393,7 @@ static int make_and_feed(void *ctx)
     struct ew_buf text;
     struct etwatch_sink *sink = NULL;
     struct etwatch_stats stats = some_stats();
-    struct etwatch_sample sample = make_sample(ETWATCH_SAMPLE, 1, "a", 100);
+    struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 100);
     set_cpu(&sample, 1000000);
     ew_buf_init(&text, 0, NULL, NULL);
     int rc = etwatch_sink_new(format, keep, &text, &plain, &sink, NULL);
@@ -440,7 +440,7 @@ static int discard(void *ctx, const void *bytes, size_t len)
 TEST(a_steady_stream_allocates_nothing)
 {
     for (uint32_t format = ETWATCH_FORMAT_JSONL; format <= ETWATCH_FORMAT_CSV; format++) {
-        struct batch batch = {.sample = make_sample(ETWATCH_SAMPLE, 1, "a", 0)};
+        struct batch batch = {.sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0)};
         set_cpu(&batch.sample, 12345);
         CHECK_EQ_INT(etwatch_sink_new(format, discard, NULL, NULL, &batch.sink, NULL), 0);
         put_batch(&batch);

@@ -36,7 +36,7 @@ static struct told *tell(struct etwatch_summary *summary, uint32_t pid)
 {
     static struct told told;
     memset(&told, 0, sizeof told);
-    int count = etwatch_summary_tell(summary, pid, on_process, &told);
+    int count = etwatch_summary_for_each(summary, pid, on_process, &told);
     CHECK_EQ_INT(count, told.count);
     return &told;
 }
@@ -46,7 +46,7 @@ static struct etwatch_sample make(uint32_t type, uint32_t pid, uint64_t t_ns, ui
     return (struct etwatch_sample){.size = sizeof(struct etwatch_sample),
                                    .type = type,
                                    .source = ETWATCH_SOURCE_EBPF,
-                                   .flags = ETWATCH_COMPLETE,
+                                   .flags = ETWATCH_SAMPLE_COMPLETE,
                                    .pid = pid,
                                    .start_ns = pid * 1000 * MS,
                                    .t_ns = t_ns,
@@ -56,7 +56,7 @@ static struct etwatch_sample make(uint32_t type, uint32_t pid, uint64_t t_ns, ui
 
 static struct etwatch_sample busy(uint32_t pid, uint64_t t_ns, double percent)
 {
-    struct etwatch_sample sample = make(ETWATCH_SAMPLE, pid, t_ns, 10 * MS);
+    struct etwatch_sample sample = make(ETWATCH_TYPE_SAMPLE, pid, t_ns, 10 * MS);
     sample.has = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(rss_bytes);
     sample.cpu_percent = percent;
     sample.cpu_ns = (uint64_t)(percent * 100000);
@@ -73,7 +73,7 @@ TEST(counters_are_added_gauges_are_the_latest)
 {
     struct etwatch_summary *summary;
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
-    add(summary, make(ETWATCH_START, 7, 1000 * MS, 0));
+    add(summary, make(ETWATCH_TYPE_START, 7, 1000 * MS, 0));
     add(summary, busy(7, 1010 * MS, 50));
     struct etwatch_sample second = busy(7, 1020 * MS, 100);
     second.rss_bytes = 8192;
@@ -115,7 +115,7 @@ TEST(a_spread_is_whole_at_any_moment)
         CHECK_EQ_INT(ew_aggregate_add(&want[0], sample.cpu_percent), 0);
         add(summary, sample);
         if (i == 39)
-            add(summary, make(ETWATCH_EXIT, 7, 400 * MS, 400 * MS));
+            add(summary, make(ETWATCH_TYPE_EXIT, 7, 400 * MS, 400 * MS));
         if (i % 3 != 0 && i != 39)
             continue; /* several are held then */
         struct told *told = tell(summary, 7);
@@ -133,7 +133,7 @@ TEST(intervals_of_which_nothing_was_heard_count_as_zero_for_cpu_and_not_for_memo
 {
     struct etwatch_summary *summary;
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
-    add(summary, make(ETWATCH_START, 7, 0, 0));
+    add(summary, make(ETWATCH_TYPE_START, 7, 0, 0));
     add(summary, busy(7, 10 * MS, 80));
     add(summary, busy(8, 1000 * MS, 10)); /* another one: the stream goes on */
     struct told *told = tell(summary, 7);
@@ -152,7 +152,7 @@ TEST(an_exit_brings_the_totals_of_the_life)
     struct etwatch_summary *summary;
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
     add(summary, busy(7, 10 * MS, 50));
-    struct etwatch_sample end = make(ETWATCH_EXIT, 7, 20 * MS, 500 * MS);
+    struct etwatch_sample end = make(ETWATCH_TYPE_EXIT, 7, 20 * MS, 500 * MS);
     end.has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code);
     end.cpu_ns = 99 * MS;
     end.exit_ns = 20 * MS;
@@ -162,7 +162,7 @@ TEST(an_exit_brings_the_totals_of_the_life)
     struct told *told = tell(summary, 7);
     CHECK_EQ_UINT(told->process[0].flags, ETWATCH_SUMMARY_ENDED);
     CHECK_EQ_UINT(told->process[0].last_ns, 20 * MS);
-    CHECK_EQ_UINT(told->sample[0].type, ETWATCH_EXIT);
+    CHECK_EQ_UINT(told->sample[0].type, ETWATCH_TYPE_EXIT);
     CHECK_EQ_UINT(told->sample[0].cpu_ns, 99 * MS);
     CHECK_EQ_INT(told->sample[0].exit_code, 3);
     CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_cpu_percent].count, 2);
@@ -208,7 +208,7 @@ TEST(when_it_is_full_those_go_that_ended_first_and_are_counted)
     CHECK_EQ_INT(etwatch_summary_new(&options, &summary), 0);
     for (uint32_t pid = 1; pid <= 3; pid++)
         add(summary, busy(pid, pid * 10 * MS, 50));
-    add(summary, make(ETWATCH_EXIT, 2, 40 * MS, 10 * MS));
+    add(summary, make(ETWATCH_TYPE_EXIT, 2, 40 * MS, 10 * MS));
     add(summary, busy(4, 50 * MS, 50)); /* 2 has ended: it goes */
     struct told *told = tell(summary, 0);
     CHECK_EQ_UINT(told->count, 3);
@@ -230,12 +230,12 @@ TEST(threads_and_what_is_not_valid_are_left_out)
     CHECK_EQ_INT(etwatch_summary_new(&small, &summary), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_summary_new(NULL, NULL), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
-    struct etwatch_sample thread = make(ETWATCH_THREAD, 7, 10 * MS, 10 * MS);
+    struct etwatch_sample thread = make(ETWATCH_TYPE_THREAD, 7, 10 * MS, 10 * MS);
     add(summary, thread);
     etwatch_summary_add(summary, NULL, 1);
     etwatch_summary_add(NULL, &thread, 1);
-    CHECK_EQ_INT(etwatch_summary_tell(summary, 0, NULL, NULL), ETWATCH_EINVAL);
-    CHECK_EQ_INT(etwatch_summary_tell(NULL, 0, on_process, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_summary_for_each(summary, 0, NULL, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_summary_for_each(NULL, 0, on_process, NULL), ETWATCH_EINVAL);
     CHECK_EQ_UINT(tell(summary, 0)->count, 0);
     CHECK_EQ_UINT(etwatch_summary_dropped(NULL), 0);
     etwatch_summary_free(summary);
@@ -244,7 +244,7 @@ TEST(threads_and_what_is_not_valid_are_left_out)
 
 static void add_cycles(struct etwatch_summary *summary, uint32_t tid, uint64_t cycles)
 {
-    struct etwatch_sample thread = make(ETWATCH_THREAD, 7, 10 * MS, 10 * MS);
+    struct etwatch_sample thread = make(ETWATCH_TYPE_THREAD, 7, 10 * MS, 10 * MS);
     thread.tid = tid;
     thread.cycles = cycles;
     thread.has = ETWATCH_HAS(cycles);
@@ -267,12 +267,12 @@ TEST(cycles_are_told_by_thread)
 {
     struct etwatch_summary *summary;
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
-    add(summary, make(ETWATCH_START, 7, 0, 0));
+    add(summary, make(ETWATCH_TYPE_START, 7, 0, 0));
     add_cycles(summary, 9, 0);
     add_cycles(summary, 7, 10);
     add_cycles(summary, 8, 5);
     add_cycles(summary, 7, 20);
-    CHECK_EQ_INT(etwatch_summary_tell(summary, 7, check_cycles, NULL), 1);
+    CHECK_EQ_INT(etwatch_summary_for_each(summary, 7, check_cycles, NULL), 1);
     CHECK_EQ_UINT(etwatch_summary_dropped(summary), 0);
     for (uint32_t tid = 10; tid < 4110; tid++)
         add_cycles(summary, tid, 1);
@@ -284,7 +284,7 @@ TEST(cycles_are_told_by_thread)
 TEST(a_spread_says_what_an_aggregate_says)
 {
     struct ew_aggregate a;
-    struct ew_spread s = {0};
+    struct ew_sparse_histogram s = {0};
     struct etwatch_aggregate want, got;
     uint64_t seed = 1;
     ew_aggregate_init(&a);
@@ -292,15 +292,15 @@ TEST(a_spread_says_what_an_aggregate_says)
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         double value = i % 7 == 0 ? 0 : (double)(seed >> (11 + i % 50)) / 1000.0;
         CHECK_EQ_INT(ew_aggregate_add(&a, value), 0);
-        CHECK_EQ_INT(ew_spread_add(&s, value, 1), 0);
+        CHECK_EQ_INT(ew_sparse_histogram_add(&s, value, 1), 0);
     }
     ew_aggregate_add_zeros(&a, 321);
     ew_aggregate_result(&a, &want);
-    ew_spread_result(&s, 321, &got);
+    ew_sparse_histogram_result(&s, 321, &got);
     CHECK_EQ_MEM(&got, &want, sizeof got);
-    CHECK_EQ_INT(ew_spread_add(&s, 0.0 / 0.0, 1), ETWATCH_EINVAL);
-    CHECK_EQ_INT(ew_spread_add(&s, 1e308 * 10, 1), 0);
-    ew_spread_done(&s);
+    CHECK_EQ_INT(ew_sparse_histogram_add(&s, 0.0 / 0.0, 1), ETWATCH_EINVAL);
+    CHECK_EQ_INT(ew_sparse_histogram_add(&s, 1e308 * 10, 1), 0);
+    ew_sparse_histogram_done(&s);
     ew_aggregate_done(&a);
 }
 

@@ -88,10 +88,10 @@ TEST(what_somebody_counted_is_exact)
     struct etwatch_system_reader *reader = NULL;
     struct etwatch_system system = {.size = sizeof system};
     CHECK_EQ_INT(etwatch_system_open(NULL, &reader), 0);
-    etwatch_system_told(reader, 1000, 2000);
+    etwatch_system_set_process_counts(reader, 1000, 2000);
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
     CHECK_EQ_UINT(system.has & BIT(processes_started), 0);
-    etwatch_system_told(reader, 7, 0);
+    etwatch_system_set_process_counts(reader, 7, 0);
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
     CHECK_EQ_UINT(system.processes_started, 7);
     CHECK_EQ_UINT(system.processes_ended, 0);
@@ -117,7 +117,7 @@ TEST(an_average_begins_with_what_is_and_follows_it)
 TEST(every_figure_has_a_row_that_says_how_on_each_system)
 {
     struct etwatch_metric_info info = {.size = sizeof info};
-    struct etwatch_metric_way way = {.size = sizeof way};
+    struct etwatch_metric_backend backend = {.size = sizeof backend};
     for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
         CHECK_EQ_INT(etwatch_system_info(i, &info), 0);
         CHECK(info.name != NULL && info.unit != NULL && info.help != NULL && info.help[0] != '\0');
@@ -125,11 +125,11 @@ TEST(every_figure_has_a_row_that_says_how_on_each_system)
         CHECK(strncmp(info.prometheus, "etwatch_system_", 15) == 0);
         CHECK((strcmp(info.kind, "counter") == 0) == (strstr(info.prometheus, "_total") != NULL));
         for (uint32_t os = 0; os < ETWATCH_SYSTEM_OS_COUNT; os++) {
-            CHECK_EQ_INT(etwatch_system_way(i, os, &way), 0);
-            CHECK(way.how != NULL && way.how[0] != '\0');
+            CHECK_EQ_INT(etwatch_system_backend(i, os, &backend), 0);
+            CHECK(backend.how != NULL && backend.how[0] != '\0');
         }
     }
     CHECK_EQ_INT(etwatch_system_info(ETWATCH_SYSTEM_METRIC_COUNT, &info), ETWATCH_EINVAL);
-    CHECK_EQ_INT(etwatch_system_way(0, ETWATCH_SYSTEM_OS_COUNT, &way), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_system_backend(0, ETWATCH_SYSTEM_OS_COUNT, &backend), ETWATCH_EINVAL);
     CHECK(etwatch_system_os_name(ETWATCH_SYSTEM_OS_COUNT) == NULL);
 }

@@ -95,7 +95,7 @@ TEST(a_process_starts_and_exits_with_its_totals)
     CHECK_EQ_INT(p->exit.exit_code, 3);
     CHECK_EQ_UINT(p->exit.rss_peak_bytes, 12345);
     CHECK_EQ_UINT(p->exit.start_ns, US(1200));
-    CHECK((p->exit.flags & ETWATCH_COMPLETE) != 0);
+    CHECK((p->exit.flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     CHECK_EQ_UINT(p->kept_count, 2);
     CHECK_EQ_UINT(cpu_of(p, 0), 700);
     CHECK_EQ_UINT(cpu_of(p, 1), 340);
@@ -197,15 +197,15 @@ TEST(a_loss_marks_the_samples_until_the_next_switch)
     /* alpha: 0.9 ms, 0.2 ms, nothing known, 0.1 ms and a lot that is not known, 0.8 ms */
     CHECK_EQ_UINT(p->kept_count, 4);
     CHECK_EQ_UINT(cpu_of(p, 0), 900);
-    CHECK((p->kept[0].flags & ETWATCH_COMPLETE) != 0);
+    CHECK((p->kept[0].flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     CHECK_EQ_UINT(cpu_of(p, 1), 200);
-    CHECK_EQ_UINT(p->kept[1].flags & ETWATCH_COMPLETE, 0);
+    CHECK_EQ_UINT(p->kept[1].flags & ETWATCH_SAMPLE_COMPLETE, 0);
     CHECK_EQ_UINT(cpu_of(p, 2), 100);
-    CHECK_EQ_UINT(p->kept[2].flags & ETWATCH_COMPLETE, 0);
+    CHECK_EQ_UINT(p->kept[2].flags & ETWATCH_SAMPLE_COMPLETE, 0);
     CHECK_EQ_UINT(cpu_of(p, 3), 800);
-    CHECK((p->kept[3].flags & ETWATCH_COMPLETE) != 0);
+    CHECK((p->kept[3].flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     ew_buf_char(&p->json, '\0');
-    CHECK_CONTAINS(p->json.data, "lost");
+    CHECK_CONTAINS(p->json.data, "\"loss\"");
     pipe_close(p);
 }
 
@@ -353,7 +353,7 @@ static void keep_thread(void *ctx, const struct etwatch_sample *samples, size_t 
     (void)ctx;
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(last_name, sizeof last_name, "%s", samples[i].name);
-        if (samples[i].type != ETWATCH_THREAD)
+        if (samples[i].type != ETWATCH_TYPE_THREAD)
             continue;
         last_thread = samples[i];
         (void)snprintf(last_thread_name, sizeof last_thread_name, "%s", samples[i].thread_name);

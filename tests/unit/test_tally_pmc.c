@@ -266,10 +266,10 @@ TEST(a_run_is_counted_where_it_ends)
     CHECK_EQ_UINT(p->kept[0].cycles, 500);
     CHECK_EQ_UINT(p->kept[1].cycles, 1000);
     CHECK_EQ_UINT(p->kept[1].cache_misses, 8);
-    CHECK((p->kept[1].flags & ETWATCH_COMPLETE) != 0);
+    CHECK((p->kept[1].flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     CHECK((p->kept[0].has & ETWATCH_HAS(instructions)) == 0);
     /* It still runs: what it counts is not told any more. */
-    CHECK((p->kept[2].flags & ETWATCH_COMPLETE) == 0);
+    CHECK((p->kept[2].flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     pipe_close(p);
 }
 

@@ -351,7 +351,7 @@ static void check_exact(void *ctx, const struct etwatch_sample *samples, size_t 
     (void)ctx;
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
-        if (s->type != ETWATCH_SAMPLE)
+        if (s->type != ETWATCH_TYPE_SAMPLE)
             continue;
         uint64_t end_ns = FIRST + (s->t_ns - FIRST + exact.interval_ns - 1) / exact.interval_ns *
                                       exact.interval_ns;
@@ -366,7 +366,7 @@ static void check_exact(void *ctx, const struct etwatch_sample *samples, size_t 
 
 static void cut_exact(void *ctx, uint64_t end_ns)
 {
-    CHECK(ew_sampler_cut(ctx, end_ns) >= 0);
+    CHECK(ew_sampler_deliver(ctx, end_ns) >= 0);
 }
 
 TEST(every_sample_is_exact)

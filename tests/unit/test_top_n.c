@@ -24,7 +24,7 @@ static struct etwatch_sample sample_of(uint32_t type, uint32_t pid, uint64_t t_n
     return (struct etwatch_sample){
         .size = sizeof(struct etwatch_sample),
         .type = type,
-        .flags = ETWATCH_COMPLETE,
+        .flags = ETWATCH_SAMPLE_COMPLETE,
         .pid = pid,
         .start_ns = 1,
         .t_ns = t_ns,
@@ -41,23 +41,24 @@ static struct etwatch_sample sample_of(uint32_t type, uint32_t pid, uint64_t t_n
 TEST(the_busiest_stay_and_the_rest_is_their_sum)
 {
     struct seen seen = {0};
-    struct ew_busiest busiest = {
+    struct ew_top_n top_n = {
         .count = 2, .metric = ETWATCH_M_cpu_percent, .ctx = &seen, .deliver = deliver};
     struct etwatch_sample in[] = {
-        sample_of(ETWATCH_START, 1, 50, 0),    sample_of(ETWATCH_SAMPLE, 1, 100, 10),
-        sample_of(ETWATCH_THREAD, 1, 100, 10), sample_of(ETWATCH_SAMPLE, 2, 100, 30),
-        sample_of(ETWATCH_THREAD, 2, 100, 30), sample_of(ETWATCH_SAMPLE, 3, 100, 20),
-        sample_of(ETWATCH_SAMPLE, 4, 100, 5),  sample_of(ETWATCH_EXIT, 4, 90, 5),
-        sample_of(ETWATCH_SAMPLE, 1, 200, 1),
+        sample_of(ETWATCH_TYPE_START, 1, 50, 0),    sample_of(ETWATCH_TYPE_SAMPLE, 1, 100, 10),
+        sample_of(ETWATCH_TYPE_THREAD, 1, 100, 10), sample_of(ETWATCH_TYPE_SAMPLE, 2, 100, 30),
+        sample_of(ETWATCH_TYPE_THREAD, 2, 100, 30), sample_of(ETWATCH_TYPE_SAMPLE, 3, 100, 20),
+        sample_of(ETWATCH_TYPE_SAMPLE, 4, 100, 5),  sample_of(ETWATCH_TYPE_EXIT, 4, 90, 5),
+        sample_of(ETWATCH_TYPE_SAMPLE, 1, 200, 1),
     };
     in[6].has &= ~ETWATCH_HAS(faults_minor);
-    ew_busiest_put(&busiest, in, sizeof in / sizeof in[0]);
-    ew_busiest_flush(&busiest);
+    ew_top_n_put(&top_n, in, sizeof in / sizeof in[0]);
+    ew_top_n_flush(&top_n);
     static const struct {
         uint32_t type, pid;
     } want[] = {
-        {ETWATCH_START, 1}, {ETWATCH_SAMPLE, 2},          {ETWATCH_THREAD, 2}, {ETWATCH_SAMPLE, 3},
-        {ETWATCH_EXIT, 4},  {ETWATCH_SAMPLE, UINT32_MAX}, {ETWATCH_SAMPLE, 1},
+        {ETWATCH_TYPE_START, 1},  {ETWATCH_TYPE_SAMPLE, 2}, {ETWATCH_TYPE_THREAD, 2},
+        {ETWATCH_TYPE_SAMPLE, 3}, {ETWATCH_TYPE_EXIT, 4},   {ETWATCH_TYPE_SAMPLE, UINT32_MAX},
+        {ETWATCH_TYPE_SAMPLE, 1},
     };
     CHECK_EQ_UINT(seen.count, sizeof want / sizeof want[0]);
     for (uint32_t i = 0; i < seen.count; i++) {
@@ -65,41 +66,41 @@ TEST(the_busiest_stay_and_the_rest_is_their_sum)
         CHECK_EQ_UINT(seen.samples[i].pid, want[i].pid);
     }
     const struct etwatch_sample *rest = &seen.samples[5];
-    CHECK_EQ_UINT(rest->flags, ETWATCH_COMPLETE | ETWATCH_OTHER);
+    CHECK_EQ_UINT(rest->flags, ETWATCH_SAMPLE_COMPLETE | ETWATCH_SAMPLE_OTHER);
     CHECK_EQ_UINT(rest->tid, 2);
     CHECK_EQ_STR(rest->name, "other");
     CHECK_EQ_UINT(rest->cpu_ns, 15);
     CHECK_NEAR(rest->cpu_percent, 15, 1e-9);
     /* One of them does not know its faults, and no sum of memory would be that of the rest. */
     CHECK_EQ_UINT(rest->has, ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent));
-    ew_busiest_done(&busiest);
+    ew_top_n_done(&top_n);
 }
 
 TEST(who_does_not_know_the_metric_comes_last_and_a_loss_marks_the_rest)
 {
     struct seen seen = {0};
-    struct ew_busiest busiest = {
+    struct ew_top_n top_n = {
         .count = 1, .metric = ETWATCH_M_faults_minor, .ctx = &seen, .deliver = deliver};
-    struct etwatch_sample in[] = {sample_of(ETWATCH_SAMPLE, 9, 100, 10),
-                                  sample_of(ETWATCH_SAMPLE, 1, 100, 0)};
+    struct etwatch_sample in[] = {sample_of(ETWATCH_TYPE_SAMPLE, 9, 100, 10),
+                                  sample_of(ETWATCH_TYPE_SAMPLE, 1, 100, 0)};
     in[0].has &= ~ETWATCH_HAS(faults_minor);
     in[0].flags = 0;
-    ew_busiest_put(&busiest, in, 2);
-    ew_busiest_flush(&busiest);
+    ew_top_n_put(&top_n, in, 2);
+    ew_top_n_flush(&top_n);
     CHECK_EQ_UINT(seen.count, 2);
     CHECK_EQ_UINT(seen.samples[0].pid, 1);
-    CHECK_EQ_UINT(seen.samples[1].flags, ETWATCH_OTHER);
-    ew_busiest_done(&busiest);
+    CHECK_EQ_UINT(seen.samples[1].flags, ETWATCH_SAMPLE_OTHER);
+    ew_top_n_done(&top_n);
 }
 
 TEST(as_many_as_there_are_leave_no_rest)
 {
     struct seen seen = {0};
-    struct ew_busiest busiest = {.count = 2, .ctx = &seen, .deliver = deliver};
-    struct etwatch_sample in[] = {sample_of(ETWATCH_SAMPLE, 1, 100, 10),
-                                  sample_of(ETWATCH_SAMPLE, 2, 100, 0)};
-    ew_busiest_put(&busiest, in, 2);
-    ew_busiest_flush(&busiest);
+    struct ew_top_n top_n = {.count = 2, .ctx = &seen, .deliver = deliver};
+    struct etwatch_sample in[] = {sample_of(ETWATCH_TYPE_SAMPLE, 1, 100, 10),
+                                  sample_of(ETWATCH_TYPE_SAMPLE, 2, 100, 0)};
+    ew_top_n_put(&top_n, in, 2);
+    ew_top_n_flush(&top_n);
     CHECK_EQ_UINT(seen.count, 2);
-    ew_busiest_done(&busiest);
+    ew_top_n_done(&top_n);
 }

@@ -162,9 +162,9 @@ static int on_process(void *ctx, const struct etwatch_sample *process, uint64_t 
 {
     struct told *told = ctx;
     CHECK_EQ_UINT(estimated, 0);
-    told->processes += process->type == ETWATCH_EXIT;
-    told->threads += process->type == ETWATCH_THREAD;
-    if (process->type == ETWATCH_EXIT && process->name != NULL) {
+    told->processes += process->type == ETWATCH_TYPE_EXIT;
+    told->threads += process->type == ETWATCH_TYPE_THREAD;
+    if (process->type == ETWATCH_TYPE_EXIT && process->name != NULL) {
         if (strcmp(process->name, "child.exe") == 0) {
             told->child = *process;
             (void)snprintf(told->child_cmdline, sizeof told->child_cmdline, "%s",
@@ -209,7 +209,7 @@ TEST(a_report_adds_up_what_each_process_did)
     CHECK_EQ_UINT(told.child.ppid, 100);
     CHECK_EQ_UINT(told.child.threads, 1);
     CHECK_EQ_STR(told.child_cmdline, "\"a b.exe\" --token *** x");
-    CHECK((told.child.flags & ETWATCH_COMPLETE) != 0);
+    CHECK((told.child.flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     CHECK((told.child.has & ETWATCH_HAS(disk_read_bytes)) == 0);
     CHECK_EQ_UINT(told.parent.start_ns, 0);
     CHECK((told.parent.has & ETWATCH_HAS(exit_ns)) == 0);
@@ -248,7 +248,7 @@ TEST(a_loss_without_a_place_marks_everybody)
     end_file(&file, START_RAW + 10000, 3);
     CHECK_EQ_INT(report(&file, NULL, 0, &told), 0);
     CHECK_EQ_UINT(told.child.cpu_ns, 2000 * TICK_NS);
-    CHECK_EQ_UINT(told.child.flags & ETWATCH_COMPLETE, 0);
+    CHECK_EQ_UINT(told.child.flags & ETWATCH_SAMPLE_COMPLETE, 0);
     remove_file(&file);
 }
 
@@ -377,42 +377,42 @@ TEST(memory_may_run_out_anywhere)
 
 TEST(an_id_means_who_had_it_then)
 {
-    struct ew_lives lives;
+    struct ew_process_history history;
     static const uint8_t first[] = "C:\\x\\first.exe", second[] = "second.exe";
     struct ew_event event = {.kind = EW_EVENT_PROCESS_END, .pid = 8, .t_ns = 500};
     event.u.process.image = (struct ew_event_text){first, sizeof first - 1, false};
-    ew_lives_init(&lives);
-    ew_lives_learn(&lives, &event);
+    ew_process_history_init(&history);
+    ew_process_history_learn(&history, &event);
     event.kind = EW_EVENT_PROCESS_STILL; /* its start was not told */
     event.t_ns = 900;
     event.u.process.image = (struct ew_event_text){second, sizeof second - 1, false};
-    ew_lives_learn(&lives, &event);
-    CHECK_EQ_STR(ew_lives_name(&lives, 8, 0), "first.exe");
-    CHECK_EQ_STR(ew_lives_name(&lives, 8, 499), "first.exe");
-    CHECK_EQ_STR(ew_lives_name(&lives, 8, 500), "second.exe");
-    CHECK_EQ_STR(ew_lives_name(&lives, 8, 99999), "second.exe");
-    CHECK(ew_lives_name(&lives, 9, 600) == NULL);
+    ew_process_history_learn(&history, &event);
+    CHECK_EQ_STR(ew_process_history_name(&history, 8, 0), "first.exe");
+    CHECK_EQ_STR(ew_process_history_name(&history, 8, 499), "first.exe");
+    CHECK_EQ_STR(ew_process_history_name(&history, 8, 500), "second.exe");
+    CHECK_EQ_STR(ew_process_history_name(&history, 8, 99999), "second.exe");
+    CHECK(ew_process_history_name(&history, 9, 600) == NULL);
     uint32_t pid = 0;
     struct ew_event thread = {.kind = EW_EVENT_THREAD_START, .pid = 8, .tid = 12, .t_ns = 600};
-    ew_lives_learn(&lives, &thread);
+    ew_process_history_learn(&history, &thread);
     thread.pid = 16;
     thread.t_ns = 700;
-    ew_lives_learn(&lives, &thread);
-    CHECK(!ew_lives_process_of(&lives, 12, 599, &pid));
-    CHECK(ew_lives_process_of(&lives, 12, 699, &pid));
+    ew_process_history_learn(&history, &thread);
+    CHECK(!ew_process_history_process_of(&history, 12, 599, &pid));
+    CHECK(ew_process_history_process_of(&history, 12, 699, &pid));
     CHECK_EQ_UINT(pid, 8);
-    CHECK(ew_lives_process_of(&lives, 12, 700, &pid));
+    CHECK(ew_process_history_process_of(&history, 12, 700, &pid));
     CHECK_EQ_UINT(pid, 16);
     for (uint32_t i = 0; i < 5000; i++) {
         thread.tid = 4 * i;
         thread.pid = i;
-        ew_lives_learn(&lives, &thread);
+        ew_process_history_learn(&history, &thread);
     }
     for (uint32_t i = 0; i < 5000; i++) {
-        CHECK(ew_lives_process_of(&lives, 4 * i, 800, &pid));
+        CHECK(ew_process_history_process_of(&history, 4 * i, 800, &pid));
         CHECK_EQ_UINT(pid, i);
     }
-    ew_lives_done(&lives);
+    ew_process_history_done(&history);
 }
 
 TEST(real_numbers_read_back_as_they_were_in_any_locale)

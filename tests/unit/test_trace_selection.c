@@ -32,9 +32,9 @@ static struct etwatch_sample start_of(uint32_t pid, uint32_t ppid)
 {
     return (struct etwatch_sample){
         .size = sizeof(struct etwatch_sample),
-        .type = ETWATCH_START,
+        .type = ETWATCH_TYPE_START,
         .source = ETWATCH_SOURCE_EBPF,
-        .flags = ETWATCH_COMPLETE | ETWATCH_HAS_PPID,
+        .flags = ETWATCH_SAMPLE_COMPLETE | ETWATCH_SAMPLE_HAS_PPID,
         .pid = pid,
         .ppid = ppid,
         .start_ns = 1700000000000000000u + pid,

@@ -6,7 +6,7 @@
 #define UNKNOWN_NS UINT64_MAX
 #define NOBODY UINT32_MAX
 
-static struct ew_pairing *pairing;
+static struct ew_wait_tracker *wait_tracker;
 
 static struct etwatch_event tell(uint32_t kind, uint64_t t_ns, uint32_t tid, uint32_t other,
                                  uint32_t state)
@@ -19,7 +19,7 @@ static struct etwatch_event tell(uint32_t kind, uint64_t t_ns, uint32_t tid, uin
                                   .next_pid = 1000 + other,
                                   .next_tid = other,
                                   .state = state};
-    ew_pairing_event(pairing, &event);
+    ew_wait_tracker_event(wait_tracker, &event);
     return event;
 }
 
@@ -37,7 +37,7 @@ static void check_wait(struct etwatch_event event, uint64_t wait_ns, uint64_t re
 
 TEST(a_switch_tells_the_wait_of_who_comes)
 {
-    CHECK_EQ_INT(ew_pairing_new(&pairing), 0);
+    CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
     check_wait(SWITCH(100, 0, 1, 0), UNKNOWN_NS, UNKNOWN_NS, NOBODY); /* who knows since when */
     check_wait(SWITCH(200, 1, 2, 1), UNKNOWN_NS, UNKNOWN_NS, NOBODY); /* 1 sleeps */
     check_wait(WAKE(250, 1, 2), UNKNOWN_NS, UNKNOWN_NS, NOBODY);
@@ -46,44 +46,44 @@ TEST(a_switch_tells_the_wait_of_who_comes)
     check_wait(SWITCH(420, 1, 2, 2), 120, 120, NOBODY);
     /* Runs again and nobody said that it was woken: it waited all the same. */
     check_wait(SWITCH(500, 2, 1, 1), 80, UNKNOWN_NS, NOBODY);
-    ew_pairing_free(pairing);
+    ew_wait_tracker_free(wait_tracker);
 }
 
 TEST(a_new_thread_waits_from_its_birth)
 {
-    CHECK_EQ_INT(ew_pairing_new(&pairing), 0);
+    CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
     (void)tell(ETWATCH_EVENT_FORK, 10, 1, 5, 0);
     (void)WAKE(15, 5, 1);
     check_wait(SWITCH(40, 1, 5, 1), 30, 25, 1);
-    ew_pairing_free(pairing);
+    ew_wait_tracker_free(wait_tracker);
 }
 
 TEST(a_number_that_is_used_again_is_somebody_else)
 {
-    CHECK_EQ_INT(ew_pairing_new(&pairing), 0);
+    CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
     (void)SWITCH(10, 7, 0, 0x80); /* it is over */
     check_wait(SWITCH(50, 0, 7, 0), UNKNOWN_NS, UNKNOWN_NS, NOBODY);
-    ew_pairing_free(pairing);
+    ew_wait_tracker_free(wait_tracker);
 }
 
 TEST(after_a_loss_nothing_is_known)
 {
-    CHECK_EQ_INT(ew_pairing_new(&pairing), 0);
+    CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
     (void)SWITCH(10, 7, 8, 1);
-    ew_pairing_gap(pairing);
+    ew_wait_tracker_gap(wait_tracker);
     (void)WAKE(20, 7, 8);
     check_wait(SWITCH(50, 8, 7, 1), UNKNOWN_NS, UNKNOWN_NS, NOBODY);
     check_wait(SWITCH(70, 7, 8, 1), 20, UNKNOWN_NS, NOBODY);
-    ew_pairing_free(pairing);
+    ew_wait_tracker_free(wait_tracker);
 }
 
 /* The second pass finds all that had room, and nothing grows with what comes and goes. */
 TEST(the_table_is_bounded)
 {
-    CHECK_EQ_INT(ew_pairing_new(&pairing), 0);
+    CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
     for (uint32_t tid = 1; tid <= EW_PAIRING_THREADS_MAX + 10; tid++)
         (void)SWITCH(tid, tid, 0, 1);
     check_wait(SWITCH(100000, 0, 1, 0), 99999, UNKNOWN_NS, NOBODY);
     check_wait(SWITCH(100000, 0, EW_PAIRING_THREADS_MAX + 5, 0), UNKNOWN_NS, UNKNOWN_NS, NOBODY);
-    ew_pairing_free(pairing);
+    ew_wait_tracker_free(wait_tracker);
 }

@@ -87,8 +87,8 @@ TEST(where_nobody_has_cycles_they_are_not_told_and_the_reason_is)
     struct machine *m = new_machine(ROWS(busy_idle, {.pid = 8, .name = "a.exe", .user = 5}));
     struct ew_source *source = open_on(m, &all, false, 100);
     CHECK((source->ops->available & ETWATCH_HAS(cycles)) == 0);
-    CHECK(strstr(source->ops->lacks(source, ETWATCH_M_cycles), "CycleTime") != NULL);
-    CHECK(source->ops->lacks(source, ETWATCH_M_cpu_ns) == NULL);
+    CHECK(strstr(source->ops->unavailable_reason(source, ETWATCH_M_cycles), "CycleTime") != NULL);
+    CHECK(source->ops->unavailable_reason(source, ETWATCH_M_cpu_ns) == NULL);
     (void)round_of(m, source, 10 * MS);
     CHECK_EQ_UINT(m->facts[0].counter_has & EW_HAS_C(cycles), 0);
     close_on(m, source);

@@ -15,8 +15,8 @@
 #include "base/alloc.h"
 #include "base/bytes.h"
 #include "source/etl/xpress.h"
-#include "xpress_deflate.h"
 #include "test.h"
+#include "xpress_deflate.h"
 
 struct method {
     const char *name;

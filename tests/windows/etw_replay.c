@@ -21,11 +21,11 @@
 #include "etw_buffers.h"
 #include "etw_emulator.h"
 #include "etw_move.h"
-#include "source/record_accounting.h"
 #include "os/os.h"
 #include "sampler/sampler.h"
 #include "source/etl/reader.h"
 #include "source/etw/consumer.h"
+#include "source/record_accounting.h"
 #include "source/source.h"
 
 enum { FLUSH_MS = 2, BUFFER_HEADER = 72, TYPE_HEADER = 4, POOL = 1 << 28 };
@@ -271,7 +271,7 @@ static void tell_samples(struct play *play, const char *path, double hz, bool th
         if (source->ops->drain(source, end_ns, &facts, &horizon_ns, &error) != 0)
             fail(error.message);
         over = done && horizon_ns >= end_ns;
-        must(over || ew_sampler_cut(sampler, horizon_ns) >= 0, "cannot cut");
+        must(over || ew_sampler_deliver(sampler, horizon_ns) >= 0, "cannot cut");
     }
     must(source->ops->finish(source, end_ns, &facts, &error) == 0, "cannot finish");
     must(ew_sampler_finish(sampler, end_ns) >= 0 && etwatch_sink_flush(sink) == 0, "cannot finish");

@@ -41,21 +41,23 @@ int ew_option_exclude_uids(struct ew_parser *p, const char *shown, const char *v
 
 int ew_option_exclude_names(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_add_words(p, shown, value, "a name or a list of names (such as python,kworker*)",
-                        &p->options->exclude_names);
+    return ew_list_add_words(p, shown, value, "a name or a list of names (such as python,kworker*)",
+                             &p->options->exclude_names);
 }
 
 int ew_option_exclude_cgroups(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_add_words(p, shown, value, "a path below the cgroup v2 root (such as system.slice)",
-                        &p->options->exclude_cgroups);
+    return ew_list_add_words(p, shown, value,
+                             "a path below the cgroup v2 root (such as system.slice)",
+                             &p->options->exclude_cgroups);
 }
 
 /* As docker and podman write it: the id or its beginning. */
 int ew_option_containers(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list ids = {0};
-    int rc = ew_add_words(p, shown, value, "the id of a container (such as 3f2a9c41d07b)", &ids);
+    int rc =
+        ew_list_add_words(p, shown, value, "the id of a container (such as 3f2a9c41d07b)", &ids);
     for (uint32_t i = 0; i < ids.count && rc == 0; i++) {
         char wanted[128];
         size_t len = strlen(ids.words[i]);
@@ -66,7 +68,7 @@ int ew_option_containers(struct ew_parser *p, const char *shown, const char *val
                                 shown, ids.words[i]);
         (void)snprintf(wanted, sizeof wanted, "container:%.64s", ids.words[i]);
         if (rc == 0)
-            rc = ew_add_words(p, shown, wanted, "the id of a container", &p->options->cgroups);
+            rc = ew_list_add_words(p, shown, wanted, "the id of a container", &p->options->cgroups);
     }
     ew_list_done(&ids);
     return rc;
@@ -76,10 +78,10 @@ int ew_option_aggregate(struct ew_parser *p, const char *shown, const char *valu
 {
     static const char form[] = "groups or names of metrics (such as io,handles)";
     struct ew_list words = {0};
-    int rc = ew_add_words(p, shown, value, form, &words);
+    int rc = ew_list_add_words(p, shown, value, form, &words);
     p->options->aggregates |= p->where[0] == '\0';
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
-        uint64_t metrics = etwatch_metrics_named(words.words[i]) & ew_spread_metrics();
+        uint64_t metrics = etwatch_metrics_named(words.words[i]) & ew_sparse_histogram_metrics();
         if (metrics == 0)
             rc = ew_parser_fail(p, "%s needs %s: there is none of \"%s\" to be averaged", shown,
                                 form, words.words[i]);
@@ -94,8 +96,8 @@ int ew_option_aggregate(struct ew_parser *p, const char *shown, const char *valu
 
 int ew_option_busiest(struct ew_parser *p, const char *shown, const char *value)
 {
-    if (!ew_value_u32(value, &p->options->busiest) || p->options->busiest == 0 ||
-        p->options->busiest > 65536)
+    if (!ew_value_u32(value, &p->options->top_n) || p->options->top_n == 0 ||
+        p->options->top_n > 65536)
         return ew_parser_fail(p, "%s needs a number of processes from 1 to 65536, not \"%s\"",
                               shown, value);
     return 0;
@@ -109,9 +111,9 @@ int ew_option_busiest_by(struct ew_parser *p, const char *shown, const char *val
                               "%s needs the name of one metric (such as cpu_percent or "
                               "io_write_bytes), not \"%s\"; see 'etwatch metrics'",
                               shown, value);
-    p->options->busiest_metric = 0;
+    p->options->top_n_metric = 0;
     for (; named > 1; named >>= 1)
-        p->options->busiest_metric++;
+        p->options->top_n_metric++;
     p->options->busiest_by = true;
     return 0;
 }

@@ -22,8 +22,8 @@ int ew_option_busiest_by(struct ew_parser *parser, const char *shown, const char
 int ew_origin_add(struct ew_parser *parser, const struct ew_option_info *info, const char *value);
 
 /* option_table.c: values that several options have. 0, or EW_EXIT_USAGE with the message. */
-int ew_add_words(struct ew_parser *parser, const char *shown, const char *value, const char *form,
-                 struct ew_list *list);
+int ew_list_add_words(struct ew_parser *parser, const char *shown, const char *value,
+                      const char *form, struct ew_list *list);
 int ew_read_pids(struct ew_parser *parser, const char *shown, const char *value, uint32_t **pids,
                  uint32_t *count);
 int ew_read_uids(struct ew_parser *parser, const char *shown, const char *value, uint32_t **uids,

@@ -150,7 +150,7 @@ static int apply_backend(struct ew_parser *p, const char *key, const char *group
     if (strcmp(value, "auto") == 0)
         return 0;
     if (strcmp(value, "poll") == 0 && beside != 0 && strcmp(group, "io") != 0) {
-        p->options->polled |= beside;
+        p->options->polled_metrics |= beside;
         return 0;
     }
     int rc = apply_option(p, "source", key, value);
@@ -187,7 +187,7 @@ static int read_aggregation(struct ew_parser *p, const char *key, const char *va
 static int apply_aggregation(struct ew_parser *p, const char *key, const char *group,
                              const char *value)
 {
-    uint64_t metrics = metrics_of(group) & ew_spread_metrics();
+    uint64_t metrics = metrics_of(group) & ew_sparse_histogram_metrics();
     uint32_t wanted = 0;
     if (strcmp(group, "cpu") == 0)
         metrics = ETWATCH_HAS(cpu_percent);

@@ -48,7 +48,7 @@ static int check_table(struct ew_parser *p)
                               "--fields, --typed, --raw, --provider and --event are about events, "
                               "not about the table %s",
                               name);
-    if (!samples && (o->hz > 0 || (o->config_flags & ETWATCH_DENSE) != 0))
+    if (!samples && (o->hz > 0 || (o->config_flags & ETWATCH_CONFIG_DENSE) != 0))
         return ew_parser_fail(p, "--hz and --dense are about samples: use --table samples");
     if (e->fields && e->typed)
         return ew_parser_fail(p, "--fields and --typed exclude each other: choose one");
@@ -72,9 +72,10 @@ int ew_check_export(struct ew_parser *p)
     }
     bool words = o->providers.count > 0 || o->events.count > 0;
     /* Perfetto traces hold samples and what was named. */
-    bool more = words || o->hz > 0 || (o->config_flags & ETWATCH_CMDLINE) != 0;
+    bool more = words || o->hz > 0 || (o->config_flags & ETWATCH_CONFIG_CMDLINE) != 0;
     if (e->table != 0 || e->fields || e->typed || e->timestamps || o->raw ||
-        (more && e->format != ETWATCH_EXPORT_PERFETTO) || (o->config_flags & ETWATCH_DENSE) != 0)
+        (more && e->format != ETWATCH_EXPORT_PERFETTO) ||
+        (o->config_flags & ETWATCH_CONFIG_DENSE) != 0)
         return ew_parser_fail(p, "-f %s is no table: only -p, -n, --from and --to choose from it",
                               etwatch_export_name(e->format));
     return 0;

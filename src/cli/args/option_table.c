@@ -130,8 +130,8 @@ static int set_config(struct ew_parser *p, const char *shown, const char *value)
     return ew_keep_text(p, shown, value, "the name of a file", &p->options->config_path);
 }
 
-int ew_add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,
-                 struct ew_list *list)
+int ew_list_add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,
+                      struct ew_list *list)
 {
     int rc = ew_list_add(list, value);
     if (rc == ETWATCH_EINVAL)
@@ -141,33 +141,35 @@ int ew_add_words(struct ew_parser *p, const char *shown, const char *value, cons
 
 static int add_names(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_add_words(p, shown, value, "a name or a list of names (such as python,nginx)",
-                        &p->options->names);
+    return ew_list_add_words(p, shown, value, "a name or a list of names (such as python,nginx)",
+                             &p->options->names);
 }
 
 static int add_cgroups(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_add_words(p, shown, value, "a path below the cgroup v2 root (such as system.slice)",
-                        &p->options->cgroups);
+    return ew_list_add_words(p, shown, value,
+                             "a path below the cgroup v2 root (such as system.slice)",
+                             &p->options->cgroups);
 }
 
 static int add_columns(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_add_words(p, shown, value, "a list of names (such as pid,name,cpu_percent)",
-                        &p->options->columns);
+    return ew_list_add_words(p, shown, value, "a list of names (such as pid,name,cpu_percent)",
+                             &p->options->columns);
 }
 
 static int add_providers(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_add_words(p, shown, value,
-                        "the name or GUID of a provider, or a part of it (such as Kernel-Process)",
-                        &p->options->providers);
+    return ew_list_add_words(
+        p, shown, value, "the name or GUID of a provider, or a part of it (such as Kernel-Process)",
+        &p->options->providers);
 }
 
 static int add_events(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_add_words(p, shown, value, "the name of an event, or a part of it (such as CSwitch)",
-                        &p->options->events);
+    return ew_list_add_words(p, shown, value,
+                             "the name of an event, or a part of it (such as CSwitch)",
+                             &p->options->events);
 }
 
 static int set_time(struct ew_parser *p, const char *shown, const char *value, uint64_t *ret_ns)
@@ -290,8 +292,8 @@ int ew_read_pids(struct ew_parser *p, const char *shown, const char *value, uint
                  uint32_t *count)
 {
     struct ew_list words = {0};
-    int rc =
-        ew_add_words(p, shown, value, "a process id or a list of them (such as 12,345)", &words);
+    int rc = ew_list_add_words(p, shown, value, "a process id or a list of them (such as 12,345)",
+                               &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint32_t pid = 0;
         bool recorded = (p->options->command & (TRACE | EW_CMD_STAT)) != 0; /* 0 is Idle there */
@@ -316,7 +318,7 @@ int ew_read_uids(struct ew_parser *p, const char *shown, const char *value, uint
                  uint32_t *count)
 {
     struct ew_list words = {0};
-    int rc = ew_add_words(p, shown, value, "a user name or number, or a list of them", &words);
+    int rc = ew_list_add_words(p, shown, value, "a user name or number, or a list of them", &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint32_t uid = 0;
         bool number = ew_value_u32(words.words[i], &uid);
@@ -334,8 +336,8 @@ int ew_read_uids(struct ew_parser *p, const char *shown, const char *value, uint
 static int set_metrics(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list words = {0};
-    int rc = ew_add_words(p, shown, value, "groups or names (such as cpu,memory,handles or all)",
-                          &words);
+    int rc = ew_list_add_words(p, shown, value,
+                               "groups or names (such as cpu,memory,handles or all)", &words);
     p->options->metrics = 0;
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint64_t named = etwatch_metrics_named(words.words[i]);
@@ -390,7 +392,7 @@ static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
 static int set_rate(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list words = {0};
-    int rc = ew_add_words(p, shown, value, "rates (such as memory=2,handles=0.5)", &words);
+    int rc = ew_list_add_words(p, shown, value, "rates (such as memory=2,handles=0.5)", &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++)
         rc = set_one_rate(p, shown, words.words[i]);
     ew_list_done(&words);
@@ -435,7 +437,7 @@ static const struct option table[] = {
     {{"event", 0, "NAME", "only events of this name, or with this in their name", WALK}, 0, add_events},
     {{"from", 0, "TIME", "only from this time of the recording on: 2, 1.5s, 200ms", TRACE | EW_CMD_WAITS}, 0, set_from},
     {{"to", 0, "TIME", "only up to this time of the recording", TRACE | EW_CMD_WAITS}, 0, set_to},
-    {{"all", 'a', NULL, "watch every process", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, ETWATCH_ALL, NULL},
+    {{"all", 'a', NULL, "watch every process", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, ETWATCH_CONFIG_ALL, NULL},
     {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, add_uids},
     {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, add_cgroups},
     {{"container", 0, "ID", "watch the processes of a container, by its id or the beginning of it", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_containers},
@@ -443,10 +445,10 @@ static const struct option table[] = {
     {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_names},
     {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_uids},
     {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_cgroups},
-    {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, ETWATCH_NO_SYSTEM, NULL},
+    {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, ETWATCH_CONFIG_NO_SYSTEM, NULL},
     {{"max-processes", 0, "N", "samples of the N busiest in each interval, the rest summed up as one", STREAM}, 0, ew_option_busiest},
     {{"by", 0, "METRIC", "what --max-processes goes by (default cpu_percent)", STREAM}, 0, ew_option_busiest_by},
-    {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_KERNEL_THREADS, NULL},
+    {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_CONFIG_KERNEL_THREADS, NULL},
     {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT | EW_CMD_RECORD}, 0, set_hz},
     {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH | EW_CMD_RECORD}, 0, set_metrics},
     {{"metrics", 0, NULL, "which metrics can be had here, how exact, and why not", EW_CMD_DOCTOR}, 0, set_show_metrics},
@@ -454,7 +456,7 @@ static const struct option table[] = {
     {{"latency", 0, "MS", "how long samples may be held back (default 400)", WATCH | EW_CMD_RECORD}, 0, set_latency},
     {{"duration", 0, "S", "stop watching after S seconds", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, set_duration},
     {{"source", 0, "NAME", "auto, ebpf, etw or poll (default auto); etl: a recording", WATCH | EW_CMD_RECORD}, 0, set_source},
-    {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH | EW_CMD_RECORD}, ETWATCH_NO_FALLBACK, NULL},
+    {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH | EW_CMD_RECORD}, ETWATCH_CONFIG_NO_FALLBACK, NULL},
     {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH | EW_CMD_RECORD}, 0, set_budget},
     {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH | EW_CMD_RECORD}, 0, set_profile},
     {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_RECORD | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS | EW_CMD_WAITS}, 0, set_json},
@@ -467,10 +469,10 @@ static const struct option table[] = {
     {{"system", 0, NULL, "with --json: the whole machine too, once a second", EW_CMD_STAT}, 0, set_system},
     {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
     {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_WAITS}, 0, set_output},
-    {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT | EW_CMD_RECORD}, ETWATCH_THREADS, NULL},
-    {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM | EW_CMD_EXPORT}, ETWATCH_DENSE, NULL},
-    {{"events", 0, NULL, "with --json: every switch, wake-up, fork, exec and exit", STREAM}, ETWATCH_EVENTS, NULL},
-    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT | EW_CMD_RECORD}, ETWATCH_CMDLINE, NULL},
+    {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT | EW_CMD_RECORD}, ETWATCH_CONFIG_THREADS, NULL},
+    {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM | EW_CMD_EXPORT}, ETWATCH_CONFIG_DENSE, NULL},
+    {{"events", 0, NULL, "with --json: every switch, wake-up, fork, exec and exit", STREAM}, ETWATCH_CONFIG_EVENTS, NULL},
+    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT | EW_CMD_RECORD}, ETWATCH_CONFIG_CMDLINE, NULL},
     {{"images", 0, NULL, "program files and libraries too", EW_CMD_REPORT}, 0, set_images},
     {{"count", 0, NULL, "how often each kind of event came, instead of the events", EW_CMD_EVENTS}, 0, set_count},
     {{"raw", 0, NULL, "the payload in hexadecimal too", WALK}, 0, set_raw},

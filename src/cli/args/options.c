@@ -269,7 +269,7 @@ static int apply_config(struct ew_parser *p, struct arguments *args)
 static bool selects(const struct ew_options *o)
 {
     return o->pid_count > 0 || o->names.count > 0 || o->uid_count > 0 || o->cgroups.count > 0 ||
-           (o->config_flags & ETWATCH_ALL) != 0;
+           (o->config_flags & ETWATCH_CONFIG_ALL) != 0;
 }
 
 static int check_run(struct ew_parser *p)
@@ -292,12 +292,12 @@ static int check_recording(struct ew_parser *p)
     if (o->uid_count > 0 || o->cgroups.count > 0 || o->exclude_uid_count > 0 ||
         o->exclude_cgroups.count > 0)
         return ew_parser_fail(p, "a recording knows no users and no cgroups: use -p or -n");
-    if ((o->config_flags & ETWATCH_EVENTS) != 0)
+    if ((o->config_flags & ETWATCH_CONFIG_EVENTS) != 0)
         return ew_parser_fail(p, "the events of a recording are shown by 'etwatch events %s'",
                               o->files.words[0]);
     o->source = ETWATCH_SOURCE_ETL;
     if (!selects(o))
-        o->config_flags |= ETWATCH_ALL;
+        o->config_flags |= ETWATCH_CONFIG_ALL;
     return 0;
 }
 
@@ -319,7 +319,8 @@ static int check_stat(struct ew_parser *p)
     if (o->columns.count > 0 && o->json)
         return ew_parser_fail(p, "--columns is for the table and --csv; --json always has every "
                                  "name");
-    if (o->window_s > 0 && (o->config_flags & (ETWATCH_THREADS | ETWATCH_EVENTS)) != 0)
+    if (o->window_s > 0 &&
+        (o->config_flags & (ETWATCH_CONFIG_THREADS | ETWATCH_CONFIG_EVENTS)) != 0)
         return ew_parser_fail(p, "--window sums up processes: leave out --threads and --events");
     if (o->window_s <= 0 && o->aggregates)
         return ew_parser_fail(p, "--aggregate is for windows: add --window SECONDS");
@@ -410,22 +411,22 @@ static int check_together(struct ew_parser *p)
     }
     if (o->keep > 0 && o->window_s > 0)
         return ew_parser_fail(p, "--keep is for samples: leave out --window");
-    if (o->busiest_by && o->busiest == 0)
+    if (o->busiest_by && o->top_n == 0)
         return ew_parser_fail(p, "--by says what --max-processes goes by: give that too");
-    if (o->busiest > 0 && o->window_s > 0)
+    if (o->top_n > 0 && o->window_s > 0)
         return ew_parser_fail(p, "--window sums up each process: leave out --max-processes");
     if (o->system && !o->json)
         return ew_parser_fail(p, "--system needs --json");
-    if ((flags & ETWATCH_EVENTS) != 0 && !o->json)
+    if ((flags & ETWATCH_CONFIG_EVENTS) != 0 && !o->json)
         return ew_parser_fail(p, "--events needs --json");
     if (o->waits && o->source == ETWATCH_SOURCE_POLL)
         return ew_parser_fail(p, "--waits needs --source ebpf: polling sees no events");
-    if ((flags & ETWATCH_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
+    if ((flags & ETWATCH_CONFIG_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
         return ew_parser_fail(p, "--events needs --source ebpf, or etw: polling sees no events");
-    if ((flags & ETWATCH_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0 &&
+    if ((flags & ETWATCH_CONFIG_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0 &&
         (o->command & (EW_CMD_REPORT | EW_CMD_EXPORT)) == 0)
         return ew_parser_fail(p, "--cmdline needs --json or --csv: the table has no room for it");
-    if ((flags & ETWATCH_KERNEL_THREADS) != 0 && (flags & ETWATCH_ALL) == 0 &&
+    if ((flags & ETWATCH_CONFIG_KERNEL_THREADS) != 0 && (flags & ETWATCH_CONFIG_ALL) == 0 &&
         o->command != EW_CMD_TOP)
         return ew_parser_fail(p, "--kernel-threads needs -a");
     if (o->source == ETWATCH_SOURCE_ETL && o->command != EW_CMD_STAT)

@@ -84,8 +84,8 @@ struct ew_options {
     bool json, csv, quiet, wait_all;
     char *output_path, *proc_root, *config_path; /* NULL: not given */
 
-    uint64_t metrics; /* bit per metric; 0: not given */
-    uint64_t polled;  /* those that are polled beside events */
+    uint64_t metrics;        /* bit per metric; 0: not given */
+    uint64_t polled_metrics; /* those that are polled beside events */
     struct etwatch_rate rates[EW_RATES_MAX];
     uint32_t rate_count;
     bool show_metrics, system;
@@ -101,7 +101,7 @@ struct ew_options {
     struct ew_origin *origins;                 /* config: in the order given */
     uint32_t origin_count;
     uint32_t settings; /* of the file */
-    uint32_t busiest, busiest_metric;
+    uint32_t top_n, top_n_metric;
     bool busiest_by;
     struct ew_list exclude_names, exclude_cgroups;
     uint32_t *exclude_pids, *exclude_uids;

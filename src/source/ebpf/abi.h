@@ -53,7 +53,7 @@ struct ew_k_config {
     ew_u32 stream_all;    /* the stream tells of every thread, not only of those watched */
     ew_u32 with_rss;      /* memory is noted however short the interval */
     ew_u32 memory;        /* gauges of memory are wanted, */
-    ew_u32 extra;         /* anything of struct ew_k_extra is wanted */
+    ew_u32 optional;      /* anything of struct ew_k_extra is wanted */
     ew_u32 pmu;           /* enum ew_k_pmu: the counters that there are */
     ew_u64 rss_period_ns; /* noted with switches so far apart at least */
     ew_u32 excludes;      /* some processes are not noted: see the map excluded */
@@ -154,7 +154,7 @@ struct ew_k_settled {
     ew_u32 threads;
     ew_s32 priority;
     char name[EW_K_NAME_SIZE];
-    struct ew_k_extra extra;
+    struct ew_k_extra optional;
 };
 
 /* Who is on a CPU, as of the settle call. tid 0: nobody, or not known. */

@@ -27,14 +27,14 @@ uint64_t ew_ebpf_start(uint64_t start_ns)
 
 uint32_t ew_ebpf_had(uint32_t want, uint64_t features)
 {
-    uint32_t lacks = 0;
+    uint32_t unavailable_reason = 0;
     if ((features & EW_K_HAS_RUNQ_WAIT) == 0)
-        lacks |= EW_K_WANT_RUNQ_WAIT;
+        unavailable_reason |= EW_K_WANT_RUNQ_WAIT;
     if ((features & EW_K_HAS_IO_BYTES) == 0)
-        lacks |= EW_K_WANT_IO;
+        unavailable_reason |= EW_K_WANT_IO;
     if ((features & EW_K_HAS_DISK_BYTES) == 0)
-        lacks |= EW_K_WANT_DISK;
-    return want & ~lacks;
+        unavailable_reason |= EW_K_WANT_DISK;
+    return want & ~unavailable_reason;
 }
 
 void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry *entry,

@@ -34,7 +34,7 @@ static void close_source(struct ew_source *base)
     ew_ebpf_cost_close(source);
     ew_ebpf_life_close(source);
     ew_ebpf_object_close(&source->object);
-    ew_aside_free(source->aside);
+    ew_proc_gauges_free(source->proc_gauges);
     ew_free(source->asked);
     ew_free(source->active);
     ew_free(source->active_index);
@@ -62,14 +62,14 @@ static int watch_pid(struct ew_ebpf_source *source, uint32_t pid)
 static void describe_source(struct ew_ebpf_source *source, uint64_t polled)
 {
     const uint64_t on_request = EW_EBPF_NET | EW_EBPF_PMU | EW_EBPF_ASIDE;
-    source->extra = source->object.extra.net || source->object.extra.pmu != 0;
+    source->optional = source->object.optional.net || source->object.optional.pmu != 0;
     source->ops.available &= ~on_request;
-    source->ops.available |= ew_ebpf_extra_available(&source->object.extra);
-    source->ops.available |= ew_aside_available(source->aside);
-    source->ops.estimated &= ~(polled & EW_MORE_MEMORY_METRICS);
+    source->ops.available |= ew_ebpf_optional_available(&source->object.optional);
+    source->ops.available |= ew_proc_gauges_available(source->proc_gauges);
+    source->ops.estimated &= ~(polled & EW_SLOW_GAUGE_MEMORY_METRICS);
 }
 
-static const char *lacks(const struct ew_source *base, uint32_t metric)
+static const char *unavailable_reason(const struct ew_source *base, uint32_t metric)
 {
     const struct ew_ebpf_source *source = (const struct ew_ebpf_source *)base;
     uint64_t features = source->units.features, bit = (uint64_t)1 << metric;
@@ -81,7 +81,7 @@ static const char *lacks(const struct ew_source *base, uint32_t metric)
         return "the kernel lacks CONFIG_TASK_IO_ACCOUNTING";
     if (bit == ETWATCH_HAS(affinity) && !source->units.affinity_fits)
         return "more than 64 CPUs do not fit into a mask";
-    return ew_ebpf_extra_lacks(&source->object.extra, metric);
+    return ew_ebpf_optional_lacks(&source->object.optional, metric);
 }
 
 static int open_source(const struct ew_source_config *config, struct ew_source **ret_source,
@@ -91,8 +91,8 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     if (source == NULL)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     source->ops = ew_source_ebpf;
-    source->ops.available = ew_metrics_available(ETWATCH_WAY_EBPF);
-    source->ops.estimated = ew_metrics_with(ETWATCH_WAY_EBPF, ETWATCH_ESTIMATED);
+    source->ops.available = ew_metrics_available(ETWATCH_BACKEND_EBPF);
+    source->ops.estimated = ew_metrics_with(ETWATCH_BACKEND_EBPF, ETWATCH_EXACTNESS_ESTIMATED);
     source->base.ops = &source->ops;
     source->filtered = !config->filter.all;
     source->read_until_ns = config->epoch_ns;
@@ -104,7 +104,7 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     }
     source->units.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     source->units.affinity_fits = source->object.cpu_count <= 64;
-    error = ew_aside_new(source, config, &source->aside);
+    error = ew_proc_gauges_new(source, config, &source->proc_gauges);
     describe_source(source, config->polled);
     if (error == 0)
         error = ew_ebpf_life_open(source, config->events);
@@ -197,7 +197,7 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
         error = ew_ebpf_read_logs(source, horizon_ns, reterr);
     }
     if (error == 0) {
-        ew_aside_read(source->aside, now_ns, facts);
+        ew_proc_gauges_read(source->proc_gauges, now_ns, facts);
         ew_ebpf_flush_exits(source);
         if (recover)
             facts->all_seen(facts->ctx, now_ns);
@@ -268,7 +268,7 @@ static uint64_t due_ns(const struct ew_source *base)
 
 const struct ew_source_ops ew_source_ebpf = {
     .id = ETWATCH_SOURCE_EBPF,
-    .way = ETWATCH_WAY_EBPF,
+    .backend = ETWATCH_BACKEND_EBPF,
     .open = open_source,
     .close = close_source,
     .drain = drain,
@@ -278,6 +278,6 @@ const struct ew_source_ops ew_source_ebpf = {
     .exclude = exclude,
     .stats = stats,
     .wake_fd = wake_fd,
-    .lacks = lacks,
+    .unavailable_reason = unavailable_reason,
     .due_ns = due_ns,
 };

@@ -3,9 +3,9 @@
 #ifndef EW_SOURCE_EBPF_EBPF_H
 #define EW_SOURCE_EBPF_EBPF_H
 
-#include "source/ebpf/proc_gauges.h"
 #include "source/ebpf/convert.h"
 #include "source/ebpf/object.h"
+#include "source/ebpf/proc_gauges.h"
 
 struct ring_buffer;
 
@@ -38,14 +38,14 @@ struct ew_ebpf_running {
 
 struct ew_ebpf_source {
     struct ew_source base;
-    struct ew_source_ops ops; /* of this one: what it can tell depends on the machine */
-    struct ew_aside *aside;   /* NULL: nothing is read beside the events */
+    struct ew_source_ops ops;           /* of this one: what it can tell depends on the machine */
+    struct ew_proc_gauges *proc_gauges; /* NULL: nothing is read beside the events */
     struct ew_ebpf_object object;
     struct ew_ebpf_units units;
     struct ring_buffer *rings;   /* lifecycle records */
     struct ring_buffer *stream;  /* the full stream; NULL: nobody asked for it */
     struct ew_ebpf_named *named; /* with the full stream, else NULL */
-    bool extra;                  /* the entries have sums beside them */
+    bool optional;               /* the entries have sums beside them */
     bool filtered;
     bool seeded;
     uint32_t *asked; /* pids that the user named since then */

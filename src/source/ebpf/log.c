@@ -141,9 +141,9 @@ static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry
         return;
     }
     ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &reading->counter_has, reading->counter);
-    if (source->extra)
-        reading->counter_has |= ew_ebpf_extra_counters(
-            &source->object.extra, &source->object.entry_extras[entry - source->object.entries],
+    if (source->optional)
+        reading->counter_has |= ew_ebpf_optional_counters(
+            &source->object.optional, &source->object.entry_extras[entry - source->object.entries],
             reading->counter);
     reading->gauge_has = entry->rss_pages != 0 ? EW_HAS_G(rss_bytes) : 0;
     reading->gauge[EW_G_rss_bytes] = entry->rss_pages * source->units.page_bytes;
@@ -334,7 +334,7 @@ static void begin_settled(const struct ew_ebpf_source *source, const struct ew_k
     ret_reading->tid = settled->entry.tid;
     ret_reading->start_ns = ew_ebpf_start(settled->entry.start_ns);
     ret_reading->thread_name = settled->name;
-    ew_aside_ran(source->aside, settled->entry.tgid);
+    ew_proc_gauges_ran(source->proc_gauges, settled->entry.tgid);
     ew_ebpf_gauges(&source->units, settled, &ret_reading->gauge_has, ret_reading->gauge);
 }
 
@@ -357,9 +357,9 @@ static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_run
         if (running->as_of_ns != 0)
             cpu_ns = entry->cpu_ns + (horizon_ns - running->as_of_ns); /* may be negative: wraps */
         ew_ebpf_counters(&source->units, entry, cpu_ns, &reading.counter_has, reading.counter);
-        if (source->extra)
-            reading.counter_has |= ew_ebpf_extra_counters(&source->object.extra,
-                                                          &running->settled.extra, reading.counter);
+        if (source->optional)
+            reading.counter_has |= ew_ebpf_optional_counters(
+                &source->object.optional, &running->settled.optional, reading.counter);
         reading.kind = EW_READING_SPAN;
         reading.t_ns = horizon_ns;
         reading.ran_from_ns = entry->in_ns;
@@ -380,9 +380,9 @@ static void deliver_settled(struct ew_ebpf_source *source, const struct ew_k_set
     reading.t_ns = now_ns;
     ew_ebpf_counters(&source->units, &settled->entry, settled->entry.cpu_ns, &reading.counter_has,
                      reading.counter);
-    if (source->extra)
-        reading.counter_has |=
-            ew_ebpf_extra_counters(&source->object.extra, &settled->extra, reading.counter);
+    if (source->optional)
+        reading.counter_has |= ew_ebpf_optional_counters(&source->object.optional,
+                                                         &settled->optional, reading.counter);
     source->facts->reading(source->facts->ctx, &reading);
 }
 

@@ -296,8 +296,8 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
         {"excluded", config->filter.excludes ? config->max_processes : 1},
         {"life", life},
         {"stream", stream},
-        {"entry_extras", rodata->extra ? cpus * object->log_entries : 1},
-        {"extras", rodata->extra ? clamp(config->max_threads, 1, EXTRAS_MAX) : 1},
+        {"entry_extras", rodata->optional ? cpus * object->log_entries : 1},
+        {"optionals", rodata->optional ? clamp(config->max_threads, 1, EXTRAS_MAX) : 1},
         {"pmu_cpus", rodata->pmu ? cpus : 1},
         {"pmu_cycles", rodata->pmu ? cpus : 1},
         {"pmu_instructions", rodata->pmu ? cpus : 1},
@@ -313,16 +313,16 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
 }
 
 static bool wanted(const char *program, const struct ew_source_config *config,
-                   const struct ew_ebpf_extra *extra)
+                   const struct ew_ebpf_optional *optional)
 {
     if (strncmp(program, "ew_net_tp_", 10) == 0)
-        return extra->net && extra->net_tracepoints;
+        return optional->net && optional->net_tracepoints;
     if (strncmp(program, "ew_net_fn_", 10) == 0)
-        return extra->net && !extra->net_tracepoints;
+        return optional->net && !optional->net_tracepoints;
     if (strncmp(program, "ew_net_fn6_", 11) == 0)
-        return extra->net && !extra->net_tracepoints && extra->has_ipv6;
+        return optional->net && !optional->net_tracepoints && optional->has_ipv6;
     if (strcmp(program, "ew_pmu") == 0)
-        return extra->pmu != 0;
+        return optional->pmu != 0;
     if (strncmp(program, "ew_stream_", 10) == 0)
         return config->events;
     if (strcmp(program, "ew_free") == 0)
@@ -364,9 +364,9 @@ static int map_all(struct ew_ebpf_object *object)
         if (error != 0)
             return error;
     }
-    for (uint32_t i = 0; ew_ebpf_extra_map(i) != NULL; i++) {
-        int fd = bpf_object__find_map_fd_by_name(object->bpf, ew_ebpf_extra_map(i));
-        int error = ew_ebpf_extra_fill(&object->extra, i, fd);
+    for (uint32_t i = 0; ew_ebpf_optional_map(i) != NULL; i++) {
+        int fd = bpf_object__find_map_fd_by_name(object->bpf, ew_ebpf_optional_map(i));
+        int error = ew_ebpf_optional_fill(&object->optional, i, fd);
         if (error != 0)
             return error;
     }
@@ -383,7 +383,7 @@ static int attach_all(struct ew_ebpf_object *object, const struct ew_source_conf
     bpf_object__for_each_program(program, object->bpf)
     {
         const char *name = bpf_program__name(program);
-        if (!wanted(name, config, &object->extra))
+        if (!wanted(name, config, &object->optional))
             continue;
         if (strcmp(name, "ew_settle") == 0) {
             object->settle_fd = bpf_program__fd(program);
@@ -396,7 +396,7 @@ static int attach_all(struct ew_ebpf_object *object, const struct ew_source_conf
             iterator ? bpf_program__attach_iter(program, NULL) : bpf_program__attach(program);
         long error = libbpf_get_error(link);
         if (error != 0 && strncmp(name, "ew_net", 6) == 0) {
-            object->extra.net = false; /* not all of it would not be what was asked for */
+            object->optional.net = false; /* not all of it would not be what was asked for */
             continue;
         }
         if (error != 0)
@@ -422,7 +422,7 @@ static int load_build(struct ew_ebpf_object *object, const struct ew_source_conf
     }
     struct bpf_program *program;
     bpf_object__for_each_program(program, object->bpf)(void) bpf_program__set_autoload(
-        program, wanted(bpf_program__name(program), config, &object->extra));
+        program, wanted(bpf_program__name(program), config, &object->optional));
     int error = size_maps(object, config, rodata);
     if (error == 0)
         error = bpf_object__load(object->bpf);
@@ -436,8 +436,8 @@ static int load_build(struct ew_ebpf_object *object, const struct ew_source_conf
 static int load_either(struct ew_ebpf_object *object, const struct ew_source_config *config,
                        struct ew_k_config *rodata)
 {
-    rodata->pmu = object->extra.pmu;
-    rodata->extra = object->extra.pmu != 0 || object->extra.net;
+    rodata->pmu = object->optional.pmu;
+    rodata->optional = object->optional.pmu != 0 || object->optional.net;
     int error = load_build(object, config, rodata, ew_ebpf_typed, ew_ebpf_typed_size);
     if (error != 0 && error != EPERM && error != ENOMEM)
         error = load_build(object, config, rodata, ew_ebpf_plain, ew_ebpf_plain_size);
@@ -448,16 +448,16 @@ static int load_either(struct ew_ebpf_object *object, const struct ew_source_con
 static int load_with_net(struct ew_ebpf_object *object, const struct ew_source_config *config,
                          struct ew_k_config *rodata)
 {
-    struct ew_ebpf_extra *extra = &object->extra;
-    extra->has_ipv6 = access("/proc/net/if_inet6", F_OK) == 0;
-    extra->net = extra->net_tracepoints = extra->want_net;
+    struct ew_ebpf_optional *optional = &object->optional;
+    optional->has_ipv6 = access("/proc/net/if_inet6", F_OK) == 0;
+    optional->net = optional->net_tracepoints = optional->want_net;
     int error = load_either(object, config, rodata);
-    if (error == 0 || !extra->want_net || error == ENOMEM)
+    if (error == 0 || !optional->want_net || error == ENOMEM)
         return error;
-    extra->net_tracepoints = false;
+    optional->net_tracepoints = false;
     if (load_either(object, config, rodata) == 0)
         return 0;
-    extra->net = false;
+    optional->net = false;
     return load_either(object, config, rodata);
 }
 
@@ -468,7 +468,7 @@ static int load(struct ew_ebpf_object *object, const struct ew_source_config *co
     int error = fill_config(&rodata, config, reterr);
     if (error != 0)
         return error;
-    if (ew_ebpf_extra_open(&object->extra, config, object->cpu_count) != 0)
+    if (ew_ebpf_optional_open(&object->optional, config, object->cpu_count) != 0)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     object->want = rodata.want;
     error = load_with_net(object, config, &rodata);
@@ -517,7 +517,7 @@ void ew_ebpf_object_close(struct ew_ebpf_object *object)
         (void)munmap(object->mappings[i].base, object->mappings[i].size);
     if (object->bpf != NULL)
         bpf_object__close(object->bpf);
-    ew_ebpf_extra_close(&object->extra);
+    ew_ebpf_optional_close(&object->optional);
     memset(object, 0, sizeof *object);
     object->settle_fd = object->switch_fd = object->seed_link_fd = -1;
 }

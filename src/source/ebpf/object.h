@@ -46,7 +46,7 @@ struct ew_ebpf_object {
     const struct ew_k_settled *settled;
     const struct ew_k_running *running;
     const struct ew_k_extra *entry_extras; /* beside the entries, if asked for */
-    struct ew_ebpf_extra extra;
+    struct ew_ebpf_optional optional;
     uint32_t want; /* enum ew_k_want: what the programs copy */
 };
 

@@ -39,122 +39,122 @@ static int open_counter(uint64_t event, uint32_t cpu, bool software)
     return (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static void explain(struct ew_ebpf_extra *extra, int os_code)
+static void explain(struct ew_ebpf_optional *optional, int os_code)
 {
     bool missing = os_code == ENOENT || os_code == EOPNOTSUPP || os_code == ENODEV;
-    (void)snprintf(extra->why_no_pmu, sizeof extra->why_no_pmu, "%s (perf_event_open: %s)",
+    (void)snprintf(optional->why_no_pmu, sizeof optional->why_no_pmu, "%s (perf_event_open: %s)",
                    missing ? "this machine has no such hardware counter, as most virtual ones"
                            : "hardware counters cannot be opened",
                    strerror(os_code));
 }
 
 /* On every CPU that is there; 0, or the error of the first that failed. */
-static int open_everywhere(struct ew_ebpf_extra *extra, uint32_t which, bool software)
+static int open_everywhere(struct ew_ebpf_optional *optional, uint32_t which, bool software)
 {
     uint32_t opened = 0;
-    for (uint32_t cpu = 0; cpu < extra->cpu_count; cpu++) {
+    for (uint32_t cpu = 0; cpu < optional->cpu_count; cpu++) {
         int fd = open_counter(counters[which].event, cpu, software);
         int os_code = errno;
         if (fd < 0 && os_code == ENODEV && cpu > 0)
             continue; /* possible, but not there */
         if (fd < 0)
             return os_code;
-        extra->fds[which * extra->cpu_count + cpu] = fd;
+        optional->fds[which * optional->cpu_count + cpu] = fd;
         opened++;
     }
     return opened > 0 ? 0 : ENODEV;
 }
 
-int ew_ebpf_extra_open(struct ew_ebpf_extra *extra, const struct ew_source_config *config,
-                       uint32_t cpu_count)
+int ew_ebpf_optional_open(struct ew_ebpf_optional *optional, const struct ew_source_config *config,
+                          uint32_t cpu_count)
 {
-    memset(extra, 0, sizeof *extra);
-    extra->cpu_count = cpu_count;
-    extra->want_net = (config->metrics & EW_EBPF_NET) != 0;
+    memset(optional, 0, sizeof *optional);
+    optional->cpu_count = cpu_count;
+    optional->want_net = (config->metrics & EW_EBPF_NET) != 0;
     if ((config->metrics & EW_EBPF_PMU) == 0)
         return 0;
-    extra->fds = ew_calloc((size_t)COUNTER_COUNT * cpu_count, sizeof *extra->fds);
-    if (extra->fds == NULL)
+    optional->fds = ew_calloc((size_t)COUNTER_COUNT * cpu_count, sizeof *optional->fds);
+    if (optional->fds == NULL)
         return ETWATCH_ENOMEM;
     for (uint32_t i = 0; i < COUNTER_COUNT * cpu_count; i++)
-        extra->fds[i] = -1;
+        optional->fds[i] = -1;
     for (uint32_t i = 0; i < COUNTER_COUNT; i++) {
         if ((config->metrics & counters[i].metric) == 0)
             continue;
-        int os_code = open_everywhere(extra, i, config->software_counters);
+        int os_code = open_everywhere(optional, i, config->software_counters);
         if (os_code == 0)
-            extra->pmu |= counters[i].bit;
+            optional->pmu |= counters[i].bit;
         else
-            explain(extra, os_code);
+            explain(optional, os_code);
     }
     return 0;
 }
 
-void ew_ebpf_extra_close(struct ew_ebpf_extra *extra)
+void ew_ebpf_optional_close(struct ew_ebpf_optional *optional)
 {
-    for (uint32_t i = 0; extra->fds != NULL && i < COUNTER_COUNT * extra->cpu_count; i++)
-        if (extra->fds[i] >= 0)
-            (void)close(extra->fds[i]);
-    ew_free(extra->fds);
-    memset(extra, 0, sizeof *extra);
+    for (uint32_t i = 0; optional->fds != NULL && i < COUNTER_COUNT * optional->cpu_count; i++)
+        if (optional->fds[i] >= 0)
+            (void)close(optional->fds[i]);
+    ew_free(optional->fds);
+    memset(optional, 0, sizeof *optional);
 }
 
-const char *ew_ebpf_extra_map(uint32_t i)
+const char *ew_ebpf_optional_map(uint32_t i)
 {
     return i < COUNTER_COUNT ? counters[i].map : NULL;
 }
 
-int ew_ebpf_extra_fill(const struct ew_ebpf_extra *extra, uint32_t which, int map_fd)
+int ew_ebpf_optional_fill(const struct ew_ebpf_optional *optional, uint32_t which, int map_fd)
 {
-    if ((extra->pmu & counters[which].bit) == 0)
+    if ((optional->pmu & counters[which].bit) == 0)
         return 0;
-    for (uint32_t cpu = 0; cpu < extra->cpu_count; cpu++) {
-        int fd = extra->fds[which * extra->cpu_count + cpu];
+    for (uint32_t cpu = 0; cpu < optional->cpu_count; cpu++) {
+        int fd = optional->fds[which * optional->cpu_count + cpu];
         if (fd >= 0 && bpf_map_update_elem(map_fd, &cpu, &fd, BPF_ANY) != 0)
             return -errno;
     }
     return 0;
 }
 
-uint64_t ew_ebpf_extra_available(const struct ew_ebpf_extra *extra)
+uint64_t ew_ebpf_optional_available(const struct ew_ebpf_optional *optional)
 {
-    uint64_t available = extra->net ? EW_EBPF_NET : 0;
+    uint64_t available = optional->net ? EW_EBPF_NET : 0;
     for (uint32_t i = 0; i < COUNTER_COUNT; i++)
-        if ((extra->pmu & counters[i].bit) != 0)
+        if ((optional->pmu & counters[i].bit) != 0)
             available |= counters[i].metric;
     return available;
 }
 
-const char *ew_ebpf_extra_lacks(const struct ew_ebpf_extra *extra, uint32_t metric)
+const char *ew_ebpf_optional_lacks(const struct ew_ebpf_optional *optional, uint32_t metric)
 {
     uint64_t bit = (uint64_t)1 << metric;
-    if ((bit & EW_EBPF_NET) != 0 && extra->want_net && !extra->net)
+    if ((bit & EW_EBPF_NET) != 0 && optional->want_net && !optional->net)
         return "the kernel does not let programs follow its socket calls "
                "(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)";
-    if ((bit & EW_EBPF_PMU) != 0 && extra->fds != NULL &&
-        (ew_ebpf_extra_available(extra) & bit) == 0)
-        return extra->why_no_pmu;
+    if ((bit & EW_EBPF_PMU) != 0 && optional->fds != NULL &&
+        (ew_ebpf_optional_available(optional) & bit) == 0)
+        return optional->why_no_pmu;
     return NULL;
 }
 
-uint32_t ew_ebpf_extra_counters(const struct ew_ebpf_extra *extra, const struct ew_k_extra *sums,
-                                uint64_t *counter)
+uint32_t ew_ebpf_optional_counters(const struct ew_ebpf_optional *optional,
+                                   const struct ew_k_extra *sums, uint64_t *counter)
 {
     uint32_t has = 0;
-    if (extra->net) {
+    if (optional->net) {
         counter[EW_C_net_received_bytes] = sums->net_received_bytes;
         counter[EW_C_net_sent_bytes] = sums->net_sent_bytes;
         has |= EW_HAS_C(net_received_bytes) | EW_HAS_C(net_sent_bytes);
     }
-    if ((extra->pmu & EW_K_PMU_CYCLES) != 0) {
+    if ((optional->pmu & EW_K_PMU_CYCLES) != 0) {
         counter[EW_C_cycles] = sums->cycles;
         has |= EW_HAS_C(cycles);
     }
-    if ((extra->pmu & EW_K_PMU_INSTRUCTIONS) != 0) {
+    if ((optional->pmu & EW_K_PMU_INSTRUCTIONS) != 0) {
         counter[EW_C_instructions] = sums->instructions;
         has |= EW_HAS_C(instructions);
     }
-    if ((extra->pmu & EW_K_PMU_CACHE_MISSES) != 0) {
+    if ((optional->pmu & EW_K_PMU_CACHE_MISSES) != 0) {
         counter[EW_C_cache_misses] = sums->cache_misses;
         has |= EW_HAS_C(cache_misses);
     }

@@ -21,13 +21,13 @@ static const uint64_t patience_ns = 200 * 1000 * 1000ULL;
 struct item {
     uint32_t pid; /* 0: free */
     bool queued;
-    struct ew_more_item more;
+    struct ew_slow_gauges_item more;
 };
 
-struct ew_aside {
+struct ew_proc_gauges {
     struct ew_ebpf_source *source;
     struct ew_proc_files files;
-    struct ew_more more;
+    struct ew_slow_gauges more;
     struct item *items; /* open addressing */
     uint32_t count, size, max;
     uint32_t *queue;
@@ -38,7 +38,7 @@ struct ew_aside {
 /* Of those that the last settling found on a CPU. */
 static uint32_t on_cpu(void *ctx, uint32_t pid)
 {
-    const struct ew_ebpf_source *source = ((struct ew_aside *)ctx)->source;
+    const struct ew_ebpf_source *source = ((struct ew_proc_gauges *)ctx)->source;
     uint32_t count = 0;
     for (uint32_t i = 0; i < source->running_count; i++)
         if (source->object.running[source->running[i].cpu].settled.entry.tgid == pid)
@@ -46,131 +46,131 @@ static uint32_t on_cpu(void *ctx, uint32_t pid)
     return count;
 }
 
-int ew_aside_new(struct ew_ebpf_source *source, const struct ew_source_config *config,
-                 struct ew_aside **ret_aside)
+int ew_proc_gauges_new(struct ew_ebpf_source *source, const struct ew_source_config *config,
+                       struct ew_proc_gauges **ret_aside)
 {
     *ret_aside = NULL;
-    struct ew_more more = {0};
-    ew_more_init(&more, config);
-    if (!ew_more_wanted(&more))
+    struct ew_slow_gauges more = {0};
+    ew_slow_gauges_init(&more, config);
+    if (!ew_slow_gauges_wanted(&more))
         return 0;
-    struct ew_aside *aside = ew_calloc(1, sizeof *aside);
-    if (aside == NULL)
+    struct ew_proc_gauges *proc_gauges = ew_calloc(1, sizeof *proc_gauges);
+    if (proc_gauges == NULL)
         return ETWATCH_ENOMEM;
-    aside->source = source;
-    aside->max = config->max_processes;
-    aside->patience_ns = config->filter.all ? patience_ns : 0;
-    aside->more = more;
-    aside->more.files = &aside->files;
-    aside->more.on_cpu = on_cpu;
-    aside->more.ctx = aside;
-    if (ew_proc_files_open(&aside->files, config->proc_root, NULL) < 0) {
-        ew_free(aside);
+    proc_gauges->source = source;
+    proc_gauges->max = config->max_processes;
+    proc_gauges->patience_ns = config->filter.all ? patience_ns : 0;
+    proc_gauges->more = more;
+    proc_gauges->more.files = &proc_gauges->files;
+    proc_gauges->more.on_cpu = on_cpu;
+    proc_gauges->more.ctx = proc_gauges;
+    if (ew_proc_files_open(&proc_gauges->files, config->proc_root, NULL) < 0) {
+        ew_free(proc_gauges);
         return 0; /* no /proc: nothing of it can be told */
     }
-    *ret_aside = aside;
+    *ret_aside = proc_gauges;
     return 0;
 }
 
-void ew_aside_free(struct ew_aside *aside)
+void ew_proc_gauges_free(struct ew_proc_gauges *proc_gauges)
 {
-    if (aside == NULL)
+    if (proc_gauges == NULL)
         return;
-    ew_proc_files_close(&aside->files);
-    ew_free(aside->more.listed.ids);
-    ew_free(aside->items);
-    ew_free(aside->queue);
-    ew_free(aside);
+    ew_proc_files_close(&proc_gauges->files);
+    ew_free(proc_gauges->more.listed.ids);
+    ew_free(proc_gauges->items);
+    ew_free(proc_gauges->queue);
+    ew_free(proc_gauges);
 }
 
-uint64_t ew_aside_available(const struct ew_aside *aside)
+uint64_t ew_proc_gauges_available(const struct ew_proc_gauges *proc_gauges)
 {
-    if (aside == NULL)
+    if (proc_gauges == NULL)
         return 0;
-    return ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | EW_MORE_STATE_METRICS |
-           (aside->files.own_ids ? ETWATCH_HAS(io_priority) : 0);
+    return ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | EW_SLOW_GAUGE_STATE_METRICS |
+           (proc_gauges->files.own_ids ? ETWATCH_HAS(io_priority) : 0);
 }
 
 /* ----------------------------------------------------------------------- the table */
 
 /* Where pid is, or belongs. */
-static struct item *find(const struct ew_aside *aside, uint32_t pid)
+static struct item *find(const struct ew_proc_gauges *proc_gauges, uint32_t pid)
 {
-    uint32_t at = (pid * 2654435761u) & (aside->size - 1);
-    while (aside->items[at].pid != 0 && aside->items[at].pid != pid)
-        at = (at + 1) & (aside->size - 1);
-    return &aside->items[at];
+    uint32_t at = (pid * 2654435761u) & (proc_gauges->size - 1);
+    while (proc_gauges->items[at].pid != 0 && proc_gauges->items[at].pid != pid)
+        at = (at + 1) & (proc_gauges->size - 1);
+    return &proc_gauges->items[at];
 }
 
-static bool grow(struct ew_aside *aside)
+static bool grow(struct ew_proc_gauges *proc_gauges)
 {
-    if (aside->count * 2 < aside->size)
+    if (proc_gauges->count * 2 < proc_gauges->size)
         return true;
-    uint32_t old_size = aside->size, size = old_size == 0 ? 256 : old_size * 2;
-    struct item *old = aside->items, *items = ew_calloc(size, sizeof *items);
+    uint32_t old_size = proc_gauges->size, size = old_size == 0 ? 256 : old_size * 2;
+    struct item *old = proc_gauges->items, *items = ew_calloc(size, sizeof *items);
     if (items == NULL)
         return false;
-    aside->items = items;
-    aside->size = size;
+    proc_gauges->items = items;
+    proc_gauges->size = size;
     for (uint32_t i = 0; i < old_size; i++)
         if (old[i].pid != 0)
-            *find(aside, old[i].pid) = old[i];
+            *find(proc_gauges, old[i].pid) = old[i];
     ew_free(old);
     return true;
 }
 
 /* Whoever stands behind it in the same run moves up. */
-static void drop(struct ew_aside *aside, struct item *item)
+static void drop(struct ew_proc_gauges *proc_gauges, struct item *item)
 {
-    uint32_t mask = aside->size - 1, at = (uint32_t)(item - aside->items);
+    uint32_t mask = proc_gauges->size - 1, at = (uint32_t)(item - proc_gauges->items);
     item->pid = 0;
-    aside->count--;
-    for (at = (at + 1) & mask; aside->items[at].pid != 0; at = (at + 1) & mask) {
-        struct item moved = aside->items[at];
-        aside->items[at].pid = 0;
-        *find(aside, moved.pid) = moved;
+    proc_gauges->count--;
+    for (at = (at + 1) & mask; proc_gauges->items[at].pid != 0; at = (at + 1) & mask) {
+        struct item moved = proc_gauges->items[at];
+        proc_gauges->items[at].pid = 0;
+        *find(proc_gauges, moved.pid) = moved;
     }
 }
 
-static void enqueue(struct ew_aside *aside, struct item *item)
+static void enqueue(struct ew_proc_gauges *proc_gauges, struct item *item)
 {
-    if (aside->queue_count == aside->queue_size) {
-        uint32_t size = aside->queue_size == 0 ? 256 : aside->queue_size * 2;
-        uint32_t *queue = ew_realloc_array(aside->queue, size, sizeof *queue);
+    if (proc_gauges->queue_count == proc_gauges->queue_size) {
+        uint32_t size = proc_gauges->queue_size == 0 ? 256 : proc_gauges->queue_size * 2;
+        uint32_t *queue = ew_realloc_array(proc_gauges->queue, size, sizeof *queue);
         if (queue == NULL)
             return; /* it will run again */
-        aside->queue = queue;
-        aside->queue_size = size;
+        proc_gauges->queue = queue;
+        proc_gauges->queue_size = size;
     }
-    aside->queue[aside->queue_count++] = item->pid;
+    proc_gauges->queue[proc_gauges->queue_count++] = item->pid;
     item->queued = true;
 }
 
-void ew_aside_ran(struct ew_aside *aside, uint32_t pid)
+void ew_proc_gauges_ran(struct ew_proc_gauges *proc_gauges, uint32_t pid)
 {
-    if (aside == NULL || pid == 0 || !grow(aside))
+    if (proc_gauges == NULL || pid == 0 || !grow(proc_gauges))
         return;
-    struct item *item = find(aside, pid);
+    struct item *item = find(proc_gauges, pid);
     if (item->pid == 0) {
-        if (aside->count == aside->max)
+        if (proc_gauges->count == proc_gauges->max)
             return;
         *item = (struct item){.pid = pid};
-        for (int i = 0; i < EW_MORE_COUNT; i++)
-            item->more.due_ns[i] = aside->source->last_drain_ns + aside->patience_ns;
-        aside->count++;
+        for (int i = 0; i < EW_SLOW_GAUGE_COUNT; i++)
+            item->more.due_ns[i] = proc_gauges->source->last_drain_ns + proc_gauges->patience_ns;
+        proc_gauges->count++;
     }
-    ew_more_ran(&item->more);
+    ew_slow_gauges_ran(&item->more);
     if (!item->queued)
-        enqueue(aside, item);
+        enqueue(proc_gauges, item);
 }
 
-void ew_aside_gone(struct ew_aside *aside, uint32_t pid)
+void ew_proc_gauges_gone(struct ew_proc_gauges *proc_gauges, uint32_t pid)
 {
-    if (aside == NULL || aside->size == 0)
+    if (proc_gauges == NULL || proc_gauges->size == 0)
         return;
-    struct item *item = find(aside, pid);
+    struct item *item = find(proc_gauges, pid);
     if (item->pid == pid)
-        drop(aside, item);
+        drop(proc_gauges, item);
 }
 
 /* ------------------------------------------------------------------------- reading */
@@ -184,29 +184,30 @@ static void tell(const struct ew_facts *facts, uint32_t pid, uint64_t now_ns, ui
     facts->reading(facts->ctx, &reading);
 }
 
-void ew_aside_read(struct ew_aside *aside, uint64_t now_ns, const struct ew_facts *facts)
+void ew_proc_gauges_read(struct ew_proc_gauges *proc_gauges, uint64_t now_ns,
+                         const struct ew_facts *facts)
 {
     uint32_t kept = 0, reads = 0;
-    if (aside == NULL || aside->size == 0)
+    if (proc_gauges == NULL || proc_gauges->size == 0)
         return;
-    for (uint32_t i = 0; i < aside->queue_count; i++) {
-        uint32_t pid = aside->queue[i];
-        struct item *item = find(aside, pid);
+    for (uint32_t i = 0; i < proc_gauges->queue_count; i++) {
+        uint32_t pid = proc_gauges->queue[i];
+        struct item *item = find(proc_gauges, pid);
         if (item->pid == 0)
             continue; /* gone meanwhile */
-        if (reads < READS_MAX && ew_more_due_ns(&aside->more, &item->more) <= now_ns) {
+        if (reads < READS_MAX && ew_slow_gauges_due_ns(&proc_gauges->more, &item->more) <= now_ns) {
             uint64_t gauge[EW_GAUGE_COUNT] = {0};
-            uint32_t has = ew_more_read(&aside->more, pid, &item->more, now_ns, gauge);
+            uint32_t has = ew_slow_gauges_read(&proc_gauges->more, pid, &item->more, now_ns, gauge);
             reads++;
             if (has == 0) { /* over, or not ours to read */
-                drop(aside, item);
+                drop(proc_gauges, item);
                 continue;
             }
             tell(facts, pid, now_ns, has, gauge);
         }
-        item->queued = ew_more_due_ns(&aside->more, &item->more) != UINT64_MAX;
+        item->queued = ew_slow_gauges_due_ns(&proc_gauges->more, &item->more) != UINT64_MAX;
         if (item->queued)
-            aside->queue[kept++] = pid;
+            proc_gauges->queue[kept++] = pid;
     }
-    aside->queue_count = kept;
+    proc_gauges->queue_count = kept;
 }

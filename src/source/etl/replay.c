@@ -9,8 +9,8 @@
  */
 #include "base/alloc.h"
 #include "decode/decode.h"
-#include "source/record_accounting.h"
 #include "source/etl/reader.h"
+#include "source/record_accounting.h"
 #include "tally/tally.h"
 
 enum { RECORDS_PER_DRAIN = 1 << 18 };
@@ -19,7 +19,7 @@ struct replay {
     struct ew_source base;
     struct ew_source_ops ops; /* with what this recording has */
     struct ew_etl_reader *reader;
-    struct ew_records records;
+    struct ew_record_accounting accounting;
     const struct ew_record *batch;
     uint32_t batch_count, batch_at;
     uint64_t header_lost; /* events that the headers say were lost ... */
@@ -49,30 +49,30 @@ static void learn_machine(struct replay *replay)
 /* The first reading. */
 static int learn(struct replay *replay)
 {
-    const struct ew_record *records;
+    const struct ew_record *accounting;
     struct ew_event event;
     uint64_t kinds = 0;
     int count;
-    while ((count = ew_etl_next(replay->reader, &records)) > 0) {
+    while ((count = ew_etl_next(replay->reader, &accounting)) > 0) {
         for (int i = 0; i < count; i++) {
-            replay->records.last_ns = records[i].t_ns;
-            if (records[i].kind == EW_RECORD_LOSS) {
+            replay->accounting.last_ns = accounting[i].t_ns;
+            if (accounting[i].kind == EW_RECORD_LOSS) {
                 replay->flagged = true;
                 replay->placed_lost++;
             }
-            if (records[i].kind != EW_RECORD_LOSS && ew_decode_event(&records[i], &event) &&
+            if (accounting[i].kind != EW_RECORD_LOSS && ew_decode_event(&accounting[i], &event) &&
                 event.kind != EW_EVENT_OTHER) {
                 kinds |= UINT64_C(1) << event.kind;
                 replay->placed_lost += event.kind == EW_EVENT_LOST;
-                ew_tally_learn(replay->records.tally, &event);
+                ew_tally_learn(replay->accounting.tally, &event);
             }
         }
     }
     if (count < 0)
         return count;
-    replay->ops.available = ew_records_available(kinds);
-    replay->ops.available |= ew_pmc_metrics(ew_tally_counters(replay->records.tally));
-    replay->ops.estimated = ew_records_estimated(kinds);
+    replay->ops.available = ew_record_accounting_available(kinds);
+    replay->ops.available |= ew_pmc_metrics(ew_tally_counters(replay->accounting.tally));
+    replay->ops.estimated = ew_record_accounting_estimated(kinds);
     return ew_etl_rewind(replay->reader);
 }
 
@@ -83,13 +83,13 @@ static int open_records(struct replay *replay, const struct ew_source_config *co
         .clock_ctx = replay->reader,
         .raw_to_ns = raw_to_ns,
     };
-    return ew_records_init(&replay->records, config, &own);
+    return ew_record_accounting_init(&replay->accounting, config, &own);
 }
 
 static void close_replay(struct ew_source *source)
 {
     struct replay *replay = (struct replay *)source;
-    ew_records_done(&replay->records);
+    ew_record_accounting_done(&replay->accounting);
     if (replay->reader != NULL)
         ew_etl_close(replay->reader);
     ew_free(replay);
@@ -133,7 +133,7 @@ static void tell_header_loss(struct replay *replay, const struct ew_facts *facts
         .size = sizeof loss,
         .stage = ETWATCH_LOSS_KERNEL_LOG,
         .count = replay->header_lost - replay->placed_lost,
-        .to_ns = replay->records.last_ns,
+        .to_ns = replay->accounting.last_ns,
     };
     facts->loss(facts->ctx, &loss);
 }
@@ -145,8 +145,8 @@ static void take_loss(struct replay *replay, const struct ew_record *record,
     uint64_t more =
         replay->header_lost > replay->placed_lost ? replay->header_lost - replay->placed_lost : 0;
     replay->header_lost = 0;
-    replay->records.last_ns = record->t_ns;
-    ew_tally_loss(replay->records.tally, record->cpu, record->t_ns, 1 + more, facts);
+    replay->accounting.last_ns = record->t_ns;
+    ew_tally_loss(replay->accounting.tally, record->cpu, record->t_ns, 1 + more, facts);
 }
 
 static void take(struct replay *replay, const struct ew_record *record,
@@ -155,7 +155,7 @@ static void take(struct replay *replay, const struct ew_record *record,
     if (record->kind == EW_RECORD_LOSS)
         take_loss(replay, record, facts);
     else
-        ew_records_take(&replay->records, record, facts);
+        ew_record_accounting_take(&replay->accounting, record, facts);
 }
 
 static int fetch(struct replay *replay)
@@ -171,8 +171,8 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
 {
     struct replay *replay = (struct replay *)source;
     (void)now_ns;
-    replay->records.facts = facts;
-    replay->records.cut = false;
+    replay->accounting.facts = facts;
+    replay->accounting.cut = false;
     if (!replay->loss_told)
         tell_header_loss(replay, facts);
     for (uint32_t left = RECORDS_PER_DRAIN; left > 0 && !replay->ended; left--) {
@@ -181,17 +181,17 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
             if (count < 0)
                 return ew_error_set(reterr, count, 0, "%s", etwatch_strerror(count));
             if (count == 0) {
-                ew_tally_finish(replay->records.tally, replay->records.last_ns, facts);
-                replay->records.horizon_ns = replay->records.last_ns;
+                ew_tally_finish(replay->accounting.tally, replay->accounting.last_ns, facts);
+                replay->accounting.horizon_ns = replay->accounting.last_ns;
                 replay->ended = true;
                 break;
             }
         }
         take(replay, &replay->batch[replay->batch_at++], facts);
-        if (replay->records.cut)
+        if (replay->accounting.cut)
             break;
     }
-    *ret_horizon_ns = replay->records.horizon_ns;
+    *ret_horizon_ns = replay->accounting.horizon_ns;
     return 0;
 }
 
@@ -214,13 +214,13 @@ static int change_filter(struct ew_source *source, uint32_t pid)
 
 static const char *cmdline(struct ew_source *source, uint32_t pid)
 {
-    return ew_records_cmdline(&((const struct replay *)source)->records, pid);
+    return ew_record_accounting_cmdline(&((const struct replay *)source)->accounting, pid);
 }
 
 static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
 {
     const struct replay *replay = (const struct replay *)source;
-    *ret_stats = replay->records.stats;
+    *ret_stats = replay->accounting.stats;
     ret_stats->kernel_ns_known = true; /* nothing of ours is in any kernel */
 }
 
@@ -247,7 +247,7 @@ static bool ended(const struct ew_source *source)
 
 const struct ew_source_ops ew_source_etl = {
     .id = ETWATCH_SOURCE_ETL,
-    .way = ETWATCH_WAY_ETL,
+    .backend = ETWATCH_BACKEND_ETL,
     .open = open_replay,
     .close = close_replay,
     .drain = drain,

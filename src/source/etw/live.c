@@ -12,10 +12,10 @@
 #include "base/alloc.h"
 #include "base/bytes.h"
 #include "decode/decode.h"
+#include "source/etw/consumer.h"
 #include "source/etw/process_list_sync.h"
 #include "source/etw/startup_buffer.h"
 #include "source/record_accounting.h"
-#include "source/etw/consumer.h"
 
 /* The rundown is logged while the session is started; how much later its events may say to be. */
 static const uint64_t rundown_ns = 50000000;
@@ -24,15 +24,15 @@ struct live {
     struct ew_source base;
     struct ew_source_ops ops; /* with what this session logs */
     struct ew_etw_consumer *consumer;
-    struct ew_records records;
+    struct ew_record_accounting accounting;
     struct ew_etw_config config;
-    struct ew_opening opening;
-    struct ew_beside *beside; /* NULL: nobody lists processes */
-    uint64_t beside_ns;       /* a list is to be told then */
-    uint64_t lost_before;     /* losses that were noted */
-    bool open;                /* the rundown is over */
-    uint64_t started_ns;      /* the session was */
-    uint64_t classes_ns;      /* since then other classes are logged; 0: nothing was changed */
+    struct ew_startup_buffer startup;
+    struct ew_list_sync *list_sync; /* NULL: nobody lists processes */
+    uint64_t list_due_ns;           /* a list is to be told then */
+    uint64_t lost_before;           /* losses that were noted */
+    bool open;                      /* the rundown is over */
+    uint64_t started_ns;            /* the session was */
+    uint64_t classes_ns; /* since then other classes are logged; 0: nothing was changed */
     uint32_t classes;
     uint64_t metrics;      /* that were asked for */
     struct ew_pmc_map pmc; /* hardware counters that switches carry */
@@ -72,7 +72,7 @@ static uint32_t needed(const struct ew_source_config *config)
     if (config->metrics == 0 || config->events)
         return EW_ETW_KERNEL_WATCH;
     for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++)
-        if ((ew_records_available(gives[i].kinds) & config->metrics) != 0)
+        if ((ew_record_accounting_available(gives[i].kinds) & config->metrics) != 0)
             kernel |= gives[i].kernel;
     if ((kernel & EW_ETW_DISK) != 0)
         kernel |= EW_ETW_DISK_INIT; /* whose it is */
@@ -89,7 +89,7 @@ static void choose_kernel(uint32_t *kernel, const struct ew_source_config *confi
 }
 
 /* One line for doctor, if it is about hardware counters. */
-static const char *lacks(const struct ew_source *source, uint32_t metric)
+static const char *unavailable_reason(const struct ew_source *source, uint32_t metric)
 {
     const struct live *live = (const struct live *)source;
     uint64_t asked = live->metrics & UINT64_C(1) << metric;
@@ -106,7 +106,8 @@ static void learn_counters(struct live *live)
     uint32_t has = ew_pmc_has(&live->pmc);
     live->ops.available |= ew_pmc_metrics(has);
     bool wanted = (live->metrics & ETWATCH_HAS(cycles)) != 0 && (has & EW_HAS_C(cycles)) == 0;
-    live->lists_cycles = wanted && live->beside != NULL && ew_beside_count_cycles(live->beside);
+    live->lists_cycles =
+        wanted && live->list_sync != NULL && ew_list_sync_count_cycles(live->list_sync);
     if (!live->lists_cycles)
         return;
     live->ops.available |= ETWATCH_HAS(cycles);
@@ -123,10 +124,10 @@ static uint32_t learn(struct live *live)
             kinds |= gives[i].kinds;
             classes |= gives[i].classes;
         }
-    live->ops.available = ew_records_available(kinds);
-    live->ops.estimated = ew_records_estimated(kinds);
-    if (live->beside != NULL)
-        live->ops.available |= ew_beside_available(live->beside);
+    live->ops.available = ew_record_accounting_available(kinds);
+    live->ops.estimated = ew_record_accounting_estimated(kinds);
+    if (live->list_sync != NULL)
+        live->ops.available |= ew_list_sync_available(live->list_sync);
     /* Of clock ticks or of samples. */
     live->ops.estimated |=
         live->ops.available & (ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns));
@@ -144,9 +145,9 @@ static void close_live(struct ew_source *source)
 {
     struct live *live = (struct live *)source;
     ew_etw_consumer_close(live->consumer);
-    ew_beside_free(live->beside);
-    ew_records_done(&live->records);
-    ew_opening_done(&live->opening);
+    ew_list_sync_free(live->list_sync);
+    ew_record_accounting_done(&live->accounting);
+    ew_startup_buffer_done(&live->startup);
     ew_free(live);
 }
 
@@ -165,12 +166,12 @@ static void open_beside(struct live *live, uint64_t metrics)
 {
     struct ew_winpoll_system system;
     live->started_ns = ew_etw_consumer_started_ns(live->consumer);
-    live->beside_ns = UINT64_MAX;
+    live->list_due_ns = UINT64_MAX;
     if (ew_etw_consumer_processes(live->consumer, &system) != 0)
         return;
-    if (metrics != 0 && (metrics & system.more_has) == 0)
-        system.more = NULL; /* then no process has to be opened */
-    (void)ew_beside_new(&system, live->started_ns, &live->beside);
+    if (metrics != 0 && (metrics & system.slow_has) == 0)
+        system.slow = NULL; /* then no process has to be opened */
+    (void)ew_list_sync_new(&system, live->started_ns, &live->list_sync);
 }
 
 static int open_live(const struct ew_source_config *config, struct ew_source **ret_source,
@@ -203,10 +204,10 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
         open_beside(live, config->metrics);
         live->pmc = own.pmc = ew_etw_consumer_pmc(live->consumer)->map;
         own.classes_known = learn(live);
-        rc = ew_records_init(&live->records, config, &own);
+        rc = ew_record_accounting_init(&live->accounting, config, &own);
         if (rc < 0)
             ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
-        live->records.horizon_ns = live->records.last_ns = config->epoch_ns;
+        live->accounting.horizon_ns = live->accounting.last_ns = config->epoch_ns;
     }
     if (rc < 0) {
         close_live(&live->base);
@@ -221,46 +222,46 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
 /* Everything up to the list has been added up. */
 static void tell_beside(struct live *live, const struct ew_facts *facts)
 {
-    ew_tally_advance(live->records.tally, live->beside_ns, facts);
-    ew_beside_tell(live->beside, live->records.tally, facts);
-    live->beside_ns = UINT64_MAX;
+    ew_tally_advance(live->accounting.tally, live->list_due_ns, facts);
+    ew_list_sync_emit(live->list_sync, live->accounting.tally, facts);
+    live->list_due_ns = UINT64_MAX;
 }
 
 static void take(struct live *live, const struct ew_record *record, const struct ew_facts *facts)
 {
-    if (record->t_ns >= live->beside_ns)
+    if (record->t_ns >= live->list_due_ns)
         tell_beside(live, facts);
     if (record->kind != EW_RECORD_LOSS) {
-        ew_records_take(&live->records, record, facts);
+        ew_record_accounting_take(&live->accounting, record, facts);
         return;
     }
     uint64_t count = record->payload_size >= 8 ? ew_load_u64(record->payload) : 1;
-    live->records.last_ns = record->t_ns;
-    live->records.stats.lost += count;
-    ew_tally_loss(live->records.tally, record->cpu, record->t_ns, count, facts);
+    live->accounting.last_ns = record->t_ns;
+    live->accounting.stats.lost += count;
+    ew_tally_loss(live->accounting.tally, record->cpu, record->t_ns, count, facts);
 }
 
 /* Who is there is known: first that, then everything that was kept. */
 static void end_opening(struct live *live, const struct ew_facts *facts)
 {
-    const struct ew_opening *opening = &live->opening;
+    const struct ew_startup_buffer *startup = &live->startup;
     struct ew_event event;
     live->open = true;
-    ew_opening_end(&live->opening);
-    for (uint32_t i = 0; i < opening->count; i++)
-        if (opening->records[i].kind != EW_RECORD_LOSS &&
-            ew_decode_event(&opening->records[i], &event) && event.kind != EW_EVENT_OTHER)
-            ew_tally_learn(live->records.tally, &event);
-    for (uint32_t i = 0; i < opening->count; i++)
-        take(live, &opening->records[i], facts);
-    ew_opening_done(&live->opening);
+    ew_startup_buffer_end(&live->startup);
+    for (uint32_t i = 0; i < startup->count; i++)
+        if (startup->records[i].kind != EW_RECORD_LOSS &&
+            ew_decode_event(&startup->records[i], &event) && event.kind != EW_EVENT_OTHER)
+            ew_tally_learn(live->accounting.tally, &event);
+    for (uint32_t i = 0; i < startup->count; i++)
+        take(live, &startup->records[i], facts);
+    ew_startup_buffer_done(&live->startup);
 }
 
 static void keep_or_take(struct live *live, const struct ew_record *record,
                          const struct ew_facts *facts)
 {
-    if (!live->open && ew_opening_keep(&live->opening, record)) {
-        if (live->opening.count == 1 && record->t_ns > live->started_ns)
+    if (!live->open && ew_startup_buffer_add(&live->startup, record)) {
+        if (live->startup.count == 1 && record->t_ns > live->started_ns)
             live->started_ns = record->t_ns;
         return;
     }
@@ -272,22 +273,22 @@ static void keep_or_take(struct live *live, const struct ew_record *record,
 /* Whoever comes from now on is asked for when he comes; who is there is asked for here. */
 static void tell_added(struct live *live, const struct ew_facts *facts)
 {
-    const struct ew_chosen *chosen = &live->records.chosen;
+    const struct ew_selection *chosen = &live->accounting.selection;
     for (uint32_t i = 0; i < chosen->pid_count; i++)
-        ew_tally_want(live->records.tally, chosen->pids[i], facts);
+        ew_tally_want(live->accounting.tally, chosen->pids[i], facts);
     live->chosen_changed = false;
 }
 
 static int take_all(struct live *live, const struct ew_facts *facts, struct ew_error *reterr)
 {
-    const struct ew_record *records;
+    const struct ew_record *accounting;
     int count;
-    live->records.facts = facts;
+    live->accounting.facts = facts;
     if (live->chosen_changed && live->open)
         tell_added(live, facts);
-    while ((count = ew_etw_consumer_next(live->consumer, &records, reterr)) > 0)
+    while ((count = ew_etw_consumer_next(live->consumer, &accounting, reterr)) > 0)
         for (int i = 0; i < count; i++)
-            keep_or_take(live, &records[i], facts);
+            keep_or_take(live, &accounting[i], facts);
     return count;
 }
 
@@ -296,7 +297,7 @@ static void change_classes(struct live *live, uint64_t horizon_ns, const struct 
 {
     if (live->classes_ns == 0 || horizon_ns < live->classes_ns)
         return;
-    ew_tally_set_classes(live->records.tally, live->classes, live->classes_ns, facts);
+    ew_tally_set_classes(live->accounting.tally, live->classes, live->classes_ns, facts);
     live->classes_ns = 0;
 }
 
@@ -304,16 +305,16 @@ static void change_classes(struct live *live, uint64_t horizon_ns, const struct 
 static void note_counters(struct live *live)
 {
     if (!ew_pmc_same(&live->pmc, &ew_etw_consumer_pmc(live->consumer)->map))
-        ew_tally_forget_counters(live->records.tally);
+        ew_tally_forget_counters(live->accounting.tally);
 }
 
 /* Losses are told in many ways; the tally hears of all. */
 static void note_losses(struct live *live)
 {
     struct ew_tally_system system;
-    ew_tally_system(live->records.tally, &system);
-    if (live->beside != NULL && system.lost > live->lost_before)
-        ew_beside_lost(live->beside, live->records.last_ns);
+    ew_tally_system(live->accounting.tally, &system);
+    if (live->list_sync != NULL && system.lost > live->lost_before)
+        ew_list_sync_note_loss(live->list_sync, live->accounting.last_ns);
     live->lost_before = system.lost;
 }
 
@@ -321,8 +322,8 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
                  uint64_t *ret_horizon_ns, struct ew_error *reterr)
 {
     struct live *live = (struct live *)source;
-    if (live->beside != NULL && live->open)
-        live->beside_ns = ew_beside_look(live->beside, now_ns);
+    if (live->list_sync != NULL && live->open)
+        live->list_due_ns = ew_list_sync_read(live->list_sync, now_ns);
     int rc = take_all(live, facts, reterr);
     if (rc < 0 && !live->open)
         end_opening(live, facts);
@@ -333,18 +334,18 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
         end_opening(live, facts);
     if (horizon_ns > now_ns)
         horizon_ns = now_ns;
-    *ret_horizon_ns = live->records.horizon_ns;
+    *ret_horizon_ns = live->accounting.horizon_ns;
     if (!live->open)
         return 0;
     change_classes(live, horizon_ns, facts);
-    if (horizon_ns >= live->beside_ns)
+    if (horizon_ns >= live->list_due_ns)
         tell_beside(live, facts);
-    ew_tally_advance(live->records.tally, horizon_ns, facts);
+    ew_tally_advance(live->accounting.tally, horizon_ns, facts);
     note_losses(live);
     note_counters(live);
-    if (horizon_ns > live->records.horizon_ns)
-        live->records.horizon_ns = horizon_ns;
-    *ret_horizon_ns = live->records.horizon_ns;
+    if (horizon_ns > live->accounting.horizon_ns)
+        live->accounting.horizon_ns = horizon_ns;
+    *ret_horizon_ns = live->accounting.horizon_ns;
     return 0;
 }
 
@@ -357,8 +358,8 @@ static int finish(struct ew_source *source, uint64_t now_ns, const struct ew_fac
     int rc = take_all(live, facts, reterr);
     if (!live->open)
         end_opening(live, facts);
-    uint64_t end_ns = now_ns > live->records.last_ns ? now_ns : live->records.last_ns;
-    ew_tally_finish(live->records.tally, end_ns, facts);
+    uint64_t end_ns = now_ns > live->accounting.last_ns ? now_ns : live->accounting.last_ns;
+    ew_tally_finish(live->accounting.tally, end_ns, facts);
     return rc < 0 ? rc : 0;
 }
 
@@ -366,7 +367,7 @@ static int finish(struct ew_source *source, uint64_t now_ns, const struct ew_fac
 
 static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
 {
-    ew_tally_set_interval(((struct live *)source)->records.tally, at_ns, interval_ns);
+    ew_tally_set_interval(((struct live *)source)->accounting.tally, at_ns, interval_ns);
     return 0;
 }
 
@@ -374,14 +375,14 @@ static int add(struct ew_source *source, uint32_t pid)
 {
     struct live *live = (struct live *)source;
     live->chosen_changed = true;
-    return ew_chosen_add(&live->records.chosen, pid);
+    return ew_selection_add(&live->accounting.selection, pid);
 }
 
 static int remove_pid(struct ew_source *source, uint32_t pid)
 {
     struct live *live = (struct live *)source;
-    ew_tally_unwant(live->records.tally, pid);
-    return ew_chosen_remove(&live->records.chosen, pid);
+    ew_tally_unwant(live->accounting.tally, pid);
+    return ew_selection_remove(&live->accounting.selection, pid);
 }
 
 /* Without processes and threads nobody would know whose the rest is. */
@@ -403,7 +404,7 @@ static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
     const struct live *live = (const struct live *)source;
     struct ew_etw_counts counts;
     ew_etw_consumer_counts(live->consumer, &counts);
-    *ret_stats = live->records.stats;
+    *ret_stats = live->accounting.stats;
     ret_stats->late = counts.late;
     ret_stats->kernel_ns_known = false; /* ETW does not tell what it costs */
 }
@@ -416,7 +417,7 @@ static int wake_fd(struct ew_source *source)
 
 const struct ew_source_ops ew_source_etw = {
     .id = ETWATCH_SOURCE_ETW,
-    .way = ETWATCH_WAY_ETW,
+    .backend = ETWATCH_BACKEND_ETW,
     .open = open_live,
     .close = close_live,
     .drain = drain,
@@ -427,5 +428,5 @@ const struct ew_source_ops ew_source_etw = {
     .wake_fd = wake_fd,
     .finish = finish,
     .set_kernel = set_kernel,
-    .lacks = lacks,
+    .unavailable_reason = unavailable_reason,
 };

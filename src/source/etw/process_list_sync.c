@@ -26,7 +26,7 @@ struct ran {
     uint64_t created, units, cycles;
 };
 
-struct ew_beside {
+struct ew_list_sync {
     struct ew_winpoll_system system;
     struct ew_listing listing;
     uint64_t begun_ns;
@@ -41,170 +41,171 @@ struct ew_beside {
 
 /* ------------------------------------------------------------------- begin and end */
 
-static void describe(struct ew_beside *beside)
+static void describe(struct ew_list_sync *list_sync)
 {
-    struct ew_listing listing = beside->listing;
+    struct ew_listing listing = list_sync->listing;
     struct ew_listed_process listed;
     uint64_t gauge[EW_GAUGE_COUNT];
     uint32_t has = 0;
     while (ew_listing_next(&listing, &listed) > 0) {
-        beside->tells_states |= ew_listed_runs(&listed);
-        beside->counts_io |= listed.other_ops != 0;
-        beside->has_cycles |= listed.pid != 0 && listed.cycles != 0;
-        beside->tells_modes |= listed.pid != 0 && listed.user != 0;
-        has |= ew_listed_gauges(&listed, beside->tells_states, gauge);
+        list_sync->tells_states |= ew_listed_runs(&listed);
+        list_sync->counts_io |= listed.other_ops != 0;
+        list_sync->has_cycles |= listed.pid != 0 && listed.cycles != 0;
+        list_sync->tells_modes |= listed.pid != 0 && listed.user != 0;
+        has |= ew_listed_gauges(&listed, list_sync->tells_states, gauge);
     }
-    beside->available = beside->system.more != NULL ? beside->system.more_has : 0;
-    if (beside->counts_io)
-        beside->available |= ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops);
-    if (beside->tells_modes)
-        beside->available |= ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
-#define EW_X(name) beside->available |= has & EW_HAS_G(name) ? ETWATCH_HAS(name) : 0;
+    list_sync->available = list_sync->system.slow != NULL ? list_sync->system.slow_has : 0;
+    if (list_sync->counts_io)
+        list_sync->available |= ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops);
+    if (list_sync->tells_modes)
+        list_sync->available |= ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
+#define EW_X(name) list_sync->available |= has & EW_HAS_G(name) ? ETWATCH_HAS(name) : 0;
     EW_GAUGES(EW_X)
 #undef EW_X
 }
 
-int ew_beside_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
-                  struct ew_beside **ret_beside)
+int ew_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
+                     struct ew_list_sync **ret_list_sync)
 {
-    struct ew_beside *beside = ew_calloc(1, sizeof *beside);
-    if (beside == NULL) {
+    struct ew_list_sync *list_sync = ew_calloc(1, sizeof *list_sync);
+    if (list_sync == NULL) {
         system->close(system->ctx);
         return ETWATCH_ENOMEM;
     }
-    beside->system = *system;
-    beside->begun_ns = begun_ns;
-    if (beside->system.list(beside->system.ctx, &beside->listing, NULL) == 0)
-        describe(beside);
-    *ret_beside = beside;
+    list_sync->system = *system;
+    list_sync->begun_ns = begun_ns;
+    if (list_sync->system.list(list_sync->system.ctx, &list_sync->listing, NULL) == 0)
+        describe(list_sync);
+    *ret_list_sync = list_sync;
     return 0;
 }
 
-void ew_beside_free(struct ew_beside *beside)
+void ew_list_sync_free(struct ew_list_sync *list_sync)
 {
-    if (beside == NULL)
+    if (list_sync == NULL)
         return;
-    beside->system.close(beside->system.ctx);
-    ew_free(beside->ran);
-    ew_free(beside);
+    list_sync->system.close(list_sync->system.ctx);
+    ew_free(list_sync->ran);
+    ew_free(list_sync);
 }
 
-bool ew_beside_count_cycles(struct ew_beside *beside)
+bool ew_list_sync_count_cycles(struct ew_list_sync *list_sync)
 {
-    return beside->tells_cycles = beside->has_cycles;
+    return list_sync->tells_cycles = list_sync->has_cycles;
 }
 
-uint64_t ew_beside_available(const struct ew_beside *beside)
+uint64_t ew_list_sync_available(const struct ew_list_sync *list_sync)
 {
-    return beside->available;
+    return list_sync->available;
 }
 
 /* ------------------------------------------------------------------------ looking */
 
-uint64_t ew_beside_look(struct ew_beside *beside, uint64_t now_ns)
+uint64_t ew_list_sync_read(struct ew_list_sync *list_sync, uint64_t now_ns)
 {
-    bool time = beside->listed_ns == 0 || now_ns >= beside->listed_ns + look_every_ns;
-    if (!beside->waits && time && now_ns > beside->listed_ns) {
-        beside->waits = beside->system.list(beside->system.ctx, &beside->listing, NULL) == 0;
-        beside->listed_ns = now_ns;
+    bool time = list_sync->listed_ns == 0 || now_ns >= list_sync->listed_ns + look_every_ns;
+    if (!list_sync->waits && time && now_ns > list_sync->listed_ns) {
+        list_sync->waits =
+            list_sync->system.list(list_sync->system.ctx, &list_sync->listing, NULL) == 0;
+        list_sync->listed_ns = now_ns;
     }
-    return beside->waits ? beside->listed_ns : UINT64_MAX;
+    return list_sync->waits ? list_sync->listed_ns : UINT64_MAX;
 }
 
-void ew_beside_lost(struct ew_beside *beside, uint64_t t_ns)
+void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns)
 {
-    if (t_ns > beside->lost_ns)
-        beside->lost_ns = t_ns;
+    if (t_ns > list_sync->lost_ns)
+        list_sync->lost_ns = t_ns;
 }
 
 /* ------------------------------------------------------------------------- gauges */
 
 /* Where the list before has this process; NULL: it has not. They come in the same order. */
-static const struct ran *find_ran(const struct ew_beside *beside,
+static const struct ran *find_ran(const struct ew_list_sync *list_sync,
                                   const struct ew_listed_process *listed, uint32_t *at)
 {
-    for (uint32_t i = 0; i < beside->ran_count; i++) {
-        uint32_t place = *at + i < beside->ran_count ? *at + i : *at + i - beside->ran_count;
-        const struct ran *ran = &beside->ran[place];
+    for (uint32_t i = 0; i < list_sync->ran_count; i++) {
+        uint32_t place = *at + i < list_sync->ran_count ? *at + i : *at + i - list_sync->ran_count;
+        const struct ran *ran = &list_sync->ran[place];
         if (ran->pid == listed->pid && ran->created == listed->created) {
-            *at = place + 1 < beside->ran_count ? place + 1 : 0;
+            *at = place + 1 < list_sync->ran_count ? place + 1 : 0;
             return ran;
         }
     }
     return NULL;
 }
 
-static void tell_gauges(struct ew_beside *beside, const struct ew_listed_process *listed,
+static void tell_gauges(struct ew_list_sync *list_sync, const struct ew_listed_process *listed,
                         struct ew_tally *tally, const struct ew_facts *facts)
 {
-    const struct ew_winpoll_system *system = &beside->system;
+    const struct ew_winpoll_system *system = &list_sync->system;
     uint64_t gauge[EW_GAUGE_COUNT];
     if (!ew_tally_lives(tally, listed->pid, NULL))
         return;
-    uint32_t has = ew_listed_gauges(listed, beside->tells_states, gauge);
-    void *held = system->more != NULL ? system->hold(system->ctx, listed->pid) : NULL;
+    uint32_t has = ew_listed_gauges(listed, list_sync->tells_states, gauge);
+    void *held = system->slow != NULL ? system->hold(system->ctx, listed->pid) : NULL;
     if (held != NULL) {
-        has |= system->more(system->ctx, held, gauge);
+        has |= system->slow(system->ctx, held, gauge);
         system->release(system->ctx, held);
     }
     /* The events tell the priority, whenever it changes. */
     ew_tally_gauges(tally, listed->pid, has & ~EW_HAS_G(priority), gauge, facts);
-    if (beside->counts_io)
+    if (list_sync->counts_io)
         ew_tally_other_io(tally, listed->pid, listed->other_bytes, listed->other_ops, facts);
-    if (beside->tells_modes)
+    if (list_sync->tells_modes)
         ew_tally_modes(tally, listed->pid, listed->user * NS_PER_UNIT, listed->kernel * NS_PER_UNIT,
                        facts);
-    if (beside->tells_cycles)
+    if (list_sync->tells_cycles)
         ew_tally_cycles(tally, listed->pid, listed->cycles, facts);
 }
 
 /* Gauges, and the I/O that no event tells, of those that ran since the list before; then this is
  * the list before. */
-static void tell_all_gauges(struct ew_beside *beside, struct ew_tally *tally,
+static void tell_all_gauges(struct ew_list_sync *list_sync, struct ew_tally *tally,
                             const struct ew_facts *facts)
 {
-    struct ew_listing listing = beside->listing;
+    struct ew_listing listing = list_sync->listing;
     struct ew_listed_process listed;
     uint32_t at = 0, count = 0;
     while (ew_listing_next(&listing, &listed) > 0) {
-        const struct ran *ran = find_ran(beside, &listed, &at);
+        const struct ran *ran = find_ran(list_sync, &listed, &at);
         if (ran == NULL || ran->units != listed.user + listed.kernel ||
             ran->cycles != listed.cycles)
-            tell_gauges(beside, &listed, tally, facts);
+            tell_gauges(list_sync, &listed, tally, facts);
         count++;
     }
-    if (count > beside->ran_room) {
+    if (count > list_sync->ran_room) {
         uint32_t room = count + count / 4;
-        struct ran *grown = ew_realloc_array(beside->ran, room, sizeof *grown);
+        struct ran *grown = ew_realloc_array(list_sync->ran, room, sizeof *grown);
         if (grown == NULL) {
-            beside->ran_count = 0; /* everybody is told the next time */
+            list_sync->ran_count = 0; /* everybody is told the next time */
             return;
         }
-        beside->ran = grown;
-        beside->ran_room = room;
+        list_sync->ran = grown;
+        list_sync->ran_room = room;
     }
-    listing = beside->listing;
-    for (beside->ran_count = 0; ew_listing_next(&listing, &listed) > 0; beside->ran_count++)
-        beside->ran[beside->ran_count] = (struct ran){.pid = listed.pid,
-                                                      .created = listed.created,
-                                                      .units = listed.user + listed.kernel,
-                                                      .cycles = listed.cycles};
+    listing = list_sync->listing;
+    for (list_sync->ran_count = 0; ew_listing_next(&listing, &listed) > 0; list_sync->ran_count++)
+        list_sync->ran[list_sync->ran_count] = (struct ran){.pid = listed.pid,
+                                                            .created = listed.created,
+                                                            .units = listed.user + listed.kernel,
+                                                            .cycles = listed.cycles};
 }
 
 /* ------------------------------------------------------------------------ mending */
 
-static uint64_t raw_ns(const struct ew_beside *beside, uint64_t time)
+static uint64_t raw_ns(const struct ew_list_sync *list_sync, uint64_t time)
 {
-    uint64_t zero = beside->system.raw_zero;
+    uint64_t zero = list_sync->system.raw_zero;
     return time > zero ? (time - zero) * NS_PER_UNIT : 0;
 }
 
 /* Whether the process of the list is the one that began at start_ns (0: before the session). */
-static bool is_same(const struct ew_beside *beside, uint64_t created, uint64_t start_ns)
+static bool is_same(const struct ew_list_sync *list_sync, uint64_t created, uint64_t start_ns)
 {
-    uint64_t created_ns = raw_ns(beside, created);
+    uint64_t created_ns = raw_ns(list_sync, created);
     if (start_ns == 0)
-        return created_ns <= beside->begun_ns + same_ns;
+        return created_ns <= list_sync->begun_ns + same_ns;
     return created_ns + same_ns >= start_ns && created_ns <= start_ns + same_ns;
 }
 
@@ -215,7 +216,7 @@ struct there {
 };
 
 struct all_there {
-    const struct ew_beside *beside;
+    const struct ew_list_sync *list_sync;
     struct there *all;
     size_t count;
 };
@@ -231,27 +232,27 @@ static bool is_there(void *ctx, uint32_t pid, uint64_t start_ns)
     const struct all_there *there = ctx;
     struct there key = {.pid = pid};
     const struct there *found = bsearch(&key, there->all, there->count, sizeof *there->all, by_pid);
-    return found != NULL && is_same(there->beside, found->created, start_ns);
+    return found != NULL && is_same(there->list_sync, found->created, start_ns);
 }
 
 /* Who is not in the list has ended. */
-static void tell_absent(struct ew_beside *beside, uint64_t old_ns, struct ew_tally *tally,
+static void tell_absent(struct ew_list_sync *list_sync, uint64_t old_ns, struct ew_tally *tally,
                         const struct ew_facts *facts)
 {
-    struct ew_listing listing = beside->listing;
+    struct ew_listing listing = list_sync->listing;
     struct ew_listed_process listed;
-    struct all_there there = {.beside = beside};
+    struct all_there there = {.list_sync = list_sync};
     size_t count = 0;
     while (ew_listing_next(&listing, &listed) > 0)
         count++;
     there.all = ew_calloc(count + 1, sizeof *there.all);
     if (there.all == NULL)
         return; /* the next loss gives another chance */
-    listing = beside->listing;
+    listing = list_sync->listing;
     while (ew_listing_next(&listing, &listed) > 0)
         there.all[there.count++] = (struct there){listed.pid, listed.created};
     qsort(there.all, there.count, sizeof *there.all, by_pid);
-    ew_tally_absent(tally, is_there, &there, old_ns, beside->listed_ns, facts);
+    ew_tally_absent(tally, is_there, &there, old_ns, list_sync->listed_ns, facts);
     ew_free(there.all);
 }
 
@@ -281,25 +282,27 @@ static void tell_there(const struct ew_listed_process *listed, uint64_t t_ns,
     }
 }
 
-static void mend(struct ew_beside *beside, struct ew_tally *tally, const struct ew_facts *facts)
+static void mend(struct ew_list_sync *list_sync, struct ew_tally *tally,
+                 const struct ew_facts *facts)
 {
-    uint64_t t_ns = beside->listed_ns, old_ns = t_ns > young_ns ? t_ns - young_ns : 0;
-    struct ew_listing listing = beside->listing;
+    uint64_t t_ns = list_sync->listed_ns, old_ns = t_ns > young_ns ? t_ns - young_ns : 0;
+    struct ew_listing listing = list_sync->listing;
     struct ew_listed_process listed;
-    tell_absent(beside, old_ns, tally, facts);
+    tell_absent(list_sync, old_ns, tally, facts);
     while (ew_listing_next(&listing, &listed) > 0)
-        if (listed.pid != 0 && raw_ns(beside, listed.created) < old_ns)
+        if (listed.pid != 0 && raw_ns(list_sync, listed.created) < old_ns)
             tell_there(&listed, t_ns, tally, facts);
 }
 
-void ew_beside_tell(struct ew_beside *beside, struct ew_tally *tally, const struct ew_facts *facts)
+void ew_list_sync_emit(struct ew_list_sync *list_sync, struct ew_tally *tally,
+                       const struct ew_facts *facts)
 {
-    if (!beside->waits)
+    if (!list_sync->waits)
         return;
-    beside->waits = false;
-    if (beside->lost_ns != 0 && beside->listed_ns >= beside->lost_ns + mend_after_ns) {
-        mend(beside, tally, facts);
-        beside->lost_ns = 0;
+    list_sync->waits = false;
+    if (list_sync->lost_ns != 0 && list_sync->listed_ns >= list_sync->lost_ns + mend_after_ns) {
+        mend(list_sync, tally, facts);
+        list_sync->lost_ns = 0;
     }
-    tell_all_gauges(beside, tally, facts);
+    tell_all_gauges(list_sync, tally, facts);
 }

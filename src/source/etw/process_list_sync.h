@@ -17,24 +17,25 @@
 #include "source/poll_windows/poll.h"
 #include "tally/tally.h"
 
-struct ew_beside;
+struct ew_list_sync;
 
 /* The system is closed with it, also if this fails. begun_ns: since then events tell who comes. */
-int ew_beside_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
-                  struct ew_beside **ret_beside);
-void ew_beside_free(struct ew_beside *beside); /* may be NULL */
+int ew_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
+                     struct ew_list_sync **ret_list_sync);
+void ew_list_sync_free(struct ew_list_sync *list_sync); /* may be NULL */
 
 /* Makes a list if it is time for one and none waits. Returns when it, or the one that waits, was
  * made; UINT64_MAX: there is none. */
-uint64_t ew_beside_look(struct ew_beside *beside, uint64_t now_ns);
+uint64_t ew_list_sync_read(struct ew_list_sync *list_sync, uint64_t now_ns);
 /* Events up to the list's time have been added up: tells what it says. */
-void ew_beside_tell(struct ew_beside *beside, struct ew_tally *tally, const struct ew_facts *facts);
+void ew_list_sync_emit(struct ew_list_sync *list_sync, struct ew_tally *tally,
+                       const struct ew_facts *facts);
 /* Events were lost up to here. */
-void ew_beside_lost(struct ew_beside *beside, uint64_t t_ns);
+void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns);
 
 /* ETWATCH_HAS bits that it adds. */
-uint64_t ew_beside_available(const struct ew_beside *beside);
+uint64_t ew_list_sync_available(const struct ew_list_sync *list_sync);
 /* It tells cycles too, where the list has them. False: it has not. */
-bool ew_beside_count_cycles(struct ew_beside *beside);
+bool ew_list_sync_count_cycles(struct ew_list_sync *list_sync);
 
 #endif

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "source/etw/session_options.h"
 #include "os/os.h"
+#include "source/etw/session_options.h"
 
 static const char *const default_name = EW_ETW_OURS "-record";
 enum { PATH_ROOM = 3072 };
@@ -130,7 +130,8 @@ int etwatch_recorder_stats(struct etwatch_recorder *recorder,
     return 0;
 }
 
-const char *etwatch_recorder_why_not(const struct etwatch_recorder *recorder, uint32_t metric)
+const char *etwatch_recorder_unavailable_reason(const struct etwatch_recorder *recorder,
+                                                uint32_t metric)
 {
     return recorder == NULL ? NULL
                             : ew_etw_pmc_why_not(ew_etw_session_pmc(recorder->session), metric);

@@ -11,25 +11,25 @@
 
 enum { RECORDS_MAX = 1 << 18, BYTES_MAX = 32 << 20 };
 
-static bool grow(struct ew_opening *opening, uint64_t bytes)
+static bool grow(struct ew_startup_buffer *buffer, uint64_t bytes)
 {
-    if (opening->count == opening->room) {
-        uint32_t room = opening->room == 0 ? 1024 : 2 * opening->room;
+    if (buffer->count == buffer->room) {
+        uint32_t room = buffer->room == 0 ? 1024 : 2 * buffer->room;
         void *records = room > RECORDS_MAX
                             ? NULL
-                            : ew_realloc_array(opening->records, room, sizeof *opening->records);
+                            : ew_realloc_array(buffer->records, room, sizeof *buffer->records);
         if (records == NULL)
             return false;
-        opening->records = records;
-        opening->room = room;
+        buffer->records = records;
+        buffer->room = room;
     }
-    if (opening->size + bytes > opening->bytes_room) {
-        uint64_t room = 2 * (opening->bytes_room + bytes);
-        void *moved = room > BYTES_MAX ? NULL : ew_realloc_array(opening->bytes, (size_t)room, 1);
+    if (buffer->size + bytes > buffer->bytes_room) {
+        uint64_t room = 2 * (buffer->bytes_room + bytes);
+        void *moved = room > BYTES_MAX ? NULL : ew_realloc_array(buffer->bytes, (size_t)room, 1);
         if (moved == NULL)
             return false;
-        opening->bytes = moved;
-        opening->bytes_room = room;
+        buffer->bytes = moved;
+        buffer->bytes_room = room;
     }
     return true;
 }
@@ -39,24 +39,24 @@ static const uint8_t *begin_of(const struct ew_record *record)
     return record->header != NULL ? record->header : record->payload;
 }
 
-bool ew_opening_keep(struct ew_opening *opening, const struct ew_record *record)
+bool ew_startup_buffer_add(struct ew_startup_buffer *buffer, const struct ew_record *record)
 {
     const uint8_t *begin = begin_of(record);
     uint64_t bytes = (uint64_t)(record->payload - begin) + record->payload_size;
-    if (!grow(opening, bytes))
+    if (!grow(buffer, bytes))
         return false;
-    memcpy(opening->bytes + opening->size, begin, (size_t)bytes);
-    opening->records[opening->count++] = *record;
-    opening->size += bytes;
+    memcpy(buffer->bytes + buffer->size, begin, (size_t)bytes);
+    buffer->records[buffer->count++] = *record;
+    buffer->size += bytes;
     return true;
 }
 
-void ew_opening_end(struct ew_opening *opening)
+void ew_startup_buffer_end(struct ew_startup_buffer *buffer)
 {
     uint64_t at = 0;
-    for (uint32_t i = 0; i < opening->count; i++) {
-        struct ew_record *record = &opening->records[i];
-        const uint8_t *begin = begin_of(record), *copy = opening->bytes + at;
+    for (uint32_t i = 0; i < buffer->count; i++) {
+        struct ew_record *record = &buffer->records[i];
+        const uint8_t *begin = begin_of(record), *copy = buffer->bytes + at;
         at += (uint64_t)(record->payload - begin) + record->payload_size;
         record->payload = copy + (record->payload - begin);
         if (record->provider != NULL)
@@ -66,9 +66,9 @@ void ew_opening_end(struct ew_opening *opening)
     }
 }
 
-void ew_opening_done(struct ew_opening *opening)
+void ew_startup_buffer_done(struct ew_startup_buffer *buffer)
 {
-    ew_free(opening->records);
-    ew_free(opening->bytes);
-    memset(opening, 0, sizeof *opening);
+    ew_free(buffer->records);
+    ew_free(buffer->bytes);
+    memset(buffer, 0, sizeof *buffer);
 }

@@ -11,7 +11,7 @@
 
 #include "model/record.h"
 
-struct ew_opening {
+struct ew_startup_buffer {
     struct ew_record *records;
     uint32_t count, room;
     uint8_t *bytes; /* of the records; their pointers are offsets into it until ew_opening_end */
@@ -19,9 +19,9 @@ struct ew_opening {
 };
 
 /* Takes a copy. False: no room for more, or no memory; it is not kept. */
-bool ew_opening_keep(struct ew_opening *opening, const struct ew_record *record);
+bool ew_startup_buffer_add(struct ew_startup_buffer *buffer, const struct ew_record *record);
 /* No more will be kept: from now on records can be read. */
-void ew_opening_end(struct ew_opening *opening);
-void ew_opening_done(struct ew_opening *opening);
+void ew_startup_buffer_end(struct ew_startup_buffer *buffer);
+void ew_startup_buffer_done(struct ew_startup_buffer *buffer);
 
 #endif

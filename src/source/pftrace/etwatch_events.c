@@ -262,7 +262,7 @@ static int tell_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
     struct words words = {0};
     read_sample(trace, event, &s, &words);
     s.t_ns = words.t_ns != 0 ? words.t_ns : t_ns;
-    ew_pft_lives_complete(&trace->lives, &s);
+    ew_pft_strings_complete(&trace->lives, &s);
     return visitor->sample != NULL ? visitor->sample(visitor->ctx, &s) : 0;
 }
 
@@ -275,7 +275,7 @@ static int tell_total(struct ew_pftrace *trace, struct ew_bytes *event,
     if (visitor->total == NULL)
         return 0;
     read_sample(trace, event, &s, &words);
-    s.type = s.tid != 0 ? ETWATCH_THREAD : ETWATCH_EXIT;
+    s.type = s.tid != 0 ? ETWATCH_TYPE_THREAD : ETWATCH_TYPE_EXIT;
     s.t_ns = words.t_ns;
     return visitor->total(visitor->ctx, &s, words.estimated);
 }
@@ -335,7 +335,7 @@ static int tell_meta(struct ew_pftrace *trace, struct ew_bytes *event,
         if (a.value == EW_PF_V_source)
             meta.source = (uint32_t)a.u;
         take_number(&a, "cpu_count", &cpus);
-        take_double(&a, "hz_asked", &meta.hz_asked);
+        take_double(&a, "hz_requested", &meta.hz_requested);
         take_number(&a, "anchor_unix_ns", &meta.anchor_unix_ns);
         take_number(&a, "anchor_raw_ns", &meta.anchor_raw_ns);
         take_number(&a, "estimated", &meta.estimated);
@@ -360,9 +360,9 @@ static int tell_stats(struct ew_pftrace *trace, struct ew_bytes *event,
     uint64_t source = 0;
     while (next_annotation(trace, event, &a)) {
         take_number(&a, "source", &source);
-        take_double(&a, "hz_asked", &stats.hz_asked);
+        take_double(&a, "hz_requested", &stats.hz_requested);
         take_double(&a, "hz_reached", &stats.hz_reached);
-        take_double(&a, "hz_now", &stats.hz_now);
+        take_double(&a, "hz_effective", &stats.hz_effective);
         take_number(&a, "samples", &stats.samples);
         take_number(&a, "events", &stats.events);
         take_number(&a, "lost", &stats.lost);
@@ -436,16 +436,16 @@ int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
         return tell_other(trace, type, t_ns, visitor);
     switch ((enum ew_pf_event)(trace->event_of[name] - 1)) {
     case EW_PF_E_start:
-        return tell_sample(trace, event, t_ns, ETWATCH_START, visitor);
+        return tell_sample(trace, event, t_ns, ETWATCH_TYPE_START, visitor);
     case EW_PF_E_exit:
-        return tell_sample(trace, event, t_ns, ETWATCH_EXIT, visitor);
+        return tell_sample(trace, event, t_ns, ETWATCH_TYPE_EXIT, visitor);
     case EW_PF_E_sample:
-        return tell_sample(trace, event, t_ns, ETWATCH_SAMPLE, visitor);
+        return tell_sample(trace, event, t_ns, ETWATCH_TYPE_SAMPLE, visitor);
     case EW_PF_E_thread:
-        return tell_sample(trace, event, t_ns, ETWATCH_THREAD, visitor);
+        return tell_sample(trace, event, t_ns, ETWATCH_TYPE_THREAD, visitor);
     case EW_PF_E_meta:
         return tell_meta(trace, event, visitor);
-    case EW_PF_E_lost:
+    case EW_PF_E_loss:
         return tell_loss(trace, event, visitor);
     case EW_PF_E_stats:
         return tell_stats(trace, event, visitor);

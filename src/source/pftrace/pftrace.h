@@ -75,7 +75,7 @@ struct ew_pftrace {
     uint32_t source;    /* of samples that do not say */
     struct ew_buf text; /* strings of the sample that is told */
 
-    struct ew_pft_lives lives;
+    struct ew_pft_strings lives;
 
     struct ew_pft_thread *threads;
     struct ew_pft_cpu cpus[EW_PFT_CPUS_MAX];

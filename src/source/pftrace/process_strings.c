@@ -14,7 +14,7 @@
 
 enum { WORDS = 5 };
 
-struct ew_pft_life {
+struct ew_pft_string_row {
     uint32_t pid, tid;
     uint64_t start_ns;
     bool ended;
@@ -27,39 +27,39 @@ static uint32_t hash(uint32_t pid, uint64_t start_ns, uint32_t tid)
     return (uint32_t)(h >> 32);
 }
 
-void ew_pft_lives_done(struct ew_pft_lives *lives)
+void ew_pft_strings_done(struct ew_pft_strings *lives)
 {
     for (uint32_t i = 0; i < lives->count; i++)
         for (uint32_t word = 0; word < WORDS; word++)
             ew_free(lives->lives[i].words[word]);
     ew_free(lives->lives);
     ew_free(lives->index);
-    *lives = (struct ew_pft_lives){0};
+    *lives = (struct ew_pft_strings){0};
 }
 
-static void index_life(struct ew_pft_lives *lives, uint32_t i)
+static void index_life(struct ew_pft_strings *lives, uint32_t i)
 {
-    const struct ew_pft_life *life = &lives->lives[i];
+    const struct ew_pft_string_row *life = &lives->lives[i];
     uint32_t at = hash(life->pid, life->start_ns, life->tid) & lives->index_mask;
     while (lives->index[at] != 0)
         at = (at + 1) & lives->index_mask;
     lives->index[at] = i + 1;
 }
 
-static struct ew_pft_life *find(struct ew_pft_lives *lives, uint32_t pid, uint64_t start_ns,
-                                uint32_t tid);
+static struct ew_pft_string_row *find(struct ew_pft_strings *lives, uint32_t pid, uint64_t start_ns,
+                                      uint32_t tid);
 
 /* Those that have ended make room. Those of a process that has go with it. */
-static void compact(struct ew_pft_lives *lives)
+static void compact(struct ew_pft_strings *lives)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < lives->count; i++) {
-        struct ew_pft_life *life = &lives->lives[i];
-        const struct ew_pft_life *process = find(lives, life->pid, life->start_ns, 0);
+        struct ew_pft_string_row *life = &lives->lives[i];
+        const struct ew_pft_string_row *process = find(lives, life->pid, life->start_ns, 0);
         life->ended = life->ended || process == NULL || process->ended;
     }
     for (uint32_t i = 0; i < lives->count; i++) {
-        struct ew_pft_life life = lives->lives[i];
+        struct ew_pft_string_row life = lives->lives[i];
         for (uint32_t word = 0; word < WORDS && life.ended; word++)
             ew_free(life.words[word]);
         if (!life.ended)
@@ -71,17 +71,17 @@ static void compact(struct ew_pft_lives *lives)
         index_life(lives, i);
 }
 
-static bool grow(struct ew_pft_lives *lives)
+static bool grow(struct ew_pft_strings *lives)
 {
-    if (lives->count == EW_PFT_LIVES_MAX) {
+    if (lives->count == EW_PFT_STRINGS_MAX) {
         compact(lives);
-        if (lives->count > EW_PFT_LIVES_MAX / 2)
-            ew_pft_lives_done(lives);
+        if (lives->count > EW_PFT_STRINGS_MAX / 2)
+            ew_pft_strings_done(lives);
         if (lives->size != 0)
             return true;
     }
     uint32_t size = lives->size == 0 ? 64 : lives->size * 2;
-    struct ew_pft_life *larger = ew_realloc_array(lives->lives, size, sizeof *larger);
+    struct ew_pft_string_row *larger = ew_realloc_array(lives->lives, size, sizeof *larger);
     if (larger == NULL)
         return false;
     lives->lives = larger;
@@ -97,27 +97,27 @@ static bool grow(struct ew_pft_lives *lives)
     return true;
 }
 
-static struct ew_pft_life *find(struct ew_pft_lives *lives, uint32_t pid, uint64_t start_ns,
-                                uint32_t tid)
+static struct ew_pft_string_row *find(struct ew_pft_strings *lives, uint32_t pid, uint64_t start_ns,
+                                      uint32_t tid)
 {
     if (lives->size == 0)
         return NULL;
     uint32_t at = hash(pid, start_ns, tid) & lives->index_mask;
     for (; lives->index[at] != 0; at = (at + 1) & lives->index_mask) {
-        struct ew_pft_life *life = &lives->lives[lives->index[at] - 1];
+        struct ew_pft_string_row *life = &lives->lives[lives->index[at] - 1];
         if (life->pid == pid && life->tid == tid && life->start_ns == start_ns)
             return life;
     }
     return NULL;
 }
 
-static struct ew_pft_life *make(struct ew_pft_lives *lives, uint32_t pid, uint64_t start_ns,
-                                uint32_t tid)
+static struct ew_pft_string_row *make(struct ew_pft_strings *lives, uint32_t pid, uint64_t start_ns,
+                                      uint32_t tid)
 {
     if (lives->count == lives->size && !grow(lives))
         return NULL;
-    struct ew_pft_life *life = &lives->lives[lives->count];
-    *life = (struct ew_pft_life){.pid = pid, .start_ns = start_ns, .tid = tid};
+    struct ew_pft_string_row *life = &lives->lives[lives->count];
+    *life = (struct ew_pft_string_row){.pid = pid, .start_ns = start_ns, .tid = tid};
     index_life(lives, lives->count++);
     return life;
 }
@@ -135,10 +135,10 @@ static void exchange(char **kept, const char **told)
     *kept = ew_strdup(*told);
 }
 
-void ew_pft_lives_complete(struct ew_pft_lives *lives, struct etwatch_sample *s)
+void ew_pft_strings_complete(struct ew_pft_strings *lives, struct etwatch_sample *s)
 {
-    uint32_t tid = s->type == ETWATCH_THREAD ? s->tid : 0;
-    struct ew_pft_life *life = find(lives, s->pid, s->start_ns, tid);
+    uint32_t tid = s->type == ETWATCH_TYPE_THREAD ? s->tid : 0;
+    struct ew_pft_string_row *life = find(lives, s->pid, s->start_ns, tid);
     if (life == NULL)
         life = make(lives, s->pid, s->start_ns, tid);
     if (life == NULL)
@@ -146,7 +146,7 @@ void ew_pft_lives_complete(struct ew_pft_lives *lives, struct etwatch_sample *s)
     if (tid == 0) {
         exchange(&life->words[0], &s->name);
     } else {
-        const struct ew_pft_life *process = find(lives, s->pid, s->start_ns, 0);
+        const struct ew_pft_string_row *process = find(lives, s->pid, s->start_ns, 0);
         exchange(&life->words[1], &s->thread_name);
         if (s->name == NULL && process != NULL)
             s->name = process->words[0];
@@ -154,5 +154,5 @@ void ew_pft_lives_complete(struct ew_pft_lives *lives, struct etwatch_sample *s)
     exchange(&life->words[2], &s->user);
     exchange(&life->words[3], &s->cgroup);
     exchange(&life->words[4], &s->cmdline);
-    life->ended = s->type == ETWATCH_EXIT;
+    life->ended = s->type == ETWATCH_TYPE_EXIT;
 }

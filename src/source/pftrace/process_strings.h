@@ -7,20 +7,20 @@
 
 #include <etwatch/etwatch.h>
 
-enum { EW_PFT_LIVES_MAX = 1 << 16 };
+enum { EW_PFT_STRINGS_MAX = 1 << 16 };
 
-struct ew_pft_life;
+struct ew_pft_string_row;
 
-struct ew_pft_lives {
-    struct ew_pft_life *lives;
+struct ew_pft_strings {
+    struct ew_pft_string_row *lives;
     uint32_t count, size;
     uint32_t *index; /* hash of (pid, start, tid) to life + 1 */
     uint32_t index_mask;
 };
 
-void ew_pft_lives_done(struct ew_pft_lives *lives);
+void ew_pft_strings_done(struct ew_pft_strings *lives);
 /* Words that the sample brings are kept, words that it lacks are put in, valid until the next call.
  * Without memory, or beyond the maximum, it stays as it is. */
-void ew_pft_lives_complete(struct ew_pft_lives *lives, struct etwatch_sample *sample);
+void ew_pft_strings_complete(struct ew_pft_strings *lives, struct etwatch_sample *sample);
 
 #endif

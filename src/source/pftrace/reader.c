@@ -73,7 +73,7 @@ void ew_pftrace_close(struct ew_pftrace *trace)
     ew_free(trace->window);
     ew_inflated_done(&trace->inflated);
     ew_buf_done(&trace->text);
-    ew_pft_lives_done(&trace->lives);
+    ew_pft_strings_done(&trace->lives);
     ew_free(trace->threads);
     ew_free(trace->names);
     ew_free(trace->switches.events);
@@ -90,7 +90,7 @@ void ew_pftrace_rewind(struct ew_pftrace *trace)
     trace->counts = (struct ew_pftrace_counts){0};
     trace->own_known = trace->clock_known = false;
     trace->unix_minus_boot_ns = 0;
-    ew_pft_lives_done(&trace->lives);
+    ew_pft_strings_done(&trace->lives);
     memset(trace->cpus, 0, sizeof trace->cpus);
     memset(trace->threads, 0, sizeof *trace->threads << EW_PFT_THREAD_BITS);
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void ew_poll_tell_process(struct ew_poll *poll, const struct ew_poll_process *process,
+void ew_poll_emit_process(struct ew_poll *poll, const struct ew_poll_process *process,
                           const struct ew_proc_stat *stat, enum ew_process_kind kind)
 {
     struct ew_process_fact fact = {.kind = kind,

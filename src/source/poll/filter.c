@@ -39,61 +39,61 @@ static int copy_texts(const char *const *from, uint32_t count, char ***ret_texts
     return 0;
 }
 
-int ew_poll_rules_copy(struct ew_poll_rules *rules, const struct ew_filter *filter)
+int ew_poll_filter_copy(struct ew_poll_filter *to, const struct ew_filter *from)
 {
-    *rules = (struct ew_poll_rules){.all = filter->all,
-                                    .kernel_threads = filter->kernel_threads,
-                                    .pid_count = filter->pid_count,
-                                    .pid_capacity = filter->pid_count,
-                                    .name_count = filter->name_count,
-                                    .uid_count = filter->uid_count,
-                                    .cgroup_count = filter->cgroup_count};
-    if (copy_ids(filter->pids, filter->pid_count, &rules->pids) == 0 &&
-        copy_ids(filter->uids, filter->uid_count, &rules->uids) == 0 &&
-        copy_texts(filter->names, filter->name_count, &rules->names) == 0 &&
-        copy_texts(filter->cgroups, filter->cgroup_count, &rules->cgroups) == 0)
+    *to = (struct ew_poll_filter){.all = from->all,
+                                  .kernel_threads = from->kernel_threads,
+                                  .pid_count = from->pid_count,
+                                  .pid_capacity = from->pid_count,
+                                  .name_count = from->name_count,
+                                  .uid_count = from->uid_count,
+                                  .cgroup_count = from->cgroup_count};
+    if (copy_ids(from->pids, from->pid_count, &to->pids) == 0 &&
+        copy_ids(from->uids, from->uid_count, &to->uids) == 0 &&
+        copy_texts(from->names, from->name_count, &to->names) == 0 &&
+        copy_texts(from->cgroups, from->cgroup_count, &to->cgroups) == 0)
         return 0;
-    ew_poll_rules_done(rules);
+    ew_poll_filter_done(to);
     return ETWATCH_ENOMEM;
 }
 
-void ew_poll_rules_done(struct ew_poll_rules *rules)
+void ew_poll_filter_done(struct ew_poll_filter *filter)
 {
-    ew_free(rules->pids);
-    ew_free(rules->uids);
-    free_texts(rules->names, rules->name_count);
-    free_texts(rules->cgroups, rules->cgroup_count);
-    *rules = (struct ew_poll_rules){0};
+    ew_free(filter->pids);
+    ew_free(filter->uids);
+    free_texts(filter->names, filter->name_count);
+    free_texts(filter->cgroups, filter->cgroup_count);
+    *filter = (struct ew_poll_filter){0};
 }
 
-bool ew_poll_rules_has_pid(const struct ew_poll_rules *rules, uint32_t pid)
+bool ew_poll_filter_has_pid(const struct ew_poll_filter *filter, uint32_t pid)
 {
-    for (uint32_t i = 0; i < rules->pid_count; i++)
-        if (rules->pids[i] == pid)
+    for (uint32_t i = 0; i < filter->pid_count; i++)
+        if (filter->pids[i] == pid)
             return true;
     return false;
 }
 
-int ew_poll_rules_add_pid(struct ew_poll_rules *rules, uint32_t pid)
+int ew_poll_filter_add_pid(struct ew_poll_filter *filter, uint32_t pid)
 {
-    if (ew_poll_rules_has_pid(rules, pid))
+    if (ew_poll_filter_has_pid(filter, pid))
         return 0;
-    if (rules->pid_count == rules->pid_capacity) {
-        uint32_t capacity = rules->pid_capacity * 2 + 8;
-        uint32_t *grown = ew_realloc_array(rules->pids, capacity, sizeof *grown);
+    if (filter->pid_count == filter->pid_capacity) {
+        uint32_t capacity = filter->pid_capacity * 2 + 8;
+        uint32_t *grown = ew_realloc_array(filter->pids, capacity, sizeof *grown);
         if (!grown)
             return ETWATCH_ENOMEM;
-        rules->pids = grown;
-        rules->pid_capacity = capacity;
+        filter->pids = grown;
+        filter->pid_capacity = capacity;
     }
-    rules->pids[rules->pid_count++] = pid;
+    filter->pids[filter->pid_count++] = pid;
     return 0;
 }
 
-bool ew_poll_rules_has_name(const struct ew_poll_rules *rules, const char *name)
+bool ew_poll_filter_has_name(const struct ew_poll_filter *filter, const char *name)
 {
-    for (uint32_t i = 0; i < rules->name_count; i++)
-        if (ew_name_matches(rules->names[i], name))
+    for (uint32_t i = 0; i < filter->name_count; i++)
+        if (ew_name_matches(filter->names[i], name))
             return true;
     return false;
 }

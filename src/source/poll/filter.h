@@ -9,7 +9,7 @@
 #include "source/source.h"
 
 /* The rules, copied, so that the caller's may go. */
-struct ew_poll_rules {
+struct ew_poll_filter {
     bool all, kernel_threads;
     uint32_t *pids; /* only until the next round: there they become trees in the table, because a
                      * number means the process that has it now and not one that gets it later */
@@ -22,10 +22,10 @@ struct ew_poll_rules {
     uint32_t cgroup_count;
 };
 
-int ew_poll_rules_copy(struct ew_poll_rules *rules, const struct ew_filter *filter);
-void ew_poll_rules_done(struct ew_poll_rules *rules);
-int ew_poll_rules_add_pid(struct ew_poll_rules *rules, uint32_t pid);
-bool ew_poll_rules_has_pid(const struct ew_poll_rules *rules, uint32_t pid);
-bool ew_poll_rules_has_name(const struct ew_poll_rules *rules, const char *name);
+int ew_poll_filter_copy(struct ew_poll_filter *to, const struct ew_filter *from);
+void ew_poll_filter_done(struct ew_poll_filter *filter);
+int ew_poll_filter_add_pid(struct ew_poll_filter *filter, uint32_t pid);
+bool ew_poll_filter_has_pid(const struct ew_poll_filter *filter, uint32_t pid);
+bool ew_poll_filter_has_name(const struct ew_poll_filter *filter, const char *name);
 
 #endif

@@ -21,8 +21,8 @@ static bool uid_asked(struct ew_poll *poll, uint32_t pid)
         poll->base.stats.undecoded++;
         return false;
     }
-    for (uint32_t i = 0; i < poll->base.rules.uid_count; i++)
-        if ((status.has & EW_STATUS_UID) && poll->base.rules.uids[i] == status.uid)
+    for (uint32_t i = 0; i < poll->base.filter.uid_count; i++)
+        if ((status.has & EW_STATUS_UID) && poll->base.filter.uids[i] == status.uid)
             return true;
     return false;
 }
@@ -38,19 +38,19 @@ static bool cgroup_asked(struct ew_poll *poll, uint32_t pid)
         poll->base.stats.undecoded++;
         return false;
     }
-    for (uint32_t i = 0; i < poll->base.rules.cgroup_count; i++)
-        if (ew_cgroup_text_matches(files->text, files->len, poll->base.rules.cgroups[i]))
+    for (uint32_t i = 0; i < poll->base.filter.cgroup_count; i++)
+        if (ew_cgroup_text_matches(files->text, files->len, poll->base.filter.cgroups[i]))
             return true;
     return false;
 }
 
-bool ew_poll_rules_match(struct ew_poll *poll, const struct ew_proc_stat *stat)
+bool ew_poll_filter_match(struct ew_poll *poll, const struct ew_proc_stat *stat)
 {
-    const struct ew_poll_rules *rules = &poll->base.rules;
-    if (ew_poll_rules_has_name(rules, stat->comm))
+    const struct ew_poll_filter *filter = &poll->base.filter;
+    if (ew_poll_filter_has_name(filter, stat->comm))
         return true;
-    if (stat->kernel_thread && !rules->kernel_threads)
+    if (stat->kernel_thread && !filter->kernel_threads)
         return false;
-    return rules->all || (rules->uid_count && uid_asked(poll, stat->pid)) ||
-           (rules->cgroup_count && cgroup_asked(poll, stat->pid));
+    return filter->all || (filter->uid_count && uid_asked(poll, stat->pid)) ||
+           (filter->cgroup_count && cgroup_asked(poll, stat->pid));
 }

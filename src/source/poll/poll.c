@@ -32,7 +32,7 @@
 static void tell_figures(struct ew_poll *poll, const struct ew_poll_process *process,
                          bool incomplete)
 {
-    ew_poller_tell_figures(&poll->base, process->pid, process->start_ns, &process->figures,
+    ew_poller_emit_figures(&poll->base, process->pid, process->start_ns, &process->figures,
                            incomplete);
 }
 
@@ -42,7 +42,7 @@ static void end_unseen(struct ew_poll *poll, struct ew_poll_entry *entry)
     if (entry->process) {
         entry->process->figures.gauge_has = 0;
         tell_figures(poll, entry->process, true);
-        ew_poll_tell_process(poll, entry->process, NULL, EW_PROCESS_EXIT);
+        ew_poll_emit_process(poll, entry->process, NULL, EW_PROCESS_EXIT);
     }
     ew_poller_let_go(&poll->base, entry, EW_POLL_ENDED);
 }
@@ -52,7 +52,7 @@ static void end_seen(struct ew_poll *poll, struct ew_poll_entry *entry,
                      const struct ew_proc_stat *stat)
 {
     tell_figures(poll, entry->process, entry->process->figures.fell);
-    ew_poll_tell_process(poll, entry->process, stat, EW_PROCESS_EXIT);
+    ew_poll_emit_process(poll, entry->process, stat, EW_PROCESS_EXIT);
     ew_poller_let_go(&poll->base, entry, EW_POLL_ENDED);
 }
 
@@ -67,12 +67,12 @@ static void begin(struct ew_poll *poll, struct ew_poll_entry *entry,
         process = ew_poll_process_new(found, entry->start_ns);
     if (!process) {
         entry->state = EW_POLL_BEYOND;
-        ew_poller_tell_full(&poll->base, 1);
+        ew_poller_emit_full(&poll->base, 1);
         return;
     }
     bool cpu_known = poll->files.own_ids && ew_proc_cpu_ns(entry->pid, &cpu_ns) == EW_PROC_OK;
     process->busy = !poll->files.own_ids;
-    ew_more_ran(&process->more);
+    ew_slow_gauges_ran(&process->slow);
     enum ew_poll_look look = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
     if (look != EW_POLL_READ || (was_there && process->ended)) {
         entry->state = look == EW_POLL_READ ? EW_POLL_ENDED : EW_POLL_IGNORED;
@@ -84,14 +84,14 @@ static void begin(struct ew_poll *poll, struct ew_poll_entry *entry,
     entry->state = EW_POLL_WATCHED;
     entry->gate_ns = cpu_ns;
     poll->base.watched_count++;
-    ew_poll_tell_process(poll, process, &stat, was_there ? EW_PROCESS_SEEN : EW_PROCESS_START);
+    ew_poll_emit_process(poll, process, &stat, was_there ? EW_PROCESS_SEEN : EW_PROCESS_START);
     if (process->ended) {
         end_seen(poll, entry, &stat);
         return;
     }
     if (!was_there)
         tell_figures(poll, process, false);
-    ew_poll_threads_tell(poll, process);
+    ew_poll_threads_emit(poll, process);
 }
 
 /* ------------------------------------------------------------- who is watched */
@@ -104,7 +104,7 @@ static void decide(struct ew_poll *poll, struct ew_poll_entry *entry,
         return;
     if (!entry->tree && ew_poller_in_tree(&poll->base, entry))
         entry->tree = poll->base.has_trees = true;
-    if (!entry->tree && !ew_poll_rules_match(poll, stat))
+    if (!entry->tree && !ew_poll_filter_match(poll, stat))
         return;
     /* Whatever is found after the first round has come since the one before. */
     bool was_there = poll->base.round == 1 || entry->found_ns != poll->base.now_ns;
@@ -160,7 +160,7 @@ static void decide_fresh(struct ew_poll *poll)
     }
     if (poll->base.tree_changed || (poll->base.has_trees && poll->fresh.count))
         grow_trees(poll);
-    poll->base.rules.pid_count = 0;
+    poll->base.filter.pid_count = 0;
 }
 
 /* --------------------------------------------------------------- who is there */
@@ -248,7 +248,7 @@ static void follow_name(struct ew_poll *poll, struct ew_poll_process *process,
     if (memcmp(process->name, stat->comm, sizeof process->name) == 0)
         return;
     memcpy(process->name, stat->comm, sizeof process->name);
-    ew_poll_tell_process(poll, process, stat, EW_PROCESS_EXEC);
+    ew_poll_emit_process(poll, process, stat, EW_PROCESS_EXEC);
 }
 
 static bool changed(const struct ew_poll_figures *now, const struct ew_poll_figures *before)
@@ -267,7 +267,7 @@ static void tell_unknown(struct ew_poll *poll, const struct ew_poll_process *pro
                                  .start_ns = process->start_ns,
                                  .t_ns = poll->base.now_ns,
                                  .incomplete = true};
-    ew_poller_tell_reading(&poll->base, &reading);
+    ew_poller_emit_reading(&poll->base, &reading);
 }
 
 /* False if the entry's process is gone. */
@@ -288,11 +288,11 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
         process->busy = ran && process->busy_before;
         process->busy_before = ran;
         if (!ran && poll->base.now_ns - process->read_ns < GAUGE_PERIOD_NS &&
-            poll->base.now_ns < ew_more_due_ns(&poll->more, &process->more))
+            poll->base.now_ns < ew_slow_gauges_due_ns(&poll->slow, &process->slow))
             return true;
     }
     if (ran || poll->base.now_ns - process->read_ns >= GAUGE_PERIOD_NS)
-        ew_more_ran(&process->more);
+        ew_slow_gauges_ran(&process->slow);
     if (!ran) {
         process->io_denied = false; /* rights may have changed: try again now and then */
         ew_poll_process_rest(poll, process);
@@ -324,7 +324,7 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
     }
     if (changed(&process->figures, &before))
         tell_figures(poll, process, process->figures.fell);
-    ew_poll_threads_tell(poll, process);
+    ew_poll_threads_emit(poll, process);
     return true;
 }
 
@@ -405,7 +405,7 @@ static void close_source(struct ew_source *source)
     ew_poller_done(&poll->base);
     ew_proc_files_close(&poll->files);
     ew_free(poll->listed.ids);
-    ew_free(poll->more.listed.ids);
+    ew_free(poll->slow.listed.ids);
     ew_free(poll->fresh.ids);
     ew_free(poll);
 }
@@ -414,8 +414,9 @@ static void close_source(struct ew_source *source)
 static void describe_source(struct ew_poll *poll)
 {
     poll->base.ops = ew_source_poll;
-    poll->base.ops.available = ew_metrics_available(ETWATCH_WAY_POLL_LINUX);
-    poll->base.ops.estimated = ew_metrics_with(ETWATCH_WAY_POLL_LINUX, ETWATCH_ESTIMATED);
+    poll->base.ops.available = ew_metrics_available(ETWATCH_BACKEND_POLL_LINUX);
+    poll->base.ops.estimated =
+        ew_metrics_with(ETWATCH_BACKEND_POLL_LINUX, ETWATCH_EXACTNESS_ESTIMATED);
     poll->base.source.ops = &poll->base.ops;
     if (!poll->files.own_ids) /* no CPU clock: times in ticks */
         poll->base.ops.estimated |= ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent);
@@ -433,8 +434,8 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     poll->units = *units;
     poll->metrics = config->metrics != 0 ? config->metrics : UINT64_MAX;
-    ew_more_init(&poll->more, config);
-    poll->more.files = &poll->files;
+    ew_slow_gauges_init(&poll->slow, config);
+    poll->slow.files = &poll->files;
     poll->base.free_process = free_process;
     int rc = ew_poller_init(&poll->base, config);
     if (rc < 0) {
@@ -443,7 +444,7 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
     }
     rc = ew_proc_files_open(&poll->files, config->proc_root, reterr);
     if (rc < 0) {
-        ew_poll_rules_done(&poll->base.rules);
+        ew_poll_filter_done(&poll->base.filter);
         ew_free(poll);
         return rc;
     }
@@ -482,7 +483,7 @@ static int add(struct ew_source *source, uint32_t pid)
  */
 const struct ew_source_ops ew_source_poll = {
     .id = ETWATCH_SOURCE_POLL,
-    .way = ETWATCH_WAY_POLL_LINUX,
+    .backend = ETWATCH_BACKEND_POLL_LINUX,
     .open = open_source,
     .close = close_source,
     .drain = drain,

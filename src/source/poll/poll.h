@@ -10,10 +10,10 @@
 #ifndef EW_SOURCE_POLL_POLL_H
 #define EW_SOURCE_POLL_POLL_H
 
-#include "source/poll/slow_gauges.h"
 #include "source/poll/poller.h"
 #include "source/poll/proc_files.h"
 #include "source/poll/proc_text.h"
+#include "source/poll/slow_gauges.h"
 #include "source/source.h"
 
 /* Threads of all watched processes together. */
@@ -59,7 +59,7 @@ struct ew_poll_process {
     bool busy, busy_before; /* ran in this round and the one before: worth keeping open */
     bool ended;             /* a zombie */
     uint64_t read_ns;       /* raw time of the last reading */
-    struct ew_more_item more;
+    struct ew_slow_gauges_item slow;
     struct ew_poll_figures figures;
     int fd[EW_POLL_FILE_COUNT];
     struct ew_poll_thread *threads;
@@ -71,7 +71,7 @@ struct ew_poll_process {
 struct ew_poll {
     struct ew_poller base;
     struct ew_proc_files files;
-    struct ew_more more;
+    struct ew_slow_gauges slow;
     uint64_t metrics; /* what is wanted; files that have nothing of it are not read */
     struct ew_poll_units units;
     struct ew_proc_ids listed; /* scratch: the directory, or the threads of one process */
@@ -87,7 +87,7 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
 /* ------------------------------------------------------------------- watch */
 
 /* Whether a rule other than the tree of pids asks for it. May read more files of the process. */
-bool ew_poll_rules_match(struct ew_poll *poll, const struct ew_proc_stat *stat);
+bool ew_poll_filter_match(struct ew_poll *poll, const struct ew_proc_stat *stat);
 
 /* ----------------------------------------------------------------- process */
 
@@ -121,13 +121,13 @@ enum ew_poll_look ew_poll_read_stat(struct ew_poll *poll, uint32_t pid, uint32_t
  * before those about its threads. */
 void ew_poll_threads_read(struct ew_poll *poll, struct ew_poll_process *process);
 /* Tells what the last read found, also of those that are over, and forgets the latter. */
-void ew_poll_threads_tell(struct ew_poll *poll, struct ew_poll_process *process);
+void ew_poll_threads_emit(struct ew_poll *poll, struct ew_poll_process *process);
 void ew_poll_threads_rest(struct ew_poll *poll, struct ew_poll_process *process);
 void ew_poll_threads_free(struct ew_poll *poll, struct ew_poll_process *process);
 
 /* -------------------------------------------------------------------- tell */
 
 /* stat may be NULL: gone before it could be read. An EXIT with it has the exit status. */
-void ew_poll_tell_process(struct ew_poll *poll, const struct ew_poll_process *process,
+void ew_poll_emit_process(struct ew_poll *poll, const struct ew_poll_process *process,
                           const struct ew_proc_stat *stat, enum ew_process_kind kind);
 #endif

@@ -10,7 +10,7 @@ int ew_poller_init(struct ew_poller *poller, const struct ew_source_config *conf
     poller->max_watched = config->max_processes;
     poller->stats.kernel_ns_known = true; /* nothing of ours runs there */
     ew_poll_table_init(&poller->table, config->max_processes + EW_POLL_IGNORED_MAX);
-    return ew_poll_rules_copy(&poller->rules, &config->filter);
+    return ew_poll_filter_copy(&poller->filter, &config->filter);
 }
 
 void ew_poller_done(struct ew_poller *poller)
@@ -18,7 +18,7 @@ void ew_poller_done(struct ew_poller *poller)
     for (uint32_t i = 0; i < poller->table.count; i++)
         poller->free_process(poller, poller->table.entries[i].process);
     ew_poll_table_done(&poller->table);
-    ew_poll_rules_done(&poller->rules);
+    ew_poll_filter_done(&poller->filter);
 }
 
 bool ew_poll_count(struct ew_poll_figures *figures, enum ew_counter which, uint64_t value)
@@ -38,7 +38,7 @@ bool ew_poll_count(struct ew_poll_figures *figures, enum ew_counter which, uint6
 
 bool ew_poller_in_tree(struct ew_poller *poller, const struct ew_poll_entry *entry)
 {
-    if (ew_poll_rules_has_pid(&poller->rules, entry->pid))
+    if (ew_poll_filter_has_pid(&poller->filter, entry->pid))
         return true;
     const struct ew_poll_entry *parent = ew_poll_table_find(&poller->table, entry->ppid);
     return parent && parent->tree && parent->start_ns <= entry->start_ns;
@@ -57,7 +57,7 @@ void ew_poller_let_go(struct ew_poller *poller, struct ew_poll_entry *entry,
 
 int ew_poller_want(struct ew_poller *poller, uint32_t pid)
 {
-    int rc = ew_poll_rules_add_pid(&poller->rules, pid);
+    int rc = ew_poll_filter_add_pid(&poller->filter, pid);
     if (rc < 0)
         return rc;
     struct ew_poll_entry *entry = ew_poll_table_find(&poller->table, pid);
@@ -83,13 +83,13 @@ int ew_poller_remove(struct ew_source *source, uint32_t pid)
 
 /* ------------------------------------------------------------------ telling */
 
-void ew_poller_tell_reading(struct ew_poller *poller, const struct ew_reading *reading)
+void ew_poller_emit_reading(struct ew_poller *poller, const struct ew_reading *reading)
 {
     poller->stats.events++;
     poller->facts->reading(poller->facts->ctx, reading);
 }
 
-void ew_poller_tell_figures(struct ew_poller *poller, uint32_t pid, uint64_t start_ns,
+void ew_poller_emit_figures(struct ew_poller *poller, uint32_t pid, uint64_t start_ns,
                             const struct ew_poll_figures *figures, bool incomplete)
 {
     struct ew_reading reading = {.kind = EW_READING_AT,
@@ -101,10 +101,10 @@ void ew_poller_tell_figures(struct ew_poller *poller, uint32_t pid, uint64_t sta
                                  .gauge_has = figures->gauge_has};
     memcpy(reading.counter, figures->counter, sizeof reading.counter);
     memcpy(reading.gauge, figures->gauge, sizeof reading.gauge);
-    ew_poller_tell_reading(poller, &reading);
+    ew_poller_emit_reading(poller, &reading);
 }
 
-void ew_poller_tell_full(struct ew_poller *poller, uint64_t count)
+void ew_poller_emit_full(struct ew_poller *poller, uint64_t count)
 {
     struct etwatch_loss loss = {.size = sizeof loss,
                                 .stage = ETWATCH_LOSS_TABLE,
@@ -118,7 +118,7 @@ void ew_poller_tell_full(struct ew_poller *poller, uint64_t count)
 void ew_poller_end_round(struct ew_poller *poller, uint64_t beyond)
 {
     if (poller->beyond > beyond)
-        ew_poller_tell_full(poller, poller->beyond - beyond);
+        ew_poller_emit_full(poller, poller->beyond - beyond);
     poller->facts = NULL;
 }
 

@@ -17,7 +17,7 @@
 struct ew_poller {
     struct ew_source source;
     struct ew_source_ops ops; /* of this one: what it can tell depends on the system */
-    struct ew_poll_rules rules;
+    struct ew_poll_filter filter;
     bool threads;
     uint32_t max_watched, watched_count, thread_count;
     struct ew_poll_table table;
@@ -57,12 +57,12 @@ int ew_poller_want(struct ew_poller *poller, uint32_t pid);
 
 /* ------------------------------------------------------------------ telling */
 
-void ew_poller_tell_reading(struct ew_poller *poller, const struct ew_reading *reading);
+void ew_poller_emit_reading(struct ew_poller *poller, const struct ew_reading *reading);
 /* The figures of a process. incomplete: something of them is known to be missing. */
-void ew_poller_tell_figures(struct ew_poller *poller, uint32_t pid, uint64_t start_ns,
+void ew_poller_emit_figures(struct ew_poller *poller, uint32_t pid, uint64_t start_ns,
                             const struct ew_poll_figures *figures, bool incomplete);
 /* So many processes or threads found no room. */
-void ew_poller_tell_full(struct ew_poller *poller, uint64_t count);
+void ew_poller_emit_full(struct ew_poller *poller, uint64_t count);
 /* The end of a round: beyond is how many had found no room before it. Each is told once, and not in
  * every round. */
 void ew_poller_end_round(struct ew_poller *poller, uint64_t beyond);

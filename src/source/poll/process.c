@@ -141,7 +141,7 @@ static void take_stat(struct ew_poll *poll, struct ew_poll_process *process,
 
 static void take_status(struct ew_poll *poll, struct ew_poll_process *process)
 {
-    const uint64_t in_it = EW_MORE_MEMORY_METRICS | ETWATCH_HAS(affinity) |
+    const uint64_t in_it = EW_SLOW_GAUGE_MEMORY_METRICS | ETWATCH_HAS(affinity) |
                            ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary);
     struct ew_proc_status status;
     if (process->uid_known && (poll->metrics & in_it) == 0)
@@ -256,8 +256,8 @@ enum ew_poll_look ew_poll_process_read(struct ew_poll *poll, struct ew_poll_proc
         take_schedstat(poll, process);
     take_per_thread(poll, process);
     if (!process->ended)
-        process->figures.gauge_has |= ew_more_read(&poll->more, process->pid, &process->more,
-                                                   poll->base.now_ns, process->figures.gauge);
+        process->figures.gauge_has |= ew_slow_gauges_read(
+            &poll->slow, process->pid, &process->slow, poll->base.now_ns, process->figures.gauge);
     process->read_ns = poll->base.now_ns;
     return EW_POLL_READ;
 }

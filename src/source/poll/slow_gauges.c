@@ -18,55 +18,57 @@
 static const struct {
     uint64_t metrics;
     uint32_t gauges;
-} kinds[EW_MORE_COUNT] = {
-    [EW_MORE_HANDLES] = {ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak),
-                         EW_HAS_G(handles) | EW_HAS_G(handles_peak)},
-    [EW_MORE_IO_PRIORITY] = {ETWATCH_HAS(io_priority), EW_HAS_G(io_priority)},
-    [EW_MORE_STATES] = {EW_MORE_STATE_METRICS, EW_HAS_G(threads_running) | EW_HAS_G(threads_ready) |
-                                                   EW_HAS_G(threads_waiting) |
-                                                   EW_HAS_G(threads_suspended)},
-    [EW_MORE_MEMORY] = {EW_MORE_MEMORY_METRICS, EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes) |
-                                                    EW_HAS_G(private_bytes) |
-                                                    EW_HAS_G(virtual_bytes)},
+} kinds[EW_SLOW_GAUGE_COUNT] = {
+    [EW_SLOW_GAUGE_HANDLES] = {ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak),
+                               EW_HAS_G(handles) | EW_HAS_G(handles_peak)},
+    [EW_SLOW_GAUGE_IO_PRIORITY] = {ETWATCH_HAS(io_priority), EW_HAS_G(io_priority)},
+    [EW_SLOW_GAUGE_STATES] = {EW_SLOW_GAUGE_STATE_METRICS,
+                              EW_HAS_G(threads_running) | EW_HAS_G(threads_ready) |
+                                  EW_HAS_G(threads_waiting) | EW_HAS_G(threads_suspended)},
+    [EW_SLOW_GAUGE_MEMORY] = {EW_SLOW_GAUGE_MEMORY_METRICS,
+                              EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes) |
+                                  EW_HAS_G(private_bytes) | EW_HAS_G(virtual_bytes)},
 };
 
-void ew_more_init(struct ew_more *more, const struct ew_source_config *config)
+void ew_slow_gauges_init(struct ew_slow_gauges *slow, const struct ew_source_config *config)
 {
-    for (int i = 0; i < EW_MORE_COUNT; i++) {
-        uint64_t metrics = kinds[i].metrics & (i == EW_MORE_MEMORY ? config->polled : UINT64_MAX);
-        more->period_ns[i] =
+    for (int i = 0; i < EW_SLOW_GAUGE_COUNT; i++) {
+        uint64_t metrics =
+            kinds[i].metrics & (i == EW_SLOW_GAUGE_MEMORY ? config->polled : UINT64_MAX);
+        slow->period_ns[i] =
             ew_metrics_period_ns(config->metrics, config->rates, config->rate_count, metrics);
     }
 }
 
-bool ew_more_wanted(const struct ew_more *more)
+bool ew_slow_gauges_wanted(const struct ew_slow_gauges *slow)
 {
-    for (int i = 0; i < EW_MORE_COUNT; i++)
-        if (more->period_ns[i] != 0)
+    for (int i = 0; i < EW_SLOW_GAUGE_COUNT; i++)
+        if (slow->period_ns[i] != 0)
             return true;
     return false;
 }
 
-void ew_more_ran(struct ew_more_item *item)
+void ew_slow_gauges_ran(struct ew_slow_gauges_item *item)
 {
-    item->stale = (1u << EW_MORE_COUNT) - 1;
+    item->stale = (1u << EW_SLOW_GAUGE_COUNT) - 1;
 }
 
-uint64_t ew_more_due_ns(const struct ew_more *more, const struct ew_more_item *item)
+uint64_t ew_slow_gauges_due_ns(const struct ew_slow_gauges *slow,
+                               const struct ew_slow_gauges_item *item)
 {
     uint64_t due_ns = UINT64_MAX;
-    for (int i = 0; i < EW_MORE_COUNT; i++)
-        if ((item->stale >> i & 1) != 0 && more->period_ns[i] != 0 && item->due_ns[i] < due_ns)
+    for (int i = 0; i < EW_SLOW_GAUGE_COUNT; i++)
+        if ((item->stale >> i & 1) != 0 && slow->period_ns[i] != 0 && item->due_ns[i] < due_ns)
             due_ns = item->due_ns[i];
     return due_ns;
 }
 
-static bool read_stat(struct ew_more *more, uint32_t pid, uint32_t tid,
+static bool read_stat(struct ew_slow_gauges *slow, uint32_t pid, uint32_t tid,
                       struct ew_proc_stat *ret_stat)
 {
     int fd = -1;
-    return ew_proc_read(more->files, pid, tid, "stat", false, &fd) == EW_PROC_OK &&
-           ew_proc_parse_stat(more->files->text, more->files->len, ret_stat, NULL) == 0;
+    return ew_proc_read(slow->files, pid, tid, "stat", false, &fd) == EW_PROC_OK &&
+           ew_proc_parse_stat(slow->files->text, slow->files->len, ret_stat, NULL) == 0;
 }
 
 /* By the letter that the kernel shows for it. */
@@ -79,21 +81,21 @@ static void count_state(char state, uint64_t *gauge)
 
 /* Most processes have one thread, whose state is in the file of the process: no folder is listed.
  */
-static bool count_states(struct ew_more *more, uint32_t pid, uint64_t *gauge)
+static bool count_states(struct ew_slow_gauges *slow, uint32_t pid, uint64_t *gauge)
 {
     struct ew_proc_stat stat;
     gauge[EW_G_threads_running] = gauge[EW_G_threads_waiting] = 0;
     gauge[EW_G_threads_suspended] = 0;
-    if (!read_stat(more, pid, 0, &stat))
+    if (!read_stat(slow, pid, 0, &stat))
         return false;
     if (stat.threads == 1) {
         count_state(stat.state, gauge);
     } else {
-        if (ew_proc_list(more->files, pid, EW_MORE_THREADS_MAX, &more->listed) < 0 ||
-            more->listed.beyond != 0)
+        if (ew_proc_list(slow->files, pid, EW_SLOW_GAUGE_THREADS_MAX, &slow->listed) < 0 ||
+            slow->listed.beyond != 0)
             return false;
-        for (uint32_t i = 0; i < more->listed.count; i++)
-            if (read_stat(more, pid, more->listed.ids[i], &stat)) /* else it is over by now */
+        for (uint32_t i = 0; i < slow->listed.count; i++)
+            if (read_stat(slow, pid, slow->listed.ids[i], &stat)) /* else it is over by now */
                 count_state(stat.state, gauge);
     }
     /* None: it is over, and only not waited for. */
@@ -102,15 +104,15 @@ static bool count_states(struct ew_more *more, uint32_t pid, uint64_t *gauge)
            0;
 }
 
-static uint32_t read_states(struct ew_more *more, uint32_t pid, uint64_t *gauge)
+static uint32_t read_states(struct ew_slow_gauges *slow, uint32_t pid, uint64_t *gauge)
 {
     uint32_t has =
         EW_HAS_G(threads_running) | EW_HAS_G(threads_waiting) | EW_HAS_G(threads_suspended);
-    if (!count_states(more, pid, gauge))
+    if (!count_states(slow, pid, gauge))
         return 0;
-    if (more->on_cpu == NULL)
+    if (slow->on_cpu == NULL)
         return has;
-    uint64_t running = more->on_cpu(more->ctx, pid), runnable = gauge[EW_G_threads_running];
+    uint64_t running = slow->on_cpu(slow->ctx, pid), runnable = gauge[EW_G_threads_running];
     gauge[EW_G_threads_running] = running < runnable ? running : runnable;
     gauge[EW_G_threads_ready] = runnable - gauge[EW_G_threads_running];
     return has | EW_HAS_G(threads_ready);
@@ -126,12 +128,12 @@ static uint32_t read_io_priority(uint32_t pid, uint64_t *gauge)
     return EW_HAS_G(io_priority);
 }
 
-static uint32_t read_handles(struct ew_more *more, uint32_t pid, struct ew_more_item *item,
-                             uint64_t *gauge)
+static uint32_t read_handles(struct ew_slow_gauges *slow, uint32_t pid,
+                             struct ew_slow_gauges_item *item, uint64_t *gauge)
 {
     uint64_t count;
     /* One that is about to end has none any more, and cannot be told from one that never had. */
-    if (!ew_proc_fd_count(more->files, pid, &count) || count == 0)
+    if (!ew_proc_fd_count(slow->files, pid, &count) || count == 0)
         return 0;
     if (count > item->handles_peak)
         item->handles_peak = count;
@@ -140,13 +142,13 @@ static uint32_t read_handles(struct ew_more *more, uint32_t pid, struct ew_more_
     return EW_HAS_G(handles) | EW_HAS_G(handles_peak);
 }
 
-static uint32_t read_memory(struct ew_more *more, uint32_t pid, uint64_t *gauge)
+static uint32_t read_memory(struct ew_slow_gauges *slow, uint32_t pid, uint64_t *gauge)
 {
     struct ew_proc_status status;
     uint32_t has = 0;
     int fd = -1;
-    if (ew_proc_read(more->files, pid, 0, "status", false, &fd) != EW_PROC_OK ||
-        ew_proc_parse_status(more->files->text, more->files->len, &status, NULL) != 0)
+    if (ew_proc_read(slow->files, pid, 0, "status", false, &fd) != EW_PROC_OK ||
+        ew_proc_parse_status(slow->files->text, slow->files->len, &status, NULL) != 0)
         return 0;
     if (status.has & EW_STATUS_RSS) {
         gauge[EW_G_rss_bytes] = status.rss_bytes;
@@ -167,23 +169,23 @@ static uint32_t read_memory(struct ew_more *more, uint32_t pid, uint64_t *gauge)
     return has;
 }
 
-uint32_t ew_more_read(struct ew_more *more, uint32_t pid, struct ew_more_item *item,
-                      uint64_t now_ns, uint64_t *gauge)
+uint32_t ew_slow_gauges_read(struct ew_slow_gauges *slow, uint32_t pid,
+                             struct ew_slow_gauges_item *item, uint64_t now_ns, uint64_t *gauge)
 {
     uint32_t has = 0;
-    for (int i = 0; i < EW_MORE_COUNT; i++) {
-        if (more->period_ns[i] == 0 || (item->stale >> i & 1) == 0 || now_ns < item->due_ns[i])
+    for (int i = 0; i < EW_SLOW_GAUGE_COUNT; i++) {
+        if (slow->period_ns[i] == 0 || (item->stale >> i & 1) == 0 || now_ns < item->due_ns[i])
             continue;
         item->stale &= ~(1u << i);
-        item->due_ns[i] = now_ns + more->period_ns[i];
-        if (i == EW_MORE_HANDLES)
-            has |= read_handles(more, pid, item, gauge);
-        else if (i == EW_MORE_IO_PRIORITY && more->files->own_ids)
+        item->due_ns[i] = now_ns + slow->period_ns[i];
+        if (i == EW_SLOW_GAUGE_HANDLES)
+            has |= read_handles(slow, pid, item, gauge);
+        else if (i == EW_SLOW_GAUGE_IO_PRIORITY && slow->files->own_ids)
             has |= read_io_priority(pid, gauge);
-        else if (i == EW_MORE_STATES)
-            has |= read_states(more, pid, gauge);
-        else if (i == EW_MORE_MEMORY)
-            has |= read_memory(more, pid, gauge);
+        else if (i == EW_SLOW_GAUGE_STATES)
+            has |= read_states(slow, pid, gauge);
+        else if (i == EW_SLOW_GAUGE_MEMORY)
+            has |= read_memory(slow, pid, gauge);
     }
     return has;
 }

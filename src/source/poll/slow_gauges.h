@@ -6,29 +6,29 @@
 #include "source/poll/proc_files.h"
 #include "source/source.h"
 
-enum ew_more_kind {
-    EW_MORE_HANDLES,
-    EW_MORE_IO_PRIORITY,
-    EW_MORE_STATES,
-    EW_MORE_MEMORY, /* only if asked for: polling has it anyway, events bring it */
-    EW_MORE_COUNT
+enum ew_slow_gauges_kind {
+    EW_SLOW_GAUGE_HANDLES,
+    EW_SLOW_GAUGE_IO_PRIORITY,
+    EW_SLOW_GAUGE_STATES,
+    EW_SLOW_GAUGE_MEMORY, /* only if asked for: polling has it anyway, events bring it */
+    EW_SLOW_GAUGE_COUNT
 };
 
 /* Of a process with more threads the states are not known: that many files would be read. */
-enum { EW_MORE_THREADS_MAX = 4096 };
+enum { EW_SLOW_GAUGE_THREADS_MAX = 4096 };
 
-#define EW_MORE_STATE_METRICS                                                                   \
+#define EW_SLOW_GAUGE_STATE_METRICS                                                             \
     (ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
      ETWATCH_HAS(threads_suspended))
 
-#define EW_MORE_MEMORY_METRICS                                                           \
+#define EW_SLOW_GAUGE_MEMORY_METRICS                                                     \
     (ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) | \
      ETWATCH_HAS(virtual_bytes))
 
-struct ew_more {
+struct ew_slow_gauges {
     struct ew_proc_files *files;
-    struct ew_proc_ids listed;         /* scratch; the owner frees its ids */
-    uint64_t period_ns[EW_MORE_COUNT]; /* 0: not wanted */
+    struct ew_proc_ids listed;               /* scratch; the owner frees its ids */
+    uint64_t period_ns[EW_SLOW_GAUGE_COUNT]; /* 0: not wanted */
     /* How many threads of a process are on a CPU. NULL: that is not known, and threads that wait
      * for one count as running. */
     uint32_t (*on_cpu)(void *ctx, uint32_t pid);
@@ -36,21 +36,22 @@ struct ew_more {
 };
 
 /* What is kept of one process. All zero at first; then ew_more_ran. */
-struct ew_more_item {
+struct ew_slow_gauges_item {
     uint32_t stale; /* bit per kind: it ran since that was read */
-    uint64_t due_ns[EW_MORE_COUNT];
+    uint64_t due_ns[EW_SLOW_GAUGE_COUNT];
     uint64_t handles_peak;
 };
 
 /* Takes what is wanted, and how often; files, on_cpu and ctx are the caller's to set. */
-void ew_more_init(struct ew_more *more, const struct ew_source_config *config);
-bool ew_more_wanted(const struct ew_more *more);
+void ew_slow_gauges_init(struct ew_slow_gauges *slow, const struct ew_source_config *config);
+bool ew_slow_gauges_wanted(const struct ew_slow_gauges *slow);
 
-void ew_more_ran(struct ew_more_item *item);
+void ew_slow_gauges_ran(struct ew_slow_gauges_item *item);
 /* When the next of what is stale may be read; UINT64_MAX: nothing is. */
-uint64_t ew_more_due_ns(const struct ew_more *more, const struct ew_more_item *item);
+uint64_t ew_slow_gauges_due_ns(const struct ew_slow_gauges *slow,
+                               const struct ew_slow_gauges_item *item);
 /* Reads what is due into gauge; returns EW_HAS_G bits of what was read. */
-uint32_t ew_more_read(struct ew_more *more, uint32_t pid, struct ew_more_item *item,
-                      uint64_t now_ns, uint64_t *gauge);
+uint32_t ew_slow_gauges_read(struct ew_slow_gauges *slow, uint32_t pid,
+                             struct ew_slow_gauges_item *item, uint64_t now_ns, uint64_t *gauge);
 
 #endif

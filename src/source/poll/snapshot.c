@@ -21,7 +21,7 @@ static int look_open(bool threads, const struct ew_facts *facts, struct ew_poll 
     struct ew_source_config config = {.threads = threads,
                                       .max_processes = 1,
                                       .proc_root = "/proc",
-                                      .metrics = UINT64_MAX & ~EW_MORE_STATE_METRICS};
+                                      .metrics = UINT64_MAX & ~EW_SLOW_GAUGE_STATE_METRICS};
     long ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
     struct ew_poll_units units = {.ticks_per_s = ticks > 0 ? (uint64_t)ticks : 100,
                                   .page_bytes = page > 0 ? (uint64_t)page : 4096};
@@ -50,15 +50,15 @@ static int tell_one(struct ew_poll *poll, uint32_t pid, struct ew_error *reterr)
         process = ew_poll_process_new(&stat, ew_poll_start_ns(poll, &stat));
         if (!process)
             return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
-        ew_more_ran(&process->more);
+        ew_slow_gauges_ran(&process->slow);
         bool cpu_known = poll->files.own_ids && ew_proc_cpu_ns(pid, &cpu_ns) == EW_PROC_OK;
         look = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
     }
     if (look == EW_POLL_READ) {
         memcpy(process->name, stat.comm, sizeof process->name);
         process->figures.gauge_has &= ~EW_HAS_G(handles_peak); /* one look knows no peak */
-        ew_poll_tell_process(poll, process, &stat, EW_PROCESS_SEEN);
-        ew_poll_threads_tell(poll, process);
+        ew_poll_emit_process(poll, process, &stat, EW_PROCESS_SEEN);
+        ew_poll_threads_emit(poll, process);
     }
     ew_poll_process_free(poll, process);
     if (look == EW_POLL_UNREADABLE)
@@ -66,8 +66,8 @@ static int tell_one(struct ew_poll *poll, uint32_t pid, struct ew_error *reterr)
     return look == EW_POLL_READ ? 0 : ew_error_set(reterr, ETWATCH_ENOENT, 0, "no process %u", pid);
 }
 
-int ew_look_process(uint32_t pid, bool threads, const struct ew_facts *facts,
-                    struct ew_error *reterr)
+int ew_snapshot_process(uint32_t pid, bool threads, const struct ew_facts *facts,
+                        struct ew_error *reterr)
 {
     struct ew_poll *poll;
     int rc = look_open(threads, facts, &poll, reterr);
@@ -78,7 +78,7 @@ int ew_look_process(uint32_t pid, bool threads, const struct ew_facts *facts,
     return rc;
 }
 
-int ew_look_all(const struct ew_facts *facts, struct ew_error *reterr)
+int ew_snapshot_all(const struct ew_facts *facts, struct ew_error *reterr)
 {
     struct ew_poll *poll;
     int rc = look_open(false, facts, &poll, reterr);

@@ -77,7 +77,7 @@ static void tell_thread(struct ew_poll *poll, const struct ew_poll_process *proc
     memcpy(reading.counter, thread->counter, sizeof reading.counter);
     reading.gauge[EW_G_priority] = (uint64_t)thread->priority;
     reading.gauge[EW_G_affinity] = thread->affinity;
-    ew_poller_tell_reading(&poll->base, &reading);
+    ew_poller_emit_reading(&poll->base, &reading);
 }
 
 static void drop_thread(struct ew_poll *poll, struct ew_poll_process *process,
@@ -198,14 +198,14 @@ void ew_poll_threads_read(struct ew_poll *poll, struct ew_poll_process *process)
     if (ew_proc_list(&poll->files, process->pid, room, &poll->listed) < 0)
         return;
     if (poll->listed.beyond)
-        ew_poller_tell_full(&poll->base, poll->listed.beyond);
+        ew_poller_emit_full(&poll->base, poll->listed.beyond);
     for (uint32_t i = 0; i < poll->listed.count; i++) {
         uint32_t tid = poll->listed.ids[i];
         struct ew_poll_thread *thread = find_thread(process, tid);
         if (!thread)
             thread = add_thread(poll, process, tid);
         if (!thread) {
-            ew_poller_tell_full(&poll->base, 1);
+            ew_poller_emit_full(&poll->base, 1);
             continue;
         }
         thread->round = poll->base.round;
@@ -213,7 +213,7 @@ void ew_poll_threads_read(struct ew_poll *poll, struct ew_poll_process *process)
     }
 }
 
-void ew_poll_threads_tell(struct ew_poll *poll, struct ew_poll_process *process)
+void ew_poll_threads_emit(struct ew_poll *poll, struct ew_poll_process *process)
 {
     for (uint32_t i = process->thread_count; i-- > 0;) {
         struct ew_poll_thread *thread = &process->threads[i];

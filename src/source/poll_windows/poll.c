@@ -62,12 +62,12 @@ static void find(struct ew_winpoll *poll, const struct ew_listed_process *listed
 static bool asked_for(const struct ew_winpoll *poll, const struct ew_listed_process *listed)
 {
     char name[EW_NAME_SIZE];
-    if (poll->base.rules.all)
+    if (poll->base.filter.all)
         return true;
-    if (poll->base.rules.name_count == 0)
+    if (poll->base.filter.name_count == 0)
         return false;
     ew_listed_name(listed, name, sizeof name);
-    return ew_poll_rules_has_name(&poll->base.rules, name);
+    return ew_poll_filter_has_name(&poll->base.filter, name);
 }
 
 static void begin(struct ew_winpoll *poll, struct ew_poll_entry *entry,
@@ -82,17 +82,17 @@ static void begin(struct ew_winpoll *poll, struct ew_poll_entry *entry,
         process = ew_winpoll_process_new(poll, listed);
     if (!process) {
         entry->state = EW_POLL_BEYOND;
-        ew_poller_tell_full(&poll->base, 1);
+        ew_poller_emit_full(&poll->base, 1);
         return;
     }
     entry->process = process;
     entry->state = EW_POLL_WATCHED;
     poll->base.watched_count++;
     (void)ew_winpoll_process_read(poll, process, listed);
-    ew_winpoll_tell_process(poll, process, was_there ? EW_PROCESS_SEEN : EW_PROCESS_START, NULL);
+    ew_winpoll_emit_process(poll, process, was_there ? EW_PROCESS_SEEN : EW_PROCESS_START, NULL);
     if (!was_there)
-        ew_winpoll_tell_figures(poll, process, false);
-    ew_winpoll_threads_tell(poll, process, listed);
+        ew_winpoll_emit_figures(poll, process, false);
+    ew_winpoll_threads_emit(poll, process, listed);
 }
 
 /* True if somebody joined a tree: his children may stand before him in the list. */
@@ -122,7 +122,7 @@ static void decide_all(struct ew_winpoll *poll, const struct ew_listing *whole)
             if (listed.pid != IDLE_PID)
                 joined |= decide(poll, &listed);
     } while (joined);
-    poll->base.rules.pid_count = 0;
+    poll->base.filter.pid_count = 0;
     poll->base.tree_changed = false;
 }
 
@@ -135,8 +135,8 @@ static void read_watched(struct ew_winpoll *poll, const struct ew_listed_process
         return;
     struct ew_poll_process *process = entry->process;
     if (ew_winpoll_process_read(poll, process, listed))
-        ew_winpoll_tell_figures(poll, process, process->figures.fell);
-    ew_winpoll_threads_tell(poll, process, listed);
+        ew_winpoll_emit_figures(poll, process, process->figures.fell);
+    ew_winpoll_threads_emit(poll, process, listed);
 }
 
 /* Those that the list does not have any more; after it was decided who is whose child. */
@@ -226,7 +226,7 @@ static int add(struct ew_source *source, uint32_t pid)
 }
 
 /* One line for doctor; the table of metrics says what other Windows tell. */
-static const char *lacks(const struct ew_source *source, uint32_t metric)
+static const char *unavailable_reason(const struct ew_source *source, uint32_t metric)
 {
     const struct ew_winpoll *poll = (const struct ew_winpoll *)source;
     if (metric == ETWATCH_M_cycles && (poll->base.ops.available & ETWATCH_HAS(cycles)) == 0)
@@ -249,7 +249,7 @@ static const char *lacks(const struct ew_source *source, uint32_t metric)
  */
 static const struct ew_source_ops ops = {
     .id = ETWATCH_SOURCE_POLL,
-    .way = ETWATCH_WAY_POLL_WINDOWS,
+    .backend = ETWATCH_BACKEND_POLL_WINDOWS,
     .close = close_source,
     .drain = drain,
     .set_interval = ew_poller_set_interval,
@@ -257,7 +257,7 @@ static const struct ew_source_ops ops = {
     .remove = ew_poller_remove,
     .stats = ew_poller_stats,
     .wake_fd = ew_poller_wake_fd,
-    .lacks = lacks,
+    .unavailable_reason = unavailable_reason,
 };
 
 /* A system on which no process ever did any I/O does not count it, and so on (Wine). */
@@ -279,14 +279,14 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
     }
     poll->base.ops = ops;
     poll->base.source.ops = &poll->base.ops;
-    poll->base.ops.available = ew_metrics_available(ops.way) & ~EW_WINPOLL_MORE;
-    poll->base.ops.estimated = ew_metrics_with(ops.way, ETWATCH_ESTIMATED);
-    poll->base.ops.available |= poll->system.more ? poll->system.more_has : 0;
+    poll->base.ops.available = ew_metrics_available(ops.backend) & ~EW_WINPOLL_MORE;
+    poll->base.ops.estimated = ew_metrics_with(ops.backend, ETWATCH_EXACTNESS_ESTIMATED);
+    poll->base.ops.available |= poll->system.slow ? poll->system.slow_has : 0;
     if (!poll->counts_cycles)
         poll->base.ops.available &= ~ETWATCH_HAS(cycles);
     poll->counts_cycles &= poll->asks_cycles;
     /* Of a few, each thread is held open; of all that there are, it would be too many. */
-    poll->holds_threads = poll->counts_cycles && poll->base.threads && !poll->base.rules.all &&
+    poll->holds_threads = poll->counts_cycles && poll->base.threads && !poll->base.filter.all &&
                           poll->system.hold_thread;
     if (!poll->counts_io)
         poll->base.ops.available &=
@@ -309,8 +309,8 @@ static int init(struct ew_winpoll *poll, const struct ew_source_config *config,
 {
     const struct ew_filter *filter = &config->filter;
     poll->base.free_process = free_process;
-    if (config->metrics != 0 && (config->metrics & poll->system.more_has) == 0)
-        poll->system.more = NULL; /* nobody asks for it */
+    if (config->metrics != 0 && (config->metrics & poll->system.slow_has) == 0)
+        poll->system.slow = NULL; /* nobody asks for it */
     poll->asks_cycles = config->metrics == 0 || (config->metrics & ETWATCH_HAS(cycles)) != 0;
     int rc = ew_poller_init(&poll->base, config);
     if (rc < 0)

@@ -32,8 +32,8 @@ struct ew_winpoll_system {
     bool (*last)(void *ctx, void *held, struct ew_winpoll_last *ret_last);
     /* Gauges that the list does not have, each a call: fills gauge and returns which. May be NULL.
      */
-    uint32_t (*more)(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT]);
-    uint64_t more_has; /* ETWATCH_HAS bits of these */
+    uint32_t (*slow)(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT]);
+    uint64_t slow_has; /* ETWATCH_HAS bits of these */
     void (*release)(void *ctx, void *held);
     /* A thread that is held tells its cycles, also after its end; 0: it does not. The list has none
      * of threads. Both may be NULL; release is as of processes. */
@@ -95,14 +95,14 @@ void ew_winpoll_process_free(struct ew_winpoll *poll, struct ew_poll_process *pr
 bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *process,
                              const struct ew_listed_process *listed);
 /* Tells of the threads that ran, began or ended since the last round. */
-void ew_winpoll_threads_tell(struct ew_winpoll *poll, struct ew_poll_process *process,
+void ew_winpoll_threads_emit(struct ew_winpoll *poll, struct ew_poll_process *process,
                              const struct ew_listed_process *listed);
 /* The last figures and the exit, as far as they can still be had. */
 void ew_winpoll_process_end(struct ew_winpoll *poll, struct ew_poll_process *process);
 
-void ew_winpoll_tell_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
+void ew_winpoll_emit_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
                              enum ew_process_kind kind, const struct ew_winpoll_last *last);
-void ew_winpoll_tell_figures(struct ew_winpoll *poll, const struct ew_poll_process *process,
+void ew_winpoll_emit_figures(struct ew_winpoll *poll, const struct ew_poll_process *process,
                              bool incomplete);
 
 #endif

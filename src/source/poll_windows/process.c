@@ -73,9 +73,9 @@ static bool count(struct ew_poll_process *process, enum ew_counter which, uint64
 }
 
 /* The system's own count has 32 bits. */
-static bool count_on(struct ew_poll_process *process, enum ew_counter which, uint32_t more)
+static bool count_on(struct ew_poll_process *process, enum ew_counter which, uint32_t slow)
 {
-    return count(process, which, process->figures.counter[which] + more);
+    return count(process, which, process->figures.counter[which] + slow);
 }
 
 /* Takes those in has; true if any of them is new. */
@@ -104,11 +104,11 @@ static bool take_times(struct ew_poll_process *process, uint64_t user, uint64_t 
 /* All faults are told, and those that waited for a disk. */
 static bool take_faults(struct ew_poll_process *process, uint32_t faults, uint32_t hard)
 {
-    uint32_t more = faults - process->faults, more_hard = hard - process->faults_hard;
+    uint32_t slow = faults - process->faults, more_hard = hard - process->faults_hard;
     process->faults = faults;
     process->faults_hard = hard;
     bool new = count_on(process, EW_C_faults_major, more_hard);
-    new |= count_on(process, EW_C_faults_minor, more > more_hard ? more - more_hard : 0);
+    new |= count_on(process, EW_C_faults_minor, slow > more_hard ? slow - more_hard : 0);
     return new;
 }
 
@@ -131,8 +131,8 @@ bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *pr
     }
     uint64_t gauge[EW_GAUGE_COUNT];
     /* Each of these is a call: of who did nothing they are what they were. */
-    if (new && process->held && poll->system.more)
-        (void)gauges(process, poll->system.more(poll->system.ctx, process->held, gauge), gauge);
+    if (new && process->held && poll->system.slow)
+        (void)gauges(process, poll->system.slow(poll->system.ctx, process->held, gauge), gauge);
     new |= gauges(process, ew_listed_gauges(listed, poll->tells_states, gauge), gauge);
     return new;
 }
@@ -160,7 +160,7 @@ static void take_last(struct ew_winpoll *poll, struct ew_poll_process *process,
 
 /* -------------------------------------------------------------------- telling */
 
-void ew_winpoll_tell_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
+void ew_winpoll_emit_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
                              enum ew_process_kind kind, const struct ew_winpoll_last *last)
 {
     struct ew_process_fact fact = {.kind = kind,
@@ -185,10 +185,10 @@ void ew_winpoll_tell_process(struct ew_winpoll *poll, const struct ew_poll_proce
     poll->base.facts->process(poll->base.facts->ctx, &fact);
 }
 
-void ew_winpoll_tell_figures(struct ew_winpoll *poll, const struct ew_poll_process *process,
+void ew_winpoll_emit_figures(struct ew_winpoll *poll, const struct ew_poll_process *process,
                              bool incomplete)
 {
-    ew_poller_tell_figures(&poll->base, process->pid, process->start_ns, &process->figures,
+    ew_poller_emit_figures(&poll->base, process->pid, process->start_ns, &process->figures,
                            incomplete);
 }
 
@@ -267,7 +267,7 @@ static void tell_thread(struct ew_winpoll *poll, const struct ew_poll_process *p
         reading.counter_has |= EW_HAS_C(cycles);
     }
     reading.gauge[EW_G_priority] = (uint64_t)(int64_t)thread->priority;
-    ew_poller_tell_reading(&poll->base, &reading);
+    ew_poller_emit_reading(&poll->base, &reading);
 }
 
 static void take_thread(struct ew_winpoll *poll, struct ew_poll_process *process,
@@ -308,7 +308,7 @@ static void drop_ended(struct ew_winpoll *poll, struct ew_poll_process *process)
     }
 }
 
-void ew_winpoll_threads_tell(struct ew_winpoll *poll, struct ew_poll_process *process,
+void ew_winpoll_threads_emit(struct ew_winpoll *poll, struct ew_poll_process *process,
                              const struct ew_listed_process *listed)
 {
     uint64_t without_room = 0;
@@ -326,7 +326,7 @@ void ew_winpoll_threads_tell(struct ew_winpoll *poll, struct ew_poll_process *pr
             without_room++;
     }
     if (without_room > 0)
-        ew_poller_tell_full(&poll->base, without_room);
+        ew_poller_emit_full(&poll->base, without_room);
     drop_ended(poll, process);
 }
 
@@ -340,7 +340,7 @@ void ew_winpoll_process_end(struct ew_winpoll *poll, struct ew_poll_process *pro
         take_last(poll, process, &last);
     bool whole = known && (!poll->counts_cycles || last.cycles != 0);
     process->figures.gauge_has = 0;
-    ew_winpoll_tell_figures(poll, process, !whole || process->figures.fell);
+    ew_winpoll_emit_figures(poll, process, !whole || process->figures.fell);
     drop_ended(poll, process);
-    ew_winpoll_tell_process(poll, process, EW_PROCESS_EXIT, known ? &last : NULL);
+    ew_winpoll_emit_process(poll, process, EW_PROCESS_EXIT, known ? &last : NULL);
 }

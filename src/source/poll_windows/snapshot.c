@@ -53,8 +53,8 @@ static int round_of(const struct ew_source_config *config, const struct ew_facts
     return rc < 0 ? rc : 0;
 }
 
-int ew_look_process(uint32_t pid, bool threads, const struct ew_facts *facts,
-                    struct ew_error *reterr)
+int ew_snapshot_process(uint32_t pid, bool threads, const struct ew_facts *facts,
+                        struct ew_error *reterr)
 {
     struct ew_source_config config = {.filter = {.pids = &pid, .pid_count = 1},
                                       .threads = threads,
@@ -63,7 +63,7 @@ int ew_look_process(uint32_t pid, bool threads, const struct ew_facts *facts,
     return round_of(&config, facts, reterr);
 }
 
-int ew_look_all(const struct ew_facts *facts, struct ew_error *reterr)
+int ew_snapshot_all(const struct ew_facts *facts, struct ew_error *reterr)
 {
     struct ew_source_config config = {.filter = {.all = true, .kernel_threads = true},
                                       .max_processes = LISTED_MAX,

@@ -110,12 +110,12 @@ static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
 /* Windows without a desktop (Server Core has one, Nano has not) or Wine: 0 would mean nothing. */
 static void find_gui(struct system_buffer *buffer)
 {
-    struct ew_windows_version version;
+    struct ew_window_aggregate_version version;
     union {
         FARPROC found;
         DWORD(WINAPI *call)(HANDLE, DWORD);
     } gui = {NULL};
-    ew_windows_version(&version);
+    ew_window_aggregate_version(&version);
     buffer->is_wine = version.wine != NULL;
     /* Not among our imports: it makes a process of the desktop of whoever loads it. */
     HMODULE user32 =
@@ -131,7 +131,7 @@ static uint32_t take(uint64_t gauge[EW_GAUGE_COUNT], enum ew_gauge which, uint64
     return 1u << which;
 }
 
-static uint32_t more(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
+static uint32_t slow(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
 {
     enum {
         PROCESS_HANDLE_COUNT = 20,
@@ -203,8 +203,8 @@ int ew_winpoll_system(struct ew_winpoll_system *ret_system)
         .list = list,
         .hold = hold,
         .last = last,
-        .more = more,
-        .more_has = ETWATCH_HAS(affinity) | ETWATCH_HAS(handles_peak),
+        .slow = slow,
+        .slow_has = ETWATCH_HAS(affinity) | ETWATCH_HAS(handles_peak),
         .release = release,
         .hold_thread = hold_thread,
         .thread_cycles = thread_cycles,
@@ -212,9 +212,9 @@ int ew_winpoll_system(struct ew_winpoll_system *ret_system)
         .raw_zero = (unix_ns - raw_ns) / 100 + UNIX_EPOCH_FILETIME,
     };
     if (!buffer->is_wine)
-        ret_system->more_has |= ETWATCH_HAS(io_priority);
+        ret_system->slow_has |= ETWATCH_HAS(io_priority);
     if (buffer->gui_resources)
-        ret_system->more_has |= ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects);
+        ret_system->slow_has |= ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects);
     return 0;
 }
 

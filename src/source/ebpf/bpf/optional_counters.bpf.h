@@ -24,30 +24,30 @@ struct {
     __uint(max_entries, 1);
     __type(key, __u32);
     __type(value, struct ew_k_extra);
-} extras SEC(".maps");
+} optionals SEC(".maps");
 
 /* Only the thread itself writes here, or the switch that takes the CPU from it: no lock. */
 static __always_inline struct ew_k_extra *extra_of(struct task_struct *task)
 {
     __u32 tid = (__u32)task->pid;
-    struct ew_k_extra *extra = bpf_map_lookup_elem(&extras, &tid);
-    if (extra && extra->start_ns == task->start_boottime)
-        return extra;
+    struct ew_k_extra *optional = bpf_map_lookup_elem(&optionals, &tid);
+    if (optional && optional->start_ns == task->start_boottime)
+        return optional;
     struct ew_k_extra fresh = {.start_ns = task->start_boottime};
-    if (bpf_map_update_elem(&extras, &tid, &fresh, BPF_ANY) != 0) {
+    if (bpf_map_update_elem(&optionals, &tid, &fresh, BPF_ANY) != 0) {
         struct ew_k_lost *lost = my_losses();
         if (lost)
             lost->watch++;
         return 0;
     }
-    return bpf_map_lookup_elem(&extras, &tid);
+    return bpf_map_lookup_elem(&optionals, &tid);
 }
 
 static __always_inline void copy_extra(struct ew_k_extra *out, __u32 tid, __u64 start_ns)
 {
-    struct ew_k_extra *extra = bpf_map_lookup_elem(&extras, &tid);
-    if (extra && extra->start_ns == start_ns) {
-        *out = *extra;
+    struct ew_k_extra *optional = bpf_map_lookup_elem(&optionals, &tid);
+    if (optional && optional->start_ns == start_ns) {
+        *out = *optional;
         return;
     }
     __builtin_memset(out, 0, sizeof *out);
@@ -62,7 +62,7 @@ static __always_inline void note_extra(__u32 index, struct task_struct *task, bo
         return;
     copy_extra(out, tid, task->start_boottime);
     if (last)
-        bpf_map_delete_elem(&extras, &tid);
+        bpf_map_delete_elem(&optionals, &tid);
 }
 
 /* ------------------------------------------------------------------------- network */
@@ -72,13 +72,13 @@ static __always_inline int count_net(int bytes, bool received)
     struct task_struct *task = bpf_get_current_task_btf();
     if (bytes <= 0 || !is_watched(task))
         return 0;
-    struct ew_k_extra *extra = extra_of(task);
-    if (!extra)
+    struct ew_k_extra *optional = extra_of(task);
+    if (!optional)
         return 0;
     if (received)
-        extra->net_received_bytes += (__u64)bytes;
+        optional->net_received_bytes += (__u64)bytes;
     else
-        extra->net_sent_bytes += (__u64)bytes;
+        optional->net_sent_bytes += (__u64)bytes;
     return 0;
 }
 
@@ -198,12 +198,12 @@ int BPF_PROG(ew_pmu, bool preempt, struct task_struct *prev, struct task_struct 
     state->value[2] = value[2];
     if (!known || prev->pid == 0 || !is_watched(prev))
         return 0;
-    struct ew_k_extra *extra = extra_of(prev);
-    if (!extra)
+    struct ew_k_extra *optional = extra_of(prev);
+    if (!optional)
         return 0;
-    extra->cycles += value[0] - before[0];
-    extra->instructions += value[1] - before[1];
-    extra->cache_misses += value[2] - before[2];
+    optional->cycles += value[0] - before[0];
+    optional->instructions += value[1] - before[1];
+    optional->cache_misses += value[2] - before[2];
     return 0;
 }
 

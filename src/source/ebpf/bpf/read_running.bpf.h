@@ -82,8 +82,8 @@ __noinline int settle_cpu(__u32 cpu)
     __u32 tid = (__u32)BPF_CORE_READ((struct task_struct *)task, pid);
     if (tid == 0 || !settle_task(&out->settled, task, tid))
         return 1;
-    if (config.extra)
-        copy_extra(&out->settled.extra, tid, out->settled.entry.start_ns);
+    if (config.optional)
+        copy_extra(&out->settled.optional, tid, out->settled.entry.start_ns);
     out->settled.entry.in_ns = in_ns;
     out->settled.entry.in_cpu_ns = in_cpu_ns;
     BARRIER();
@@ -110,8 +110,8 @@ __noinline int settle_request(__u32 i)
     __u64 start_ns = entry->start_ns;
     if (settle_task(out, *address, entry->tid) && out->entry.start_ns != start_ns)
         out->entry.kind = 0;
-    if (config.extra && out->entry.kind != 0)
-        copy_extra(&out->extra, out->entry.tid, start_ns);
+    if (config.optional && out->entry.kind != 0)
+        copy_extra(&out->optional, out->entry.tid, start_ns);
     return 1;
 }
 

@@ -186,8 +186,8 @@ static __always_inline struct ew_k_lost *my_losses(void)
     return bpf_map_lookup_elem(&losses, &cpu);
 }
 
-#include "optional_counters.bpf.h"
 #include "filter.bpf.h"
+#include "optional_counters.bpf.h"
 #include "read_task.bpf.h"
 
 /* -------------------------------------------------------------- the switch log */
@@ -254,7 +254,7 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
     if (kind == EW_K_FINAL && task->pid != task->tgid &&
         task->start_boottime == task->group_leader->start_boottime)
         entry->tid = entry->tgid;
-    if (config.extra)
+    if (config.optional)
         note_extra(index, task, kind == EW_K_FINAL);
     BARRIER();
     head->head = ++state->head;
@@ -448,6 +448,6 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
 }
 
 #include "lifecycle.bpf.h"
-#include "seed.bpf.h"
 #include "read_running.bpf.h"
 #include "sched_stream.bpf.h"
+#include "seed.bpf.h"
