@@ -15,7 +15,6 @@
 
 #include <etwatch/etwatch.h>
 
-#include "arrow/dictionary.h"
 #include "base/alloc.h"
 #include "base/utf8.h"
 

@@ -5,7 +5,7 @@
  *
  * A text that is no UTF-8 is kept cleaned, and found by its cleaned form.
  */
-#include "arrow/dictionary.h"
+#include "arrow/columns.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sink/json_fields.h"
+#include "sink/json.h"
 
 enum { FIELDS_MAX = 1024, NAME_SIZE = 300 };
 

@@ -15,14 +15,12 @@
 #include "base/alloc.h"
 #include "decode/decode.h"
 #include "decode/decoder.h"
-#include "decode/eventsource.h"
 #include "decode/guid.h"
+#include "decode/internal.h"
 #include "decode/kernel.h"
 #include "decode/manifest.h"
 #include "decode/manifests.h"
-#include "decode/metadata.h"
 #include "decode/store.h"
-#include "decode/tracelogging.h"
 
 enum { CACHE_SIZE = 256, NAME_SIZE = 512 }; /* CACHE_SIZE: a power of two */
 _Static_assert((int)NAME_SIZE >= (int)EW_KERNEL_NAME_SIZE, "scratch for the kernel's names");

@@ -7,7 +7,7 @@
  * Every process that uses a provider writes the same manifest again, and a recording is often read
  * twice: texts that were read are remembered by their hash.
  */
-#include "decode/eventsource.h"
+#include "decode/internal.h"
 
 #include <string.h>
 

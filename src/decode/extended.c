@@ -4,7 +4,7 @@
  * u16 type, u16 linkage (bit 0: another one follows), u16 size of the data, data. An item always
  * takes at least its own eight bytes, so a walk ends whatever the sizes say.
  */
-#include "decode/extended.h"
+#include "decode/internal.h"
 
 enum { EVENT_HEADER_BYTES = 0x50, ITEM_BYTES = 8 };
 

@@ -4,7 +4,7 @@
  * in them count from their own beginning; each is checked when it is followed, and text ends with
  * its block at the latest.
  */
-#include "decode/metadata.h"
+#include "decode/internal.h"
 
 #include <string.h>
 

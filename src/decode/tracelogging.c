@@ -4,12 +4,11 @@
  * name, a type and what the type asks for. A struct says how many of the following fields are its
  * members, so the list is a tree in depth-first order; open structs wait on a small stack.
  */
-#include "decode/tracelogging.h"
+#include "decode/internal.h"
 
 #include <string.h>
 
 #include "decode/decode.h"
-#include "decode/extended.h"
 
 enum {
     IN_MASK = 0x1F,

@@ -14,7 +14,7 @@
 #include "arrow/export.h"
 #include "arrow/rows.h"
 #include "base/alloc.h"
-#include "export/tables.h"
+#include "export/export.h"
 #include "os/os.h"
 #include "recording/trace.h"
 

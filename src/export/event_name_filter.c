@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Owns copies of the words in lower case; only ASCII letters have two cases here. */
-#include "export/event_name_filter.h"
+#include "export/export.h"
 
 #include <string.h>
 

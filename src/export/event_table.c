@@ -6,7 +6,7 @@
  *
  * Words that choose events are compared with names only when a name is new.
  */
-#include "export/event_table.h"
+#include "export/export.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,6 @@
 #include "arrow/rows.h"
 #include "base/alloc.h"
 #include "decode/kernel.h"
-#include "export/event_name_filter.h"
 #include "recording/trace.h"
 
 enum { JSON_MAX = 4 << 20 };

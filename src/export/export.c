@@ -11,9 +11,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "export/export.h"
-#include "export/stacks.h"
-#include "export/tables.h"
-#include "export/timeline.h"
 #include "recording/trace.h"
 
 enum { OUT_MAX = 16 << 20, FLUSH_AT = 128 * 1024 };

@@ -3,14 +3,14 @@
  * Owns a list of images, sorted by process and address once all are known: a recording tells of
  * many only at its end. The kernel and its drivers are images of process 0.
  */
-#include "export/modules.h"
+#include "export/export.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "recording/process_history.h"
+#include "recording/trace.h"
 
 enum { MODULES_MAX = 1 << 20, TEXT_MAX = 64 << 20, NAME_MAX_BYTES = 260, NEAR = 64 };
 

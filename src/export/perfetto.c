@@ -15,8 +15,6 @@
 
 #include <etwatch/sink.h>
 
-#include "export/event_name_filter.h"
-#include "export/tables.h"
 #include "monitor/monitor.h"
 #include "recording/trace.h"
 

@@ -8,14 +8,13 @@
  * Windows 8 and newer tells a stack that repeats by a key, whose frames it tells when it forgets
  * the key or when recording ends: those are learned in a reading before.
  */
-#include "export/stacks.h"
+#include "export/export.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/bytes.h"
-#include "export/modules.h"
 #include "recording/trace.h"
 
 enum {

@@ -14,8 +14,7 @@
 #include "arrow/export.h"
 #include "arrow/rows.h"
 #include "base/alloc.h"
-#include "export/event_table.h"
-#include "export/tables.h"
+#include "export/export.h"
 #include "recording/trace.h"
 
 const char *etwatch_table_name(uint32_t table)

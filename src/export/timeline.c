@@ -4,7 +4,7 @@
  * the recording begins is known only from its first switch on; a slice that a loss touches has no
  * known end, and is left out.
  */
-#include "export/timeline.h"
+#include "export/export.h"
 
 #include <string.h>
 

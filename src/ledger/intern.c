@@ -4,7 +4,7 @@
  * The text handed out sits at a fixed offset in its entry, so a release needs no lookup key of its
  * own.
  */
-#include "ledger/intern.h"
+#include "ledger/ledger.h"
 
 #include <stddef.h>
 #include <string.h>

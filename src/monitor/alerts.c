@@ -4,7 +4,7 @@
  * so one interval of the source serves both: its readings are absolute, and one too many does the
  * coarser sampler no harm.
  */
-#include "monitor/alerts.h"
+#include "monitor/monitor.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * kernel's id of the cgroup is the key, unless version 1 has a say in it. Both lists are bounded:
  * beyond, names stay unknown.
  */
-#include "monitor/describe.h"
+#include "monitor/monitor.h"
 
 #include <string.h>
 

@@ -3,13 +3,12 @@
  * Owns a table of the processes that were told of: left out, or not. There is a gate only where
  * something is to be left out.
  */
-#include "monitor/process_filter.h"
+#include "monitor/monitor.h"
 
 #include <string.h>
 
 #include "model/cgroup.h"
 #include "model/name.h"
-#include "monitor/monitor.h"
 #include "os/os.h"
 
 struct ew_process_filter_process {

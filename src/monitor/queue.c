@@ -5,7 +5,7 @@
  * they are unknown. The command line is only the callback's: it is long and different for every
  * process.
  */
-#include "monitor/queue.h"
+#include "monitor/monitor.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * unknown), counters as sums where every one of them is known, and no gauges: processes that did
  * nothing are not in it, so a sum of their memory would not be that of the rest.
  */
-#include "monitor/top_n.h"
+#include "monitor/monitor.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * TraceLogging, the bytes of the schema. Of each kind the header (with the schema) of its first
  * event is kept, so that it can be named at the end, when every schema has been learned.
  */
-#include "recording/event_classes.h"
+#include "recording/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

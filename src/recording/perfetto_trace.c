@@ -6,7 +6,7 @@
  * account that a live run is added up with, so what `record` told at its end and what is read back
  * are the same. One pass; memory grows with the processes, not with the file.
  */
-#include "recording/perfetto_api.h"
+#include "recording/trace.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef EW_RECORDING_PERFETTO_TRACE_H
 #define EW_RECORDING_PERFETTO_TRACE_H
 
-#include "recording/perfetto_api.h"
+#include "recording/trace.h"
 #include "source/pftrace/reader.h"
 
 enum {

@@ -6,7 +6,7 @@
  * A life ends where the next of the same id begins, not where its end was told: events of a process
  * still come while it is taken down.
  */
-#include "recording/process_history.h"
+#include "recording/trace.h"
 
 #include <string.h>
 

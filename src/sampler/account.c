@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sampler/account_rows.h"
 
 enum own_kind { START, EXIT, SAMPLE, THREAD, LOST, OWN_COUNT };
 static const char *const own_names[OWN_COUNT] = {"start", "exit", "sample", "thread", "loss"};

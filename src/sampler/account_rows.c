@@ -3,7 +3,7 @@
  * Owns the rows of an account and their strings. Rows are never removed, so their order is that in
  * which processes came; the index beside them is rebuilt as they grow.
  */
-#include "sampler/account_rows.h"
+#include "sampler/account.h"
 
 #include <string.h>
 

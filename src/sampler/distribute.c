@@ -8,7 +8,7 @@
  * have to go into an interval than it is long, which cannot be; it is laid out from where the
  * thread was accounted for last instead.
  */
-#include "sampler/distribute.h"
+#include "sampler/internal.h"
 
 #define CLOCK_SLACK_NS 50000u /* the two clocks of time and CPU time are never quite equal */
 

@@ -6,10 +6,56 @@
 #ifndef EW_SAMPLER_INTERNAL_H
 #define EW_SAMPLER_INTERNAL_H
 
+#include <stdint.h>
+
 #include "ledger/ledger.h"
 #include "sampler/aggregate.h"
 #include "sampler/sampler.h"
-#include "sampler/ticks.h"
+
+/* ------------------------------------------------------------------------------ ticks */
+
+/*
+ * Where intervals begin and end. Interval n is the half-open time [start, end): what happens
+ * exactly at an end belongs to the next. Numbers go on when the length changes, so they order all
+ * intervals of a run; times before the first interval belong to it.
+ */
+
+#define EW_INTERVAL_MIN_NS UINT64_C(1000000)     /* 1000 Hz */
+#define EW_INTERVAL_MAX_NS UINT64_C(10000000000) /* 0.1 Hz */
+#define EW_TICKS_CHANGES 8u
+
+/* From from_ns on, interval first_index and its followers are interval_ns long. */
+struct ew_tick_segment {
+    uint64_t from_ns;
+    uint64_t first_index;
+    uint64_t interval_ns;
+    uint64_t max_steps; /* as many intervals fit into 64 bits from here on */
+};
+
+struct ew_ticks {
+    struct ew_tick_segment segment[EW_TICKS_CHANGES];
+    uint32_t count;
+    /* The interval asked for last: readings come in order of time, so mostly it is asked again. */
+    uint64_t near_start_ns, near_end_ns, near_index;
+};
+
+void ew_ticks_init(struct ew_ticks *ticks, uint64_t epoch_ns, uint64_t interval_ns);
+/* The interval that holds t_ns. */
+uint64_t ew_ticks_find(struct ew_ticks *ticks, uint64_t t_ns);
+uint64_t ew_ticks_start(const struct ew_ticks *ticks, uint64_t index);
+uint64_t ew_ticks_end(const struct ew_ticks *ticks, uint64_t index);
+/* From at_ns on, an end of an interval. ETWATCH_EINVAL: it is none; ETWATCH_ELIMIT: too many
+ * changes wait for their time. */
+int ew_ticks_change(struct ew_ticks *ticks, uint64_t at_ns, uint64_t interval_ns);
+/* Nobody will ask for intervals before this one again. */
+void ew_ticks_forget(struct ew_ticks *ticks, uint64_t index);
+
+static inline uint64_t ew_ticks_index(struct ew_ticks *ticks, uint64_t t_ns)
+{
+    if (t_ns >= ticks->near_start_ns && t_ns < ticks->near_end_ns)
+        return ticks->near_index;
+    return ew_ticks_find(ticks, t_ns);
+}
 
 /* Intervals that may wait: 16 s at 1000 Hz. Later ones are folded into the last and counted late.
  */
@@ -191,5 +237,41 @@ void ew_sample_forget_aggregate(struct ew_process *process);
 /* Totals and latest gauges, without strings and delivery. */
 void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process *process,
                       struct etwatch_sample *ret_sample);
+
+/* ------------------------------------------------------------------------- distribute */
+
+/* What happened between two readings, and the intervals it is put into. */
+
+struct ew_delta {
+    uint32_t has;
+    bool any;                         /* anything at all */
+    bool plain;                       /* none fell back, and of those outside has none changed */
+    uint64_t count[EW_COUNTER_COUNT]; /* 0 outside has */
+};
+
+/* What the reading counts beyond `last`, for the counters in last_has. */
+void ew_distribute_measure(const uint64_t *restrict last, uint32_t last_has,
+                           const struct ew_reading *restrict reading,
+                           struct ew_delta *restrict ret_delta);
+/* Adds the counts that are wanted. */
+void ew_distribute_add(uint64_t *restrict sums, const struct ew_delta *restrict delta,
+                       uint32_t wanted);
+
+/* Of the process itself. False without memory: nothing was placed. */
+bool ew_distribute_process(struct ew_sampler *sampler, struct ew_process *process,
+                           const struct ew_reading *reading, const struct ew_delta *delta);
+/* Of a thread. *delta becomes what was placed; false: nothing. */
+bool ew_distribute_thread(struct ew_sampler *sampler, struct ew_thread *thread,
+                          const struct ew_reading *reading, struct ew_delta *delta);
+
+/* round(total * part / whole); part <= whole. */
+uint64_t ew_distribute_scale(uint64_t total, uint64_t part, uint64_t whole);
+/* Can one thread spend so much CPU time in that time? */
+bool ew_distribute_fits(uint64_t cpu_ns, uint64_t wall_ns);
+
+static inline bool ew_distribute_ran(const struct ew_reading *reading)
+{
+    return reading->kind == EW_READING_SPAN || reading->kind == EW_READING_FINAL;
+}
 
 #endif

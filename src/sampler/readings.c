@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "sampler/distribute.h"
+#include "sampler/internal.h"
 
 /* Watching saw all of its life: its counters began at 0 under our eyes. */
 static bool watched_from_birth(const struct ew_sampler *sampler, const struct ew_process *process,

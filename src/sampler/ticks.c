@@ -4,7 +4,7 @@
  * drifts. The product stays below 2^64 for any time of a 64-bit nanosecond clock, because n was
  * derived from such a time; ends past it saturate.
  */
-#include "sampler/ticks.h"
+#include "sampler/internal.h"
 
 #include <string.h>
 

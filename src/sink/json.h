@@ -6,8 +6,21 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <etwatch/trace.h>
+
 #include "base/buf.h"
 #include "sink/fields.h"
+
+/* ------------------------------------------------------------------------ json_fields */
+
+/* The fields of recorded events as JSON. */
+
+/* {"a":1,"b":[2,{"c":3}]} */
+void ew_json_put_fields(struct ew_buf *out, const struct etwatch_field *fields, uint32_t count);
+/* The value of the first one alone: 1, or [2,{"c":3}]; count: with what is in it. */
+void ew_json_put_field(struct ew_buf *out, const struct etwatch_field *fields, uint32_t count);
+/* "00ff…" */
+void ew_json_hex(struct ew_buf *out, const uint8_t *bytes, size_t len);
 
 /* A literal, its quotes already escaped. */
 #define EW_JSON(out, literal) ew_buf_bytes((out), (literal), sizeof(literal) - 1)

@@ -4,7 +4,7 @@
  * nested text, written straight into the buffer. What a field claims to be nested deeper than 63
  * levels is null.
  */
-#include "sink/json_fields.h"
+#include "sink/json.h"
 
 #include <string.h>
 

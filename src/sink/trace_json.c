@@ -14,7 +14,6 @@
 #include "base/real.h"
 #include "sink/fields.h"
 #include "sink/json.h"
-#include "sink/json_fields.h"
 
 /* ------------------------------------------------------------------ report */
 

@@ -11,7 +11,6 @@
 #include "base/utf16.h"
 #include "decode/decode.h"
 #include "model/windows_cmdline.h"
-#include "source/sched_events.h"
 
 enum { LINES_MAX = 65536, LINE_BUCKETS = 4096 };
 

@@ -10,10 +10,22 @@
 #include <stdint.h>
 
 #include "model/event.h"
+#include "model/facts.h"
 #include "model/record.h"
 #include "model/selection.h"
 #include "source/source.h"
 #include "tally/tally.h"
+
+/* ----------------------------------------------------------------------- sched_events */
+
+/* The scheduler's events of an ETW session, as the user gets them from every system. */
+
+/* all: of every thread, not only of processes that were asked for. Call it before the tally takes
+ * the event, and once more after it has (over): a thread that starts is known only then, one that
+ * ends only before. */
+void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool over,
+                          const struct ew_record *record, const struct ew_event *event,
+                          const struct ew_facts *facts);
 
 struct ew_record_accounting_line;
 

@@ -6,7 +6,7 @@
  * Why a thread left its CPU is told as Linux tells it, so that whoever reads the stream need not
  * know where it comes from. Windows has no exec: a new process is a thread started into it.
  */
-#include "source/sched_events.h"
+#include "source/record_accounting.h"
 
 /* KTHREAD_STATE. */
 enum { TERMINATED = 4, WAITING = 5 };

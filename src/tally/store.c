@@ -3,7 +3,7 @@
  * Pools, maps and texts. Invariant: an object handed out stays where it is until it is given back,
  * so that threads, processes and CPUs may point to each other.
  */
-#include "tally/store.h"
+#include "tally/internal.h"
 
 #include <string.h>
 

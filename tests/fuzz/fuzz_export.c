@@ -9,9 +9,7 @@
 #include <etwatch/arrow.h>
 
 #include "base/alloc.h"
-#include "export/event_table.h"
-#include "export/stacks.h"
-#include "export/timeline.h"
+#include "export/export.h"
 #include "fuzz.h"
 #include "recording/trace.h"
 

@@ -5,7 +5,7 @@
 #include <etwatch/etwatch.h>
 
 #include "decode/decoder.h"
-#include "decode/eventsource.h"
+#include "decode/internal.h"
 #include "decode/manifest.h"
 #include "decode/xml.h"
 #include "decode_kit.h"

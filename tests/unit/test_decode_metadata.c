@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Event metadata that a merged recording carries: what TDH said about its events. */
 #include "decode/decoder.h"
-#include "decode/metadata.h"
+#include "decode/internal.h"
 #include "decode/schema.h"
 #include "decode_kit.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* TraceLogging: schemas carried by the event, well made and not. */
 #include "decode/decoder.h"
-#include "decode/extended.h"
-#include "decode/tracelogging.h"
+#include "decode/internal.h"
 #include "decode_kit.h"
 
 #define PROVIDER "3a26b1ff-7484-7484-7484-15261f42614d"

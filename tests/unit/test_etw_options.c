@@ -17,7 +17,7 @@
 #include "monitor/monitor.h"
 #include "os/os.h"
 #include "source/etw/consumer.h"
-#include "source/etw/provider_name.h"
+#include "source/etw/etw.h"
 #include "source/etw/session_options.h"
 #include "system.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "export/modules.h"
+#include "export/export.h"
 #include "sink/flame.h"
 #include "trace_kit.h"
 

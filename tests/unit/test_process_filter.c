@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "monitor/process_filter.h"
+#include "monitor/monitor.h"
 #include "test.h"
 
 struct log {

@@ -12,7 +12,7 @@
 #include "listing_kit.h"
 #include "monitor/monitor.h"
 #include "source/etw/consumer.h"
-#include "source/etw/process_list_sync.h"
+#include "source/etw/etw.h"
 
 enum { INTERVAL_MS = 100 };
 #define BEGUN_NS (1000 * MS)

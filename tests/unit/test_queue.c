@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The queue of a reader: order, loss, and strings that go along with the samples. */
-#include "monitor/queue.h"
+#include "monitor/monitor.h"
 
 #include <string.h>
 

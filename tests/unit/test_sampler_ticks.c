@@ -2,7 +2,7 @@
 /* Where intervals begin and end, with changes of length and at the edges of 64 bits. */
 #include <etwatch/etwatch.h>
 
-#include "sampler/ticks.h"
+#include "sampler/internal.h"
 #include "test.h"
 
 #define MS UINT64_C(1000000)

@@ -2,7 +2,7 @@
 /* The N busiest of each interval as they are; the others as one sample, nothing lost. */
 #include <string.h>
 
-#include "monitor/top_n.h"
+#include "monitor/monitor.h"
 #include "test.h"
 
 struct seen {

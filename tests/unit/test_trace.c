@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/real.h"
 #include "model/windows_cmdline.h"
-#include "recording/process_history.h"
+#include "recording/trace.h"
 #include "system.h"
 #include "trace_kit.h"
 

@@ -4,7 +4,7 @@
  * that the kernel goes by; a container is found by walking the folders, which is done once, before
  * the programs are loaded. At most FOLDERS_MAX are looked at, DEPTH_MAX below each other.
  */
-#include "source/ebpf/cgroups.h"
+#include "source/ebpf/ebpf.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pure conversions: kernel layouts in, facts out. What the kernel does not keep stays unknown. */
-#include "source/ebpf/convert.h"
+#include "source/ebpf/ebpf.h"
 
 #include <string.h>
 

@@ -3,9 +3,155 @@
 #ifndef EW_SOURCE_EBPF_EBPF_H
 #define EW_SOURCE_EBPF_EBPF_H
 
-#include "source/ebpf/convert.h"
-#include "source/ebpf/object.h"
-#include "source/ebpf/proc_gauges.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/facts.h"
+#include "source/ebpf/abi.h"
+#include "source/source.h"
+
+/* ---------------------------------------------------------------------------- convert */
+
+/* From the layouts of abi.h to the facts of the model. */
+
+/* What of an entry is known on this machine. */
+struct ew_ebpf_units {
+    uint64_t page_bytes;
+    uint64_t features;  /* enum ew_k_feature */
+    uint32_t want;      /* enum ew_k_want: what the kernel copies */
+    bool affinity_fits; /* no more CPUs than bits in a word */
+};
+
+/* The first process may have started at 0, which means unknown everywhere else. */
+uint64_t ew_ebpf_start(uint64_t start_ns);
+/* What is wanted (enum ew_k_want), less what a kernel with these features does not keep. */
+uint32_t ew_ebpf_had(uint32_t want, uint64_t features);
+/* The counters of an entry; cpu_ns may differ from the entry's when a run is credited up to now. */
+void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry *entry,
+                      uint64_t cpu_ns, uint32_t *ret_has, uint64_t counter[EW_COUNTER_COUNT]);
+void ew_ebpf_gauges(const struct ew_ebpf_units *units, const struct ew_k_settled *settled,
+                    uint32_t *ret_has, uint64_t gauge[EW_GAUGE_COUNT]);
+/* The kind is the caller's. */
+void ew_ebpf_process(const struct ew_ebpf_units *units, const struct ew_k_life *life,
+                     struct ew_process_fact *ret_fact);
+
+/* ------------------------------------------------------------------ optional_counters */
+
+/* What is added up only on request, seen from user space. */
+
+#define EW_EBPF_NET (ETWATCH_HAS(net_received_bytes) | ETWATCH_HAS(net_sent_bytes))
+#define EW_EBPF_PMU (ETWATCH_HAS(cycles) | ETWATCH_HAS(instructions) | ETWATCH_HAS(cache_misses))
+
+struct ew_ebpf_optional {
+    uint32_t cpu_count;
+    bool want_net, net;             /* asked for; attached */
+    bool net_tracepoints, has_ipv6; /* by which way; see extra.h */
+    uint32_t pmu;                   /* enum ew_k_pmu: the counters that count */
+    int *fds;                       /* by counter and CPU; NULL: not asked for */
+    char why_no_pmu[160];
+};
+
+/* Opens the hardware counters that are asked for and there. 0 or ETWATCH_ENOMEM. */
+int ew_ebpf_optional_open(struct ew_ebpf_optional *optional, const struct ew_source_config *config,
+                          uint32_t cpu_count);
+void ew_ebpf_optional_close(struct ew_ebpf_optional *optional);
+/* The maps that want the counters, NULL after the last; and puts them there. 0 or -errno. */
+const char *ew_ebpf_optional_map(uint32_t i);
+int ew_ebpf_optional_fill(const struct ew_ebpf_optional *optional, uint32_t which, int map_fd);
+
+uint64_t ew_ebpf_optional_available(const struct ew_ebpf_optional *optional);
+/* Why this metric, which was asked for, cannot be had; NULL: it can, or it is none of these. */
+const char *ew_ebpf_optional_lacks(const struct ew_ebpf_optional *optional, uint32_t metric);
+/* Writes the counters that there are; returns EW_HAS_C bits. */
+uint32_t ew_ebpf_optional_counters(const struct ew_ebpf_optional *optional,
+                                   const struct ew_k_extra *sums, uint64_t *counter);
+
+/* ------------------------------------------------------------------------ proc_gauges */
+
+/* What no event carries, read beside the events: only on request, only of processes that ran. */
+
+struct ew_ebpf_source;
+struct ew_proc_gauges;
+
+/* *ret_aside is NULL if nothing of it is wanted. 0 or ETWATCH_ENOMEM. What cannot be read here is
+ * not offered. */
+int ew_proc_gauges_new(struct ew_ebpf_source *source, const struct ew_source_config *config,
+                       struct ew_proc_gauges **ret_aside);
+void ew_proc_gauges_free(struct ew_proc_gauges *proc_gauges);
+
+/* It ran, or came. NULL is fine. */
+void ew_proc_gauges_ran(struct ew_proc_gauges *proc_gauges, uint32_t pid);
+void ew_proc_gauges_gone(struct ew_proc_gauges *proc_gauges, uint32_t pid);
+/* Reads and tells what is due. */
+void ew_proc_gauges_read(struct ew_proc_gauges *proc_gauges, uint64_t now_ns,
+                         const struct ew_facts *facts);
+
+/* ETWATCH_HAS bits that it can tell here. */
+uint64_t ew_proc_gauges_available(const struct ew_proc_gauges *proc_gauges);
+
+/* ----------------------------------------------------------------------------- object */
+
+/* The loaded programs and their maps, as user space sees them. */
+
+struct bpf_object;
+struct bpf_link;
+
+enum { EW_EBPF_LINKS_MAX = 24, EW_EBPF_TIMED_MAX = 24 };
+
+/* One of the maps that both sides write to without a system call. */
+struct ew_ebpf_mapping {
+    void *base;
+    size_t size;
+};
+
+struct ew_ebpf_object {
+    struct bpf_object *bpf;
+    struct bpf_link *links[EW_EBPF_LINKS_MAX];
+    uint32_t link_count;
+    uint32_t cpu_count;          /* possible CPUs */
+    uint32_t log_entries;        /* per CPU, a power of two */
+    int settle_fd;               /* programs */
+    int switch_fd;               /* program */
+    int seed_link_fd;            /* iterator link; each read makes an iterator of it */
+    int watched_fd, excluded_fd; /* maps */
+    int life_fd;
+    int stream_fd;
+    int timed_fds[EW_EBPF_TIMED_MAX]; /* attached programs, whose run time is ours */
+    uint32_t timed_count;
+    struct ew_ebpf_mapping mappings[12];
+    uint32_t mapping_count;
+    struct ew_k_clock *clock;
+    struct ew_k_head *heads;
+    const struct ew_k_entry *entries;
+    const struct ew_k_lost *losses;
+    uint64_t *requests; /* indexes of entries */
+    const struct ew_k_settled *settled;
+    const struct ew_k_running *running;
+    const struct ew_k_extra *entry_extras; /* beside the entries, if asked for */
+    struct ew_ebpf_optional optional;
+    uint32_t want; /* enum ew_k_want: what the programs copy */
+};
+
+/* Loads and attaches everything the configuration asks for. On failure nothing stays behind. */
+int ew_ebpf_object_open(struct ew_ebpf_object *object, const struct ew_source_config *config,
+                        struct ew_error *reterr);
+void ew_ebpf_object_close(struct ew_ebpf_object *object);
+
+/* Runs the settle program over the first request_count requests and, if cpus, all CPUs. */
+int ew_ebpf_object_settle(struct ew_ebpf_object *object, uint32_t request_count, bool cpus,
+                          bool clear_cells);
+
+/* ---------------------------------------------------------------------------- cgroups */
+
+/* The ids by which the kernel knows the cgroups that were asked for. */
+
+/*
+ * The id of a cgroup of version 2, by its path or as "container:ID". ENOENT: there is none, or more
+ * than one container begins like that; ENOTSUP: it is not in the hierarchy of version 2.
+ */
+int ew_ebpf_cgroup_id(const char *wanted, uint64_t *ret_id, struct ew_error *reterr);
 
 struct ring_buffer;
 

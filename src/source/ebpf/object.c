@@ -9,7 +9,7 @@
  * libbpf is used by hand and not through a generated skeleton: that needs one tool less on the
  * build machine, and the handful of look-ups by name is shorter than what it replaces.
  */
-#include "source/ebpf/object.h"
+#include "source/ebpf/ebpf.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "model/name.h"
-#include "source/ebpf/cgroups.h"
 #include "source/ebpf/ebpf_object.h"
 
 enum {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "source/ebpf/object.h"
+#include "source/ebpf/ebpf.h"
 
 static const struct {
     uint64_t metric;

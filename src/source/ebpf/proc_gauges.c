@@ -7,12 +7,11 @@
  * who is new is not read in the drain that found him: on a machine that builds, most are gone by
  * the next.
  */
-#include "source/ebpf/proc_gauges.h"
+#include "source/ebpf/ebpf.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "source/ebpf/ebpf.h"
 #include "source/poll/slow_gauges.h"
 
 enum { READS_MAX = 128 };

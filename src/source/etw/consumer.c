@@ -16,7 +16,7 @@
 #include "os/os.h"
 #include "source/etl/clock.h"
 #include "source/etw/classes.h"
-#include "source/etw/pump.h"
+#include "source/etw/etw.h"
 #include "source/etw/rings.h"
 
 enum {

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "source/etw/properties.h"
+#include "source/etw/etw.h"
 
 enum {
     DEFAULT_BUFFER_KB = 64,

@@ -13,8 +13,7 @@
 #include "base/bytes.h"
 #include "decode/decode.h"
 #include "source/etw/consumer.h"
-#include "source/etw/process_list_sync.h"
-#include "source/etw/startup_buffer.h"
+#include "source/etw/etw.h"
 #include "source/record_accounting.h"
 
 /* The rundown is logged while the session is started; how much later its events may say to be. */

@@ -7,7 +7,7 @@
  * used for that some time after the loss, and of who came or went just before it nothing is said,
  * since the events of those may come right after it.
  */
-#include "source/etw/process_list_sync.h"
+#include "source/etw/etw.h"
 
 #include <stdlib.h>
 #include <string.h>

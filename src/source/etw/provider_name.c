@@ -5,7 +5,7 @@
  * published rule: the SHA-1 of a fixed namespace and the name in upper case, as UTF-16 with the
  * high byte first; of the result 16 bytes, with 5 as the version.
  */
-#include "source/etw/provider_name.h"
+#include "source/etw/etw.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * that puts events takes no lock and is told to end by the end of the session, or by closing the
  * trace.
  */
-#include "source/etw/pump.h"
+#include "source/etw/etw.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "base/sized.h"
 #include "decode/guid.h"
 #include "decode/manifests.h"
-#include "source/etw/provider_name.h"
+#include "source/etw/etw.h"
 
 enum {
     FLUSH_MS_MAX = 60000,

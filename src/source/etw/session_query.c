@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/utf16.h"
 #include "source/etw/controller.h"
-#include "source/etw/properties.h"
+#include "source/etw/etw.h"
 
 enum { SESSIONS_AT_FIRST = 64, SESSIONS_MAX = 1024 };
 

@@ -3,7 +3,7 @@
  * Owns two growing arrays. The bytes of an event (header, items, payload) lie in one piece, so one
  * copy takes them all; as the array may move while it grows, pointers are made at the end.
  */
-#include "source/etw/startup_buffer.h"
+#include "source/etw/etw.h"
 
 #include <string.h>
 

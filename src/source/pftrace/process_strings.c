@@ -5,7 +5,7 @@
  * with more alive than it has room for, all are forgotten, as the writer does: it then tells all
  * words again.
  */
-#include "source/pftrace/process_strings.h"
+#include "source/pftrace/pftrace.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Owns: copies of the user's rules, so that the caller's may go. */
-#include "source/poll/filter.h"
+#include "source/poll/poller.h"
 
 #include "base/alloc.h"
 #include "model/name.h"

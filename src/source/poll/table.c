@@ -6,7 +6,7 @@
  * Dense, because every round walks all of them; linear probing with backward-shift deletion,
  * because pids come and go all day and tombstones would pile up.
  */
-#include "source/poll/table.h"
+#include "source/poll/poller.h"
 
 #include <assert.h>
 #include <stddef.h>
