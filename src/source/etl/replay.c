@@ -49,18 +49,18 @@ static void learn_machine(struct replay *replay)
 /* The first reading. */
 static int learn(struct replay *replay)
 {
-    const struct ew_record *accounting;
+    const struct ew_record *records;
     struct ew_event event;
     uint64_t kinds = 0;
     int count;
-    while ((count = ew_etl_next(replay->reader, &accounting)) > 0) {
+    while ((count = ew_etl_next(replay->reader, &records)) > 0) {
         for (int i = 0; i < count; i++) {
-            replay->accounting.last_ns = accounting[i].t_ns;
-            if (accounting[i].kind == EW_RECORD_LOSS) {
+            replay->accounting.last_ns = records[i].t_ns;
+            if (records[i].kind == EW_RECORD_LOSS) {
                 replay->flagged = true;
                 replay->placed_lost++;
             }
-            if (accounting[i].kind != EW_RECORD_LOSS && ew_decode_event(&accounting[i], &event) &&
+            if (records[i].kind != EW_RECORD_LOSS && ew_decode_event(&records[i], &event) &&
                 event.kind != EW_EVENT_OTHER) {
                 kinds |= UINT64_C(1) << event.kind;
                 replay->placed_lost += event.kind == EW_EVENT_LOST;
