@@ -133,8 +133,7 @@ bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *pr
         new |= count(process, EW_C_io_other_ops, listed->other_ops);
     }
     uint64_t gauge[EW_GAUGE_COUNT];
-    /* Each of these is a call: skipped for a process that did nothing, their values are
-     * unchanged then. */
+    /* Each of these needs a call; a process that did nothing keeps its values without one. */
     if (new && process->held && poll->system.slow)
         (void)gauges(process, poll->system.slow(poll->system.ctx, process->held, gauge), gauge);
     new |= gauges(process, ew_listed_gauges(listed, poll->has_states, gauge), gauge);
