@@ -110,12 +110,12 @@ static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
 /* Without a desktop (Nano; Server Core has one) and in Wine the counts are meaningless. */
 static void find_gui(struct system_buffer *buffer)
 {
-    struct ew_window_aggregate_version version;
+    struct ew_windows_version version;
     union {
         FARPROC found;
         DWORD(WINAPI *call)(HANDLE, DWORD);
     } gui = {NULL};
-    ew_window_aggregate_version(&version);
+    ew_windows_version(&version);
     buffer->is_wine = version.wine != NULL;
     /* Not imported: loading user32 attaches a process to the desktop. */
     HMODULE user32 =
