@@ -148,8 +148,8 @@ int ew_record_accounting_init(struct ew_record_accounting *accounting,
     wish.interval_over = interval_over;
     wish.interval_ctx = accounting;
     wish.working_set = ew_decode_working_set;
-    wish.wanted = filter->all ? NULL : wanted;
-    wish.wanted_ctx = accounting;
+    wish.selected = filter->all ? NULL : wanted;
+    wish.selected_ctx = accounting;
     memset(accounting, 0, sizeof *accounting);
     accounting->events = config->events;
     accounting->events_all = config->events_all;

@@ -80,7 +80,7 @@ static const char *reason_name(uint8_t reason)
 /* Who it is. An id that nobody knows is told as it is, its process as 0. */
 static const char *name_of(const struct ew_tally *tally, uint16_t cpu, uint32_t *pid, uint32_t *tid)
 {
-    const char *name = ew_tally_who(tally, cpu, pid, tid);
+    const char *name = ew_tally_identify(tally, cpu, pid, tid);
     if (*tid == EW_NO_ID)
         *tid = 0;
     if (*pid == EW_NO_ID)
@@ -168,6 +168,7 @@ void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool over,
         out.next_name = out.kind == ETWATCH_EVENT_WAKEUP ? NULL : name;
     }
     bool next = out.kind == ETWATCH_EVENT_SWITCH || out.kind == ETWATCH_EVENT_FORK;
-    if (all || ew_tally_wants(tally, out.pid) || (next && ew_tally_wants(tally, out.next_pid)))
+    if (all || ew_tally_is_selected(tally, out.pid) ||
+        (next && ew_tally_is_selected(tally, out.next_pid)))
         facts->event(facts->ctx, &out);
 }

@@ -140,7 +140,7 @@ static void tell_gauges(struct ew_list_sync *list_sync, const struct ew_listed_p
 {
     const struct ew_winpoll_system *system = &list_sync->system;
     uint64_t gauge[EW_GAUGE_COUNT];
-    if (!ew_tally_lives(tally, listed->pid, NULL))
+    if (!ew_tally_is_alive(tally, listed->pid, NULL))
         return;
     uint32_t has = ew_listed_gauges(listed, list_sync->tells_states, gauge);
     void *held = system->slow != NULL ? system->hold(system->ctx, listed->pid) : NULL;
@@ -252,7 +252,7 @@ static void tell_absent(struct ew_list_sync *list_sync, uint64_t old_ns, struct 
     while (ew_listing_next(&listing, &listed) > 0)
         there.all[there.count++] = (struct there){listed.pid, listed.created};
     qsort(there.all, there.count, sizeof *there.all, by_pid);
-    ew_tally_absent(tally, is_there, &there, old_ns, list_sync->listed_ns, facts);
+    ew_tally_end_absent(tally, is_there, &there, old_ns, list_sync->listed_ns, facts);
     ew_free(there.all);
 }
 
@@ -265,7 +265,7 @@ static void tell_there(const struct ew_listed_process *listed, uint64_t t_ns,
                              .cpu = UINT16_MAX,
                              .pid = listed->pid,
                              .tid = EW_NO_ID};
-    if (!ew_tally_lives(tally, listed->pid, NULL)) {
+    if (!ew_tally_is_alive(tally, listed->pid, NULL)) {
         event.u.process.parent_pid = listed->ppid;
         event.u.process.session_id = listed->session_id;
         event.u.process.image =
