@@ -105,7 +105,7 @@ static struct ew_process *add(struct ew_sampler *sampler, uint32_t pid, uint64_t
         return NULL;
     }
     process->flags = flags;
-    process->there_ns = watched_ns;
+    process->seen_ns = watched_ns;
     list_start(sampler, process, watched_ns);
     return process;
 }
@@ -173,8 +173,8 @@ static void begin(struct ew_sampler *sampler, const struct ew_process_fact *fact
         if (!started)
             set_base(process, fact);
     }
-    if (fact->t_ns > process->there_ns)
-        process->there_ns = fact->t_ns;
+    if (fact->t_ns > process->seen_ns)
+        process->seen_ns = fact->t_ns;
     set_facts(sampler, process, fact);
 }
 
@@ -372,7 +372,7 @@ void ew_lifecycle_all_seen(struct ew_sampler *sampler, uint64_t since_ns)
     const struct ew_pool *pool = &sampler->ledger.processes;
     for (uint32_t ref = 1; ref <= ew_pool_last(pool); ref++) {
         struct ew_process *process = ew_pool_at(pool, ref);
-        if (process->self != 0 && process->there_ns < since_ns &&
+        if (process->self != 0 && process->seen_ns < since_ns &&
             (process->flags & EW_P_EXITING) == 0)
             ew_lifecycle_end(sampler, process, since_ns, EW_P_REPLACED);
     }
