@@ -198,9 +198,9 @@ static int processes(void *ctx, struct ew_winpoll_system *ret_system)
 
 static uint32_t os_build(void *ctx)
 {
-    struct ew_window_aggregate_version version;
+    struct ew_windows_version version;
     (void)ctx;
-    ew_window_aggregate_version(&version);
+    ew_windows_version(&version);
     return version.build;
 }
 
@@ -320,8 +320,8 @@ static const struct ew_etw_api real_api = {
 
 const struct ew_etw_api *ew_etw_real_api(struct ew_error *reterr)
 {
-    struct ew_window_aggregate_version version;
-    ew_window_aggregate_version(&version);
+    struct ew_windows_version version;
+    ew_windows_version(&version);
     if (!version.wine)
         return &real_api;
     /* Its functions are there and succeed, but no event ever comes. */

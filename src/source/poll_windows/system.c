@@ -110,12 +110,12 @@ static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
 /* Windows without a desktop (Server Core has one, Nano has not) or Wine: 0 would mean nothing. */
 static void find_gui(struct system_buffer *buffer)
 {
-    struct ew_window_aggregate_version version;
+    struct ew_windows_version version;
     union {
         FARPROC found;
         DWORD(WINAPI *call)(HANDLE, DWORD);
     } gui = {NULL};
-    ew_window_aggregate_version(&version);
+    ew_windows_version(&version);
     buffer->is_wine = version.wine != NULL;
     /* Not among our imports: it makes a process of the desktop of whoever loads it. */
     HMODULE user32 =
