@@ -11,7 +11,8 @@ A block is a fence with a language:
 
 A block that cannot run here carries an HTML comment on the line before its fence. `<!-- test: needs polars -->` runs it
 if these Python modules are installed; any other `<!-- test: REASON -->` skips it with the reason. A block without a known
-language and without a comment fails, and so does an indented block. Of the man page the lines of EXAMPLES run.
+language and without a comment fails, and so does an indented block. Of the man page the lines of EXAMPLES run. Links and
+paths of the documents must exist.
 
 Blocks run in a scratch folder with the files that the documents name: a small workload (`infer.py`) and recordings.
 A command that never ends gets SIGINT after a moment and must then end by itself.
@@ -244,6 +245,18 @@ else:
     @cases([(f"{block.page}:{block.line} {block.language or 'no language'}", block) for block in read_all()])
     def the_block_works(block):
         run_block(block)
+
+    @test
+    def links_and_paths_in_the_documents_exist():
+        for page in [*PAGES, "ARCHITECTURE.md", "bench/README.md"]:
+            with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+                text = file.read()
+            here = os.path.dirname(os.path.join(ROOT, page))
+            links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+            for link in links:
+                check(os.path.exists(os.path.join(here, link)), f"{page}: the link {link} leads nowhere")
+            for path in re.findall(r"(?<![\w/])((?:src|include|tests|scripts|python|examples)/[\w./*-]*\w(?:\*?\.\w+)?)", text):
+                check("NAME" in path or glob.glob(os.path.join(ROOT, path)), f"{page}: there is no {path}")
 
     PAGE = "# a\n\n```sh\ntrue\n```\n\n<!-- test: output -->\n```\nx\n```\n\n    indented\n\n- a list\n\n    of text\n"
 
