@@ -17,6 +17,26 @@ enum {
 };
 #define EW_F_CURRENT_CPU 0xffffffffULL
 
+#ifdef EW_TYPED
+extern void *bpf_rdonly_cast(const void *address, __u32 btf_id) __ksym;
+#endif
+
+/*
+ * The same task, for following pointers in it. From 6.3 on, each time a program loads a pointer
+ * from a trusted one, the verifier searches the whole kernel BTF by name up to four times (about
+ * 0.3 ms each); it does not for an untrusted one, which can be read just as well. The call is gone
+ * after verification. Scalar fields are read from the trusted task: that load needs no fault
+ * handler.
+ */
+static __always_inline struct task_struct *walkable(struct task_struct *task)
+{
+#ifdef EW_TYPED
+    return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
+#else
+    return task;
+#endif
+}
+
 /*
  * Resident pages. f1a7941243c1 ("mm: convert mm's rss stats into percpu_counter", 6.2) made an
  * array of per-CPU counters of what was a struct with atomics. `count` of the former lags by what
@@ -70,7 +90,7 @@ static __noinline int rss_before_6_2(struct mm_struct *mm)
 /* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. */
 static __always_inline __u32 noted_rss(struct task_struct *task)
 {
-    struct mm_struct *mm = task->mm;
+    struct mm_struct *mm = walkable(task)->mm;
     __s64 pages = 0;
     if (!mm)
         return 0;

@@ -10,7 +10,8 @@ static __always_inline bool is_watched(struct task_struct *task)
     __u32 pid = (__u32)task->tgid;
     __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
     /* 0: put there by the user, who knows the pid only. */
-    return start_ns && (*start_ns == 0 || *start_ns == task->group_leader->start_boottime);
+    return start_ns &&
+           (*start_ns == 0 || *start_ns == walkable(task)->group_leader->start_boottime);
 }
 
 /* Its start, exec and exit are told all the same: they may change the verdict. */
@@ -20,13 +21,13 @@ static __always_inline bool is_excluded(struct task_struct *task)
         return false;
     __u32 pid = (__u32)task->tgid;
     __u64 *start_ns = bpf_map_lookup_elem(&excluded, &pid);
-    return start_ns && *start_ns == task->group_leader->start_boottime;
+    return start_ns && *start_ns == walkable(task)->group_leader->start_boottime;
 }
 
 static __always_inline void watch(struct task_struct *task)
 {
     __u32 pid = (__u32)task->tgid;
-    __u64 start_ns = task->group_leader->start_boottime;
+    __u64 start_ns = walkable(task)->group_leader->start_boottime;
     if (bpf_map_update_elem(&watched, &pid, &start_ns, BPF_ANY) != 0) {
         struct ew_k_lost *lost = my_losses();
         if (lost)
@@ -94,13 +95,13 @@ static __noinline int rules_match(struct task_struct *task)
                 return 1;
     }
     if (config.uid_count) {
-        __u32 uid = task->cred->uid.val;
+        __u32 uid = walkable(task)->cred->uid.val;
         for (__u32 i = 0; i < EW_K_FILTERS_MAX && i < config.uid_count; i++)
             if (config.uids[i] == uid)
                 return 1;
     }
     if (config.cgroup_count)
-        return in_cgroup(task->cgroups->dfl_cgrp);
+        return in_cgroup(walkable(task)->cgroups->dfl_cgrp);
     return 0;
 }
 

@@ -8,17 +8,17 @@
 
 static __always_inline void describe(struct ew_k_life *record, __u32 kind, struct task_struct *task)
 {
-    struct task_struct *leader = task->group_leader;
+    struct task_struct *from = walkable(task);
     record->kind = kind;
     record->pid = (__u32)task->tgid;
     record->tid = (__u32)task->pid;
-    record->ppid = (__u32)task->real_parent->tgid;
-    record->uid = task->cred->uid.val;
+    record->ppid = (__u32)from->real_parent->tgid;
+    record->uid = from->cred->uid.val;
     record->session_id = (__u32)BPF_CORE_READ(task, signal, pids[EW_PIDTYPE_SID], numbers[0].nr);
     record->old_tid = 0;
     record->exit_status = 0;
     record->t_ns = bpf_ktime_get_boot_ns();
-    record->start_ns = leader->start_boottime;
+    record->start_ns = from->group_leader->start_boottime;
     record->cgroup_id = 0;
     if (bpf_core_field_exists(task->cgroups))
         record->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
@@ -102,14 +102,15 @@ int BPF_PROG(ew_rename, struct task_struct *task, const char *name)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(ew_exit, struct task_struct *task)
 {
-    struct signal_struct *signal = task->signal;
+    struct signal_struct *signal = walkable(task)->signal;
     if (signal->live.counter != 0 || !is_watched(task))
         return 0;
     struct ew_k_life *record = life_begin(EW_K_LIFE_EXIT, task);
     if (!record)
         return 0;
-    record->exit_status = signal->flags & EW_SIGNAL_GROUP_EXIT ? signal->group_exit_code
-                                                               : task->group_leader->exit_code;
+    record->exit_status = signal->flags & EW_SIGNAL_GROUP_EXIT
+                              ? signal->group_exit_code
+                              : walkable(task)->group_leader->exit_code;
     record->rss_peak_pages = signal->maxrss;
     bpf_ringbuf_submit(record, life_flags());
     return 0;

@@ -52,8 +52,6 @@ static __always_inline void read_counters(struct ew_k_entry *entry, struct task_
 
 #ifdef EW_TYPED
 
-extern void *bpf_rdonly_cast(const void *address, __u32 btf_id) __ksym;
-
 static __always_inline __u64 positive(__s64 count)
 {
     return count > 0 ? (__u64)count : 0;

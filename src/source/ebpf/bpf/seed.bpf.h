@@ -35,7 +35,7 @@ static __always_inline __u64 updated_ns(struct task_struct *task)
         !bpf_core_field_exists(((struct cfs_rq *)0)->rq) ||
         !bpf_core_field_exists(((struct rq *)0)->clock_task))
         return 0;
-    struct rq *rq = task->se.cfs_rq->rq;
+    struct rq *rq = walkable(task)->se.cfs_rq->rq;
     return task->se.exec_start + (rq->clock - rq->clock_task) + mine->offset_ns;
 }
 
@@ -101,7 +101,8 @@ int ew_seed(struct bpf_iter__task *ctx)
     if (task->on_cpu)
         adopt_running(task);
     /* Its exit was told, or was before our time; only its parent has not asked yet. */
-    if (task->signal->live.counter == 0)
+    struct signal_struct *signal = walkable(task)->signal;
+    if (signal->live.counter == 0)
         return 0;
     if (!config.all && !is_watched(task) && (rules_match(task) || ancestor_watched(task)))
         watch(task);
@@ -118,7 +119,7 @@ int ew_seed(struct bpf_iter__task *ctx)
     if (as_of_ns != 0 && as_of_ns < seed->life.t_ns)
         seed->settled.entry.t_ns = as_of_ns;
     if (task->pid == task->tgid)
-        read_dead(&seed->dead, task->signal);
+        read_dead(&seed->dead, signal);
     bpf_seq_write(ctx->meta->seq, seed, sizeof *seed);
     return 0;
 }

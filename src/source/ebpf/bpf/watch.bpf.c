@@ -167,6 +167,7 @@ struct {
     __type(value, struct ew_k_running);
 } running SEC(".maps");
 
+#define HAS_LAST_ARRIVAL bpf_core_field_exists(((struct task_struct *)0)->sched_info.last_arrival)
 #define BARRIER() asm volatile("" ::: "memory")
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -252,7 +253,7 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
     read_counters(entry, task);
     /* A leader that dies because another thread executes a program has given it its tid. */
     if (kind == EW_K_FINAL && task->pid != task->tgid &&
-        task->start_boottime == task->group_leader->start_boottime)
+        task->start_boottime == walkable(task)->group_leader->start_boottime)
         entry->tid = entry->tgid;
     if (config.optional)
         note_extra(index, task, kind == EW_K_FINAL);
@@ -352,7 +353,7 @@ static __always_inline void enter_interval(struct cpu_state *state, __u64 schedu
 static __always_inline __u64 run_queue_of(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
-        return (__u64)task->se.cfs_rq->rq;
+        return (__u64)walkable(task)->se.cfs_rq->rq;
     return 0;
 }
 
@@ -369,7 +370,7 @@ static __always_inline __u64 scheduler_clock(struct cpu_state *state, struct tas
     }
 #endif
     if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
-        return task->se.cfs_rq->rq->clock;
+        return walkable(task)->se.cfs_rq->rq->clock;
     return bpf_ktime_get_boot_ns();
 }
 
@@ -382,7 +383,7 @@ static __always_inline __u64 scheduler_clock(struct cpu_state *state, struct tas
  */
 static __always_inline bool noted_already(struct cpu_state *state, struct task_struct *task)
 {
-    if (bpf_core_field_exists(task->sched_info.last_arrival))
+    if (HAS_LAST_ARRIVAL)
         return task->sched_info.last_arrival > state->noted_from_ns;
     __u32 tid = (__u32)task->pid;
     __u32 *cell = cell_of(tid);
