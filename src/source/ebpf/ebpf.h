@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "model/facts.h"
 #include "source/ebpf/abi.h"
+#include "source/ebpf/load.h"
 #include "source/source.h"
 
 /* ---------------------------------------------------------------------------- convert */
@@ -95,9 +96,6 @@ uint64_t ew_proc_gauges_available(const struct ew_proc_gauges *proc_gauges);
 
 /* The loaded programs and their maps, as user space sees them. */
 
-struct bpf_object;
-struct bpf_link;
-
 enum { EW_EBPF_LINKS_MAX = 24, EW_EBPF_TIMED_MAX = 24 };
 
 /* One of the maps that both sides write to without a system call. */
@@ -107,8 +105,9 @@ struct ew_ebpf_mapping {
 };
 
 struct ew_ebpf_object {
-    struct bpf_object *bpf;
-    struct bpf_link *links[EW_EBPF_LINKS_MAX];
+    const struct ew_image *image;
+    struct ew_loaded loaded;
+    int links[EW_EBPF_LINKS_MAX];
     uint32_t link_count;
     uint32_t cpu_count;          /* possible CPUs */
     uint32_t log_entries;        /* per CPU, a power of two */
