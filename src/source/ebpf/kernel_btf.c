@@ -32,41 +32,25 @@ enum {
 
 static uint32_t kind_of(const struct btf_type *type)
 {
-    return BTF_INFO_KIND(type->info);
+    return type->info >> 24 & 31; /* BTF_INFO_KIND of older headers has four bits */
 }
 
 /* The length of a type's record; 0: a kind that did not exist when this was written. */
 static size_t record_size(const struct btf_type *type)
 {
-    size_t count = BTF_INFO_VLEN(type->info);
-    switch (kind_of(type)) {
-    case BTF_KIND_INT:
-    case BTF_KIND_VAR:
-    case KIND_DECL_TAG:
-        return sizeof *type + 4;
-    case BTF_KIND_ARRAY:
-        return sizeof *type + sizeof(struct btf_array);
-    case BTF_KIND_STRUCT:
-    case BTF_KIND_UNION:
-    case BTF_KIND_DATASEC:
-    case KIND_ENUM64:
-        return sizeof *type + count * sizeof(struct btf_member);
-    case BTF_KIND_ENUM:
-    case BTF_KIND_FUNC_PROTO:
-        return sizeof *type + count * sizeof(struct btf_param);
-    case BTF_KIND_PTR:
-    case BTF_KIND_FWD:
-    case BTF_KIND_TYPEDEF:
-    case BTF_KIND_VOLATILE:
-    case BTF_KIND_CONST:
-    case BTF_KIND_RESTRICT:
-    case BTF_KIND_FUNC:
-    case KIND_FLOAT:
-    case KIND_TYPE_TAG:
-        return sizeof *type;
-    default:
-        return 0;
-    }
+    static const struct {
+        uint8_t fixed, per_member;
+    } sizes[32] = {
+        [BTF_KIND_INT] = {16, 0},       [BTF_KIND_PTR] = {12, 0},     [BTF_KIND_ARRAY] = {24, 0},
+        [BTF_KIND_STRUCT] = {12, 12},   [BTF_KIND_UNION] = {12, 12},  [BTF_KIND_ENUM] = {12, 8},
+        [BTF_KIND_FWD] = {12, 0},       [BTF_KIND_TYPEDEF] = {12, 0}, [BTF_KIND_VOLATILE] = {12, 0},
+        [BTF_KIND_CONST] = {12, 0},     [BTF_KIND_RESTRICT] = {12, 0}, [BTF_KIND_FUNC] = {12, 0},
+        [BTF_KIND_FUNC_PROTO] = {12, 8}, [BTF_KIND_VAR] = {16, 0},    [BTF_KIND_DATASEC] = {12, 12},
+        [KIND_FLOAT] = {12, 0},         [KIND_DECL_TAG] = {16, 0},    [KIND_TYPE_TAG] = {12, 0},
+        [KIND_ENUM64] = {12, 12},
+    };
+    uint32_t kind = kind_of(type);
+    return sizes[kind].fixed + (size_t)sizes[kind].per_member * BTF_INFO_VLEN(type->info);
 }
 
 static const struct btf_type *type_at(const struct ew_kernel_btf *btf, size_t at)

@@ -37,6 +37,7 @@ enum {
 
 /* What a relocation puts into an instruction. */
 struct value {
+    bool known;
     bool missing;  /* the instruction must not be reached */
     bool adjusted; /* the field has another size than the program loads, */
     bool loadable; /* and a load of that size means the same */
@@ -51,6 +52,7 @@ struct loader {
     struct ew_kernel_type wanted[WANTED_MAX];
     uint32_t wanted_count;
     char names[EW_IMAGE_FUNCTIONS_MAX][64]; /* of what programs attach to */
+    struct value values[EW_IMAGE_FIELDS_MAX];
     int btf_fd, rodata_fd;
     /* The program that is put together. */
     struct bpf_insn *insns;
@@ -210,6 +212,9 @@ static int resolve(struct loader *loader, uint32_t field_index, struct value *re
 {
     const struct ew_image_field *field = &loader->plan->image->fields[field_index];
     const struct ew_kernel_type *type = find_wanted(loader, field->type, BTF_KIND_STRUCT);
+    *ret_value = loader->values[field_index];
+    if (ret_value->known)
+        return 0;
     if (type->count > EW_KERNEL_TYPE_IDS)
         return ENOTSUP;
     int error = answer(loader, field, type->count == 0 ? 0 : type->ids[0], ret_value);
@@ -220,6 +225,9 @@ static int resolve(struct loader *loader, uint32_t field_index, struct value *re
                            other.size != ret_value->size))
             error = ENOTSUP;
     }
+    ret_value->known = true;
+    if (error == 0)
+        loader->values[field_index] = *ret_value;
     return error;
 }
 
@@ -499,6 +507,10 @@ void ew_loaded_close(struct ew_loaded *loaded)
 int ew_load_directly(const struct ew_load_plan *plan, struct ew_loaded *ret_loaded)
 {
     ew_loaded_init(ret_loaded);
+    if (plan->image->function_count > EW_IMAGE_FUNCTIONS_MAX ||
+        plan->image->field_count > EW_IMAGE_FIELDS_MAX ||
+        plan->image->map_count > EW_IMAGE_MAPS_MAX)
+        return E2BIG;
     struct loader *loader = ew_calloc(1, sizeof *loader);
     if (loader == NULL)
         return ENOMEM;
