@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * once [--first-line] COMMAND...: runs a command once and prints what it took, as a line of JSON: wall
- * time, CPU time and peak memory by wait4. Its output is read and thrown away. With --first-line also the time until its
- * first line of output; the command is then ended by SIGINT.
+ * once [--first-line] COMMAND...: runs a command once and prints what it took, as a line of JSON:
+ * wall time, CPU time and peak memory by wait4. Its output is read and thrown away. With
+ * --first-line also the time until its first line of output; the command is then ended by SIGINT.
  *
- * A program of its own because the kernel counts the memory of whoever forks as the child's peak: an interpreter
- * would hide everything below its own 10 MB.
+ * A separate program because a child's peak memory is never below that of the process that forked
+ * it: forked by the interpreter, every command would seem to need its 10 MB.
  */
 #include "util.h"
 

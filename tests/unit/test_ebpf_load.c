@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader of the BPF programs: what it reads from BTF, and that it makes the same programs of an image as
- * libbpf does. The kernel's tag of a program is a digest of its instructions.
+ * The loader of the BPF programs: what it reads from BTF, and that it makes the same programs of an
+ * image as libbpf does. The kernel's tag of a program is a digest of its instructions.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -96,7 +96,8 @@ TEST(maps_that_are_not_needed_are_not_created)
     config.optional = config.pmu = config.excludes = 0;
     config.all = 1;
     for (size_t i = 0; i < plan.image->function_count; i++)
-        plan.programs[i] = plan.programs[i] && strcmp(plan.image->functions[i].name, "ew_switch") == 0;
+        plan.programs[i] =
+            plan.programs[i] && strcmp(plan.image->functions[i].name, "ew_switch") == 0;
     for (size_t i = 0; i < plan.image->map_count; i++)
         if (strncmp(plan.image->maps[i].name, "pmu", 3) == 0 ||
             strstr(plan.image->maps[i].name, "watched") != NULL)
@@ -144,7 +145,8 @@ static void put(struct blob *blob, uint32_t a, uint32_t b, uint32_t c)
 
 /*
  * struct inner { long a; char list[3]; };
- * struct outer { long a; union { struct inner b; }; unsigned long bits : 3 (at bit 137); alias *…; long tail[]; };
+ * struct outer { long a; union { struct inner b; }; unsigned long bits : 3 (at bit 137); alias *…;
+ * long tail[]; };
  */
 static size_t make_blob(struct blob *blob)
 {
@@ -200,10 +202,9 @@ TEST(fields_are_found_by_name)
         int found; /* at this offset; -1: not */
         uint32_t size;
     } rows[] = {
-        {".u:a", 0, 8},         {".au:list[2]", 18, 1}, {".au:list[3]", -1, 0},
-        {".u:list", -1, 0},     {".s:list", -1, 0},     {".p:b", 32, 8},
-        {".u:b", -1, 0},        {".u:none", -1, 0},     {".au:tail[5]", 80, 8},
-        {".u:a.u:b", -1, 0},    {".u:a[0]", -1, 0},     {".au:list", 16, 3},
+        {".u:a", 0, 8},         {".au:list[2]", 18, 1}, {".au:list[3]", -1, 0}, {".u:list", -1, 0},
+        {".s:list", -1, 0},     {".p:b", 32, 8},        {".u:b", -1, 0},        {".u:none", -1, 0},
+        {".au:tail[5]", 80, 8}, {".u:a.u:b", -1, 0},    {".u:a[0]", -1, 0},     {".au:list", 16, 3},
         {".aau:list", -1, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

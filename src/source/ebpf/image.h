@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The compiled BPF programs, as scripts/embed_bpf.py writes them: functions with their instructions, what must be
- * patched in these before the kernel takes them, and the maps. Two builds: `typed` for kernels that let a
- * program read a task by plain loads (6.2), `plain` for all.
+ * The compiled BPF programs, as scripts/embed_bpf.py writes them: functions with their
+ * instructions, what must be patched in these before the kernel takes them, and the maps. Two
+ * builds: `typed` for kernels that let a program read a task by plain loads (6.2), `plain` for all.
  */
 #ifndef EW_SOURCE_EBPF_IMAGE_H
 #define EW_SOURCE_EBPF_IMAGE_H
@@ -27,16 +27,19 @@ struct ew_image_relocation {
 
 struct ew_image_function {
     const char *name;
-    const char *section; /* where it attaches, "tp_btf/sched_switch"; NULL: other functions call it */
+    const char
+        *section; /* where it attaches, "tp_btf/sched_switch"; NULL: other functions call it */
     uint32_t insn, insn_count;
     uint32_t relocation, relocation_count;
     uint32_t type_id; /* in the BTF of the image */
 };
 
 /*
- * A question about a kernel type, asked by CO-RE. The path to a field is text: ".s:se.u:sum_exec_runtime",
- * ".ap:pids[3]". The letters before the colon are what the program expects there: s struct or union, p pointer, u
- * unsigned and i signed integer, a array of what follows. A field of another shape does not match.
+ * One CO-RE relocation: a property of a kernel type or field. The path to a field is text:
+ * ".s:se.u:sum_exec_runtime",
+ * ".ap:pids[3]". The letters before the colon are what the program expects there: s struct or
+ * union, p pointer, u unsigned and i signed integer, a array of what follows. A field of another
+ * shape does not match.
  */
 struct ew_image_field {
     uint32_t kind; /* enum bpf_core_relo_kind */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the few types that the programs need from the kernel's BTF (5 to 6 MB, some 100,000 types) in one pass.
+ * Reads the few types that the programs need from the kernel's BTF (5 to 6 MB, some 100,000 types)
+ * in one pass.
  *
- * libbpf copies all of it twice and searches it once per type: 25 ms and 11 MB, most of what starting up took. Here
- * it is mapped where the kernel allows that (6.16), else read, and never copied. Types have no index: every
- * MARK_STEP-th one is marked, and the others are found by stepping from the nearest mark.
+ * libbpf copies all of it twice and searches it once per type: 25 ms and 11 MB, most of what
+ * starting up took. Here it is mapped where the kernel allows that (6.16), else read, and never
+ * copied. Types have no index: every MARK_STEP-th one is marked, and the others are found by
+ * stepping from the nearest mark.
  *
- * Everything is checked against the size of the data, though it comes from the kernel: what does not fit is EINVAL, and
- * the caller then leaves the work to libbpf.
+ * Every access is checked against the size of the data, although the kernel is trusted: damaged
+ * data is EINVAL, and the caller then uses libbpf.
  */
 #include "source/ebpf/kernel_btf.h"
 
@@ -41,12 +43,15 @@ static size_t record_size(const struct btf_type *type)
     static const struct {
         uint8_t fixed, per_member;
     } sizes[32] = {
-        [BTF_KIND_INT] = {16, 0},       [BTF_KIND_PTR] = {12, 0},     [BTF_KIND_ARRAY] = {24, 0},
-        [BTF_KIND_STRUCT] = {12, 12},   [BTF_KIND_UNION] = {12, 12},  [BTF_KIND_ENUM] = {12, 8},
-        [BTF_KIND_FWD] = {12, 0},       [BTF_KIND_TYPEDEF] = {12, 0}, [BTF_KIND_VOLATILE] = {12, 0},
-        [BTF_KIND_CONST] = {12, 0},     [BTF_KIND_RESTRICT] = {12, 0}, [BTF_KIND_FUNC] = {12, 0},
-        [BTF_KIND_FUNC_PROTO] = {12, 8}, [BTF_KIND_VAR] = {16, 0},    [BTF_KIND_DATASEC] = {12, 12},
-        [KIND_FLOAT] = {12, 0},         [KIND_DECL_TAG] = {16, 0},    [KIND_TYPE_TAG] = {12, 0},
+        [BTF_KIND_INT] = {16, 0},        [BTF_KIND_PTR] = {12, 0},
+        [BTF_KIND_ARRAY] = {24, 0},      [BTF_KIND_STRUCT] = {12, 12},
+        [BTF_KIND_UNION] = {12, 12},     [BTF_KIND_ENUM] = {12, 8},
+        [BTF_KIND_FWD] = {12, 0},        [BTF_KIND_TYPEDEF] = {12, 0},
+        [BTF_KIND_VOLATILE] = {12, 0},   [BTF_KIND_CONST] = {12, 0},
+        [BTF_KIND_RESTRICT] = {12, 0},   [BTF_KIND_FUNC] = {12, 0},
+        [BTF_KIND_FUNC_PROTO] = {12, 8}, [BTF_KIND_VAR] = {16, 0},
+        [BTF_KIND_DATASEC] = {12, 12},   [KIND_FLOAT] = {12, 0},
+        [KIND_DECL_TAG] = {16, 0},       [KIND_TYPE_TAG] = {12, 0},
         [KIND_ENUM64] = {12, 12},
     };
     uint32_t kind = kind_of(type);
@@ -77,11 +82,12 @@ static const char *string_at(const struct ew_kernel_btf *btf, uint32_t offset)
     return offset < btf->strings_size ? (const char *)btf->strings + offset : "";
 }
 
-/* ------------------------------------------------------------------------ the pass */
+/* ---------------------------------------------------------------------- indexing */
 
 enum { BUCKETS = 256 };
 
-/* Short names are followed by a zero byte and strings end with one: three bytes can always be read. */
+/* Short names are followed by a zero byte and strings end with one: three bytes can always be read.
+ */
 static uint32_t bucket_of(const char *name)
 {
     const unsigned char *bytes = (const unsigned char *)name;
@@ -260,7 +266,7 @@ static uint64_t size_of(const struct ew_kernel_btf *btf, const struct btf_type *
     return 0;
 }
 
-/* Does the kernel's field have the shape that the program expects? Sets how many letters that was. */
+/* Does the kernel's field have the shape that the program expects? */
 static bool shape_matches(const struct ew_kernel_btf *btf, const struct btf_type *type,
                           const char *shape)
 {
@@ -349,8 +355,7 @@ static bool walk(const struct ew_kernel_btf *btf, const char *path, struct place
         }
         const char *shape = path + 1, *name = strchr(path, ':') + 1;
         size_t length = strcspn(name, ".[");
-        if (!is_composite(place->type) ||
-            !find_member(btf, place->type, name, length, 0, place) ||
+        if (!is_composite(place->type) || !find_member(btf, place->type, name, length, 0, place) ||
             !shape_matches(btf, place->type, shape))
             return false;
         path = name + length;
@@ -391,9 +396,9 @@ bool ew_kernel_btf_field(const struct ew_kernel_btf *btf, uint32_t type_id, cons
     memset(ret_field, 0, sizeof *ret_field);
     if (place.type == NULL || !walk(btf, path, &place))
         return false;
-    ret_field->is_signed = kind_of(place.type) == BTF_KIND_INT &&
-                           (BTF_INT_ENCODING(*(const uint32_t *)(const void *)(place.type + 1)) &
-                            BTF_INT_SIGNED) != 0;
+    ret_field->is_signed =
+        kind_of(place.type) == BTF_KIND_INT &&
+        (BTF_INT_ENCODING(*(const uint32_t *)(const void *)(place.type + 1)) & BTF_INT_SIGNED) != 0;
     if (place.bit_size != 0)
         return place_bits(&place, ret_field);
     ret_field->offset = place.bit_offset / 8;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads the programs by system calls alone: creates the maps, looks up the fields of kernel types that the programs read
- * (CO-RE), patches the instructions, hands them over.
+ * Loads the programs by system calls alone: creates the maps, looks up the fields of kernel types
+ * that the programs read (CO-RE), patches the instructions, hands them over.
  *
- * libbpf does the same for any object on any kernel and needs 30 ms and 11 MB for it; this knows one object and
- * needs 3 ms. Whatever it does not know is an error, and the caller then uses libbpf: see load_libbpf.c. The rules
- * of relocation are those of libbpf's relo_core.c.
+ * libbpf does the same for any object on any kernel, in 30 ms and with 11 MB; this handles one
+ * object and takes 3 ms. A case that it does not handle is an error, and the caller then uses
+ * libbpf: see load_libbpf.c. The rules of relocation are those of libbpf's relo_core.c.
  */
 #include "source/ebpf/load.h"
 
@@ -35,7 +35,7 @@ enum {
     CORE_TYPE_EXISTS = 8,
 };
 
-/* What a relocation puts into an instruction. */
+/* The result of a relocation. */
 struct value {
     bool known;
     bool missing;  /* the instruction must not be reached */
@@ -54,11 +54,12 @@ struct loader {
     char names[EW_IMAGE_FUNCTIONS_MAX][64]; /* of what programs attach to */
     struct value values[EW_IMAGE_FIELDS_MAX];
     int btf_fd, rodata_fd;
-    /* The program that is put together. */
+    /* The program that is being assembled. */
     struct bpf_insn *insns;
     uint32_t insn_count;
     uint32_t order[EW_IMAGE_FUNCTIONS_MAX], order_count;
-    uint32_t base[EW_IMAGE_FUNCTIONS_MAX]; /* where each function begins; UINT32_MAX: not part of it */
+    uint32_t
+        base[EW_IMAGE_FUNCTIONS_MAX]; /* where each function begins; UINT32_MAX: not part of it */
 };
 
 static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
@@ -67,7 +68,7 @@ static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
     int attempts = ATTEMPTS;
     do {
         fd = syscall(SYS_bpf, command, attr, sizeof *attr);
-    } while (fd < 0 && errno == EAGAIN && --attempts > 0); /* a signal came */
+    } while (fd < 0 && errno == EAGAIN && --attempts > 0); /* interrupted by a signal */
     return fd < 0 ? -errno : (int)fd;
 }
 
@@ -164,8 +165,8 @@ static int find_types(struct loader *loader)
     return error;
 }
 
-static int answer(const struct loader *loader, const struct ew_image_field *field, uint32_t type_id,
-                  struct value *ret_value)
+static int evaluate(const struct loader *loader, const struct ew_image_field *field,
+                    uint32_t type_id, struct value *ret_value)
 {
     struct ew_kernel_field found;
     *ret_value = (struct value){0};
@@ -174,8 +175,7 @@ static int answer(const struct loader *loader, const struct ew_image_field *fiel
         ret_value->value = field->kind == CORE_TYPE_EXISTS ? type_id != 0 : type_id;
         return 0;
     }
-    bool exists =
-        type_id != 0 && ew_kernel_btf_field(&loader->btf, type_id, field->path, &found);
+    bool exists = type_id != 0 && ew_kernel_btf_field(&loader->btf, type_id, field->path, &found);
     ret_value->missing = !exists && field->kind != CORE_FIELD_EXISTS;
     if (!exists)
         return 0;
@@ -207,7 +207,7 @@ static int answer(const struct loader *loader, const struct ew_image_field *fiel
     }
 }
 
-/* Types of the same name must all give the same answer. */
+/* All types of that name must give the same result. */
 static int resolve(struct loader *loader, uint32_t field_index, struct value *ret_value)
 {
     const struct ew_image_field *field = &loader->plan->image->fields[field_index];
@@ -217,10 +217,10 @@ static int resolve(struct loader *loader, uint32_t field_index, struct value *re
         return 0;
     if (type->count > EW_KERNEL_TYPE_IDS)
         return ENOTSUP;
-    int error = answer(loader, field, type->count == 0 ? 0 : type->ids[0], ret_value);
+    int error = evaluate(loader, field, type->count == 0 ? 0 : type->ids[0], ret_value);
     for (uint32_t i = 1; error == 0 && i < type->count; i++) {
         struct value other;
-        error = answer(loader, field, type->ids[i], &other);
+        error = evaluate(loader, field, type->ids[i], &other);
         if (error == 0 && (other.missing != ret_value->missing || other.value != ret_value->value ||
                            other.size != ret_value->size))
             error = ENOTSUP;
@@ -263,8 +263,8 @@ static int create_maps(struct loader *loader)
 /* Frozen, so that the verifier takes its values for constants. */
 static int create_config(struct loader *loader)
 {
-    const struct ew_image_map map = {
-        ".rodata", BPF_MAP_TYPE_ARRAY, 4, sizeof *loader->plan->config, 1, BPF_F_RDONLY_PROG};
+    const struct ew_image_map map = {".rodata", BPF_MAP_TYPE_ARRAY, 4, sizeof *loader->plan->config,
+                                     1,         BPF_F_RDONLY_PROG};
     union bpf_attr attr;
     uint32_t zero = 0;
     loader->rodata_fd = create_map(&map, 1);
@@ -401,8 +401,9 @@ static int relocate(struct loader *loader, uint32_t at, const struct ew_image_re
     case EW_IMAGE_KFUNC:
         insn->src_reg = BPF_PSEUDO_KFUNC_CALL;
         insn->off = 0;
-        insn->imm = (int32_t)find_wanted(loader, loader->plan->image->kfuncs[entry->target],
-                                         BTF_KIND_FUNC)->ids[0];
+        insn->imm =
+            (int32_t)find_wanted(loader, loader->plan->image->kfuncs[entry->target], BTF_KIND_FUNC)
+                ->ids[0];
         return 0;
     case EW_IMAGE_FIELD: {
         struct value value;
@@ -414,7 +415,7 @@ static int relocate(struct loader *loader, uint32_t at, const struct ew_image_re
     }
 }
 
-static int put_together(struct loader *loader, uint32_t program)
+static int assemble(struct loader *loader, uint32_t program)
 {
     const struct ew_image *image = loader->plan->image;
     const struct bpf_insn *all = (const struct bpf_insn *)(const void *)image->instructions;
@@ -442,12 +443,13 @@ static int load_program(struct loader *loader, uint32_t index)
     const struct attach_kind *kind = attach_kind_of(&image->functions[index]);
     struct bpf_func_info functions[EW_IMAGE_FUNCTIONS_MAX];
     union bpf_attr attr;
-    int error = put_together(loader, index);
+    int error = assemble(loader, index);
     if (error != 0)
         return error;
     for (uint32_t i = 0; i < loader->order_count; i++)
-        functions[i] = (struct bpf_func_info){.insn_off = loader->base[loader->order[i]],
-                                              .type_id = image->functions[loader->order[i]].type_id};
+        functions[i] =
+            (struct bpf_func_info){.insn_off = loader->base[loader->order[i]],
+                                   .type_id = image->functions[loader->order[i]].type_id};
     memset(&attr, 0, sizeof attr);
     if (kind->target != NULL) {
         const struct ew_kernel_type *target =
@@ -486,7 +488,7 @@ static int load_programs(struct loader *loader)
     return error;
 }
 
-/* ------------------------------------------------------------------------- outside */
+/* ----------------------------------------------------------------------- interface */
 
 void ew_loaded_init(struct ew_loaded *loaded)
 {
@@ -526,7 +528,7 @@ int ew_load_directly(const struct ew_load_plan *plan, struct ew_loaded *ret_load
         error = load_types(loader);
     if (error == 0)
         error = load_programs(loader);
-    /* The programs hold what they use. */
+    /* The programs hold references to both. */
     if (loader->btf_fd >= 0)
         (void)close(loader->btf_fd);
     if (loader->rodata_fd >= 0)

@@ -27,14 +27,14 @@ void ew_loaded_init(struct ew_loaded *loaded);
 void ew_loaded_close(struct ew_loaded *loaded);
 
 /*
- * Loads by system calls alone. 0 or an errno, then nothing is left. ENOSYS: the kernel lacks a function that
- * the image calls, so libbpf cannot load it either.
+ * Loads by system calls alone. 0 or an errno, then nothing is left. ENOSYS: the kernel lacks a
+ * function that the image calls, so libbpf cannot load it either.
  */
 int ew_load_directly(const struct ew_load_plan *plan, struct ew_loaded *ret_loaded);
-/* The same through libbpf, which copes with more: types in modules, kernels that need other maps or names. */
+/* The same through libbpf, which handles more cases, types in kernel modules among them. */
 int ew_load_by_libbpf(const struct ew_load_plan *plan, struct ew_loaded *ret_loaded);
 
-/* Attaches to the place that the section names; a link's descriptor or -errno. */
+/* Attaches to the target that the section names; the descriptor of the link or -errno. */
 int ew_load_attach(const struct ew_image_function *program, int program_fd);
 
 #endif

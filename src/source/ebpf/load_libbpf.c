@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads the programs through libbpf: the fallback of load.c. Its bpf_object is given up as soon as the programs are
- * loaded; what stays are copies of the descriptors.
+ * Loads the programs through libbpf: the fallback of load.c. The bpf_object is closed as soon as
+ * the programs are loaded; copies of the descriptors remain.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -44,8 +44,8 @@ static int prepare(struct bpf_object *bpf, const struct ew_load_plan *plan)
     }
     for (size_t i = 0; i < plan->image->map_count; i++) {
         struct bpf_map *map = bpf_object__find_map_by_name(bpf, plan->image->maps[i].name);
-        /* One that is not needed keeps the size that it was declared with, if that is the smallest. */
-        uint32_t entries = plan->map_entries[i] != 0 ? plan->map_entries[i]
+        /* A map that is not needed has the smallest size: libbpf 0.5 cannot skip it. */
+        uint32_t entries = plan->map_entries[i] != 0            ? plan->map_entries[i]
                            : plan->image->maps[i].key_size == 0 ? (uint32_t)sysconf(_SC_PAGESIZE)
                                                                 : 1;
         int error = map == NULL ? -ENOENT : bpf_map__set_max_entries(map, entries);
@@ -53,9 +53,8 @@ static int prepare(struct bpf_object *bpf, const struct ew_load_plan *plan)
             return -error;
     }
     struct bpf_map *rodata = find_rodata(bpf);
-    return rodata == NULL
-               ? ENOENT
-               : -bpf_map__set_initial_value(rodata, plan->config, sizeof *plan->config);
+    return rodata == NULL ? ENOENT
+                          : -bpf_map__set_initial_value(rodata, plan->config, sizeof *plan->config);
 }
 
 static int copy_descriptor(int fd, int *ret_copy)

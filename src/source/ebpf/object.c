@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads the embedded programs, sizes and maps their maps, attaches them.
+ * Loads and attaches the programs that a configuration needs, with maps of the size that it needs.
  *
- * Everything hangs on file descriptors of this process: nothing is pinned, so the kernel undoes all
- * of it when the process dies, however it dies. libbpf's copy of the kernel's type information is
- * the largest thing we ever hold; it goes as soon as the programs are loaded.
- *
- * libbpf is used by hand and not through a generated skeleton: that needs one tool less on the
- * build machine, and the handful of look-ups by name is shorter than what it replaces.
+ * Nothing is pinned: everything belongs to file descriptors of this process, so the kernel removes
+ * it when the process ends, however it ends. load.c loads the programs; libbpf (load_libbpf.c) is
+ * the fallback.
  */
 #include "source/ebpf/ebpf.h"
 
@@ -31,15 +28,12 @@ enum {
     LIFE_BYTES_MAX = 8 << 20,
     STREAM_BYTES_PER_CPU = 2 << 20,
     STREAM_BYTES_MAX = 64 << 20,
-    EXTRAS_MAX = 32768, /* threads with sums of their own */
+    OPTIONALS_MAX = 32768, /* threads with optional counters */
 };
 
-/* ------------------------------------------------------------------- can it work */
+/* -------------------------------------------------------------- prerequisites */
 
-/*
- * Distributions put newer eBPF into older kernels: the version explains a failure, it never causes
- * one.
- */
+/* Used to explain a failure, never to cause one: distributions backport eBPF to older kernels. */
 static bool kernel_is_old(struct utsname *ret_system)
 {
     unsigned major = 0, minor = 0;
@@ -63,7 +57,7 @@ static int explain(struct ew_error *reterr, int os_code, const char *what)
     if (os_code == ENOMEM)
         return ew_error_set(reterr, ETWATCH_ENOMEM, os_code, "eBPF: %s: out of memory", what);
     if (os_code == ESRCH) {
-        /* What libbpf before 1.0 says of the BTF of kernels from 6.0 on, which has 64-bit enums. */
+        /* libbpf before 1.0 cannot read the 64-bit enums in the BTF of kernels from 6.0 on. */
         ew_error_set(reterr, ETWATCH_ENOTSUP, os_code,
                      "eBPF: the libbpf of this build cannot read this kernel's type information");
         ew_error_fix(reterr, "use a build with libbpf 1.0 or newer, as Debian 12 and Ubuntu 24.04 "
@@ -82,7 +76,7 @@ static int explain(struct ew_error *reterr, int os_code, const char *what)
     return ETWATCH_ENOTSUP;
 }
 
-/* The kernel knows pids of the first namespace only; in another one they would name strangers. */
+/* The programs see pids of the initial namespace; in another one they would be wrong. */
 static bool in_first_pid_namespace(void)
 {
     static const ino_t first_namespace = 0xEFFFFFFC; /* the kernel's PROC_PID_INIT_INO */
@@ -118,7 +112,7 @@ static int check_system(struct ew_error *reterr)
     }
     if (!in_first_pid_namespace()) {
         ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                     "eBPF: in a container with process ids of its own");
+                     "eBPF: this container has a pid namespace of its own");
         ew_error_fix(reterr, "start the container with --pid=host, or use --source poll");
         return ETWATCH_ENOTSUP;
     }
@@ -147,7 +141,7 @@ static bool fill_glob(struct ew_k_config *out, uint32_t index, const char *patte
     return true;
 }
 
-/* What the programs copy, beside the CPU time, for these metrics. */
+/* The groups of counters that these metrics need. */
 static uint32_t wanted_copies(uint64_t metrics)
 {
     static const struct {
@@ -190,12 +184,13 @@ static int fill_config(struct ew_k_config *out, const struct ew_source_config *c
         size_t length = strlen(filter->names[i]);
         if (ew_name_is_glob(filter->names[i])) {
             if (!fill_glob(out, i, filter->names[i]))
-                return ew_error_set(reterr, ETWATCH_ELIMIT, 0,
-                                    "\"%s\" is longer than names are here: %d bytes beside the *",
-                                    filter->names[i], EW_K_NAME_SIZE - 1);
+                return ew_error_set(
+                    reterr, ETWATCH_ELIMIT, 0,
+                    "\"%s\" is too long: names have at most %d bytes, not counting *",
+                    filter->names[i], EW_K_NAME_SIZE - 1);
             continue;
         }
-        /* The kernel keeps 15 bytes of a name: compare as much of ours. */
+        /* The kernel keeps 15 bytes of a name: compare no more. */
         if (length > EW_K_NAME_SIZE - 1)
             length = EW_K_NAME_SIZE - 1;
         memcpy(out->names[i], filter->names[i], length);
@@ -272,8 +267,8 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
         {"excluded", config->filter.excludes ? config->max_processes : 0},
         {"life", life},
         {"stream", config->events ? stream : 0},
-        {"entry_extras", rodata->optional ? log_entries : 0},
-        {"optionals", rodata->optional ? clamp(config->max_threads, 1, EXTRAS_MAX) : 0},
+        {"entry_optionals", rodata->optional ? log_entries : 0},
+        {"optionals", rodata->optional ? clamp(config->max_threads, 1, OPTIONALS_MAX) : 0},
         {"pmu_cpus", rodata->pmu ? cpus : 0},
         {"pmu_cycles", rodata->pmu ? cpus : 0},
         {"pmu_instructions", rodata->pmu ? cpus : 0},
@@ -345,8 +340,8 @@ static int map_all(struct ew_ebpf_object *object, const struct ew_load_plan *pla
     } maps[] = {
         {"clock", &object->clock},       {"heads", &object->heads},
         {"entries", &object->entries},   {"losses", &object->losses},
-        {"requests", &object->requests}, {"settled", &object->settled},
-        {"running", &object->running},   {"entry_extras", &object->entry_extras},
+        {"requests", &object->requests}, {"threads", &object->threads},
+        {"running", &object->running},   {"entry_optionals", &object->entry_optionals},
     };
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
         int error = map_one(object, plan, maps[i].name, maps[i].ret_base);
@@ -354,8 +349,8 @@ static int map_all(struct ew_ebpf_object *object, const struct ew_load_plan *pla
             return error;
     }
     for (uint32_t i = 0; ew_ebpf_optional_map(i) != NULL; i++) {
-        int error = ew_ebpf_optional_fill(&object->optional, i,
-                                          map_fd(object, ew_ebpf_optional_map(i)));
+        int error =
+            ew_ebpf_optional_fill(&object->optional, i, map_fd(object, ew_ebpf_optional_map(i)));
         if (error != 0)
             return error;
     }
@@ -373,8 +368,8 @@ static int attach_all(struct ew_ebpf_object *object)
         int program_fd = object->loaded.program_fds[i];
         if (program_fd < 0)
             continue;
-        if (strcmp(program->name, "ew_settle") == 0) {
-            object->settle_fd = program_fd;
+        if (strcmp(program->name, "ew_read_tasks") == 0) {
+            object->read_tasks_fd = program_fd;
             continue;
         }
         if (strcmp(program->name, "ew_switch") == 0)
@@ -425,7 +420,7 @@ static int load_either(struct ew_ebpf_object *object, const struct ew_source_con
     return error;
 }
 
-/* A kernel may have neither way to follow the network: then go on without. */
+/* A kernel may support neither way to count network bytes: then continue without. */
 static int load_with_net(struct ew_ebpf_object *object, const struct ew_source_config *config,
                          struct ew_k_config *rodata, struct ew_load_plan *plan)
 {
@@ -472,7 +467,7 @@ static void reset(struct ew_ebpf_object *object)
 {
     memset(object, 0, sizeof *object);
     ew_loaded_init(&object->loaded);
-    object->settle_fd = object->switch_fd = object->seed_link_fd = -1;
+    object->read_tasks_fd = object->switch_fd = object->seed_link_fd = -1;
 }
 
 int ew_ebpf_object_open(struct ew_ebpf_object *object, const struct ew_source_config *config,
@@ -504,16 +499,16 @@ void ew_ebpf_object_close(struct ew_ebpf_object *object)
     reset(object);
 }
 
-int ew_ebpf_object_settle(struct ew_ebpf_object *object, uint32_t request_count, bool cpus,
-                          bool clear_cells)
+int ew_ebpf_object_read_tasks(struct ew_ebpf_object *object, uint32_t request_count, bool cpus,
+                              bool clear_cells)
 {
-    struct ew_k_settle_args args = {
+    struct ew_k_read_args args = {
         .request_count = request_count,
         .cpu_count = cpus ? object->cpu_count : 0,
-        .flags = clear_cells ? EW_K_SETTLE_CLEAR_CELLS : 0,
+        .flags = clear_cells ? EW_K_READ_CLEAR_CELLS : 0,
     };
-    /* Not LIBBPF_OPTS: libbpf 0.5 has it under another name. */
+    /* Not LIBBPF_OPTS: libbpf 0.5 has another name for it. */
     struct bpf_test_run_opts options = {
         .sz = sizeof options, .ctx_in = &args, .ctx_size_in = sizeof args};
-    return bpf_prog_test_run_opts(object->settle_fd, &options) == 0 ? 0 : -errno;
+    return bpf_prog_test_run_opts(object->read_tasks_fd, &options) == 0 ? 0 : -errno;
 }

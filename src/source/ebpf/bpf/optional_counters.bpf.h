@@ -15,25 +15,25 @@ struct {
     __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct ew_k_extra);
-} entry_extras SEC(".maps");
+    __type(value, struct ew_k_optional);
+} entry_optionals SEC(".maps");
 
 /* By tid. A thread that did none of it has no entry. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct ew_k_extra);
+    __type(value, struct ew_k_optional);
 } optionals SEC(".maps");
 
 /* Only the thread itself writes here, or the switch that takes the CPU from it: no lock. */
-static __always_inline struct ew_k_extra *extra_of(struct task_struct *task)
+static __always_inline struct ew_k_optional *optional_of(struct task_struct *task)
 {
     __u32 tid = (__u32)task->pid;
-    struct ew_k_extra *optional = bpf_map_lookup_elem(&optionals, &tid);
+    struct ew_k_optional *optional = bpf_map_lookup_elem(&optionals, &tid);
     if (optional && optional->start_ns == task->start_boottime)
         return optional;
-    struct ew_k_extra fresh = {.start_ns = task->start_boottime};
+    struct ew_k_optional fresh = {.start_ns = task->start_boottime};
     if (bpf_map_update_elem(&optionals, &tid, &fresh, BPF_ANY) != 0) {
         struct ew_k_lost *lost = my_losses();
         if (lost)
@@ -43,9 +43,9 @@ static __always_inline struct ew_k_extra *extra_of(struct task_struct *task)
     return bpf_map_lookup_elem(&optionals, &tid);
 }
 
-static __always_inline void copy_extra(struct ew_k_extra *out, __u32 tid, __u64 start_ns)
+static __always_inline void copy_optional(struct ew_k_optional *out, __u32 tid, __u64 start_ns)
 {
-    struct ew_k_extra *optional = bpf_map_lookup_elem(&optionals, &tid);
+    struct ew_k_optional *optional = bpf_map_lookup_elem(&optionals, &tid);
     if (optional && optional->start_ns == start_ns) {
         *out = *optional;
         return;
@@ -54,13 +54,13 @@ static __always_inline void copy_extra(struct ew_k_extra *out, __u32 tid, __u64 
 }
 
 /* With a note. The last one of a thread takes its sums along. */
-static __always_inline void note_extra(__u32 index, struct task_struct *task, bool last)
+static __always_inline void note_optional(__u32 index, struct task_struct *task, bool last)
 {
-    struct ew_k_extra *out = bpf_map_lookup_elem(&entry_extras, &index);
+    struct ew_k_optional *out = bpf_map_lookup_elem(&entry_optionals, &index);
     __u32 tid = (__u32)task->pid;
     if (!out)
         return;
-    copy_extra(out, tid, task->start_boottime);
+    copy_optional(out, tid, task->start_boottime);
     if (last)
         bpf_map_delete_elem(&optionals, &tid);
 }
@@ -72,7 +72,7 @@ static __always_inline int count_net(int bytes, bool received)
     struct task_struct *task = bpf_get_current_task_btf();
     if (bytes <= 0 || !is_watched(task))
         return 0;
-    struct ew_k_extra *optional = extra_of(task);
+    struct ew_k_optional *optional = optional_of(task);
     if (!optional)
         return 0;
     if (received)
@@ -198,7 +198,7 @@ int BPF_PROG(ew_pmu, bool preempt, struct task_struct *prev, struct task_struct 
     state->value[2] = value[2];
     if (!known || prev->pid == 0 || !is_watched(prev))
         return 0;
-    struct ew_k_extra *optional = extra_of(prev);
+    struct ew_k_optional *optional = optional_of(prev);
     if (!optional)
         return 0;
     optional->cycles += value[0] - before[0];

@@ -53,7 +53,7 @@ static __always_inline __u64 raw_of_update(struct cpu_state *state, __u64 exec_s
  */
 
 /* 0: it left, or was brought up to date, while we looked. */
-__noinline int settle_cpu(__u32 cpu)
+__noinline int read_cpu(__u32 cpu)
 {
     struct cpu_state *state = state_of(cpu);
     struct ew_k_running *out = bpf_map_lookup_elem(&running, &cpu);
@@ -66,7 +66,7 @@ __noinline int settle_cpu(__u32 cpu)
     __u64 task = *(volatile __u64 *)&state->task;
     BARRIER();
     out->switches = version / 2;
-    out->settled.entry.kind = 0;
+    out->thread.entry.kind = 0;
     out->as_of_ns = 0;
     if (task == 0)
         return 1;
@@ -80,25 +80,25 @@ __noinline int settle_cpu(__u32 cpu)
         out->as_of_ns = raw_of_update(state, exec_start);
     }
     __u32 tid = (__u32)BPF_CORE_READ((struct task_struct *)task, pid);
-    if (tid == 0 || !settle_task(&out->settled, task, tid))
+    if (tid == 0 || !read_task(&out->thread, task, tid))
         return 1;
     if (config.optional)
-        copy_extra(&out->settled.optional, tid, out->settled.entry.start_ns);
-    out->settled.entry.in_ns = in_ns;
-    out->settled.entry.in_cpu_ns = in_cpu_ns;
+        copy_optional(&out->thread.optional, tid, out->thread.entry.start_ns);
+    out->thread.entry.in_ns = in_ns;
+    out->thread.entry.in_cpu_ns = in_cpu_ns;
     BARRIER();
     bool changed =
         *(volatile __u64 *)&state->version != version ||
         (exec_start != 0 && (updated_at(task) != exec_start || scheduled_on(state, task) != task));
-    if (changed || !address_watched((struct task_struct *)task, out->settled.entry.tgid))
-        out->settled.entry.kind = 0;
+    if (changed || !address_watched((struct task_struct *)task, out->thread.entry.tgid))
+        out->thread.entry.kind = 0;
     return !changed;
 }
 
-__noinline int settle_request(__u32 i)
+__noinline int read_request(__u32 i)
 {
     __u64 *index = bpf_map_lookup_elem(&requests, &i);
-    struct ew_k_settled *out = bpf_map_lookup_elem(&settled, &i);
+    struct ew_k_thread *out = bpf_map_lookup_elem(&threads, &i);
     if (!index || !out)
         return 0;
     out->entry.kind = 0;
@@ -108,10 +108,10 @@ __noinline int settle_request(__u32 i)
     if (!address || !entry)
         return 0;
     __u64 start_ns = entry->start_ns;
-    if (settle_task(out, *address, entry->tid) && out->entry.start_ns != start_ns)
+    if (read_task(out, *address, entry->tid) && out->entry.start_ns != start_ns)
         out->entry.kind = 0;
     if (config.optional && out->entry.kind != 0)
-        copy_extra(&out->optional, out->entry.tid, start_ns);
+        copy_optional(&out->optional, out->entry.tid, start_ns);
     return 1;
 }
 
@@ -137,10 +137,10 @@ static __always_inline void report_features(void)
 }
 
 /* A CPU on which three attempts fail keeps switching: its log has the news. */
-static __always_inline void settle_cpu_in_three(__u32 cpu)
+static __always_inline void read_cpu_in_three(__u32 cpu)
 {
-    if (!settle_cpu(cpu) && !settle_cpu(cpu))
-        settle_cpu(cpu);
+    if (!read_cpu(cpu) && !read_cpu(cpu))
+        read_cpu(cpu);
 }
 
 /*
@@ -156,8 +156,8 @@ static long (*bpf_loop_)(__u32 count, void *body, void *ctx, __u64 flags) = (voi
         function(i);                                \
         return 0;                                   \
     }
-LOOP_BODY(settle_request)
-LOOP_BODY(settle_cpu_in_three)
+LOOP_BODY(read_request)
+LOOP_BODY(read_cpu_in_three)
 LOOP_BODY(clear_cell)
 #define REPEAT(count, max, function) \
     bpf_loop_((__u32)((count) < (max) ? (count) : (max)), function##_body, 0, 0)
@@ -173,13 +173,13 @@ LOOP_BODY(clear_cell)
  * memory of its kind; pid and start time are checked.
  */
 SEC("raw_tp/sys_enter")
-int ew_settle(__u64 *args)
+int ew_read_tasks(__u64 *args)
 {
     __u64 request_count = args[0], cpu_count = args[1], flags = args[2];
     report_features();
-    REPEAT(request_count, EW_K_SETTLE_MAX, settle_request);
-    REPEAT(cpu_count, EW_K_CPUS_MAX, settle_cpu_in_three);
-    if (!HAS_LAST_ARRIVAL && (flags & EW_K_SETTLE_CLEAR_CELLS))
+    REPEAT(request_count, EW_K_REQUESTS_MAX, read_request);
+    REPEAT(cpu_count, EW_K_CPUS_MAX, read_cpu_in_three);
+    if (!HAS_LAST_ARRIVAL && (flags & EW_K_READ_CLEAR_CELLS))
         REPEAT(EW_K_CELL_COUNT, EW_K_CELL_COUNT, clear_cell);
     return 0;
 }

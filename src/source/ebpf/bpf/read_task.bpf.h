@@ -58,7 +58,7 @@ static __always_inline __u64 positive(__s64 count)
 }
 
 /* 0 if the address is another task's by now. */
-static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32 tid)
+static __noinline int read_task(struct ew_k_thread *out, __u64 address, __u32 tid)
 {
     if (!out || !address)
         return 0;
@@ -110,7 +110,7 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
         distance_ <= sizeof piece - sizeof(__u64) ? *(__u64 *)((char *)piece + distance_) : 0; \
     })
 
-static __always_inline void settle_times(struct ew_k_entry *entry, struct task_struct *task)
+static __always_inline void read_times(struct ew_k_entry *entry, struct task_struct *task)
 {
     __u64 piece[20]; /* utime, stime, …, nvcsw, nivcsw, …, start_boottime, min_flt, maj_flt */
     if (bpf_probe_read_kernel(piece, sizeof piece, (char *)task + TASK_OFFSET(utime)) != 0)
@@ -124,7 +124,7 @@ static __always_inline void settle_times(struct ew_k_entry *entry, struct task_s
     entry->faults_major = PICK(piece, utime, maj_flt);
 }
 
-static __always_inline void settle_io(struct ew_k_entry *entry, struct task_struct *task)
+static __always_inline void read_io(struct ew_k_entry *entry, struct task_struct *task)
 {
     __u64 piece[8];
     if ((!WANTS(IO) && !WANTS(DISK)) || !bpf_core_field_exists(task->ioac) ||
@@ -143,7 +143,7 @@ static __always_inline void settle_io(struct ew_k_entry *entry, struct task_stru
 }
 
 /* 0 if the address is another task's by now. */
-static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32 tid)
+static __noinline int read_task(struct ew_k_thread *out, __u64 address, __u32 tid)
 {
     struct task_struct *task = (void *)address;
     struct {
@@ -159,8 +159,8 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
     entry->tid = tid;
     entry->tgid = ids.tgid;
     entry->cpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
-    settle_times(entry, task);
-    settle_io(entry, task);
+    read_times(entry, task);
+    read_io(entry, task);
     if (WANTS(RUNQ_WAIT) && bpf_core_field_exists(task->sched_info.run_delay))
         entry->runq_wait_ns = BPF_CORE_READ(task, sched_info.run_delay);
     if (WANTS(SCHEDULING)) {

@@ -112,12 +112,12 @@ int ew_seed(struct bpf_iter__task *ctx)
     if (!config.all && task->pid == task->tgid)
         watch(task);
     describe(&seed->life, EW_K_LIFE_SEEN, task);
-    settle_task(&seed->settled, (__u64)task, (__u32)task->pid);
-    seed->settled.entry.t_ns = seed->life.t_ns;
+    read_task(&seed->thread, (__u64)task, (__u32)task->pid);
+    seed->thread.entry.t_ns = seed->life.t_ns;
     seed->on_cpu = (__u32)task->on_cpu;
     __u64 as_of_ns = seed->on_cpu ? updated_ns(task) : 0;
     if (as_of_ns != 0 && as_of_ns < seed->life.t_ns)
-        seed->settled.entry.t_ns = as_of_ns;
+        seed->thread.entry.t_ns = as_of_ns;
     if (task->pid == task->tgid)
         read_dead(&seed->dead, signal);
     bpf_seq_write(ctx->meta->seq, seed, sizeof *seed);

@@ -146,7 +146,7 @@ struct {
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, EW_K_SETTLE_MAX);
+    __uint(max_entries, EW_K_REQUESTS_MAX);
     __type(key, __u32);
     __type(value, __u64); /* an array map pads its values to 8 bytes anyway */
 } requests SEC(".maps");
@@ -154,10 +154,10 @@ struct {
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, EW_K_SETTLE_MAX);
+    __uint(max_entries, EW_K_REQUESTS_MAX);
     __type(key, __u32);
-    __type(value, struct ew_k_settled);
-} settled SEC(".maps");
+    __type(value, struct ew_k_thread);
+} threads SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -256,7 +256,7 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
         task->start_boottime == walkable(task)->group_leader->start_boottime)
         entry->tid = entry->tgid;
     if (config.optional)
-        note_extra(index, task, kind == EW_K_FINAL);
+        note_optional(index, task, kind == EW_K_FINAL);
     BARRIER();
     head->head = ++state->head;
     return 1;
