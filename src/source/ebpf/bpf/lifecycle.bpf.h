@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that come, change and go: one record each, through a ring buffer. Part of watch.bpf.c,
- * whose maps it uses.
+ * Records starts, execs, renames and exits of processes in a ring buffer. Part of watch.bpf.c; uses
+ * its maps.
  */
 #ifndef EW_SOURCE_EBPF_BPF_LIFECYCLE_BPF_H
 #define EW_SOURCE_EBPF_BPF_LIFECYCLE_BPF_H
@@ -54,7 +54,7 @@ int BPF_PROG(ew_fork, struct task_struct *parent, struct task_struct *child)
     if (child->pid != child->tgid)
         return 0;
     if (!config.all) {
-        /* Descendants are followed, however they were made; others may be named by a rule. */
+        /* All descendants are watched; other processes if a filter selects them. */
         if (!is_watched(parent) && !rules_match(child))
             return 0;
         watch(child);
@@ -88,7 +88,8 @@ int BPF_PROG(ew_exec, struct task_struct *task, int old_pid)
 SEC("tp_btf/task_rename")
 int BPF_PROG(ew_rename, struct task_struct *task, const char *name)
 {
-    /* An exec renames too, and reports itself; threads' names are read when they are settled. */
+    /* Names of threads are read by ew_read_tasks. An exec renames too, and has a record of its own.
+     */
     if (task->pid != task->tgid || !is_watched(task))
         return 0;
     struct ew_k_life *record = life_begin(EW_K_LIFE_RENAME, task);
@@ -117,8 +118,8 @@ int BPF_PROG(ew_exit, struct task_struct *task)
 }
 
 /*
- * Only now is it over: on its way out it may have to take much memory apart, and that counts. Its
- * pid may be another process's by now, which the start time tells.
+ * Not at the exit: releasing the memory takes CPU time after it, which must be counted. The pid may
+ * have been reused by now; the start time distinguishes the processes.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(ew_free, struct task_struct *task)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that the reader runs on demand, to read what no entry of a log tells. Part of
- * watch.bpf.c, whose maps it uses.
+ * The program that the reader runs to read threads with counters newer than their last entry. Part
+ * of watch.bpf.c; uses its maps.
  */
 #ifndef EW_SOURCE_EBPF_BPF_READ_RUNNING_BPF_H
 #define EW_SOURCE_EBPF_BPF_READ_RUNNING_BPF_H
 
-/* As is_watched, for an address that the verifier knows nothing of. */
+/* is_watched for a task that the verifier does not trust. */
 static __always_inline bool address_watched(struct task_struct *task, __u32 pid)
 {
     if (config.all)
@@ -17,16 +17,16 @@ static __always_inline bool address_watched(struct task_struct *task, __u32 pid)
 }
 
 /*
- * The kernel may skip our program at a switch. Then our view of that CPU is out of date, and the
- * scheduler's own tells who is there; since when is not known, only not before the last switch that
- * we have seen.
+ * The kernel may skip the program at a switch. cpu_state is then out of date, and the run queue has
+ * the current thread. When that was scheduled is unknown, but it was after the last switch in
+ * cpu_state.
  */
 static __always_inline __u64 scheduled_on(struct cpu_state *state, __u64 task)
 {
     struct rq *rq = (struct rq *)state->rq;
     __u64 current = rq ? (__u64)BPF_CORE_READ(rq, curr) : task;
     struct task_struct *seen = (struct task_struct *)task;
-    /* In the middle of a switch, before our program has run, both are there. */
+    /* During a switch, before the program has run, both are on the CPU. */
     if (current != task && BPF_CORE_READ(seen, on_cpu) && task_cpu(seen) == state->cpu)
         return task;
     return current;
@@ -37,7 +37,7 @@ static __always_inline __u64 updated_at(__u64 task)
     return BPF_CORE_READ((struct task_struct *)task, se.exec_start);
 }
 
-/* From that to raw time; see updated_ns. */
+/* exec_start as raw time; see updated_ns. */
 static __always_inline __u64 raw_of_update(struct cpu_state *state, __u64 exec_start)
 {
     struct rq *rq = (struct rq *)state->rq;
@@ -48,11 +48,11 @@ static __always_inline __u64 raw_of_update(struct cpu_state *state, __u64 exec_s
 }
 
 /*
- * These three are not static: a global function is verified once, by itself. As part of the loops
- * below they would be verified once per round, which is more than the verifier has patience for.
+ * read_cpu, read_request and clear_cell are not static: the verifier checks a global function once,
+ * separately. In the loops below it would check a static one in every round and exceed its limit.
  */
 
-/* 0: it left, or was brought up to date, while we looked. */
+/* 0: the thread was switched out or updated while it was read. */
 __noinline int read_cpu(__u32 cpu)
 {
     struct cpu_state *state = state_of(cpu);
@@ -136,7 +136,7 @@ static __always_inline void report_features(void)
                     (bpf_core_type_exists(struct mm_rss_stat___before_6_2) ? 0 : EW_K_RSS_LAGS);
 }
 
-/* A CPU on which three attempts fail keeps switching: its log has the news. */
+/* If three attempts fail, the CPU switches often, and its log has the current state. */
 static __always_inline void read_cpu_in_three(__u32 cpu)
 {
     if (!read_cpu(cpu) && !read_cpu(cpu))
@@ -144,9 +144,8 @@ static __always_inline void read_cpu_in_three(__u32 cpu)
 }
 
 /*
- * Calls function(0 .. count - 1), at most `max` times. The verifier follows a plain loop round by
- * round, which took 30 ms for these; it looks into the body of bpf_loop (from 5.17) only a few
- * times.
+ * Calls function(0 .. count - 1), at most `max` times. The verifier simulates every round of a
+ * plain loop, 30 ms for these three; the body of bpf_loop (from 5.17) it checks only a few times.
  */
 #ifdef EW_TYPED
 static long (*bpf_loop_)(__u32 count, void *body, void *ctx, __u64 flags) = (void *)181;
@@ -168,9 +167,9 @@ LOOP_BODY(clear_cell)
 #endif
 
 /*
- * Run by the reader, on demand: reads the tasks behind some entries of the log and those on the
- * CPUs now. It runs under RCU, so a task that was in the log a moment ago may be dead but is still
- * memory of its kind; pid and start time are checked.
+ * Run by the reader: reads the tasks of the requested log entries and those on the CPUs. It runs
+ * under RCU: a task that was in the log may have exited, but its memory is still a task; pid and
+ * start time are checked.
  */
 SEC("raw_tp/sys_enter")
 int ew_read_tasks(__u64 *args)
