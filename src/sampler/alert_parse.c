@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "model/metric.h"
 
 enum kind { GAUGE, COUNTER };
 #define gauge GAUGE
@@ -103,6 +104,8 @@ static int take_metric(struct parse *p, struct ew_alert_rule *rule)
             continue;
         if (never_watched(i))
             return fail_at(p, at, "a metric that goes up and down is needed", word);
+        if (!ew_metric_is_measurable(i))
+            return fail_at(p, at, "a metric that some source measures is needed", word);
         rule->metric = i;
         return 0;
     }

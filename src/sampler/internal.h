@@ -155,9 +155,9 @@ struct ew_sampler {
     uint64_t interval_end_ns;
     bool interval_lossy;
     struct ew_process_list dead_processes;
-    uint32_t dead_threads;                       /* linked by `next` */
-    uint32_t memo_counters, memo_gauges;         /* the last masks translated ... */
-    uint64_t memo_counters_has, memo_gauges_has; /* ... and what they became */
+    uint32_t dead_threads;               /* linked by `next` */
+    uint32_t memo_counters, memo_gauges; /* the last masks translated ... */
+    struct etwatch_metric_set memo_counters_has, memo_gauges_has; /* ... and what they became */
     bool more_counters, more_gauges; /* objects of the batch hold some of those that few have */
     size_t batch_count;
     struct etwatch_sample batch[EW_BATCH];

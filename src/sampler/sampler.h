@@ -33,14 +33,14 @@
 struct ew_sampler;
 
 struct ew_sampler_config {
-    uint32_t source;    /* enum etwatch_source, for the samples */
-    bool rounds;        /* polling: a cut closes exactly one interval, from the last cut on */
-    bool threads;       /* THREAD samples too */
-    bool dense;         /* a sample for every process and interval */
-    bool aggregate;     /* keep what ew_sampler_aggregate needs */
-    uint64_t available; /* ETWATCH_HAS bits of the source: what is 0 where nothing ran */
-    uint64_t metrics;   /* ETWATCH_HAS bits to tell; 0: all */
-    uint64_t epoch_ns;  /* raw: the first interval begins, watching began */
+    uint32_t source; /* enum etwatch_source, for the samples */
+    bool rounds;     /* polling: a cut closes exactly one interval, from the last cut on */
+    bool threads;    /* THREAD samples too */
+    bool dense;      /* a sample for every process and interval */
+    bool aggregate;  /* keep what ew_sampler_aggregate needs */
+    struct etwatch_metric_set available; /* of the source: 0 in an interval without activity */
+    struct etwatch_metric_set metrics;   /* to report; empty: all */
+    uint64_t epoch_ns;                   /* raw: the first interval begins, watching began */
     uint64_t interval_ns;
     int64_t unix_minus_raw_ns;
     uint32_t max_processes;
@@ -97,7 +97,8 @@ int ew_sampler_snapshot(const struct ew_sampler *sampler, uint32_t pid,
 int ew_sampler_aggregate(const struct ew_sampler *sampler, uint32_t pid, uint32_t metric,
                          struct etwatch_aggregate *ret_aggregate);
 /* From now on the source delivers other counters. */
-void ew_sampler_set_available(struct ew_sampler *sampler, uint64_t available);
+void ew_sampler_set_available(struct ew_sampler *sampler,
+                              const struct etwatch_metric_set *available);
 /* The process is no longer watched: what it did is delivered, no EXIT. ETWATCH_ENOENT. */
 int ew_sampler_forget(struct ew_sampler *sampler, uint32_t pid);
 

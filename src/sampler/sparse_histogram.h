@@ -24,8 +24,8 @@ struct ew_sparse_histogram {
     uint32_t bucket_count, bucket_size;
 };
 
-/* Bits of the metrics of which an average says something: not of ids, masks, levels and peaks. */
-uint64_t ew_sparse_histogram_metrics(void);
+/* The metrics of which an average says nothing: ids, masks, levels and peaks. */
+extern const struct etwatch_metric_set ew_sparse_histogram_excluded;
 /* Whether an interval without a sample counts as a 0: it was not measured, and nothing was done. */
 bool ew_sparse_histogram_idle_is_zero(uint32_t metric);
 /* All values of a sample, by metric. As doubles: 53 bits are enough for a bucket. */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "model/metric.h"
 #include "sensor/system_text.h"
 
 struct ew_system_source;
@@ -16,7 +17,7 @@ void ew_system_source_close(struct ew_system_source *source);
  * wanted, for which processes must be listed. */
 int ew_system_source_read(struct ew_system_source *source, bool lists,
                           struct ew_system_text *ret_text, uint64_t *ret_processes);
-/* Bits of what this system can only estimate. */
-extern const uint64_t ew_system_source_estimates;
+/* The metrics (enum etwatch_system_metric) that this system can only estimate. */
+extern const struct etwatch_metric_set ew_system_source_estimates;
 
 #endif

@@ -49,11 +49,11 @@ struct ew_source_config {
         *traces; /* a recording's files; its epoch is the beginning of the recording */
     uint32_t trace_count;
     uint32_t max_threads;
-    bool cmdlines;                    /* command lines will be asked for */
-    bool software_counters;           /* tests: the CPU clock in place of hardware counters */
-    uint64_t metrics;                 /* ETWATCH_HAS bits to measure; nothing else may cost */
-    uint64_t polled;                  /* those of them to be polled beside events, where both can */
-    const struct etwatch_rate *rates; /* while it is opened; see ew_metrics_period_ns */
+    bool cmdlines;                     /* command lines will be asked for */
+    bool software_counters;            /* tests: the CPU clock in place of hardware counters */
+    struct etwatch_metric_set metrics; /* to measure; nothing else may cost. Empty: all */
+    struct etwatch_metric_set polled;  /* those of them to poll although the source has events */
+    const struct etwatch_rate *rates;  /* while it is opened; see ew_metrics_period_ns */
     uint32_t rate_count;
     const struct ew_etw_config *etw; /* of an ETW session, while it is opened; NULL: the defaults */
 };
@@ -76,10 +76,10 @@ struct ew_source_stats {
 enum { EW_SOURCE_AHEAD_NS = 100 * 1000 * 1000 };
 
 struct ew_source_ops {
-    uint32_t id;        /* enum etwatch_source */
-    uint64_t available; /* ETWATCH_HAS bits it can measure */
-    uint64_t estimated; /* ETWATCH_HAS bits it can only estimate */
-    uint32_t backend;   /* enum etwatch_backend: its column in the table of metrics */
+    uint32_t id;      /* enum etwatch_source */
+    uint32_t backend; /* enum etwatch_backend: its column in the table of metrics */
+    struct etwatch_metric_set available; /* metrics it can measure */
+    struct etwatch_metric_set estimated; /* metrics it can only estimate */
     /* Opens and starts; delivers nothing yet. Error: code, message and the fix. */
     int (*open)(const struct ew_source_config *config, struct ew_source **ret_source,
                 struct ew_error *reterr);

@@ -41,8 +41,7 @@ void ew_ebpf_process(const struct ew_ebpf_units *units, const struct ew_k_life *
 
 /* What is added up only on request, seen from user space. */
 
-#define EW_EBPF_NET (ETWATCH_HAS(net_received_bytes) | ETWATCH_HAS(net_sent_bytes))
-#define EW_EBPF_PMU (ETWATCH_HAS(cycles) | ETWATCH_HAS(instructions) | ETWATCH_HAS(cache_misses))
+extern const struct etwatch_metric_set ew_ebpf_net_metrics, ew_ebpf_pmu_metrics;
 
 struct ew_ebpf_optional {
     uint32_t cpu_count;
@@ -61,7 +60,7 @@ void ew_ebpf_optional_close(struct ew_ebpf_optional *optional);
 const char *ew_ebpf_optional_map(uint32_t i);
 int ew_ebpf_optional_fill(const struct ew_ebpf_optional *optional, uint32_t which, int map_fd);
 
-uint64_t ew_ebpf_optional_available(const struct ew_ebpf_optional *optional);
+struct etwatch_metric_set ew_ebpf_optional_available(const struct ew_ebpf_optional *optional);
 /* Why this metric, which was asked for, cannot be had; NULL: it can, or it is none of these. */
 const char *ew_ebpf_optional_lacks(const struct ew_ebpf_optional *optional, uint32_t metric);
 /* Writes the counters that there are; returns EW_HAS_C bits. */
@@ -88,8 +87,8 @@ void ew_proc_gauges_gone(struct ew_proc_gauges *proc_gauges, uint32_t pid);
 void ew_proc_gauges_read(struct ew_proc_gauges *proc_gauges, uint64_t now_ns,
                          const struct ew_facts *facts);
 
-/* ETWATCH_HAS bits that it can tell here. */
-uint64_t ew_proc_gauges_available(const struct ew_proc_gauges *proc_gauges);
+/* The metrics that it can read here. */
+struct etwatch_metric_set ew_proc_gauges_available(const struct ew_proc_gauges *proc_gauges);
 
 /* ----------------------------------------------------------------------------- object */
 

@@ -158,8 +158,8 @@ static bool next_annotation(const struct ew_pftrace *trace, struct ew_bytes *eve
 /* Strings are gathered first; where they lie is known when all of them are there. */
 struct words {
     size_t name, thread_name, user, cgroup, cmdline; /* offset + 1; 0: none */
-    uint64_t t_ns;      /* where its packet has another; 0: it has not */
-    uint64_t estimated; /* of totals */
+    uint64_t t_ns;                       /* where its packet has another; 0: it has not */
+    struct etwatch_metric_set estimated; /* of totals */
 };
 
 static size_t keep(struct ew_pftrace *trace, struct ew_span text)
@@ -178,7 +178,7 @@ static void take_value(struct ew_pftrace *trace, const struct annotation *a,
         if (m >= ETWATCH_METRIC_COUNT)
             return;
         memcpy((char *)s + metric_offsets[m], &a->u, sizeof a->u);
-        s->has |= UINT64_C(1) << m;
+        etwatch_metric_set_add(&s->has, m);
         return;
     }
     switch ((enum ew_pf_value)a->value) {
@@ -225,11 +225,22 @@ static void take_value(struct ew_pftrace *trace, const struct annotation *a,
         words->t_ns = a->u;
         break;
     case EW_PF_V_estimated:
-        words->estimated = a->u;
+        words->estimated.words[0] = a->u;
         break;
     default:
         break;
     }
+}
+
+static const char *const estimated_names[] = EW_PF_SET_NAMES("estimated");
+static const char *const available_names[] = EW_PF_SET_NAMES("available");
+
+static void take_set(const struct annotation *a, const char *const names[ETWATCH_METRIC_SET_WORDS],
+                     struct etwatch_metric_set *to)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
+        if (ew_span_equals(a->name, names[i]))
+            to->words[i] = a->u;
 }
 
 static const char *kept(const struct ew_pftrace *trace, size_t at)
@@ -246,6 +257,8 @@ static void read_sample(struct ew_pftrace *trace, struct ew_bytes *event, struct
     while (next_annotation(trace, event, &annotation)) {
         if (annotation.value != EW_PFT_UNKNOWN)
             take_value(trace, &annotation, s, words);
+        else
+            take_set(&annotation, estimated_names, &words->estimated);
     }
     s->name = kept(trace, words->name);
     s->thread_name = kept(trace, words->thread_name);
@@ -277,7 +290,7 @@ static int tell_total(struct ew_pftrace *trace, struct ew_bytes *event,
     read_sample(trace, event, &s, &words);
     s.type = s.tid != 0 ? ETWATCH_TYPE_THREAD : ETWATCH_TYPE_EXIT;
     s.t_ns = words.t_ns;
-    return visitor->total(visitor->ctx, &s, words.estimated);
+    return visitor->total(visitor->ctx, &s, &words.estimated);
 }
 
 /* ------------------------------------------------------------- the run as a whole */
@@ -338,8 +351,8 @@ static int tell_meta(struct ew_pftrace *trace, struct ew_bytes *event,
         take_double(&a, "hz_requested", &meta.hz_requested);
         take_number(&a, "anchor_unix_ns", &meta.anchor_unix_ns);
         take_number(&a, "anchor_raw_ns", &meta.anchor_raw_ns);
-        take_number(&a, "estimated", &meta.estimated);
-        take_number(&a, "available", &meta.available);
+        take_set(&a, estimated_names, &meta.estimated);
+        take_set(&a, available_names, &meta.available);
         if (ew_span_equals(a.name, "fallback"))
             (void)ew_span_copy(a.text, meta.fallback, sizeof meta.fallback);
         if (ew_span_equals(a.name, "os"))

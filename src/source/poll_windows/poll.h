@@ -33,7 +33,7 @@ struct ew_winpoll_system {
     /* Gauges that the list does not have, each a call: fills gauge and returns which. May be NULL.
      */
     uint32_t (*slow)(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT]);
-    uint64_t slow_has; /* ETWATCH_HAS bits of these */
+    struct etwatch_metric_set slow_has; /* the metrics of these */
     void (*release)(void *ctx, void *held);
     /* A thread that is held tells its cycles, also after its end; 0: it does not. The list has none
      * of threads. Both may be NULL; release is as of processes. */
