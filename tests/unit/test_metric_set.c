@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Sets of metrics: members in every word, iteration, and operations on two sets. */
-#include <string.h>
+#include <stdio.h>
 
 #include "metric_kit.h"
+#include "monitor/monitor.h"
 #include "test.h"
 
 /* The first and the last member of every word, and one that crosses none. */
@@ -131,4 +132,46 @@ TEST(a_sample_knows_what_its_set_has)
     CHECK(!etwatch_sample_has(&sample, ETWATCH_M_cpu_percent));
     CHECK(etwatch_sample_has(&sample, 64) && etwatch_sample_has(&sample, 200));
     CHECK(!etwatch_sample_has(&sample, 65));
+}
+
+/* ------------------------------------------------------------- in a configuration */
+
+TEST(a_configuration_keeps_members_of_every_word)
+{
+    const struct etwatch_rate rates[] = {{EW_METRIC_SET(ETWATCH_M_handles, 70, 130, 254), 2}};
+    struct etwatch_config config = {
+        .size = sizeof config,
+        .source = ETWATCH_SOURCE_POLL,
+        .flags = ETWATCH_CONFIG_ALL,
+        .metrics = EW_METRIC_SET(ETWATCH_METRIC_DEFAULT, ETWATCH_M_handles),
+        .polled_metrics = EW_METRIC_SET(ETWATCH_M_rss_bytes),
+        .rates = rates,
+        .rate_count = 1,
+    };
+    struct etwatch_monitor *monitor = NULL;
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_METRICS(monitor->config.metrics, ETWATCH_METRIC_DEFAULT, ETWATCH_M_handles);
+    CHECK_METRICS(monitor->config.polled_metrics, ETWATCH_M_rss_bytes);
+    CHECK(monitor->config.rates != rates);
+    CHECK_METRICS(monitor->config.rates[0].metrics, ETWATCH_M_handles, 70, 130, 254);
+    etwatch_monitor_free(monitor);
+}
+
+TEST(a_member_that_is_no_metric_is_refused_by_its_number)
+{
+    static const uint32_t unknown[] = {ETWATCH_METRIC_COUNT, 64, 127, 128, 254};
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        struct etwatch_config config = {
+            .size = sizeof config, .flags = ETWATCH_CONFIG_ALL, .metrics = EW_METRIC_SET(1)};
+        struct etwatch_error_info error = {.size = sizeof error};
+        struct etwatch_monitor *monitor = NULL;
+        char want[64];
+        etwatch_metric_set_add(&config.metrics, unknown[i]);
+        CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+        (void)snprintf(want, sizeof want, "unknown member, %u", unknown[i]);
+        CHECK_CONTAINS(error.message, want);
+        config.metrics = EW_METRICS(1);
+        etwatch_metric_set_add(&config.polled_metrics, unknown[i]);
+        CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    }
 }
