@@ -298,7 +298,7 @@ struct etwatch_sample {
     const char *user;
     const char *cgroup;
     const char *cmdline;
-    struct etwatch_metric_set has; /* the metrics whose values below are known */
+    struct etwatch_metric_set has; /* the metrics that are known; their values follow */
 #define ETWATCH_X(name, type, kind) type name;
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X

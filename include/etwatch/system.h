@@ -54,7 +54,7 @@ struct etwatch_system {
     uint64_t dt_ns;             /* since the last one; 0: it is the first */
     const double *cpu_percents; /* of each CPU, until the next reading; < 0: not there */
     /* Sets of enum etwatch_system_metric. */
-    struct etwatch_metric_set has;       /* the metrics whose values below are known */
+    struct etwatch_metric_set has;       /* the metrics that are known */
     struct etwatch_metric_set estimated; /* those that are only an estimate this time */
 #define ETWATCH_X(name, type, kind) type name;
     ETWATCH_SYSTEM_METRICS(ETWATCH_X)

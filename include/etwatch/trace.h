@@ -213,7 +213,7 @@ struct etwatch_report_callbacks {
     int (*on_system)(void *ctx, const struct etwatch_trace_system *system);
     int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);
     /* Processes in order of start, each followed by its threads: type EXIT, totals over the
-     * recording; `estimated`: the metrics whose values are estimates. */
+     * recording; `estimated`: the metrics that are estimates. */
     int (*on_process)(void *ctx, const struct etwatch_sample *process,
                       const struct etwatch_metric_set *estimated);
     int (*on_image)(void *ctx, const struct etwatch_trace_image *image);

@@ -489,8 +489,8 @@ const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor, 
         if (why == NULL && backend->exactness == ETWATCH_EXACTNESS_UNAVAILABLE)
             why = backend->how;
         if (why == NULL)
-            why = etwatch_metric_set_has(&monitor->metrics, metric) ? "not to be had here"
-                                                                    : "not asked for";
+            why = etwatch_metric_set_has(&monitor->metrics, metric) ? "not available here"
+                                                                    : "not selected";
     }
     ew_mutex_unlock(monitor->lock);
     return why;
