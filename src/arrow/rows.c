@@ -110,7 +110,7 @@ static int add_metrics(struct ew_layout *layout, struct ew_sample_rows *rows, ui
 {
     int rc = 0;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT && rc == 0; i++) {
-        if ((rows->metrics >> i & 1) == 0)
+        if (!etwatch_metric_set_has(&rows->metrics, i))
             continue;
         rows->metric[i] = (int16_t)ew_layout_count(layout);
         rc = ew_layout_add(layout, ew_metric_info[i].name, metric_type(i, flags), true);
@@ -192,12 +192,12 @@ static void put_which(struct ew_sample_rows *rows, const struct etwatch_sample *
                     (sample->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
 }
 
-static void put_estimated(struct ew_sample_rows *rows, uint64_t estimated)
+static void put_estimated(struct ew_sample_rows *rows, const struct etwatch_metric_set *estimated)
 {
     struct ew_buf names;
     ew_buf_init(&names, 0, NULL, NULL);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((estimated >> i & 1) == 0)
+        if (!etwatch_metric_set_has(estimated, i))
             continue;
         if (names.len > 0)
             ew_buf_char(&names, ' ');
@@ -212,21 +212,20 @@ static void put_estimated(struct ew_sample_rows *rows, uint64_t estimated)
 }
 
 void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
-                        uint64_t estimated)
+                        const struct etwatch_metric_set *estimated)
 {
     struct ew_columns *columns = &rows->columns;
     if (!ew_columns_begin(columns))
         return;
     put_which(rows, sample);
-    uint64_t known = sample->has & rows->metrics;
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT && known >> i != 0; i++) {
-        if ((known >> i & 1) == 0)
-            continue;
+    struct etwatch_metric_set known = rows->metrics;
+    etwatch_metric_set_intersect(&known, &sample->has);
+    EW_METRIC_SET_EACH (i, &known) {
         uint64_t value; /* all kinds of values have this size */
         memcpy(&value, (const char *)sample + ew_metric_info[i].offset, sizeof value);
         ew_columns_u64(columns, (uint32_t)rows->metric[i], value);
     }
-    if (rows->estimated >= 0 && estimated != 0)
+    if (rows->estimated >= 0 && estimated != NULL && !etwatch_metric_set_is_empty(estimated))
         put_estimated(rows, estimated);
     ew_columns_end(columns);
 }

@@ -18,7 +18,7 @@ enum { NULL_LEN = 4, TYPE_COUNT = EW_TYPE_PROCESS + 1 };
 
 /* ,"cpu_percent":null,"cpu_ns":null,… : the metrics of one type. */
 struct line_plan {
-    uint64_t metrics;
+    struct etwatch_metric_set metrics;
     char *text;
     uint16_t end[ETWATCH_METRIC_COUNT]; /* end of each metric's null in text */
     uint16_t len;
@@ -36,7 +36,7 @@ static int plan_line(struct line_plan *plan, uint32_t type, struct ew_error *err
     ew_buf_init(&text, 0, NULL, NULL);
     plan->metrics = ew_metrics_of_type(type);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((plan->metrics >> i & 1) == 0)
+        if (!etwatch_metric_set_has(&plan->metrics, i))
             continue;
         ew_buf_text(&text, ",\"");
         ew_buf_text(&text, ew_metric_info[i].name);
@@ -193,12 +193,15 @@ static void put_line(struct etwatch_sink *sink, const struct etwatch_sample *s)
         return;
     char *at = raw_when(raw_which(sink, ew_buf_end(out), s), s);
     uint32_t copied = 0;
-    for (uint64_t left = s->has & plan->metrics; left != 0; left &= left - 1) {
-        uint32_t metric = (uint32_t)__builtin_ctzll(left);
-        uint32_t len = plan->end[metric] - (uint32_t)NULL_LEN - copied;
-        memcpy(at, plan->text + copied, len);
-        at = raw_value(at + len, s, metric);
-        copied = plan->end[metric];
+    for (uint32_t word = 0; word < EW_METRIC_WORDS_USED; word++) {
+        uint64_t left = s->has.words[word] & plan->metrics.words[word];
+        for (; left != 0; left &= left - 1) {
+            uint32_t metric = word * 64 + (uint32_t)__builtin_ctzll(left);
+            uint32_t len = plan->end[metric] - (uint32_t)NULL_LEN - copied;
+            memcpy(at, plan->text + copied, len);
+            at = raw_value(at + len, s, metric);
+            copied = plan->end[metric];
+        }
     }
     memcpy(at, plan->text + copied, plan->len - copied);
     ew_buf_take(out, at + (plan->len - copied));
@@ -212,7 +215,7 @@ static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s
 
 /* For reports: the line of a process or thread, plus the names of its estimated metrics. */
 static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
-                        uint64_t estimated)
+                        const struct etwatch_metric_set *estimated)
 {
     struct ew_buf *out = &sink->out;
     struct etwatch_sample named = *process;
@@ -250,9 +253,9 @@ static void put_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta)
     EW_JSON(out, ",\"anchor_raw_ns\":");
     ew_buf_u64(out, meta->anchor_raw_ns);
     EW_JSON(out, ",\"estimated\":");
-    ew_json_names(out, meta->estimated);
+    ew_json_names(out, &meta->estimated);
     EW_JSON(out, ",\"available\":");
-    ew_json_names(out, meta->available);
+    ew_json_names(out, &meta->available);
     EW_JSON(out, ",\"fallback\":");
     ew_json_text(out, meta->fallback[0] != '\0' ? meta->fallback : NULL);
     EW_JSON(out, "}\n");
@@ -370,7 +373,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     put_spread(out, "rss_bytes", &window->rss_bytes);
     const struct etwatch_aggregate *spread = window->more_spreads;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        if ((window->more >> i & 1) != 0)
+        if (etwatch_metric_set_has(&window->more, i))
             put_spread(out, ew_metric_info[i].name, spread++);
     EW_JSON(out, "}\n");
     ew_buf_end_line(out);

@@ -91,6 +91,9 @@ void ew_pf_put_u64(struct ew_pf_sink *sink, uint32_t iid, uint64_t value);
 void ew_pf_put_text(struct ew_pf_sink *sink, uint32_t iid, const char *text);
 /* Annotations with a name that is not interned. */
 void ew_pf_put_named(struct ew_pf_sink *sink, const char *name, uint64_t value);
+/* The words of a set after the first, as far as they are not 0: see EW_PF_SET_NAMES. */
+void ew_pf_put_set_rest(struct ew_pf_sink *sink, const char *const names[ETWATCH_METRIC_SET_WORDS],
+                        const struct etwatch_metric_set *set);
 void ew_pf_put_named_text(struct ew_pf_sink *sink, const char *name, const char *text);
 void ew_pf_put_named_double(struct ew_pf_sink *sink, const char *name, double value);
 
@@ -120,7 +123,8 @@ void ew_pf_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *
 
 /* perfetto_report.c */
 void ew_pf_put_system(struct ew_pf_sink *sink, const struct etwatch_trace_summary *trace);
-void ew_pf_total(struct etwatch_sink *sink, const struct etwatch_sample *total, uint64_t estimated);
+void ew_pf_total(struct etwatch_sink *sink, const struct etwatch_sample *total,
+                 const struct etwatch_metric_set *estimated);
 
 /* Interning ids of annotations: the index of the value or metric in its list, plus an offset. */
 #define EW_PF_IID(name) ((uint32_t)EW_PF_V_##name + 1)

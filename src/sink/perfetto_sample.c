@@ -100,6 +100,14 @@ void ew_pf_put_named(struct ew_pf_sink *sink, const char *name, uint64_t value)
     end_u64(&sink->packets, begin_named(&sink->packets, name), value);
 }
 
+void ew_pf_put_set_rest(struct ew_pf_sink *sink, const char *const names[ETWATCH_METRIC_SET_WORDS],
+                        const struct etwatch_metric_set *set)
+{
+    for (uint32_t i = 1; i < ETWATCH_METRIC_SET_WORDS; i++)
+        if (set->words[i] != 0)
+            ew_pf_put_named(sink, names[i], set->words[i]);
+}
+
 void ew_pf_put_named_text(struct ew_pf_sink *sink, const char *name, const char *text)
 {
     end_text(&sink->packets, begin_named(&sink->packets, name), text);

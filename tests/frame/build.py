@@ -115,8 +115,8 @@ def the_public_headers_stand_alone_in_c_and_cplusplus():
     for path in sorted(glob.glob(ROOT + "/include/etwatch/*.h")):
         for language, standard in (("c", "c11"), ("c++", "c++11")):
             done = run(["-x", language, f"-std={standard}", "-fsyntax-only", "-Wall", "-Wextra",
-                        "-Werror", "-pedantic", "-Wno-pragma-once-outside-header",
-                        f"-I{ROOT}/include", path], program=tool("clang"))
+                        "-Werror", "-pedantic", f"-I{ROOT}/include", "-include", path, os.devnull],
+                       program=tool("clang"))  # included, as by a program: unused inline functions are fine there
             check_eq(done.code, 0, f"{path} as {standard}: {done.err}")
 
 
