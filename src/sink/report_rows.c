@@ -230,7 +230,7 @@ static uint64_t cpu_of(const struct etwatch_sample *s)
 static int compare(const void *a, const void *b)
 {
     const struct ew_report_row *x = a, *y = b;
-    /* The idle process comes last. */
+    /* The idle process, which has all unused CPU time, comes last. */
     if ((x->sum.pid == 0) != (y->sum.pid == 0))
         return x->sum.pid == 0 ? 1 : -1;
     if (x->owner_cpu_ns != y->owner_cpu_ns)

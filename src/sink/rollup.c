@@ -59,7 +59,7 @@ static struct ew_rollup_row *find(const struct ew_rollup *rollup, uint32_t pid, 
     }
 }
 
-static void place(struct ew_rollup *rollup, uint32_t row)
+static void index_row(struct ew_rollup *rollup, uint32_t row)
 {
     const struct etwatch_sample *sum = &rollup->rows[row].sum;
     uint32_t i = hash_of(sum->pid, sum->start_ns, sum->tid);
@@ -72,7 +72,7 @@ static void rebuild_index(struct ew_rollup *rollup)
 {
     memset(rollup->index, 0, ((size_t)rollup->index_mask + 1) * sizeof *rollup->index);
     for (uint32_t i = 0; i < rollup->count; i++)
-        place(rollup, i);
+        index_row(rollup, i);
 }
 
 /* The strings of a row point into the row itself and must be updated when it moves. */
@@ -238,7 +238,7 @@ static int make_row(struct ew_rollup *rollup, const struct etwatch_sample *sampl
     row->sum.tid = thread ? sample->tid : 0;
     row->first_ns = sample->t_ns - sample->dt_ns;
     rollup->thread_count += thread;
-    place(rollup, rollup->count++);
+    index_row(rollup, rollup->count++);
     *ret_row = row;
     return 0;
 }

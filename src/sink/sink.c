@@ -2,7 +2,7 @@
 /*
  * The public functions of all sinks: check arguments, keep what every format needs (the buffer, the
  * selected columns), and pass one object at a time to the format. The buffer is written in whole
- * lines: automatically when it is half full, and by etwatch_sink_flush.
+ * lines: automatically when it reaches FLUSH_AT, and by etwatch_sink_flush.
  */
 #include "sink/sink.h"
 

@@ -11,7 +11,7 @@
 
 struct ew_sink_ops {
     size_t size; /* of the sink's own struct, which starts with struct etwatch_sink */
-    /* Any of these may be NULL: the format then ignores the object. */
+    /* Each may be NULL, except sample: the format then ignores the object. */
     int (*init)(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
                 struct ew_error *reterr);
     void (*done)(struct etwatch_sink *sink);
