@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of metrics: complete, without contradictions, and what the sources say of themselves.
- */
+/* The metric table: complete and consistent, and matching what the sources declare. */
 #include "model/metric.h"
 
 #include <string.h>
 
 #include "test.h"
 
-TEST(every_metric_has_a_row_with_nothing_left_out)
+TEST(every_metric_has_a_complete_row)
 {
     static const char *const groups[] = {"cpu",     "memory",  "threads", "io",
                                          "handles", "devices", "exit"};
@@ -65,11 +64,14 @@ TEST(exported_names_are_unique_with_their_labels)
     }
 }
 
-/* What the conventions (1.43, 1.44) define; all else would be invented under their name. */
-TEST(names_of_opentelemetry_are_those_it_defines)
+/*
+ * The names that the semantic conventions (1.43, 1.44) define; any other would be an invented name
+ * in their namespace.
+ */
+TEST(opentelemetry_names_are_defined_by_its_conventions)
 {
     static const struct {
-        const char *name, *unit, *attribute; /* its key; "": it has none */
+        const char *name, *unit, *attribute; /* its key; "" if it has none */
     } defined[] = {
         {"process.cpu.time", "s", "cpu.mode"},
         {"process.memory.usage", "By", ""},
@@ -108,7 +110,7 @@ TEST(names_of_opentelemetry_are_those_it_defines)
     CHECK_EQ_STR(handles.otlp_linux, "process.unix.file_descriptor.count");
 }
 
-TEST(names_and_groups_choose_metrics)
+TEST(names_and_groups_select_metrics)
 {
     CHECK_EQ_UINT(etwatch_metrics_named("rss_bytes"), ETWATCH_HAS(rss_bytes));
     CHECK_EQ_UINT(etwatch_metrics_named("handles"),
@@ -120,7 +122,7 @@ TEST(names_and_groups_choose_metrics)
     CHECK_EQ_UINT(etwatch_metrics_named(NULL), 0);
 }
 
-TEST(what_is_chosen_depends_on_what_a_source_brings_by_itself)
+TEST(the_selection_depends_on_the_metrics_of_the_source)
 {
     uint64_t plain = ew_metrics_chosen(ETWATCH_BACKEND_EBPF, 0);
     CHECK((plain & ETWATCH_HAS(cpu_ns)) != 0);
@@ -134,7 +136,7 @@ TEST(what_is_chosen_depends_on_what_a_source_brings_by_itself)
     CHECK((ew_metrics_chosen(ETWATCH_BACKEND_POLL_LINUX, 0) & ETWATCH_HAS(handles)) != 0);
 }
 
-TEST(the_fastest_of_what_is_chosen_sets_the_period)
+TEST(the_fastest_selected_metric_sets_the_period)
 {
     const uint64_t memory = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(virtual_bytes);
     const struct etwatch_rate rates[] = {{memory, 2}, {ETWATCH_HAS(virtual_bytes), 4}};
@@ -146,7 +148,7 @@ TEST(the_fastest_of_what_is_chosen_sets_the_period)
     CHECK_EQ_UINT(ew_metrics_period_ns(ETWATCH_HAS(cpu_ns), NULL, 0, ETWATCH_HAS(cpu_ns)), 1);
 }
 
-TEST(a_caller_with_an_older_header_gets_what_it_has_room_for)
+TEST(a_caller_with_an_older_header_gets_the_fields_it_has)
 {
     struct etwatch_metric_info info;
     memset(&info, 0x5a, sizeof info);
