@@ -83,7 +83,7 @@ def start_plain(command, **options):
 
 
 @contextlib.contextmanager
-def somebody(seconds=60):
+def running_process(seconds=60):
     """The id of a process that is there and works now and then."""
     if not UNDER_WINE:
         yield os.getpid()
