@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 """chart.py BENCH.json OUT.svg: the CPU of each watcher, from the cost section of a bench run.
 
-A logarithmic axis, because the longest bar is a thousand times the shortest. Plain SVG, no library.
+The axis is logarithmic, because the longest bar is a thousand times the shortest. Plain SVG, no library.
 """
 import json
 import math
 import sys
 from xml.sax.saxutils import escape
 
-ROWS = [  # name in the bench, label in the picture
+ROWS = [  # name in the bench, label in the chart
     ("library 10 Hz", "etwatch, 10 Hz"),
     ("library 100 Hz", "etwatch, 100 Hz"),
     ("library 1000 Hz", "etwatch, 1000 Hz"),
@@ -19,8 +19,8 @@ ROWS = [  # name in the bench, label in the picture
     ("C poller 10 Hz", "a poller in C, 10 Hz"),
     ("C poller 100 Hz", "a poller in C, 100 Hz"),
     ("top 10 Hz", "top, 10 Hz"),
-    ("psutil 10 Hz", "psutil, 10 Hz asked"),
-    ("psutil 100 Hz", "psutil, 100 Hz asked"),
+    ("psutil 10 Hz", "psutil, 10 Hz requested"),
+    ("psutil 100 Hz", "psutil, 100 Hz requested"),
 ]
 LEFT, RIGHT, TOP, STEP, BAR = 250, 110, 46, 26, 16
 WIDTH, LOW, HIGH = 820, 0.01, 100.0
@@ -67,7 +67,7 @@ def main(argv):
     medians = {row["name"]: row.get("median") for row in section["rows"]}
     figures = [(label, medians[name]) for name, label in ROWS if medians.get(name) is not None]
     with open(argv[2], "w", encoding="utf-8") as file:
-        file.write(draw(figures, "CPU of the watcher, per cent of one core: all of 1020 processes"))
+        file.write(draw(figures, "CPU of the watcher, percent of one core: all of 1020 processes"))
     return 0
 
 
