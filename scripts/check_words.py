@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """check_words.py [--count] [PATH...]: rejects the words of a private dialect in comments, documents and messages.
 
-Plain technical English is a rule of the house (CONTRIBUTING.md): a process exits, a value is reported or
+Plain technical English is a rule (CONTRIBUTING.md): a process exits, a value is reported or
 unknown, a caller is "the caller". A script cannot judge a sentence, but it can find the words that such
 sentences are made of. Checked are comments and string literals of C, comments, docstrings and messages of
 Python and shell, and the text of documents outside of code blocks. --count prints a number per folder.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""embed.py SYMBOL HEADER INPUT OUTPUT: the bytes of INPUT as a C array in OUTPUT.
+"""embed.py SYMBOL HEADER INPUT OUTPUT: writes the bytes of INPUT as a C array to OUTPUT.
 
 The array is aligned to 8 because libbpf reads the ELF headers in place.
 """

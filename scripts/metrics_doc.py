@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """metrics_doc.py PROGRAM [--check]: writes the tables of docs/metrics.md from `PROGRAM metrics --json`.
 
-The page keeps its own words; what stands between `<!-- table NAME -->` and `<!-- end -->` is made
-here. With --check nothing is written: the first difference is shown, and the exit status is 1.
+Only the text between `<!-- table NAME -->` and `<!-- end -->` is generated. With --check nothing is written: the
+first difference is shown, and the exit status is 1.
 """
 import json
 import os
@@ -94,7 +94,7 @@ def main():
         return 0
     for have, line in zip(page.split("\n"), want.split("\n")):
         if have != line:
-            print(f"docs/metrics.md has: {have}\nthe table says:      {line}")
+            print(f"docs/metrics.md has: {have}\nthe table has:       {line}")
             return 1
     return 0 if len(page) == len(want) else 1
 
