@@ -112,7 +112,7 @@ static bool is_sched(const struct etwatch_trace_event *event)
 
 static bool is_loss(const struct etwatch_trace_event *event)
 {
-    return strcmp(event->provider, "etwatch") == 0 && strcmp(event->event, "lost") == 0;
+    return strcmp(event->provider, "etwatch") == 0 && strcmp(event->event, "loss") == 0;
 }
 
 static const struct etwatch_field *field_of(const struct etwatch_trace_event *event,

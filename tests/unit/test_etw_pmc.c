@@ -53,7 +53,7 @@ TEST(the_best_counters_are_requested_in_the_order_of_the_metrics)
     CHECK_EQ_UINT(pmc.map.counter[1], EW_C_instructions);
     CHECK_EQ_UINT(pmc.map.counter[2], EW_C_cache_misses);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        CHECK(ew_etw_pmc_why_not(&pmc, i) == NULL);
+        CHECK(ew_etw_pmc_unavailable_reason(&pmc, i) == NULL);
 }
 
 TEST(counters_that_are_not_selected_are_not_requested)
@@ -72,7 +72,7 @@ TEST(counters_that_are_not_selected_are_not_requested)
 
 static void check_reason(const struct ew_etw_pmc *pmc, uint32_t metric, const char *word)
 {
-    const char *why = ew_etw_pmc_why_not(pmc, metric);
+    const char *why = ew_etw_pmc_unavailable_reason(pmc, metric);
     CHECK(why != NULL && strstr(why, word) != NULL);
 }
 
@@ -83,7 +83,7 @@ TEST(a_missing_counter_has_a_reason_and_the_others_work)
     CHECK_EQ_UINT(ew_pmc_has(&pmc.map), EW_HAS_C(cycles) | EW_HAS_C(instructions));
     CHECK_EQ_UINT(seen.counters[1], 101);
     check_reason(&pmc, ETWATCH_M_cache_misses, "no such counter");
-    CHECK(ew_etw_pmc_why_not(&pmc, ETWATCH_M_cycles) == NULL);
+    CHECK(ew_etw_pmc_unavailable_reason(&pmc, ETWATCH_M_cycles) == NULL);
     pmc = requested(&(struct etw_emulator_config){.sources = none}, WANTED, &seen);
     CHECK_EQ_UINT(pmc.map.count, 0);
     CHECK_EQ_UINT(seen.counter_count, 0);

@@ -120,8 +120,8 @@ static bool has_privilege(const wchar_t *name)
 
 TEST(dropped_privileges_do_not_return)
 {
-    struct ew_window_aggregate_version version;
-    ew_window_aggregate_version(&version);
+    struct ew_windows_version version;
+    ew_windows_version(&version);
     CHECK(version.major >= 6);
     if (version.wine != NULL)
         SKIP("Wine only switches privileges off");

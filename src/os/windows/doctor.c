@@ -45,7 +45,7 @@ static void EW_PRINTF(2, 3) found(struct probe *p, const char *format, ...)
     va_end(args);
 }
 
-static void probe_version(struct probe *p, const struct ew_window_aggregate_version *version)
+static void probe_version(struct probe *p, const struct ew_windows_version *version)
 {
     found(p, "%lu.%lu, build %lu", (unsigned long)version->major, (unsigned long)version->minor,
           (unsigned long)version->build);
@@ -53,7 +53,7 @@ static void probe_version(struct probe *p, const struct ew_window_aggregate_vers
          "Windows 10 or newer", "older versions are not tested", "use Windows 10 or newer");
 }
 
-static void probe_wine(struct probe *p, const struct ew_window_aggregate_version *version)
+static void probe_wine(struct probe *p, const struct ew_windows_version *version)
 {
     if (!version->wine)
         return;
@@ -131,10 +131,10 @@ int etwatch_doctor(const char *proc_root,
                    void (*on_check)(void *ctx, const struct etwatch_check *check), void *ctx)
 {
     struct probe p = {.on_check = on_check, .ctx = ctx};
-    struct ew_window_aggregate_version version;
+    struct ew_windows_version version;
     if (on_check == NULL || proc_root != NULL)
         return ETWATCH_EINVAL;
-    ew_window_aggregate_version(&version);
+    ew_windows_version(&version);
     probe_version(&p, &version);
     probe_wine(&p, &version);
     probe_groups(&p);

@@ -14,7 +14,7 @@ static FARPROC find(const char *name)
     return ntdll ? GetProcAddress(ntdll, name) : NULL;
 }
 
-void ew_window_aggregate_version(struct ew_window_aggregate_version *ret_version)
+void ew_windows_version(struct ew_windows_version *ret_version)
 {
     union {
         FARPROC found;

@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-struct ew_window_aggregate_version {
+struct ew_windows_version {
     uint32_t major, minor, build;
     const char *wine; /* the version of Wine; NULL: it is Windows */
 };
 
-void ew_window_aggregate_version(struct ew_window_aggregate_version *ret_version);
+void ew_windows_version(struct ew_windows_version *ret_version);
 
 #endif
