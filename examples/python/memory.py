@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Page faults and allocations with address and size.
 
-A Windows recording has each of them. For a running process the kernel provides only the number of faults and the
-amount of memory: address and size are printed as unknown.
+A Windows recording has each of them. For a running process only the number of faults and the amount of memory are
+measured: address and size are then printed as unknown.
 
 usage: memory.py FILE.etl | memory.py PID [SECONDS]
 """

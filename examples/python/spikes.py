@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Reports every stretch of time in which a process used more than 80 % of a core, however short.
 
-The samples are a millisecond long and cut by the kernel's own accounting, so a spike of 5 ms is about five of them;
-adjacent stretches are reported as one.
+Samples are a millisecond long and cut by the kernel's own accounting, so a spike of 5 ms is about five of them;
+adjacent ones are reported as one.
 
 usage: spikes.py PID [SECONDS [PERCENT]]
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every context switch with the old and the new thread, the reason and how long the new one had waited
-for the CPU; every new thread with its process and start address.
+"""Prints every context switch with the outgoing and the incoming thread, the reason, and how long the incoming thread
+had waited for the CPU; and every new thread with its process and start address.
 
-For a running process (on Linux, with eBPF) or a recording (anywhere). Linux does not report where a new thread
-starts: its address is unknown there.
+Works with a running process (on Linux, with eBPF) or a recording (anywhere). Linux does not report the start address of
+a new thread: it is unknown there.
 
 usage: threads.py PID [SECONDS] | threads.py FILE.etl
 """

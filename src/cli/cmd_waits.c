@@ -130,7 +130,7 @@ static uint64_t number_of(const struct etwatch_trace_event *event, const char *n
     return field == NULL ? 0 : field->v.u;
 }
 
-static enum ew_wait_why why_of(uint64_t state, uint64_t reason)
+static enum ew_wait_reason why_of(uint64_t state, uint64_t reason)
 {
     if (state == TERMINATED)
         return EW_WAIT_OVER;

@@ -141,7 +141,7 @@ static int begin_part(struct report *report)
 {
     bool threads = (report->callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
     report->began = true;
-    ew_tally_settle(report->tally, report->trace->options.from_ns);
+    ew_tally_charge_running(report->tally, report->trace->options.from_ns);
     ew_tally_system(report->tally, &report->system_before);
     report->before_has = ew_tally_counters(report->tally);
     int rc = ew_tally_totals(report->tally, threads, note_before, report);

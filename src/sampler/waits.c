@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the two tables. A thread is in one state at a time; each event ends one and begins another,
- * so the times of a thread add up to the time in which it was seen. A wait belongs to who ended it,
- * so it is counted when the thread is woken; a thread that runs again without having been woken
- * (the event was lost) has waited all the same, only for nobody.
+ * Owns the two tables. A thread is in one state at a time; each event ends one and starts another,
+ * so the times of a thread add up to the time in which it was observed. A wait is attributed to the
+ * thread that ended it, so it is counted when the thread is woken; a thread that runs again without
+ * a wake-up (the event was lost) has waited, but without a known waker.
  */
 #include "sampler/waits.h"
 
@@ -64,7 +64,7 @@ const struct ew_waits_thread *ew_waits_find(const struct ew_waits *waits, uint32
     return find(waits, tid);
 }
 
-/* Idle threads all have the id 0: nobody waits for them, and they wait for nobody. */
+/* Idle threads all have id 0 and take no part in waits. */
 static struct ew_waits_thread *thread_of(struct ew_waits *waits, uint32_t tid)
 {
     uint32_t ref = 0;
@@ -136,7 +136,7 @@ void ew_waits_owner(struct ew_waits *waits, uint32_t pid, uint32_t tid, const ch
 
 /* -------------------------------------------------------------------- the states */
 
-/* Ends the present state at t_ns and returns how long it was. */
+/* Ends the current state at t_ns and returns its duration. */
 static uint64_t leave(struct ew_waits_thread *thread, uint64_t t_ns)
 {
     uint64_t length_ns = t_ns > thread->since_ns ? t_ns - thread->since_ns : 0;
@@ -167,19 +167,19 @@ static uint64_t leave(struct ew_waits_thread *thread, uint64_t t_ns)
     return length_ns;
 }
 
-void ew_waits_switch(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, enum ew_wait_why why,
-                     uint32_t next_tid)
+void ew_waits_switch(struct ew_waits *waits, uint64_t t_ns, uint32_t tid,
+                     enum ew_wait_reason reason, uint32_t next_tid)
 {
     static const uint32_t after[] = {READY, SLEEPING, BLOCKED, UNKNOWN};
     struct ew_waits_thread *thread = thread_of(waits, tid);
     if (thread != NULL) {
         (void)leave(thread, t_ns);
         thread->since_ns = t_ns;
-        thread->state = after[why];
+        thread->state = after[reason];
         thread->edge = 0;
-        thread->preempted += why == EW_WAIT_READY;
-        thread->sleeps += why == EW_WAIT_SLEEP;
-        thread->blocks += why == EW_WAIT_BLOCKED;
+        thread->preempted += reason == EW_WAIT_READY;
+        thread->sleeps += reason == EW_WAIT_SLEEP;
+        thread->blocks += reason == EW_WAIT_BLOCKED;
     }
     struct ew_waits_thread *next = thread_of(waits, next_tid);
     if (next == NULL)
@@ -203,7 +203,7 @@ void ew_waits_wake(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t
         return;
     uint32_t was = thread->state;
     if (was == RUNNING || was == READY)
-        return; /* it was about to sleep, and does not */
+        return; /* woken before it slept */
     uint64_t length_ns = leave(thread, t_ns);
     thread->state = READY;
     thread->since_ns = t_ns;
@@ -261,7 +261,7 @@ void ew_waits_end(struct ew_waits *waits, uint64_t t_ns)
     }
 }
 
-static enum ew_wait_why why_of(uint32_t state)
+static enum ew_wait_reason reason_of(uint32_t state)
 {
     if (state == 0)
         return EW_WAIT_READY;
@@ -272,9 +272,9 @@ static enum ew_wait_why why_of(uint32_t state)
 }
 
 /*
- * A live source tells of who leaves the CPU whether it waits for a disk, and how many hard faults
- * it has had. The kernel counts a fault when it is over: if there is one more than when the thread
- * last left, the wait in between was for it.
+ * A live source reports for the outgoing thread whether it waits for a disk, and its number of hard
+ * faults. The kernel counts a fault when it ends: if there is one more than when the thread last
+ * left the CPU, the wait in between was for it.
  */
 static void note_io(struct ew_waits *waits, const struct etwatch_event *event, bool preempted)
 {
@@ -284,7 +284,7 @@ static void note_io(struct ew_waits *waits, const struct etwatch_event *event, b
     bool more = thread->faults_known && thread->hard_faults != event->hard_faults;
     if (more)
         thread->fault_ns += thread->io_wait_ns;
-    if (more || !preempted) /* else it may still be on its way out of the fault */
+    if (more || !preempted) /* if preempted, it may not have finished the fault yet */
         thread->io_wait_ns = 0;
     thread->hard_faults = event->hard_faults;
     thread->faults_known = waits->knows_io = true;
@@ -292,9 +292,9 @@ static void note_io(struct ew_waits *waits, const struct etwatch_event *event, b
 
 static void switch_event(struct ew_waits *waits, const struct etwatch_event *event)
 {
-    enum ew_wait_why why = why_of(event->state);
-    note_io(waits, event, why == EW_WAIT_READY);
-    ew_waits_switch(waits, event->t_ns, event->tid, why, event->next_tid);
+    enum ew_wait_reason reason = reason_of(event->state);
+    note_io(waits, event, reason == EW_WAIT_READY);
+    ew_waits_switch(waits, event->t_ns, event->tid, reason, event->next_tid);
     struct ew_waits_thread *thread = event->io_wait == 0 ? NULL : thread_of(waits, event->tid);
     if (thread != NULL)
         thread->in_io = event->io_wait == 2;
@@ -320,7 +320,7 @@ void ew_waits_event(struct ew_waits *waits, const struct etwatch_event *event)
 
 /* ----------------------------------------------------------------------- results */
 
-/* Nothing is ever given back, so the numbers have no holes. */
+/* Entries are never freed, so the numbers are contiguous. */
 const struct ew_waits_thread *ew_waits_thread_at(const struct ew_waits *waits, uint32_t i)
 {
     return i < waits->threads.used ? ew_pool_at(&waits->threads, i + 1) : NULL;

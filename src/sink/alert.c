@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Pure: an alert in, its text out. Tables and CSV have no rows for it; the program says the words.
- */
+/* Pure functions that format an alert. Tables and CSV have no rows for alerts; the program prints
+ * the text. */
 #include "sink/alert.h"
 
 #include "sink/json.h"
 #include "sink/sink.h"
 #include "sink/units.h"
 
-enum { THREADS_SAID = 3 };
+enum { THREADS_SHOWN = 3 };
 
 static void put_threads(struct ew_buf *out, const struct etwatch_alert *alert)
 {
     EW_JSON(out, ",\"thread_count\":");
-    ew_json_number_if(out, alert->thread_count != 0, alert->thread_count); /* not told apart */
+    ew_json_number_if(out, alert->thread_count != 0, alert->thread_count); /* 0: no thread data */
     EW_JSON(out, ",\"threads\":[");
     for (uint32_t i = 0; i < alert->thread_entries; i++) {
         if (i > 0)
@@ -81,7 +81,7 @@ void ew_alert_text(struct ew_buf *out, const struct etwatch_alert *alert)
     (void)ew_buf_fixed(out, alert->value, 1);
     ew_buf_text(out, ", at most ");
     (void)ew_buf_fixed(out, alert->peak, 1);
-    for (uint32_t i = 0; i < alert->thread_entries && i < THREADS_SAID; i++) {
+    for (uint32_t i = 0; i < alert->thread_entries && i < THREADS_SHOWN; i++) {
         const struct etwatch_alert_thread *thread = &alert->threads[i];
         ew_buf_text(out, i == 0 ? "; threads: " : ", ");
         ew_buf_text(out, thread->name != NULL ? thread->name : "?");
@@ -90,9 +90,9 @@ void ew_alert_text(struct ew_buf *out, const struct etwatch_alert *alert)
         ew_buf_text(out, ") ");
         ew_units_ns(out, thread->cpu_ns);
     }
-    if (alert->thread_count > THREADS_SAID) {
+    if (alert->thread_count > THREADS_SHOWN) {
         ew_buf_text(out, " and ");
-        ew_buf_u64(out, alert->thread_count - THREADS_SAID);
+        ew_buf_u64(out, alert->thread_count - THREADS_SHOWN);
         ew_buf_text(out, " more");
     }
 }

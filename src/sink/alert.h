@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Alerts as text: an object of JSON Lines, or words for people. */
+/* Alerts as text: an object of JSON Lines, or a readable line. */
 #ifndef EW_SINK_ALERT_H
 #define EW_SINK_ALERT_H
 
@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-/* One line without its end: who, what, when, how long, and the busiest threads. */
+/* One line without its end: process, condition, start, duration, and the busiest threads. */
 void ew_alert_text(struct ew_buf *out, const struct etwatch_alert *alert);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a person sees of a field. Only the fields that are shown by default have a short heading
- * here; every other one is shown under its own name, so a new metric can be asked for at once.
+ * How a field is displayed. Only the fields shown by default have a short heading here; every other
+ * one is shown under its own name, so a new metric can be selected at once.
  */
 #include "sink/columns.h"
 
@@ -64,7 +64,7 @@ struct ew_grid_column ew_column_for(uint32_t field)
     return column;
 }
 
-/* A thread stands below its process: its own id, and its name set in. */
+/* A thread is listed below its process: with its own id, and its name indented. */
 static bool put_thread(struct ew_buf *out, const struct ew_rollup_row *row, uint32_t field)
 {
     if (row->sum.type != ETWATCH_TYPE_THREAD)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a rollup as cells of a grid: the headings, the widths and how a value is shown. */
+/* Rows of a rollup as cells of a grid: headings, widths and value formats. */
 #ifndef EW_SINK_COLUMNS_H
 #define EW_SINK_COLUMNS_H
 
@@ -11,7 +11,7 @@
 
 /* The grid column for a field (enum ew_field_id). */
 struct ew_grid_column ew_column_for(uint32_t field);
-/* Adds the cell of one row. wall_ns: the time its CPU per cent refers to. */
+/* Adds the cell of one row. wall_ns: the time to which its CPU percentage refers. */
 void ew_column_put(struct ew_grid *grid, const struct ew_rollup_row *row, uint32_t field,
                    uint64_t wall_ns);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the cells of one table on its way to a screen. Cells are made safe for a terminal as they
- * are printed, and every line is cut to the width asked for, so a hostile process name can neither
- * steer the terminal nor break the columns.
+ * Owns the cells of one table. Cells are made safe for a terminal when they are printed, and every
+ * line is truncated to the requested width, so a hostile process name can neither control the
+ * terminal nor break the columns.
  */
 #include "sink/grid.h"
 
@@ -63,7 +63,7 @@ static const char *cell_text(const struct ew_grid *grid, size_t cell, size_t *re
     return *ret_len == 0 ? "" : grid->text.data + from;
 }
 
-/* The cell as it will be shown, in scratch; returns its columns. */
+/* Renders the cell into scratch; returns its width in columns. */
 static size_t render(struct ew_buf *scratch, const struct ew_grid_column *column, const char *text,
                      size_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Aligned columns: cells are collected, then printed with the widths they turned out to need. */
+/* Aligned columns: cells are collected, then printed with the widths they need. */
 #ifndef EW_SINK_GRID_H
 #define EW_SINK_GRID_H
 
@@ -11,19 +11,19 @@ enum { EW_GRID_COLUMNS_MAX = 128 };
 
 struct ew_grid_column {
     const char *heading;
-    uint16_t min_width; /* keeps blocks that follow each other in line */
-    uint16_t max_width; /* longer text is cut; 0 = never */
-    bool left;          /* text; numbers stand to the right */
+    uint16_t min_width; /* keeps successive blocks aligned */
+    uint16_t max_width; /* longer text is truncated; 0: never */
+    bool left;          /* text; numbers are right-aligned */
 };
 
 struct ew_grid {
     const struct ew_grid_column *columns;
     uint32_t column_count;
-    struct ew_buf text; /* the text of all cells, one after the other */
-    uint32_t *ends;     /* where each cell ends in text */
+    struct ew_buf text; /* text of all cells, concatenated */
+    uint32_t *ends;     /* end of each cell in text */
     size_t cell_count, cell_size;
     bool color;
-    uint32_t width; /* lines are cut to this; 0 = never */
+    uint32_t width; /* lines are truncated to this; 0: never */
     int error;
 };
 
@@ -31,12 +31,12 @@ struct ew_grid {
 void ew_grid_init(struct ew_grid *grid, const struct ew_grid_column *columns,
                   uint32_t column_count);
 void ew_grid_done(struct ew_grid *grid);
-/* Forgets the cells. */
+/* Removes all cells. */
 void ew_grid_clear(struct ew_grid *grid);
-/* Where the text of the next cell goes; row by row, left to right. ew_grid_end closes the cell. */
+/* The buffer for the next cell, row by row, left to right. ew_grid_end closes the cell. */
 struct ew_buf *ew_grid_cell(struct ew_grid *grid);
 void ew_grid_end(struct ew_grid *grid);
-/* The heading line and all rows, at most max_rows of them (0 = all). */
+/* Prints the heading line and all rows, at most max_rows of them (0: all). */
 int ew_grid_print(struct ew_grid *grid, struct ew_buf *out, size_t max_rows);
 
 #endif

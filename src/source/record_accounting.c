@@ -150,8 +150,8 @@ int ew_record_accounting_init(struct ew_record_accounting *accounting,
     tally.interval_over = interval_over;
     tally.interval_ctx = accounting;
     tally.working_set = ew_decode_working_set;
-    tally.wanted = filter->all ? NULL : wanted;
-    tally.wanted_ctx = accounting;
+    tally.selected = filter->all ? NULL : wanted;
+    tally.selected_ctx = accounting;
     memset(accounting, 0, sizeof *accounting);
     accounting->events = config->events;
     accounting->events_all = config->events_all;

@@ -82,7 +82,7 @@ static const char *reason_name(uint8_t reason)
  * keeps its tid; its pid is 0. */
 static const char *resolve(const struct ew_tally *tally, uint16_t cpu, uint32_t *pid, uint32_t *tid)
 {
-    const char *name = ew_tally_who(tally, cpu, pid, tid);
+    const char *name = ew_tally_identify(tally, cpu, pid, tid);
     if (*tid == EW_NO_ID)
         *tid = 0;
     if (*pid == EW_NO_ID)
@@ -170,6 +170,7 @@ void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool after,
         out.next_name = out.kind == ETWATCH_EVENT_WAKEUP ? NULL : name;
     }
     bool next = out.kind == ETWATCH_EVENT_SWITCH || out.kind == ETWATCH_EVENT_FORK;
-    if (all || ew_tally_wants(tally, out.pid) || (next && ew_tally_wants(tally, out.next_pid)))
+    if (all || ew_tally_is_selected(tally, out.pid) ||
+        (next && ew_tally_is_selected(tally, out.next_pid)))
         facts->event(facts->ctx, &out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this machine is called. */
+/* The names of this machine and its system. */
 #include <stdio.h>
 #include <windows.h>
 

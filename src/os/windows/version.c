@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The version as the kernel has it: GetVersionEx answers what the manifest of the program lets it
- * know. Wine says that it is one by a function that only its ntdll has.
+ * The version as the kernel reports it: GetVersionEx returns a version that depends on the
+ * program's manifest. Wine is recognized by a function that only its ntdll exports.
  */
 #include "os/windows/version.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * User space's part of what is added up only on request: which of it can be had here, the hardware
- * counters of each CPU, and the sums as counters. Owns the descriptors of the hardware counters. A
- * counter that a machine does not have is known before the programs are loaded, and why.
+ * The optional counters in user space: which are available, the hardware counters of each CPU, and
+ * the conversion of the sums. Owns the descriptors of the hardware counters. They are opened before
+ * the programs are loaded, so that a missing counter and its reason are known by then.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -42,13 +42,14 @@ static int open_counter(uint64_t event, uint32_t cpu, bool software)
 static void explain(struct ew_ebpf_optional *optional, int os_code)
 {
     bool missing = os_code == ENOENT || os_code == EOPNOTSUPP || os_code == ENODEV;
-    (void)snprintf(optional->why_no_pmu, sizeof optional->why_no_pmu, "%s (perf_event_open: %s)",
-                   missing ? "this machine has no such hardware counter, as most virtual ones"
-                           : "hardware counters cannot be opened",
-                   strerror(os_code));
+    (void)snprintf(
+        optional->no_pmu_reason, sizeof optional->no_pmu_reason, "%s (perf_event_open: %s)",
+        missing ? "this machine has no such hardware counter (most virtual machines do not)"
+                : "hardware counters cannot be opened",
+        strerror(os_code));
 }
 
-/* On every CPU that is there; 0, or the error of the first that failed. */
+/* On every CPU that is present; 0, or the error of the first that failed. */
 static int open_everywhere(struct ew_ebpf_optional *optional, uint32_t which, bool software)
 {
     uint32_t opened = 0;
@@ -56,7 +57,7 @@ static int open_everywhere(struct ew_ebpf_optional *optional, uint32_t which, bo
         int fd = open_counter(counters[which].event, cpu, software);
         int os_code = errno;
         if (fd < 0 && os_code == ENODEV && cpu > 0)
-            continue; /* possible, but not there */
+            continue; /* possible, but not present */
         if (fd < 0)
             return os_code;
         optional->fds[which * optional->cpu_count + cpu] = fd;
@@ -125,7 +126,8 @@ uint64_t ew_ebpf_optional_available(const struct ew_ebpf_optional *optional)
     return available;
 }
 
-const char *ew_ebpf_optional_lacks(const struct ew_ebpf_optional *optional, uint32_t metric)
+const char *ew_ebpf_optional_unavailable_reason(const struct ew_ebpf_optional *optional,
+                                                uint32_t metric)
 {
     uint64_t bit = (uint64_t)1 << metric;
     if ((bit & EW_EBPF_NET) != 0 && optional->want_net && !optional->net)
@@ -133,12 +135,12 @@ const char *ew_ebpf_optional_lacks(const struct ew_ebpf_optional *optional, uint
                "(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)";
     if ((bit & EW_EBPF_PMU) != 0 && optional->fds != NULL &&
         (ew_ebpf_optional_available(optional) & bit) == 0)
-        return optional->why_no_pmu;
+        return optional->no_pmu_reason;
     return NULL;
 }
 
 uint32_t ew_ebpf_optional_counters(const struct ew_ebpf_optional *optional,
-                                   const struct ew_k_extra *sums, uint64_t *counter)
+                                   const struct ew_k_optional *sums, uint64_t *counter)
 {
     uint32_t has = 0;
     if (optional->net) {

@@ -279,7 +279,7 @@ static void emit_added(struct live *live, const struct ew_facts *facts)
 {
     const struct ew_selection *selection = &live->accounting.selection;
     for (uint32_t i = 0; i < selection->pid_count; i++)
-        ew_tally_want(live->accounting.tally, selection->pids[i], facts);
+        ew_tally_select(live->accounting.tally, selection->pids[i], facts);
     live->selection_changed = false;
 }
 
@@ -385,7 +385,7 @@ static int add(struct ew_source *source, uint32_t pid)
 static int remove_pid(struct ew_source *source, uint32_t pid)
 {
     struct live *live = (struct live *)source;
-    ew_tally_unwant(live->accounting.tally, pid);
+    ew_tally_deselect(live->accounting.tally, pid);
     return ew_selection_remove(&live->accounting.selection, pid);
 }
 

@@ -141,7 +141,7 @@ static void emit_gauges(struct ew_list_sync *list_sync, const struct ew_listed_p
 {
     const struct ew_winpoll_system *system = &list_sync->system;
     uint64_t gauge[EW_GAUGE_COUNT];
-    if (!ew_tally_lives(tally, listed->pid, NULL))
+    if (!ew_tally_is_alive(tally, listed->pid, NULL))
         return;
     uint32_t has = ew_listed_gauges(listed, list_sync->has_states, gauge);
     void *held = system->slow != NULL ? system->hold(system->ctx, listed->pid) : NULL;
@@ -254,7 +254,7 @@ static void end_absent(struct ew_list_sync *list_sync, uint64_t old_ns, struct e
     while (ew_listing_next(&listing, &listed) > 0)
         index.ids[index.count++] = (struct listed_id){listed.pid, listed.created};
     qsort(index.ids, index.count, sizeof *index.ids, by_pid);
-    ew_tally_absent(tally, is_listed, &index, old_ns, list_sync->listed_ns, facts);
+    ew_tally_end_absent(tally, is_listed, &index, old_ns, list_sync->listed_ns, facts);
     ew_free(index.ids);
 }
 
@@ -267,7 +267,7 @@ static void emit_present(const struct ew_listed_process *listed, uint64_t t_ns,
                              .cpu = UINT16_MAX,
                              .pid = listed->pid,
                              .tid = EW_NO_ID};
-    if (!ew_tally_lives(tally, listed->pid, NULL)) {
+    if (!ew_tally_is_alive(tally, listed->pid, NULL)) {
         event.u.process.parent_pid = listed->ppid;
         event.u.process.session_id = listed->session_id;
         event.u.process.image =
