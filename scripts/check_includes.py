@@ -31,7 +31,7 @@ C11 = {name + ".h" for name in """assert complex ctype errno fenv float inttypes
     math setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string
     tgmath threads time uchar wchar wctype""".split()}
 PROGRAM = "etwatch"
-LIBRARY = re.compile(r"libetwatch[^/]*\.p/")
+LIBRARY = re.compile(r"(?:libetwatch|etwatch\.dll)[^/]*\.p/")
 PUBLIC = "etwatch_"
 FUNCTION = re.compile(r"^(?!static\b|#)[A-Za-z_][\w \t*]*?\b(ew_([a-z0-9]+)_\w+)\([^;{}]*\)\s*\{", re.M)
 

@@ -398,7 +398,8 @@ TEST(a_first_pass_learns_the_preexisting_processes)
     pid = 600;
     CHECK_EQ_STR(ew_tally_identify(tally, 0, &pid, &tid), "quiet.exe");
     pid = NO, tid = 404;
-    CHECK(ew_tally_identify(tally, 0, &pid, &tid) == NULL); /* the name belongs to the later process */
+    CHECK(ew_tally_identify(tally, 0, &pid, &tid) ==
+          NULL); /* the name belongs to the later process */
     CHECK_EQ_UINT(pid, 400);
     pid = NO, tid = 308;
     CHECK(ew_tally_identify(tally, 0, &pid, &tid) == NULL);
