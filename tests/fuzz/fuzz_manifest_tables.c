@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     ew_store_init(&store);
     ew_fields_init(&fields);
-    const struct ew_schema *schema = ew_table_compile(&store, table, event);
+    const struct ew_schema *schema = ew_manifest_table_compile(&store, table, event);
     require(schema != NULL, "every table compiles");
     (void)ew_schema_decode(schema, data + 3, size - 3, data[2] & 1 ? 4 : 8, &fields, &used);
     require(used <= size - 3, "consumed no more than there is");

@@ -24,7 +24,7 @@ TEST(every_table_compiles)
             char row[256];
             snprintf(row, sizeof row, "%s %u v%u %s", table->name, e->id, e->version, e->name);
             test_row(row);
-            const struct ew_schema *schema = ew_table_compile(&store, table, e);
+            const struct ew_schema *schema = ew_manifest_table_compile(&store, table, e);
             CHECK(schema != NULL);
             CHECK_EQ_STR(schema->event, e->name);
             events++;
@@ -62,7 +62,7 @@ TEST(a_wrong_notation_is_refused)
         struct ew_store store;
         test_row(rows[i]);
         ew_store_init(&store);
-        CHECK(ew_table_compile(&store, &table, &e) == NULL);
+        CHECK(ew_manifest_table_compile(&store, &table, &e) == NULL);
         ew_store_done(&store);
     }
 }

@@ -21,7 +21,7 @@ TEST(text_survives_conversion_to_utf16_and_back)
     wchar_t *wide = ew_wide_from_utf8(text);
     CHECK(wide != NULL);
     CHECK_EQ_UINT(wcslen(wide), 5);
-    CHECK_EQ_UINT(ew_utf8_from_wide(wide, 5, back, sizeof back), sizeof text - 1);
+    CHECK_EQ_UINT(ew_wide_to_utf8(wide, 5, back, sizeof back), sizeof text - 1);
     CHECK_EQ_STR(back, text);
     ew_free(wide);
     CHECK(ew_wide_from_utf8("\xff") == NULL);

@@ -143,13 +143,13 @@ static uint64_t units_at(uint64_t t_ns)
 static struct machine machine;
 
 /* Reads the list a second later and drains up to the end of that interval. */
-static const char *poll_and_drain(struct ew_list_sync *sync, struct ew_tally *tally,
+static const char *poll_and_drain(struct ew_etw_list_sync *sync, struct ew_tally *tally,
                                   const struct ew_facts *facts, uint64_t now_ns)
 {
     machine.reported[0] = '\0';
-    CHECK_EQ_UINT(ew_list_sync_read(sync, now_ns), now_ns);
+    CHECK_EQ_UINT(ew_etw_list_sync_read(sync, now_ns), now_ns);
     ew_tally_advance(tally, now_ns, facts);
-    ew_list_sync_emit(sync, tally, facts);
+    ew_etw_list_sync_emit(sync, tally, facts);
     ew_tally_advance(tally, now_ns + INTERVAL_MS * MS, facts);
     return machine.reported;
 }
@@ -159,7 +159,7 @@ TEST(gauges_are_reported_for_processes_that_ran)
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_list_sync *sync = NULL;
+    struct ew_etw_list_sync *sync = NULL;
     memset(m, 0, sizeof *m);
     struct row a = {.pid = 8,
                     .name = "a.exe",
@@ -174,18 +174,18 @@ TEST(gauges_are_reported_for_processes_that_ran)
     struct ew_tally *tally = new_tally();
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
-    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
     uint64_t wanted = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(handles) | ETWATCH_HAS(gdi_objects) |
                       ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(io_other_ops) |
                       ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
-    CHECK_EQ_UINT(ew_list_sync_available(sync) & wanted, wanted);
-    CHECK_EQ_UINT(ew_list_sync_available(sync) & ETWATCH_HAS(threads_running), 0);
+    CHECK_EQ_UINT(ew_etw_list_sync_available(sync) & wanted, wanted);
+    CHECK_EQ_UINT(ew_etw_list_sync_available(sync) & ETWATCH_HAS(threads_running), 0);
     CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 2000 * MS), "read 8, read 12");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 8192);
     CHECK_EQ_UINT(m->last.gauge[EW_G_gdi_objects], 77);
     CHECK_EQ_UINT(m->last.t_ns, 2100 * MS);
     /* Not before a second has passed. */
-    CHECK_EQ_UINT(ew_list_sync_read(sync, 2900 * MS), UINT64_MAX);
+    CHECK_EQ_UINT(ew_etw_list_sync_read(sync, 2900 * MS), UINT64_MAX);
     CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 3000 * MS), "");
     CHECK_EQ_UINT(m->last.counter_has, EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops) |
                                            EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns));
@@ -201,7 +201,7 @@ TEST(gauges_are_reported_for_processes_that_ran)
     CHECK_EQ_UINT(m->last.counter[EW_C_cpu_user_ns], 500);
     CHECK_EQ_UINT(m->last.counter[EW_C_cpu_kernel_ns], 100);
     CHECK_EQ_UINT(m->last.gauge[EW_G_threads], 2);
-    ew_list_sync_free(sync);
+    ew_etw_list_sync_free(sync);
     ew_tally_free(tally);
     CHECK_EQ_UINT(m->closed, 1);
     CHECK_EQ_UINT(m->held, 0);
@@ -212,28 +212,28 @@ TEST(cycles_are_reported_if_no_event_counts_them)
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_list_sync *sync = NULL;
+    struct ew_etw_list_sync *sync = NULL;
     memset(m, 0, sizeof *m);
     struct row a = {.pid = 8, .name = "a.exe", .user = 5, .cycles = 700};
     RELIST(m, a);
     struct ew_tally *tally = new_tally();
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
-    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
     CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 2000 * MS), "read 8");
     CHECK_EQ_UINT(m->last.counter_has & EW_HAS_C(cycles), 0);
-    CHECK(ew_list_sync_count_cycles(sync));
+    CHECK(ew_etw_list_sync_count_cycles(sync));
     a.cycles = 900;
     RELIST(m, a);
     CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 3000 * MS), "read 8");
     CHECK((m->last.counter_has & EW_HAS_C(cycles)) != 0);
     CHECK_EQ_UINT(m->last.counter[EW_C_cycles], 900);
-    ew_list_sync_free(sync);
+    ew_etw_list_sync_free(sync);
     /* As under Wine: 0 means unknown. */
     a.cycles = 0;
     RELIST(m, a);
-    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &sync), 0);
-    CHECK(!ew_list_sync_count_cycles(sync));
-    ew_list_sync_free(sync);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    CHECK(!ew_etw_list_sync_count_cycles(sync));
+    ew_etw_list_sync_free(sync);
     ew_tally_free(tally);
 }
 
@@ -242,7 +242,7 @@ TEST(after_a_loss_started_and_exited_processes_are_found)
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_list_sync *sync = NULL;
+    struct ew_etw_list_sync *sync = NULL;
     memset(m, 0, sizeof *m);
     struct row stays = {.pid = 8, .name = "stays.exe", .created = units_at(10 * MS)};
     struct row came = {.pid = 16, .name = "came.exe", .created = units_at(1400 * MS)};
@@ -255,8 +255,8 @@ TEST(after_a_loss_started_and_exited_processes_are_found)
     event_of(tally, &facts, EW_EVENT_PROCESS_START, 24, "before.exe", 1001 * MS);
     /* It may have left the list before its exit is logged. */
     event_of(tally, &facts, EW_EVENT_PROCESS_START, 28, "ending.exe", 1980 * MS);
-    CHECK_EQ_INT(ew_list_sync_new(&system, 300 * MS, &sync), 0);
-    ew_list_sync_note_loss(sync, 1500 * MS);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, 300 * MS, &sync), 0);
+    ew_etw_list_sync_note_loss(sync, 1500 * MS);
     const char *reported = poll_and_drain(sync, tally, &facts, 2000 * MS);
     CHECK_CONTAINS(reported, "exit 12 gone.exe");
     CHECK_CONTAINS(reported, "seen 16 came.exe");
@@ -270,13 +270,13 @@ TEST(after_a_loss_started_and_exited_processes_are_found)
     CHECK(strstr(reported, "young") == NULL);
     again.created = units_at(2500 * MS);
     RELIST(m, stays, came, young, again);
-    ew_list_sync_note_loss(sync, 3500 * MS);
+    ew_etw_list_sync_note_loss(sync, 3500 * MS);
     reported = poll_and_drain(sync, tally, &facts, 4000 * MS);
     CHECK_CONTAINS(reported, "exit 24 before.exe");
     CHECK_CONTAINS(reported, "seen 24 again.exe");
     CHECK_CONTAINS(reported, "seen 20 young.exe");
     CHECK_CONTAINS(reported, "exit 28 ending.exe");
-    ew_list_sync_free(sync);
+    ew_etw_list_sync_free(sync);
     ew_tally_free(tally);
 }
 
