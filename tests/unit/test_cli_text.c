@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program shows to people (summary, screen), and the windows of stat. */
+/* The text that the program shows to users (summary, screen), and the time windows of stat. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "sample_maker.h"
 #include "test.h"
 
-/* Both files call their own helpers by the same plain names. */
+/* Both files have static helpers with the same names. */
 #define shown summary_shown
 #define SHOWN_COUNT SUMMARY_SHOWN_COUNT
 #define put_line summary_put_line
@@ -18,7 +18,7 @@
 #undef put_line
 #include "cli/window_aggregate.c"
 
-/* What summary.c needs of its neighbours, without their operating system. */
+/* The functions that summary.c calls in other files, without their operating system code. */
 const char *ew_signals_name(int number)
 {
     return number == 9 ? "SIGKILL" : "SIG?";
@@ -38,7 +38,7 @@ static struct etwatch_sample busy(uint32_t type, uint32_t pid, uint64_t at_ms, u
     return sample;
 }
 
-TEST(the_summary_shows_totals_threads_and_how_each_ended)
+TEST(the_summary_shows_totals_threads_and_exit_statuses)
 {
     struct ew_summary summary;
     struct ew_buf out;
@@ -80,7 +80,7 @@ TEST(the_summary_shows_totals_threads_and_how_each_ended)
     ew_summary_done(&summary);
 }
 
-TEST(the_summary_leaves_out_the_time_that_the_child_was_held)
+TEST(the_summary_excludes_the_time_before_the_child_was_released)
 {
     struct ew_summary summary;
     struct ew_buf out;
@@ -128,7 +128,7 @@ TEST(ten_thousand_processes_make_a_short_summary_that_adds_up)
     ew_summary_done(&summary);
 }
 
-TEST(the_screen_has_no_more_lines_and_columns_than_asked_for)
+TEST(the_screen_is_limited_to_the_requested_lines_and_columns)
 {
     struct ew_rollup rollup;
     struct ew_buf out;
@@ -169,7 +169,7 @@ TEST(a_window_counts_idle_intervals_as_zero)
     struct ew_buf text;
     struct etwatch_sink *sink = open_jsonl(&text);
     ew_window_aggregate_init(&windows, 1);
-    /* 100 % in 2 of the 10 intervals, then a sample that ends the window. */
+    /* 100 % in 2 of 10 intervals, then a sample that ends the window. */
     static const uint64_t at_ms[] = {100, 500, 1200};
     for (size_t i = 0; i < 3; i++) {
         struct etwatch_sample sample = busy(ETWATCH_TYPE_SAMPLE, 7, at_ms[i], 100);
