@@ -164,7 +164,7 @@ static uint64_t rank_of(uint64_t count, uint64_t percent)
 void ew_sparse_histogram_result(const struct ew_sparse_histogram *spread, uint64_t more_zeros,
                                 struct etwatch_aggregate *ret_result)
 {
-    *ret_result = (struct etwatch_aggregate){.size = sizeof *ret_result};
+    *ret_result = (struct etwatch_aggregate){0};
     if (spread->count == 0)
         return;
     uint64_t zeros = spread->zeros + more_zeros;

@@ -20,11 +20,11 @@ struct seen {
     uint32_t last_source;
 };
 
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct seen *seen = ctx;
-    for (size_t i = 0; i < count; i++)
-        seen->last_source = samples[i].source;
+    for (size_t i = 0; i < batch->count; i++)
+        seen->last_source = etwatch_sample_at(batch, i)->source;
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -41,12 +41,10 @@ static struct etwatch_monitor *new_monitor(struct seen *seen, const struct ew_et
         .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET | flags,
         .hz = 100,
         .latency_ms = 20,
-        .callbacks = {.size = sizeof config.callbacks,
-                      .on_samples = on_samples,
-                      .on_loss = on_loss,
-                      .ctx = seen},
     };
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = seen, .on_samples = on_samples, .on_loss = on_loss};
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
     monitor->etw = etw;
     return monitor;
 }
@@ -71,7 +69,7 @@ static uint32_t flags_for(const char *const *metrics, const char *const *alerts)
                                     .alert_count = alerts != NULL ? 1 : 0};
     for (uint32_t i = 0; metrics != NULL && metrics[i] != NULL; i++)
         config.metrics |= etwatch_metrics_named(metrics[i]);
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     monitor->etw = &etw;
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     CHECK(etw_emulator_session(emulator, "etwatch-watch", &session));
@@ -114,8 +112,8 @@ TEST(events_of_a_session_become_samples)
     CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_ETW);
     CHECK_EQ_STR(meta_of(monitor).fallback, "");
     while (!etw_emulator_done(emulator))
-        CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
-    CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 50, NULL) >= 0);
+    CHECK(etwatch_monitor_poll(monitor, 50, NULL) >= 0);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     struct etwatch_stats stats = {.size = sizeof stats};
     CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
@@ -140,7 +138,7 @@ static struct etwatch_stats watch_all(struct etw_emulator *emulator, struct ew_e
     struct etwatch_monitor *monitor = new_monitor(seen, etw, 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     while (!etw_emulator_done(emulator))
-        CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 50, NULL) >= 0);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
     etwatch_monitor_free(monitor);
@@ -221,7 +219,7 @@ TEST(events_that_come_too_late_are_counted)
 static void wait_for_polling(struct etwatch_monitor *monitor)
 {
     for (int i = 0; i < 2000 && meta_of(monitor).source != ETWATCH_SOURCE_POLL; i++)
-        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
     CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_POLL);
 }
 
@@ -242,7 +240,7 @@ TEST(when_the_session_is_gone_for_good_it_polls)
     CHECK_CONTAINS(meta_of(monitor).fallback, "stopped by somebody else; polling instead");
     CHECK_EQ_UINT(seen.lost, 3);
     for (int i = 0; i < 20; i++)
-        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
     CHECK_EQ_UINT(seen.last_source, ETWATCH_SOURCE_POLL);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     etwatch_monitor_free(monitor);
@@ -290,7 +288,7 @@ TEST(another_session_is_read_by_name)
     struct etwatch_config config = {
         .size = sizeof config, .flags = ETWATCH_CONFIG_ALL, .session = "NT Kernel Logger"};
     struct etwatch_monitor *monitor = NULL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     monitor->etw = &etw;
     /* Asked for by name: nothing else will do. */
     CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), ETWATCH_ENOENT);
@@ -301,7 +299,7 @@ TEST(another_session_is_read_by_name)
     CHECK((meta_of(monitor).available & ETWATCH_HAS(cpu_ns)) != 0);
     CHECK((meta_of(monitor).available & ETWATCH_HAS(disk_read_bytes)) == 0);
     while (!etw_emulator_done(emulator))
-        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     struct etwatch_stats stats = {.size = sizeof stats};
     CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
@@ -312,7 +310,7 @@ TEST(another_session_is_read_by_name)
     CHECK_EQ_UINT(counts.sessions, 1);
     CHECK_EQ_UINT(counts.stops + counts.flushes, 0);
     config.source = ETWATCH_SOURCE_POLL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, &error), ETWATCH_EINVAL);
     CHECK_CONTAINS(error.message, "session");
     etw_emulator_free(emulator);
 }

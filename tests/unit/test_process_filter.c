@@ -71,7 +71,7 @@ static void open_gate(struct ew_process_filter *gate, struct ew_facts *facts, st
     gate->rules = *rules;
     gate->ctx = log;
     gate->forget = on_forget;
-    gate->shut = on_shut;
+    gate->set_excluded = on_shut;
     CHECK(ew_process_filter_needed(rules));
     ew_process_filter_open(gate, facts);
 }

@@ -247,7 +247,7 @@ TEST(a_recording_waits_for_its_reader)
     struct text text;
     struct etwatch_meta meta;
     struct etwatch_monitor *monitor = NULL;
-    struct etwatch_sample samples[16];
+    struct etwatch_samples batch = {.size = sizeof batch};
     size_t lines = 0, read = 0;
     make_machine(&machine, 41);
     write_recording(&recorded, &machine, false);
@@ -263,10 +263,10 @@ TEST(a_recording_waits_for_its_reader)
         .trace_count = 1,
         .queue_samples = 3000, /* more than come at once after silence, fewer than there are */
     };
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
     int count;
-    while ((count = etwatch_monitor_read(monitor, samples, 16, -1)) >= 0)
+    while ((count = etwatch_monitor_read(monitor, 16, -1, &batch)) >= 0)
         read += (size_t)count;
     CHECK_EQ_INT(count, ETWATCH_ESTATE);
     CHECK(lines > 2 * config.queue_samples);
@@ -289,20 +289,20 @@ TEST(an_impossible_configuration_is_refused)
     static const uint32_t uid = 1;
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_config config = {.size = sizeof config, .source = ETWATCH_SOURCE_ETL};
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_EINVAL);
     config.traces = paths;
     config.trace_count = 1;
     config.source = ETWATCH_SOURCE_POLL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_EINVAL);
     config.source = ETWATCH_SOURCE_ETL;
     config.uids = &uid;
     config.uid_count = 1;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_EINVAL);
     config.uid_count = 0;
     config.flags = ETWATCH_CONFIG_EVENTS;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_ENOTSUP);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_ENOTSUP);
     config.flags = ETWATCH_CONFIG_ALL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), ETWATCH_EOS);
     etwatch_monitor_free(monitor);
 }

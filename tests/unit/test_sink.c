@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "batches.h"
 #include "sample_maker.h"
 #include "sink/fields.h"
 #include "test.h"
@@ -104,7 +105,7 @@ static void feed(struct etwatch_sink *sink)
                                 .from_ns = T0_NS,
                                 .to_ns = T0_NS + 5};
     CHECK_EQ_INT(etwatch_sink_meta(sink, &meta), 0);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, samples, n), 0);
+    CHECK_EQ_INT(sink_samples(sink, samples, n), 0);
     CHECK_EQ_INT(etwatch_sink_loss(sink, &loss), 0);
     CHECK_EQ_INT(etwatch_sink_stats(sink, &stats), 0);
 }
@@ -209,7 +210,7 @@ TEST(bad_arguments_are_refused)
     CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_CSV, keep, &text, &small, &sink, NULL),
                  ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_sink_meta(NULL, NULL), ETWATCH_EINVAL);
-    CHECK_EQ_INT(etwatch_sink_samples(NULL, NULL, 1), ETWATCH_EINVAL);
+    CHECK_EQ_INT(sink_samples(NULL, NULL, 1), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_sink_flush(NULL), ETWATCH_EINVAL);
     etwatch_sink_free(NULL);
 }
@@ -220,7 +221,7 @@ TEST(a_metric_of_zero_is_zero_and_an_unknown_one_is_null)
     sample.has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(energy_uj);
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     const char *got = close_sink(sink, &text);
     CHECK_CONTAINS(got, "\"cpu_ns\":0,");
     CHECK_CONTAINS(got, "\"cpu_user_ns\":null,");
@@ -236,7 +237,7 @@ TEST(a_double_that_is_no_number_becomes_null)
     sample.gpu_percent = INFINITY;
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     const char *got = close_sink(sink, &text);
     CHECK_CONTAINS(got, "\"cpu_percent\":null,");
     CHECK_CONTAINS(got, "\"gpu_percent\":null,");
@@ -255,7 +256,7 @@ TEST(every_metric_lands_under_its_own_name)
 #undef ETWATCH_X
         struct ew_buf text;
         struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-        CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+        CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
         const char *got = close_sink(sink, &text);
         (void)snprintf(want, sizeof want, "\"%s\":%u", ew_metric_info[m].name, 1000 + m);
         CHECK_CONTAINS(got, want);
@@ -274,11 +275,11 @@ TEST(the_command_line_is_there_only_when_asked_for)
     sample.cmdline = "a --b";
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     CHECK(strstr(close_sink(sink, &text), "cmdline") == NULL);
     ew_buf_done(&text);
     sink = open_sink(ETWATCH_FORMAT_JSONL, &text, &options);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     CHECK_CONTAINS(close_sink(sink, &text), "\"cmdline\":\"a --b\"");
     ew_buf_done(&text);
 }
@@ -296,10 +297,10 @@ TEST(events_name_the_other_thread_by_its_part)
                                   .name = "a"};
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
+    CHECK_EQ_INT(sink_events(sink, &event, 1), 0);
     event.kind = ETWATCH_EVENT_EXIT;
     event.exit_code = 5 << 8 | 9;
-    CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
+    CHECK_EQ_INT(sink_events(sink, &event, 1), 0);
     CHECK_EQ_STR(
         close_sink(sink, &text),
         "{\"type\":\"event\",\"event\":\"wakeup\",\"t_ns\":1763269862000000000,\"cpu\":1,"
@@ -328,7 +329,7 @@ TEST(a_switch_tells_who_woke_the_next_one_and_how_long_it_waited)
                                   .wait_reason = "UserRequest"};
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
+    CHECK_EQ_INT(sink_events(sink, &event, 1), 0);
     const char *said = close_sink(sink, &text);
     CHECK_CONTAINS(said, "\"waker_pid\":30,\"waker_tid\":31,");
     CHECK_CONTAINS(said, "\"wait_reason\":\"UserRequest\",\"wait_ns\":5,\"ready_ns\":null,");
@@ -349,7 +350,7 @@ TEST(windows_without_a_measured_value_have_nulls)
         .cpu_percent = {.count = 10, .avg = 1.5, .max = 4, .p95 = 3, .p99 = 4}};
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_windows(sink, &window, 1), 0);
+    CHECK_EQ_INT(sink_windows(sink, &window, 1), 0);
     CHECK_EQ_STR(close_sink(sink, &text),
                  "{\"type\":\"window\",\"pid\":5,\"start_ns\":6,\"name\":\"a\","
                  "\"t_ns\":1763269862000000000,\"dt_ns\":1000000000,\"source\":\"poll\","
@@ -359,7 +360,7 @@ TEST(windows_without_a_measured_value_have_nulls)
                  "\"rss_bytes_p99\":null}\n");
     ew_buf_done(&text);
     sink = open_sink(ETWATCH_FORMAT_CSV, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_windows(sink, &window, 1), 0);
+    CHECK_EQ_INT(sink_windows(sink, &window, 1), 0);
     CHECK_CONTAINS(close_sink(sink, &text), "\nwindow,5,6,a,1763269862000000000,1000000000,poll,"
                                             "true,10,1.500,4.000,3.000,4.000,,,,\n");
     ew_buf_done(&text);
@@ -379,9 +380,9 @@ TEST(after_a_failed_write_every_call_fails_and_nothing_is_written)
     struct etwatch_sink *sink = NULL;
     struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);
     CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_JSONL, refuse, &calls, NULL, &sink, NULL), 0);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), ETWATCH_EOS);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), ETWATCH_EOS);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), ETWATCH_EOS);
     CHECK_EQ_INT(etwatch_sink_flush(sink), ETWATCH_EOS);
     CHECK_EQ_INT(calls, 1);
     etwatch_sink_free(sink);
@@ -399,7 +400,7 @@ static int make_and_feed(void *ctx)
     int rc = etwatch_sink_new(format, keep, &text, &plain, &sink, NULL);
     for (int i = 0; i < 40 && rc == 0; i++) {
         sample.pid++;
-        rc = etwatch_sink_samples(sink, &sample, 1);
+        rc = sink_samples(sink, &sample, 1);
     }
     if (rc == 0)
         rc = etwatch_sink_stats(sink, &stats);
@@ -425,7 +426,7 @@ static void put_batch(void *ctx)
 {
     struct batch *batch = ctx;
     for (int i = 0; i < 100; i++)
-        (void)etwatch_sink_samples(batch->sink, &batch->sample, 1);
+        (void)sink_samples(batch->sink, &batch->sample, 1);
     (void)etwatch_sink_flush(batch->sink);
 }
 
