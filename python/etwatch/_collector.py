@@ -20,10 +20,8 @@ class Collector(Owned):
         _native.check(_native.lib.etwatch_collector_new(ctypes.byref(options), ctypes.byref(self.pointer),
                                                         ctypes.byref(info)), info)
 
-    def attach_events(self, config: Any) -> None:
-        """The monitor hands it the full event stream."""
-        callbacks = config.callbacks
-        callbacks.size = ctypes.sizeof(_abi.Callbacks)
+    def attach_events(self, callbacks: Any) -> None:
+        """The monitor with these callbacks delivers the full event stream to it."""
         callbacks.on_events = ctypes.cast(_native.lib.etwatch_collector_on_events, type(callbacks.on_events))
         callbacks.ctx = self.pointer.value
 

@@ -34,7 +34,7 @@ _ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_for_each"][1][2]
 
 
 class Summary(Owned):
-    """Goes into a config as on_samples; must outlive the monitors that feed it."""
+    """Goes into callbacks as on_samples; must outlive the monitors that add to it."""
 
     def __init__(self, max_processes: int = 0, collector: Optional["Collector"] = None) -> None:
         super().__init__()
@@ -49,10 +49,8 @@ class Summary(Owned):
         if collector is not None:
             collector.retain()
 
-    def attach(self, config: Any) -> None:
-        """The monitor's thread will feed it: a function of the library, no Python."""
-        callbacks = config.callbacks
-        callbacks.size = ctypes.sizeof(_abi.Callbacks)
+    def attach(self, callbacks: Any) -> None:
+        """The thread of the monitor with these callbacks adds its samples: a function of the library, no Python."""
         callbacks.on_samples = ctypes.cast(_native.lib.etwatch_summary_add, type(callbacks.on_samples))
         callbacks.ctx = self.pointer.value
 
@@ -66,7 +64,7 @@ class Summary(Owned):
                 found = process.metrics[index]
                 if found.count:
                     spreads[METRIC_NAMES[index]] = Spread(found.count, found.avg, found.max, found.p95, found.p99)
-            sample = Batch.take(ctypes.addressof(process.sample.contents), 1)[0]
+            sample = Batch.take(ctypes.addressof(process.sample.contents), 1, process.sample.contents.size)[0]
             told.append(ProcessSummary(sample, bool(process.flags & _abi.ETWATCH_SUMMARY_ENDED), process.first_ns,
                                        process.last_ns, process.samples, spreads,
                                        {thread.tid: thread.cycles for thread in

@@ -105,7 +105,7 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
                             "session_options are only for the source etw");
     if (config->session_options != NULL && config->session != NULL)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "session is not changed: it cannot have session_options");
+                            "session is read as it is: it cannot have session_options");
     if (config->source == ETWATCH_SOURCE_ETL || config->trace_count > 0) {
         int error = check_recording(config, reterr);
         if (error != 0)
