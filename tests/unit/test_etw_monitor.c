@@ -7,6 +7,9 @@
 #include "test.h"
 
 #include <string.h>
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 
 #include <etwatch/metrics.h>
 
@@ -249,6 +252,144 @@ TEST(when_the_session_is_gone_for_good_it_polls)
     CHECK_EQ_UINT(counts.sessions, 0);
     etw_emulator_free(emulator);
 }
+
+/* A session that another program stops for good after some events. */
+static struct etw_emulator *new_failing(void)
+{
+    return etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 2,
+                                                          .real_time = true,
+                                                          .generate = 100000,
+                                                          .rate_hz = 100000,
+                                                          .stop_after = 500,
+                                                          .stop_times = 4});
+}
+
+TEST(after_a_fall_back_the_metrics_are_those_of_polling)
+{
+    struct seen seen = {0};
+    struct etw_emulator *emulator = new_failing();
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+    struct etwatch_monitor *monitor = new_monitor(&seen, &etw, 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    wait_for_polling(monitor);
+    struct etwatch_meta fallen = meta_of(monitor);
+    etwatch_monitor_free(monitor);
+    etw_emulator_free(emulator);
+    struct etwatch_config config = {
+        .size = sizeof config, .source = ETWATCH_SOURCE_POLL, .flags = ETWATCH_CONFIG_ALL};
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    struct etwatch_meta polling = meta_of(monitor);
+    CHECK_EQ_UINT(fallen.available, polling.available);
+    CHECK_EQ_UINT(fallen.estimated, polling.estimated);
+    etwatch_monitor_free(monitor);
+}
+
+#ifndef _WIN32
+struct ended {
+    int ends;
+    struct etwatch_error_info error;
+};
+
+static void on_end(void *ctx, const struct etwatch_error_info *error)
+{
+    struct ended *ended = ctx;
+    ended->ends++;
+    ended->error = *error;
+}
+
+static void on_alert(void *ctx, const struct etwatch_alert *alert)
+{
+    (void)ctx;
+    (void)alert;
+}
+
+/* With an alert there is a second sampler in the way of the facts. */
+TEST(where_polling_cannot_be_opened_either_the_run_ends_with_both_reasons)
+{
+    static const char *const alerts[] = {"cpu_percent>80 for 20ms"};
+    for (int i = 0; i < 2; i++) {
+        struct ended ended = {0};
+        struct etw_emulator *emulator = new_failing();
+        struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+        struct etwatch_error_info error = {.size = sizeof error};
+        struct etwatch_monitor *monitor = NULL;
+        struct etwatch_config config = {
+            .size = sizeof config,
+            .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET,
+            .hz = 100,
+            .latency_ms = 20,
+            .proc_root = "/there-is-no-such-folder",
+            .alerts = alerts,
+            .alert_count = (uint32_t)i,
+        };
+        struct etwatch_callbacks callbacks = {
+            .size = sizeof callbacks, .ctx = &ended, .on_alert = on_alert, .on_end = on_end};
+        CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
+        monitor->etw = &etw;
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        int rc = 0;
+        for (int n = 0; n < 2000 && rc >= 0; n++)
+            rc = etwatch_monitor_poll(monitor, 20, &error);
+        CHECK(rc < 0 && rc != ETWATCH_ESTATE);
+        CHECK_CONTAINS(error.message, "stopped by somebody else; polling failed too: ");
+        CHECK_EQ_INT(ended.ends, 1);
+        CHECK_EQ_STR(ended.error.message, error.message);
+        CHECK_EQ_INT(ended.error.code, rc);
+        CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0, NULL), ETWATCH_ESTATE);
+        CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_ETW);
+        etwatch_monitor_free(monitor);
+        etw_emulator_free(emulator);
+    }
+}
+
+static struct ew_source_ops wrapped;
+static void (*real_close)(struct ew_source *source);
+static int wake_pipe[2];
+
+static int pipe_wake_fd(struct ew_source *source)
+{
+    (void)source;
+    return wake_pipe[0];
+}
+
+static void close_with_pipe(struct ew_source *source)
+{
+    CHECK_EQ_INT(close(wake_pipe[0]), 0);
+    real_close(source);
+}
+
+/* A closed descriptor would be ready at once: the thread would wake up without a pause. */
+TEST(after_a_fall_back_the_thread_waits_on_the_new_source)
+{
+    struct seen seen = {0};
+    struct etw_emulator *emulator = new_failing();
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+    struct etwatch_monitor *monitor = new_monitor(&seen, &etw, 0);
+    struct etwatch_stats before = {.size = sizeof before}, after = {.size = sizeof after};
+    CHECK_EQ_INT(pipe(wake_pipe), 0);
+    ew_mutex_lock(monitor->lock); /* the thread starts with the wrapped source */
+    CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+    wrapped = *monitor->source->ops;
+    real_close = wrapped.close;
+    wrapped.close = close_with_pipe;
+    wrapped.wake_fd = pipe_wake_fd;
+    monitor->source->ops = &wrapped;
+    ew_mutex_unlock(monitor->lock);
+    for (int i = 0; i < 5000 && meta_of(monitor).source != ETWATCH_SOURCE_POLL; i++)
+        test_sleep_ms(2);
+    CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_POLL);
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &before), 0);
+    test_sleep_ms(300);
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &after), 0);
+    CHECK(after.wakeups > before.wakeups);
+    CHECK(after.wakeups - before.wakeups < 200); /* 30 are due at 100 Hz */
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    CHECK_EQ_INT(close(wake_pipe[1]), 0);
+    etwatch_monitor_free(monitor);
+    etw_emulator_free(emulator);
+}
+#endif
 
 TEST(where_no_session_is_to_be_had_it_polls_or_says_why_not)
 {
