@@ -253,14 +253,14 @@ TEST(when_the_session_is_gone_for_good_it_polls)
     etw_emulator_free(emulator);
 }
 
-/* A session that another program stops for good after some events. */
+/* A session that another program stops for good, long after it was opened. */
 static struct etw_emulator *new_failing(void)
 {
     return etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 2,
                                                           .real_time = true,
                                                           .generate = 100000,
                                                           .rate_hz = 100000,
-                                                          .stop_after = 500,
+                                                          .stop_after = 15000,
                                                           .stop_times = 4});
 }
 
@@ -304,7 +304,33 @@ static void on_alert(void *ctx, const struct etwatch_alert *alert)
     (void)alert;
 }
 
-/* With an alert there is a second sampler in the way of the facts. */
+static struct ew_source_ops wrapped;
+static int (*real_drain)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                         uint64_t *ret_horizon_ns, struct ew_error *reterr);
+static int drain_errors, drains_after_error;
+
+static int watched_drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                         uint64_t *ret_horizon_ns, struct ew_error *reterr)
+{
+    drains_after_error += drain_errors > 0;
+    int rc = real_drain(source, now_ns, facts, ret_horizon_ns, reterr);
+    drain_errors += rc < 0;
+    return rc;
+}
+
+static int watched_finish(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                          struct ew_error *reterr)
+{
+    (void)source;
+    (void)now_ns;
+    (void)facts;
+    (void)reterr;
+    drains_after_error += drain_errors > 0;
+    return 0;
+}
+
+/* With an alert there is a second sampler in the way of the facts. A source that failed must not
+ * deliver through it again. */
 TEST(where_polling_cannot_be_opened_either_the_run_ends_with_both_reasons)
 {
     static const char *const alerts[] = {"cpu_percent>80 for 20ms"};
@@ -328,6 +354,12 @@ TEST(where_polling_cannot_be_opened_either_the_run_ends_with_both_reasons)
         CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
         monitor->etw = &etw;
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        drain_errors = drains_after_error = 0;
+        wrapped = *monitor->source->ops;
+        real_drain = wrapped.drain;
+        wrapped.drain = watched_drain;
+        wrapped.finish = watched_finish;
+        monitor->source->ops = &wrapped;
         int rc = 0;
         for (int n = 0; n < 2000 && rc >= 0; n++)
             rc = etwatch_monitor_poll(monitor, 20, &error);
@@ -339,11 +371,12 @@ TEST(where_polling_cannot_be_opened_either_the_run_ends_with_both_reasons)
         CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0, NULL), ETWATCH_ESTATE);
         CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_ETW);
         etwatch_monitor_free(monitor);
+        CHECK_EQ_INT(drain_errors, 1);
+        CHECK_EQ_INT(drains_after_error, 0);
         etw_emulator_free(emulator);
     }
 }
 
-static struct ew_source_ops wrapped;
 static void (*real_close)(struct ew_source *source);
 static int wake_pipe[2];
 
