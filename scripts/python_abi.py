@@ -314,7 +314,7 @@ class Writer:
         return found
 
     def declare(self, name, fields, kind="Structure"):
-        """Empty classes: who points to one needs no more than that."""
+        """Empty classes, which is all that a pointer to one needs."""
         lines = []
         for field, type_ in fields:
             if type_[0] == "union":

@@ -28,8 +28,9 @@
  *     callback   the library sets `size`; a field beyond it is not there.
  *   A `size` below 8 was not set: ETWATCH_EINVAL. Arrays of such structs are always passed as a
  *   batch (struct etwatch_samples and its like), which carries the distance between two elements:
- *   use etwatch_sample_at(batch, i), never batch->items[i]. Structs marked FIXED have no `size`,
- *   never change and form plain arrays. Numbers of enums and error codes are never reused.
+ *   use etwatch_sample_at(batch, i), never batch->items[i]. Unknown fields of elements that a
+ * caller passes are ignored. Structs marked FIXED have no `size`, never change and form plain
+ * arrays. Numbers of enums and error codes are never reused.
  *
  * Threads and callbacks
  *   Functions without a handle may be called from any thread. A monitor may be used from several

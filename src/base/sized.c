@@ -4,6 +4,23 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <etwatch/process.h>
+#include <etwatch/summary.h>
+#include <etwatch/trace.h>
+
+/* Structs that are marked FIXED: they form plain arrays, so their layout can never change. */
+#define FIXED(name, bytes)                                                          \
+    _Static_assert(sizeof(void *) != 8 || sizeof(struct etwatch_##name) == (bytes), \
+                   "etwatch_" #name " is FIXED")
+FIXED(aggregate, 40);
+FIXED(alert_thread, 24);
+FIXED(field, 24);
+FIXED(process_id, 24);
+FIXED(process_thread, 48);
+FIXED(rate, 16);
+FIXED(summary_thread, 16);
+#undef FIXED
+
 static uint32_t size_of(const void *sized)
 {
     uint32_t size;

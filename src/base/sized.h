@@ -5,8 +5,8 @@
  * The first member is a uint32_t `size` that the caller sets to its own sizeof. A caller built with
  * an older header passes fewer bytes, one built with a newer header passes more:
  *
- *   in   the fields that an older caller lacks are 0, the default; the bytes of a newer caller that
- *        this library does not know must be 0, or it asks for something that would not be done.
+ *   in   fields that an older caller lacks are 0, the default; bytes of a newer caller that this
+ *        library does not know must be 0, because they request something it would not do.
  *   out  an older caller gets as much as it has room for; the fields of a newer caller that this
  *        library does not know become 0. `size` itself is never changed.
  *
