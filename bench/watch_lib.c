@@ -89,13 +89,13 @@ static void log_sample(FILE *log, const struct etwatch_sample *s)
             (unsigned)s->tid);
 }
 
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct watcher *w = ctx;
     struct counts *c = &w->counts;
     c->batches++;
-    for (size_t i = 0; i < count; i++) {
-        const struct etwatch_sample *s = &samples[i];
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_sample *s = etwatch_sample_at(batch, i);
         c->samples += s->type == ETWATCH_TYPE_SAMPLE;
         c->threads += s->type == ETWATCH_TYPE_THREAD;
         c->starts += s->type == ETWATCH_TYPE_START;
@@ -269,16 +269,14 @@ int main(int argc, char **argv)
     static uint32_t pids[MAX_PIDS];
     struct etwatch_config config = {.size = sizeof config,
                                     .flags = ETWATCH_CONFIG_NO_BUDGET | ETWATCH_CONFIG_NO_FALLBACK,
-                                    .pids = pids,
-                                    .callbacks = {.size = sizeof config.callbacks,
-                                                  .on_samples = on_samples,
-                                                  .on_loss = on_loss,
-                                                  .ctx = &w}};
+                                    .pids = pids};
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = &w, .on_samples = on_samples, .on_loss = on_loss};
     parse(argc, argv, &config, pids, &w);
     w.interval_ns = (uint64_t)(1e9 / (config.hz > 0 ? config.hz : 10));
     end_with_parent(getppid());
     struct etwatch_error_info info = {.size = sizeof info};
-    int r = etwatch_monitor_new(&config, &w.monitor, &info);
+    int r = etwatch_monitor_new(&config, &callbacks, &w.monitor, &info);
     if (r < 0)
         fail("new", r, &info);
     char line[32];

@@ -33,12 +33,11 @@ static int watch(uint32_t pid, double seconds, struct etwatch_collector *collect
         .hz = 100,
         .pids = &pid,
         .pid_count = 1,
-        .callbacks = {.size = sizeof config.callbacks,
-                      .on_samples = etwatch_collector_on_samples,
-                      .ctx = collector},
     };
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = collector, .on_samples = etwatch_collector_on_samples};
     struct etwatch_monitor *monitor = NULL;
-    int rc = etwatch_monitor_new(&config, &monitor, error);
+    int rc = etwatch_monitor_new(&config, &callbacks, &monitor, error);
     if (rc == 0)
         rc = etwatch_monitor_start(monitor, error);
     if (rc == 0) {

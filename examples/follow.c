@@ -24,14 +24,16 @@ static double now_s(void)
 /* Reads for this long; returns the number of samples of this process, or an error code. */
 static int read_for(struct etwatch_monitor *monitor, uint32_t pid, double seconds)
 {
-    static struct etwatch_sample batch[BATCH];
+    struct etwatch_samples batch = {.size = sizeof batch};
     int total = 0;
     for (double end = now_s() + seconds; now_s() < end;) {
-        int count = etwatch_monitor_read(monitor, batch, BATCH, 50);
+        int count = etwatch_monitor_read(monitor, BATCH, 50, &batch);
         if (count < 0)
             return count;
-        for (int i = 0; i < count; i++)
-            total += batch[i].type == ETWATCH_TYPE_SAMPLE && batch[i].pid == pid;
+        for (size_t i = 0; i < (size_t)count; i++) {
+            const struct etwatch_sample *sample = etwatch_sample_at(&batch, i);
+            total += sample->type == ETWATCH_TYPE_SAMPLE && sample->pid == pid;
+        }
     }
     return total;
 }
@@ -40,7 +42,7 @@ static int follow(struct etwatch_monitor *monitor, uint32_t pid, double seconds)
 {
     char name[64] = "?";
     struct etwatch_sample whole = {.size = sizeof whole};
-    struct etwatch_aggregate cpu = {.size = sizeof cpu};
+    struct etwatch_aggregate cpu;
     int rc = etwatch_monitor_add(monitor, pid);
     int samples = rc == 0 ? read_for(monitor, pid, seconds) : rc;
     if (samples < 0)
@@ -68,7 +70,7 @@ int main(int argc, char **argv)
     };
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
-    int rc = etwatch_monitor_new(&config, &monitor, &error);
+    int rc = etwatch_monitor_new(&config, NULL, &monitor, &error);
     if (rc == 0)
         rc = etwatch_monitor_start(monitor, &error);
     if (rc < 0) {

@@ -21,11 +21,11 @@ struct totals {
     double cpu_percent_max;
 };
 
-static void add_up(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void add_up(void *ctx, const struct etwatch_samples *batch)
 {
     struct totals *totals = ctx;
-    for (size_t i = 0; i < count; i++) {
-        const struct etwatch_sample *s = &samples[i];
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_sample *s = etwatch_sample_at(batch, i);
         if (s->type != ETWATCH_TYPE_SAMPLE)
             continue;
         totals->samples++;
@@ -68,11 +68,12 @@ int main(int argc, char **argv)
         .hz = 100,
         .pids = &self,
         .pid_count = 1,
-        .callbacks = {.size = sizeof config.callbacks, .on_samples = add_up, .ctx = &totals},
     };
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = &totals, .on_samples = add_up};
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
-    int rc = etwatch_monitor_new(&config, &monitor, &error);
+    int rc = etwatch_monitor_new(&config, &callbacks, &monitor, &error);
     if (rc == 0)
         rc = etwatch_monitor_open(monitor, &error);
     if (rc < 0) {
@@ -85,7 +86,7 @@ int main(int argc, char **argv)
     double before = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
     for (int i = 0; i < 10; i++) {
         work(ms / 10);
-        etwatch_monitor_poll(monitor, 0);
+        etwatch_monitor_poll(monitor, 0, NULL);
     }
     double used = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - before;
     etwatch_monitor_stop(monitor); /* delivers the rest */

@@ -18,11 +18,11 @@ struct spikes {
 };
 
 /* Runs on the library's thread; samples are valid until it returns. */
-static void report(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void report(void *ctx, const struct etwatch_samples *batch)
 {
     struct spikes *spikes = ctx;
-    for (size_t i = 0; i < count; i++) {
-        const struct etwatch_sample *s = &samples[i];
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_sample *s = etwatch_sample_at(batch, i);
         if (s->type == ETWATCH_TYPE_EXIT)
             printf("exit %" PRIu32 "\n", s->pid);
         if (s->type != ETWATCH_TYPE_SAMPLE || !etwatch_sample_has(s, ETWATCH_M_cpu_percent))
@@ -50,11 +50,12 @@ int main(int argc, char **argv)
         .hz = 1000,
         .pids = &pid,
         .pid_count = 1,
-        .callbacks = {.size = sizeof config.callbacks, .on_samples = report, .ctx = &spikes},
     };
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = &spikes, .on_samples = report};
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
-    int rc = etwatch_monitor_new(&config, &monitor, &error);
+    int rc = etwatch_monitor_new(&config, &callbacks, &monitor, &error);
     if (rc == 0)
         rc = etwatch_monitor_start(monitor, &error);
     if (rc < 0) {

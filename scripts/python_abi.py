@@ -24,6 +24,7 @@ PLAIN = {
     **{f"{sign}int{bits}_t": f"c_{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)},
 }
 TOKEN = re.compile(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+|\d+|<<|[{}()\[\]*,;=+\-:|]")
+INLINE = re.compile(r"^static inline [^;{]*\{\n.*?^\}\n", re.S | re.M)  # functions for C only
 HEAD = '''# SPDX-License-Identifier: MIT
 """The C interface as ctypes declarations. Written by scripts/python_abi.py: do not change by hand."""
 import ctypes
@@ -58,6 +59,7 @@ class Headers:
     def __init__(self, root):
         self.macros = {}  # name: (parameters, body)
         self.version = {}
+        self.numbers = {}  # plain constants
         self.lists = {}  # X list: its rows
         self.numbers = {}  # #define: its value
         self.text = ""
@@ -88,7 +90,7 @@ class Headers:
                 skipping.pop()
             elif word == "define" and not any(skipping):
                 self.define(rest)
-        return "\n".join(out) + "\n"
+        return INLINE.sub("", "\n".join(out)) + "\n"
 
     def define(self, rest):
         name, parameters, body = re.match(r"(\w+)(\([^)]*\))?\s*(.*)", rest).groups()
@@ -356,7 +358,7 @@ class Writer:
         lines = ["from typing import Any, Dict, List, Tuple", ""]
         version = ".".join(str(headers.version[part]) for part in ("MAJOR", "MINOR", "PATCH"))
         lines += [f'VERSION = "{version}"', ""]
-        lines += [f"{name} = {value}" for name, value in parser.constants.items()
+        lines += [f"{name} = {value}" for name, value in {**headers.numbers, **parser.constants}.items()
                   if not name.startswith("ETWATCH_M_")]
         lines += ["", "# The metrics in the order of their indexes: name, C type, kind.",
                   "METRICS: Tuple[Tuple[str, str, str], ...] = ("]

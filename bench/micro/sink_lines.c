@@ -94,9 +94,10 @@ static void measure(const char *name, uint32_t format, const struct etwatch_samp
         exit(1);
     }
     written_bytes = 0;
+    struct etwatch_samples batch = etwatch_samples_of(samples, BATCH);
     uint64_t start_ns = cpu_now_ns();
     for (int i = 0; i < BATCHES; i++) {
-        if (etwatch_sink_samples(sink, samples, BATCH) < 0 || etwatch_sink_flush(sink) < 0)
+        if (etwatch_sink_samples(sink, &batch) < 0 || etwatch_sink_flush(sink) < 0)
             exit(1);
     }
     double lines = (double)BATCH * BATCHES;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables for other people's tools: every table of a recording or of a live run as an Arrow C
- * stream, which pyarrow, pandas, polars and duckdb take without a copy, and as an Arrow file.
+ * Tables for other tools: every table of a recording or of a live run as an Arrow C stream, which
+ * pyarrow, pandas, polars and duckdb import without a copy, and as an Arrow file.
  *
  * Column names are those of the JSON output. Times, durations, counts and bytes are int64 (so that
- * differences are what they look like), times in Unix nanoseconds; masks and addresses are uint64;
- * an unknown value is a null. Text that repeats (names, providers, events) is dictionary-encoded;
- * within one stream its numbers never change, so the dictionary of a batch continues that of the
- * batch before. A batch has at most `batch_rows` rows, and memory is that of a batch.
+ * differences may be negative), times in Unix nanoseconds; masks and addresses are uint64; an
+ * unknown value is null. Text that repeats (names, providers, events) is dictionary-encoded; the
+ * codes do not change within one stream, so the dictionary of a batch extends that of the batch
+ * before. A batch has at most `batch_rows` rows, and a stream uses the memory of one batch.
  *
- * A stream is independent of what it was made from: it may outlive that, several may be read at
- * once, each by one thread at a time. Whoever gets one calls its `release`, as Arrow wants it;
- * arrays and schemas taken from it live until their own `release`, on any thread.
+ * A stream is independent of the trace or collector it was made from and may outlive it. Several
+ * may be read at the same time, each by one thread at a time. The caller releases a stream with its
+ * `release`, as Arrow defines it; arrays and schemas live until their own `release`, on any thread.
+ * The rules of etwatch.h hold.
  */
 #ifndef ETWATCH_ARROW_H
 #define ETWATCH_ARROW_H
@@ -24,7 +25,7 @@
 extern "C" {
 #endif
 
-/* The ABI of Arrow; whoever includes Arrow's own header too gets one of them. */
+/* The ABI of Arrow, guarded as in Arrow's own header. */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
@@ -75,11 +76,11 @@ struct ArrowArrayStream {
 /* ------------------------------------------------------------------ tables */
 
 enum etwatch_table {
-    ETWATCH_TABLE_PROCESSES = 1,      /* totals of each process; live: of those that ended */
+    ETWATCH_TABLE_PROCESSES = 1,      /* totals of each process; live: of those that exited */
     ETWATCH_TABLE_THREADS = 2,        /* recordings: totals of each thread */
     ETWATCH_TABLE_CLASSES = 3,        /* recordings: kinds of events */
     ETWATCH_TABLE_IMAGES = 4,         /* recordings: program files and libraries */
-    ETWATCH_TABLE_EVENTS = 5,         /* recordings: every event; live: the scheduler's */
+    ETWATCH_TABLE_EVENTS = 5,         /* recordings: every event; live: scheduler events */
     ETWATCH_TABLE_SAMPLES = 6,        /* what each process did in each interval */
     ETWATCH_TABLE_THREAD_SAMPLES = 7, /* the same for each thread */
 };
@@ -90,38 +91,38 @@ ETWATCH_API const char *etwatch_table_name(uint32_t table);
 enum etwatch_table_flag {
     ETWATCH_TABLE_FIELDS = 1u << 0,     /* EVENTS: `fields`, a JSON object as text */
     ETWATCH_TABLE_TYPED = 1u << 1,      /* EVENTS: a column for each field, with its type; for few
-                                           kinds of events. The recording is read once more. */
+                                           kinds of events. Reads the recording once more. */
     ETWATCH_TABLE_PAYLOAD = 1u << 2,    /* EVENTS: `payload`, the bytes */
     ETWATCH_TABLE_CMDLINE = 1u << 3,    /* `cmdline`, secrets masked */
     ETWATCH_TABLE_TIMESTAMPS = 1u << 4, /* times as timestamp[ns, UTC] instead of int64 */
     ETWATCH_TABLE_DENSE = 1u << 5,      /* SAMPLES: also the intervals without activity */
-    ETWATCH_TABLE_TAKE = 1u << 6,       /* collector: the rows are taken out of it */
+    ETWATCH_TABLE_TAKE = 1u << 6,       /* collector: remove the rows from it */
 };
 
 struct etwatch_table_options {
     uint32_t size;
     uint32_t flags;      /* enum etwatch_table_flag */
     uint32_t batch_rows; /* most rows of a batch, 1 to 1048576; 0 = 65536 */
-    /* EVENTS: only those of which any of these words is a part of the name of the provider (or is
-     * its GUID) and of the event, upper and lower case alike; none: all. */
+    /* EVENTS: only those with any of these words as a part of the provider's name (or as its GUID)
+     * and of the event's name, regardless of case; none: all. */
     uint32_t provider_count;
     const char *const *providers;
     const char *const *events;
     uint32_t event_count;
     uint32_t reserved;
     double hz;         /* SAMPLES: intervals a second, 0.1 to 1000; 0 = 10. A .pftrace has them as
-                          they were recorded, whatever is asked for. */
-    uint64_t max_rows; /* collector: kept of each table, the oldest go first; 0 = 1000000 */
-    /* As in etwatch_trace_options, which is not asked: a stream may outlive it. */
+                          recorded, whatever hz is. */
+    uint64_t max_rows; /* collector: kept of each table, the oldest are dropped; 0 = 1000000 */
+    /* As in etwatch_trace_options. Those of the trace are not used: a stream may outlive it. */
     int (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_all);
     void *ctx;
 };
 
 /*
- * A table of a recording, read anew from its files with the part and the processes that were asked
- * for when the trace was opened. Nothing is read before the first batch is asked for (TYPED: but
- * once, for the names and types of the fields). The trace itself is not changed. options may be
- * NULL.
+ * A table of a recording, read again from its files with the part and the processes that were
+ * selected when the trace was opened. Nothing is read before the first batch is requested (TYPED
+ * reads once for the names and types of the fields). The trace itself is not changed. options may
+ * be NULL.
  */
 ETWATCH_API int etwatch_trace_table(const struct etwatch_trace *trace, uint32_t table,
                                     const struct etwatch_table_options *options,
@@ -131,14 +132,18 @@ ETWATCH_API int etwatch_trace_table(const struct etwatch_trace *trace, uint32_t 
 /* --------------------------------------------------------------- collecting */
 
 /*
- * Keeps what a monitor delivers as columns: no call of yours per sample. Its two functions are
- * callbacks of etwatch_config as they are, with the collector as ctx:
+ * Keeps what a monitor delivers as columns, without a call into the program for each sample. Its
+ * two functions fit etwatch_callbacks, with the collector as ctx:
  *
- *   config.callbacks.on_samples = etwatch_collector_on_samples;
- *   config.callbacks.on_events = etwatch_collector_on_events;
- *   config.callbacks.ctx = collector;
+ *   struct etwatch_callbacks callbacks = {
+ *       .size = sizeof callbacks,
+ *       .ctx = collector,
+ *       .on_samples = etwatch_collector_on_samples,
+ *       .on_events = etwatch_collector_on_events,
+ *   };
  *
- * It may be used from several threads, except free. Memory is bounded by max_rows.
+ * It may be used from several threads, except free, and in any callback. Memory is bounded by
+ * max_rows.
  */
 struct etwatch_collector;
 
@@ -146,33 +151,31 @@ struct etwatch_collector_stats {
     uint32_t size;
     uint32_t reserved;
     uint64_t samples, thread_samples, processes, events; /* rows kept now */
-    uint64_t dropped; /* rows that went because of max_rows, or for want of memory */
+    uint64_t dropped; /* rows dropped because of max_rows, or because there was no memory */
 };
 
 ETWATCH_API int etwatch_collector_new(const struct etwatch_table_options *options,
                                       struct etwatch_collector **ret_collector,
                                       struct etwatch_error_info *reterr);
-/* Streams made from it go on. NULL is fine. */
+/* Streams made from it stay valid. NULL is fine. */
 ETWATCH_API void etwatch_collector_free(struct etwatch_collector *collector);
 
-ETWATCH_API void etwatch_collector_on_samples(void *collector, const struct etwatch_sample *samples,
-                                              size_t count);
-ETWATCH_API void etwatch_collector_on_events(void *collector, const struct etwatch_event *events,
-                                             size_t count);
+ETWATCH_API void etwatch_collector_on_samples(void *collector, const struct etwatch_samples *batch);
+ETWATCH_API void etwatch_collector_on_events(void *collector, const struct etwatch_events *batch);
 ETWATCH_API int etwatch_collector_stats(const struct etwatch_collector *collector,
                                         struct etwatch_collector_stats *ret_stats);
 
-/* What is there now of PROCESSES, SAMPLES, THREAD_SAMPLES or EVENTS, without a copy. flags: 0, or
- * ETWATCH_TABLE_TAKE, with which each row comes once. */
+/* The rows kept now of PROCESSES, SAMPLES, THREAD_SAMPLES or EVENTS, without a copy. flags: 0, or
+ * ETWATCH_TABLE_TAKE: each row is delivered once. */
 ETWATCH_API int etwatch_collector_table(struct etwatch_collector *collector, uint32_t table,
                                         uint32_t flags, struct ArrowArrayStream *ret_stream);
 
 /* -------------------------------------------------------------------- files */
 
 /*
- * Writes all of a stream of ours as one Arrow file (the IPC file format, also called Feather 2) and
- * releases it. Batch by batch; only the dictionaries stay in memory until the end. After an error
- * the file is not complete. ret_rows may be NULL.
+ * Writes all of a stream of this library as one Arrow file (the IPC file format, also called
+ * Feather 2), batch by batch, and releases the stream. Only the dictionaries stay in memory until
+ * the end. After an error the file is incomplete. ret_rows may be NULL.
  */
 ETWATCH_API int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_write_fn write,
                                     void *ctx, uint64_t *ret_rows,
@@ -181,7 +184,7 @@ ETWATCH_API int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_wri
 /*
  * The same as lines: ETWATCH_FORMAT_CSV (a header, then a row a line; an unknown value is empty) or
  * ETWATCH_FORMAT_JSONL (an object a line, with every name). type: the first member of each object,
- * such as "event"; NULL: none. Timestamps are written as the numbers they are.
+ * such as "event"; NULL: none. Timestamps are written as integers.
  */
 ETWATCH_API int etwatch_table_write(struct ArrowArrayStream *stream, uint32_t format,
                                     const char *type, etwatch_write_fn write, void *ctx,

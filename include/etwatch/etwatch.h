@@ -2,24 +2,56 @@
 /*
  * etwatch: what every process really did, from kernel events.
  *
- * One handle, a monitor, watches processes through one source (eBPF on Linux, /proc polling where
- * the rights for that are missing) and hands out samples: what one process or thread did in one
- * interval. Two ways to drive it:
+ * One handle, a monitor, watches processes through one source (eBPF on Linux, ETW on Windows,
+ * polling where the rights for those are missing, or a recording) and delivers samples: what one
+ * process or thread did in one interval. There are two ways to drive it:
  *
- *   etwatch_monitor_start()   the library's own thread calls your callbacks, or fills a queue that
+ *   etwatch_monitor_start()   a thread of the library calls the callbacks, or fills a queue that
  *                             etwatch_monitor_read() empties;
- *   etwatch_monitor_open() and etwatch_monitor_poll()   no thread: your loop calls, your callbacks
- *                             run inside the call.
+ *   etwatch_monitor_open() and etwatch_monitor_poll()   no thread: the callbacks run inside the
+ *                             caller's call of poll.
  *
- * Rules that hold everywhere:
- *  - Calls return 0 (or a count) or a negative ETWATCH_E* code; `reterr` may be NULL and is written
- *    only on failure. Out parameters are written only on success.
- *  - Every struct that may grow starts with `size`: set it to sizeof the struct; zero fields mean
- *    "the default". Bytes beyond what the library knows must be zero.
- *  - Times are Unix nanoseconds. A value is known if its metric is a member of `has`, else unknown.
- *  - Pointers handed to a callback are valid until it returns.
- *  - A monitor may be used from several threads, except free. The library keeps no global state,
- *    prints nothing, never exits and installs no signal handler.
+ * Results
+ *   Calls return 0 (or a count) or a negative ETWATCH_E* code. `reterr` may be NULL and is written
+ *   only on failure. Out parameters are written only on success. Times are Unix nanoseconds. A
+ *   value is known if its metric is a member of `has`. The library prints nothing, never exits,
+ * installs no signal handler and keeps no global state.
+ *
+ * Structs that may grow
+ *   Such a struct starts with `uint32_t size`. The caller sets it to sizeof the struct; zero fields
+ *   mean "the default". New fields are only ever appended, so programs and libraries of different
+ *   versions work together:
+ *     in    fields that an older caller does not have are 0. Fields that the library does not know
+ *           must be 0, else the call returns ETWATCH_ENOTSUP.
+ *     out   an older caller gets the fields that it has room for; fields that the library does not
+ *           know become 0. `size` itself is not changed.
+ *     callback   the library sets `size`; a field beyond it is not there.
+ *   A `size` below 8 was not set: ETWATCH_EINVAL. Arrays of such structs are always passed as a
+ *   batch (struct etwatch_samples and its like), which carries the distance between two elements:
+ *   use etwatch_sample_at(batch, i), never batch->items[i]. Unknown fields of elements that
+ *   a caller passes are ignored. Structs marked FIXED have no `size`, never change and form plain
+ *   arrays. Numbers of enums and error codes are never reused.
+ *
+ * Threads and callbacks
+ *   Functions without a handle may be called from any thread. A monitor may be used from several
+ *   threads at once, except etwatch_monitor_free. Inside a callback of the same monitor:
+ *
+ *     etwatch_monitor_stats, _meta, _snapshot, _aggregate,
+ *       _last_error, _unavailable_reason     work
+ *     etwatch_monitor_read, _read_copy       work, but do not wait
+ *     etwatch_monitor_add, _remove           take effect when the callback has returned
+ *     etwatch_monitor_stop                   requests the end and returns at once
+ *     etwatch_monitor_start, _open, _poll,
+ *       _set_kernel                          ETWATCH_ESTATE
+ *     etwatch_monitor_free                   does nothing
+ *
+ *   Callbacks of one monitor never run at the same time. Pointers passed to a callback are valid
+ *   until it returns. A callback must return: no exception, longjmp or exit of the thread may leave
+ *   it, because the monitor is locked while it runs. It may use any other monitor.
+ *
+ * fork
+ *   A child does not have the library's threads: it must not call any function with a handle that
+ *   was made before the fork, not even free. It may make new ones. fork followed by exec is fine.
  */
 #ifndef ETWATCH_H
 #define ETWATCH_H
@@ -27,7 +59,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* On Windows the library is linked with a list of what it exports, made from these headers. */
+/* Windows: the library is linked with a list of its exports, which is made from these headers. */
 #if defined(__GNUC__) && !defined(_WIN32)
 #define ETWATCH_API __attribute__((visibility("default")))
 #else
@@ -66,12 +98,12 @@ enum etwatch_error {
 #undef ETWATCH_X
 };
 
-/* Why a call failed. `message` says what and where, `fix` names what would mend it (may be ""). */
+/* Why a call failed. `message` names what failed and where, `fix` what would help (may be ""). */
 struct etwatch_error_info {
     uint32_t size;
     int32_t code;    /* ETWATCH_E* */
     int64_t os_code; /* errno or a Windows error, 0 if none */
-    uint64_t offset; /* byte offset in the input, where there is one */
+    uint64_t offset; /* byte offset in the input, if the error has one */
     char message[256];
     char fix[256];
 };
@@ -93,15 +125,15 @@ enum etwatch_source {
 ETWATCH_API const char *etwatch_source_name(uint32_t source);
 
 enum etwatch_type {
-    ETWATCH_TYPE_START = 1,  /* a process began, or was there when watching began */
-    ETWATCH_TYPE_EXIT = 2,   /* a process ended: the same names as totals over its life */
+    ETWATCH_TYPE_START = 1,  /* a process started, or existed when watching began */
+    ETWATCH_TYPE_EXIT = 2,   /* a process exited: counters are totals over its life */
     ETWATCH_TYPE_SAMPLE = 3, /* what one process did in one interval */
     ETWATCH_TYPE_THREAD = 4, /* the same for one thread */
 };
 
 /*
- * Every measured value, once: name, C type, kind. A counter is what happened within the interval
- * (in EXIT: over the life), a gauge is as of t_ns. The order is fixed; new ones are appended.
+ * Every metric: name, C type, kind. A counter is what happened within the interval (EXIT: over the
+ * life of the process), a gauge is the value at t_ns. New metrics are appended.
  */
 #define ETWATCH_METRICS(X)                     \
     X(cpu_percent, double, gauge)              \
@@ -271,29 +303,29 @@ static inline uint32_t etwatch_metric_set_count(const struct etwatch_metric_set 
 /* ----------------------------------------------------------------- samples */
 
 enum etwatch_sample_flag {
-    ETWATCH_SAMPLE_COMPLETE = 1u << 0,    /* no event that belongs here is known to be lost */
-    ETWATCH_SAMPLE_PREEXISTING = 1u << 1, /* START of a process that was there before */
+    ETWATCH_SAMPLE_COMPLETE = 1u << 0,    /* no event of this interval is known to be lost */
+    ETWATCH_SAMPLE_PREEXISTING = 1u << 1, /* START of a process that existed before watching */
     ETWATCH_SAMPLE_HAS_PPID = 1u << 2,
     ETWATCH_SAMPLE_HAS_SESSION = 1u << 3,
-    /* SAMPLE of all processes that are not among the busiest: pid is UINT32_MAX, tid says how many
-     * they are; counters only. */
+    /* SAMPLE of all processes outside of etwatch_config.top_n: pid is UINT32_MAX, tid is their
+     * number; counters only. */
     ETWATCH_SAMPLE_OTHER = 1u << 4,
 };
 
-/* One object of the stream; `type` says which. */
+/* One object of the stream. */
 struct etwatch_sample {
     uint32_t size;
     uint32_t type;   /* enum etwatch_type */
-    uint32_t source; /* where it comes from: enum etwatch_source */
+    uint32_t source; /* enum etwatch_source */
     uint32_t flags;  /* enum etwatch_sample_flag */
     uint32_t pid;
     uint32_t tid; /* THREAD only, else 0 (but see ETWATCH_SAMPLE_OTHER) */
     uint32_t ppid;
     uint32_t session_id;
-    uint64_t start_ns; /* with pid: the identity */
+    uint64_t start_ns; /* with pid: the identity of the process */
     uint64_t t_ns;     /* end of the interval */
-    uint64_t dt_ns;    /* length of the interval; START: 0; EXIT: the life time */
-    const char *name;  /* NULL: unknown; likewise below */
+    uint64_t dt_ns;    /* length of the interval; START: 0; EXIT: the life of the process */
+    const char *name;  /* NULL: unknown; likewise the strings below */
     const char *thread_name;
     const char *user;
     const char *cgroup;
@@ -310,14 +342,38 @@ static inline int etwatch_sample_has(const struct etwatch_sample *sample, uint32
     return etwatch_metric_set_has(&sample->has, metric);
 }
 
+/* Samples in their order. */
+struct etwatch_samples {
+    uint32_t size;
+    uint32_t stride; /* bytes from one element to the next, at least 8 */
+    size_t count;
+    const struct etwatch_sample *items; /* the first */
+};
+
+/* Element i of a batch. Not items[i]: the library's elements may be longer than this header's. */
+static inline const struct etwatch_sample *etwatch_sample_at(const struct etwatch_samples *batch,
+                                                             size_t i)
+{
+    return (const struct etwatch_sample *)(const void *)((const char *)batch->items +
+                                                         i * batch->stride);
+}
+
+/* A batch of the caller's own array. */
+static inline struct etwatch_samples etwatch_samples_of(const struct etwatch_sample *items,
+                                                        size_t count)
+{
+    struct etwatch_samples batch = {(uint32_t)sizeof batch, (uint32_t)sizeof *items, count, items};
+    return batch;
+}
+
 /* ------------------------------------------------------------- event stream */
 
 enum etwatch_event_kind {
-    ETWATCH_EVENT_SWITCH = 1, /* tid leaves the cpu, next_tid takes it */
-    ETWATCH_EVENT_WAKEUP = 2, /* tid becomes ready; by waker_tid */
-    ETWATCH_EVENT_FORK = 3,   /* pid/tid made child_pid/child_tid */
+    ETWATCH_EVENT_SWITCH = 1, /* tid leaves the CPU, next_tid takes it */
+    ETWATCH_EVENT_WAKEUP = 2, /* next_tid makes tid ready */
+    ETWATCH_EVENT_FORK = 3,   /* pid, tid made next_pid, next_tid */
     ETWATCH_EVENT_EXEC = 4,
-    ETWATCH_EVENT_EXIT = 5, /* a thread ended */
+    ETWATCH_EVENT_EXIT = 5, /* a thread exited */
 };
 
 /* One raw scheduler event (ETWATCH_CONFIG_EVENTS only). Unused fields are 0. */
@@ -327,24 +383,46 @@ struct etwatch_event {
     uint64_t t_ns;
     uint32_t cpu;
     uint32_t pid, tid;
-    uint32_t next_pid, next_tid; /* SWITCH: who comes; FORK: the child; WAKEUP: the waker */
-    uint32_t state;              /* SWITCH: why it left, the kernel's task state; 0 = preempted */
+    uint32_t next_pid, next_tid; /* SWITCH: incoming thread; FORK: child; WAKEUP: waker */
+    uint32_t state;              /* SWITCH: task state of the outgoing thread; 0: preempted */
     int32_t priority;
     int32_t exit_code; /* EXIT: as wait() encodes it; -1: unknown */
     const char *name;
-    const char *next_name; /* SWITCH: of who comes; FORK: of the child; NULL: unknown */
+    const char *next_name; /* of next_pid; NULL: unknown */
     int32_t next_priority; /* SWITCH */
-    uint32_t target_cpu;   /* WAKEUP: where it last ran; UINT32_MAX: unknown */
-    /* SWITCH, of who comes, as far as the events before told; UINT64_MAX, UINT32_MAX: unknown. */
-    uint64_t wait_ns;              /* how long it was off the CPU */
-    uint64_t ready_ns;             /* of that, ready to run: since it was woken or preempted */
-    uint32_t waker_pid, waker_tid; /* who woke it; nobody, if it was preempted */
-    const char *wait_reason;       /* SWITCH, Windows: what tid waits for; NULL: it does not */
-    uint32_t io_wait;     /* SWITCH, Linux: 2: tid waits for a disk, 1: it does not; 0: not told */
-    uint32_t hard_faults; /* likewise: of tid so far, the low 31 bits */
+    uint32_t target_cpu;   /* WAKEUP: the CPU it last ran on; UINT32_MAX: unknown */
+    /* SWITCH, of the incoming thread, from the events before; UINT64_MAX, UINT32_MAX: unknown. */
+    uint64_t wait_ns;              /* time off the CPU */
+    uint64_t ready_ns;             /* part of wait_ns in which it was ready to run */
+    uint32_t waker_pid, waker_tid; /* the thread that woke it; unknown if it was preempted */
+    const char *wait_reason;       /* SWITCH, Windows: what tid waits for; NULL: it is ready */
+    uint32_t io_wait;              /* SWITCH, Linux: 2: tid waits for a disk, 1: not; 0: unknown */
+    uint32_t hard_faults;          /* SWITCH, Linux: of tid so far, the low 31 bits */
 };
 
-/* Events that were lost: which stage, how many, and when. */
+/* Events in their order; see struct etwatch_samples. */
+struct etwatch_events {
+    uint32_t size;
+    uint32_t stride;
+    size_t count;
+    const struct etwatch_event *items;
+};
+
+static inline const struct etwatch_event *etwatch_event_at(const struct etwatch_events *batch,
+                                                           size_t i)
+{
+    return (const struct etwatch_event *)(const void *)((const char *)batch->items +
+                                                        i * batch->stride);
+}
+
+static inline struct etwatch_events etwatch_events_of(const struct etwatch_event *items,
+                                                      size_t count)
+{
+    struct etwatch_events batch = {(uint32_t)sizeof batch, (uint32_t)sizeof *items, count, items};
+    return batch;
+}
+
+/* Lost events: at which stage, how many, and when. */
 struct etwatch_loss {
     uint32_t size;
     uint32_t stage; /* enum etwatch_loss_stage */
@@ -357,18 +435,18 @@ enum etwatch_loss_stage {
     ETWATCH_LOSS_LIFECYCLE = 2,  /* start/exec/exit records */
     ETWATCH_LOSS_STREAM = 3,     /* the full event stream */
     ETWATCH_LOSS_TABLE = 4,      /* process table full */
-    ETWATCH_LOSS_QUEUE = 5,      /* nobody read the queue in time */
+    ETWATCH_LOSS_QUEUE = 5,      /* the queue was not read in time */
 };
 
 /* ------------------------------------------------------------------- alerts */
 
 enum etwatch_alert_flag {
-    ETWATCH_ALERT_COMPLETE = 1u << 0, /* no event that belongs here is known to be lost */
+    ETWATCH_ALERT_COMPLETE = 1u << 0, /* no event of this time is known to be lost */
     ETWATCH_ALERT_ENDED = 1u << 1,    /* to_ns is its end; else it still holds at to_ns */
-    ETWATCH_ALERT_EXACT = 1u << 2,    /* from_ns and to_ns are cut out of a window; else its ends */
+    ETWATCH_ALERT_EXACT = 1u << 2,    /* from_ns and to_ns lie within a window; else at its ends */
 };
 
-/* One thread's part of an alert. */
+/* One thread's part of an alert. FIXED. */
 struct etwatch_alert_thread {
     uint32_t tid;
     uint32_t reserved;
@@ -377,27 +455,27 @@ struct etwatch_alert_thread {
 };
 
 /*
- * A condition (etwatch_config.alerts) held for one process long enough. One that is over by the
- * time it is told is told once; a longer one is told twice: when it has held for the time asked
- * for, without ETWATCH_ALERT_ENDED, and at its end, both with the same from_ns.
+ * A condition (etwatch_config.alerts) held for one process long enough. A short alert is reported
+ * once, when it ends. A long one is reported twice, both times with the same from_ns: without
+ * ETWATCH_ALERT_ENDED when it has held for the time in the condition, and when it ends.
  */
 struct etwatch_alert {
     uint32_t size;
     uint32_t flags;        /* enum etwatch_alert_flag */
     uint32_t rule;         /* index in etwatch_config.alerts */
     uint32_t metric;       /* enum etwatch_metric */
-    const char *condition; /* as it was given */
+    const char *condition; /* the text of the configuration */
     uint32_t source;
     uint32_t pid;
-    uint64_t start_ns; /* with pid: the identity */
+    uint64_t start_ns; /* with pid: the identity of the process */
     const char *name;  /* NULL: unknown */
     uint64_t from_ns, to_ns;
-    uint64_t window_ns; /* how finely the metric was looked at */
+    uint64_t window_ns; /* resolution with which the metric was evaluated */
     double threshold;
-    double value;            /* average over from_ns to to_ns; counters: a second */
-    double peak;             /* of the windows */
-    uint32_t thread_count;   /* threads that ran meanwhile; 0: they are not told apart */
-    uint32_t thread_entries; /* the busiest of them, in threads */
+    double value;            /* average from from_ns to to_ns; counters: a second */
+    double peak;             /* highest window */
+    uint32_t thread_count;   /* threads that ran meanwhile; 0: unknown */
+    uint32_t thread_entries; /* entries in threads: those with the most CPU time */
     const struct etwatch_alert_thread *threads;
 };
 
@@ -410,29 +488,40 @@ enum etwatch_config_flag {
     ETWATCH_CONFIG_EVENTS = 1u << 3,      /* the full scheduler event stream */
     ETWATCH_CONFIG_CMDLINE = 1u << 4,     /* command lines, secrets masked */
     ETWATCH_CONFIG_NO_FALLBACK = 1u << 5, /* fail instead of polling when rights are missing */
-    ETWATCH_CONFIG_NO_BUDGET = 1u << 6,   /* keep the rate whatever it costs */
+    ETWATCH_CONFIG_NO_BUDGET = 1u << 6,   /* keep the requested rate whatever it costs */
     ETWATCH_CONFIG_KERNEL_THREADS = 1u << 7, /* with ETWATCH_CONFIG_ALL: kernel threads too */
     ETWATCH_CONFIG_AGGREGATE = 1u << 8,      /* keep what etwatch_monitor_aggregate needs */
     ETWATCH_CONFIG_QUEUE = 1u << 9,          /* keep samples for etwatch_monitor_read */
-    /* Without the system's own processes. Windows: the ids 0 and 4, System, Idle and Registry;
-     * Linux: kernel threads, whatever the other flags say. */
+    /* Excludes the system's own processes. Windows: the ids 0 and 4, System, Idle and Registry;
+     * Linux: kernel threads, whatever the other flags are. */
     ETWATCH_CONFIG_NO_SYSTEM = 1u << 10,
-    /* With ETWATCH_CONFIG_EVENTS: of every thread of the machine; none where only polling works. */
+    /* With ETWATCH_CONFIG_EVENTS: events of every thread of the machine. Falls back to no events
+     * where only polling works. */
     ETWATCH_CONFIG_EVENTS_ALL = 1u << 20,
 };
 
+/*
+ * Each function may be NULL. All get ctx. After etwatch_monitor_start they run in the library's
+ * thread (the first ones inside start itself), else inside open, poll and stop; see "Threads and
+ * callbacks" above.
+ */
 struct etwatch_callbacks {
     uint32_t size;
-    /* In order; a START before the first SAMPLE of a process, its EXIT after the last. */
-    void (*on_samples)(void *ctx, const struct etwatch_sample *samples, size_t count);
-    void (*on_events)(void *ctx, const struct etwatch_event *events, size_t count);
-    void (*on_loss)(void *ctx, const struct etwatch_loss *loss);
+    uint32_t reserved;
     void *ctx;
+    /* In order: a START before the first SAMPLE of a process, its EXIT after the last. */
+    void (*on_samples)(void *ctx, const struct etwatch_samples *batch);
+    void (*on_events)(void *ctx, const struct etwatch_events *batch);
+    void (*on_loss)(void *ctx, const struct etwatch_loss *loss);
+    void (*on_alert)(void *ctx, const struct etwatch_alert *alert);
+    /* Once, as the last callback of a run that ends by itself: NULL if the recording is finished,
+     * else the error. Not after etwatch_monitor_stop, nor if start or open fails. */
+    void (*on_end)(void *ctx, const struct etwatch_error_info *error);
 };
 
 struct etwatch_session_options;
 
-/* How often some metrics are read at most; see etwatch_metric_info for those that have a rate. */
+/* How often some metrics are read at most; etwatch_metric_info has those with a rate. FIXED. */
 struct etwatch_rate {
     struct etwatch_metric_set metrics;
     double hz; /* 0.01 to 1000 */
@@ -440,65 +529,62 @@ struct etwatch_rate {
 
 struct etwatch_config {
     uint32_t size;
-    uint32_t source;       /* enum etwatch_source; 0 = auto */
-    uint32_t flags;        /* enum etwatch_config_flag */
-    uint32_t latency_ms;   /* how long samples may be held; 0 = 400 */
-    double hz;             /* samples a second, 0.1 to 1000; 0 = 10 */
-    double budget_percent; /* of one core, user space and in-kernel; 0 = 2 */
-    const uint32_t *pids;  /* with their descendants */
-    uint32_t pid_count;
-    uint32_t name_count;
-    const char *const *names; /* "python" also matches python3.11 and python.exe; "py*" is a glob */
-    /* Windows has no such numbers: one made of the SID, as etwatch makes it of a name for -u;
-     * alone, and who was gone before he was asked is nobody's. */
-    const uint32_t *uids;
-    uint32_t uid_count;
-    uint32_t cgroup_count;
-    /* Paths below the cgroup v2 root, with sub-groups; "container:ID" is the container whose id
-     * begins like that (docker, podman, containerd, cri-o). */
-    const char *const *cgroups;
+    uint32_t flags; /* enum etwatch_config_flag */
+
+    /* Source. */
+    uint32_t source; /* enum etwatch_source; 0 = auto */
+    uint32_t trace_count;
+    const char *const *traces; /* ETWATCH_SOURCE_ETL: the recordings, merged by time */
+    const char *proc_root;     /* NULL = "/proc" */
+    const char *session;       /* ETW: read this session and do not change it; NULL: an own one */
+    const struct etwatch_session_options *session_options; /* of the own session; may be NULL */
+
+    /* Rate, cost and limits. */
+    double hz;              /* samples a second, 0.1 to 1000; 0 = 10 */
+    double budget_percent;  /* of one core, user space and kernel; 0 = 2 */
+    uint32_t latency_ms;    /* how long samples may be held; 0 = 400 */
+    uint32_t queue_samples; /* for etwatch_monitor_read; 0 = 10000 */
     uint32_t max_processes; /* table limit; 0 = 65536 */
     uint32_t max_threads;   /* table limit; 0 = 131072 */
-    uint32_t queue_samples; /* for etwatch_monitor_read; 0 = 10000 */
-    uint32_t reserved;
-    const char *proc_root; /* NULL = "/proc" */
-    struct etwatch_callbacks callbacks;
-    const char *const *traces; /* ETWATCH_SOURCE_ETL: the recordings, merged by time */
-    uint32_t trace_count;
-    uint32_t reserved2;
-    const char *session; /* ETW: this one is read, whosever it is, and not changed; NULL: our own */
-    const struct etwatch_session_options *session_options; /* of our own: session.h; may be NULL */
-    /* Conditions such as "cpu_percent>80 for 20ms". CPU time is looked at in windows of a quarter
-     * of that time (5 ms without one), 1 ms at the least, whatever hz is; other metrics, and all of
-     * them when polling, in the samples. At most 16. */
-    const char *const *alerts;
-    uint32_t alert_count;
-    uint32_t reserved3;
-    void (*on_alert)(void *ctx, const struct etwatch_alert *alert); /* with callbacks.ctx */
-    /* The metrics to measure (see etwatch_metrics_named); empty = ETWATCH_METRIC_DEFAULT, which may
-     * be combined with others. A metric that is not selected costs nothing and is unknown. How a
-     * process ended is always reported. */
-    struct etwatch_metric_set metrics;
-    const struct etwatch_rate *rates; /* later ones win */
-    uint32_t rate_count;
-    uint32_t reserved4;
-    /* Left out, whatever else asks for them; not so their descendants. Names may be globs, as in
-     * names above. */
+
+    /* Processes to watch, with their descendants. A name "python" also matches python3.11 and
+     * python.exe; "py*" is a glob. A uid on Windows is the number that etwatch derives from the
+     * SID; it cannot be combined with pids or names, and a process that exited before its owner was
+     * queried matches no uid. Cgroups are paths below the cgroup v2 root and include sub-groups;
+     * "container:ID" is the container with an id that starts so (docker, podman, containerd,
+     * cri-o). */
+    const uint32_t *pids;
+    const char *const *names;
+    const uint32_t *uids;
+    const char *const *cgroups;
+    uint32_t pid_count, name_count, uid_count, cgroup_count;
+
+    /* Processes to exclude even if selected above; their descendants are not excluded. */
     const uint32_t *exclude_pids;
-    const char *const *exclude_names;
+    const char *const *exclude_names; /* globs as in names */
     const uint32_t *exclude_uids;
     const char *const *exclude_cgroups;
-    uint32_t exclude_pid_count;
-    uint32_t exclude_name_count;
-    uint32_t exclude_uid_count;
-    uint32_t exclude_cgroup_count;
-    /* Samples of this many processes with the most of a metric (a counter: a second) in each
-     * interval; what the others did is one sample with ETWATCH_SAMPLE_OTHER. 0 = all. */
+    uint32_t exclude_pid_count, exclude_name_count, exclude_uid_count, exclude_cgroup_count;
+
+    /* Metrics to measure (see etwatch_metrics_named); empty = ETWATCH_METRIC_DEFAULT, which may be
+     * combined with others. Other metrics cost nothing and are unknown. How a process exited is
+     * always reported. */
+    struct etwatch_metric_set metrics;
+    /* Metrics to poll in addition to the events of a source that has events (ebpf, etw):
+     * gauges of memory, threads and handles. EINVAL for others: a counter has one source. */
+    struct etwatch_metric_set polled_metrics;
+    const struct etwatch_rate *rates; /* later ones override earlier ones */
+
+    /* Conditions such as "cpu_percent>80 for 20ms", at most 16. CPU time is evaluated in windows of
+     * a quarter of that time (5 ms without one), at least 1 ms, whatever hz is; other metrics, and
+     * all of them when polling, are evaluated in the samples. */
+    const char *const *alerts;
+    uint32_t rate_count, alert_count;
+
+    /* Samples of this many processes with the most of a metric (counters: a second) in each
+     * interval; all others become one sample with ETWATCH_SAMPLE_OTHER. 0 = all. */
     uint32_t top_n;
     uint32_t top_n_metric; /* enum etwatch_metric; 0 = cpu_percent */
-    /* Gauges of memory, threads and handles that are also polled if the source has events (ebpf,
-     * etw). EINVAL for any other metric: a counter has one source. */
-    struct etwatch_metric_set polled_metrics;
 };
 
 struct etwatch_stats {
@@ -506,9 +592,9 @@ struct etwatch_stats {
     uint32_t source;
     double hz_requested;
     double hz_reached;   /* intervals delivered a second, over the whole run */
-    double hz_effective; /* the rate in force, after the budget */
+    double hz_effective; /* the rate after the budget was applied */
     uint64_t samples;
-    uint64_t events; /* facts taken from the source */
+    uint64_t events; /* taken from the source */
     uint64_t lost;
     uint64_t undecoded;
     uint64_t late;
@@ -517,15 +603,15 @@ struct etwatch_stats {
     uint64_t threads;
     uint64_t self_rss_bytes;
     uint64_t self_rss_peak_bytes;
-    double self_cpu_percent;    /* of one core: user space and in-kernel together */
-    double self_kernel_percent; /* the in-kernel part; < 0: cannot be measured here */
+    double self_cpu_percent;    /* of one core: user space and kernel together */
+    double self_kernel_percent; /* the kernel part; < 0: unknown */
     uint64_t duration_ns;
     uint64_t queue_dropped;
-    uint64_t step_ns;     /* time of all wake-ups: facts taken, samples cut and delivered */
-    uint64_t step_max_ns; /* of the longest one */
+    uint64_t step_ns;     /* time in all wake-ups: reading the source, delivering samples */
+    uint64_t step_max_ns; /* the longest one */
 };
 
-/* What the source is and what it can only estimate: the first line of every output. */
+/* The source and what it can measure: the first line of every output. */
 struct etwatch_meta {
     uint32_t size;
     uint32_t source;
@@ -539,10 +625,8 @@ struct etwatch_meta {
     char fallback[512];                  /* "" or one line: what failed, why, and the fix */
 };
 
-/* Over all intervals since the process was first seen; idle intervals count as 0. */
+/* Over all intervals since the process was first seen; idle intervals count as 0. FIXED. */
 struct etwatch_aggregate {
-    uint32_t size;
-    uint32_t reserved;
     uint64_t count;
     double avg, max, p95, p99;
 };
@@ -551,52 +635,74 @@ struct etwatch_aggregate {
 
 struct etwatch_monitor;
 
-/* Checks the configuration and makes a monitor; nothing is watched yet. */
+/* Checks the configuration and makes a monitor; nothing is watched yet. Both structs and everything
+ * that config points to are copied; callbacks may be NULL. Works in any callback. */
 ETWATCH_API int etwatch_monitor_new(const struct etwatch_config *config,
+                                    const struct etwatch_callbacks *callbacks,
                                     struct etwatch_monitor **ret_monitor,
                                     struct etwatch_error_info *reterr);
-/* Stops if need be and frees. NULL is fine. Not from a callback. */
+/* Stops if it runs, and frees. NULL is fine. No other thread may be inside a call with this
+ * monitor. Inside one of its callbacks it does nothing. */
 ETWATCH_API void etwatch_monitor_free(struct etwatch_monitor *monitor);
 
-/* Starts watching with a thread of the library's own. May follow a stop. */
+/* Starts watching with a thread of the library. May follow a stop. In a callback: ETWATCH_ESTATE.
+ */
 ETWATCH_API int etwatch_monitor_start(struct etwatch_monitor *monitor,
                                       struct etwatch_error_info *reterr);
-/* Starts watching without a thread: call etwatch_monitor_poll. */
+/* Starts watching without a thread: call etwatch_monitor_poll. In a callback: ETWATCH_ESTATE. */
 ETWATCH_API int etwatch_monitor_open(struct etwatch_monitor *monitor,
                                      struct etwatch_error_info *reterr);
 /* Waits up to timeout_ms (-1: until the next delivery) and delivers what is due through the
- * callbacks. Returns the number of samples delivered. Only after etwatch_monitor_open. A recording
- * does not wait; with its last samples the monitor stops: the next call says ETWATCH_ESTATE. */
-ETWATCH_API int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms);
-/* Delivers what is left and stops. Safe to call twice. */
+ * callbacks. Returns the number of samples delivered. ETWATCH_ESTATE: not after
+ * etwatch_monitor_open, or in a callback. A recording does not wait. A run that ends by itself
+ * (recording finished, or an error) is stopped by the call that delivers its last samples, after
+ * on_end; the next call returns ETWATCH_ESTATE. */
+ETWATCH_API int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms,
+                                     struct etwatch_error_info *reterr);
+/* Delivers what is left and stops; the error that ended the run before, if there was one. Safe to
+ * call twice. In a callback it only requests the end: the monitor stops after the callback. */
 ETWATCH_API int etwatch_monitor_stop(struct etwatch_monitor *monitor);
+/* The error that ended the latest run by itself: its code, with the details in ret_error (may be
+ * NULL). 0: there was none. Kept until the next start or open. Works in a callback. */
+ETWATCH_API int etwatch_monitor_last_error(struct etwatch_monitor *monitor,
+                                           struct etwatch_error_info *ret_error);
 
-/* Copies up to max queued samples (ETWATCH_CONFIG_QUEUE), waiting up to timeout_ms for the first.
- * Strings stay valid until the next read. Returns the count; ETWATCH_ESTATE if a recording has
- * ended and everything of it was read. */
-ETWATCH_API int etwatch_monitor_read(struct etwatch_monitor *monitor,
-                                     struct etwatch_sample *ret_samples, size_t max,
-                                     int timeout_ms);
-/* The same for those who keep what they read: the strings are copied to ret_texts, each once, and
- * are valid as long as it is. Where they find no room the rest is left for the next read; 8 KB are
- * always enough for one sample. ret_texts_used: bytes, from the beginning. */
-ETWATCH_API int etwatch_monitor_read_copy(struct etwatch_monitor *monitor,
-                                          struct etwatch_sample *ret_samples, size_t max,
-                                          char *ret_texts, size_t texts_size,
-                                          size_t *ret_texts_used, int timeout_ms);
+/* Takes up to max samples out of the queue (ETWATCH_CONFIG_QUEUE), waiting up to timeout_ms (-1:
+ * as long as it takes) for the first. Returns their number. *ret_batch, with its `size` set by the
+ * caller, then shows memory of the library, which is valid until the next read of this monitor:
+ * threads that read at the same time use etwatch_monitor_read_copy. Samples in the queue have no
+ * cmdline. When the queue is empty: the error that ended the run, or ETWATCH_ESTATE after the end
+ * of a recording. In a callback it does not wait. */
+ETWATCH_API int etwatch_monitor_read(struct etwatch_monitor *monitor, size_t max, int timeout_ms,
+                                     struct etwatch_samples *ret_batch);
 
-/* Watch one more process and its descendants, or one less; also while running. */
+/* Always enough for one sample and its strings, in this and later versions. */
+#define ETWATCH_READ_COPY_MIN 16384
+
+/* The same into memory of the caller: the samples from the beginning of the buffer, which must be
+ * aligned to 8 bytes and have at least ETWATCH_READ_COPY_MIN, directly followed by their strings,
+ * each distinct string once. Samples that do not fit are left for the next read. ret_used may be
+ * NULL: the number of bytes used. */
+ETWATCH_API int etwatch_monitor_read_copy(struct etwatch_monitor *monitor, void *buffer,
+                                          size_t buffer_size, size_t max, int timeout_ms,
+                                          struct etwatch_samples *ret_batch, size_t *ret_used);
+
+/* Watches one more process and its descendants, or one less; also while running. In a callback the
+ * change is applied when the callback has returned, and its errors are not reported (except
+ * ETWATCH_ENOENT of add). */
 ETWATCH_API int etwatch_monitor_add(struct etwatch_monitor *monitor, uint32_t pid);
 ETWATCH_API int etwatch_monitor_remove(struct etwatch_monitor *monitor, uint32_t pid);
 
-/* Totals since the process began, and its latest gauges, as type SAMPLE. `name` and the other
- * strings are NULL unless buffer (buffer_size bytes) is given to hold the name. */
+/* Totals since the process started, and its latest gauges, as type SAMPLE. Strings are NULL, except
+ * the name if buffer (buffer_size bytes) is given to hold it. Works in a callback. */
 ETWATCH_API int etwatch_monitor_snapshot(struct etwatch_monitor *monitor, uint32_t pid,
                                          struct etwatch_sample *ret_sample, char *buffer,
                                          size_t buffer_size);
-/* Average, maximum and percentiles of cpu_percent or rss_bytes of one process. */
+/* Average, maximum and percentiles of cpu_percent or rss_bytes of one process. Works in a callback.
+ */
 ETWATCH_API int etwatch_monitor_aggregate(struct etwatch_monitor *monitor, uint32_t pid,
                                           uint32_t metric, struct etwatch_aggregate *ret_aggregate);
+/* Work in a callback, and after a stop: then of the latest run. */
 ETWATCH_API int etwatch_monitor_stats(struct etwatch_monitor *monitor,
                                       struct etwatch_stats *ret_stats);
 ETWATCH_API int etwatch_monitor_meta(struct etwatch_monitor *monitor,
@@ -606,22 +712,22 @@ ETWATCH_API int etwatch_monitor_meta(struct etwatch_monitor *monitor,
 
 enum etwatch_check_state {
     ETWATCH_CHECK_OK = 0,
-    ETWATCH_CHECK_WARN = 1, /* works, but something is lost: see cost */
+    ETWATCH_CHECK_WARN = 1, /* works with a restriction: see cost */
     ETWATCH_CHECK_FAIL = 2,
 };
 
-/* One thing that was probed: what it is, what was found, what its lack costs, the exact fix. */
+/* One probe: what it is, what was found, what is not possible without it, the exact fix. */
 struct etwatch_check {
     uint32_t size;
     uint32_t state;
-    const char *id; /* "btf", "cap_bpf", … stable */
+    const char *id; /* "btf", "cap_bpf", …; stable */
     const char *what;
     const char *found;
     const char *cost; /* "" when ok */
     const char *fix;  /* "" when ok */
 };
 
-/* Probes what works here; calls on_check for each, without side effects that stay. */
+/* Probes what works on this system and calls on_check for each probe; leaves nothing behind. */
 ETWATCH_API int etwatch_doctor(const char *proc_root,
                                void (*on_check)(void *ctx, const struct etwatch_check *check),
                                void *ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recordings in the formats of other tools: tables for data frames, stacks for flame graphs,
- * timelines. Written piece by piece, with bounded memory. The rules of etwatch.h hold.
+ * timelines. Written part by part, with bounded memory. The rules of etwatch.h hold.
  */
 #ifndef ETWATCH_EXPORT_H
 #define ETWATCH_EXPORT_H
@@ -17,9 +17,9 @@ enum etwatch_export_format {
     ETWATCH_EXPORT_ARROW = 2,      /* a table as an Arrow file */
     ETWATCH_EXPORT_CSV = 3,        /* a table */
     ETWATCH_EXPORT_JSONL = 4,      /* a table, an object a line */
-    ETWATCH_EXPORT_FOLDED = 5,     /* stacks of profile samples, for flamegraph.pl and its kin */
+    ETWATCH_EXPORT_FOLDED = 5,     /* stacks of profile samples, for flamegraph.pl and others */
     ETWATCH_EXPORT_SPEEDSCOPE = 6, /* the same in order of time, for speedscope */
-    ETWATCH_EXPORT_CHROME = 7,     /* who ran when, as JSON for chrome://tracing */
+    ETWATCH_EXPORT_CHROME = 7,     /* which thread ran when, as JSON for chrome://tracing */
 };
 
 /* "perfetto", …; NULL for anything else. */
@@ -29,24 +29,25 @@ struct etwatch_export_counts {
     uint32_t size;
     uint32_t reserved;
     uint64_t rows;           /* of a table; events of a timeline; slices of CHROME; samples */
-    uint64_t without_stack;  /* FOLDED, SPEEDSCOPE: samples that show only where they were */
-    uint64_t frames;         /* different ones */
-    uint64_t frames_unnamed; /* of them: of no module that the recording knows */
-    uint64_t refused;        /* what did not fit into the memory that is used at most */
-    struct etwatch_trace_stats stats; /* what the reading found: loss, damage */
+    uint64_t without_stack;  /* FOLDED, SPEEDSCOPE: samples with an address only */
+    uint64_t frames;         /* distinct frames */
+    uint64_t frames_unnamed; /* of them: in no module that the recording has */
+    uint64_t refused;        /* stacks or frames dropped because of the memory limit */
 };
 
 /*
- * Writes a recording, read anew with the part and the processes that were asked for when the trace
- * was opened. table and options: for ARROW, CSV and JSONL, as in etwatch_trace_table; in PERFETTO
- * providers and events say which events it has beside switches and wake-ups; of options
- * on_progress is used by all. ret_counts may be NULL, and is filled as far as it got after an error
- * too. Then the output is not complete.
+ * Writes a recording, read again with the part and the processes that were selected when the trace
+ * was opened. table and options: for ARROW, CSV and JSONL, as in etwatch_trace_table; for PERFETTO
+ * providers and events select the events in addition to switches and wake-ups; on_progress of
+ * options is used by all formats. ret_counts and ret_stats (what was read: loss, damage) may be
+ * NULL; they are also written after an error, as far as the export got. The output is then
+ * incomplete.
  */
 ETWATCH_API int etwatch_trace_export(const struct etwatch_trace *trace, uint32_t format,
                                      uint32_t table, const struct etwatch_table_options *options,
                                      etwatch_write_fn write, void *ctx,
                                      struct etwatch_export_counts *ret_counts,
+                                     struct etwatch_trace_stats *ret_stats,
                                      struct etwatch_error_info *reterr);
 
 #ifdef __cplusplus

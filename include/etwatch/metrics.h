@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every metric once: its name, unit and meaning, what it is called by Prometheus and OpenTelemetry,
- * and, for each source, how it is obtained and how exact it is. Output columns, `etwatch metrics`,
- * docs/metrics.md and the exporters come from this table; bindings should too.
+ * Every metric: its name, unit and meaning, its names in Prometheus and OpenTelemetry, and, for
+ * each source, how it is measured and how exact it is. Output columns, `etwatch metrics`,
+ * docs/metrics.md and the exporters are made from this table; bindings should use it too.
  *
  * Stable: names, units, kinds, groups, the order of metrics, and the names under `prometheus` and
- * `otlp`. Not stable: the words of `help` and `how`. Strings belong to the library and stay.
+ * `otlp`. Not stable: the texts of `help` and `how`. Strings belong to the library and stay valid.
+ * All functions may be called from any thread and in any callback. The rules of etwatch.h hold.
  */
 #ifndef ETWATCH_METRICS_H
 #define ETWATCH_METRICS_H
@@ -16,7 +17,7 @@
 extern "C" {
 #endif
 
-/* A way to obtain metrics. Polling differs by system. */
+/* A source as far as metrics are concerned: polling differs by system. */
 enum etwatch_backend {
     ETWATCH_BACKEND_ETW = 0,
     ETWATCH_BACKEND_ETL = 1,
@@ -27,12 +28,10 @@ enum etwatch_backend {
 };
 
 enum etwatch_exactness {
-    ETWATCH_EXACTNESS_UNAVAILABLE = 0, /* always null; `how` says why */
-    ETWATCH_EXACTNESS_ESTIMATED = 1,   /* may be off; `how` says what is known of it */
-    ETWATCH_EXACTNESS_POLLED =
-        2, /* the system's own value, right when it is read, and read at a rate */
-    ETWATCH_EXACTNESS_EXACT =
-        3, /* the system's own value, right for the interval it is given for */
+    ETWATCH_EXACTNESS_UNAVAILABLE = 0, /* always null; `how` has the reason */
+    ETWATCH_EXACTNESS_ESTIMATED = 1,   /* an estimate; `how` describes its error */
+    ETWATCH_EXACTNESS_POLLED = 2,      /* the system's value when it was read, at some rate */
+    ETWATCH_EXACTNESS_EXACT = 3,       /* the system's value, exact for the interval */
 };
 
 struct etwatch_metric_info {
@@ -47,21 +46,21 @@ struct etwatch_metric_info {
     const char *help;       /* one sentence */
     const char *prometheus; /* whole name; NULL: not exported */
     const char *prometheus_labels; /* such as mode="user"; "" if none */
-    double scale;                  /* what a value is multiplied by for both exporters */
+    double scale;                  /* factor for both exporters */
     const char *otlp;              /* name; NULL: not exported */
     const char *otlp_attribute;    /* such as cpu.mode=user; "" if none */
     const char *otlp_unit;         /* UCUM */
     double default_hz;             /* how often it is read at most; 0: with every sample */
-    const char *otlp_linux;        /* what otlp and otlp_unit are on Linux, where they may differ */
+    const char *otlp_linux;        /* otlp and otlp_unit on Linux, where they may differ */
     const char *otlp_linux_unit;
 };
 
 struct etwatch_metric_backend {
     uint32_t size;
     uint32_t exactness;  /* enum etwatch_exactness */
-    uint32_t on_request; /* 1: only if asked for by name, by its group or by "all" */
+    uint32_t on_request; /* 1: only if requested by name, by its group or by "all" */
     uint32_t reserved;
-    const char *how; /* where it comes from, or why it cannot be known */
+    const char *how; /* how it is measured, or why it is unavailable */
 };
 
 /* "etw", "etl", "ebpf", "poll-linux", "poll-windows"; NULL for anything else. */
@@ -69,8 +68,8 @@ ETWATCH_API const char *etwatch_backend_name(uint32_t backend);
 /* "unavailable", "estimated", "polled", "exact"; NULL for anything else. */
 ETWATCH_API const char *etwatch_exactness_name(uint32_t exactness);
 
-/* The metric with this index (0 to ETWATCH_METRIC_COUNT - 1). ETWATCH_EINVAL: there is none, or
- * ret_info->size is not set. */
+/* The metric with this index (0 to ETWATCH_METRIC_COUNT - 1). ETWATCH_EINVAL: it does not exist, or
+ * `size` is not set. */
 ETWATCH_API int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info);
 ETWATCH_API int etwatch_metric_backend(uint32_t metric, uint32_t backend,
                                        struct etwatch_metric_backend *ret_backend);
@@ -83,7 +82,7 @@ ETWATCH_API int etwatch_metrics_named(const char *name, struct etwatch_metric_se
  * events. */
 ETWATCH_API void etwatch_metrics_pollable(struct etwatch_metric_set *ret_set);
 
-/* Why an open monitor does not measure this metric, until it is closed; NULL: it does. */
+/* Why a running monitor does not measure this metric; valid until it stops. NULL: it does. */
 ETWATCH_API const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor,
                                                            uint32_t metric);
 

@@ -2,13 +2,14 @@
 /*
  * Sinks: samples, events and statistics in, text out.
  *
- * A sink owns no file and no thread. It formats what it is given and hands whole lines to a write
- * function; etwatch_sink_flush at the end of a batch makes that one write. Use it inside
- * on_samples, or with whatever else yields samples.
+ * A sink owns no file and no thread. It formats its input and passes whole lines to a write
+ * function; etwatch_sink_flush at the end of a batch results in one write. Use it inside
+ * on_samples, or with any other source of samples.
  *
- * Order: meta, then samples, events, windows and losses as they come, then stats. Calls return 0 or
- * a negative ETWATCH_E* code; once a write has failed every call returns that code and does
- * nothing. A sink may be used by one thread at a time.
+ * Order: meta, then samples, events, windows and losses as they occur, then stats. Calls return 0
+ * or a negative ETWATCH_E* code; once a write has failed every call returns that code and does
+ * nothing. A sink may be used by one thread at a time, also inside callbacks; the write function
+ * must not use it. Structs are only read during the call. The rules of etwatch.h hold.
  */
 #ifndef ETWATCH_SINK_H
 #define ETWATCH_SINK_H
@@ -23,13 +24,13 @@ extern "C" {
 
 enum etwatch_format {
     ETWATCH_FORMAT_TABLE = 1,    /* for people: blocks of aligned columns, with units */
-    ETWATCH_FORMAT_JSONL = 2,    /* JSON Lines: one object a line, every name always there */
+    ETWATCH_FORMAT_JSONL = 2,    /* JSON Lines: one object a line, always with every name */
     ETWATCH_FORMAT_CSV = 3,      /* RFC 4180 with one header line; an unknown value is empty */
     ETWATCH_FORMAT_PERFETTO = 4, /* a trace (.pftrace): whole packets instead of whole lines */
 };
 
 enum etwatch_sink_flag {
-    ETWATCH_SINK_CMDLINE = 1u << 0, /* the name `cmdline` is there */
+    ETWATCH_SINK_CMDLINE = 1u << 0, /* with `cmdline` */
     ETWATCH_SINK_COLOR = 1u << 1,   /* TABLE: with ANSI colours */
     ETWATCH_SINK_PAYLOAD = 1u << 2, /* recorded events: the payload in hexadecimal too */
     ETWATCH_SINK_CLASSES = 1u << 3, /* TABLE: every kind of recorded event, not only its provider */
@@ -42,12 +43,12 @@ struct etwatch_sink_options {
     const char *os;             /* for meta, such as "Linux 6.1.0"; NULL = unknown */
     const char *const *columns; /* CSV and TABLE: only these, in this order */
     uint32_t column_count;      /* 0 = the default columns */
-    uint32_t block_ms;          /* TABLE: time that one block sums up; 0 = 1000 */
-    uint32_t width;             /* TABLE: lines are cut to this many columns; 0 = never */
+    uint32_t block_ms;          /* TABLE: time that one block adds up; 0 = 1000 */
+    uint32_t width;             /* TABLE: lines are truncated to this many columns; 0 = never */
     uint32_t reserved;
 };
 
-/* The spread of the values of one process over a window of intervals. */
+/* The distribution of the values of one process over a window of intervals. */
 struct etwatch_window {
     uint32_t size;
     uint32_t source;
@@ -65,52 +66,73 @@ struct etwatch_window {
     const struct etwatch_aggregate *more_spreads;
 };
 
-/* Takes all of the bytes, always whole lines, and returns 0; or a negative ETWATCH_E* code. */
+/* See struct etwatch_samples. */
+struct etwatch_windows {
+    uint32_t size;
+    uint32_t stride;
+    size_t count;
+    const struct etwatch_window *items;
+};
+
+static inline const struct etwatch_window *etwatch_window_at(const struct etwatch_windows *batch,
+                                                             size_t i)
+{
+    return (const struct etwatch_window *)(const void *)((const char *)batch->items +
+                                                         i * batch->stride);
+}
+
+static inline struct etwatch_windows etwatch_windows_of(const struct etwatch_window *items,
+                                                        size_t count)
+{
+    struct etwatch_windows batch = {(uint32_t)sizeof batch, (uint32_t)sizeof *items, count, items};
+    return batch;
+}
+
+/* Writes all of the bytes, which are whole lines, and returns 0; or a negative ETWATCH_E* code. */
 typedef int (*etwatch_write_fn)(void *ctx, const void *bytes, size_t len);
 
 struct etwatch_sink;
 
-/* EINVAL, with the name in the message, if there is no such column. */
+/* options may be NULL. EINVAL, with the name in the message, if a column does not exist. */
 ETWATCH_API int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
                                  const struct etwatch_sink_options *options,
                                  struct etwatch_sink **ret_sink, struct etwatch_error_info *reterr);
-/* An alert: an object of JSON Lines; tables and CSV have no rows for it. */
-ETWATCH_API int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert);
-/* Frees without writing what is left. NULL is fine. */
+/* Frees without writing what is buffered. NULL is fine. */
 ETWATCH_API void etwatch_sink_free(struct etwatch_sink *sink);
 
 ETWATCH_API int etwatch_sink_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta);
 ETWATCH_API int etwatch_sink_samples(struct etwatch_sink *sink,
-                                     const struct etwatch_sample *samples, size_t count);
-ETWATCH_API int etwatch_sink_events(struct etwatch_sink *sink, const struct etwatch_event *events,
-                                    size_t count);
+                                     const struct etwatch_samples *batch);
+ETWATCH_API int etwatch_sink_events(struct etwatch_sink *sink, const struct etwatch_events *batch);
 ETWATCH_API int etwatch_sink_windows(struct etwatch_sink *sink,
-                                     const struct etwatch_window *windows, size_t count);
+                                     const struct etwatch_windows *batch);
 ETWATCH_API int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss);
+/* JSONL: an object of type `alert`; nothing in other formats. */
+ETWATCH_API int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert);
 /* JSONL: the whole machine, as an object of type `system`; nothing in other formats. */
 ETWATCH_API int etwatch_sink_system(struct etwatch_sink *sink, const struct etwatch_system *system);
 /* The last object of the output; TABLE ends its open block first. */
 ETWATCH_API int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats);
 /* Writes out every complete line so far. */
 ETWATCH_API int etwatch_sink_flush(struct etwatch_sink *sink);
-/* PERFETTO: writes out what there is; what is written from then on can be read without it, for a
- * new file or for a piece of a ring. ENOTSUP for other formats. */
+/* PERFETTO: writes out what is buffered. The output from then on can be read without the output
+ * before: a new file, or a part of a ring. ENOTSUP for other formats. */
 ETWATCH_API int etwatch_sink_restart(struct etwatch_sink *sink);
 
 /* -------------------------------------------------------------- recordings */
 
-/* A recording as a whole. Everything in it is only looked at during the call. */
+/* A recording as a whole. */
 struct etwatch_trace_summary {
     uint32_t size;
     uint32_t file_count;
-    const struct etwatch_trace_file *files;
+    const struct etwatch_trace_file *files; /* the `size` of the first is the stride of all */
     const struct etwatch_trace_stats *stats;
-    const struct etwatch_trace_system *system; /* NULL: not added up */
-    uint64_t from_ns, until_ns;                /* the part that was asked for; 0: all */
+    const struct etwatch_trace_system *system; /* NULL: unknown */
+    uint64_t from_ns, until_ns;                /* the selected part; 0: all */
 };
 
-/* What etwatch_trace_report tells, in its order: the trace first, then kinds of events, processes
- * each followed by its threads, images. The table comes out with etwatch_sink_end. */
+/* The results of etwatch_trace_report, in its order: the trace first, then kinds of events,
+ * processes each followed by its threads, images. A table is written by etwatch_sink_end. */
 ETWATCH_API int etwatch_sink_trace(struct etwatch_sink *sink,
                                    const struct etwatch_trace_summary *trace);
 ETWATCH_API int etwatch_sink_class(struct etwatch_sink *sink,
@@ -125,11 +147,11 @@ ETWATCH_API int etwatch_sink_end(struct etwatch_sink *sink);
 ETWATCH_API int etwatch_sink_trace_event(struct etwatch_sink *sink,
                                          const struct etwatch_trace_event *event);
 
-/* Whether the sink would use the fields of this event: else they need not be decoded for it. */
+/* Whether the sink uses the fields of this event: else they need not be decoded for it. */
 ETWATCH_API int etwatch_sink_wants_fields(const struct etwatch_sink *sink,
                                           const struct etwatch_trace_event *event);
 
-/* The name of column i of all columns there are, in output order; NULL beyond the last. */
+/* The name of column i of all columns, in output order; NULL beyond the last. */
 ETWATCH_API const char *etwatch_sink_column(uint32_t i);
 
 #ifdef __cplusplus

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Summaries: what each process of a stream of samples did, with the spread of every metric.
+ * Summaries: what each process of a stream of samples did, with the distribution of every metric.
  *
- * A summary is fed with samples and asked at any time. etwatch_summary_add fits on_samples of
- * etwatch_callbacks with the summary as ctx: it is then kept by the monitor's own thread, and
- * nothing is lost to a slow reader. Memory grows with the processes that did something, some 6 KB
- * each, up to a stated number of them.
+ * Samples are added to a summary, which can be read at any time. etwatch_summary_add can be used as
+ * on_samples of etwatch_callbacks with the summary as ctx: the monitor's thread then keeps it up to
+ * date, and a slow reader loses nothing. Memory grows with the active processes, about 6 KB each,
+ * up to a stated number of them.
  *
- * The rules of etwatch.h hold. A summary may be used from several threads, except free.
+ * The rules of etwatch.h hold. A summary may be used from several threads, except free, and inside
+ * any callback except its own on_process.
  */
 #ifndef ETWATCH_SUMMARY_H
 #define ETWATCH_SUMMARY_H
@@ -22,10 +23,11 @@ struct etwatch_summary;
 
 struct etwatch_summary_options {
     uint32_t size;
-    /* 0 = 2048. Beyond it those go that ended first, then those that were seen first; counted. */
+    /* 0 = 2048. Beyond it processes are dropped and counted: those that exited first, then those
+     * that were seen first. */
     uint32_t max_processes;
-    /* May be NULL: gets the same samples, after they were added; as in etwatch_callbacks. */
-    void (*on_samples)(void *ctx, const struct etwatch_sample *samples, size_t count);
+    /* May be NULL: gets the same batch after it was added; as in etwatch_callbacks. */
+    void (*on_samples)(void *ctx, const struct etwatch_samples *batch);
     void *ctx;
 };
 
@@ -33,7 +35,7 @@ enum etwatch_summary_flag {
     ETWATCH_SUMMARY_ENDED = 1u << 0,
 };
 
-/* What one thread of a process did since it was first heard of. */
+/* What one thread of a process did since it was first seen. FIXED. */
 struct etwatch_summary_thread {
     uint32_t tid;
     uint32_t reserved;
@@ -45,17 +47,17 @@ struct etwatch_summary_process {
     uint32_t size;
     uint32_t flags;    /* enum etwatch_summary_flag */
     uint64_t first_ns; /* watched from here ... */
-    uint64_t last_ns;  /* ... until here: its end, or the latest time of the whole stream */
+    uint64_t last_ns;  /* ... to here: its exit, or the latest time of the whole stream */
     uint64_t samples;
-    /* The latest of each gauge, and the sums of the counters. One that ended: its EXIT, totals over
-     * its life. */
+    /* The latest value of each gauge and the sums of the counters; after its exit: the EXIT, with
+     * totals over its life. */
     const struct etwatch_sample *sample;
-    /* By metric. Counters, and cpu_percent: over all intervals, those in which it did nothing count
-     * as 0. Gauges: over the samples in which they were read. count 0: unknown. */
+    /* By metric. Counters, and cpu_percent: over all intervals; idle intervals count as 0. Gauges:
+     * over the samples in which they were read. count 0: unknown. */
     const struct etwatch_aggregate *metrics;
     uint32_t metric_count;
-    /* By tid, those whose cycles are known: THREAD samples that have them were added. At most 4096;
-     * what others did is counted as dropped. */
+    /* By tid: the threads with THREAD samples that have cycles. At most 4096; more are counted as
+     * dropped. */
     uint32_t thread_count;
     const struct etwatch_summary_thread *threads;
 };
@@ -63,17 +65,16 @@ struct etwatch_summary_process {
 /* options may be NULL. */
 ETWATCH_API int etwatch_summary_new(const struct etwatch_summary_options *options,
                                     struct etwatch_summary **ret_summary);
-/* NULL is fine. Not while something still adds to it. */
+/* NULL is fine. No monitor may still add to it. */
 ETWATCH_API void etwatch_summary_free(struct etwatch_summary *summary);
-/* Takes samples in their order. What finds no memory is counted as dropped. */
-ETWATCH_API void etwatch_summary_add(void *summary, const struct etwatch_sample *samples,
-                                     size_t count);
-/* Calls on_process for each process, or those with this pid (0: all), in the order in which they
- * were first seen; returns their number. on_process must not use the summary. */
+/* Adds samples in their order. Samples for which there is no memory are counted as dropped. */
+ETWATCH_API void etwatch_summary_add(void *summary, const struct etwatch_samples *batch);
+/* Calls on_process for each process with this pid (0: for all), in the order in which they were
+ * first seen; returns their number. on_process must not use the summary. */
 ETWATCH_API int etwatch_summary_for_each(
     struct etwatch_summary *summary, uint32_t pid,
     void (*on_process)(void *ctx, const struct etwatch_summary_process *process), void *ctx);
-/* How many processes went because there were too many, or found no memory. */
+/* How many processes were dropped: too many, or no memory. */
 ETWATCH_API uint64_t etwatch_summary_dropped(struct etwatch_summary *summary);
 
 #ifdef __cplusplus

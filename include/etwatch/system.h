@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole machine: processors, memory, paging, disks, network, processes. Read beside the stream,
- * a handful of system calls each time. One thread at a time.
+ * The whole machine: processors, memory, paging, disks, network, processes. Each reading is a
+ * handful of system calls, independent of any monitor. The rules of etwatch.h hold. A reader may be
+ * used by one thread at a time, also in callbacks.
  *
  * Stable: the names and their order; new ones are appended.
  */
@@ -14,8 +15,8 @@
 extern "C" {
 #endif
 
-/* A counter is what happened since the last reading (unknown in the first), a gauge is as of now.
- */
+/* A counter is what happened since the last reading (unknown in the first), a gauge is the value
+ * now. */
 #define ETWATCH_SYSTEM_METRICS(X)              \
     X(cpu_percent, double, gauge)              \
     X(load_1, double, gauge)                   \
@@ -51,8 +52,8 @@ struct etwatch_system {
     uint32_t size;
     uint32_t cpu_count;         /* entries of cpu_percents; 0: unknown */
     uint64_t t_ns;              /* Unix time of the reading */
-    uint64_t dt_ns;             /* since the last one; 0: it is the first */
-    const double *cpu_percents; /* of each CPU, until the next reading; < 0: not there */
+    uint64_t dt_ns;             /* since the last reading; 0: this is the first */
+    const double *cpu_percents; /* of each CPU, valid until the next reading; < 0: offline */
     /* Sets of enum etwatch_system_metric. */
     struct etwatch_metric_set has;       /* the metrics that are known */
     struct etwatch_metric_set estimated; /* those that are only an estimate this time */
@@ -75,13 +76,13 @@ ETWATCH_API int etwatch_system_open(const char *proc_root,
 ETWATCH_API int etwatch_system_read(struct etwatch_system_reader *reader,
                                     struct etwatch_system *ret_system);
 ETWATCH_API void etwatch_system_close(struct etwatch_system_reader *reader);
-/* What somebody who sees every start and exit (a monitor with events and ETWATCH_CONFIG_ALL)
- * counted since the last reading: the next one has these, exact, instead of what two lists of
- * processes differ by. Whoever calls it once calls it before every reading. */
+/* Exact numbers of process starts and exits since the last reading, from a source that sees them
+ * all (a monitor with events and ETWATCH_CONFIG_ALL). The next reading has these instead of the
+ * difference of two process lists. If called at all, call it before every reading. */
 ETWATCH_API void etwatch_system_set_process_counts(struct etwatch_system_reader *reader,
                                                    uint64_t started, uint64_t ended);
 
-/* Where it is read. */
+/* The operating systems with different ways to read it. */
 enum etwatch_system_os {
     ETWATCH_SYSTEM_LINUX = 0,
     ETWATCH_SYSTEM_WINDOWS = 1,
@@ -91,8 +92,8 @@ enum etwatch_system_os {
 /* "linux", "windows"; NULL for anything else. */
 ETWATCH_API const char *etwatch_system_os_name(uint32_t os);
 
-/* What the table of metrics says of these: as etwatch_metric_info and etwatch_metric_backend, with
- * enum etwatch_system_metric, the group "system", and a system instead of a way. */
+/* As etwatch_metric_info and etwatch_metric_backend, with enum etwatch_system_metric, the group
+ * "system", and an operating system as the backend. */
 ETWATCH_API int etwatch_system_info(uint32_t metric, struct etwatch_metric_info *ret_info);
 ETWATCH_API int etwatch_system_backend(uint32_t metric, uint32_t os,
                                        struct etwatch_metric_backend *ret_backend);

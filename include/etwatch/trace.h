@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings: .etl and .pftrace files read on any system, without Windows and without rights.
+ * Recordings: .etl and .pftrace files, read on any system and without special rights.
  *
- * A trace is one or several files, merged by time. Walk its events with etwatch_trace_next, or let
- * etwatch_trace_report add everything up per process. For the samples that a live monitor would
- * have given, set `traces` in etwatch_config and start a monitor with ETWATCH_SOURCE_ETL.
+ * A trace is one or several files, merged by time. Read its events with etwatch_trace_next, or add
+ * everything up per process with etwatch_trace_report. For the samples of a live monitor, set
+ * `traces` in etwatch_config and start a monitor with ETWATCH_SOURCE_ETL.
  *
- * The rules of etwatch.h hold. A trace may be used by one thread at a time. Damage in a file does
- * not end a walk: what could not be read is counted, with the offset where it began.
+ * The rules of etwatch.h hold. A trace may be used by one thread at a time; of it, its callbacks
+ * may only call etwatch_trace_stats, etwatch_trace_file and etwatch_trace_file_count. Damage in a
+ * file does not end the reading: it is counted, with the offset of the first.
  */
 #ifndef ETWATCH_TRACE_H
 #define ETWATCH_TRACE_H
@@ -23,24 +24,24 @@ struct etwatch_trace;
 struct etwatch_trace_options {
     uint32_t size;
     uint32_t workers;  /* threads to read with; 0 = one per CPU, at most 8; 1 = only the caller's */
-    uint64_t from_ns;  /* only events from here on: ns since the recording began */
+    uint64_t from_ns;  /* only events from here on: ns since the start of the recording */
     uint64_t until_ns; /* and before this; 0 = to the end */
-    /* May be NULL. Called now and then from inside the calls below; nonzero ends them with
-     * ETWATCH_ESTATE (a report tells first what was read so far). */
+    /* May be NULL. Called now and then inside the calls below; nonzero ends them with
+     * ETWATCH_ESTATE (a report first delivers what was read so far). */
     int (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_all);
     void *ctx;
-    /* Only of processes that any of these names, and of their descendants; none: of all. */
+    /* Only these processes and their descendants; none: all. */
     const uint32_t *pids;
     uint32_t pid_count;
     uint32_t name_count;
     const char *const *names; /* "python" also matches python3.11 and python.exe */
-    /* Left out, whatever else asks for them; not so their descendants. */
+    /* Excluded even if selected above; their descendants are not excluded. */
     const uint32_t *exclude_pids;
     const char *const *exclude_names;
     uint32_t exclude_pid_count;
     uint32_t exclude_name_count;
-    uint32_t flags; /* 0 or ETWATCH_CONFIG_NO_SYSTEM; ENOTSUP for a .pftrace of Linux, which cannot
-                       tell */
+    uint32_t flags; /* 0 or ETWATCH_CONFIG_NO_SYSTEM; ENOTSUP for a .pftrace of Linux, which does
+                       not have that information */
     uint32_t reserved;
 };
 
@@ -49,7 +50,7 @@ enum etwatch_trace_format {
     ETWATCH_TRACE_PERFETTO = 2,
 };
 
-/* What one file says about itself. Strings live as long as the trace. */
+/* The header of one file. Strings are valid as long as the trace. */
 struct etwatch_trace_file {
     uint32_t size;
     uint32_t os_major, os_minor, os_build;
@@ -61,28 +62,28 @@ struct etwatch_trace_file {
     uint32_t log_file_mode;
     uint32_t compressed;
     uint32_t buffer_bytes;
-    uint32_t buffers_written; /* as the header says */
+    uint32_t buffers_written; /* according to the header */
     uint64_t events_lost, buffers_lost;
     uint64_t start_ns, end_ns, boot_ns; /* Unix; end 0: the recording was never closed */
     uint64_t file_bytes;
     const char *path;
     const char *session_name;
     uint32_t format;  /* enum etwatch_trace_format */
-    uint32_t source;  /* where what it holds came from: enum etwatch_source */
+    uint32_t source;  /* of the recorded data: enum etwatch_source */
     const char *os;   /* such as "Linux 6.1.0"; NULL: see os_major, os_minor, os_build */
     const char *host; /* NULL: unknown */
 };
 
-/* What the walk found so far; complete after the last event or a report. */
+/* What was read so far; complete after the last event or a report. */
 struct etwatch_trace_stats {
     uint32_t size;
     uint32_t reserved;
-    uint64_t events;    /* in the part that was asked for */
-    uint64_t undecoded; /* no schema known, or the payload did not fit it */
-    uint64_t lost;      /* events: what the headers say or the stream tells */
+    uint64_t events;    /* in the selected part */
+    uint64_t undecoded; /* without a schema, or the payload did not match it */
+    uint64_t lost;      /* events, according to the headers and the stream */
     uint64_t lost_buffers;
     uint64_t bad_buffers, bad_events, bad_bytes; /* damage */
-    uint64_t late;                               /* out of order beyond repair */
+    uint64_t late;                               /* too far out of order to be sorted */
     uint64_t first_ns, last_ns;                  /* Unix times of the first and last event */
     uint64_t bytes;
     uint64_t first_bad_offset; /* valid if there was damage */
@@ -112,13 +113,14 @@ enum etwatch_field_type {
     ETWATCH_FIELD_DOUBLE,  /* d */
     ETWATCH_FIELD_TEXT,    /* text: also GUIDs, SIDs, addresses, times, and names of enum values */
     ETWATCH_FIELD_BINARY,  /* bytes */
-    ETWATCH_FIELD_NULL,    /* there is no value */
-    ETWATCH_FIELD_ARRAY,   /* opens; up to its CLOSE the members, without names */
-    ETWATCH_FIELD_STRUCT,  /* opens */
+    ETWATCH_FIELD_NULL,    /* no value */
+    ETWATCH_FIELD_ARRAY,   /* its members follow, without names, up to its CLOSE */
+    ETWATCH_FIELD_STRUCT,  /* its members follow up to its CLOSE */
     ETWATCH_FIELD_CLOSE,
-    ETWATCH_FIELD_FLOAT, /* d, of single precision: it has no more digits than that */
+    ETWATCH_FIELD_FLOAT, /* d, with single precision */
 };
 
+/* FIXED. */
 struct etwatch_field {
     const char *name; /* terminated; NULL inside arrays */
     uint32_t type;    /* enum etwatch_field_type */
@@ -135,16 +137,16 @@ struct etwatch_field {
 enum etwatch_trace_event_flag {
     ETWATCH_TRACE_HAS_PID = 1u << 0,
     ETWATCH_TRACE_HAS_TID = 1u << 1,
-    ETWATCH_TRACE_DECODED = 1u << 2, /* the schema is known and fitted */
+    ETWATCH_TRACE_DECODED = 1u << 2, /* the schema is known and matched */
 };
 
-/* One event; everything is valid until the next call. */
+/* One event; everything is valid until the next call with this trace. */
 struct etwatch_trace_event {
     uint32_t size;
     uint32_t flags;    /* enum etwatch_trace_event_flag */
     uint64_t t_ns;     /* Unix */
-    uint64_t t_rel_ns; /* since the recording began */
-    uint64_t t_raw;    /* the recording's own clock */
+    uint64_t t_rel_ns; /* since the start of the recording */
+    uint64_t t_raw;    /* trace time: the clock of the recording */
     uint32_t cpu;
     uint32_t pid, tid;
     uint32_t id; /* manifest events, else 0 */
@@ -160,19 +162,19 @@ struct etwatch_trace_event {
     const struct etwatch_field *fields; /* only after etwatch_trace_fields */
 };
 
-/* The next event in time order: 1, or 0 at the end, or an error. Names, no fields yet. */
+/* The next event in time order: 1, or 0 at the end, or an error. With names, but without fields. */
 ETWATCH_API int etwatch_trace_next(struct etwatch_trace *trace,
                                    struct etwatch_trace_event *ret_event,
                                    struct etwatch_error_info *reterr);
-/* Decodes the fields of the event that etwatch_trace_next gave last. */
+/* Decodes the fields of the latest event of etwatch_trace_next. */
 ETWATCH_API int etwatch_trace_fields(struct etwatch_trace *trace,
                                      struct etwatch_trace_event *event);
-/* From the beginning again. */
+/* Restarts at the beginning. */
 ETWATCH_API int etwatch_trace_rewind(struct etwatch_trace *trace);
 
 /* ------------------------------------------------------------------ report */
 
-/* One kind of event and how often it came. */
+/* One kind of event and how often it occurred. */
 struct etwatch_trace_class {
     uint32_t size;
     uint32_t id, opcode, version;
@@ -208,7 +210,7 @@ struct etwatch_trace_system {
 struct etwatch_report_callbacks {
     uint32_t size;
     uint32_t flags; /* enum etwatch_report_flag */
-    /* In this order, when everything has been read: etwatch_trace_stats is complete by then.
+    /* Called in this order after everything was read, when etwatch_trace_stats is complete.
      * Nonzero ends the report with that code. Each may be NULL. */
     int (*on_system)(void *ctx, const struct etwatch_trace_system *system);
     int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Tuple
 VERSION = "0.1.0"
 
 ETWATCH_METRIC_SET_WORDS = 4
+ETWATCH_READ_COPY_MIN = 16384
 ARROW_FLAG_DICTIONARY_ORDERED = 1
 ARROW_FLAG_NULLABLE = 2
 ARROW_FLAG_MAP_KEYS_SORTED = 4
@@ -210,7 +211,15 @@ class Sample(ctypes.Structure):
     pass
 
 
+class Samples(ctypes.Structure):
+    pass
+
+
 class Event(ctypes.Structure):
+    pass
+
+
+class Events(ctypes.Structure):
     pass
 
 
@@ -358,6 +367,10 @@ class Window(ctypes.Structure):
     pass
 
 
+class Windows(ctypes.Structure):
+    pass
+
+
 class TraceSummary(ctypes.Structure):
     pass
 
@@ -406,12 +419,18 @@ Sample._fields_ = [
     ("npu_ns", c_uint64), ("npu_percent", c_double), ("energy_uj", c_uint64), ("exit_ns", c_uint64),
     ("exit_code", c_int64), ("exit_signal", c_int64),
 ]
+Samples._fields_ = [
+    ("size", c_uint32), ("stride", c_uint32), ("count", c_size_t), ("items", POINTER(Sample)),
+]
 Event._fields_ = [
     ("size", c_uint32), ("kind", c_uint32), ("t_ns", c_uint64), ("cpu", c_uint32), ("pid", c_uint32),
     ("tid", c_uint32), ("next_pid", c_uint32), ("next_tid", c_uint32), ("state", c_uint32), ("priority", c_int32),
     ("exit_code", c_int32), ("name", c_char_p), ("next_name", c_char_p), ("next_priority", c_int32),
     ("target_cpu", c_uint32), ("wait_ns", c_uint64), ("ready_ns", c_uint64), ("waker_pid", c_uint32),
     ("waker_tid", c_uint32), ("wait_reason", c_char_p), ("io_wait", c_uint32), ("hard_faults", c_uint32),
+]
+Events._fields_ = [
+    ("size", c_uint32), ("stride", c_uint32), ("count", c_size_t), ("items", POINTER(Event)),
 ]
 Loss._fields_ = [
     ("size", c_uint32), ("stage", c_uint32), ("count", c_uint64), ("from_ns", c_uint64), ("to_ns", c_uint64),
@@ -426,9 +445,12 @@ Alert._fields_ = [
     ("thread_count", c_uint32), ("thread_entries", c_uint32), ("threads", POINTER(AlertThread)),
 ]
 Callbacks._fields_ = [
-    ("size", c_uint32), ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Sample), c_size_t)),
-    ("on_events", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Event), c_size_t)),
-    ("on_loss", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Loss))), ("ctx", c_void_p),
+    ("size", c_uint32), ("reserved", c_uint32), ("ctx", c_void_p),
+    ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Samples))),
+    ("on_events", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Events))),
+    ("on_loss", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Loss))),
+    ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))),
+    ("on_end", ctypes.CFUNCTYPE(None, c_void_p, POINTER(ErrorInfo))),
 ]
 SessionOptions._fields_ = [
     ("size", c_uint32), ("buffer_kb", c_uint32), ("min_buffers", c_uint32), ("max_buffers", c_uint32),
@@ -440,19 +462,17 @@ Rate._fields_ = [
     ("metrics", MetricSet), ("hz", c_double),
 ]
 Config._fields_ = [
-    ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("latency_ms", c_uint32), ("hz", c_double),
-    ("budget_percent", c_double), ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32),
-    ("names", POINTER(c_char_p)), ("uids", POINTER(c_uint32)), ("uid_count", c_uint32), ("cgroup_count", c_uint32),
-    ("cgroups", POINTER(c_char_p)), ("max_processes", c_uint32), ("max_threads", c_uint32),
-    ("queue_samples", c_uint32), ("reserved", c_uint32), ("proc_root", c_char_p), ("callbacks", Callbacks),
-    ("traces", POINTER(c_char_p)), ("trace_count", c_uint32), ("reserved2", c_uint32), ("session", c_char_p),
-    ("session_options", POINTER(SessionOptions)), ("alerts", POINTER(c_char_p)), ("alert_count", c_uint32),
-    ("reserved3", c_uint32), ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))), ("metrics", MetricSet),
-    ("rates", POINTER(Rate)), ("rate_count", c_uint32), ("reserved4", c_uint32), ("exclude_pids", POINTER(c_uint32)),
-    ("exclude_names", POINTER(c_char_p)), ("exclude_uids", POINTER(c_uint32)), ("exclude_cgroups", POINTER(c_char_p)),
-    ("exclude_pid_count", c_uint32), ("exclude_name_count", c_uint32), ("exclude_uid_count", c_uint32),
-    ("exclude_cgroup_count", c_uint32), ("top_n", c_uint32), ("top_n_metric", c_uint32),
-    ("polled_metrics", MetricSet),
+    ("size", c_uint32), ("flags", c_uint32), ("source", c_uint32), ("trace_count", c_uint32),
+    ("traces", POINTER(c_char_p)), ("proc_root", c_char_p), ("session", c_char_p),
+    ("session_options", POINTER(SessionOptions)), ("hz", c_double), ("budget_percent", c_double),
+    ("latency_ms", c_uint32), ("queue_samples", c_uint32), ("max_processes", c_uint32), ("max_threads", c_uint32),
+    ("pids", POINTER(c_uint32)), ("names", POINTER(c_char_p)), ("uids", POINTER(c_uint32)),
+    ("cgroups", POINTER(c_char_p)), ("pid_count", c_uint32), ("name_count", c_uint32), ("uid_count", c_uint32),
+    ("cgroup_count", c_uint32), ("exclude_pids", POINTER(c_uint32)), ("exclude_names", POINTER(c_char_p)),
+    ("exclude_uids", POINTER(c_uint32)), ("exclude_cgroups", POINTER(c_char_p)), ("exclude_pid_count", c_uint32),
+    ("exclude_name_count", c_uint32), ("exclude_uid_count", c_uint32), ("exclude_cgroup_count", c_uint32),
+    ("metrics", MetricSet), ("polled_metrics", MetricSet), ("rates", POINTER(Rate)), ("alerts", POINTER(c_char_p)),
+    ("rate_count", c_uint32), ("alert_count", c_uint32), ("top_n", c_uint32), ("top_n_metric", c_uint32),
 ]
 Stats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("hz_requested", c_double), ("hz_reached", c_double),
@@ -468,8 +488,7 @@ Meta._fields_ = [
     ("available", MetricSet), ("fallback", c_char * 512),
 ]
 Aggregate._fields_ = [
-    ("size", c_uint32), ("reserved", c_uint32), ("count", c_uint64), ("avg", c_double), ("max", c_double),
-    ("p95", c_double), ("p99", c_double),
+    ("count", c_uint64), ("avg", c_double), ("max", c_double), ("p95", c_double), ("p99", c_double),
 ]
 Check._fields_ = [
     ("size", c_uint32), ("state", c_uint32), ("id", c_char_p), ("what", c_char_p), ("found", c_char_p),
@@ -558,7 +577,7 @@ CollectorStats._fields_ = [
 ]
 ExportCounts._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("rows", c_uint64), ("without_stack", c_uint64), ("frames", c_uint64),
-    ("frames_unnamed", c_uint64), ("refused", c_uint64), ("stats", TraceStats),
+    ("frames_unnamed", c_uint64), ("refused", c_uint64),
 ]
 MetricInfo._fields_ = [
     ("size", c_uint32), ("metric", c_uint32), ("name", c_char_p), ("type", c_char_p), ("kind", c_char_p),
@@ -600,13 +619,16 @@ Window._fields_ = [
     ("t_ns", c_uint64), ("dt_ns", c_uint64), ("name", c_char_p), ("cpu_percent", Aggregate), ("rss_bytes", Aggregate),
     ("more", MetricSet), ("more_spreads", POINTER(Aggregate)),
 ]
+Windows._fields_ = [
+    ("size", c_uint32), ("stride", c_uint32), ("count", c_size_t), ("items", POINTER(Window)),
+]
 TraceSummary._fields_ = [
     ("size", c_uint32), ("file_count", c_uint32), ("files", POINTER(TraceFile)), ("stats", POINTER(TraceStats)),
     ("system", POINTER(TraceSystem)), ("from_ns", c_uint64), ("until_ns", c_uint64),
 ]
 SummaryOptions._fields_ = [
     ("size", c_uint32), ("max_processes", c_uint32),
-    ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Sample), c_size_t)), ("ctx", c_void_p),
+    ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Samples))), ("ctx", c_void_p),
 ]
 SummaryThread._fields_ = [
     ("tid", c_uint32), ("reserved", c_uint32), ("cycles", c_uint64),
@@ -633,7 +655,9 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_error_info": ErrorInfo,
     "etwatch_metric_set": MetricSet,
     "etwatch_sample": Sample,
+    "etwatch_samples": Samples,
     "etwatch_event": Event,
+    "etwatch_events": Events,
     "etwatch_loss": Loss,
     "etwatch_alert_thread": AlertThread,
     "etwatch_alert": Alert,
@@ -669,6 +693,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_session_info": SessionInfo,
     "etwatch_sink_options": SinkOptions,
     "etwatch_window": Window,
+    "etwatch_windows": Windows,
     "etwatch_trace_summary": TraceSummary,
     "etwatch_summary_options": SummaryOptions,
     "etwatch_summary_thread": SummaryThread,
@@ -681,15 +706,16 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_version": (c_char_p, []),
     "etwatch_strerror": (c_char_p, [c_int]),
     "etwatch_source_name": (c_char_p, [c_uint32]),
-    "etwatch_monitor_new": (c_int, [POINTER(Config), POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_monitor_new": (c_int, [POINTER(Config), POINTER(Callbacks), POINTER(c_void_p), POINTER(ErrorInfo)]),
     "etwatch_monitor_free": (None, [c_void_p]),
     "etwatch_monitor_start": (c_int, [c_void_p, POINTER(ErrorInfo)]),
     "etwatch_monitor_open": (c_int, [c_void_p, POINTER(ErrorInfo)]),
-    "etwatch_monitor_poll": (c_int, [c_void_p, c_int]),
+    "etwatch_monitor_poll": (c_int, [c_void_p, c_int, POINTER(ErrorInfo)]),
     "etwatch_monitor_stop": (c_int, [c_void_p]),
-    "etwatch_monitor_read": (c_int, [c_void_p, POINTER(Sample), c_size_t, c_int]),
+    "etwatch_monitor_last_error": (c_int, [c_void_p, POINTER(ErrorInfo)]),
+    "etwatch_monitor_read": (c_int, [c_void_p, c_size_t, c_int, POINTER(Samples)]),
     "etwatch_monitor_read_copy": (c_int, [
-        c_void_p, POINTER(Sample), c_size_t, c_char_p, c_size_t, POINTER(c_size_t), c_int,
+        c_void_p, c_void_p, c_size_t, c_size_t, c_int, POINTER(Samples), POINTER(c_size_t),
     ]),
     "etwatch_monitor_add": (c_int, [c_void_p, c_uint32]),
     "etwatch_monitor_remove": (c_int, [c_void_p, c_uint32]),
@@ -715,8 +741,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     ]),
     "etwatch_collector_new": (c_int, [POINTER(TableOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
     "etwatch_collector_free": (None, [c_void_p]),
-    "etwatch_collector_on_samples": (None, [c_void_p, POINTER(Sample), c_size_t]),
-    "etwatch_collector_on_events": (None, [c_void_p, POINTER(Event), c_size_t]),
+    "etwatch_collector_on_samples": (None, [c_void_p, POINTER(Samples)]),
+    "etwatch_collector_on_events": (None, [c_void_p, POINTER(Events)]),
     "etwatch_collector_stats": (c_int, [c_void_p, POINTER(CollectorStats)]),
     "etwatch_collector_table": (c_int, [c_void_p, c_uint32, c_uint32, POINTER(ArrowArrayStream)]),
     "etwatch_arrow_write": (c_int, [
@@ -729,7 +755,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_export_name": (c_char_p, [c_uint32]),
     "etwatch_trace_export": (c_int, [
         c_void_p, c_uint32, c_uint32, POINTER(TableOptions), etwatch_write_fn, c_void_p, POINTER(ExportCounts),
-        POINTER(ErrorInfo),
+        POINTER(TraceStats), POINTER(ErrorInfo),
     ]),
     "etwatch_backend_name": (c_char_p, [c_uint32]),
     "etwatch_exactness_name": (c_char_p, [c_uint32]),
@@ -757,13 +783,13 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_new": (c_int, [
         c_uint32, etwatch_write_fn, c_void_p, POINTER(SinkOptions), POINTER(c_void_p), POINTER(ErrorInfo),
     ]),
-    "etwatch_sink_alert": (c_int, [c_void_p, POINTER(Alert)]),
     "etwatch_sink_free": (None, [c_void_p]),
     "etwatch_sink_meta": (c_int, [c_void_p, POINTER(Meta)]),
-    "etwatch_sink_samples": (c_int, [c_void_p, POINTER(Sample), c_size_t]),
-    "etwatch_sink_events": (c_int, [c_void_p, POINTER(Event), c_size_t]),
-    "etwatch_sink_windows": (c_int, [c_void_p, POINTER(Window), c_size_t]),
+    "etwatch_sink_samples": (c_int, [c_void_p, POINTER(Samples)]),
+    "etwatch_sink_events": (c_int, [c_void_p, POINTER(Events)]),
+    "etwatch_sink_windows": (c_int, [c_void_p, POINTER(Windows)]),
     "etwatch_sink_loss": (c_int, [c_void_p, POINTER(Loss)]),
+    "etwatch_sink_alert": (c_int, [c_void_p, POINTER(Alert)]),
     "etwatch_sink_system": (c_int, [c_void_p, POINTER(System)]),
     "etwatch_sink_stats": (c_int, [c_void_p, POINTER(Stats)]),
     "etwatch_sink_flush": (c_int, [c_void_p]),
@@ -778,7 +804,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_column": (c_char_p, [c_uint32]),
     "etwatch_summary_new": (c_int, [POINTER(SummaryOptions), POINTER(c_void_p)]),
     "etwatch_summary_free": (None, [c_void_p]),
-    "etwatch_summary_add": (None, [c_void_p, POINTER(Sample), c_size_t]),
+    "etwatch_summary_add": (None, [c_void_p, POINTER(Samples)]),
     "etwatch_summary_for_each": (c_int, [
         c_void_p, c_uint32, ctypes.CFUNCTYPE(None, c_void_p, POINTER(SummaryProcess)), c_void_p,
     ]),

@@ -55,6 +55,16 @@ def _text_at(pointer: int) -> Optional[str]:
     return ctypes.string_at(pointer).decode("utf-8", "replace") if pointer else None
 
 
+def rows_at(address: int, count: int, stride: int) -> bytes:
+    """Copies `count` rows that are `stride` bytes apart; each has our size then."""
+    size = _native.SAMPLE_SIZE
+    raw = ctypes.string_at(address, count * stride)
+    if stride == size:
+        return raw
+    known = min(stride, size)
+    return b"".join(raw[at:at + known].ljust(size, b"\0") for at in range(0, count * stride, stride))
+
+
 class Texts(Dict[int, Optional[str]]):
     """Strings by their address at the time of the copy; each is decoded on its first access."""
 
@@ -89,9 +99,9 @@ class Batch(Sequence["Sample"]):
         self.rows = len(raw) // _native.SAMPLE_SIZE
 
     @classmethod
-    def take(cls, address: int, count: int) -> "Batch":
+    def take(cls, address: int, count: int, stride: int) -> "Batch":
         """Copies rows and their strings; the library may reuse its memory afterwards."""
-        raw = ctypes.string_at(address, count * _native.SAMPLE_SIZE)
+        raw = rows_at(address, count, stride)
         words = memoryview(raw).cast("Q")
         pointers = {pointer for place in _TEXTS for pointer in words[place::WORDS].tolist()}
         return cls(raw, {pointer: _text_at(pointer) for pointer in pointers})

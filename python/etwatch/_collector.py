@@ -20,10 +20,8 @@ class Collector(Owned):
         _native.check(_native.lib.etwatch_collector_new(ctypes.byref(options), ctypes.byref(self.pointer),
                                                         ctypes.byref(info)), info)
 
-    def attach_events(self, config: Any) -> None:
+    def attach_events(self, callbacks: Any) -> None:
         """Makes the monitor deliver the full event stream to this collector."""
-        callbacks = config.callbacks
-        callbacks.size = ctypes.sizeof(_abi.Callbacks)
         callbacks.on_events = ctypes.cast(_native.lib.etwatch_collector_on_events, type(callbacks.on_events))
         callbacks.ctx = self.pointer.value
 

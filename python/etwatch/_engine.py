@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from typing import Any, Callable, Deque, List, Optional, Tuple
 
-from . import _abi
+from . import _abi, _native
 from ._batch import Batch
 from ._monitor import READ_MAX, SLICE_MS, NativeMonitor
 from ._summary import Summary
@@ -211,8 +211,9 @@ class Engine:
         with self._state:
             if self.running:
                 return False
-            self.summary.attach(config)
-            native = NativeMonitor(config, self.summary)
+            callbacks = _native.sized(_abi.Callbacks)
+            self.summary.attach(callbacks)
+            native = NativeMonitor(config, callbacks, self.summary)
             native.start()
             if self.native is not None:
                 self.native.close()
@@ -235,7 +236,7 @@ class Engine:
         except ETWSessionError:
             pass  # closed meanwhile, or this is a forked child
         if code < 0 and self.lost is None:
-            self.lost = ETWSessionLostError(f"the session ended unexpectedly (code {code})", code=code)
+            self.lost = ETWSessionLostError(f"the session ended unexpectedly: {native.last_error(code)}", code=code)
         if pump is not None and pump is not threading.current_thread():
             pump.join(timeout=5)  # a blocking callback must not block stop for ever
         self._take_all(native)

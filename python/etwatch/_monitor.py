@@ -13,13 +13,13 @@ import weakref
 from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 
 from . import _abi, _native
-from ._batch import SOURCES, Batch, Sample, Texts
+from ._batch import SOURCES, Batch, Sample, Texts, rows_at
 from ._owned import Owned
 from .errors import ETWSessionError
 
 _CLOSED = "the monitor is closed"
 READ_MAX = 512  # most rows of one read
-_TEXTS_MAX = 32768  # bytes for their strings, each stored once; the library needs at least 8 KB
+_TEXTS_MAX = 32768  # bytes for their strings, each stored once
 SLICE_MS = 200  # longest wait inside the library; Ctrl-C is handled after it
 
 _address, _bytes_at = ctypes.addressof, ctypes.string_at
@@ -96,18 +96,19 @@ class _Inside:
 class NativeMonitor:
     """The handle of a monitor; see the module."""
 
-    def __init__(self, config: Any, keep: Optional[Owned] = None) -> None:
+    def __init__(self, config: Any, callbacks: Any = None, keep: Optional[Owned] = None) -> None:
         self._keep = keep  # the library's thread writes to it: it must live until free
         self._lock = threading.Lock()
         self._read_lock = threading.Lock()
         self._closed = True
         self._inside = 0
         self._pid = os.getpid()
-        self._buffers: Any = None  # rows, their strings, bytes of strings; allocated by the first read
+        self._buffers: Any = None  # memory for rows and strings, its batch, bytes used; allocated by the first read
         self._pointer = ctypes.c_void_p()
         info = _native.new_error()
-        _native.check(_native.lib.etwatch_monitor_new(ctypes.byref(config), ctypes.byref(self._pointer),
-                                                      ctypes.byref(info)), info)
+        _native.check(_native.lib.etwatch_monitor_new(
+            ctypes.byref(config), None if callbacks is None else ctypes.byref(callbacks), ctypes.byref(self._pointer),
+            ctypes.byref(info)), info)
         if keep is not None:
             keep.retain()
         self._closed = False
@@ -141,7 +142,7 @@ class NativeMonitor:
 
     def poll(self, timeout_ms: int) -> int:
         with _Inside(self) as pointer:
-            return int(_native.lib.etwatch_monitor_poll(pointer, timeout_ms))
+            return int(_native.lib.etwatch_monitor_poll(pointer, timeout_ms, None))
 
     def stop(self) -> int:
         with _Inside(self) as pointer:
@@ -174,15 +175,32 @@ class NativeMonitor:
         Raises the errors of the library; a recording that was read to its end raises for ESTATE."""
         with self._read_lock, _Inside(self) as pointer:
             if self._buffers is None:
-                self._buffers = ((_abi.Sample * READ_MAX)(), ctypes.create_string_buffer(_TEXTS_MAX),
-                                 ctypes.c_size_t())
-            rows, texts, used = self._buffers
-            count = _native.lib.etwatch_monitor_read_copy(pointer, rows, READ_MAX, texts, _TEXTS_MAX, used, timeout_ms)
+                memory = (ctypes.c_uint64 * ((READ_MAX * _native.SAMPLE_SIZE + _TEXTS_MAX) // 8))()
+                self._buffers = memory, ctypes.sizeof(memory), _native.sized(_abi.Samples), ctypes.c_size_t()
+            memory, size, batch, used = self._buffers
+            count = _native.lib.etwatch_monitor_read_copy(pointer, memory, size, READ_MAX, timeout_ms, batch, used)
             if count <= 0:
-                _native.check(count)
+                if count < 0:
+                    raise self._error(pointer, count)
                 return None
-            return Batch(_bytes_at(_address(rows), count * _native.SAMPLE_SIZE),
-                         Texts(_bytes_at(_address(texts), used.value), _address(texts)))
+            begin = _address(memory)
+            texts = begin + count * batch.stride  # they follow the rows
+            return Batch(rows_at(begin, count, batch.stride), Texts(_bytes_at(texts, begin + used.value - texts), texts))
+
+    @staticmethod
+    def _error(pointer: Any, code: int) -> Exception:
+        """The exception for a code, with the details if it is what ended the run."""
+        info = _native.new_error()
+        found = _native.lib.etwatch_monitor_last_error(pointer, ctypes.byref(info))
+        return _native.error_of(code, info if found == code else None)
+
+    def last_error(self, code: int) -> Exception:
+        """What ended the run with this code, in words as far as they are known."""
+        try:
+            with _Inside(self) as pointer:
+                return self._error(pointer, code)
+        except ETWSessionError:  # closed meanwhile
+            return _native.error_of(code)
 
     def add(self, pid: int) -> None:
         with _Inside(self) as pointer:
@@ -199,7 +217,7 @@ class NativeMonitor:
             name = ctypes.create_string_buffer(256)
             _native.check(_native.lib.etwatch_monitor_snapshot(pointer, pid, ctypes.byref(sample), name, len(name)),
                           what=f"pid {pid}")
-            return Batch.take(ctypes.addressof(sample), 1)[0]
+            return Batch.take(ctypes.addressof(sample), 1, sample.size)[0]
 
     def set_kernel(self, kernel: Optional[bytes], stacks: Optional[bytes]) -> None:
         with _Inside(self) as pointer:

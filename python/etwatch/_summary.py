@@ -49,10 +49,8 @@ class Summary(Owned):
         if collector is not None:
             collector.retain()
 
-    def attach(self, config: Any) -> None:
+    def attach(self, callbacks: Any) -> None:
         """Makes the monitor's thread feed it, through a function of the library: no Python runs there."""
-        callbacks = config.callbacks
-        callbacks.size = ctypes.sizeof(_abi.Callbacks)
         callbacks.on_samples = ctypes.cast(_native.lib.etwatch_summary_add, type(callbacks.on_samples))
         callbacks.ctx = self.pointer.value
 
@@ -67,7 +65,7 @@ class Summary(Owned):
                 metric = process.metrics[index]
                 if metric.count:
                     spreads[METRIC_NAMES[index]] = Spread(metric.count, metric.avg, metric.max, metric.p95, metric.p99)
-            sample = Batch.take(ctypes.addressof(process.sample.contents), 1)[0]
+            sample = Batch.take(ctypes.addressof(process.sample.contents), 1, process.sample.contents.size)[0]
             found.append(ProcessSummary(sample, bool(process.flags & _abi.ETWATCH_SUMMARY_ENDED), process.first_ns,
                                         process.last_ns, process.samples, spreads,
                                         {thread.tid: thread.cycles for thread in

@@ -134,9 +134,10 @@ class Watch:
         config = make_config(source=source, hz=float(hz), latency_ms=latency_ms or 0, budget_percent=float(budget or 0),
                              names=names, flags=flags, queue_samples=queue_samples,
                              metrics=_selected_metrics(metrics))
+        callbacks = _native.sized(_abi.Callbacks)
         self._collector = Collector() if events else None
         if self._collector is not None:
-            self._collector.attach_events(config)
+            self._collector.attach_events(callbacks)
         self._latency_s = (latency_ms or 400) / 1000
         self._pids = set(pids)
         self._only_pids = bool(pids) and not names
@@ -145,7 +146,7 @@ class Watch:
         self._lifecycle = lifecycle
         self._ended = threading.Event()
         self._started = False
-        self._native = NativeMonitor(config, self._collector)
+        self._native = NativeMonitor(config, callbacks, self._collector)
         try:
             for pid in pids:
                 self._native.add(pid)
@@ -542,8 +543,9 @@ def run(command: Sequence[Union[str, "os.PathLike[str]"]], *, hz: float = 100.0,
     summary = Summary(16384, collector)
     config = make_config(source=source, hz=float(hz), budget_percent=float(budget or 0), flags=flags,
                          metrics=_selected_metrics(metrics))
-    summary.attach(config)
-    native = NativeMonitor(config, summary)
+    callbacks = _native.sized(_abi.Callbacks)
+    summary.attach(callbacks)
+    native = NativeMonitor(config, callbacks, summary)
     try:
         return _watch_child(native, words, options, timeout, summary, collector)
     finally:

@@ -100,7 +100,7 @@ static bool try_source(struct doctor *doctor, uint32_t source, const char *id, c
         .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_FALLBACK,
         .proc_root = doctor->options->proc_root,
     };
-    int rc = etwatch_monitor_new(&config, &monitor, &err);
+    int rc = etwatch_monitor_new(&config, NULL, &monitor, &err);
     if (rc == ETWATCH_ENOTSUP)
         return false;
     if (rc == 0)

@@ -29,7 +29,9 @@ static unsigned long long big(uint64_t value)
 }
 
 /* What the data alone does not say. */
-static void tell(const struct ew_recording *recording, const struct etwatch_export_counts *counts)
+static void report_counts(const struct ew_recording *recording,
+                          const struct etwatch_export_counts *counts,
+                          const struct etwatch_trace_stats *stats)
 {
     const struct ew_options *options = recording->options;
     if (counts->without_stack > 0)
@@ -42,10 +44,10 @@ static void tell(const struct ew_recording *recording, const struct etwatch_expo
         ew_say(options, "there are no context switches in what was asked for: no slices");
     if (counts->refused > 0)
         ew_complain("%llu samples did not fit into memory and were left out", big(counts->refused));
-    if (counts->stats.lost > 0 || counts->stats.lost_buffers > 0)
+    if (stats->lost > 0 || stats->lost_buffers > 0)
         ew_say(options, "%llu events and %llu buffers were lost when this was recorded",
-               big(counts->stats.lost), big(counts->stats.lost_buffers));
-    ew_recording_report_damage(recording, &counts->stats);
+               big(stats->lost), big(stats->lost_buffers));
+    ew_recording_report_damage(recording, stats);
 }
 
 int ew_cmd_export(const struct ew_options *options)
@@ -53,6 +55,7 @@ int ew_cmd_export(const struct ew_options *options)
     struct ew_recording recording;
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_export_counts counts = {.size = sizeof counts};
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
     struct etwatch_table_options wanted = {
         .size = sizeof wanted,
         .flags = flags_of(options),
@@ -76,10 +79,10 @@ int ew_cmd_export(const struct ew_options *options)
         return code;
     }
     int rc = etwatch_trace_export(recording.trace, format, options->export.table, &wanted,
-                                  ew_output_write, &recording.output, &counts, &error);
+                                  ew_output_write, &recording.output, &counts, &stats, &error);
     recording.complete = rc == 0;
     ew_recording_hide_progress(&recording);
     if (recording.output.os_error == 0)
-        tell(&recording, &counts);
+        report_counts(&recording, &counts, &stats);
     return ew_recording_close(&recording, rc, &error);
 }

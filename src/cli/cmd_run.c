@@ -35,9 +35,9 @@ static int add_sample(void *ctx, const struct etwatch_sample *sample)
     return rc == 0 ? ew_summary_add(&run->summary, sample) : rc;
 }
 
-static void add_events(void *ctx, const struct etwatch_event *events, size_t count)
+static void add_events(void *ctx, const struct etwatch_events *batch)
 {
-    ew_waits_live_events(&((struct run *)ctx)->waits, events, count);
+    ew_waits_live_events(&((struct run *)ctx)->waits, batch);
 }
 
 static void add_loss(void *ctx, const struct etwatch_loss *loss)

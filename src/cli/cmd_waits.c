@@ -38,9 +38,9 @@ static int on_sample(void *ctx, const struct etwatch_sample *sample)
     return ew_waits_live_sample(&((struct live *)ctx)->waits, sample);
 }
 
-static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
+static void on_events(void *ctx, const struct etwatch_events *batch)
 {
-    ew_waits_live_events(&((struct live *)ctx)->waits, events, count);
+    ew_waits_live_events(&((struct live *)ctx)->waits, batch);
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)

@@ -42,7 +42,7 @@ static bool ask(struct column *column, const char *proc_root)
         .proc_root = proc_root,
     };
     (void)etwatch_metrics_named("all", &config.metrics);
-    int rc = etwatch_monitor_new(&config, &monitor, &err);
+    int rc = etwatch_monitor_new(&config, NULL, &monitor, &err);
     if (rc == ETWATCH_ENOTSUP)
         return false;
     if (rc == 0)

@@ -55,21 +55,21 @@ static int on_meta(void *ctx, const struct etwatch_meta *meta)
     return etwatch_sink_meta(recording->sink, meta);
 }
 
-static int on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static int on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct recording *recording = ctx;
-    for (size_t i = 0; i < count; i++)
-        ew_account_sample(recording->account, &samples[i]);
-    return etwatch_sink_samples(recording->sink, samples, count);
+    for (size_t i = 0; i < batch->count; i++)
+        ew_account_sample(recording->account, etwatch_sample_at(batch, i));
+    return etwatch_sink_samples(recording->sink, batch);
 }
 
-static int on_events(void *ctx, const struct etwatch_event *events, size_t count)
+static int on_events(void *ctx, const struct etwatch_events *batch)
 {
     struct recording *recording = ctx;
-    recording->events += count;
-    for (size_t i = 0; i < count; i++)
-        ew_account_event(recording->account, &events[i]);
-    return etwatch_sink_events(recording->sink, events, count);
+    recording->events += batch->count;
+    for (size_t i = 0; i < batch->count; i++)
+        ew_account_event(recording->account, etwatch_event_at(batch, i));
+    return etwatch_sink_events(recording->sink, batch);
 }
 
 static int on_loss(void *ctx, const struct etwatch_loss *loss)

@@ -21,12 +21,12 @@ int ew_waits_live_sample(struct ew_waits_live *live, const struct etwatch_sample
     return sample->type == ETWATCH_TYPE_START ? ew_waits_view_add(&live->view, sample->pid) : 0;
 }
 
-void ew_waits_live_events(struct ew_waits_live *live, const struct etwatch_event *events,
-                          size_t count)
+void ew_waits_live_events(struct ew_waits_live *live, const struct etwatch_events *batch)
 {
-    for (size_t i = 0; i < count; i++) {
-        ew_waits_event(live->view.waits, &events[i]);
-        live->last_ns = events[i].t_ns;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_event *event = etwatch_event_at(batch, i);
+        ew_waits_event(live->view.waits, event);
+        live->last_ns = event->t_ns;
     }
 }
 

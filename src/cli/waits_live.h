@@ -17,8 +17,7 @@ int ew_waits_live_init(struct ew_waits_live *live);
 void ew_waits_live_done(struct ew_waits_live *live);
 /* What the session hears. */
 int ew_waits_live_sample(struct ew_waits_live *live, const struct etwatch_sample *sample);
-void ew_waits_live_events(struct ew_waits_live *live, const struct etwatch_event *events,
-                          size_t count);
+void ew_waits_live_events(struct ew_waits_live *live, const struct etwatch_events *batch);
 /* source: of the session. */
 void ew_waits_live_loss(struct ew_waits_live *live, const struct etwatch_loss *loss,
                         uint32_t source);

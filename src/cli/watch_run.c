@@ -120,50 +120,50 @@ static void count_live(struct ew_watch *session, const struct etwatch_sample *sa
 }
 
 /* How many of them lie before the end of --duration in a recording: intervals come in order. */
-static size_t before_end(struct ew_watch *session, const struct etwatch_sample *samples,
-                         size_t count)
+static size_t before_end(struct ew_watch *session, const struct etwatch_samples *batch)
 {
     size_t kept = 0;
-    while (kept < count && samples[kept].t_ns <= session->end_unix_ns)
+    while (kept < batch->count && etwatch_sample_at(batch, kept)->t_ns <= session->end_unix_ns)
         kept++;
-    session->past_end = session->past_end || kept < count;
+    session->past_end = session->past_end || kept < batch->count;
     return kept;
 }
 
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct ew_watch *session = ctx;
+    struct etwatch_samples kept = *batch;
     bool windows = session->windows.length_ns > 0;
     begin_output(session);
     if (session->past_end)
         return;
     if (session->end_unix_ns != 0)
-        count = before_end(session, samples, count);
-    for (size_t i = 0; i < count; i++) {
-        count_live(session, &samples[i]);
+        kept.count = before_end(session, batch);
+    for (size_t i = 0; i < kept.count; i++) {
+        const struct etwatch_sample *sample = etwatch_sample_at(batch, i);
+        count_live(session, sample);
         if (session->on_sample != NULL)
-            keep_error(session, session->on_sample(session->ctx, &samples[i]));
+            keep_error(session, session->on_sample(session->ctx, sample));
         if (windows && session->error == 0)
-            keep_error(session,
-                       ew_window_aggregate_add(&session->windows, &samples[i], session->sink));
+            keep_error(session, ew_window_aggregate_add(&session->windows, sample, session->sink));
     }
     if (session->tap != NULL)
-        keep_error(session, session->tap->samples(session->tap_ctx, samples, count));
+        keep_error(session, session->tap->samples(session->tap_ctx, &kept));
     bool held = session->options->keep > 0 || session->no_samples;
     if (session->sink != NULL && !windows && !held)
-        keep_error(session, etwatch_sink_samples(session->sink, samples, count));
+        keep_error(session, etwatch_sink_samples(session->sink, &kept));
 }
 
-static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
+static void on_events(void *ctx, const struct etwatch_events *batch)
 {
     struct ew_watch *session = ctx;
     begin_output(session);
     if (session->tap != NULL)
-        keep_error(session, session->tap->events(session->tap_ctx, events, count));
+        keep_error(session, session->tap->events(session->tap_ctx, batch));
     if (session->on_events != NULL)
-        session->on_events(session->ctx, events, count);
+        session->on_events(session->ctx, batch);
     if (session->sink != NULL && !session->no_samples && !session->no_events)
-        keep_error(session, etwatch_sink_events(session->sink, events, count));
+        keep_error(session, etwatch_sink_events(session->sink, batch));
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -311,16 +311,9 @@ static struct etwatch_config make_config(struct ew_watch *session)
         .polled_metrics = o->polled_metrics,
         .rates = o->rates,
         .rate_count = o->rate_count,
-        .callbacks = {.size = sizeof config.callbacks,
-                      .on_samples = on_samples,
-                      .on_loss = on_loss,
-                      .ctx = session},
     };
-    if ((o->config_flags & ETWATCH_CONFIG_EVENTS) != 0)
-        config.callbacks.on_events = on_events;
     config.alerts = (const char *const *)o->alerts.words;
     config.alert_count = o->alerts.count;
-    config.on_alert = on_alert;
     if (o->keep > 0) {
         config.flags |= ETWATCH_CONFIG_QUEUE;
         config.queue_samples = o->keep;
@@ -393,7 +386,15 @@ int ew_watch_open(struct ew_watch *session, uint32_t pid)
         config.pids = &pid;
         config.pid_count = 1;
     }
-    int rc = etwatch_monitor_new(&config, &session->monitor, &err);
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks,
+        .ctx = session,
+        .on_samples = on_samples,
+        .on_events = (config.flags & ETWATCH_CONFIG_EVENTS) != 0 ? on_events : NULL,
+        .on_loss = on_loss,
+        .on_alert = on_alert,
+    };
+    int rc = etwatch_monitor_new(&config, &callbacks, &session->monitor, &err);
     if (rc == 0)
         rc = etwatch_monitor_open(session->monitor, &err);
     if (rc < 0)
@@ -452,7 +453,7 @@ bool ew_watch_step(struct ew_watch *session, int max_ms)
             wait_ms = (int)left_ms;
     }
     /* A delivery may call back many times; what they leave in the sink is one write. */
-    int rc = etwatch_monitor_poll(session->monitor, wait_ms);
+    int rc = etwatch_monitor_poll(session->monitor, wait_ms, NULL);
     read_system(session);
     bool over = rc == ETWATCH_ESTATE && session->meta.source == ETWATCH_SOURCE_ETL;
     keep_error(session, over ? 0 : rc);
@@ -505,11 +506,9 @@ static void count_own_cost(struct ew_watch *session)
 /* With --keep: what is left in the ring. */
 static void write_kept(struct ew_watch *session)
 {
-    struct etwatch_sample samples[16];
-    int count;
-    while (session->error == 0 &&
-           (count = etwatch_monitor_read(session->monitor, samples, 16, 0)) > 0)
-        keep_error(session, etwatch_sink_samples(session->sink, samples, (size_t)count));
+    struct etwatch_samples batch = {.size = sizeof batch};
+    while (session->error == 0 && etwatch_monitor_read(session->monitor, 16, 0, &batch) > 0)
+        keep_error(session, etwatch_sink_samples(session->sink, &batch));
 }
 
 void ew_watch_stop(struct ew_watch *session)
@@ -542,12 +541,15 @@ void ew_watch_stop(struct ew_watch *session)
 static int report_error(const struct ew_watch *session)
 {
     const struct ew_output *output = &session->output;
+    struct etwatch_error_info err = {.size = sizeof err};
     if (session->error == 0 || ew_output_reader_gone(output))
         return EW_EXIT_OK;
     if (output->os_error != 0)
         ew_complain("cannot write to %s: %s",
                     output->path != NULL ? output->path : "standard output",
                     strerror(output->os_error));
+    else if (etwatch_monitor_last_error(session->monitor, &err) == session->error)
+        (void)ew_complain_about(&err, session->error);
     else
         ew_complain("%s", etwatch_strerror(session->error));
     return ew_exit_code(session->error) == EW_EXIT_RIGHTS ? EW_EXIT_RIGHTS : EW_EXIT_FAILED;

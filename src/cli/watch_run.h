@@ -14,8 +14,8 @@
  * negative code, which ends the session. */
 struct ew_watch_tap {
     int (*meta)(void *ctx, const struct etwatch_meta *meta);
-    int (*samples)(void *ctx, const struct etwatch_sample *samples, size_t count);
-    int (*events)(void *ctx, const struct etwatch_event *events, size_t count);
+    int (*samples)(void *ctx, const struct etwatch_samples *batch);
+    int (*events)(void *ctx, const struct etwatch_events *batch);
     int (*loss)(void *ctx, const struct etwatch_loss *loss);
     int (*alert)(void *ctx, const struct etwatch_alert *alert);
     int (*flush)(void *ctx); /* a batch of them is over */
@@ -47,7 +47,7 @@ struct ew_watch {
     /* Sees every sample too; may be NULL. Returns 0 or a negative code. */
     int (*on_sample)(void *ctx, const struct etwatch_sample *sample);
     /* Likewise of events and losses. */
-    void (*on_events)(void *ctx, const struct etwatch_event *events, size_t count);
+    void (*on_events)(void *ctx, const struct etwatch_events *batch);
     void (*on_loss)(void *ctx, const struct etwatch_loss *loss);
     /* Called when all samples were seen, before the last line; may write to output. */
     int (*on_end)(void *ctx);

@@ -188,7 +188,8 @@ static int close_window(struct ew_window_aggregate *windows, uint64_t to_ns,
         ew_aggregate_result(&row->rss, &window.rss_bytes);
         leave_wanted(&window.cpu_percent, windows->wanted[ETWATCH_M_cpu_percent]);
         leave_wanted(&window.rss_bytes, windows->wanted[ETWATCH_M_rss_bytes]);
-        rc = etwatch_sink_windows(sink, &window, 1);
+        struct etwatch_windows batch = etwatch_windows_of(&window, 1);
+        rc = etwatch_sink_windows(sink, &batch);
     }
     drop_rows(windows);
     return rc;

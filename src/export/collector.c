@@ -7,13 +7,12 @@
  * by batch, oldest first; a batch holds at most a sixteenth of the maximum, so that few rows are
  * dropped at once.
  */
-#include <string.h>
-
 #include <etwatch/arrow.h>
 
 #include "arrow/export.h"
 #include "arrow/rows.h"
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "export/export.h"
 #include "os/os.h"
 #include "recording/trace.h"
@@ -72,36 +71,41 @@ static void after_row(struct etwatch_collector *collector, struct kept *kept)
     }
 }
 
-void etwatch_collector_on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+void etwatch_collector_on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct etwatch_collector *collector = ctx;
-    if (collector == NULL || (samples == NULL && count > 0))
+    struct etwatch_sample scratch;
+    struct ew_items items;
+    if (collector == NULL || ew_items_in(&items, batch) < 0)
         return;
     ew_mutex_lock(collector->lock);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t type = samples[i].type;
+    for (size_t i = 0; i < items.count; i++) {
+        const struct etwatch_sample *sample = ew_items_at(&items, i, &scratch, sizeof scratch);
+        uint32_t type = sample->type;
         if (type == ETWATCH_TYPE_SAMPLE) {
-            ew_sample_rows_put(&collector->samples, &samples[i], NULL);
+            ew_sample_rows_put(&collector->samples, sample, NULL);
             after_row(collector, &collector->kept[SAMPLES]);
         } else if (type == ETWATCH_TYPE_THREAD) {
-            ew_sample_rows_put(&collector->thread_samples, &samples[i], NULL);
+            ew_sample_rows_put(&collector->thread_samples, sample, NULL);
             after_row(collector, &collector->kept[THREAD_SAMPLES]);
         } else if (type == ETWATCH_TYPE_EXIT) {
-            ew_sample_rows_put(&collector->processes, &samples[i], NULL);
+            ew_sample_rows_put(&collector->processes, sample, NULL);
             after_row(collector, &collector->kept[PROCESSES]);
         }
     }
     ew_mutex_unlock(collector->lock);
 }
 
-void etwatch_collector_on_events(void *ctx, const struct etwatch_event *events, size_t count)
+void etwatch_collector_on_events(void *ctx, const struct etwatch_events *batch)
 {
     struct etwatch_collector *collector = ctx;
-    if (collector == NULL || (events == NULL && count > 0))
+    struct etwatch_event scratch;
+    struct ew_items items;
+    if (collector == NULL || ew_items_in(&items, batch) < 0)
         return;
     ew_mutex_lock(collector->lock);
-    for (size_t i = 0; i < count; i++) {
-        ew_event_rows_put(&collector->events, &events[i]);
+    for (size_t i = 0; i < items.count; i++) {
+        ew_event_rows_put(&collector->events, ew_items_at(&items, i, &scratch, sizeof scratch));
         after_row(collector, &collector->kept[EVENTS]);
     }
     ew_mutex_unlock(collector->lock);
@@ -179,11 +183,10 @@ int etwatch_collector_new(const struct etwatch_table_options *requested,
 int etwatch_collector_stats(const struct etwatch_collector *collector,
                             struct etwatch_collector_stats *ret_stats)
 {
-    if (collector == NULL || ret_stats == NULL || ret_stats->size < sizeof(uint32_t) * 2)
+    if (collector == NULL || ret_stats == NULL)
         return ETWATCH_EINVAL;
     ew_mutex_lock(collector->lock);
     struct etwatch_collector_stats stats = {
-        .size = ret_stats->size,
         .samples = rows_of(&collector->kept[SAMPLES]),
         .thread_samples = rows_of(&collector->kept[THREAD_SAMPLES]),
         .processes = rows_of(&collector->kept[PROCESSES]),
@@ -191,8 +194,7 @@ int etwatch_collector_stats(const struct etwatch_collector *collector,
         .dropped = collector->dropped,
     };
     ew_mutex_unlock(collector->lock);
-    memcpy(ret_stats, &stats, ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats);
-    return 0;
+    return ew_sized_out(ret_stats, &stats, sizeof stats);
 }
 
 static struct kept *find_table(struct etwatch_collector *collector, uint32_t table)

@@ -6,10 +6,9 @@
  */
 #include <etwatch/export.h>
 
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "export/export.h"
 #include "recording/trace.h"
 
@@ -23,6 +22,7 @@ struct export
     etwatch_write_fn write;
     void *ctx;
     struct etwatch_export_counts counts;
+    struct etwatch_trace_stats stats;
     struct ew_error why;
 };
 
@@ -48,7 +48,7 @@ static int export_table(struct export *export)
     struct etwatch_table_options options = export->options;
     if (export->format == ETWATCH_EXPORT_JSONL && (options.flags & ETWATCH_TABLE_TYPED) == 0)
         options.flags |= ETWATCH_TABLE_FIELDS;
-    int rc = ew_trace_table(export->trace, export->table, &options, &export->counts.stats, &stream,
+    int rc = ew_trace_table(export->trace, export->table, &options, &export->stats, &stream,
                             &export->why);
     if (rc < 0)
         return rc;
@@ -68,7 +68,7 @@ static int export_table(struct export *export)
 static void close_trace(struct export *export, struct etwatch_trace *trace)
 {
     if (trace != NULL)
-        (void)etwatch_trace_stats(trace, &export->counts.stats);
+        (void)etwatch_trace_stats(trace, &export->stats);
     etwatch_trace_free(trace);
 }
 
@@ -143,7 +143,7 @@ static int export_perfetto(struct export *export)
         .options = &export->options,
         .write = export->write,
         .ctx = export->ctx,
-        .ret_stats = &export->counts.stats,
+        .ret_stats = &export->stats,
         .reterr = &export->why,
     };
     int rc = ew_export_perfetto(&own);
@@ -180,14 +180,16 @@ static int run(struct export *export)
 int etwatch_trace_export(const struct etwatch_trace *trace, uint32_t format, uint32_t table,
                          const struct etwatch_table_options *options, etwatch_write_fn write,
                          void *ctx, struct etwatch_export_counts *ret_counts,
-                         struct etwatch_error_info *reterr)
+                         struct etwatch_trace_stats *ret_stats, struct etwatch_error_info *reterr)
 {
     struct export export = {
         .trace = trace, .format = format, .table = table, .write = write, .ctx = ctx};
-    export.counts.stats.size = sizeof export.counts.stats;
+    export.stats.size = sizeof export.stats;
     bool of_table = format == ETWATCH_EXPORT_ARROW || format == ETWATCH_EXPORT_CSV ||
                     format == ETWATCH_EXPORT_JSONL;
-    if (trace == NULL || write == NULL || etwatch_export_name(format) == NULL)
+    if (trace == NULL || write == NULL || etwatch_export_name(format) == NULL ||
+        (ret_counts != NULL && ew_sized_check(ret_counts) < 0) ||
+        (ret_stats != NULL && ew_sized_check(ret_stats) < 0))
         return ETWATCH_EINVAL;
     int rc = ew_table_options_take(options, &export.options, &export.why);
     if (rc == 0 && of_table && etwatch_table_name(table) == NULL)
@@ -196,10 +198,9 @@ int etwatch_trace_export(const struct etwatch_trace *trace, uint32_t format, uin
         rc = run(&export);
     if (rc < 0)
         ew_error_out(reterr, &export.why, rc);
-    if (ret_counts != NULL && ret_counts->size >= 2 * sizeof(uint32_t)) {
-        export.counts.size = ret_counts->size;
-        memcpy(ret_counts, &export.counts,
-               ret_counts->size < sizeof export.counts ? ret_counts->size : sizeof export.counts);
-    }
+    if (ret_counts != NULL)
+        (void)ew_sized_out(ret_counts, &export.counts, sizeof export.counts);
+    if (ret_stats != NULL)
+        (void)ew_sized_out(ret_stats, &export.stats, sizeof export.stats);
     return rc;
 }

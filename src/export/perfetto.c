@@ -67,13 +67,15 @@ static bool in_part(const struct making *making, const struct etwatch_sample *sa
     return sample->t_ns >= making->from_ns && sample->t_ns < making->until_ns;
 }
 
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct making *making = ctx;
     write_meta(making);
-    for (size_t i = 0; i < count && making->rc == 0; i++)
-        if (in_part(making, &samples[i]))
-            making->rc = etwatch_sink_samples(making->sink, &samples[i], 1);
+    for (size_t i = 0; i < batch->count && making->rc == 0; i++) {
+        struct etwatch_samples one = etwatch_samples_of(etwatch_sample_at(batch, i), 1);
+        if (in_part(making, one.items))
+            making->rc = etwatch_sink_samples(making->sink, &one);
+    }
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -89,7 +91,7 @@ static int poll_samples(struct making *making)
 {
     int rc = etwatch_sink_flush(making->sink);
     if (rc == 0)
-        rc = etwatch_monitor_poll(making->monitor, -1);
+        rc = etwatch_monitor_poll(making->monitor, -1, NULL);
     making->ended = rc == ETWATCH_ESTATE;
     return rc < 0 && !making->ended ? rc : making->rc;
 }

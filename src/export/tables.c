@@ -7,13 +7,13 @@
  * with the recording as its source, a few intervals at a time; events are in event_table.c.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include <etwatch/arrow.h>
 
 #include "arrow/export.h"
 #include "arrow/rows.h"
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "export/export.h"
 #include "recording/trace.h"
 
@@ -28,16 +28,10 @@ int ew_table_options_take(const struct etwatch_table_options *given,
                           struct etwatch_table_options *ret_options, struct ew_error *reterr)
 {
     struct etwatch_table_options options = {.size = sizeof options};
-    const unsigned char *bytes = (const unsigned char *)given;
     if (given != NULL) {
-        if (given->size < sizeof(uint32_t) * 2)
-            return ew_error_set(reterr, ETWATCH_EINVAL, 0, "options.size is not set");
-        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
-        for (size_t i = sizeof options; i < given->size; i++)
-            if (bytes[i] != 0)
-                return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                                    "options has a field that this version of the library does "
-                                    "not know");
+        int rc = ew_sized_in(&options, sizeof options, given, "options", reterr);
+        if (rc < 0)
+            return rc;
     }
     options.size = sizeof options;
     if (options.batch_rows > EW_BATCH_ROWS_MAX)
@@ -203,9 +197,9 @@ struct replayed {
     bool opened, ended;
 };
 
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void add_samples(struct replayed *replayed, const struct etwatch_sample *samples,
+                        size_t count)
 {
-    struct replayed *replayed = ctx;
     uint32_t type =
         replayed->table == ETWATCH_TABLE_THREAD_SAMPLES ? ETWATCH_TYPE_THREAD : ETWATCH_TYPE_SAMPLE;
     for (size_t i = 0; i < count && replayed->rc == 0; i++) {
@@ -219,6 +213,11 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
             replayed->rc =
                 ew_batch_list_add(&replayed->ready, ew_columns_cut(&replayed->rows.columns));
     }
+}
+
+static void on_samples(void *ctx, const struct etwatch_samples *batch)
+{
+    add_samples(ctx, batch->items, batch->count);
 }
 
 int ew_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flags,
@@ -236,7 +235,6 @@ int ew_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flag
         .traces = (const char *const *)trace->paths,
         .trace_count = trace->path_count,
         .flags = ETWATCH_CONFIG_NO_BUDGET | flags,
-        .callbacks = *callbacks,
         .exclude_pids = trace->selection.excluded_pids,
         .exclude_pid_count = trace->selection.excluded_pid_count,
         .exclude_names = (const char *const *)trace->selection.excluded_names,
@@ -246,7 +244,7 @@ int ew_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flag
         config.flags |= ETWATCH_CONFIG_ALL;
     if (trace->selection.no_system)
         config.flags |= ETWATCH_CONFIG_NO_SYSTEM;
-    int rc = etwatch_monitor_new(&config, ret_monitor, reterr);
+    int rc = etwatch_monitor_new(&config, callbacks, ret_monitor, reterr);
     return rc == 0 ? etwatch_monitor_open(*ret_monitor, reterr) : rc;
 }
 
@@ -280,7 +278,7 @@ static int next_recorded(struct replayed *replayed, struct ew_batch **ret_batch)
            (rc = etwatch_trace_next(trace, &event, NULL)) > 0) {
         const struct etwatch_sample *sample = ew_perfetto_trace_sample(trace->perfetto);
         if (sample != NULL)
-            on_samples(replayed, sample, 1);
+            add_samples(replayed, sample, 1);
     }
     if (rc == 0 && replayed->rc == 0)
         replayed->rc = ew_batch_list_add(&replayed->ready, ew_columns_cut(&replayed->rows.columns));
@@ -297,7 +295,7 @@ static int next_samples(void *ctx, struct ew_batch **ret_batch, char *message, s
         return next_recorded(replayed, ret_batch);
     int rc = replayed->opened || replayed->ended ? 0 : open_monitor(replayed, message, size);
     while (rc >= 0 && replayed->rc == 0 && replayed->ready.rows == 0 && !replayed->ended) {
-        rc = etwatch_monitor_poll(replayed->monitor, -1);
+        rc = etwatch_monitor_poll(replayed->monitor, -1, NULL);
         if (rc == ETWATCH_ESTATE) {
             replayed->ended = true;
             rc = replayed->rc != 0

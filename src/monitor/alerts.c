@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the second sampler and the conditions. The finer windows divide the interval of the samples,
- * so one interval of the source serves both: its readings are absolute, and one too many does the
- * coarser sampler no harm.
+ * Owns the conditions and the second sampler. Its windows divide the interval of the samples, so
+ * the source needs only the shorter interval: readings are absolute, so additional ones do not
+ * disturb the main sampler.
  */
 #include "monitor/monitor.h"
 
@@ -142,7 +142,7 @@ static int open_sampler(struct ew_watch_alerts *watch, const struct ew_sampler_c
     return 0;
 }
 
-/* --------------------------------------------------------------- begin and end */
+/* -------------------------------------------------------------- opening, closing */
 
 static int open_alerts(struct ew_watch_alerts *watch, uint32_t classes, bool edges,
                        struct ew_alerts **ret_alerts)
@@ -167,7 +167,8 @@ int ew_watch_alerts_open(struct ew_watch_alerts *watch, const struct ew_sampler_
         fine |= ew_alert_fine(&watch->rules[i]);
     if (watch->rule_count == 0 || watch->on_alert == NULL)
         return 0;
-    /* The threads behind it are in the finer windows only, so those are made even if as long. */
+    /* Only these windows have threads, so they are used even if they are as long as the interval.
+     */
     if (fine && !like->rounds) {
         rc = open_alerts(watch, EW_ALERT_FINE, true, &watch->fine);
         if (rc == 0)
@@ -188,7 +189,7 @@ void ew_watch_alerts_close(struct ew_watch_alerts *watch)
     ew_alerts_free(watch->coarse);
     watch->sampler = NULL;
     watch->fine = watch->coarse = NULL;
-    watch->told_ns = 0;
+    watch->reported_ns = 0;
 }
 
 /* ------------------------------------------------------------------------ time */
@@ -200,15 +201,15 @@ void ew_watch_alerts_samples(struct ew_watch_alerts *watch, const struct etwatch
         ew_alerts_feed(watch->coarse, samples, count);
 }
 
-void ew_watch_alerts_cut(struct ew_watch_alerts *watch, uint64_t horizon_ns,
-                         int64_t unix_minus_raw_ns, uint64_t latency_ns)
+void ew_watch_alerts_advance(struct ew_watch_alerts *watch, uint64_t horizon_ns,
+                             int64_t unix_minus_raw_ns, uint64_t latency_ns)
 {
     uint64_t unix_ns = horizon_ns + (uint64_t)unix_minus_raw_ns;
     if (watch->sampler != NULL)
         (void)ew_sampler_deliver(watch->sampler, horizon_ns);
-    if (horizon_ns < watch->told_ns + latency_ns)
+    if (horizon_ns < watch->reported_ns + latency_ns)
         return;
-    watch->told_ns = horizon_ns;
+    watch->reported_ns = horizon_ns;
     if (watch->sampler != NULL)
         ew_alerts_advance(watch->fine, unix_ns);
     if (watch->coarse != NULL)

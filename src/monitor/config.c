@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a configuration and takes a deep copy, so that the caller's may go out of scope. Every
- * refusal names the field and the range.
+ * Checks a configuration and makes a deep copy, so that the caller's may go out of scope. Every
+ * error names the field and its range.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum {
     DEFAULT_PROCESSES = 65536,
     DEFAULT_THREADS = 131072,
     DEFAULT_QUEUE = 10000,
-    MAX_BUSIEST = 65536,
+    MAX_TOP_N = 65536,
     KNOWN_FLAGS = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_THREADS | ETWATCH_CONFIG_DENSE |
                   ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_CMDLINE | ETWATCH_CONFIG_NO_FALLBACK |
                   ETWATCH_CONFIG_NO_BUDGET | ETWATCH_CONFIG_KERNEL_THREADS |
@@ -34,10 +34,11 @@ static int check_recording(const struct etwatch_config *config, struct ew_error 
     if (config->uid_count > 0 || config->cgroup_count > 0 || config->exclude_uid_count > 0 ||
         config->exclude_cgroup_count > 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "a recording knows no users and no cgroups: use pids or names");
+                            "a recording has no users and no cgroups: use pids or names");
     if ((config->flags & ETWATCH_CONFIG_EVENTS) != 0)
-        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                            "the events of a recording are told by etwatch_trace_next");
+        return ew_error_set(
+            reterr, ETWATCH_ENOTSUP, 0,
+            "a recording has no event stream: read its events with etwatch_trace_next");
     return 0;
 }
 
@@ -52,7 +53,7 @@ static int check_metrics(const struct etwatch_config *config, struct ew_error *r
     etwatch_metric_set_subtract(&polled, &pollable);
     if (!etwatch_metric_set_is_empty(&polled))
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "only gauges of memory, threads and handles are polled beside events");
+                            "polled_metrics may only have gauges of memory, threads and handles");
     if (config->rate_count > 0 && config->rates == NULL)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a count is set, but its list is NULL");
     struct etwatch_metric_set rated = ew_metrics_rated();
@@ -60,15 +61,15 @@ static int check_metrics(const struct etwatch_config *config, struct ew_error *r
         const struct etwatch_rate *rate = &config->rates[i];
         if (!(rate->hz >= rate_min && rate->hz <= hz_max))
             return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a rate must be between 0.01 and 1000");
-        /* A group may have some that come with every sample, but not only those. */
+        /* A group may contain metrics of every sample, but not only those. */
         if (!ew_metric_set_intersects(&rate->metrics, &rated))
             return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                                "a rate is only for metrics that are read beside the samples");
+                                "a rate is only possible for metrics that are polled");
     }
     return 0;
 }
 
-/* On Windows a user is chosen from all, and there are no cgroups. */
+/* Windows: users are selected by the process filter out of all processes; there are no cgroups. */
 static int check_users(const struct etwatch_config *config, struct ew_error *reterr)
 {
     if (config->source == ETWATCH_SOURCE_ETL || ew_os_has_uids())
@@ -77,7 +78,7 @@ static int check_users(const struct etwatch_config *config, struct ew_error *ret
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no cgroups");
     if (config->uid_count > 0 && config->pid_count + config->name_count > 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "on Windows users cannot be chosen together with pids or names");
+                            "on Windows uids cannot be combined with pids or names");
     return 0;
 }
 
@@ -101,7 +102,7 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
         config->source = ETWATCH_SOURCE_ETL;
     if (config->session != NULL && config->source != ETWATCH_SOURCE_AUTO &&
         config->source != ETWATCH_SOURCE_ETW)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a session is only for the source etw");
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "session is only for the source etw");
     if (config->session_options != NULL && config->source != ETWATCH_SOURCE_AUTO &&
         config->source != ETWATCH_SOURCE_ETW)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
@@ -125,9 +126,9 @@ static int check(struct etwatch_config *config, struct ew_error *reterr)
     error = check_metrics(config, reterr);
     if (error != 0)
         return error;
-    if (config->top_n_metric >= ETWATCH_METRIC_COUNT || config->top_n > MAX_BUSIEST)
+    if (config->top_n_metric >= ETWATCH_METRIC_COUNT || config->top_n > MAX_TOP_N)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "busiest must be at most %d, busiest_metric a metric", MAX_BUSIEST);
+                            "top_n must be at most %d, top_n_metric a metric", MAX_TOP_N);
     if ((config->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     if (config->max_processes == 0)
@@ -182,7 +183,7 @@ static int copy_texts(const char *const **list, uint32_t count)
     return 0;
 }
 
-/* Each list is ours before the next is tried, so that all that were made can be freed. */
+/* Each list is copied before the next is set, so that only own copies are ever freed. */
 static int copy_excludes(struct etwatch_config *to, const struct etwatch_config *given)
 {
     to->exclude_pids = given->exclude_pids;
@@ -209,14 +210,14 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     int error = ew_sized_in(to, sizeof *to, from, "config", reterr);
     if (error == 0)
         error = check(to, reterr);
-    /* Until they are copies of our own, none of the pointers may be freed. */
+    /* None of the pointers may be freed until they are own copies. */
     struct etwatch_config given = *to;
     to->pids = to->uids = NULL;
     to->names = to->cgroups = to->traces = to->alerts = NULL;
     to->exclude_pids = to->exclude_uids = NULL;
     to->exclude_names = to->exclude_cgroups = NULL;
     to->proc_root = to->session = NULL;
-    to->session_options = NULL; /* the monitor keeps them */
+    to->session_options = NULL; /* monitor.c copies them */
     to->rates = NULL;
     if (error != 0)
         return error;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Few users and few cgroups have many processes, so their names are looked up once and kept in a
- * short list, most recently used first. A cgroup is looked up through a process that is in it; the
- * kernel's id of the cgroup is the key, unless version 1 has a say in it. Both lists are bounded:
- * beyond, names stay unknown.
+ * Many processes share few users and cgroups, so their names are queried once and kept in a short
+ * list, most recently used first. A cgroup is queried through a process in it; the key is the
+ * kernel's id of the cgroup, unless the path is also that of a cgroup v1. Both lists are bounded:
+ * beyond the limit names are unknown.
  */
 #include "monitor/monitor.h"
 
@@ -85,7 +85,7 @@ static const char *user_of(struct ew_describe *describe, uint32_t pid, uint32_t 
     return add(&describe->users, uid, text);
 }
 
-/* A source that does not know the id (polling) has the path read for each process. */
+/* Without an id (polling) the path is read for each process. */
 static const char *cgroup_of(struct ew_describe *describe, uint32_t pid, uint64_t cgroup_id)
 {
     const char *known = cgroup_id == 0 ? NULL : find(&describe->cgroups, cgroup_id);

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one place that wires source, sampler and the user together, and decides when to wake up.
+ * Wires source, samplers and the user together, and decides when to wake up.
+ *
+ * Facts flow in one direction, inside ew_monitor_step and with the lock held:
+ *
+ *   source -> process filter -+-> alert sampler -> alerts -------------------> on_alert
+ *                             +-> sampler -> top-n -+-> queue ---------------> etwatch_monitor_read
+ *                                    |              +-> on_samples
+ *                                    +-> events with waits -> on_events, losses -> on_loss
+ *
+ * monitor->facts is the entry of that chain. open_stages builds it from its end: the sampler's
+ * facts, replaced by facts that serve both samplers if an alert needs shorter windows, replaced by
+ * those of the process filter if processes are excluded. Closing a stage therefore invalidates
+ * monitor->facts. Conditions that do not need shorter windows are evaluated on the sampler's
+ * output, before top-n drops processes.
  *
  * Samples are cut by event time, so the rate of samples does not set the rate of wake-ups: the loop
- * wakes when a latency's worth of intervals is over, a moment after the last of them ended, or
- * earlier if the source's buffers fill up. A polling source knows nothing of the past and has to be
+ * wakes when as many intervals are complete as the latency allows, a moment after the last of them
+ * ended, or earlier if the source's buffers fill up. A polling source has no past and has to be
  * woken for each interval.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "monitor/monitor.h"
-#include "source/etw/consumer.h"
-#include "source/etw/session_options.h"
 
-/* After an interval's end, before its facts are taken: longer than a switch takes to be noted. */
+/* Between the end of an interval and the drain: longer than the kernel takes to record a switch. */
 static const uint64_t grace_ns = 1000 * 1000ULL;
 static const uint64_t budget_period_ns = 1000 * 1000 * 1000ULL;
 
-/* A whole number of the windows that alerts are looked for in. */
+/* A whole number of the windows in which alerts are evaluated. */
 static uint64_t interval_of(const struct etwatch_monitor *monitor, double hz)
 {
     uint64_t interval_ns = (uint64_t)(1e9 / hz + 0.5);
@@ -54,11 +64,13 @@ static void deliver(void *ctx, const struct etwatch_sample *samples, size_t coun
         for (size_t i = 0; i < count; i++)
             ew_queue_put(&monitor->queue, &samples[i]);
     monitor->delivered += count;
-    if (monitor->config.callbacks.on_samples != NULL)
-        monitor->config.callbacks.on_samples(monitor->config.callbacks.ctx, samples, count);
+    if (monitor->callbacks.on_samples != NULL) {
+        struct etwatch_samples batch = etwatch_samples_of(samples, count);
+        monitor->callbacks.on_samples(monitor->callbacks.ctx, &batch);
+    }
 }
 
-/* Alerts are on every process, whoever is delivered. */
+/* Alerts see every process, also those that top-n drops. */
 static void on_emit(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     struct etwatch_monitor *monitor = ctx;
@@ -82,18 +94,19 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
     bool events = loss->stage == ETWATCH_LOSS_STREAM || loss->stage == ETWATCH_LOSS_KERNEL_LOG;
     if (events && monitor->wait_tracker != NULL)
         ew_wait_tracker_gap(monitor->wait_tracker);
-    if (monitor->config.callbacks.on_loss != NULL)
-        monitor->config.callbacks.on_loss(monitor->config.callbacks.ctx, loss);
+    if (monitor->callbacks.on_loss != NULL)
+        monitor->callbacks.on_loss(monitor->callbacks.ctx, loss);
 }
 
-/* The full stream passes through, with its times turned and waits told. */
+/* The full stream, with Unix times and with the waits of incoming threads. */
 static void on_events(void *ctx, const struct etwatch_event *events, size_t count)
 {
     struct etwatch_monitor *monitor = ctx;
     for (size_t i = 0; i < count && monitor->wait_tracker != NULL; i++) {
         struct etwatch_event event = events[i];
         ew_wait_tracker_event(monitor->wait_tracker, &event);
-        monitor->config.callbacks.on_events(monitor->config.callbacks.ctx, &event, 1);
+        struct etwatch_events batch = etwatch_events_of(&event, 1);
+        monitor->callbacks.on_events(monitor->callbacks.ctx, &batch);
     }
 }
 
@@ -102,7 +115,7 @@ static void on_describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_i
 {
     struct etwatch_monitor *monitor = ctx;
     if (ew_monitor_replays(monitor)) {
-        /* The processes of this machine have nothing to do with those of a recording. */
+        /* A recording has other processes than this machine. */
         *ret_user = *ret_cgroup = NULL;
         *ret_cmdline = monitor->source->ops->cmdline(monitor->source, pid);
         return;
@@ -110,145 +123,9 @@ static void on_describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_i
     ew_describe_process(&monitor->describe, pid, uid, cgroup_id, ret_user, ret_cgroup, ret_cmdline);
 }
 
-/* --------------------------------------------------------------------- the source */
+/* ------------------------------------------------------------------------ stages */
 
-static void source_config(const struct etwatch_monitor *monitor, struct ew_source_config *ret)
-{
-    const struct etwatch_config *config = &monitor->config;
-    memset(ret, 0, sizeof *ret);
-    ret->filter = (struct ew_filter){
-        .all = (config->flags & ETWATCH_CONFIG_ALL) != 0,
-        .kernel_threads = (config->flags & ETWATCH_CONFIG_KERNEL_THREADS) != 0,
-        .pids = config->pids,
-        .pid_count = config->pid_count,
-        .names = config->names,
-        .name_count = config->name_count,
-        .uids = config->uids,
-        .uid_count = config->uid_count,
-        .cgroups = config->cgroups,
-        .cgroup_count = config->cgroup_count,
-    };
-    if (config->uid_count > 0 && !ew_os_has_uids()) {
-        ret->filter.all = true; /* the gate chooses */
-        ret->filter.uid_count = 0;
-    }
-    const struct ew_process_filter_rules rules = ew_monitor_filter_rules(monitor);
-    ret->filter.excludes = ew_process_filter_needed(&rules);
-    ret->threads = (config->flags & ETWATCH_CONFIG_THREADS) != 0 || config->alert_count > 0;
-    ret->events = (config->flags & ETWATCH_CONFIG_EVENTS) != 0;
-    ret->events_all = (config->flags & ETWATCH_CONFIG_EVENTS_ALL) != 0;
-    ret->max_processes = config->max_processes;
-    ret->proc_root = config->proc_root;
-    ret->epoch_ns = monitor->epoch_ns;
-    ret->interval_ns = monitor->interval_ns / monitor->alerts.divisor;
-    ret->sample_ns = monitor->interval_ns;
-    ret->traces = config->traces;
-    ret->trace_count = config->trace_count;
-    ret->max_threads = config->max_threads;
-    ret->cmdlines = (config->flags & ETWATCH_CONFIG_CMDLINE) != 0;
-    ret->metrics = monitor->metrics;
-    ret->rates = config->rates;
-    ret->rate_count = config->rate_count;
-}
-
-/* One line for the user: what failed, what happens instead, and what would mend it. */
-static void note_fallback(struct etwatch_monitor *monitor, const struct ew_error *error)
-{
-    (void)snprintf(monitor->fallback, sizeof monitor->fallback,
-                   "%.200s; polling instead (short-lived processes are missed)%s%.220s",
-                   error->message, error->fix[0] == '\0' ? "" : "; fix: ", error->fix);
-}
-
-/* Missing rights. For ETW also: no session is to be had, or somebody else stopped ours. */
-static bool may_poll(const struct etwatch_monitor *monitor, uint32_t source, int error)
-{
-    bool has_reason = error == ETWATCH_EPERM || error == ETWATCH_ENOTSUP;
-    if (source == ETWATCH_SOURCE_ETW)
-        has_reason = has_reason || error == ETWATCH_ELIMIT || error == ETWATCH_ESTATE;
-    return has_reason && monitor->config.source == ETWATCH_SOURCE_AUTO &&
-           monitor->config.session == NULL &&
-           (monitor->config.flags & ETWATCH_CONFIG_NO_FALLBACK) == 0 &&
-           (monitor->config.flags & (ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_EVENTS_ALL)) !=
-               ETWATCH_CONFIG_EVENTS;
-}
-
-/* A session that was described is what is meant, also where another source would be the first. */
-static const struct ew_source_ops *event_source(const struct etwatch_monitor *monitor)
-{
-    bool described =
-        monitor->etw != NULL || monitor->config.session != NULL || monitor->wanted != NULL;
-    return described ? &ew_source_etw : ew_source_native();
-}
-
-/* On a system without ETW it is not silently something else that watches. Processes and threads are
- * always logged: without them nobody would know whose the rest is. */
-static int describe_session(struct etwatch_monitor *monitor, struct ew_etw_config *etw,
-                            struct ew_error *reterr)
-{
-    const struct ew_etw_api *api = etw->api != NULL ? etw->api : ew_etw_real_api(reterr);
-    if (api == NULL) /* on Windows the source will say the same, and polling may be meant then */
-        return ew_source_native()->id == ETWATCH_SOURCE_ETW ? 0 : ETWATCH_ENOTSUP;
-    int error = ew_session_options_resolve(monitor->wanted, api, reterr);
-    etw->session = monitor->wanted->session;
-    etw->flush_ms = monitor->wanted->flush_ms != 0 ? monitor->wanted->flush_ms : etw->flush_ms;
-    if (etw->session.kernel != 0)
-        etw->session.kernel |= EW_ETW_PROCESS | EW_ETW_THREAD;
-    return error;
-}
-
-/* What is measured depends on what this source brings by itself; what an alert or the choice of the
- * busiest goes by is measured too. */
-static int open_one(struct etwatch_monitor *monitor, const struct ew_source_ops *ops,
-                    struct ew_source_config *wanted, struct ew_error *reterr)
-{
-    monitor->metrics = ew_metrics_selected(ops->backend, &monitor->config.metrics);
-    ew_watch_alerts_add_metrics(&monitor->alerts, &monitor->metrics);
-    if (monitor->config.top_n != 0)
-        etwatch_metric_set_add(&monitor->metrics, monitor->config.top_n_metric);
-    wanted->metrics = monitor->metrics;
-    wanted->polled = (struct etwatch_metric_set){{0}};
-    if (ops->id == ETWATCH_SOURCE_EBPF)
-        wanted->polled = ew_metrics_polled(&monitor->config.polled_metrics);
-    return ops->open(wanted, &monitor->source, reterr);
-}
-
-static int open_source(struct etwatch_monitor *monitor, struct ew_error *reterr)
-{
-    const struct etwatch_config *config = &monitor->config;
-    struct ew_source_config wanted;
-    struct ew_etw_config etw = {0};
-    struct ew_error why;
-    source_config(monitor, &wanted);
-    if (monitor->etw != NULL)
-        etw = *monitor->etw;
-    if (config->session != NULL)
-        etw.attach = config->session;
-    if (monitor->wanted != NULL) {
-        int error = describe_session(monitor, &etw, reterr);
-        if (error != 0)
-            return error;
-    }
-    wanted.etw = &etw; /* until it is open */
-    monitor->fallback[0] = '\0';
-    if (config->source == ETWATCH_SOURCE_POLL)
-        return open_one(monitor, &ew_source_poll, &wanted, reterr);
-    if (config->source == ETWATCH_SOURCE_ETL)
-        return open_one(monitor, &ew_source_etl, &wanted, reterr);
-    memset(&why, 0, sizeof why);
-    const struct ew_source_ops *events = event_source(monitor);
-    int error = open_one(monitor, events, &wanted, &why);
-    if (error == 0)
-        return 0;
-    if (!may_poll(monitor, events->id, error)) {
-        if (reterr != NULL)
-            *reterr = why;
-        return error;
-    }
-    note_fallback(monitor, &why);
-    return open_one(monitor, &ew_source_poll, &wanted, reterr);
-}
-
-static int open_sampler(struct etwatch_monitor *monitor)
+static int open_stages(struct etwatch_monitor *monitor)
 {
     const struct etwatch_config *config = &monitor->config;
     struct ew_sampler_config wanted = {
@@ -276,7 +153,7 @@ static int open_sampler(struct etwatch_monitor *monitor)
     monitor->top_n.ctx = monitor;
     monitor->top_n.deliver = deliver;
     int error = 0;
-    if (config->callbacks.on_events != NULL && monitor->wait_tracker == NULL)
+    if (monitor->callbacks.on_events != NULL && monitor->wait_tracker == NULL)
         error = ew_wait_tracker_new(&monitor->wait_tracker);
     if (error == 0)
         error = ew_sampler_new(&wanted, &monitor->sampler);
@@ -295,7 +172,7 @@ static int open_sampler(struct etwatch_monitor *monitor)
 
 /* --------------------------------------------------------------------------- time */
 
-/* The first interval end at or after t_ns, in the intervals in force. */
+/* The first interval end at or after t_ns, at the effective rate. */
 static uint64_t next_end(const struct etwatch_monitor *monitor, uint64_t t_ns)
 {
     if (t_ns <= monitor->epoch_ns)
@@ -313,7 +190,7 @@ static void apply_change(struct etwatch_monitor *monitor, uint64_t now_ns)
     monitor->change_at_ns = 0;
 }
 
-/* Wake-ups fall on interval ends, as many intervals apart as the latency allows. */
+/* Wake-ups are at interval ends, as many intervals apart as the latency allows. */
 static void plan_wake(struct etwatch_monitor *monitor, uint64_t now_ns)
 {
     if (ew_monitor_replays(monitor)) {
@@ -375,13 +252,22 @@ void ew_monitor_refresh_counts(struct etwatch_monitor *monitor)
 {
     if (monitor->source != NULL)
         monitor->source->ops->stats(monitor->source, &monitor->source_stats);
-    if (monitor->sampler != NULL)
-        ew_sampler_counts(monitor->sampler, &monitor->counts);
+    if (monitor->sampler == NULL)
+        return;
+    ew_sampler_counts(monitor->sampler, &monitor->counts);
     monitor->counts.lost += ew_watch_alerts_lost(&monitor->alerts) + monitor->process_filter.lost;
+}
+
+static void close_retired(struct etwatch_monitor *monitor)
+{
+    if (monitor->retired != NULL)
+        monitor->retired->ops->close(monitor->retired);
+    monitor->retired = NULL;
 }
 
 static void close_stages(struct etwatch_monitor *monitor)
 {
+    close_retired(monitor);
     monitor->source->ops->close(monitor->source);
     ew_watch_alerts_close(&monitor->alerts);
     ew_process_filter_close(&monitor->process_filter);
@@ -395,7 +281,7 @@ static void close_stages(struct etwatch_monitor *monitor)
 
 /*
  * Own CPU time is that of the thread that waits and steps: waking up is the largest part of it. A
- * caller's loop does other things between two calls, so it starts the meter anew with each.
+ * caller's loop does other things between two calls, so each call restarts the meter.
  */
 void ew_monitor_meter(struct etwatch_monitor *monitor, bool count)
 {
@@ -405,7 +291,7 @@ void ew_monitor_meter(struct etwatch_monitor *monitor, bool count)
     monitor->metered_ns = cpu_ns;
 }
 
-/* A recording brings its own time and machine. */
+/* A recording has its own time and number of CPUs. */
 static void adopt_source(struct etwatch_monitor *monitor)
 {
     const struct ew_source_ops *ops = monitor->source->ops;
@@ -428,7 +314,8 @@ static void adopt_source(struct etwatch_monitor *monitor)
 
 int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
-    monitor->ended = false;
+    monitor->ended = monitor->flushed = false;
+    monitor->change_count = 0;
     ew_os_anchor(&monitor->anchor_unix_ns, &monitor->anchor_raw_ns);
     monitor->unix_minus_raw_ns = (int64_t)(monitor->anchor_unix_ns - monitor->anchor_raw_ns);
     ew_watch_alerts_divide(&monitor->alerts, (uint64_t)(1e9 / monitor->config.hz + 0.5));
@@ -438,15 +325,15 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->self_cpu_ns = 0;
     monitor->wakeups = 0;
     monitor->step_ns = monitor->step_max_ns = 0;
-    monitor->closed_ns = monitor->cut_ns = 0;
+    monitor->closed_ns = monitor->delivered_ns = 0;
     memset(&monitor->source_stats, 0, sizeof monitor->source_stats);
     memset(&monitor->counts, 0, sizeof monitor->counts);
     ew_budget_init(&monitor->budget, monitor->config.hz, monitor->config.budget_percent);
-    int error = open_source(monitor, reterr);
+    int error = ew_monitor_open_source(monitor, &monitor->source, reterr);
     if (error != 0)
         return error;
     adopt_source(monitor);
-    error = open_sampler(monitor);
+    error = open_stages(monitor);
     if (error != 0) {
         close_stages(monitor);
         return ew_error_set(reterr, error, 0, "out of memory");
@@ -456,7 +343,7 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->budget_wall_ns = ew_os_raw_ns();
     monitor->budget_cpu_ns = 0;
     ew_monitor_meter(monitor, false);
-    /* At once: who is there is known before anything happens. */
+    /* At once, so that the preexisting processes are known before any event. */
     error = ew_monitor_step(monitor, reterr);
     if (error != 0)
         close_stages(monitor);
@@ -470,8 +357,9 @@ static int drain(struct etwatch_monitor *monitor, uint64_t now_ns, uint64_t *ret
                                        reterr);
 }
 
-/* Delivers what is finished. A recording has it cut while it tells; at its end comes the rest. */
-static int cut(struct etwatch_monitor *monitor, uint64_t horizon_ns)
+/* Delivers complete intervals. A recording delivers them while it is drained; the rest at its end.
+ */
+static int deliver_due(struct etwatch_monitor *monitor, uint64_t horizon_ns)
 {
     const struct ew_source_ops *ops = monitor->source->ops;
     int count = 0;
@@ -485,42 +373,46 @@ static int cut(struct etwatch_monitor *monitor, uint64_t horizon_ns)
     if (monitor->ended)
         ew_watch_alerts_finish(&monitor->alerts, horizon_ns);
     else
-        ew_watch_alerts_cut(
+        ew_watch_alerts_advance(
             &monitor->alerts, horizon_ns, monitor->unix_minus_raw_ns,
             ew_monitor_replays(monitor) ? (uint64_t)monitor->config.latency_ms * 1000000 : 0);
     return count;
 }
 
-/* The source is gone in the middle: what it told is told to its end, and polling begins anew, with
- * everybody who is there. */
+/*
+ * The source has failed: what it reported is delivered, and polling starts from the beginning, with
+ * all processes that exist now. Polling is opened first: if that fails, the stages are as they were
+ * and the run ends with them.
+ */
 static int fall_back(struct etwatch_monitor *monitor, uint64_t now_ns, const struct ew_error *why,
                      struct ew_error *reterr)
 {
-    struct ew_source_config wanted;
-    struct ew_source *gone = monitor->source, *poll = NULL;
+    struct ew_source *polling = NULL, *failed = monitor->source;
     struct ew_sampler *old = monitor->sampler;
+    const uint64_t epoch_ns = monitor->epoch_ns;
+    monitor->epoch_ns = now_ns;
+    int error = ew_monitor_open_polling(monitor, why, &polling, reterr);
+    if (error != 0) {
+        monitor->epoch_ns = epoch_ns;
+        return error;
+    }
     (void)ew_sampler_finish(old, now_ns);
     ew_watch_alerts_finish(&monitor->alerts, now_ns);
     ew_watch_alerts_close(&monitor->alerts);
     ew_process_filter_close(&monitor->process_filter);
-    monitor->epoch_ns = now_ns;
     monitor->change_at_ns = 0;
-    source_config(monitor, &wanted);
-    int error = ew_source_poll.open(&wanted, &poll, reterr);
-    if (error != 0)
-        return error;
-    monitor->source = poll;
-    error = open_sampler(monitor);
+    monitor->source = polling;
+    error = open_stages(monitor);
     if (error != 0) {
-        monitor->source = gone;
+        monitor->source = failed;
         monitor->sampler = old;
-        poll->ops->close(poll);
+        monitor->flushed = true; /* monitor->facts leads nowhere any more */
+        polling->ops->close(polling);
         return ew_error_set(reterr, error, 0, "out of memory");
     }
-    gone->ops->close(gone);
     ew_sampler_free(old);
+    monitor->retired = failed; /* closed when no other thread waits on its descriptor */
     adopt_source(monitor);
-    note_fallback(monitor, why);
     return 0;
 }
 
@@ -530,7 +422,7 @@ static int drain_or_fall_back(struct etwatch_monitor *monitor, uint64_t now_ns,
     struct ew_error why;
     memset(&why, 0, sizeof why);
     int error = drain(monitor, now_ns, ret_horizon_ns, &why);
-    if (error != 0 && may_poll(monitor, monitor->source_id, error)) {
+    if (error != 0 && ew_monitor_may_poll(monitor, monitor->source_id, error)) {
         error = fall_back(monitor, now_ns, &why, reterr);
         return error == 0 ? drain(monitor, now_ns, ret_horizon_ns, reterr) : error;
     }
@@ -539,18 +431,34 @@ static int drain_or_fall_back(struct etwatch_monitor *monitor, uint64_t now_ns,
     return error;
 }
 
+/* What callbacks requested while the stages were in use. */
+static void apply_changes(struct etwatch_monitor *monitor)
+{
+    for (uint32_t i = 0; i < monitor->change_count; i++) {
+        const struct ew_monitor_change *change = &monitor->changes[i];
+        if (change->add)
+            (void)monitor->source->ops->add(monitor->source, change->pid);
+        else if (monitor->source->ops->remove(monitor->source, change->pid) == 0)
+            (void)ew_sampler_forget(monitor->sampler, change->pid);
+    }
+    monitor->change_count = 0;
+}
+
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     uint64_t now_ns = ew_os_raw_ns(), horizon_ns = 0;
     monitor->stepping = true;
     int error = drain_or_fall_back(monitor, now_ns, &horizon_ns, reterr);
     if (error == 0) {
-        int count = cut(monitor, horizon_ns);
-        monitor->cut_ns = horizon_ns;
-        /* Short of memory is a loss like any other: counted, marked, and we go on. */
+        int count = deliver_due(monitor, horizon_ns);
+        monitor->delivered_ns = horizon_ns;
+        /* Out of memory is a loss: counted and marked; the run continues. */
         error = count < 0 && count != ETWATCH_ENOMEM ? count : 0;
     }
     monitor->stepping = false;
+    apply_changes(monitor);
+    if (monitor->waiting == 0)
+        close_retired(monitor);
     if (monitor->wakeups % 8 == 0 || now_ns - monitor->budget_wall_ns >= budget_period_ns)
         ew_monitor_refresh_counts(monitor);
     monitor->wakeups++;
@@ -564,22 +472,31 @@ int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
     return error;
 }
 
-void ew_monitor_end(struct etwatch_monitor *monitor)
+void ew_monitor_flush(struct etwatch_monitor *monitor)
 {
-    struct ew_error ignored;
+    struct ew_error ignored; /* the run is over; what could be delivered was */
     uint64_t now_ns = ew_monitor_now(monitor), horizon_ns = now_ns;
-    bool told = true;
+    bool complete = true;
+    if (monitor->flushed)
+        return;
+    monitor->flushed = true;
     monitor->stepping = true;
-    /* Of a recording only what was told so far: the rest is not asked for any more. */
-    if (monitor->source->ops->finish != NULL)
+    /* A recording is not read any further, a source that failed neither. */
+    if (monitor->failed == 0 && monitor->source->ops->finish != NULL)
         (void)monitor->source->ops->finish(monitor->source, now_ns, &monitor->facts, &ignored);
-    else if (!ew_monitor_replays(monitor))
-        told = drain(monitor, now_ns, &horizon_ns, &ignored) == 0;
-    if (told) {
+    else if (monitor->failed == 0 && !ew_monitor_replays(monitor))
+        complete = drain(monitor, now_ns, &horizon_ns, &ignored) == 0;
+    if (complete) {
         (void)ew_sampler_finish(monitor->sampler, now_ns);
         ew_watch_alerts_finish(&monitor->alerts, now_ns);
     }
     monitor->stepping = false;
+    monitor->change_count = 0;
+}
+
+void ew_monitor_end(struct etwatch_monitor *monitor)
+{
+    ew_monitor_flush(monitor);
     ew_monitor_refresh_counts(monitor);
     monitor->closed_ns = ew_monitor_now(monitor);
     close_stages(monitor);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public face of a monitor: states, threads and locks. What a monitor does is in loop.c.
+ * The public functions of a monitor: states, threads and locks. What a monitor does is in loop.c.
  *
  * One lock guards a monitor. The loop holds it for a step (some 50 µs, a few times a second) and
- * never while it waits. It is recursive, so that a callback may ask its own monitor; whoever holds
- * the lock and finds `stepping` set is inside such a callback and must not take the stages away.
- * Source and sampler are closed by one thread only, when no other waits on them.
+ * never while it waits. It is recursive, so that a callback may call its own monitor: a thread that
+ * holds the lock and sees `stepping` is inside such a callback and must not change or close the
+ * stages. Source and sampler are closed by one thread only, when no other thread waits on them.
  */
 #include "monitor/monitor.h"
 
@@ -17,21 +17,22 @@
 #include "base/sized.h"
 #include "source/etw/session_options.h"
 
-/* The caller's struct may be older than the field. */
+/* config.c does not keep the pointer: an older caller does not have it. */
 static int take_session_options(struct etwatch_monitor *monitor,
                                 const struct etwatch_config *config, struct ew_error *reterr)
 {
     size_t end = offsetof(struct etwatch_config, session_options) + sizeof config->session_options;
     if (config->size < end || config->session_options == NULL)
         return 0;
-    monitor->wanted = ew_calloc(1, sizeof *monitor->wanted);
-    if (monitor->wanted == NULL)
+    monitor->session_options = ew_calloc(1, sizeof *monitor->session_options);
+    if (monitor->session_options == NULL)
         return ETWATCH_ENOMEM;
-    return ew_session_options_copy(monitor->wanted, config->session_options, reterr);
+    return ew_session_options_copy(monitor->session_options, config->session_options, reterr);
 }
 
-int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_monitor **ret_monitor,
-                        struct etwatch_error_info *reterr)
+int etwatch_monitor_new(const struct etwatch_config *config,
+                        const struct etwatch_callbacks *callbacks,
+                        struct etwatch_monitor **ret_monitor, struct etwatch_error_info *reterr)
 {
     struct ew_error why;
     memset(&why, 0, sizeof why);
@@ -41,11 +42,14 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
     if (monitor == NULL)
         return ETWATCH_ENOMEM;
     int error = ew_config_copy(&monitor->config, config, &why);
+    if (error == 0 && callbacks != NULL)
+        error = ew_sized_in(&monitor->callbacks, sizeof monitor->callbacks, callbacks, "callbacks",
+                            &why);
     if (error == 0)
         error = ew_watch_alerts_init(&monitor->alerts, monitor->config.alerts,
                                      monitor->config.alert_count, &why);
-    monitor->alerts.ctx = monitor->config.callbacks.ctx;
-    monitor->alerts.on_alert = monitor->config.on_alert;
+    monitor->alerts.ctx = monitor->callbacks.ctx;
+    monitor->alerts.on_alert = monitor->callbacks.on_alert;
     ew_describe_init(&monitor->describe, monitor->config.proc_root,
                      (monitor->config.flags & ETWATCH_CONFIG_CMDLINE) != 0);
     if (error == 0)
@@ -59,9 +63,7 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
     if (error == 0 && (monitor->config.flags & ETWATCH_CONFIG_QUEUE))
         error = ew_queue_init(&monitor->queue, monitor->config.queue_samples);
     if (error != 0) {
-        if (why.code == 0)
-            ew_error_set(&why, error, 0, "%s", etwatch_strerror(error));
-        ew_error_out(reterr, &why, why.code);
+        ew_error_out(reterr, &why, error);
         etwatch_monitor_free(monitor);
         return error;
     }
@@ -69,9 +71,18 @@ int etwatch_monitor_new(const struct etwatch_config *config, struct etwatch_moni
     return 0;
 }
 
+/* Whether the caller is inside a callback of this monitor. */
+static bool in_callback(struct etwatch_monitor *monitor)
+{
+    ew_mutex_lock(monitor->lock);
+    bool stepping = monitor->stepping;
+    ew_mutex_unlock(monitor->lock);
+    return stepping;
+}
+
 void etwatch_monitor_free(struct etwatch_monitor *monitor)
 {
-    if (monitor == NULL)
+    if (monitor == NULL || (monitor->lock != NULL && in_callback(monitor)))
         return;
     if (monitor->lock != NULL)
         (void)etwatch_monitor_stop(monitor);
@@ -81,36 +92,61 @@ void etwatch_monitor_free(struct etwatch_monitor *monitor)
     ew_waiter_free(monitor->waiter);
     ew_mutex_free(monitor->lock);
     ew_config_done(&monitor->config);
-    if (monitor->wanted != NULL)
-        ew_session_options_done(monitor->wanted);
-    ew_free(monitor->wanted);
+    if (monitor->session_options != NULL)
+        ew_session_options_done(monitor->session_options);
+    ew_free(monitor->session_options);
+    ew_free(monitor->changes);
     ew_free(monitor);
 }
 
+/* The run ends without a stop: delivers the rest and reports the end, once. With the lock. */
+static void end_by_itself(struct etwatch_monitor *monitor, int error, const struct ew_error *why)
+{
+    struct etwatch_error_info info = {.size = sizeof info};
+    if (monitor->over)
+        return;
+    monitor->over = true;
+    monitor->failed = error;
+    if (error != 0)
+        monitor->error = *why;
+    ew_monitor_flush(monitor);
+    if (monitor->callbacks.on_end != NULL) {
+        ew_error_out(&info, &monitor->error, error);
+        monitor->stepping = true;
+        monitor->callbacks.on_end(monitor->callbacks.ctx, error != 0 ? &info : NULL);
+        monitor->stepping = false;
+    }
+    ew_cond_signal(monitor->arrived);
+}
+
+/* The library's thread. The descriptor is read each time: a step may change the source. */
 static void run(void *arg)
 {
     struct etwatch_monitor *monitor = arg;
     struct ew_error why;
+    memset(&why, 0, sizeof why);
     ew_mutex_lock(monitor->lock);
-    int fd = monitor->source->ops->wake_fd(monitor->source);
     ew_monitor_meter(monitor, false);
     while (!monitor->stopping) {
         uint64_t until_ns = monitor->next_wake_ns;
+        int fd = monitor->source->ops->wake_fd(monitor->source);
         ew_mutex_unlock(monitor->lock);
         int woken = ew_waiter_wait(monitor->waiter, until_ns, fd);
         ew_mutex_lock(monitor->lock);
         if (monitor->stopping)
             break;
-        /* A recording does not outrun its reader: nothing is lost if he takes his time. */
+        /* A recording waits for its reader, so that no sample is dropped. */
         if (ew_monitor_replays(monitor) && monitor->queue.count > 0) {
             (void)ew_cond_wait(monitor->arrived, monitor->lock, 10);
             continue;
         }
         int error = woken < 0 ? woken : ew_monitor_step(monitor, &why);
         ew_cond_signal(monitor->arrived);
-        monitor->failed = error;
-        if (error != 0 || monitor->ended)
+        /* A callback that requested the end has it: nothing ended by itself. */
+        if ((error != 0 || monitor->ended) && !monitor->stopping) {
+            end_by_itself(monitor, error, &why);
             break;
+        }
     }
     ew_mutex_unlock(monitor->lock);
 }
@@ -123,10 +159,13 @@ static int begin(struct etwatch_monitor *monitor, enum ew_monitor_state state,
     ew_mutex_lock(monitor->lock);
     int error = 0;
     if (monitor->state != EW_MONITOR_STOPPED || monitor->stepping) {
-        error = ew_error_set(&why, ETWATCH_ESTATE, 0, "the monitor is already running");
+        error = ew_error_set(&why, ETWATCH_ESTATE, 0,
+                             monitor->stepping ? "not possible in a callback of the monitor"
+                                               : "the monitor is already running");
     } else {
-        monitor->stopping = false;
+        monitor->stopping = monitor->over = false;
         monitor->failed = 0;
+        memset(&monitor->error, 0, sizeof monitor->error);
         error = ew_monitor_begin(monitor, &why);
     }
     if (error == 0 && state == EW_MONITOR_RUNNING) {
@@ -154,7 +193,7 @@ int etwatch_monitor_open(struct etwatch_monitor *monitor, struct etwatch_error_i
     return monitor == NULL ? ETWATCH_EINVAL : begin(monitor, EW_MONITOR_OPEN, reterr);
 }
 
-/* Ends the run: the rest is delivered, the stages are closed. With the lock, outside of a step. */
+/* Delivers the rest and closes the stages. With the lock, outside of a step. */
 static void finish(struct etwatch_monitor *monitor)
 {
     ew_monitor_end(monitor);
@@ -184,29 +223,59 @@ static int wait_until_due(struct etwatch_monitor *monitor, int timeout_ms)
     return woken < 0 ? woken : woken > 0 || until_ns == due_ns;
 }
 
-int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms)
+/* With the lock. Returns the number of samples, or the error with *why. */
+static int poll_once(struct etwatch_monitor *monitor, int timeout_ms, struct ew_error *why)
 {
-    if (monitor == NULL)
-        return ETWATCH_EINVAL;
-    struct ew_error why;
-    uint64_t count = 0;
-    ew_mutex_lock(monitor->lock);
-    int result = ETWATCH_ESTATE;
-    if (monitor->state == EW_MONITOR_OPEN && !monitor->stepping && !monitor->stopping)
-        result = wait_until_due(monitor, timeout_ms);
-    if (result > 0) {
-        uint64_t before = monitor->delivered;
-        result = ew_monitor_step(monitor, &why);
-        count = monitor->delivered - before;
-        /* A callback asked for the end: this is the first moment at which it can come. */
-        if ((monitor->stopping || monitor->ended) && monitor->waiting == 0)
-            finish(monitor);
-    }
-    ew_mutex_unlock(monitor->lock);
+    if (monitor->state != EW_MONITOR_OPEN || monitor->stepping || monitor->stopping ||
+        monitor->over)
+        return ew_error_set(why, ETWATCH_ESTATE, 0,
+                            monitor->stepping ? "not possible in a callback of the monitor"
+                                              : "the monitor is not open for poll");
+    uint64_t before = monitor->delivered;
+    int result = wait_until_due(monitor, timeout_ms);
+    bool due = result > 0;
+    if (monitor->stopping || monitor->over) /* by another thread */
+        return ew_error_set(why, ETWATCH_ESTATE, 0, "the monitor was stopped");
+    if (due)
+        result = ew_monitor_step(monitor, why);
+    if ((result != 0 || monitor->ended) && !monitor->stopping)
+        end_by_itself(monitor, result, why);
+    /* A callback may have requested the end: this is the first moment at which it is possible. */
+    if ((monitor->stopping || monitor->over) && monitor->waiting == 0)
+        finish(monitor);
+    uint64_t count = monitor->delivered - before;
     return result != 0 ? result : count > INT_MAX ? INT_MAX : (int)count;
 }
 
-/* Until nobody but us is on the stages any more. */
+int etwatch_monitor_poll(struct etwatch_monitor *monitor, int timeout_ms,
+                         struct etwatch_error_info *reterr)
+{
+    struct ew_error why;
+    memset(&why, 0, sizeof why);
+    if (monitor == NULL)
+        return ETWATCH_EINVAL;
+    ew_mutex_lock(monitor->lock);
+    int result = poll_once(monitor, timeout_ms, &why);
+    ew_mutex_unlock(monitor->lock);
+    if (result < 0)
+        ew_error_out(reterr, &why, result);
+    return result;
+}
+
+int etwatch_monitor_last_error(struct etwatch_monitor *monitor,
+                               struct etwatch_error_info *ret_error)
+{
+    if (monitor == NULL)
+        return ETWATCH_EINVAL;
+    ew_mutex_lock(monitor->lock);
+    int failed = monitor->failed;
+    if (failed != 0)
+        ew_error_out(ret_error, &monitor->error, failed);
+    ew_mutex_unlock(monitor->lock);
+    return failed;
+}
+
+/* Until no other thread uses the stages. */
 static void wait_for_others(struct etwatch_monitor *monitor)
 {
     while (monitor->joining)
@@ -232,7 +301,7 @@ int etwatch_monitor_stop(struct etwatch_monitor *monitor)
         return ETWATCH_EINVAL;
     ew_mutex_lock(monitor->lock);
     monitor->stopping = true;
-    /* In a callback the end can only be asked for; the loop, the next stop or free brings it. */
+    /* In a callback the end can only be requested; the loop, the next stop or free does it. */
     if (monitor->stepping || monitor->state == EW_MONITOR_STOPPED) {
         ew_mutex_unlock(monitor->lock);
         return 0;
@@ -250,8 +319,8 @@ int etwatch_monitor_stop(struct etwatch_monitor *monitor)
 static void wait_for_samples(struct etwatch_monitor *monitor, int timeout_ms)
 {
     if (monitor->stepping)
-        timeout_ms = 0; /* in a callback: nothing can arrive while it waits */
-    /* Every step signals, also one that brought nothing: the limit is a time, not a wait. */
+        timeout_ms = 0; /* in a callback: nothing can arrive during the wait */
+    /* Every step signals, also one without samples: the limit is a time, not a number of waits. */
     uint64_t until_ns = ew_os_raw_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms : 0) * 1000000u;
     while (monitor->queue.count == 0 && monitor->state == EW_MONITOR_RUNNING &&
            monitor->failed == 0 && !monitor->ended) {
@@ -263,7 +332,7 @@ static void wait_for_samples(struct etwatch_monitor *monitor, int timeout_ms)
     }
 }
 
-/* With the lock: what a read says that took so many. */
+/* With the lock: the result of a read that took `count`. */
 static int finish_read(struct etwatch_monitor *monitor, int count)
 {
     if (count == 0 && monitor->failed != 0)
@@ -280,42 +349,75 @@ static size_t at_most_int(size_t max)
     return max > INT_MAX ? INT_MAX : max;
 }
 
-int etwatch_monitor_read(struct etwatch_monitor *monitor, struct etwatch_sample *ret_samples,
-                         size_t max, int timeout_ms)
+/* The size of the caller's batch is checked before samples are taken out of the queue. */
+static int check_read(const struct etwatch_monitor *monitor, size_t max,
+                      const struct etwatch_samples *ret_batch)
 {
-    if (monitor == NULL || ret_samples == NULL || max == 0)
+    if (monitor == NULL || max == 0 || ret_batch == NULL || ew_sized_check(ret_batch) < 0)
         return ETWATCH_EINVAL;
-    if ((monitor->config.flags & ETWATCH_CONFIG_QUEUE) == 0)
-        return ETWATCH_ESTATE;
+    return (monitor->config.flags & ETWATCH_CONFIG_QUEUE) == 0 ? ETWATCH_ESTATE : 0;
+}
+
+int etwatch_monitor_read(struct etwatch_monitor *monitor, size_t max, int timeout_ms,
+                         struct etwatch_samples *ret_batch)
+{
+    struct ew_items items;
+    int count = check_read(monitor, max, ret_batch);
+    if (count < 0)
+        return count;
     ew_mutex_lock(monitor->lock);
     wait_for_samples(monitor, timeout_ms);
-    int count = ew_queue_take(&monitor->queue, ret_samples, at_most_int(max));
+    count = ew_queue_take(&monitor->queue, at_most_int(max), &items);
+    if (count >= 0)
+        (void)ew_sized_out(ret_batch, &items, sizeof items);
     count = finish_read(monitor, count);
     ew_mutex_unlock(monitor->lock);
     return count;
 }
 
-int etwatch_monitor_read_copy(struct etwatch_monitor *monitor, struct etwatch_sample *ret_samples,
-                              size_t max, char *ret_texts, size_t texts_size,
-                              size_t *ret_texts_used, int timeout_ms)
+int etwatch_monitor_read_copy(struct etwatch_monitor *monitor, void *buffer, size_t buffer_size,
+                              size_t max, int timeout_ms, struct etwatch_samples *ret_batch,
+                              size_t *ret_used)
 {
-    if (monitor == NULL || ret_samples == NULL || max == 0 || ret_texts == NULL ||
-        ret_texts_used == NULL)
+    struct ew_items items;
+    size_t used = 0;
+    if (buffer == NULL || (uintptr_t)buffer % 8 != 0 || buffer_size < ETWATCH_READ_COPY_MIN)
         return ETWATCH_EINVAL;
-    if ((monitor->config.flags & ETWATCH_CONFIG_QUEUE) == 0)
-        return ETWATCH_ESTATE;
+    int count = check_read(monitor, max, ret_batch);
+    if (count < 0)
+        return count;
     ew_mutex_lock(monitor->lock);
     wait_for_samples(monitor, timeout_ms);
-    int count = ew_queue_copy(&monitor->queue, ret_samples, at_most_int(max), ret_texts, texts_size,
-                              ret_texts_used);
+    count = ew_queue_copy(&monitor->queue, buffer, buffer_size, at_most_int(max), &items, &used);
+    (void)ew_sized_out(ret_batch, &items, sizeof items);
+    if (ret_used != NULL)
+        *ret_used = used;
     count = finish_read(monitor, count);
     ew_mutex_unlock(monitor->lock);
     return count;
 }
 
+/* In the first step the state is still STOPPED, but callbacks may query the stages. */
 static bool is_open(const struct etwatch_monitor *monitor)
 {
-    return monitor->state != EW_MONITOR_STOPPED;
+    return monitor->state != EW_MONITOR_STOPPED || monitor->stepping;
+}
+
+/* With the lock, in a callback: a source must not be changed while it is drained, nor a sampler
+ * while it delivers. */
+static int postpone(struct etwatch_monitor *monitor, uint32_t pid, bool add)
+{
+    if (monitor->change_count == monitor->change_size) {
+        uint32_t size = monitor->change_size == 0 ? 16 : monitor->change_size * 2;
+        struct ew_monitor_change *changes =
+            ew_realloc_array(monitor->changes, size, sizeof *changes);
+        if (changes == NULL)
+            return ETWATCH_ENOMEM;
+        monitor->changes = changes;
+        monitor->change_size = size;
+    }
+    monitor->changes[monitor->change_count++] = (struct ew_monitor_change){.pid = pid, .add = add};
+    return 0;
 }
 
 int etwatch_monitor_add(struct etwatch_monitor *monitor, uint32_t pid)
@@ -326,9 +428,14 @@ int etwatch_monitor_add(struct etwatch_monitor *monitor, uint32_t pid)
         !ew_os_process_exists(monitor->config.proc_root, pid))
         return ETWATCH_ENOENT;
     ew_mutex_lock(monitor->lock);
-    int error = is_open(monitor) ? monitor->source->ops->add(monitor->source, pid)
-                                 : ew_config_add_pid(&monitor->config, pid);
-    /* It is looked at now, not when the next interval is over. */
+    int error = 0;
+    if (monitor->stepping)
+        error = postpone(monitor, pid, true);
+    else if (is_open(monitor))
+        error = monitor->source->ops->add(monitor->source, pid);
+    else
+        error = ew_config_add_pid(&monitor->config, pid);
+    /* It is read now, not only at the end of the interval. */
     ew_waiter_wake(monitor->waiter);
     ew_mutex_unlock(monitor->lock);
     return error;
@@ -340,7 +447,9 @@ int etwatch_monitor_remove(struct etwatch_monitor *monitor, uint32_t pid)
         return ETWATCH_EINVAL;
     ew_mutex_lock(monitor->lock);
     int error = 0;
-    if (is_open(monitor)) {
+    if (monitor->stepping) {
+        error = postpone(monitor, pid, false);
+    } else if (is_open(monitor)) {
         error = monitor->source->ops->remove(monitor->source, pid);
         if (error == 0)
             error = ew_sampler_forget(monitor->sampler, pid);
@@ -369,12 +478,14 @@ int etwatch_monitor_snapshot(struct etwatch_monitor *monitor, uint32_t pid,
 static int set_kernel(struct etwatch_monitor *monitor, uint32_t kernel, const uint32_t *stacks,
                       struct ew_error *reterr)
 {
+    if (monitor->stepping)
+        return ew_error_set(reterr, ETWATCH_ESTATE, 0, "not possible in a callback of the monitor");
     if (!is_open(monitor))
-        return ew_error_set(reterr, ETWATCH_ESTATE, 0, "the monitor does not run");
+        return ew_error_set(reterr, ETWATCH_ESTATE, 0, "the monitor is not running");
     const struct ew_source_ops *ops = monitor->source->ops;
     if (ops->set_kernel == NULL)
         return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                            "the source %s has no kinds of kernel events to choose from",
+                            "the source %s has no kinds of kernel events to select",
                             etwatch_source_name(ops->id));
     int error = ops->set_kernel(monitor->source, ew_os_raw_ns(), kernel, stacks, reterr);
     if (error != 0)
@@ -418,7 +529,9 @@ int etwatch_monitor_aggregate(struct etwatch_monitor *monitor, uint32_t pid, uin
                     ? ew_sampler_aggregate(monitor->sampler, pid, metric, &aggregate)
                     : ETWATCH_ESTATE;
     ew_mutex_unlock(monitor->lock);
-    return error != 0 ? error : ew_sized_out(ret_aggregate, &aggregate, sizeof aggregate);
+    if (error == 0)
+        *ret_aggregate = aggregate;
+    return error;
 }
 
 static double percent(uint64_t part_ns, uint64_t whole_ns)
@@ -426,13 +539,13 @@ static double percent(uint64_t part_ns, uint64_t whole_ns)
     return whole_ns == 0 ? 0 : 100.0 * (double)part_ns / (double)whole_ns;
 }
 
-/* Until when intervals could be delivered: what is held for the next delivery is not missing as
- * long as that is not late. */
-static uint64_t cut_time(const struct etwatch_monitor *monitor, uint64_t end_ns)
+/* The time up to which intervals could be delivered: those that are held for the next delivery are
+ * not missing unless that is late. */
+static uint64_t deliverable_until(const struct etwatch_monitor *monitor, uint64_t end_ns)
 {
     bool on_time = end_ns < monitor->next_wake_ns + monitor->interval_ns;
     bool held = is_open(monitor) && !ew_monitor_replays(monitor) && on_time;
-    return held && monitor->cut_ns > monitor->opened_ns ? monitor->cut_ns : end_ns;
+    return held && monitor->delivered_ns > monitor->opened_ns ? monitor->delivered_ns : end_ns;
 }
 
 int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats *ret_stats)
@@ -449,9 +562,9 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     stats.source = monitor->source_id;
     stats.hz_requested = monitor->config.hz;
     stats.hz_effective = monitor->interval_ns == 0 ? 0 : 1e9 / (double)monitor->interval_ns;
-    uint64_t cut_ns = cut_time(monitor, end_ns) - monitor->opened_ns;
-    stats.hz_reached = cut_ns == 0 ? 0 : (double)monitor->counts.intervals * 1e9 / (double)cut_ns;
-    /* The last interval is cut short, and a poll may be asked for early: no more than was asked. */
+    uint64_t time_ns = deliverable_until(monitor, end_ns) - monitor->opened_ns;
+    stats.hz_reached = time_ns == 0 ? 0 : (double)monitor->counts.intervals * 1e9 / (double)time_ns;
+    /* The last interval is shorter, and a poll may come early: never above the requested rate. */
     if (stats.hz_reached > stats.hz_requested)
         stats.hz_reached = stats.hz_requested;
     stats.samples = monitor->counts.samples;
@@ -480,7 +593,7 @@ const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor, 
         return "there is no such metric";
     ew_mutex_lock(monitor->lock);
     if (monitor->source == NULL) {
-        why = "nothing is watched";
+        why = "the monitor is not running";
     } else if (!etwatch_metric_set_has(&monitor->source_available, metric)) {
         const struct ew_source_ops *ops = monitor->source->ops;
         const struct ew_metric_backend *backend = &ew_metric_rows[metric].backend[ops->backend];
@@ -489,8 +602,8 @@ const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor, 
         if (why == NULL && backend->exactness == ETWATCH_EXACTNESS_UNAVAILABLE)
             why = backend->how;
         if (why == NULL)
-            why = etwatch_metric_set_has(&monitor->metrics, metric) ? "not available here"
-                                                                    : "not selected";
+            why = etwatch_metric_set_has(&monitor->metrics, metric) ? "not available on this system"
+                                                                    : "not requested";
     }
     ew_mutex_unlock(monitor->lock);
     return why;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns a table of the processes that were told of: left out, or not. There is a gate only where
- * something is to be left out.
+ * Owns a table of the reported processes: excluded or not. The filter exists only if processes can
+ * be excluded.
  */
 #include "monitor/monitor.h"
 
@@ -16,7 +16,7 @@ struct ew_process_filter_process {
     uint32_t self;
     uint32_t pid;
     bool out;
-    bool began; /* while we watched: whatever it did can be told */
+    bool began; /* while watched: everything it did can be reported */
     uint64_t start_ns;
 };
 
@@ -26,7 +26,7 @@ bool ew_process_filter_needed(const struct ew_process_filter_rules *rules)
            rules->cgroup_count > 0 || rules->only_uid_count > 0 || rules->system;
 }
 
-/* -------------------------------------------------------------------- the verdict */
+/* -------------------------------------------------------------------------- rules */
 
 static bool is_system(const struct ew_process_filter *filter, const struct ew_process_fact *fact)
 {
@@ -56,7 +56,7 @@ static bool is_one_of(uint32_t uid, const uint32_t *uids, uint32_t count)
     return false;
 }
 
-/* Of nobody is known who he is, if he was gone before he was asked. */
+/* The owner is unknown if the process exited before it was queried. */
 static bool wrong_user(const struct ew_process_filter *filter, const struct ew_process_fact *fact)
 {
     const struct ew_process_filter_rules *rules = &filter->rules;
@@ -73,7 +73,7 @@ static bool wrong_user(const struct ew_process_filter *filter, const struct ew_p
     return known && is_one_of(uid, rules->uids, rules->uid_count);
 }
 
-static bool excluded(struct ew_process_filter *filter, const struct ew_process_fact *fact)
+static bool is_excluded(struct ew_process_filter *filter, const struct ew_process_fact *fact)
 {
     const struct ew_process_filter_rules *rules = &filter->rules;
     if (rules->system && is_system(filter, fact))
@@ -89,7 +89,7 @@ static bool excluded(struct ew_process_filter *filter, const struct ew_process_f
     return rules->cgroup_count > 0 && in_cgroups(filter, fact);
 }
 
-/* ---------------------------------------------------------------------- the table */
+/* -------------------------------------------------------------------------- table */
 
 static struct ew_process_filter_process *find(const struct ew_process_filter *filter, uint32_t pid)
 {
@@ -101,7 +101,7 @@ static struct ew_process_filter_process *find(const struct ew_process_filter *fi
 static struct ew_process_filter_process *make(struct ew_process_filter *filter, uint32_t pid)
 {
     uint32_t ref = 0;
-    struct ew_process_filter_process *process = filter->processes.used >= EW_GATE_PROCESSES_MAX
+    struct ew_process_filter_process *process = filter->processes.used >= EW_FILTER_PROCESSES_MAX
                                                     ? NULL
                                                     : ew_pool_take(&filter->processes, &ref);
     if (process != NULL && ew_index_add(&filter->by_pid, pid, ref) < 0) {
@@ -120,8 +120,8 @@ static struct ew_process_filter_process *make(struct ew_process_filter *filter, 
 static void set_out(struct ew_process_filter *filter, struct ew_process_filter_process *process,
                     uint64_t start_ns, bool out)
 {
-    if (process->out != out && filter->shut != NULL)
-        filter->shut(filter->ctx, process->pid, out ? start_ns : process->start_ns, out);
+    if (process->out != out && filter->set_excluded != NULL)
+        filter->set_excluded(filter->ctx, process->pid, out ? start_ns : process->start_ns, out);
     process->out = out;
     process->start_ns = start_ns;
 }
@@ -155,7 +155,7 @@ static void on_process(void *ctx, const struct ew_process_fact *fact)
         end(filter, process, fact);
         return;
     }
-    bool was_in = process != NULL && !process->out, now_out = excluded(filter, fact);
+    bool was_in = process != NULL && !process->out, now_out = is_excluded(filter, fact);
     if (process == NULL)
         process = make(filter, fact->pid);
     if (process == NULL)
@@ -167,14 +167,14 @@ static void on_process(void *ctx, const struct ew_process_fact *fact)
     set_out(filter, process, fact->start_ns, now_out);
     if (now_out)
         return;
-    struct ew_process_fact told = *fact;
+    struct ew_process_fact passed = *fact;
     if (!was_in && !begins)
-        told.kind = process->began ? EW_PROCESS_START : EW_PROCESS_SEEN;
-    filter->next.process(filter->next.ctx, &told);
+        passed.kind = process->began ? EW_PROCESS_START : EW_PROCESS_SEEN;
+    filter->next.process(filter->next.ctx, &passed);
 }
 
-/* Of whom nothing is known yet, it is not known either whether he is to be left out. Readings are
- * absolute: what is not taken now is in the next. */
+/* Readings of a process that was not reported yet are dropped: it may be excluded. Readings are
+ * absolute, so the next one contains them. */
 static void on_reading(void *ctx, const struct ew_reading *reading)
 {
     struct ew_process_filter *filter = ctx;
@@ -189,7 +189,7 @@ static void on_expect(void *ctx, const uint32_t *tids, uint32_t count)
         filter->next.expect(filter->next.ctx, tids, count);
 }
 
-/* A switch is of two processes: told if either is not left out. */
+/* A switch belongs to two processes: it passes if either is included. */
 static void on_event(void *ctx, const struct etwatch_event *event)
 {
     struct ew_process_filter *filter = ctx;
@@ -250,11 +250,11 @@ static void on_forget(void *ctx, uint32_t pid)
         (void)ew_sampler_forget(monitor->alerts.sampler, pid);
 }
 
-static void on_shut(void *ctx, uint32_t pid, uint64_t start_ns, bool shut)
+static void on_excluded(void *ctx, uint32_t pid, uint64_t start_ns, bool excluded)
 {
     struct etwatch_monitor *monitor = ctx;
     if (monitor->source->ops->exclude != NULL)
-        monitor->source->ops->exclude(monitor->source, pid, start_ns, shut);
+        monitor->source->ops->exclude(monitor->source, pid, start_ns, excluded);
 }
 
 struct ew_process_filter_rules ew_monitor_filter_rules(const struct etwatch_monitor *monitor)
@@ -287,6 +287,6 @@ void ew_monitor_open_filter(struct etwatch_monitor *monitor)
     monitor->process_filter.describe = ew_monitor_replays(monitor) ? NULL : &monitor->describe;
     monitor->process_filter.ctx = monitor;
     monitor->process_filter.forget = on_forget;
-    monitor->process_filter.shut = on_shut;
+    monitor->process_filter.set_excluded = on_excluded;
     ew_process_filter_open(&monitor->process_filter, &monitor->facts);
 }

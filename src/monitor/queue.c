@@ -2,8 +2,10 @@
 /*
  * A ring of samples that outlive the ledger they came from. Names are copied into the slot. Users
  * and cgroups are few and may be long: the queue keeps each text once, up to a limit; beyond it
- * they are unknown. The command line is only the callback's: it is long and different for every
- * process.
+ * they are unknown. Command lines are not kept: they are long and different for every process.
+ *
+ * A slot has its strings behind the sample, so the slots of a read are a batch as they are, with
+ * the size of a slot as the stride.
  */
 #include "monitor/monitor.h"
 
@@ -78,7 +80,7 @@ static const char *share(struct ew_queue *queue, const char *text)
     return own;
 }
 
-/* Only says which strings there are; the pointers are set when the slot has its last place. */
+/* Only marks which strings exist; the pointers are set when the slot is read. */
 void ew_queue_put(struct ew_queue *queue, const struct etwatch_sample *sample)
 {
     if (queue->size == 0)
@@ -98,8 +100,8 @@ void ew_queue_put(struct ew_queue *queue, const struct etwatch_sample *sample)
     queue->count++;
 }
 
-/* Where a text of one take belongs among the recent ones. Texts that take turns fall into the same
- * places only now and then, which costs a copy. */
+/* The place of a text among the recent texts of one read. Two texts that alternate and share a
+ * place cost a copy each time, which is rare. */
 static const char **place_of(const char *recent[RECENT_NAMES], const char *text)
 {
     uint32_t hash = 2166136261u;
@@ -108,8 +110,8 @@ static const char **place_of(const char *recent[RECENT_NAMES], const char *text)
     return &recent[(hash >> 16 ^ hash) & (RECENT_NAMES - 1)];
 }
 
-/* Equal names of one take share an address: whoever copies them out does so once. */
-static const char *hand_out(const char *recent[RECENT_NAMES], const char *name)
+/* Equal names of one read share an address: a caller that copies them needs to do so once. */
+static const char *share_name(const char *recent[RECENT_NAMES], const char *name)
 {
     const char **same = place_of(recent, name);
     if (*same == NULL || strcmp(*same, name) != 0)
@@ -117,14 +119,14 @@ static const char *hand_out(const char *recent[RECENT_NAMES], const char *name)
     return *same;
 }
 
-/* An empty queue begins anew, where the memory is still warm. */
+/* An empty queue restarts at its first slot, where the memory is still in the cache. */
 static void drop_first(struct ew_queue *queue, size_t count)
 {
     queue->count -= count;
     queue->first = queue->count == 0 ? 0 : (queue->first + count) % queue->size;
 }
 
-int ew_queue_take(struct ew_queue *queue, struct etwatch_sample *ret_samples, size_t max)
+int ew_queue_take(struct ew_queue *queue, size_t max, struct ew_items *ret_items)
 {
     const char *recent[RECENT_NAMES] = {NULL};
     size_t count = queue->count < max ? queue->count : max;
@@ -139,66 +141,101 @@ int ew_queue_take(struct ew_queue *queue, struct etwatch_sample *ret_samples, si
         struct ew_queue_slot *out = &queue->handed_out[i];
         *out = queue->slots[(queue->first + i) % queue->size];
         if (out->sample.name != NULL)
-            out->sample.name = hand_out(recent, out->name);
+            out->sample.name = share_name(recent, out->name);
         if (out->sample.thread_name != NULL)
-            out->sample.thread_name = hand_out(recent, out->thread_name);
-        ret_samples[i] = out->sample;
+            out->sample.thread_name = share_name(recent, out->thread_name);
     }
     drop_first(queue, count);
+    *ret_items = (struct ew_items){
+        .size = sizeof *ret_items,
+        .stride = sizeof(struct ew_queue_slot),
+        .count = count,
+        .items = queue->handed_out,
+    };
     return (int)count;
 }
 
-/* ------------------------------------------------------------- with their strings */
+/* ------------------------------------------------------- into memory of the caller */
 
-struct texts {
-    char *memory;
-    size_t size, used;
+/* Rows grow from the beginning of the buffer, strings from its end. */
+struct copy {
+    char *rows_end; /* of the rows so far */
+    char *texts;    /* the first of the strings so far */
     const char *recent[RECENT_NAMES];
 };
 
-/* False: it finds no room. */
-static bool copy_text(struct texts *texts, const char **text)
+/* False: there is no room for it. */
+static bool copy_text(struct copy *copy, const char **text)
 {
     if (*text == NULL)
         return true;
-    const char **same = place_of(texts->recent, *text);
+    const char **same = place_of(copy->recent, *text);
     if (*same == NULL || strcmp(*same, *text) != 0) {
         size_t size = strlen(*text) + 1;
-        if (size > texts->size - texts->used)
+        if (size > (size_t)(copy->texts - copy->rows_end))
             return false;
-        *same = memcpy(texts->memory + texts->used, *text, size);
-        texts->used += size;
+        copy->texts -= size;
+        *same = memcpy(copy->texts, *text, size);
     }
     *text = *same;
     return true;
 }
 
-static bool copy_texts(struct texts *texts, struct etwatch_sample *sample)
+static bool copy_texts(struct copy *copy, struct etwatch_sample *sample)
 {
-    return copy_text(texts, &sample->name) && copy_text(texts, &sample->thread_name) &&
-           copy_text(texts, &sample->user) && copy_text(texts, &sample->cgroup);
+    return copy_text(copy, &sample->name) && copy_text(copy, &sample->thread_name) &&
+           copy_text(copy, &sample->user) && copy_text(copy, &sample->cgroup);
 }
 
-int ew_queue_copy(struct ew_queue *queue, struct etwatch_sample *ret_samples, size_t max,
-                  char *ret_texts, size_t texts_size, size_t *ret_texts_used)
+static void move_text(const char **text, ptrdiff_t by)
 {
-    struct texts texts = {.memory = ret_texts, .size = texts_size};
-    size_t wanted = queue->count < max ? queue->count : max, count = 0;
-    for (; count < wanted; count++) {
-        const struct ew_queue_slot *slot = &queue->slots[(queue->first + count) % queue->size];
-        struct etwatch_sample *out = &ret_samples[count];
-        *out = slot->sample;
-        if (out->name != NULL)
-            out->name = slot->name;
-        if (out->thread_name != NULL)
-            out->thread_name = slot->thread_name;
-        if (copy_texts(&texts, out))
-            continue;
-        if (count > 0)
-            break;
-        out->name = out->thread_name = out->user = out->cgroup = NULL;
+    if (*text != NULL)
+        *text += by;
+}
+
+/* Closes the gap between the rows and their strings. */
+static void join(struct copy *copy, struct etwatch_sample *rows, size_t count, char *end)
+{
+    const ptrdiff_t by = copy->rows_end - copy->texts;
+    memmove(copy->rows_end, copy->texts, (size_t)(end - copy->texts));
+    for (size_t i = 0; i < count; i++) {
+        move_text(&rows[i].name, by);
+        move_text(&rows[i].thread_name, by);
+        move_text(&rows[i].user, by);
+        move_text(&rows[i].cgroup, by);
     }
+}
+
+int ew_queue_copy(struct ew_queue *queue, void *buffer, size_t buffer_size, size_t max,
+                  struct ew_items *ret_items, size_t *ret_used)
+{
+    struct etwatch_sample *rows = buffer;
+    char *const end = (char *)buffer + buffer_size;
+    struct copy copy = {.rows_end = buffer, .texts = end};
+    size_t limit = queue->count < max ? queue->count : max, count = 0;
+    for (; count < limit; count++) {
+        const struct ew_queue_slot *slot = &queue->slots[(queue->first + count) % queue->size];
+        struct etwatch_sample sample = slot->sample;
+        if ((size_t)(copy.texts - copy.rows_end) < sizeof sample)
+            break;
+        copy.rows_end += sizeof sample;
+        if (sample.name != NULL)
+            sample.name = slot->name;
+        if (sample.thread_name != NULL)
+            sample.thread_name = slot->thread_name;
+        if (!copy_texts(&copy, &sample)) {
+            if (count > 0) {
+                copy.rows_end -= sizeof sample;
+                break;
+            }
+            sample.name = sample.thread_name = sample.user = sample.cgroup = NULL;
+        }
+        rows[count] = sample;
+    }
+    join(&copy, rows, count, end);
     drop_first(queue, count);
-    *ret_texts_used = texts.used;
+    *ret_items = (struct ew_items){
+        .size = sizeof *ret_items, .stride = sizeof *rows, .count = count, .items = rows};
+    *ret_used = count * sizeof *rows + (size_t)(end - copy.texts);
     return (int)count;
 }

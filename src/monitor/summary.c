@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns a table of the processes of a stream: by (pid, start time), and two lists in order: as they
- * were first seen, and as they ended. The ended list is whom to forget first when the table is
- * full. Every text is a copy. The lock is held for a batch of samples (a few µs each) and while
- * it is told; a spread gets memory only for values that are not 0. Values are held for a few
- * samples and then added metric by metric: a spread that has to be fetched from far for each value
- * is most of what a summary costs.
+ * Owns a table of the processes of a stream: by (pid, start time), and two lists: in the order in
+ * which they were first seen, and in which they exited. When the table is full the first of the
+ * exited list is dropped. Every text is a copy. The lock is held for a batch of samples (a few µs
+ * each) and in etwatch_summary_for_each. A histogram gets memory only for values that are not 0.
+ * Values are held for a few samples and then added metric by metric: a cache miss in a histogram
+ * for each value is most of what a summary costs.
  */
 #include <etwatch/summary.h>
 
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "model/metric.h"
 #include "os/os.h"
 #include "sampler/sparse_histogram.h"
@@ -26,17 +27,17 @@ struct held {
 
 struct process {
     struct process *next_slot;     /* same place in the hash table */
-    struct process *newer, *older; /* as they were first seen */
-    struct process *next_ended;    /* as they ended */
+    struct process *newer, *older; /* in the order in which they were first seen */
+    struct process *next_ended;    /* in the order in which they exited */
     uint64_t first_ns, last_ns;
     uint64_t busy_ns;    /* in its samples */
-    uint64_t longest_ns; /* of its intervals: the length of one that is not cut short */
+    uint64_t longest_ns; /* longest interval: the first and the last may be shorter */
     uint64_t samples;
     bool ended;
     uint32_t held_count;
-    struct held *held; /* HELD_MAX of them, not yet in the spread; NULL: none so far, or it ended */
+    struct held *held; /* HELD_MAX of them, not yet in the histograms; NULL: none, or it exited */
     struct etwatch_sample sample;
-    struct ew_sparse_histogram *spread;     /* by metric; NULL: it never did anything */
+    struct ew_sparse_histogram *spread;     /* by metric; NULL: no samples yet */
     struct etwatch_summary_thread *threads; /* by tid */
     uint32_t thread_count, thread_size;
 };
@@ -124,15 +125,15 @@ static void make_room(struct etwatch_summary *summary)
 {
     if (summary->process_count < summary->max_processes)
         return;
-    struct process *goes = summary->first_ended;
-    if (goes != NULL) {
-        summary->first_ended = goes->next_ended;
+    struct process *dropped = summary->first_ended;
+    if (dropped != NULL) {
+        summary->first_ended = dropped->next_ended;
         if (summary->first_ended == NULL)
             summary->last_ended = NULL;
     } else {
-        goes = summary->oldest;
+        dropped = summary->oldest;
     }
-    forget(summary, goes);
+    forget(summary, dropped);
     summary->dropped++;
 }
 
@@ -170,7 +171,8 @@ static struct process *enter(struct etwatch_summary *summary, const struct etwat
 
 /* --------------------------------------------------------------------- adding */
 
-/* Held values of one metric; equal ones in a row, as gauges often are, are one step. */
+/* Adds the held values of one metric. Equal values in a row, common for gauges, are added at once.
+ */
 static bool spread_metric(struct process *process, uint32_t metric)
 {
     double value = 0;
@@ -235,7 +237,7 @@ static bool end_process(struct etwatch_summary *summary, struct process *process
     *(summary->last_ended != NULL ? &summary->last_ended->next_ended : &summary->first_ended) =
         process;
     summary->last_ended = process;
-    /* Its totals instead of our sums; what they do not have stays a sum. */
+    /* Its totals replace our sums; metrics that the EXIT does not have stay sums. */
 #define reset_counter(name) process->sample.name = 0
 #define reset_gauge(name) (void)0
 #define ETWATCH_X(name, type, kind)                   \
@@ -248,7 +250,7 @@ static bool end_process(struct etwatch_summary *summary, struct process *process
     return whole;
 }
 
-/* The first thread at or behind a tid. */
+/* The first thread with at least this tid. */
 static uint32_t thread_at(const struct process *process, uint32_t tid)
 {
     uint32_t low = 0, high = process->thread_count;
@@ -281,7 +283,7 @@ static bool enter_thread(struct process *process, uint32_t index, uint32_t tid)
     return true;
 }
 
-/* Of threads only what a process does not have: who of them used its cycles. */
+/* Of threads only what a process does not have: the cycles of each. */
 static bool add_thread(struct etwatch_summary *summary, const struct etwatch_sample *sample)
 {
     if (!etwatch_sample_has(sample, ETWATCH_M_cycles))
@@ -331,23 +333,25 @@ static bool add_one(struct etwatch_summary *summary, const struct etwatch_sample
     return hold(process, sample) && whole;
 }
 
-void etwatch_summary_add(void *ctx, const struct etwatch_sample *samples, size_t count)
+void etwatch_summary_add(void *ctx, const struct etwatch_samples *batch)
 {
     struct etwatch_summary *summary = ctx;
-    if (summary == NULL || (samples == NULL && count > 0))
+    struct etwatch_sample scratch;
+    struct ew_items items;
+    if (summary == NULL || ew_items_in(&items, batch) < 0)
         return;
     ew_mutex_lock(summary->lock);
-    for (size_t i = 0; i < count; i++)
-        if (!add_one(summary, &samples[i]))
+    for (size_t i = 0; i < items.count; i++)
+        if (!add_one(summary, ew_items_at(&items, i, &scratch, sizeof scratch)))
             summary->dropped++;
     ew_mutex_unlock(summary->lock);
     if (summary->options.on_samples != NULL)
-        summary->options.on_samples(summary->options.ctx, samples, count);
+        summary->options.on_samples(summary->options.ctx, batch);
 }
 
-/* -------------------------------------------------------------------- telling */
+/* ------------------------------------------------------------------- reporting */
 
-/* Intervals of which nothing was heard: it did nothing in them. */
+/* Intervals without a sample: the process was idle in them. */
 static uint64_t idle_intervals(const struct process *process, uint64_t until_ns)
 {
     if (process->longest_ns == 0 || until_ns <= process->first_ns)
@@ -390,7 +394,7 @@ int etwatch_summary_for_each(struct etwatch_summary *summary, uint32_t pid,
                              void *ctx)
 {
     struct etwatch_aggregate metrics[ETWATCH_METRIC_COUNT];
-    struct etwatch_summary_process told;
+    struct etwatch_summary_process shown;
     int count = 0;
     if (summary == NULL || on_process == NULL)
         return ETWATCH_EINVAL;
@@ -400,8 +404,8 @@ int etwatch_summary_for_each(struct etwatch_summary *summary, uint32_t pid,
             continue;
         if (!spread_held(process))
             summary->dropped++;
-        describe(summary, process, metrics, &told);
-        on_process(ctx, &told);
+        describe(summary, process, metrics, &shown);
+        on_process(ctx, &shown);
         count++;
     }
     ew_mutex_unlock(summary->lock);
@@ -423,17 +427,20 @@ uint64_t etwatch_summary_dropped(struct etwatch_summary *summary)
 int etwatch_summary_new(const struct etwatch_summary_options *options,
                         struct etwatch_summary **ret_summary)
 {
-    if (ret_summary == NULL || (options != NULL && options->size < sizeof *options))
+    struct etwatch_summary_options own = {.size = sizeof own};
+    if (ret_summary == NULL)
         return ETWATCH_EINVAL;
+    int error = options == NULL ? 0 : ew_sized_in(&own, sizeof own, options, "options", NULL);
+    if (error != 0)
+        return error;
     struct etwatch_summary *summary = ew_calloc(1, sizeof *summary);
     if (summary == NULL)
         return ETWATCH_ENOMEM;
-    if (options != NULL)
-        summary->options = *options;
+    summary->options = own;
     summary->max_processes = summary->options.max_processes;
     if (summary->max_processes == 0)
         summary->max_processes = DEFAULT_PROCESSES;
-    int error = ew_mutex_new(&summary->lock);
+    error = ew_mutex_new(&summary->lock);
     if (error != 0) {
         ew_free(summary);
         return error;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Holds the objects of one interval until the next begins, then ranks its samples. Objects keep
- * their order. The sample of the rest has no identity (pid UINT32_MAX, which formats show as
- * unknown), counters as sums where every one of them is known, and no gauges: processes that did
- * nothing are not in it, so a sum of their memory would not be that of the rest.
+ * their order. The sample of the others has no identity (pid UINT32_MAX, which formats show as
+ * unknown). Its counters are sums, known if all processes know them. It has no gauges: idle
+ * processes have no sample, so a sum of memory would be incomplete.
  */
 #include "monitor/monitor.h"
 
@@ -43,7 +43,7 @@ static int by_index(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* In the order in which they came, with `kept` set; returns how many there are. */
+/* In the original order, with `kept` set; returns their number. */
 static uint32_t rank(struct ew_top_n *top_n)
 {
     uint32_t count = 0;
@@ -56,7 +56,7 @@ static uint32_t rank(struct ew_top_n *top_n)
             .value = known ? ew_alert_value(sample, top_n->metric) : -1, .index = i};
     }
     if (count == 0)
-        return 0; /* there may be no memory for ranks yet, and qsort wants some */
+        return 0; /* ranks may be NULL, which qsort does not accept */
     qsort(top_n->ranks, count, sizeof *top_n->ranks, by_value);
     for (uint32_t i = 0; i < count; i++)
         top_n->ranks[i].kept = i < top_n->count;
@@ -66,7 +66,7 @@ static uint32_t rank(struct ew_top_n *top_n)
 
 #define IS_gauge 0
 #define IS_counter 1
-/* The first one gives the rest its time; has ends as what all of them know. */
+/* `has` ends as the metrics that all of them know. */
 static void add_rest(struct etwatch_sample *rest, const struct etwatch_sample *sample)
 {
     if (rest->tid == 0) {
@@ -163,6 +163,6 @@ void ew_top_n_put(struct ew_top_n *top_n, const struct etwatch_sample *samples, 
         if (top_n->held_room > 0)
             top_n->held[top_n->held_count++] = *sample;
         else
-            top_n->deliver(top_n->ctx, sample, 1); /* no memory: as it is */
+            top_n->deliver(top_n->ctx, sample, 1); /* no memory: not ranked */
     }
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "model/metric.h"
 #include "model/windows_cmdline.h"
 #include "recording/trace.h"
@@ -533,18 +534,18 @@ int etwatch_trace_report(struct etwatch_trace *trace,
     struct etwatch_report_callbacks wanted = {0};
     struct etwatch_trace_system system;
     struct ew_error why = {0};
-    if (trace == NULL || callbacks == NULL || callbacks->size < sizeof(uint32_t) * 2 ||
-        callbacks->size > sizeof wanted)
+    if (trace == NULL || callbacks == NULL ||
+        (ret_system != NULL && ew_sized_check(ret_system) < 0))
         return ETWATCH_EINVAL;
-    memcpy(&wanted, callbacks, callbacks->size);
-    int rc = trace->perfetto != NULL ? ew_perfetto_trace_report(trace->perfetto, &wanted, &system)
-                                     : report_etl(trace, &wanted, &system);
-    bool selected = rc == 0 || rc == ETWATCH_ESTATE;
-    if (selected && ret_system != NULL && ret_system->size >= sizeof(uint32_t) * 2) {
-        system.size = ret_system->size;
-        memcpy(ret_system, &system,
-               ret_system->size < sizeof system ? ret_system->size : sizeof system);
+    int rc = ew_sized_in(&wanted, sizeof wanted, callbacks, "callbacks", &why);
+    if (rc < 0) {
+        ew_error_out(reterr, &why, rc);
+        return rc;
     }
+    rc = trace->perfetto != NULL ? ew_perfetto_trace_report(trace->perfetto, &wanted, &system)
+                                 : report_etl(trace, &wanted, &system);
+    if ((rc == 0 || rc == ETWATCH_ESTATE) && ret_system != NULL)
+        (void)ew_sized_out(ret_system, &system, sizeof system);
     if (rc < 0) {
         ew_error_set(&why, rc, 0, "%s",
                      rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));

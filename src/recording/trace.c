@@ -25,15 +25,9 @@ static int take_options(struct etwatch_trace *trace, const struct etwatch_trace_
 {
     struct etwatch_trace_options *to = &trace->options;
     if (options != NULL) {
-        const unsigned char *bytes = (const unsigned char *)options;
-        if (options->size < sizeof(uint32_t) * 2)
-            return ew_error_set(reterr, ETWATCH_EINVAL, 0, "options.size is not set");
-        memcpy(to, options, options->size < sizeof *to ? options->size : sizeof *to);
-        for (size_t i = sizeof *to; i < options->size; i++)
-            if (bytes[i] != 0)
-                return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                                    "options has a field that this version of the library does "
-                                    "not know");
+        int rc = ew_sized_in(to, sizeof *to, options, "options", reterr);
+        if (rc < 0)
+            return rc;
     }
     to->size = sizeof *to;
     if (to->until_ns != 0 && to->until_ns <= to->from_ns)
@@ -493,10 +487,8 @@ int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *
     return rc < 0 ? rc : 1;
 }
 
-int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event *event)
+static int decode_fields(struct etwatch_trace *trace, struct etwatch_trace_event *event)
 {
-    if (trace == NULL || event == NULL || event->size < sizeof *event)
-        return ETWATCH_EINVAL;
     if (trace->perfetto != NULL)
         return ew_perfetto_trace_fields(trace->perfetto, event);
     if (trace->current == NULL)
@@ -513,6 +505,17 @@ int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event
     event->fields = trace->fields.list;
     event->field_count = trace->fields.decoded.count;
     return 0;
+}
+
+int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event *event)
+{
+    struct etwatch_trace_event own;
+    if (trace == NULL || event == NULL)
+        return ETWATCH_EINVAL;
+    int rc = ew_sized_in(&own, sizeof own, event, "event", NULL);
+    if (rc == 0)
+        rc = decode_fields(trace, &own);
+    return rc < 0 ? rc : ew_sized_out(event, &own, sizeof own);
 }
 
 int etwatch_trace_rewind(struct etwatch_trace *trace)

@@ -102,7 +102,7 @@ static uint64_t rank_of(uint64_t count, uint64_t percent)
 
 void ew_aggregate_result(const struct ew_aggregate *aggregate, struct etwatch_aggregate *ret_result)
 {
-    *ret_result = (struct etwatch_aggregate){.size = sizeof *ret_result, .count = aggregate->count};
+    *ret_result = (struct etwatch_aggregate){.count = aggregate->count};
     if (aggregate->count == 0)
         return;
     ret_result->avg = aggregate->sum / (double)aggregate->count;

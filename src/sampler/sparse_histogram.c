@@ -160,7 +160,7 @@ static uint64_t rank_of(uint64_t count, uint64_t percent)
 void ew_sparse_histogram_result(const struct ew_sparse_histogram *histogram, uint64_t more_zeros,
                                 struct etwatch_aggregate *ret_result)
 {
-    *ret_result = (struct etwatch_aggregate){.size = sizeof *ret_result};
+    *ret_result = (struct etwatch_aggregate){0};
     if (histogram->count == 0)
         return;
     uint64_t zeros = histogram->zeros + more_zeros;

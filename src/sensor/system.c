@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "os/os.h"
 
 struct etwatch_system_reader {
@@ -142,7 +143,7 @@ int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_sys
 {
     struct etwatch_system system = {0}, *out = &system;
     uint64_t processes = UINT64_MAX, now_ns = ew_os_raw_ns();
-    if (reader == NULL || ret_system == NULL || ret_system->size < sizeof(uint32_t) * 4)
+    if (reader == NULL || ret_system == NULL || ew_sized_check(ret_system) < 0)
         return ETWATCH_EINVAL;
     reader->before = reader->now;
     memset(&reader->now, 0, sizeof reader->now);
@@ -165,7 +166,5 @@ int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_sys
     etwatch_metric_set_intersect(&system.estimated, &system.has);
     put_process_counts(reader, out);
     reader->read_ns = now_ns;
-    system.size = ret_system->size;
-    memcpy(ret_system, &system, system.size < sizeof system ? system.size : sizeof system);
-    return 0;
+    return ew_sized_out(ret_system, &system, sizeof system);
 }

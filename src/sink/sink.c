@@ -6,10 +6,8 @@
  */
 #include "sink/sink.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "sink/fields.h"
 
 /* A sample is far below this; a recorded event that exceeds it is written without its fields. The
@@ -67,32 +65,19 @@ static int copy_options(struct etwatch_sink *sink, const struct etwatch_sink_opt
     return select_columns(sink, options, err);
 }
 
-/* Copies the fields that the caller has of a struct that may grow; others are 0. */
 static int read_options(const struct etwatch_sink_options *given,
-                        struct etwatch_sink_options *ret_options)
+                        struct etwatch_sink_options *ret_options, struct ew_error *err)
 {
     struct etwatch_sink_options options = {.size = sizeof options};
     if (given != NULL) {
-        if (given->size < offsetof(struct etwatch_sink_options, host) ||
-            given->size > sizeof options)
-            return ETWATCH_EINVAL;
-        memcpy(&options, given, given->size);
+        int rc = ew_sized_in(&options, sizeof options, given, "options", err);
+        if (rc < 0)
+            return rc;
     }
     if (options.column_count > 0 && options.columns == NULL)
-        return ETWATCH_EINVAL;
+        return ew_error_set(err, ETWATCH_EINVAL, 0, "column_count is set, but columns is NULL");
     *ret_options = options;
     return 0;
-}
-
-static void report(struct etwatch_error_info *reterr, const struct ew_error *err)
-{
-    if (reterr == NULL)
-        return;
-    reterr->code = err->code;
-    reterr->os_code = err->os_code;
-    reterr->offset = err->offset;
-    (void)snprintf(reterr->message, sizeof reterr->message, "%s", err->message);
-    (void)snprintf(reterr->fix, sizeof reterr->fix, "%s", err->fix);
 }
 
 int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
@@ -104,17 +89,18 @@ int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
     struct ew_error err = {0};
     int rc = 0;
 
-    if (ops == NULL || write == NULL || ret_sink == NULL || read_options(given, &options) < 0) {
-        rc = ew_error_set(&err, ETWATCH_EINVAL, 0,
-                          "a format, a write function or an option is "
-                          "not valid");
-        report(reterr, &err);
+    if (ops == NULL || write == NULL || ret_sink == NULL)
+        rc = ew_error_set(&err, ETWATCH_EINVAL, 0, "the format or the write function is not valid");
+    else
+        rc = read_options(given, &options, &err);
+    if (rc < 0) {
+        ew_error_out(reterr, &err, rc);
         return rc;
     }
     struct etwatch_sink *sink = ew_calloc(1, ops->size);
     if (sink == NULL) {
         rc = ew_error_set(&err, ETWATCH_ENOMEM, 0, "out of memory");
-        report(reterr, &err);
+        ew_error_out(reterr, &err, rc);
         return rc;
     }
     sink->ops = ops;
@@ -124,7 +110,7 @@ int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
     if (rc == 0 && ops->init != NULL)
         rc = ops->init(sink, &options, &err);
     if (rc < 0) {
-        report(reterr, &err);
+        ew_error_out(reterr, &err, rc);
         etwatch_sink_free(sink);
         return rc;
     }
@@ -144,124 +130,206 @@ void etwatch_sink_free(struct etwatch_sink *sink)
     ew_free(sink);
 }
 
-int etwatch_sink_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta)
+/* Each struct of the caller's is viewed as one of ours: `given` is what the caller passed. */
+
+int etwatch_sink_meta(struct etwatch_sink *sink, const struct etwatch_meta *given)
 {
-    if (sink == NULL || meta == NULL)
+    struct etwatch_meta scratch;
+    const void *meta = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&meta, &scratch, sizeof scratch, given);
+    if (rc < 0)
+        return rc;
     if (sink->ops->meta != NULL)
         sink->ops->meta(sink, meta);
     return sink->out.error;
 }
 
-int etwatch_sink_samples(struct etwatch_sink *sink, const struct etwatch_sample *samples,
-                         size_t count)
+int etwatch_sink_samples(struct etwatch_sink *sink, const struct etwatch_samples *batch)
 {
-    if (sink == NULL || (samples == NULL && count > 0))
+    struct etwatch_sample scratch;
+    struct ew_items items;
+    if (sink == NULL || ew_items_in(&items, batch) < 0)
         return ETWATCH_EINVAL;
-    for (size_t i = 0; i < count && sink->out.error == 0; i++)
-        sink->ops->sample(sink, &samples[i]);
+    for (size_t i = 0; i < items.count && sink->out.error == 0; i++)
+        sink->ops->sample(sink, ew_items_at(&items, i, &scratch, sizeof scratch));
     return sink->out.error;
 }
 
-int etwatch_sink_events(struct etwatch_sink *sink, const struct etwatch_event *events, size_t count)
+int etwatch_sink_events(struct etwatch_sink *sink, const struct etwatch_events *batch)
 {
-    if (sink == NULL || (events == NULL && count > 0))
+    struct etwatch_event scratch;
+    struct ew_items items;
+    if (sink == NULL || ew_items_in(&items, batch) < 0)
         return ETWATCH_EINVAL;
-    for (size_t i = 0; i < count && sink->ops->event != NULL && sink->out.error == 0; i++)
-        sink->ops->event(sink, &events[i]);
+    for (size_t i = 0; i < items.count && sink->ops->event != NULL && sink->out.error == 0; i++)
+        sink->ops->event(sink, ew_items_at(&items, i, &scratch, sizeof scratch));
     return sink->out.error;
 }
 
-int etwatch_sink_windows(struct etwatch_sink *sink, const struct etwatch_window *windows,
-                         size_t count)
+int etwatch_sink_windows(struct etwatch_sink *sink, const struct etwatch_windows *batch)
 {
-    if (sink == NULL || (windows == NULL && count > 0))
+    struct etwatch_window scratch;
+    struct ew_items items;
+    if (sink == NULL || ew_items_in(&items, batch) < 0)
         return ETWATCH_EINVAL;
-    const char *at = (const char *)windows;
-    for (size_t i = 0; i < count && sink->ops->window != NULL && sink->out.error == 0; i++) {
-        struct etwatch_window window = {0};
-        size_t size = ((const struct etwatch_window *)(const void *)at)->size;
-        if (size == 0)
-            size = sizeof window;
-        memcpy(&window, at, size < sizeof window ? size : sizeof window);
-        if (!etwatch_metric_set_is_empty(&window.more) && window.more_spreads == NULL)
+    for (size_t i = 0; i < items.count && sink->ops->window != NULL && sink->out.error == 0; i++) {
+        const struct etwatch_window *window = ew_items_at(&items, i, &scratch, sizeof scratch);
+        if (!etwatch_metric_set_is_empty(&window->more) && window->more_spreads == NULL)
             return ETWATCH_EINVAL;
-        sink->ops->window(sink, &window);
-        at += size;
+        sink->ops->window(sink, window);
     }
     return sink->out.error;
 }
 
-int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss)
+int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *given)
 {
-    if (sink == NULL || loss == NULL)
+    struct etwatch_loss scratch;
+    const void *loss = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&loss, &scratch, sizeof scratch, given);
+    if (rc < 0)
+        return rc;
     if (sink->ops->loss != NULL)
         sink->ops->loss(sink, loss);
     return sink->out.error;
 }
 
-int etwatch_sink_system(struct etwatch_sink *sink, const struct etwatch_system *system)
+int etwatch_sink_system(struct etwatch_sink *sink, const struct etwatch_system *given)
 {
-    if (sink == NULL || system == NULL || (system->cpu_percents == NULL && system->cpu_count > 0))
+    struct etwatch_system scratch;
+    const void *view = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&view, &scratch, sizeof scratch, given);
+    const struct etwatch_system *system = view;
+    if (rc == 0 && system->cpu_percents == NULL && system->cpu_count > 0)
+        rc = ETWATCH_EINVAL;
+    if (rc < 0)
+        return rc;
     if (sink->ops->system != NULL)
         sink->ops->system(sink, system);
     return sink->out.error;
 }
 
-int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert)
+int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *given)
 {
-    if (sink == NULL || alert == NULL || alert->metric >= ETWATCH_METRIC_COUNT ||
-        (alert->threads == NULL && alert->thread_entries > 0))
+    struct etwatch_alert scratch;
+    const void *view = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&view, &scratch, sizeof scratch, given);
+    const struct etwatch_alert *alert = view;
+    if (rc == 0 && (alert->metric >= ETWATCH_METRIC_COUNT ||
+                    (alert->threads == NULL && alert->thread_entries > 0)))
+        rc = ETWATCH_EINVAL;
+    if (rc < 0)
+        return rc;
     if (sink->ops->alert != NULL)
         sink->ops->alert(sink, alert);
     return sink->out.error;
 }
 
-int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats)
+int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *given)
 {
-    if (sink == NULL || stats == NULL)
+    struct etwatch_stats scratch;
+    const void *stats = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&stats, &scratch, sizeof scratch, given);
+    if (rc < 0)
+        return rc;
     if (sink->ops->stats != NULL)
         sink->ops->stats(sink, stats);
     return sink->out.error;
 }
 
-int etwatch_sink_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace)
+/* ------------------------------------------------------------------- recordings */
+
+/* The summary with its files in an array of ours, and its other parts as ours. */
+struct trace_copy {
+    struct etwatch_trace_summary summary;
+    struct etwatch_trace_stats stats;
+    struct etwatch_trace_system system;
+    struct etwatch_trace_file *files;
+};
+
+static int copy_trace(struct trace_copy *copy, const struct etwatch_trace_summary *given)
 {
-    if (sink == NULL || trace == NULL || trace->stats == NULL ||
-        (trace->files == NULL && trace->file_count > 0))
-        return ETWATCH_EINVAL;
-    if (sink->ops->trace != NULL)
-        sink->ops->trace(sink, trace);
-    return sink->out.error;
+    int rc = ew_sized_in(&copy->summary, sizeof copy->summary, given, "trace", NULL);
+    const struct etwatch_trace_summary *summary = &copy->summary;
+    if (rc == 0 && (summary->stats == NULL || (summary->files == NULL && summary->file_count > 0)))
+        rc = ETWATCH_EINVAL;
+    if (rc == 0)
+        rc = ew_sized_in(&copy->stats, sizeof copy->stats, summary->stats, "stats", NULL);
+    if (rc == 0 && summary->system != NULL)
+        rc = ew_sized_in(&copy->system, sizeof copy->system, summary->system, "system", NULL);
+    if (rc < 0)
+        return rc;
+    copy->files = ew_calloc(summary->file_count + 1u, sizeof *copy->files);
+    if (copy->files == NULL)
+        return ETWATCH_ENOMEM;
+    const char *at = (const char *)summary->files;
+    for (uint32_t i = 0; i < summary->file_count && rc == 0; i++, at += summary->files->size)
+        rc = ew_sized_in(&copy->files[i], sizeof *copy->files, at, "file", NULL);
+    copy->summary.stats = &copy->stats;
+    copy->summary.system = summary->system == NULL ? NULL : &copy->system;
+    copy->summary.files = copy->files;
+    return rc;
 }
 
-int etwatch_sink_class(struct etwatch_sink *sink, const struct etwatch_trace_class *klass)
+int etwatch_sink_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *given)
 {
-    if (sink == NULL || klass == NULL)
+    struct trace_copy copy = {.files = NULL};
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = copy_trace(&copy, given);
+    if (rc == 0 && sink->ops->trace != NULL)
+        sink->ops->trace(sink, &copy.summary);
+    ew_free(copy.files);
+    return rc < 0 ? rc : sink->out.error;
+}
+
+int etwatch_sink_class(struct etwatch_sink *sink, const struct etwatch_trace_class *given)
+{
+    struct etwatch_trace_class scratch;
+    const void *klass = NULL;
+    if (sink == NULL || given == NULL)
+        return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&klass, &scratch, sizeof scratch, given);
+    if (rc < 0)
+        return rc;
     if (sink->ops->klass != NULL)
         sink->ops->klass(sink, klass);
     return sink->out.error;
 }
 
-int etwatch_sink_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
+int etwatch_sink_process(struct etwatch_sink *sink, const struct etwatch_sample *given,
                          const struct etwatch_metric_set *estimated)
 {
-    if (sink == NULL || process == NULL)
+    struct etwatch_sample scratch;
+    const void *process = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&process, &scratch, sizeof scratch, given);
+    if (rc < 0)
+        return rc;
     if (sink->ops->process != NULL)
         sink->ops->process(sink, process, estimated);
     return sink->out.error;
 }
 
-int etwatch_sink_image(struct etwatch_sink *sink, const struct etwatch_trace_image *image)
+int etwatch_sink_image(struct etwatch_sink *sink, const struct etwatch_trace_image *given)
 {
-    if (sink == NULL || image == NULL)
+    struct etwatch_trace_image scratch;
+    const void *image = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&image, &scratch, sizeof scratch, given);
+    if (rc < 0)
+        return rc;
     if (sink->ops->image != NULL)
         sink->ops->image(sink, image);
     return sink->out.error;
@@ -276,20 +344,33 @@ int etwatch_sink_end(struct etwatch_sink *sink)
     return sink->out.error;
 }
 
-int etwatch_sink_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event)
+int etwatch_sink_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *given)
 {
-    if (sink == NULL || event == NULL || (event->fields == NULL && event->field_count > 0))
+    struct etwatch_trace_event scratch;
+    const void *view = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&view, &scratch, sizeof scratch, given);
+    const struct etwatch_trace_event *event = view;
+    if (rc == 0 && event->fields == NULL && event->field_count > 0)
+        rc = ETWATCH_EINVAL;
+    if (rc < 0)
+        return rc;
     if (sink->ops->trace_event != NULL)
         sink->ops->trace_event(sink, event);
     return sink->out.error;
 }
 
 int etwatch_sink_wants_fields(const struct etwatch_sink *sink,
-                              const struct etwatch_trace_event *event)
+                              const struct etwatch_trace_event *given)
 {
-    if (sink == NULL || event == NULL)
+    struct etwatch_trace_event scratch;
+    const void *event = NULL;
+    if (sink == NULL || given == NULL)
         return ETWATCH_EINVAL;
+    int rc = ew_sized_view(&event, &scratch, sizeof scratch, given);
+    if (rc < 0)
+        return rc;
     return sink->ops->wants_fields == NULL || sink->ops->wants_fields(event);
 }
 

@@ -87,6 +87,26 @@ def every_function_of_the_headers_is_bound():
 
 
 @test
+def rows_are_taken_by_the_stride_of_the_batch():
+    from etwatch._batch import Batch, rows_at
+    size = _native.SAMPLE_SIZE
+    for stride in (size, size + 24, size - 16):
+        rows = bytearray(3 * stride)
+        for row in range(3):
+            sample = _native.sized(_abi.Sample)
+            sample.pid, sample.t_ns, sample.exit_signal = 10 + row, 100 + row, 7
+            sample.has.words[(len(_abi.METRICS) - 1) // 64] = 1 << ((len(_abi.METRICS) - 1) % 64)
+            known = min(size, stride)
+            rows[row * stride:row * stride + known] = bytes(sample)[:known]
+            rows[row * stride + known:(row + 1) * stride] = b"\xff" * (stride - known)  # of a newer library
+        memory = (ctypes.c_char * len(rows)).from_buffer(rows)
+        batch = Batch(rows_at(ctypes.addressof(memory), 3, stride), {0: None})
+        check_eq(batch.column("pid"), [10, 11, 12])
+        check_eq(batch.column("t_ns"), [100, 101, 102])
+        check_eq(batch.column("exit_signal"), [7 if stride >= size else 0] * 3)
+
+
+@test
 def unknown_declarations_are_an_error_of_the_generator():
     import python_abi
     for text in ("struct a { long double x; };", "ETWATCH_API int f(int a[3]);", "union u { int a; };"):

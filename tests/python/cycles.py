@@ -26,7 +26,9 @@ def cycles_are_reported_by_thread_where_available():
             row.type, row.pid, row.tid, row.cycles = _abi.ETWATCH_TYPE_THREAD, child.pid, child.pid, 1234
             row.start_ns = monitor._engine.summary.processes(child.pid)[0].sample.start_ns
             row.has.words[0] = 1 << METRIC_NAMES.index("cycles")
-            _native.lib.etwatch_summary_add(monitor._engine.summary.pointer, ctypes.byref(row), 1)
+            batch = _native.sized(_abi.Samples)
+            batch.stride, batch.count, batch.items = ctypes.sizeof(row), 1, ctypes.pointer(row)
+            _native.lib.etwatch_summary_add(monitor._engine.summary.pointer, ctypes.byref(batch))
             check_eq(monitor.get_process_metrics(child.pid).thread_cpu_cycles, {child.pid: 1234})
         else:
             check(metrics.thread_cpu_cycles[child.pid] > 1_000_000, repr(metrics))

@@ -3,6 +3,7 @@
 #ifndef TOLD_KIT_H
 #define TOLD_KIT_H
 
+#include "batches.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -54,7 +55,12 @@ static inline void end_text(struct text *text)
 
 static inline void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
-    CHECK_EQ_INT(etwatch_sink_samples(((struct text *)ctx)->sink, samples, count), 0);
+    CHECK_EQ_INT(sink_samples(((struct text *)ctx)->sink, samples, count), 0);
+}
+
+static inline void on_batch(void *ctx, const struct etwatch_samples *batch)
+{
+    CHECK_EQ_INT(etwatch_sink_samples(((struct text *)ctx)->sink, batch), 0);
 }
 
 static inline void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -118,18 +124,16 @@ static inline void report_recording(const char *path, double hz, uint32_t flags,
         .pid_count = pid != NULL,
         .traces = &path,
         .trace_count = 1,
-        .callbacks = {.size = sizeof config.callbacks,
-                      .on_samples = on_samples,
-                      .on_loss = on_loss,
-                      .ctx = text},
     };
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = text, .on_samples = on_batch, .on_loss = on_loss};
     int rc;
     begin_text(text);
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     ret_meta->size = sizeof *ret_meta;
     CHECK_EQ_INT(etwatch_monitor_meta(monitor, ret_meta), 0);
-    while ((rc = etwatch_monitor_poll(monitor, 0)) >= 0)
+    while ((rc = etwatch_monitor_poll(monitor, 0, NULL)) >= 0)
         ;
     CHECK_EQ_INT(rc, ETWATCH_ESTATE);
     etwatch_monitor_free(monitor);

@@ -24,7 +24,6 @@ static inline struct etwatch_config config_for(uint32_t source)
         .hz = 100,
         .latency_ms = 20,
         .flags = ETWATCH_CONFIG_NO_BUDGET,
-        .callbacks = {.size = sizeof(struct etwatch_callbacks)},
     };
 }
 
@@ -35,7 +34,7 @@ static inline int can_open(uint32_t source)
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
     test_row(etwatch_source_name(source));
-    int rc = etwatch_monitor_new(&config, &monitor, &error);
+    int rc = etwatch_monitor_new(&config, NULL, &monitor, &error);
     CHECK(rc == 0 || rc == ETWATCH_ENOTSUP); /* a source of another operating system */
     if (rc == 0)
         rc = etwatch_monitor_open(monitor, &error);
@@ -47,11 +46,12 @@ static inline int can_open(uint32_t source)
     return rc == 0;
 }
 
-static inline struct etwatch_monitor *new_monitor(const struct etwatch_config *config)
+static inline struct etwatch_monitor *new_monitor(const struct etwatch_config *config,
+                                                  const struct etwatch_callbacks *callbacks)
 {
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
-    int rc = etwatch_monitor_new(config, &monitor, &error);
+    int rc = etwatch_monitor_new(config, callbacks, &monitor, &error);
     if (rc != 0)
         printf("# %s\n", error.message);
     CHECK_EQ_INT(rc, 0);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "batches.h"
 #include "sampler/sampler.h"
 #include "tally/tally.h"
 #include "test.h"
@@ -251,7 +252,7 @@ static inline int pipe_write(void *ctx, const void *bytes, size_t len)
 static inline void pipe_emit(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     struct pipeline *p = ctx;
-    CHECK_EQ_INT(etwatch_sink_samples(p->sink, samples, count), 0);
+    CHECK_EQ_INT(sink_samples(p->sink, samples, count), 0);
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
         p->starts += s->type == ETWATCH_TYPE_START;

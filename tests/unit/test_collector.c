@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The collector: a monitor's output in tables; what is kept, dropped and taken out. */
+#include "batches.h"
 #include "test.h"
 
 #include <string.h>
@@ -30,9 +31,9 @@ TEST(a_collector_keeps_samples_in_tables_that_can_be_read_repeatedly)
     samples[2].tid = 14;
     samples[1].has = EW_METRICS(ETWATCH_M_cpu_ns);
     samples[1].cpu_ns = 5000;
-    etwatch_collector_on_samples(collector, samples, 5);
+    collect_samples(collector, samples, 5);
     struct etwatch_event event = {.kind = ETWATCH_EVENT_SWITCH, .t_ns = 9, .tid = 1, .next_tid = 2};
-    etwatch_collector_on_events(collector, &event, 1);
+    collect_events(collector, &event, 1);
     struct etwatch_collector_stats stats = {.size = sizeof stats};
     CHECK_EQ_INT(etwatch_collector_stats(collector, &stats), 0);
     CHECK_EQ_UINT(stats.samples, 2);
@@ -69,7 +70,7 @@ TEST(a_collector_drops_the_oldest_rows_and_counts_them)
     struct etwatch_collector *collector = new_collector(1600);
     for (uint32_t i = 0; i < 10000; i++) {
         struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, i, "x", i);
-        etwatch_collector_on_samples(collector, &sample, 1);
+        collect_samples(collector, &sample, 1);
     }
     struct etwatch_collector_stats stats = {.size = sizeof stats};
     CHECK_EQ_INT(etwatch_collector_stats(collector, &stats), 0);
@@ -89,7 +90,7 @@ static void collect_steadily(void *ctx)
 {
     struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "steady", 1);
     for (int i = 0; i < 1000; i++)
-        etwatch_collector_on_samples(ctx, &sample, 1);
+        collect_samples(ctx, &sample, 1);
 }
 
 TEST(collecting_allocates_nothing_per_row)

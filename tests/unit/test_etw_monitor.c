@@ -7,6 +7,9 @@
 #include "test.h"
 
 #include <string.h>
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 
 #include <etwatch/metrics.h>
 
@@ -20,11 +23,11 @@ struct seen {
     uint32_t last_source;
 };
 
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct seen *seen = ctx;
-    for (size_t i = 0; i < count; i++)
-        seen->last_source = samples[i].source;
+    for (size_t i = 0; i < batch->count; i++)
+        seen->last_source = etwatch_sample_at(batch, i)->source;
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -41,12 +44,10 @@ static struct etwatch_monitor *new_monitor(struct seen *seen, const struct ew_et
         .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET | flags,
         .hz = 100,
         .latency_ms = 20,
-        .callbacks = {.size = sizeof config.callbacks,
-                      .on_samples = on_samples,
-                      .on_loss = on_loss,
-                      .ctx = seen},
     };
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = seen, .on_samples = on_samples, .on_loss = on_loss};
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
     monitor->etw = etw;
     return monitor;
 }
@@ -74,7 +75,7 @@ static uint32_t flags_for(const char *const *metrics, const char *const *alerts)
         CHECK_EQ_INT(etwatch_metrics_named(metrics[i], &named), 0);
         etwatch_metric_set_union(&config.metrics, &named);
     }
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     monitor->etw = &etw;
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     CHECK(etw_emulator_session(emulator, "etwatch-watch", &session));
@@ -117,8 +118,8 @@ TEST(events_of_a_session_become_samples)
     CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_ETW);
     CHECK_EQ_STR(meta_of(monitor).fallback, "");
     while (!etw_emulator_done(emulator))
-        CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
-    CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 50, NULL) >= 0);
+    CHECK(etwatch_monitor_poll(monitor, 50, NULL) >= 0);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     struct etwatch_stats stats = {.size = sizeof stats};
     CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
@@ -143,7 +144,7 @@ static struct etwatch_stats watch_all(struct etw_emulator *emulator, struct ew_e
     struct etwatch_monitor *monitor = new_monitor(seen, etw, 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     while (!etw_emulator_done(emulator))
-        CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 50, NULL) >= 0);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
     etwatch_monitor_free(monitor);
@@ -224,7 +225,7 @@ TEST(events_that_arrive_too_late_are_counted)
 static void wait_for_polling(struct etwatch_monitor *monitor)
 {
     for (int i = 0; i < 2000 && meta_of(monitor).source != ETWATCH_SOURCE_POLL; i++)
-        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
     CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_POLL);
 }
 
@@ -245,7 +246,7 @@ TEST(after_its_session_has_ended_for_good_the_monitor_polls)
     CHECK_CONTAINS(meta_of(monitor).fallback, "stopped by another program; polling instead");
     CHECK_EQ_UINT(seen.lost, 3);
     for (int i = 0; i < 20; i++)
-        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
     CHECK_EQ_UINT(seen.last_source, ETWATCH_SOURCE_POLL);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     etwatch_monitor_free(monitor);
@@ -254,6 +255,177 @@ TEST(after_its_session_has_ended_for_good_the_monitor_polls)
     CHECK_EQ_UINT(counts.sessions, 0);
     etw_emulator_free(emulator);
 }
+
+/* A session that another program stops for good, long after it was opened. */
+static struct etw_emulator *new_failing(void)
+{
+    return etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 2,
+                                                          .real_time = true,
+                                                          .generate = 100000,
+                                                          .rate_hz = 100000,
+                                                          .stop_after = 15000,
+                                                          .stop_times = 4});
+}
+
+TEST(after_a_fall_back_the_metrics_are_those_of_polling)
+{
+    struct seen seen = {0};
+    struct etw_emulator *emulator = new_failing();
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+    struct etwatch_monitor *monitor = new_monitor(&seen, &etw, 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    wait_for_polling(monitor);
+    struct etwatch_meta fallen = meta_of(monitor);
+    etwatch_monitor_free(monitor);
+    etw_emulator_free(emulator);
+    struct etwatch_config config = {
+        .size = sizeof config, .source = ETWATCH_SOURCE_POLL, .flags = ETWATCH_CONFIG_ALL};
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    struct etwatch_meta polling = meta_of(monitor);
+    CHECK(etwatch_metric_set_equal(&fallen.available, &polling.available));
+    CHECK(etwatch_metric_set_equal(&fallen.estimated, &polling.estimated));
+    etwatch_monitor_free(monitor);
+}
+
+#ifndef _WIN32
+struct ended {
+    int ends;
+    struct etwatch_error_info error;
+};
+
+static void on_end(void *ctx, const struct etwatch_error_info *error)
+{
+    struct ended *ended = ctx;
+    ended->ends++;
+    ended->error = *error;
+}
+
+static void on_alert(void *ctx, const struct etwatch_alert *alert)
+{
+    (void)ctx;
+    (void)alert;
+}
+
+static struct ew_source_ops wrapped;
+static int (*real_drain)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                         uint64_t *ret_horizon_ns, struct ew_error *reterr);
+static int drain_errors, drains_after_error;
+
+static int watched_drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                         uint64_t *ret_horizon_ns, struct ew_error *reterr)
+{
+    drains_after_error += drain_errors > 0;
+    int rc = real_drain(source, now_ns, facts, ret_horizon_ns, reterr);
+    drain_errors += rc < 0;
+    return rc;
+}
+
+static int watched_finish(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
+                          struct ew_error *reterr)
+{
+    (void)source;
+    (void)now_ns;
+    (void)facts;
+    (void)reterr;
+    drains_after_error += drain_errors > 0;
+    return 0;
+}
+
+/* With an alert there is a second sampler in the way of the facts. A source that failed must not
+ * deliver through it again. */
+TEST(where_polling_cannot_be_opened_either_the_run_ends_with_both_reasons)
+{
+    static const char *const alerts[] = {"cpu_percent>80 for 20ms"};
+    for (int i = 0; i < 2; i++) {
+        struct ended ended = {0};
+        struct etw_emulator *emulator = new_failing();
+        struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+        struct etwatch_error_info error = {.size = sizeof error};
+        struct etwatch_monitor *monitor = NULL;
+        struct etwatch_config config = {
+            .size = sizeof config,
+            .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET,
+            .hz = 100,
+            .latency_ms = 20,
+            .proc_root = "/there-is-no-such-folder",
+            .alerts = alerts,
+            .alert_count = (uint32_t)i,
+        };
+        struct etwatch_callbacks callbacks = {
+            .size = sizeof callbacks, .ctx = &ended, .on_alert = on_alert, .on_end = on_end};
+        CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
+        monitor->etw = &etw;
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        drain_errors = drains_after_error = 0;
+        wrapped = *monitor->source->ops;
+        real_drain = wrapped.drain;
+        wrapped.drain = watched_drain;
+        wrapped.finish = watched_finish;
+        monitor->source->ops = &wrapped;
+        int rc = 0;
+        for (int n = 0; n < 2000 && rc >= 0; n++)
+            rc = etwatch_monitor_poll(monitor, 20, &error);
+        CHECK(rc < 0 && rc != ETWATCH_ESTATE);
+        CHECK_CONTAINS(error.message, "stopped by somebody else; polling failed too: ");
+        CHECK_EQ_INT(ended.ends, 1);
+        CHECK_EQ_STR(ended.error.message, error.message);
+        CHECK_EQ_INT(ended.error.code, rc);
+        CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0, NULL), ETWATCH_ESTATE);
+        CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_ETW);
+        etwatch_monitor_free(monitor);
+        CHECK_EQ_INT(drain_errors, 1);
+        CHECK_EQ_INT(drains_after_error, 0);
+        etw_emulator_free(emulator);
+    }
+}
+
+static void (*real_close)(struct ew_source *source);
+static int wake_pipe[2];
+
+static int pipe_wake_fd(struct ew_source *source)
+{
+    (void)source;
+    return wake_pipe[0];
+}
+
+static void close_with_pipe(struct ew_source *source)
+{
+    CHECK_EQ_INT(close(wake_pipe[0]), 0);
+    real_close(source);
+}
+
+/* A closed descriptor would be ready at once: the thread would wake up without a pause. */
+TEST(after_a_fall_back_the_thread_waits_on_the_new_source)
+{
+    struct seen seen = {0};
+    struct etw_emulator *emulator = new_failing();
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
+    struct etwatch_monitor *monitor = new_monitor(&seen, &etw, 0);
+    struct etwatch_stats before = {.size = sizeof before}, after = {.size = sizeof after};
+    CHECK_EQ_INT(pipe(wake_pipe), 0);
+    ew_mutex_lock(monitor->lock); /* the thread starts with the wrapped source */
+    CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+    wrapped = *monitor->source->ops;
+    real_close = wrapped.close;
+    wrapped.close = close_with_pipe;
+    wrapped.wake_fd = pipe_wake_fd;
+    monitor->source->ops = &wrapped;
+    ew_mutex_unlock(monitor->lock);
+    for (int i = 0; i < 5000 && meta_of(monitor).source != ETWATCH_SOURCE_POLL; i++)
+        test_sleep_ms(2);
+    CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_POLL);
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &before), 0);
+    test_sleep_ms(300);
+    CHECK_EQ_INT(etwatch_monitor_stats(monitor, &after), 0);
+    CHECK(after.wakeups > before.wakeups);
+    CHECK(after.wakeups - before.wakeups < 200); /* 30 are due at 100 Hz */
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+    CHECK_EQ_INT(close(wake_pipe[1]), 0);
+    etwatch_monitor_free(monitor);
+    etw_emulator_free(emulator);
+}
+#endif
 
 TEST(without_a_session_the_monitor_polls_or_explains_why_not)
 {
@@ -293,7 +465,7 @@ TEST(another_session_is_read_by_name)
     struct etwatch_config config = {
         .size = sizeof config, .flags = ETWATCH_CONFIG_ALL, .session = "NT Kernel Logger"};
     struct etwatch_monitor *monitor = NULL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     monitor->etw = &etw;
     /* Selected by name: no other source may replace it. */
     CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), ETWATCH_ENOENT);
@@ -305,7 +477,7 @@ TEST(another_session_is_read_by_name)
     CHECK(etwatch_metric_set_has(&available, ETWATCH_M_cpu_ns));
     CHECK(!etwatch_metric_set_has(&available, ETWATCH_M_disk_read_bytes));
     while (!etw_emulator_done(emulator))
-        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     struct etwatch_stats stats = {.size = sizeof stats};
     CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
@@ -316,7 +488,7 @@ TEST(another_session_is_read_by_name)
     CHECK_EQ_UINT(counts.sessions, 1);
     CHECK_EQ_UINT(counts.stops + counts.flushes, 0);
     config.source = ETWATCH_SOURCE_POLL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, &error), ETWATCH_EINVAL);
     CHECK_CONTAINS(error.message, "session");
     etw_emulator_free(emulator);
 }

@@ -71,7 +71,7 @@ TEST(impossible_options_are_refused_by_name)
         struct etwatch_monitor *monitor = NULL;
         test_row(rows[i].part);
         options.size = sizeof options;
-        CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+        CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, &error), ETWATCH_EINVAL);
         CHECK_CONTAINS(error.message, rows[i].part);
         CHECK(monitor == NULL);
     }
@@ -86,15 +86,15 @@ TEST(session_options_and_a_foreign_session_exclude_each_other)
                                     .session_options = &options};
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, &error), ETWATCH_EINVAL);
     CHECK_CONTAINS(error.message, "session is read as it is");
     config.session = NULL;
     config.source = ETWATCH_SOURCE_POLL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, &error), ETWATCH_EINVAL);
     CHECK_CONTAINS(error.message, "only for the source etw");
     config.source = ETWATCH_SOURCE_AUTO;
     options.size = 3;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, &error), ETWATCH_EINVAL);
     CHECK_CONTAINS(error.message, "session_options.size");
 }
 
@@ -109,7 +109,7 @@ TEST(a_session_with_options_is_not_replaced_by_another_source)
     struct etwatch_recorder *recorder = NULL;
     if (ew_source_native()->id == ETWATCH_SOURCE_ETW)
         SKIP("this is Windows");
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, &error), 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), ETWATCH_ENOTSUP);
     CHECK_CONTAINS(error.message, "Windows only");
     etwatch_monitor_free(monitor);
@@ -160,7 +160,7 @@ TEST(an_unknown_provider_is_refused_with_a_fix)
         struct etwatch_error_info error = {.size = sizeof error};
         struct etwatch_monitor *monitor = NULL;
         test_row(names[i]);
-        CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+        CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
         monitor->etw = &etw;
         CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), ETWATCH_EINVAL);
         CHECK_CONTAINS(error.message, "no provider is named");
@@ -203,7 +203,7 @@ static struct etwatch_monitor *open_with_options(struct ew_etw_config *etw,
                                     .hz = 100,
                                     .latency_ms = 20,
                                     .session_options = options};
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     monitor->etw = etw;
     if (etwatch_monitor_open(monitor, &error) != 0)
         FAIL(error.message);
@@ -278,7 +278,7 @@ TEST(kernel_events_change_while_a_monitor_runs)
                                     .latency_ms = 20};
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     monitor->etw = &etw;
     CHECK_EQ_INT(etwatch_monitor_set_kernel(monitor, "disk", NULL, &error), ETWATCH_ESTATE);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
@@ -313,7 +313,7 @@ TEST(only_own_sessions_can_be_changed)
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_monitor *monitor = NULL;
     etw_emulator_add(emulator, "NT Kernel Logger", 0x100, 0x13);
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     monitor->etw = &etw;
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_set_kernel(monitor, "disk", NULL, &error), ETWATCH_ESTATE);
@@ -321,7 +321,7 @@ TEST(only_own_sessions_can_be_changed)
     etwatch_monitor_free(monitor);
     config.session = NULL;
     config.source = ETWATCH_SOURCE_POLL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_set_kernel(monitor, "disk", NULL, &error), ETWATCH_ENOTSUP);
     etwatch_monitor_free(monitor);

@@ -220,7 +220,7 @@ static struct etwatch_monitor *watch(const struct ew_etw_config *etw)
 {
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_config config = {.size = sizeof config, .flags = ETWATCH_CONFIG_ALL};
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     monitor->etw = etw;
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     return monitor;

@@ -113,7 +113,7 @@ static int export_file(const struct file *file, uint32_t format,
 {
     struct etwatch_trace *trace = open_file(file, options);
     ew_buf_init(out, 0, NULL, NULL);
-    int rc = etwatch_trace_export(trace, format, 0, NULL, keep, out, counts, error);
+    int rc = etwatch_trace_export(trace, format, 0, NULL, keep, out, counts, NULL, error);
     ew_buf_char(out, '\0');
     etwatch_trace_free(trace);
     return rc;
@@ -283,7 +283,7 @@ TEST(nothing_leaks_whichever_allocation_fails)
             struct failing failing = {.at = at};
             struct etwatch_trace *trace = open_file(&file, &single);
             ew_alloc_set_hook(fail_one, &failing);
-            int rc = etwatch_trace_export(trace, formats[i], 0, NULL, drop, NULL, NULL, NULL);
+            int rc = etwatch_trace_export(trace, formats[i], 0, NULL, drop, NULL, NULL, NULL, NULL);
             ew_alloc_set_hook(NULL, NULL);
             etwatch_trace_free(trace);
             failed += rc < 0;
@@ -301,13 +301,15 @@ TEST(wrong_arguments_are_refused)
     struct etwatch_error_info error = {.size = sizeof error};
     make_file(&file);
     struct etwatch_trace *trace = open_file(&file, NULL);
-    CHECK_EQ_INT(etwatch_trace_export(trace, 99, 0, NULL, drop, NULL, NULL, &error),
+    CHECK_EQ_INT(etwatch_trace_export(trace, 99, 0, NULL, drop, NULL, NULL, NULL, &error),
                  ETWATCH_EINVAL);
-    CHECK_EQ_INT(etwatch_trace_export(trace, ETWATCH_EXPORT_CSV, 0, NULL, drop, NULL, NULL, &error),
-                 ETWATCH_EINVAL);
+    CHECK_EQ_INT(
+        etwatch_trace_export(trace, ETWATCH_EXPORT_CSV, 0, NULL, drop, NULL, NULL, NULL, &error),
+        ETWATCH_EINVAL);
     CHECK_CONTAINS(error.message, "table");
-    CHECK_EQ_INT(etwatch_trace_export(NULL, ETWATCH_EXPORT_CSV, 5, NULL, drop, NULL, NULL, NULL),
-                 ETWATCH_EINVAL);
+    CHECK_EQ_INT(
+        etwatch_trace_export(NULL, ETWATCH_EXPORT_CSV, 5, NULL, drop, NULL, NULL, NULL, NULL),
+        ETWATCH_EINVAL);
     CHECK(etwatch_export_name(0) == NULL);
     CHECK_EQ_STR(etwatch_export_name(ETWATCH_EXPORT_CHROME), "chrome");
     etwatch_trace_free(trace);

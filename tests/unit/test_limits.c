@@ -33,11 +33,11 @@ struct story {
 };
 static struct story story;
 
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct story *to = ctx;
-    for (size_t i = 0; i < count && to->count < KEPT_MAX; i++)
-        to->kept[to->count++] = samples[i];
+    for (size_t i = 0; i < batch->count && to->count < KEPT_MAX; i++)
+        to->kept[to->count++] = *etwatch_sample_at(batch, i);
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -47,13 +47,13 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
         to->lost_table += loss->count;
 }
 
+static const struct etwatch_callbacks listening = {
+    .size = sizeof listening, .ctx = &story, .on_samples = on_samples, .on_loss = on_loss};
+
 static struct etwatch_config listening_config(uint32_t source)
 {
     struct etwatch_config config = config_for(source);
     memset(&story, 0, sizeof story);
-    config.callbacks.on_samples = on_samples;
-    config.callbacks.on_loss = on_loss;
-    config.callbacks.ctx = &story;
     return config;
 }
 
@@ -79,7 +79,7 @@ static void poll_for(struct etwatch_monitor *monitor, int ms)
     clock_gettime(CLOCK_MONOTONIC, &now);
     int64_t end_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000 + ms;
     do {
-        CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < end_ms);
 }
@@ -135,7 +135,7 @@ static void more_processes_than_the_table_holds(uint32_t source, int all)
     config.pids = &pid;
     config.pid_count = 1;
     config.flags |= all ? (uint32_t)ETWATCH_CONFIG_ALL : 0;
-    struct etwatch_monitor *monitor = new_monitor(&config);
+    struct etwatch_monitor *monitor = new_monitor(&config, &listening);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     poll_for(monitor, 50);
     CHECK(write(fd[1], "g", 1) == 1);
@@ -201,7 +201,7 @@ TEST(the_process_is_correct_with_more_threads_than_the_table_holds)
     config.pids = &pid;
     config.pid_count = 1;
     config.max_threads = THREADS / 2;
-    struct etwatch_monitor *monitor = new_monitor(&config);
+    struct etwatch_monitor *monitor = new_monitor(&config, &listening);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     CHECK_EQ_INT(pthread_barrier_init(&there, NULL, THREADS + 1), 0);
     for (int i = 0; i < THREADS; i++)
@@ -255,7 +255,7 @@ TEST(an_added_process_is_reported_and_the_others_are_not_disturbed)
         config.pids = &pid;
         config.pid_count = 1;
         config.latency_ms = 100;
-        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_monitor *monitor = new_monitor(&config, &listening);
         int rc = etwatch_monitor_open(monitor, NULL);
         poll_for(monitor, 250);
         size_t before = count_of(ETWATCH_TYPE_START, second);
@@ -288,7 +288,7 @@ TEST(a_removed_process_is_not_reported_and_can_be_added_again)
         uint32_t pid = (uint32_t)busy;
         config.pids = &pid;
         config.pid_count = 1;
-        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_monitor *monitor = new_monitor(&config, &listening);
         int rc = etwatch_monitor_open(monitor, NULL);
         int seen = poll_until(monitor, ETWATCH_TYPE_SAMPLE, busy);
         int removed = etwatch_monitor_remove(monitor, pid);

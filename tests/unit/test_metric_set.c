@@ -149,7 +149,7 @@ TEST(a_configuration_keeps_members_of_every_word)
         .rate_count = 1,
     };
     struct etwatch_monitor *monitor = NULL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     CHECK_METRICS(monitor->config.metrics, ETWATCH_METRIC_DEFAULT, ETWATCH_M_handles);
     CHECK_METRICS(monitor->config.polled_metrics, ETWATCH_M_rss_bytes);
     CHECK(monitor->config.rates != rates);
@@ -167,11 +167,11 @@ TEST(a_member_that_is_no_metric_is_refused_by_its_number)
         struct etwatch_monitor *monitor = NULL;
         char want[64];
         etwatch_metric_set_add(&config.metrics, unknown[i]);
-        CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, &error), ETWATCH_EINVAL);
+        CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, &error), ETWATCH_EINVAL);
         (void)snprintf(want, sizeof want, "unknown member, %u", unknown[i]);
         CHECK_CONTAINS(error.message, want);
         config.metrics = EW_METRICS(1);
         etwatch_metric_set_add(&config.polled_metrics, unknown[i]);
-        CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+        CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_EINVAL);
     }
 }

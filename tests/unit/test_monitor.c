@@ -14,11 +14,11 @@ TEST(null_arguments_are_refused)
 {
     struct etwatch_config config = config_for(ETWATCH_SOURCE_POLL);
     struct etwatch_monitor *monitor = NULL;
-    CHECK_EQ_INT(etwatch_monitor_new(NULL, &monitor, NULL), ETWATCH_EINVAL);
-    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(NULL, NULL, &monitor, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, NULL, NULL), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_monitor_start(NULL, NULL), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_monitor_open(NULL, NULL), ETWATCH_EINVAL);
-    CHECK_EQ_INT(etwatch_monitor_poll(NULL, 0), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_poll(NULL, 0, NULL), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_monitor_stop(NULL), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_monitor_stats(NULL, NULL), ETWATCH_EINVAL);
     etwatch_monitor_free(NULL);
@@ -49,7 +49,7 @@ TEST(a_bad_value_is_refused_by_name)
         struct etwatch_monitor *monitor = NULL;
         struct etwatch_error_info error = {.size = sizeof error};
         test_row(rows[i].word);
-        CHECK_EQ_INT(etwatch_monitor_new(&rows[i].config, &monitor, &error), rows[i].code);
+        CHECK_EQ_INT(etwatch_monitor_new(&rows[i].config, NULL, &monitor, &error), rows[i].code);
         CHECK_EQ_INT(error.code, rows[i].code);
         CHECK_CONTAINS(error.message, rows[i].word);
         CHECK(monitor == NULL);
@@ -63,7 +63,7 @@ TEST(a_system_has_one_event_source)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct etwatch_config config = config_for(kinds[i]);
         struct etwatch_monitor *monitor = NULL;
-        int rc = etwatch_monitor_new(&config, &monitor, NULL);
+        int rc = etwatch_monitor_new(&config, NULL, &monitor, NULL);
         CHECK(rc == 0 || rc == ETWATCH_ENOTSUP);
         refused += rc == ETWATCH_ENOTSUP;
         etwatch_monitor_free(monitor);
@@ -81,11 +81,11 @@ TEST(a_field_that_the_library_does_not_know_must_be_zero)
     struct newer_config config = {.known = config_for(ETWATCH_SOURCE_POLL)};
     struct etwatch_monitor *monitor = NULL;
     config.known.size = sizeof config;
-    CHECK_EQ_INT(etwatch_monitor_new(&config.known, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config.known, NULL, &monitor, NULL), 0);
     etwatch_monitor_free(monitor);
     monitor = NULL;
     config.from_the_future = 1;
-    CHECK_EQ_INT(etwatch_monitor_new(&config.known, &monitor, NULL), ETWATCH_ENOTSUP);
+    CHECK_EQ_INT(etwatch_monitor_new(&config.known, NULL, &monitor, NULL), ETWATCH_ENOTSUP);
     CHECK(monitor == NULL);
 }
 
@@ -101,7 +101,7 @@ TEST(the_lists_of_a_configuration_may_go_out_of_scope)
         config.name_count = 1;
         config.pids = pids;
         config.pid_count = 1;
-        monitor = new_monitor(&config);
+        monitor = new_monitor(&config, NULL);
         memset(name, 'x', sizeof name - 1);
         memset(pids, 0, sizeof pids);
         memset((void *)names, 0, sizeof names);
@@ -116,7 +116,7 @@ static int make_and_free(void *ctx)
 {
     const struct etwatch_config *config = ctx;
     struct etwatch_monitor *monitor = NULL;
-    int rc = etwatch_monitor_new(config, &monitor, NULL);
+    int rc = etwatch_monitor_new(config, NULL, &monitor, NULL);
     etwatch_monitor_free(monitor);
     return rc;
 }
@@ -165,12 +165,12 @@ TEST(watching_survives_every_allocation_failure)
                         ETWATCH_CONFIG_CMDLINE;
         int before = test_open_handles();
         for (size_t n = 1; n < 400; n++) {
-            struct etwatch_monitor *monitor = new_monitor(&config);
+            struct etwatch_monitor *monitor = new_monitor(&config, NULL);
             struct countdown countdown = {0, n};
             ew_alloc_set_hook(refuse_one, &countdown);
             int rc = etwatch_monitor_open(monitor, NULL);
             if (rc == 0)
-                (void)etwatch_monitor_poll(monitor, 0);
+                (void)etwatch_monitor_poll(monitor, 0, NULL);
             (void)etwatch_monitor_stop(monitor);
             ew_alloc_set_hook(NULL, NULL);
             etwatch_monitor_free(monitor);
@@ -186,14 +186,15 @@ TEST(watching_survives_every_allocation_failure)
 TEST(calls_that_do_not_fit_the_state_are_refused)
 {
     struct etwatch_config config = config_for(ETWATCH_SOURCE_POLL);
-    struct etwatch_monitor *monitor = new_monitor(&config);
+    struct etwatch_monitor *monitor = new_monitor(&config, NULL);
     struct etwatch_sample sample = {.size = sizeof sample};
-    struct etwatch_aggregate aggregate = {.size = sizeof aggregate};
+    struct etwatch_samples batch = {.size = sizeof batch};
+    struct etwatch_aggregate aggregate;
     struct etwatch_meta meta = {.size = sizeof meta};
     struct etwatch_error_info error = {.size = sizeof error};
     uint32_t self = test_own_pid();
-    CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0), ETWATCH_ESTATE);
-    CHECK_EQ_INT(etwatch_monitor_read(monitor, &sample, 1, 0), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0, NULL), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_read(monitor, 1, 0, &batch), ETWATCH_ESTATE);
     CHECK_EQ_INT(etwatch_monitor_snapshot(monitor, self, &sample, NULL, 0), ETWATCH_ESTATE);
     CHECK_EQ_INT(etwatch_monitor_meta(monitor, &meta), ETWATCH_ESTATE);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
@@ -207,7 +208,7 @@ TEST(calls_that_do_not_fit_the_state_are_refused)
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
-    CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0), ETWATCH_ESTATE);
+    CHECK_EQ_INT(etwatch_monitor_poll(monitor, 0, NULL), ETWATCH_ESTATE);
     etwatch_monitor_free(monitor);
 }
 
@@ -219,7 +220,7 @@ TEST(a_monitor_starts_and_stops_many_times_and_leaves_nothing_open)
         int before = test_open_handles();
         struct etwatch_config config = config_for(sources[s]);
         config.flags |= ETWATCH_CONFIG_ALL;
-        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_monitor *monitor = new_monitor(&config, NULL);
         for (int i = 0; i < 10; i++) {
             CHECK_EQ_INT(i % 2 ? etwatch_monitor_start(monitor, NULL)
                                : etwatch_monitor_open(monitor, NULL),
@@ -237,7 +238,7 @@ TEST(a_running_monitor_can_be_freed)
         if (!can_open(sources[s]))
             continue;
         struct etwatch_config config = config_for(sources[s]);
-        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_monitor *monitor = new_monitor(&config, NULL);
         CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
         etwatch_monitor_free(monitor);
     }
@@ -251,7 +252,7 @@ TEST(a_process_that_does_not_exist_is_refused)
         if (!can_open(sources[s]))
             continue;
         struct etwatch_config config = config_for(sources[s]);
-        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_monitor *monitor = new_monitor(&config, NULL);
         struct etwatch_sample sample = {.size = sizeof sample};
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
         CHECK_EQ_INT(etwatch_monitor_add(monitor, gone), ETWATCH_ENOENT);
@@ -273,11 +274,11 @@ struct story {
     int backwards;
 };
 
-static void listen(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void listen(void *ctx, const struct etwatch_samples *batch)
 {
     struct story *story = ctx;
-    for (size_t i = 0; i < count; i++) {
-        const struct etwatch_sample *s = &samples[i];
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_sample *s = etwatch_sample_at(batch, i);
         if (s->pid != story->pid || s->type == ETWATCH_TYPE_THREAD)
             continue;
         story->starts += s->type == ETWATCH_TYPE_START;
@@ -306,15 +307,15 @@ TEST(a_process_is_reported_from_start_through_samples_to_exit)
         struct etwatch_config config = config_for(sources[s]);
         config.pids = &story.pid;
         config.pid_count = 1;
-        config.callbacks.on_samples = listen;
-        config.callbacks.ctx = &story;
-        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_callbacks callbacks = {
+            .size = sizeof callbacks, .ctx = &story, .on_samples = listen};
+        struct etwatch_monitor *monitor = new_monitor(&config, &callbacks);
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
         for (int i = 0; i < 200 && story.samples < 5; i++)
-            CHECK(etwatch_monitor_poll(monitor, -1) >= 0);
+            CHECK(etwatch_monitor_poll(monitor, -1, NULL) >= 0);
         test_end_child(busy);
         for (int i = 0; i < 200 && story.exits == 0; i++)
-            CHECK(etwatch_monitor_poll(monitor, -1) >= 0);
+            CHECK(etwatch_monitor_poll(monitor, -1, NULL) >= 0);
         CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
         etwatch_monitor_free(monitor);
         CHECK_EQ_INT(story.starts, 1);
@@ -341,14 +342,14 @@ TEST(two_monitors_see_the_same_process)
             struct etwatch_config config = config_for(sources[s]);
             config.pids = &story[i].pid;
             config.pid_count = 1;
-            config.callbacks.on_samples = listen;
-            config.callbacks.ctx = &story[i];
-            monitor[i] = new_monitor(&config);
+            struct etwatch_callbacks callbacks = {
+                .size = sizeof callbacks, .ctx = &story[i], .on_samples = listen};
+            monitor[i] = new_monitor(&config, &callbacks);
             CHECK_EQ_INT(etwatch_monitor_open(monitor[i], NULL), 0);
         }
         for (int n = 0; n < 200 && (story[0].samples < 3 || story[1].samples < 3); n++)
             for (int i = 0; i < 2; i++)
-                CHECK(etwatch_monitor_poll(monitor[i], -1) >= 0);
+                CHECK(etwatch_monitor_poll(monitor[i], -1, NULL) >= 0);
         for (int i = 0; i < 2; i++) {
             etwatch_monitor_free(monitor[i]);
             CHECK_EQ_INT(story[i].starts, 1);
@@ -369,22 +370,24 @@ TEST(a_queue_without_a_reader_drops_the_oldest_and_counts_them)
         config.queue_samples = 4;
         config.pids = &self;
         config.pid_count = 1;
-        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_monitor *monitor = new_monitor(&config, NULL);
         struct etwatch_stats stats = {.size = sizeof stats};
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
         for (int i = 0; i < 200 && stats.samples < 12; i++) {
-            CHECK(etwatch_monitor_poll(monitor, -1) >= 0);
+            CHECK(etwatch_monitor_poll(monitor, -1, NULL) >= 0);
             CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
         }
         CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
-        struct etwatch_sample batch[8];
-        CHECK_EQ_INT(etwatch_monitor_read(monitor, batch, 8, 0), 4);
-        for (int i = 0; i < 4; i++)
-            CHECK_EQ_UINT(batch[i].pid, self);
-        CHECK(batch[3].name != NULL && batch[3].name[0] != '\0');
+        struct etwatch_samples batch = {.size = sizeof batch};
+        CHECK_EQ_INT(etwatch_monitor_read(monitor, 8, 0, &batch), 4);
+        CHECK_EQ_UINT(batch.count, 4);
+        for (size_t i = 0; i < 4; i++)
+            CHECK_EQ_UINT(etwatch_sample_at(&batch, i)->pid, self);
+        const struct etwatch_sample *last = etwatch_sample_at(&batch, 3);
+        CHECK(last->name != NULL && last->name[0] != '\0');
         /* Delivered objects stay readable, also after the stop. */
-        CHECK(batch[3].user == NULL || strlen(batch[3].user) < 256);
-        CHECK(batch[3].cgroup == NULL || strlen(batch[3].cgroup) < 4096);
+        CHECK(last->user == NULL || strlen(last->user) < 256);
+        CHECK(last->cgroup == NULL || strlen(last->cgroup) < 4096);
         CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
         CHECK(stats.queue_dropped >= 8);
         etwatch_monitor_free(monitor);

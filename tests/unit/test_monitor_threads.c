@@ -11,10 +11,9 @@ struct caller {
     int stop;
 };
 
-static void query_and_stop(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void query_and_stop(void *ctx, const struct etwatch_samples *batch)
 {
-    (void)samples;
-    (void)count;
+    (void)batch;
     struct caller *caller = ctx;
     struct etwatch_stats stats = {.size = sizeof stats};
     if (caller->monitor == NULL)
@@ -31,9 +30,9 @@ static struct etwatch_monitor *monitor_with(struct caller *caller, uint32_t sour
     config.flags |= ETWATCH_CONFIG_DENSE;
     config.pids = pid;
     config.pid_count = 1;
-    config.callbacks.on_samples = query_and_stop;
-    config.callbacks.ctx = caller;
-    return new_monitor(&config);
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = caller, .on_samples = query_and_stop};
+    return new_monitor(&config, &callbacks);
 }
 
 static void wait_for_call(struct caller *caller)
@@ -72,7 +71,7 @@ TEST(a_callback_may_query_and_stop_its_monitor_in_the_callers_loop)
         caller.monitor = monitor;
         int rc = 0;
         for (int i = 0; i < 200 && rc >= 0; i++)
-            rc = etwatch_monitor_poll(monitor, -1);
+            rc = etwatch_monitor_poll(monitor, -1, NULL);
         CHECK(atomic_load(&caller.calls) > 0);
         CHECK_EQ_INT(rc, ETWATCH_ESTATE);
         etwatch_monitor_free(monitor);
@@ -87,12 +86,12 @@ TEST(a_read_ends_at_its_timeout_while_the_monitor_keeps_running)
             continue;
         struct etwatch_config config = config_for(sources[s]);
         config.flags |= ETWATCH_CONFIG_QUEUE;
-        struct etwatch_monitor *monitor = new_monitor(&config);
-        struct etwatch_sample sample = {.size = sizeof sample};
+        struct etwatch_monitor *monitor = new_monitor(&config, NULL);
+        struct etwatch_samples batch = {.size = sizeof batch};
         struct etwatch_stats stats = {.size = sizeof stats};
         CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
-        CHECK_EQ_INT(etwatch_monitor_read(monitor, &sample, 1, 0), 0);
-        CHECK_EQ_INT(etwatch_monitor_read(monitor, &sample, 1, 300), 0);
+        CHECK_EQ_INT(etwatch_monitor_read(monitor, 1, 0, &batch), 0);
+        CHECK_EQ_INT(etwatch_monitor_read(monitor, 1, 300, &batch), 0);
         CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
         CHECK(stats.wakeups > 1);
         etwatch_monitor_free(monitor);
@@ -113,13 +112,13 @@ TEST(a_stop_from_another_thread_ends_a_waiting_poll)
         struct etwatch_config config = config_for(sources[s]);
         config.hz = 0.1;
         config.latency_ms = 20000;
-        struct etwatch_monitor *monitor = new_monitor(&config);
+        struct etwatch_monitor *monitor = new_monitor(&config, NULL);
         CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
         struct ew_thread_handle *stopper;
         CHECK_EQ_INT(ew_os_thread_start(stop_soon, monitor, &stopper), 0);
         int rc = 0;
         for (int i = 0; i < 10 && rc >= 0; i++)
-            rc = etwatch_monitor_poll(monitor, -1);
+            rc = etwatch_monitor_poll(monitor, -1, NULL);
         CHECK_EQ_INT(rc, ETWATCH_ESTATE);
         ew_os_thread_join(stopper);
         etwatch_monitor_free(monitor);
@@ -160,7 +159,8 @@ static void call_everything(void *arg)
         struct etwatch_stats stats = {.size = sizeof stats};
         struct etwatch_meta meta = {.size = sizeof meta};
         struct etwatch_sample sample = {.size = sizeof sample};
-        struct etwatch_aggregate aggregate = {.size = sizeof aggregate};
+        struct etwatch_samples batch = {.size = sizeof batch};
+        struct etwatch_aggregate aggregate;
         (void)etwatch_monitor_stats(crowd->monitor, &stats);
         (void)etwatch_monitor_meta(crowd->monitor, &meta);
         (void)etwatch_monitor_remove(crowd->monitor, crowd->pid);
@@ -168,7 +168,7 @@ static void call_everything(void *arg)
         (void)etwatch_monitor_snapshot(crowd->monitor, crowd->pid, &sample, name, sizeof name);
         (void)etwatch_monitor_aggregate(crowd->monitor, crowd->pid, ETWATCH_M_cpu_percent,
                                         &aggregate);
-        (void)etwatch_monitor_read(crowd->monitor, &sample, 1, 1);
+        (void)etwatch_monitor_read(crowd->monitor, 1, 1, &batch);
         test_sleep_ms(1);
     }
 }
@@ -181,7 +181,7 @@ TEST(many_threads_may_use_one_monitor_while_it_starts_and_stops)
         uint32_t busy = test_start_busy();
         struct etwatch_config config = config_for(sources[s]);
         config.flags |= ETWATCH_CONFIG_QUEUE | ETWATCH_CONFIG_AGGREGATE | ETWATCH_CONFIG_THREADS;
-        struct crowd crowd = {.monitor = new_monitor(&config), .pid = busy};
+        struct crowd crowd = {.monitor = new_monitor(&config, NULL), .pid = busy};
         struct ew_thread_handle *askers[3];
         for (int i = 0; i < 3; i++)
             CHECK_EQ_INT(ew_os_thread_start(call_everything, &crowd, &askers[i]), 0);

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/proto.h"
+#include "batches.h"
 #include "source/pftrace/inflate.h"
 #include "source/pftrace/reader.h"
 #include "test.h"
@@ -340,7 +341,7 @@ TEST(a_sample_is_read_back_to_the_last_bit)
     samples[4].rss_bytes = 0;
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, samples, 5), 0);
+    CHECK_EQ_INT(sink_samples(sink, samples, 5), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     struct readback readback = {.samples = samples, .sample_count = 5};
     struct ew_pftrace_counts counts = read_back(file->bytes, file->len, &readback);
@@ -400,7 +401,7 @@ TEST(every_switch_and_wakeup_of_a_cpu_is_read_back_in_order)
     struct etwatch_event *events = make_events(3, MANY);
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
-    CHECK_EQ_INT(etwatch_sink_events(sink, events, MANY), 0);
+    CHECK_EQ_INT(sink_events(sink, events, MANY), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     struct readback readback = {.events = events, .event_count = MANY};
     struct ew_pftrace_counts counts = read_back(file->bytes, file->len, &readback);
@@ -424,7 +425,7 @@ TEST(a_switch_after_a_gap_names_the_outgoing_thread)
     for (size_t i = 0; i < MANY; i++)
         if (i % 10 > 1)
             events[kept++] = events[i];
-    CHECK_EQ_INT(etwatch_sink_events(sink, events, kept), 0);
+    CHECK_EQ_INT(sink_events(sink, events, kept), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     struct readback readback = {.events = events, .event_count = kept};
     (void)read_back(file->bytes, file->len, &readback);
@@ -465,12 +466,12 @@ TEST(after_a_restart_the_rest_can_be_read_alone)
     struct etwatch_event *events = make_events(1, 30);
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &start, 1), 0);
-    CHECK_EQ_INT(etwatch_sink_events(sink, events, 10), 0);
+    CHECK_EQ_INT(sink_samples(sink, &start, 1), 0);
+    CHECK_EQ_INT(sink_events(sink, events, 10), 0);
     CHECK_EQ_INT(etwatch_sink_restart(sink), 0);
     size_t from = file->len;
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &samples[1], 1), 0);
-    CHECK_EQ_INT(etwatch_sink_events(sink, events + 10, 20), 0);
+    CHECK_EQ_INT(sink_samples(sink, &samples[1], 1), 0);
+    CHECK_EQ_INT(sink_events(sink, events + 10, 20), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     struct readback readback = {
         .samples = samples, .sample_count = 2, .events = events + 10, .event_count = 20};
@@ -490,7 +491,7 @@ TEST(a_trace_truncated_anywhere_is_read_up_to_its_last_whole_packet)
     struct etwatch_sink *sink = new_sink(file);
     size_t ends[3];
     for (size_t i = 0; i < 3; i++) {
-        CHECK_EQ_INT(etwatch_sink_events(sink, events + i * 100, 100), 0);
+        CHECK_EQ_INT(sink_events(sink, events + i * 100, 100), 0);
         CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
         ends[i] = file->len;
     }
@@ -526,8 +527,8 @@ TEST(a_flipped_bit_anywhere_is_harmless)
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
     struct ew_pftrace_visitor visitor = {.sample = ignore_sample, .event = ignore_event};
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &start, 1), 0);
-    CHECK_EQ_INT(etwatch_sink_events(sink, events, 40), 0);
+    CHECK_EQ_INT(sink_samples(sink, &start, 1), 0);
+    CHECK_EQ_INT(sink_events(sink, events, 40), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     for (size_t bit = 0; bit < 8 * file->len; bit += 3) {
         struct ew_pftrace *trace = ew_pftrace_new();
@@ -559,9 +560,9 @@ static int write_and_read(void *ctx)
     file->len = 0;
     int rc = etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, put_bytes, file, NULL, &sink, NULL);
     if (rc == 0)
-        rc = etwatch_sink_samples(sink, &start, 1);
+        rc = sink_samples(sink, &start, 1);
     if (rc == 0)
-        rc = etwatch_sink_events(sink, &event, 1);
+        rc = sink_events(sink, &event, 1);
     if (rc == 0)
         rc = etwatch_sink_flush(sink);
     etwatch_sink_free(sink);

@@ -72,7 +72,7 @@ static void open_filter(struct ew_process_filter *filter, struct ew_facts *facts
     filter->rules = *rules;
     filter->ctx = log;
     filter->forget = on_forget;
-    filter->shut = on_exclude;
+    filter->set_excluded = on_exclude;
     CHECK(ew_process_filter_needed(rules));
     ew_process_filter_open(filter, facts);
 }

@@ -288,18 +288,19 @@ struct seen {
     uint32_t samples, starts;
 };
 
-static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct seen *seen = ctx;
-    for (size_t i = 0; i < count; i++) {
-        if (samples[i].pid != 500)
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_sample *sample = etwatch_sample_at(batch, i);
+        if (sample->pid != 500)
             continue;
-        seen->starts += samples[i].type == ETWATCH_TYPE_START;
-        seen->samples += samples[i].type == ETWATCH_TYPE_SAMPLE;
-        if (etwatch_sample_has(&samples[i], ETWATCH_M_cpu_ns))
-            seen->cpu_ns += samples[i].cpu_ns;
-        if (etwatch_sample_has(&samples[i], ETWATCH_M_rss_bytes))
-            seen->rss_bytes = samples[i].rss_bytes;
+        seen->starts += sample->type == ETWATCH_TYPE_START;
+        seen->samples += sample->type == ETWATCH_TYPE_SAMPLE;
+        if (etwatch_sample_has(sample, ETWATCH_M_cpu_ns))
+            seen->cpu_ns += sample->cpu_ns;
+        if (etwatch_sample_has(sample, ETWATCH_M_rss_bytes))
+            seen->rss_bytes = sample->rss_bytes;
     }
 }
 
@@ -327,18 +328,18 @@ TEST(a_process_with_a_lost_start_is_watched)
                                                        .lose_to = 20,
                                                        .processes = &system});
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = 5};
-    struct etwatch_config config = {
-        .size = sizeof config,
-        .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET,
-        .hz = 20,
-        .latency_ms = 50,
-        .callbacks = {.size = sizeof config.callbacks, .on_samples = on_samples, .ctx = &seen}};
+    struct etwatch_config config = {.size = sizeof config,
+                                    .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET,
+                                    .hz = 20,
+                                    .latency_ms = 50};
+    struct etwatch_callbacks callbacks = {
+        .size = sizeof callbacks, .ctx = &seen, .on_samples = on_samples};
     struct etwatch_monitor *monitor = NULL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
     monitor->etw = &etw;
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     while (!etw_emulator_done(emulator) && (seen.samples < 3 || seen.rss_bytes == 0)) {
-        CHECK(etwatch_monitor_poll(monitor, 50) >= 0);
+        CHECK(etwatch_monitor_poll(monitor, 50, NULL) >= 0);
         worker.user++; /* it runs */
         RELIST(m, worker);
     }

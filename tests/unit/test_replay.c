@@ -13,8 +13,10 @@
 #include "decode/decode.h"
 #include "etl_kit.h"
 #include "facts_kit.h"
+#include "monitor/monitor.h"
 #include "replay_machine.h"
 #include "sampler/sampler.h"
+#include "system.h"
 #include "tally/tally.h"
 
 /* ---------------------------------------------------------- through a recording */
@@ -247,7 +249,7 @@ TEST(a_recording_waits_for_its_reader)
     struct text text;
     struct etwatch_meta meta;
     struct etwatch_monitor *monitor = NULL;
-    struct etwatch_sample samples[16];
+    struct etwatch_samples batch = {.size = sizeof batch};
     size_t lines = 0, read = 0;
     make_machine(&machine, 41);
     write_recording(&recorded, &machine, false);
@@ -264,10 +266,10 @@ TEST(a_recording_waits_for_its_reader)
         .queue_samples =
             3000, /* more than arrive at once after a pause, fewer than there are in total */
     };
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
     int count;
-    while ((count = etwatch_monitor_read(monitor, samples, 16, -1)) >= 0)
+    while ((count = etwatch_monitor_read(monitor, 16, -1, &batch)) >= 0)
         read += (size_t)count;
     CHECK_EQ_INT(count, ETWATCH_ESTATE);
     CHECK(lines > 2 * config.queue_samples);
@@ -284,26 +286,100 @@ TEST(a_recording_waits_for_its_reader)
     free(machine.items);
 }
 
+struct finished {
+    size_t samples, samples_after;
+    int ends, errors;
+};
+
+static void count_samples(void *ctx, const struct etwatch_samples *batch)
+{
+    struct finished *finished = ctx;
+    finished->samples += batch->count;
+    finished->samples_after += finished->ends > 0 ? batch->count : 0;
+}
+
+static void count_end(void *ctx, const struct etwatch_error_info *error)
+{
+    struct finished *finished = ctx;
+    finished->ends++;
+    finished->errors += error != NULL;
+}
+
+TEST(the_end_of_a_recording_is_reported_once_after_its_last_sample)
+{
+    struct machine machine;
+    struct recorded recorded;
+    struct text text = {0};
+    struct etwatch_meta meta;
+    size_t lines = 0;
+    make_machine(&machine, 43);
+    write_recording(&recorded, &machine, false);
+    report_recording(recorded.path, 20, ETWATCH_CONFIG_ALL, NULL, &text, &meta);
+    for (size_t i = 0; i < text.len; i++)
+        lines += text.bytes[i] == '\n';
+    const char *path = recorded.path;
+    struct etwatch_config config = {.size = sizeof config,
+                                    .flags = ETWATCH_CONFIG_ALL,
+                                    .hz = 20,
+                                    .traces = &path,
+                                    .trace_count = 1};
+    for (int thread = 0; thread < 2; thread++) {
+        struct finished finished = {0};
+        struct etwatch_callbacks callbacks = {.size = sizeof callbacks,
+                                              .ctx = &finished,
+                                              .on_samples = count_samples,
+                                              .on_end = count_end};
+        struct etwatch_monitor *monitor = NULL;
+        test_row(thread ? "thread" : "poll");
+        CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
+        if (thread) {
+            CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
+            bool over = false;
+            for (int i = 0; i < 5000 && !over; i++) {
+                test_sleep_ms(2);
+                ew_mutex_lock(monitor->lock);
+                over = monitor->over;
+                ew_mutex_unlock(monitor->lock);
+            }
+        } else {
+            CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+            while (etwatch_monitor_poll(monitor, 0, NULL) >= 0)
+                CHECK_EQ_INT(finished.errors, 0);
+        }
+        CHECK_EQ_INT(finished.ends, 1);
+        CHECK_EQ_INT(etwatch_monitor_last_error(monitor, NULL), 0);
+        CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+        CHECK_EQ_INT(finished.ends, 1);
+        CHECK_EQ_INT(finished.errors, 0);
+        CHECK_EQ_UINT(finished.samples, lines);
+        CHECK_EQ_UINT(finished.samples_after, 0);
+        etwatch_monitor_free(monitor);
+    }
+    remove_recorded(&recorded);
+    free(text.bytes);
+    free(machine.items);
+}
+
 TEST(an_impossible_configuration_is_refused)
 {
     static const char *const paths[] = {"x.etl"};
     static const uint32_t uid = 1;
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_config config = {.size = sizeof config, .source = ETWATCH_SOURCE_ETL};
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_EINVAL);
     config.traces = paths;
     config.trace_count = 1;
     config.source = ETWATCH_SOURCE_POLL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_EINVAL);
     config.source = ETWATCH_SOURCE_ETL;
     config.uids = &uid;
     config.uid_count = 1;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_EINVAL);
     config.uid_count = 0;
     config.flags = ETWATCH_CONFIG_EVENTS;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), ETWATCH_ENOTSUP);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), ETWATCH_ENOTSUP);
     config.flags = ETWATCH_CONFIG_ALL;
-    CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), ETWATCH_EOS);
     etwatch_monitor_free(monitor);
 }

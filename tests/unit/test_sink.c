@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "batches.h"
 #include "sample_maker.h"
 #include "sink/fields.h"
 #include "test.h"
@@ -107,7 +108,7 @@ static void feed(struct etwatch_sink *sink)
                                 .from_ns = T0_NS,
                                 .to_ns = T0_NS + 5};
     CHECK_EQ_INT(etwatch_sink_meta(sink, &meta), 0);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, samples, n), 0);
+    CHECK_EQ_INT(sink_samples(sink, samples, n), 0);
     CHECK_EQ_INT(etwatch_sink_loss(sink, &loss), 0);
     CHECK_EQ_INT(etwatch_sink_stats(sink, &stats), 0);
 }
@@ -212,7 +213,7 @@ TEST(bad_arguments_are_refused)
     CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_CSV, keep, &text, &small, &sink, NULL),
                  ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_sink_meta(NULL, NULL), ETWATCH_EINVAL);
-    CHECK_EQ_INT(etwatch_sink_samples(NULL, NULL, 1), ETWATCH_EINVAL);
+    CHECK_EQ_INT(sink_samples(NULL, NULL, 1), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_sink_flush(NULL), ETWATCH_EINVAL);
     etwatch_sink_free(NULL);
 }
@@ -223,7 +224,7 @@ TEST(a_metric_of_zero_is_zero_and_an_unknown_one_is_null)
     sample.has = EW_METRICS(ETWATCH_M_cpu_ns, ETWATCH_M_user_objects);
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     const char *got = close_sink(sink, &text);
     CHECK_CONTAINS(got, "\"cpu_ns\":0,");
     CHECK_CONTAINS(got, "\"cpu_user_ns\":null,");
@@ -240,7 +241,7 @@ TEST(a_double_that_is_not_finite_becomes_null)
         sample.cpu_percent = values[i];
         struct ew_buf text;
         struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-        CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+        CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
         CHECK_CONTAINS(close_sink(sink, &text), "\"cpu_percent\":null,");
         ew_buf_done(&text);
     }
@@ -258,10 +259,10 @@ TEST(members_without_a_metric_are_in_no_line)
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         struct ew_buf want, got;
         struct etwatch_sink *sink = open_sink(formats[i], &want, NULL);
-        CHECK_EQ_INT(etwatch_sink_samples(sink, &usual, 1), 0);
+        CHECK_EQ_INT(sink_samples(sink, &usual, 1), 0);
         const char *wanted = close_sink(sink, &want);
         sink = open_sink(formats[i], &got, NULL);
-        CHECK_EQ_INT(etwatch_sink_samples(sink, &more, 1), 0);
+        CHECK_EQ_INT(sink_samples(sink, &more, 1), 0);
         CHECK_EQ_STR(close_sink(sink, &got), wanted);
         ew_buf_done(&want);
         ew_buf_done(&got);
@@ -280,11 +281,11 @@ TEST(what_no_source_measures_is_in_no_output)
     struct ew_buf text;
     sample.has = EW_METRICS(ETWATCH_M_gpu_ns, ETWATCH_M_cpu_ns);
     sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     CHECK(strstr(close_sink(sink, &text), "gpu") == NULL);
     ew_buf_done(&text);
     sink = open_sink(ETWATCH_FORMAT_CSV, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     CHECK(strstr(close_sink(sink, &text), "gpu") == NULL);
     ew_buf_done(&text);
     ew_buf_init(&text, 0, NULL, NULL);
@@ -310,7 +311,7 @@ TEST(every_metric_is_written_under_its_own_name)
 #undef ETWATCH_X
         struct ew_buf text;
         struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-        CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+        CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
         const char *got = close_sink(sink, &text);
         (void)snprintf(want, sizeof want, "\"%s\":%u", ew_metric_info[m].name, 1000 + m);
         CHECK_CONTAINS(got, want);
@@ -329,11 +330,11 @@ TEST(the_command_line_is_written_only_on_request)
     sample.cmdline = "a --b";
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     CHECK(strstr(close_sink(sink, &text), "cmdline") == NULL);
     ew_buf_done(&text);
     sink = open_sink(ETWATCH_FORMAT_JSONL, &text, &options);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     CHECK_CONTAINS(close_sink(sink, &text), "\"cmdline\":\"a --b\"");
     ew_buf_done(&text);
 }
@@ -351,10 +352,10 @@ TEST(events_name_the_other_thread_by_its_role)
                                   .name = "a"};
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
+    CHECK_EQ_INT(sink_events(sink, &event, 1), 0);
     event.kind = ETWATCH_EVENT_EXIT;
     event.exit_code = 5 << 8 | 9;
-    CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
+    CHECK_EQ_INT(sink_events(sink, &event, 1), 0);
     CHECK_EQ_STR(
         close_sink(sink, &text),
         "{\"type\":\"event\",\"event\":\"wakeup\",\"t_ns\":1763269862000000000,\"cpu\":1,"
@@ -383,7 +384,7 @@ TEST(a_switch_has_the_waker_and_the_wait_of_the_incoming_thread)
                                   .wait_reason = "UserRequest"};
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
+    CHECK_EQ_INT(sink_events(sink, &event, 1), 0);
     const char *output = close_sink(sink, &text);
     CHECK_CONTAINS(output, "\"waker_pid\":30,\"waker_tid\":31,");
     CHECK_CONTAINS(output, "\"wait_reason\":\"UserRequest\",\"wait_ns\":5,\"ready_ns\":null,");
@@ -404,7 +405,7 @@ TEST(windows_without_a_measured_value_have_nulls)
         .cpu_percent = {.count = 10, .avg = 1.5, .max = 4, .p95 = 3, .p99 = 4}};
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_windows(sink, &window, 1), 0);
+    CHECK_EQ_INT(sink_windows(sink, &window, 1), 0);
     CHECK_EQ_STR(close_sink(sink, &text),
                  "{\"type\":\"window\",\"pid\":5,\"start_ns\":6,\"name\":\"a\","
                  "\"t_ns\":1763269862000000000,\"dt_ns\":1000000000,\"source\":\"poll\","
@@ -414,7 +415,7 @@ TEST(windows_without_a_measured_value_have_nulls)
                  "\"rss_bytes_p99\":null}\n");
     ew_buf_done(&text);
     sink = open_sink(ETWATCH_FORMAT_CSV, &text, NULL);
-    CHECK_EQ_INT(etwatch_sink_windows(sink, &window, 1), 0);
+    CHECK_EQ_INT(sink_windows(sink, &window, 1), 0);
     CHECK_CONTAINS(close_sink(sink, &text), "\nwindow,5,6,a,1763269862000000000,1000000000,poll,"
                                             "true,10,1.500,4.000,3.000,4.000,,,,\n");
     ew_buf_done(&text);
@@ -434,9 +435,9 @@ TEST(after_a_failed_write_every_call_fails_and_nothing_is_written)
     struct etwatch_sink *sink = NULL;
     struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);
     CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_JSONL, refuse, &calls, NULL, &sink, NULL), 0);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), 0);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), ETWATCH_EOS);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, &sample, 1), ETWATCH_EOS);
+    CHECK_EQ_INT(sink_samples(sink, &sample, 1), ETWATCH_EOS);
     CHECK_EQ_INT(etwatch_sink_flush(sink), ETWATCH_EOS);
     CHECK_EQ_INT(calls, 1);
     etwatch_sink_free(sink);
@@ -454,7 +455,7 @@ static int make_and_feed(void *ctx)
     int rc = etwatch_sink_new(format, keep, &text, &plain, &sink, NULL);
     for (int i = 0; i < 40 && rc == 0; i++) {
         sample.pid++;
-        rc = etwatch_sink_samples(sink, &sample, 1);
+        rc = sink_samples(sink, &sample, 1);
     }
     if (rc == 0)
         rc = etwatch_sink_stats(sink, &stats);
@@ -480,7 +481,7 @@ static void put_batch(void *ctx)
 {
     struct batch *batch = ctx;
     for (int i = 0; i < 100; i++)
-        (void)etwatch_sink_samples(batch->sink, &batch->sample, 1);
+        (void)sink_samples(batch->sink, &batch->sample, 1);
     (void)etwatch_sink_flush(batch->sink);
 }
 

@@ -8,6 +8,7 @@
 
 #include <etwatch/summary.h>
 
+#include "batches.h"
 #include "metric_kit.h"
 #include "sampler/aggregate.h"
 #include "sampler/sparse_histogram.h"
@@ -70,7 +71,7 @@ static struct etwatch_sample busy(uint32_t pid, uint64_t t_ns, double percent)
 
 static void add(struct etwatch_summary *summary, struct etwatch_sample sample)
 {
-    etwatch_summary_add(summary, &sample, 1);
+    summary_add(summary, &sample, 1);
 }
 
 TEST(counters_are_added_gauges_are_the_latest)
@@ -175,10 +176,10 @@ TEST(an_exit_sets_the_totals_of_the_lifetime)
     etwatch_summary_free(summary);
 }
 
-static void count_them(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void count_them(void *ctx, const struct etwatch_samples *batch)
 {
     size_t *sum = ctx;
-    *sum += count * samples[0].pid;
+    *sum += batch->count * etwatch_sample_at(batch, 0)->pid;
 }
 
 TEST(another_consumer_may_receive_the_same_samples)
@@ -189,7 +190,7 @@ TEST(another_consumer_may_receive_the_same_samples)
     struct etwatch_summary *summary;
     CHECK_EQ_INT(etwatch_summary_new(&options, &summary), 0);
     struct etwatch_sample two[] = {busy(7, 10 * MS, 50), busy(7, 20 * MS, 50)};
-    etwatch_summary_add(summary, two, 2);
+    summary_add(summary, two, 2);
     CHECK_EQ_UINT(sum, 14);
     etwatch_summary_free(summary);
 }
@@ -238,8 +239,8 @@ TEST(threads_and_invalid_values_are_excluded)
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
     struct etwatch_sample thread = make(ETWATCH_TYPE_THREAD, 7, 10 * MS, 10 * MS);
     add(summary, thread);
-    etwatch_summary_add(summary, NULL, 1);
-    etwatch_summary_add(NULL, &thread, 1);
+    summary_add(summary, NULL, 1);
+    summary_add(NULL, &thread, 1);
     CHECK_EQ_INT(etwatch_summary_for_each(summary, 0, NULL, NULL), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_summary_for_each(NULL, 0, on_process, NULL), ETWATCH_EINVAL);
     CHECK_EQ_UINT(read_all(summary, 0)->count, 0);
@@ -320,7 +321,7 @@ static int keep_some(void *ctx)
     for (uint32_t i = 0; i < 20; i++) {
         struct etwatch_sample sample = busy(i % 3 + 1, (i + 1) * 10 * MS, i * 5);
         sample.user = i % 2 == 0 ? "root" : "me";
-        etwatch_summary_add(summary, &sample, 1);
+        summary_add(summary, &sample, 1);
     }
     (void)read_all(summary, 0);
     error = etwatch_summary_dropped(summary) > 0 ? ETWATCH_ENOMEM : 0;

@@ -9,6 +9,7 @@
 #include <etwatch/sink.h>
 #include <etwatch/trace.h>
 
+#include "batches.h"
 #include "system.h"
 #include "test.h"
 
@@ -71,7 +72,7 @@ TEST(a_descendant_recorded_before_its_parent_is_selected)
     CHECK(file != NULL);
     struct etwatch_sink *sink = NULL;
     CHECK_EQ_INT(etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, put_bytes, file, NULL, &sink, NULL), 0);
-    CHECK_EQ_INT(etwatch_sink_samples(sink, starts, sizeof starts / sizeof starts[0]), 0);
+    CHECK_EQ_INT(sink_samples(sink, starts, sizeof starts / sizeof starts[0]), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     etwatch_sink_free(sink);
     CHECK_EQ_INT(fclose(file), 0);

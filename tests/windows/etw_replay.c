@@ -202,7 +202,8 @@ static int write_out(void *ctx, const void *bytes, size_t len)
 
 static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
-    must(etwatch_sink_samples(ctx, samples, count) == 0, "cannot write");
+    struct etwatch_samples batch = etwatch_samples_of(samples, count);
+    must(etwatch_sink_samples(ctx, &batch) == 0, "cannot write");
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)

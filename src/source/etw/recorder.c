@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "os/os.h"
 #include "source/etw/session_options.h"
 
@@ -114,7 +115,6 @@ int etwatch_recorder_stats(struct etwatch_recorder *recorder,
                                                 : recorder->api->now_ns(recorder->api->ctx);
     uint64_t written = (uint64_t)totals.buffers_written * totals.buffer_kb * 1024;
     struct etwatch_recorder_stats stats = {
-        .size = ret_stats->size,
         .running = running,
         .duration_ns = end_ns - recorder->started_ns,
         /* While a file is being written, its directory entry has an outdated size. */
@@ -123,10 +123,7 @@ int etwatch_recorder_stats(struct etwatch_recorder *recorder,
         .buffers_lost = totals.log_buffers_lost,
         .buffers_written = totals.buffers_written,
     };
-    if (ret_stats->size < sizeof(uint32_t))
-        return ETWATCH_EINVAL;
-    memcpy(ret_stats, &stats, ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats);
-    return 0;
+    return ew_sized_out(ret_stats, &stats, sizeof stats);
 }
 
 const char *etwatch_recorder_unavailable_reason(const struct etwatch_recorder *recorder,
