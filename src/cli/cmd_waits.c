@@ -233,7 +233,8 @@ static void take_event(struct ew_waits_view *view, struct running *running,
 }
 
 /* Ids of threads are used again: the last one to have one gives the name. */
-static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *sample,
+                      const struct etwatch_metric_set *estimated)
 {
     struct ew_waits_view *view = ctx;
     (void)estimated;

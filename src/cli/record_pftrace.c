@@ -278,7 +278,8 @@ static int tell_class(void *ctx, const struct etwatch_trace_class *klass)
     return etwatch_sink_class(((struct telling *)ctx)->sink, klass);
 }
 
-static int tell_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int tell_process(void *ctx, const struct etwatch_sample *process,
+                        const struct etwatch_metric_set *estimated)
 {
     return etwatch_sink_process(((struct telling *)ctx)->sink, process, estimated);
 }

@@ -272,13 +272,17 @@ int ew_watch_prepare(struct ew_watch *session, const struct ew_options *options,
     return format == 0 ? EW_EXIT_OK : make_sink(session, format);
 }
 
-/* What is to be summed up over windows is to be measured. */
-static uint64_t wanted_metrics(const struct ew_watch *session)
+/* The selected metrics, and those that windows aggregate. */
+static struct etwatch_metric_set selected_metrics(const struct ew_watch *session)
 {
-    uint64_t metrics = session->options->metrics, more = session->windows.more;
-    if (session->windows.length_ns == 0 || more == 0)
+    struct etwatch_metric_set metrics = session->options->metrics;
+    const struct etwatch_metric_set *more = &session->windows.more;
+    if (session->windows.length_ns == 0 || etwatch_metric_set_is_empty(more))
         return metrics;
-    return more | (metrics != 0 ? metrics : ETWATCH_METRICS_DEFAULT);
+    if (etwatch_metric_set_is_empty(&metrics))
+        etwatch_metric_set_add(&metrics, ETWATCH_METRIC_DEFAULT);
+    etwatch_metric_set_union(&metrics, more);
+    return metrics;
 }
 
 static struct etwatch_config make_config(struct ew_watch *session)
@@ -303,7 +307,7 @@ static struct etwatch_config make_config(struct ew_watch *session)
         .proc_root = o->proc_root,
         .traces = (const char *const *)o->files.words,
         .trace_count = o->files.count,
-        .metrics = wanted_metrics(session),
+        .metrics = selected_metrics(session),
         .polled_metrics = o->polled_metrics,
         .rates = o->rates,
         .rate_count = o->rate_count,

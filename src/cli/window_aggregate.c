@@ -28,7 +28,7 @@ struct ew_window_row {
     bool named;
     char name[NAME_SIZE];
     struct ew_aggregate cpu, rss;
-    struct ew_sparse_histogram *more; /* of other metrics, in the order of their bits; NULL: none */
+    struct ew_sparse_histogram *more; /* of other metrics, in ascending order; NULL: none */
 };
 
 void ew_window_aggregate_init(struct ew_window_aggregate *windows, double seconds)
@@ -42,15 +42,12 @@ void ew_window_aggregate_want(struct ew_window_aggregate *windows,
     memcpy(windows->wanted, wanted, sizeof windows->wanted);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if (wanted[i] != 0 && i != ETWATCH_M_cpu_percent && i != ETWATCH_M_rss_bytes)
-            windows->more |= (uint64_t)1 << i;
+            etwatch_metric_set_add(&windows->more, i);
 }
 
 static uint32_t count_more(const struct ew_window_aggregate *windows)
 {
-    uint32_t count = 0;
-    for (uint64_t left = windows->more; left != 0; left &= left - 1)
-        count++;
-    return count;
+    return etwatch_metric_set_count(&windows->more);
 }
 
 static void drop_rows(struct ew_window_aggregate *windows)
@@ -107,7 +104,7 @@ static int make(struct ew_window_aggregate *windows, const struct etwatch_sample
     row->source = sample->source;
     ew_aggregate_init(&row->cpu);
     ew_aggregate_init(&row->rss);
-    if (windows->more != 0) {
+    if (!etwatch_metric_set_is_empty(&windows->more)) {
         row->more = ew_calloc(count_more(windows), sizeof *row->more);
         if (row->more == NULL) {
             windows->count--;
@@ -157,7 +154,7 @@ static void put_more(const struct ew_window_aggregate *windows, const struct ew_
 {
     const struct ew_sparse_histogram *spread = row->more;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((windows->more >> i & 1) == 0)
+        if (!etwatch_metric_set_has(&windows->more, i))
             continue;
         ew_sparse_histogram_result(spread++, ew_sparse_histogram_idle_is_zero(i) ? idle : 0,
                                    spreads);
@@ -221,13 +218,13 @@ static int add_more(const struct ew_window_aggregate *windows, struct ew_window_
     double values[ETWATCH_METRIC_COUNT];
     struct ew_sparse_histogram *spread = row->more;
     int rc = 0;
-    if (windows->more == 0)
+    if (etwatch_metric_set_is_empty(&windows->more))
         return 0;
     ew_sparse_histogram_values(sample, values);
     for (uint32_t i = 0; rc == 0 && i < ETWATCH_METRIC_COUNT; i++) {
-        if ((windows->more >> i & 1) == 0)
+        if (!etwatch_metric_set_has(&windows->more, i))
             continue;
-        if ((sample->has >> i & 1) != 0)
+        if (etwatch_sample_has(sample, i))
             rc = ew_sparse_histogram_add(spread, values[i], 1);
         spread++;
     }
@@ -241,9 +238,9 @@ static int add_values(const struct ew_window_aggregate *windows, struct ew_windo
     row->covered_ns += sample->dt_ns;
     row->dt_ns = sample->dt_ns > row->dt_ns ? sample->dt_ns : row->dt_ns;
     row->incomplete += (sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
-    if ((sample->has & ETWATCH_HAS(cpu_percent)) != 0)
+    if (etwatch_sample_has(sample, ETWATCH_M_cpu_percent))
         rc = ew_aggregate_add(&row->cpu, sample->cpu_percent);
-    if (rc == 0 && (sample->has & ETWATCH_HAS(rss_bytes)) != 0)
+    if (rc == 0 && etwatch_sample_has(sample, ETWATCH_M_rss_bytes))
         rc = ew_aggregate_add(&row->rss, (double)sample->rss_bytes);
     if (rc == 0)
         rc = add_more(windows, row, sample);

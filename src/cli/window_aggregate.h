@@ -11,7 +11,7 @@ struct ew_window_aggregate {
     uint64_t length_ns; /* 0: no windows are wanted */
     uint8_t
         wanted[ETWATCH_METRIC_COUNT]; /* enum ew_aggregation; 0: all of cpu_percent, rss_bytes */
-    uint64_t more;                    /* bits of the others that are wanted */
+    struct etwatch_metric_set more;   /* the other metrics that are selected */
     uint64_t from_ns;                 /* 0: none is open */
     uint64_t last_ns;
     struct ew_window_row *rows;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/metric.h"
 
 enum own_kind { START, EXIT, SAMPLE, THREAD, LOST, OWN_COUNT };
 static const char *const own_names[OWN_COUNT] = {"start", "exit", "sample", "thread", "loss"};
@@ -34,7 +35,7 @@ struct cpu {
 
 struct total {
     struct etwatch_sample sample; /* owns its strings */
-    uint64_t estimated;
+    struct etwatch_metric_set estimated;
 };
 
 struct ew_account {
@@ -177,8 +178,8 @@ static void add_run(struct ew_account *account, uint32_t pid, uint32_t tid, cons
         .t_ns = e->t_ns,
         .name = pid == tid ? name : NULL,
         .thread_name = NULL,
-        .has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(switches_voluntary) |
-               ETWATCH_HAS(switches_involuntary),
+        .has = EW_METRIC_SET(ETWATCH_M_cpu_ns, ETWATCH_M_switches_voluntary,
+                             ETWATCH_M_switches_involuntary),
         .cpu_ns = e->t_ns - from_ns,
         .switches_voluntary = e->state != 0,
         .switches_involuntary = e->state == 0,
@@ -261,7 +262,7 @@ void ew_account_system(struct ew_account *account, const struct etwatch_trace_sy
 }
 
 void ew_account_total(struct ew_account *account, const struct etwatch_sample *total,
-                      uint64_t estimated)
+                      const struct etwatch_metric_set *estimated)
 {
     if (total->type == ETWATCH_TYPE_THREAD && !account->options.threads)
         return;
@@ -278,7 +279,7 @@ void ew_account_total(struct ew_account *account, const struct etwatch_sample *t
         account->total_size = size;
     }
     struct total *kept = &account->totals[account->total_count++];
-    *kept = (struct total){.sample = *total, .estimated = estimated};
+    *kept = (struct total){.sample = *total, .estimated = *estimated};
     ew_account_strings_copy(&kept->sample);
 }
 
@@ -289,7 +290,8 @@ struct visit {
     bool selected;
 };
 
-static int visit_one(struct visit *visit, struct etwatch_sample s, bool thread, uint64_t estimated)
+static int visit_one(struct visit *visit, struct etwatch_sample s, bool thread,
+                     const struct etwatch_metric_set *estimated)
 {
     const struct ew_account_visitor *visitor = visit->visitor;
     if (!thread) {
@@ -309,7 +311,7 @@ static int visit_totals(const struct ew_account *account, const struct ew_accoun
     for (uint32_t i = 0; i < account->total_count && rc == 0; i++) {
         const struct total *total = &account->totals[i];
         rc = visit_one(&visit, total->sample, total->sample.type == ETWATCH_TYPE_THREAD,
-                       total->estimated);
+                       &total->estimated);
     }
     return rc;
 }
@@ -389,10 +391,10 @@ static struct etwatch_sample finish_row(const struct ew_account *account,
     s.t_ns = to_ns;
     s.dt_ns = to_ns > from_ns ? to_ns - from_ns : 0;
     s.flags |= row->started ? 0 : (uint32_t)ETWATCH_SAMPLE_PREEXISTING;
-    s.has &= ~ETWATCH_HAS(cpu_percent);
-    if ((s.has & ETWATCH_HAS(cpu_ns)) != 0 && s.dt_ns > 0) {
+    etwatch_metric_set_remove(&s.has, ETWATCH_M_cpu_percent);
+    if (etwatch_sample_has(&s, ETWATCH_M_cpu_ns) && s.dt_ns > 0) {
         s.cpu_percent = 100.0 * (double)s.cpu_ns / (double)s.dt_ns;
-        s.has |= ETWATCH_HAS(cpu_percent);
+        etwatch_metric_set_add(&s.has, ETWATCH_M_cpu_percent);
     }
     return s;
 }
@@ -416,7 +418,9 @@ static int visit_rows(struct ew_account *account, const struct ew_account_row **
     int rc = 0;
     for (uint32_t i = 0; i < account->rows.count && rc == 0; i++) {
         struct etwatch_sample s = finish_row(account, list[i]);
-        rc = visit_one(&visit, s, s.tid != 0, account->meta.estimated & s.has);
+        struct etwatch_metric_set estimated = account->meta.estimated;
+        etwatch_metric_set_intersect(&estimated, &s.has);
+        rc = visit_one(&visit, s, s.tid != 0, &estimated);
     }
     return rc;
 }

@@ -9,7 +9,7 @@
 #include "sink/units.h"
 
 static const struct {
-    uint8_t field;
+    uint16_t field;
     uint8_t min_width;
     uint8_t max_width;
     const char *heading;

@@ -58,7 +58,7 @@ TEST(the_summary_shows_totals_threads_and_exit_statuses)
     sample = busy(ETWATCH_TYPE_EXIT, 10, 200, 70);
     sample.dt_ns = 200000000;
     sample.exit_signal = 9;
-    sample.has |= ETWATCH_HAS(exit_signal);
+    etwatch_metric_set_add(&sample.has, ETWATCH_M_exit_signal);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
     sample = busy(ETWATCH_TYPE_START, 20, 100, 0);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);

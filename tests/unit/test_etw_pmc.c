@@ -6,6 +6,7 @@
 #include "etw_kit.h"
 
 #include "listing_kit.h"
+#include "metric_kit.h"
 #include "monitor/monitor.h"
 #include "sampler/sampler.h"
 #include "source/etw/controller.h"
@@ -13,7 +14,8 @@
 #include "source/source.h"
 
 #define WANTED (EW_HAS_C(cycles) | EW_HAS_C(instructions) | EW_HAS_C(cache_misses))
-#define METRICS (ETWATCH_HAS(cycles) | ETWATCH_HAS(instructions) | ETWATCH_HAS(cache_misses))
+static const struct etwatch_metric_set counters =
+    EW_METRIC_SET(ETWATCH_M_cycles, ETWATCH_M_instructions, ETWATCH_M_cache_misses);
 
 static const char *const all[] = {"Timer",        "TotalIssues",        "CacheMisses",
                                   "TotalCycles",  "LLCMisses",          "UnhaltedCoreCycles",
@@ -150,7 +152,7 @@ static void add_up(void *ctx, const struct etwatch_sample *samples, size_t count
             continue;
         sums->samples++;
         sums->incomplete += (s->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
-        sums->without += (s->has & ETWATCH_HAS(cycles)) == 0;
+        sums->without += !etwatch_sample_has(s, ETWATCH_M_cycles);
         sums->cycles += s->cycles;
         sums->instructions += s->instructions;
         sums->cache_misses += s->cache_misses;
@@ -164,7 +166,8 @@ static void no_loss(void *ctx, const struct etwatch_loss *loss)
 }
 
 /* Opens a source on the emulator, drains it to the end and adds up the samples. */
-static struct sums watch(struct etw_emulator *emulator, uint64_t metrics, uint64_t *ret_available)
+static struct sums watch(struct etw_emulator *emulator, struct etwatch_metric_set metrics,
+                         struct etwatch_metric_set *ret_available)
 {
     struct ew_source *source = NULL;
     struct ew_sampler *sampler = NULL;
@@ -271,11 +274,13 @@ static struct etw_emulator *play(const struct made *made, const char *const *sou
 TEST_BOTH_DELIVERIES(known_counters_give_exact_sums)
 {
     struct made made;
-    uint64_t available = 0;
+    struct etwatch_metric_set available;
     make(&made, ETL_COUNTERS_OURS);
     struct etw_emulator *emulator = play(&made, all);
-    struct sums sums = watch(emulator, METRICS | ETWATCH_HAS(cpu_ns), &available);
-    CHECK_EQ_UINT(available & METRICS, METRICS);
+    struct etwatch_metric_set metrics = counters;
+    etwatch_metric_set_add(&metrics, ETWATCH_M_cpu_ns);
+    struct sums sums = watch(emulator, metrics, &available);
+    CHECK(includes(&available, &counters));
     CHECK_EQ_UINT(sums.cycles, truth_of(&made, ETL_CYCLES));
     CHECK_EQ_UINT(sums.instructions, truth_of(&made, ETL_INSTRUCTIONS));
     CHECK_EQ_UINT(sums.cache_misses, truth_of(&made, ETL_CACHE_MISSES));
@@ -291,10 +296,10 @@ TEST_BOTH_DELIVERIES(known_counters_give_exact_sums)
 TEST_BOTH_DELIVERIES(counters_other_than_those_requested_are_not_reported)
 {
     struct made made;
-    uint64_t available = 0;
+    struct etwatch_metric_set available;
     make(&made, ETL_COUNTERS_UNNAMED);
     struct etw_emulator *emulator = play(&made, all);
-    struct sums sums = watch(emulator, METRICS, &available);
+    struct sums sums = watch(emulator, counters, &available);
     CHECK_EQ_UINT(sums.without, sums.samples);
     CHECK_EQ_UINT(sums.cycles, 0);
     etw_emulator_free(emulator);
@@ -304,10 +309,10 @@ TEST_BOTH_DELIVERIES(counters_other_than_those_requested_are_not_reported)
 TEST_BOTH_DELIVERIES(counters_of_a_foreign_session_are_reported_if_the_stream_names_them)
 {
     struct made made;
-    uint64_t available = 0;
+    struct etwatch_metric_set available;
     make(&made, ETL_COUNTERS_NAMED);
     struct etw_emulator *emulator = play(&made, none);
-    struct sums sums = watch(emulator, 0, &available);
+    struct sums sums = watch(emulator, (struct etwatch_metric_set){{0}}, &available);
     CHECK_EQ_UINT(sums.cycles, truth_of(&made, ETL_CYCLES));
     CHECK_EQ_UINT(sums.instructions, truth_of(&made, ETL_INSTRUCTIONS));
     etw_emulator_free(emulator);
@@ -348,13 +353,13 @@ static void check_cycles(const char *const *sources, uint32_t kernel, uint64_t l
                                       .max_threads = 16,
                                       .proc_root = "/proc",
                                       .interval_ns = 10000000,
-                                      .metrics = METRICS,
+                                      .metrics = counters,
                                       .etw = &etw};
     struct ew_source *source = NULL;
     struct ew_error error = {0};
     CHECK_EQ_INT(ew_source_etw.open(&config, &source, &error), 0);
-    CHECK_EQ_INT((source->ops->available & ETWATCH_HAS(cycles)) != 0, available);
-    CHECK_EQ_INT((source->ops->estimated & ETWATCH_HAS(cycles)) != 0, estimated);
+    CHECK_EQ_INT(etwatch_metric_set_has(&source->ops->available, ETWATCH_M_cycles), available);
+    CHECK_EQ_INT(etwatch_metric_set_has(&source->ops->estimated, ETWATCH_M_cycles), estimated);
     const char *got = source->ops->unavailable_reason(source, ETWATCH_M_cycles);
     CHECK(why == NULL ? got == NULL : got != NULL && strstr(got, why) != NULL);
     CHECK(source->ops->unavailable_reason(source, ETWATCH_M_cpu_ns) == NULL);
@@ -373,7 +378,7 @@ TEST(without_a_hardware_counter_cycles_come_from_the_process_list)
 TEST(a_session_restarted_with_fewer_counters_reports_none)
 {
     struct made made;
-    uint64_t available = 0;
+    struct etwatch_metric_set available;
     make(&made, ETL_COUNTERS_OURS);
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
@@ -383,8 +388,8 @@ TEST(a_session_restarted_with_fewer_counters_reports_none)
                                                        .stop_times = 1,
                                                        .counters_once = true,
                                                        .sources = all});
-    struct sums sums = watch(emulator, METRICS, &available);
-    CHECK_EQ_UINT(available & METRICS, METRICS);
+    struct sums sums = watch(emulator, counters, &available);
+    CHECK(includes(&available, &counters));
     CHECK(sums.cycles > 0 && sums.cycles < truth_of(&made, ETL_CYCLES));
     CHECK(sums.without > 0 && sums.without < sums.samples);
     etw_emulator_free(emulator);

@@ -3,6 +3,7 @@
  * Processes over their lifetime: when they are announced, how they end, and in which order
  * everything is reported.
  */
+#include "metric_kit.h"
 #include "sampler_kit.h"
 
 #define CPU(s) ((s)->cpu_ns / NS_PER_MS)
@@ -41,8 +42,8 @@ TEST(a_process_that_lived_a_millisecond_has_start_sample_and_exit)
     CHECK_EQ_UINT(s->exit_ns, UNIX_MS(13));
     CHECK_EQ_INT(s->exit_code, 3);
     CHECK_EQ_INT(s->exit_signal, 0);
-    CHECK(kit_has(s, ETWATCH_HAS(exit_ns)) && kit_has(s, ETWATCH_HAS(exit_code)) &&
-          kit_has(s, ETWATCH_HAS(exit_signal)));
+    CHECK(kit_has(s, ETWATCH_M_exit_ns) && kit_has(s, ETWATCH_M_exit_code) &&
+          kit_has(s, ETWATCH_M_exit_signal));
     CHECK_EQ_UINT(kit_counts().processes, 0);
     kit_close();
 }
@@ -54,8 +55,8 @@ TEST(a_process_never_seen_running_still_has_start_sample_and_exit)
     kit_exit(5, MS(12), MS(13), 0);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S5 s5 X5");
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0), ETWATCH_HAS(cpu_ns)));
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_EXIT, 5, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0), ETWATCH_M_cpu_ns));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_EXIT, 5, 0), ETWATCH_M_cpu_ns));
     kit_close();
 }
 
@@ -138,7 +139,7 @@ TEST(totals_of_a_preexisting_process_include_its_earlier_counts)
     CHECK_EQ_UINT(s->dt_ns, 105 * NS_PER_MS);
     CHECK_NEAR(s->cpu_percent, 40, 1e-9);
     /* The number of earlier switches is unknown, so the total is unknown too. */
-    CHECK(!kit_has(s, ETWATCH_HAS(switches_voluntary)));
+    CHECK(!kit_has(s, ETWATCH_M_switches_voluntary));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0)), 2);
     kit_close();
 }
@@ -167,7 +168,7 @@ TEST(preexisting_processes_are_announced_first_and_marked)
     CHECK_EQ_UINT(s->ppid, 1);
     CHECK_EQ_UINT(s->session_id, 77);
     CHECK_EQ_UINT(s->rss_bytes, 123);
-    CHECK_EQ_UINT(s->has, ETWATCH_HAS(rss_bytes));
+    CHECK_METRICS(s->has, ETWATCH_M_rss_bytes);
     kit_close();
 }
 
@@ -275,7 +276,7 @@ TEST(a_process_that_exited_before_it_was_watched_is_dropped)
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
     const struct etwatch_sample *e = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
     CHECK_EQ_UINT(e->flags & ETWATCH_SAMPLE_COMPLETE, 0);
-    CHECK_EQ_UINT(e->has & ETWATCH_HAS(exit_code), 0);
+    CHECK(!etwatch_sample_has(e, ETWATCH_M_exit_code));
     CHECK_EQ_UINT(kit_counts().processes, 0);
     kit_close();
 }
@@ -288,7 +289,7 @@ TEST(a_concluded_exit_takes_its_status_when_it_is_reported)
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
     const struct etwatch_sample *e = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
-    CHECK(e->has & ETWATCH_HAS(exit_code));
+    CHECK(etwatch_sample_has(e, ETWATCH_M_exit_code));
     CHECK_EQ_INT(e->exit_code, 7);
     kit_close();
 }

@@ -158,10 +158,11 @@ static int on_class(void *ctx, const struct etwatch_trace_class *klass)
     return 0;
 }
 
-static int on_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *process,
+                      const struct etwatch_metric_set *estimated)
 {
     struct reported *reported = ctx;
-    CHECK_EQ_UINT(estimated, 0);
+    CHECK(etwatch_metric_set_is_empty(estimated));
     reported->processes += process->type == ETWATCH_TYPE_EXIT;
     reported->threads += process->type == ETWATCH_TYPE_THREAD;
     if (process->type == ETWATCH_TYPE_EXIT && process->name != NULL) {
@@ -211,9 +212,9 @@ TEST(a_report_adds_up_the_work_of_each_process)
     CHECK_EQ_UINT(reported.child.threads, 1);
     CHECK_EQ_STR(reported.child_cmdline, "\"a b.exe\" --token *** x");
     CHECK((reported.child.flags & ETWATCH_SAMPLE_COMPLETE) != 0);
-    CHECK((reported.child.has & ETWATCH_HAS(disk_read_bytes)) == 0);
+    CHECK(!etwatch_sample_has(&reported.child, ETWATCH_M_disk_read_bytes));
     CHECK_EQ_UINT(reported.parent.start_ns, 0);
-    CHECK((reported.parent.has & ETWATCH_HAS(exit_ns)) == 0);
+    CHECK(!etwatch_sample_has(&reported.parent, ETWATCH_M_exit_ns));
     CHECK(reported.threads >= 2);
     remove_file(&file);
 }
@@ -233,7 +234,7 @@ TEST(a_time_range_counts_only_events_inside_it)
     CHECK_EQ_INT(report(&file, &options, 0, &reported), 0);
     CHECK_EQ_UINT(reported.child.cpu_ns, 2000 * TICK_NS);
     CHECK_EQ_UINT(reported.parent.cpu_ns, 0);
-    CHECK((reported.child.has & ETWATCH_HAS(exit_ns)) == 0); /* its exit is later */
+    CHECK(!etwatch_sample_has(&reported.child, ETWATCH_M_exit_ns)); /* its exit is later */
     remove_file(&file);
 }
 

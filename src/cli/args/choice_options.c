@@ -74,6 +74,12 @@ int ew_option_containers(struct ew_parser *p, const char *shown, const char *val
     return rc;
 }
 
+int ew_option_not_measured(struct ew_parser *p, const char *shown, const char *name)
+{
+    return ew_parser_fail(p, "%s: no source measures \"%s\" yet; see 'etwatch metrics'", shown,
+                          name);
+}
+
 int ew_option_aggregate(struct ew_parser *p, const char *shown, const char *value)
 {
     static const char form[] = "groups or names of metrics (such as io,handles)";
@@ -81,12 +87,16 @@ int ew_option_aggregate(struct ew_parser *p, const char *shown, const char *valu
     int rc = ew_list_add_words(p, shown, value, form, &words);
     p->options->aggregates |= p->where[0] == '\0';
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
-        uint64_t metrics = etwatch_metrics_named(words.words[i]) & ew_sparse_histogram_metrics();
-        if (metrics == 0)
+        struct etwatch_metric_set metrics = {{0}};
+        int named = etwatch_metrics_named(words.words[i], &metrics);
+        etwatch_metric_set_subtract(&metrics, &ew_sparse_histogram_excluded);
+        if (named == ETWATCH_ENOTSUP)
+            rc = ew_option_not_measured(p, shown, words.words[i]);
+        else if (etwatch_metric_set_next(&metrics, 0) >= ETWATCH_METRIC_COUNT)
             rc = ew_parser_fail(p, "%s needs %s: there is none of \"%s\" to be averaged", shown,
                                 form, words.words[i]);
         for (uint32_t at = 0; at < ETWATCH_METRIC_COUNT; at++)
-            if ((metrics >> at & 1) != 0)
+            if (etwatch_metric_set_has(&metrics, at))
                 p->options->aggregation[at] =
                     EW_AGGREGATE_AVG | EW_AGGREGATE_MAX | EW_AGGREGATE_P95 | EW_AGGREGATE_P99;
     }
@@ -105,15 +115,17 @@ int ew_option_busiest(struct ew_parser *p, const char *shown, const char *value)
 
 int ew_option_busiest_by(struct ew_parser *p, const char *shown, const char *value)
 {
-    uint64_t named = etwatch_metrics_named(value);
-    if (named == 0 || (named & (named - 1)) != 0)
+    struct etwatch_metric_set metrics = {{0}};
+    int named = etwatch_metrics_named(value, &metrics);
+    uint32_t metric = etwatch_metric_set_next(&metrics, 0);
+    if (named == ETWATCH_ENOTSUP)
+        return ew_option_not_measured(p, shown, value);
+    if (etwatch_metric_set_count(&metrics) != 1 || metric >= ETWATCH_METRIC_COUNT)
         return ew_parser_fail(p,
                               "%s needs the name of one metric (such as cpu_percent or "
                               "io_write_bytes), not \"%s\"; see 'etwatch metrics'",
                               shown, value);
-    p->options->top_n_metric = 0;
-    for (; named > 1; named >>= 1)
-        p->options->top_n_metric++;
+    p->options->top_n_metric = metric;
     p->options->busiest_by = true;
     return 0;
 }

@@ -18,6 +18,9 @@ int ew_option_aggregate(struct ew_parser *parser, const char *shown, const char 
 int ew_option_busiest(struct ew_parser *parser, const char *shown, const char *value);
 int ew_option_busiest_by(struct ew_parser *parser, const char *shown, const char *value);
 
+/* Fails: the metric or group exists, but no source measures it. */
+int ew_option_not_measured(struct ew_parser *parser, const char *shown, const char *name);
+
 /* Remembers that an option was given, where and with which value, for config --show. */
 int ew_origin_add(struct ew_parser *parser, const struct ew_option_info *info, const char *value);
 

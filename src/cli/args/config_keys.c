@@ -10,6 +10,7 @@
 
 #include <etwatch/metrics.h>
 
+#include "cli/args/choice_options.h"
 #include "cli/args/value.h"
 #include "sampler/sparse_histogram.h"
 
@@ -28,20 +29,22 @@ const char *ew_config_key_name(size_t i)
 }
 
 /* Of a section: a group or a metric, whose '_' the file's reader has made a '-'. */
-static uint64_t metrics_of(const char *section)
+static int metrics_of(const char *section, struct etwatch_metric_set *ret_metrics)
 {
     char name[EW_CONFIG_KEY_SIZE];
     (void)snprintf(name, sizeof name, "%s", section);
     for (char *at = name; *at != '\0'; at++)
         *at = *at == '-' ? '_' : *at;
-    return etwatch_metrics_named(name);
+    *ret_metrics = (struct etwatch_metric_set){{0}};
+    return etwatch_metrics_named(name, ret_metrics);
 }
 
 bool ew_config_section_known(const char *section)
 {
+    struct etwatch_metric_set metrics;
     return strcmp(section, "storage") == 0 ||
            (strcmp(section, "all") != 0 && strcmp(section, "default") != 0 &&
-            metrics_of(section) != 0);
+            metrics_of(section, &metrics) != ETWATCH_EINVAL);
 }
 
 /* "memory.rate" as its group and "GROUP.rate"; false if it is of no group. */
@@ -146,11 +149,15 @@ static int apply_rate(struct ew_parser *p, const char *key, const char *group, c
 static int apply_backend(struct ew_parser *p, const char *key, const char *group, const char *value)
 {
     uint32_t before = p->options->source;
-    uint64_t beside = metrics_of(group) & etwatch_metrics_pollable();
+    struct etwatch_metric_set polled, pollable;
+    (void)metrics_of(group, &polled);
+    etwatch_metrics_pollable(&pollable);
+    etwatch_metric_set_intersect(&polled, &pollable);
     if (strcmp(value, "auto") == 0)
         return 0;
-    if (strcmp(value, "poll") == 0 && beside != 0 && strcmp(group, "io") != 0) {
-        p->options->polled_metrics |= beside;
+    if (strcmp(value, "poll") == 0 && !etwatch_metric_set_is_empty(&polled) &&
+        strcmp(group, "io") != 0) {
+        etwatch_metric_set_union(&p->options->polled_metrics, &polled);
         return 0;
     }
     int rc = apply_option(p, "source", key, value);
@@ -187,17 +194,20 @@ static int read_aggregation(struct ew_parser *p, const char *key, const char *va
 static int apply_aggregation(struct ew_parser *p, const char *key, const char *group,
                              const char *value)
 {
-    uint64_t metrics = metrics_of(group) & ew_sparse_histogram_metrics();
+    struct etwatch_metric_set metrics;
     uint32_t wanted = 0;
+    if (metrics_of(group, &metrics) == ETWATCH_ENOTSUP)
+        return ew_option_not_measured(p, key, group);
+    etwatch_metric_set_subtract(&metrics, &ew_sparse_histogram_excluded);
     if (strcmp(group, "cpu") == 0)
-        metrics = ETWATCH_HAS(cpu_percent);
+        (void)metrics_of("cpu_percent", &metrics);
     if (strcmp(group, "memory") == 0)
-        metrics = ETWATCH_HAS(rss_bytes);
-    if (metrics == 0)
+        (void)metrics_of("rss_bytes", &metrics);
+    if (etwatch_metric_set_is_empty(&metrics))
         return ew_parser_fail(p, "an average of %s says nothing: leave out %s", group, key);
     int rc = read_aggregation(p, key, value, &wanted);
     for (uint32_t i = 0; rc == 0 && i < ETWATCH_METRIC_COUNT; i++)
-        if ((metrics >> i & 1) != 0)
+        if (etwatch_metric_set_has(&metrics, i))
             p->options->aggregation[i] = (uint8_t)wanted;
     return rc;
 }

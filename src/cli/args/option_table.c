@@ -338,30 +338,33 @@ static int set_metrics(struct ew_parser *p, const char *shown, const char *value
     struct ew_list words = {0};
     int rc = ew_list_add_words(p, shown, value,
                                "groups or names (such as cpu,memory,handles or all)", &words);
-    p->options->metrics = 0;
+    p->options->metrics = (struct etwatch_metric_set){{0}};
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
-        uint64_t named = etwatch_metrics_named(words.words[i]);
-        if (named == 0)
+        struct etwatch_metric_set metrics = {{0}};
+        int named = etwatch_metrics_named(words.words[i], &metrics);
+        if (named == ETWATCH_ENOTSUP)
+            rc = ew_option_not_measured(p, shown, words.words[i]);
+        else if (named != 0)
             rc = ew_parser_fail(p,
                                 "%s needs groups or names (such as cpu,memory,handles or all): "
                                 "there is no \"%s\"; see 'etwatch metrics'",
                                 shown, words.words[i]);
-        p->options->metrics |= named;
+        etwatch_metric_set_union(&p->options->metrics, &metrics);
     }
     ew_list_done(&words);
     return rc;
 }
 
-/* Metrics that are read beside the samples. */
-static uint64_t rated(void)
+/* Whether one of them is read at a rate of its own. */
+static bool any_has_rate(const struct etwatch_metric_set *metrics)
 {
-    uint64_t mask = 0;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        if (etwatch_metric_info(i, &info) == 0 && info.default_hz > 0)
-            mask |= (uint64_t)1 << i;
+        if (etwatch_metric_set_has(metrics, i) && etwatch_metric_info(i, &info) == 0 &&
+            info.default_hz > 0)
+            return true;
     }
-    return mask;
+    return false;
 }
 
 static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
@@ -371,21 +374,26 @@ static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
     double hz = 0;
     if (equals != NULL)
         *equals = '\0';
-    uint64_t named = equals == NULL ? 0 : etwatch_metrics_named(word) & ~ETWATCH_METRICS_DEFAULT;
+    struct etwatch_metric_set metrics = {{0}};
+    int named = equals == NULL ? ETWATCH_EINVAL : etwatch_metrics_named(word, &metrics);
     bool known = equals != NULL && ew_value_number(equals + 1, &hz);
-    if (named != 0 && (named & rated()) == 0)
+    if (named == ETWATCH_ENOTSUP)
+        return ew_option_not_measured(p, shown, word);
+    etwatch_metric_set_remove(&metrics, ETWATCH_METRIC_DEFAULT);
+    bool none = etwatch_metric_set_is_empty(&metrics);
+    if (!none && !any_has_rate(&metrics))
         return ew_parser_fail(p, "%s: %s comes with every sample, its rate is that of --hz", shown,
                               word);
     if (equals != NULL)
         *equals = '='; /* whole, for the message */
-    if (named == 0 || !known || hz < least || hz > most)
+    if (none || !known || hz < least || hz > most)
         return ew_parser_fail(p,
                               "%s needs NAME=HZ with the name of a metric or group and 0.01 to "
                               "1000 a second (such as memory=2,handles=0.5), not \"%s\"",
                               shown, word);
     if (p->options->rate_count == EW_RATES_MAX)
         return ew_parser_fail(p, "%s: at most %d rates", shown, EW_RATES_MAX);
-    p->options->rates[p->options->rate_count++] = (struct etwatch_rate){named, hz};
+    p->options->rates[p->options->rate_count++] = (struct etwatch_rate){metrics, hz};
     return 0;
 }
 

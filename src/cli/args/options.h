@@ -84,8 +84,8 @@ struct ew_options {
     bool json, csv, quiet, wait_all;
     char *output_path, *proc_root, *config_path; /* NULL: not given */
 
-    uint64_t metrics;        /* bit per metric; 0: not given */
-    uint64_t polled_metrics; /* those that are polled beside events */
+    struct etwatch_metric_set metrics;        /* empty: not given */
+    struct etwatch_metric_set polled_metrics; /* polled although the source has events */
     struct etwatch_rate rates[EW_RATES_MAX];
     uint32_t rate_count;
     bool show_metrics, system;

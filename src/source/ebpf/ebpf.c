@@ -17,14 +17,14 @@
 #include "model/metric.h"
 #include "source/poll/slow_gauges.h"
 
-#define EW_EBPF_POLLED                                                                          \
-    (ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) |              \
-     ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
-     ETWATCH_HAS(threads_suspended))
-#define EW_EBPF_IO                                                                         \
-    (ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) | \
-     ETWATCH_HAS(io_write_ops))
-#define EW_EBPF_DISK (ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes))
+static const struct etwatch_metric_set proc_metrics = EW_METRIC_SET(
+    ETWATCH_M_handles, ETWATCH_M_handles_peak, ETWATCH_M_io_priority, ETWATCH_M_threads_running,
+    ETWATCH_M_threads_ready, ETWATCH_M_threads_waiting, ETWATCH_M_threads_suspended);
+static const struct etwatch_metric_set io_metrics =
+    EW_METRIC_SET(ETWATCH_M_io_read_bytes, ETWATCH_M_io_write_bytes, ETWATCH_M_io_read_ops,
+                  ETWATCH_M_io_write_ops);
+static const struct etwatch_metric_set disk_metrics =
+    EW_METRIC_SET(ETWATCH_M_disk_read_bytes, ETWATCH_M_disk_write_bytes);
 
 /* A switch on another CPU may have read its clock and not yet written its entry. */
 static const uint64_t log_lag_ns = 300 * 1000ULL;
@@ -60,27 +60,32 @@ static int watch_pid(struct ew_ebpf_source *source, uint32_t pid)
 }
 
 /* Limits the metrics to those that this machine has. */
-static void describe_source(struct ew_ebpf_source *source, uint64_t polled)
+static void describe_source(struct ew_ebpf_source *source, const struct etwatch_metric_set *polled)
 {
-    const uint64_t on_request = EW_EBPF_NET | EW_EBPF_PMU | EW_EBPF_POLLED;
+    struct etwatch_metric_set *available = &source->ops.available, polled_memory = *polled;
+    struct etwatch_metric_set optional = ew_ebpf_optional_available(&source->object.optional);
+    struct etwatch_metric_set from_proc = ew_ebpf_proc_gauges_available(source->proc_gauges);
     source->optional = source->object.optional.net || source->object.optional.pmu != 0;
-    source->ops.available &= ~on_request;
-    source->ops.available |= ew_ebpf_optional_available(&source->object.optional);
-    source->ops.available |= ew_ebpf_proc_gauges_available(source->proc_gauges);
-    source->ops.estimated &= ~(polled & EW_SLOW_GAUGE_MEMORY_METRICS);
+    etwatch_metric_set_subtract(available, &ew_ebpf_net_metrics);
+    etwatch_metric_set_subtract(available, &ew_ebpf_pmu_metrics);
+    etwatch_metric_set_subtract(available, &proc_metrics);
+    etwatch_metric_set_union(available, &optional);
+    etwatch_metric_set_union(available, &from_proc);
+    etwatch_metric_set_intersect(&polled_memory, &ew_slow_gauge_memory);
+    etwatch_metric_set_subtract(&source->ops.estimated, &polled_memory);
 }
 
 static const char *unavailable_reason(const struct ew_source *base, uint32_t metric)
 {
     const struct ew_ebpf_source *source = (const struct ew_ebpf_source *)base;
-    uint64_t features = source->units.features, bit = (uint64_t)1 << metric;
-    if ((features & EW_K_HAS_RUNQ_WAIT) == 0 && bit == ETWATCH_HAS(runq_wait_ns))
+    uint64_t features = source->units.features;
+    if ((features & EW_K_HAS_RUNQ_WAIT) == 0 && metric == ETWATCH_M_runq_wait_ns)
         return "the kernel lacks CONFIG_SCHED_INFO";
-    if ((features & EW_K_HAS_IO_BYTES) == 0 && (bit & EW_EBPF_IO) != 0)
+    if ((features & EW_K_HAS_IO_BYTES) == 0 && etwatch_metric_set_has(&io_metrics, metric))
         return "the kernel lacks CONFIG_TASK_XACCT";
-    if ((features & EW_K_HAS_DISK_BYTES) == 0 && (bit & EW_EBPF_DISK) != 0)
+    if ((features & EW_K_HAS_DISK_BYTES) == 0 && etwatch_metric_set_has(&disk_metrics, metric))
         return "the kernel lacks CONFIG_TASK_IO_ACCOUNTING";
-    if (bit == ETWATCH_HAS(affinity) && !source->units.affinity_fits)
+    if (metric == ETWATCH_M_affinity && !source->units.affinity_fits)
         return "more than 64 CPUs do not fit into a mask";
     return ew_ebpf_optional_unavailable_reason(&source->object.optional, metric);
 }
@@ -106,7 +111,7 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     source->units.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     source->units.affinity_fits = source->object.cpu_count <= 64;
     error = ew_ebpf_proc_gauges_new(source, config, &source->proc_gauges);
-    describe_source(source, config->polled);
+    describe_source(source, &config->polled);
     if (error == 0)
         error = ew_ebpf_life_open(source, config->events);
     for (uint32_t i = 0; error == 0 && source->filtered && i < config->filter.pid_count; i++)

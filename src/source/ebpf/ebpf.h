@@ -42,8 +42,7 @@ void ew_ebpf_process(const struct ew_ebpf_units *units, const struct ew_k_life *
 
 /* Counters that are added up only on request: network bytes and hardware counters. */
 
-#define EW_EBPF_NET (ETWATCH_HAS(net_received_bytes) | ETWATCH_HAS(net_sent_bytes))
-#define EW_EBPF_PMU (ETWATCH_HAS(cycles) | ETWATCH_HAS(instructions) | ETWATCH_HAS(cache_misses))
+extern const struct etwatch_metric_set ew_ebpf_net_metrics, ew_ebpf_pmu_metrics;
 
 struct ew_ebpf_optional {
     uint32_t cpu_count;
@@ -63,7 +62,7 @@ void ew_ebpf_optional_close(struct ew_ebpf_optional *optional);
 const char *ew_ebpf_optional_map(uint32_t i);
 int ew_ebpf_optional_fill(const struct ew_ebpf_optional *optional, uint32_t which, int map_fd);
 
-uint64_t ew_ebpf_optional_available(const struct ew_ebpf_optional *optional);
+struct etwatch_metric_set ew_ebpf_optional_available(const struct ew_ebpf_optional *optional);
 /* Why this requested metric is not available; NULL: it is, or it is not one of these. */
 const char *ew_ebpf_optional_unavailable_reason(const struct ew_ebpf_optional *optional,
                                                 uint32_t metric);
@@ -90,8 +89,9 @@ void ew_ebpf_proc_gauges_gone(struct ew_ebpf_proc_gauges *proc_gauges, uint32_t 
 void ew_ebpf_proc_gauges_read(struct ew_ebpf_proc_gauges *proc_gauges, uint64_t now_ns,
                               const struct ew_facts *facts);
 
-/* ETWATCH_HAS bits of the gauges that can be read here. */
-uint64_t ew_ebpf_proc_gauges_available(const struct ew_ebpf_proc_gauges *proc_gauges);
+/* The gauges that can be read here. */
+struct etwatch_metric_set
+ew_ebpf_proc_gauges_available(const struct ew_ebpf_proc_gauges *proc_gauges);
 
 /* ----------------------------------------------------------------------------- object */
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "model/name.h"
+#include "source/poll/slow_gauges.h"
 
 enum {
     LOG_BYTES_MAX = 8 << 20, /* of all CPUs together */
@@ -142,26 +143,27 @@ static bool fill_glob(struct ew_k_config *out, uint32_t index, const char *patte
 }
 
 /* The groups of counters that these metrics need. */
-static uint32_t wanted_copies(uint64_t metrics)
+static uint32_t wanted_copies(const struct etwatch_metric_set *metrics)
 {
     static const struct {
-        uint64_t metrics;
+        struct etwatch_metric_set metrics;
         uint32_t want;
     } rows[] = {
-        {ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns), EW_K_WANT_MODES},
-        {ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary), EW_K_WANT_SWITCHES},
-        {ETWATCH_HAS(runq_wait_ns), EW_K_WANT_RUNQ_WAIT},
-        {ETWATCH_HAS(faults_minor) | ETWATCH_HAS(faults_major), EW_K_WANT_FAULTS},
-        {ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
-             ETWATCH_HAS(io_write_ops),
+        {EW_METRIC_SET(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns), EW_K_WANT_MODES},
+        {EW_METRIC_SET(ETWATCH_M_switches_voluntary, ETWATCH_M_switches_involuntary),
+         EW_K_WANT_SWITCHES},
+        {EW_METRIC_SET(ETWATCH_M_runq_wait_ns), EW_K_WANT_RUNQ_WAIT},
+        {EW_METRIC_SET(ETWATCH_M_faults_minor, ETWATCH_M_faults_major), EW_K_WANT_FAULTS},
+        {EW_METRIC_SET(ETWATCH_M_io_read_bytes, ETWATCH_M_io_write_bytes, ETWATCH_M_io_read_ops,
+                       ETWATCH_M_io_write_ops),
          EW_K_WANT_IO},
-        {ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes), EW_K_WANT_DISK},
-        {ETWATCH_HAS(threads), EW_K_WANT_THREADS},
-        {ETWATCH_HAS(priority) | ETWATCH_HAS(affinity), EW_K_WANT_SCHEDULING},
+        {EW_METRIC_SET(ETWATCH_M_disk_read_bytes, ETWATCH_M_disk_write_bytes), EW_K_WANT_DISK},
+        {EW_METRIC_SET(ETWATCH_M_threads), EW_K_WANT_THREADS},
+        {EW_METRIC_SET(ETWATCH_M_priority, ETWATCH_M_affinity), EW_K_WANT_SCHEDULING},
     };
     uint32_t want = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if ((metrics & rows[i].metrics) != 0)
+        if (ew_metric_set_intersects(metrics, &rows[i].metrics))
             want |= rows[i].want;
     return want;
 }
@@ -174,7 +176,7 @@ static int fill_config(struct ew_k_config *out, const struct ew_source_config *c
     out->all = filter->all;
     out->kernel_threads = filter->kernel_threads;
     out->excludes = filter->excludes;
-    out->want = wanted_copies(config->metrics);
+    out->want = wanted_copies(&config->metrics);
     if (filter->name_count > EW_K_FILTERS_MAX || filter->uid_count > EW_K_FILTERS_MAX ||
         filter->cgroup_count > EW_K_FILTERS_MAX)
         return ew_error_set(reterr, ETWATCH_ELIMIT, 0,
@@ -202,10 +204,10 @@ static int fill_config(struct ew_k_config *out, const struct ew_source_config *c
         if (error != 0)
             return error;
     }
-    const uint64_t memory = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
-                            ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes);
-    out->rss_period_ns = ew_metrics_period_ns(config->metrics & ~config->polled, config->rates,
-                                              config->rate_count, memory);
+    struct etwatch_metric_set not_polled = config->metrics;
+    etwatch_metric_set_subtract(&not_polled, &config->polled);
+    out->rss_period_ns =
+        ew_metrics_period_ns(&not_polled, config->rates, config->rate_count, &ew_slow_gauge_memory);
     out->memory = out->rss_period_ns != 0;
     if (!out->memory)
         out->rss_period_ns = 1;

@@ -81,12 +81,18 @@ void ew_ebpf_proc_gauges_free(struct ew_ebpf_proc_gauges *proc_gauges)
     ew_free(proc_gauges);
 }
 
-uint64_t ew_ebpf_proc_gauges_available(const struct ew_ebpf_proc_gauges *proc_gauges)
+struct etwatch_metric_set
+ew_ebpf_proc_gauges_available(const struct ew_ebpf_proc_gauges *proc_gauges)
 {
+    struct etwatch_metric_set available = {{0}};
     if (proc_gauges == NULL)
-        return 0;
-    return ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | EW_SLOW_GAUGE_STATE_METRICS |
-           (proc_gauges->files.own_ids ? ETWATCH_HAS(io_priority) : 0);
+        return available;
+    available = ew_slow_gauge_states;
+    etwatch_metric_set_add(&available, ETWATCH_M_handles);
+    etwatch_metric_set_add(&available, ETWATCH_M_handles_peak);
+    if (proc_gauges->files.own_ids)
+        etwatch_metric_set_add(&available, ETWATCH_M_io_priority);
+    return available;
 }
 
 /* ----------------------------------------------------------------------- the table */
