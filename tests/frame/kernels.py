@@ -125,8 +125,8 @@ def a_spinner_uses_one_cpu(cpu_ms, count):
 def a_guest_that_stops_half_way_is_detected():
     text = 'step doctor\nout ok    source ebpf   works\nstatus 0\nstep run\ndata {"type":"meta"}\n'
     found = dict(CHECKS.check_guest(text, "ebpf", None))
-    check_eq(found.get("run"), "did not come to an end")
-    check_eq(found.get("guest"), "did not come to its end")
+    check_eq(found.get("run"), "did not finish")
+    check_eq(found.get("guest"), "did not run to its end")
     check("doctor" not in found, "doctor was correct")
 
 
