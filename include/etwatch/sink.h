@@ -76,6 +76,9 @@ ETWATCH_API int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *
                                  struct etwatch_sink **ret_sink, struct etwatch_error_info *reterr);
 /* An alert: an object of JSON Lines; tables and CSV have no rows for it. */
 ETWATCH_API int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert);
+/* An alert in words, one line without its end, cut to size bytes with the terminating 0. Returns
+ * the length of the whole text, like snprintf, or ETWATCH_ENOMEM. */
+ETWATCH_API int etwatch_alert_text(const struct etwatch_alert *alert, char *ret_text, size_t size);
 /* Frees without writing what is left. NULL is fine. */
 ETWATCH_API void etwatch_sink_free(struct etwatch_sink *sink);
 

@@ -37,3 +37,15 @@ int ew_sized_out(void *to, const void *from, size_t from_size)
     memset((char *)to + known, 0, size - known);
     return 0;
 }
+
+const void *ew_sized_view(const void *from, void *copy, size_t copy_size)
+{
+    const size_t size = size_of(from);
+    if (size >= copy_size)
+        return from;
+    if (size < EW_SIZED_MIN)
+        return NULL;
+    memset(copy, 0, copy_size);
+    memcpy(copy, from, size);
+    return copy;
+}

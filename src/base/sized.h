@@ -26,5 +26,8 @@ int ew_sized_in(void *to, size_t to_size, const void *from, const char *what,
                 struct ew_error *reterr);
 /* Copies our struct (from_size bytes) into the caller's. EINVAL: its size is not set. */
 int ew_sized_out(void *to, const void *from, size_t from_size);
+/* For structs that arrive at a high rate: `from` itself if it is at least as large as ours, else
+ * *copy (copy_size bytes) with the missing fields set to 0. NULL: its size is not set. */
+const void *ew_sized_view(const void *from, void *copy, size_t copy_size);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "cli/output.h"
 #include "cli/watch_run.h"
-#include "sink/grid.h"
+#include "base/grid.h"
 
 static void put_json_text(struct ew_buf *out, const char *key, const char *text)
 {

@@ -10,7 +10,7 @@
 
 #include <etwatch/system.h>
 
-#include "sink/grid.h"
+#include "base/grid.h"
 
 enum { SOURCES_MAX = 2, REASON_SIZE = 200 };
 

@@ -19,7 +19,7 @@
 #include "cli/term.h"
 #include "cli/watch_run.h"
 #include "os/os.h"
-#include "sink/units.h"
+#include "base/units.h"
 
 enum { LOOK_MS = 100, TELL_MS = 1000 };
 

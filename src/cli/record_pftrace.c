@@ -23,7 +23,7 @@
 #include "cli/watch_run.h"
 #include "os/os.h"
 #include "sampler/account.h"
-#include "sink/units.h"
+#include "base/units.h"
 
 static const uint64_t tell_every_ns = 1000 * 1000 * 1000u;
 /* What happened at the time of a trigger is told a moment later. */

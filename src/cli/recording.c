@@ -17,7 +17,7 @@
 #include "cli/term.h"
 #include "cli/watch_run.h"
 #include "os/os.h"
-#include "sink/units.h"
+#include "base/units.h"
 
 enum { BAR_WIDTH = 30 };
 

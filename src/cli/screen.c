@@ -7,7 +7,7 @@
 
 #include "sink/columns.h"
 #include "sink/fields.h"
-#include "sink/units.h"
+#include "base/units.h"
 
 enum { HEAD_ROWS = 4 }; /* three lines and the heading of the table */
 

@@ -11,7 +11,7 @@
 #include "cli/watch_run.h"
 #include "sink/columns.h"
 #include "sink/fields.h"
-#include "sink/units.h"
+#include "base/units.h"
 
 enum { ROWS_KEPT = 1024, ROWS_SHOWN = 60, EXTRA_COLUMNS = 2 };
 

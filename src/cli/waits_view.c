@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sink/grid.h"
-#include "sink/units.h"
+#include "base/grid.h"
+#include "base/units.h"
 
 enum { ROWS_SHOWN = 40, CHAIN_LONGEST = 8, CHAINS_SHOWN = 10 };
 

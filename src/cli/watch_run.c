@@ -22,7 +22,7 @@
 #include "os/os.h"
 #include "sampler/alert.h"
 #include "sink/alert.h"
-#include "sink/units.h"
+#include "base/units.h"
 
 enum { LONGEST_WAIT_MS = 250 };
 

@@ -52,6 +52,7 @@ int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
         .otlp_linux_unit = row->otlp_linux_unit != NULL ? row->otlp_linux_unit
                            : row->otlp_unit != NULL     ? row->otlp_unit
                                                         : "",
+        .has_average = (EW_METRICS_WITHOUT_AVERAGE >> metric & 1) == 0,
     };
     return ew_sized_out(ret_info, &info, sizeof info);
 }

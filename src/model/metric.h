@@ -44,6 +44,12 @@ uint64_t ew_metrics_period_ns(uint64_t chosen, const struct etwatch_rate *rates,
 /* What is polled if this is asked for: what is read together is polled together. */
 uint64_t ew_metrics_polled(uint64_t wanted);
 
+/* Ids, masks, levels and peaks: an average over intervals is meaningless. */
+#define EW_METRICS_WITHOUT_AVERAGE                                                    \
+    (ETWATCH_HAS(priority) | ETWATCH_HAS(affinity) | ETWATCH_HAS(io_priority) |       \
+     ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(exit_ns) | \
+     ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal))
+
 /* Told in every case: what a process is and how it ended. */
 #define EW_METRICS_ALWAYS (ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal))
 

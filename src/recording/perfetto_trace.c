@@ -196,7 +196,7 @@ void ew_perfetto_trace_stats(const struct ew_perfetto_trace *trace,
 struct report {
     struct ew_perfetto_trace *trace;
     struct ew_perfetto_trace_file *file;
-    struct ew_account *account;
+    struct etwatch_account *account;
     const struct etwatch_report_callbacks *callbacks;
     bool any_meta;
     struct told {
@@ -429,7 +429,7 @@ int ew_perfetto_trace_report(struct ew_perfetto_trace *trace,
     bool ended = rc == ETWATCH_ESTATE;
     if (rc == 0 || ended)
         rc = tell(&report, ret_system);
-    ew_account_free(report.account);
+    etwatch_account_free(report.account);
     ew_free(report.told);
     return rc == 0 && ended ? ETWATCH_ESTATE : rc;
 }

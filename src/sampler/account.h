@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adds up a run: everything that was delivered of it, in its order, becomes one report. The same
- * code takes it from a live monitor and from a recording of it, so both give the same report.
+ * The inside of etwatch/account.h: adds up a run, in the order of delivery, into one report. The
+ * same code adds up a live run and a recording of it, so both give the same report.
  *
  * Samples of a process are summed; what its EXIT says replaces the sums if the process began within
  * the run. Memory grows with the processes and threads that were there, up to a stated maximum;
@@ -13,15 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <etwatch/trace.h>
+#include <etwatch/account.h>
 
 enum {
     EW_ACCOUNT_ROWS_MAX = 1 << 17,
     EW_ACCOUNT_CPUS_MAX = 1024,
     EW_ACCOUNT_KINDS_MAX = 512,
 };
-
-struct ew_account;
 
 struct ew_account_options {
     bool threads;     /* THREAD samples get rows of their own */
@@ -31,30 +29,29 @@ struct ew_account_options {
 };
 
 /* NULL: out of memory. */
-struct ew_account *ew_account_new(const struct ew_account_options *options);
-void ew_account_free(struct ew_account *account);
+struct etwatch_account *ew_account_new(const struct ew_account_options *options);
 
-void ew_account_meta(struct ew_account *account, const struct etwatch_meta *meta);
-void ew_account_sample(struct ew_account *account, const struct etwatch_sample *sample);
-void ew_account_event(struct ew_account *account, const struct etwatch_event *event);
-void ew_account_loss(struct ew_account *account, const struct etwatch_loss *loss);
-void ew_account_stats(struct ew_account *account, const struct etwatch_stats *stats);
+void ew_account_meta(struct etwatch_account *account, const struct etwatch_meta *meta);
+void ew_account_sample(struct etwatch_account *account, const struct etwatch_sample *sample);
+void ew_account_event(struct etwatch_account *account, const struct etwatch_event *event);
+void ew_account_loss(struct etwatch_account *account, const struct etwatch_loss *loss);
+void ew_account_stats(struct etwatch_account *account, const struct etwatch_stats *stats);
 /* Something that is none of these, at t_ns (0: no time): counted by what it is called. */
-void ew_account_other(struct ew_account *account, const char *provider, const char *event,
+void ew_account_other(struct etwatch_account *account, const char *provider, const char *event,
                       uint64_t t_ns, bool decoded);
 /* The run was added up by somebody who knew more of it: a process or one of the threads that follow
  * it, and the machine. If the whole run is told, these are the report. */
-void ew_account_total(struct ew_account *account, const struct etwatch_sample *total,
+void ew_account_total(struct etwatch_account *account, const struct etwatch_sample *total,
                       uint64_t estimated);
-void ew_account_system(struct ew_account *account, const struct etwatch_trace_system *system);
+void ew_account_system(struct etwatch_account *account, const struct etwatch_trace_system *system);
 /* There are no samples in this recording: CPU time comes from switches. */
-void ew_account_by_switches(struct ew_account *account);
+void ew_account_by_switches(struct etwatch_account *account);
 
 /* Events, times and losses go into *ret_stats, which keeps what else it has. */
-void ew_account_sum(const struct ew_account *account, struct etwatch_trace_stats *ret_stats,
+void ew_account_sum(const struct etwatch_account *account, struct etwatch_trace_stats *ret_stats,
                     struct etwatch_trace_system *ret_system);
 /* When the run ended, Unix; 0: nobody said. */
-uint64_t ew_account_end_ns(const struct ew_account *account);
+uint64_t ew_account_end_ns(const struct etwatch_account *account);
 
 struct ew_account_visitor {
     void *ctx;
@@ -66,8 +63,10 @@ struct ew_account_visitor {
 };
 
 /* 0, ETWATCH_ENOMEM, or what a function returned that was not 0. */
-int ew_account_visit_classes(struct ew_account *account, const struct ew_account_visitor *teller);
-int ew_account_visit_processes(struct ew_account *account, const struct ew_account_visitor *teller);
+int ew_account_visit_classes(struct etwatch_account *account,
+                             const struct ew_account_visitor *teller);
+int ew_account_visit_processes(struct etwatch_account *account,
+                               const struct ew_account_visitor *teller);
 
 /* ----------------------------------------------------------------------- account_rows */
 

@@ -264,6 +264,20 @@ int ew_alert_parse(const char *text, struct ew_alert_rule *ret_rule, struct ew_e
     return 0;
 }
 
+int etwatch_alert_check(const char *condition, uint32_t *ret_metric,
+                        struct etwatch_error_info *reterr)
+{
+    struct ew_alert_rule rule;
+    struct ew_error err = {0};
+    int rc = condition == NULL ? ew_error_set(&err, ETWATCH_EINVAL, 0, "there is no condition")
+                               : ew_alert_parse(condition, &rule, &err);
+    if (rc < 0)
+        ew_error_out(reterr, &err, rc);
+    else if (ret_metric != NULL)
+        *ret_metric = rule.metric;
+    return rc;
+}
+
 bool ew_alert_fine(const struct ew_alert_rule *rule)
 {
     return rule->metric == ETWATCH_M_cpu_percent || rule->metric == ETWATCH_M_cpu_ns ||

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/metric.h"
 #include "sampler/aggregate.h"
 
 enum kind { KIND_counter, KIND_gauge };
@@ -22,11 +23,7 @@ static const uint8_t kinds[ETWATCH_METRIC_COUNT] = {
 
 uint64_t ew_sparse_histogram_metrics(void)
 {
-    const uint64_t without = ETWATCH_HAS(priority) | ETWATCH_HAS(affinity) |
-                             ETWATCH_HAS(io_priority) | ETWATCH_HAS(rss_peak_bytes) |
-                             ETWATCH_HAS(handles_peak) | ETWATCH_HAS(exit_ns) |
-                             ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal);
-    return (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) & ~without;
+    return (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) & ~EW_METRICS_WITHOUT_AVERAGE;
 }
 
 bool ew_sparse_histogram_idle_is_zero(uint32_t metric)
