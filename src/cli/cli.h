@@ -340,30 +340,30 @@ int ew_record_file_close(struct ew_record_file *file);
 /* ----------------------------------------- process_table.c, screen.c, summary.c: tables */
 
 /* The columns of top and of the summary of run. */
-enum ew_column_id {
-    EW_COLUMN_PID,
-    EW_COLUMN_NAME,
-    EW_COLUMN_OWNER,
-    EW_COLUMN_CPU_PERCENT,
-    EW_COLUMN_CPU,
-    EW_COLUMN_USER,
-    EW_COLUMN_KERNEL,
-    EW_COLUMN_WAIT,
-    EW_COLUMN_SWITCHES_VOLUNTARY,
-    EW_COLUMN_SWITCHES_INVOLUNTARY,
-    EW_COLUMN_FAULTS_MINOR,
-    EW_COLUMN_FAULTS_MAJOR,
-    EW_COLUMN_RSS,
-    EW_COLUMN_RSS_PEAK,
-    EW_COLUMN_READ,
-    EW_COLUMN_WRITE,
-    EW_COLUMN_THREADS,
+enum ew_process_column {
+    EW_PROCESS_PID,
+    EW_PROCESS_NAME,
+    EW_PROCESS_OWNER,
+    EW_PROCESS_CPU_PERCENT,
+    EW_PROCESS_CPU,
+    EW_PROCESS_USER,
+    EW_PROCESS_KERNEL,
+    EW_PROCESS_WAIT,
+    EW_PROCESS_SWITCHES_VOLUNTARY,
+    EW_PROCESS_SWITCHES_INVOLUNTARY,
+    EW_PROCESS_FAULTS_MINOR,
+    EW_PROCESS_FAULTS_MAJOR,
+    EW_PROCESS_RSS,
+    EW_PROCESS_RSS_PEAK,
+    EW_PROCESS_READ,
+    EW_PROCESS_WRITE,
+    EW_PROCESS_THREADS,
 };
 
-struct ew_grid_column ew_column(enum ew_column_id id);
+struct ew_grid_column ew_process_column(enum ew_process_column id);
 /* Adds the cell of a row. wall_ns: the time that CPU% refers to. */
-void ew_column_put(struct ew_grid *grid, enum ew_column_id id, const struct etwatch_sample *sum,
-                   uint64_t wall_ns);
+void ew_process_column_put(struct ew_grid *grid, enum ew_process_column id,
+                           const struct etwatch_sample *sum, uint64_t wall_ns);
 
 enum ew_screen_sort { EW_SORT_CPU, EW_SORT_MEMORY, EW_SORT_IO };
 

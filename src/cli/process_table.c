@@ -39,47 +39,47 @@ static const struct {
     void (*put_value)(struct ew_buf *out, uint64_t value);
     void (*put_text)(struct ew_buf *out, const struct etwatch_sample *sum);
 } columns[] = {
-    [EW_COLUMN_PID] = {{"PID", 7, 0, false}, NO_METRIC, 0, NULL, put_pid},
-    [EW_COLUMN_NAME] = {{"NAME", 20, 32, true}, NO_METRIC, 0, NULL, put_name},
-    [EW_COLUMN_OWNER] = {{"OWNER", 8, 16, true}, NO_METRIC, 0, NULL, put_owner},
-    [EW_COLUMN_CPU_PERCENT] = {{"CPU%", 5, 0, false}, METRIC(cpu_ns), NULL, NULL},
-    [EW_COLUMN_CPU] = {{"CPU", 8, 0, false}, METRIC(cpu_ns), ew_units_ns, NULL},
-    [EW_COLUMN_USER] = {{"USER", 8, 0, false}, METRIC(cpu_user_ns), ew_units_ns, NULL},
-    [EW_COLUMN_KERNEL] = {{"KERNEL", 8, 0, false}, METRIC(cpu_kernel_ns), ew_units_ns, NULL},
-    [EW_COLUMN_WAIT] = {{"WAIT", 8, 0, false}, METRIC(runq_wait_ns), ew_units_ns, NULL},
-    [EW_COLUMN_SWITCHES_VOLUNTARY] = {{"SW-VOL", 6, 0, false},
-                                      METRIC(switches_voluntary),
-                                      ew_units_count,
-                                      NULL},
-    [EW_COLUMN_SWITCHES_INVOLUNTARY] = {{"SW-INV", 6, 0, false},
-                                        METRIC(switches_involuntary),
-                                        ew_units_count,
-                                        NULL},
-    [EW_COLUMN_FAULTS_MINOR] = {{"FLT-MIN", 6, 0, false},
-                                METRIC(faults_minor),
-                                ew_units_count,
-                                NULL},
-    [EW_COLUMN_FAULTS_MAJOR] = {{"FLT-MAJ", 6, 0, false},
-                                METRIC(faults_major),
-                                ew_units_count,
-                                NULL},
-    [EW_COLUMN_RSS] = {{"RSS", 8, 0, false}, METRIC(rss_bytes), ew_units_bytes, NULL},
-    [EW_COLUMN_RSS_PEAK] = {{"RSS-PEAK", 8, 0, false},
-                            METRIC(rss_peak_bytes),
-                            ew_units_bytes,
-                            NULL},
-    [EW_COLUMN_READ] = {{"READ", 8, 0, false}, METRIC(io_read_bytes), ew_units_bytes, NULL},
-    [EW_COLUMN_WRITE] = {{"WRITE", 8, 0, false}, METRIC(io_write_bytes), ew_units_bytes, NULL},
-    [EW_COLUMN_THREADS] = {{"THR", 4, 0, false}, METRIC(threads), ew_units_count, NULL},
+    [EW_PROCESS_PID] = {{"PID", 7, 0, false}, NO_METRIC, 0, NULL, put_pid},
+    [EW_PROCESS_NAME] = {{"NAME", 20, 32, true}, NO_METRIC, 0, NULL, put_name},
+    [EW_PROCESS_OWNER] = {{"OWNER", 8, 16, true}, NO_METRIC, 0, NULL, put_owner},
+    [EW_PROCESS_CPU_PERCENT] = {{"CPU%", 5, 0, false}, METRIC(cpu_ns), NULL, NULL},
+    [EW_PROCESS_CPU] = {{"CPU", 8, 0, false}, METRIC(cpu_ns), ew_units_ns, NULL},
+    [EW_PROCESS_USER] = {{"USER", 8, 0, false}, METRIC(cpu_user_ns), ew_units_ns, NULL},
+    [EW_PROCESS_KERNEL] = {{"KERNEL", 8, 0, false}, METRIC(cpu_kernel_ns), ew_units_ns, NULL},
+    [EW_PROCESS_WAIT] = {{"WAIT", 8, 0, false}, METRIC(runq_wait_ns), ew_units_ns, NULL},
+    [EW_PROCESS_SWITCHES_VOLUNTARY] = {{"SW-VOL", 6, 0, false},
+                                       METRIC(switches_voluntary),
+                                       ew_units_count,
+                                       NULL},
+    [EW_PROCESS_SWITCHES_INVOLUNTARY] = {{"SW-INV", 6, 0, false},
+                                         METRIC(switches_involuntary),
+                                         ew_units_count,
+                                         NULL},
+    [EW_PROCESS_FAULTS_MINOR] = {{"FLT-MIN", 6, 0, false},
+                                 METRIC(faults_minor),
+                                 ew_units_count,
+                                 NULL},
+    [EW_PROCESS_FAULTS_MAJOR] = {{"FLT-MAJ", 6, 0, false},
+                                 METRIC(faults_major),
+                                 ew_units_count,
+                                 NULL},
+    [EW_PROCESS_RSS] = {{"RSS", 8, 0, false}, METRIC(rss_bytes), ew_units_bytes, NULL},
+    [EW_PROCESS_RSS_PEAK] = {{"RSS-PEAK", 8, 0, false},
+                             METRIC(rss_peak_bytes),
+                             ew_units_bytes,
+                             NULL},
+    [EW_PROCESS_READ] = {{"READ", 8, 0, false}, METRIC(io_read_bytes), ew_units_bytes, NULL},
+    [EW_PROCESS_WRITE] = {{"WRITE", 8, 0, false}, METRIC(io_write_bytes), ew_units_bytes, NULL},
+    [EW_PROCESS_THREADS] = {{"THR", 4, 0, false}, METRIC(threads), ew_units_count, NULL},
 };
 
-struct ew_grid_column ew_column(enum ew_column_id id)
+struct ew_grid_column ew_process_column(enum ew_process_column id)
 {
     return columns[id].grid;
 }
 
-void ew_column_put(struct ew_grid *grid, enum ew_column_id id, const struct etwatch_sample *sum,
-                   uint64_t wall_ns)
+void ew_process_column_put(struct ew_grid *grid, enum ew_process_column id,
+                           const struct etwatch_sample *sum, uint64_t wall_ns)
 {
     struct ew_buf *out = ew_grid_cell(grid);
     uint32_t metric = columns[id].metric;
@@ -87,7 +87,7 @@ void ew_column_put(struct ew_grid *grid, enum ew_column_id id, const struct etwa
         columns[id].put_text(out, sum);
     } else if ((sum->has >> metric & 1) == 0) {
         ew_buf_char(out, '-');
-    } else if (id == EW_COLUMN_CPU_PERCENT) {
+    } else if (id == EW_PROCESS_CPU_PERCENT) {
         ew_units_percent(out, wall_ns == 0 ? -1 : 100.0 * (double)sum->cpu_ns / (double)wall_ns);
     } else {
         columns[id].put_value(

@@ -6,21 +6,21 @@
 
 enum { HEAD_ROWS = 4 }; /* three lines and the heading of the table */
 
-static const enum ew_column_id shown[] = {
-    EW_COLUMN_PID,
-    EW_COLUMN_OWNER,
-    EW_COLUMN_CPU_PERCENT,
-    EW_COLUMN_USER,
-    EW_COLUMN_KERNEL,
-    EW_COLUMN_RSS,
-    EW_COLUMN_FAULTS_MINOR,
-    EW_COLUMN_FAULTS_MAJOR,
-    EW_COLUMN_SWITCHES_VOLUNTARY,
-    EW_COLUMN_SWITCHES_INVOLUNTARY,
-    EW_COLUMN_READ,
-    EW_COLUMN_WRITE,
-    EW_COLUMN_THREADS,
-    EW_COLUMN_NAME,
+static const enum ew_process_column shown[] = {
+    EW_PROCESS_PID,
+    EW_PROCESS_OWNER,
+    EW_PROCESS_CPU_PERCENT,
+    EW_PROCESS_USER,
+    EW_PROCESS_KERNEL,
+    EW_PROCESS_RSS,
+    EW_PROCESS_FAULTS_MINOR,
+    EW_PROCESS_FAULTS_MAJOR,
+    EW_PROCESS_SWITCHES_VOLUNTARY,
+    EW_PROCESS_SWITCHES_INVOLUNTARY,
+    EW_PROCESS_READ,
+    EW_PROCESS_WRITE,
+    EW_PROCESS_THREADS,
+    EW_PROCESS_NAME,
 };
 enum { SHOWN_COUNT = sizeof shown / sizeof shown[0] };
 
@@ -114,13 +114,13 @@ int ew_screen_write(const struct ew_screen *screen, struct etwatch_rollup *rollu
     (void)etwatch_rollup_info(rollup, &sums);
     put_head(screen, &sums, stats, wall_ns, out);
     for (uint32_t c = 0; c < SHOWN_COUNT; c++)
-        columns[c] = ew_column(shown[c]);
+        columns[c] = ew_process_column(shown[c]);
     ew_grid_init(&grid, columns, SHOWN_COUNT);
     grid.color = screen->color;
     grid.width = screen->columns;
     for (uint32_t i = 0; i < rows && etwatch_rollup_row(rollup, i, &row) == 0; i++)
         for (uint32_t c = 0; c < SHOWN_COUNT; c++)
-            ew_column_put(&grid, shown[c], row.sum, wall_ns);
+            ew_process_column_put(&grid, shown[c], row.sum, wall_ns);
     rc = ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
     return rc < 0 ? rc : out->error;

@@ -10,21 +10,21 @@
 
 enum { MAX_ROWS = 1024, ROWS_SHOWN = 60, EXTRA_COLUMNS = 2 };
 
-static const enum ew_column_id shown[] = {
-    EW_COLUMN_PID,
-    EW_COLUMN_NAME,
-    EW_COLUMN_CPU_PERCENT,
-    EW_COLUMN_CPU,
-    EW_COLUMN_USER,
-    EW_COLUMN_KERNEL,
-    EW_COLUMN_WAIT,
-    EW_COLUMN_SWITCHES_VOLUNTARY,
-    EW_COLUMN_SWITCHES_INVOLUNTARY,
-    EW_COLUMN_FAULTS_MINOR,
-    EW_COLUMN_FAULTS_MAJOR,
-    EW_COLUMN_RSS_PEAK,
-    EW_COLUMN_READ,
-    EW_COLUMN_WRITE,
+static const enum ew_process_column shown[] = {
+    EW_PROCESS_PID,
+    EW_PROCESS_NAME,
+    EW_PROCESS_CPU_PERCENT,
+    EW_PROCESS_CPU,
+    EW_PROCESS_USER,
+    EW_PROCESS_KERNEL,
+    EW_PROCESS_WAIT,
+    EW_PROCESS_SWITCHES_VOLUNTARY,
+    EW_PROCESS_SWITCHES_INVOLUNTARY,
+    EW_PROCESS_FAULTS_MINOR,
+    EW_PROCESS_FAULTS_MAJOR,
+    EW_PROCESS_RSS_PEAK,
+    EW_PROCESS_READ,
+    EW_PROCESS_WRITE,
 };
 enum { SHOWN_COUNT = sizeof shown / sizeof shown[0], WALL_AT = 2 };
 
@@ -100,7 +100,7 @@ static void put_row(struct ew_grid *grid, const struct ew_summary *summary,
             ew_units_ns(ew_grid_cell(grid), wall);
             ew_grid_end(grid);
         }
-        ew_column_put(grid, shown[c], row->sum, wall);
+        ew_process_column_put(grid, shown[c], row->sum, wall);
     }
     put_exit(grid, row);
 }
@@ -111,7 +111,7 @@ static void make_columns(struct ew_grid_column *columns)
     for (uint32_t c = 0; c < SHOWN_COUNT; c++) {
         if (c == WALL_AT)
             columns[at++] = (struct ew_grid_column){.heading = "WALL", .min_width = 7};
-        columns[at] = ew_column(shown[c]);
+        columns[at] = ew_process_column(shown[c]);
         columns[at].min_width = 0;
         at++;
     }

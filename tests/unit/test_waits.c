@@ -10,7 +10,8 @@ static struct etwatch_waits *open_waits(void)
     return waits;
 }
 
-static const struct ew_waits_edge *edge(const struct etwatch_waits *waits, uint32_t tid, uint32_t waker)
+static const struct ew_waits_edge *edge(const struct etwatch_waits *waits, uint32_t tid,
+                                        uint32_t waker)
 {
     const struct ew_waits_edge *found;
     for (uint32_t i = 0; (found = ew_waits_edge_at(waits, i)) != NULL; i++)

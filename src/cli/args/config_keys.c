@@ -22,7 +22,8 @@ static const char *const names[] = {
     "storage.persist", "storage.persist-to-disk", "overhead-limit",
 };
 
-/* The metrics of a section: a group or one metric, whose '_' became '-' when the file was read. */
+/* The metrics of a section: a group or one metric. The reader of the file has replaced '_' by '-'.
+ */
 static uint64_t metrics_of(const char *section)
 {
     char name[EW_CONFIG_KEY_SIZE];

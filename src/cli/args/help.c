@@ -194,9 +194,29 @@ static const char *intro_of(enum ew_command command)
     }
 }
 
+enum { TEXT_COLUMN = 30, LINE_WIDTH = 100 };
+
+/* Text in lines of LINE_WIDTH columns that begin at TEXT_COLUMN. */
+static void put_wrapped(struct ew_buf *out, const char *text)
+{
+    const size_t room = LINE_WIDTH - TEXT_COLUMN;
+    while (strlen(text) > room) {
+        size_t len = room;
+        while (len > 0 && text[len] != ' ')
+            len--;
+        if (len == 0)
+            break;
+        ew_buf_bytes(out, text, len);
+        ew_buf_char(out, '\n');
+        ew_buf_repeat(out, ' ', TEXT_COLUMN);
+        text += len + 1;
+    }
+    ew_buf_text(out, text);
+    ew_buf_char(out, '\n');
+}
+
 static void put_option(struct ew_buf *out, const struct ew_option *option)
 {
-    enum { TEXT_COLUMN = 26 };
     size_t from = out->len;
     ew_buf_text(out, "  ");
     if (option->letter != 0) {
@@ -214,8 +234,7 @@ static void put_option(struct ew_buf *out, const struct ew_option *option)
     }
     size_t used = out->len - from;
     ew_buf_repeat(out, ' ', used + 2 < TEXT_COLUMN ? TEXT_COLUMN - used : 2);
-    ew_buf_text(out, option->help);
-    ew_buf_char(out, '\n');
+    put_wrapped(out, option->help);
 }
 
 static const char *const headings[EW_SECTION_COUNT] = {

@@ -248,7 +248,7 @@ static int add_rates(struct ew_parser *p, const char *shown, const char *value)
     return rc;
 }
 
-/* A container is a cgroup whose path has this id, as docker and podman print it. */
+/* A container is a cgroup with this id in its path, as docker and podman print it. */
 static int add_containers(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list ids = {0};
@@ -497,11 +497,11 @@ static const struct ew_option table[] = {
     {"alert", 0, "CONDITION", "report when a condition holds: 'cpu_percent>80 for 20ms'; may be repeated", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(add_alert), .grows = true},
     {"waits", 0, NULL, "also which thread waited for which (records every switch and wake-up)", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(waits)},
     {"wait-all", 0, NULL, "continue until the last descendant has exited", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(wait_all)},
-    {"latency", 0, "TIME", "how long samples may be held back: 400, 400ms (default 400 ms; bare number: ms)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, DURATION(latency_ns, MS, MS, 60 * SECOND), .form = "a duration from 1ms to 60s (such as 20ms; a number without a unit is in milliseconds)", .standard = "400ms"},
+    {"latency", 0, "TIME", "how long samples may be held back: 20ms, 1s (default 400ms; a number without a unit is in ms)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, DURATION(latency_ns, MS, MS, 60 * SECOND), .form = "a duration from 1ms to 60s (such as 20ms; a number without a unit is in milliseconds)", .standard = "400ms"},
     {"source", 0, "NAME", "auto, ebpf (Linux), etw (Windows), poll, or etl for a recording (default auto)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_source), .standard = "auto"},
     {"no-fallback", 0, NULL, "fail with exit status 3 instead of polling", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, FLAG(ETWATCH_CONFIG_NO_FALLBACK)},
-    {"budget", 0, "PERCENT", "the most of one core that etwatch may use, or off (default 2)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_budget), .standard = "2"},
-    {"budget-profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_budget_profile)},
+    {"budget", 0, "PERCENT", "the most of one core that etwatch may use, in per cent, or off (default 2)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_budget), .standard = "2"},
+    {"budget-profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2 per cent", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_budget_profile)},
 
     /* recording */
     {"max-size", 0, "SIZE", "stop when the file has this size: 64K, 100M, 1GiB; with --ring: its memory", EW_CMD_RECORD, EW_SECTION_RECORD, SIZE(max_bytes, 1, 64 * KIB, 1e18), .form = "a size of at least 64K, such as 100M or 2GiB"},
@@ -538,11 +538,11 @@ static const struct ew_option table[] = {
     {"stacks", 0, "LIST", "the kinds of kernel events that have a stack", SESSION, EW_SECTION_ETW, OTHER(set_stacks)},
     {"cpu-sample-hz", 0, "N", "also CPU samples, N per second", SESSION, EW_SECTION_ETW, COUNT(etw.cpu_sample_hz, 1, 8000), .form = "a number of samples per second from 1 to 8000"},
     {"enable-provider", 0, "SPEC", "also events of NAME|GUID[:LEVEL[:KEYWORDS]][:pid=LIST][:id=LIST]", SESSION, EW_SECTION_ETW, OTHER(add_enabled_provider), .grows = true},
-    {"buffer-size", 0, "SIZE", "the size of a buffer, 4K to 16M (default 64K; bare number: KB)", SESSION, EW_SECTION_ETW, SIZE(etw.buffer_bytes, KIB, 4 * KIB, 16 * MIB), .form = "a size from 4K to 16M (such as 64K; a number without a unit is in KB)"},
+    {"buffer-size", 0, "SIZE", "the size of a buffer, 4K to 16M (default 64K; a number without a unit is in KB)", SESSION, EW_SECTION_ETW, SIZE(etw.buffer_bytes, KIB, 4 * KIB, 16 * MIB), .form = "a size from 4K to 16M (such as 64K; a number without a unit is in KB)"},
     {"min-buffers", 0, "N", "the number of buffers at the start (default: eight per CPU)", SESSION, EW_SECTION_ETW, COUNT(etw.min_buffers, 2, 65536), .form = "a number of buffers from 2 to 65536"},
     {"max-buffers", 0, "N", "the largest number of buffers (default: sixteen per CPU, at least 64)", SESSION, EW_SECTION_ETW, COUNT(etw.max_buffers, 2, 65536), .form = "a number of buffers from 2 to 65536"},
-    {"buffer-memory", 0, "SIZE", "the memory of the default buffers (default 64M; bare number: MB)", SESSION, EW_SECTION_ETW, SIZE(etw.memory_bytes, MIB, MIB, 65536 * MIB), .form = "a size from 1M to 64G (such as 64M; a number without a unit is in MB)"},
-    {"flush-interval", 0, "TIME", "how long events may stay in a buffer (default 100 ms; bare number: ms)", WATCH, EW_SECTION_ETW, DURATION(etw.flush_ns, MS, MS, 60 * SECOND), .form = "a duration from 1ms to 60s (such as 100ms; a number without a unit is in milliseconds)"},
+    {"buffer-memory", 0, "SIZE", "the memory of the default buffers (default 64M; a number without a unit is in MB)", SESSION, EW_SECTION_ETW, SIZE(etw.memory_bytes, MIB, MIB, 65536 * MIB), .form = "a size from 1M to 64G (such as 64M; a number without a unit is in MB)"},
+    {"flush-interval", 0, "TIME", "how long events may stay in a buffer (default 100ms; a number without a unit is in ms)", WATCH, EW_SECTION_ETW, DURATION(etw.flush_ns, MS, MS, 60 * SECOND), .form = "a duration from 1ms to 60s (such as 100ms; a number without a unit is in milliseconds)"},
     {"cleanup", 0, NULL, "stop the sessions that etwatch left behind", EW_CMD_SESSIONS, EW_SECTION_ETW, SWITCH(cleanup), .no_key = true},
 
     /* general */
