@@ -19,8 +19,8 @@ ROWS = [  # name in the bench, label in the picture
     ("C poller 10 Hz", "a poller in C, 10 Hz"),
     ("C poller 100 Hz", "a poller in C, 100 Hz"),
     ("top 10 Hz", "top, 10 Hz"),
-    ("psutil 10 Hz", "psutil, 10 Hz asked"),
-    ("psutil 100 Hz", "psutil, 100 Hz asked"),
+    ("psutil 10 Hz", "psutil, 10 Hz requested"),
+    ("psutil 100 Hz", "psutil, 100 Hz requested"),
 ]
 LEFT, RIGHT, TOP, STEP, BAR = 250, 110, 46, 26, 16
 WIDTH, LOW, HIGH = 820, 0.01, 100.0

@@ -16,7 +16,7 @@ MACHINES = {62: "x86_64", 183: "aarch64"}
 class Elf(NamedTuple):
     machine: str
     needed: List[str]
-    glibc: Tuple[int, ...]  # the newest symbol version of glibc that it asks for; () if none
+    glibc: Tuple[int, ...]  # the newest symbol version of glibc that it requires; () if none
 
 
 def _segments(data: bytes) -> List[Tuple[int, int, int, int]]:

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Makes the Python package: the build backend of pyproject.toml, and `./dev wheel`.
 
-A wheel is the folder python/etwatch with the library and the program beside it in etwatch/lib/. It
-has no code for one Python version (ctypes), so one wheel serves all: py3-none-PLATFORM. For Linux,
-what is not part of every system (libbpf, libelf) goes into the wheel too, as files of their own with
-their licences, and the platform tag is the oldest glibc that all of it runs with, read from the files.
+A wheel is the folder python/etwatch with the library and the program in etwatch/lib/. It contains no code for a specific
+Python version (ctypes), so one wheel serves all: py3-none-PLATFORM. For Linux the libraries that not every system has
+(libbpf, libelf) are included as separate files with their licences, and the platform tag is the oldest glibc that all of
+it runs with, read from the files.
 
 By hand: packaging/etwatch_build.py linux|windows OUTPUT-FOLDER [BUILD-FOLDER]
 """
@@ -88,7 +88,7 @@ def run(command, **options):
 
 
 def build_linux(folder, ebpf="auto"):
-    """Library and program, ready to be moved anywhere with what they need beside them."""
+    """Builds library and program; they can be moved anywhere together with the libraries that they need."""
     # The old kind of search path: it also holds for what is loaded on behalf of what we load.
     link = "['-Wl,-rpath,$ORIGIN', '-Wl,--disable-new-dtags', '-Wl,-s']"
     options = [f"-Debpf={ebpf}", "-Dtests=false", "-Db_ndebug=true", "-Doptimization=3", "-Db_lto=true",
@@ -108,7 +108,7 @@ def read_build(folder):
 
 
 def linux_platform(files):
-    """(tags' platform, the files and what they need beside): [(path, name in etwatch/lib)]."""
+    """(platform tag, the files and the libraries that they need as [(path, name in etwatch/lib)])."""
     found = {name: path for path, name in files}
     queue, newest, machine = list(found.values()), OLDEST_GLIBC, ""
     while queue:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """metrics_doc.py PROGRAM [--check]: writes the tables of docs/metrics.md from `PROGRAM metrics --json`.
 
-The page keeps its own words; what stands between `<!-- table NAME -->` and `<!-- end -->` is made
-here. With --check nothing is written: the first difference is shown, and the exit status is 1.
+The page keeps its own text; only the tables between `<!-- table NAME -->` and `<!-- end -->` are generated. With --check
+nothing is written: the first difference is printed, and the exit status is 1.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "metrics.md")
-WAYS = ["etw", "etl", "ebpf", "poll-linux", "poll-windows"]
+SOURCES = ["etw", "etl", "ebpf", "poll-linux", "poll-windows"]
 SHORT = {"exact": "exact", "polled": "polled", "estimated": "est.", "unavailable": "–"}
 
 
@@ -22,20 +22,20 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def cell(way):
-    return SHORT[way["exactness"]] + (" *" if way["on_request"] else "")
+def cell(source):
+    return SHORT[source["exactness"]] + (" *" if source["on_request"] else "")
 
 
 def group_table(metrics, group):
-    return table(["name", "kind", "unit", "meaning"] + WAYS,
+    return table(["name", "kind", "unit", "meaning"] + SOURCES,
                  [[f"`{m['name']}`", m["kind"], m["unit"], m["help"]] +
-                  [cell(m["sources"][way]) for way in WAYS]
+                  [cell(m["sources"][source]) for source in SOURCES]
                   for m in metrics if m["group"] == group])
 
 
 def how_table(metrics):
-    return table(["name"] + WAYS,
-                 [[f"`{m['name']}`"] + [m["sources"][way]["how"] for way in WAYS] for m in metrics])
+    return table(["name"] + SOURCES,
+                 [[f"`{m['name']}`"] + [m["sources"][source]["how"] for source in SOURCES] for m in metrics])
 
 
 def export_table(metrics):
@@ -94,7 +94,7 @@ def main():
         return 0
     for have, line in zip(page.split("\n"), want.split("\n")):
         if have != line:
-            print(f"docs/metrics.md has: {have}\nthe table says:      {line}")
+            print(f"docs/metrics.md has:     {have}\nthe program prints:      {line}")
             return 1
     return 0 if len(page) == len(want) else 1
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Follows one running process, such as an inference, and prints its CPU use as it comes.
+"""Monitors one running process, such as an inference, and prints its CPU use as it arrives.
 
 usage: callback.py PID [SECONDS]
 """

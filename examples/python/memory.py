@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Page faults and allocations with address and size.
 
-A recording of Windows has each of them. Of a running process the kernel is asked only how many faults
-there were and how much memory it has: address and size are then unknown, and said to be.
+A Windows recording has each of them. For a running process only the number of faults and the amount of memory are
+measured: address and size are then printed as unknown.
 
 usage: memory.py FILE.etl | memory.py PID [SECONDS]
 """

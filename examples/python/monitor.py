@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Watches processes by name for some seconds, then tells what they did and what the watching cost.
+"""Monitors processes by name for some seconds, then prints what they did and what the monitor cost.
 
 usage: monitor.py [SECONDS [NAME...]]
 """
@@ -24,7 +24,7 @@ for pid, summary in monitor.get_process_summary().items():
               f"p95 {cpu['p95']:.1f} p99 {cpu['p99']:.1f} of {summary['lifetime']:.2f} s")
 
 statistics = monitor.get_statistics()
-print(f"backend {statistics['backend']} asked {statistics['hz_requested']:g} Hz reached {statistics['hz_reached']:.2f} Hz")
+print(f"backend {statistics['backend']} requested {statistics['hz_requested']:g} Hz reached {statistics['hz_reached']:.2f} Hz")
 print(f"samples {statistics['samples']} lost {statistics['lost']} own cpu {statistics['self_cpu_percent']:.3f} % "
       f"own memory {statistics['self_rss_bytes'] / 1e6:.1f} MB")
 

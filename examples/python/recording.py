@@ -15,7 +15,7 @@ except (OSError, etwatch.ETWError) as error:
     sys.exit(f"recording.py: {error}")
 
 print(f"{path}: {trace.stats['events']} events in {trace.duration:.3f} s, lost {trace.lost}")
-rows = [row for row in trace.processes.rows() if row["pid"] != 0]  # 0 is nobody: the idle loop
+rows = [row for row in trace.processes.rows() if row["pid"] != 0]  # pid 0 is the idle loop
 for row in sorted(rows, key=lambda row: -(row["cpu_ns"] or 0))[:10]:
     used = "unknown" if row["cpu_ns"] is None else f"{row['cpu_ns'] / 1e6:.3f} ms"
     print(f"process {row['pid']} {row['name']} cpu {used}")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every context switch with the old and the new thread, the reason and how long the new one had waited
-for the CPU; every new thread with its process and start address.
+"""Prints every context switch with the outgoing and the incoming thread, the reason, and how long the incoming thread
+had waited for the CPU; and every new thread with its process and start address.
 
-Of a running process (on Linux, with eBPF), or of a recording (anywhere). Linux does not tell where a
-new thread starts: its address is unknown there.
+Works with a running process (on Linux, with eBPF) or a recording (anywhere). Linux does not report the start address of
+a new thread: it is unknown there.
 
 usage: threads.py PID [SECONDS] | threads.py FILE.etl
 """
@@ -39,7 +39,7 @@ def live(pid: int, seconds: float) -> None:
                 switch(event.t_ns, event.cpu, event.tid, event.next_tid, event.reason or "unknown",
                        None if since is None else event.t_ns - since)
                 if event.state == 0:
-                    ready[event.tid] = event.t_ns  # pushed off the CPU: it waits from now on
+                    ready[event.tid] = event.t_ns  # preempted: it waits from now on
         print(f"lost {watch.stats['lost']} dropped {watch.events_dropped}")
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """etwatch: what every process really did, from kernel events.
 
-    result = etwatch.run(["python", "x.py"])          what a command and its descendants did
-    with etwatch.watch(pid, hz=1000) as w: ...        samples as they come
+    result = etwatch.run(["python", "x.py"])          run a command, get what it and its descendants did
+    with etwatch.watch(pid, hz=1000) as w: ...        samples of running processes, as they arrive
     etwatch.open("x.etl").processes                   a recording, on any system
-    etwatch.ETWMonitor(...)                           the interface of the first users
-    etwatch.Process(pid)                              psutil's names
+    etwatch.ETWMonitor(...)                           the monitor with callbacks and a configuration object
+    etwatch.Process(pid)                              one process, with psutil's names
 """
 from ._batch import Batch, Sample
 from ._native import __version__

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`python -m etwatch COMMAND ...`, and the command `etwatch` of the package: the program itself.
+"""`python -m etwatch COMMAND ...` and the console script `etwatch`: run the etwatch program.
 
-It is the same program as `./dev build` leaves; the package carries it beside the library.
+It is the program that `./dev build` builds; a wheel carries it next to the library.
 """
 import os
 import subprocess
@@ -22,7 +22,7 @@ def program() -> str:
         if os.path.exists(path):
             return path
     raise FileNotFoundError(f"the program {name} is not in {' or '.join(folders)}; "
-                            "in a checkout `./dev build` makes it")
+                            "in a checkout `./dev build` builds it")
 
 
 def main(arguments: Optional[List[str]] = None) -> NoReturn:
@@ -34,7 +34,7 @@ def main(arguments: Optional[List[str]] = None) -> NoReturn:
         sys.exit(1)
     if sys.platform != "win32":
         os.execv(path, ["etwatch", *arguments])
-    # There is no exec on Windows: the child gets Ctrl-C too, and what it says counts.
+    # Windows has no exec. The child receives Ctrl-C too, so wait for it and return its status.
     with subprocess.Popen([path, *arguments]) as child:
         while True:
             try:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The Arrow C data and stream interface, as far as flat tables need it, in ctypes.
 
-Three things live here: the C structs; reading a stream that a library hands over (`Stream`);
-and handing Python columns to others as a stream (`export_columns`, `capsule`). Ownership follows
-the interface's own rule: whoever holds a struct whose `release` is set must call it once. What we
-export stays alive in `_alive` until its consumer does so, piece by piece, because a consumer may
-keep one column and release the rest.
+It has three parts: the C structs; reading a stream that a library exports (`Stream`); and exporting
+Python columns as a stream (`export_columns`, `capsule`). Ownership follows the rule of the interface: the
+holder of a struct with `release` set must call it exactly once. Exported memory stays alive in `_alive`
+until its consumer releases it. Each column is kept separately, because a consumer may keep one column and
+release the rest.
 """
 import array
 import ctypes
@@ -16,10 +16,10 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 STREAM_NAME = b"arrow_array_stream"
 NULLABLE = 2
-_BATCH_ROWS_MAX = 2**31 - 1  # offsets of strings are 32 bit
+_BATCH_ROWS_MAX = 2**31 - 1  # string offsets are 32-bit
 
-if sys.byteorder != "little":  # bit maps and buffers are written as they lie in memory
-    raise ImportError("etwatch: tables are for little-endian machines")
+if sys.byteorder != "little":  # bitmaps and buffers are written in the byte order of the machine
+    raise ImportError("etwatch: tables need a little-endian machine")
 
 
 class ArrowSchema(ctypes.Structure):
@@ -65,7 +65,7 @@ def _call_release(struct: Any) -> None:
 class Field(NamedTuple):
     name: str
     format: str
-    value_format: str  # of the dictionary's values, else the same
+    value_format: str  # format of the dictionary's values; without a dictionary the same as format
 
 
 _NUMBERS: Dict[str, Any] = {
@@ -76,13 +76,13 @@ _NUMBERS: Dict[str, Any] = {
 
 def number_type(format: str) -> Any:
     """The ctypes type of a fixed-width column, None for any other."""
-    if format[:2] in ("ts", "tD"):  # instants and durations: 64 bit
+    if format[:2] in ("ts", "tD"):  # timestamps and durations are 64-bit
         return c_int64
     return _NUMBERS.get(format)
 
 
 class Batch:
-    """Some rows that were handed over; released with the last reference."""
+    """Rows received from a stream; released with the last reference."""
 
     def __init__(self) -> None:
         self.array = ArrowArray()
@@ -99,7 +99,7 @@ class Batch:
 
 
 class Stream:
-    """A stream that is being read: its fields, then batches until there are no more."""
+    """A stream to read: its fields, then its batches."""
 
     def __init__(self, open_stream: OpenStream) -> None:
         self._stream = ArrowArrayStream()
@@ -123,7 +123,7 @@ class Stream:
         self._get(self._stream.get_schema, schema)
         try:
             if schema.format != b"+s":
-                raise TypeError("the stream is not a table: its rows are no structs")
+                raise TypeError("the stream is not a table: its rows are not structs")
             return [self._field(schema.children[i].contents) for i in range(schema.n_children)]
         finally:
             _call_release(schema)
@@ -144,7 +144,7 @@ class Stream:
 
 
 def valid_bits(column: ArrowArray) -> Optional[bytes]:
-    """One bit a row from bit column.offset on; None if every value is there."""
+    """The validity bitmap, one bit per row starting at bit column.offset; None if no value is null."""
     if column.null_count == 0 or column.n_buffers == 0 or not column.buffers[0]:
         return None
     return ctypes.string_at(column.buffers[0], (column.offset + column.length + 7) // 8)
@@ -179,11 +179,11 @@ def _plain_values(column: ArrowArray, format: str) -> List[Any]:
         return _texts(column, ctypes.c_int32 if format in "uz" else c_int64, format in "uU")
     if format == "n":
         return [None] * count
-    raise TypeError(f"columns of the Arrow format {format!r} are for other Arrow readers only")
+    raise TypeError(f"columns of the Arrow format {format!r} cannot be read here; use another Arrow reader")
 
 
 def column_values(column: ArrowArray, field: Field) -> List[Any]:
-    """The rows of one column as Python values, None where there is none."""
+    """The rows of one column as Python values; None for null."""
     if column.dictionary:
         words: List[Any] = _plain_values(column.dictionary.contents, field.value_format)
         values = [words[i] if 0 <= i < len(words) else None for i in _plain_values(column, field.format)]
@@ -191,8 +191,8 @@ def column_values(column: ArrowArray, field: Field) -> List[Any]:
         values = _plain_values(column, field.format)
     bits = valid_bits(column)
     if bits is not None:
-        there = _bits(bits, int(column.offset), int(column.length))
-        values = [value if known else None for value, known in zip(values, there)]
+        valid = _bits(bits, int(column.offset), int(column.length))
+        values = [value if known else None for value, known in zip(values, valid)]
     return values
 
 
@@ -203,7 +203,7 @@ _keys = itertools.count(1)
 
 
 def _keep(struct: Any, *parts: Any) -> None:
-    """What the struct points to stays until its release."""
+    """Keeps the memory that the struct points to alive until its release."""
     key = next(_keys)
     _alive[key] = parts
     struct.private_data = key
@@ -235,7 +235,7 @@ def _release_array(address: int) -> None:
 
 
 def _address_of(callback: Any) -> int:
-    """Where C finds a callback. It is never freed: C may call it as late as the interpreter ends."""
+    """The address of a callback for C. It is never freed: C may call it until the interpreter exits."""
     _callbacks.append(callback)
     return int(ctypes.cast(callback, c_void_p).value or 0)
 
@@ -246,7 +246,7 @@ _RELEASE_ARRAY = _address_of(_Release(_release_array))
 
 
 def format_of(values: Sequence[Any]) -> str:
-    """The Arrow format that holds every value of a column; None fits all."""
+    """The Arrow format that holds every value of a column; None fits every format."""
     kinds = {type(value) for value in values if value is not None}
     if not kinds:
         return "n"
@@ -279,7 +279,7 @@ def _address(buffer: Any) -> int:
 
 
 def _buffers(values: Sequence[Any], format: str) -> List[Any]:
-    """The buffers after the bit map of what is there."""
+    """The buffers that follow the validity bitmap."""
     if format == "n":
         return []
     if format == "b":
@@ -338,7 +338,7 @@ def _fill_array(address: int, columns: Mapping[str, Sequence[Any]], formats: Map
 
 
 class _Exported:
-    """What a stream of ours is made from, and whether its one batch was taken."""
+    """The columns behind an exported stream, and whether its only batch was read."""
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
         self.columns = columns
@@ -372,7 +372,7 @@ def _guarded(address: int, work: Callable[[_Exported], None]) -> int:
     self = _of(address)
     try:
         work(self)
-    except Exception as error:  # the caller is C: it gets a code and can ask for the text
+    except Exception as error:  # the caller is C: it gets a code and can fetch the text
         self.error.value = str(error).encode("utf-8", "replace")[:255]
         return 5
     return 0
@@ -395,10 +395,10 @@ _RELEASE_STREAM = _address_of(_Release(_release_stream))
 
 
 def export_columns(columns: Mapping[str, Sequence[Any]]) -> OpenStream:
-    """An opener of streams over Python columns, one batch each."""
+    """A function that opens a stream over Python columns, with one batch."""
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
-        raise ValueError("columns: all must be of the same length")
+        raise ValueError("columns: all must have the same length")
     if lengths and max(lengths) > _BATCH_ROWS_MAX:
         raise ValueError("columns: too many rows")
 
@@ -421,12 +421,12 @@ _Destructor = ctypes.PYFUNCTYPE(None, c_void_p)
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:
     function = getattr(ctypes.pythonapi, name)
-    # A prototype of our own: the attributes of pythonapi's functions belong to everybody.
+    # A private prototype: the attributes of pythonapi's functions are shared by the whole process.
     return ctypes.PYFUNCTYPE(result, *arguments)(_address_of(function))
 
 
 _capsule_new = _function("PyCapsule_New", ctypes.py_object, c_void_p, c_char_p, c_void_p)
-# By address: to make a reference to an object that is being freed would free it again.
+# By address: taking a reference to an object that is being freed would free it twice.
 _capsule_pointer = _function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 _capsules: Dict[int, Tuple[ArrowArrayStream]] = {}
 
@@ -442,7 +442,7 @@ _FREE_CAPSULE = _address_of(_Destructor(_free_capsule))
 
 
 def capsule(open_stream: OpenStream) -> Any:
-    """A PyCapsule with a fresh stream, as __arrow_c_stream__ hands it out."""
+    """A PyCapsule with a new stream, as __arrow_c_stream__ returns it."""
     stream = ArrowArrayStream()
     open_stream(ctypes.addressof(stream))
     address = ctypes.addressof(stream)

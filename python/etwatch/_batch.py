@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Samples as they cross the border: many at once, as bytes; an object is made only when one is asked for.
+"""Samples as they come from the library: many at once, as bytes; objects are made on access.
 
-A batch owns a copy of the rows (`struct etwatch_sample`) and the strings that they point to. Columns
-are read out of it at the speed of memoryview; nothing here runs once per row by itself.
+A batch owns a copy of the rows (`struct etwatch_sample`) and of the strings that they point to. Columns are
+memoryview slices of it; no Python code runs per row unless a row is accessed.
 """
 import ctypes
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union, overload
 
 from . import _abi, _native
 
-OTHER = 0xFFFFFFFF  # as a pid: those that are not among the busiest
+OTHER = 0xFFFFFFFF  # pid of the sample for all processes that are not among the top N
 WORDS = _native.SAMPLE_SIZE // 8
 HALVES = _native.SAMPLE_SIZE // 4
 TYPES = {_abi.ETWATCH_TYPE_START: "start", _abi.ETWATCH_TYPE_EXIT: "exit", _abi.ETWATCH_TYPE_SAMPLE: "sample",
@@ -21,12 +21,12 @@ TEXT_NAMES = ("name", "thread_name", "user", "cgroup", "cmdline")
 
 
 def word_of(field: str) -> int:
-    """The place of a field of 8 bytes in a row."""
+    """The index of an 8-byte field in a row."""
     return int(getattr(_abi.Sample, field).offset) // 8
 
 
 def half_of(field: str) -> int:
-    """The place of a field of 4 bytes in a row."""
+    """The index of a 4-byte field in a row."""
     return int(getattr(_abi.Sample, field).offset) // 4
 
 
@@ -51,7 +51,7 @@ def _text_at(pointer: int) -> Optional[str]:
 
 
 class Texts(Dict[int, Optional[str]]):
-    """Texts by where they were when they were copied; decoded when one is asked for."""
+    """Strings by their address at the time of the copy; each is decoded on its first access."""
 
     __slots__ = ("_raw", "_base")
 
@@ -69,7 +69,7 @@ class Texts(Dict[int, Optional[str]]):
 
 
 class Batch(Sequence["Sample"]):
-    """Samples in the order in which they came; a sequence of `Sample`."""
+    """Samples in order of arrival; a sequence of `Sample`."""
 
     __slots__ = ("raw", "words", "halves", "signed", "reals", "texts", "rows")
 
@@ -85,7 +85,7 @@ class Batch(Sequence["Sample"]):
 
     @classmethod
     def take(cls, address: int, count: int) -> "Batch":
-        """Copies rows and their strings out of memory that the library may reuse afterwards."""
+        """Copies rows and their strings; the library may reuse its memory afterwards."""
         raw = ctypes.string_at(address, count * _native.SAMPLE_SIZE)
         words = memoryview(raw).cast("Q")
         pointers = {pointer for place in _TEXTS for pointer in words[place::WORDS].tolist()}
@@ -102,7 +102,7 @@ class Batch(Sequence["Sample"]):
         if isinstance(index, slice):
             begin, end, step = index.indices(self.rows)
             if step != 1:
-                raise ValueError("step: a batch can only be cut in steps of 1")
+                raise ValueError("step: a slice of a batch must have step 1")
             size = _native.SAMPLE_SIZE
             return Batch(self.raw[begin * size:max(begin, end) * size], self.texts)
         if index < 0:
@@ -115,7 +115,7 @@ class Batch(Sequence["Sample"]):
         return (Sample(self, index) for index in range(self.rows))
 
     def column(self, name: str) -> List[Any]:
-        """One value for each sample; None where it is unknown."""
+        """One value per sample; None if it is unknown."""
         if name in _METRICS:
             bit, place, kind = _METRICS[name]
             view: Any = {"double": self.reals, "int64_t": self.signed}.get(kind, self.words)
@@ -136,7 +136,7 @@ class Batch(Sequence["Sample"]):
         return self.halves[TYPE::HALVES].tolist()
 
     def of_type(self, kind: int) -> List[int]:
-        """The rows of one type."""
+        """The indexes of the rows of one type."""
         return [row for row, found in enumerate(self.types()) if found == kind]
 
     def __repr__(self) -> str:
@@ -144,7 +144,7 @@ class Batch(Sequence["Sample"]):
 
 
 def join(batches: Sequence[Batch]) -> Batch:
-    """One batch of several; pointers of different batches may be the same number for different texts."""
+    """Joins batches. Equal pointers of different batches may mean different strings, so they are renumbered."""
     if len(batches) == 1:
         return batches[0]
     raw = bytearray(b"".join(batch.raw for batch in batches))
@@ -188,7 +188,7 @@ class Sample:
 
     @property
     def preexisting(self) -> bool:
-        """A start of a process that was there before watching began."""
+        """Whether this is the start of a process that existed before monitoring began."""
         return bool(self._flags & _abi.ETWATCH_SAMPLE_PREEXISTING)
 
     @property
@@ -197,7 +197,7 @@ class Sample:
 
     @property
     def pid(self) -> int:
-        """-1: all processes that are not among the busiest, in one sample."""
+        """The process id; -1 in the sample for all processes that are not among the top N."""
         pid = self._batch.halves[self._row * HALVES + PID]
         return pid if pid != OTHER else -1
 
@@ -207,7 +207,7 @@ class Sample:
 
     @property
     def others(self) -> Optional[int]:
-        """How many processes a sample of pid -1 is of; None: it is of one."""
+        """The number of processes in a sample with pid -1; None for a sample of one process."""
         return self._batch.halves[self._row * HALVES + _TID] if self._flags & _abi.ETWATCH_SAMPLE_OTHER else None
 
     @property
@@ -233,7 +233,7 @@ class Sample:
 
     @property
     def has(self) -> int:
-        """A bit for each metric that is known, in the order of METRIC_NAMES."""
+        """One bit per known metric, in the order of METRIC_NAMES."""
         return self._batch.words[self._row * WORDS + HAS]
 
     def _text(self, place: int) -> Optional[str]:
@@ -243,20 +243,20 @@ class Sample:
     thread_name = property(lambda self: self._text(_TEXTS[1]), doc="only of type thread")
     user = property(lambda self: self._text(_TEXTS[2]))
     cgroup = property(lambda self: self._text(_TEXTS[3]))
-    cmdline = property(lambda self: self._text(_TEXTS[4]), doc="only if asked for")
+    cmdline = property(lambda self: self._text(_TEXTS[4]), doc="only with command_lines=True")
 
     def get(self, name: str) -> Any:
-        """A metric by its name; None: unknown."""
+        """A metric by name; None if it is unknown."""
         if name not in _METRICS:
             raise KeyError(name)
         return getattr(self, name)
 
     def as_dict(self) -> Dict[str, Any]:
-        """Everything, by name."""
+        """All columns by name."""
         return {name: getattr(self, name) for name in COLUMNS}
 
     def __getattr__(self, name: str) -> Any:
-        # Metrics are properties, made below; this is for the type checker and for a clear message.
+        # Metrics are properties, added below. This method serves the type checker and gives a clear message.
         raise AttributeError(f"a sample has no {name!r}")
 
     def __repr__(self) -> str:

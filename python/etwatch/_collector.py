@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The library's collector: what a monitor delivers, kept as columns in C, handed out as tables."""
+"""The library's collector: keeps the samples and events of a monitor as columns in C and exports them as tables."""
 import ctypes
 from typing import Any
 
@@ -9,7 +9,7 @@ from .table import Table
 
 
 class Collector(Owned):
-    """Feed it through a Summary (samples) or attach it (events); must outlive what feeds it."""
+    """Fed by a Summary (samples) or attached to a config (events). It must outlive what feeds it."""
 
     def __init__(self, max_rows: int = 0, command_lines: bool = False) -> None:
         super().__init__()
@@ -21,14 +21,14 @@ class Collector(Owned):
                                                         ctypes.byref(info)), info)
 
     def attach_events(self, config: Any) -> None:
-        """The monitor hands it the full event stream."""
+        """Makes the monitor deliver the full event stream to this collector."""
         callbacks = config.callbacks
         callbacks.size = ctypes.sizeof(_abi.Callbacks)
         callbacks.on_events = ctypes.cast(_native.lib.etwatch_collector_on_events, type(callbacks.on_events))
         callbacks.ctx = self.pointer.value
 
     def table(self, table: int, take: bool = False) -> Table:
-        """What is there at each reading; with take each row comes once."""
+        """A table of the rows present at each read; with take every row is delivered once."""
         name = _native.text(_native.lib.etwatch_table_name(table)) or "table"
 
         def open_stream(address: int) -> None:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What runs underneath an ETWMonitor: one monitor of the library at a time, one summary over all of
-them, and, only while there are callbacks, one thread of Python.
+"""The engine of an ETWMonitor: one monitor of the library at a time, one summary over all of them, and one Python
+thread, which exists only while callbacks are registered.
 
-The library's thread fills a bounded queue and the summary. collect_metrics empties the queue by
-itself; with callbacks the pump does, a few times a second, and calls them. No lock is held while a
-callback runs: it may do anything, also stop or clean up the monitor that calls it. What it holds up
-waits in two bounded queues; what finds no room is counted.
+The library's thread fills a bounded queue and the summary. collect_metrics empties the queue; with callbacks the
+pump thread does so a few times a second and calls them. No lock is held while a callback runs: it may do anything,
+including stopping or cleaning up its own monitor. Samples that a slow callback delays wait in two bounded queues;
+samples that find no room are counted.
 """
 import logging
 import os
@@ -29,7 +29,7 @@ BatchCallback = Callable[[List[MetricSample]], object]
 
 
 class Callbacks:
-    """The registered functions; replaced as a whole, so that whoever calls them needs no lock."""
+    """The registered functions. The tuple is replaced as a whole, so that calling them needs no lock."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class Callbacks:
         self.busy_s += time.thread_time() - began
 
     def call_list(self, samples: List[MetricSample]) -> None:
-        """Samples that are of no process."""
+        """Delivers samples that belong to no process."""
         for function, batches in self.entries:
             for argument in ([samples] if batches else samples):
                 self._guard(function, argument)
@@ -78,7 +78,7 @@ class Callbacks:
                     except Exception:
                         self._failed(function)
             if len(singles) != sum(not batches for _, batches in self.entries):
-                # One was taken back meanwhile: it must not be called again.
+                # A callback was unregistered meanwhile: it must not be called again.
                 current = [function for function, batches in self.entries if not batches]
                 singles[:] = [function for function in singles if function in current]
                 if not singles:
@@ -91,23 +91,23 @@ class Callbacks:
             self._failed(function)
 
     def _failed(self, function: Any) -> None:
-        """Counted each time; told the first time, the tenth, the hundredth, …"""
+        """Counts every failure; logs the first, the tenth, the hundredth, …"""
         self.errors += 1
         if str(self.errors).strip("0") == "1":
-            logger.exception("a callback raised (%d so far), monitoring goes on: %r", self.errors, function)
+            logger.exception("a callback raised (%d so far), monitoring continues: %r", self.errors, function)
 
 
 class Store:
-    """Rows for collect_metrics: at most so many MetricSamples, the oldest go first, counted by row.
+    """Rows for collect_metrics: at most `limit` MetricSamples. The oldest are dropped first, and counted in rows.
 
-    How many MetricSamples a batch is, is only asked when a quarter of the limit has come in rows since
-    the last time: one look at many costs less than many looks.
+    The MetricSamples of new batches are counted only after a quarter of the limit has arrived in rows: counting many
+    batches at once is cheaper.
     """
 
     def __init__(self, limit: int) -> None:
         self._lock = threading.Lock()
-        self._batches: Deque[Tuple[Batch, int]] = deque()  # with how many they are, once counted
-        self._new: List[Tuple[Batch, int]] = []  # with the mask
+        self._batches: Deque[Tuple[Batch, int]] = deque()  # batch, number of its MetricSamples
+        self._new: List[Tuple[Batch, int]] = []  # batch, mask; not counted yet
         self._new_rows = 0
         self._total = 0
         self.limit = limit
@@ -157,7 +157,7 @@ class Store:
 
 
 class Pending:
-    """Batches that wait for the callbacks: at most so many rows, the oldest go first."""
+    """Batches that wait for the callbacks: at most `limit` rows. The oldest are dropped first."""
 
     def __init__(self, limit: int) -> None:
         self._lock = threading.Lock()
@@ -185,19 +185,19 @@ class Pending:
 
 
 class Engine:
-    """See the module. Survives stop and start; close is for good, but may be called twice."""
+    """See the module. It can be stopped and started again; after close only close may be called."""
 
     def __init__(self, buffer_size: int) -> None:
         self.summary = Summary()
         self.callbacks = Callbacks()
         self.store = Store(buffer_size)
-        self.mask = (1 << 64) - 1  # the metrics that are switched on
+        self.mask = (1 << 64) - 1  # enabled metrics
         self.native: Optional[NativeMonitor] = None
         self.running = False
-        self.last_stats: Any = None  # of the last session, once it is closed
+        self.last_stats: Any = None  # of the last session, after it was closed
         self.last_meta: Any = None
-        self.lost: Optional[Exception] = None  # why the session ended by itself
-        self.extra: Optional[Callable[[], List[MetricSample]]] = None  # what else belongs into the stream
+        self.lost: Optional[Exception] = None  # why the session ended unexpectedly
+        self.extra: Optional[Callable[[], List[MetricSample]]] = None  # additional samples for the stream
         self.pending = Pending(buffer_size)
         self._state = threading.RLock()
         self._take = threading.Lock()
@@ -207,7 +207,7 @@ class Engine:
     # ---------------------------------------------------------------------- life
 
     def start(self, config: Any) -> bool:
-        """False: it runs already."""
+        """Starts a session. Returns False if one is running."""
         with self._state:
             if self.running:
                 return False
@@ -233,14 +233,14 @@ class Engine:
         try:
             code = native.stop()
         except ETWSessionError:
-            pass  # closed meanwhile, or we are in a child
+            pass  # closed meanwhile, or this is a forked child
         if code < 0 and self.lost is None:
-            self.lost = ETWSessionLostError(f"the session ended by itself (code {code})", code=code)
+            self.lost = ETWSessionLostError(f"the session ended unexpectedly (code {code})", code=code)
         if pump is not None and pump is not threading.current_thread():
-            pump.join(timeout=5)  # a callback that blocks does not hold us up for ever
+            pump.join(timeout=5)  # a blocking callback must not block stop for ever
         self._take_all(native)
         if pump is None or not pump.is_alive():
-            self._dispatch()  # else the pump does, when the callback that it is in comes back
+            self._dispatch()  # otherwise the pump does, when its current callback returns
 
     def close(self) -> None:
         self.stop()
@@ -255,7 +255,7 @@ class Engine:
         native.close()
 
     def _start_pump(self) -> None:
-        """With the lock. Only for callbacks: without them nothing in Python wakes up."""
+        """Call with the lock held. The pump exists only for callbacks: without them no Python thread wakes up."""
         if self._pump is None and self.running and self.callbacks.entries:
             self._pump = threading.Thread(target=_pump, args=(self, self.native), name="etwatch", daemon=True)
             self._pump.start()
@@ -267,7 +267,7 @@ class Engine:
     # ------------------------------------------------------------------- samples
 
     def take(self, native: NativeMonitor, timeout_ms: int) -> int:
-        """Moves one read's worth from the library to the store and to the callbacks' queue; its rows."""
+        """Moves the rows of one read from the library to the store and the callbacks' queue; returns their number."""
         batch = native.read(timeout_ms)
         if batch is None:
             return 0
@@ -286,7 +286,7 @@ class Engine:
 
     def collect(self) -> List[MetricSample]:
         native = self.native
-        # Whoever holds it is reading: what has come so far is on its way to the store.
+        # If another thread holds the lock it is reading already, and moves these samples to the store.
         if native is not None and self._take.acquire(blocking=False):
             try:
                 while self.take(native, 0):
@@ -300,7 +300,7 @@ class Engine:
     def _ended(self, error: Exception) -> None:
         if self.running and self.lost is None:
             self.lost = error if isinstance(error, ETWSessionLostError) else ETWSessionLostError(
-                f"the session ended by itself: {error}", code=getattr(error, "code", 0))
+                f"the session ended unexpectedly: {error}", code=getattr(error, "code", 0))
             logger.error("%s", self.lost)
 
     def _dispatch(self) -> None:
@@ -312,7 +312,7 @@ class Engine:
             batch = self.pending.take()
 
     def _retire(self) -> bool:
-        """The pump ends when there is nobody to call any more."""
+        """Whether the pump may end: no callback is registered."""
         with self._state:
             if self.callbacks.entries:
                 return False
@@ -320,11 +320,11 @@ class Engine:
             return True
 
 
-# Those that are open: in a child their locks may be held by threads that it does not have.
+# All engines. In a forked child their locks may be held by threads that do not exist there.
 _all: "weakref.WeakSet[Engine]" = weakref.WeakSet()
 
 
-def _forget_in_child() -> None:
+def _reset_in_child() -> None:
     for engine in list(_all):
         engine._state, engine._take = threading.RLock(), threading.Lock()
         engine.store._lock, engine.pending._lock = threading.Lock(), threading.Lock()
@@ -333,16 +333,16 @@ def _forget_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_child)
+    os.register_at_fork(after_in_child=_reset_in_child)
 
 
 def _pump(engine: Engine, native: NativeMonitor) -> None:
-    """Reads and calls, until this session is over."""
+    """The pump thread: reads and calls back until this session ends."""
     while engine.running and engine.native is native and engine.lost is None:
         try:
             with engine._take:
                 wait_ms = SLICE_MS
-                while engine.take(native, wait_ms) == READ_MAX:  # fewer: there are no more now
+                while engine.take(native, wait_ms) == READ_MAX:  # fewer rows: the queue is empty
                     wait_ms = 0
         except (ETWError, ValueError, ProcessLookupError) as error:
             engine._ended(error)

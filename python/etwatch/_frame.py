@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A stream of batches as a pandas.DataFrame, by numpy alone: one copy, no pyarrow."""
+"""Builds a pandas.DataFrame from a stream of batches with numpy: one copy, no pyarrow."""
 import ctypes
 from typing import Any, List
 
@@ -15,7 +15,7 @@ def _numbers(numpy: Any, column: _arrow.ArrowArray, ctype: Any) -> Any:
 
 
 def _mask(numpy: Any, column: _arrow.ArrowArray) -> Any:
-    """True where there is no value."""
+    """True where the value is null."""
     count, first = int(column.length), int(column.offset)
     bits = _arrow.valid_bits(column)
     if bits is None:

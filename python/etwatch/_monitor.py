@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""One monitor of the library, made safe for Python: any call, in any order, from any thread.
+"""One monitor of the library, safe for Python: any call, in any order, from any thread.
 
-The library allows every call from several threads except free. So calls are counted while they
-are inside; whoever closes waits for nobody: the monitor is stopped, which ends the waits inside, and
-the last one out frees it. The library's own thread never runs Python: samples wait in its queue
-until they are read. After a fork the child has none of the library's threads: it must not touch the
-parent's monitor and leaves it alone.
+The library allows every call from several threads except free. So calls in progress are counted. close does not
+wait: it stops the monitor, which ends the waits inside, and the last call that returns frees it. The library's
+own thread never runs Python: samples stay in its queue until they are read. A forked child has none of the
+library's threads, so it must not touch the parent's monitor.
 """
 import ctypes
 import os
@@ -19,9 +18,9 @@ from ._owned import Owned
 from .errors import ETWSessionError
 
 _CLOSED = "the monitor is closed"
-READ_MAX = 512  # rows that one read takes
-_TEXTS_MAX = 32768  # bytes of their strings, each once; the library wants 8 KB at least
-SLICE_MS = 200  # the longest wait inside the library: Ctrl-C is noticed after it
+READ_MAX = 512  # most rows of one read
+_TEXTS_MAX = 32768  # bytes for their strings, each stored once; the library needs at least 8 KB
+SLICE_MS = 200  # longest wait inside the library; Ctrl-C is handled after it
 
 _address, _bytes_at = ctypes.addressof, ctypes.string_at
 _SOURCE_NUMBERS = {"auto": _abi.ETWATCH_SOURCE_AUTO, **{name: number for number, name in SOURCES.items()}}
@@ -50,7 +49,7 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
                 pids: Sequence[int] = (), names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
                 queue_samples: int = 0, session: Optional[str] = None, metrics: Iterable[str] = (),
                 rates: Sequence[Tuple[str, float]] = (), polled: Iterable[str] = (), top_n: int = 0) -> Any:
-    """An etwatch_config; the arrays live as long as it does."""
+    """An etwatch_config; its arrays live as long as the config."""
     if source not in _SOURCE_NUMBERS:
         raise ValueError(f"source: {source!r} is none of {', '.join(sorted(_SOURCE_NUMBERS))}")
     config = _native.sized(_abi.Config)
@@ -82,7 +81,7 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
 
 
 class _Inside:
-    """A call is inside the library; its monitor is not freed before it is out."""
+    """Marks a call into the library; its monitor is not freed before the call returns."""
 
     __slots__ = ("owner",)
 
@@ -95,7 +94,7 @@ class _Inside:
             if owner._closed:
                 raise ETWSessionError(_CLOSED)
             if owner._pid != os.getpid():
-                raise ETWSessionError("a monitor does not outlive a fork: make a new one in this process")
+                raise ETWSessionError("a monitor does not survive a fork: make a new one in this process")
             owner._inside += 1
             return owner._pointer
 
@@ -104,16 +103,16 @@ class _Inside:
 
 
 class NativeMonitor:
-    """A handle; see the module."""
+    """The handle of a monitor; see the module."""
 
     def __init__(self, config: Any, keep: Optional[Owned] = None) -> None:
-        self._keep = keep  # what the library's thread writes to: it must be there until free
+        self._keep = keep  # the library's thread writes to it: it must live until free
         self._lock = threading.Lock()
         self._read_lock = threading.Lock()
         self._closed = True
         self._inside = 0
         self._pid = os.getpid()
-        self._buffers: Any = None  # rows, their texts, how many bytes of texts: made for the first read
+        self._buffers: Any = None  # rows, their strings, bytes of strings; allocated by the first read
         self._pointer = ctypes.c_void_p()
         info = _native.new_error()
         _native.check(_native.lib.etwatch_monitor_new(ctypes.byref(config), ctypes.byref(self._pointer),
@@ -144,7 +143,7 @@ class NativeMonitor:
             _native.check(_native.lib.etwatch_monitor_start(pointer, ctypes.byref(info)), info)
 
     def open(self) -> None:
-        """Without a thread of the library's: poll() has to be called."""
+        """Opens without a library thread: the caller has to call poll()."""
         with _Inside(self) as pointer:
             info = _native.new_error()
             _native.check(_native.lib.etwatch_monitor_open(pointer, ctypes.byref(info)), info)
@@ -158,7 +157,7 @@ class NativeMonitor:
             return int(_native.lib.etwatch_monitor_stop(pointer))
 
     def close(self) -> None:
-        """May be called twice, from any thread, also while others are inside."""
+        """May be called twice, from any thread, also during other calls."""
         with self._lock:
             if self._closed:
                 return
@@ -180,8 +179,8 @@ class NativeMonitor:
         return self._closed
 
     def read(self, timeout_ms: int = 0) -> Optional[Batch]:
-        """What has come, at most timeout_ms later; None: nothing. One reader at a time. A negative code
-        of the library is raised; a recording that has been read to its end says ESTATE."""
+        """The samples in the queue; waits for them up to timeout_ms. None if there are none. One reader at a time.
+        Raises the errors of the library; a recording that was read to its end raises for ESTATE."""
         with self._read_lock, _Inside(self) as pointer:
             if self._buffers is None:
                 self._buffers = ((_abi.Sample * READ_MAX)(), ctypes.create_string_buffer(_TEXTS_MAX),
@@ -203,7 +202,7 @@ class NativeMonitor:
             _native.check(_native.lib.etwatch_monitor_remove(pointer, pid), what=f"pid {pid}")
 
     def snapshot(self, pid: int) -> Sample:
-        """Totals since the process began, and its latest gauges."""
+        """Totals since the process started, and its latest gauges."""
         with _Inside(self) as pointer:
             sample = _native.sized(_abi.Sample)
             name = ctypes.create_string_buffer(256)
@@ -229,14 +228,14 @@ class NativeMonitor:
             return meta
 
 
-# Those that are open, to be left alone in a child.
+# All open monitors; a forked child must not use them.
 _all: "weakref.WeakSet[NativeMonitor]" = weakref.WeakSet()
 
 
-def _forget_in_child() -> None:
+def _reset_in_child() -> None:
     monitors: List[NativeMonitor] = list(_all)
     for monitor in monitors:
-        # Its locks may be held by threads that the child does not have.
+        # Threads that do not exist in the child may hold its locks.
         monitor._lock = threading.Lock()
         monitor._read_lock = threading.Lock()
         monitor._closed = True
@@ -244,4 +243,4 @@ def _forget_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_child)
+    os.register_at_fork(after_in_child=_reset_in_child)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Finds libetwatch, binds its functions, turns its codes into exceptions.
+"""Finds libetwatch, binds its functions, turns its error codes into exceptions.
 
-The library is looked for in this order: the file that the environment variable ETWATCH_LIBRARY
-names (for tests of another build), `etwatch/lib/` of the package (a wheel), and the build folder of
-the checkout that the package is part of (`./dev build`). Nothing else is tried: a library of
-another version that lies about somewhere must not be taken by chance.
+Search order: the file named by the environment variable ETWATCH_LIBRARY (for tests of another build),
+`etwatch/lib/` of the package (a wheel), and the build folder of the checkout that the package is part of
+(`./dev build`). System folders are not searched: a library of another version must not be loaded by accident.
 """
 import ctypes
 import os
@@ -20,9 +19,9 @@ _NAMES = ("etwatch.dll", "libetwatch.dll") if sys.platform == "win32" else ("lib
 
 
 def _candidates() -> List[str]:
-    chosen = os.environ.get("ETWATCH_LIBRARY")
-    if chosen:
-        return [chosen]
+    named = os.environ.get("ETWATCH_LIBRARY")
+    if named:
+        return [named]
     package = os.path.dirname(os.path.abspath(__file__))
     root = os.path.dirname(os.path.dirname(package))
     folders = [os.path.join(package, "lib")]
@@ -39,7 +38,7 @@ def _load() -> ctypes.CDLL:
                 return ctypes.CDLL(path)
             except OSError as error:
                 raise ImportError(f"cannot load {path}: {error}", name="etwatch", path=path) from error
-    raise ImportError("libetwatch was not found; in a checkout `./dev build` makes it. Looked for: "
+    raise ImportError("libetwatch was not found; in a checkout `./dev build` builds it. Looked for: "
                       + ", ".join(tried), name="etwatch")
 
 
@@ -69,26 +68,26 @@ SAMPLE_SIZE = ctypes.sizeof(_abi.Sample)
 
 
 def text(raw: Optional[bytes]) -> Optional[str]:
-    """A string of the library: UTF-8, or bytes of the kernel that are not."""
+    """A string of the library; bytes that are not UTF-8 are replaced."""
     return None if raw is None else raw.decode("utf-8", "replace")
 
 
 def new_error() -> Any:
-    """An error info, ready to be handed over by reference."""
+    """An empty error info, to be passed by reference."""
     info = _abi.ErrorInfo()
     info.size = ctypes.sizeof(_abi.ErrorInfo)
     return info
 
 
 def sized(kind: Any) -> Any:
-    """A zeroed struct whose size is set."""
+    """A zeroed struct with its size set."""
     struct = kind()
     struct.size = ctypes.sizeof(kind)
     return struct
 
 
 def error_of(code: int, info: Any = None, what: str = "") -> Exception:
-    """The exception for a code, with what the library said about it."""
+    """The exception for an error code, with the message of the library."""
     message = (text(info.message) or "") if info is not None else ""
     if not message:
         message = text(lib.etwatch_strerror(code)) or f"error {code}"
@@ -100,7 +99,7 @@ def error_of(code: int, info: Any = None, what: str = "") -> Exception:
 
 
 def check(code: int, info: Any = None, what: str = "") -> int:
-    """The code if it is none of an error, else its exception."""
+    """Returns the code, or raises its exception if it is an error."""
     if code < 0:
         raise error_of(code, info, what)
     return code

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Objects of the library that a monitor writes to.
 
-The order in which Python finalizes what is garbage together, or left at its end, is anybody's guess. So
-such an object is freed when nobody holds it in Python and nothing of the library uses it any more,
-whichever comes last.
+Python finalizes objects in no defined order, both in a garbage cycle and at exit. So such an object is freed when
+it is no longer referenced from Python and no longer used by the library, whichever comes last.
 """
 import ctypes
 import os
@@ -32,7 +31,7 @@ class Owned:
 
     @property
     def is_ours(self) -> bool:
-        """False in a child: the locks inside may be held by threads that it does not have."""
+        """False in a forked child: threads that do not exist there may hold the object's locks."""
         return self._pid == os.getpid()
 
     def _free_if_unused(self) -> None:

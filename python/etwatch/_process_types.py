@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The errors and named tuples of psutil that etwatch.Process answers with."""
+"""psutil's errors and named tuples, as etwatch.Process raises and returns them."""
 import sys
 from collections import namedtuple
 from typing import Any, NamedTuple, Optional
@@ -10,7 +10,7 @@ LINUX = sys.platform.startswith("linux")
 # -------------------------------------------------------------------------------- errors
 
 class Error(Exception):
-    """The parent of psutil's errors here."""
+    """Base class of the errors below."""
 
     def __init__(self, pid: Optional[int] = None, name: Optional[str] = None, msg: str = "") -> None:
         self.pid = pid
@@ -23,14 +23,14 @@ class Error(Exception):
 
 
 class NoSuchProcess(Error, ProcessLookupError):
-    """The process is over, or never was; also a ProcessLookupError."""
+    """The process exited or never existed; also a ProcessLookupError."""
 
     def __init__(self, pid: int, name: Optional[str] = None, msg: Optional[str] = None) -> None:
         super().__init__(pid, name, msg or "process no longer exists")
 
 
 class ZombieProcess(NoSuchProcess):
-    """It has ended, its parent has not asked how, and what was asked went with it."""
+    """The process exited but was not reaped, and the requested value is gone."""
 
     def __init__(self, pid: int, name: Optional[str] = None, ppid: Optional[int] = None,
                  msg: Optional[str] = None) -> None:
@@ -39,7 +39,7 @@ class ZombieProcess(NoSuchProcess):
 
 
 class AccessDenied(Error, PermissionError):
-    """The rights for this question are missing; also a PermissionError."""
+    """The rights to read this value are missing; also a PermissionError."""
 
     def __init__(self, pid: Optional[int] = None, name: Optional[str] = None, msg: Optional[str] = None) -> None:
         super().__init__(pid, name, msg or "access denied")

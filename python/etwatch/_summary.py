@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The library's summary of a stream: kept by its own thread, asked by Python."""
+"""The library's summary of a stream: updated by the library's thread, queried from Python."""
 import ctypes
 import threading
 from typing import Any, Dict, List, NamedTuple, Optional
@@ -11,7 +11,7 @@ from ._owned import Owned
 
 
 class Spread(NamedTuple):
-    """Over the intervals of one process."""
+    """Statistics over the intervals of one process."""
 
     intervals: int
     average: float
@@ -21,7 +21,7 @@ class Spread(NamedTuple):
 
 
 class ProcessSummary(NamedTuple):
-    sample: Sample  # sums of counters and the latest gauges; of one that ended: its exit
+    sample: Sample  # sums of counters and the latest gauges; of a process that exited: its exit
     ended: bool
     first_ns: int
     last_ns: int
@@ -34,12 +34,12 @@ _ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_for_each"][1][2]
 
 
 class Summary(Owned):
-    """Goes into a config as on_samples; must outlive the monitors that feed it."""
+    """Receives samples as the on_samples callback. It must outlive the monitors that feed it."""
 
     def __init__(self, max_processes: int = 0, collector: Optional["Collector"] = None) -> None:
         super().__init__()
         self._collector = collector
-        self._asking = threading.Lock()
+        self._query_lock = threading.Lock()
         options = _native.sized(_abi.SummaryOptions)
         options.max_processes = max_processes
         if collector is not None:
@@ -50,39 +50,40 @@ class Summary(Owned):
             collector.retain()
 
     def attach(self, config: Any) -> None:
-        """The monitor's thread will feed it: a function of the library, no Python."""
+        """Makes the monitor's thread feed it, through a function of the library: no Python runs there."""
         callbacks = config.callbacks
         callbacks.size = ctypes.sizeof(_abi.Callbacks)
         callbacks.on_samples = ctypes.cast(_native.lib.etwatch_summary_add, type(callbacks.on_samples))
         callbacks.ctx = self.pointer.value
 
-    def tell(self, pid: int = 0) -> List[ProcessSummary]:
-        told: List[ProcessSummary] = []
+    def processes(self, pid: int = 0) -> List[ProcessSummary]:
+        """Every process, or those with this pid, in the order in which they were first seen."""
+        found: List[ProcessSummary] = []
 
         def on_process(_: Any, pointer: Any) -> None:
             process = pointer.contents
             spreads = {}
             for index in range(min(process.metric_count, len(METRIC_NAMES))):
-                found = process.metrics[index]
-                if found.count:
-                    spreads[METRIC_NAMES[index]] = Spread(found.count, found.avg, found.max, found.p95, found.p99)
+                metric = process.metrics[index]
+                if metric.count:
+                    spreads[METRIC_NAMES[index]] = Spread(metric.count, metric.avg, metric.max, metric.p95, metric.p99)
             sample = Batch.take(ctypes.addressof(process.sample.contents), 1)[0]
-            told.append(ProcessSummary(sample, bool(process.flags & _abi.ETWATCH_SUMMARY_ENDED), process.first_ns,
-                                       process.last_ns, process.samples, spreads,
-                                       {thread.tid: thread.cycles for thread in
-                                        (process.threads[index] for index in range(process.thread_count))}))
+            found.append(ProcessSummary(sample, bool(process.flags & _abi.ETWATCH_SUMMARY_ENDED), process.first_ns,
+                                        process.last_ns, process.samples, spreads,
+                                        {thread.tid: thread.cycles for thread in
+                                         (process.threads[index] for index in range(process.thread_count))}))
 
         if not self.is_ours:
-            return told
-        with self._asking:
+            return found
+        with self._query_lock:
             if self.pointer:
                 _native.check(_native.lib.etwatch_summary_for_each(self.pointer, pid, _ON_PROCESS(on_process), None))
-        return told
+        return found
 
     def dropped(self) -> int:
         if not self.is_ours:
             return 0
-        with self._asking:
+        with self._query_lock:
             return int(_native.lib.etwatch_summary_dropped(self.pointer))
 
     def free(self, pointer: ctypes.c_void_p) -> None:

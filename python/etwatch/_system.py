@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the operating system says about the machine as a whole, and about one process right now."""
+"""Values of the whole machine, and of one process at this moment, read from the operating system."""
 import ctypes
 import os
 import sys
@@ -40,11 +40,11 @@ if sys.platform == "win32":
         idle, kernel, user = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_uint64()
         if not _kernel32.GetSystemTimes(ctypes.byref(idle), ctypes.byref(kernel), ctypes.byref(user)):
             raise ctypes.WinError()
-        whole = kernel.value + user.value  # the kernel's has the idle time in it
+        whole = kernel.value + user.value  # kernel time includes idle time
         return (whole - idle.value) / 1e7, whole / 1e7
 
     def has_ended(pid: int) -> bool:
-        """Whether nothing more will come of a process; somebody may still hold it."""
+        """Whether the process has exited; another program may still hold a handle to it."""
         handle = ctypes.c_void_p(_kernel32.OpenProcess(_SYNCHRONIZE, False, pid))
         if not handle.value:
             return bool(ctypes.get_last_error() == _ERROR_INVALID_PARAMETER)
@@ -80,12 +80,12 @@ else:
     def cpu_times() -> Tuple[float, float]:
         """(busy, all) seconds of all CPUs since the machine started."""
         ticks = [int(value) for value in _proc_lines("/proc/stat")[0].split()[1:9]]
-        idle = ticks[3] + ticks[4]  # waiting for a disk is idle too
+        idle = ticks[3] + ticks[4]  # iowait counts as idle
         second = os.sysconf("SC_CLK_TCK")
         return (sum(ticks) - idle) / second, sum(ticks) / second
 
     def has_ended(pid: int) -> bool:
-        """Whether nothing more will come of a process; its parent may not have asked for its status yet."""
+        """Whether the process has exited; it may not be reaped yet."""
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
                 return file.read().rpartition(")")[2].split()[:1] in (["Z"], ["X"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Around ETWMonitor: the factory, the choice by use case, the whole machine, all in one stream, and a
+"""Companions of ETWMonitor: the factory, selection by use case, the whole machine, everything in one stream, and a
 sampler that keeps a budget."""
 import threading
 import time
@@ -13,20 +13,20 @@ from .samples import MetricSample
 __all__ = ["AdaptiveSampler", "MemoryUsage", "MonitorFactory", "OVERHEAD_LIMITS", "SystemMonitor", "UnifiedMonitor",
            "select_monitor"]
 
-# The most of one core that monitoring may cost, in per cent, by use case.
+# Budget by use case: the most that monitoring may cost, in per cent of one core.
 OVERHEAD_LIMITS: Dict[str, float] = {
     "development": 50.0, "testing": 20.0, "staging": 10.0, "production": 5.0, "critical": 2.0,
 }
 
 
 class MonitorFactory:
-    """Makes the best monitor that this machine has; `backend` says which it became."""
+    """Makes the best monitor that works on this machine; its `backend` is the source in use."""
 
     @staticmethod
     def create_monitor(prefer_low_overhead: bool = False,
                        config: Union[ETWMonitorConfig, Mapping[str, Any], None] = None, *,
                        fallback: bool = True) -> ETWMonitor:
-        """prefer_low_overhead: the budget of critical use, and samples may be held longer."""
+        """Makes a monitor. prefer_low_overhead: use the budget of critical use and allow more latency."""
         monitor = ETWMonitor(config, fallback=fallback)
         if prefer_low_overhead:
             monitor.config.overhead_limit = min(monitor.config.overhead_limit, OVERHEAD_LIMITS["critical"])
@@ -45,7 +45,7 @@ def select_monitor(use_case: str, sampling_hz: float = 100.0) -> ETWMonitor:
 
 
 class MemoryUsage(float):
-    """Per cent of the machine's memory that is in use, with the bytes behind it."""
+    """Used memory of the machine in per cent, with the byte counts as attributes."""
 
     total_bytes: int
     available_bytes: int
@@ -62,7 +62,7 @@ class MemoryUsage(float):
 
 
 class SystemMonitor:
-    """The whole machine."""
+    """CPU and memory of the whole machine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -70,17 +70,17 @@ class SystemMonitor:
         self._usage = 0.0
 
     def get_cpu_usage(self) -> float:
-        """Per cent of all CPUs since the last call (or since this was made); 100 is all of them busy."""
+        """Per cent of all CPUs since the last call (or since construction); 100 means that all are busy."""
         with self._lock:
             busy, whole = _system.cpu_times()
             passed = whole - self._last[1]
-            if passed > 0:  # the system counts in ticks: before the next one the last answer holds
+            if passed > 0:  # the system counts in ticks: until the next tick the last value holds
                 self._usage = min(100.0, max(0.0, 100.0 * (busy - self._last[0]) / passed))
                 self._last = (busy, whole)
             return self._usage
 
     def get_memory_usage(self) -> MemoryUsage:
-        """Per cent; `total_bytes`, `used_bytes` and `available_bytes` are its attributes."""
+        """Used memory in per cent, with the attributes `total_bytes`, `used_bytes` and `available_bytes`."""
         return MemoryUsage(*_system.memory())
 
     @staticmethod
@@ -91,8 +91,8 @@ class SystemMonitor:
 class UnifiedMonitor(ETWMonitor):
     """Processes, the machine, GPU, NPU and energy in one stream of MetricSamples.
 
-    What is of no process has pid 0 and no process name: `system_cpu_percent`, `system_memory_percent`,
-    `system_memory_used_mb`. Devices that are not there, or not read yet, give no samples, and None in
+    Samples of the machine have pid 0 and no process name: `system_cpu_percent`, `system_memory_percent`,
+    `system_memory_used_mb`. A device that is missing or not supported gives no samples, and None in
     get_current_metrics.
     """
 
@@ -113,7 +113,7 @@ class UnifiedMonitor(ETWMonitor):
         self._engine.extra = extra
 
     def get_current_metrics(self) -> Dict[str, Any]:
-        """What is known now, by group; None: unknown."""
+        """The current values by group; None if unknown."""
         memory = self.system.get_memory_usage()
         processes = self.get_process_metrics()
         gpu = [p.gpu_percent for p in processes.values() if p.gpu_percent is not None]
@@ -144,36 +144,36 @@ def _system_samples(system: SystemMonitor) -> List[MetricSample]:
 class AdaptiveSampler:
     """Keeps the cost of sampling under a limit by changing the rate.
 
-    adjust_rate(overhead): over the limit the rate is multiplied by 0.8, under two fifths of it by 1.2,
-    and it is never above what was asked for. AdaptiveSampler(100.0, overhead_limit=5.0) starts at 100
-    samples a second; a function given instead of the number is called with each new rate.
+    adjust_rate(overhead) multiplies the rate by 0.8 if the overhead is over the limit, and by 1.2 if it is under two
+    fifths of it, up to the requested rate. AdaptiveSampler(100.0, overhead_limit=5.0) starts at 100 samples a second. A
+    function in place of the number is called with each new rate.
     """
 
     def __init__(self, adjust_rate: Union[Callable[[float], object], float, None] = None,
                  overhead_limit: float = 5.0, *, sampling_hz: float = 100.0, minimum_hz: float = 0.1) -> None:
-        self._told: Optional[Callable[[float], object]] = None
+        self._on_rate: Optional[Callable[[float], object]] = None
         if callable(adjust_rate):
-            self._told = adjust_rate
+            self._on_rate = adjust_rate
         elif adjust_rate is not None:
             sampling_hz = adjust_rate
         number("sampling_hz", sampling_hz, 0.1, 1000)
         number("overhead_limit", overhead_limit, 0.01, 1000)
         number("minimum_hz", minimum_hz, 0.001, float(sampling_hz))
-        self.asked_hz = float(sampling_hz)
+        self.requested_hz = float(sampling_hz)
         self.minimum_hz = float(minimum_hz)
         self.overhead_limit = float(overhead_limit)
-        self.rate = self.asked_hz
+        self.rate = self.requested_hz
 
     def adjust_rate(self, overhead: float) -> float:
-        """The rate for the next interval, after one that cost so many per cent of a core."""
+        """The rate for the next interval, after an interval with this overhead in per cent of one core."""
         number("overhead", overhead, 0, 1e6)
         rate = self.rate
         if overhead > self.overhead_limit:
             rate = max(self.minimum_hz, rate * 0.8)
         elif overhead < self.overhead_limit * 0.4:
-            rate = min(self.asked_hz, rate * 1.2)
+            rate = min(self.requested_hz, rate * 1.2)
         if rate != self.rate:
             self.rate = rate
-            if self._told is not None:
-                self._told(rate)
+            if self._on_rate is not None:
+                self._on_rate(rate)
         return self.rate

@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Set, Tuple, Union
 
 __all__ = ["ETWMonitorConfig", "Settings", "read_settings"]
 
-_TRUTHS = ("exclude_system_processes", "enable_process_events", "enable_thread_events", "enable_cpu_sampling",
+_SWITCHES = ("exclude_system_processes", "enable_process_events", "enable_thread_events", "enable_cpu_sampling",
            "enable_memory_events", "enable_context_switch", "enable_disk_io", "enable_stack_walking")
 # field: (lowest, highest, whole numbers only)
 _RANGES: Dict[str, Tuple[float, float, bool]] = {
@@ -24,7 +24,7 @@ _RANGES: Dict[str, Tuple[float, float, bool]] = {
 
 
 def number(name: str, value: object, low: float, high: float, whole: bool = False) -> None:
-    """Raises unless the value is a number of this range; the message names it."""
+    """Raises TypeError or ValueError unless the value is a number in this range."""
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise TypeError(f"{name}: {'a whole number' if whole else 'a number'} is needed, not {value!r}")
     if not math.isfinite(value) or not low <= value <= high:
@@ -55,7 +55,7 @@ def members(name: str, values: object) -> Iterable[object]:
 
 @dataclass
 class ETWMonitorConfig:
-    """How ETWMonitor watches. Every field may be left out; what is impossible is refused by name."""
+    """Settings of ETWMonitor. All fields are optional; TypeError or ValueError names a wrong one and its range."""
 
     sampling_rate_hz: float = 100.0
     buffer_size: int = 10000
@@ -83,12 +83,12 @@ class ETWMonitorConfig:
         self.validate()
 
     def validate(self) -> None:
-        """Checks every field again; they may have been changed since."""
+        """Checks every field again, after they may have been changed."""
         for name, (low, high, whole) in _RANGES.items():
             value = getattr(self, name)
             if value is not None or name != "max_processes":
                 number(name, value, low, high, whole)
-        for name in _TRUTHS:
+        for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name}: True or False is needed, not {getattr(self, name)!r}")
         if self.min_buffers > self.max_buffers:
@@ -103,26 +103,26 @@ class ETWMonitorConfig:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> "ETWMonitorConfig":
-        """From the fields by name, or from the nested {'monitoring': {…}}."""
+        """Makes a config from a dict of its fields, or from the nested {'monitoring': {…}}."""
         return read_settings(settings).config
 
 
 @dataclass
 class Settings:
-    """What a nested dict asks for."""
+    """The settings of a nested dict."""
 
     config: ETWMonitorConfig
     source: str = "auto"
     groups: Tuple[str, ...] = ("cpu", "memory")
-    off: Tuple[str, ...] = ()  # groups that were switched off
-    aggregation: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # by group: what a summary has of it
-    rates: Tuple[Tuple[str, float], ...] = ()  # groups of metrics that are to be read less often
-    polled: Tuple[str, ...] = ()  # gauges that are polled beside events
+    off: Tuple[str, ...] = ()  # disabled groups
+    aggregation: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # by group: the statistics in a summary
+    rates: Tuple[Tuple[str, float], ...] = ()  # groups of metrics with a lower rate
+    polled: Tuple[str, ...] = ()  # polled gauges next to an event source
     persist_to_disk: Optional[str] = None
 
 
 _BACKENDS = {"auto": "auto", "etw": "etw", "ebpf": "ebpf", "poll": "poll", "polling": "poll", "psutil": "poll"}
-# As users write them, and as a summary calls them.
+# Accepted names, and the names in a summary.
 _AGGREGATIONS = {"avg": "average", "average": "average", "mean": "average", "max": "maximum", "maximum": "maximum",
                  "p95": "p95", "p99": "p99"}
 _GROUPS = ("cpu", "memory", "io", "disk", "gpu", "npu", "energy", "system")
@@ -154,7 +154,7 @@ def _read_group(name: str, part: object, found: Settings, rates: Dict[str, float
             raise ValueError(f"{where}.aggregation: {aggregation!r} is none of {', '.join(_AGGREGATIONS)}")
         found.aggregation[name] = (*found.aggregation.get(name, ()), _AGGREGATIONS[aggregation])
     backend = group.get("backend", "auto")
-    # Devices have backends of their own (nvml, drm, rapl, …): whatever there is, is read.
+    # Devices have backends of their own (nvml, drm, rapl, …); the name is not checked.
     if name in ("cpu", "memory", "io", "disk"):
         if backend not in _BACKENDS:
             raise ValueError(f"{where}.backend: {backend!r} is none of {', '.join(_BACKENDS)}")
@@ -167,14 +167,14 @@ def _read_group(name: str, part: object, found: Settings, rates: Dict[str, float
     found.groups += (name,)
 
 
-def _read_storage(part: object, chosen: Dict[str, Any], found: Settings) -> None:
+def _read_storage(part: object, values: Dict[str, Any], found: Settings) -> None:
     storage = _keys("monitoring.storage", part, ("type", "max_samples", "persist_to_disk"))
     kind = storage.get("type", "circular_buffer")
     if kind != "circular_buffer":
         raise ValueError(f"monitoring.storage.type: {kind!r} is not 'circular_buffer'")
     if "max_samples" in storage:
         number("monitoring.storage.max_samples", storage["max_samples"], 1, 10_000_000, True)
-        chosen["buffer_size"] = storage["max_samples"]
+        values["buffer_size"] = storage["max_samples"]
     persist = storage.get("persist_to_disk", False)
     if persist is True:
         found.persist_to_disk = "etwatch.jsonl"
@@ -186,7 +186,7 @@ def _read_storage(part: object, chosen: Dict[str, Any], found: Settings) -> None
 
 
 def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, None]) -> Settings:
-    """Whatever is accepted as configuration, checked."""
+    """Reads and checks any accepted form of configuration."""
     if settings is None:
         return Settings(ETWMonitorConfig())
     if isinstance(settings, ETWMonitorConfig):
@@ -198,7 +198,7 @@ def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, None]) ->
     if "monitoring" not in settings:
         return Settings(ETWMonitorConfig(**_keys("config", settings, known)))
     rest = {key: value for key, value in settings.items() if key != "monitoring"}
-    chosen: Dict[str, Any] = dict(_keys("config", rest, known))
+    values: Dict[str, Any] = dict(_keys("config", rest, known))
     monitoring = _keys("monitoring", settings["monitoring"], (*_GROUPS, "storage", "overhead_limit"))
     found = Settings(ETWMonitorConfig(), groups=())
     rates: Dict[str, float] = {}
@@ -206,14 +206,14 @@ def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, None]) ->
         if name in monitoring:
             _read_group(name, monitoring[name], found, rates)
     if rates:
-        # One stream has one rate, the highest that is asked for; within it a group may be read less often.
-        chosen["sampling_rate_hz"] = max(rates.values())
+        # A stream has one rate, the highest requested; a group may be read less often.
+        values["sampling_rate_hz"] = max(rates.values())
         found.rates = tuple((name, hz) for name, hz in rates.items()
-                            if name == "memory" and hz < chosen["sampling_rate_hz"])
+                            if name == "memory" and hz < values["sampling_rate_hz"])
     if "storage" in monitoring:
-        _read_storage(monitoring["storage"], chosen, found)
+        _read_storage(monitoring["storage"], values, found)
     if "overhead_limit" in monitoring:
         number("monitoring.overhead_limit", monitoring["overhead_limit"], 0.01, 1000)
-        chosen["overhead_limit"] = monitoring["overhead_limit"]
-    found.config = ETWMonitorConfig(**chosen)
+        values["overhead_limit"] = monitoring["overhead_limit"]
+    found.config = ETWMonitorConfig(**values)
     return found

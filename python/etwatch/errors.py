@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What can go wrong, as exceptions. Each says what and where, and carries the code of the operating
-system and the command or setting that would mend it."""
+"""The exceptions of etwatch. Each has a message, the error code of the operating system, and the command or setting
+that fixes the problem, if known."""
 from typing import Optional, Type
 
 from . import _abi
@@ -10,10 +10,10 @@ __all__ = ["ETWError", "ETWSessionError", "ETWAccessDeniedError", "ETWProviderEr
 
 
 class ETWError(Exception):
-    """The parent of all errors of etwatch.
+    """Base class of the errors of etwatch.
 
-    code: the library's (negative), os_code: errno or the Windows error (0: none), fix: what would
-    mend it ("": nothing known), offset: where in the input, if it is about a file.
+    code: the (negative) code of the library. os_code: errno or the Windows error, 0 if there is none. fix: what fixes
+    the problem, "" if unknown. offset: the byte offset, for errors in a file.
     """
 
     def __init__(self, message: str = "", os_code: int = 0, fix: str = "", code: int = 0,
@@ -30,19 +30,19 @@ class ETWError(Exception):
 
 
 class ETWSessionError(ETWError):
-    """A session cannot be made, or not be used in its present state."""
+    """A session cannot be started, or cannot be used in its current state."""
 
 
 class ETWAccessDeniedError(ETWError):
-    """Missing rights; `fix` names those that are needed."""
+    """Missing rights; `fix` names the required ones."""
 
 
 class ETWProviderError(ETWError):
-    """A source of events that this system does not have, or an event class that cannot be switched on."""
+    """This system does not have the event source, or an event class cannot be enabled."""
 
 
 class ETWSessionLostError(ETWError):
-    """The session ended while it was in use."""
+    """The session ended unexpectedly."""
 
 
 _CLASSES = {
@@ -55,7 +55,7 @@ _CLASSES = {
 
 
 def from_code(code: int, message: str, os_code: int = 0, fix: str = "", offset: Optional[int] = None) -> Exception:
-    """The exception for a code of the library: Python's own where there is one."""
+    """The exception for an error code of the library: a built-in one if it fits."""
     if code == _abi.ETWATCH_EINVAL:
         return ValueError(message)
     if code == _abi.ETWATCH_ENOMEM:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""ETWMonitor: the interface that the first users wrote down, on kernel events instead of polling."""
+"""ETWMonitor: a monitor with callbacks and a configuration object, on kernel events. The first users specified the
+interface."""
 import ctypes
 import json
 import sys
@@ -19,7 +20,7 @@ from .samples import MetricSample, MetricTable, ProcessMetrics, exit_code_of, pr
 __all__ = ["ETWMonitor"]
 
 _PREFIX = "EVENT_TRACE_FLAG_"
-# Names of kernel flags to the switches of the config; those without one are passed on to ETW.
+# Kernel flags and the switch of the config for each; flags without a switch are only passed to ETW.
 _FLAG_GROUPS: Dict[str, Optional[str]] = {
     "PROCESS": "enable_process_events", "THREAD": "enable_thread_events", "CSWITCH": "enable_context_switch",
     "DISPATCHER": "enable_context_switch", "PROFILE": "enable_cpu_sampling", "MEMORY_PAGE": "enable_memory_events",
@@ -30,7 +31,7 @@ _FLAG_GROUPS: Dict[str, Optional[str]] = {
     "DPC": None, "INTERRUPT": None, "SYSTEMCALL": None, "REGISTRY": None, "NETWORK_TCPIP": None, "ALPC": None,
     "DRIVER": None, "DBGPRINT": None, "JOB": None, "DEBUG_EVENTS": None, "NO_SYSCONFIG": None,
 }
-_SPELLINGS = {"MEMORY_PAGE": "MEMORY_PAGE_FAULTS"}  # as users spelled it, as Windows does
+_SPELLINGS = {"MEMORY_PAGE": "MEMORY_PAGE_FAULTS"}  # spelling of the users: spelling of Windows
 _SWITCHED: Dict[str, Tuple[str, ...]] = {
     "enable_thread_events": ("threads", "threads_running", "threads_ready", "threads_waiting", "threads_suspended"),
     "enable_context_switch": ("switches_voluntary", "switches_involuntary", "runq_wait_ns"),
@@ -39,7 +40,7 @@ _SWITCHED: Dict[str, Tuple[str, ...]] = {
     "enable_disk_io": ("disk_read_bytes", "disk_write_bytes"),
 }
 _CPU = ("cpu_percent", "cpu_ns", "cpu_user_ns", "cpu_kernel_ns", "cycles", "instructions", "cache_misses")
-# The groups of the nested configuration; those of devices are not in a process's stream yet.
+# The groups of the nested configuration. Device groups are not part of the stream of a process yet.
 _GROUPS: Dict[str, Tuple[str, ...]] = {
     "cpu": _CPU + _SWITCHED["enable_context_switch"] + ("priority", "affinity"),
     "memory": _SWITCHED["enable_memory_events"],
@@ -51,14 +52,14 @@ _BITS = {name: 1 << bit for bit, name in enumerate(METRIC_NAMES)}
 
 
 class ETWMonitor:
-    """Watches processes and hands out what they did.
+    """Monitors processes and delivers what they did.
 
-    config: an ETWMonitorConfig, a dict of its fields or the nested {'monitoring': …}. Without targets
-    every process is watched; the first add_process then narrows it to those that are added.
-    fallback=False: raise ETWAccessDeniedError instead of polling when rights are missing.
-    command_lines=True: ProcessMetrics.command_line too (secrets masked). metrics: names or groups to
-    measure beside what costs nothing, such as "cycles" (see `etwatch metrics`); with "cycles", and where
-    the CPU's counters can be read, ProcessMetrics.thread_cpu_cycles has them by thread too.
+    config: an ETWMonitorConfig, a dict of its fields, or the nested {'monitoring': …}. Without targets every process is
+    monitored; the first add_process narrows this to the added processes.
+    fallback: if False, raise ETWAccessDeniedError instead of polling when rights are missing.
+    command_lines: also set ProcessMetrics.command_line (secrets masked).
+    metrics: names or groups to measure in addition to the default, such as "cycles" (see `etwatch metrics`). With
+    "cycles", and if the counters of the CPU can be read, ProcessMetrics.thread_cpu_cycles has them by thread.
     """
 
     def __init__(self, config: Union[ETWMonitorConfig, Mapping[str, Any], None] = None, *, fallback: bool = True,
@@ -68,18 +69,18 @@ class ETWMonitor:
         self._rates = settings.rates
         self._polled = settings.polled
         self._off = [name for group in settings.off for name in _GROUPS.get(group, ())]
-        self._aggregation = {name: chosen for group, chosen in settings.aggregation.items()
+        self._aggregation = {name: selected for group, selected in settings.aggregation.items()
                              for name in _GROUPS.get(group, ())}
         self.config = settings.config
         self._source = source or settings.source
         self._fallback = fallback
         self._command_lines = command_lines
         self._lock = threading.RLock()
-        self._only_added = False  # targets were given or added: no targets is then nothing, not everything
+        self._only_added = False  # after a target was added, an empty set of targets means nothing, not everything
         self._warned = False
         self._engine = Engine(self.config.buffer_size)
         self._apply_switches()
-        self._native_config()  # refuses unknown names here, not at the start
+        self._native_config()  # rejects unknown names now, not at the start
         self._finalizer = weakref.finalize(self, self._engine.close)
         if settings.persist_to_disk is not None:
             self.register_batch_callback(_Writer(settings.persist_to_disk))
@@ -87,7 +88,7 @@ class ETWMonitor:
     # ------------------------------------------------------------------------ life
 
     def start_monitoring(self) -> None:
-        """Begins; nothing happens if it runs already. May follow a stop or a cleanup."""
+        """Starts monitoring. Does nothing if it runs already. Allowed after stop_monitoring and cleanup."""
         with self._lock:
             self.config.validate()
             self._apply_switches()
@@ -95,14 +96,14 @@ class ETWMonitor:
                 self._engine.stop()
             if not self._engine.running:
                 self._engine.start(self._native_config())
-                self._tell_fallback()
+                self._warn_of_fallback()
 
     def stop_monitoring(self) -> None:
-        """Takes in what is left and ends; what was measured stays available."""
+        """Reads the remaining samples and stops; the results stay available."""
         self._engine.stop()
 
     def cleanup(self) -> None:
-        """Stops and lets go of everything that the system gave."""
+        """Stops and releases all system resources."""
         self._engine.close()
 
     def __enter__(self) -> "ETWMonitor":
@@ -118,7 +119,7 @@ class ETWMonitor:
 
     @property
     def backend(self) -> Optional[str]:
-        """What really runs: "etw", "ebpf" or "poll"; None before the first start."""
+        """The source in use: "etw", "ebpf" or "poll"; None before the first start."""
         native = self._engine.native
         try:
             meta = native.meta() if native is not None else self._engine.last_meta
@@ -133,10 +134,11 @@ class ETWMonitor:
         everything = not pids and not names and not self._only_added
         flags = flag_bits(everything=everything, system=not config.exclude_system_processes,
                           fallback=self._fallback, command_lines=self._command_lines)
-        # What has to be looked up for each process is for those that were chosen.
+        # Gauges that need a system call per process are measured for selected processes only.
         metrics = ["default", *([] if everything else ["threads", "handles", "io_priority"]), *self._metrics]
         made = make_config(metrics=[str(name) for name in metrics], rates=self._rates, polled=self._polled,
-                           top_n=config.max_processes or 0, source=self._source, hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
+                           top_n=config.max_processes or 0, source=self._source,
+                           hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
                            budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
                            queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))
         if made.metrics & _BITS["cycles"]:
@@ -157,7 +159,7 @@ class ETWMonitor:
         session.stacks = b"profile,cswitch" if config.enable_stack_walking else None
         made.session_options = ctypes.pointer(session)
 
-    def _tell_fallback(self) -> None:
+    def _warn_of_fallback(self) -> None:
         native = self._engine.native
         if native is None or self._warned:
             return
@@ -169,7 +171,7 @@ class ETWMonitor:
     # --------------------------------------------------------------------- targets
 
     def add_process(self, pid: int) -> None:
-        """Watches this process and its descendants too; ProcessLookupError if there is none."""
+        """Monitors this process and its descendants too. Raises ProcessLookupError if it does not exist."""
         check_pid("pid", pid)
         with self._lock:
             targets = set(self.config.target_processes or ())
@@ -186,7 +188,7 @@ class ETWMonitor:
                 self._engine.start(self._native_config())
 
     def remove_process(self, pid: int) -> None:
-        """Watches it no longer; nothing happens if it was not watched."""
+        """Stops monitoring this process. Does nothing if it was not monitored."""
         check_pid("pid", pid)
         with self._lock:
             targets = set(self.config.target_processes or ())
@@ -204,22 +206,22 @@ class ETWMonitor:
     # --------------------------------------------------------------------- samples
 
     def collect_metrics(self) -> List[MetricSample]:
-        """What came since the last call, at most `buffer_size`; the oldest go first, counted."""
+        """The samples since the last call, at most `buffer_size`. The oldest are dropped first, and counted."""
         return self._engine.collect()
 
     def register_callback(self, callback: SampleCallback) -> None:
-        """Calls it with one MetricSample at a time, from a thread of its own."""
+        """Registers a function that is called with one MetricSample at a time, from a separate thread."""
         self._engine.callbacks.add(callback, False)
         self._engine.callbacks_changed()
 
     def register_batch_callback(self, callback: BatchCallback) -> None:
-        """Calls it with a list of MetricSamples; it is filled only if it is looked into. Its `samples` are
-        the same as rows, for columns without objects."""
+        """Registers a function that is called with a list of MetricSamples. The list is filled on its first access. Its
+        attribute `samples` has the same data as a Batch, for columns without objects."""
         self._engine.callbacks.add(callback, True)
         self._engine.callbacks_changed()
 
     def unregister_callback(self, callback: Any) -> bool:
-        """Of either kind; False if it was not registered."""
+        """Unregisters a callback of either kind. Returns False if it was not registered."""
         return self._engine.callbacks.remove(callback)
 
     # ------------------------------------------------------------------- processes
@@ -229,22 +231,22 @@ class ETWMonitor:
     @overload
     def get_process_metrics(self, pid: None = None) -> Dict[int, ProcessMetrics]: ...
     def get_process_metrics(self, pid: Optional[int] = None) -> Union[ProcessMetrics, Dict[int, ProcessMetrics]]:
-        """One process, or all that are known by pid. ProcessLookupError if it was never watched."""
+        """One process, or all known processes by pid. Raises ProcessLookupError if the pid was never monitored."""
         if pid is not None:
             check_pid("pid", pid)
-            known = self._engine.summary.tell(pid)
+            known = self._engine.summary.processes(pid)
             found = self._metrics_of(pid, known[-1] if known else None)
             if found is None:
                 raise ProcessLookupError(f"pid {pid}: no such process is watched")
             return found
-        everyone = {}
-        for process in self._engine.summary.tell():
+        all_known = {}
+        for process in self._engine.summary.processes():
             if process.sample.pid == -1:
-                continue  # those that are not among the busiest
+                continue  # the sample for all processes that are not among the top N
             found = self._metrics_of(process.sample.pid, process)
             if found is not None:
-                everyone[process.sample.pid] = found
-        return everyone
+                all_known[process.sample.pid] = found
+        return all_known
 
     def _metrics_of(self, pid: int, known: Optional[ProcessSummary]) -> Optional[ProcessMetrics]:
         totals = None
@@ -270,11 +272,11 @@ class ETWMonitor:
         return found
 
     def get_process_summary(self) -> Dict[int, Dict[str, Any]]:
-        """Per process: `metrics` (of each: average, maximum, p95, p99 over the intervals), `totals`,
-        `lifetime` in seconds. By pid; of a pid that was used again, the latest; -1 is all that were not among
-        the max_processes busiest. A group whose `aggregation` was configured has those alone."""
+        """A summary of each process by pid: `metrics` (average, maximum, p95 and p99 over the intervals), `totals`,
+        `lifetime` in seconds. A reused pid has the latest process. pid -1 stands for all processes that were not among
+        the max_processes busiest. A group with configured `aggregation` has only those statistics."""
         found = {}
-        for process in self._engine.summary.tell():
+        for process in self._engine.summary.processes():
             sample = process.sample
             begin = sample.start_ns or process.first_ns
             wanted = {name: spread for name, spread in process.metrics.items() if _BITS[name] & self._engine.mask}
@@ -291,13 +293,13 @@ class ETWMonitor:
         return found
 
     def _aggregates(self, name: str, spread: Spread) -> Dict[str, float]:
-        chosen = self._aggregation.get(name, ("average", "maximum", "p95", "p99"))
-        return {**{key: getattr(spread, key) for key in chosen}, "intervals": spread.intervals}
+        selected = self._aggregation.get(name, ("average", "maximum", "p95", "p99"))
+        return {**{key: getattr(spread, key) for key in selected}, "intervals": spread.intervals}
 
     # ------------------------------------------------------------------ statistics
 
     def get_statistics(self) -> Dict[str, Any]:
-        """How the monitoring itself goes: rates, loss, and what it costs."""
+        """Statistics of the monitor itself: rates, loss and cost."""
         engine = self._engine
         native = engine.native
         try:
@@ -317,7 +319,7 @@ class ETWMonitor:
         kernel = stats.self_kernel_percent if stats is not None else -1
         found["self_kernel_percent"] = kernel if kernel >= 0 else None
         found["duration"] = seconds
-        # Rows that collect_metrics will not give; those that nobody got (a callback may have).
+        # collect_dropped: rows missing from collect_metrics. dropped: rows that no consumer received.
         missed = stats.queue_dropped if stats is not None else 0
         found["collect_dropped"] = engine.store.dropped + missed
         found["dropped"] = missed + engine.pending.dropped if engine.callbacks.entries else found["collect_dropped"]
@@ -332,8 +334,8 @@ class ETWMonitor:
     # -------------------------------------------------------------------- switches
 
     def set_kernel_flags(self, flags: Iterable[str]) -> None:
-        """Which kinds of kernel events are wanted, by the names of Windows. Elsewhere the same names
-        switch the matching groups of metrics."""
+        """Selects kinds of kernel events by their Windows names. On other systems the same names enable and disable the
+        matching groups of metrics."""
         wanted = []
         for flag in members("flags", flags):
             if not isinstance(flag, str):
@@ -347,7 +349,7 @@ class ETWMonitor:
             groups = {_FLAG_GROUPS[bare] for bare in wanted}
             for group in {group for group in _FLAG_GROUPS.values() if group is not None}:
                 setattr(self.config, group, group in groups)
-            self.config.enable_process_events = True  # nothing can be told apart without
+            self.config.enable_process_events = True  # processes cannot be identified without
             self._apply_switches()
             if self.backend == "etw" and self._engine.running:
                 self._set_kernel([_PREFIX + _SPELLINGS.get(bare, bare) for bare in wanted])
@@ -359,8 +361,8 @@ class ETWMonitor:
         native.set_kernel(None if flags is None else ",".join(flags).encode(), stacks)
 
     def enable_stack_walking(self, enable: bool = True) -> bool:
-        """Stacks with profile samples and switches, for recordings; whether it is in effect. Only ETW
-        has them."""
+        """Logs stacks with profile samples and switches, for recordings. Returns whether it is effective: only ETW
+        supports it."""
         if not isinstance(enable, bool):
             raise TypeError(f"enable: True or False is needed, not {enable!r}")
         with self._lock:
@@ -376,7 +378,7 @@ class ETWMonitor:
         for name in self._off:
             mask &= ~_BITS[name]
         for switch, names in _SWITCHED.items():
-            # Disk I/O costs events on Windows only; elsewhere the kernel counts it anyway.
+            # Disk I/O needs extra events only on Windows; on Linux the kernel counts it anyway.
             if not getattr(config, switch) and (switch != "enable_disk_io" or sys.platform == "win32"):
                 for name in names:
                     mask &= ~_BITS[name]
@@ -390,8 +392,8 @@ class ETWMonitor:
 
 
 def kernel_kinds(config: ETWMonitorConfig) -> List[str]:
-    """The kinds of kernel events that a session of ETW is to log for the switches of a config."""
-    kinds = ["process", "thread", "counters", "network"]  # who is there, and what it ends with
+    """The kinds of kernel events that an ETW session logs for the switches of a config."""
+    kinds = ["process", "thread", "counters", "network"]  # processes, and their counters at exit
     for switch, more in (("enable_context_switch", ("cswitch", "dispatcher")), ("enable_cpu_sampling", ("profile",)),
                          ("enable_memory_events", ("hardfaults",)),
                          ("enable_disk_io", ("disk", "disk-init", "fileio-init"))):
@@ -400,7 +402,7 @@ def kernel_kinds(config: ETWMonitorConfig) -> List[str]:
 
 
 class _Writer:
-    """Samples as JSON Lines, for storage.persist_to_disk."""
+    """Appends samples as JSON Lines to a file, for storage.persist_to_disk."""
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "a", encoding="utf-8")
@@ -415,7 +417,7 @@ class _Writer:
 
 
 def _exists(pid: int) -> bool:
-    """Whether such a process is there, as the library sees it."""
+    """Whether the library finds this process."""
     from ._monitor import NativeMonitor
     probe = NativeMonitor(make_config())
     try:

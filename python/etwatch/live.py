@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""watch and run: the Pythonic way beside ETWMonitor.
+"""watch and run: samples of running processes, and of a command from start to exit.
 
     with etwatch.watch(pid, hz=1000) as w:
         for sample in w:                  # async for works too
@@ -36,12 +36,13 @@ Target = Union[int, str, Iterable[Union[int, str]], None]
 
 
 class SchedulerEvent(NamedTuple):
-    """One event of the scheduler; what does not belong to its kind is None.
+    """One event of the scheduler. Fields that do not apply to its kind are None.
 
-    event: "switch" (the thread leaves the CPU, next_tid takes it; `state` says why: 0 is preempted,
-    else the kernel's task state; next_tid had been off the CPU for wait_ns, was ready for the last
-    ready_ns of that, and was woken by waker_tid), "wakeup" (it becomes ready, by waker_tid), "fork"
-    (it made child_tid), "exec", "exit".
+    event is one of:
+    "switch": the thread `tid` leaves the CPU and `next_tid` gets it. `state` is the reason: 0 is preempted, else the
+    kernel's task state. next_tid had been off the CPU for wait_ns, was ready for the last ready_ns of that, and was
+    woken by waker_tid.
+    "wakeup": the thread becomes ready, woken by waker_tid. "fork": it created child_tid. "exec", "exit".
     """
 
     t_ns: int
@@ -66,7 +67,7 @@ class SchedulerEvent(NamedTuple):
 
     @property
     def reason(self) -> Optional[str]:
-        """Why a thread left the CPU, in words (on Windows its own for what it waits for); None: not a switch."""
+        """Why the thread left the CPU, as text (on Windows the name of the wait reason); None if this is not a switch."""
         if self.event != "switch" or self.state is None:
             return None
         if self.wait_reason is not None:
@@ -76,13 +77,13 @@ class SchedulerEvent(NamedTuple):
         names = {0x01: "sleeping", 0x02: "waiting", 0x04: "stopped", 0x08: "traced", 0x10: "dead", 0x20: "zombie",
                  0x40: "parked", 0x80: "dead"}
         if self.state & 0x402 == 0x402:
-            return "idle"  # of a kernel thread: waiting, but not to be counted as load
+            return "idle"  # of a kernel thread: waits, but does not count as load
         return next((name for bit, name in names.items() if self.state & bit), f"state {self.state:#x}")
 
 
-def _chosen_metrics(metrics: Iterable[str]) -> List[str]:
-    chosen = [str(name) for name in members("metrics", metrics)]
-    return ["default", *chosen] if chosen else []
+def _selected_metrics(metrics: Iterable[str]) -> List[str]:
+    selected = [str(name) for name in members("metrics", metrics)]
+    return ["default", *selected] if selected else []
 
 
 def _split(target: Target) -> Tuple[List[int], List[str]]:
@@ -103,15 +104,15 @@ def _split(target: Target) -> Tuple[List[int], List[str]]:
 
 
 async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    import asyncio  # large, and few want it
+    import asyncio  # large, and rarely needed
     return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
 class Watch:
-    """Samples of some processes or all, as they come. Made by `watch`; a context manager.
+    """Samples of selected or all processes, as they arrive. Made by `watch`; a context manager.
 
-    Iterating ends when the processes that were asked for by pid have ended, after stop(), or with
-    `duration`. One consumer at a time.
+    Iteration ends when all processes that were selected by pid have exited, after stop(), or after `duration`. One
+    consumer at a time.
     """
 
     def __init__(self, target: Target = None, *, hz: float = 10.0, threads: bool = False, events: bool = False,
@@ -132,7 +133,7 @@ class Watch:
             flags |= flag if wanted else 0
         config = make_config(source=source, hz=float(hz), latency_ms=latency_ms or 0, budget_percent=float(budget or 0),
                              names=names, flags=flags, queue_samples=queue_samples,
-                             metrics=_chosen_metrics(metrics))
+                             metrics=_selected_metrics(metrics))
         self._collector = Collector() if events else None
         if self._collector is not None:
             self._collector.attach_events(config)
@@ -155,7 +156,7 @@ class Watch:
     # ------------------------------------------------------------------------ life
 
     def start(self) -> "Watch":
-        """Begins; `with` does it. Nothing happens if it has begun."""
+        """Starts watching; `with` calls it. Does nothing if it was started already."""
         if not self._started:
             self._native.start()
             self._started = True
@@ -165,7 +166,7 @@ class Watch:
         return self
 
     def stop(self) -> None:
-        """Ends the watching; what has come can still be read."""
+        """Stops watching; samples that have arrived can still be read."""
         self._ended.set()
         if not self._native.closed:
             self._native.stop()
@@ -187,7 +188,7 @@ class Watch:
         await _in_thread(self.close)
 
     def add(self, pid: int) -> None:
-        """One more process and its descendants."""
+        """Watches one more process and its descendants."""
         self._native.add(check_pid("pid", pid))
         self._pids.add(pid)
 
@@ -201,14 +202,14 @@ class Watch:
 
     @property
     def stats(self) -> Dict[str, Any]:
-        """Rates, loss and own cost so far."""
+        """Rates, loss and own cost so far, by the names of the output."""
         return stats_of(self._native.stats())
 
     # --------------------------------------------------------------------- samples
 
     def read(self, timeout: Optional[float] = None) -> Optional[Batch]:
-        """The next batch of everything: starts, samples, threads, exits. None: nothing came within
-        `timeout` seconds, or it is over (`ended`)."""
+        """The next batch: starts, samples, threads, exits. None if nothing arrived within `timeout` seconds, or if the
+        watch has ended (`ended`)."""
         if not self._started:
             self.start()
         limit = None if timeout is None else time.monotonic() + timeout
@@ -220,17 +221,17 @@ class Watch:
             except ETWSessionError as error:
                 if self._ended.is_set() or self._native.closed:
                     return None
-                raise ETWSessionLostError(f"the session ended by itself: {error}") from error
+                raise ETWSessionLostError(f"the session ended unexpectedly: {error}") from error
             if batch is not None:
                 self._note(batch)
                 return batch
             if over or (limit is not None and time.monotonic() >= limit):
-                self._look()
+                self._check_targets()
                 return None
-            self._look()
+            self._check_targets()
 
     def _note(self, batch: Batch) -> None:
-        """Ends with the last of the processes that were asked for."""
+        """Ends the watch when the last of the selected processes has exited."""
         if not self._only_pids:
             return
         for row in batch.of_type(_abi.ETWATCH_TYPE_START):
@@ -241,8 +242,8 @@ class Watch:
         if self._seen and not self._live:
             self._ended.set()
 
-    def _look(self) -> None:
-        """Those that were asked for may have gone before the watching began: nothing will come of them."""
+    def _check_targets(self) -> None:
+        """Ends the watch if all selected processes exited before it began: no event will report that."""
         if self._only_pids and not self._seen and all(_system.has_ended(pid) for pid in self._pids):
             self._ended.set()
 
@@ -251,8 +252,8 @@ class Watch:
         return self._ended.is_set()
 
     def batches(self, *, duration: Optional[float] = None, timeout: Optional[float] = None) -> Iterator[Batch]:
-        """Batches as they come. duration: ends after so many seconds. timeout: TimeoutError when nothing
-        comes for so long."""
+        """Batches as they arrive. duration: end after this many seconds. timeout: raise TimeoutError if nothing arrives
+        for this many seconds."""
         end = None if duration is None else time.monotonic() + duration
         while True:
             wait = timeout
@@ -267,11 +268,11 @@ class Watch:
                 raise TimeoutError(f"no sample within {timeout} s")
 
     def samples(self, *, duration: Optional[float] = None, timeout: Optional[float] = None) -> Iterator[Sample]:
-        """Samples one by one; of threads too if they were asked for, starts and exits with lifecycle."""
+        """Samples one by one; with threads=True also of threads, with lifecycle=True also starts and exits."""
         for batch in self.batches(duration=duration, timeout=timeout):
-            yield from self._chosen(batch)
+            yield from self._selected(batch)
 
-    def _chosen(self, batch: Batch) -> List[Sample]:
+    def _selected(self, batch: Batch) -> List[Sample]:
         wanted = ("sample", "thread", "start", "exit") if self._lifecycle else ("sample", "thread")
         kinds = {kind for kind, name in TYPES.items() if name in wanted}
         return [Sample(batch, row) for row, kind in enumerate(batch.types()) if kind in kinds]
@@ -286,7 +287,7 @@ class Watch:
         while True:
             batch = await self._read()
             if batch is not None:
-                for sample in self._chosen(batch):
+                for sample in self._selected(batch):
                     yield sample
             elif self.ended:
                 return
@@ -294,9 +295,9 @@ class Watch:
     # ---------------------------------------------------------------------- events
 
     def events(self, *, duration: Optional[float] = None) -> Iterator[SchedulerEvent]:
-        """Every switch, wake-up, fork, exec and exit (events=True). Ends as the samples do."""
+        """Every switch, wake-up, fork, exec and exit; needs events=True. Ends when the samples end."""
         if self._collector is None:
-            raise ETWSessionError("the event stream was not asked for: watch(..., events=True)")
+            raise ETWSessionError("the event stream is off: use watch(..., events=True)")
         self.start()
         end = None if duration is None else time.monotonic() + duration
         taken = self._collector.table(_abi.ETWATCH_TABLE_EVENTS, take=True)
@@ -312,7 +313,7 @@ class Watch:
 
     @property
     def events_dropped(self) -> int:
-        """Events that found no room because nobody took them."""
+        """Events that were dropped because they were not read in time."""
         return self._collector.dropped() if self._collector is not None else 0
 
 
@@ -320,12 +321,16 @@ def watch(target: Target = None, *, hz: float = 10.0, threads: bool = False, eve
           lifecycle: bool = False, latency_ms: Optional[int] = None, budget: Optional[float] = None,
           source: str = "auto", fallback: bool = True, command_lines: bool = False, metrics: Iterable[str] = (),
           queue_samples: int = 65536) -> Watch:
-    """Watches a pid, a name, several of them, or everything (None), with their descendants.
+    """Watches processes and their descendants: a pid, a name, several of them, or every process (None).
 
-    hz: samples a second, 0.1 to 1000. threads: samples of threads too. events: the full stream of the
-    scheduler. lifecycle: starts and exits too. latency_ms: how long samples may be held (400). budget:
-    per cent of a core; the rate goes down to keep it (None: the rate is kept). metrics: names or groups
-    to measure beside what costs nothing. A pid that is not there: ProcessLookupError. Missing rights: polls and warns, unless fallback=False.
+    hz: samples a second, 0.1 to 1000.
+    threads: also samples of threads. events: the full event stream of the scheduler. lifecycle: also starts and exits.
+    latency_ms: how long samples may be held back (400).
+    budget: own cost in per cent of one core; the rate is lowered to keep it. None: the rate is never lowered.
+    metrics: names or groups to measure in addition to the default (see `etwatch metrics`).
+    fallback: if rights are missing, poll and log a warning (True) or raise ETWAccessDeniedError (False).
+
+    Raises ProcessLookupError for a pid that does not exist.
     """
     return Watch(target, hz=hz, threads=threads, events=events, lifecycle=lifecycle, latency_ms=latency_ms,
                  budget=budget, source=source, fallback=fallback, command_lines=command_lines,
@@ -333,7 +338,7 @@ def watch(target: Target = None, *, hz: float = 10.0, threads: bool = False, eve
 
 
 def stats_of(stats: Any) -> Dict[str, Any]:
-    """A stats struct by the names of the output."""
+    """A stats struct as a dict with the names of the output."""
     found = {name: getattr(stats, name) for name, *_ in _abi.Stats._fields_ if name not in ("size", "source")}
     found["source"] = SOURCES.get(stats.source)
     if found["self_kernel_percent"] < 0:
@@ -345,8 +350,8 @@ def stats_of(stats: Any) -> Dict[str, Any]:
 
 
 class RunResult:
-    """What a command did. `status` as subprocess has it (minus the signal that ended it); `processes`,
-    `threads`, `samples` and `thread_samples` are tables, made when they are asked for."""
+    """What a command did. `status` is the return code as in subprocess (minus the signal that killed it). `processes`,
+    `threads`, `samples` and `thread_samples` are tables, built on access."""
 
     def __init__(self, command: Sequence[str], status: int, pid: int, stats: Dict[str, Any],
                  summaries: List[ProcessSummary], collector: Collector, stdout: Any, stderr: Any) -> None:
@@ -372,7 +377,7 @@ class RunResult:
 
     @property
     def processes(self) -> Table:
-        """The command and its descendants, in the order in which they began: totals of each."""
+        """Totals of the command and of each descendant, in the order in which they started."""
         if "processes" not in self._tables:
             names = [name for name in COLUMNS if name not in ("type", "tid", "thread_name")]
             self._tables["processes"] = Table({name: [getattr(process.sample, name) for process in self._summaries]
@@ -403,11 +408,11 @@ class RunResult:
 
     @property
     def dropped(self) -> int:
-        """Rows that found no room (max_samples)."""
+        """Rows that were dropped because of max_samples."""
         return self._collector.dropped()
 
     def plot(self, *, top: int = 10) -> Any:
-        """CPU by thread, memory, I/O and who ran when, as one matplotlib figure."""
+        """CPU by thread, memory, I/O and the schedule, as one matplotlib figure."""
         from . import plot
         return plot.plot_run(self, top=top)
 
@@ -444,7 +449,7 @@ _CREATE_SUSPENDED = 4
 
 
 class _Held:
-    """A child that exists and has not begun: so nothing of what it does is missed."""
+    """A child that is stopped before its first instruction, so that monitoring sees all of it."""
 
     def __init__(self, command: Sequence[str], options: Dict[str, Any]) -> None:
         self.stopped = False
@@ -453,7 +458,7 @@ class _Held:
             return
         _find(command[0], options.get("env"), options.get("cwd"))
         if os.access(_SHELL, os.X_OK):
-            # The shell stops itself, then becomes the command: the same process, nobody else's descriptors.
+            # The shell stops itself, then execs the command: the same process, with no additional descriptors.
             self.child = subprocess.Popen([_SHELL, "-c", _HOLD, *command], **options)
             self.stopped = os.waitid(os.P_PID, self.child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT) is not None
         else:
@@ -467,7 +472,7 @@ class _Held:
             os.kill(self.child.pid, signal.SIGCONT)
 
     def wait(self, timeout: Optional[float]) -> None:
-        """Until it has ended; its last figures can still be read then."""
+        """Waits until the child has exited, without reaping it: its last counters can still be read."""
         if sys.platform == "win32":
             self.child.wait(timeout)
             return
@@ -507,11 +512,13 @@ def run(command: Sequence[Union[str, "os.PathLike[str]"]], *, hz: float = 100.0,
         cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None, stdin: Any = None, stdout: Any = None,
         stderr: Any = None, budget: Optional[float] = None, source: str = "auto", fallback: bool = True,
         command_lines: bool = False, metrics: Iterable[str] = (), max_samples: int = 1_000_000) -> RunResult:
-    """Runs a command to its end and tells what it and its descendants did.
+    """Runs a command until it exits and returns what it and its descendants did.
 
-    It is watched from its first instruction on. hz: samples a second. max_samples: kept of each table,
-    the oldest go first. timeout: ends it and raises subprocess.TimeoutExpired. The rest is as in
-    subprocess.run.
+    The command is watched from its first instruction on.
+
+    hz: samples a second. max_samples: rows kept in each table; the oldest are dropped first.
+    timeout: kill the command and raise subprocess.TimeoutExpired after this many seconds.
+    budget, source, fallback, command_lines, metrics: as in `watch`. The other arguments are those of subprocess.run.
     """
     if isinstance(command, (str, bytes)) or not isinstance(command, Sequence):
         raise TypeError(f"command: a list of the program and its arguments is needed, not {command!r}")
@@ -534,7 +541,7 @@ def run(command: Sequence[Union[str, "os.PathLike[str]"]], *, hz: float = 100.0,
     collector = Collector(max_samples, command_lines)
     summary = Summary(16384, collector)
     config = make_config(source=source, hz=float(hz), budget_percent=float(budget or 0), flags=flags,
-                         metrics=_chosen_metrics(metrics))
+                         metrics=_selected_metrics(metrics))
     summary.attach(config)
     native = NativeMonitor(config, summary)
     try:
@@ -563,4 +570,4 @@ def _watch_child(native: NativeMonitor, command: List[str], options: Dict[str, A
     except BaseException:
         held.kill()
         raise
-    return RunResult(command, status, held.child.pid, stats_of(native.stats()), summary.tell(), collector, *out)
+    return RunResult(command, status, held.child.pid, stats_of(native.stats()), summary.processes(), collector, *out)

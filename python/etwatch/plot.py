@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Pictures of tables and runs, with matplotlib where it is installed.
+"""Plots of tables and runs; needs matplotlib.
 
     table.plot("cpu")          CPU over time, by thread or process, stacked
     table.plot("memory")       resident memory by process
     table.plot("io")           bytes read and written a second
-    table.plot("schedule")     who ran when: a strip for each thread, or, from scheduler events, for each CPU
-    etwatch.plot.plot_run(r)   all that a run has to show, in one figure
+    table.plot("schedule")     what ran when: one strip per thread or, from scheduler events, one per CPU
+    etwatch.plot.plot_run(r)   all plots of a run in one figure
 
-Samples are sparse: an interval without a sample is one in which nothing ran, and is drawn so. Values
-that are unknown are left out, never drawn as 0.
+Samples are sparse: in an interval without a sample nothing ran, and it is drawn as such. Unknown values are not
+drawn; they are never drawn as 0.
 """
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -30,12 +30,12 @@ class _Series(NamedTuple):
 
 
 def plot_table(table: Table, kind: Optional[str] = None, *, top: int = 10, ax: Any = None) -> Any:
-    """One picture of a table; the matplotlib axes, which are made if none are given.
+    """Plots a table and returns the matplotlib axes; makes them if `ax` is None.
 
-    kind: one of KINDS, or what suits the table. top: so many threads or processes by themselves, those
-    that used most; the others together.
+    kind: one of KINDS; None selects one that fits the table. top: the number of threads or processes that are drawn
+    separately, busiest first; the others are drawn as one.
     """
-    kind = kind or _usual(table)
+    kind = kind or _default_kind(table)
     if kind not in KINDS:
         raise ValueError(f"kind: one of {', '.join(KINDS)}, not {kind!r}")
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
@@ -48,7 +48,7 @@ def plot_table(table: Table, kind: Optional[str] = None, *, top: int = 10, ax: A
 
 
 def plot_run(result: Any, *, top: int = 10) -> Any:
-    """CPU by thread, memory, I/O and the scheduling strip of a run, on one time axis: the figure."""
+    """A figure with CPU by thread, memory, I/O and the schedule of a run, on one time axis."""
     pyplot = _needed("matplotlib.pyplot")
     threads = result.thread_samples
     by = threads if len(threads) else result.samples
@@ -70,7 +70,7 @@ def _title(result: Any) -> str:
     return f"{name}: {result.duration:.3f} s, status {result.status}, source {result.backend}"
 
 
-def _usual(table: Table) -> str:
+def _default_kind(table: Table) -> str:
     names = set(table.columns)
     if "next_tid" in names:
         return "schedule"
@@ -88,7 +88,7 @@ def _need(table: Table, *names: str) -> None:
 
 
 def _first(table: Table, names: Sequence[str]) -> str:
-    """The first of the columns that has a value anywhere."""
+    """The first of these columns that has any value."""
     for name in names:
         if name in table.columns and any(value is not None for value in table[name]):
             return name
@@ -96,7 +96,7 @@ def _first(table: Table, names: Sequence[str]) -> str:
 
 
 def _keys(table: Table) -> Tuple[List[Key], Dict[Key, str]]:
-    """Whom each row is about, and how to call them."""
+    """The process or thread of each row, and the label of each."""
     columns = table.columns
     threads = "tid" in columns and "thread_name" in columns
     pids, starts, names = table["pid"], table["start_ns"], table["name"]
@@ -114,7 +114,7 @@ def _keys(table: Table) -> Tuple[List[Key], Dict[Key, str]]:
 
 
 def _series(table: Table, column: str) -> List[_Series]:
-    """One for each thread or process with a value, those with most first."""
+    """One series per thread or process that has a value, largest sum first."""
     _need(table, "t_ns", "dt_ns", "pid", "start_ns", "name", column)
     keys, labels = _keys(table)
     found: Dict[Key, _Series] = {}
@@ -138,7 +138,7 @@ def _span(table: Table) -> Tuple[int, int]:
 
 
 def _grid(table: Table) -> Tuple[Any, int]:
-    """(edges of the bins in ns, beginning). Bins are whole intervals, so that none is empty by chance."""
+    """(edges of the bins in ns, start). A bin is a whole number of intervals, so that none is empty by accident."""
     import numpy
     begin, end = _span(table)
     lengths = sorted(table["dt_ns"]) or [1]
@@ -149,7 +149,7 @@ def _grid(table: Table) -> Tuple[Any, int]:
 
 
 def _binned(numpy: Any, series: _Series, edges: Any) -> Any:
-    """What lies in each bin; an interval across an edge is divided by time."""
+    """The sum in each bin; an interval across an edge is divided by time."""
     width = int(edges[1] - edges[0])
     begin, end = numpy.array(series.begin, dtype=numpy.int64), numpy.array(series.end, dtype=numpy.int64)
     value = numpy.array(series.value, dtype=float)
@@ -237,7 +237,7 @@ def _schedule(table: Table, ax: Any, top: int) -> None:
 
 
 def _schedule_of_samples(table: Table, ax: Any, top: int) -> None:
-    """A strip for each thread: the darker, the more of the time it ran."""
+    """One strip per thread: the darker, the larger the share of time in which it ran."""
     import numpy
     edges, begin = _grid(table)
     shown = [one for one in _series(table, "cpu_ns") if sum(one.value) > 0][:top]
@@ -247,11 +247,11 @@ def _schedule_of_samples(table: Table, ax: Any, top: int) -> None:
         ax.imshow(rows, aspect="auto", interpolation="nearest", cmap="Blues", vmin=0, vmax=1,
                   extent=(0, float(edges[-1] - begin) / 1e9, len(shown), 0))
     ax.set_yticks([i + 0.5 for i in range(len(shown))], [one.label for one in shown], fontsize="small")
-    _finish(ax, "", "who ran when", legend=False)
+    _finish(ax, "", "schedule", legend=False)
 
 
 def _schedule_of_events(table: Table, ax: Any, top: int) -> None:
-    """A strip for each CPU: who was on it, from switch to switch."""
+    """One strip per CPU: the thread on it, from switch to switch."""
     runs = _runs(table)
     totals: Dict[int, int] = {}
     for _cpu_number, tid, begin, end in runs:
@@ -263,22 +263,22 @@ def _schedule_of_events(table: Table, ax: Any, top: int) -> None:
     lanes = {cpu: i for i, cpu in enumerate(cpus)}
     bars: Dict[Tuple[Optional[int], int], List[Tuple[float, float]]] = {}
     for cpu, tid, begin, end in runs:
-        who = tid if tid in busiest else None
-        bars.setdefault((who, cpu), []).append(((begin - start) / 1e9, (end - begin) / 1e9))
-    for place, who in enumerate([*busiest, None]):
-        label: Optional[str] = "others" if who is None else f"{names.get(who, '?')} {who}"
+        shown = tid if tid in busiest else None
+        bars.setdefault((shown, cpu), []).append(((begin - start) / 1e9, (end - begin) / 1e9))
+    for rank, shown in enumerate([*busiest, None]):
+        label: Optional[str] = "others" if shown is None else f"{names.get(shown, '?')} {shown}"
         for cpu in cpus:
-            if (who, cpu) in bars:
-                ax.broken_barh(bars[who, cpu], (lanes[cpu] - 0.4, 0.8), linewidth=0, label=label,
-                               facecolor="0.8" if who is None else f"C{place % 10}")
-                label = None  # named once
+            if (shown, cpu) in bars:
+                ax.broken_barh(bars[shown, cpu], (lanes[cpu] - 0.4, 0.8), linewidth=0, label=label,
+                               facecolor="0.8" if shown is None else f"C{rank % 10}")
+                label = None  # one legend entry per thread
     ax.set_yticks(range(len(cpus)), [f"CPU {cpu}" for cpu in cpus], fontsize="small")
     ax.invert_yaxis()
-    _finish(ax, "", "who ran when")
+    _finish(ax, "", "schedule")
 
 
 def _runs(table: Table) -> List[Tuple[int, int, int, int]]:
-    """(cpu, tid, begin, end) of everyone who was on a CPU between two switches there; not the idle thread."""
+    """(cpu, tid, begin, end) of each run of a thread between two switches on a CPU; without the idle thread."""
     _need(table, "t_ns", "cpu", "event", "tid", "next_tid", "name")
     since: Dict[int, Tuple[int, int]] = {}
     runs: List[Tuple[int, int, int, int]] = []

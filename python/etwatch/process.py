@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`etwatch.Process(pid)`: psutil's questions about one process, with psutil's names and meanings.
+"""`etwatch.Process(pid)`: one process, with psutil's methods and their meaning.
 
-CPU, memory, I/O, threads and the rest of the figures come from the library in one reading; what the
-library does not carry (command line, paths, user ids, priorities) is asked of the system here. It
-only looks: nothing in here changes, stops or ends another process.
+CPU, memory, I/O, threads and other figures come from the library in one reading. Values that the library does not
+have (command line, paths, user ids, priorities) are read from the system here. It is read-only: nothing here
+changes, stops or kills another process.
 """
 import ctypes
 import os
@@ -26,10 +26,10 @@ _INDEX = {name: i for i, (name, _type, _kind) in enumerate(_abi.METRICS)}
 T = TypeVar("T")
 
 
-# ------------------------------------------------------------------- what the library says
+# ------------------------------------------------------------------- values of the library
 
 class Reading:
-    """One answer of the library: counters since the process began, gauges now."""
+    """One reading of the library: counters since the process started, gauges as of now."""
 
     def __init__(self, pid: int, thread_sums: bool = False) -> None:
         sample, info = _native.sized(_abi.Sample), _native.new_error()
@@ -50,7 +50,7 @@ class Reading:
         self.t_ns: int = sample.t_ns
 
     def get(self, metric: str) -> Optional[int]:
-        """A value, None where it is not known."""
+        """A value; None if it is unknown."""
         if not self._sample.has >> _INDEX[metric] & 1:
             return None
         value: int = getattr(self._sample, metric)
@@ -58,7 +58,7 @@ class Reading:
 
 
 def _grown(kind: Any, first: int, call: Callable[[Any, int], int]) -> List[Any]:
-    """The rows that a call with room for so many gives; again with more room if there are more."""
+    """The rows that a call fills in; repeats the call with more room if there are more rows than `first`."""
     room = first
     while True:
         rows = (kind * room)()
@@ -75,7 +75,7 @@ def _list() -> List[Any]:
 
 
 def pids() -> List[int]:
-    """Every process there is, in order."""
+    """The ids of all processes, sorted."""
     return sorted(row.pid for row in _list())
 
 
@@ -100,9 +100,9 @@ STATUSES = {"R": "running", "S": "sleeping", "D": "disk-sleep", "T": "stopped", 
 
 
 class Process:
-    """One process, by its pid (this one if none is given). Equal are those of the same pid and start.
+    """One process, by its pid (default: this process). Two are equal if pid and start time are equal.
 
-    Every method raises NoSuchProcess once the process is over, AccessDenied where the rights are missing.
+    Every method raises NoSuchProcess after the process has exited, and AccessDenied if rights are missing.
     """
 
     def __init__(self, pid: Optional[int] = None) -> None:
@@ -142,7 +142,7 @@ class Process:
 
     @contextmanager
     def oneshot(self) -> Iterator[None]:
-        """Within it every figure comes from one reading of each kind."""
+        """A context in which values of the same kind come from one reading."""
         if self._shared is not None:
             yield
             return
@@ -152,28 +152,28 @@ class Process:
         finally:
             self._shared = None
 
-    def _once(self, key: str, ask: Callable[[], T]) -> T:
+    def _once(self, key: str, read: Callable[[], T]) -> T:
         if self._shared is None:
-            return ask()
+            return read()
         if key not in self._shared:
-            self._shared[key] = ask()
+            self._shared[key] = read()
         value: T = self._shared[key]
         return value
 
     def _reading(self, thread_sums: bool = False) -> Reading:
-        def ask() -> Reading:
+        def read() -> Reading:
             reading = Reading(self._pid, thread_sums)
             if not _same_start(reading.start_raw_ns, self._start_raw_ns):
                 raise NoSuchProcess(self._pid, self._name, "process no longer exists and its PID has been reused")
             self._name = reading.name
             return reading
         try:
-            return self._once("sums" if thread_sums else "reading", ask)
+            return self._once("sums" if thread_sums else "reading", read)
         except NoSuchProcess as error:
             raise NoSuchProcess(self._pid, self._name, error.msg) from None
 
     def _value(self, metric: str, thread_sums: bool = False) -> int:
-        """A figure that must be there; what hides it are missing rights, or that there is none any more."""
+        """A value that every process has; without it rights are missing or the process is a zombie."""
         value = self._reading(thread_sums).get(metric)
         if value is None:
             self._refuse(metric)
@@ -185,15 +185,15 @@ class Process:
         raise AccessDenied(self._pid, self._name, f"{what} cannot be read")
 
     def _file(self, name: str) -> str:
-        return self._once(name, lambda: self._asked(lambda: _read_text(f"/proc/{self._pid}/{name}")))
+        return self._once(name, lambda: self._query(lambda: _read_text(f"/proc/{self._pid}/{name}")))
 
-    def _asked(self, ask: Callable[[], T]) -> T:
-        """What the system answers, its refusals as ours."""
+    def _query(self, read: Callable[[], T]) -> T:
+        """Reads from the system; translates its errors into ours."""
         _linux_only()
         try:
-            return ask()
+            return read()
         except (FileNotFoundError, ProcessLookupError):
-            self._reading()  # says that it is over, if it is
+            self._reading()  # raises NoSuchProcess if it has exited
             raise ZombieProcess(self._pid, self._name) from None
         except PermissionError as error:
             raise AccessDenied(self._pid, self._name) from error
@@ -202,11 +202,11 @@ class Process:
         text = self._file("stat")
         return text[text.rindex(")") + 2:].split()
 
-    # --------------------------------------------------------------------- who it is
+    # ---------------------------------------------------------------------- identity
 
     def name(self) -> str:
         name = self._reading().name
-        if LINUX and len(name) >= 15:  # the kernel cuts it there
+        if LINUX and len(name) >= 15:  # the kernel truncates it to 15 bytes
             try:
                 arguments = self.cmdline()
             except Error:
@@ -246,7 +246,7 @@ class Process:
         while queue:
             pid, started = queue.pop(0)
             for row in sorted(by_parent.get(pid, []), key=lambda row: int(row.pid)):
-                # A child cannot be older than its parent: then the parent's number was used again.
+                # A child older than its parent: the pid of the parent was reused.
                 if row.pid in seen or row.start_raw_ns < started:
                     continue
                 seen.add(row.pid)
@@ -271,23 +271,23 @@ class Process:
 
     def exe(self) -> str:
         try:
-            path = self._asked(lambda: os.readlink(f"/proc/{self._pid}/exe"))
+            path = self._query(lambda: os.readlink(f"/proc/{self._pid}/exe"))
         except ZombieProcess:
-            return ""  # a kernel thread, or it has ended
+            return ""  # a kernel thread, or a process that has exited
         return path[:-len(" (deleted)")] if path.endswith(" (deleted)") and not os.path.exists(path) else path
 
     def cmdline(self) -> List[str]:
-        """The arguments as they are; secrets in them are not masked here."""
+        """The arguments, unchanged: secrets in them are not masked here."""
         text = self._file("cmdline")
         if not text:
             if self.status() == "zombie":
                 raise ZombieProcess(self._pid, self._name)
             return []
-        end = "\0" if "\0" in text else " "  # some programs write a title over their arguments
+        end = "\0" if "\0" in text else " "  # some programs overwrite their arguments with a title
         return text.rstrip("\0").split(end) if end == "\0" else text.split(end)
 
     def cwd(self) -> str:
-        return self._asked(lambda: os.readlink(f"/proc/{self._pid}/cwd"))
+        return self._query(lambda: os.readlink(f"/proc/{self._pid}/cwd"))
 
     def environ(self) -> Dict[str, str]:
         pairs = (entry.partition("=") for entry in self._file("environ").split("\0") if "=" in entry)
@@ -352,8 +352,8 @@ class Process:
         return reading.t_ns, cpu
 
     def cpu_percent(self, interval: Optional[float] = None) -> float:
-        """Of one core, so more than 100 with several threads. Without an interval: since the last
-        call, 0.0 on the first. Taken from the exact CPU clock, where psutil counts in ticks of 10 ms."""
+        """CPU time in per cent of one core; more than 100 is possible with several threads. Without an interval: since
+        the last call, 0.0 on the first call. From the exact CPU clock; psutil counts in ticks of 10 ms."""
         if interval is not None and interval < 0:
             raise ValueError(f"interval: 0 or more, not {interval}")
         if interval:
@@ -373,17 +373,17 @@ class Process:
         return int(self._stat()[36])
 
     def cpu_affinity(self) -> List[int]:
-        return sorted(self._asked(lambda: os.sched_getaffinity(self._pid)))
+        return sorted(self._query(lambda: os.sched_getaffinity(self._pid)))
 
     def nice(self) -> int:
-        return self._asked(lambda: os.getpriority(os.PRIO_PROCESS, self._pid))
+        return self._query(lambda: os.getpriority(os.PRIO_PROCESS, self._pid))
 
     def ionice(self) -> pionice:
-        value = self._asked(lambda: _ioprio_get(self._pid))
+        value = self._query(lambda: _ioprio_get(self._pid))
         return pionice(value >> 13, value & 0x1FFF)
 
     def num_ctx_switches(self) -> pctxsw:
-        """Of all threads that it has now; psutil counts those of the first thread only."""
+        """Switches of all current threads; psutil counts those of the first thread only."""
         reading = self._reading(thread_sums=True)
         return pctxsw(reading.get("switches_voluntary"), reading.get("switches_involuntary"))
 
@@ -395,12 +395,12 @@ class Process:
     def threads(self) -> List[pthread]:
         info = _native.new_error()
 
-        def ask(rows: Any, room: int) -> int:
+        def read(rows: Any, room: int) -> int:
             code: int = _native.lib.etwatch_process_threads(self._pid, rows, room, ctypes.byref(info))
             if code == _abi.ETWATCH_ENOENT:
                 raise NoSuchProcess(self._pid, self._name)
             return _native.check(code, info)
-        rows = _grown(_abi.ProcessThread, _THREADS_FIRST, ask)
+        rows = _grown(_abi.ProcessThread, _THREADS_FIRST, read)
         return [pthread(row.tid, row.cpu_user_ns / 1e9, row.cpu_kernel_ns / 1e9)
                 for row in sorted(rows, key=lambda row: int(row.tid))]
 
@@ -417,8 +417,8 @@ class Process:
         return pmem(rss, vms, shared, text, lib, data, dirty)
 
     def memory_full_info(self) -> Any:
-        """memory_info and uss (what would be freed), pss (shared pages divided), swap. Slow: the
-        kernel walks all its pages."""
+        """memory_info with uss (memory that exit would free), pss (shared pages divided by their users) and swap. Slow:
+        the kernel walks all pages of the process."""
         _linux_only()
         sums = {"Pss:": 0, "Swap:": 0, "Private_Clean:": 0, "Private_Dirty:": 0, "Private_Hugetlb:": 0}
         for line in self._file("smaps_rollup").splitlines():
@@ -442,7 +442,7 @@ class Process:
     # --------------------------------------------------------------------------- io
 
     def io_counters(self) -> Any:
-        """Linux: calls, bytes from and to disks, bytes of all calls; Windows: all of it, by kind."""
+        """Linux: read and write calls, disk bytes, bytes of all calls. Windows: calls and bytes by kind."""
         if LINUX:
             names = ("io_read_ops", "io_write_ops", "disk_read_bytes", "disk_write_bytes", "io_read_bytes",
                      "io_write_bytes")
@@ -455,20 +455,20 @@ class Process:
     def num_fds(self) -> int:
         _linux_only()
         folder = f"/proc/{self._pid}/fd"
-        if self._pid == os.getpid():  # to look takes a descriptor, which is not counted
-            return len(self._asked(lambda: os.listdir(folder))) - 1
+        if self._pid == os.getpid():  # listing opens a descriptor, which is not counted
+            return len(self._query(lambda: os.listdir(folder))) - 1
         count = self._reading().get("handles")
-        return count if count is not None else len(self._asked(lambda: os.listdir(folder)))
+        return count if count is not None else len(self._query(lambda: os.listdir(folder)))
 
     def num_handles(self) -> int:
         if LINUX:
-            raise NotImplementedError("num_handles: for Windows; on Linux it is num_fds")
+            raise NotImplementedError("num_handles: Windows only; use num_fds on Linux")
         return self._value("handles")
 
     def open_files(self) -> List[popenfile]:
-        """Regular files that it has open."""
+        """The regular files that the process has open."""
         folder, found = f"/proc/{self._pid}/fd", []
-        for name in self._asked(lambda: os.listdir(folder)):
+        for name in self._query(lambda: os.listdir(folder)):
             try:
                 path = os.readlink(os.path.join(folder, name))
                 if path.startswith("/") and os.path.isfile(path):
@@ -480,7 +480,8 @@ class Process:
     # ------------------------------------------------------------------------ the end
 
     def wait(self, timeout: Optional[float] = None) -> Optional[int]:
-        """Until it is over: the exit status of a child of ours, else None. TimeoutExpired if it lasts."""
+        """Waits until the process has exited. Returns the exit status of a child of this process, None for any other
+        process. Raises TimeoutExpired after `timeout` seconds."""
         if timeout is not None and timeout < 0:
             raise ValueError(f"timeout: 0 or more, not {timeout}")
         until = None if timeout is None else time.monotonic() + timeout
@@ -503,16 +504,16 @@ class Process:
                     return True, -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
                 return False, None
             except (ChildProcessError, OSError):
-                pass  # no child of ours
+                pass  # not a child of this process
         if not self.is_running():
             return True, None
-        try:  # a zombie of somebody else's does nothing any more
+        try:  # a zombie that this process cannot reap has exited
             return (LINUX and self.status() == "zombie"), None
         except NoSuchProcess:
             return True, None
 
     def as_dict(self, attrs: Optional[List[str]] = None, ad_value: Any = None) -> Dict[str, Any]:
-        """Several answers in one reading, by name; ad_value where access is denied."""
+        """Several values in one reading, by name; ad_value where access is denied."""
         if attrs is not None and not isinstance(attrs, (list, tuple, set, frozenset)):
             raise TypeError(f"attrs: a list of names is needed, not {type(attrs).__name__}")
         unknown = set(attrs or ()) - set(_ATTRIBUTES)
@@ -538,7 +539,7 @@ _ATTRIBUTES = ["pid", "name", "ppid", "exe", "cmdline", "cwd", "environ", "usern
 
 
 def process_iter(attrs: Optional[List[str]] = None, ad_value: Any = None) -> Iterator[Process]:
-    """Every process there is, by pid; with attrs each has `info`, as_dict(attrs)."""
+    """All processes, in order of pid. With attrs each has the attribute `info`, the result of as_dict(attrs)."""
     for pid in pids():
         try:
             process = Process(pid)
@@ -552,13 +553,13 @@ def process_iter(attrs: Optional[List[str]] = None, ad_value: Any = None) -> Ite
 # ----------------------------------------------------------------------------- the system
 
 def _same_start(a: int, b: int) -> bool:
-    """Linux counts starts in steps of 10 ms; on Windows two clocks are compared in between."""
+    """Whether two start times are equal. Linux counts them in steps of 10 ms; on Windows two clocks differ slightly."""
     return abs(a - b) < 5_000_000
 
 
 def _linux_only() -> None:
     if not LINUX:
-        raise NotImplementedError("this question is answered on Linux only")
+        raise NotImplementedError("this method is available on Linux only")
 
 
 def _read_text(path: str) -> str:
@@ -576,7 +577,7 @@ def _total_memory() -> int:
     status = Status(length=ctypes.sizeof(Status))
     kernel32: Any = getattr(ctypes, "windll").kernel32
     if not kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
-        raise OSError("the size of the memory is not known")
+        raise OSError("cannot read the size of the memory")
     return int(status.total)
 
 
@@ -586,7 +587,7 @@ _IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
 def _ioprio_get(pid: int) -> int:
     number = _IOPRIO_GET.get(os.uname().machine)
     if number is None:
-        raise NotImplementedError("ionice: not known how to ask on this kind of machine")
+        raise NotImplementedError("ionice: not supported on this architecture")
     libc = ctypes.CDLL(None, use_errno=True)
     value = int(libc.syscall(ctypes.c_long(number), ctypes.c_int(1), ctypes.c_int(pid)))
     if value < 0:

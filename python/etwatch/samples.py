@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""MetricSample and ProcessMetrics: what the library measured, in the words of the first users.
+"""MetricSample and ProcessMetrics: the measured values under the names that the first users specified.
 
-A row of the library (one process, one interval) is several MetricSamples, one for each metric
-that is known. They are made only when somebody looks: for each set of known metrics a function is
-compiled once that makes them all, which is what keeps one at a time affordable.
+A row of the library (one process, one interval) becomes several MetricSamples, one per known metric. They are made
+on access. For each set of known metrics one function is compiled that makes all of them, which keeps delivery one at
+a time affordable.
 """
 import os
 import sys
@@ -20,8 +20,9 @@ Number = Union[int, float]
 
 
 class MetricSample(NamedTuple):
-    """One value of one metric of one process. Counters: what happened in the interval that ended at
-    `timestamp` (seconds since 1970). pid -1: all that are not among the max_processes busiest. `complete` is False if events that belong to it were lost."""
+    """One value of one metric of one process. A counter is what happened in the interval that ended at `timestamp`
+    (seconds since 1970). pid -1 stands for all processes that are not among the max_processes busiest. `complete` is
+    False if events that belong to the interval were lost."""
 
     timestamp: float
     metric_name: str
@@ -33,7 +34,7 @@ class MetricSample(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """How a name of the users is made of ours: the sum of some metrics, times a factor."""
+    """A name of the users in terms of our metrics: their sum times a factor."""
 
     name: str
     metrics: Tuple[str, ...]
@@ -77,7 +78,7 @@ _STREAM: List[Alias] = [
 if _TOTAL:
     _STREAM.insert(3, Alias("process_memory_percent", ("rss_bytes",), 100 / _TOTAL, "%"))
 
-# Users' names to ours. The stream has those above; the rest are for summaries and look-ups.
+# Names of the users to ours. The stream has those above; the rest is for summaries and lookups.
 ALIASES: Dict[str, Tuple[str, ...]] = {alias.name: alias.metrics for alias in _STREAM}
 ALIASES.update({
     "process_memory_percent": ("rss_bytes",),
@@ -114,7 +115,7 @@ def _expression(alias: Alias) -> str:
 
 
 def _maker(mask: int) -> Tuple[int, _Maker]:
-    """(how many, the function that makes them) for rows in which these metrics are known."""
+    """(number of MetricSamples, function that makes them) for rows in which these metrics are known."""
     mask &= _STREAM_BITS
     made = _makers.get(mask)
     if made is None:
@@ -124,7 +125,7 @@ def _maker(mask: int) -> Tuple[int, _Maker]:
         code = ("def make(words, reals, row, t, pid, name, complete, new=tuple.__new__, kind=MetricSample):\n"
                 f"    return (\n{rows}    )\n")
         space: Dict[str, Any] = {"MetricSample": MetricSample}
-        exec(compile(code, "<etwatch samples>", "exec"), space)  # of our own tables only
+        exec(compile(code, "<etwatch samples>", "exec"), space)  # code from our own tables only
         made = _makers[mask] = (len(known), space["make"])
     return made
 
@@ -134,7 +135,7 @@ _SAMPLE = _abi.ETWATCH_TYPE_SAMPLE
 
 
 def rows_of(batch: Batch, wanted: int = -1) -> Iterator[Tuple[MetricSample, ...]]:
-    """The MetricSamples of each row that is a sample of a process; of the wanted metrics only."""
+    """The MetricSamples of each row of type sample, restricted to the wanted metrics."""
     words, reals, halves, texts = batch.words, batch.reals, batch.halves, batch.texts
     row, half = 0, 0
     wanted &= _STREAM_BITS
@@ -156,7 +157,7 @@ _counts: Dict[int, int] = {}
 
 
 def count_of(batch: Batch, wanted: int = -1) -> int:
-    """How many MetricSamples the batch is, without making them."""
+    """The number of MetricSamples in the batch, without making them."""
     wanted &= _STREAM_BITS
     masks = batch.words[HAS::WORDS].tolist()
     kinds = batch.types()
@@ -173,10 +174,9 @@ def count_of(batch: Batch, wanted: int = -1) -> int:
 
 
 class MetricList(List[MetricSample]):
-    """The MetricSamples of a batch: a list that is filled when somebody first looks into it.
+    """The MetricSamples of a batch: a list that is filled on its first access.
 
-    `samples` has the same as rows (`Batch`): for columns without making objects. `len()` counts
-    without filling.
+    `samples` has the same data as a `Batch`, for columns without objects. `len()` counts without filling the list.
     """
 
     __slots__ = ("samples", "_length", "_wanted")
@@ -239,8 +239,8 @@ setattr(MetricList, "__radd__", _radd)
 
 @dataclass
 class ProcessMetrics:
-    """Everything that is known of one process now; None: unknown. Counters are totals since it began;
-    thread_cpu_cycles, by tid, are those since it was watched, None where the source cannot tell."""
+    """The current values of one process; None means unknown. Counters are totals since the process started.
+    thread_cpu_cycles, by tid, counts since monitoring began; None if the source cannot measure it."""
 
     pid: int = 0
     name: Optional[str] = None
@@ -289,7 +289,7 @@ class ProcessMetrics:
 
 
 class MetricTable(Dict[str, Dict[str, Number]]):
-    """Figures by our name of the metric; asked for by a name of the users, the same in its unit."""
+    """Statistics by metric. A lookup by a name of the users returns the same in the unit of that name."""
 
     def __missing__(self, name: str) -> Dict[str, Number]:
         for alias in _STREAM:
@@ -300,7 +300,7 @@ class MetricTable(Dict[str, Dict[str, Number]]):
 
 
 def exit_code_of(sample: Sample) -> Optional[int]:
-    """As subprocess has it: the status, or minus the signal that ended it."""
+    """The exit code as in subprocess: the status, or minus the signal that killed the process."""
     signal = sample.exit_signal
     code = -signal if signal else sample.exit_code
     return code if code is None else int(code)
@@ -315,7 +315,7 @@ def _ms(nanoseconds: Optional[int]) -> Optional[float]:
 
 
 class _Both:
-    """Metrics of the totals; gauges that they do not have from the latest sample."""
+    """Metrics of the totals; gauges that are unknown there come from the latest sample."""
 
     def __init__(self, totals: Sample, latest: Optional[Sample]) -> None:
         self._totals = totals
@@ -339,7 +339,7 @@ def _states(known: _Both) -> Optional[Dict[str, int]]:
 
 def process_metrics(totals: Sample, latest: Optional[Sample] = None,
                     thread_ids: Optional[List[int]] = None) -> ProcessMetrics:
-    """From totals (a snapshot or an exit); what is of one moment from the latest sample, if there is one."""
+    """Makes ProcessMetrics from totals (a snapshot or an exit) and, for momentary values, the latest sample if any."""
     ended = totals.exit_ns
     known = _Both(totals, latest)
     now = latest or totals

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Tables: what the library measured, as columns that other tools take without a copy.
+"""Tables: measured values as columns that other tools take without a copy.
 
-A table is a recipe for an Arrow stream. `__arrow_c_stream__` opens a fresh one each time, so
-pandas, polars, pyarrow and duckdb can all read the same table, and nothing is held in Python until
-rows or columns are asked for here.
+A table can open any number of Arrow streams. `__arrow_c_stream__` opens a new one each time, so pandas, polars, pyarrow
+and duckdb can all read the same table. Nothing is kept in Python until rows or columns are accessed here.
 """
 import html
 import importlib
@@ -23,7 +22,7 @@ class Table:
 
     `len(table)`, `table.columns` (the names), `table["rss_bytes"]` (one column as a list), `table[0]`
     (one row as a dict), `for row in table`, `table.head(5)`; `to_pandas()`, `to_polars()`, `to_arrow()`
-    and `plot()` where those are installed.
+    and `plot()` if those packages are installed.
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], *, name: str = "table") -> None:
@@ -39,12 +38,12 @@ class Table:
 
     @classmethod
     def from_stream(cls, open_stream: _arrow.OpenStream, *, name: str = "table") -> "Table":
-        """A table of the library's: open_stream(address) fills the ArrowArrayStream at that address.
+        """A table from the library: open_stream(address) fills the ArrowArrayStream at that address.
 
-        It is called once for each reading of the table, so it must be able to begin again.
+        It is called once for each read of the table, so it must be repeatable.
         """
         if not callable(open_stream):
-            raise TypeError("open_stream: a function of an address is needed")
+            raise TypeError("open_stream: a function that takes an address is needed")
         table = cls.__new__(cls)
         table._setup(open_stream, name)
         table._fields = None
@@ -59,7 +58,7 @@ class Table:
     # ------------------------------------------------------------------ the Arrow side
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """A PyCapsule with a fresh ArrowArrayStream; a requested schema is not converted to."""
+        """A PyCapsule with a new ArrowArrayStream; requested_schema is ignored."""
         return _arrow.capsule(self._open)
 
     # ----------------------------------------------------------------- the Python side
@@ -70,7 +69,7 @@ class Table:
         return self._fields
 
     def _all(self) -> Dict[str, List[Any]]:
-        """Every value as a Python object, kept from then on."""
+        """All values as Python objects; read once and kept."""
         if self._values is None:
             stream = _arrow.Stream(self._open)
             values: Dict[str, List[Any]] = {field.name: [] for field in stream.fields}
@@ -100,7 +99,7 @@ class Table:
         return len(self) > 0
 
     def column(self, name: str) -> List[Any]:
-        """One column as a list, None where the value is unknown."""
+        """One column as a list; None for unknown values."""
         if name not in self.columns:
             raise KeyError(f"{name!r}; there are {', '.join(self.columns)}")
         return list(self._all()[name])
@@ -125,7 +124,7 @@ class Table:
         return {name: column[key] for name, column in values.items()}
 
     def rows(self, limit: Optional[int] = None) -> Iterator[Row]:
-        """One dict a row. A limit below the length leaves the rest unread."""
+        """One dict per row. Rows after `limit` are not read."""
         if limit is not None and limit < 0:
             raise ValueError("limit: 0 or more")
         if self._values is None:
@@ -173,8 +172,8 @@ class Table:
         return _needed("polars").DataFrame(self)
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame; pyarrow is not needed. Integers with gaps become pandas' own nullable
-        integers, so that no nanosecond is lost to rounding."""
+        """A pandas.DataFrame; pyarrow is not needed. Integers with unknown values become pandas' nullable integers, so
+        that no nanosecond is lost to rounding."""
         from . import _frame
         return _frame.build(_needed("pandas"), _arrow.Stream(self._open))
 
@@ -223,7 +222,7 @@ def _cell(name: str, value: Any) -> str:
 
 
 def shown(name: str, value: Any) -> str:
-    """A value as people read it: bytes and times in fitting units, instants as UTC."""
+    """A value for display: bytes and times in fitting units, timestamps as UTC."""
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -6,8 +6,7 @@
     for event in trace.events(provider="Windows Kernel", event="CSwitch"):
         print(event.t_ns, event.fields["NewThreadId"])
 
-Nothing is read before it is asked for, and then batch by batch: every table is read anew from the file
-by whoever reads it.
+A file is read when a table is accessed, batch by batch; every access to a table reads the file again.
 """
 import ctypes
 import errno
@@ -29,12 +28,12 @@ Path = Union[str, "os.PathLike[str]"]
 Progress = Callable[[int, int], object]
 
 _ON_PROGRESS: Any = next(kind for name, kind, *_ in _abi.TraceOptions._fields_ if name == "on_progress")
-# A stream may outlive its trace and calls this until it ends: they are kept for good, a few bytes each.
+# A stream may outlive its trace and calls its function until it ends, so they are never freed; a few bytes each.
 _progress_functions: List[Any] = []
 
 
 class TraceEvent:
-    """One recorded event. `fields` are its decoded fields by their documented names."""
+    """One recorded event. `fields` has its decoded fields by their documented names."""
 
     __slots__ = ("_row", "_fields")
 
@@ -115,7 +114,7 @@ class Trace:
             options.pids, options.pid_count = _ids(pids), len(pids)
         if names:
             options.names, options.name_count = _texts(names), len(names)
-        self._on_progress = _ON_PROGRESS(self._tell) if progress is not None else _ON_PROGRESS()
+        self._on_progress = _ON_PROGRESS(self._report_progress) if progress is not None else _ON_PROGRESS()
         if progress is not None:
             _progress_functions.append(self._on_progress)
         options.on_progress = self._on_progress
@@ -124,8 +123,8 @@ class Trace:
                                               ctypes.byref(self._pointer), ctypes.byref(info))
         self._check(code, info)
 
-    def _tell(self, _: Any, done: int, whole: int) -> int:
-        """What the progress callback raises ends the reading and is raised there."""
+    def _report_progress(self, _: Any, done: int, whole: int) -> int:
+        """An exception of the progress callback ends the read and is raised to its caller."""
         try:
             if self._progress is not None:
                 self._progress(done, whole)
@@ -157,7 +156,7 @@ class Trace:
             self.close()
 
     def _open(self) -> Any:
-        """The handle, with the lock."""
+        """The handle; call with the lock held."""
         if not self._pointer or self._pid != os.getpid():
             raise ETWSessionError("the recording is closed")
         return self._pointer
@@ -195,12 +194,12 @@ class Trace:
 
     @property
     def images(self) -> Table:
-        """Program files and libraries that were loaded."""
+        """The loaded program files and libraries."""
         return self._table(_abi.ETWATCH_TABLE_IMAGES)
 
     @property
     def classes(self) -> Table:
-        """The kinds of events and how often they came."""
+        """The types of events and the number of each."""
         return self._table(_abi.ETWATCH_TABLE_CLASSES)
 
     def samples(self, hz: float = 10.0, *, threads: bool = False, dense: bool = False) -> Table:
@@ -212,7 +211,7 @@ class Trace:
     def event_table(self, provider: Union[str, Sequence[str], None] = None,
                     event: Union[str, Sequence[str], None] = None, *, typed: bool = False, fields: bool = True,
                     payload: bool = False) -> Table:
-        """Events as a table; `fields` as JSON text, or with typed a column for each field."""
+        """Events as a table. `fields` is a column of JSON text; with typed=True each field is a column."""
         flags = 0
         for wanted, flag in ((typed, _abi.ETWATCH_TABLE_TYPED), (fields and not typed, _abi.ETWATCH_TABLE_FIELDS),
                              (payload, _abi.ETWATCH_TABLE_PAYLOAD)):
@@ -222,7 +221,7 @@ class Trace:
 
     def events(self, provider: Union[str, Sequence[str], None] = None,
                event: Union[str, Sequence[str], None] = None) -> Iterator[TraceEvent]:
-        """Events in the order of time: those whose provider and event have these words in their names."""
+        """Events in order of time; only those with these words in the names of their provider and event."""
         rows = self.event_table(provider, event).rows()
         return self._events(rows)
 
@@ -243,7 +242,7 @@ class Trace:
 
     @property
     def files(self) -> List[Dict[str, Any]]:
-        """What each file says about itself."""
+        """The properties in the header of each file."""
         found = []
         with self._lock:
             pointer = self._open()
@@ -256,7 +255,7 @@ class Trace:
 
     @property
     def stats(self) -> Dict[str, Any]:
-        """Events, loss and damage of the whole recording: reads it once."""
+        """Events, loss and damage of the whole recording; the first access reads it once."""
         if self._stats is None:
             callbacks = _native.sized(_abi.ReportCallbacks)
             info = _native.new_error()
@@ -276,7 +275,7 @@ class Trace:
 
     @property
     def lost(self) -> int:
-        """Events that the recording says were lost."""
+        """The number of lost events according to the recording."""
         return int(self.stats["lost"])
 
     @property
@@ -303,9 +302,9 @@ def open_trace(path: Union[Path, Sequence[Path]], *, start: float = 0.0, end: Op
                pids: Sequence[int] = (), names: Sequence[str] = (), progress: Optional[Progress] = None) -> Trace:
     """Opens one recording, or several that belong together.
 
-    start, end: only this part, in seconds since it began. pids, names: only these processes and their
-    descendants. progress(bytes_done, bytes_all) is called now and then while something is read; what
-    it raises ends the reading.
+    start, end: only this part, in seconds since the beginning of the recording. pids, names: only these processes and
+    their descendants. progress(bytes_done, bytes_all) is called now and then during a read; an exception from it ends
+    the read.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     if isinstance(paths, bytes) or not isinstance(paths, Sequence):

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the memory of columns. A builder's buffers double until a batch is full and then become the
- * batch's, so nothing is copied when it is handed on; the next batch starts with as much room as
- * the last one needed. A batch is cut early if the text of one column grows large: both its rows
- * and its bytes are bounded.
+ * batch's, so nothing is copied; the next batch starts with as much room as the last one needed. A
+ * batch is cut early if the text of one column grows large: both its rows and its bytes are
+ * bounded.
  *
- * What is shared (layouts, batches) is counted, because whoever takes an array from us may give it
- * back on any thread.
+ * Shared objects (layouts, batches) are reference-counted, because a consumer may release an array
+ * on any thread.
  */
 #include "arrow/columns.h"
 
@@ -41,7 +41,7 @@ int ew_layout_new(uint32_t batch_rows, struct ew_layout **ret_layout)
         return ETWATCH_ENOMEM;
     atomic_init(&layout->refs, 1);
     layout->batch_rows = batch_rows == 0 ? EW_BATCH_ROWS : batch_rows;
-    /* Never written to: the system gives one page of zeros for all of it. */
+    /* Never written to: the system maps one shared page of zeros. */
     layout->zeros = ew_calloc((size_t)layout->batch_rows + 1, 8);
     if (layout->zeros == NULL) {
         ew_free(layout);
@@ -162,7 +162,7 @@ static bool has_text(uint8_t type)
     return type == EW_COLUMN_TEXT || type == EW_COLUMN_BINARY;
 }
 
-/* Bytes of the values of so many rows; offsets are one more than rows. */
+/* Size of the values of this many rows; there is one offset more than rows. */
 static size_t values_size(uint8_t type, uint32_t rows)
 {
     size_t bits = (size_t)ew_column_bits(type) * ((size_t)rows + has_text(type));
@@ -222,7 +222,7 @@ bool ew_column_open(struct ew_columns *columns, struct ew_column *column)
     return true;
 }
 
-/* Zeroed room behind what is there. */
+/* Extends a buffer with zeros. */
 static bool widen(uint8_t **buffer, size_t old_size, size_t new_size)
 {
     if (*buffer == NULL)
@@ -255,7 +255,7 @@ bool ew_columns_grow(struct ew_columns *columns)
     return true;
 }
 
-/* Null rows have the offset of the row before. */
+/* Null rows repeat the offset of the previous row. */
 static void fill_offsets(struct ew_column *column, uint32_t rows)
 {
     int32_t *offsets = (int32_t *)(void *)column->values;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows in, columns out. A layout says which columns a table has; a builder takes one row after the
- * other; what it has is cut into batches, which nobody changes any more and any number may share.
+ * Converts rows to columns. A layout lists the columns of a table; a builder takes one row after
+ * the other; its rows are cut into batches, which are immutable and can be shared.
  *
- * A value that was not set is null. Columns without any value take no memory. Text is kept as it
- * is, with U+FFFD for what is no UTF-8.
+ * A value that was not set is null. Columns without any value take no memory. Text is stored
+ * unchanged, except that each byte that is not valid UTF-8 becomes U+FFFD.
  */
 #ifndef EW_ARROW_COLUMNS_H
 #define EW_ARROW_COLUMNS_H
@@ -19,7 +19,7 @@ enum ew_column_type {
     EW_COLUMN_I64 = 1,
     EW_COLUMN_U64,
     EW_COLUMN_F64,
-    EW_COLUMN_TIME, /* i64, Unix ns, with the type of a time */
+    EW_COLUMN_TIME, /* i64, Unix ns, typed as a timestamp */
     EW_COLUMN_I32,
     EW_COLUMN_U32,
     EW_COLUMN_U16,
@@ -27,7 +27,7 @@ enum ew_column_type {
     EW_COLUMN_BOOL,
     EW_COLUMN_TEXT,
     EW_COLUMN_BINARY,
-    EW_COLUMN_WORD, /* text that repeats: a number, and a dictionary */
+    EW_COLUMN_WORD, /* repeated text: an index into a dictionary */
 };
 
 struct ew_column_def {
@@ -36,11 +36,11 @@ struct ew_column_def {
     bool nullable; /* false: every row sets it */
 };
 
-/* Shared by whoever refers to it. */
+/* Reference-counted. */
 struct ew_layout;
 /* 0 or ETWATCH_ENOMEM. batch_rows 0: EW_BATCH_ROWS. */
 int ew_layout_new(uint32_t batch_rows, struct ew_layout **ret_layout);
-/* While nobody else has it. ETWATCH_ENOMEM, ETWATCH_ELIMIT. name is copied. */
+/* Only before the layout is shared. ETWATCH_ENOMEM, ETWATCH_ELIMIT. name is copied. */
 int ew_layout_add(struct ew_layout *layout, const char *name, enum ew_column_type type,
                   bool nullable);
 struct ew_layout *ew_layout_ref(struct ew_layout *layout);
@@ -50,17 +50,17 @@ const struct ew_column_def *ew_layout_column(const struct ew_layout *layout, uin
 /* The column with this name, or -1. */
 int ew_layout_find(const struct ew_layout *layout, const char *name);
 
-/* The words of a column, numbered in the order in which they came. Grows at its end only: who has
- * a reference may read the words that were there when he took it. */
+/* The words of a column, numbered in order of first use. Only grows at its end: the holder of a
+ * reference may read the words that existed when the reference was taken. */
 struct ew_dictionary {
-    int32_t *offsets; /* one more than words */
+    int32_t *offsets; /* count + 1 entries */
     char *text;
     uint32_t count;
 };
 
 struct ew_batch_column {
     uint8_t *values; /* fixed width; BOOL: bits; TEXT, BINARY: int32 offsets; WORD: int32 */
-    uint8_t *valid;  /* bits; NULL: all are known */
+    uint8_t *valid;  /* bits; NULL: no nulls */
     uint8_t *text;
     uint32_t null_count;
     struct ew_dictionary *words;
@@ -76,17 +76,17 @@ struct ew_batch {
 struct ew_batch *ew_batch_ref(struct ew_batch *batch);
 void ew_batch_unref(struct ew_batch *batch);
 
-/* A builder. Use the functions; the fields are for the inline ones. */
+/* A builder. Use the functions; the fields are public only for the inline functions. */
 struct ew_column {
     uint8_t type;
     bool nullable;
     uint8_t *values, *valid;
-    uint32_t known;  /* values set */
+    uint32_t known;  /* number of values set */
     uint32_t filled; /* TEXT: rows with an offset */
     uint8_t *text;
     size_t text_len, text_size;
     struct ew_dictionary *words;
-    uint32_t *index; /* hash of words: number + 1, or 0 */
+    uint32_t *index; /* hash of words: index + 1, or 0 */
     uint32_t index_mask;
 };
 
@@ -95,15 +95,15 @@ struct ew_columns {
     struct ew_column *list;
     uint32_t count;
     uint32_t rows, capacity, batch_rows;
-    bool full;        /* the batch has to be cut before the next row */
+    bool full;        /* the batch must be cut before the next row */
     int error;        /* sticky: ETWATCH_ENOMEM */
-    uint64_t refused; /* words beyond the maximum: null */
+    uint64_t refused; /* words beyond the maximum, which became null */
 };
 
 int ew_columns_init(struct ew_columns *columns, struct ew_layout *layout);
 void ew_columns_done(struct ew_columns *columns);
 
-/* Room for the next row; false: out of memory, and everything below does nothing. */
+/* Makes room for the next row; false: out of memory, and the functions below do nothing. */
 bool ew_columns_grow(struct ew_columns *columns);
 static inline bool ew_columns_begin(struct ew_columns *columns)
 {
@@ -115,16 +115,16 @@ static inline void ew_columns_end(struct ew_columns *columns)
         columns->full = true;
 }
 
-/* Everything so far as a batch, and begins the next; NULL: there is nothing, or no memory. */
+/* Returns all rows so far as a batch and starts the next one; NULL: no rows, or out of memory. */
 struct ew_batch *ew_columns_cut(struct ew_columns *columns);
 
 /* Drops the rows of the open batch. */
 void ew_columns_reset(struct ew_columns *columns);
 
-/* Memory for a column's first value in this batch. */
+/* Allocates memory for a column's first value in this batch. */
 bool ew_column_open(struct ew_columns *columns, struct ew_column *column);
 
-/* What the inline functions have in common: the column, ready for a value in this row. */
+/* Shared by the inline functions: the column, prepared for a value in this row. */
 static inline struct ew_column *ew_column_set(struct ew_columns *columns, uint32_t i)
 {
     struct ew_column *column = &columns->list[i];
@@ -146,13 +146,13 @@ static inline struct ew_column *ew_column_set(struct ew_columns *columns, uint32
 EW_COLUMN_PUT(i64, int64_t)
 EW_COLUMN_PUT(u64, uint64_t)
 EW_COLUMN_PUT(f64, double)
-EW_COLUMN_PUT(i32, int32_t) /* also the number of a word */
+EW_COLUMN_PUT(i32, int32_t) /* also the index of a word */
 EW_COLUMN_PUT(u32, uint32_t)
 EW_COLUMN_PUT(u16, uint16_t)
 EW_COLUMN_PUT(u8, uint8_t)
 #undef EW_COLUMN_PUT
 
-/* Whether a column that may be null has a value in this row. */
+/* Whether a nullable column has a value in this row. */
 static inline bool ew_columns_has(const struct ew_columns *columns, uint32_t i)
 {
     const uint8_t *valid = columns->list[i].valid;
@@ -162,31 +162,32 @@ static inline bool ew_columns_has(const struct ew_columns *columns, uint32_t i)
 void ew_columns_bool(struct ew_columns *columns, uint32_t i, bool value);
 void ew_columns_bytes(struct ew_columns *columns, uint32_t i, const void *bytes, size_t len);
 void ew_columns_text(struct ew_columns *columns, uint32_t i, const char *text, size_t len);
-/* NULL: stays null. */
+/* text may be NULL: the value stays null. */
 void ew_columns_word(struct ew_columns *columns, uint32_t i, const char *text);
-/* The number of a word, which stays the same; -1: there can be no more, or no memory. */
+/* The index of a word, which never changes; -1: the limit is reached, or out of memory. */
 int32_t ew_columns_word_of(struct ew_columns *columns, uint32_t i, const char *text, size_t len);
-/* The words of a column so far. */
+/* Number of words of a column so far. */
 uint32_t ew_columns_word_count(const struct ew_columns *columns, uint32_t i);
 
 /* For other files of this folder. */
-uint32_t ew_column_bits(uint8_t type); /* width of a value; TEXT and BINARY: of an offset */
+uint32_t ew_column_bits(uint8_t type); /* width of a value; for TEXT and BINARY of an offset */
 struct ew_dictionary *ew_dictionary_ref(struct ew_dictionary *words);
 void ew_dictionary_unref(struct ew_dictionary *words);
-/* Zeros, enough for any buffer of a column without values. */
+/* Zeros, large enough for any buffer of a column without values. */
 const uint8_t *ew_layout_zeros(const struct ew_layout *layout);
 
 /* ------------------------------------------------------------------------- dictionary */
 
-/* The dictionaries of columns: each text once, numbered. */
+/* The dictionaries of columns: each text is stored once and numbered. */
 
 enum { EW_WORDS_MAX = 1 << 20, EW_WORDS_TEXT_MAX = 64 << 20 };
 
-/* The number of a word that is there already, or -1. */
+/* The index of an existing word, or -1. */
 int32_t ew_dictionary_find(const struct ew_column *column, const char *text, size_t len);
-/* One more. ETWATCH_ENOMEM, ETWATCH_ELIMIT. */
+/* Adds a word. ETWATCH_ENOMEM, ETWATCH_ELIMIT. */
 int ew_dictionary_add(struct ew_column *column, const char *text, size_t len, int32_t *ret_word);
-/* A copy with U+FFFD for each byte that is no UTF-8; at most 3 * len bytes. Returns its length. */
+/* Copies text with U+FFFD for each invalid UTF-8 byte; at most 3 * len bytes. Returns the length.
+ */
 size_t ew_dictionary_clean(const char *text, size_t len, char *to);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the words of columns. A block of words only ever grows at its end, so batches that were cut
- * before go on using it; if it has to move while a batch uses it, the builder goes on with a copy.
+ * Owns the words of columns. A block of words only grows at its end, so earlier batches can
+ * continue to use it; if it must be reallocated while a batch uses it, the builder continues with a
+ * copy.
  *
- * A text that is no UTF-8 is kept cleaned, and found by its cleaned form.
+ * Text that is not valid UTF-8 is stored in cleaned form and looked up by it.
  */
 #include "arrow/columns.h"
 
@@ -60,7 +61,7 @@ size_t ew_dictionary_clean(const char *text, size_t len, char *to)
 
 /* ------------------------------------------------------------------- memory */
 
-/* A block with room for so much, with the words of the old one. */
+/* Creates a block of this size with the words of the old one. */
 static struct words *make(uint32_t size, uint32_t text_size, const struct ew_dictionary *old)
 {
     struct words *words = ew_calloc(1, sizeof *words);
@@ -124,7 +125,7 @@ static bool is_word(const struct ew_dictionary *words, uint32_t i, const char *t
            (len == 0 || memcmp(words->text + from, text, len) == 0);
 }
 
-/* Its place, or the free one where it belongs. */
+/* The slot of a word, or the free slot where it belongs. */
 static uint32_t place_of(const struct ew_column *column, const char *text, size_t len)
 {
     uint32_t at = hash(text, len) & column->index_mask;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns our structs into those of Arrow's C data interface. Nothing is copied: an array of a column
- * refers to its batch, and gives the reference back in its release, whenever and on whichever
- * thread that is called; so a consumer may keep one column and drop the others.
+ * Converts our structs to those of Arrow's C data interface. Nothing is copied: the array of a
+ * column refers to its batch and drops the reference in its release, at any time and on any thread;
+ * so a consumer may keep one column and release the others.
  *
- * A struct and its children are one block of memory each, because a child may be moved out of its
- * parent and released later than it.
+ * Each struct and its children are separate blocks of memory, because a child may be moved out of
+ * its parent and released later.
  */
 #include "arrow/export.h"
 
@@ -40,7 +40,7 @@ static const char *format_of(uint8_t type)
         return "u";
     case EW_COLUMN_BINARY:
         return "z";
-    default: /* I32, and the numbers of words */
+    default: /* I32, and the indexes of words */
         return "i";
     }
 }
@@ -180,7 +180,7 @@ static int dictionary_array(const struct ew_batch *batch, const struct ew_batch_
     struct array_memory *memory = begin_array(column->word_count, 3, ret_array);
     if (memory == NULL)
         return ETWATCH_ENOMEM;
-    if (column->words == NULL) { /* a column without values */
+    if (column->words == NULL) { /* column without values */
         memory->batch = ew_batch_ref((struct ew_batch *)batch);
         memory->buffers[1] = memory->buffers[2] = ew_layout_zeros(batch->layout);
         return 0;
@@ -301,7 +301,7 @@ static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out)
     int rc =
         stream->batches.next(stream->batches.ctx, &batch, stream->message, sizeof stream->message);
     if (rc == 0 && batch == NULL) {
-        memset(out, 0, sizeof *out); /* the end: an array that is released already */
+        memset(out, 0, sizeof *out); /* the end is marked by a released array */
         return 0;
     }
     if (rc == 0)

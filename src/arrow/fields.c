@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kinds of events differ in their fields, versions of one kind too. Before columns can be made of
- * them, all events are looked at: a name gets the type that holds every value it ever had, which is
- * text if nothing else does. Structs and arrays are JSON.
+ * Kinds of events have different fields, and so do versions of one kind. Before columns are
+ * created, all events are examined: a field gets the type that can represent every value it ever
+ * had, which is text if nothing else can. Structs and arrays become JSON.
  */
 #include "arrow/fields.h"
 
@@ -28,7 +28,7 @@ void ew_fields_put_json(struct ew_columns *columns, uint32_t column, struct ew_b
         ew_columns_text(columns, column, scratch->data, scratch->len);
         return;
     }
-    /* Too large to be of use to anybody: unknown, as in the JSON output. */
+    /* Too large: unknown, as in the JSON output. */
     if (scratch->error == ETWATCH_ELIMIT)
         scratch->error = 0;
     else
@@ -37,18 +37,18 @@ void ew_fields_put_json(struct ew_columns *columns, uint32_t column, struct ew_b
 
 /* -------------------------------------------------------------------- types */
 
-/* What values of one name were, over all events. */
+/* The kinds of values of one field, over all events. */
 enum seen {
     SEEN_NUMBER = 1 << 0,
     SEEN_NEGATIVE = 1 << 1,
-    SEEN_LARGE = 1 << 2, /* beyond 63 bits, or an address or mask, which may be */
+    SEEN_LARGE = 1 << 2, /* above 63 bits, or an address or mask, which may be */
     SEEN_BOOL = 1 << 3,
     SEEN_REAL = 1 << 4,
     SEEN_BINARY = 1 << 5,
-    SEEN_TEXT = 1 << 6, /* and what is written as JSON */
+    SEEN_TEXT = 1 << 6, /* and values written as JSON */
 };
 
-static uint32_t look(const struct etwatch_field *field)
+static uint32_t kinds_seen(const struct etwatch_field *field)
 {
     switch (field->type) {
     case ETWATCH_FIELD_U64:
@@ -90,7 +90,7 @@ static enum ew_column_type type_of(uint32_t seen)
     }
 }
 
-/* The one with this name; `hint` is where it probably is. */
+/* The field with this name; `hint` is its probable index. */
 static uint32_t find(const struct ew_field_kinds *kinds, const char *name, uint32_t hint)
 {
     if (hint < kinds->count && strcmp(kinds->list[hint].name, name) == 0)
@@ -101,8 +101,8 @@ static uint32_t find(const struct ew_field_kinds *kinds, const char *name, uint3
     return UINT32_MAX;
 }
 
-/* The entry behind fields[i] and everything in it. */
-static uint32_t behind(const struct etwatch_field *fields, uint32_t count, uint32_t i)
+/* The index after fields[i] and everything nested in it. */
+static uint32_t after_entry(const struct etwatch_field *fields, uint32_t count, uint32_t i)
 {
     uint32_t open = 0;
     for (; i < count; i++) {
@@ -147,14 +147,14 @@ int ew_field_kinds_learn(struct ew_field_kinds *kinds, const struct etwatch_fiel
                          uint32_t count)
 {
     uint32_t hint = 0;
-    for (uint32_t i = 0; i < count; i = behind(fields, count, i), hint++) {
+    for (uint32_t i = 0; i < count; i = after_entry(fields, count, i), hint++) {
         if (fields[i].name == NULL)
             continue;
         uint32_t at = find(kinds, fields[i].name, hint);
         int rc = at == UINT32_MAX ? add_kind(kinds, fields[i].name, &at) : 0;
         if (rc < 0)
             return rc;
-        kinds->list[at].seen |= look(&fields[i]);
+        kinds->list[at].seen |= kinds_seen(&fields[i]);
     }
     return 0;
 }
@@ -175,7 +175,7 @@ int ew_field_kinds_add(struct ew_field_kinds *kinds, struct ew_layout *layout)
 
 /* ------------------------------------------------------------------- values */
 
-/* A value in a column of text: as it is, or as it would be in JSON. */
+/* A value in a text column: text unchanged, anything else as in JSON. */
 static void put_text(struct ew_columns *columns, uint32_t column, struct ew_buf *scratch,
                      const struct etwatch_field *fields, uint32_t count)
 {
@@ -225,9 +225,9 @@ void ew_field_kinds_put(const struct ew_field_kinds *kinds, struct ew_columns *c
 {
     uint32_t hint = 0, end;
     for (uint32_t i = 0; i < count; i = end, hint++) {
-        end = behind(fields, count, i);
+        end = after_entry(fields, count, i);
         uint32_t at = fields[i].name == NULL ? UINT32_MAX : find(kinds, fields[i].name, hint);
-        /* Twice the same name in one event: the first counts. */
+        /* If a name occurs twice in one event, the first value counts. */
         if (at != UINT32_MAX && !ew_columns_has(columns, kinds->first + at))
             put_value(columns, kinds->first + at, scratch, fields + i, end - i);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fields of recorded events in columns: as JSON in one, or each in one of its own. */
+/* The fields of recorded events as columns: all as JSON in one column, or one column per field. */
 #ifndef EW_ARROW_FIELDS_H
 #define EW_ARROW_FIELDS_H
 
@@ -12,23 +12,23 @@
 void ew_fields_put_json(struct ew_columns *columns, uint32_t column, struct ew_buf *scratch,
                         const struct etwatch_field *fields, uint32_t count);
 
-/* What the fields are called and what they are, over all events that were looked at. */
+/* Names and kinds of the fields of all examined events. */
 struct ew_field_kind {
     char *name;
-    uint32_t seen; /* what values it had */
+    uint32_t seen; /* kinds of values it had */
 };
 struct ew_field_kinds {
     struct ew_field_kind *list;
     uint32_t count, size;
-    uint32_t first; /* the column of the first */
+    uint32_t first; /* column of the first field */
 };
 void ew_field_kinds_done(struct ew_field_kinds *kinds);
-/* Looks at one more event. 0, ETWATCH_ENOMEM, or ETWATCH_ELIMIT: too many different names. */
+/* Examines one event. 0, ETWATCH_ENOMEM, or ETWATCH_ELIMIT: too many different names. */
 int ew_field_kinds_learn(struct ew_field_kinds *kinds, const struct etwatch_field *fields,
                          uint32_t count);
-/* Adds their columns to a layout. A name that is there already gets "fields." in front. */
+/* Adds a column per field to a layout. A name that is already used is prefixed with "fields.". */
 int ew_field_kinds_add(struct ew_field_kinds *kinds, struct ew_layout *layout);
-/* Fills them for this row. */
+/* Sets the values of this row. */
 void ew_field_kinds_put(const struct ew_field_kinds *kinds, struct ew_columns *columns,
                         struct ew_buf *scratch, const struct etwatch_field *fields, uint32_t count);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns one growing block that is filled from its end. Alignment is counted from the end too: the
- * finished whole is a multiple of 8 bytes, and nothing in it needs more.
+ * Owns one growing block that is filled from its end. Alignment is relative to the end too: the
+ * finished buffer is a multiple of 8 bytes, and nothing in it needs more.
  */
 #include "arrow/flatbuffer.h"
 
@@ -30,7 +30,7 @@ void ew_flatbuffer_clear(struct ew_flatbuffer *flat)
     flat->error = 0;
 }
 
-/* Room for so many bytes in front; the place, or NULL. */
+/* Makes room for `size` bytes in front; returns their address, or NULL. */
 static uint8_t *room(struct ew_flatbuffer *flat, size_t size)
 {
     if (flat->error != 0)
@@ -54,7 +54,7 @@ static uint8_t *room(struct ew_flatbuffer *flat, size_t size)
     return flat->data + flat->size - flat->used;
 }
 
-/* Zeros in front, so that after `extra` more bytes the position is a multiple of align. */
+/* Adds zeros in front, so that after `extra` more bytes the position is a multiple of align. */
 static void pad(struct ew_flatbuffer *flat, size_t align, size_t extra)
 {
     size_t over = (flat->used + extra) % align;
@@ -119,8 +119,8 @@ void ew_flatbuffer_field_ref(struct ew_flatbuffer *flat, unsigned field, size_t 
     flat->slots[field] = flat->used;
 }
 
-/* In front of the fields the distance to the table's own list of them, which is in front of that:
- * its size, the size of the table, and where in it each field is. */
+/* The fields are preceded by the distance to the table's vtable, which in turn precedes that: its
+ * size, the size of the table, and the offset of each field. */
 size_t ew_flatbuffer_table_end(struct ew_flatbuffer *flat)
 {
     unsigned count = EW_FLAT_FIELDS_MAX;

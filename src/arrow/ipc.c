@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Arrow IPC file format: magic, the schema, a message for each batch, then the dictionaries and
- * a footer that says where all of it is.
+ * The Arrow IPC file format: magic, the schema, a message per batch, then the dictionaries and a
+ * footer with the location of everything.
  *
- * Our dictionaries only grow while a stream is read, so the last one of a column is right for every
- * batch; it is written behind them. Readers of the file format begin with the footer and find it.
- * Buffers go out as they are in memory, each padded to 64 bytes, so that a reader may map the file.
+ * Dictionaries only grow while a stream is read, so the last one of a column is valid for every
+ * batch; it is written after them. Readers of the file format start with the footer and find it
+ * there. Buffers are written as they are in memory, each padded to 64 bytes, so that a reader can
+ * map the file.
  */
 #include "arrow/export.h"
 
@@ -18,7 +19,7 @@
 
 enum { ALIGN = 64, STAGE = 256 * 1024, VERSION_5 = 4 };
 enum { SCHEMA_MESSAGE = 1, DICTIONARY_MESSAGE = 2, BATCH_MESSAGE = 3 };
-/* Numbers of the union of types. */
+/* Tags of the type union. */
 enum {
     TYPE_INT = 2,
     TYPE_FLOAT = 3,
@@ -43,7 +44,7 @@ struct column {
     uint32_t bits; /* of a value or an offset */
     bool text, word;
     int64_t dictionary_id;
-    struct ArrowArray words; /* the last dictionary; released: none so far */
+    struct ArrowArray words; /* the last dictionary; released: none yet */
 };
 
 struct file {
@@ -58,7 +59,7 @@ struct file {
     uint64_t offset;
     struct blocks batches, dictionaries;
     uint64_t rows;
-    struct ew_error why;
+    struct ew_error error;
     int rc; /* sticky */
 };
 
@@ -101,7 +102,7 @@ static void put_u32(struct file *file, uint32_t value)
     put(file, bytes, sizeof bytes);
 }
 
-/* The part of a message in front of its body, which then begins at a multiple of ALIGN. */
+/* Writes the part of a message before its body, which then starts at a multiple of ALIGN. */
 static void put_head(struct file *file, size_t header, unsigned header_type, uint64_t body_size,
                      struct block *ret_block)
 {
@@ -241,7 +242,7 @@ static size_t make_schema(struct file *file)
     return ew_flatbuffer_table_end(flat);
 }
 
-/* Bits of a value; 0: not a type of ours. */
+/* Width of a value in bits; 0: unsupported type. */
 static uint32_t bits_of(const char *format)
 {
     static const struct {
@@ -259,7 +260,7 @@ static int take_schema(struct file *file)
 {
     const struct ArrowSchema *schema = &file->schema;
     if (strcmp(schema->format, "+s") != 0 || schema->n_children > EW_COLUMNS_MAX)
-        return ew_error_set(&file->why, ETWATCH_ENOTSUP, 0, "the stream is not a table");
+        return ew_error_set(&file->error, ETWATCH_ENOTSUP, 0, "the stream is not a table");
     file->columns = ew_calloc((size_t)schema->n_children + 1, sizeof *file->columns);
     if (file->columns == NULL)
         return ETWATCH_ENOMEM;
@@ -276,8 +277,8 @@ static int take_schema(struct file *file)
         if (column->word)
             known = strcmp(child->format, "i") == 0 && strcmp(child->dictionary->format, "u") == 0;
         if (!known)
-            return ew_error_set(&file->why, ETWATCH_ENOTSUP, 0,
-                                "column %s has a type that is not written (%s)", child->name,
+            return ew_error_set(&file->error, ETWATCH_ENOTSUP, 0,
+                                "column %s has an unsupported type (%s)", child->name,
                                 child->format);
     }
     return 0;
@@ -305,7 +306,7 @@ static unsigned list_parts(const struct ArrowArray *array, uint32_t bits, bool t
     return 3;
 }
 
-/* A RecordBatch: nodes and buffers are lists of structs, written last member first. */
+/* A RecordBatch: nodes and buffers are vectors of structs, written last member first. */
 static size_t make_batch(struct ew_flatbuffer *flat, int64_t length,
                          const struct ArrowArray *const *arrays, size_t count,
                          const struct part *parts, size_t part_count)
@@ -349,7 +350,7 @@ static void put_body(struct file *file, const struct part *parts, size_t count)
     }
 }
 
-/* Whether a dictionary goes on where the one before ended. */
+/* Whether a dictionary starts with all words of the previous one. */
 static bool continues(const struct ArrowArray *before, const struct ArrowArray *after)
 {
     if (before->release == NULL || before->length == 0)
@@ -364,15 +365,15 @@ static bool continues(const struct ArrowArray *before, const struct ArrowArray *
            memcmp(before->buffers[2], after->buffers[2], (size_t)old[count]) == 0;
 }
 
-/* Keeps the dictionary of a batch: it is moved out of it. */
+/* Moves the dictionary out of a batch and keeps it. */
 static int keep_words(struct file *file, uint32_t i, struct ArrowArray *array)
 {
     struct ArrowArray *words = array->dictionary, *kept = &file->columns[i].words;
     if (words == NULL || words->release == NULL || words->offset != 0)
-        return ew_error_set(&file->why, ETWATCH_EFORMAT, 0, "column %s has no dictionary",
+        return ew_error_set(&file->error, ETWATCH_EFORMAT, 0, "column %s has no dictionary",
                             file->schema.children[i]->name);
     if (!continues(kept, words))
-        return ew_error_set(&file->why, ETWATCH_ENOTSUP, 0,
+        return ew_error_set(&file->error, ETWATCH_ENOTSUP, 0,
                             "the dictionary of column %s changes from batch to batch",
                             file->schema.children[i]->name);
     if (kept->release != NULL)
@@ -386,14 +387,14 @@ static int put_batch(struct file *file, struct ArrowArray *batch)
 {
     size_t part_count = 0;
     if (batch->n_children != file->count || batch->offset != 0)
-        return ew_error_set(&file->why, ETWATCH_EFORMAT, 0, "a batch does not fit its schema");
+        return ew_error_set(&file->error, ETWATCH_EFORMAT, 0, "a batch does not fit its schema");
     struct part *parts = ew_calloc((size_t)file->count * 3 + 1, sizeof *parts);
     int rc = parts == NULL ? ETWATCH_ENOMEM : 0;
     for (uint32_t i = 0; i < file->count && rc == 0; i++) {
         struct ArrowArray *array = batch->children[i];
         const struct column *column = &file->columns[i];
         if (array->offset != 0 || array->length != batch->length)
-            rc = ew_error_set(&file->why, ETWATCH_ENOTSUP, 0, "a column of a batch is a slice");
+            rc = ew_error_set(&file->error, ETWATCH_ENOTSUP, 0, "a column of a batch is a slice");
         else if (column->word)
             rc = keep_words(file, i, array);
         if (rc == 0)
@@ -444,7 +445,7 @@ static size_t make_blocks(struct ew_flatbuffer *flat, const struct blocks *block
     for (size_t i = blocks->count; i > 0; i--) {
         ew_flatbuffer_push(flat, blocks->list[i - 1].body_size, 8);
         ew_flatbuffer_push(flat, blocks->list[i - 1].head_size,
-                           8); /* four bytes, and four of padding */
+                           8); /* four bytes, plus four of padding */
         ew_flatbuffer_push(flat, blocks->list[i - 1].offset, 8);
     }
     return ew_flatbuffer_vector_end(flat, blocks->count);
@@ -454,7 +455,7 @@ static void put_footer(struct file *file)
 {
     struct ew_flatbuffer *flat = &file->flat;
     size_t size = 0;
-    put_u32(file, UINT32_MAX); /* the end of the messages */
+    put_u32(file, UINT32_MAX); /* end of the messages */
     put_u32(file, 0);
     ew_flatbuffer_clear(flat);
     size_t schema = make_schema(file);
@@ -483,7 +484,7 @@ static int begin(struct file *file, struct ArrowArrayStream *stream)
         return ETWATCH_ENOMEM;
     if (stream->get_schema(stream, &file->schema) != 0) {
         file->schema.release = NULL;
-        return ew_error_set(&file->why, ETWATCH_EFORMAT, 0, "the stream has no schema");
+        return ew_error_set(&file->error, ETWATCH_EFORMAT, 0, "the stream has no schema");
     }
     int rc = take_schema(file);
     if (rc < 0)
@@ -501,7 +502,7 @@ static int put_batches(struct file *file, struct ArrowArrayStream *stream)
         struct ArrowArray batch;
         int failed = stream->get_next(stream, &batch);
         if (failed != 0)
-            return ew_stream_error(stream, failed, &file->why);
+            return ew_stream_error(stream, failed, &file->error);
         if (batch.release == NULL)
             break;
         rc = put_batch(file, &batch);
@@ -546,7 +547,7 @@ int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_write_fn write,
         flush(file);
         rc = rc == 0 ? file->rc : rc;
         if (rc < 0)
-            ew_error_out(reterr, &file->why, rc);
+            ew_error_out(reterr, &file->error, rc);
         else if (ret_rows != NULL)
             *ret_rows = file->rows;
         done(file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table as lines of text: CSV or JSON Lines, row by row out of the columns of each batch. Numbers
- * are written as the other outputs write them, so that the same events give the same bytes whether
- * they come by way of a table or not.
+ * Writes a table as lines of text: CSV or JSON Lines, row by row from the columns of each batch.
+ * Numbers are formatted like in the other outputs, so that the same events yield the same bytes
+ * whether they pass through a table or not.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ enum { LINE_MAX_BYTES = 16 << 20, FLUSH_AT = 128 * 1024, NUMBER_ROOM = 64 };
 enum kind { SIGNED, UNSIGNED, REAL, BOOLEAN, TEXT, BINARY };
 
 struct column {
-    uint8_t kind; /* enum kind; of the words of a dictionary: TEXT */
+    uint8_t kind; /* enum kind; TEXT for the words of a dictionary */
     uint8_t bits; /* of a number */
     bool word, json, fixed;
     size_t key_len;
@@ -36,7 +36,7 @@ struct lines {
     bool csv;
     struct ew_buf head, out;
     uint64_t rows;
-    struct ew_error why;
+    struct ew_error error;
 };
 
 /* ------------------------------------------------------------------- schema */
@@ -83,7 +83,7 @@ static int take_schema(struct lines *lines, const char *type)
 {
     const struct ArrowSchema *schema = &lines->schema;
     if (strcmp(schema->format, "+s") != 0 || schema->n_children > EW_COLUMNS_MAX)
-        return ew_error_set(&lines->why, ETWATCH_ENOTSUP, 0, "the stream is not a table");
+        return ew_error_set(&lines->error, ETWATCH_ENOTSUP, 0, "the stream is not a table");
     lines->columns = ew_calloc((size_t)schema->n_children + 1, sizeof *lines->columns);
     if (lines->columns == NULL)
         return ETWATCH_ENOMEM;
@@ -102,15 +102,15 @@ static int take_schema(struct lines *lines, const char *type)
             known = known && take_format(column, child->dictionary->format);
         }
         if (!known)
-            return ew_error_set(&lines->why, ETWATCH_ENOTSUP, 0,
-                                "column %s has a type that is not written (%s)", child->name,
+            return ew_error_set(&lines->error, ETWATCH_ENOTSUP, 0,
+                                "column %s has an unsupported type (%s)", child->name,
                                 child->format);
         rc = make_key(lines, column, child->name, i == 0 && (lines->csv || type == NULL));
     }
     return rc;
 }
 
-/* What begins each line, and the header of CSV. */
+/* Prepares the start of each line, and writes the header of CSV. */
 static int begin(struct lines *lines, const char *type)
 {
     int rc = take_schema(lines, type);
@@ -256,13 +256,14 @@ static void put_row(struct lines *lines, size_t row)
 static int put_batch(struct lines *lines, const struct ArrowArray *batch)
 {
     if (batch->n_children != lines->count || batch->offset != 0)
-        return ew_error_set(&lines->why, ETWATCH_EFORMAT, 0, "a batch does not fit its schema");
+        return ew_error_set(&lines->error, ETWATCH_EFORMAT, 0, "a batch does not fit its schema");
     for (uint32_t i = 0; i < lines->count; i++) {
         lines->columns[i].array = batch->children[i];
         lines->columns[i].words = batch->children[i]->dictionary;
         if (batch->children[i]->offset != 0 ||
             lines->columns[i].word != (batch->children[i]->dictionary != NULL))
-            return ew_error_set(&lines->why, ETWATCH_ENOTSUP, 0, "a column of a batch is a slice");
+            return ew_error_set(&lines->error, ETWATCH_ENOTSUP, 0,
+                                "a column of a batch is a slice");
     }
     for (int64_t row = 0; row < batch->length && lines->out.error == 0; row++)
         put_row(lines, (size_t)row);
@@ -276,14 +277,14 @@ static int put_all(struct lines *lines, struct ArrowArrayStream *stream, const c
 {
     if (stream->get_schema(stream, &lines->schema) != 0) {
         lines->schema.release = NULL;
-        return ew_error_set(&lines->why, ETWATCH_EFORMAT, 0, "the stream has no schema");
+        return ew_error_set(&lines->error, ETWATCH_EFORMAT, 0, "the stream has no schema");
     }
     int rc = begin(lines, type);
     while (rc == 0) {
         struct ArrowArray batch;
         int failed = stream->get_next(stream, &batch);
         if (failed != 0)
-            return ew_stream_error(stream, failed, &lines->why);
+            return ew_stream_error(stream, failed, &lines->error);
         if (batch.release == NULL)
             break;
         rc = put_batch(lines, &batch);
@@ -320,7 +321,7 @@ int etwatch_table_write(struct ArrowArrayStream *stream, uint32_t format, const 
         lines->out.flush_at = FLUSH_AT;
         rc = put_all(lines, stream, type);
         if (rc < 0)
-            ew_error_out(reterr, &lines->why, rc);
+            ew_error_out(reterr, &lines->error, rc);
         else if (ret_rows != NULL)
             *ret_rows = lines->rows;
         done(lines);

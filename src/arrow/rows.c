@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables, column by column. Names are those of the JSON output; the metrics come from the list
- * that every format walks, so that a metric added there has a column here.
+ * The tables, column by column. Names are those of the JSON output; metrics come from the list that
+ * every format uses, so that a metric added there has a column here.
  */
 #include "arrow/rows.h"
 
@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "sink/fields.h"
 
-_Static_assert(EW_WHICH_COUNT <= 32, "one place for each");
+_Static_assert(EW_WHICH_COUNT <= 32, "one entry for each");
 
 struct spec {
     const char *name;
@@ -23,7 +23,7 @@ static enum ew_column_type time_type(uint32_t flags)
     return (flags & ETWATCH_TABLE_TIMESTAMPS) != 0 ? EW_COLUMN_TIME : EW_COLUMN_I64;
 }
 
-/* A layout of these columns. EW_COLUMN_TIME becomes a number unless timestamps are wanted. */
+/* A layout of these columns. EW_COLUMN_TIME becomes a number unless timestamps are requested. */
 static int make_layout(const struct spec *specs, size_t count, uint32_t flags, uint32_t batch_rows,
                        struct ew_layout **ret_layout)
 {
@@ -96,7 +96,7 @@ static int add_which(struct ew_layout *layout, struct ew_sample_rows *rows, bool
     return rc;
 }
 
-/* Counts and bytes are signed, so that differences may be negative; a mask is not. */
+/* Counts and bytes are signed, so that differences can be negative; a mask is unsigned. */
 static enum ew_column_type metric_type(uint32_t metric, uint32_t flags)
 {
     if (metric == ETWATCH_M_exit_ns)
@@ -164,7 +164,7 @@ static void put_word(struct ew_sample_rows *rows, uint32_t field, const char *te
         ew_columns_word(&rows->columns, (uint32_t)rows->which[field], text);
 }
 
-/* Which process and when. */
+/* The identity of the process or thread, and the time. */
 static void put_which(struct ew_sample_rows *rows, const struct etwatch_sample *sample)
 {
     struct ew_columns *columns = &rows->columns;
@@ -222,7 +222,7 @@ void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT && known >> i != 0; i++) {
         if ((known >> i & 1) == 0)
             continue;
-        uint64_t value; /* all kinds of values have its size */
+        uint64_t value; /* all kinds of values have this size */
         memcpy(&value, (const char *)sample + ew_metric_info[i].offset, sizeof value);
         ew_columns_u64(columns, (uint32_t)rows->metric[i], value);
     }
@@ -269,7 +269,7 @@ int ew_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batc
     return make_columns(specs, COUNT(specs), flags, batch_rows, columns);
 }
 
-/* Of who comes, as far as it is known. */
+/* The wait of the incoming thread, as far as known. */
 static void put_wait(struct ew_columns *columns, const struct etwatch_event *event)
 {
     ew_columns_u32(columns, EVENT_STATE, event->state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public structs as rows: which columns their tables have, and how a row is filled. */
+/* The public structs as rows: the columns of their tables, and how a row is filled. */
 #ifndef EW_ARROW_ROWS_H
 #define EW_ARROW_ROWS_H
 
@@ -7,25 +7,25 @@
 
 #include "arrow/columns.h"
 
-/* A table of samples: where its columns are. */
+/* A table of samples and the indexes of its columns. */
 struct ew_sample_rows {
     struct ew_columns columns;
     int16_t which[32];                    /* by enum ew_field_id: its column, or -1 */
     int16_t metric[ETWATCH_METRIC_COUNT]; /* likewise */
     int16_t estimated;
-    uint64_t metrics; /* ETWATCH_HAS bits of those that have a column */
+    uint64_t metrics; /* metrics that have a column */
 };
 
-/* table: PROCESSES, THREADS, SAMPLES or THREAD_SAMPLES; flags: enum etwatch_table_flag. Totals of
- * recordings have a column that names the estimates. */
+/* table: PROCESSES, THREADS, SAMPLES or THREAD_SAMPLES; flags: enum etwatch_table_flag.
+ * with_estimated: totals of recordings have a column that names the estimated metrics. */
 int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t flags,
                         bool with_estimated, uint32_t batch_rows);
 void ew_sample_rows_done(struct ew_sample_rows *rows);
-/* One row; errors stay in columns. */
+/* Adds one row; errors are kept in columns. */
 void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
                         uint64_t estimated);
 
-/* The scheduler's events. */
+/* Scheduler events. */
 int ew_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows);
 void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *event);
 
@@ -35,7 +35,7 @@ void ew_class_rows_put(struct ew_columns *columns, const struct etwatch_trace_cl
 int ew_image_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows);
 void ew_image_rows_put(struct ew_columns *columns, const struct etwatch_trace_image *image);
 
-/* The columns that every recorded event has, in this order; `fields` and `payload` follow. */
+/* The columns of every recorded event, in this order; `fields` and `payload` follow. */
 enum ew_record_column {
     EW_RECORD_T_NS,
     EW_RECORD_CPU,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses to text without the system's own functions, which differ between systems. */
+/* Formats addresses without system functions, which differ between systems. */
 #include "base/address.h"
 
 #include <stdbool.h>
@@ -17,8 +17,9 @@ static bool is_zero(const uint8_t address[16], unsigned group)
     return address[2 * group] == 0 && address[2 * group + 1] == 0;
 }
 
-/* Where the longest run of zero groups begins (the first of equals); its length is 0 if no run has
- * two. */
+/* Start of the longest run of zero groups (the first of several); its length is 0 if no run has
+ * two.
+ */
 static unsigned longest_zeros(const uint8_t address[16], unsigned *ret_len)
 {
     unsigned best = 0, best_len = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heap access with overflow checks and a test hook. The hook is thread-local, so that a test that
- * fails the n-th allocation of its own thread disturbs no other, and the library keeps no shared
+ * Heap access with overflow checks and a test hook. The hook is thread-local, so a test that fails
+ * the n-th allocation of its own thread does not disturb others, and the library has no shared
  * mutable state.
  */
 #include "base/alloc.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the bytes on their way out. Invariant: only whole lines are handed to the write function,
- * because it is called from ew_buf_end_line and ew_buf_flush alone; whoever reads the output while
- * we run, or after we were killed between two writes, finds complete lines.
+ * Owns output that is waiting to be written. Invariant: the write function receives only whole
+ * lines, because it is called from ew_buf_end_line and ew_buf_flush alone; so a reader of the
+ * output finds complete lines, even if this process is killed between two writes.
  *
  * One growing block instead of stdio: a batch of samples becomes one write, numbers need no format
- * string, and the locale has no say in them.
+ * string, and the locale has no effect.
  */
 #include "base/buf.h"
 
@@ -173,11 +173,11 @@ void ew_buf_i64(struct ew_buf *buf, int64_t value)
     ew_buf_u64(buf, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-/* |value| * power, rounded; false if that is no number or too large for one. */
+/* |value| * power, rounded; false if it is not a number or too large. */
 static bool scale(double value, uint64_t power, uint64_t *ret_scaled)
 {
     double scaled = (value < 0 ? -value : value) * (double)power;
-    if (!(scaled < 9.2e18)) /* also refuses NaN */
+    if (!(scaled < 9.2e18)) /* also rejects NaN */
         return false;
     uint64_t whole = (uint64_t)scaled;
     *ret_scaled = whole + (scaled - (double)whole >= 0.5);
@@ -228,8 +228,8 @@ static bool plain_json(unsigned char c)
 
 #define EACH(byte) ((uint64_t)0x0101010101010101u * (byte))
 
-/* True if all eight bytes are plain: none has its high bit, is below 0x20, 0x7F, a quote or a
- * backslash. A borrow out of one byte may call a plain block mixed, never a mixed one plain. */
+/* True if all eight bytes are plain: no high bit, not below 0x20, not 0x7F, a quote or a backslash.
+ * A borrow between bytes may reject a plain block, but never accept a mixed one. */
 static bool plain_block(const char *text)
 {
     uint64_t block, quote, backslash;
@@ -259,7 +259,7 @@ static char *json_escape(char *at, uint32_t code)
     return at;
 }
 
-/* Characters at which some reader splits lines although JSON allows them (Python's splitlines). */
+/* Characters that JSON allows but some readers take for line ends (Python's splitlines). */
 static bool splits_lines(uint32_t code)
 {
     return code == 0x85 || code == 0x2028 || code == 0x2029;
@@ -307,7 +307,7 @@ static int csv_class(const char *text, size_t len)
 {
     int class = CSV_PLAIN;
     if (len == 0)
-        return CSV_QUOTED; /* "" is an empty text; nothing at all is an unknown value */
+        return CSV_QUOTED; /* "" is an empty text; an empty field is an unknown value */
     if (text[0] == ' ' || text[len - 1] == ' ')
         return CSV_QUOTED;
     for (size_t i = 0; i < len; i++) {
@@ -343,7 +343,7 @@ void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len)
         ew_buf_char(buf, '"');
 }
 
-/* What a terminal may act upon instead of showing it. */
+/* Characters that a terminal may interpret instead of showing. */
 static bool acts_on_terminal(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An output buffer: text is appended, whole lines leave through a write function.
+ * An output buffer: text is appended, whole lines are passed to a write function.
  *
- * Appending never fails at the call: a buffer that ran out of memory, reached its maximum or whose
- * write failed remembers that and ignores what follows; ew_buf_flush tells. Numbers are formatted
- * here, independent of the locale and without an exponent.
+ * Appending reports no errors: after running out of memory, reaching its maximum or a failed write,
+ * the buffer keeps the error and ignores what follows; ew_buf_flush returns it. Numbers are
+ * formatted here, independent of the locale and without an exponent.
  */
 #ifndef EW_BASE_BUF_H
 #define EW_BASE_BUF_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes all bytes and returns 0, or a negative ETWATCH_E* code. */
+/* Writes all bytes and returns 0, or returns a negative ETWATCH_E* code. */
 typedef int (*ew_buf_write)(void *ctx, const void *bytes, size_t len);
 
 struct ew_buf {
@@ -21,20 +21,20 @@ struct ew_buf {
     size_t len;
     size_t size;
     size_t max;      /* the buffer never grows beyond this */
-    size_t flush_at; /* ew_buf_end_line writes when this much is waiting */
+    size_t flush_at; /* ew_buf_end_line writes when this much is buffered */
     ew_buf_write write;
     void *ctx;
     int error; /* sticky: 0 or ETWATCH_E* */
 };
 
-/* write may be NULL: then the text just stays in data. max 0 means 1 MiB. */
+/* write may be NULL: the text then stays in data. max 0 means 1 MiB. */
 void ew_buf_init(struct ew_buf *buf, size_t max, ew_buf_write write, void *ctx);
 void ew_buf_done(struct ew_buf *buf);
-/* Makes room for extra bytes; false (and the sticky error) if that is not possible. */
+/* Makes room for extra bytes; false (and the sticky error) if it cannot. */
 bool ew_buf_reserve(struct ew_buf *buf, size_t extra);
 /* Writes out everything. Returns the sticky error or 0. */
 int ew_buf_flush(struct ew_buf *buf);
-/* To be called after a complete line: writes if flush_at bytes are waiting. */
+/* Call after a complete line: writes if flush_at bytes are buffered. */
 void ew_buf_end_line(struct ew_buf *buf);
 
 void ew_buf_bytes(struct ew_buf *buf, const void *bytes, size_t len);
@@ -44,27 +44,27 @@ void ew_buf_repeat(struct ew_buf *buf, char c, size_t count);
 void ew_buf_u64(struct ew_buf *buf, uint64_t value);
 void ew_buf_i64(struct ew_buf *buf, int64_t value);
 /* Fixed decimals (0 to 9), rounded half away from zero. False, and nothing appended, if value is
- * not finite or |value| * 10^decimals reaches 9.2e18: no such value is a measurement. */
+ * not finite or |value| * 10^decimals reaches 9.2e18, which no measurement does. */
 bool ew_buf_fixed(struct ew_buf *buf, double value, unsigned decimals);
 
-/* The content of a JSON string with its quotes. Invalid UTF-8 becomes U+FFFD, one for each byte;
- * control characters and everything a reader may take for a line end are escaped. */
+/* A JSON string with its quotes. Each invalid UTF-8 byte becomes U+FFFD; control characters and
+ * everything a reader may take for a line end are escaped. */
 void ew_buf_json_string(struct ew_buf *buf, const char *text, size_t len);
-/* One CSV field (RFC 4180): quoted only if it must be. Invalid UTF-8 becomes U+FFFD. */
+/* One CSV field (RFC 4180): quoted only if necessary. Invalid UTF-8 becomes U+FFFD. */
 void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len);
-/* For a terminal: control characters become '?', at most `columns` screen columns are used (cut
- * text ends with '+'). Returns the number of columns used. */
+/* For a terminal: control characters become '?', at most `columns` screen columns are used
+ * (truncated text ends with '+'). Returns the number of columns used. */
 size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t columns);
 
 /*
- * The same for hot loops: the caller has reserved the room, `at` is where to write, and the new end
- * is returned. Between ew_buf_reserve and ew_buf_take nothing else may touch the buffer.
+ * The same for hot loops: the caller has reserved the space, `at` is where to write; the new end is
+ * returned. Between ew_buf_reserve and ew_buf_take nothing else may use the buffer.
  */
 #define EW_U64_DIGITS 20
 #define EW_FIXED3_LEN 24
-#define EW_JSON_LEN(len) (6 * (len) + 2 + 8) /* the most a string of len bytes can take */
+#define EW_JSON_LEN(len) (6 * (len) + 2 + 8) /* upper bound for a string of len bytes */
 char *ew_raw_u64(char *at, uint64_t value);
-/* Three decimals. NULL where ew_buf_fixed would be false. */
+/* Three decimals. NULL where ew_buf_fixed returns false. */
 char *ew_raw_fixed3(char *at, double value);
 char *ew_raw_json_string(char *at, const char *text, size_t len);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: the bounded cursor's checks. Invariant: pos <= size, and nothing moves once error is set,
- * so an error's offset always names the item that could not be read and not some later one.
+ * Owns the checks of the bounded cursor. Invariant: pos <= size, and the cursor does not move once
+ * error is set, so an error's offset always names the item that could not be read, not a later one.
  *
  * Sizes are compared by subtraction (size <= left), never by adding to a position that came from
- * the input: that sum could wrap.
+ * the input: the sum could overflow.
  */
 #include "base/bytes.h"
 
@@ -29,7 +29,7 @@ void ew_bytes_fail(struct ew_bytes *bytes, int error)
 
 const uint8_t *ew_bytes_take(struct ew_bytes *bytes, size_t size)
 {
-    /* A pointer even for nothing from an empty cursor, so that NULL means failure alone. */
+    /* Non-NULL even for 0 bytes of an empty cursor, so that NULL always means failure. */
     static const uint8_t nothing;
     if (bytes->error)
         return NULL;
@@ -188,7 +188,7 @@ void ew_bytes_expect(struct ew_bytes *bytes, const char *text)
     ew_bytes_fail(bytes, agrees ? ETWATCH_ETRUNC : ETWATCH_EFORMAT);
 }
 
-/* Takes what lies before stop_pos and passes over the stop itself. */
+/* Returns the bytes before stop_pos and skips the stop itself. */
 static struct ew_span take_to(struct ew_bytes *bytes, size_t stop_pos)
 {
     struct ew_span span = {.text = (const char *)bytes->data + bytes->pos,

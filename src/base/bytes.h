@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bounded cursor: the only way foreign bytes (/proc text, event payloads, files) are read.
+ * The bounded cursor: the only way untrusted bytes (/proc text, event payloads, files) are read.
  *
- * A cursor walks over memory it does not own and never reads past its end. The first failure
- * sticks: it is kept with the byte offset where the failing item began, the cursor stays there, and
- * every later read gives zero. Code may therefore read a whole layout without a check in between
- * and ask once at the end. ETRUNC means that the input ended too early, EFORMAT that the bytes are
- * not what they should be. Multi-byte integers are little-endian and need no alignment.
+ * A cursor walks over memory it does not own and never reads past its end. The first failure is
+ * sticky: it is kept with the byte offset at which the failing item starts, the cursor stays there,
+ * and every later read returns zero. So code can read a whole layout without checks in between and
+ * test for an error once at the end. ETRUNC means that the input ended too early, EFORMAT that the
+ * bytes are invalid. Multi-byte integers are little-endian and need no alignment.
  */
 #ifndef EW_BASE_BYTES_H
 #define EW_BASE_BYTES_H
@@ -33,7 +33,7 @@ struct ew_span {
 /* data may be NULL if size is 0. It must outlive the cursor and everything taken from it. */
 void ew_bytes_init(struct ew_bytes *bytes, const void *data, size_t size);
 
-/* Records the first error at the present position; later ones are ignored. */
+/* Records the first error at the current position; later ones are ignored. */
 void ew_bytes_fail(struct ew_bytes *bytes, int error);
 
 static inline bool ew_bytes_ok(const struct ew_bytes *bytes)
@@ -41,19 +41,19 @@ static inline bool ew_bytes_ok(const struct ew_bytes *bytes)
     return bytes->error == 0;
 }
 
-/* Bytes not read yet; 0 after an error. */
+/* Number of unread bytes; 0 after an error. */
 static inline size_t ew_bytes_left(const struct ew_bytes *bytes)
 {
     return bytes->error ? 0 : bytes->size - bytes->pos;
 }
 
-/* Where the cursor is, in the whole input. */
+/* The cursor's position in the whole input. */
 static inline uint64_t ew_bytes_offset(const struct ew_bytes *bytes)
 {
     return bytes->base + bytes->pos;
 }
 
-/* The next size bytes, which are passed over; NULL and ETRUNC if there are fewer. */
+/* Consumes the next size bytes; NULL and ETRUNC if there are fewer. */
 const uint8_t *ew_bytes_take(struct ew_bytes *bytes, size_t size);
 
 static inline void ew_bytes_skip(struct ew_bytes *bytes, size_t size)
@@ -61,14 +61,14 @@ static inline void ew_bytes_skip(struct ew_bytes *bytes, size_t size)
     (void)ew_bytes_take(bytes, size);
 }
 
-/* Passes over the bytes up to a multiple of alignment (a power of two) from the cursor's start. */
+/* Skips to a multiple of alignment (a power of two) from the cursor's start. */
 void ew_bytes_align(struct ew_bytes *bytes, size_t alignment);
 
-/* Goes to a position counted from the cursor's start; ETRUNC if it lies behind the end. */
+/* Moves to a position relative to the cursor's start; ETRUNC if it is past the end. */
 void ew_bytes_seek(struct ew_bytes *bytes, size_t pos);
 
-/* A cursor over the next size bytes alone, which are passed over here. Offsets in its errors are
- * those of the whole input. On failure *ret_sub is empty and carries the same error. */
+/* Consumes the next size bytes and returns a cursor over them. Offsets in its errors are those of
+ * the whole input. On failure *ret_sub is empty and carries the same error. */
 void ew_bytes_sub(struct ew_bytes *bytes, size_t size, struct ew_bytes *ret_sub);
 
 static inline uint8_t ew_bytes_u8(struct ew_bytes *bytes)
@@ -102,12 +102,11 @@ static inline uint64_t ew_bytes_u64(struct ew_bytes *bytes)
     return value;
 }
 
-/* ---------------------------------------------------------- in proven loops */
+/* ---------------------------------------------------------- unchecked loads */
 
 /*
- * For hot loops that have checked the bounds of everything they load themselves: one check, then
- * loads at fixed offsets. The compiler makes one instruction of each where the system is
- * little-endian.
+ * For hot loops that have checked the bounds of all their loads: one check, then loads at fixed
+ * offsets. On little-endian systems each compiles to one instruction.
  */
 static inline uint16_t ew_load_u16(const uint8_t *p)
 {
@@ -126,33 +125,33 @@ static inline uint64_t ew_load_u64(const uint8_t *p)
 
 /* ------------------------------------------------------------------- text */
 
-/* The next byte without passing over it, or -1 at the end or after an error. */
+/* The next byte without consuming it, or -1 at the end or after an error. */
 static inline int ew_bytes_peek(const struct ew_bytes *bytes)
 {
     return ew_bytes_left(bytes) ? bytes->data[bytes->pos] : -1;
 }
 
-/* Numbers start right at the cursor and end before the first byte that is no digit. No digit or a
- * value too large for the type: EFORMAT (ETRUNC if there is no byte at all). */
+/* A number starts at the cursor and ends before the first non-digit. No digit or a value too large
+ * for the type: EFORMAT (ETRUNC if there is no byte at all). */
 uint64_t ew_bytes_dec_u64(struct ew_bytes *bytes);
 int64_t ew_bytes_dec_i64(struct ew_bytes *bytes);  /* a leading '-' is allowed */
 uint64_t ew_bytes_hex_u64(struct ew_bytes *bytes); /* either case, no 0x */
 
-/* Passes over blanks and tabs, not line ends. */
+/* Skips spaces and tabs, not line ends. */
 void ew_bytes_skip_spaces(struct ew_bytes *bytes);
-/* Passes over count fields that blanks separate, with the blanks around them. ETRUNC if the line or
- * the input ends first. */
+/* Skips count fields separated by spaces, and the spaces around them. ETRUNC if the line or the
+ * input ends first. */
 void ew_bytes_skip_fields(struct ew_bytes *bytes, unsigned count);
-/* Passes over text if it comes next, and says whether it did. Not an error if it does not. */
+/* Skips text if it comes next and returns whether it did; no error otherwise. */
 bool ew_bytes_accept(struct ew_bytes *bytes, const char *text);
-/* As accept, but EFORMAT (or ETRUNC, if all that is there agrees) if it does not come. */
+/* Like accept, but otherwise fails with EFORMAT (ETRUNC if the remaining bytes are a prefix). */
 void ew_bytes_expect(struct ew_bytes *bytes, const char *text);
-/* Everything before the next stop, which is passed over too. Without one: ETRUNC, empty span. */
+/* Everything before the next stop, which is skipped. If there is none: ETRUNC, empty span. */
 struct ew_span ew_bytes_until(struct ew_bytes *bytes, char stop);
-/* As until, but up to the last stop in the input. */
+/* Like until, but up to the last stop in the input. */
 struct ew_span ew_bytes_until_last(struct ew_bytes *bytes, char stop);
-/* The rest of the line, without its end, which is passed over. The last line may lack one.
- * False at the end of the input. */
+/* The rest of the line; its end is skipped and not included. The last line may have no end. False
+ * at the end of the input. */
 bool ew_bytes_line(struct ew_bytes *bytes, struct ew_span *ret_line);
 
 bool ew_span_equals(struct ew_span span, const char *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fills struct ew_error; long texts are cut, never overrun. */
+/* Fills struct ew_error; long texts are truncated. */
 #include "base/error.h"
 
 #include <stdarg.h>

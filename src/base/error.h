@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The error a call leaves behind: one code, one line that says what and where, one that mends it.
- */
+/* The error of a call: a code, one line that says what failed and where, and one that says how to
+ * fix it. */
 #ifndef EW_BASE_ERROR_H
 #define EW_BASE_ERROR_H
 
@@ -16,7 +16,7 @@ struct ew_error {
     char fix[256];
 };
 
-/* Formats are those of C11 everywhere, also where the C library of the system knows others. */
+/* Formats are those of C11, even where the system's C library defaults to others. */
 #if defined(__clang__)
 #define EW_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #elif defined(__GNUC__)

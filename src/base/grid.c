@@ -63,7 +63,7 @@ static const char *cell_text(const struct ew_grid *grid, size_t cell, size_t *re
     return *ret_len == 0 ? "" : grid->text.data + from;
 }
 
-/* The cell as it will be shown, in scratch; returns its columns. */
+/* Renders the cell into scratch; returns its width in columns. */
 static size_t render(struct ew_buf *scratch, const struct ew_grid_column *column, const char *text,
                      size_t len)
 {

@@ -19,8 +19,8 @@ struct ew_grid_column {
 struct ew_grid {
     const struct ew_grid_column *columns;
     uint32_t column_count;
-    struct ew_buf text; /* the text of all cells, one after the other */
-    uint32_t *ends;     /* where each cell ends in text */
+    struct ew_buf text; /* text of all cells, concatenated */
+    uint32_t *ends;     /* end of each cell in text */
     size_t cell_count, cell_size;
     bool color;
     uint32_t width; /* lines are cut to this; 0 = no limit */
@@ -33,10 +33,10 @@ void ew_grid_init(struct ew_grid *grid, const struct ew_grid_column *columns,
 void ew_grid_done(struct ew_grid *grid);
 /* Removes all cells. */
 void ew_grid_clear(struct ew_grid *grid);
-/* Where the text of the next cell goes; row by row, left to right. ew_grid_end closes the cell. */
+/* The buffer for the next cell, row by row, left to right. ew_grid_end closes the cell. */
 struct ew_buf *ew_grid_cell(struct ew_grid *grid);
 void ew_grid_end(struct ew_grid *grid);
-/* The heading line and all rows, at most max_rows of them (0 = all). */
+/* Prints the heading line and all rows, at most max_rows of them (0: all). */
 int ew_grid_print(struct ew_grid *grid, struct ew_buf *out, size_t max_rows);
 
 #endif

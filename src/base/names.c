@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fixed words of the public interface: version, error texts, names of sources. */
+/* The fixed texts of the public interface: version, error texts, names of sources. */
 #include <etwatch/etwatch.h>
 
 #define TEXT_OF(x) #x

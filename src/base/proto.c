@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the wire format and nothing of its meaning. Invariant of the writer: between two calls the
- * buffer holds whole fields, and a length is written when its message is complete, so nothing has
- * to be known in advance. Most messages are shorter than 128 bytes: one byte is kept for the
- * length, and the few longer ones are moved up when they end.
+ * Owns the wire format, without any knowledge of its content. Invariant of the writer: between two
+ * calls the buffer holds whole fields, and a length is written when its message is complete, so it
+ * need not be known in advance. Most messages are shorter than 128 bytes: one byte is reserved for
+ * the length, and the content of the few longer ones is moved when they end.
  */
 #include "base/proto.h"
 

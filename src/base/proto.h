@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Protobuf by hand: the wire format of Perfetto's traces, written and read without a schema.
+ * Protobuf by hand: the wire format of Perfetto traces, written and read without a schema.
  *
- * Writing appends to an ew_buf. A message inside a message is put between ew_proto_begin and
- * ew_proto_end, which writes its length. Reading walks the fields of one message through the
- * bounded cursor; unknown fields are simply not asked for.
+ * Writing appends to an ew_buf. A nested message is written between ew_proto_begin and
+ * ew_proto_end, which writes its length. Reading walks the fields of one message with the bounded
+ * cursor; unknown fields are ignored by the caller.
  */
 #ifndef EW_BASE_PROTO_H
 #define EW_BASE_PROTO_H
@@ -24,7 +24,7 @@ enum ew_proto_wire {
 
 enum { EW_PROTO_VARINT_MAX = 10 };
 
-/* Where the room for EW_PROTO_VARINT_MAX bytes is known to be there. Returns the new end. */
+/* The caller guarantees room for EW_PROTO_VARINT_MAX bytes. Returns the new end. */
 static inline char *ew_proto_raw(char *at, uint64_t value)
 {
     while (value >= 0x80) {
@@ -43,11 +43,11 @@ void ew_proto_sint(struct ew_buf *buf, uint32_t field, int64_t value);
 void ew_proto_double(struct ew_buf *buf, uint32_t field, double value);
 void ew_proto_bytes(struct ew_buf *buf, uint32_t field, const void *bytes, size_t len);
 void ew_proto_text(struct ew_buf *buf, uint32_t field, const char *text);
-/* Returns a mark for the end, which moves the content if its length takes more than one byte. */
+/* Returns a mark for ew_proto_end, which moves the content if its length needs several bytes. */
 size_t ew_proto_begin(struct ew_buf *buf, uint32_t field);
 void ew_proto_end(struct ew_buf *buf, size_t mark);
 
-/* One field as it was met. */
+/* One field as read. */
 struct ew_proto_field {
     uint32_t number;
     uint32_t wire;        /* enum ew_proto_wire */

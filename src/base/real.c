@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C library knows the digits; which of them are needed is found by reading them back, from the
- * fewest that can be enough. It writes the decimal separator of the locale, which is put right.
+ * Uses the C library for the digits; the shortest sufficient form is found by reading it back,
+ * starting with the fewest digits that can be enough. The decimal separator of the locale is
+ * replaced.
  */
 #include "base/real.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-1 as RFC 3174 has it: blocks of 64 bytes, mixed into five words. */
+/* SHA-1 by RFC 3174: blocks of 64 bytes, mixed into five words. */
 #include "base/sha1.h"
 
 #include <string.h>
@@ -20,11 +20,11 @@ static void mix(struct ew_sha1 *sha1)
     uint32_t a = sha1->state[0], b = sha1->state[1], c = sha1->state[2], d = sha1->state[3];
     uint32_t e = sha1->state[4];
     for (int i = 0; i < 80; i++) {
-        uint32_t chosen = i < 20   ? ((b & c) | (~b & d)) + 0x5A827999
-                          : i < 40 ? (b ^ c ^ d) + 0x6ED9EBA1
-                          : i < 60 ? ((b & c) | (b & d) | (c & d)) + 0x8F1BBCDC
-                                   : (b ^ c ^ d) + 0xCA62C1D6;
-        uint32_t next = rotate(a, 5) + chosen + e + words[i];
+        uint32_t mixed = i < 20   ? ((b & c) | (~b & d)) + 0x5A827999
+                         : i < 40 ? (b ^ c ^ d) + 0x6ED9EBA1
+                         : i < 60 ? ((b & c) | (b & d) | (c & d)) + 0x8F1BBCDC
+                                  : (b ^ c ^ d) + 0xCA62C1D6;
+        uint32_t next = rotate(a, 5) + mixed + e + words[i];
         e = d;
         d = c;
         c = rotate(b, 30);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-1, for identifiers that are defined by it. Not for anything that must be safe. */
+/* SHA-1, for identifiers that are defined by it. Not for security. */
 #ifndef EW_BASE_SHA1_H
 #define EW_BASE_SHA1_H
 

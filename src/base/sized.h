@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structs that may grow: the one implementation of the "size first" rule of etwatch.h.
+ * Structs that may grow: the implementation of the "size first" rule of etwatch.h.
  *
  * The first member is a uint32_t `size` that the caller sets to its own sizeof. A caller built with
  * an older header passes fewer bytes, one built with a newer header passes more:
  *
- *   in   the fields that an older caller lacks are 0, the default; the bytes of a newer caller that
- *        this library does not know must be 0, or it asks for something that would not be done.
- *   out  an older caller gets as much as it has room for; the fields of a newer caller that this
+ *   in   fields that an older caller lacks are 0, the default; bytes of a newer caller that this
+ *        library does not know must be 0, otherwise a request would be silently ignored.
+ *   out  an older caller gets as much as it has room for; fields of a newer caller that this
  *        library does not know become 0. `size` itself is never changed.
  */
 #ifndef EW_BASE_SIZED_H
@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-/* No struct that may grow is smaller than this; a smaller `size` was not set. */
+/* Lower bound of all such structs; a smaller `size` means that it was not set. */
 enum { EW_SIZED_MIN = 8 };
 
 /* Copies the caller's struct into ours (to_size bytes). EINVAL: size is not set; ENOTSUP: a newer

@@ -70,7 +70,7 @@ static void two_digits(struct ew_buf *out, uint64_t value)
     ew_buf_char(out, (char)('0' + value % 10));
 }
 
-/* Days since 1970 to a date, by eras of 400 years that begin in March (the leap day comes last). */
+/* Days since 1970 to a date, by eras of 400 years that start in March (the leap day comes last). */
 static void put_second(struct ew_buf *out, uint64_t unix_ns)
 {
     uint64_t seconds = unix_ns / 1000000000;
@@ -103,7 +103,7 @@ void ew_units_clock(struct ew_buf *out, uint64_t unix_ns)
 {
     char digits[EW_U64_DIGITS];
     put_second(out, unix_ns);
-    /* A one in front keeps the leading zeros. */
+    /* The leading one keeps the leading zeros. */
     (void)ew_raw_u64(digits, 1000000 + unix_ns / 1000 % 1000000);
     digits[0] = '.';
     ew_buf_bytes(out, digits, 7);

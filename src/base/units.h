@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 
-void ew_units_bytes(struct ew_buf *out, uint64_t bytes);   /* 812 B, 3.4 KB, 12.0 MB: of 1024 */
+void ew_units_bytes(struct ew_buf *out, uint64_t bytes);   /* 812 B, 3.4 KB, 12.0 MB; KB = 1024 */
 void ew_units_ns(struct ew_buf *out, uint64_t ns);         /* 0.012 ms, 4.20 ms, 1.25 s */
 void ew_units_count(struct ew_buf *out, uint64_t count);   /* 12345, 1.23 M */
 void ew_units_percent(struct ew_buf *out, double percent); /* 0.03, 12.5, 399; negative: "-" */

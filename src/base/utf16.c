@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * UTF-16LE to UTF-8. One pass, no table, and a fast path for ASCII, because nearly all text in
- * traces is. The bytes are read one by one: strings in payloads are not aligned.
+ * UTF-16LE to UTF-8. One pass, no table, and a fast path for ASCII, which is nearly all text in
+ * traces. Reads byte by byte, because strings in payloads are not aligned.
  */
 #include "base/utf16.h"
 
@@ -19,7 +19,7 @@ size_t ew_utf16_len(const uint8_t *bytes, size_t len)
     return end;
 }
 
-/* The character at `bytes` (at least one unit); returns the bytes it takes. */
+/* Decodes the character at `bytes` (at least one unit); returns its length in bytes. */
 static size_t decode(const uint8_t *bytes, size_t len, uint32_t *ret_code)
 {
     uint32_t unit = unit_at(bytes);

@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most UTF-8 that so many bytes of UTF-16 can become, without a terminator. */
+/* Upper bound of the UTF-8 length of len bytes of UTF-16, without a terminator. */
 #define EW_UTF16_UTF8_MAX(len) ((len) / 2 * 3)
 
-/* Bytes before the first NUL unit; all whole units if there is none. len in bytes. */
+/* Bytes before the first NUL unit; all whole units if there is none. len is in bytes. */
 size_t ew_utf16_len(const uint8_t *bytes, size_t len);
 
 /*
- * Converts and terminates; size > 0. Returns the length without the terminator. What does not fit
- * is left out, at a whole character. A surrogate without its other half becomes U+FFFD, a single
- * byte at the end is ignored, a NUL inside stays one.
+ * Converts and terminates; size > 0. Returns the length without the terminator. Truncates to size,
+ * between characters. An unpaired surrogate becomes U+FFFD, a single byte at the end is ignored, an
+ * embedded NUL is kept.
  */
 size_t ew_utf16_to_utf8(const uint8_t *bytes, size_t len, char *buffer, size_t size);
 

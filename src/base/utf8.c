@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decodes UTF-8 by the table of well-formed sequences of the Unicode standard (table 3-7): the
- * second byte alone decides about overlong forms, surrogates and the end of the code space, so no
- * decoded value has to be checked afterwards.
+ * second byte alone excludes overlong forms, surrogates and values beyond the code space, so
+ * decoded values need no further check.
  */
 #include "base/utf8.h"
 
@@ -11,7 +11,7 @@ static int continues(unsigned char c)
     return (c & 0xC0u) == 0x80u;
 }
 
-/* The bytes a sequence with these first two bytes has, 0 if it cannot be one. */
+/* Length of a sequence with these first two bytes, 0 if invalid. */
 static size_t sequence_len(unsigned char first, unsigned char second)
 {
     if (first >= 0xC2 && first <= 0xDF)
@@ -77,7 +77,7 @@ static int within(const struct range *ranges, size_t count, uint32_t code)
 unsigned ew_utf8_columns(uint32_t code)
 {
     /* Whole blocks, not the full property tables: a name that is one column off in a rare script
-     * is no harm, a table of 100 KB would be. */
+     * does less harm than a table of 100 KB. */
     static const struct range zero[] = {
         {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},
         {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x206F}, {0x20D0, 0x20FF},

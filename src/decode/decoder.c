@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who decodes what. A record is the kernel's (kernel.h), or it carries its own schema
- * (TraceLogging), or the decoder has a schema for it: learned from the recording, or from our
- * tables. Names and fields ask the same questions in the same order.
+ * Selects the decoder of a record. A record belongs to the kernel (kernel.h), or it carries its own
+ * schema (TraceLogging), or the decoder has a schema for it: learned from the recording, or from
+ * the built-in tables. Names and fields are looked up in the same order.
  *
- * Finding a schema by key is remembered in a small cache, because events come in runs of a few
- * kinds; learning anything new clears it.
+ * Lookups of a schema by key are cached, because events come in runs of a few kinds; learning a new
+ * schema clears the cache.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ struct ew_decoder {
     uint8_t table_guid[EW_TABLE_PROVIDERS_MAX][16];
     unsigned table_count;
     struct ew_tracelogging tracelogging;
-    char provider[NAME_SIZE], event[NAME_SIZE]; /* of the last record, where they are made up */
+    char provider[NAME_SIZE], event[NAME_SIZE]; /* of the last record, if they had to be composed */
 };
 
 int ew_decoder_new(struct ew_decoder **ret_decoder)
@@ -117,7 +117,7 @@ static const struct ew_table_provider *find_table(const struct ew_decoder *decod
     return NULL;
 }
 
-/* Compiled once for each entry of the table, however many versions of an event it serves. */
+/* Compiled once per table entry, even if it serves several versions of an event. */
 static const struct ew_schema *table_schema(struct ew_decoder *decoder,
                                             const struct ew_table_provider *table,
                                             const uint8_t *guid, uint16_t id, uint8_t version)
@@ -205,7 +205,7 @@ static const char *provider_name(struct ew_decoder *decoder, const struct ew_rec
     return decoder->provider;
 }
 
-/* What TraceLogging calls an event, with the opcode if it says more than Info. */
+/* The TraceLogging name of an event, with the opcode unless it is Info (0). */
 static const char *tracelogging_name(struct ew_decoder *decoder, const struct ew_record *record,
                                      const char *name)
 {

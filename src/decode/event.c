@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What accounting needs of a record. The classes that come by the million (switches, ready threads,
- * samples, faults, interrupts) are decoded right here: one jump by class, one by opcode, one check
- * of the length, loads from fixed offsets. Everything is by version and by length, and longer
- * payloads than known are fine.
+ * Decodes what accounting needs of a record. The most frequent classes (switches, ready threads,
+ * samples, faults, interrupts) are decoded here: one jump by class, one by opcode, one length
+ * check, loads from fixed offsets. Layouts depend on version and length; payloads longer than known
+ * are accepted.
  */
 #include "decode/event.h"
 
 #include "decode/decode.h"
 #include "decode/kernel_table.h"
 
-enum { PAGE_BYTES = 4096 }; /* of every Windows that runs on x86, x64 and ARM64 */
+enum { PAGE_BYTES = 4096 }; /* on x86, x64 and ARM64 */
 
-/* Behind the kernel's shortest header there may be hardware counters of the CPU, as many as the
- * upper byte of its version says, and before them the index of a record of another kind. The
- * payload follows them: who has that, has them. */
+/* The kernel's shortest header may be followed by hardware counters of the CPU, as many as the
+ * upper byte of its version says, preceded by the index of a record of another kind. The payload
+ * follows them, so if it lies in the buffer, they do too. */
 static void find_counters(const struct ew_record *record, struct ew_event *event)
 {
     enum { PERFINFO = 17, PERFINFO_BYTES = 16, COUNT = 7, INDEX = 0x80 };
     event->u.cswitch.pmc_count = 0;
-    /* First what is at hand: of a million switches a second nearly none has any. */
+    /* Checks the cheap condition first: almost no switch has any. */
     if ((record->header_type | 1) != PERFINFO || record->payload == record->header + PERFINFO_BYTES)
         return;
     event->u.cswitch.pmc_count = record->header[1] & COUNT;
@@ -38,7 +38,7 @@ static bool decode_switch(const struct ew_record *record, struct ew_event *event
     event->u.cswitch.new_priority = (int8_t)p[8];
     event->u.cswitch.old_priority = (int8_t)p[9];
     event->u.cswitch.old_wait_reason = p[12];
-    /* From version 3 on the byte carries other things above bit 0. */
+    /* From version 3 on the upper bits have another meaning. */
     event->u.cswitch.old_wait_mode = p[13] & 1;
     event->u.cswitch.old_state = p[14];
     bool has_wait = record->payload_size >= 24 && record->version >= 2;
@@ -75,7 +75,7 @@ static bool decode_sample(const struct ew_record *record, size_t pointer_size,
     uint8_t flags = record->payload_size > pointer_size + 6 ? p[pointer_size + 6] : 0;
     event->u.sample.in_dpc = flags & 1;
     event->u.sample.in_isr = flags & 2;
-    /* The kernel has the upper half of the addresses. */
+    /* Kernel addresses are in the upper half. */
     event->u.sample.in_kernel = event->u.sample.ip >> (8 * pointer_size - 1) != 0;
     return true;
 }
@@ -105,7 +105,7 @@ static bool decode_interval(const struct ew_record *record, struct ew_event *eve
     return true;
 }
 
-/* A count, and as many names. */
+/* A count, then that many names. */
 static bool decode_pmc_names(const struct ew_record *record, struct ew_event *event)
 {
     struct ew_pmc_map map = {0};
@@ -154,8 +154,8 @@ static bool decode_thread_class(const struct ew_record *record, uint8_t opcode, 
     }
 }
 
-/* Threaded DPCs (66) and passive interrupts (95) run in threads, which can be switched away from
- * while they last; I/O timers (70) run within a DPC that is told itself. */
+/* Threaded DPCs (66) and passive interrupts (95) are ignored: they run in threads, which can be
+ * switched out meanwhile. I/O timers (70) run inside a DPC that has an event of its own. */
 static bool decode_perf_class(const struct ew_record *record, uint8_t opcode, size_t pointer_size,
                               struct ew_event *event)
 {
@@ -174,8 +174,8 @@ static bool decode_perf_class(const struct ew_record *record, uint8_t opcode, si
     case 67:
         return decode_interrupt(record, pointer_size, true, event);
     case 72: /* set */
-    case 73: /* as of the start */
-    case 74: /* as of the end */
+    case 73: /* rundown at the start */
+    case 74: /* rundown at the end */
         return decode_interval(record, event);
     default:
         return true;
@@ -224,7 +224,7 @@ bool ew_decode_event(const struct ew_record *record, struct ew_event *ret_event)
                         ret_event);
 }
 
-/* A count, then packed entries of a pid and four counts of pages, or eight. */
+/* A count, then packed entries of a pid and four or eight page counts. */
 bool ew_decode_working_set(const struct ew_record *record, uint32_t i, struct ew_working_set *ret)
 {
     size_t pointer_size = record->pointer_size == 4 ? 4 : 8, size = record->payload_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The classes that come less often: threads, memory, disk, files, network, images, losses. */
+/* The less frequent classes: threads, memory, disk, files, network, images, losses. */
 #include "decode/event.h"
 #include "decode/kernel_table.h"
 
@@ -32,7 +32,7 @@ static bool decode_thread(const struct ew_record *record, size_t pointer_size,
 {
     const uint8_t *p = record->payload;
     size_t size = record->payload_size, fixed = 16 + 7 * pointer_size;
-    /* The end of a thread has only the ids up to version 1. */
+    /* Up to version 1 the end event of a thread has only the ids. */
     size_t need = record->version >= 3 ? fixed : record->version == 2 ? 12 + 7 * pointer_size : 8;
     if (size < need)
         return false;
@@ -145,9 +145,9 @@ static bool decode_memory_class(const struct ew_record *record, uint8_t opcode, 
 
 /* ------------------------------------------------------------- disk and files */
 
-/* Whoever runs when a disk I/O ends has nothing to do with it. From version 3 on the payload names
- * the thread; in version 2 the event of its beginning does, with the same irp; before that the
- * header is the issuer's. */
+/* The thread that runs when a disk I/O completes is unrelated to it. From version 3 on the payload
+ * names the issuing thread; in version 2 the event of the I/O's start does, with the same irp;
+ * before that the header is the issuer's. */
 static bool decode_disk(const struct ew_record *record, size_t pointer_size,
                         enum ew_event_kind kind, struct ew_event *event)
 {
@@ -238,7 +238,7 @@ static bool decode_disk_class(const struct ew_record *record, uint8_t opcode, si
     }
 }
 
-/* Up to version 2 the thread is as wide as a pointer and comes behind the irp. */
+/* Up to version 2 the thread id is as wide as a pointer and follows the irp. */
 static bool decode_file(const struct ew_record *record, size_t pointer_size,
                         enum ew_event_kind kind, struct ew_event *event)
 {
@@ -266,7 +266,7 @@ static bool decode_file(const struct ew_record *record, size_t pointer_size,
 
 /* ------------------------------------------------------------------- network */
 
-/* The oldest layouts have the pid last, or none at all. */
+/* The oldest layouts have the pid last, or no pid. */
 static bool decode_net(const struct ew_record *record, enum ew_event_kind kind, bool udp, bool v6,
                        struct ew_event *event)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Providers with a manifest that tell what the kernel classes tell, for recordings of sessions that
- * are no system loggers: Microsoft-Windows-Kernel-Process, -Memory, -Network, -Disk and -File.
- * Layouts that are those of a kernel class are handed to its decoder.
+ * Manifest providers with the same content as kernel classes, for recordings of sessions that are
+ * not system loggers: Microsoft-Windows-Kernel-Process, -Memory, -Network, -Disk and -File. Layouts
+ * that equal those of a kernel class are passed to its decoder.
  */
 #include <string.h>
 
 #include "decode/event.h"
 #include "decode/kernel_table.h"
 
-/* As on disk: the first three parts little-endian. */
+/* Byte order as on disk: the first three parts are little-endian. */
 static const uint8_t process_guid[16] = {0xd6, 0x2c, 0xfb, 0x22, 0x7b, 0x0e, 0x2b, 0x42,
                                          0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16};
 static const uint8_t memory_guid[16] = {0xf7, 0x3e, 0xd9, 0xd1, 0xf2, 0xe1, 0x45, 0x4f,
@@ -35,8 +35,9 @@ static void clear_process(enum ew_event_kind kind, struct ew_event *event)
     event->u.process.command_line.wide = true;
 }
 
-/* pid, time, parent, session; then flags; from version sequenced on a number behind each pid, what
- * the token says, and the label's SID. The path comes last of what is read here. */
+/* pid, time, parent, session; then flags; from version `sequenced` on also a sequence number after
+ * each pid, token information, and the SID of the mandatory label. The path is the last item read.
+ */
 static bool decode_start(const struct ew_record *record, enum ew_event_kind kind, uint8_t flagged,
                          uint8_t sequenced, struct ew_event *event)
 {
@@ -51,7 +52,7 @@ static bool decode_start(const struct ew_record *record, enum ew_event_kind kind
     event->u.process.parent_pid = ew_load_u32(p + (long_form ? 20 : 12));
     event->u.process.session_id = ew_load_u32(p + ids - 4);
     if (long_form) {
-        at += 8; /* kind of elevation, and whether it is elevated */
+        at += 8; /* elevation type, and whether the token is elevated */
         if (record->payload_size < at + 8)
             return false;
         at += 8 + 4u * p[at + 1];
@@ -153,7 +154,7 @@ static bool decode_network_provider(const struct ew_record *record, struct ew_ev
     return true;
 }
 
-/* Version 0 has the layout that is version 2 in the kernel's class, version 1 that of 3. */
+/* Version 0 has the layout of version 2 of the kernel class, version 1 that of version 3. */
 static bool decode_as_class(const struct ew_record *record, uint8_t class_id, uint8_t opcode,
                             size_t pointer_size, struct ew_event *event)
 {

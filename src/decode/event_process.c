@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The class Process: who comes, is there and goes, and what it used. */
+/* The class Process: starts, exits, rundowns, and resource counters. */
 #include "decode/event.h"
 #include "decode/kernel_table.h"
 
@@ -15,7 +15,7 @@ static void clear_process(struct ew_event *event)
     event->u.process.command_line = (struct ew_event_text){NULL, 0, true};
 }
 
-/* The fixed part; returns where the SID begins, 0 if the payload is too short. */
+/* The fixed part; returns the offset of the SID, 0 if the payload is too short. */
 static size_t decode_fixed(const struct ew_record *record, size_t pointer_size,
                            struct ew_event *event)
 {
@@ -32,7 +32,7 @@ static size_t decode_fixed(const struct ew_record *record, size_t pointer_size,
         event->u.process.parent_pid = (uint32_t)ew_event_pointer(p + pointer_size, pointer_size);
         return end;
     }
-    /* Version 1 has the page directory there, which is unique in the same way. */
+    /* In version 1 this is the page directory, which is unique as well. */
     event->u.process.key = ew_event_pointer(p, pointer_size);
     p += pointer_size;
     event->pid = ew_load_u32(p);

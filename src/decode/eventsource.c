@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts manifests together from their chunks: event 65534 with an envelope of eight bytes (format 1,
- * major, minor, magic 0x5B, total chunks, number of this one) and a piece of XML. Chunks of one
- * provider in one process come in order; those of different ones may be mixed.
+ * Assembles manifests from their chunks: event 65534 with an envelope of eight bytes (format 1,
+ * major, minor, magic 0x5B, total number of chunks, number of this one) and a piece of XML. Chunks
+ * of one provider in one process come in order; those of different ones may be interleaved.
  *
  * Every process that uses a provider writes the same manifest again, and a recording is often read
- * twice: texts that were read are remembered by their hash.
+ * twice: known texts are recognized by their hash.
  */
 #include "decode/internal.h"
 
@@ -71,7 +71,7 @@ static void drop(struct ew_eventsource_open *open)
     open->len = 0;
 }
 
-/* A free place, or that of the manifest that has waited longest. */
+/* A free slot, or that of the least recently used manifest. */
 static struct ew_eventsource_open *begin(struct ew_eventsource *source,
                                          const struct ew_record *record, unsigned total)
 {
@@ -133,7 +133,7 @@ static uint64_t hash(const uint8_t guid[16], const char *text, size_t len)
     return sum;
 }
 
-/* True if this text was read before; remembers it if not. */
+/* Whether this text was read before; remembers it otherwise. */
 static bool is_known(struct ew_eventsource *source, const struct ew_eventsource_open *open)
 {
     uint64_t sum = hash(open->guid, open->text, open->len);

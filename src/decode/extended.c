@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks the extended items behind an event header: u16 size of the whole item (a multiple of 8),
- * u16 type, u16 linkage (bit 0: another one follows), u16 size of the data, data. An item always
- * takes at least its own eight bytes, so a walk ends whatever the sizes say.
+ * Walks the extended items after an event header: u16 size of the whole item (a multiple of 8), u16
+ * type, u16 linkage (bit 0: another item follows), u16 size of the data, data. An item always takes
+ * at least its own eight bytes, so the walk terminates for any sizes.
  */
 #include "decode/internal.h"
 

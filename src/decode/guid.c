@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* GUIDs to text and back. The order of the bytes is the only thing about them that is not plain. */
+/* Conversion of GUIDs to text and back. */
 #include "decode/guid.h"
 
-/* Which byte on disk each pair of digits is. */
+/* Maps each pair of digits to its byte on disk. */
 static const uint8_t byte_order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
 
 static bool dash_before(unsigned byte)

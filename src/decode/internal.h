@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The decoders of schemas that come with a recording: what decoder.c dispatches to. */
+/* The decoders of schemas contained in a recording, to which decoder.c dispatches. */
 #ifndef EW_DECODE_INTERNAL_H
 #define EW_DECODE_INTERNAL_H
 
@@ -27,12 +27,12 @@ bool ew_extended_find(const struct ew_record *record, enum ew_extended type,
 
 /*
  * Event metadata that merging tools (PerfView, xperf) add to a recording so that it can be decoded
- * on another machine: what TDH said about each kind of event, and the maps of their values.
+ * on another machine: the TDH description of each kind of event, and the maps of their values.
  */
 
-/* The record is of the metadata class {bbccf6c1-6cd1-48c4-80ff-839482e37671}. */
+/* Whether the record is of the metadata class {bbccf6c1-6cd1-48c4-80ff-839482e37671}. */
 bool ew_metadata_is(const struct ew_record *record);
-/* Puts what it says into the store. 1: something new; 0: nothing, or not readable. */
+/* Adds its content to the store. 1: something new; 0: nothing new, or unreadable. */
 int ew_metadata_learn(struct ew_store *store, const struct ew_record *record);
 
 /* ----------------------------------------------------------------------- tracelogging */
@@ -45,7 +45,7 @@ struct ew_tracelogging {
     struct ew_schema_field fields[EW_SCHEMA_FIELDS_MAX];
 };
 
-/* False: the record carries no schema, or one that cannot be read. */
+/* False: the record carries no schema, or an unreadable one. */
 bool ew_tracelogging_parse(const struct ew_record *record, struct ew_tracelogging *ret);
 /* Only the name of the event, terminated, within the record; NULL if there is none. */
 const char *ew_tracelogging_event(const struct ew_record *record);
@@ -57,8 +57,8 @@ const char *ew_traits_provider(const struct ew_record *record);
 /* Manifests that .NET's EventSource writes into its own stream, in chunks. */
 
 enum {
-    EW_EVENTSOURCE_OPEN_MAX = 16,          /* manifests that are being put together */
-    EW_EVENTSOURCE_MANIFEST_MAX = 1 << 20, /* bytes of one */
+    EW_EVENTSOURCE_OPEN_MAX = 16,          /* manifests being assembled */
+    EW_EVENTSOURCE_MANIFEST_MAX = 1 << 20, /* bytes per manifest */
     EW_EVENTSOURCE_KNOWN_MAX = 1024,       /* manifests that need not be read again */
 };
 
@@ -67,7 +67,7 @@ struct ew_eventsource {
         uint8_t guid[16];
         uint32_t pid;
         uint16_t total, next; /* chunks; total 0: free */
-        uint32_t used_at;     /* for choosing whom to give up */
+        uint32_t used_at;     /* for replacing the least recently used */
         char *text;
         size_t len, size;
     } open[EW_EVENTSOURCE_OPEN_MAX];
@@ -79,10 +79,10 @@ struct ew_eventsource {
 
 void ew_eventsource_done(struct ew_eventsource *source);
 
-/* The record is a chunk of a manifest. */
+/* Whether the record is a chunk of a manifest. */
 bool ew_eventsource_is_chunk(const struct ew_record *record);
-/* Takes a chunk; after the last one the manifest's schemas are in the store. 1: they came now;
- * 0: not yet, or known already; ETWATCH_ENOMEM. */
+/* Adds a chunk; after the last one the manifest's schemas are in the store. 1: they are new; 0: not
+ * complete, or already known; ETWATCH_ENOMEM. */
 int ew_eventsource_learn(struct ew_eventsource *source, struct ew_store *store,
                          const struct ew_record *record);
 /* The layout of the chunk event itself. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names and fields of the kernel's classes: reads a payload along the items of its layout.
+ * Names and fields of the kernel's classes: reads a payload by the items of its layout.
  *
- * Every byte comes through the bounded cursor; the first item that the payload has no bytes for
- * ends the walk, with everything before it told and every struct and list closed.
+ * All bytes are read with the bounded cursor; the walk ends at the first item for which the payload
+ * is too short. Everything before it is reported, and every struct and list is closed.
  */
 #include "decode/kernel.h"
 
@@ -39,7 +39,7 @@ static const struct ew_kernel_class *const classes[EW_KERNEL_CLASS_COUNT] = {
     [EW_KERNEL_METADATA] = &ew_kernel_metadata,
 };
 
-/* Classes of which nothing but the name is known. */
+/* Classes of which only the name is known. */
 static const char *const bare_names[EW_KERNEL_CLASS_COUNT] = {
     [EW_KERNEL_JOB] = "Job",
     [EW_KERNEL_DEBUGPRINT] = "DebugPrint",
@@ -50,7 +50,7 @@ static const char *const bare_names[EW_KERNEL_CLASS_COUNT] = {
     [EW_KERNEL_THREADPOOL] = "ThreadPool",
 };
 
-/* The row of this opcode with the highest version that is not above; else the lowest there is. */
+/* The row of this opcode with the highest version up to `version`; else the lowest one. */
 static const struct ew_kernel_event *find_event(uint8_t class_id, uint8_t opcode, uint8_t version)
 {
     if (class_id >= EW_KERNEL_CLASS_COUNT || !classes[class_id])
@@ -74,7 +74,7 @@ bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME
     const struct ew_kernel_class *known =
         class_id < EW_KERNEL_CLASS_COUNT ? classes[class_id] : NULL;
     *ret_provider = known ? known->provider : "Windows Kernel";
-    /* PerfView asks Windows about these two, which calls the provider like this. */
+    /* For these two PerfView uses the name from Windows, which is this provider. */
     if ((class_id == EW_KERNEL_SYSTEMCONFIG && opcode == 25) ||
         (class_id == EW_KERNEL_IMAGE && opcode == 33))
         *ret_provider = "MSNT_SystemTrace";
@@ -101,11 +101,11 @@ struct walk {
     struct ew_bytes in;
     struct ew_fields *out;
     size_t pointer_size;
-    uint32_t registers[REGISTER_COUNT]; /* 0 is not used: it says "to the end" */
-    unsigned open;                      /* structs of the layout that are not closed yet */
+    uint32_t registers[REGISTER_COUNT]; /* 0 is unused: as a count it means "to the end" */
+    unsigned open;                      /* number of open structs of the layout */
 };
 
-/* Bytes of a number of this type, 0 if it is none. */
+/* Size of a number of this type, 0 if it is not a number. */
 static size_t number_size(const struct walk *walk, uint8_t type)
 {
     switch (type) {
@@ -192,8 +192,8 @@ static void put_number(struct walk *walk, const struct ew_kernel_item *item, con
     }
 }
 
-/* Text up to a NUL, or to the end: the last text of a payload may lack its NUL, and if it is empty
- * there is nothing of it at all. */
+/* Text up to a NUL or to the end: the last text of a payload may lack its NUL, and if it is empty
+ * it may be absent. */
 static void put_text(struct walk *walk, const struct ew_kernel_item *item, const char *name,
                      bool is_last)
 {
@@ -245,7 +245,7 @@ static void put_raw(struct walk *walk, const struct ew_kernel_item *item, const 
         ew_fields_raw(walk->out, name, item->name_len, type, raw, size);
 }
 
-/* Some bits of what comes next, which stays where it is. */
+/* Some bits of the next bytes, which are not consumed. */
 static void put_bits(struct walk *walk, const struct ew_kernel_item *item, const char *name)
 {
     size_t left = ew_bytes_left(&walk->in);
@@ -308,8 +308,8 @@ static void put_item(struct walk *walk, const struct ew_kernel_item *item, const
     }
 }
 
-/* A list: its elements are one item without a name, or structs of several. A list to the end takes
- * whole elements; a counted one that the payload is too short for fails. */
+/* A list: its elements are one unnamed item, or structs of several. A list to the end consists of
+ * whole elements; a counted one fails if the payload is too short. */
 static void put_list(struct walk *walk, const struct ew_kernel_item *list)
 {
     const struct ew_kernel_item *item = list + 1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the kernel's classes a record belongs to, and the two things that its bytes must be
- * asked for before its fields can be read: how wide its pointers are, and where the user's SID
- * ends.
+ * Which kernel class a record belongs to, and the two properties that must be derived from its
+ * bytes before its fields can be read: the width of its pointers, and the end of the user's SID.
  */
 #include "decode/kernel_table.h"
 
@@ -12,11 +11,11 @@
 #include "base/bytes.h"
 
 struct class_guid {
-    uint8_t guid[16]; /* as on disk: the first three parts little-endian */
+    uint8_t guid[16]; /* as on disk: the first three parts are little-endian */
     uint8_t class_id;
 };
 
-/* A GUID as it is written in text, in the order of its bytes on disk. */
+/* Converts a GUID in text order to its byte order on disk. */
 #define GUID(a, b, c, ...)                                                                      \
     {                                                                                           \
         (a) & 0xff, (a) >> 8 & 0xff, (a) >> 16 & 0xff, (a) >> 24, (b)&0xff, (b) >> 8, (c)&0xff, \
@@ -119,7 +118,7 @@ const uint8_t *ew_kernel_guid(const struct ew_record *record)
 
 enum { SID_HEAD = 8, SID_PARTS_MAX = 15 };
 
-/* A SID in front of bytes, or 0. */
+/* Size of the SID at the start of bytes, or 0. */
 static size_t sid_size(const uint8_t *bytes, size_t size)
 {
     if (size < SID_HEAD || bytes[0] != 1 || bytes[1] > SID_PARTS_MAX)
@@ -129,8 +128,8 @@ static size_t sid_size(const uint8_t *bytes, size_t size)
 }
 
 /*
- * A zero says that there is no SID. But a TOKEN_USER whose pointer was wiped begins with zeros too:
- * then a SID lies behind it, and its first byte is one that no name has at that place.
+ * A zero means that there is no SID. But a TOKEN_USER with a cleared pointer starts with zeros too:
+ * a SID then follows, and a name cannot have its first byte at that place.
  */
 size_t ew_kernel_sid(const uint8_t *bytes, size_t size, size_t pointer_size,
                      const uint8_t **ret_sid, size_t *ret_sid_len)
@@ -151,7 +150,7 @@ size_t ew_kernel_sid(const uint8_t *bytes, size_t size, size_t pointer_size,
 
 /* --------------------------------------------------------------- pointer size */
 
-/* The UTF-16 text from at on ends where the payload does, and only there. */
+/* Whether the UTF-16 text from at on ends exactly at the end of the payload. */
 static bool text_ends_payload(const struct ew_record *record, size_t at)
 {
     const uint8_t *bytes = record->payload;
@@ -164,7 +163,7 @@ static bool text_ends_payload(const struct ew_record *record, size_t at)
     return true;
 }
 
-/* An image has a size, and its name ends the payload. */
+/* An image has a nonzero size, and its name ends the payload. */
 static bool image_fits(const struct ew_record *record, size_t pointer_size)
 {
     if (record->payload_size < pointer_size + 4 || !ew_load_u32(record->payload + pointer_size))
@@ -179,7 +178,7 @@ static bool image_fits(const struct ew_record *record, size_t pointer_size)
     }
 }
 
-/* There is a SID or none, and what follows begins with a printable character. */
+/* An optional SID is followed by a printable character. */
 static bool process_fits(const struct ew_record *record, size_t pointer_size)
 {
     size_t at = record->version == 0  ? 2 * pointer_size
@@ -198,9 +197,9 @@ static bool process_fits(const struct ew_record *record, size_t pointer_size)
 
 uint8_t ew_kernel_pointer_size(const struct ew_record *record, uint8_t class_id)
 {
-    uint8_t told = record->pointer_size == 4 ? 4 : 8, other = told == 4 ? 8 : 4;
+    uint8_t recorded = record->pointer_size == 4 ? 4 : 8, other = recorded == 4 ? 8 : 4;
     if (record->kind != EW_RECORD_CLASSIC)
-        return told;
+        return recorded;
     bool (*fits)(const struct ew_record *, size_t);
     uint8_t op = record->opcode;
     if (class_id == EW_KERNEL_IMAGE && ((op >= 2 && op <= 4) || op == 10))
@@ -208,6 +207,6 @@ uint8_t ew_kernel_pointer_size(const struct ew_record *record, uint8_t class_id)
     else if (class_id == EW_KERNEL_PROCESS && ((op >= 1 && op <= 4) || op == 39))
         fits = process_fits;
     else
-        return told;
-    return !fits(record, told) && fits(record, other) ? other : told;
+        return recorded;
+    return !fits(record, recorded) && fits(record, other) ? other : recorded;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the tables of kernel_table_*.c are written, and who reads them: kernel.c.
+ * The notation of the tables in kernel_table_*.c, which are read by kernel.c.
  *
- * An event is a row: opcode, the version its layout begins with, its name, its items. Of the rows
- * of an opcode the one with the highest version that is not above the record's counts; a version
- * that is newer than the tables is read with the newest layout, because fields are only ever added
- * at the end. An item is a name and a type; a few types steer how the others are read.
+ * An event is a row: opcode, first version with its layout, name, items. Of the rows of an opcode,
+ * the one with the highest version that is not above the record's is used. A version newer than the
+ * tables is read with the newest layout, because fields are only ever appended. An item is a name
+ * and a type; a few types control how the others are read.
  */
 #ifndef EW_DECODE_KERNEL_TABLE_H
 #define EW_DECODE_KERNEL_TABLE_H
@@ -15,7 +15,7 @@
 
 #include "model/record.h"
 
-/* The groups of the kernel's short headers, and behind them classes that have only a GUID. */
+/* The groups of the kernel's short headers, then the classes that have only a GUID. */
 enum ew_kernel_class_id {
     EW_KERNEL_EVENTTRACE = 0x00,
     EW_KERNEL_DISKIO = 0x01,
@@ -43,7 +43,7 @@ enum ew_kernel_class_id {
     EW_KERNEL_SPLITIO = 0x1b,
     EW_KERNEL_THREADPOOL = 0x1c,
     EW_KERNEL_LOST,      /* RT_LostEvent */
-    EW_KERNEL_IMAGEID,   /* KernelTraceControl, in merged recordings: the images' debug ids */
+    EW_KERNEL_IMAGEID,   /* KernelTraceControl, in merged recordings: debug ids of images */
     EW_KERNEL_SYSCONFIG, /* KernelTraceControl: build, paths, volumes */
     EW_KERNEL_WINSAT,    /* KernelTraceControl */
     EW_KERNEL_METADATA,  /* KernelTraceControl: schemas */
@@ -54,7 +54,7 @@ enum ew_kernel_class_id {
 enum ew_kernel_type {
     K_U8 = 1,
     K_U16,
-    K_U32, /* arg: the register that keeps it (1, 2), for a K_LIST that follows */
+    K_U32, /* arg: register that stores it (1, 2), for a following K_LIST */
     K_U64,
     K_I8,
     K_I16,
@@ -72,18 +72,19 @@ enum ew_kernel_type {
     K_IPV6,
     K_PORT, /* in network order */
     K_GUID,
-    K_SID,   /* TOKEN_USER and the SID behind it, or a zero: no SID */
-    K_ANSI,  /* up to a NUL, or to the end */
-    K_WIDE,  /* up to a NUL, or to the end */
-    K_CHARS, /* arg UTF-16 units, text up to a NUL */
-    K_BYTES, /* arg bytes */
-    K_CONN,  /* a pointer where there is room for one, else four bytes */
-    K_BITS,  /* more bits of the next two bytes from bit arg; passes over nothing */
-    K_FLAG,  /* bit arg of the next two bytes; passes over nothing */
-    K_OPEN,  /* a struct begins */
-    K_CLOSE, /* and ends */
-    K_LIST,  /* the next arg items make an element; as many as register more says (0: to the end) */
-    K_MAYEND, /* older writers end here */
+    K_SID,    /* TOKEN_USER followed by the SID, or a zero: no SID */
+    K_ANSI,   /* up to a NUL or the end */
+    K_WIDE,   /* up to a NUL or the end */
+    K_CHARS,  /* arg UTF-16 units, text up to a NUL */
+    K_BYTES,  /* arg bytes */
+    K_CONN,   /* a pointer if there is room for one, else four bytes */
+    K_BITS,   /* `more` bits of the next two bytes from bit `arg`; consumes nothing */
+    K_FLAG,   /* bit `arg` of the next two bytes; consumes nothing */
+    K_OPEN,   /* start of a struct */
+    K_CLOSE,  /* end of a struct */
+    K_LIST,   /* the next `arg` items form an element; register `more` has the count (0: to the end)
+               */
+    K_MAYEND, /* older payloads end here */
 };
 
 struct ew_kernel_item {
@@ -154,14 +155,14 @@ extern const struct ew_kernel_class ew_kernel_eventtrace, ew_kernel_pool, ew_ker
     ew_kernel_object, ew_kernel_alpc, ew_kernel_lost, ew_kernel_imageid, ew_kernel_sysconfig,
     ew_kernel_winsat, ew_kernel_metadata;
 
-/* kernel_class.c: which class and opcode a record is of (the kernel writes image loads into the
- * group of the processes). EW_KERNEL_NO_CLASS: not of the kernel. */
+/* kernel_class.c: class and opcode of a record (the kernel writes image loads into the group of the
+ * processes). EW_KERNEL_NO_CLASS: not a kernel class. */
 uint8_t ew_kernel_class_of(const struct ew_record *record, uint8_t *ret_opcode);
-/* Of pointers in this payload. Usually record->pointer_size; but a 32-bit program that replays
- * the events of a 64-bit system through the classic interface writes 32-bit headers. */
+/* Size of the pointers in this payload. Usually record->pointer_size; but a 32-bit program that
+ * replays events of a 64-bit system through the classic interface writes 32-bit headers. */
 uint8_t ew_kernel_pointer_size(const struct ew_record *record, uint8_t class_id);
-/* Bytes of the user's TOKEN_USER and SID in front of bytes; *ret_sid NULL: there is none. 0: not
- * enough bytes. */
+/* Size of the user's TOKEN_USER and SID at the start of bytes; *ret_sid NULL: no SID. 0: not enough
+ * bytes. */
 size_t ew_kernel_sid(const uint8_t *bytes, size_t size, size_t pointer_size,
                      const uint8_t **ret_sid, size_t *ret_sid_len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layouts of the class SystemConfig: what the machine is made of, told at the end of a session. */
+/* Layouts of the class SystemConfig: the machine's hardware, recorded at the end of a session. */
 #include "decode/kernel_table.h"
 
 #define CPU_HEAD                                                                \

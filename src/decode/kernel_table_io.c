@@ -77,8 +77,8 @@ const struct ew_kernel_class ew_kernel_splitio =
 
 /* -------------------------------------------------------------------- FileIo */
 
-/* Up to version 2 the thread is as wide as a pointer and comes second, from 3 on it has four bytes
- * and comes behind the pointers. */
+/* Up to version 2 the thread id is as wide as a pointer and comes second; from version 3 on it has
+ * four bytes and follows the pointers. */
 #define FILE_2 K(PTR, IrpPtr), K(SIZE, TTID), K(PTR, FileObject)
 #define FILE_3 K(PTR, IrpPtr), K(PTR, FileObject), K(PTR, FileKey)
 

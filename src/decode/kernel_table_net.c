@@ -6,7 +6,7 @@
     K(U32, PID), K(U32, size), K(IPV4, daddr), K(IPV4, saddr), K(PORT, dport), K(PORT, sport)
 #define NET_6 \
     K(U32, PID), K(U32, size), K(IPV6, daddr), K(IPV6, saddr), K(PORT, dport), K(PORT, sport)
-/* The descriptions say four bytes for the connection, the kernel writes a pointer. */
+/* The class descriptions have four bytes for the connection, but the kernel writes a pointer. */
 #define NET_SEQUENCE K(U32, seqnum), K(CONN, connid)
 #define NET_TIMES K(U32, startime), K(U32, endtime)
 #define NET_OPTIONS                                                             \

@@ -6,7 +6,7 @@
 
 static const struct ew_kernel_item perf_sample_1[] = {K(PTR, InstructionPointer), K(U32, ThreadId),
                                                       K(U16, Count)};
-/* What the descriptions still call reserved says what the CPU was at. */
+/* The field that the class descriptions call reserved holds the state of the CPU. */
 static const struct ew_kernel_item perf_sample_2[] = {K(PTR, InstructionPointer),
                                                       K(U32, ThreadId),
                                                       K(U16, Count),
@@ -35,7 +35,7 @@ static const struct ew_kernel_item perf_interval_3[] = {
 static const struct ew_kernel_item perf_spin_config[] = {
     K(U32, SpinLockSpinThreshold), K(U32, SpinLockContentionSampleRate),
     K(U32, SpinLockAcquireSampleRate), K_ONLY(MAYEND), K(U32, SpinLockHoldThreshold)};
-/* The time is eight bytes with 32-bit pointers too. */
+/* The time has eight bytes even with 32-bit pointers. */
 static const struct ew_kernel_item perf_dpc[] = {K(U64, InitialTime), K(PTR, Routine)};
 static const struct ew_kernel_item perf_isr_1[] = {K(U64, InitialTime), K(PTR, Routine),
                                                    K(U32, ReturnValue)};

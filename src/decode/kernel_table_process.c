@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Layouts of the classes Process, Thread and Image, with the names of the kernel's own class
- * descriptions (MOF); events are called as PerfView calls them.
+ * descriptions (MOF); events have their PerfView names.
  */
 #include "decode/kernel_table.h"
 
@@ -97,14 +97,14 @@ const struct ew_kernel_class ew_kernel_process =
     K(PTR, StackBase), K(PTR, StackLimit), K(PTR, UserStackBase), K(PTR, UserStackLimit)
 
 static const struct ew_kernel_item thread_0[] = {K(U32, TThreadId), K(U32, ProcessId)};
-/* The end of a thread has only the ids in this version. */
+/* In this version the end event of a thread has only the ids. */
 static const struct ew_kernel_item thread_1[] = {
     K(U32, ProcessId), K(U32, TThreadId),      K_ONLY(MAYEND), THREAD_STACKS,
     K(PTR, StartAddr), K(PTR, Win32StartAddr), K(I8, WaitMode)};
 static const struct ew_kernel_item thread_2[] = {
     K(U32, ProcessId),      K(U32, TThreadId), THREAD_STACKS,        K(PTR, StartAddr),
     K(PTR, Win32StartAddr), K(PTR, TebBase),   K(U32, SubProcessTag)};
-/* Windows 10 appends the name and calls it version 3 still. */
+/* Windows 10 appends the name without a new version number. */
 static const struct ew_kernel_item thread_3[] = {
     K(U32, ProcessId),      K(U32, TThreadId), THREAD_STACKS,         K(PTR, Affinity),
     K(PTR, Win32StartAddr), K(PTR, TebBase),   K(U32, SubProcessTag), K(U8, BasePriority),
@@ -130,7 +130,7 @@ static const struct ew_kernel_item thread_switch_2[] = {SWITCH_PRIORITIES,
                                                         K(I8, OldThreadWaitIdealProcessor),
                                                         K(U32, NewThreadWaitTime),
                                                         K(U32, Reserved)};
-/* The byte of the wait mode got company: it is told alone and as a whole. */
+/* The byte of the wait mode has further bits: it is reported alone and as a whole. */
 static const struct ew_kernel_item thread_switch_3[] = {SWITCH_PRIORITIES,
                                                         K(U8, PreviousCState),
                                                         K(I8, SpareByte),

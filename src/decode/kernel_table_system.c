@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layouts of the rest: the recording's own events, lost events, pool, heap, objects, ALPC, and what
+ * Other layouts: the recording's own events, lost events, pool, heap, objects, ALPC, and those that
  * KernelTraceControl adds when recordings are merged.
  */
 #include "decode/kernel_table.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the text of a manifest to schemas, in two steps because its parts come in any order (the
- * strings last, in EventSource's the templates after the events): manifest_collect.c gathers all
- * parts as spans of the text, then they are sorted by name and put together here.
+ * Converts the text of a manifest to schemas, in two steps because its parts come in any order (the
+ * strings last, in EventSource's manifests the templates after the events): manifest_collect.c
+ * gathers all parts as spans of the text; here they are sorted by name and assembled.
  *
- * Bounded: each list by EW_MANIFEST_ITEMS_MAX, what stays by the store. Lookups are binary
- * searches, so that a manifest made to be slow is not.
+ * Bounded: each list by EW_MANIFEST_ITEMS_MAX, the result by the store. Lookups are binary
+ * searches, so a crafted manifest cannot make them slow.
  */
 #include "decode/manifest.h"
 
@@ -28,7 +28,7 @@ static int compare_spans(struct ew_span a, struct ew_span b)
     return order ? order : a.len < b.len ? -1 : a.len > b.len;
 }
 
-/* Every part that is looked up begins with its struct ew_part_key. */
+/* Every part that is looked up starts with its struct ew_part_key. */
 static int compare_keys(const void *left, const void *right)
 {
     const struct ew_part_key *a = left, *b = right;
@@ -62,7 +62,7 @@ static const char *keep(struct ew_store *store, struct ew_span text, size_t *ret
     return copy;
 }
 
-/* "$(string.ID)" is the text of that id, else what comes after the last dot of the id. */
+/* "$(string.ID)" is the text of that id; if unknown, the part of the id after its last dot. */
 static struct ew_span resolve(const struct ew_parts *parts, struct ew_span message)
 {
     static const char open[] = "$(string.";
@@ -86,7 +86,7 @@ static struct ew_span without_prefix(struct ew_span name)
     return name;
 }
 
-/* "Task/Opcode"; Info is no opcode worth telling. NULL: the manifest has no name for it. */
+/* "Task/Opcode"; the opcode Info is omitted. NULL: the manifest has no name for it. */
 static const char *event_name(struct ew_store *store, const struct ew_part_event *event)
 {
     struct ew_span task = event->task.len ? without_prefix(event->task) : event->symbol;
@@ -153,7 +153,7 @@ static bool build_field(const struct build *build, const struct ew_part_field *p
     return true;
 }
 
-/* The fields of a template, made once however many events use it. */
+/* The fields of a template, built once even if several events use it. */
 static const struct ew_schema_field *
 build_template(const struct build *build, struct ew_part_template *part, const uint8_t guid[16])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks the tags of a manifest and gathers its parts. Which element is inside which matters only
- * for fields (template, struct) and map entries; everything else is told by its name alone.
+ * Walks the tags of a manifest and gathers its parts. Nesting matters only for fields (template,
+ * struct) and map entries; everything else is identified by its name alone.
  */
 #include <string.h>
 
@@ -334,7 +334,7 @@ static void add_entry(struct ew_parts *parts, const struct ew_xml *xml)
     ((struct ew_part_map *)parts->maps.items)[parts->maps.count - 1].count++;
 }
 
-/* Strings of the first language only: the names of values are not translated. */
+/* Uses strings of the first language only: names of values are not translated. */
 static void add_string(struct ew_parts *parts, const struct ew_xml *xml)
 {
     struct ew_span id = ew_xml_attribute(xml, "id");
@@ -384,6 +384,6 @@ void ew_parts_collect(struct ew_parts *parts, const void *text, size_t size)
         else if (ew_span_equals(xml.name, "template"))
             parts->in_template = false;
     }
-    if (parts->in_template) /* the text ended within it */
+    if (parts->in_template) /* the text ended inside of it */
         open_template(parts)->bad = true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a manifest before they are put together: spans of its text. */
+/* The parts of a manifest before they are assembled: spans of its text. */
 #ifndef EW_DECODE_MANIFEST_PARTS_H
 #define EW_DECODE_MANIFEST_PARTS_H
 
@@ -18,7 +18,7 @@ struct ew_part_list {
 
 struct ew_part_key {
     struct ew_span name;
-    uint32_t provider; /* index; strings belong to all of them: 0 */
+    uint32_t provider; /* index; 0 for strings, which belong to all providers */
 };
 
 struct ew_part_provider {
@@ -38,7 +38,7 @@ struct ew_part_template {
     struct ew_part_key key;
     const struct ew_schema_field *built;
     uint32_t first, field_count, top_count;
-    bool bad; /* a type that nobody knows, or too much: its events stay undecoded */
+    bool bad; /* an unknown type, or too many fields: its events stay undecoded */
 };
 
 struct ew_part_field {

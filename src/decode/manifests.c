@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The list of known providers, and the compiler of their notation. Names are not copied: schemas
- * point into the tables.
- */
+/* The list of built-in providers, and the compiler of their notation. Names are not copied: schemas
+ * point into the tables. */
 #include "decode/manifests.h"
 
 #include <string.h>
@@ -168,7 +166,7 @@ static bool fill_map(struct compile *compile, struct ew_map *map, const char *te
 static bool set_map(struct compile *compile, struct ew_schema_field *field, bool flags)
 {
     const struct ew_table_provider *provider = compile->provider;
-    const uint8_t *owner = (const uint8_t *)provider->guid; /* 16 of its digits are key enough */
+    const uint8_t *owner = (const uint8_t *)provider->guid; /* 16 of its digits suffice as a key */
     struct ew_span name = take_word(&compile->in);
     for (const struct ew_table_map *table = provider->maps; table && table->name; table++) {
         if (!ew_span_equals(name, table->name))

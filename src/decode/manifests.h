@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Providers whose schemas are not in recordings: tables of our own, in a short notation, turned
- * into schemas when an event of theirs is met for the first time.
+ * Built-in tables for providers without schemas in recordings, in a short notation that is compiled
+ * to schemas at the first event of each kind.
  *
- * An entry is for its version and the later ones up to the next entry of the same id: later
- * versions append fields, which are passed over. The notation, fields separated by blanks:
+ * An entry applies to its version and later ones up to the next entry of the same id: later
+ * versions append fields, which are ignored. The notation, fields separated by spaces:
  *
  *   Name:u4        type: u1 u2 u4 u8 and i… integers, x… the same in hex, p pointer, z size (as
  *                  wide as a pointer), f4 f8, b boolean of four bytes, b1 of one, w UTF-16 text up
  *                  to NUL, a 8-bit text, wc ac counted text, g GUID, ft FILETIME, st SYSTEMTIME,
  *                  sid, ip4 ip6 addresses, port (big-endian), bin bytes, sa socket address;
- *                  pad2, padp: two bytes, or four before pointers of eight, that are no field
+ *                  pad2, padp: padding of two bytes, or of four if pointers have eight
  *   Name:u4=Map    a value with names; =Map for one of several, |Map for flags
  *   Name:w(Other)  length from another field or a number, in characters or bytes
- *   Name:u8[Other] array with a count from another field or a number; [*] as many as there are
- *   Name[Other]{…} the same for structs; Name{…} a single one
- *   ?Name:u4       from here on only if the payload goes on
+ *   Name:u8[Other] array with a count from another field or a number; [*] to the end
+ *   Name[Other]{…} the same for structs; Name{…} a single struct
+ *   ?Name:u4       optional from here on: the payload may end before it
  */
 #ifndef EW_DECODE_MANIFESTS_H
 #define EW_DECODE_MANIFESTS_H
@@ -26,7 +26,7 @@ struct ew_table_event {
     uint16_t id;
     uint8_t version;
     const char *name;   /* "Task/Opcode" */
-    const char *fields; /* NULL: the layout is not known, only the name */
+    const char *fields; /* NULL: the layout is unknown, only the name is known */
 };
 
 struct ew_table_map {
@@ -36,25 +36,26 @@ struct ew_table_map {
 
 struct ew_table_provider {
     const char *guid, *name;
-    /* By id, then by version, up to one without a name; NULL: only the provider is known. */
+    /* By id, then by version, ends with an entry without a name; NULL: only the provider is known.
+     */
     const struct ew_table_event *events;
-    /* These go before what the recording says about itself: their names are those that everybody
-     * knows from Microsoft's own tools. */
+    /* The table takes precedence over the recording's own schemas, because its names are those of
+     * Microsoft's tools. */
     bool first;
     bool classic;                    /* the ids are opcodes of a classic provider */
-    const struct ew_table_map *maps; /* up to one without a name; may be NULL */
+    const struct ew_table_map *maps; /* ends with an entry without a name; may be NULL */
 };
 
 enum { EW_TABLE_PROVIDERS_MAX = 128 };
 
-/* All of them; the number is at most EW_TABLE_PROVIDERS_MAX. */
+/* All providers; at most EW_TABLE_PROVIDERS_MAX. */
 const struct ew_table_provider *ew_tables(unsigned i); /* NULL after the last */
 
 /* The entry for an event, or NULL. */
 const struct ew_table_event *ew_table_find(const struct ew_table_provider *provider, uint16_t id,
                                            uint8_t version);
-/* Made in the store; NULL if that is full, or (a mistake in a table, which the tests would find)
- * the notation is not understood. */
+/* Allocated in the store; NULL if that is full, or the notation is invalid (an error in a table,
+ * which tests would find). */
 const struct ew_schema *ew_table_compile(struct ew_store *store,
                                          const struct ew_table_provider *provider,
                                          const struct ew_table_event *event);

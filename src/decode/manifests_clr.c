@@ -2,7 +2,7 @@
 /*
  * .NET: Microsoft-Windows-DotNETRuntime. Names of events, fields and values are those of
  * TraceEvent, which every tool for .NET uses; layouts are those of the runtime's own manifest.
- * Where the runtime writes arrays of C structs as they lie in memory, their padding is in the table
+ * Where the runtime writes arrays of C structs with their memory layout, the table contains padding
  * ("_").
  */
 #include "decode/manifests_lists.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .NET: the rundown provider (what was loaded and compiled at the end of a recording), the private
- * one, and the names of values that all three share.
+ * .NET: the rundown provider (what was loaded and compiled, reported at the end of a recording),
+ * the private provider, and the names of values that all three providers share.
  */
 #include "decode/manifests_lists.h"
 

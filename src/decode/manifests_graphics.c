@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Graphics: the events of DxgKrnl, DXGI and Direct3D 9 that tell about presents and the queues of
- * the GPU. Fields that later versions of Windows appended without a new version are optional.
+ * Graphics: the events of DxgKrnl, DXGI and Direct3D 9 about presents and the queues of the GPU.
+ * Fields that later versions of Windows appended without a new version number are optional.
  */
 #include "decode/manifests_lists.h"
 

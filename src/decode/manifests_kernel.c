@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The manifest providers of the Windows kernel: the same facts as the kernel's classes, for
- * sessions that may not have those. Threads are part of Microsoft-Windows-Kernel-Process.
+ * The manifest providers of the Windows kernel: the same content as the kernel's classes, for
+ * sessions that cannot enable those. Threads are part of Microsoft-Windows-Kernel-Process.
  */
 #include "decode/manifests_lists.h"
 

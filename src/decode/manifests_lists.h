@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables, each in a file of its own; an entry without a GUID ends a list. */
+/* The tables, one per file; each list ends with an entry without a GUID. */
 #ifndef EW_DECODE_MANIFESTS_LISTS_H
 #define EW_DECODE_MANIFESTS_LISTS_H
 

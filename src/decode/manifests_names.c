@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Other providers: RPC, HTTP and PowerShell with the events that are met most, and the names of
- * those whose events describe themselves or are not known here.
+ * Other providers: RPC, HTTP and PowerShell with their most frequent events, and the names of
+ * providers with events that are self-describing or not known here.
  */
 #include "decode/manifests_lists.h"
 
@@ -76,7 +76,7 @@ static const struct ew_table_event powershell[] = {
     {0, 0, NULL, NULL},
 };
 
-/* What merging tools add to a recording. Their names are the kernel's business. */
+/* Providers that merging tools add to a recording. Their events are named by the kernel tables. */
 static const struct ew_table_event event_metadata[] = {
     {32, 0, "MetaData/EventInfo",
      "ProviderGuid:g EventGuid:g Id:u2 Version:u1 Channel:u1 Level:u1 Opcode:u1 Task:u2 Keyword:x8 "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads TRACE_EVENT_INFO (opcode 32) and EVENT_MAP_INFO (opcode 33) as TDH lays them out. Offsets
- * in them count from their own beginning; each is checked when it is followed, and text ends with
- * its block at the latest.
+ * Reads TRACE_EVENT_INFO (opcode 32) and EVENT_MAP_INFO (opcode 33) in TDH's layout. Offsets in
+ * them are relative to their own start; each is checked when it is followed, and text ends with its
+ * block at the latest.
  */
 #include "decode/internal.h"
 
@@ -15,7 +15,7 @@
 enum {
     OPCODE_EVENT_INFO = 32,
     OPCODE_MAP_INFO = 33,
-    PROPERTIES_AT = 112, /* behind the fixed part of TRACE_EVENT_INFO */
+    PROPERTIES_AT = 112, /* after the fixed part of TRACE_EVENT_INFO */
     SOURCE_XML = 0,
     SOURCE_WBEM = 1,
 
@@ -37,8 +37,8 @@ bool ew_metadata_is(const struct ew_record *record)
            memcmp(record->provider, guid, sizeof guid) == 0;
 }
 
-/* The text at an offset of the block: its bytes before the NUL. Empty for offset 0, which means
- * none. */
+/* The text at an offset of the block: its bytes before the NUL. Empty for offset 0, which means no
+ * text. */
 static const uint8_t *text_at(const struct ew_bytes *block, uint32_t offset, size_t *ret_len)
 {
     *ret_len = 0;
@@ -128,7 +128,8 @@ static bool read_property(struct ew_store *store, const struct info *info, struc
         field->first = type;
         field->members = out;
     } else {
-        if (type > EW_IN_WBEM_SID) /* TDH has no type beyond; ours are not for others to use */
+        if (type >
+            EW_IN_WBEM_SID) /* TDH has no higher types; our own must not come from a recording */
             return false;
         field->in = type;
         field->out = ew_out_from_tdh(out);
@@ -145,7 +146,7 @@ static bool read_property(struct ew_store *store, const struct info *info, struc
     return true;
 }
 
-/* "Task/Opcode" as PerfView names it: the prefix "win:" goes, Info is left out. */
+/* "Task/Opcode" as in PerfView: without the prefix "win:", and without the opcode Info. */
 static const char *event_name(struct ew_store *store, const struct info *info)
 {
     char name[256];
@@ -215,7 +216,7 @@ static int learn_map(struct ew_store *store, const struct ew_record *record)
     ew_bytes_sub(&in, ew_bytes_left(&in), &block);
     uint32_t name = ew_bytes_u32(&block), flags = ew_bytes_u32(&block);
     uint32_t count = ew_bytes_u32(&block);
-    ew_bytes_skip(&block, 4); /* what the values are: numbers, in all flags read here */
+    ew_bytes_skip(&block, 4); /* type of the values: numbers, for all flags read here */
     if (!ew_bytes_ok(&block) || count > MAP_ENTRIES_MAX || count > ew_bytes_left(&block) / 8)
         return 0;
     struct ew_map *map = map_at(store, guid, &block, name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk over a payload by its schema: structs, arrays, lengths and counts that other fields say.
+ * Walks a payload by its schema: structs, arrays, and lengths and counts given by other fields.
  *
  * Depth is bounded by EW_SCHEMA_DEPTH_MAX. Work is bounded by the list of fields and the payload:
- * every member of an array adds an entry or takes bytes, and a list that is cut ends the walk,
- * whatever counts a payload claims.
+ * every array element adds an entry or consumes bytes, and a list that is cut ends the walk, no
+ * matter what counts a payload claims.
  */
 #include "decode/schema.h"
 
@@ -19,13 +19,13 @@ struct walk {
     struct ew_bytes in;
     struct ew_fields *out;
     unsigned pointer_size;
-    size_t whole;                          /* bytes behind the last field that fitted */
+    size_t whole;                          /* bytes up to the end of the last complete field */
     uint64_t number[EW_SCHEMA_FIELDS_MAX]; /* values that lengths and counts refer to */
 };
 
 static bool walk_members(struct walk *walk, unsigned first, unsigned count, unsigned depth);
 
-/* What EW_EXTENT_* says; false if it refers to nothing. */
+/* Evaluates EW_EXTENT_*; false if it refers to nothing. */
 static bool extent(struct walk *walk, unsigned by, unsigned value, uint64_t *ret)
 {
     *ret = value;

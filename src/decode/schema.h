@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a payload is made of, whoever said so: TraceLogging, a manifest, event metadata or our own
- * tables all become this list of fields, and one walk decodes by it.
+ * The layout of a payload, independent of its origin: TraceLogging, manifests, event metadata and
+ * the built-in tables all become this list of fields, and one walk decodes by it.
  *
- * Types are numbered as TDH numbers them (_TDH_IN_TYPE of tdh.h), because both TraceLogging and the
- * metadata do; the ways to show a value are our own, because those differ between the two.
+ * Types have TDH's numbers (_TDH_IN_TYPE of tdh.h), because both TraceLogging and the metadata use
+ * them; output formats are our own, because they differ between the two.
  */
 #ifndef EW_DECODE_SCHEMA_H
 #define EW_DECODE_SCHEMA_H
@@ -23,7 +23,7 @@ enum {
 
 enum ew_in {
     EW_IN_NULL = 0,
-    EW_IN_UTF16 = 1, /* up to a NUL or the end of the payload, or by length in units */
+    EW_IN_UTF16 = 1, /* up to a NUL or the payload's end, or a length in units */
     EW_IN_ANSI = 2,
     EW_IN_INT8 = 3,
     EW_IN_UINT8 = 4,
@@ -36,7 +36,7 @@ enum ew_in {
     EW_IN_FLOAT = 11,
     EW_IN_DOUBLE = 12,
     EW_IN_BOOLEAN = 13, /* four bytes */
-    EW_IN_BINARY = 14,  /* by length; without one the rest of the payload */
+    EW_IN_BINARY = 14,  /* a length, otherwise the rest of the payload */
     EW_IN_GUID = 15,
     EW_IN_POINTER = 16,
     EW_IN_FILETIME = 17,
@@ -50,7 +50,7 @@ enum ew_in {
     EW_IN_COUNTED_BINARY = 25,
     EW_IN_MOF_COUNTED_UTF16 = 300,
     EW_IN_MOF_COUNTED_ANSI = 301,
-    EW_IN_REVERSED_COUNTED_UTF16 = 302, /* the count is big-endian */
+    EW_IN_REVERSED_COUNTED_UTF16 = 302, /* with a big-endian count */
     EW_IN_REVERSED_COUNTED_ANSI = 303,
     EW_IN_REST_UTF16 = 304, /* the rest of the payload */
     EW_IN_REST_ANSI = 305,
@@ -58,14 +58,14 @@ enum ew_in {
     EW_IN_CHAR8 = 307,
     EW_IN_SIZE = 308, /* as wide as a pointer */
     EW_IN_HEXDUMP = 309,
-    EW_IN_WBEM_SID = 310, /* TOKEN_USER and then the SID */
-    /* Ours: bytes between fields. */
+    EW_IN_WBEM_SID = 310, /* TOKEN_USER followed by the SID */
+    /* Our own: padding between fields. */
     EW_IN_PAD2 = 1000,
-    EW_IN_PAD_POINTER, /* four, where pointers have eight */
+    EW_IN_PAD_POINTER, /* four bytes if pointers have eight */
 };
 
 enum ew_out {
-    EW_OUT_DEFAULT = 0, /* as the type says */
+    EW_OUT_DEFAULT = 0, /* by the type */
     EW_OUT_HEX,
     EW_OUT_SIGNED,
     EW_OUT_UNSIGNED,
@@ -79,13 +79,13 @@ enum ew_out {
     EW_OUT_FILETIME,
 };
 
-/* Where a length or a count comes from. */
+/* Source of a length or a count. */
 enum ew_extent {
     EW_EXTENT_NONE = 0,
     EW_EXTENT_CONST,
     EW_EXTENT_FIELD,  /* the value of an earlier field: its index */
     EW_EXTENT_PREFIX, /* u16 right before the data */
-    EW_EXTENT_REST,   /* as many as there are bytes for (counts) */
+    EW_EXTENT_REST,   /* counts only: to the end of the payload */
 };
 
 struct ew_map_entry {
@@ -96,8 +96,8 @@ struct ew_map_entry {
 
 enum ew_map_style {
     EW_MAP_VALUES = 0,
-    EW_MAP_BITS,  /* the labels of all bits that are set: "A|B|0x10" */
-    EW_MAP_FLAGS, /* as .NET shows flags: the value's own name, else "A, B", else the number */
+    EW_MAP_BITS,  /* labels of all set bits: "A|B|0x10" */
+    EW_MAP_FLAGS, /* like .NET flags: the value's own name, else "A, B", else the number */
 };
 
 /* Names for values. */
@@ -116,41 +116,41 @@ struct ew_schema_field {
     uint16_t in; /* enum ew_in */
     uint8_t out; /* enum ew_out */
     uint8_t length_by, count_by;
-    uint8_t optional; /* not there in payloads that end before it: a later version of the event */
+    uint8_t optional; /* may be missing at the end: added by a later version of the event */
     uint16_t length, count;
-    uint16_t first, members; /* STRUCT: its members, `members` siblings from entry `first` on */
+    uint16_t first, members; /* STRUCT: `members` siblings starting at entry `first` */
     uint16_t skip;           /* entries between this one and its next sibling */
 };
 
 struct ew_schema {
-    const char *provider, *event; /* terminated; NULL: not said */
+    const char *provider, *event; /* terminated; NULL: unknown */
     const struct ew_schema_field *fields;
     uint16_t field_count; /* with the members of structs */
-    uint16_t top_count;   /* the event's own: so many siblings from the first entry on */
+    uint16_t top_count;   /* number of top-level fields */
     uint8_t origin;       /* enum ew_schema_origin */
 };
 
 /*
- * Appends the fields that `schema` finds in the payload. True: everything it asks for was there.
- * *ret_used: bytes that were decoded; on failure those before the field that did not fit.
+ * Appends the fields of the payload by `schema`. True: the payload has all of them. *ret_used:
+ * number of bytes decoded; on failure those before the field that did not fit.
  */
 bool ew_schema_decode(const struct ew_schema *schema, const uint8_t *payload, size_t size,
                       unsigned pointer_size, struct ew_fields *fields, size_t *ret_used);
 
-/* One value of a field that is no struct; *ret_number is its value if it is an integer. Failure is
- * the error of `in`. */
+/* Decodes one value of a field that is not a struct; *ret_number is its value if it is an integer.
+ * On failure `in` has the error. */
 void ew_schema_value(const struct ew_schema_field *field, const char *name, size_t name_len,
                      struct ew_bytes *in, unsigned pointer_size, uint64_t length,
                      struct ew_fields *fields, uint64_t *ret_number);
 
-/* True if a value can be a length or a count of others. */
+/* Whether a value can be a length or a count of others. */
 static inline bool ew_in_is_integer(unsigned in)
 {
     return (in >= EW_IN_INT8 && in <= EW_IN_UINT64) || in == EW_IN_HEX32 || in == EW_IN_HEX64 ||
            in == EW_IN_POINTER || in == EW_IN_SIZE;
 }
 
-/* TDH's out types, which manifests and metadata use, as ours. */
+/* Converts TDH's output types, which manifests and metadata use, to ours. */
 uint8_t ew_out_from_tdh(unsigned out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One arena of blocks and one hash table with open addressing for all three kinds of entries.
- * Nothing is ever removed, so probing needs no tombstones and names can be handed out for good.
+ * Nothing is ever removed, so probing needs no tombstones and pointers to names stay valid.
  */
 #include "decode/store.h"
 
@@ -104,7 +104,7 @@ const char *ew_store_utf16(struct ew_store *store, const uint8_t *bytes, size_t 
 
 /* ---------------------------------------------------------------- the table */
 
-/* FNV-1a: short keys, no adversary that gains more than a slow lookup within a bounded table. */
+/* FNV-1a: keys are short, and crafted ones could only slow down lookups in a bounded table. */
 static uint32_t mix(uint32_t hash, const void *bytes, size_t len)
 {
     const uint8_t *at = bytes;
@@ -135,7 +135,7 @@ static bool same(const struct ew_store_entry *a, const struct ew_store_entry *b)
            (a->kind != KIND_MAP || a->id == 0 || memcmp(a->name, b->name, a->id) == 0);
 }
 
-/* Where the key is, or the free place where it belongs. */
+/* The slot of the key, or the free slot where it belongs. */
 static struct ew_store_entry *probe(const struct ew_store *store, const struct ew_store_entry *key)
 {
     uint32_t i = hash_of(key) & (store->capacity - 1);
@@ -167,7 +167,7 @@ static bool grow(struct ew_store *store)
     return true;
 }
 
-/* The first one stays. */
+/* An existing entry is kept. */
 static void put(struct ew_store *store, const struct ew_store_entry *entry)
 {
     if (store->count * 2 >= store->capacity &&
@@ -229,7 +229,7 @@ struct ew_map *ew_store_map(struct ew_store *store, const uint8_t guid[16], cons
     entry.name = name;
     const void *known = find(store, &entry);
     if (known)
-        return (struct ew_map *)(uintptr_t)known; /* made below, not const */
+        return (struct ew_map *)(uintptr_t)known; /* created below as non-const */
     struct ew_map *map = ew_store_alloc(store, 1, sizeof *map);
     const char *copy = map ? ew_store_text(store, name, len) : NULL;
     if (!copy)

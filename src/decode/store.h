@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a decoder has learned: schemas by (provider, event, version), maps by (provider, name) and
- * names of providers. Everything lives until the store is freed, so that names may be handed out.
+ * names of providers. Everything lives until the store is freed, so pointers to names stay valid.
  *
- * Bounded: EW_STORE_BYTES_MAX of memory and EW_STORE_ENTRIES_MAX entries. What comes beyond is
- * refused and counted; its events stay undecoded. What was learned first stays.
+ * Bounded: EW_STORE_BYTES_MAX of memory and EW_STORE_ENTRIES_MAX entries. Anything beyond is
+ * refused and counted; its events stay undecoded. Existing entries are kept.
  */
 #ifndef EW_DECODE_STORE_H
 #define EW_DECODE_STORE_H
@@ -20,7 +20,7 @@ enum {
     EW_STORE_ENTRIES_MAX = 32768,
 };
 
-/* Classic events have no id: their opcode, with this added. */
+/* Classic events have no id: the key is their opcode with this added. */
 #define EW_KEY_CLASSIC 0x10000u
 
 struct ew_store {
@@ -38,7 +38,7 @@ void ew_store_done(struct ew_store *store);
 void *ew_store_alloc(struct ew_store *store, size_t count, size_t size);
 /* A terminated copy, or NULL. */
 const char *ew_store_text(struct ew_store *store, const char *text, size_t len);
-/* The same from UTF-16, without blanks at its end. */
+/* The same from UTF-16, without trailing spaces. */
 const char *ew_store_utf16(struct ew_store *store, const uint8_t *bytes, size_t len);
 
 const struct ew_schema *ew_store_schema(const struct ew_store *store, const uint8_t guid[16],
@@ -53,8 +53,8 @@ void ew_store_put_provider(struct ew_store *store, const uint8_t guid[16], const
                            size_t len);
 
 /*
- * The map of that name, made empty if there is none yet: whoever refers to it before it is known
- * gets its entries when they come. NULL if the store is full.
+ * The map of that name, created empty if it does not exist: a field may refer to a map before its
+ * entries are known. NULL if the store is full.
  */
 struct ew_map *ew_store_map(struct ew_store *store, const uint8_t guid[16], const char *name,
                             size_t len);

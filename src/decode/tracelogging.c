@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the schema item of a TraceLogging event: u16 size, tags, name, and then the fields, each a
- * name, a type and what the type asks for. A struct says how many of the following fields are its
- * members, so the list is a tree in depth-first order; open structs wait on a small stack.
+ * name, a type and the parameters of the type. A struct states how many of the following fields are
+ * its members, so the list is a tree in depth-first order; open structs are kept on a small stack.
  */
 #include "decode/internal.h"
 
@@ -14,7 +14,7 @@ enum {
     IN_MASK = 0x1F,
     IN_COUNT_CONST = 0x20,
     IN_COUNT_PREFIX = 0x40,
-    IN_CUSTOM = 0x60, /* both: the data has its size before it and a format of its own */
+    IN_CUSTOM = 0x60, /* both: data of a custom format, preceded by its size */
     CHAIN = 0x80,     /* another byte follows */
 };
 
@@ -56,7 +56,7 @@ static uint8_t out_from_tlg(unsigned out)
     return out < sizeof table ? table[out] : (uint8_t)EW_OUT_DEFAULT;
 }
 
-/* Every struct whose last member has been read is complete, and with it maybe the one around. */
+/* Closes every struct that has all its members, which may complete the enclosing one. */
 static void close_structs(struct parse *parse)
 {
     while (parse->depth && parse->open[parse->depth - 1].left == 0) {
@@ -65,7 +65,7 @@ static void close_structs(struct parse *parse)
     }
 }
 
-/* A struct begins: `members` of the fields to come are its own. */
+/* Starts a struct: the next `members` fields belong to it. */
 static bool open_struct(struct parse *parse, struct ew_schema_field *field, unsigned members)
 {
     if (parse->depth == EW_SCHEMA_DEPTH_MAX)
@@ -82,7 +82,7 @@ static void set_type(struct ew_schema_field *field, unsigned in, unsigned out)
 {
     field->in = (uint16_t)(in & IN_MASK);
     field->out = out_from_tlg(out);
-    if (field->in == EW_IN_BINARY) /* always counted here */
+    if (field->in == EW_IN_BINARY) /* always counted in TraceLogging */
         field->in = EW_IN_COUNTED_BINARY;
     if ((in & IN_CUSTOM) == IN_COUNT_CONST)
         field->count_by = EW_EXTENT_CONST;
@@ -129,7 +129,7 @@ static bool parse_field(struct parse *parse)
     return true;
 }
 
-/* The item without its size and tags: the name comes next. */
+/* The item after its size and tags: the name comes next. */
 static bool find_schema(const struct ew_record *record, struct ew_bytes *ret_in)
 {
     struct ew_bytes data;

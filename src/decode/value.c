@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One value of a payload: every type that TDH knows, and the ways to show it that change what it
- * is (an address in an integer, text in bytes). Reads only through the cursor; a value that is not
- * whole leaves the cursor's error and appends nothing.
+ * One value of a payload: every type that TDH knows, and the output formats that change its meaning
+ * (an address in an integer, text in bytes). Reads only through the cursor; an incomplete value
+ * leaves the cursor's error set and appends nothing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -84,8 +84,8 @@ static const struct ew_map_entry *find_label(const struct ew_map *map, uint64_t 
     return NULL;
 }
 
-/* The labels of single bits, in the order of the bits. A bit without a label is shown in hex, or
- * (FLAGS) ends the attempt. 0: there is no text for the value, or no room. */
+/* The labels of single bits, in bit order. A bit without a label is shown in hex, or (FLAGS) makes
+ * the text fail. 0: there is no text for the value, or no room. */
 static size_t join_bits(const struct ew_map *map, uint64_t value, char *text, size_t size)
 {
     const char *joint = map->style == EW_MAP_FLAGS ? ", " : "|";
@@ -242,7 +242,7 @@ static void take_text(const struct value *value, size_t len, bool wide)
     }
 }
 
-/* Up to its NUL, which the last text of a payload may lack. */
+/* Text up to its NUL, which may be missing at the end of a payload. */
 static void take_terminated(const struct value *value, bool wide)
 {
     struct ew_bytes *in = value->in;
@@ -252,7 +252,7 @@ static void take_terminated(const struct value *value, bool wide)
     size_t len;
     if (!text)
         return;
-    if (left < unit) { /* not even an empty one */
+    if (left < unit) { /* not even an empty text */
         ew_bytes_fail(in, ETWATCH_ETRUNC);
         return;
     }
@@ -284,7 +284,7 @@ static void take_string(const struct value *value, bool wide)
 
 /* -------------------------------------------------------------------- bytes */
 
-/* "192.0.2.1:80", "[2001:db8::1]:80"; other families stay bytes. */
+/* "192.0.2.1:80", "[2001:db8::1]:80"; other families are shown as bytes. */
 static void add_sockaddr(const struct value *value, const uint8_t *raw, size_t len)
 {
     char address[EW_IPV6_TEXT], text[EW_IPV6_TEXT + 16];
@@ -326,7 +326,7 @@ static void take_binary(const struct value *value, uint64_t length)
         ew_fields_raw(value->out, value->name, value->name_len, EW_FIELD_BINARY, raw, len);
 }
 
-/* Without a length: an address says its size by what it is, anything else is the rest. */
+/* If there is no length: an IPv6 address has a fixed size, anything else is the rest. */
 static uint64_t binary_length(const struct value *value)
 {
     if (value->field->length_by)
@@ -348,7 +348,7 @@ static void take_sid(const struct value *value, bool token_user)
     struct ew_bytes *in = value->in;
     if (token_user) {
         struct ew_bytes ahead = *in;
-        if (ew_bytes_u32(&ahead) == 0) { /* nobody */
+        if (ew_bytes_u32(&ahead) == 0) { /* no SID */
             ew_bytes_skip(in, 4);
             if (ew_bytes_ok(in))
                 ew_fields_null(value->out, value->name, value->name_len);
@@ -362,8 +362,8 @@ static void take_sid(const struct value *value, bool token_user)
     take_raw(value, 8 + 4 * subs, EW_FIELD_SID);
 }
 
-/* Days from 1601-01-01 to a date of the Gregorian calendar, after Howard Hinnant's days_from_civil:
- * years begin in March, so that the leap day is the last of its year. */
+/* Days from 1601-01-01 to a date of the Gregorian calendar, by Howard Hinnant's days_from_civil:
+ * years start in March, so that the leap day is the last of its year. */
 static uint64_t days_since_1601(unsigned year, unsigned month, unsigned day)
 {
     unsigned y = month <= 2 ? year - 1 : year;
@@ -461,7 +461,7 @@ static bool take_as_text(const struct value *value, unsigned in)
         return true;
     case EW_IN_COUNTED_UTF16:
     case EW_IN_COUNTED_ANSI:
-    case EW_IN_COUNTED_BINARY: /* which may be text too */
+    case EW_IN_COUNTED_BINARY: /* may contain text */
     case EW_IN_MOF_COUNTED_UTF16:
     case EW_IN_MOF_COUNTED_ANSI:
     case EW_IN_REVERSED_COUNTED_UTF16:
@@ -504,7 +504,7 @@ static bool take_as_bytes(const struct value *value, unsigned in)
     }
 }
 
-/* A type whose bytes say just one thing. */
+/* A type with a single output format. */
 static void take_plain(const struct value *value, enum ew_field_type type, uint64_t number)
 {
     if (ew_bytes_ok(value->in))
@@ -546,7 +546,7 @@ void ew_schema_value(const struct ew_schema_field *field, const char *name, size
     case EW_IN_PAD_POINTER:
         ew_bytes_skip(in, value.pointer_size == 8 ? 4 : 0);
         break;
-    default: /* a type that nobody knows has no known size either */
+    default: /* an unknown type has no known size */
         ew_bytes_fail(in, ETWATCH_EFORMAT);
         break;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads tags one after the other. Bad markup ends the reading: what came before it stands. A
- * manifest is written by a program, so there is nothing to forgive, only something to survive.
+ * Reads tags one after the other. Invalid markup ends the reading; everything before it counts.
+ * Manifests are machine-written, so errors need not be tolerated, only handled safely.
  */
 #include "decode/xml.h"
 
@@ -45,7 +45,7 @@ static struct ew_span take_name(struct ew_bytes *in)
     return (struct ew_span){(const char *)in->data + from, in->pos - from};
 }
 
-/* Passes over everything up to and with `stop`. */
+/* Skips everything up to and including `stop`. */
 static void skip_past(struct ew_bytes *in, const char *stop)
 {
     while (ew_bytes_left(in)) {
@@ -74,7 +74,7 @@ static void take_attribute(struct ew_xml *xml)
     xml->attribute_count++;
 }
 
-/* Behind the name of an opening tag. */
+/* Reads what follows the name of an opening tag. */
 static enum ew_xml_kind take_attributes(struct ew_xml *xml)
 {
     struct ew_bytes *in = &xml->in;
@@ -146,8 +146,8 @@ static size_t put_utf8(uint32_t code, char *at)
     return 4;
 }
 
-/* The character an entity stands for (without '&' and ';'), or 0. Every one is shorter as UTF-8
- * than as an entity: "&#1;" is the shortest. */
+/* The character an entity stands for (without '&' and ';'), or 0. Every character is shorter in
+ * UTF-8 than as an entity: "&#1;" is the shortest. */
 static uint32_t entity(struct ew_span text)
 {
     static const struct {
@@ -165,7 +165,7 @@ static uint32_t entity(struct ew_span text)
     uint64_t code = hex ? ew_bytes_hex_u64(&in) : ew_bytes_dec_u64(&in);
     bool valid = ew_bytes_ok(&in) && ew_bytes_left(&in) == 0 && code <= 0x10FFFF &&
                  (code < 0xD800 || code > 0xDFFF);
-    /* "&#9;" takes four bytes: enough for any character that so few digits can name. */
+    /* Even the shortest, "&#9;", has four bytes: room for any character. */
     return valid && code >= 1 ? (uint32_t)code : 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pull reader for the XML of event manifests: tags and attributes, nothing else. Text between
- * tags, comments, processing instructions and declarations are passed over; no entity but the five
- * of XML itself and character numbers; no recursion, no allocation. Names lose their prefix
+ * tags, comments, processing instructions and declarations are skipped; the only entities are the
+ * five of XML itself and character numbers; no recursion, no allocation. Names lose their prefix
  * ("win:").
  */
 #ifndef EW_DECODE_XML_H
@@ -12,10 +12,10 @@
 
 #include "base/bytes.h"
 
-enum { EW_XML_ATTRIBUTES_MAX = 24 }; /* of one tag; more are passed over */
+enum { EW_XML_ATTRIBUTES_MAX = 24 }; /* per tag; more are ignored */
 
 enum ew_xml_kind {
-    EW_XML_END = 0, /* of the input, or of what can be read of it */
+    EW_XML_END = 0, /* end of the input, or invalid markup */
     EW_XML_OPEN,    /* <name …> */
     EW_XML_SELF,    /* <name …/> */
     EW_XML_CLOSE,   /* </name> */
@@ -23,19 +23,19 @@ enum ew_xml_kind {
 
 struct ew_xml {
     struct ew_bytes in;
-    struct ew_span name; /* of the tag at hand */
+    struct ew_span name; /* of the current tag */
     unsigned attribute_count;
     struct {
-        struct ew_span name, value; /* value: entities are still in it */
+        struct ew_span name, value; /* value: entities are not yet replaced */
     } attribute[EW_XML_ATTRIBUTES_MAX];
 };
 
 void ew_xml_init(struct ew_xml *xml, const void *text, size_t size);
 enum ew_xml_kind ew_xml_next(struct ew_xml *xml);
-/* The attribute of the tag at hand; an empty span with text NULL if it has none. */
+/* An attribute of the current tag; an empty span with text NULL if it has none. */
 struct ew_span ew_xml_attribute(const struct ew_xml *xml, const char *name);
-/* An attribute's value with its entities replaced: not longer than before. Returns the length; the
- * buffer holds value.len bytes at least. */
+/* Replaces the entities in an attribute's value, which does not get longer. Returns the length; the
+ * buffer must hold value.len bytes. */
 size_t ew_xml_unescape(struct ew_span value, char *buffer);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a monitor delivers, kept as columns until somebody wants it. One lock around everything: it
- * is held for the time of a few stores, and only the monitor's thread and a reader meet there.
+ * Keeps what a monitor delivers as columns until it is queried. One lock guards everything: it is
+ * held for a few stores at a time, and only the monitor's thread and a reader contend for it.
  *
- * A table is a list of batches and the one that is being filled. Rows beyond the maximum go batch
- * by batch, the oldest first; a batch holds at most a sixteenth of it, so that never much goes at
- * once.
+ * A table is a list of batches and the one being filled. Rows beyond the maximum are dropped batch
+ * by batch, oldest first; a batch holds at most a sixteenth of the maximum, so that few rows are
+ * dropped at once.
  */
 #include <string.h>
 
@@ -40,8 +40,8 @@ static uint64_t rows_of(const struct kept *kept)
     return kept->ready.rows + kept->columns->rows;
 }
 
-/* Out of memory: the rows of the open batch go, and collecting goes on. */
-static void start_over(struct etwatch_collector *collector, struct kept *kept)
+/* Out of memory: drops the rows of the open batch and continues. */
+static void discard_open_batch(struct etwatch_collector *collector, struct kept *kept)
 {
     collector->dropped += kept->columns->rows;
     kept->columns->error = 0;
@@ -56,13 +56,13 @@ static void cut(struct etwatch_collector *collector, struct kept *kept)
     if (ew_batch_list_add(&kept->ready, batch) < 0)
         collector->dropped += rows;
     if (kept->columns->error != 0)
-        start_over(collector, kept);
+        discard_open_batch(collector, kept);
 }
 
 static void after_row(struct etwatch_collector *collector, struct kept *kept)
 {
     if (kept->columns->error != 0)
-        start_over(collector, kept);
+        discard_open_batch(collector, kept);
     if (kept->columns->full)
         cut(collector, kept);
     while (rows_of(kept) > collector->max_rows && kept->ready.rows > 0) {
@@ -107,7 +107,7 @@ void etwatch_collector_on_events(void *ctx, const struct etwatch_event *events, 
     ew_mutex_unlock(collector->lock);
 }
 
-/* --------------------------------------------------------------- begin and end */
+/* ---------------------------------------------------------------- new and free */
 
 void etwatch_collector_free(struct etwatch_collector *collector)
 {
@@ -149,7 +149,7 @@ static int init(struct etwatch_collector *collector, const struct etwatch_table_
     return rc;
 }
 
-int etwatch_collector_new(const struct etwatch_table_options *given,
+int etwatch_collector_new(const struct etwatch_table_options *requested,
                           struct etwatch_collector **ret_collector,
                           struct etwatch_error_info *reterr)
 {
@@ -157,7 +157,7 @@ int etwatch_collector_new(const struct etwatch_table_options *given,
     struct ew_error why = {0};
     if (ret_collector == NULL)
         return ETWATCH_EINVAL;
-    int rc = ew_table_options_take(given, &options, &why);
+    int rc = ew_table_options_take(requested, &options, &why);
     if (rc == 0) {
         struct etwatch_collector *collector = ew_calloc(1, sizeof *collector);
         options.max_rows = options.max_rows == 0 ? MAX_ROWS : options.max_rows;
@@ -174,7 +174,7 @@ int etwatch_collector_new(const struct etwatch_table_options *given,
     return rc;
 }
 
-/* ---------------------------------------------------------------------- asking */
+/* --------------------------------------------------------------------- queries */
 
 int etwatch_collector_stats(const struct etwatch_collector *collector,
                             struct etwatch_collector_stats *ret_stats)

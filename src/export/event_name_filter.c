@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns copies of the words in lower case; only ASCII letters have two cases here. */
+/* Owns lower-case copies of the patterns; only ASCII letters are folded. */
 #include "export/export.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ static bool has_part(const char *text, const char *part)
     return part[0] == '\0';
 }
 
-/* As it is usually written; braces around it may be there. */
+/* Compares with the usual text form of a GUID, with or without braces. */
 static bool is_guid(const char *word, const uint8_t guid[16])
 {
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Columns straight from records: no public struct per event. What an event is called is looked up
- * once for each kind of the kernel's, and who a process is once for each life; from then on a row
- * is a few stores.
+ * Fills columns directly from records, without a public struct per event. The name of an event is
+ * looked up once per kind of kernel event, and the name of a process once per lifetime; after that
+ * a row is a few stores.
  *
- * Words that choose events are compared with names only when a name is new.
+ * Name patterns are matched only when a name is new.
  */
 #include "export/export.h"
 
@@ -19,7 +19,7 @@
 
 enum { JSON_MAX = 4 << 20 };
 
-/* What the kernel calls a kind of event: numbers in the dictionaries. */
+/* Names of a kind of event: indices in the dictionaries. */
 struct kind {
     int32_t provider, event; /* -1: unknown */
     uint8_t state;           /* enum state */
@@ -34,21 +34,22 @@ struct table {
     uint32_t fields_column, payload_column;
     struct ew_field_kinds fields;
     struct ew_buf scratch;
-    struct kind *kinds;  /* by group, opcode and version */
-    int32_t *life_names; /* by life of a process: its name's number + 1; 0: not asked yet */
-    uint32_t life_count;
+    struct kind *kinds; /* by group, opcode and version */
+    int32_t
+        *lifetime_names; /* by lifetime of a process: index of its name + 1; 0: not looked up yet */
+    uint32_t lifetime_count;
     uint64_t shift_ns;
-    struct etwatch_trace_stats *stats; /* to be filled at the end, or NULL */
+    struct etwatch_trace_stats *stats; /* filled in at the end; may be NULL */
 };
 
-static size_t kind_place(const struct ew_record *record)
+static size_t kind_index(const struct ew_record *record)
 {
     return ((size_t)record->group << 8 | record->opcode) * EW_CLASS_VERSIONS + record->version;
 }
 
-/* ------------------------------------------------------------------- naming */
+/* -------------------------------------------------------------------- names */
 
-static int32_t word(struct table *table, uint32_t column, const char *text)
+static int32_t intern(struct table *table, uint32_t column, const char *text)
 {
     return ew_columns_word_of(&table->columns, column, text, strlen(text));
 }
@@ -62,17 +63,17 @@ static void name_record(struct table *table, const struct ew_record *record, str
     if (!ew_event_name_filter_match(&table->names, names.provider, guid, names.event))
         return;
     ret_kind->state = WANTED;
-    ret_kind->provider = word(table, EW_RECORD_PROVIDER, names.provider);
-    ret_kind->event = word(table, EW_RECORD_EVENT, names.event);
+    ret_kind->provider = intern(table, EW_RECORD_PROVIDER, names.provider);
+    ret_kind->event = intern(table, EW_RECORD_EVENT, names.event);
 }
 
-/* The kind of a record; kernel's are remembered. */
+/* The kind of a record; those of kernel records are cached. */
 static struct kind kind_of(struct table *table, const struct ew_record *record)
 {
     struct kind kind;
     if (record->kind == EW_RECORD_KERNEL && record->group < EW_CLASS_GROUPS &&
         record->version < EW_CLASS_VERSIONS) {
-        struct kind *known = &table->kinds[kind_place(record)];
+        struct kind *known = &table->kinds[kind_index(record)];
         if (known->state == NEW)
             name_record(table, record, known);
         return *known;
@@ -81,25 +82,26 @@ static struct kind kind_of(struct table *table, const struct ew_record *record)
     return kind;
 }
 
-/* The number of a process's name, or -1. */
+/* Dictionary index of a process's name, or -1. */
 static int32_t name_of(struct table *table, uint32_t pid, uint64_t t_ns)
 {
     const struct ew_process_history *history = &table->trace->history;
-    uint32_t life = ew_process_history_find(history, pid, t_ns);
-    if (life == UINT32_MAX)
+    uint32_t lifetime = ew_process_history_find(history, pid, t_ns);
+    if (lifetime == UINT32_MAX)
         return -1;
-    if (table->life_names == NULL) {
-        table->life_count = history->processes.count;
-        table->life_names = ew_calloc((size_t)table->life_count + 1, sizeof *table->life_names);
-        if (table->life_names == NULL) {
+    if (table->lifetime_names == NULL) {
+        table->lifetime_count = history->processes.count;
+        table->lifetime_names =
+            ew_calloc((size_t)table->lifetime_count + 1, sizeof *table->lifetime_names);
+        if (table->lifetime_names == NULL) {
             table->columns.error = ETWATCH_ENOMEM;
             return -1;
         }
     }
-    int32_t *known = &table->life_names[life];
+    int32_t *known = &table->lifetime_names[lifetime];
     if (*known == 0) {
         const char *name = ew_process_history_name(history, pid, t_ns);
-        *known = name == NULL ? -1 : word(table, EW_RECORD_NAME, name) + 1;
+        *known = name == NULL ? -1 : intern(table, EW_RECORD_NAME, name) + 1;
         *known = *known == 0 ? -1 : *known;
     }
     return *known < 0 ? -1 : *known - 1;
@@ -149,8 +151,8 @@ static void put_row(struct table *table, const struct ew_record *record,
     ew_columns_end(columns);
 }
 
-/* Of what is no .etl: by way of the public event. */
-static void put_told(struct table *table, const struct etwatch_trace_event *event)
+/* For recordings other than .etl: by way of the public event. */
+static void put_public_event(struct table *table, const struct etwatch_trace_event *event)
 {
     struct ew_columns *columns = &table->columns;
     ew_columns_u64(columns, EW_RECORD_T_NS, event->t_ns);
@@ -172,7 +174,7 @@ static void put_told(struct table *table, const struct etwatch_trace_event *even
     ew_columns_end(columns);
 }
 
-static int fill_told(struct table *table)
+static int fill_from_perfetto(struct table *table)
 {
     struct etwatch_trace_event event = {.size = sizeof event};
     int rc = 0;
@@ -181,7 +183,7 @@ static int fill_told(struct table *table)
         if (ew_event_name_filter_match(&table->names, event.provider, event.provider_guid,
                                        event.event) &&
             ew_columns_begin(&table->columns))
-            put_told(table, &event);
+            put_public_event(table, &event);
     return rc;
 }
 
@@ -202,18 +204,18 @@ static int fill(struct table *table)
 static int next_batch(void *ctx, struct ew_batch **ret_batch, char *message, size_t size)
 {
     struct table *table = ctx;
-    int rc = table->trace->perfetto != NULL ? fill_told(table) : fill(table);
+    int rc = table->trace->perfetto != NULL ? fill_from_perfetto(table) : fill(table);
     rc = table->columns.error != 0 ? table->columns.error : rc < 0 ? rc : 0;
     if (rc < 0) {
         (void)snprintf(message, size, "%s",
-                       rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
+                       rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));
         return rc;
     }
     *ret_batch = ew_columns_cut(&table->columns);
     return table->columns.error;
 }
 
-/* --------------------------------------------------------- begin and end */
+/* -------------------------------------------------------- begin and done */
 
 static void done(void *ctx)
 {
@@ -223,14 +225,14 @@ static void done(void *ctx)
     ew_columns_done(&table->columns);
     ew_buf_done(&table->scratch);
     ew_free(table->kinds);
-    ew_free(table->life_names);
+    ew_free(table->lifetime_names);
     if (table->stats != NULL)
         (void)etwatch_trace_stats(table->trace, table->stats);
     etwatch_trace_free(table->trace);
     ew_free(table);
 }
 
-/* TYPED: one reading in which every event that is wanted is looked at. */
+/* TYPED: one pass that looks at every selected event. */
 static int learn_fields(struct table *table)
 {
     struct etwatch_trace_event event = {.size = sizeof event};
@@ -261,7 +263,8 @@ static int make_layout(struct table *table, uint32_t batch_rows, struct ew_layou
         rc = ew_layout_add(layout, "fields", EW_COLUMN_TEXT, true);
     }
     if (rc == 0 && (table->flags & ETWATCH_TABLE_PAYLOAD) != 0) {
-        bool taken = ew_layout_find(layout, "payload") >= 0; /* what TYPED could not decode */
+        bool taken =
+            ew_layout_find(layout, "payload") >= 0; /* column for what TYPED could not decode */
         table->payload_column = ew_layout_count(layout);
         rc = ew_layout_add(layout, taken ? "event_payload" : "payload", EW_COLUMN_BINARY, false);
     }
@@ -296,7 +299,7 @@ static int begin(struct table *table, const struct etwatch_table_options *option
     if (rc == ETWATCH_ELIMIT)
         return ew_error_set(reterr, rc, 0,
                             "these events have more different fields than a table has columns: "
-                            "choose fewer kinds of events");
+                            "select fewer kinds of events");
     return rc < 0 ? ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc)) : 0;
 }
 
@@ -310,7 +313,7 @@ int ew_table_events(struct etwatch_trace *trace, const struct etwatch_table_opti
     table->trace = trace;
     int rc = begin(table, options, ret_stream, reterr);
     if (rc < 0) {
-        table->trace = NULL; /* still the caller's */
+        table->trace = NULL; /* still owned by the caller */
         done(table);
     } else {
         table->stats = stats;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The formats of other tools, each made of parts that are there: tables go through their streams,
- * stacks and timelines read the recording themselves. Every export opens the files once more, with
- * or without the choice of processes, as its format needs it.
+ * Exports to the formats of other tools: tables are written from their streams, stacks and
+ * timelines read the recording themselves. Every export opens the files once more, with or without
+ * the selection of processes, as its format requires.
  */
 #include <etwatch/export.h>
 
@@ -33,7 +33,7 @@ const char *etwatch_export_name(uint32_t format)
     return format < sizeof names / sizeof names[0] ? names[format] : NULL;
 }
 
-/* "event", …: what the objects of a table are called in JSON. */
+/* "event", …: the type of a table's objects in JSON. */
 static const char *type_of(uint32_t table)
 {
     static const char *const types[] = {NULL,    "process", "thread", "class",
@@ -64,7 +64,7 @@ static int export_table(struct export *export)
     return rc;
 }
 
-/* What a reading found; frees it. */
+/* Stores the statistics of a pass and frees the trace. */
 static void close_trace(struct export *export, struct etwatch_trace *trace)
 {
     if (trace != NULL)
@@ -90,18 +90,18 @@ static int put_stacks(struct export *export, const struct ew_flame *flame)
 
 static int export_stacks(struct export *export)
 {
-    struct etwatch_trace *all = NULL, *selection = NULL;
+    struct etwatch_trace *all = NULL, *selected = NULL;
     struct ew_flame flame;
     struct ew_stacks_counts counts = {0};
     ew_flame_init(&flame);
     int rc = ew_trace_open_again(export->trace, &export->options, EW_TRACE_ALL, &all, &export->why);
     if (rc == 0)
-        rc = ew_trace_open_again(export->trace, &export->options, 0, &selection, &export->why);
+        rc = ew_trace_open_again(export->trace, &export->options, 0, &selected, &export->why);
     if (rc == 0)
-        rc = ew_stacks_read(all, selection, &flame, &counts);
+        rc = ew_stacks_read(all, selected, &flame, &counts);
     if (rc == 0 && counts.samples == 0)
         rc = ew_error_set(&export->why, ETWATCH_ENOTSUP, 0,
-                          "there are no profile samples in what was asked for: nothing has a "
+                          "the selection has no profile samples: nothing has a "
                           "stack");
     if (rc == 0)
         rc = put_stacks(export, &flame);
@@ -112,7 +112,7 @@ static int export_stacks(struct export *export)
     export->counts.refused = counts.refused;
     ew_flame_done(&flame);
     etwatch_trace_free(all);
-    close_trace(export, selection);
+    close_trace(export, selected);
     return rc;
 }
 
@@ -151,7 +151,7 @@ static int export_perfetto(struct export *export)
     return rc;
 }
 
-/* --------------------------------------------------------------------- entry */
+/* --------------------------------------------------------------- entry point */
 
 static int run(struct export *export)
 {

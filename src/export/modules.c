@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns a list of images, sorted by process and address once all are known: a recording tells of
- * many only at its end. The kernel and its drivers are images of process 0.
+ * Owns a list of images, sorted by process and address after learning: a recording describes many
+ * images only at its end. The kernel and its drivers are images of process 0.
  */
 #include "export/export.h"
 
@@ -31,7 +31,8 @@ static bool keep_name(struct ew_modules *modules, const struct ew_event_text *pa
 {
     char name[NAME_MAX_BYTES];
     size_t len = ew_event_text_copy(path, name, sizeof name);
-    /* Processes load the same libraries one after the other: often it is the name before. */
+    /* Processes load the same libraries one after another: often the name equals the previous
+     * one. */
     if (modules->count > 0) {
         uint32_t last = modules->list[modules->count - 1].name;
         if (strcmp(modules->text + last, name) == 0) {
@@ -82,8 +83,8 @@ static void add(struct ew_modules *modules, const struct ew_event *event, uint64
     };
 }
 
-/* Whatever tells of an image adds it, so most are there more than once. Of those at one place the
- * one that came last before a time counts for it: an unload need not find what it ends. */
+/* Every event about an image adds it, so most are in the list several times. At a given address
+ * and time the last one before that time applies: an unload need not find its load. */
 void ew_modules_learn(struct ew_modules *modules, const struct ew_event *event)
 {
     bool there = event->kind == EW_EVENT_IMAGE_THERE || event->kind == EW_EVENT_IMAGE_UNLOAD;
@@ -108,8 +109,8 @@ void ew_modules_sort(struct ew_modules *modules)
     modules->sorted = true;
 }
 
-/* The one that has the address: of several at the same place the one that was there then, else the
- * nearest in time. */
+/* The module that contains the address: of several at the same address the one loaded at that
+ * time, else the nearest in time. */
 static const struct ew_module *find(const struct ew_modules *modules, uint32_t pid,
                                     uint64_t address, uint64_t t_ns)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Windows recording as a Perfetto trace: its scheduling in Perfetto's own messages, the samples
- * that a monitor cuts from it as counters, starts and exits, what was lost, and at the end the
- * report on it as a whole.
+ * Exports a Windows recording as a Perfetto trace: scheduling in Perfetto's own messages, the
+ * samples of a monitor as counters, starts and exits, losses, and at the end the report on the
+ * whole recording.
  *
- * Events and samples come from two readings side by side, in the order of time: an interval's
- * samples follow its last event. So the trace can be walked in order with a small window, however
- * long it is. Memory is that of the two readings.
+ * Events and samples come from two passes in parallel, in time order: an interval's samples follow
+ * its last event. So the trace can be walked in order with a small window, however long it is.
+ * Memory is that of the two passes.
  */
 #include "export/export.h"
 
@@ -25,31 +25,31 @@ struct making {
     struct etwatch_sink *sink;
     struct ew_event_name_filter names;
     struct etwatch_meta meta;
-    bool meta_told, ended;
-    uint64_t from_ns, until_ns; /* Unix: the part that was asked for */
-    uint64_t boot_ns;           /* Unix; 0: not known */
-    uint32_t stage;             /* of the readings that progress is told of */
-    int rc;                     /* what a callback ran into */
+    bool meta_written, ended;
+    uint64_t from_ns, until_ns; /* Unix time: the selected range */
+    uint64_t boot_ns;           /* Unix time; 0: unknown */
+    uint32_t stage;             /* pass that progress is reported for */
+    int rc;                     /* error in a callback */
 };
 
-/* The first reading but one takes most of the time. */
+/* The first of the two stages takes most of the time. */
 static int on_progress(void *ctx, uint64_t done, uint64_t all)
 {
     const struct making *making = ctx;
     const struct etwatch_table_options *options = making->export->options;
-    uint64_t told = making->stage == 0 ? done / 4 * 3 : all / 4 * 3 + done / 4;
-    return options->on_progress == NULL ? 0 : options->on_progress(options->ctx, told, all);
+    uint64_t progress = making->stage == 0 ? done / 4 * 3 : all / 4 * 3 + done / 4;
+    return options->on_progress == NULL ? 0 : options->on_progress(options->ctx, progress, all);
 }
 
 /* --------------------------------------------------------------------- samples */
 
-/* Times of the trace are since Windows started, if the recording says when that was. */
-static void tell_meta(struct making *making)
+/* Times of the trace count from the boot of Windows, if the recording has it. */
+static void write_meta(struct making *making)
 {
     struct etwatch_meta *meta = &making->meta;
-    if (making->meta_told)
+    if (making->meta_written)
         return;
-    making->meta_told = true;
+    making->meta_written = true;
     meta->size = sizeof *meta;
     making->rc = etwatch_monitor_meta(making->monitor, meta);
     if (making->rc < 0)
@@ -70,7 +70,7 @@ static bool in_part(const struct making *making, const struct etwatch_sample *sa
 static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     struct making *making = ctx;
-    tell_meta(making);
+    write_meta(making);
     for (size_t i = 0; i < count && making->rc == 0; i++)
         if (in_part(making, &samples[i]))
             making->rc = etwatch_sink_samples(making->sink, &samples[i], 1);
@@ -79,12 +79,12 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct making *making = ctx;
-    tell_meta(making);
+    write_meta(making);
     if (making->rc == 0 && loss->to_ns >= making->from_ns && loss->from_ns < making->until_ns)
         making->rc = etwatch_sink_loss(making->sink, loss);
 }
 
-/* The samples of one more interval. What came before them is written before them. */
+/* Writes the samples of one more interval, after everything that precedes them. */
 static int poll_samples(struct making *making)
 {
     int rc = etwatch_sink_flush(making->sink);
@@ -94,7 +94,7 @@ static int poll_samples(struct making *making)
     return rc < 0 && !making->ended ? rc : making->rc;
 }
 
-/* Those of the intervals that were over when this happened. */
+/* Writes the samples of the intervals that ended before t_ns. */
 static int catch_up(struct making *making, uint64_t t_ns)
 {
     int rc = 0;
@@ -105,8 +105,8 @@ static int catch_up(struct making *making, uint64_t t_ns)
 
 /* ---------------------------------------------------------------------- events */
 
-/* Switches and wake-ups always; of other events those that were named, with their fields. What
- * nobody wants is not even named. */
+/* Writes switches and wakeups always; of other events those that match the name filter, with
+ * their fields. Others are not even named. */
 static int put_event(struct making *making, const struct ew_record *record,
                      const struct ew_event *known)
 {
@@ -189,7 +189,7 @@ static int put_end(struct making *making)
     return rc == 0 ? etwatch_sink_flush(making->sink) : rc;
 }
 
-/* --------------------------------------------------------------- begin and end */
+/* ------------------------------------------------------------------------ open */
 
 static int open_sink(struct making *making, struct etwatch_error_info *reterr)
 {
@@ -220,7 +220,7 @@ static int open_monitor(struct making *making, struct etwatch_error_info *reterr
     int rc = ew_trace_monitor(trace, options->hz, flags, &callbacks, &making->monitor, reterr);
     if (rc < 0)
         return rc;
-    tell_meta(making);
+    write_meta(making);
     return making->rc;
 }
 

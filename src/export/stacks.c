@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns, while a recording is read, the samples that wait for their stacks. They wait in order of
- * time in a ring: whoever has waited so long that the ring is full gets what has come. Parts of
- * stacks (the kernel's and the user's come apart) are kept once each, so a waiting sample is small
- * however deep its stack.
+ * Owns the samples that wait for their stacks while a recording is read. They wait in time order in
+ * a ring: when it is full, the oldest is completed with what has arrived. Parts of stacks (kernel
+ * and user part arrive separately) are stored once each, so a waiting sample is small however deep
+ * its stack is.
  *
- * Windows 8 and newer tells a stack that repeats by a key, whose frames it tells when it forgets
- * the key or when recording ends: those are learned in a reading before.
+ * Windows 8 and later logs a repeated stack by a key; the frames of the key are logged when it is
+ * deleted or when recording ends: a first pass learns them.
  */
 #include "export/export.h"
 
@@ -32,16 +32,16 @@ enum {
 };
 #define NO_PART UINT32_MAX
 
-/* A run of addresses, the innermost frame first. */
+/* A run of addresses, innermost frame first. */
 struct part {
     uint32_t from, count;
 };
 
 struct key {
     uint64_t key;
-    uint64_t t_ns; /* when it was told */
+    uint64_t t_ns; /* when it was logged */
     uint32_t part;
-    uint32_t older; /* of the same key: place + 1 */
+    uint32_t older; /* of the same key: index + 1 */
 };
 
 struct waiting {
@@ -63,7 +63,7 @@ struct reading {
     struct key *keys;
     uint32_t key_count, key_size, *key_index, key_mask;
     struct waiting *waiting; /* ring of WAITING */
-    uint32_t *chain;         /* hash of (time, thread): place in the ring + 1 */
+    uint32_t *chain;         /* hash of (time, thread): index in the ring + 1 */
     uint64_t first, next;    /* numbers of the samples in the ring */
     uint32_t interval_100ns;
     int error;
@@ -75,7 +75,7 @@ static uint64_t mix(uint64_t value)
     return value ^ value >> 29;
 }
 
-/* Room for one more; false: no memory, or the maximum is reached. */
+/* Space for `more` items; false: no memory, or the maximum is reached. */
 static bool grow(void **list, uint32_t count, uint32_t more, uint32_t *size, size_t item,
                  uint32_t max)
 {
@@ -104,7 +104,7 @@ static uint32_t hash_addresses(const uint64_t *addresses, uint32_t count)
     return (uint32_t)(sum ^ sum >> 32);
 }
 
-static uint32_t part_place(const struct reading *r, const uint64_t *addresses, uint32_t count)
+static uint32_t part_slot(const struct reading *r, const uint64_t *addresses, uint32_t count)
 {
     uint32_t at = hash_addresses(addresses, count) & r->part_mask;
     while (r->part_index[at] != 0) {
@@ -129,11 +129,11 @@ static bool grow_part_index(struct reading *r)
     r->part_index = index;
     r->part_mask = size - 1;
     for (uint32_t i = 0; i < r->part_count; i++)
-        index[part_place(r, r->addresses + r->parts[i].from, r->parts[i].count)] = i + 1;
+        index[part_slot(r, r->addresses + r->parts[i].from, r->parts[i].count)] = i + 1;
     return true;
 }
 
-/* The part with the addresses of a payload from `from` on; NO_PART: there are none, or no room. */
+/* The part with the addresses of a payload from `from` on; NO_PART: none, or no space. */
 static uint32_t keep_part(struct reading *r, const struct ew_record *record, uint32_t from)
 {
     uint64_t frames[FRAMES_MAX];
@@ -145,9 +145,9 @@ static uint32_t keep_part(struct reading *r, const struct ew_record *record, uin
     bool fits = count > 0 && grow_part_index(r);
     if (!fits)
         return NO_PART;
-    uint32_t place = part_place(r, frames, count);
-    if (r->part_index[place] != 0)
-        return r->part_index[place] - 1;
+    uint32_t slot = part_slot(r, frames, count);
+    if (r->part_index[slot] != 0)
+        return r->part_index[slot] - 1;
     fits = grow(&addresses, r->address_count, count, &r->address_size, sizeof *r->addresses,
                 ADDRESSES_MAX);
     r->addresses = addresses;
@@ -158,13 +158,13 @@ static uint32_t keep_part(struct reading *r, const struct ew_record *record, uin
     memcpy(r->addresses + r->address_count, frames, count * sizeof *frames);
     r->parts[r->part_count] = (struct part){.from = r->address_count, .count = count};
     r->address_count += count;
-    r->part_index[place] = ++r->part_count;
+    r->part_index[slot] = ++r->part_count;
     return r->part_count - 1;
 }
 
 /* --------------------------------------------------------------------- keys */
 
-static uint32_t key_place(const struct reading *r, uint64_t key)
+static uint32_t key_slot(const struct reading *r, uint64_t key)
 {
     uint32_t at = (uint32_t)(mix(key) >> 32) & r->key_mask;
     while (r->key_index[at] != 0 && r->keys[r->key_index[at] - 1].key != key)
@@ -184,7 +184,7 @@ static bool grow_key_index(struct reading *r)
     r->key_index = index;
     r->key_mask = size - 1;
     for (uint32_t i = 0; i < r->key_count; i++)
-        index[key_place(r, r->keys[i].key)] = i + 1; /* the newest of a key comes last */
+        index[key_slot(r, r->keys[i].key)] = i + 1; /* the newest of a key comes last */
     return true;
 }
 
@@ -207,18 +207,18 @@ static void learn_key(struct reading *r, const struct ew_record *record)
     if (!fits)
         return;
     uint64_t key = pointer_at(record, 0);
-    uint32_t place = key_place(r, key);
+    uint32_t slot = key_slot(r, key);
     r->keys[r->key_count] =
-        (struct key){.key = key, .t_ns = record->t_ns, .part = part, .older = r->key_index[place]};
-    r->key_index[place] = ++r->key_count;
+        (struct key){.key = key, .t_ns = record->t_ns, .part = part, .older = r->key_index[slot]};
+    r->key_index[slot] = ++r->key_count;
 }
 
-/* A key means what it is told to have meant when it is next told; after the last time, that. */
+/* A key has the meaning that the next log entry gives; after the last entry, that one. */
 static uint32_t part_of_key(const struct reading *r, uint64_t key, uint64_t t_ns)
 {
     if (r->key_index == NULL)
         return NO_PART;
-    uint32_t at = r->key_index[key_place(r, key)], found = NO_PART;
+    uint32_t at = r->key_index[key_slot(r, key)], found = NO_PART;
     for (; at != 0; at = r->keys[at - 1].older) {
         if (found != NO_PART && r->keys[at - 1].t_ns < t_ns)
             break;
@@ -259,9 +259,9 @@ static uint32_t thread_node(struct reading *r, const struct waiting *w)
 {
     char name[320];
     const char *process = ew_process_history_name(&r->trace->history, w->pid, w->t_ns);
-    uint32_t life = ew_process_history_find(&r->trace->history, w->pid, w->t_ns);
-    /* Different processes may have the same id, one after the other. */
-    uint64_t key = (uint64_t)w->pid << 32 | life;
+    uint32_t lifetime = ew_process_history_find(&r->trace->history, w->pid, w->t_ns);
+    /* Processes may have the same id one after another. */
+    uint64_t key = (uint64_t)w->pid << 32 | lifetime;
     uint32_t node = ew_flame_find(r->flame, EW_FLAME_ROOT, key);
     if (node == UINT32_MAX) {
         if (w->pid == EW_NO_ID)
@@ -283,7 +283,7 @@ static uint32_t thread_node(struct reading *r, const struct waiting *w)
     return ew_flame_add(r->flame, node, w->tid, name);
 }
 
-static void settle(struct reading *r, const struct waiting *w)
+static void complete_sample(struct reading *r, const struct waiting *w)
 {
     uint32_t thread = thread_node(r, w), node = thread;
     bool stack = w->kernel != NO_PART || w->user != NO_PART;
@@ -295,18 +295,18 @@ static void settle(struct reading *r, const struct waiting *w)
     ew_flame_sample(r->flame, thread, node, w->weight_100ns);
 }
 
-static uint32_t chain_place(uint64_t t_raw, uint32_t tid)
+static uint32_t chain_slot(uint64_t t_raw, uint32_t tid)
 {
     return (uint32_t)(mix(t_raw ^ (uint64_t)tid << 40) >> 32) & (2 * WAITING - 1);
 }
 
-static void settle_first(struct reading *r)
+static void complete_oldest(struct reading *r)
 {
     struct waiting *w = &r->waiting[r->first % WAITING];
-    uint32_t place = chain_place(w->t_raw, w->tid);
-    if (r->chain[place] == r->first % WAITING + 1)
-        r->chain[place] = 0;
-    settle(r, w);
+    uint32_t slot = chain_slot(w->t_raw, w->tid);
+    if (r->chain[slot] == r->first % WAITING + 1)
+        r->chain[slot] = 0;
+    complete_sample(r, w);
     r->first++;
 }
 
@@ -314,7 +314,7 @@ static void take_sample(struct reading *r, const struct ew_record *record,
                         const struct ew_event *known)
 {
     if (r->next - r->first == WAITING)
-        settle_first(r);
+        complete_oldest(r);
     uint32_t at = (uint32_t)(r->next++ % WAITING);
     r->waiting[at] = (struct waiting){
         .t_raw = record->t_raw,
@@ -326,14 +326,14 @@ static void take_sample(struct reading *r, const struct ew_record *record,
         .user = NO_PART,
         .weight_100ns = r->interval_100ns,
     };
-    r->chain[chain_place(record->t_raw, known->tid)] = at + 1;
+    r->chain[chain_slot(record->t_raw, known->tid)] = at + 1;
     r->counts->samples++;
 }
 
-/* The sample that a stack is of, or NULL: stacks come with other events too. */
+/* The sample that a stack belongs to, or NULL: other events have stacks too. */
 static struct waiting *find_waiting(struct reading *r, uint64_t t_raw, uint32_t tid)
 {
-    uint32_t at = r->chain[chain_place(t_raw, tid)];
+    uint32_t at = r->chain[chain_slot(t_raw, tid)];
     if (at == 0)
         return NULL;
     struct waiting *w = &r->waiting[at - 1];
@@ -387,7 +387,7 @@ static void learn_event(struct reading *r, const struct ew_event *event)
         r->interval_100ns = (uint32_t)event->u.interval.interval_100ns;
 }
 
-/* Modules, keys and the first interval, of everybody. */
+/* Learns modules, keys and the first interval, for all processes. */
 static int learn(struct reading *r, struct etwatch_trace *all)
 {
     const struct ew_record *records;
@@ -424,7 +424,7 @@ static int walk(struct reading *r)
             take_stack(r, record);
     }
     while (rc == 0 && r->first < r->next)
-        settle_first(r);
+        complete_oldest(r);
     return rc;
 }
 
@@ -440,11 +440,11 @@ static void done(struct reading *r)
     ew_free(r->chain);
 }
 
-int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *selection,
+int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *selected,
                    struct ew_flame *flame, struct ew_stacks_counts *ret_counts)
 {
     struct ew_stacks_counts counts = {0};
-    struct reading r = {.trace = selection, .flame = flame, .counts = &counts};
+    struct reading r = {.trace = selected, .flame = flame, .counts = &counts};
     ew_modules_init(&r.modules);
     r.waiting = ew_calloc(WAITING, sizeof *r.waiting);
     r.chain = ew_calloc((size_t)2 * WAITING, sizeof *r.chain);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of recordings. Each stream opens the files once more, so it owes nothing to the trace
- * it was made from: several may be read at once, on different threads, and the trace may be freed.
+ * The tables of recordings. Each stream opens the files again, so it is independent of the trace it
+ * was made from: several may be read at once, on different threads, and the trace may be freed.
  *
- * Totals are a report whose rows are kept until they are asked for; samples are what a monitor with
- * the recording as its source delivers, a few intervals at a time; events are in table_events.c.
+ * Totals come from a report with its rows kept until they are read; samples come from a monitor
+ * with the recording as its source, a few intervals at a time; events are in event_table.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,22 +46,22 @@ int ew_table_options_take(const struct etwatch_table_options *given,
     if (options.hz != 0 && !(options.hz >= 0.1 && options.hz <= 1000))
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "hz must be 0.1 to 1000");
     if (options.flags >= ETWATCH_TABLE_TAKE << 1)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has a bit that is not known");
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     *ret_options = options;
     return 0;
 }
 
 /* ------------------------------------------------------------------- totals */
 
-/* A report whose rows are a table. */
+/* A report that fills a table. */
 struct totals {
     struct etwatch_trace *trace;
     uint32_t table;
     struct ew_sample_rows samples;
-    struct ew_columns columns; /* of what are no samples */
+    struct ew_columns columns; /* for rows other than samples */
     struct ew_batch_list ready;
     uint32_t flags;
-    bool told;
+    bool reported;
     struct etwatch_trace_stats *stats;
 };
 
@@ -70,7 +70,7 @@ static struct ew_columns *columns_of(struct totals *totals)
     return totals->columns.layout != NULL ? &totals->columns : &totals->samples.columns;
 }
 
-/* After a row: cuts a full batch. Ends the report if there is no memory. */
+/* After a row: closes a full batch. An error ends the report. */
 static int after_row(struct totals *totals)
 {
     struct ew_columns *columns = columns_of(totals);
@@ -104,14 +104,14 @@ static int on_image(void *ctx, const struct etwatch_trace_image *image)
     return after_row(totals);
 }
 
-static int tell(struct totals *totals, char *message, size_t size)
+static int run_report(struct totals *totals, char *message, size_t size)
 {
     struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_report_callbacks callbacks = {.size = sizeof callbacks, .ctx = totals};
     if (totals->table == ETWATCH_TABLE_CLASSES)
         callbacks.on_class = on_class;
     else
-        callbacks.on_process = on_process; /* images are told of processes that were told */
+        callbacks.on_process = on_process; /* images are reported only for reported processes */
     if (totals->table == ETWATCH_TABLE_THREADS)
         callbacks.flags |= ETWATCH_REPORT_THREADS;
     if (totals->table == ETWATCH_TABLE_IMAGES) {
@@ -131,8 +131,8 @@ static int tell(struct totals *totals, char *message, size_t size)
 static int next_totals(void *ctx, struct ew_batch **ret_batch, char *message, size_t size)
 {
     struct totals *totals = ctx;
-    int rc = totals->told ? 0 : tell(totals, message, size);
-    totals->told = true;
+    int rc = totals->reported ? 0 : run_report(totals, message, size);
+    totals->reported = true;
     if (rc < 0)
         return rc;
     *ret_batch = ew_batch_list_take(&totals->ready);
@@ -188,9 +188,9 @@ static int make_totals(struct etwatch_trace *trace, uint32_t table,
 
 /* ------------------------------------------------------------------ samples */
 
-/* A monitor whose samples are a table. */
+/* A monitor that fills a table. */
 struct replayed {
-    struct etwatch_trace *trace; /* for its part and its processes */
+    struct etwatch_trace *trace; /* for its time range and processes */
     struct etwatch_monitor *monitor;
     struct ew_sample_rows rows;
     struct ew_batch_list ready;
@@ -269,7 +269,7 @@ static int open_monitor(struct replayed *replayed, char *message, size_t size)
     return rc;
 }
 
-/* A Perfetto trace has the samples as they were recorded. */
+/* A Perfetto trace contains the samples as they were recorded. */
 static int next_recorded(struct replayed *replayed, struct ew_batch **ret_batch)
 {
     struct etwatch_trace *trace = replayed->trace;
@@ -310,8 +310,8 @@ static int next_samples(void *ctx, struct ew_batch **ret_batch, char *message, s
     return replayed->rows.columns.error;
 }
 
-/* A monitor knows what was lost, not where a file is damaged. */
-static void tell_stats(const struct replayed *replayed)
+/* A monitor knows the losses, not the damage of files. */
+static void copy_stats(const struct replayed *replayed)
 {
     struct etwatch_stats stats = {.size = sizeof stats};
     if (etwatch_monitor_stats(replayed->monitor, &stats) < 0)
@@ -326,7 +326,7 @@ static void done_samples(void *ctx)
 {
     struct replayed *replayed = ctx;
     if (replayed->stats != NULL && replayed->monitor != NULL)
-        tell_stats(replayed);
+        copy_stats(replayed);
     else if (replayed->stats != NULL && replayed->trace->perfetto != NULL)
         (void)etwatch_trace_stats(replayed->trace, replayed->stats);
     etwatch_monitor_free(replayed->monitor);
@@ -348,7 +348,7 @@ static int make_samples(struct etwatch_trace *trace, uint32_t table,
     replayed->table = table;
     replayed->flags = options->flags;
     replayed->hz = options->hz;
-    bool whole = trace->perfetto != NULL; /* its walk knows the part */
+    bool whole = trace->perfetto != NULL; /* the walk applies the time range */
     replayed->from_ns =
         whole || trace->options.from_ns == 0 ? 0 : trace->options.from_ns + shift_ns;
     replayed->until_ns =
@@ -366,7 +366,7 @@ static int make_samples(struct etwatch_trace *trace, uint32_t table,
     return rc;
 }
 
-/* --------------------------------------------------------------------- entry */
+/* -------------------------------------------------------------- entry points */
 
 int ew_trace_open_again(const struct etwatch_trace *trace,
                         const struct etwatch_table_options *options, uint32_t flags,

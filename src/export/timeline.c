@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slice lasts from the switch to a thread until the next switch on the same CPU. Who runs when
- * the recording begins is known only from its first switch on; a slice that a loss touches has no
- * known end, and is left out.
+ * A slice lasts from the switch to a thread until the next switch on the same CPU. The thread that
+ * runs at the start of the recording is known only from the first switch on; a slice that overlaps
+ * a loss has no known end and is omitted.
  */
 #include "export/export.h"
 
@@ -29,7 +29,7 @@ struct timeline {
     uint64_t slices, last_ns;
 };
 
-/* end_state NULL: nobody knows why it left. */
+/* end_state NULL: unknown. */
 static void end_slice(struct timeline *line, uint16_t cpu, uint64_t t_ns, const char *end_state,
                       int wait_reason)
 {
@@ -54,7 +54,7 @@ static void end_slice(struct timeline *line, uint16_t cpu, uint64_t t_ns, const 
     running->known = false;
 }
 
-/* When the part or the recording ends. */
+/* At the end of the time range or the recording. */
 static void end_all(struct timeline *line, uint64_t t_ns)
 {
     for (uint32_t cpu = 0; cpu < CPUS; cpu++)
@@ -86,7 +86,8 @@ static void take_switch(struct timeline *line, const struct ew_record *record,
             : ew_process_history_selected(history, line->selection, pid, record->t_ns);
 }
 
-/* Everything up to the end of the part: what comes before it tells who runs when it begins. */
+/* Reads everything up to the end of the time range: earlier events show which threads run at its
+ * start. */
 static int walk_etl(struct timeline *line)
 {
     struct etwatch_trace *trace = line->trace;
@@ -142,7 +143,7 @@ static int walk_perfetto(struct timeline *line)
         line->last_ns = event.t_rel_ns;
         if (sched != NULL && sched->kind == ETWATCH_EVENT_SWITCH)
             take_sched(line, sched, event.t_rel_ns);
-        else if (strcmp(event.event, "lost") == 0 && strcmp(event.provider, "etwatch") == 0)
+        else if (strcmp(event.event, "loss") == 0 && strcmp(event.provider, "etwatch") == 0)
             for (uint32_t cpu = 0; cpu < CPUS; cpu++)
                 line->cpus[cpu].known = false;
     }

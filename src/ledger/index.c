@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Open addressing with linear probing and backward-shift deletion: no tombstones, so lookups stay
- * short however many processes have come and gone. At most two thirds full; starts at 64 slots.
+ * short no matter how many processes have exited. At most two thirds full; starts at 64 slots.
  */
 #include "ledger/index.h"
 
@@ -63,7 +63,7 @@ void ew_index_remove(struct ew_index *index, uint32_t id, uint32_t ref)
     uint32_t hole = ew_index_home(index, id);
     while (index->slots[hole].id != id || index->slots[hole].ref != ref)
         hole = (hole + 1) & mask;
-    /* Close the gap: move back every entry whose probe path crosses the hole. */
+    /* Close the gap: move back every entry with a probe path across the hole. */
     uint32_t at = hole;
     for (;;) {
         at = (at + 1) & mask;

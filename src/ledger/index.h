@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a process or thread id to the numbers of the pool objects that bear it. One id may have
- * several: ids are reused, and an ended process stays until its last sample is delivered.
+ * Maps a process or thread id to the numbers of its pool objects. One id may have several: ids are
+ * reused, and an ended process stays until its last sample is delivered.
  */
 #ifndef EW_LEDGER_INDEX_H
 #define EW_LEDGER_INDEX_H
@@ -26,7 +26,7 @@ void ew_index_done(struct ew_index *index);
 int ew_index_add(struct ew_index *index, uint32_t id, uint32_t ref);
 void ew_index_remove(struct ew_index *index, uint32_t id, uint32_t ref);
 
-/* Multiplicative hash: ids are dense, their low bits must spread over the high ones. */
+/* Multiplicative hash: ids are dense, their low bits must be spread over the high ones. */
 static inline uint32_t ew_index_home(const struct ew_index *index, uint32_t id)
 {
     return (id * 2654435769u) >> index->shift;

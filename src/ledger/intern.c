@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the strings: chained buckets, one allocation per distinct string, header and text together.
- * The text handed out sits at a fixed offset in its entry, so a release needs no lookup key of its
- * own.
+ * The returned text is at a fixed offset in its entry, so a release needs no lookup key.
  */
 #include "ledger/ledger.h"
 
@@ -37,7 +36,7 @@ void ew_intern_done(struct ew_intern *intern)
     ew_intern_init(intern);
 }
 
-/* FNV-1a: short strings, no hostile input worth defending against beyond a slow chain. */
+/* FNV-1a: the strings are short, and hostile input could at most make a chain slow. */
 static uint32_t hash_text(const char *text, size_t *ret_len)
 {
     uint32_t hash = 2166136261u;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the process and thread entries and their indexes. Invariants: an entry is in its index from
- * add to retire or drop, exactly once; a thread is in its process's list exactly as long; an entry
- * never moves. Limits are counts of entries, so memory is bounded whatever the machine does.
+ * add to retire or drop, exactly once; a thread is in its process's list for the same time; an
+ * entry never moves. Limits are counts of entries, so memory is always bounded.
  *
- * Processes are never evicted: forgetting one would lose its totals. Threads are: see ledger.h.
+ * Processes are never evicted, because that would lose their totals. Threads are: see ledger.h.
  */
 #include "ledger/ledger.h"
 
@@ -41,7 +41,7 @@ void ew_ledger_done(struct ew_ledger *ledger)
     ew_pool_done(&ledger->processes);
 }
 
-/* The one still running is meant, else the one that started last. */
+/* Prefers a process that still runs, else the one that started last. */
 static bool newer(const struct ew_process *process, const struct ew_process *other)
 {
     bool ended = (process->flags & EW_P_EXITING) != 0;
@@ -95,7 +95,7 @@ int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start
     }
     process->self = ref;
     process->pid = pid;
-    process->uid = UINT32_MAX; /* unknown, and not root */
+    process->uid = UINT32_MAX; /* unknown; must not default to 0 (root) */
     process->start_ns = start_ns;
     *ret_process = process;
     return 0;
@@ -128,7 +128,7 @@ struct ew_thread *ew_ledger_find_thread(const struct ew_ledger *ledger, uint32_t
         struct ew_thread *thread = ew_pool_at(&ledger->threads, ref);
         if (thread->process->pid != pid)
             continue;
-        /* An unknown start time is any, but of a process that has ended none that is told later. */
+        /* An unknown start time matches any, but not a later one if the process has ended. */
         bool ended = (thread->process->flags & EW_P_EXITING) != 0;
         if (thread->start_ns == start_ns || start_ns == 0 || (thread->start_ns == 0 && !ended))
             return thread;
@@ -179,7 +179,7 @@ void ew_ledger_free_thread(struct ew_ledger *ledger, struct ew_thread *thread)
     ew_pool_give(&ledger->threads, thread->self);
 }
 
-/* Idle since before the cut and the interval, and nothing of it waits for delivery. */
+/* Evicts a thread idle since before the cut and the interval, without undelivered cells. */
 static bool evict_if_idle(struct ew_ledger *ledger, uint32_t ref, uint32_t older_than_cut,
                           uint64_t first_index)
 {
@@ -188,7 +188,7 @@ static bool evict_if_idle(struct ew_ledger *ledger, uint32_t ref, uint32_t older
         return false;
     if ((int32_t)(thread->active_cut - older_than_cut) >= 0)
         return false;
-    /* In its open interval it may run again without another OPEN. */
+    /* During its open interval it may run again without another OPEN. */
     if ((thread->flags & EW_T_OPEN) == 0 || thread->open_index >= first_index)
         return false;
     thread->process->flags |= EW_P_REBASE;
@@ -211,7 +211,7 @@ static bool make_room(struct ew_ledger *ledger, uint32_t cut, uint64_t first_ind
         if (evict_if_idle(ledger, advance_hand(ledger), cut, first_index))
             return true;
     }
-    /* All are busy now; asking again before the next cut would cost a walk per reading. */
+    /* All threads are busy; retrying before the next cut would cost a full scan per reading. */
     ledger->barren_cut = cut + 1;
     return false;
 }
@@ -276,7 +276,7 @@ static void fetch(const void *object, size_t size)
         __builtin_prefetch((const char *)object + at, 1);
 }
 
-/* Each step needs what the one before it asked for, so each goes over all threads. */
+/* Each step needs what the previous one prefetched, so each loops over all threads. */
 void ew_ledger_fetch(const struct ew_ledger *ledger, const uint32_t *tids, uint32_t count)
 {
     const struct ew_thread *threads[EW_LEDGER_FETCH_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the chunks. Invariant: a free object is all zero except its first four bytes, which hold the
- * number of the next free one; so taking is O(1) and whoever walks a pool can tell free from live
- * by any field of its own that is never zero in a live object.
+ * number of the next free one. So taking is O(1), and code that walks a pool can distinguish free
+ * objects by any own field that is never zero in a live object.
  */
 #include "ledger/pool.h"
 
@@ -62,7 +62,7 @@ void *ew_pool_take(struct ew_pool *pool, uint32_t *ret_ref)
     memset(object, 0, sizeof pool->free_ref);
     pool->used++;
     *ret_ref = ref;
-    /* The next one was given back long ago: by the time it is taken it will be here. */
+    /* The next free object is probably not cached: prefetch it for the next call. */
     if (pool->free_ref != 0)
         fetch(ew_pool_at(pool, pool->free_ref), pool->object_size);
     return object;

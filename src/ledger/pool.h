@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of one size, in chunks that never move: pointers stay valid until the object is given
+ * Objects of one size in chunks that never move: pointers stay valid until the object is given
  * back, and growing wastes at most one chunk (a doubling array would waste half of itself).
  */
 #ifndef EW_LEDGER_POOL_H
@@ -23,7 +23,7 @@ struct ew_pool {
 /* object_size: at least 4 bytes. */
 void ew_pool_init(struct ew_pool *pool, size_t object_size);
 void ew_pool_done(struct ew_pool *pool);
-/* A zeroed object and its number (from 1 on, below the count of objects ever made), or NULL. */
+/* A zeroed object and its number (1 to ew_pool_last), or NULL. */
 void *ew_pool_take(struct ew_pool *pool, uint32_t *ret_ref);
 void ew_pool_give(struct ew_pool *pool, uint32_t ref);
 
@@ -33,7 +33,7 @@ static inline void *ew_pool_at(const struct ew_pool *pool, uint32_t ref)
     return pool->chunks[index / EW_POOL_CHUNK] + (index % EW_POOL_CHUNK) * pool->object_size;
 }
 
-/* Numbers 1 to this one exist; free ones among them are zero but for their first four bytes. */
+/* The highest valid number; free objects are zero except their first four bytes. */
 static inline uint32_t ew_pool_last(const struct ew_pool *pool)
 {
     return pool->chunk_count * EW_POOL_CHUNK;

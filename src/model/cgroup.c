@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Pure: paths and the text of /proc/PID/cgroup in, verdicts out. */
+/* Pure functions over cgroup paths and the text of /proc/PID/cgroup. */
 #include "model/cgroup.h"
 
 #include <string.h>
 
-const char *ew_cgroup_asked_container(const char *wanted)
+const char *ew_cgroup_requested_container(const char *wanted)
 {
     size_t len = sizeof EW_CGROUP_CONTAINER - 1;
     return strncmp(wanted, EW_CGROUP_CONTAINER, len) == 0 ? wanted + len : NULL;
@@ -15,7 +15,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* The id in one part of a path: at its end, or before ".scope", and before it nothing or a '-'. */
+/* The id in one path component: at its end or before ".scope", preceded by nothing, '-' or ':'. */
 static bool id_in(struct ew_span part, struct ew_span *ret_id)
 {
     static const char scope[] = ".scope", conmon[] = "conmon-";
@@ -36,7 +36,7 @@ static bool id_in(struct ew_span part, struct ew_span *ret_id)
     return true;
 }
 
-/* The next part of a path; false at its end. */
+/* The next path component; false at the end. */
 static bool next_part(struct ew_span *path, struct ew_span *ret_part)
 {
     while (path->len > 0 && path->text[0] == '/') {
@@ -88,11 +88,11 @@ static bool is_below(struct ew_span path, const char *wanted)
 
 bool ew_cgroup_matches(struct ew_span path, const char *wanted)
 {
-    const char *id = ew_cgroup_asked_container(wanted);
+    const char *id = ew_cgroup_requested_container(wanted);
     return id != NULL ? in_container(path, id) : is_below(path, wanted);
 }
 
-/* "4:memory:/docker/ID": the path behind the second colon. */
+/* Splits "4:memory:/docker/ID"; the path follows the second colon. */
 static bool split(struct ew_span line, struct ew_span *ret_controllers, struct ew_span *ret_path)
 {
     const char *first = memchr(line.text, ':', line.len);
@@ -110,7 +110,7 @@ static bool split(struct ew_span line, struct ew_span *ret_controllers, struct e
 
 bool ew_cgroup_text_matches(const char *text, size_t len, const char *wanted)
 {
-    bool container = ew_cgroup_asked_container(wanted) != NULL;
+    bool container = ew_cgroup_requested_container(wanted) != NULL;
     struct ew_bytes in;
     struct ew_span line, controllers, path;
     ew_bytes_init(&in, text, len);
@@ -121,7 +121,7 @@ bool ew_cgroup_text_matches(const char *text, size_t len, const char *wanted)
     return false;
 }
 
-/* How much a line has to tell. */
+/* How informative a line is; the highest rank is shown. */
 static int rank_of(struct ew_span controllers, struct ew_span path)
 {
     struct ew_span id;

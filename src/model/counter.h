@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters and gauges that sources read, ledgers keep and samplers cut, as dense indexes.
+ * The counters and gauges that sources read, ledgers keep and samplers report, as dense indexes.
  *
- * Sources that know fewer leave the bit in `has` clear. Each index names the public metric it ends
- * up in, so a new counter is one line here, one in the source that reads it, and nothing between.
+ * A source that does not provide one leaves its bit in `has` clear. Each index is named after its
+ * public metric, so a new counter is one line here and one in the source that reads it.
  */
 #ifndef EW_MODEL_COUNTER_H
 #define EW_MODEL_COUNTER_H
@@ -12,7 +12,7 @@
 
 #include <etwatch/etwatch.h>
 
-/* Cumulative, never falling over the life of a thread or process. */
+/* Cumulative; never decreases during the lifetime of a thread or process. */
 #define EW_COUNTERS_BASE(X) \
     X(cpu_ns)               \
     X(cpu_user_ns)          \
@@ -29,7 +29,7 @@
     X(disk_read_bytes)      \
     X(disk_write_bytes)
 
-/* Few sources have these. */
+/* Provided by few sources. */
 #define EW_COUNTERS_MORE(X) \
     X(net_received_bytes)   \
     X(net_sent_bytes)       \
@@ -48,11 +48,11 @@ enum ew_counter {
         EW_COUNTER_COUNT
 };
 
-/* Sources that add up in the kernel have the first ones; whoever loops over counters on the way of
- * every reading looks at the others only if there are any. */
+/* Sources that count in the kernel provide only the first ones. Loops that run for every reading
+ * skip the others unless a reading has any of them. */
 enum { EW_COUNTER_BASE_COUNT = EW_C_net_received_bytes };
 
-/* As of one instant; of a process, except priority and affinity, which a thread has too. */
+/* Values at one instant, per process; priority and affinity also per thread. */
 #define EW_GAUGES_BASE(X) \
     X(rss_bytes)          \
     X(rss_peak_bytes)     \
@@ -86,21 +86,19 @@ enum ew_gauge {
 
 _Static_assert(EW_COUNTER_COUNT < 32 && EW_GAUGE_COUNT < 32, "masks of 32 bits");
 
-/*
- * Most machines and most questions need the first gauges only: room for the others is made when one
- * of them is read.
- */
+/* Most configurations use only the first gauges: memory for the others is allocated when one of
+ * them is read. */
 enum { EW_GAUGE_BASE_COUNT = EW_G_pool_paged_bytes };
 
 /*
- * Gauges that are read together share the time of their reading: one that a reading of its class
- * does not bring is not known any more.
+ * Gauges of one class are read together and share the time of the reading: a gauge that is missing
+ * from a reading of its class becomes unknown.
  */
 enum ew_gauge_class {
     EW_GAUGES_MEMORY,
-    EW_GAUGES_PEAK, /* exits tell it alone */
+    EW_GAUGES_PEAK, /* reported alone by exits */
     EW_GAUGES_THREADS,
-    EW_GAUGES_SCHEDULING, /* the first thread's */
+    EW_GAUGES_SCHEDULING, /* of the first thread */
     EW_GAUGES_HANDLES,
     EW_GAUGES_IO_PRIORITY,
     EW_GAUGE_CLASS_COUNT

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One decoded fact at one instant, as the tally adds it up. Only what accounting needs is here;
- * every field of every event by its documented name is the business of model/field.h.
+ * One decoded event, as the tally counts it. It holds only what accounting needs; model/field.h has
+ * every field of every event by its documented name.
  *
- * Text is not copied: it points into the record's payload, in the encoding of the payload.
+ * Text is not copied: it points into the record's payload, in the payload's encoding.
  */
 #ifndef EW_MODEL_EVENT_H
 #define EW_MODEL_EVENT_H
@@ -14,14 +14,14 @@
 #include "model/pmc.h"
 
 enum ew_event_kind {
-    EW_EVENT_OTHER = 0, /* nothing to account for */
+    EW_EVENT_OTHER = 0, /* not accounted */
 
     EW_EVENT_PROCESS_START,
     EW_EVENT_PROCESS_END,
-    EW_EVENT_PROCESS_THERE,    /* rundown at the start of the session */
-    EW_EVENT_PROCESS_STILL,    /* rundown at its end */
-    EW_EVENT_PROCESS_DEFUNCT,  /* ended, but somebody holds a handle */
-    EW_EVENT_PROCESS_COUNTERS, /* memory and faults, at its end or in the rundown */
+    EW_EVENT_PROCESS_THERE,    /* in the rundown at the session's start */
+    EW_EVENT_PROCESS_STILL,    /* in the rundown at the session's end */
+    EW_EVENT_PROCESS_DEFUNCT,  /* ended, but a handle to it is still open */
+    EW_EVENT_PROCESS_COUNTERS, /* memory and faults, at exit or in the rundown */
     EW_EVENT_THREAD_START,
     EW_EVENT_THREAD_END,
     EW_EVENT_THREAD_THERE,
@@ -30,9 +30,9 @@ enum ew_event_kind {
 
     EW_EVENT_SWITCH,
     EW_EVENT_READY,
-    EW_EVENT_SAMPLE,          /* the profiler found this thread running */
-    EW_EVENT_SAMPLE_INTERVAL, /* from now on one sample stands for so much time */
-    EW_EVENT_INTERRUPT,       /* a DPC or ISR that ended now */
+    EW_EVENT_SAMPLE,          /* the profiler sampled this thread */
+    EW_EVENT_SAMPLE_INTERVAL, /* the sampling interval from now on */
+    EW_EVENT_INTERRUPT,       /* a DPC or ISR ended */
 
     EW_EVENT_FAULT, /* soft */
     EW_EVENT_HARD_FAULT,
@@ -43,7 +43,7 @@ enum ew_event_kind {
     EW_EVENT_DISK_READ,
     EW_EVENT_DISK_WRITE,
     EW_EVENT_DISK_FLUSH,
-    EW_EVENT_DISK_INIT, /* an I/O is handed to the disk: who did it */
+    EW_EVENT_DISK_INIT, /* an I/O is issued to the disk; names the thread */
     EW_EVENT_FILE_READ,
     EW_EVENT_FILE_WRITE,
     EW_EVENT_NET_SEND,
@@ -54,13 +54,13 @@ enum ew_event_kind {
     EW_EVENT_IMAGE_THERE,
     EW_EVENT_IMAGE_STILL,
 
-    EW_EVENT_LOST, /* the session says that events or buffers were lost */
+    EW_EVENT_LOST, /* the session lost events or buffers */
 
-    EW_EVENT_PMC_NAMES,     /* what the hardware counters are that events carry */
-    EW_EVENT_PMC_DISTURBED, /* they cannot be trusted: somebody else used them */
+    EW_EVENT_PMC_NAMES,     /* names of the hardware counters that events carry */
+    EW_EVENT_PMC_DISTURBED, /* the counters are unreliable: another program used them */
 };
 
-/* Text in a payload: bytes, and whether they are UTF-16LE. len is in bytes, without the end. */
+/* Text in a payload; wide: UTF-16LE. len is in bytes, without the terminator. */
 struct ew_event_text {
     const uint8_t *bytes;
     uint32_t len;
@@ -78,11 +78,12 @@ struct ew_event {
     uint8_t kind; /* enum ew_event_kind */
     uint8_t version;
     uint16_t cpu;
-    /* Who it is about: from the payload where it says so, else from the header, else EW_NO_ID
-     * (then: whoever runs on the CPU; of a disk I/O that ended: not known, its irp tells). */
+    /* The subject: from the payload if it has one, else from the header, else EW_NO_ID. The latter
+     * means the thread running on the CPU; for a completed disk I/O it means unknown, to be looked
+     * up by its irp. */
     uint32_t pid, tid;
-    /* From a provider with a manifest, which tells what a kernel class tells too: where both are in
-     * one recording, count one of them. */
+    /* From a manifest provider that duplicates a kernel class: if a recording has both, only one
+     * may be counted. */
     bool from_manifest;
     union {
         struct {
@@ -105,12 +106,12 @@ struct ew_event {
             struct ew_event_text name; /* len 0: none */
         } thread;
         struct {
-            uint32_t new_tid; /* the old one is tid */
+            uint32_t new_tid; /* the outgoing thread is tid */
             int8_t new_priority, old_priority;
             uint8_t old_state, old_wait_reason, old_wait_mode;
-            uint32_t new_wait_ticks; /* clock ticks that the new thread waited */
-            uint8_t pmc_count;       /* hardware counters of the CPU, as of this switch: */
-            const uint8_t *pmc;      /* 8 bytes each; before the payload */
+            uint32_t new_wait_ticks; /* clock ticks that the incoming thread waited */
+            uint8_t pmc_count;       /* number of hardware counters of the CPU at this switch */
+            const uint8_t *pmc;      /* their values, 8 bytes each, located before the payload */
         } cswitch;
         struct {
             uint8_t reason, increment, flags;
@@ -133,7 +134,7 @@ struct ew_event {
             uint64_t address, program_counter;
             uint64_t began_raw; /* hard faults */
             uint32_t bytes;
-            uint8_t opcode; /* which soft fault: 10 transition … 15 access violation */
+            uint8_t opcode; /* kind of soft fault: 10 transition … 15 access violation */
         } fault;
         struct {
             uint64_t base, bytes;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a source tells: processes that come and go, absolute readings, losses, raw events.
+ * What a source delivers: process starts and exits, absolute readings, losses, raw events.
  *
- * All times here are nanoseconds of the raw clock (CLOCK_BOOTTIME on Linux); only the border to
- * the user turns them into Unix time. A reading carries absolute counters, so a reading that never
- * arrives loses no count: the next one brings it, only its place in time is coarser.
+ * All times are nanoseconds of the raw clock (CLOCK_BOOTTIME on Linux); they become Unix time only
+ * at the public interface. A reading carries absolute counters, so a missing reading loses no
+ * count: the next one includes it, only its time is less precise.
  */
 #ifndef EW_MODEL_FACTS_H
 #define EW_MODEL_FACTS_H
@@ -17,11 +17,11 @@
 #define EW_NAME_SIZE 64
 
 enum ew_process_kind {
-    EW_PROCESS_SEEN = 1, /* was there when watching began */
+    EW_PROCESS_SEEN = 1, /* preexisting: existed when monitoring started */
     EW_PROCESS_START,
     EW_PROCESS_EXEC,   /* same process, new program: name may change */
     EW_PROCESS_RENAME, /* name changed */
-    EW_PROCESS_EXIT,   /* ended; exit_* and final gauges as far as has says */
+    EW_PROCESS_EXIT,   /* exited; exit_* and final gauges as indicated by has */
 };
 
 enum ew_process_has {
@@ -39,12 +39,12 @@ struct ew_process_fact {
     uint64_t t_ns;
     uint64_t start_ns;
     uint32_t pid, ppid, session_id, uid;
-    uint32_t old_tid; /* EXEC by a thread that was not the leader: its tid until now, else 0 */
+    uint32_t old_tid; /* EXEC by a thread other than the leader: its previous tid, else 0 */
     uint64_t cgroup_id;
     int32_t exit_code, exit_signal;
     uint32_t gauge_has; /* EW_HAS_G_* */
     uint64_t gauge[EW_GAUGE_COUNT];
-    /* SEEN: counters up to now; EXIT: totals of the whole life where the source knows better than
+    /* SEEN: counters up to now; EXIT: totals over the lifetime, if the source has better ones than
      * the sum of its readings. */
     uint32_t counter_has;
     uint64_t counter[EW_COUNTER_COUNT];
@@ -56,33 +56,32 @@ struct ew_process_fact {
  * How a reading relates to the time on the CPU.
  *
  *   OPEN   the thread is about to run and has not run since it last left the CPU: what was counted
- *          since the last reading belongs to the interval that was open for it, a new one opens.
- *   SPAN   the thread leaves the CPU (or is seen on it) after an uninterrupted run from ran_from_ns
- *          to t_ns, in which cpu_ns went from ran_from_cpu_ns to its value here. The run may cross
- *          interval ends; CPU time is split exactly at each.
- *   AT     counters and gauges as of t_ns; what was counted since the last reading is spread over
- *          nothing: it belongs to the interval that was open (event source) or to the time since
- *          the last reading (polling).
- *   FINAL  as SPAN, and the thread is over.
+ *          since the last reading belongs to the thread's open interval; a new one opens.
+ *   SPAN   the thread leaves the CPU (or is found on it) after an uninterrupted run from
+ * ran_from_ns to t_ns, in which cpu_ns went from ran_from_cpu_ns to its value here. The run may
+ * cross interval ends; CPU time is split exactly at each. AT     counters and gauges as of t_ns.
+ * What was counted since the last reading is not split: it belongs to the open interval (event
+ * source) or to the time since the last reading (polling). FINAL  like SPAN, and the thread has
+ * ended.
  *
- * Polling gives only AT (and FINAL, with an empty run, for a thread that is gone). Its counters of
- * a process come only with tid 0; readings with another tid are of that thread alone and add
- * nothing to the process. Every drain brings a reading of what changed since the drain before: no
- * reading means that nothing did, and a change lies between these two drains, however old the last
- * reading.
+ * Polling sources emit only AT (and FINAL, with an empty run, for a thread that has disappeared).
+ * Their process counters come with tid 0 only; a reading with another tid is of that thread alone
+ * and adds nothing to the process. Every drain delivers a reading of what changed since the
+ * previous drain. So a missing reading means no change, and a change happened between these two
+ * drains, no matter how old the last reading is.
  */
 enum ew_reading_kind { EW_READING_OPEN = 1, EW_READING_SPAN, EW_READING_AT, EW_READING_FINAL };
 
 struct ew_reading {
     enum ew_reading_kind kind;
     uint32_t pid;
-    uint32_t tid;      /* 0: the reading is of the whole process */
+    uint32_t tid;      /* 0: reading of the whole process */
     uint64_t start_ns; /* of the process if tid is 0, else of the thread; 0 = unknown */
     uint64_t t_ns;
     uint64_t ran_from_ns;
     uint64_t ran_from_cpu_ns;
-    bool incomplete;      /* something before it was lost */
-    bool base_line;       /* only where a thread begins that was not heard of; else old news */
+    bool incomplete;      /* something was lost before it */
+    bool base_line;       /* initial values of a thread not seen before; ignored if it is known */
     uint32_t counter_has; /* EW_HAS_C_* */
     uint32_t gauge_has;   /* EW_HAS_G_* */
     uint64_t counter[EW_COUNTER_COUNT];
@@ -90,20 +89,22 @@ struct ew_reading {
     const char *thread_name; /* NULL: unknown */
 };
 
-/* Where a source delivers. Called on the thread that drains it. */
+/* Callbacks that receive a source's facts, on the thread that drains it. */
 struct ew_facts {
     void *ctx;
     void (*process)(void *ctx, const struct ew_process_fact *fact);
     void (*reading)(void *ctx, const struct ew_reading *reading);
-    /* May be NULL: readings of these threads come next, so their memory can be fetched at once. */
+    /* May be NULL. Readings of these threads follow, so their memory can be prefetched. */
     void (*expect)(void *ctx, const uint32_t *tids, uint32_t count);
     void (*event)(void *ctx, const struct etwatch_event *event); /* t_ns raw; may be NULL */
     void (*loss)(void *ctx, const struct etwatch_loss *loss);    /* times raw */
-    /* After a loss of lifecycle facts: everyone who is there has been told again (SEEN), with a
-     * time not before since_ns, and so was whoever came later. Of others the EXIT was lost. */
+    /* After a loss of lifecycle facts: every existing process has been reported again (SEEN), with
+     * a time not before since_ns, and so was every process started later. The EXIT of all others
+     * was lost. */
     void (*all_seen)(void *ctx, uint64_t since_ns);
-    /* May be NULL, and need not be called. All facts up to end_ns, an interval end, were told:
-     * whoever cuts right here, before what follows, gets the same samples however facts arrive. */
+    /* May be NULL, and need not be called. All facts up to end_ns, an interval end, have been
+     * delivered. A receiver that cuts samples here, before later facts, gets the same samples no
+     * matter how facts arrive. */
     void (*over)(void *ctx, uint64_t end_ns);
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of an event's fields and the memory behind it, both kept from event to event.
+ * The list of an event's fields and its memory, both reused from event to event.
  *
- * Converted text lives in chained blocks, never in one that is reallocated: pointers to it stay
- * valid until the list is cleared. Of the blocks of one event only the newest, which is the
- * largest, is kept for the next; so a stream of like events soon needs one block and no allocation.
+ * Converted text is stored in chained blocks that are never reallocated: pointers to it stay valid
+ * until the list is cleared. Of one event's blocks only the newest, which is the largest, is kept
+ * for the next event, so a stream of similar events soon needs one block and no allocation.
  *
- * The list is always well formed: room for the closing entries is taken together with the opening
- * ones, so that a cut list still closes everything it opened.
+ * The list is always well formed: space for the closing entry is reserved together with the opening
+ * one, so that a cut list still closes everything it opened.
  */
 #include "model/field.h"
 
@@ -74,7 +74,7 @@ static void stop(struct ew_fields *fields, int error)
         fields->error = error;
 }
 
-/* Room for `extra` entries besides the closing ones still owed. */
+/* Room for `extra` entries in addition to the closing ones still due. */
 static bool make_room(struct ew_fields *fields, uint32_t extra)
 {
     uint32_t need = fields->count + fields->open + extra;
@@ -101,7 +101,7 @@ static bool make_room(struct ew_fields *fields, uint32_t extra)
     return true;
 }
 
-/* The next entry, or NULL: then the list is cut here. */
+/* The next entry, or NULL if the list is cut here. */
 static struct ew_field *add(struct ew_fields *fields, const char *name, size_t name_len,
                             enum ew_field_type type)
 {
@@ -115,7 +115,7 @@ static struct ew_field *add(struct ew_fields *fields, const char *name, size_t n
     return field;
 }
 
-/* Space for text until the next clear, or NULL. */
+/* Space for text, valid until the next clear, or NULL. */
 static char *take_text(struct ew_fields *fields, size_t size)
 {
     struct ew_fields_block *block = fields->text;
@@ -198,7 +198,7 @@ void ew_fields_utf16(struct ew_fields *fields, const char *name, size_t name_len
     ew_fields_text(fields, name, name_len, text, used);
 }
 
-/* Bytes above ASCII that begin no valid character are Latin-1; text has room for 2 * len. */
+/* Bytes above ASCII that start no valid UTF-8 character are Latin-1; text has room for 2 * len. */
 static size_t from_ansi(const char *bytes, size_t len, char *text)
 {
     size_t used = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: the rules for what is a secret. Pure, one pass, no allocation; the argument is foreign text
- * and may be anything.
+ * Owns the rules for recognizing secrets. Pure, one pass, no allocation; the input is untrusted
+ * text.
  *
- * Two kinds of borders: between arguments nothing can leak, so a value that starts an argument ends
- * with it, blanks and all. Within an argument there may be a whole shell command, so words are
- * looked at one by one, and quotes hold a value together.
+ * There are two kinds of boundaries. A value that starts an argument extends to its end, spaces
+ * included, because nothing can leak across arguments. An argument may contain a whole shell
+ * command, so inside of it each word is examined, and quotes delimit a value.
  */
 #include "model/mask.h"
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A user in a URL that is this long is no name. */
+/* A user part of a URL this long is taken for a token. */
 #define TOKEN_AS_USER_LEN 16
 
 struct span {
@@ -29,9 +29,9 @@ struct writer {
 struct scan {
     struct span arg;
     size_t pos;
-    bool cut;          /* the argument is the last one and not whole */
+    bool cut;          /* the argument is the last one and truncated */
     bool mask_next;    /* the next word, or argument, is a secret */
-    bool mask_pair;    /* the next is user:password */
+    bool mask_pair;    /* the next word is user:password */
     unsigned programs; /* enum program, seen so far */
     struct writer *out;
 };
@@ -87,7 +87,7 @@ static bool any_of(struct span span, const char *const *texts)
     return false;
 }
 
-/* The byte at an offset from the position, or NUL behind the end. */
+/* The byte at an offset from the position, or NUL past the end. */
 static char at(const struct scan *scan, size_t offset)
 {
     return offset < scan->arg.len - scan->pos ? scan->arg.text[scan->pos + offset] : '\0';
@@ -108,17 +108,17 @@ static void mask(struct scan *scan, size_t len)
 
 /* ------------------------------------------------------------- secret names */
 
-/* Any part of a name: what a-b_c.d or aB is made of. */
+/* Secret as any part of a name; a-b_c.d and aB consist of several parts. */
 static const char *const secret_parts[] = {
     "pass", "pwd",    "passin",    "passout", "passcode",   "creds",     "auth",
     "sig",  "bearer", "accesskey", "secrets", "privatekey", "signature", NULL,
 };
-/* These also at the end of a part: dbpassword, mytoken. */
+/* Secret also at the end of a part: dbpassword, mytoken. */
 static const char *const secret_ends[] = {
     "password", "passwd",     "passphrase",  "secret", "token",
     "apikey",   "credential", "credentials", NULL,
 };
-/* Before "key" they make it a secret; alone a key may sort a list. */
+/* "key" is a secret only after one of these; alone it may be a sort key. */
 static const char *const key_kinds[] = {
     "api",     "access",  "private", "encryption", "auth",   "account", "shared",
     "license", "licence", "master",  "signing",    "client", "service", NULL,
@@ -135,7 +135,7 @@ static bool ends_with_any(struct span span, const char *const *texts)
     return false;
 }
 
-/* Takes the next part off a name; camelCase starts a new one. */
+/* Splits off the next part of a name; in camelCase a capital starts a new part. */
 static bool next_part(struct span *name, struct span *ret_part)
 {
     while (name->len > 0 && !is_alnum(*name->text)) {
@@ -166,7 +166,7 @@ static bool is_upper_name(struct span name)
     return true;
 }
 
-/* KEY and …_KEY in capitals are variables of the environment; --key alone is not secret. */
+/* KEY and …_KEY in capitals are environment variables; --key alone is not secret. */
 static bool is_secret_name(struct span name)
 {
     struct span rest = name, part, before = {NULL, 0};
@@ -198,7 +198,7 @@ static bool ends_value(char c)
     return is_blank(c) || c == '\0' || strchr("&;,\"')}]|<>", c) != NULL;
 }
 
-/* How far the value at the position goes: to its closing quote, or to what separates fields. */
+/* Length of the value at the position: up to its closing quote or a field separator. */
 static size_t value_len(const struct scan *scan)
 {
     size_t len = 0, left = scan->arg.len - scan->pos;
@@ -214,7 +214,7 @@ static size_t value_len(const struct scan *scan)
     return len;
 }
 
-/* "Bearer x" keeps its first word; the rest of a header is secret up to the quote around it. */
+/* "Bearer x" keeps its first word; the rest of a header, up to the enclosing quote, is secret. */
 static void mask_header(struct scan *scan, char quote)
 {
     static const char *const schemes[] = {"bearer", "basic", "token", "digest", "negotiate", NULL};
@@ -231,7 +231,7 @@ static void mask_header(struct scan *scan, char quote)
     mask(scan, len);
 }
 
-/* user:password, with the first kept. False if it is something else. */
+/* Masks the password of user:password. False if it is something else. */
 static bool mask_pair(struct scan *scan, size_t len)
 {
     size_t user = 0;
@@ -255,8 +255,9 @@ static bool all_digits(const struct scan *scan, size_t from, size_t to)
 }
 
 /*
- * At what follows "://": user:password@host. A password may hold '@', and some hold '/' although it
- * should be written %2F, so without '@' in its place, and no port there either, a later one counts.
+ * The text after "://": user:password@host. A password may contain '@', and some contain '/'
+ * although it should be written %2F. So if there is neither '@' before the first '/' nor a port, a
+ * later '@' counts.
  */
 static void mask_authority(struct scan *scan)
 {
@@ -278,13 +279,13 @@ static void mask_authority(struct scan *scan)
     if (sign == SIZE_MAX && no_port)
         sign = late_sign;
     if (sign == SIZE_MAX && no_port && scan->cut && word == left)
-        sign = left; /* what was cut off may have been the '@' */
+        sign = left; /* the '@' may have been truncated */
     if (sign == SIZE_MAX)
         return;
     if (colon < sign)
         copy(scan, colon + 1);
     else if (sign < TOKEN_AS_USER_LEN)
-        return; /* a user's name alone, as in ssh://git@host */
+        return; /* a user name alone, as in ssh://git@host */
     mask(scan, colon < sign ? sign - colon - 1 : sign);
 }
 
@@ -343,7 +344,7 @@ static unsigned program_of(struct span word)
     return 0;
 }
 
-/* -p and the like: what is in the word behind the two letters, or the next word. */
+/* -p and similar: masks the rest of the word after the two letters, or the next word. */
 static bool mask_short_option(struct scan *scan, struct span word)
 {
     static const char *const pair_options[] = {"-u", "--user", "--proxy-user", NULL};
@@ -372,7 +373,7 @@ static struct span word_here(const struct scan *scan)
     return (struct span){scan->arg.text + scan->pos, len};
 }
 
-/* A name, if it is secret, up to its value, and the value. False if nothing was taken. */
+/* Copies a secret name and masks its value. False if nothing was consumed. */
 static bool mask_named(struct scan *scan)
 {
     size_t key_len = 0, skip, left = scan->arg.len - scan->pos;
@@ -423,8 +424,8 @@ static void scan_word(struct scan *scan)
         copy(scan, 1);
 }
 
-/* What the word before asked to mask. False if nothing was taken. */
-static bool mask_asked(struct scan *scan)
+/* Masks the value that the previous word announced. False if nothing was consumed. */
+static bool mask_pending(struct scan *scan)
 {
     size_t len = scan->pos == 0 ? scan->arg.len : value_len(scan);
     bool pair = scan->mask_pair;
@@ -441,8 +442,8 @@ static void scan_arg(struct scan *scan)
     if (scan->arg.len == 0)
         scan->mask_next = scan->mask_pair = false;
     while (scan->pos < scan->arg.len) {
-        bool asked = (scan->mask_next || scan->mask_pair) && !is_blank(at(scan, 0));
-        if (asked && mask_asked(scan)) {
+        bool pending = (scan->mask_next || scan->mask_pair) && !is_blank(at(scan, 0));
+        if (pending && mask_pending(scan)) {
             starts_word = false;
         } else if (at(scan, 0) == ':' && at(scan, 1) == '/' && at(scan, 2) == '/') {
             copy(scan, 3);

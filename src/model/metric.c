@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions to the table of metrics, and its public face. */
+/* Queries on the table of metrics, and its public functions. */
 #include "model/metric.h"
 #include "base/sized.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pure: the rule alone. The eBPF program has the same in its own words, since it cannot call this.
- */
+/* Pure functions. The eBPF program implements the same rule, since it cannot call this. */
 #include "model/name.h"
 
 #include <string.h>
@@ -10,8 +9,8 @@ bool ew_name_is_glob(const char *pattern)
     return strpbrk(pattern, "*?") != NULL;
 }
 
-/* What the last star stands for is made longer until the rest fits; earlier stars need no second
- * look, so this takes at most len(pattern) * len(name) steps. */
+/* The last star is extended until the rest matches; earlier stars need not be retried, so this
+ * takes at most len(pattern) * len(name) steps. */
 static bool glob_matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;

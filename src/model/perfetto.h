@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The part of Perfetto's trace format that etwatch writes and reads: field numbers of its messages
- * (protos/perfetto/trace), and what etwatch itself says in them.
+ * (protos/perfetto/trace), and the contents of etwatch's own events.
  *
- * Scheduling is told in the kernel's own messages (ftrace bundles on Linux, ETW bundles of Windows
- * recordings), so Perfetto draws it as it draws its own. Samples, starts and exits are instants of
- * the category "etwatch" whose debug annotations carry every value under its name, exactly; the
- * counters beside them are for the eye.
+ * Scheduling is written as kernel messages (ftrace bundles on Linux, ETW bundles for Windows
+ * recordings), so Perfetto draws it like its own recordings. Samples, starts and exits are instants
+ * of the category "etwatch" with debug annotations that carry every value by name, exactly; the
+ * counter tracks duplicate some of them for display.
  */
 #ifndef EW_MODEL_PERFETTO_H
 #define EW_MODEL_PERFETTO_H
@@ -25,7 +25,7 @@ enum ew_pf_packet {
     EW_PF_INTERNED_DATA = 12,
     EW_PF_SEQUENCE_FLAGS = 13,
     EW_PF_SYSTEM_INFO = 45,
-    EW_PF_COMPRESSED = 50, /* a piece of a trace, in the format of zlib */
+    EW_PF_COMPRESSED = 50, /* part of a trace, compressed with zlib */
     EW_PF_CLOCK_ID = 58,
     EW_PF_TRACK_DESCRIPTOR = 60,
     EW_PF_ETW_EVENTS = 95,
@@ -110,13 +110,13 @@ enum ew_pf_ftrace {
     EW_PF_FTRACE_FREE = 240,
 };
 
-/* sched_switch counts priorities from the highest real-time one, etwatch from the lowest. */
+/* sched_switch numbers priorities from the highest real-time one, etwatch from the lowest. */
 enum { EW_PF_PRIO_BASE = 100, EW_PF_CLONE_THREAD = 0x10000 };
-/* States as ftrace tells them, where they differ from the kernel's own. */
+/* Task states of ftrace where they differ from the kernel's own. */
 enum { EW_PF_STATE_PREEMPTED = 0x100, EW_PF_STATE_DEAD = 0x10, EW_PF_STATE_ZOMBIE = 0x20 };
 enum { EW_PF_KERNEL_DEAD = 0x80, EW_PF_KERNEL_REPORTED = 0x7F, EW_PF_KERNEL_IDLE = 0x402 };
 
-/* The messages of Windows' events. States and reasons are those of Windows. */
+/* Messages for Windows events. States and reasons are those of Windows. */
 enum ew_pf_etw {
     EW_PF_ETW_TIME = 1,
     EW_PF_ETW_CSWITCH = 2,
@@ -131,7 +131,7 @@ enum ew_pf_cswitch {
     EW_PF_CSWITCH_NEW_PRIORITY = 3,
     EW_PF_CSWITCH_OLD_PRIORITY = 4,
     EW_PF_CSWITCH_C_STATE = 5,
-    EW_PF_CSWITCH_REASON = 6, /* as an enumeration; as a number below */
+    EW_PF_CSWITCH_REASON = 6, /* as an enumeration; REASON_INT is the number */
     EW_PF_CSWITCH_STATE = 8,
     EW_PF_CSWITCH_IDEAL_CPU = 9,
     EW_PF_CSWITCH_WAIT_TIME = 10,
@@ -140,9 +140,9 @@ enum ew_pf_cswitch {
     EW_PF_CSWITCH_STATE_INT = 13,
 };
 
-/* The sequence that etwatch's own packets are on, and the track of what is about no process. */
+/* The sequence id of etwatch's own packets, and the track for events without a process. */
 enum { EW_PF_SEQUENCE = 0x6577, EW_PF_OWN_TRACK = 1 };
-/* From here on tracks without anything on them, which name processes. */
+/* First id of the empty tracks that only name processes. */
 #define EW_PF_NAME_TRACK (UINT64_C(1) << 48)
 
 /* The names of etwatch's instants. */
@@ -165,7 +165,7 @@ enum ew_pf_event {
         EW_PF_EVENT_COUNT
 };
 
-/* Annotations of samples beside the metrics, which are named as they are. */
+/* Annotations of samples in addition to the metrics, which keep their own names. */
 #define EW_PF_VALUES(X) \
     X(pid)              \
     X(tid)              \

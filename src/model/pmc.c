@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one table of names. They are those of the sources that the kernel lists for a processor
- * (wpr -pmcsources); which there are differs from one to another: processors of AMD have
- * TotalIssues, which counts retired instructions, and no counter of the last cache. A name that
- * counts something similar (UnhaltedReferenceCycles, DcacheMisses) is none of ours.
+ * The table of names. They are the names of the sources that the kernel lists for a processor
+ * (wpr -pmcsources), which differ between processors: those of AMD have TotalIssues, which counts
+ * retired instructions, and no counter for the last-level cache. Names that count something similar
+ * (UnhaltedReferenceCycles, DcacheMisses) are not used.
  */
 #include "model/pmc.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hardware counters as Windows names them, and which of our counters each is. An event can carry
- * some of them, in an order that is told once by their names; only with the names is it known what
- * the numbers are.
+ * Maps the hardware counters of Windows to our counters by name. An event carries only their
+ * values; the order is given once, by an event with the names, and only these give the values a
+ * meaning.
  */
 #ifndef EW_MODEL_PMC_H
 #define EW_MODEL_PMC_H
@@ -13,29 +13,29 @@
 
 #include "model/counter.h"
 
-/* As many as the header of an event has room to say; a place that is none of ours. */
+/* Maximum number in an event's header; a position that maps to no counter. */
 enum { EW_PMC_MAX = 7, EW_PMC_NONE = 0xFF };
 
 #define EW_HAS_PMC (EW_HAS_C(cycles) | EW_HAS_C(instructions) | EW_HAS_C(cache_misses))
 
-/* What each counter of an event is. */
+/* The meaning of each counter position of an event. */
 struct ew_pmc_map {
-    uint8_t count;               /* 0: not known */
+    uint8_t count;               /* 0: unknown */
     uint8_t counter[EW_PMC_MAX]; /* enum ew_counter, or EW_PMC_NONE */
     uint8_t rank[EW_PMC_MAX];
 };
 
 /*
- * Which counter of ours Windows means by a name (UTF-16, bytes), or EW_PMC_NONE. Of two names for
- * the same one, that with the lower rank is meant more exactly.
+ * The counter that a Windows name (UTF-16, size in bytes) stands for, or EW_PMC_NONE. Of two names
+ * for the same counter, the one with the lower rank is the better match.
  */
 uint8_t ew_pmc_counter(const uint8_t *name, size_t size, uint8_t *ret_rank);
-/* The next place of the map. A counter that has two gets the better one. False: it is full. */
+/* Appends a position. Of two positions for one counter the better match is used. False: full. */
 bool ew_pmc_add(struct ew_pmc_map *map, const uint8_t *name, size_t size);
-/* The counters that it has: EW_HAS_C. */
+/* The counters in the map: EW_HAS_C. */
 uint32_t ew_pmc_has(const struct ew_pmc_map *map);
 bool ew_pmc_same(const struct ew_pmc_map *a, const struct ew_pmc_map *b);
-/* The same as ETWATCH_HAS bits, and back; others are left out. */
+/* Conversion to ETWATCH_HAS bits and back; other bits are ignored. */
 uint64_t ew_pmc_metrics(uint32_t counter_has);
 uint32_t ew_pmc_counters_of(uint64_t metrics);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns copies of the lists, so that the caller's may go. */
+/* Owns copies of the caller's lists. */
 #include "model/selection.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "model/name.h"
 
-/* What was copied is counted, so that it can be freed wherever this ends. */
+/* Keeps the counts current, so that a partial copy can be freed on any error. */
 static int copy_lists(const uint32_t *pids, uint32_t pid_count, const char *const *names,
                       uint32_t name_count, struct ew_selection *ret)
 {

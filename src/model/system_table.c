@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of what is known of the whole machine, beside that of processes (metric_table.c). A new
- * one is a line in ETWATCH_SYSTEM_METRICS, a row here, and the line of src/sensor that reads it on
- * each system that tells it. Invariant: every one has a row, and every cell says how or why not.
+ * The table of system metrics, the counterpart of metric_table.c for the whole machine. A new
+ * metric is a line in ETWATCH_SYSTEM_METRICS, a row here, and the line of src/sensor that reads it
+ * on each operating system that provides it. Invariant: every metric has a row, and every cell says
+ * how the value is obtained.
  */
 #include <etwatch/system.h>
 
@@ -32,101 +33,101 @@ struct row {
 #define LINUX [ETWATCH_SYSTEM_LINUX]
 #define WINDOWS [ETWATCH_SYSTEM_WINDOWS]
 
-#define LISTS                                                                                   \
-    "what two lists of processes, a second apart, differ by; exact with -a and events: starts " \
-    "and exits are counted"
-#define LOAD                                                                                     \
-    "Windows has none: the average of how many threads ran or were ready, as seen at each look " \
-    "since watching began"
+#define LISTS                                                                                \
+    "difference between two process lists taken a second apart; exact with -a and an event " \
+    "source, which counts starts and exits"
+#define LOAD                                                                                      \
+    "Windows has no load average: computed from the number of running and ready threads at each " \
+    "poll since the start of monitoring"
 
 /* clang-format off */
 static const struct row rows[ETWATCH_SYSTEM_METRIC_COUNT] = {
     [ETWATCH_S_cpu_percent] = {"percent",
-        "time that CPUs were busy, of one core, all together; cpu_percents has it by CPU",
+        "busy time of all CPUs, in percent of one core; cpu_percents has the values per CPU",
         P "cpu_ratio", "", O "cpu.utilization", "", "1", 0.01,
-        {LINUX = POLLED("stat"), WINDOWS = POLLED("NtQuerySystemInformation, by groups of CPUs")}},
+        {LINUX = POLLED("/proc/stat"), WINDOWS = POLLED("NtQuerySystemInformation, per processor group")}},
     [ETWATCH_S_load_1] = {"count",
-        "threads that ran or waited for a CPU (on Linux also for a disk), averaged over a minute",
+        "average number of threads that ran or waited for a CPU (on Linux also for a disk) over 1 minute",
         P "load_average", "minutes=\"1\"", O "load_average", "minutes=1", "{thread}", 1,
-        {LINUX = POLLED("loadavg"), WINDOWS = ESTIMATED(LOAD)}},
+        {LINUX = POLLED("/proc/loadavg"), WINDOWS = ESTIMATED(LOAD)}},
     [ETWATCH_S_load_5] = {"count",
-        "the same over 5 minutes",
+        "same as load_1, over 5 minutes",
         P "load_average", "minutes=\"5\"", O "load_average", "minutes=5", "{thread}", 1,
-        {LINUX = POLLED("loadavg"), WINDOWS = ESTIMATED(LOAD)}},
+        {LINUX = POLLED("/proc/loadavg"), WINDOWS = ESTIMATED(LOAD)}},
     [ETWATCH_S_load_15] = {"count",
-        "the same over 15 minutes",
+        "same as load_1, over 15 minutes",
         P "load_average", "minutes=\"15\"", O "load_average", "minutes=15", "{thread}", 1,
-        {LINUX = POLLED("loadavg"), WINDOWS = ESTIMATED(LOAD)}},
+        {LINUX = POLLED("/proc/loadavg"), WINDOWS = ESTIMATED(LOAD)}},
     [ETWATCH_S_memory_total_bytes] = {"bytes",
-        "memory of the machine",
+        "physical memory",
         P "memory_limit_bytes", "", "system.memory.limit", "", "By", 1,
-        {LINUX = POLLED("meminfo"), WINDOWS = POLLED("GlobalMemoryStatusEx")}},
+        {LINUX = POLLED("/proc/meminfo"), WINDOWS = POLLED("GlobalMemoryStatusEx")}},
     [ETWATCH_S_memory_available_bytes] = {"bytes",
-        "of it what programs can have without swapping",
+        "memory available to programs without swapping",
         P "memory_available_bytes", "", O "memory.available", "", "By", 1,
-        {LINUX = POLLED("meminfo"), WINDOWS = POLLED("GlobalMemoryStatusEx")}},
+        {LINUX = POLLED("/proc/meminfo"), WINDOWS = POLLED("GlobalMemoryStatusEx")}},
     [ETWATCH_S_swap_total_bytes] = {"bytes",
-        "swap space, page files",
+        "size of swap space or page files",
         P "swap_limit_bytes", "", O "paging.limit", "", "By", 1,
-        {LINUX = POLLED("meminfo"), WINDOWS = POLLED("EnumPageFiles")}},
+        {LINUX = POLLED("/proc/meminfo"), WINDOWS = POLLED("EnumPageFiles")}},
     [ETWATCH_S_swap_used_bytes] = {"bytes",
-        "of it in use",
+        "swap space or page files in use",
         P "swap_used_bytes", "", "system.paging.usage", "system.paging.state=used", "By", 1,
-        {LINUX = POLLED("meminfo"), WINDOWS = POLLED("EnumPageFiles")}},
+        {LINUX = POLLED("/proc/meminfo"), WINDOWS = POLLED("EnumPageFiles")}},
     [ETWATCH_S_paged_in_bytes] = {"bytes",
-        "read by the memory manager, of files and swap",
+        "bytes the memory manager read from files and swap",
         P "paging_bytes_total", "direction=\"in\"", O "paging.io", "system.paging.direction=in", "By", 1,
-        {LINUX = POLLED("vmstat"), WINDOWS = POLLED("NtQuerySystemInformation")}},
+        {LINUX = POLLED("/proc/vmstat"), WINDOWS = POLLED("NtQuerySystemInformation")}},
     [ETWATCH_S_paged_out_bytes] = {"bytes",
-        "written by the memory manager",
+        "bytes the memory manager wrote",
         P "paging_bytes_total", "direction=\"out\"", O "paging.io", "system.paging.direction=out", "By", 1,
-        {LINUX = POLLED("vmstat"), WINDOWS = POLLED("NtQuerySystemInformation")}},
+        {LINUX = POLLED("/proc/vmstat"), WINDOWS = POLLED("NtQuerySystemInformation")}},
     [ETWATCH_S_disk_read_bytes] = {"bytes",
-        "read from disks, without what is laid over them",
+        "bytes read from physical disks (stacked devices are not counted again)",
         P "disk_bytes_total", "mode=\"read\"", "system.disk.io", "disk.io.direction=read", "By", 1,
-        {LINUX = POLLED("diskstats"), WINDOWS = POLLED("IOCTL_DISK_PERFORMANCE of physical drives")}},
+        {LINUX = POLLED("/proc/diskstats"), WINDOWS = POLLED("IOCTL_DISK_PERFORMANCE of physical drives")}},
     [ETWATCH_S_disk_write_bytes] = {"bytes",
-        "written to disks",
+        "bytes written to physical disks",
         P "disk_bytes_total", "mode=\"write\"", "system.disk.io", "disk.io.direction=write", "By", 1,
-        {LINUX = POLLED("diskstats"), WINDOWS = POLLED("IOCTL_DISK_PERFORMANCE of physical drives")}},
+        {LINUX = POLLED("/proc/diskstats"), WINDOWS = POLLED("IOCTL_DISK_PERFORMANCE of physical drives")}},
     [ETWATCH_S_net_received_bytes] = {"bytes",
-        "received by all interfaces but loopback",
+        "bytes received on all interfaces except loopback",
         P "network_bytes_total", "direction=\"receive\"", "system.network.io", "network.io.direction=receive", "By", 1,
-        {LINUX = POLLED("net/dev"), WINDOWS = POLLED("GetIfTable2, of hardware interfaces")}},
+        {LINUX = POLLED("/proc/net/dev"), WINDOWS = POLLED("GetIfTable2, hardware interfaces only")}},
     [ETWATCH_S_net_sent_bytes] = {"bytes",
-        "sent by them",
+        "bytes sent on all interfaces except loopback",
         P "network_bytes_total", "direction=\"transmit\"", "system.network.io", "network.io.direction=transmit", "By", 1,
-        {LINUX = POLLED("net/dev"), WINDOWS = POLLED("GetIfTable2, of hardware interfaces")}},
+        {LINUX = POLLED("/proc/net/dev"), WINDOWS = POLLED("GetIfTable2, hardware interfaces only")}},
     [ETWATCH_S_processes] = {"count",
-        "processes, with those of the kernel",
+        "number of processes, kernel processes included",
         P "processes", "", "system.process.count", "", "{process}", 1,
         {LINUX = POLLED("link count of /proc"), WINDOWS = POLLED("NtQuerySystemInformation")}},
     [ETWATCH_S_threads] = {"count",
-        "threads, with those of the kernel",
+        "number of threads, kernel threads included",
         P "threads", "", O "thread.count", "", "{thread}", 1,
-        {LINUX = POLLED("loadavg"), WINDOWS = POLLED("NtQuerySystemInformation")}},
+        {LINUX = POLLED("/proc/loadavg"), WINDOWS = POLLED("NtQuerySystemInformation")}},
     [ETWATCH_S_threads_running] = {"count",
-        "of them on a CPU (on Linux also those that wait for one)",
+        "threads on a CPU (on Linux also those waiting for one)",
         P "threads_running", "", O "thread.running", "", "{thread}", 1,
-        {LINUX = POLLED("stat"), WINDOWS = POLLED("NtQuerySystemInformation, without the idle threads")}},
+        {LINUX = POLLED("/proc/stat"), WINDOWS = POLLED("NtQuerySystemInformation, without idle threads")}},
     [ETWATCH_S_threads_started] = {"count",
-        "threads that began, with the first ones of processes",
+        "threads started, first threads of processes included",
         P "threads_started_total", "", O "thread.started", "", "{thread}", 1,
-        {LINUX = POLLED("stat: the kernel counts forks"), WINDOWS = ESTIMATED("those of the list that are younger than the list before; who came and went in between is missing")}},
+        {LINUX = POLLED("/proc/stat: number of forks"), WINDOWS = ESTIMATED("threads created since the previous process list; threads that started and ended in between are missing")}},
     [ETWATCH_S_threads_ended] = {"count",
-        "threads that ended",
+        "threads ended",
         P "threads_ended_total", "", O "thread.ended", "", "{thread}", 1,
-        {LINUX = POLLED("who was there and who came, less who is there"), WINDOWS = ESTIMATED("who was there and who came, less who is there")}},
+        {LINUX = POLLED("previous number of threads plus started ones minus current number"), WINDOWS = ESTIMATED("previous number of threads plus started ones minus current number")}},
     [ETWATCH_S_switches] = {"count",
         "context switches",
         P "context_switches_total", "", O "context_switches", "", "{context_switch}", 1,
-        {LINUX = POLLED("stat"), WINDOWS = POLLED("NtQuerySystemInformation")}},
+        {LINUX = POLLED("/proc/stat"), WINDOWS = POLLED("NtQuerySystemInformation")}},
     [ETWATCH_S_processes_started] = {"count",
-        "processes that began",
+        "processes started",
         P "processes_started_total", "", "system.process.created", "", "{process}", 1,
         {LINUX = ESTIMATED(LISTS), WINDOWS = ESTIMATED(LISTS)}},
     [ETWATCH_S_processes_ended] = {"count",
-        "processes that ended",
+        "processes ended",
         P "processes_ended_total", "", O "process.ended", "", "{process}", 1,
         {LINUX = ESTIMATED(LISTS), WINDOWS = ESTIMATED(LISTS)}},
 };

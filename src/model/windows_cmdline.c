@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows keeps a command line as one text, while secrets are recognised by argument; so it is
- * parted where blanks stand outside of quotes. The masked arguments joined by blanks look as
- * before.
+ * Windows keeps a command line as one string, while secrets are recognized per argument. So it is
+ * split at spaces outside of quotes; the masked arguments joined by spaces look as before.
  */
 #include "model/windows_cmdline.h"
 

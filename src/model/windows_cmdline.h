@@ -7,7 +7,7 @@
 
 enum { EW_CMDLINE_BYTES = 8192 };
 
-/* Copies one with its secrets masked, cut to what fits. "" stays "". */
+/* Copies a command line with its secrets masked, truncated to the buffer. "" stays "". */
 void ew_cmdline_mask(const char *command_line, char buffer[EW_CMDLINE_BYTES]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The probes behind etwatch_doctor, with what they look at as parameters. */
+/* The probes of etwatch_doctor, with the examined file trees as parameters. */
 #ifndef EW_OS_DOCTOR_H
 #define EW_OS_DOCTOR_H
 

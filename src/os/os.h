@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The border to the operating system: one header, one folder per system with the same file names.
- * Everything else in the library is portable C11, except the sources that are named after a system.
+ * The interface to the operating system: one header, one folder per system with the same file
+ * names. Everything else in the library is portable C11, except the sources that are named after a
+ * system.
  */
 #ifndef EW_OS_OS_H
 #define EW_OS_OS_H
@@ -13,10 +14,10 @@
 
 /* The raw clock of all facts: CLOCK_BOOTTIME on Linux. */
 uint64_t ew_os_raw_ns(void);
-/* Both clocks at one instant. */
+/* Unix time and raw clock at the same instant. */
 void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns);
 
-/* CPU time of the calling thread, in ns; on Windows by the tick of 15.6 ms. */
+/* CPU time of the calling thread, in ns; on Windows with the resolution of a tick (15.6 ms). */
 uint64_t ew_os_thread_cpu_ns(void);
 /* Resident memory of this process now and at its peak; false if unknown. */
 bool ew_os_self_rss(uint64_t *ret_rss_bytes, uint64_t *ret_peak_bytes);
@@ -25,58 +26,59 @@ uint32_t ew_os_cpu_count(void);
 
 /* The user's name, or the number as text. Never fails; buffer is always terminated. */
 void ew_os_user_name(uint32_t uid, char *buffer, size_t size);
-/* Where users have no numbers (Windows): a number for that of a process, the same for all of a
- * user, and unless buffer is NULL his name. False: unknown, or users have numbers, which sources
- * tell. */
+/* For systems without numeric user ids (Windows): a key of the process's user, the same for all of
+ * a user's processes, and the user's name unless buffer is NULL. False: unknown, or the system has
+ * numeric ids, which sources report. */
 bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t size);
-/* Whether users have numbers here, and processes cgroups. */
+/* Whether users have numeric ids and processes have cgroups on this system. */
 bool ew_os_has_uids(void);
-/* The arguments of a process, each ending in NUL, cut at size; false if unreadable. They may hold
- * secrets: hand them on only through ew_mask_cmdline (model/mask.h). */
+/* The arguments of a process, each ending in NUL, truncated to size; false if unreadable. They may
+ * contain secrets: pass them on only through ew_mask_cmdline (model/mask.h). */
 bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size, size_t *ret_len);
 
 bool ew_os_process_exists(const char *proc_root, uint32_t pid);
-/* True if it is gone or a zombie: nothing will come from it any more. */
+/* True if the process does not exist or is a zombie: it will do nothing any more. */
 bool ew_os_process_ended(const char *proc_root, uint32_t pid);
-/* The cgroup of a process as it is shown, "/" for the root; false if there is none or it cannot be
+/* The cgroup of a process for display, "/" for the root; false if there is none or it cannot be
  * read. *ret_only as in model/cgroup.h. */
 bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size, bool *ret_only);
 
-/* The number of a user; false if there is no user of that name. */
+/* The id of a user; false if no user has that name. */
 bool ew_os_user_id(const char *name, uint32_t *ret_uid);
 /* The name of this machine, and of its system ("Linux 6.1.0"). Always terminated. */
 void ew_os_host_name(char *buffer, size_t size);
 void ew_os_system_name(char *buffer, size_t size);
-/* Gives up every right of this process that watching does not need once it has begun. For good;
- * to be called after a source is open and after children that need their rights were made. */
+/* Permanently drops every privilege of this process that monitoring does not need once it has
+ * started. Call after a source is open and after children that need privileges were started. */
 void ew_os_drop_rights(void);
 
 /*
- * A file, read at any offset and from any thread. Opening fails with ETWATCH_EPERM, ETWATCH_EOS
- * (and the system's code) or ETWATCH_ENOMEM; what has no offsets (a pipe, a folder) is EOS.
+ * A file that can be read at any offset and from any thread. Opening fails with ETWATCH_EPERM,
+ * ETWATCH_EOS (and the system's code) or ETWATCH_ENOMEM; a file without offsets (a pipe, a folder)
+ * is ETWATCH_EOS.
  */
 struct ew_os_file;
 int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *ret_bytes,
                     int64_t *reterr_os_code);
-/* Returns how much was read, less than size only at the end of the file; or ETWATCH_EOS. */
+/* Returns the number of bytes read, less than size only at the end of the file; or ETWATCH_EOS. */
 int64_t ew_os_file_read(struct ew_os_file *file, uint64_t offset, void *bytes, size_t size);
 void ew_os_file_close(struct ew_os_file *file);
-/* Whether a file can be written; it is made if there was none (*ret_made). 0 or the errno. */
+/* Tests whether a file can be written; creates it if it does not exist (*ret_made). 0 or errno. */
 int ew_os_file_try_write(const char *path, bool *ret_made);
 void ew_os_file_remove(const char *path);
-/* The same path from the root on. False: it does not fit. */
+/* Makes a path absolute. False: it does not fit. */
 bool ew_os_full_path(const char *path, char *buffer, size_t size);
-/* A file of any kind, to be read once from its beginning; NULL and errno if it cannot be opened. */
+/* Opens a file of any kind for reading it once from its start; NULL and errno on error. */
 FILE *ew_os_stream_open(const char *path);
 
-/* Wakes and waits: a waiter sleeps until a raw time, a wake, or fd becomes readable. */
+/* A waiter sleeps until a raw time, until it is woken, or until fd becomes readable. */
 struct ew_waiter;
 int ew_waiter_new(struct ew_waiter **ret_waiter);
 void ew_waiter_free(struct ew_waiter *waiter);
 /* fd may be -1. Returns 1 if woken, readable or interrupted by a signal, 0 at the deadline,
- * negative on error. A wake that came before the call counts. */
+ * negative on error. A wake before the call counts. */
 int ew_waiter_wait(struct ew_waiter *waiter, uint64_t until_raw_ns, int fd);
-/* From any thread and from a signal handler. */
+/* May be called from any thread and from a signal handler. */
 void ew_waiter_wake(struct ew_waiter *waiter);
 
 /* Threads and locks, as far as the monitor needs them. */

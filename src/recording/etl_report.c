@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The report on a recording: one reading, in which every event is counted by kind and, if it is
- * one that accounting needs, added up; then everything is told.
+ * The report on a recording: one pass, in which every event is counted by kind and, if accounting
+ * needs it, added up; then the results are emitted.
  *
- * A part of a recording is the difference of two sums. What happened before it has to be read
- * anyway, because it tells who is who; so the totals are noted when the part begins, and taken off
- * what they are when it ends.
+ * A time range of a recording is the difference of two sums. Events before it have to be read
+ * anyway, because they identify processes and threads; so the totals are saved when the range
+ * begins, and subtracted from those at its end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "recording/trace.h"
 #include "tally/tally.h"
 
-/* The totals of one process or thread when the part began. */
+/* The totals of one process or thread when the range began. */
 struct before {
     uint32_t pid, tid;
     uint64_t start_ns;
@@ -23,11 +23,11 @@ struct before {
     uint64_t counter[EW_COUNTER_COUNT];
 };
 
-/* A process that is told; its children are asked whether they descend from it. */
-struct told {
+/* A selected process; used to find its descendants. */
+struct selected {
     uint32_t pid;
-    uint64_t start_ns, end_ns; /* end 0: it goes on */
-    bool shown;                /* it is not left out, nor over before the part */
+    uint64_t start_ns, end_ns; /* end 0: still running */
+    bool shown;                /* not excluded, and not ended before the range */
 };
 
 struct report {
@@ -39,15 +39,15 @@ struct report {
     struct before *before;
     size_t before_count, before_size;
     uint32_t before_has; /* counters that were known then: EW_HAS_C */
-    bool began;          /* the part that was asked for */
+    bool began;          /* the time range has begun */
     uint64_t until_ns;   /* raw: time is accounted for up to here */
     uint64_t undecoded;
-    bool loss_placed; /* the recording tells where events were lost */
-    bool lossy;       /* it does not, but some were */
-    struct told *told;
-    size_t told_count, told_size;
-    bool tell_threads; /* of the process at hand */
-    const char *name;  /* of it */
+    bool loss_located; /* the recording gives the position of losses */
+    bool lossy;        /* it does not, but events were lost */
+    struct selected *selected;
+    size_t selected_count, selected_size;
+    bool emit_threads; /* of the current process */
+    const char *name;  /* of the current process */
     char cmdline[EW_CMDLINE_BYTES];
 };
 
@@ -90,22 +90,22 @@ static void done(struct report *report)
         ew_tally_free(report->tally);
     ew_event_classes_done(&report->classes);
     ew_free(report->before);
-    ew_free(report->told);
+    ew_free(report->selected);
 }
 
-/* Room for one more item. */
+/* Space for one more item. */
 static void *grow(void *items, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity)
         return items;
     size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *more = ew_realloc_array(items, wanted, size);
-    if (more != NULL)
+    void *grown = ew_realloc_array(items, wanted, size);
+    if (grown != NULL)
         *capacity = wanted;
-    return more;
+    return grown;
 }
 
-/* ---------------------------------------------------------- what was before */
+/* -------------------------------------------------- totals before the range */
 
 static int by_identity(const void *a, const void *b)
 {
@@ -136,12 +136,12 @@ static int note_before(void *ctx, const struct ew_total *total)
     return 0;
 }
 
-/* The part begins: from here on it counts. */
+/* The time range begins here. */
 static int begin_part(struct report *report)
 {
     bool threads = (report->callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
     report->began = true;
-    ew_tally_settle(report->tally, report->trace->options.from_ns);
+    ew_tally_charge_running(report->tally, report->trace->options.from_ns);
     ew_tally_system(report->tally, &report->system_before);
     report->before_has = ew_tally_counters(report->tally);
     int rc = ew_tally_totals(report->tally, threads, note_before, report);
@@ -150,11 +150,11 @@ static int begin_part(struct report *report)
     return rc;
 }
 
-static void take_off(const struct report *report, struct ew_total *total)
+static void subtract_before(const struct report *report, struct ew_total *total)
 {
     if (report->before_count == 0)
         return;
-    /* What hardware counters are may be told later: then it is not known how much was before. */
+    /* Hardware counters may be identified later: then their value before the range is unknown. */
     total->counter_has &= ~(EW_HAS_PMC & ~report->before_has);
     struct before key = {.pid = total->pid, .tid = total->tid, .start_ns = total->start_ns};
     const struct before *before =
@@ -169,13 +169,13 @@ static void take_off(const struct report *report, struct ew_total *total)
 
 /* ------------------------------------------------------------------ reading */
 
-/* One record: 1 if it lies behind the part that was asked for, else 0 or an error. */
+/* One record: 1 if it is after the time range, else 0 or an error. */
 static int take_slow(struct report *report, const struct ew_record *record)
 {
     struct etwatch_trace *trace = report->trace;
     if (record->kind == EW_RECORD_LOSS) {
         ew_tally_loss(report->tally, record->cpu, record->t_ns, 1, NULL);
-        report->loss_placed = true;
+        report->loss_located = true;
         return 0;
     }
     if (!report->began && record->t_ns >= trace->options.from_ns) {
@@ -186,16 +186,16 @@ static int take_slow(struct report *report, const struct ew_record *record)
     return trace->options.until_ns != 0 && record->t_ns >= trace->options.until_ns;
 }
 
-/* Beside the reading: how many there are of each kind. */
+/* Runs in parallel with reading: counts the events of each kind. */
 static void count_kinds(void *ctx, const struct ew_record *records, size_t count)
 {
     struct report *report = ctx;
     for (size_t i = 0; i < count; i++)
-        if (records[i].kind != EW_RECORD_LOSS && ew_trace_wants(report->trace, records[i].t_ns))
+        if (records[i].kind != EW_RECORD_LOSS && ew_trace_in_range(report->trace, records[i].t_ns))
             ew_event_classes_count(&report->classes, &records[i]);
 }
 
-/* The hot loop: the events of one batch. Returns as take_slow. */
+/* The hot loop: the events of one batch. Returns the same as take_slow. */
 static int take_batch(struct report *report, const struct ew_record *records, int count)
 {
     struct etwatch_trace *trace = report->trace;
@@ -226,16 +226,16 @@ static int take_batch(struct report *report, const struct ew_record *records, in
             if (event.kind == EW_EVENT_LOST) {
                 trace->lost += event.u.lost.what == 32;
                 trace->lost_buffers += event.u.lost.what == 33;
-                report->loss_placed = true;
+                report->loss_located = true;
             }
-            /* Short of memory: the tally counts what it leaves out. */
+            /* On allocation failure the tally counts what it drops. */
             (void)ew_tally_event(report->tally, record, &event, NULL);
         }
     }
     return 0;
 }
 
-/* Reads to the end of the part. ETWATCH_ESTATE: the caller wants no more. */
+/* Reads to the end of the time range. ETWATCH_ESTATE: canceled by the caller. */
 static int read_all(struct report *report)
 {
     struct etwatch_trace *trace = report->trace;
@@ -258,7 +258,7 @@ static int read_all(struct report *report)
     return rc == 1 ? ew_trace_progress(trace, 0, 1, true) : rc;
 }
 
-/* ------------------------------------------------------------------ telling */
+/* ----------------------------------------------------------------- emitting */
 
 static void set_counters(struct etwatch_sample *s, const struct ew_total *total)
 {
@@ -280,7 +280,7 @@ static void set_gauges(struct etwatch_sample *s, const struct ew_total *total)
     }
     EW_GAUGES(EW_X)
 #undef EW_X
-    /* An ended process has none left: how many it had says more. */
+    /* An ended process has no threads left: the number it had is more useful. */
     bool none = (s->has & ETWATCH_HAS(threads)) == 0 || s->threads == 0;
     if (total->tid == 0 && none && total->thread_count > 0) {
         s->threads = total->thread_count;
@@ -288,7 +288,7 @@ static void set_gauges(struct etwatch_sample *s, const struct ew_total *total)
     }
 }
 
-/* A process that is none: what is known of nobody in particular. */
+/* Names for totals that belong to no known process. */
 static const char *name_of(const struct ew_total *total)
 {
     if ((total->flags & EW_TOTAL_UNKNOWN) != 0)
@@ -349,31 +349,31 @@ static bool in_part(const struct report *report, const struct ew_total *total)
     return !over;
 }
 
-/* Itself, or a process that was told is its parent: parents come first. */
-static bool is_chosen(const struct report *report, const struct ew_total *total)
+/* Selected itself, or a child of a selected process: parents come first. */
+static bool is_selected(const struct report *report, const struct ew_total *total)
 {
     const struct ew_selection *selection = &report->trace->selection;
     if (ew_selection_includes_all(selection) ||
         ew_selection_includes(selection, total->pid, total->name))
         return true;
-    for (size_t i = 0; i < report->told_count && (total->flags & EW_TOTAL_HAS_PPID) != 0; i++) {
-        const struct told *told = &report->told[i];
-        if (told->pid == total->ppid && told->pid != total->pid &&
-            told->start_ns <= total->start_ns &&
-            (told->end_ns == 0 || told->end_ns >= total->start_ns))
+    for (size_t i = 0; i < report->selected_count && (total->flags & EW_TOTAL_HAS_PPID) != 0; i++) {
+        const struct selected *selected = &report->selected[i];
+        if (selected->pid == total->ppid && selected->pid != total->pid &&
+            selected->start_ns <= total->start_ns &&
+            (selected->end_ns == 0 || selected->end_ns >= total->start_ns))
             return true;
     }
     return false;
 }
 
-static int remember_told(struct report *report, const struct ew_total *total, bool shown)
+static int remember_selected(struct report *report, const struct ew_total *total, bool shown)
 {
-    struct told *list =
-        grow(report->told, report->told_count, &report->told_size, sizeof *report->told);
+    struct selected *list = grow(report->selected, report->selected_count, &report->selected_size,
+                                 sizeof *report->selected);
     if (list == NULL)
         return ETWATCH_ENOMEM;
-    report->told = list;
-    list[report->told_count++] = (struct told){
+    report->selected = list;
+    list[report->selected_count++] = (struct selected){
         .pid = total->pid, .start_ns = total->start_ns, .end_ns = total->end_ns, .shown = shown};
     return 0;
 }
@@ -381,25 +381,25 @@ static int remember_told(struct report *report, const struct ew_total *total, bo
 static const uint64_t cpu_bits = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns);
 static const uint64_t mode_bits = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
 
-static int tell_total(void *ctx, const struct ew_total *given)
+static int emit_total(void *ctx, const struct ew_total *full_total)
 {
     struct report *report = ctx;
-    struct ew_total total = *given;
+    struct ew_total total = *full_total;
     struct etwatch_sample sample;
     if (total.tid == 0) {
         const struct ew_selection *selection = &report->trace->selection;
-        bool asked = is_chosen(report, &total);
-        report->tell_threads = asked && in_part(report, &total) &&
+        bool included = is_selected(report, &total);
+        report->emit_threads = included && in_part(report, &total) &&
                                !ew_selection_excludes(selection, total.pid, total.name);
-        int rc = asked && !ew_selection_is_all(selection)
-                     ? remember_told(report, &total, report->tell_threads)
+        int rc = included && !ew_selection_is_all(selection)
+                     ? remember_selected(report, &total, report->emit_threads)
                      : 0;
-        if (rc < 0 || !report->tell_threads)
+        if (rc < 0 || !report->emit_threads)
             return rc;
-    } else if (!report->tell_threads || !in_part(report, &total)) {
+    } else if (!report->emit_threads || !in_part(report, &total)) {
         return 0;
     }
-    take_off(report, &total);
+    subtract_before(report, &total);
     make_sample(report, &total, &sample);
     if (total.tid == 0) {
         sample.name = report->name = name_of(&total);
@@ -411,28 +411,28 @@ static int tell_total(void *ctx, const struct ew_total *given)
         sample.name = report->name;
         sample.thread_name = total.name[0] != '\0' ? total.name : NULL;
     }
-    uint64_t estimated = mode_bits & sample.has; /* always of samples */
+    uint64_t estimated = mode_bits & sample.has; /* always from samples */
     if ((total.flags & EW_TOTAL_CPU_ESTIMATED) != 0)
         estimated |= cpu_bits & sample.has;
     return report->callbacks->on_process(report->callbacks->ctx, &sample, estimated);
 }
 
-static bool image_is_told(const struct report *report, const struct ew_tally_image *image)
+static bool image_is_selected(const struct report *report, const struct ew_tally_image *image)
 {
     if (ew_selection_is_all(&report->trace->selection))
         return true;
-    for (size_t i = 0; i < report->told_count; i++)
-        if (report->told[i].shown && report->told[i].pid == image->pid)
+    for (size_t i = 0; i < report->selected_count; i++)
+        if (report->selected[i].shown && report->selected[i].pid == image->pid)
             return true;
     return false;
 }
 
-static int tell_image(void *ctx, const struct ew_tally_image *image)
+static int emit_image(void *ctx, const struct ew_tally_image *image)
 {
     struct report *report = ctx;
     uint64_t shift_ns = (uint64_t)report->trace->unix_minus_raw_ns;
-    struct etwatch_trace_image told = {
-        .size = sizeof told,
+    struct etwatch_trace_image selected = {
+        .size = sizeof selected,
         .pid = image->pid,
         .base = image->base,
         .bytes = image->bytes,
@@ -440,12 +440,12 @@ static int tell_image(void *ctx, const struct ew_tally_image *image)
         .unload_ns = image->unload_ns == 0 ? 0 : image->unload_ns + shift_ns,
         .path = image->path,
     };
-    if (!image_is_told(report, image))
+    if (!image_is_selected(report, image))
         return 0;
-    return report->callbacks->on_image(report->callbacks->ctx, &told);
+    return report->callbacks->on_image(report->callbacks->ctx, &selected);
 }
 
-static uint64_t less(uint64_t after, uint64_t before)
+static uint64_t difference(uint64_t after, uint64_t before)
 {
     return after > before ? after - before : 0;
 }
@@ -459,35 +459,35 @@ static void sum_system(const struct report *report, struct etwatch_trace_system 
     *ret_system = (struct etwatch_trace_system){
         .size = sizeof *ret_system,
         .cpu_from_switches = after.cpu_from_switches,
-        .busy_ns = less(after.busy_ns, before->busy_ns),
-        .idle_ns = less(after.idle_ns, before->idle_ns),
-        .dpc_ns = less(after.dpc_ns, before->dpc_ns),
-        .isr_ns = less(after.isr_ns, before->isr_ns),
-        .unknown_ns = less(after.unknown_ns, before->unknown_ns),
-        .switches = less(after.switches, before->switches),
-        .samples = less(after.samples, before->samples),
+        .busy_ns = difference(after.busy_ns, before->busy_ns),
+        .idle_ns = difference(after.idle_ns, before->idle_ns),
+        .dpc_ns = difference(after.dpc_ns, before->dpc_ns),
+        .isr_ns = difference(after.isr_ns, before->isr_ns),
+        .unknown_ns = difference(after.unknown_ns, before->unknown_ns),
+        .switches = difference(after.switches, before->switches),
+        .samples = difference(after.samples, before->samples),
     };
 }
 
-/* Events were lost, nobody knows when: then it may have been anybody's. */
+/* Whether events were lost at an unknown time: any process may be affected then. */
 static bool lost_somewhere(const struct report *report)
 {
     const struct ew_etl_reader *reader = report->trace->reader;
     bool lost = false;
-    for (size_t i = 0; i < ew_etl_file_count(reader) && !report->loss_placed; i++) {
+    for (size_t i = 0; i < ew_etl_file_count(reader) && !report->loss_located; i++) {
         const struct ew_etl_file_info *info = ew_etl_file_info(reader, i);
         lost = lost || info->events_lost > 0 || info->buffers_lost > 0;
     }
     return lost;
 }
 
-static int tell(struct report *report, const struct etwatch_trace_system *system)
+static int emit(struct report *report, const struct etwatch_trace_system *system)
 {
     report->lossy = lost_somewhere(report);
     const struct etwatch_report_callbacks *callbacks = report->callbacks;
     bool threads = (callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
     uint64_t unknown = 0;
-    /* Counted first: the statistics are complete when the first callback comes. */
+    /* Count first: the statistics must be complete before the first callback. */
     int rc =
         ew_event_classes_for_each(&report->classes, report->trace->decoder, NULL, NULL, &unknown);
     report->trace->undecoded = report->undecoded + unknown;
@@ -497,13 +497,13 @@ static int tell(struct report *report, const struct etwatch_trace_system *system
         rc = ew_event_classes_for_each(&report->classes, report->trace->decoder,
                                        callbacks->on_class, callbacks->ctx, &unknown);
     if (rc == 0 && callbacks->on_process != NULL)
-        rc = ew_tally_totals(report->tally, threads, tell_total, report);
+        rc = ew_tally_totals(report->tally, threads, emit_total, report);
     if (rc == 0 && callbacks->on_image != NULL && (callbacks->flags & ETWATCH_REPORT_IMAGES) != 0)
-        rc = ew_tally_images(report->tally, tell_image, report);
+        rc = ew_tally_images(report->tally, emit_image, report);
     return rc;
 }
 
-/* 0; ETWATCH_ESTATE if it ended early: what was read is told all the same. */
+/* 0; ETWATCH_ESTATE if reading was canceled: what was read is reported nevertheless. */
 static int report_etl(struct etwatch_trace *trace, const struct etwatch_report_callbacks *callbacks,
                       struct etwatch_trace_system *ret_system)
 {
@@ -518,7 +518,7 @@ static int report_etl(struct etwatch_trace *trace, const struct etwatch_report_c
     bool ended = rc == ETWATCH_ESTATE;
     if (rc == 0 || ended) {
         sum_system(report, ret_system);
-        rc = tell(report, ret_system);
+        rc = emit(report, ret_system);
     }
     done(report);
     ew_free(report);
@@ -538,15 +538,15 @@ int etwatch_trace_report(struct etwatch_trace *trace,
     memcpy(&wanted, callbacks, callbacks->size);
     int rc = trace->perfetto != NULL ? ew_perfetto_trace_report(trace->perfetto, &wanted, &system)
                                      : report_etl(trace, &wanted, &system);
-    bool told = rc == 0 || rc == ETWATCH_ESTATE;
-    if (told && ret_system != NULL && ret_system->size >= sizeof(uint32_t) * 2) {
+    bool selected = rc == 0 || rc == ETWATCH_ESTATE;
+    if (selected && ret_system != NULL && ret_system->size >= sizeof(uint32_t) * 2) {
         system.size = ret_system->size;
         memcpy(ret_system, &system,
                ret_system->size < sizeof system ? ret_system->size : sizeof system);
     }
     if (rc < 0) {
         ew_error_set(&why, rc, 0, "%s",
-                     rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
+                     rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));
         ew_error_out(reterr, &why, why.code);
     }
     return rc;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's classes are counted in a table by group, opcode and version: one increment. All
- * others go through a hash of what tells kinds apart: provider, id, opcode, version and, for
- * TraceLogging, the bytes of the schema. Of each kind the header (with the schema) of its first
- * event is kept, so that it can be named at the end, when every schema has been learned.
+ * Kernel classes are counted in a table by group, opcode and version: one increment. All others are
+ * looked up by a hash of what distinguishes kinds: provider, id, opcode, version and, for
+ * TraceLogging, the bytes of the schema. The header (with the schema) of the first event of each
+ * kind is kept, so that the kind can be named at the end, when every schema has been learned.
  */
 #include "recording/trace.h"
 
@@ -19,13 +19,13 @@ enum {
     FIRST_SIZE = 64,
     HEADER_BYTES = 0x50, /* the longest header; extended items follow it */
     EXT_TRACELOGGING = 11,
-    PAYLOAD_BYTES = 8, /* as much as it takes to tell a chunk of a manifest */
+    PAYLOAD_BYTES = 8, /* enough to recognize a chunk of a manifest */
 };
 
 struct ew_class {
     uint64_t key;
     uint64_t count;
-    struct ew_record record; /* its pointers lead into `bytes` */
+    struct ew_record record; /* its pointers refer to `bytes` */
     uint8_t *bytes;
 };
 
@@ -85,7 +85,7 @@ static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, size_t len)
     return mix(hash, rest);
 }
 
-/* Where each event has its own schema it is what tells kinds apart. */
+/* If events carry their own schema, it distinguishes the kinds. */
 static uint64_t mix_schema(uint64_t hash, const struct ew_record *record)
 {
     struct ew_bytes items;
@@ -147,7 +147,7 @@ static bool grow(struct ew_event_classes *classes)
     return true;
 }
 
-/* How many bytes a header of this type has. */
+/* Size of a header of this type in bytes. */
 static size_t header_size(uint8_t header_type)
 {
     switch (header_type) {
@@ -178,7 +178,8 @@ static bool keep(struct ew_class *klass, uint64_t key, const struct ew_record *r
 {
     size_t extended = record->kind == EW_RECORD_MANIFEST ? record->extended_size : 0;
     uint32_t payload = record->payload_size < PAYLOAD_BYTES ? record->payload_size : PAYLOAD_BYTES;
-    /* The provider of a message is no part of its header's fixed size: it has a place behind. */
+    /* The provider of a message is not within the fixed size of its header: it is stored behind
+     * it. */
     uint8_t *bytes = ew_calloc(1, HEADER_BYTES + extended + 16 + PAYLOAD_BYTES);
     if (bytes == NULL)
         return false;
@@ -234,7 +235,7 @@ void ew_event_classes_count_other(struct ew_event_classes *classes, const struct
         klass->count++;
 }
 
-/* ------------------------------------------------------------------ telling */
+/* ------------------------------------------------------------------ results */
 
 struct list {
     struct etwatch_trace_class *items;

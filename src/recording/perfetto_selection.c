@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose the events of a Perfetto trace are, as far as somebody in particular was asked for or is
- * left out. An event has the number of its process and the name of its thread; which processes are
- * meant is known from what the trace tells of them as a whole: their names, and who made whom. So
- * it is read once for that, before the walk. A number that was used twice stands for both.
+ * Determines which processes of a Perfetto trace are selected. An event has the pid of its process
+ * and the name of its thread; the selection needs process names and parents, which are only known
+ * from the whole trace. So the trace is read once for that, before the walk. A pid that was used
+ * twice stands for both processes.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 
 enum { PROCESSES_MAX = 1 << 20 };
 
-enum { IN = 1, OUT = 2 };
+enum { INCLUDED = 1, EXCLUDED = 2 };
 
 static int by_pid(const void *a, const void *b)
 {
@@ -36,7 +36,7 @@ struct learning {
     int error;
 };
 
-/* Entries are put together when all have come. */
+/* Entries of the same pid are merged at the end. */
 static void note(struct learning *learning, uint32_t pid, uint32_t ppid, uint32_t flags)
 {
     struct ew_perfetto_trace *trace = learning->trace;
@@ -61,10 +61,10 @@ static void note(struct learning *learning, uint32_t pid, uint32_t ppid, uint32_
         (struct ew_perfetto_trace_process){.pid = pid, .ppid = ppid, .flags = flags};
 }
 
-static uint32_t judge(const struct learning *learning, uint32_t pid, const char *name)
+static uint32_t match_flags(const struct learning *learning, uint32_t pid, const char *name)
 {
-    return (ew_selection_includes(learning->selection, pid, name) ? (uint32_t)IN : 0) |
-           (ew_selection_excludes(learning->selection, pid, name) ? (uint32_t)OUT : 0);
+    return (ew_selection_includes(learning->selection, pid, name) ? (uint32_t)INCLUDED : 0) |
+           (ew_selection_excludes(learning->selection, pid, name) ? (uint32_t)EXCLUDED : 0);
 }
 
 static int on_sample(void *ctx, const struct etwatch_sample *sample)
@@ -73,7 +73,7 @@ static int on_sample(void *ctx, const struct etwatch_sample *sample)
     bool parent = (sample->flags & ETWATCH_SAMPLE_HAS_PPID) != 0;
     if (sample->type == ETWATCH_TYPE_START || sample->type == ETWATCH_TYPE_EXIT)
         note(learning, sample->pid, parent ? sample->ppid : UINT32_MAX,
-             judge(learning, sample->pid, sample->name));
+             match_flags(learning, sample->pid, sample->name));
     return learning->error;
 }
 
@@ -83,11 +83,11 @@ static int on_event(void *ctx, const struct etwatch_event *event)
     if (event->kind == ETWATCH_EVENT_FORK && event->next_pid != event->pid)
         note(learning, event->next_pid, event->pid, 0);
     if (event->kind == ETWATCH_EVENT_EXEC)
-        note(learning, event->pid, UINT32_MAX, judge(learning, event->pid, event->name));
+        note(learning, event->pid, UINT32_MAX, match_flags(learning, event->pid, event->name));
     return learning->error;
 }
 
-/* Whoever descends from one that is meant is too; leaving out is of one alone. */
+/* Descendants of an included process are included too; exclusion applies to one process only. */
 static void inherit(struct ew_perfetto_trace *trace)
 {
     for (bool added = true; added;) {
@@ -95,24 +95,25 @@ static void inherit(struct ew_perfetto_trace *trace)
         for (uint32_t i = 0; i < trace->process_count; i++) {
             struct ew_perfetto_trace_process *process = &trace->processes[i];
             const struct ew_perfetto_trace_process *parent = find(trace, process->ppid);
-            struct ew_perfetto_trace_process *own = find(trace, process->pid);
-            if (parent != NULL && (parent->flags & IN) != 0 && (own->flags & IN) == 0) {
-                own->flags |= IN;
+            struct ew_perfetto_trace_process *first = find(trace, process->pid);
+            if (parent != NULL && (parent->flags & INCLUDED) != 0 &&
+                (first->flags & INCLUDED) == 0) {
+                first->flags |= INCLUDED;
                 added = true;
             }
         }
     }
 }
 
-/* One entry for each number is looked up by find; what the others of it say is put there. */
-static void settle(struct ew_perfetto_trace *trace)
+/* Merges the flags of all entries of a pid into the one that find returns. */
+static void merge_entries(struct ew_perfetto_trace *trace)
 {
     if (trace->process_count == 0)
         return;
     qsort(trace->processes, trace->process_count, sizeof *trace->processes, by_pid);
     for (uint32_t i = 0; i < trace->process_count; i++) {
-        struct ew_perfetto_trace_process *own = find(trace, trace->processes[i].pid);
-        own->flags |= trace->processes[i].flags;
+        struct ew_perfetto_trace_process *first = find(trace, trace->processes[i].pid);
+        first->flags |= trace->processes[i].flags;
     }
     inherit(trace);
 }
@@ -134,7 +135,7 @@ int ew_perfetto_trace_learn(struct ew_perfetto_trace *trace, const struct ew_sel
         while (rc > 0);
         ew_pftrace_rewind(reader);
     }
-    settle(trace);
+    merge_entries(trace);
     return rc;
 }
 
@@ -147,6 +148,6 @@ bool ew_perfetto_trace_selected(const struct ew_perfetto_trace *trace,
     const struct ew_perfetto_trace_process *process = find(trace, pid);
     if (process == NULL)
         return ew_selection_matches(selection, pid, name);
-    return (ew_selection_includes_all(selection) || (process->flags & IN) != 0) &&
-           (process->flags & OUT) == 0;
+    return (ew_selection_includes_all(selection) || (process->flags & INCLUDED) != 0) &&
+           (process->flags & EXCLUDED) == 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Perfetto traces as recordings: opening, facts and the report.
+ * Perfetto traces as recordings: opening, file information and the report.
  *
- * Several files are the pieces of one recording in the order given. The report is made by the same
- * account that a live run is added up with, so what `record` told at its end and what is read back
- * are the same. One pass; memory grows with the processes, not with the file.
+ * Several files are the parts of one recording, in the given order. The report uses the same
+ * accounting as a live run, so the totals that `record` prints at its end and those of the
+ * recording are the same. One pass; memory grows with the number of processes, not with the file.
  */
 #include "recording/trace.h"
 
@@ -31,7 +31,7 @@ int ew_perfetto_trace_is(const char *path)
     return got > 0 && ew_pftrace_is(head, (size_t)got);
 }
 
-/* ------------------------------------------------------------------- opening */
+/* ---------------------------------------------------------------------- open */
 
 static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
 {
@@ -42,7 +42,7 @@ static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, c
     return 0;
 }
 
-/* What a file says about itself stands at its beginning. */
+/* The description of a file is at its beginning. */
 static int read_head(struct ew_perfetto_trace_file *file)
 {
     struct ew_pftrace_visitor visitor = {.ctx = file, .meta = on_meta};
@@ -75,7 +75,7 @@ int ew_perfetto_trace_open(const char *const *paths, size_t count,
         file->path = ew_strdup(paths[i]);
         rc = file->path == NULL ? ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory") : 0;
         if (rc == 0 && i > 0 && !ew_perfetto_trace_is(paths[i]))
-            rc = ew_error_set(reterr, ETWATCH_EFORMAT, 0, "%s is no Perfetto trace, %s is one",
+            rc = ew_error_set(reterr, ETWATCH_EFORMAT, 0, "%s is not a Perfetto trace, but %s is",
                               paths[i], paths[0]);
         if (rc == 0)
             rc = ew_pftrace_open(paths[i], &file->reader, reterr);
@@ -89,8 +89,8 @@ int ew_perfetto_trace_open(const char *const *paths, size_t count,
     uint32_t source = trace->files[0].meta.source;
     if (selection->no_system && source != ETWATCH_SOURCE_ETL && source != ETWATCH_SOURCE_ETW) {
         ew_perfetto_trace_free(trace);
-        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                            "%s does not tell which processes are the system's own", paths[0]);
+        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0, "%s does not identify system processes",
+                            paths[0]);
     }
     trace->begin_ns = trace->files[0].meta.anchor_unix_ns;
     *ret_trace = trace;
@@ -115,7 +115,7 @@ size_t ew_perfetto_trace_file_count(const struct ew_perfetto_trace *trace)
     return trace->file_count;
 }
 
-static const char *word(const char *text)
+static const char *or_null(const char *text)
 {
     return text[0] != '\0' ? text : NULL;
 }
@@ -134,14 +134,14 @@ void ew_perfetto_trace_file(const struct ew_perfetto_trace *trace, size_t i,
         .path = file->path,
         .format = ETWATCH_TRACE_PERFETTO,
         .source = file->meta.source,
-        .os = word(file->os),
-        .host = word(file->host),
+        .os = or_null(file->os),
+        .host = or_null(file->host),
     };
 }
 
 /* --------------------------------------------------------------------- reading */
 
-bool ew_perfetto_trace_wants(const struct ew_perfetto_trace *trace, uint64_t t_ns)
+bool ew_perfetto_trace_in_range(const struct ew_perfetto_trace *trace, uint64_t t_ns)
 {
     const struct etwatch_trace_options *options = trace->options;
     if (options->from_ns == 0 && options->until_ns == 0)
@@ -199,11 +199,11 @@ struct report {
     struct etwatch_account *account;
     const struct etwatch_report_callbacks *callbacks;
     bool any_meta;
-    struct told {
+    struct selected {
         uint32_t pid;
         uint64_t start_ns;
-    } * told;
-    uint32_t told_count, told_size;
+    } * selected;
+    uint32_t selected_count, selected_size;
 };
 
 static int take_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
@@ -217,12 +217,12 @@ static int take_meta(void *ctx, const struct etwatch_meta *meta, const char *os,
     return 0;
 }
 
-/* A process is known even if it began or ended outside of the part. */
+/* Starts and exits count even if they are outside of the time range: they identify the process. */
 static int take_sample(void *ctx, const struct etwatch_sample *sample)
 {
     struct report *report = ctx;
     bool counts = sample->type == ETWATCH_TYPE_SAMPLE || sample->type == ETWATCH_TYPE_THREAD;
-    if (!counts || ew_perfetto_trace_wants(report->trace, sample->t_ns))
+    if (!counts || ew_perfetto_trace_in_range(report->trace, sample->t_ns))
         ew_account_sample(report->account, sample);
     return 0;
 }
@@ -234,7 +234,7 @@ static int take_event(void *ctx, const struct etwatch_event *event)
         report->any_meta = true;
         ew_account_by_switches(report->account);
     }
-    if (ew_perfetto_trace_wants(report->trace, event->t_ns))
+    if (ew_perfetto_trace_in_range(report->trace, event->t_ns))
         ew_account_event(report->account, event);
     return 0;
 }
@@ -242,7 +242,7 @@ static int take_event(void *ctx, const struct etwatch_event *event)
 static int take_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct report *report = ctx;
-    if (ew_perfetto_trace_wants(report->trace, loss->to_ns))
+    if (ew_perfetto_trace_in_range(report->trace, loss->to_ns))
         ew_account_loss(report->account, loss);
     return 0;
 }
@@ -255,7 +255,7 @@ static int take_stats(void *ctx, const struct etwatch_stats *stats)
     return 0;
 }
 
-/* Of one file of several they would be a part only. */
+/* In one of several files they would cover only a part. */
 static int take_total(void *ctx, const struct etwatch_sample *total, uint64_t estimated)
 {
     struct report *report = ctx;
@@ -276,7 +276,7 @@ static int take_other(void *ctx, const char *provider, const char *event, uint64
                       bool decoded)
 {
     struct report *report = ctx;
-    if (ew_perfetto_trace_wants(report->trace, t_ns))
+    if (ew_perfetto_trace_in_range(report->trace, t_ns))
         ew_account_other(report->account, provider, event, t_ns, decoded);
     return 0;
 }
@@ -310,48 +310,48 @@ static int read_all(struct report *report)
     return rc;
 }
 
-/* Itself, or one of those found so far is its parent. */
+/* Whether a process is already in the list (*ret_found) or a child of one in the list. */
 static bool descends(const struct report *report, const struct etwatch_sample *process,
                      bool *ret_found)
 {
     bool child = false;
     *ret_found = false;
-    for (uint32_t i = 0; i < report->told_count; i++) {
-        const struct told *told = &report->told[i];
-        *ret_found |= told->pid == process->pid && told->start_ns == process->start_ns;
-        child |= (process->flags & ETWATCH_SAMPLE_HAS_PPID) != 0 && told->pid == process->ppid &&
-                 told->start_ns <= process->start_ns;
+    for (uint32_t i = 0; i < report->selected_count; i++) {
+        const struct selected *selected = &report->selected[i];
+        *ret_found |= selected->pid == process->pid && selected->start_ns == process->start_ns;
+        child |= (process->flags & ETWATCH_SAMPLE_HAS_PPID) != 0 &&
+                 selected->pid == process->ppid && selected->start_ns <= process->start_ns;
     }
     return child || *ret_found;
 }
 
-static bool wants(void *ctx, const struct etwatch_sample *process)
+static bool is_selected(void *ctx, const struct etwatch_sample *process)
 {
     struct report *report = ctx;
     const struct ew_selection *selection = report->trace->selection;
     if (ew_selection_is_all(selection))
         return true;
-    bool out = ew_selection_excludes(selection, process->pid, process->name), found;
+    bool excluded = ew_selection_excludes(selection, process->pid, process->name), found;
     if (ew_selection_includes_all(selection))
-        return !out;
+        return !excluded;
     if (!descends(report, process, &found) &&
         !ew_selection_includes(selection, process->pid, process->name))
         return false;
-    if (!found && report->told_count == report->told_size) {
-        uint32_t size = report->told_size == 0 ? 64 : report->told_size * 2;
-        struct told *larger = ew_realloc_array(report->told, size, sizeof *larger);
+    if (!found && report->selected_count == report->selected_size) {
+        uint32_t size = report->selected_size == 0 ? 64 : report->selected_size * 2;
+        struct selected *larger = ew_realloc_array(report->selected, size, sizeof *larger);
         if (larger == NULL)
-            return !out;
-        report->told = larger;
-        report->told_size = size;
+            return !excluded;
+        report->selected = larger;
+        report->selected_size = size;
     }
     if (!found)
-        report->told[report->told_count++] =
-            (struct told){.pid = process->pid, .start_ns = process->start_ns};
-    return !out;
+        report->selected[report->selected_count++] =
+            (struct selected){.pid = process->pid, .start_ns = process->start_ns};
+    return !excluded;
 }
 
-static int pass_over(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int skip(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
 {
     (void)ctx;
     (void)process;
@@ -359,53 +359,53 @@ static int pass_over(void *ctx, const struct etwatch_sample *process, uint64_t e
     return 0;
 }
 
-/* A process may come before its parent: they are gone over until nobody is found any more. */
-static int find_wanted(struct report *report)
+/* A process may precede its parent: repeats until no process is added. */
+static int find_selected(struct report *report)
 {
-    struct ew_account_visitor finder = {.ctx = report, .on_process = pass_over, .wants = wants};
+    struct ew_account_visitor finder = {.ctx = report, .on_process = skip, .wants = is_selected};
     uint32_t before;
     int rc = 0;
     if (ew_selection_is_all(report->trace->selection) ||
         ew_selection_includes_all(report->trace->selection))
         return 0;
     do {
-        before = report->told_count;
+        before = report->selected_count;
         rc = ew_account_visit_processes(report->account, &finder);
-    } while (rc == 0 && report->told_count > before);
+    } while (rc == 0 && report->selected_count > before);
     return rc;
 }
 
-static int tell_class(void *ctx, const struct etwatch_trace_class *klass)
+static int emit_class(void *ctx, const struct etwatch_trace_class *klass)
 {
     const struct report *report = ctx;
     return report->callbacks->on_class(report->callbacks->ctx, klass);
 }
 
-static int tell_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int emit_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
 {
     const struct report *report = ctx;
     return report->callbacks->on_process(report->callbacks->ctx, process, estimated);
 }
 
-static int tell(struct report *report, struct etwatch_trace_system *system)
+static int emit(struct report *report, struct etwatch_trace_system *system)
 {
     const struct etwatch_report_callbacks *callbacks = report->callbacks;
-    struct ew_account_visitor teller = {
+    struct ew_account_visitor emitter = {
         .ctx = report,
-        .on_class = tell_class,
-        .on_process = tell_process,
-        .wants = wants,
+        .on_class = emit_class,
+        .on_process = emit_process,
+        .wants = is_selected,
         .cmdline = (callbacks->flags & ETWATCH_REPORT_CMDLINE) != 0,
     };
     ew_perfetto_trace_count_damage(report->trace);
     ew_account_sum(report->account, &report->trace->stats, system);
-    int rc = find_wanted(report);
+    int rc = find_selected(report);
     if (rc == 0 && callbacks->on_system != NULL)
         rc = callbacks->on_system(callbacks->ctx, system);
     if (rc == 0 && callbacks->on_class != NULL)
-        rc = ew_account_visit_classes(report->account, &teller);
+        rc = ew_account_visit_classes(report->account, &emitter);
     if (rc == 0 && callbacks->on_process != NULL)
-        rc = ew_account_visit_processes(report->account, &teller);
+        rc = ew_account_visit_processes(report->account, &emitter);
     return rc;
 }
 
@@ -428,8 +428,8 @@ int ew_perfetto_trace_report(struct ew_perfetto_trace *trace,
     int rc = read_all(&report);
     bool ended = rc == ETWATCH_ESTATE;
     if (rc == 0 || ended)
-        rc = tell(&report, ret_system);
+        rc = emit(&report, ret_system);
     etwatch_account_free(report.account);
-    ew_free(report.told);
+    ew_free(report.selected);
     return rc == 0 && ended ? ETWATCH_ESTATE : rc;
 }

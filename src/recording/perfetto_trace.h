@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A Perfetto trace from the inside: what its files share. */
+/* Internal header of the Perfetto reader in this folder (perfetto_*.c); trace.h has the
+ * interface to it. */
 #ifndef EW_RECORDING_PERFETTO_TRACE_H
 #define EW_RECORDING_PERFETTO_TRACE_H
 
@@ -17,14 +18,14 @@ struct ew_perfetto_trace_file {
     struct ew_pftrace *reader;
     struct etwatch_meta meta; /* size 0: none */
     char os[192], host[128];
-    uint64_t end_ns; /* 0: it was never closed, or is not read yet */
+    uint64_t end_ns; /* 0: never closed, or not read yet */
     bool compressed;
 };
 
-/* One thing of the walk that waits for its turn. */
+/* An item of the walk that is waiting to be delivered. */
 struct ew_perfetto_trace_item {
     uint64_t t_ns, order;
-    uint32_t what; /* enum ew_ptrace_what */
+    uint32_t what; /* enum ew_perfetto_trace_what */
     uint32_t slot; /* of samples */
     struct etwatch_event event;
     char name[64], next_name[16];
@@ -37,7 +38,7 @@ enum ew_perfetto_trace_what {
     EW_PERFETTO_TRACE_OTHER,
 };
 
-/* A sample that waits, with its strings. */
+/* A waiting sample with its strings. */
 struct ew_perfetto_trace_slot {
     struct etwatch_sample sample;
     char *text;
@@ -45,7 +46,7 @@ struct ew_perfetto_trace_slot {
     uint32_t next_free;
 };
 
-/* A process as far as it matters who is meant. */
+/* A process as needed for the selection. */
 struct ew_perfetto_trace_process {
     uint32_t pid, ppid, flags;
 };
@@ -55,7 +56,7 @@ struct ew_perfetto_trace {
     size_t file_count;
     const struct etwatch_trace_options *options;
     const struct ew_selection *selection;
-    uint64_t begin_ns; /* Unix: the recording's beginning */
+    uint64_t begin_ns; /* Unix time of the start of the recording */
     struct etwatch_trace_stats stats;
     uint64_t progress_bytes;
 
@@ -72,17 +73,17 @@ struct ew_perfetto_trace {
     char process[64];
     int error;
 
-    /* Who is meant; see trace_perfetto_who.c. */
+    /* The selection; see perfetto_selection.c. */
     struct ew_perfetto_trace_process *processes;
     uint32_t process_count, process_size;
     bool learned;
 };
 
-/* Progress of the reading; ETWATCH_ESTATE if the caller wants to end. */
+/* Reports progress; ETWATCH_ESTATE if the caller cancels. */
 int ew_perfetto_trace_progress(struct ew_perfetto_trace *trace, size_t file);
-/* Whether it lies in the part that was asked for. */
-bool ew_perfetto_trace_wants(const struct ew_perfetto_trace *trace, uint64_t t_ns);
-/* Adds what the readers counted to the statistics. */
+/* Whether t_ns is in the selected time range. */
+bool ew_perfetto_trace_in_range(const struct ew_perfetto_trace *trace, uint64_t t_ns);
+/* Adds the readers' damage counts to the statistics. */
 void ew_perfetto_trace_count_damage(struct ew_perfetto_trace *trace);
 void ew_perfetto_trace_walk_done(struct ew_perfetto_trace *trace);
 

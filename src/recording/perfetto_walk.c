@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk over a Perfetto trace in time order.
+ * Walks over a Perfetto trace in time order.
  *
- * A trace is in order per CPU and nearly so as a whole: bundles of different CPUs lie one behind
- * the other. So events go through a heap that is kept filled with a window's worth; what comes
- * later than that is out of order beyond repair and counted. Samples wait with copies of their
- * strings, in slots that are used again.
+ * A trace is ordered per CPU and nearly ordered as a whole: bundles of different CPUs follow each
+ * other. So events pass through a heap that is kept filled with one window of events; those that
+ * are further out of order cannot be corrected and are counted as late. Samples wait with copies of
+ * their strings, in slots that are reused.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "recording/perfetto_trace.h"
 
-static const char *word(const char *text)
+static const char *or_null(const char *text)
 {
     return text[0] != '\0' ? text : NULL;
 }
@@ -67,7 +67,7 @@ static void pop(struct ew_perfetto_trace *trace, struct ew_perfetto_trace_item *
 
 /* ----------------------------------------------------------------------- slots */
 
-static const char **words_of(struct etwatch_sample *sample, unsigned i)
+static const char **string_of(struct etwatch_sample *sample, unsigned i)
 {
     const char **names[] = {&sample->name, &sample->thread_name, &sample->user, &sample->cgroup,
                             &sample->cmdline};
@@ -93,7 +93,7 @@ static uint32_t take_slot(struct ew_perfetto_trace *trace)
     return trace->slot_count++;
 }
 
-static void give_slot(struct ew_perfetto_trace *trace, uint32_t slot)
+static void release_slot(struct ew_perfetto_trace *trace, uint32_t slot)
 {
     trace->slots[slot].next_free = trace->free_slot;
     trace->free_slot = slot + 1;
@@ -101,11 +101,11 @@ static void give_slot(struct ew_perfetto_trace *trace, uint32_t slot)
 
 static bool keep_sample(struct ew_perfetto_trace_slot *slot, const struct etwatch_sample *sample)
 {
-    const char **word;
+    const char **string;
     size_t size = 0;
     slot->sample = *sample;
-    for (unsigned i = 0; (word = words_of(&slot->sample, i)) != NULL; i++)
-        size += *word != NULL ? strlen(*word) + 1 : 0;
+    for (unsigned i = 0; (string = string_of(&slot->sample, i)) != NULL; i++)
+        size += *string != NULL ? strlen(*string) + 1 : 0;
     if (size > slot->text_size) {
         char *text = ew_realloc_array(slot->text, size, 1);
         if (text == NULL)
@@ -114,20 +114,20 @@ static bool keep_sample(struct ew_perfetto_trace_slot *slot, const struct etwatc
         slot->text_size = size;
     }
     char *at = slot->text;
-    for (unsigned i = 0; (word = words_of(&slot->sample, i)) != NULL; i++) {
-        if (*word == NULL)
+    for (unsigned i = 0; (string = string_of(&slot->sample, i)) != NULL; i++) {
+        if (*string == NULL)
             continue;
-        size_t len = strlen(*word) + 1;
-        memcpy(at, *word, len);
-        *word = at;
+        size_t len = strlen(*string) + 1;
+        memcpy(at, *string, len);
+        *string = at;
         at += len;
     }
     return true;
 }
 
-/* --------------------------------------------------------------------- gathering */
+/* ------------------------------------------------------------ filling the window */
 
-static bool is_chosen(const struct ew_perfetto_trace *trace, uint32_t pid, const char *name)
+static bool is_selected(const struct ew_perfetto_trace *trace, uint32_t pid, const char *name)
 {
     return ew_perfetto_trace_selected(trace, trace->selection, pid, name);
 }
@@ -143,10 +143,10 @@ static int on_event(void *ctx, const struct etwatch_event *event)
     struct ew_perfetto_trace *trace = ctx;
     struct ew_perfetto_trace_item item = {
         .t_ns = event->t_ns, .what = EW_PERFETTO_TRACE_EVENT, .event = *event};
-    bool wanted = is_chosen(trace, event->pid, event->name) ||
+    bool wanted = is_selected(trace, event->pid, event->name) ||
                   (event->kind == ETWATCH_EVENT_SWITCH &&
-                   is_chosen(trace, event->next_pid, event->next_name));
-    if (!wanted || !ew_perfetto_trace_wants(trace, event->t_ns))
+                   is_selected(trace, event->next_pid, event->next_name));
+    if (!wanted || !ew_perfetto_trace_in_range(trace, event->t_ns))
         return 0;
     (void)snprintf(item.name, sizeof item.name, "%s", event->name != NULL ? event->name : "");
     (void)snprintf(item.next_name, sizeof item.next_name, "%s",
@@ -158,8 +158,8 @@ static int on_sample(void *ctx, const struct etwatch_sample *sample)
 {
     struct ew_perfetto_trace *trace = ctx;
     struct ew_perfetto_trace_item item = {.t_ns = sample->t_ns, .what = EW_PERFETTO_TRACE_SAMPLE};
-    if (!is_chosen(trace, sample->pid, sample->name) ||
-        !ew_perfetto_trace_wants(trace, sample->t_ns))
+    if (!is_selected(trace, sample->pid, sample->name) ||
+        !ew_perfetto_trace_in_range(trace, sample->t_ns))
         return 0;
     item.slot = take_slot(trace);
     if (item.slot == UINT32_MAX || !keep_sample(&trace->slots[item.slot], sample))
@@ -172,7 +172,7 @@ static int on_loss(void *ctx, const struct etwatch_loss *loss)
     struct ew_perfetto_trace *trace = ctx;
     struct ew_perfetto_trace_item item = {.t_ns = loss->to_ns, .what = EW_PERFETTO_TRACE_LOSS};
     trace->stats.lost += loss->count;
-    if (!ew_perfetto_trace_wants(trace, loss->to_ns))
+    if (!ew_perfetto_trace_in_range(trace, loss->to_ns))
         return 0;
     item.event.t_ns = loss->from_ns;
     item.event.kind = loss->stage;
@@ -185,15 +185,15 @@ static int on_other(void *ctx, const char *provider, const char *event, uint64_t
     struct ew_perfetto_trace *trace = ctx;
     struct ew_perfetto_trace_item item = {.t_ns = t_ns, .what = EW_PERFETTO_TRACE_OTHER};
     (void)decoded;
-    if (!ew_selection_includes_all(trace->selection) || !ew_perfetto_trace_wants(trace, t_ns))
+    if (!ew_selection_includes_all(trace->selection) || !ew_perfetto_trace_in_range(trace, t_ns))
         return 0;
     (void)snprintf(item.name, sizeof item.name, "%s", event);
     (void)snprintf(item.next_name, sizeof item.next_name, "%s", provider);
     return put(trace, &item);
 }
 
-/* Until a window's worth waits or there is no more. */
-static int gather(struct ew_perfetto_trace *trace)
+/* Fills the heap until a window of items is waiting or the files end. */
+static int fill_window(struct ew_perfetto_trace *trace)
 {
     struct ew_pftrace_visitor visitor = {
         .ctx = trace,
@@ -218,9 +218,9 @@ int ew_perfetto_trace_rewind(struct ew_perfetto_trace *trace)
 {
     for (uint32_t i = 0; i < trace->heap_count; i++)
         if (trace->heap[i].what == EW_PERFETTO_TRACE_SAMPLE)
-            give_slot(trace, trace->heap[i].slot);
+            release_slot(trace, trace->heap[i].slot);
     if (trace->has_current && trace->current.what == EW_PERFETTO_TRACE_SAMPLE)
-        give_slot(trace, trace->current.slot);
+        release_slot(trace, trace->current.slot);
     trace->has_current = false;
     trace->heap_count = 0;
     trace->order = 0;
@@ -241,7 +241,7 @@ void ew_perfetto_trace_walk_done(struct ew_perfetto_trace *trace)
     ew_free(trace->processes);
 }
 
-/* ----------------------------------------------------------------------- telling */
+/* ---------------------------------------------------------------------- delivery */
 
 static const char *const sched_names[] = {
     "", "sched_switch", "sched_waking", "task_newtask", "sched_process_exec", "sched_process_exit",
@@ -267,7 +267,7 @@ static void describe(struct ew_perfetto_trace *trace, const struct ew_perfetto_t
         e->pid = item->event.pid;
         e->tid = item->event.tid;
         e->flags |= ETWATCH_TRACE_HAS_PID | ETWATCH_TRACE_HAS_TID;
-        e->process = word(item->name);
+        e->process = or_null(item->name);
         break;
     case EW_PERFETTO_TRACE_SAMPLE: {
         const struct etwatch_sample *s = &trace->slots[item->slot].sample;
@@ -293,11 +293,11 @@ int ew_perfetto_trace_next(struct ew_perfetto_trace *trace, struct etwatch_trace
 {
     struct etwatch_trace_stats *stats = &trace->stats;
     if (trace->has_current && trace->current.what == EW_PERFETTO_TRACE_SAMPLE)
-        give_slot(trace, trace->current.slot);
+        release_slot(trace, trace->current.slot);
     trace->has_current = false;
     int rc = trace->learned ? 0 : ew_perfetto_trace_learn(trace, trace->selection);
     if (rc == 0)
-        rc = gather(trace);
+        rc = fill_window(trace);
     if (rc < 0 || trace->heap_count == 0) {
         ew_perfetto_trace_count_damage(trace);
         return rc;
@@ -305,9 +305,9 @@ int ew_perfetto_trace_next(struct ew_perfetto_trace *trace, struct etwatch_trace
     pop(trace, &trace->current);
     trace->has_current = true;
     if (trace->current.what == EW_PERFETTO_TRACE_EVENT) {
-        /* What they pointed to when the event was met is gone; the item has copies. */
-        trace->current.event.name = word(trace->current.name);
-        trace->current.event.next_name = word(trace->current.next_name);
+        /* The original strings are gone by now; the item has copies. */
+        trace->current.event.name = or_null(trace->current.name);
+        trace->current.event.next_name = or_null(trace->current.next_name);
     }
     uint64_t t_ns = trace->current.t_ns;
     stats->late += stats->events > 0 && t_ns < stats->last_ns;
@@ -359,16 +359,16 @@ static void put_event(struct etwatch_field **at, const struct ew_perfetto_trace_
     const struct etwatch_event *e = &item->event;
     switch (e->kind) {
     case ETWATCH_EVENT_SWITCH:
-        put_text(at, "prev_comm", word(item->name));
+        put_text(at, "prev_comm", or_null(item->name));
         put_number(at, "prev_pid", e->tid);
         put_signed(at, "prev_prio", e->priority + 100);
         put_number(at, "prev_state", e->state);
-        put_text(at, "next_comm", word(item->next_name));
+        put_text(at, "next_comm", or_null(item->next_name));
         put_number(at, "next_pid", e->next_tid);
         put_signed(at, "next_prio", e->next_priority + 100);
         break;
     case ETWATCH_EVENT_WAKEUP:
-        put_text(at, "comm", word(item->name));
+        put_text(at, "comm", or_null(item->name));
         put_number(at, "pid", e->tid);
         put_signed(at, "prio", e->priority + 100);
         put_number(at, "waker_pid", e->next_tid);
@@ -378,10 +378,10 @@ static void put_event(struct etwatch_field **at, const struct ew_perfetto_trace_
     case ETWATCH_EVENT_FORK:
         put_number(at, "child_pid", e->next_pid);
         put_number(at, "child_tid", e->next_tid);
-        put_text(at, "child_comm", word(item->next_name));
+        put_text(at, "child_comm", or_null(item->next_name));
         break;
     default:
-        put_text(at, "comm", word(item->name));
+        put_text(at, "comm", or_null(item->name));
         put_number(at, "pid", e->tid);
         break;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns two tables of lives, by process id and by thread id. The lives of one id form a list, newest
- * first, and ids are found by hashing; both only grow, up to a stated maximum.
+ * Owns two tables of lifetimes, by process id and by thread id. The lifetimes of one id form a
+ * list, newest first, and ids are found by hashing; both only grow, up to a fixed maximum.
  *
- * A life ends where the next of the same id begins, not where its end was told: events of a process
- * still come while it is taken down.
+ * A lifetime extends to the start of the next one with the same id, not to its end event: events of
+ * a process still arrive during its teardown.
  */
 #include "recording/trace.h"
 
@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "model/record.h"
 
-enum { LIVES_MAX = 1 << 19, TEXT_MAX = 8 << 20, FIRST_SIZE = 256, NAME_MAX = 260 };
+enum { LIFETIMES_MAX = 1 << 19, TEXT_MAX = 8 << 20, FIRST_SIZE = 256, NAME_MAX = 260 };
 
 void ew_process_history_init(struct ew_process_history *history)
 {
@@ -24,7 +24,7 @@ void ew_process_history_init(struct ew_process_history *history)
 
 static void done_table(struct ew_process_history_table *table)
 {
-    ew_free(table->history);
+    ew_free(table->lifetimes);
     ew_free(table->newest);
 }
 
@@ -38,7 +38,7 @@ void ew_process_history_done(struct ew_process_history *history)
 
 /* --------------------------------------------------------------------- text */
 
-/* An unknown 8-bit code page: valid UTF-8 stays, other bytes are taken as Latin-1. */
+/* An unknown 8-bit code page: valid UTF-8 is kept, other bytes are converted as Latin-1. */
 static size_t ansi_copy(const uint8_t *bytes, size_t len, char *buffer, size_t size)
 {
     size_t used = 0;
@@ -82,21 +82,21 @@ static uint32_t hash(uint32_t id)
     return (uint32_t)((id * (uint64_t)0x9E3779B97F4A7C15u) >> 40);
 }
 
-/* The place in `newest` for an id: its own, or the free one where it belongs. */
-static uint32_t place_of(const struct ew_process_history_table *table, uint32_t id)
+/* The slot of an id in `newest`, or the free one for it. */
+static uint32_t slot_of(const struct ew_process_history_table *table, uint32_t id)
 {
     uint32_t at = hash(id) & table->mask;
-    while (table->newest[at] != 0 && table->history[table->newest[at] - 1].id != id)
+    while (table->newest[at] != 0 && table->lifetimes[table->newest[at] - 1].id != id)
         at = (at + 1) & table->mask;
     return at;
 }
 
-static struct ew_life *newest_of(const struct ew_process_history_table *table, uint32_t id)
+static struct ew_lifetime *newest_of(const struct ew_process_history_table *table, uint32_t id)
 {
     if (table->newest == NULL)
         return NULL;
-    uint32_t life = table->newest[place_of(table, id)];
-    return life == 0 ? NULL : &table->history[life - 1];
+    uint32_t lifetime = table->newest[slot_of(table, id)];
+    return lifetime == 0 ? NULL : &table->lifetimes[lifetime - 1];
 }
 
 static bool grow_index(struct ew_process_history_table *table)
@@ -111,70 +111,71 @@ static bool grow_index(struct ew_process_history_table *table)
     table->mask = size - 1;
     for (uint32_t i = 0; i < old_size; i++)
         if (old[i] != 0)
-            newest[place_of(table, table->history[old[i] - 1].id)] = old[i];
+            newest[slot_of(table, table->lifetimes[old[i] - 1].id)] = old[i];
     ew_free(old);
     return true;
 }
 
-static struct ew_life *add(struct ew_process_history_table *table, uint32_t id, uint64_t from_ns)
+static struct ew_lifetime *add(struct ew_process_history_table *table, uint32_t id,
+                               uint64_t from_ns)
 {
-    if (table->count == LIVES_MAX)
+    if (table->count == LIFETIMES_MAX)
         return NULL;
     if (table->count == table->size) {
         uint32_t size = table->size == 0 ? FIRST_SIZE : table->size * 2;
-        struct ew_life *history = ew_realloc_array(table->history, size, sizeof *history);
-        if (history == NULL)
+        struct ew_lifetime *lifetimes = ew_realloc_array(table->lifetimes, size, sizeof *lifetimes);
+        if (lifetimes == NULL)
             return NULL;
-        table->history = history;
+        table->lifetimes = lifetimes;
         table->size = size;
     }
     if (table->newest == NULL || (table->used + 1) * 2 > table->mask) {
         if (!grow_index(table))
             return NULL;
     }
-    uint32_t place = place_of(table, id);
-    table->used += table->newest[place] == 0;
-    struct ew_life *life = &table->history[table->count];
-    *life = (struct ew_life){
+    uint32_t slot = slot_of(table, id);
+    table->used += table->newest[slot] == 0;
+    struct ew_lifetime *lifetime = &table->lifetimes[table->count];
+    *lifetime = (struct ew_lifetime){
         .from_ns = from_ns,
         .to_ns = UINT64_MAX,
         .id = id,
-        .older = table->newest[place],
+        .older = table->newest[slot],
         .pid = EW_NO_ID,
     };
-    table->newest[place] = ++table->count;
-    return life;
+    table->newest[slot] = ++table->count;
+    return lifetime;
 }
 
-static const struct ew_life *find(const struct ew_process_history_table *table, uint32_t id,
-                                  uint64_t t_ns)
+static const struct ew_lifetime *find(const struct ew_process_history_table *table, uint32_t id,
+                                      uint64_t t_ns)
 {
-    const struct ew_life *life = newest_of(table, id);
-    while (life != NULL && life->from_ns > t_ns)
-        life = life->older == 0 ? NULL : &table->history[life->older - 1];
-    return life;
+    const struct ew_lifetime *lifetime = newest_of(table, id);
+    while (lifetime != NULL && lifetime->from_ns > t_ns)
+        lifetime = lifetime->older == 0 ? NULL : &table->lifetimes[lifetime->older - 1];
+    return lifetime;
 }
 
 /* ----------------------------------------------------------------- learning */
 
-enum phase { BEGINS, IS_THERE, ENDS };
+enum phase { STARTS, EXISTS, ENDS };
 
-/* The life that an event is about. Told without a beginning, it began before the recording, or
- * when the life before it ended. */
-static struct ew_life *live(struct ew_process_history *history,
-                            struct ew_process_history_table *table, uint32_t id, enum phase phase,
-                            uint64_t t_ns)
+/* The lifetime that an event belongs to. Without a start event it began before the recording, or
+ * when the previous lifetime of the id ended. */
+static struct ew_lifetime *lifetime_of_event(struct ew_process_history *history,
+                                             struct ew_process_history_table *table, uint32_t id,
+                                             enum phase phase, uint64_t t_ns)
 {
-    struct ew_life *life = newest_of(table, id);
-    bool over = life != NULL && life->to_ns != UINT64_MAX;
-    if (life == NULL || over || phase == BEGINS) {
-        uint64_t from_ns = phase == BEGINS ? t_ns : life == NULL ? 0 : life->to_ns;
-        life = add(table, id, from_ns);
-        history->refused += life == NULL;
+    struct ew_lifetime *lifetime = newest_of(table, id);
+    bool ended = lifetime != NULL && lifetime->to_ns != UINT64_MAX;
+    if (lifetime == NULL || ended || phase == STARTS) {
+        uint64_t from_ns = phase == STARTS ? t_ns : lifetime == NULL ? 0 : lifetime->to_ns;
+        lifetime = add(table, id, from_ns);
+        history->refused += lifetime == NULL;
     }
-    if (life != NULL && phase == ENDS)
-        life->to_ns = t_ns;
-    return life;
+    if (lifetime != NULL && phase == ENDS)
+        lifetime->to_ns = t_ns;
+    return lifetime;
 }
 
 static uint32_t keep_name(struct ew_process_history *history, const struct ew_event_text *text)
@@ -202,13 +203,14 @@ static void learn_process(struct ew_process_history *history, const struct ew_ev
 {
     if (event->pid == EW_NO_ID)
         return;
-    struct ew_life *life = live(history, &history->processes, event->pid, phase, event->t_ns);
-    if (life == NULL)
+    struct ew_lifetime *lifetime =
+        lifetime_of_event(history, &history->processes, event->pid, phase, event->t_ns);
+    if (lifetime == NULL)
         return;
-    if (life->name == 0)
-        life->name = keep_name(history, &event->u.process.image);
+    if (lifetime->name == 0)
+        lifetime->name = keep_name(history, &event->u.process.image);
     if (event->u.process.parent_pid != EW_NO_ID)
-        life->pid = event->u.process.parent_pid;
+        lifetime->pid = event->u.process.parent_pid;
 }
 
 static void learn_thread(struct ew_process_history *history, const struct ew_event *event,
@@ -216,30 +218,31 @@ static void learn_thread(struct ew_process_history *history, const struct ew_eve
 {
     if (event->tid == UINT32_MAX || event->pid == EW_NO_ID)
         return;
-    struct ew_life *life = live(history, &history->threads, event->tid, phase, event->t_ns);
-    if (life != NULL)
-        life->pid = event->pid;
+    struct ew_lifetime *lifetime =
+        lifetime_of_event(history, &history->threads, event->tid, phase, event->t_ns);
+    if (lifetime != NULL)
+        lifetime->pid = event->pid;
 }
 
 void ew_process_history_learn(struct ew_process_history *history, const struct ew_event *event)
 {
     switch (event->kind) {
     case EW_EVENT_PROCESS_START:
-        learn_process(history, event, BEGINS);
+        learn_process(history, event, STARTS);
         break;
     case EW_EVENT_PROCESS_THERE:
     case EW_EVENT_PROCESS_STILL:
-        learn_process(history, event, IS_THERE);
+        learn_process(history, event, EXISTS);
         break;
     case EW_EVENT_PROCESS_END:
         learn_process(history, event, ENDS);
         break;
     case EW_EVENT_THREAD_START:
-        learn_thread(history, event, BEGINS);
+        learn_thread(history, event, STARTS);
         break;
     case EW_EVENT_THREAD_THERE:
     case EW_EVENT_THREAD_STILL:
-        learn_thread(history, event, IS_THERE);
+        learn_thread(history, event, EXISTS);
         break;
     case EW_EVENT_THREAD_END:
         learn_thread(history, event, ENDS);
@@ -249,67 +252,70 @@ void ew_process_history_learn(struct ew_process_history *history, const struct e
     }
 }
 
-/* ------------------------------------------------------------------- asking */
+/* ------------------------------------------------------------------ queries */
 
 uint32_t ew_process_history_find(const struct ew_process_history *history, uint32_t pid,
                                  uint64_t t_ns)
 {
-    const struct ew_life *life = find(&history->processes, pid, t_ns);
-    return life == NULL ? UINT32_MAX : (uint32_t)(life - history->processes.history);
+    const struct ew_lifetime *lifetime = find(&history->processes, pid, t_ns);
+    return lifetime == NULL ? UINT32_MAX : (uint32_t)(lifetime - history->processes.lifetimes);
 }
 
 const char *ew_process_history_name(const struct ew_process_history *history, uint32_t pid,
                                     uint64_t t_ns)
 {
-    const struct ew_life *life = find(&history->processes, pid, t_ns);
-    return life == NULL || life->name == 0 ? NULL : history->text + life->name - 1;
+    const struct ew_lifetime *lifetime = find(&history->processes, pid, t_ns);
+    return lifetime == NULL || lifetime->name == 0 ? NULL : history->text + lifetime->name - 1;
 }
 
 bool ew_process_history_process_of(const struct ew_process_history *history, uint32_t tid,
                                    uint64_t t_ns, uint32_t *ret_pid)
 {
-    const struct ew_life *life = find(&history->threads, tid, t_ns);
-    if (life == NULL)
+    const struct ew_lifetime *lifetime = find(&history->threads, tid, t_ns);
+    if (lifetime == NULL)
         return false;
-    *ret_pid = life->pid;
+    *ret_pid = lifetime->pid;
     return true;
 }
 
-static const char *name_of(const struct ew_process_history *history, const struct ew_life *life)
+static const char *name_of(const struct ew_process_history *history,
+                           const struct ew_lifetime *lifetime)
 {
-    return life->name == 0 ? NULL : history->text + life->name - 1;
+    return lifetime->name == 0 ? NULL : history->text + lifetime->name - 1;
 }
 
-/* A rundown may name a child before its parent, so it is asked until nobody is added any more. */
+/* A rundown may list a child before its parent, so this repeats until no process is added. */
 void ew_process_history_select(struct ew_process_history *history,
                                const struct ew_selection *selection)
 {
     struct ew_process_history_table *table = &history->processes;
     for (uint32_t i = 0; i < table->count; i++)
-        table->history[i].selection = ew_selection_includes_all(selection) ||
-                                      ew_selection_includes(selection, table->history[i].id,
-                                                            name_of(history, &table->history[i]));
+        table->lifetimes[i].selected =
+            ew_selection_includes_all(selection) ||
+            ew_selection_includes(selection, table->lifetimes[i].id,
+                                  name_of(history, &table->lifetimes[i]));
     for (bool added = true; added;) {
         added = false;
         for (uint32_t i = 0; i < table->count; i++) {
-            struct ew_life *life = &table->history[i];
-            if (life->selection || life->pid == EW_NO_ID || life->pid == life->id)
+            struct ew_lifetime *lifetime = &table->lifetimes[i];
+            if (lifetime->selected || lifetime->pid == EW_NO_ID || lifetime->pid == lifetime->id)
                 continue;
-            const struct ew_life *parent = find(table, life->pid, life->from_ns);
-            life->selection = parent != NULL && parent->selection;
-            added = added || life->selection;
+            const struct ew_lifetime *parent = find(table, lifetime->pid, lifetime->from_ns);
+            lifetime->selected = parent != NULL && parent->selected;
+            added = added || lifetime->selected;
         }
     }
     for (uint32_t i = 0; i < table->count; i++) {
-        struct ew_life *life = &table->history[i];
-        life->selection =
-            life->selection && !ew_selection_excludes(selection, life->id, name_of(history, life));
+        struct ew_lifetime *lifetime = &table->lifetimes[i];
+        lifetime->selected =
+            lifetime->selected &&
+            !ew_selection_excludes(selection, lifetime->id, name_of(history, lifetime));
     }
 }
 
 bool ew_process_history_selected(const struct ew_process_history *history,
                                  const struct ew_selection *selection, uint32_t pid, uint64_t t_ns)
 {
-    const struct ew_life *life = find(&history->processes, pid, t_ns);
-    return life != NULL ? life->selection : ew_selection_matches(selection, pid, NULL);
+    const struct ew_lifetime *lifetime = find(&history->processes, pid, t_ns);
+    return lifetime != NULL ? lifetime->selected : ew_selection_matches(selection, pid, NULL);
 }

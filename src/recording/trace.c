@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public walk over recordings: reader, decoder and the map of names, wired.
+ * The public walk over recordings: connects reader, decoder and process history.
  *
  * Schemas and names often come after the events that need them, so the first call of
- * etwatch_trace_next reads everything once to learn and starts again. Memory stays bounded: what is
- * learned has a maximum, and of the recording only the reader's window is open.
+ * etwatch_trace_next reads everything once to learn them and then restarts. Memory is bounded: what
+ * is learned has a maximum, and only the reader's window of the recording is open.
  */
 #include "recording/trace.h"
 
@@ -39,7 +39,7 @@ static int take_options(struct etwatch_trace *trace, const struct etwatch_trace_
     if (to->until_ns != 0 && to->until_ns <= to->from_ns)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "until_ns must be after from_ns");
     if ((to->flags & ~(uint32_t)ETWATCH_CONFIG_NO_SYSTEM) != 0)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has a bit that is not known");
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     int rc =
         ew_selection_init(&trace->selection, to->pids, to->pid_count, to->names, to->name_count);
     if (rc == 0)
@@ -130,7 +130,7 @@ void etwatch_trace_free(struct etwatch_trace *trace)
     ew_free(trace);
 }
 
-/* -------------------------------------------------------------------- facts */
+/* -------------------------------------------------------------- information */
 
 size_t etwatch_trace_file_count(const struct etwatch_trace *trace)
 {
@@ -189,8 +189,9 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* What was lost is told three times: by the header at the end of the session, by events in the
- * stream, and by flags of buffers. They tell of the same losses; the largest is the best known. */
+/* Losses are reported three times: in the header at the end of the session, by events in the
+ * stream, and by flags of buffers. All three describe the same losses; the largest number is the
+ * best estimate. */
 static void count_lost(const struct etwatch_trace *trace, const struct ew_etl_counts *counts,
                        struct etwatch_trace_stats *stats)
 {
@@ -264,9 +265,9 @@ int ew_trace_restart(struct etwatch_trace *trace)
     return ew_etl_rewind(trace->reader);
 }
 
-/* Whether a record may tell that a process or thread came or went: of the kernel's, those of two
- * classes do, and not the switches, which are most of all records. */
-static bool tells_of_lives(const struct ew_record *record)
+/* Whether a record may describe the start or end of a process or thread: kernel records of two
+ * classes do, except switches, which are the majority of all records. */
+static bool describes_processes(const struct ew_record *record)
 {
     enum { PROCESS = 0x03, THREAD = 0x05, SWITCH = 36 };
     return record->kind != EW_RECORD_KERNEL || record->group == PROCESS ||
@@ -284,7 +285,7 @@ int ew_trace_learn(struct etwatch_trace *trace)
             return count;
         for (int i = 0; i < count && rc == 0; i++) {
             const struct ew_record *record = &records[i];
-            if (record->kind == EW_RECORD_LOSS || !tells_of_lives(record))
+            if (record->kind == EW_RECORD_LOSS || !describes_processes(record))
                 continue;
             if (record->kind != EW_RECORD_KERNEL)
                 rc = ew_decoder_learn(trace->decoder, record);
@@ -302,7 +303,7 @@ int ew_trace_learn(struct etwatch_trace *trace)
     return rc;
 }
 
-/* The next record that is an event of the part asked for: 1, 0 at the end, or an error. */
+/* The next record that is an event: 1, 0 at the end, or an error. */
 static int take(struct etwatch_trace *trace, const struct ew_record **ret_record)
 {
     for (;;) {
@@ -327,7 +328,8 @@ static int take(struct etwatch_trace *trace, const struct ew_record **ret_record
     }
 }
 
-/* Stacks say whose they are at a fixed place; accounting has no use for them. */
+/* Stack records have the ids of their process and thread at a fixed offset; accounting ignores
+ * them. */
 static void owner_of_stack(const struct ew_record *record, struct ew_event *event)
 {
     bool stack = record->kind == EW_RECORD_KERNEL && record->group == 0x18 &&
@@ -338,7 +340,8 @@ static void owner_of_stack(const struct ew_record *record, struct ew_event *even
     event->tid = ew_load_u32(record->payload + 12);
 }
 
-/* Whom an event is about, or EW_NO_ID. Keeps who runs where. */
+/* Determines the process and thread of an event, or EW_NO_ID. Tracks the running thread of each
+ * CPU. */
 static void find_owner(struct etwatch_trace *trace, const struct ew_record *record,
                        struct ew_event *known)
 {
@@ -356,13 +359,13 @@ static void find_owner(struct etwatch_trace *trace, const struct ew_record *reco
     if (known->pid == EW_NO_ID && known->tid == EW_NO_ID)
         known->tid = trace->on_cpu[record->cpu];
     if (known->pid == EW_NO_ID && known->tid == 0)
-        known->pid = 0; /* the idle threads, one a CPU, share this id */
+        known->pid = 0; /* the idle threads, one per CPU, share this id */
     if (known->pid == EW_NO_ID && known->tid != EW_NO_ID)
         (void)ew_process_history_process_of(&trace->history, known->tid, record->t_ns, &known->pid);
 }
 
-static bool is_chosen(const struct etwatch_trace *trace, const struct ew_record *record,
-                      const struct ew_event *known)
+static bool is_selected(const struct etwatch_trace *trace, const struct ew_record *record,
+                        const struct ew_event *known)
 {
     if (known->pid == EW_NO_ID || ew_selection_is_all(&trace->selection))
         return ew_selection_includes_all(&trace->selection);
@@ -423,7 +426,7 @@ void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *reco
     trace->undecoded += names.origin == EW_SCHEMA_NONE;
 }
 
-/* The next record that was asked for: 1, 0 at the end, or an error. */
+/* The next record in the time range and selection: 1, 0 at the end, or an error. */
 static int find_next(struct etwatch_trace *trace, const struct ew_record **ret_record,
                      struct ew_event *known)
 {
@@ -431,14 +434,14 @@ static int find_next(struct etwatch_trace *trace, const struct ew_record **ret_r
     while ((rc = take(trace, ret_record)) > 0) {
         const struct ew_record *record = *ret_record;
         find_owner(trace, record, known);
-        if (!ew_trace_wants(trace, record->t_ns)) {
+        if (!ew_trace_in_range(trace, record->t_ns)) {
             if (record->t_ns < trace->options.from_ns)
                 continue;
-            trace->ended = true; /* behind the part: nothing more will be of it */
+            trace->ended = true; /* after the time range: no more events */
             trace->batch_count = trace->batch_at = 0;
             return 0;
         }
-        if (is_chosen(trace, record, known))
+        if (is_selected(trace, record, known))
             return 1;
     }
     return rc;
@@ -481,7 +484,7 @@ int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *
                                      : next_of_etl(trace, &event);
     if (rc < 0) {
         ew_error_set(&why, rc, 0, "%s",
-                     rc == ETWATCH_ESTATE ? "ended by the caller" : etwatch_strerror(rc));
+                     rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));
         ew_error_out(reterr, &why, why.code);
     }
     if (rc <= 0)
@@ -500,7 +503,7 @@ int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event
         return ETWATCH_ESTATE;
     ew_fields_clear(&trace->fields.decoded);
     bool whole = ew_decoder_fields(trace->decoder, trace->current, &trace->fields.decoded);
-    int rc = ew_trace_fields_turn(&trace->fields);
+    int rc = ew_trace_fields_convert(&trace->fields);
     if (rc < 0)
         return rc;
     if (!whole && (event->flags & ETWATCH_TRACE_DECODED) != 0) {

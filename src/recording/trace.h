@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace from the inside: what its files share. */
+/* Internal header of src/recording: the open trace, process history, event counts, and the
+ * interface to Perfetto traces (perfetto_trace.h has their internals). */
 #ifndef EW_RECORDING_TRACE_H
 #define EW_RECORDING_TRACE_H
 
@@ -20,24 +21,24 @@
 /* -------------------------------------------------------------------- process_history */
 
 /*
- * Who had a process or thread id at which time. A recording is read once to learn, then asked: so a
- * name that comes only at the end (the rundown) is known from the beginning.
+ * Maps process and thread ids to processes over time. A recording is read once to learn, then
+ * queried: so a name that appears only at the end (in the rundown) is known from the start.
  */
 
-struct ew_life {
-    uint64_t from_ns; /* 0: was there when the recording began */
-    uint64_t to_ns;   /* UINT64_MAX: still there, as far as was told */
+struct ew_lifetime {
+    uint64_t from_ns; /* 0: existed when the recording began */
+    uint64_t to_ns;   /* UINT64_MAX: no end recorded */
     uint32_t id;
-    uint32_t older; /* the life of this id before: its place + 1, or 0 */
+    uint32_t older; /* previous lifetime of this id: index + 1, or 0 */
     uint32_t pid;   /* of a thread: its process; of a process: its parent, or EW_NO_ID */
-    uint32_t name;  /* of a process: place in the text + 1, or 0 */
-    bool selection; /* of a process: was asked for */
+    uint32_t name;  /* of a process: offset in the text + 1, or 0 */
+    bool selected;  /* valid for processes */
 };
 
 struct ew_process_history_table {
-    struct ew_life *history;
+    struct ew_lifetime *lifetimes;
     uint32_t count, size;
-    uint32_t *newest; /* hash of ids: place of the newest life + 1, or 0 */
+    uint32_t *newest; /* hash of ids: index of the newest lifetime + 1, or 0 */
     uint32_t mask, used;
 };
 
@@ -45,39 +46,39 @@ struct ew_process_history {
     struct ew_process_history_table processes, threads;
     char *text;
     uint32_t text_len, text_size;
-    uint64_t refused; /* lives beyond the maximum, or without memory: they have no name */
+    uint64_t refused; /* lifetimes beyond the maximum, or without memory: they have no name */
 };
 
 void ew_process_history_init(struct ew_process_history *history);
 void ew_process_history_done(struct ew_process_history *history);
 
-/* In order of time. */
+/* Must be called in time order. */
 void ew_process_history_learn(struct ew_process_history *history, const struct ew_event *event);
 
-/* The place of that life in the table of processes, for whoever keeps something beside it, or
+/* The index of the lifetime in the table of processes, for data that is kept per lifetime, or
  * UINT32_MAX. */
 uint32_t ew_process_history_find(const struct ew_process_history *history, uint32_t pid,
                                  uint64_t t_ns);
-/* The name of the process that had the id then, or last before then; NULL: unknown. */
+/* The name of the process that had the id at that time, or last before it; NULL: unknown. */
 const char *ew_process_history_name(const struct ew_process_history *history, uint32_t pid,
                                     uint64_t t_ns);
-/* The process of the thread that had the id then, or last before then. */
+/* The process of the thread that had the id at that time, or last before it. */
 bool ew_process_history_process_of(const struct ew_process_history *history, uint32_t tid,
                                    uint64_t t_ns, uint32_t *ret_pid);
 
-/* Marks the processes that were asked for, and their descendants. After learning. */
+/* Marks the selected processes and their descendants. Call after learning. */
 void ew_process_history_select(struct ew_process_history *history,
                                const struct ew_selection *selection);
-/* Whether the process that had the id then was asked for. */
+/* Whether the process that had the id at that time is selected. */
 bool ew_process_history_selected(const struct ew_process_history *history,
                                  const struct ew_selection *selection, uint32_t pid, uint64_t t_ns);
 
-/* Text of a payload as UTF-8, without the folder in front of a file name. Terminated. */
+/* Text of a payload as UTF-8, without the directory of a file name. Terminated. */
 size_t ew_event_text_copy(const struct ew_event_text *text, char *buffer, size_t size);
 
 /* ---------------------------------------------------------------------- event_classes */
 
-/* Counts the kinds of events of a recording, for nearly nothing per event. */
+/* Counts the kinds of events of a recording, at minimal cost per event. */
 
 enum { EW_CLASS_GROUPS = 64, EW_CLASS_VERSIONS = 8 };
 
@@ -87,7 +88,7 @@ struct ew_event_classes {
     uint64_t *kernel; /* by group, opcode and version */
     struct ew_class *others;
     uint32_t other_count, other_size;
-    uint32_t *index; /* hash: place + 1, or 0 */
+    uint32_t *index; /* hash: index + 1, or 0 */
     uint32_t index_mask;
     uint64_t refused; /* events of kinds beyond the maximum */
     int error;
@@ -95,7 +96,7 @@ struct ew_event_classes {
 
 int ew_event_classes_init(struct ew_event_classes *classes);
 void ew_event_classes_done(struct ew_event_classes *classes);
-/* As it was after init. */
+/* Resets to the state after init. */
 void ew_event_classes_clear(struct ew_event_classes *classes);
 
 void ew_event_classes_count_other(struct ew_event_classes *classes, const struct ew_record *record);
@@ -112,24 +113,24 @@ static inline void ew_event_classes_count(struct ew_event_classes *classes,
 }
 
 /*
- * Every kind once, most frequent first, named by what the decoder has learned by now. Kinds that
- * differ only in their layout (TraceLogging) are one. Returns what on_class returned if that was
- * not 0, or ETWATCH_ENOMEM. *ret_unknown: events of kinds without a known layout.
+ * Calls on_class once per kind, most frequent first, named by what the decoder has learned so far.
+ * Kinds that differ only in their layout (TraceLogging) are merged. Returns the result of on_class
+ * if that is not 0, or ETWATCH_ENOMEM. *ret_unknown: events of kinds without a known layout.
  */
 int ew_event_classes_for_each(const struct ew_event_classes *classes, struct ew_decoder *decoder,
                               int (*on_class)(void *ctx, const struct etwatch_trace_class *klass),
                               void *ctx, uint64_t *ret_unknown);
 
-/* ----------------------------------------------------------------------- perfetto_api */
+/* --------------------------------------------------------------------- perfetto_trace */
 
-/* Perfetto traces behind the public functions of recordings: each of these is what trace.c calls
- * if the files are of that kind. */
+/* Perfetto traces behind the public functions: trace.c calls these if the files are Perfetto
+ * traces. */
 
 struct ew_perfetto_trace;
 
-/* 1: the first file is a Perfetto trace; 0: it is not, or cannot be read. */
+/* 1: the file is a Perfetto trace; 0: it is not, or cannot be read. */
 int ew_perfetto_trace_is(const char *path);
-/* options and chosen must outlive it. */
+/* options and selection must outlive it. */
 int ew_perfetto_trace_open(const char *const *paths, size_t count,
                            const struct etwatch_trace_options *options,
                            const struct ew_selection *selection,
@@ -143,21 +144,21 @@ void ew_perfetto_trace_stats(const struct ew_perfetto_trace *trace,
 int ew_perfetto_trace_next(struct ew_perfetto_trace *trace, struct etwatch_trace_event *ret_event);
 int ew_perfetto_trace_fields(struct ew_perfetto_trace *trace, struct etwatch_trace_event *event);
 int ew_perfetto_trace_rewind(struct ew_perfetto_trace *trace);
-/* What ew_ptrace_next gave last, as it was recorded; NULL: it is something else. */
+/* What ew_perfetto_trace_next returned last, as it was recorded; NULL: it is of another kind. */
 const struct etwatch_sample *ew_perfetto_trace_sample(const struct ew_perfetto_trace *trace);
 const struct etwatch_event *ew_perfetto_trace_event(const struct ew_perfetto_trace *trace);
 int ew_perfetto_trace_report(struct ew_perfetto_trace *trace,
                              const struct etwatch_report_callbacks *callbacks,
                              struct etwatch_trace_system *ret_system);
 
-/* Reads everything once, for whom these mean; the trace is rewound. */
+/* Reads everything once to determine the selected processes; rewinds the trace. */
 int ew_perfetto_trace_learn(struct ew_perfetto_trace *trace, const struct ew_selection *selection);
-/* Whether what a process did is asked for, after that. name: of a thread of it; may be NULL. */
+/* Whether a process is selected, after learning. name: of one of its threads; may be NULL. */
 bool ew_perfetto_trace_selected(const struct ew_perfetto_trace *trace,
                                 const struct ew_selection *selection, uint32_t pid,
                                 const char *name);
 
-/* The fields of one event as the public API has them; reused from event to event. */
+/* The fields of one event in the form of the public API; reused for every event. */
 struct ew_trace_fields {
     struct ew_fields decoded;
     struct etwatch_field *list;
@@ -167,7 +168,7 @@ struct ew_trace_fields {
 };
 
 struct etwatch_trace {
-    struct ew_perfetto_trace *perfetto; /* NULL: the files are .etl, and the rest is about them */
+    struct ew_perfetto_trace *perfetto; /* NULL: the files are .etl, and the other members apply */
     struct ew_etl_reader *reader;
     struct ew_decoder *decoder;
     struct etwatch_trace_options options;
@@ -180,44 +181,45 @@ struct etwatch_trace {
     /* The walk. */
     const struct ew_record *batch;
     uint32_t batch_count, batch_at;
-    const struct ew_record *current; /* what etwatch_trace_next gave last */
+    const struct ew_record *current; /* last result of etwatch_trace_next */
     bool learned, ended;
     struct ew_process_history history;
-    uint32_t *on_cpu; /* by CPU: the thread that runs, or EW_NO_ID */
+    uint32_t *on_cpu; /* running thread by CPU, or EW_NO_ID */
     struct ew_trace_fields fields;
 
-    /* What was found; the header's and the reader's counts come on top. */
+    /* Counts of the walk; the counts of the header and the reader are added to them. */
     uint64_t events, undecoded, lost, lost_buffers;
-    uint64_t refused;           /* what full tables or too little memory left out of a report */
+    uint64_t refused;           /* dropped from a report because of full tables or lack of memory */
     uint64_t first_ns, last_ns; /* raw */
-    uint64_t progress_bytes;    /* when progress was last told */
+    uint64_t progress_bytes;    /* at the last progress report */
 };
 
 /* trace.c */
-/* Progress of one of `passes` readings; ETWATCH_ESTATE if the caller wants to end. */
+/* Reports progress of one of `passes` passes; ETWATCH_ESTATE if the caller cancels. */
 int ew_trace_progress(struct etwatch_trace *trace, uint32_t pass, uint32_t passes, bool always);
-/* Takes the counts back to the beginning of a reading, and the reader with them. */
+/* Resets the counts and rewinds the reader. */
 int ew_trace_restart(struct etwatch_trace *trace);
-/* Whether a record is of the part that was asked for. */
-static inline bool ew_trace_wants(const struct etwatch_trace *trace, uint64_t t_ns)
+/* Whether t_ns is in the selected time range. */
+static inline bool ew_trace_in_range(const struct etwatch_trace *trace, uint64_t t_ns)
 {
     return t_ns >= trace->options.from_ns &&
            (trace->options.until_ns == 0 || t_ns < trace->options.until_ns);
 }
-/* Reads everything once, for schemas and names, and restarts. */
+/* Reads everything once for schemas and names, and restarts. */
 int ew_trace_learn(struct etwatch_trace *trace);
-/* The next event that was asked for: 1, 0 at the end, or an error. Counted, not named; who it is
- * about is in ret_known (EW_NO_ID: unknown). The first call reads everything once, to learn. */
+/* The next selected event: 1, 0 at the end, or an error. It is counted but not named; its
+ * process and thread are in ret_known (EW_NO_ID: unknown). The first call reads everything once,
+ * to learn. */
 int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **ret_record,
                          struct ew_event *ret_known);
-/* What etwatch_trace_next tells of a record. */
+/* Fills in the public description of a record. */
 void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *record,
                        const struct ew_event *known, struct etwatch_trace_event *ret_event);
 
 /* trace_fields.c */
 void ew_trace_fields_init(struct ew_trace_fields *fields);
 void ew_trace_fields_done(struct ew_trace_fields *fields);
-/* Turns fields->decoded into the public form. 0 or ETWATCH_ENOMEM. */
-int ew_trace_fields_turn(struct ew_trace_fields *fields);
+/* Converts fields->decoded to the public form. 0 or ETWATCH_ENOMEM. */
+int ew_trace_fields_convert(struct ew_trace_fields *fields);
 
 #endif

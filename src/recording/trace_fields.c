@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoded fields in the form that the public API promises: few types, terminated text.
+ * Converts decoded fields to the form of the public API: few types, terminated text.
  *
- * What a field needs of text is known before it is written, so the text of one event is one block
- * that grows before anything points into it.
+ * The text size of a field is known before it is written, so the text of one event is one block
+ * that is allocated before anything points into it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static int make_room(struct ew_trace_fields *fields)
     return 0;
 }
 
-/* -------------------------------------------------------------------- texts */
+/* --------------------------------------------------------------------- text */
 
 static size_t put_guid(char *to, const uint8_t *guid)
 {
@@ -84,7 +84,7 @@ static size_t put_guid(char *to, const uint8_t *guid)
     return len > 0 ? (size_t)len : 0;
 }
 
-/* S-1-5-21-…: revision, authority (big endian), then the parts. */
+/* S-1-5-21-…: revision, authority (big endian), then the subauthorities. */
 static size_t put_sid(char *to, const uint8_t *sid, size_t size)
 {
     uint64_t authority = 0;
@@ -143,7 +143,8 @@ static size_t put_ipv6(char *to, const uint8_t *a)
     return (size_t)used;
 }
 
-/* Days since 1601 to a date, by eras of 400 years that begin in March (the leap day comes last). */
+/* Converts days since 1601 to a date, by eras of 400 years that begin in March (the leap day
+ * comes last). */
 static size_t put_time(char *to, uint64_t filetime, bool fraction)
 {
     uint64_t seconds = filetime / 10000000, days = seconds / 86400 + 584694;
@@ -190,7 +191,7 @@ static size_t put_text(char *to, const struct ew_field *field)
     }
 }
 
-/* --------------------------------------------------------------------- turn */
+/* --------------------------------------------------------------- conversion */
 
 static uint32_t public_type(const struct ew_field *field)
 {
@@ -225,7 +226,7 @@ static uint32_t public_type(const struct ew_field *field)
     }
 }
 
-int ew_trace_fields_turn(struct ew_trace_fields *fields)
+int ew_trace_fields_convert(struct ew_trace_fields *fields)
 {
     const struct ew_fields *decoded = &fields->decoded;
     int rc = decoded->error != 0 ? decoded->error : make_room(fields);

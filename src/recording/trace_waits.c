@@ -62,14 +62,14 @@ static uint64_t number_of(const struct etwatch_trace_event *event, const char *n
     return field == NULL ? 0 : field->v.u;
 }
 
-static enum ew_wait_why why_of(uint64_t state, uint64_t reason)
+static enum ew_wait_reason reason_of(uint64_t state, uint64_t wait_reason)
 {
     if (state == TERMINATED)
         return EW_WAIT_OVER;
     if (state != WAITING)
         return EW_WAIT_READY;
-    bool page =
-        reason == FREE_PAGE || reason == PAGE_IN || reason == WR_FREE_PAGE || reason == WR_PAGE_IN;
+    bool page = wait_reason == FREE_PAGE || wait_reason == PAGE_IN || wait_reason == WR_FREE_PAGE ||
+                wait_reason == WR_PAGE_IN;
     return page ? EW_WAIT_BLOCKED : EW_WAIT_SLEEP;
 }
 
@@ -152,7 +152,7 @@ static void add_event(struct walk *walk, const struct etwatch_trace_event *event
         uint64_t reason = number_of(event, "OldThreadWaitReason") & 0xff;
         walk->tids[cpu] = (uint32_t)number_of(event, "NewThreadId");
         ew_waits_switch(waits, event->t_rel_ns, (uint32_t)number_of(event, "OldThreadId"),
-                        why_of(state, reason), walk->tids[cpu]);
+                        reason_of(state, reason), walk->tids[cpu]);
     } else if (is_fault(event)) {
         ew_waits_know_faults(waits);
         add_fault(walk, event);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the counts of one run. Nothing in here depends on how facts arrive, only on their order: a
- * live run and its recording, which keeps that order, end in the same report to the last digit.
+ * Owns the counts of one run. The result depends only on the order of the facts, not on how they
+ * arrive: a live run and its recording, which keeps the order, yield the same report to the last
+ * digit.
  */
 #include "sampler/account.h"
 
@@ -33,7 +34,7 @@ struct cpu {
 };
 
 struct total {
-    struct etwatch_sample sample; /* with strings of its own */
+    struct etwatch_sample sample; /* owns its strings */
     uint64_t estimated;
 };
 
@@ -42,11 +43,11 @@ struct etwatch_account {
     struct etwatch_meta meta;
     struct etwatch_stats stats;
     bool ended;       /* stats is valid */
-    bool by_switches; /* nobody sampled: processes are made of switches */
+    bool by_switches; /* no samples: CPU time is computed from switches */
     uint64_t own[OWN_COUNT], sched[SCHED_COUNT];
     struct other_kind *others;
     uint32_t other_count;
-    uint64_t beyond; /* events of kinds that found no room */
+    uint64_t beyond; /* events of kinds beyond the limit */
     uint64_t events, undecoded, lost, refused;
     uint64_t first_ns, last_ns;
     uint64_t busy_ns, idle_ns;
@@ -54,7 +55,7 @@ struct etwatch_account {
     struct ew_account_rows rows;
     struct total *totals;
     uint32_t total_count, total_size;
-    struct etwatch_trace_system system; /* size 0: not told */
+    struct etwatch_trace_system system; /* size 0: unknown */
 };
 
 struct etwatch_account *ew_account_new(const struct ew_account_options *options)
@@ -102,7 +103,7 @@ void ew_account_loss(struct etwatch_account *account, const struct etwatch_loss 
     account->own[LOST]++;
     account->lost += loss->count;
     note_time(account, loss->to_ns);
-    /* Who comes next on a CPU is not who was there: its time is nobody's. */
+    /* The running threads are unknown after a loss, so their time is not attributed. */
     bool stream = loss->stage == ETWATCH_LOSS_STREAM || account->meta.source == ETWATCH_SOURCE_ETW;
     for (uint32_t i = 0; i < EW_ACCOUNT_CPUS_MAX && stream; i++)
         account->cpus[i].known = false;
@@ -283,41 +284,40 @@ void ew_account_total(struct etwatch_account *account, const struct etwatch_samp
     ew_account_strings_copy(&kept->sample);
 }
 
-/* Threads come after their process, and go by what it is called and whether it is wanted. */
-struct telling {
-    const struct ew_account_visitor *teller;
+/* Threads follow their process and inherit its name and whether it is selected. */
+struct visit {
+    const struct ew_account_visitor *visitor;
     const char *name;
-    bool wanted;
+    bool selected;
 };
 
-static int tell_one(struct telling *telling, struct etwatch_sample s, bool thread,
-                    uint64_t estimated)
+static int visit_one(struct visit *visit, struct etwatch_sample s, bool thread, uint64_t estimated)
 {
-    const struct ew_account_visitor *teller = telling->teller;
+    const struct ew_account_visitor *visitor = visit->visitor;
     if (!thread) {
-        telling->wanted = teller->wants == NULL || teller->wants(teller->ctx, &s);
-        telling->name = s.name;
+        visit->selected = visitor->wants == NULL || visitor->wants(visitor->ctx, &s);
+        visit->name = s.name;
     }
-    s.name = telling->name;
-    if (!teller->cmdline)
+    s.name = visit->name;
+    if (!visitor->cmdline)
         s.cmdline = NULL;
-    return telling->wanted ? teller->on_process(teller->ctx, &s, estimated) : 0;
+    return visit->selected ? visitor->on_process(visitor->ctx, &s, estimated) : 0;
 }
 
-static int tell_totals(const struct etwatch_account *account,
-                       const struct ew_account_visitor *teller)
+static int visit_totals(const struct etwatch_account *account,
+                        const struct ew_account_visitor *visitor)
 {
-    struct telling telling = {.teller = teller, .wanted = true};
+    struct visit visit = {.visitor = visitor, .selected = true};
     int rc = 0;
     for (uint32_t i = 0; i < account->total_count && rc == 0; i++) {
         const struct total *total = &account->totals[i];
-        rc = tell_one(&telling, total->sample, total->sample.type == ETWATCH_TYPE_THREAD,
-                      total->estimated);
+        rc = visit_one(&visit, total->sample, total->sample.type == ETWATCH_TYPE_THREAD,
+                       total->estimated);
     }
     return rc;
 }
 
-/* ------------------------------------------------------------------- telling */
+/* ------------------------------------------------------------------- visiting */
 
 uint64_t ew_account_end_ns(const struct etwatch_account *account)
 {
@@ -346,8 +346,8 @@ void ew_account_sum(const struct etwatch_account *account, struct etwatch_trace_
         *ret_system = account->system;
 }
 
-static int tell_class(const struct ew_account_visitor *teller, const char *provider,
-                      const char *event, uint64_t count, bool decoded)
+static int visit_class(const struct ew_account_visitor *visitor, const char *provider,
+                       const char *event, uint64_t count, bool decoded)
 {
     struct etwatch_trace_class klass = {
         .size = sizeof klass,
@@ -356,25 +356,25 @@ static int tell_class(const struct ew_account_visitor *teller, const char *provi
         .provider = provider,
         .event = event,
     };
-    return count == 0 ? 0 : teller->on_class(teller->ctx, &klass);
+    return count == 0 ? 0 : visitor->on_class(visitor->ctx, &klass);
 }
 
 int ew_account_visit_classes(struct etwatch_account *account,
-                             const struct ew_account_visitor *teller)
+                             const struct ew_account_visitor *visitor)
 {
     int rc = 0;
     for (uint32_t i = 0; i < OWN_COUNT && rc == 0; i++)
-        rc = tell_class(teller, "etwatch", own_names[i], account->own[i], true);
+        rc = visit_class(visitor, "etwatch", own_names[i], account->own[i], true);
     for (uint32_t i = 1; i < SCHED_COUNT && rc == 0; i++)
-        rc = tell_class(teller, "sched", sched_names[i], account->sched[i], true);
+        rc = visit_class(visitor, "sched", sched_names[i], account->sched[i], true);
     for (uint32_t i = 0; i < account->other_count && rc == 0; i++) {
         const struct other_kind *kind = &account->others[i];
-        rc = tell_class(teller, kind->provider, kind->event, kind->count, kind->decoded);
+        rc = visit_class(visitor, kind->provider, kind->event, kind->count, kind->decoded);
     }
-    return rc == 0 ? tell_class(teller, "perfetto", "other", account->beyond, false) : rc;
+    return rc == 0 ? visit_class(visitor, "perfetto", "other", account->beyond, false) : rc;
 }
 
-/* The row as a report has it: since when, until when, and what share of a core that was. */
+/* Completes a row for the report: its start and end, and cpu_percent over that time. */
 static struct etwatch_sample finish_row(const struct etwatch_account *account,
                                         const struct ew_account_row *row)
 {
@@ -413,30 +413,30 @@ static int by_owner(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-static int tell_rows(struct etwatch_account *account, const struct ew_account_row **list,
-                     const struct ew_account_visitor *teller)
+static int visit_rows(struct etwatch_account *account, const struct ew_account_row **list,
+                      const struct ew_account_visitor *visitor)
 {
-    struct telling telling = {.teller = teller, .wanted = true};
+    struct visit visit = {.visitor = visitor, .selected = true};
     int rc = 0;
     for (uint32_t i = 0; i < account->rows.count && rc == 0; i++) {
         struct etwatch_sample s = finish_row(account, list[i]);
-        rc = tell_one(&telling, s, s.tid != 0, account->meta.estimated & s.has);
+        rc = visit_one(&visit, s, s.tid != 0, account->meta.estimated & s.has);
     }
     return rc;
 }
 
 int ew_account_visit_processes(struct etwatch_account *account,
-                               const struct ew_account_visitor *teller)
+                               const struct ew_account_visitor *visitor)
 {
     if (account->total_count > 0 && !account->options.part)
-        return tell_totals(account, teller);
+        return visit_totals(account, visitor);
     const struct ew_account_row **list = ew_calloc(account->rows.count + 1u, sizeof *list);
     if (list == NULL)
         return ETWATCH_ENOMEM;
     for (uint32_t i = 0; i < account->rows.count; i++)
         list[i] = &account->rows.rows[i];
     qsort(list, account->rows.count, sizeof *list, by_owner);
-    int rc = tell_rows(account, list, teller);
+    int rc = visit_rows(account, list, visitor);
     ew_free(list);
     return rc;
 }

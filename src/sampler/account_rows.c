@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the rows of an account and their strings. Rows are never removed, so their order is that in
- * which processes came; the index beside them is rebuilt as they grow.
+ * Owns the rows of an account and their strings. Rows are never removed, so they stay in order of
+ * arrival; the index is rebuilt as they grow.
  */
 #include "sampler/account.h"
 
@@ -152,7 +152,7 @@ static void *metric_at(struct etwatch_sample *sample, uint32_t m)
     return (char *)sample + metrics[m].offset;
 }
 
-/* Every metric is eight bytes; counters are unsigned. */
+/* Every metric has eight bytes; counters are unsigned. */
 static void take_metric(struct etwatch_sample *sum, const struct etwatch_sample *sample, uint32_t m,
                         bool add)
 {

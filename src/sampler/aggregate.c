@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the histogram. A value's bucket is read off its exponent and the first six bits after the
- * leading one, with frexp: no logarithm and no table, and the same on every machine. Values outside
- * the range count to the nearest end of it. Percentiles are by nearest rank: the smallest value
- * that at least that share of all values does not exceed.
+ * Owns the histogram. The bucket of a value follows from its exponent and the first six bits after
+ * the leading one, by frexp: no logarithm, no table, and identical on every machine. Values outside
+ * the range count to its nearest end. Percentiles use the nearest rank: the smallest value that is
+ * not exceeded by at least that share of all values.
  */
 #include "sampler/aggregate.h"
 
@@ -94,7 +94,7 @@ static double value_at(const struct ew_aggregate *aggregate, uint64_t rank)
     return aggregate->max;
 }
 
-/* ceil(count * percent / 100) without leaving the integers. */
+/* ceil(count * percent / 100) in integer arithmetic. */
 static uint64_t rank_of(uint64_t count, uint64_t percent)
 {
     return count / 100 * percent + (count % 100 * percent + 99) / 100;

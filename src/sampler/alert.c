@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns a table of tracks: one for each rule and process that is near it. A rule that looks upwards
- * needs a track only while its process runs; one that looks downwards (or at a gauge, which stays
- * as it was) needs one for the whole life.
+ * Owns a table of tracks: one per rule and process that is relevant to it. A rule with an upper
+ * threshold on a rate needs a track only while its process runs; one with a lower threshold, or on
+ * a gauge (which keeps its value), needs a track for the whole lifetime.
  *
- * A process that ends may be told of a little later than what others did at the same time, so what
- * seems to be over is believed only one call of advance later.
+ * The exit of a process may be delivered slightly later than what others did at the same time, so
+ * the end of an alert is accepted only one call of advance later.
  */
 #include "sampler/alert.h"
 
@@ -42,7 +42,7 @@ static enum kind kind_of(uint32_t metric)
     return kinds[metric];
 }
 
-/* cpu_percent and its like are what happened in the window, divided by its length. */
+/* cpu_percent and similar metrics are amounts in the window, divided by its length. */
 static bool is_rate(uint32_t metric)
 {
     return kind_of(metric) == COUNTER || metric == ETWATCH_M_cpu_percent ||
@@ -117,7 +117,7 @@ static bool takes(const struct ew_alerts *alerts, uint32_t rule)
     return (alerts->config.classes & (fine ? EW_ALERT_FINE : EW_ALERT_COARSE)) != 0;
 }
 
-/* Whether a track outlives the time in which its process does something. */
+/* Whether a track is needed while its process is idle. */
 static bool stays(const struct ew_alerts *alerts, uint32_t rule)
 {
     const struct ew_alert_rule *r = &alerts->rules[rule];
@@ -183,7 +183,7 @@ static void take_sample(struct ew_alerts *alerts, uint32_t rule,
     uint32_t metric = alerts->rules[rule].metric;
     struct ew_track_config config = config_of(alerts, rule);
     if ((sample->has >> metric & 1) == 0)
-        return; /* not known: nothing changes */
+        return; /* unknown: nothing changes */
     double value = ew_alert_value(sample, metric);
     struct ew_track *track = find(alerts, rule, sample);
     if (track == NULL && value == 0 && !stays(alerts, rule))
@@ -198,7 +198,7 @@ static void take_sample(struct ew_alerts *alerts, uint32_t rule,
     track->incomplete |= (sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
 }
 
-/* Who does nothing from the beginning may be below a threshold too. */
+/* A process that is idle from its start may also be below a threshold. */
 static void take_start(struct ew_alerts *alerts, uint32_t rule, const struct etwatch_sample *sample)
 {
     if (!stays(alerts, rule) || !is_rate(alerts->rules[rule].metric) ||
@@ -247,7 +247,7 @@ void ew_alerts_feed(struct ew_alerts *alerts, const struct etwatch_sample *sampl
 
 /* ---------------------------------------------------------------------- time */
 
-static bool worth_keeping(const struct ew_alerts *alerts, const struct ew_track *track)
+static bool is_needed(const struct ew_alerts *alerts, const struct ew_track *track)
 {
     return stays(alerts, track->rule) || track->state != EW_TRACK_IDLE ||
            track->end_ns > track->begin_ns || track->before > 0;
@@ -255,7 +255,7 @@ static bool worth_keeping(const struct ew_alerts *alerts, const struct ew_track 
 
 void ew_alerts_advance(struct ew_alerts *alerts, uint64_t horizon_ns)
 {
-    uint64_t believed_ns = alerts->horizon_ns;
+    uint64_t settled_ns = alerts->horizon_ns;
     alerts->horizon_ns = horizon_ns;
     for (uint32_t ref = 1; ref <= ew_pool_last(&alerts->tracks); ref++) {
         struct ew_track *track = ew_pool_at(&alerts->tracks, ref);
@@ -263,11 +263,11 @@ void ew_alerts_advance(struct ew_alerts *alerts, uint64_t horizon_ns)
             continue;
         struct ew_track_config config = config_of(alerts, track->rule);
         if (is_rate(config.rule->metric))
-            ew_track_rest(track, &config, believed_ns);
-        /* What stopped before the horizon is over, only not believed yet. */
+            ew_track_rest(track, &config, settled_ns);
+        /* An alert that stopped before the horizon has ended, but its end is not accepted yet. */
         if (stays(alerts, track->rule) || track->end_ns + config.window_ns >= horizon_ns)
             ew_track_report_open(track, &config);
-        if (!worth_keeping(alerts, track))
+        if (!is_needed(alerts, track))
             drop(alerts, track);
     }
 }

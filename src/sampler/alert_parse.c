@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a condition. Whatever is wrong is said with its place, so that the program can point at it
- * and a configuration file can name the column. Units belong to the kind of metric that its name
- * says (_bytes, _ns, _percent), so that "rss_bytes>80%" is refused and not taken for 80 bytes.
+ * Parses a condition. Errors are reported with their position, so that the program can point at it
+ * and a configuration file can name the column. Units depend on the kind of metric, which follows
+ * from its name (_bytes, _ns, _percent), so that "rss_bytes>80%" is rejected instead of read as 80
+ * bytes.
  */
 #include "sampler/alert.h"
 
@@ -71,7 +72,7 @@ static bool in_word(int c)
            c == '%';
 }
 
-/* The word right here, which may be empty. */
+/* The word at the cursor, which may be empty. */
 static struct ew_span take_word(struct parse *p)
 {
     struct ew_span word = {(const char *)p->bytes.data + p->bytes.pos, 0};
@@ -82,7 +83,7 @@ static struct ew_span take_word(struct parse *p)
     return word;
 }
 
-/* What stands here, for the message: a word, or one byte. */
+/* The text at the cursor, for the message: a word, or one byte. */
 static struct ew_span rest(struct parse *p)
 {
     struct ew_span word = take_word(p);
@@ -130,7 +131,7 @@ static int take_op(struct parse *p, struct ew_alert_rule *rule)
     return 0;
 }
 
-/* Digits with an optional fraction: no exponent, and whatever the locale. */
+/* Digits with an optional fraction: no exponent, independent of the locale. */
 static int take_number(struct parse *p, const char *what, double *ret_number)
 {
     double number = 0, place = 1;
@@ -179,7 +180,7 @@ static unit_fn units_of(const char *name, const char **ret_what)
     return unit_of_count;
 }
 
-/* Multiplies by a unit if one stands here. Only blanks, "/s" or the end may follow it. */
+/* Multiplies by the unit at the cursor, if any. Only spaces, "/s" or the end may follow it. */
 static int take_unit(struct parse *p, unit_fn units, const char *what, double *number)
 {
     double factor = 0;

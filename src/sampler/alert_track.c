@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of one condition on one process. Windows come without gaps; where the process did
- * nothing the value is 0.
+ * The state of one condition on one process. Windows are contiguous; while the process is idle the
+ * value is 0.
  *
- * Where a burst begins within a window: the window before the first one that holds has less in it
- * than it would have at the burst's level, so the burst covers that share of it, at its end. Its
- * end likewise. A window between two bursts has something of both; each gets half. The end is
- * therefore known only one window later (ENDING), and by then the threads of that window are known
+ * Start of a burst within a window: the window before the first one that holds contains less than
+ * it would at the burst's level, so the burst covers that share of it, at its end. The same applies
+ * to the burst's end. A window between two bursts contains a part of both; each gets half. The end
+ * is therefore known only one window later (ENDING); by then the threads of that window are known
  * too.
  */
 #include "sampler/alert_track.h"
@@ -47,7 +47,7 @@ static uint64_t weight(const struct ew_track_thread *thread)
     return thread->now_ns + thread->before_ns + thread->cpu_ns;
 }
 
-/* Room for one more: a new place, or that of the least busy so far if that is less busy still. */
+/* A free entry, or that of the least busy thread if it used less than cpu_ns. */
 static struct ew_track_thread *make_room(struct ew_track *track, uint64_t cpu_ns)
 {
     if (track->thread_count < EW_ALERT_THREADS_MAX)
@@ -79,7 +79,7 @@ void ew_track_thread(struct ew_track *track, const struct etwatch_sample *sample
     thread->now_ns += sample->cpu_ns;
 }
 
-/* A window is over; `holding`: it belongs to what holds. */
+/* Ends a window; `holding`: it belongs to the alert. */
 static void turn_threads(struct ew_track *track, bool holding)
 {
     uint32_t kept = 0;
@@ -99,7 +99,7 @@ static void turn_threads(struct ew_track *track, bool holding)
     track->threads_beyond = holding ? track->threads_beyond : 0;
 }
 
-/* The busiest first. There are few. */
+/* Busiest first. Insertion sort: there are few. */
 static uint32_t sort_threads(const struct ew_track *track,
                              struct etwatch_alert_thread ret_threads[EW_ALERT_THREADS_MAX])
 {
@@ -121,14 +121,15 @@ static uint32_t sort_threads(const struct ew_track *track,
     return count;
 }
 
-/* ---------------------------------------------------------------------- told */
+/* ---------------------------------------------------------------------- reporting */
 
-static void tell(struct ew_track *track, const struct ew_track_config *config, bool ended)
+static void report(struct ew_track *track, const struct ew_track_config *config, bool ended)
 {
     struct etwatch_alert_thread threads[EW_ALERT_THREADS_MAX];
-    uint64_t length_ns = track->to_ns - track->from_ns, asked_ns = least_ns(config->rule);
-    /* Clocks of CPUs differ by some µs, and a burst that is as long as asked for must be found. */
-    if (length_ns + asked_ns / 64 < asked_ns)
+    uint64_t length_ns = track->to_ns - track->from_ns, required_ns = least_ns(config->rule);
+    /* Tolerance: clocks of CPUs differ by some µs, and a burst of exactly the required length must
+     * be reported. */
+    if (length_ns + required_ns / 64 < required_ns)
         return;
     uint32_t thread_entries = sort_threads(track, threads);
     struct etwatch_alert alert = {
@@ -152,20 +153,20 @@ static void tell(struct ew_track *track, const struct ew_track_config *config, b
         .thread_entries = thread_entries,
         .threads = threads,
     };
-    track->told = true;
+    track->reported = true;
     config->alert(config->ctx, &alert);
 }
 
 void ew_track_report_open(struct ew_track *track, const struct ew_track_config *config)
 {
-    if (track->state == EW_TRACK_HOLDS && !track->told)
-        tell(track, config, false);
+    if (track->state == EW_TRACK_HOLDS && !track->reported)
+        report(track, config, false);
 }
 
 static void forget(struct ew_track *track)
 {
     track->state = EW_TRACK_IDLE;
-    track->incomplete = track->told = false;
+    track->incomplete = track->reported = false;
     for (uint32_t i = 0; i < track->thread_count; i++)
         track->threads[i].cpu_ns = track->threads[i].before_ns = 0;
     track->window_ns = 0;
@@ -174,7 +175,7 @@ static void forget(struct ew_track *track)
     track->before_ns = 0;
 }
 
-/* share: how much of the window after it may be its own. */
+/* share: the part of the following window that may belong to the alert. */
 static void end(struct ew_track *track, const struct ew_track_config *config, double share)
 {
     uint64_t length_ns = track->to_ns - track->from_ns;
@@ -184,7 +185,7 @@ static void end(struct ew_track *track, const struct ew_track_config *config, do
         track->to_ns += (uint64_t)(more_ns + 0.5);
         track->area += more_ns * level;
     }
-    tell(track, config, true);
+    report(track, config, true);
     forget(track);
 }
 
@@ -245,7 +246,7 @@ static void step(struct ew_track *track, const struct ew_track_config *config, u
     }
 }
 
-/* The window at hand is over, and its threads are known. */
+/* Ends the current window, when its threads are known. */
 static void close_window(struct ew_track *track, const struct ew_track_config *config)
 {
     uint64_t begin_ns = track->begin_ns, end_ns = track->end_ns;
@@ -284,7 +285,7 @@ void ew_track_rest(struct ew_track *track, const struct ew_track_config *config,
 {
     if (t_ns <= track->end_ns || track->end_ns == 0)
         return;
-    /* The window at hand is filled up with nothing; then whole ones of nothing. */
+    /* Fills the current window with idle time, then adds idle windows. */
     if (track->end_ns > track->begin_ns) {
         uint64_t full_ns = track->begin_ns + config->window_ns;
         if (full_ns > track->end_ns)
@@ -313,7 +314,7 @@ void ew_track_read(struct ew_track *track, const struct ew_track_config *config,
         track->to_ns = t_ns;
         track->peak = (value > track->peak) == upwards(config->rule) ? value : track->peak;
         if (!now) {
-            tell(track, config, true);
+            report(track, config, true);
             forget(track);
         }
     } else if (now) {
@@ -331,6 +332,6 @@ void ew_track_finish(struct ew_track *track, const struct ew_track_config *confi
     if (track->state == EW_TRACK_ENDING)
         end(track, config, 1);
     else if (track->state == EW_TRACK_HOLDS)
-        tell(track, config, ended);
+        report(track, config, ended);
     forget(track);
 }

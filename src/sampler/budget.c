@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gap between the two thresholds is what keeps the rate from flapping: a step up from two
- * fifths of the budget costs at most 0.48 of it, a step down from the budget leaves 0.8; neither
- * lands in the range that would undo it. Raising also waits for a second calm period, so that one
- * quiet second between bursts changes nothing.
+ * The gap between the two thresholds keeps the rate from oscillating: a step up from two fifths of
+ * the budget costs at most 0.48 of it, a step down from the budget leaves 0.8; neither reaches the
+ * range that would undo it. Raising also waits for a second calm period, so that one quiet second
+ * between bursts changes nothing.
  */
 #include "sampler/budget.h"
 
@@ -12,9 +12,10 @@
 #define CALM_SHARE 0.4
 #define CALM_PERIODS 2u
 
-void ew_budget_init(struct ew_budget *budget, double asked_hz, double percent)
+void ew_budget_init(struct ew_budget *budget, double requested_hz, double percent)
 {
-    *budget = (struct ew_budget){.asked_hz = asked_hz, .percent = percent, .hz = asked_hz};
+    *budget =
+        (struct ew_budget){.requested_hz = requested_hz, .percent = percent, .hz = requested_hz};
 }
 
 double ew_budget_feed(struct ew_budget *budget, uint64_t own_cpu_ns, uint64_t wall_ns)
@@ -24,7 +25,8 @@ double ew_budget_feed(struct ew_budget *budget, uint64_t own_cpu_ns, uint64_t wa
     double used = 100.0 * (double)own_cpu_ns / (double)wall_ns;
     if (used > budget->percent) {
         budget->calm = 0;
-        double floor = budget->asked_hz < EW_BUDGET_HZ_MIN ? budget->asked_hz : EW_BUDGET_HZ_MIN;
+        double floor =
+            budget->requested_hz < EW_BUDGET_HZ_MIN ? budget->requested_hz : EW_BUDGET_HZ_MIN;
         double lower = budget->hz * LOWER;
         budget->hz = lower > floor ? lower : floor;
     } else if (used >= budget->percent * CALM_SHARE) {
@@ -32,7 +34,7 @@ double ew_budget_feed(struct ew_budget *budget, uint64_t own_cpu_ns, uint64_t wa
     } else if (++budget->calm >= CALM_PERIODS) {
         budget->calm = 0;
         double raised = budget->hz * RAISE;
-        budget->hz = raised < budget->asked_hz ? raised : budget->asked_hz;
+        budget->hz = raised < budget->requested_hz ? raised : budget->requested_hz;
     }
     return budget->hz;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivers the finished intervals. Only what has something to say is touched: a bucket holds its
- * STARTs, cells and exits, so a cut costs what happened and not what exists (except dense, whose
- * rows are asked for).
+ * Delivers finished intervals. Only what has content is touched: a bucket holds its STARTs, cells
+ * and exits, so a cut costs what happened and not what exists (except in dense mode, which requests
+ * a row for every process).
  *
  * An exit may have to wait for readings of its threads. Then its last cell waits with it, outside
- * its bucket, and both go out with a later interval: the times in them are still right.
+ * its bucket, and both are delivered with a later interval: their times are still correct.
  */
 #include "sampler/internal.h"
 
-/* Idle for this many cuts, a thread entry is given up (25 s at the usual ten cuts a second). */
+/* A thread entry idle for this many cuts is freed (25 s at the usual ten cuts a second). */
 #define IDLE_CUTS 256u
 #define SWEEP_STEPS 16u
 
@@ -53,14 +53,14 @@ static void deliver_cells(struct ew_sampler *sampler, struct ew_cell *first)
         next = cell->follower;
         cell->follower = NULL;
         if ((cell->flags & EW_CELL_FINAL) != 0)
-            continue; /* goes with the exit */
+            continue; /* delivered with the exit */
         if ((cell->flags & EW_CELL_VOID) == 0 && (cell->has != 0 || cell->children != NULL))
             ew_sample_interval(sampler, cell->process, cell);
         free_cell(sampler, cell);
     }
 }
 
-/* A row for everyone who is there and had none. */
+/* A row for every existing process that had none. */
 static void deliver_idle(struct ew_sampler *sampler)
 {
     const struct ew_pool *pool = &sampler->ledger.processes;
@@ -78,14 +78,14 @@ static void deliver_idle(struct ew_sampler *sampler)
     }
 }
 
-/* Its threads' last readings may be among what was lost; else they come when the kernel is done
- * with its memory, which may be long after its exit was told. */
+/* The last readings of the threads may have been lost; otherwise they arrive when the kernel has
+ * freed the memory of the process, possibly long after its exit was reported. */
 static bool waited_enough(const struct ew_sampler *sampler, const struct ew_process *process)
 {
     if (sampler->cuts - process->exit_cut < EW_WAIT_CUTS)
         return false;
-    uint32_t unheard = EW_P_REPLACED | EW_P_FORGOTTEN;
-    return (process->flags & unheard) != 0 || sampler->loss_seen_ns >= process->start_ns ||
+    uint32_t missed = EW_P_REPLACED | EW_P_FORGOTTEN;
+    return (process->flags & missed) != 0 || sampler->loss_seen_ns >= process->start_ns ||
            sampler->first_ns > process->exit_ns + EW_WAIT_NS;
 }
 
@@ -101,9 +101,9 @@ static bool may_exit(const struct ew_sampler *sampler, struct ew_process *proces
     return true;
 }
 
-/* Does the last interval deserve a sample? Always, except when it was already delivered as a whole
- * and nothing came after, or when nobody watches any more. */
-static bool final_says_something(const struct ew_process *process, const struct ew_cell *final)
+/* Whether to emit a sample for the last interval. Always, except if it was already delivered as a
+ * whole and nothing followed, or if the process is no longer monitored. */
+static bool final_has_content(const struct ew_process *process, const struct ew_cell *final)
 {
     if (final->has != 0 || final->children != NULL)
         return true;
@@ -112,7 +112,7 @@ static bool final_says_something(const struct ew_process *process, const struct 
     return (process->flags & EW_P_SAMPLED) == 0 || process->exit_ns > final->begin_ns;
 }
 
-static void leave(struct ew_sampler *sampler, struct ew_process *process)
+static void emit_exit(struct ew_sampler *sampler, struct ew_process *process)
 {
     if ((process->flags & EW_P_FORGOTTEN) == 0)
         ew_sample_exit(sampler, process);
@@ -134,17 +134,17 @@ static void deliver_exits(struct ew_sampler *sampler, struct ew_process_list *li
         announce(sampler, process);
         struct ew_cell *final = ew_pending_newest(process);
         if (final != NULL) {
-            if (final_says_something(process, final))
+            if (final_has_content(process, final))
                 ew_sample_interval(sampler, process, final);
             free_cell(sampler, final);
         }
         ew_list_push_exit(sampler, &ready, process);
     }
     while ((process = ew_list_pop_exit(sampler, &ready)) != NULL)
-        leave(sampler, process);
+        emit_exit(sampler, process);
 }
 
-/* The oldest interval, up to end_ns; `waiters`: look also at the exits that wait. */
+/* Delivers the oldest interval, up to end_ns; `waiters`: also try the waiting exits. */
 static void deliver_interval(struct ew_sampler *sampler, uint64_t end_ns, bool waiters, bool force)
 {
     struct ew_bucket bucket = {0};
@@ -192,7 +192,7 @@ static void deliver_until(struct ew_sampler *sampler, uint64_t last, bool force)
         uint64_t next = sampler->first + 1;
         bool nothing = sampler->first >= sampler->end_index && sampler->due_starts.first == 0 &&
                        (!waiters || sampler->waiting.first == 0);
-        /* A long gap (a suspended machine) is one long row, not millions. */
+        /* A long gap (a suspended machine) becomes one long row, not millions. */
         if (nothing && (!sampler->config.dense || next - begin > EW_RING_MAX))
             next = last;
         uint64_t end_ns = ew_ticks_start(&sampler->ticks, next);
@@ -219,7 +219,7 @@ static void report_refused(struct ew_sampler *sampler)
     sampler->config.loss(sampler->config.ctx, &loss);
 }
 
-/* Lost times that no sample to come can touch. */
+/* Drops loss ranges that cannot affect any future sample. */
 static void forget_losses(struct ew_sampler *sampler)
 {
     uint32_t kept = 0;
@@ -230,8 +230,8 @@ static void forget_losses(struct ew_sampler *sampler)
     sampler->loss_count = kept;
 }
 
-/* After the flush nobody holds their strings any more. */
-static void bury(struct ew_sampler *sampler)
+/* Called after the flush: no sample refers to their strings any more. */
+static void free_dead(struct ew_sampler *sampler)
 {
     struct ew_ledger *ledger = &sampler->ledger;
     while (sampler->dead_threads != 0) {
@@ -251,12 +251,12 @@ static int close_cut(struct ew_sampler *sampler, uint64_t objects_before)
     ew_sample_flush(sampler);
     if (sampler->config.emitted != NULL)
         sampler->config.emitted(sampler->config.ctx);
-    bury(sampler);
+    free_dead(sampler);
     report_refused(sampler);
     forget_losses(sampler);
     ew_ticks_forget(&sampler->ticks, sampler->first);
     sampler->cuts++;
-    /* Polling reads only what ran, and says itself which threads are over. */
+    /* Polling reads only threads that ran and reports itself which ones have ended. */
     if (!sampler->config.rounds)
         ew_ledger_sweep_threads(&sampler->ledger, SWEEP_STEPS, sampler->cuts - IDLE_CUTS,
                                 sampler->first);
@@ -290,7 +290,8 @@ int ew_sampler_finish(struct ew_sampler *sampler, uint64_t now_ns)
         end_ns = sampler->first_ns;
     if (!sampler->config.rounds)
         deliver_until(sampler, ew_ticks_index(&sampler->ticks, end_ns), true);
-    /* Something may happen exactly at the end, so the last interval is delivered even if empty. */
+    /* Something may have happened exactly at the end, so the last interval is delivered even if
+     * empty. */
     deliver_interval(sampler, end_ns, true, true);
     if (end_ns > sampler->first_ns)
         advance(sampler, sampler->first + 1, end_ns);

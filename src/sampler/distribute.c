@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts counts into intervals. Invariant: what is placed is exactly what was measured, to the
- * nanosecond, or, where memory is short, the caller learns what was.
+ * Distributes counts over intervals. Invariant: the attributed amount equals the measured amount,
+ * to the nanosecond; if memory is short, the caller gets the amount that was attributed.
  *
  * CPU time of a run is split where the run crosses an interval end; other CPU time belongs to the
- * interval that was open. A source may have missed that a thread left or took a CPU. Then more may
- * have to go into an interval than it is long, which cannot be; it is laid out from where the
- * thread was accounted for last instead.
+ * open interval. A source may have missed a switch. Then an interval may have to take more CPU time
+ * than it is long, which is impossible; the time is instead laid out from the point up to which the
+ * thread was last accounted.
  */
 #include "sampler/internal.h"
 
-#define CLOCK_SLACK_NS 50000u /* the two clocks of time and CPU time are never quite equal */
+#define CLOCK_SLACK_NS 50000u /* wall clock and CPU clock never agree exactly */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -28,8 +28,8 @@ bool ew_distribute_fits(uint64_t cpu_ns, uint64_t wall_ns)
     return cpu_ns <= wall_ns + wall_ns / 16 + CLOCK_SLACK_NS;
 }
 
-/* Deals out a total in proportion to weights: each share is within 1 of the exact one, and together
- * they are the total, because each is the difference of two rounded running sums. */
+/* Divides a total in proportion to weights: each share is within 1 of the exact one, and the shares
+ * add up to the total, because each is the difference of two rounded running sums. */
 struct dealer {
     uint64_t total, dealt;
     uint64_t weight, weight_dealt;
@@ -56,8 +56,8 @@ static bool any_of(const struct ew_delta *delta)
     return any != 0;
 }
 
-/* The split into user and kernel time is a sampled share of the exact sum and may swing back; what
- * is counted always adds up to the sum. */
+/* The split into user and kernel time is a sampled share of the exact sum and may go backwards; the
+ * counted parts always add up to the sum. */
 static void split_cpu(struct ew_delta *delta)
 {
     if ((delta->has & EW_CPU_COUNTERS) != EW_CPU_COUNTERS)
@@ -129,7 +129,7 @@ static void add_to_total(struct ew_process *process, const struct ew_delta *delt
         process->total_has |= delta->has & mask;
 }
 
-/* Adds the counts named by `has` to the cell and, if it is a thread's, to the process's above. */
+/* Adds the counts in `has` to the cell and, if it is a thread's cell, to that of the process. */
 static void add_to_cell(struct ew_cell *cell, const struct ew_delta *delta, uint32_t has,
                         uint32_t summed_mask, uint32_t flags)
 {
@@ -152,7 +152,7 @@ static uint32_t cell_flags(const struct ew_reading *reading)
 bool ew_distribute_process(struct ew_sampler *sampler, struct ew_process *process,
                            const struct ew_reading *reading, const struct ew_delta *delta)
 {
-    /* When the process did what is only now told, its newest cell knows best. */
+    /* The best estimate of when the activity happened is the process's newest cell. */
     uint64_t index = ew_pending_index(sampler, reading->t_ns);
     struct ew_cell *newest = ew_pending_newest(process);
     if (newest != NULL && newest->index < index)
@@ -166,19 +166,20 @@ bool ew_distribute_process(struct ew_sampler *sampler, struct ew_process *proces
 
 /* -------------------------------------------------------------------------- runs */
 
-/* A delta on its way into more than one interval. */
+/* A delta being distributed over several intervals. */
 struct run {
     struct ew_process *process;
     struct ew_thread *thread;
     uint32_t mask, flags;
-    uint32_t everywhere;        /* known in each interval: CPU time, and what was not counted */
-    struct dealer user, kernel; /* follow the CPU time */
-    struct ew_delta placed;
-    struct ew_cell *most; /* got the largest part so far */
+    uint32_t everywhere; /* known in each interval: CPU time, and counters without an increment */
+    struct dealer user, kernel; /* distributed like the CPU time */
+    struct ew_delta attributed;
+    struct ew_cell *most; /* cell with the largest part so far */
     uint64_t most_cpu_ns;
 };
 
-static void place_part(struct ew_sampler *sampler, struct run *run, uint64_t index, uint64_t cpu_ns)
+static void attribute_part(struct ew_sampler *sampler, struct run *run, uint64_t index,
+                           uint64_t cpu_ns)
 {
     uint64_t user_ns = deal(&run->user, cpu_ns);
     uint64_t kernel_ns = deal(&run->kernel, cpu_ns);
@@ -192,19 +193,19 @@ static void place_part(struct ew_sampler *sampler, struct run *run, uint64_t ind
     part.count[EW_C_cpu_user_ns] = user_ns;
     part.count[EW_C_cpu_kernel_ns] = kernel_ns;
     add_to_cell(cell, &part, part.has, run->mask, run->flags);
-    run->placed.count[EW_C_cpu_ns] += cpu_ns;
-    run->placed.count[EW_C_cpu_user_ns] += user_ns;
-    run->placed.count[EW_C_cpu_kernel_ns] += kernel_ns;
+    run->attributed.count[EW_C_cpu_ns] += cpu_ns;
+    run->attributed.count[EW_C_cpu_user_ns] += user_ns;
+    run->attributed.count[EW_C_cpu_kernel_ns] += kernel_ns;
     if (run->most == NULL || cpu_ns > run->most_cpu_ns) {
         run->most = cell;
         run->most_cpu_ns = cpu_ns;
     }
 }
 
-/* Splits cpu_ns over [from_ns, to_ns] at each interval end. Intervals that are delivered already or
- * too far ahead are one piece with the nearest that can take it. */
-static void place_over(struct ew_sampler *sampler, struct run *run, uint64_t from_ns,
-                       uint64_t to_ns, uint64_t cpu_ns)
+/* Splits cpu_ns over [from_ns, to_ns] at each interval end. Intervals that are already delivered or
+ * too far ahead are merged with the nearest one that is available. */
+static void attribute_over(struct ew_sampler *sampler, struct run *run, uint64_t from_ns,
+                           uint64_t to_ns, uint64_t cpu_ns)
 {
     if (cpu_ns == 0)
         return;
@@ -218,13 +219,13 @@ static void place_over(struct ew_sampler *sampler, struct run *run, uint64_t fro
         uint64_t end_ns = to_ns;
         if (reach < last && reach < limit)
             end_ns = ew_ticks_end(&sampler->ticks, reach);
-        place_part(sampler, run, index, deal(&by_time, end_ns - at_ns));
+        attribute_part(sampler, run, index, deal(&by_time, end_ns - at_ns));
         at_ns = end_ns;
         index = reach + 1;
     } while (at_ns < to_ns);
 }
 
-/* Since when the thread may have spent what it is not yet accounted for; 0: not known. */
+/* Earliest time at which unaccounted CPU time may have been spent; 0: unknown. */
 static uint64_t open_since(const struct ew_thread *thread)
 {
     if (thread->credited_ns != 0)
@@ -232,14 +233,14 @@ static uint64_t open_since(const struct ew_thread *thread)
     return (thread->flags & EW_T_WHOLE) != 0 ? thread->start_ns : 0;
 }
 
-/* The interval that counts without a place of their own belong to. */
+/* The interval to which counts without a known time belong. */
 static uint64_t open_index(struct ew_sampler *sampler, const struct ew_thread *thread,
                            uint64_t t_ns)
 {
     return (thread->flags & EW_T_OPEN) != 0 ? thread->open_index : ew_pending_index(sampler, t_ns);
 }
 
-/* Is there room for so much in that interval, since it was accounted for and until then? */
+/* Whether the interval has room for cpu_ns between the last accounting and until_ns. */
 static bool fits_open(const struct ew_sampler *sampler, const struct ew_thread *thread,
                       uint64_t index, uint64_t until_ns, uint64_t cpu_ns)
 {
@@ -253,31 +254,32 @@ static bool fits_open(const struct ew_sampler *sampler, const struct ew_thread *
     return ew_distribute_fits(cpu_ns, end_ns > begin_ns ? end_ns - begin_ns : 0);
 }
 
-/* CPU time from before the run that the reading tells of, if it tells of one. */
-static void place_before(struct ew_sampler *sampler, struct run *run,
-                         const struct ew_reading *reading, uint64_t until_ns, uint64_t cpu_ns)
+/* Distributes CPU time from before the run of the reading, if it has one. */
+static void attribute_before(struct ew_sampler *sampler, struct run *run,
+                             const struct ew_reading *reading, uint64_t until_ns, uint64_t cpu_ns)
 {
     struct ew_thread *thread = run->thread;
     uint64_t index = open_index(sampler, thread, until_ns);
     if (fits_open(sampler, thread, index, until_ns, cpu_ns)) {
-        place_part(sampler, run, index, cpu_ns);
+        attribute_part(sampler, run, index, cpu_ns);
         return;
     }
     uint64_t from_ns = open_since(thread);
     from_ns = from_ns < until_ns ? from_ns : until_ns;
     if (cpu_ns < until_ns - from_ns) {
-        /* It began to run when it was seen last; or it has just left the CPU, and ran until now. */
+        /* Either it started to run when it was last seen, or it has just left the CPU and ran until
+         * now. */
         if (ew_distribute_ran(reading) && reading->ran_from_ns >= reading->t_ns)
             from_ns = until_ns - cpu_ns;
         else
             until_ns = from_ns + cpu_ns;
     }
-    place_over(sampler, run, from_ns, until_ns, cpu_ns);
+    attribute_over(sampler, run, from_ns, until_ns, cpu_ns);
 }
 
-/* Counters other than CPU time: into the cell with the largest part of it. */
-static void place_others(struct ew_sampler *sampler, struct run *run, const struct ew_delta *delta,
-                         uint64_t open)
+/* Adds the other counters to the cell with the largest part of the CPU time. */
+static void attribute_others(struct ew_sampler *sampler, struct run *run,
+                             const struct ew_delta *delta, uint64_t open)
 {
     struct ew_cell *most = run->most;
     if (most == NULL)
@@ -288,12 +290,12 @@ static void place_others(struct ew_sampler *sampler, struct run *run, const stru
     add_to_cell(most, delta, others, run->mask, run->flags);
     for (; others != 0; others &= others - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(others);
-        run->placed.count[i] = delta->count[i];
+        run->attributed.count[i] = delta->count[i];
     }
 }
 
-/* What of the delta was spent in the run that ended with the reading: all since it began, or since
- * it was accounted for last, but no more than fits. */
+/* The part of the delta spent in the run that ended with the reading: everything since its start or
+ * since the last accounting, but no more than fits. */
 static uint64_t run_part(const struct ew_thread *thread, const struct ew_reading *reading,
                          uint64_t cpu_ns, uint64_t *ret_from_ns)
 {
@@ -309,8 +311,8 @@ static uint64_t run_part(const struct ew_thread *thread, const struct ew_reading
     uint64_t run_ns = before_ns < cpu_ns ? cpu_ns - before_ns : 0;
     if (!ew_distribute_fits(run_ns, reading->t_ns - from_ns))
         run_ns = reading->t_ns - from_ns;
-    /* It had used more before it came than the reading says: the switch to it was skipped. It came
-     * some time after from_ns, and ran until now. */
+    /* The thread had used more CPU time before the run than the reading says: the switch to it was
+     * missed. It was switched in some time after from_ns and ran until now. */
     bool skipped = reading->ran_from_cpu_ns == 0 && last_ns > 0;
     if (skipped && run_ns < reading->t_ns - from_ns)
         from_ns = reading->t_ns - run_ns;
@@ -318,8 +320,8 @@ static uint64_t run_part(const struct ew_thread *thread, const struct ew_reading
     return run_ns;
 }
 
-static void place_run(struct ew_sampler *sampler, struct ew_thread *thread,
-                      const struct ew_reading *reading, struct ew_delta *delta, uint32_t mask)
+static void attribute_run(struct ew_sampler *sampler, struct ew_thread *thread,
+                          const struct ew_reading *reading, struct ew_delta *delta, uint32_t mask)
 {
     uint64_t cpu_ns = delta->count[EW_C_cpu_ns];
     struct run run = {
@@ -340,23 +342,24 @@ static void place_run(struct ew_sampler *sampler, struct ew_thread *thread,
     uint64_t from_ns;
     uint64_t run_ns = run_part(thread, reading, cpu_ns, &from_ns);
     if (cpu_ns > run_ns || cpu_ns == 0)
-        place_before(sampler, &run, reading, from_ns, cpu_ns - run_ns);
-    place_over(sampler, &run, from_ns, reading->t_ns, run_ns);
-    place_others(sampler, &run, delta, open_index(sampler, thread, from_ns));
-    run.placed.has = delta->has;
-    add_to_total(thread->process, &run.placed, mask);
-    *delta = run.placed;
+        attribute_before(sampler, &run, reading, from_ns, cpu_ns - run_ns);
+    attribute_over(sampler, &run, from_ns, reading->t_ns, run_ns);
+    attribute_others(sampler, &run, delta, open_index(sampler, thread, from_ns));
+    run.attributed.has = delta->has;
+    add_to_total(thread->process, &run.attributed, mask);
+    *delta = run.attributed;
 }
 
 /* ----------------------------------------------------------------------- threads */
 
-/* Counters that the threads of the process add up to; others are read of the process itself. */
+/* Counters that are summed over threads; others are read per process. */
 static uint32_t summed(const struct ew_sampler *sampler, const struct ew_process *process)
 {
     return sampler->config.rounds ? 0 : ~process->own_has;
 }
 
-/* A wait for the CPU is counted when it ends, with the OPEN: if that is all, it was just now. */
+/* A wait for a CPU is counted when it ends, with the OPEN. If that is the only count, it happened
+ * just now. */
 static bool only_waited(const struct ew_reading *reading, const struct ew_delta *delta)
 {
     if (reading->kind != EW_READING_OPEN || delta->count[EW_C_runq_wait_ns] == 0)
@@ -382,7 +385,7 @@ bool ew_distribute_thread(struct ew_sampler *sampler, struct ew_thread *thread,
         if (cpu_known &&
             (ew_distribute_ran(reading) ||
              !fits_open(sampler, thread, index, reading->t_ns, delta->count[EW_C_cpu_ns]))) {
-            place_run(sampler, thread, reading, delta, mask);
+            attribute_run(sampler, thread, reading, delta, mask);
             return true;
         }
     }

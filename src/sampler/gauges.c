@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was read of a process at an instant, and for which samples it is true. Gauges come in
- * classes that are read together (model/counter.h): the time is kept per class, which of a class
- * the last reading brought in gauge_now. What a reading of its class left out is not true any more,
- * though START and the totals still tell it as the latest that is known.
+ * Gauges of a process, and the samples for which they are valid. Gauges come in classes that are
+ * read together (model/counter.h): the time is kept per class; gauge_now has the gauges that the
+ * last reading of their class contained. A gauge missing from the last reading of its class is no
+ * longer valid, but START and the totals still report it as the latest known value.
  */
 #include "base/alloc.h"
 #include "sampler/internal.h"
 
 static const uint32_t class_masks[EW_GAUGE_CLASS_COUNT] = EW_GAUGE_CLASS_MASKS;
 
-/* Room for the gauges that few sources read. */
+/* Allocates room for the gauges that few sources read. */
 static bool has_room(struct ew_sampler *sampler, struct ew_process *process, uint32_t has)
 {
     enum { MORE = EW_GAUGE_COUNT - EW_GAUGE_BASE_COUNT };
@@ -55,8 +55,9 @@ void ew_gauges_take(struct ew_sampler *sampler, struct ew_process *process, uint
 uint32_t ew_gauges_at(const struct ew_process *process, uint64_t end_ns, uint64_t until_ns)
 {
     uint32_t has = 0;
-    bool rests = process->active_ns <= end_ns; /* it has not run since */
-    /* Most samples of a high rate: all gauges are older than its end, or of a later one. */
+    bool rests = process->active_ns <= end_ns; /* it has not run since end_ns */
+    /* Fast path for high rates: all gauges are older than the interval's end, or belong to a later
+     * one. */
     if (process->gauges_ns < (rests ? process->active_ns : end_ns) ||
         (!rests && process->gauges_since_ns >= until_ns))
         return 0;

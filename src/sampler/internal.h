@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the sampler share. pending.c keeps the cells, readings.c and place.c fill
- * them, lifecycle.c makes and ends processes, cut.c delivers, sample.c writes the objects.
+ * Internal interface between the files of the sampler. pending.c keeps the cells, readings.c and
+ * distribute.c fill them, lifecycle.c creates and ends processes, deliver.c delivers intervals,
+ * sample.c writes the objects.
  */
 #ifndef EW_SAMPLER_INTERNAL_H
 #define EW_SAMPLER_INTERNAL_H
@@ -15,8 +16,8 @@
 /* ------------------------------------------------------------------------------ ticks */
 
 /*
- * Where intervals begin and end. Interval n is the half-open time [start, end): what happens
- * exactly at an end belongs to the next. Numbers go on when the length changes, so they order all
+ * Interval bounds. Interval n is the half-open time [start, end): an event exactly at an end
+ * belongs to the next interval. Numbering continues when the length changes, so numbers order all
  * intervals of a run; times before the first interval belong to it.
  */
 
@@ -24,30 +25,30 @@
 #define EW_INTERVAL_MAX_NS UINT64_C(10000000000) /* 0.1 Hz */
 #define EW_TICKS_CHANGES 8u
 
-/* From from_ns on, interval first_index and its followers are interval_ns long. */
+/* From from_ns on, intervals starting with first_index are interval_ns long. */
 struct ew_tick_segment {
     uint64_t from_ns;
     uint64_t first_index;
     uint64_t interval_ns;
-    uint64_t max_steps; /* as many intervals fit into 64 bits from here on */
+    uint64_t max_steps; /* number of intervals that fit into 64 bits from here on */
 };
 
 struct ew_ticks {
     struct ew_tick_segment segment[EW_TICKS_CHANGES];
     uint32_t count;
-    /* The interval asked for last: readings come in order of time, so mostly it is asked again. */
+    /* Cache of the last lookup: readings come in time order, so it usually hits. */
     uint64_t near_start_ns, near_end_ns, near_index;
 };
 
 void ew_ticks_init(struct ew_ticks *ticks, uint64_t epoch_ns, uint64_t interval_ns);
-/* The interval that holds t_ns. */
+/* The interval that contains t_ns. */
 uint64_t ew_ticks_find(struct ew_ticks *ticks, uint64_t t_ns);
 uint64_t ew_ticks_start(const struct ew_ticks *ticks, uint64_t index);
 uint64_t ew_ticks_end(const struct ew_ticks *ticks, uint64_t index);
-/* From at_ns on, an end of an interval. ETWATCH_EINVAL: it is none; ETWATCH_ELIMIT: too many
- * changes wait for their time. */
+/* Changes the length from at_ns on. ETWATCH_EINVAL: at_ns is not an interval end; ETWATCH_ELIMIT:
+ * too many pending changes. */
 int ew_ticks_change(struct ew_ticks *ticks, uint64_t at_ns, uint64_t interval_ns);
-/* Nobody will ask for intervals before this one again. */
+/* Intervals before this one will not be looked up again. */
 void ew_ticks_forget(struct ew_ticks *ticks, uint64_t index);
 
 static inline uint64_t ew_ticks_index(struct ew_ticks *ticks, uint64_t t_ns)
@@ -57,12 +58,13 @@ static inline uint64_t ew_ticks_index(struct ew_ticks *ticks, uint64_t t_ns)
     return ew_ticks_find(ticks, t_ns);
 }
 
-/* Intervals that may wait: 16 s at 1000 Hz. Later ones are folded into the last and counted late.
- */
+/* Maximum number of pending intervals: 16 s at 1000 Hz. Later ones are merged into the last and
+ * counted as late. */
 #define EW_RING_MAX 16384u
-/* Cells that may wait, about 6 MB; beyond it counts go to the nearest cell and are counted late. */
+/* Maximum number of cells, about 6 MB; beyond it counts go to the nearest cell and are counted as
+ * late. */
 #define EW_CELLS_MAX 32768u
-#define EW_BATCH 8u /* 5 KB: stays in the first-level cache while it is refilled */
+#define EW_BATCH 8u /* 5 KB: stays in the L1 cache while it is refilled */
 #define EW_LOSS_RANGES 16u
 #define EW_RECENT_EXITS 128u
 #define EW_WAIT_CUTS 2u
@@ -73,17 +75,19 @@ static inline uint64_t ew_ticks_index(struct ew_ticks *ticks, uint64_t t_ns)
 
 enum ew_cell_flag {
     EW_CELL_INCOMPLETE = 1u << 0,
-    EW_CELL_FINAL = 1u << 1,     /* of the interval its process ended in; delivered by the exit */
-    EW_CELL_TENTATIVE = 1u << 2, /* filled from exit totals, until a reading knows better */
-    EW_CELL_VOID = 1u << 3,      /* merged into another; only waits for its bucket */
-    EW_CELL_RSS = 1u << 4,       /* rss_bytes was read at or after its end, before its next one's */
+    EW_CELL_FINAL =
+        1u << 1, /* of the interval in which the process exited; delivered with the exit */
+    EW_CELL_TENTATIVE = 1u << 2, /* filled from exit totals, until a reading replaces it */
+    EW_CELL_VOID = 1u << 3,      /* merged into another; freed with its bucket */
+    EW_CELL_RSS =
+        1u << 4, /* rss_bytes was read at or after its end, before the end of the next cell */
 };
 
-/* What one process or thread did in one interval that is not delivered yet. */
+/* Counts of one process or thread in one interval that is not yet delivered. */
 struct ew_cell {
     uint32_t pool_word;
     uint32_t self;
-    uint32_t has;   /* counters known */
+    uint32_t has;   /* known counters */
     uint32_t flags; /* enum ew_cell_flag */
     uint64_t index;
     struct ew_cell *prev, *next; /* of the same owner, by interval */
@@ -91,9 +95,9 @@ struct ew_cell {
     struct ew_cell *children;    /* cells of its threads */
     struct ew_cell *parent;      /* of a thread's cell */
     struct ew_process *process;
-    struct ew_thread *thread; /* NULL: the cell is of the process */
-    uint64_t begin_ns;        /* FINAL only: start of the interval, which may be cut already */
-    uint64_t rss_bytes;       /* EW_CELL_RSS */
+    struct ew_thread *thread; /* NULL: cell of the process */
+    uint64_t begin_ns;  /* FINAL only: start of the interval, which may already be delivered */
+    uint64_t rss_bytes; /* EW_CELL_RSS */
     uint64_t counter[EW_COUNTER_COUNT];
 };
 
@@ -102,7 +106,7 @@ struct ew_process_list {
     uint32_t first, last;
 };
 
-/* All that is to be delivered with one interval. */
+/* Everything to deliver with one interval. */
 struct ew_bucket {
     struct ew_cell *first, *last;
     struct ew_process_list starts, exits;
@@ -128,63 +132,64 @@ struct ew_sampler {
     struct ew_ticks ticks;
     struct ew_pool cells;
 
-    uint64_t first;     /* the oldest interval not delivered */
-    uint64_t first_ns;  /* where it begins */
-    uint64_t latest_ns; /* the latest time any fact told */
-    uint64_t end_index; /* no bucket at or after this one holds anything */
+    uint64_t first;     /* oldest undelivered interval */
+    uint64_t first_ns;  /* its start */
+    uint64_t latest_ns; /* latest time of any fact */
+    uint64_t end_index; /* all buckets from this one on are empty */
     struct ew_bucket *ring;
     uint32_t ring_capacity;            /* 0 or a power of two; interval n is at n % capacity */
-    struct ew_process_list due_starts; /* to be delivered with the next interval, whichever */
-    struct ew_process_list waiting;    /* ended, their interval is over, readings still to come */
+    struct ew_process_list due_starts; /* to be delivered with the next interval */
+    struct ew_process_list waiting;    /* exited, interval delivered, readings outstanding */
     uint32_t cuts;
 
     struct ew_range losses[EW_LOSS_RANGES];
     uint32_t loss_count;
-    uint64_t loss_seen_ns;       /* the latest end of a loss that touches samples */
+    uint64_t loss_seen_ns;       /* latest end of a loss that affects samples */
     struct etwatch_loss refused; /* table losses since the last cut, raw times */
     struct ew_recent_exit recent[EW_RECENT_EXITS];
     uint32_t recent_next;
 
-    uint32_t known_counters; /* the source delivers these */
-    bool late;               /* the reading at hand came too late for a part of it */
+    uint32_t known_counters; /* counters that the source delivers */
+    bool late;               /* part of the current reading came too late */
     bool finished;
     int failure; /* since the last cut */
     struct ew_sampler_counts counts;
 
-    /* Delivery. Entries named in the batch are freed only after it is flushed. */
+    /* Delivery. Entries referenced by the batch are freed only after it is flushed. */
     uint64_t interval_end_ns;
     bool interval_lossy;
     struct ew_process_list dead_processes;
     uint32_t dead_threads;                       /* linked by `next` */
-    uint32_t memo_counters, memo_gauges;         /* the last masks translated ... */
-    uint64_t memo_counters_has, memo_gauges_has; /* ... and what they became */
-    bool more_counters, more_gauges; /* objects of the batch hold some of those that few have */
+    uint32_t memo_counters, memo_gauges;         /* the last translated masks ... */
+    uint64_t memo_counters_has, memo_gauges_has; /* ... and their translations */
+    bool more_counters, more_gauges; /* the batch has objects with rare counters or gauges */
     size_t batch_count;
     struct etwatch_sample batch[EW_BATCH];
 };
 
 /* pending.c */
 
-/* The cell to add to for this interval, made if need be; of the thread if thread is not NULL and
- * threads are wanted. NULL without memory. Sets sampler->late if it had to move. */
+/* The cell of this interval, created if needed; of the thread if thread is not NULL and thread
+ * samples are enabled. NULL if out of memory. Sets sampler->late if another interval had to be
+ * used. */
 struct ew_cell *ew_pending_cell(struct ew_sampler *sampler, struct ew_process *process,
                                 struct ew_thread *thread, uint64_t index);
-/* The process's newest cell or NULL. */
+/* The newest cell of the process, or NULL. */
 struct ew_cell *ew_pending_newest(const struct ew_process *process);
-/* Takes a cell out of its owner's list and frees it. */
+/* Removes a cell from its owner's list and frees it. */
 void ew_pending_drop(struct ew_sampler *sampler, struct ew_cell *cell);
-/* The bucket of an interval, or NULL without memory. */
+/* The bucket of an interval, or NULL if out of memory. */
 struct ew_bucket *ew_pending_bucket(struct ew_sampler *sampler, uint64_t index);
-/* Into first .. first + EW_RING_MAX - 1. */
+/* Clamps to first .. first + EW_RING_MAX - 1. */
 uint64_t ew_pending_clamp(struct ew_sampler *sampler, uint64_t index);
-/* The interval of a time; with rounds the current one. */
+/* The interval of a time; in rounds mode the current one. */
 uint64_t ew_pending_index(struct ew_sampler *sampler, uint64_t t_ns);
 uint64_t ew_pending_start_ns(const struct ew_sampler *sampler, uint64_t index);
-/* gauges.c: what was read of a process at t_ns. */
+/* gauges.c: gauges of a process, read at t_ns. */
 void ew_gauges_take(struct ew_sampler *sampler, struct ew_process *process, uint32_t has,
                     const uint64_t *gauge, uint64_t t_ns);
-/* Those that are true at end_ns: read in [end_ns, until_ns), or earlier and it has not run since.
- */
+/* The gauges that are valid at end_ns: read in [end_ns, until_ns), or earlier if the process has
+ * not run since. */
 uint32_t ew_gauges_at(const struct ew_process *process, uint64_t end_ns, uint64_t until_ns);
 static inline uint64_t ew_gauge_of(const uint64_t *base, const uint64_t *more, uint32_t gauge)
 {
@@ -193,8 +198,8 @@ static inline uint64_t ew_gauge_of(const uint64_t *base, const uint64_t *more, u
 /* Some of the process's gauges were read at t_ns. */
 void ew_pending_gauges_read(const struct ew_sampler *sampler, struct ew_process *process,
                             uint64_t t_ns);
-/* A switch told how much memory was resident at t_ns: true for the process's last interval that
- * was over by then, unless that one knows already. */
+/* Resident memory noted at a switch at t_ns: valid for the last interval of the process that had
+ * ended by then, unless it is already known there. */
 void ew_pending_rss_read(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns,
                          uint64_t rss_bytes);
 void ew_list_push_start(struct ew_sampler *sampler, struct ew_process_list *list,
@@ -206,67 +211,67 @@ struct ew_process *ew_list_pop_exit(struct ew_sampler *sampler, struct ew_proces
 
 /* lifecycle.c */
 void ew_lifecycle_fact(struct ew_sampler *sampler, const struct ew_process_fact *fact);
-/* The process of a reading, made if need be; NULL: refused, stale or without memory (counted). */
+/* The process of a reading, created if needed; NULL: refused, stale or out of memory (counted). */
 struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
                                            const struct ew_reading *reading);
-/* Ends it at t_ns; flags: EW_P_REPLACED, EW_P_FORGOTTEN or 0. */
+/* Ends a process at t_ns; flags: EW_P_REPLACED, EW_P_FORGOTTEN or 0. */
 void ew_lifecycle_end(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns,
                       uint32_t flags);
-/* Ends whoever is not known to have been there since then. */
+/* Ends all processes that are not known to have existed since since_ns. */
 void ew_lifecycle_all_seen(struct ew_sampler *sampler, uint64_t since_ns);
-/* One more thing the tables had no room for; code: ETWATCH_ELIMIT or ETWATCH_ENOMEM. */
+/* Counts one item for which the tables had no room; code: ETWATCH_ELIMIT or ETWATCH_ENOMEM. */
 void ew_lifecycle_refuse(struct ew_sampler *sampler, int code, uint64_t t_ns);
 
 /* readings.c */
 void ew_reading_take(struct ew_sampler *sampler, const struct ew_reading *reading);
 
-/* cut.c */
+/* deliver.c */
 
-/* Does a lost time touch [from_ns, to_ns]? */
+/* Whether a loss affects [from_ns, to_ns]. */
 bool ew_deliver_lossy(const struct ew_sampler *sampler, uint64_t from_ns, uint64_t to_ns);
 
 /* sample.c */
 void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process);
-/* cell: of the process, with its threads' below; NULL: it did nothing. */
+/* cell: of the process, with its threads' cells as children; NULL: idle. */
 void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
                         struct ew_cell *cell);
 void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process);
-/* Hands out what is in the batch. */
+/* Delivers the batch. */
 void ew_sample_flush(struct ew_sampler *sampler);
 void ew_sample_forget_aggregate(struct ew_process *process);
-/* Totals and latest gauges, without strings and delivery. */
+/* Totals and latest gauges, without strings; not delivered. */
 void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process *process,
                       struct etwatch_sample *ret_sample);
 
 /* ------------------------------------------------------------------------- distribute */
 
-/* What happened between two readings, and the intervals it is put into. */
+/* Differences between two readings, and their distribution over intervals. */
 
 struct ew_delta {
     uint32_t has;
-    bool any;                         /* anything at all */
-    bool plain;                       /* none fell back, and of those outside has none changed */
+    bool any;                         /* at least one count is not 0 */
+    bool plain;                       /* no counter decreased, and none outside has changed */
     uint64_t count[EW_COUNTER_COUNT]; /* 0 outside has */
 };
 
-/* What the reading counts beyond `last`, for the counters in last_has. */
+/* Computes the increments of a reading over `last`, for the counters in last_has. */
 void ew_distribute_measure(const uint64_t *restrict last, uint32_t last_has,
                            const struct ew_reading *restrict reading,
                            struct ew_delta *restrict ret_delta);
-/* Adds the counts that are wanted. */
+/* Adds the counts selected by `wanted`. */
 void ew_distribute_add(uint64_t *restrict sums, const struct ew_delta *restrict delta,
                        uint32_t wanted);
 
-/* Of the process itself. False without memory: nothing was placed. */
+/* For readings per process. False if out of memory: nothing was attributed. */
 bool ew_distribute_process(struct ew_sampler *sampler, struct ew_process *process,
                            const struct ew_reading *reading, const struct ew_delta *delta);
-/* Of a thread. *delta becomes what was placed; false: nothing. */
+/* For readings per thread. *delta becomes what was attributed; false: nothing. */
 bool ew_distribute_thread(struct ew_sampler *sampler, struct ew_thread *thread,
                           const struct ew_reading *reading, struct ew_delta *delta);
 
 /* round(total * part / whole); part <= whole. */
 uint64_t ew_distribute_scale(uint64_t total, uint64_t part, uint64_t whole);
-/* Can one thread spend so much CPU time in that time? */
+/* Whether one thread can spend that much CPU time in wall_ns. */
 bool ew_distribute_fits(uint64_t cpu_ns, uint64_t wall_ns);
 
 static inline bool ew_distribute_ran(const struct ew_reading *reading)

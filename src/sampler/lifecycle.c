@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes and ends processes. Invariant: whoever is in the table is or was in a list of STARTs, or
- * will be announced before anything else of it is delivered; whoever ends gets a final cell, from
- * then on the only place for what is still heard of it, and leaves the table with its EXIT.
+ * Creates and ends processes. Invariant: every process in the table is or was in a list of STARTs,
+ * or is announced before anything else of it is delivered. A process that ends gets a final cell,
+ * which from then on takes everything that still arrives for it, and leaves the table with its
+ * EXIT.
  *
- * Lifecycle facts and readings come through different channels of a source, so either may be first:
- * a reading of an unknown process makes it, and an exit waits for the last readings. What comes for
- * a process that has already left is recognised by the list of recent exits instead of making a
- * process that never ends.
+ * Lifecycle facts and readings arrive through different channels of a source, so either may be
+ * first: a reading of an unknown process creates it, and an exit waits for the last readings. Late
+ * data of a process that has already left is recognized by the list of recent exits; otherwise it
+ * would create a process that never ends.
  */
 #include "sampler/internal.h"
 
@@ -24,10 +25,10 @@ void ew_lifecycle_refuse(struct ew_sampler *sampler, int code, uint64_t t_ns)
         refused->to_ns = t_ns;
 }
 
-/* Is this about a process that has left the table? start_ns: of the process if exact, else of a
- * thread, which then began before the process ended. */
-static bool left_already(struct ew_sampler *sampler, uint32_t pid, uint64_t start_ns, bool exact,
-                         uint64_t t_ns)
+/* Whether this belongs to a process that has left the table. start_ns: of the process if exact,
+ * else of a thread, which then started before the process exited. */
+static bool has_left(struct ew_sampler *sampler, uint32_t pid, uint64_t start_ns, bool exact,
+                     uint64_t t_ns)
 {
     for (uint32_t i = 0; i < EW_RECENT_EXITS; i++) {
         const struct ew_recent_exit *recent = &sampler->recent[i];
@@ -53,7 +54,7 @@ static void set_gauges(struct ew_sampler *sampler, struct ew_process *process,
 {
     if (fact->gauge_has == 0)
         return;
-    /* Those of an exit are true for the end, whenever that turns out to be. */
+    /* Gauges of an exit are valid at its end, which may still change. */
     uint64_t read_ns = fact->kind == EW_PROCESS_EXIT ? UINT64_MAX - 1 : fact->t_ns;
     ew_gauges_take(sampler, process, fact->gauge_has, fact->gauge, read_ns);
 }
@@ -78,7 +79,8 @@ static void set_facts(struct ew_sampler *sampler, struct ew_process *process,
     set_gauges(sampler, process, fact);
 }
 
-/* Watched since t_ns: its START goes out with that interval, or with the next if that is over. */
+/* Monitored since t_ns: START is delivered with that interval, or with the next one if it is too
+ * late. */
 static void list_start(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns)
 {
     bool late = sampler->late;
@@ -105,12 +107,12 @@ static struct ew_process *add(struct ew_sampler *sampler, uint32_t pid, uint64_t
         return NULL;
     }
     process->flags = flags;
-    process->there_ns = watched_ns;
+    process->seen_ns = watched_ns;
     list_start(sampler, process, watched_ns);
     return process;
 }
 
-/* Heard of before its START: that may still come, or is lost. */
+/* Mentioned before its START, which may still arrive or was lost. */
 static struct ew_process *add_unknown(struct ew_sampler *sampler, uint32_t pid, uint64_t start_ns,
                                       uint64_t t_ns)
 {
@@ -118,7 +120,7 @@ static struct ew_process *add_unknown(struct ew_sampler *sampler, uint32_t pid, 
     return add(sampler, pid, start_ns, since_ns, EW_P_UNKNOWN);
 }
 
-/* SEEN counters are what was counted before; what its readings add comes on top. */
+/* SEEN counters are the values so far; readings add to them. */
 static void set_base(struct ew_process *process, const struct ew_process_fact *fact)
 {
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
@@ -129,14 +131,14 @@ static void set_base(struct ew_process *process, const struct ew_process_fact *f
     process->round_has = fact->counter_has;
 }
 
-/* Two start times that may be of one process; 0 is unknown. */
+/* Whether two start times may belong to one process; 0 is unknown. */
 static bool same_process(const struct ew_process *process, uint64_t start_ns)
 {
     if (process->start_ns == start_ns)
         return true;
     if (start_ns == 0)
         return (process->flags & EW_P_EXITING) == 0;
-    /* Known only by a thread: it is the one that began before that thread was seen. */
+    /* Known only by a thread: matches a process that started before the thread was seen. */
     return process->start_ns == 0 && start_ns <= process->watched_ns;
 }
 
@@ -148,7 +150,7 @@ static void begin(struct ew_sampler *sampler, const struct ew_process_fact *fact
     if (same && started && fact->start_ns == 0 && (process->flags & EW_P_UNKNOWN) == 0)
         same = false;
     if (same && (process->flags & EW_P_FORGOTTEN) != 0)
-        same = false; /* watched again before it was gone from here */
+        same = false; /* monitored again before the old entry was removed */
     if (process != NULL && !same) {
         if (fact->start_ns != 0 && fact->start_ns < process->start_ns) {
             sampler->counts.late++;
@@ -166,19 +168,19 @@ static void begin(struct ew_sampler *sampler, const struct ew_process_fact *fact
         if (!started)
             set_base(process, fact);
     } else if ((process->flags & (EW_P_UNKNOWN | EW_P_ANNOUNCED)) == EW_P_UNKNOWN) {
-        /* Its readings came first, in the same drain: nothing is missing. */
+        /* Its readings arrived first, in the same drain: nothing is missing. */
         process->flags = (process->flags & ~(uint32_t)EW_P_UNKNOWN) | kind;
         process->start_ns = fact->start_ns != 0 ? fact->start_ns : process->start_ns;
         process->watched_ns = fact->t_ns;
         if (!started)
             set_base(process, fact);
     }
-    if (fact->t_ns > process->there_ns)
-        process->there_ns = fact->t_ns;
+    if (fact->t_ns > process->seen_ns)
+        process->seen_ns = fact->t_ns;
     set_facts(sampler, process, fact);
 }
 
-/* The process of an exec, rename or exit, made if it is not known. */
+/* The process of an exec, rename or exit, created if unknown. */
 static struct ew_process *of_fact(struct ew_sampler *sampler, const struct ew_process_fact *fact)
 {
     struct ew_process *process =
@@ -196,12 +198,12 @@ static struct ew_process *of_fact(struct ew_sampler *sampler, const struct ew_pr
         if ((process->flags & EW_P_EXITING) == 0)
             ew_lifecycle_end(sampler, process, fact->t_ns, EW_P_REPLACED);
     }
-    if (left_already(sampler, fact->pid, fact->start_ns, true, fact->t_ns))
+    if (has_left(sampler, fact->pid, fact->start_ns, true, fact->t_ns))
         return NULL;
     return add_unknown(sampler, fact->pid, fact->start_ns, fact->t_ns);
 }
 
-/* A thread that was not the leader took over its id; the leader is gone. */
+/* A thread other than the leader took over the leader's id; the leader has ended. */
 static void move_thread(struct ew_sampler *sampler, struct ew_process *process, uint32_t old_tid)
 {
     struct ew_ledger *ledger = &sampler->ledger;
@@ -215,7 +217,8 @@ static void move_thread(struct ew_sampler *sampler, struct ew_process *process, 
     if (thread != NULL && thread->process == process &&
         ew_ledger_move_thread(ledger, thread, process->pid, process->start_ns) < 0)
         sampler->failure = ETWATCH_ENOMEM;
-    /* Readings from before the exec may follow under the old id: they must not count again. */
+    /* Readings from before the exec may still arrive under the old id: they must not count again.
+     */
     process->flags |= EW_P_REBASE;
 }
 
@@ -252,13 +255,13 @@ static void merge_cells(struct ew_sampler *sampler, struct ew_cell *into, struct
     }
 }
 
-/* Its last cell, of the interval it ended in; what was put after that is moved into it. */
+/* The last cell, of the interval in which the process exited; later cells are merged into it. */
 static struct ew_cell *make_final(struct ew_sampler *sampler, struct ew_process *process,
                                   uint64_t index)
 {
     struct ew_cell *final = ew_pending_cell(sampler, process, NULL, index);
     if (final == NULL)
-        final = ew_pending_newest(process); /* no memory: make do with what there is */
+        final = ew_pending_newest(process); /* out of memory: use an existing cell */
     if (final == NULL)
         return NULL;
     process->cells = final;
@@ -270,7 +273,7 @@ static struct ew_cell *make_final(struct ew_sampler *sampler, struct ew_process 
             later->next->prev = final;
         later->prev = later->next = NULL;
         later->process = NULL;
-        later->flags = EW_CELL_VOID; /* its bucket frees it */
+        later->flags = EW_CELL_VOID; /* freed by its bucket */
     }
     final->flags |= EW_CELL_FINAL;
     final->begin_ns = ew_pending_start_ns(sampler, final->index);
@@ -280,8 +283,8 @@ static struct ew_cell *make_final(struct ew_sampler *sampler, struct ew_process 
 void ew_lifecycle_end(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns,
                       uint32_t flags)
 {
-    bool late = sampler->late; /* of the reading at hand, if this is due to one */
-    /* An exit is told on the way out: a process ends when it leaves the CPU for the last time. */
+    bool late = sampler->late; /* of the current reading, if it caused this call */
+    /* The exit event precedes the end: a process ends when it leaves the CPU for the last time. */
     if (process->exit_ns > t_ns)
         t_ns = process->exit_ns;
     uint64_t index = ew_pending_clamp(sampler, ew_pending_index(sampler, t_ns));
@@ -291,7 +294,7 @@ void ew_lifecycle_end(struct ew_sampler *sampler, struct ew_process *process, ui
     if (final == NULL)
         flags |= EW_P_LOSSY;
     else if (final->index > index || sampler->failure < 0)
-        index = final->index; /* whose bucket there is */
+        index = final->index; /* its bucket exists */
     sampler->late = late;
     process->flags |= EW_P_EXITING | flags;
     process->exit_ns = t_ns > process->start_ns ? t_ns : process->start_ns;
@@ -300,8 +303,8 @@ void ew_lifecycle_end(struct ew_sampler *sampler, struct ew_process *process, ui
     ew_list_push_exit(sampler, bucket != NULL ? &bucket->exits : &sampler->waiting, process);
 }
 
-/* Totals that the source knows better than the sum of readings. If there was no reading at all they
- * also tell what the last sample is to say. */
+/* Totals for which the source has better values than the sum of readings. If there was no reading
+ * at all they also fill the last sample. */
 static void set_exit_totals(struct ew_process *process, const struct ew_process_fact *fact)
 {
     struct ew_cell *final = ew_pending_newest(process);
@@ -332,7 +335,8 @@ static void end(struct ew_sampler *sampler, const struct ew_process_fact *fact)
         return;
     set_facts(sampler, process, fact);
     if (ended)
-        process->flags &= ~(uint32_t)EW_P_REPLACED; /* it was concluded, now it is told */
+        process->flags &=
+            ~(uint32_t)EW_P_REPLACED; /* the exit was inferred before, now it is reported */
     else
         ew_lifecycle_end(sampler, process, fact->t_ns, 0);
     if ((fact->has & EW_HAS_EXIT_STATUS) != 0) {
@@ -372,14 +376,14 @@ void ew_lifecycle_all_seen(struct ew_sampler *sampler, uint64_t since_ns)
     const struct ew_pool *pool = &sampler->ledger.processes;
     for (uint32_t ref = 1; ref <= ew_pool_last(pool); ref++) {
         struct ew_process *process = ew_pool_at(pool, ref);
-        if (process->self != 0 && process->there_ns < since_ns &&
+        if (process->self != 0 && process->seen_ns < since_ns &&
             (process->flags & EW_P_EXITING) == 0)
             ew_lifecycle_end(sampler, process, since_ns, EW_P_REPLACED);
     }
 }
 
-/* A process that was let go gets no more readings; it may be watched again under the same name. */
-static struct ew_process *if_watched(struct ew_sampler *sampler, struct ew_process *process)
+/* A process that is no longer monitored gets no readings; it may have been added again. */
+static struct ew_process *if_monitored(struct ew_sampler *sampler, struct ew_process *process)
 {
     if ((process->flags & EW_P_FORGOTTEN) != 0)
         process = ew_ledger_find_process(&sampler->ledger, process->pid, process->start_ns);
@@ -389,7 +393,8 @@ static struct ew_process *if_watched(struct ew_sampler *sampler, struct ew_proce
 struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
                                            const struct ew_reading *reading)
 {
-    /* A leader starts when its process does; another thread only tells that it is not older. */
+    /* A leader starts with its process; another thread only proves that the process is not younger.
+     */
     bool exact = reading->tid == 0 || reading->tid == reading->pid;
     struct ew_process *process = NULL;
     if (reading->start_ns != 0)
@@ -398,13 +403,13 @@ struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
                   : ew_ledger_find_process_at(&sampler->ledger, reading->pid, reading->start_ns);
     if (process != NULL &&
         (exact || (process->flags & EW_P_EXITING) == 0 || reading->start_ns <= process->exit_ns))
-        return if_watched(sampler, process);
+        return if_monitored(sampler, process);
     process = ew_ledger_find_process(&sampler->ledger, reading->pid, 0);
     if (process != NULL) {
         bool unknown = reading->start_ns == 0 || process->start_ns == 0;
         bool after = (process->flags & EW_P_EXITING) != 0 && reading->start_ns > process->exit_ns;
         if (!after && (unknown || (!exact && reading->start_ns >= process->start_ns)))
-            return if_watched(sampler, process);
+            return if_monitored(sampler, process);
         if (reading->start_ns < process->start_ns) {
             sampler->counts.late++;
             return NULL;
@@ -412,7 +417,7 @@ struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
         if ((process->flags & EW_P_EXITING) == 0)
             ew_lifecycle_end(sampler, process, reading->start_ns, EW_P_REPLACED);
     }
-    if (left_already(sampler, reading->pid, reading->start_ns, exact, reading->t_ns))
+    if (has_left(sampler, reading->pid, reading->start_ns, exact, reading->t_ns))
         return NULL;
     return add_unknown(sampler, reading->pid, exact ? reading->start_ns : 0, reading->t_ns);
 }

@@ -2,10 +2,10 @@
 /*
  * Owns what waits for delivery: the cells, and the ring of buckets that orders them by interval.
  *
- * Readings come thread by thread, samples must go out interval by interval. So a cell is in two
- * lists: its owner's, by interval, to be found again; and its interval's bucket, to be delivered.
- * The owner remembers the cell it used last, and readings of one thread come in order of time, so
- * finding is a step or none; sorting everything at each cut would cost more than all the rest.
+ * Readings arrive thread by thread, samples must be delivered interval by interval. So a cell is in
+ * two lists: its owner's, by interval, for lookup; and its interval's bucket, for delivery. The
+ * owner remembers the cell it used last, and readings of one thread arrive in time order, so a
+ * lookup takes one step or none; sorting everything at each cut would cost more than all the rest.
  */
 #include "sampler/internal.h"
 
@@ -61,8 +61,8 @@ struct ew_bucket *ew_pending_bucket(struct ew_sampler *sampler, uint64_t index)
     return &sampler->ring[index & (sampler->ring_capacity - 1)];
 }
 
-/* The last cell of the list that hint is in whose index is not above the wanted one. If there is
- * none, NULL, and the list's first cell in *ret_first. */
+/* The last cell in the list of `hint` with an index not above `index`. If there is none, returns
+ * NULL and the list's first cell in *ret_first. */
 static struct ew_cell *seek(struct ew_cell *hint, uint64_t index, struct ew_cell **ret_first)
 {
     struct ew_cell *cell = hint;
@@ -81,7 +81,7 @@ static struct ew_cell *seek(struct ew_cell *hint, uint64_t index, struct ew_cell
     return cell;
 }
 
-/* A new cell after `before` or, if that is NULL, in front of `first`. */
+/* Inserts a new cell after `before` or, if that is NULL, in front of `first`. */
 static struct ew_cell *insert(struct ew_sampler *sampler, uint64_t index, struct ew_cell *before,
                               struct ew_cell *first)
 {
@@ -167,7 +167,7 @@ struct ew_cell *ew_pending_cell(struct ew_sampler *sampler, struct ew_process *p
 {
     struct ew_cell *cell = NULL;
     if ((process->flags & EW_P_EXITING) != 0) {
-        /* Nothing is after its end, and its last interval is open until the exit is delivered. */
+        /* Nothing follows its end, and its last interval stays open until the exit is delivered. */
         struct ew_cell *final = ew_pending_newest(process);
         if (final == NULL)
             return NULL;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From absolute readings to counts per interval.
+ * Converts absolute readings to counts per interval.
  *
- * A thread keeps the values it is accounted for (`last`), and the sum of all counts placed is
- * always last minus its baseline: `last` only rises, by exactly what was placed. So a value that
- * falls back (time stolen by a hypervisor made an extrapolation too large; a user/kernel split was
- * rounded) counts nothing until it has caught up, and a count that finds no memory is not lost: the
- * next reading brings it again.
+ * A thread keeps the values up to which it is accounted (`last`). The sum of all attributed counts
+ * is always `last` minus its baseline: `last` only increases, by exactly what was attributed. So a
+ * value that decreases (time stolen by a hypervisor made an extrapolation too large; a user/kernel
+ * split was rounded) counts nothing until it has caught up, and a count that finds no memory is not
+ * lost: the next reading includes it.
  */
 #include <string.h>
 
 #include "sampler/internal.h"
 
-/* Watching saw all of its life: its counters began at 0 under our eyes. */
-static bool watched_from_birth(const struct ew_sampler *sampler, const struct ew_process *process,
-                               const struct ew_reading *reading)
+/* Whether the whole lifetime was monitored, so that the counters started at 0. */
+static bool monitored_from_start(const struct ew_sampler *sampler, const struct ew_process *process,
+                                 const struct ew_reading *reading)
 {
     if ((process->flags & EW_P_REBASE) != 0)
         return false;
@@ -25,7 +25,7 @@ static bool watched_from_birth(const struct ew_sampler *sampler, const struct ew
     return reading->start_ns != 0 && reading->start_ns >= since_ns;
 }
 
-/* What the CPU time of the thread was at t_ns, if the run was even. */
+/* The thread's CPU time at t_ns, interpolated linearly over the run. */
 static uint64_t run_at(const struct ew_reading *reading, uint64_t t_ns)
 {
     uint64_t from_ns = reading->ran_from_ns;
@@ -38,8 +38,8 @@ static uint64_t run_at(const struct ew_reading *reading, uint64_t t_ns)
            ew_distribute_scale(run_ns, t_ns - from_ns, reading->t_ns - from_ns);
 }
 
-/* A baseline of a thread that was on the CPU is as old as what the kernel had added up by then. The
- * end of that run tells how much was missing. */
+/* The baseline of a thread on a CPU is as old as the kernel's last update of its counters. The end
+ * of that run shows how much was missing. */
 static void correct_baseline(struct ew_thread *thread, const struct ew_reading *reading)
 {
     thread->flags &= ~(uint32_t)EW_T_BASED;
@@ -56,15 +56,15 @@ static void correct_baseline(struct ew_thread *thread, const struct ew_reading *
         thread->last[EW_C_cpu_ns] = then_ns;
 }
 
-/* What the first reading of a thread is counted from. */
+/* Sets the values from which the first reading of a thread is counted. */
 static void set_baseline(const struct ew_sampler *sampler, const struct ew_process *process,
                          struct ew_thread *thread, const struct ew_reading *reading)
 {
     bool cpu_known = (reading->counter_has & EW_HAS_C(cpu_ns)) != 0;
-    bool newborn = watched_from_birth(sampler, process, reading);
-    /* Evicted threads come back with an OPEN, too; one that never ran was never evicted. */
+    bool from_start = monitored_from_start(sampler, process, reading);
+    /* Evicted threads also return with an OPEN; one that never ran was never evicted. */
     bool never_ran = cpu_known && reading->counter[EW_C_cpu_ns] == 0;
-    if (newborn && (reading->kind != EW_READING_OPEN || never_ran)) {
+    if (from_start && (reading->kind != EW_READING_OPEN || never_ran)) {
         thread->flags |= EW_T_WHOLE;
         return;
     }
@@ -74,7 +74,7 @@ static void set_baseline(const struct ew_sampler *sampler, const struct ew_proce
     thread->flags |= EW_T_BASED;
     if (!ew_distribute_ran(reading) || !cpu_known || (process->flags & EW_P_REBASE) != 0)
         return;
-    /* On the CPU when watching began: its run is known, and the part since then counts. */
+    /* On the CPU when monitoring started: its run is known, and the part since then counts. */
     uint64_t since_ns =
         (process->flags & EW_P_SEEN) != 0 ? process->watched_ns : sampler->config.epoch_ns;
     uint64_t cpu_ns = reading->counter[EW_C_cpu_ns];
@@ -82,7 +82,7 @@ static void set_baseline(const struct ew_sampler *sampler, const struct ew_proce
     if (reading->t_ns <= from_ns || since_ns >= reading->t_ns || cpu_ns < reading->ran_from_cpu_ns)
         return;
     if (!ew_distribute_fits(cpu_ns - reading->ran_from_cpu_ns, reading->t_ns - from_ns))
-        return; /* that cannot be: a switch was missed */
+        return; /* impossible: a switch was missed */
     thread->last[EW_C_cpu_ns] = run_at(reading, since_ns);
     thread->credited_ns = since_ns > from_ns ? since_ns : from_ns;
 }
@@ -94,7 +94,7 @@ static void take_gauges(struct ew_sampler *sampler, struct ew_process *process,
     uint32_t has = reading->gauge_has;
     if (has == 0)
         return;
-    /* Noted at a switch: many come between two cuts, each true for another interval. */
+    /* Noted at a switch: there are many between two cuts, each valid for another interval. */
     if (has == EW_HAS_G(rss_bytes) && reading->kind != EW_READING_AT) {
         ew_pending_rss_read(sampler, process, reading->t_ns, reading->gauge[EW_G_rss_bytes]);
         return;
@@ -105,18 +105,18 @@ static void take_gauges(struct ew_sampler *sampler, struct ew_process *process,
         thread->gauge_has = has & of_thread;
         thread->gauge_ns = reading->t_ns;
     }
-    /* The process's own are its leader's. */
+    /* The process's values are those of its leader. */
     if (thread != NULL && thread->tid != process->pid)
         has &= ~(of_thread | EW_HAS_G(io_priority));
     ew_gauges_take(sampler, process, has, reading->gauge, reading->t_ns);
 }
 
-/* Once per reading, after its counts are placed. */
-static void settle(struct ew_sampler *sampler, struct ew_process *process,
-                   const struct ew_reading *reading, bool any, bool placed)
+/* Called once per reading, after its counts are attributed. */
+static void finish_reading(struct ew_sampler *sampler, struct ew_process *process,
+                           const struct ew_reading *reading, bool any, bool attributed)
 {
     if (any || reading->kind == EW_READING_OPEN) {
-        /* An OPEN tells that it runs from now on. */
+        /* After an OPEN the thread runs. */
         uint64_t until_ns = reading->t_ns + (reading->kind == EW_READING_OPEN ? 1 : 0);
         if (until_ns > process->active_ns)
             process->active_ns = until_ns;
@@ -125,7 +125,7 @@ static void settle(struct ew_sampler *sampler, struct ew_process *process,
         process->exit_ns = reading->t_ns;
     if (reading->incomplete) {
         process->flags |= EW_P_LOSSY;
-        if (!placed)
+        if (!attributed)
             process->flags |= EW_P_MARK;
     }
     if (sampler->late) {
@@ -134,7 +134,7 @@ static void settle(struct ew_sampler *sampler, struct ew_process *process,
     }
 }
 
-/* The first reading of a process that had ended without any knows better than its exit totals. */
+/* The first reading of a process that had exited without any replaces the exit totals. */
 static void mark_read(struct ew_process *process)
 {
     if ((process->flags & EW_P_READ) != 0)
@@ -162,22 +162,22 @@ static void process_reading(struct ew_sampler *sampler, const struct ew_reading 
     struct ew_delta delta;
     ew_distribute_measure(process->value, based & ~process->exit_has, reading, &delta);
     process->own_has |= reading->counter_has;
-    bool placed = delta.any && ew_distribute_process(sampler, process, reading, &delta);
+    bool attributed = delta.any && ew_distribute_process(sampler, process, reading, &delta);
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++) {
         bool first = (reading->counter_has & ~(based | process->exit_has)) >> i & 1;
         if (first)
             process->value[i] = reading->counter[i];
-        else if (placed)
+        else if (attributed)
             process->value[i] += delta.count[i];
     }
     process->total_has |= reading->counter_has;
     process->round_has = delta.has;
     take_gauges(sampler, process, NULL, reading);
-    settle(sampler, process, reading, delta.any, placed);
+    finish_reading(sampler, process, reading, delta.any, attributed);
 }
 
-/* The entry of a thread heard of for the first time. A thread that is over at once gets none,
- * unless its cells need one. */
+/* Creates the entry of a thread at its first reading. A thread that has already ended gets no
+ * entry, unless its cells need one. */
 static struct ew_thread *first_reading(struct ew_sampler *sampler, const struct ew_reading *reading,
                                        struct ew_thread *scratch)
 {
@@ -200,9 +200,9 @@ static struct ew_thread *first_reading(struct ew_sampler *sampler, const struct 
     return thread;
 }
 
-/* Where the thread is now in time: what comes next is counted from here on. */
-static void note_place(struct ew_sampler *sampler, struct ew_thread *thread,
-                       const struct ew_reading *reading)
+/* Notes the time up to which the thread is accounted. */
+static void note_position(struct ew_sampler *sampler, struct ew_thread *thread,
+                          const struct ew_reading *reading)
 {
     if (reading->kind != EW_READING_AT) {
         uint64_t index = ew_pending_index(sampler, reading->t_ns);
@@ -238,11 +238,11 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
     uint32_t based = (thread->flags & EW_T_WHOLE) != 0 ? EW_ALL_COUNTERS : thread->last_has;
     ew_distribute_measure(thread->last, based, reading, &delta);
     bool any = delta.any;
-    bool placed = any && ew_distribute_thread(sampler, thread, reading, &delta);
+    bool attributed = any && ew_distribute_thread(sampler, thread, reading, &delta);
     bool common = delta.has >> EW_COUNTER_BASE_COUNT == 0;
-    if (placed && delta.plain && common)
+    if (attributed && delta.plain && common)
         memcpy(thread->last, reading->counter, EW_COUNTER_BASE_COUNT * sizeof thread->last[0]);
-    else if (placed)
+    else if (attributed)
         ew_distribute_add(thread->last, &delta, delta.has);
     uint32_t first = reading->counter_has & ~based;
     for (; first != 0; first &= first - 1) {
@@ -250,12 +250,12 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
         thread->last[i] = reading->counter[i];
     }
     thread->last_has |= reading->counter_has;
-    note_place(sampler, thread, reading);
+    note_position(sampler, thread, reading);
     if (reading->thread_name != NULL && sampler->config.threads &&
         ew_ledger_set_text(&sampler->ledger, &thread->name, reading->thread_name) < 0)
         sampler->failure = ETWATCH_ENOMEM;
     take_gauges(sampler, process, thread, reading);
-    settle(sampler, process, reading, any, placed);
+    finish_reading(sampler, process, reading, any, attributed);
     if (reading->kind != EW_READING_FINAL)
         return;
     if (thread != &scratch) {
@@ -263,7 +263,8 @@ static void thread_reading(struct ew_sampler *sampler, const struct ew_reading *
         if (thread->cells == NULL)
             ew_ledger_free_thread(&sampler->ledger, thread);
     }
-    /* It had ended before it was watched, and this was its last switch: no exit will come. */
+    /* The process had exited before it was monitored, and this was its last switch: no exit will
+     * follow. */
     if ((process->flags & (EW_P_UNKNOWN | EW_P_EXITING)) == EW_P_UNKNOWN &&
         process->thread_count == 0 && reading->tid == reading->pid)
         ew_lifecycle_end(sampler, process, reading->t_ns, EW_P_REPLACED);

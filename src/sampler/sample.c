@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the objects and hands them out in batches. The batch is zeroed once: each object rewrites
- * every field that any object ever sets, which is far fewer than a sample has. The strings in it
- * belong to ledger entries, which therefore outlive the flush.
+ * Writes the objects and delivers them in batches. The batch is zeroed once: each object rewrites
+ * every field that any object ever sets, which is far fewer than a sample has. The strings belong
+ * to ledger entries, which therefore outlive the flush.
  */
 #include "sampler/internal.h"
 
@@ -19,7 +19,7 @@ static uint64_t to_unix(const struct ew_sampler *sampler, uint64_t raw_ns)
     return raw_ns + (uint64_t)sampler->config.unix_minus_raw_ns;
 }
 
-/* From our dense bits to the public ones. */
+/* Converts the dense bits to the public ones. */
 static uint64_t translate_counters(uint32_t mask)
 {
     uint64_t has = 0;
@@ -55,7 +55,7 @@ static void put_counters(struct ew_sampler *sampler, struct etwatch_sample *out,
 #undef EW_X
 }
 
-/* Gauges are kept as 64 bits of whatever type the metric has. */
+/* Gauges are stored as 64 bits, independent of the metric's type. */
 #define EW_X(name) \
     static_assert(sizeof((struct etwatch_sample *)0)->name == sizeof(uint64_t), "same size");
 EW_GAUGES(EW_X)
@@ -92,7 +92,7 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
 #undef EW_X
 }
 
-/* After the counters and gauges: what follows from them, and nothing that nobody wants. */
+/* After the counters and gauges: adds derived values and removes metrics that are not requested. */
 static void put_rest(const struct ew_sampler *sampler, struct etwatch_sample *out)
 {
     out->cpu_percent = 0;
@@ -119,7 +119,7 @@ static void describe(struct ew_sampler *sampler, struct ew_process *process)
     sampler->config.describe(sampler->config.ctx, process->pid, process->uid, process->cgroup_id,
                              &user, &cgroup, &cmdline);
     struct ew_ledger *ledger = &sampler->ledger;
-    /* Told nothing (it may be gone by now), keep what is known. */
+    /* Unknown strings (the process may have exited) keep their value. */
     if ((user != NULL && ew_ledger_set_text(ledger, &process->user, user) < 0) ||
         (cgroup != NULL && ew_ledger_set_text(ledger, &process->cgroup, cgroup) < 0) ||
         (cmdline != NULL && ew_ledger_set_text(ledger, &process->cmdline, cmdline) < 0))
@@ -152,7 +152,8 @@ static void put_identity(const struct ew_sampler *sampler, const struct ew_proce
 static struct etwatch_sample *next_object(struct ew_sampler *sampler, struct ew_process *process,
                                           uint32_t type)
 {
-    /* Before its first object in this cut, so the batch does not hold strings that this changes. */
+    /* Must precede its first object of this cut: the batch must not refer to strings that this
+     * replaces. */
     if ((process->flags & EW_P_DESCRIBED) == 0)
         describe(sampler, process);
     if (sampler->batch_count == EW_BATCH)
@@ -178,11 +179,11 @@ void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process)
     put_rest(sampler, out);
 }
 
-/* Until when a gauge that is read belongs to this cell: the end of the process's next one. */
+/* Gauges read before this time belong to this cell: the end of the process's next cell. */
 static uint64_t gauges_until(const struct ew_sampler *sampler, const struct ew_cell *cell)
 {
     if (cell == NULL)
-        return 0; /* idle: it may have run since */
+        return 0; /* idle: the process may have run since */
     return cell->next == NULL ? UINT64_MAX : ew_ticks_end(&sampler->ticks, cell->next->index);
 }
 
@@ -239,12 +240,12 @@ static void thread_object(struct ew_sampler *sampler, const struct ew_cell *cell
     put_rest(sampler, out);
 }
 
-/* Counters that are known to be 0 for a process of which nothing was heard. */
+/* Counters that are known to be 0 for a process without a reading. */
 static uint32_t idle_counters(const struct ew_sampler *sampler, const struct ew_process *process)
 {
     if (!sampler->config.rounds)
         return sampler->known_counters;
-    return process->round_has; /* polling reads what changed: the last reading still holds */
+    return process->round_has; /* polling reads what changed: the last reading is still valid */
 }
 
 void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
@@ -295,9 +296,9 @@ static uint32_t total_counters(const struct ew_process *process)
 void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process)
 {
     struct etwatch_sample *out = next_object(sampler, process, ETWATCH_TYPE_EXIT);
-    uint32_t doubts = EW_P_UNKNOWN | EW_P_REPLACED | EW_P_LOSSY;
+    uint32_t uncertain = EW_P_UNKNOWN | EW_P_REPLACED | EW_P_LOSSY;
     bool lossless = sampler->loss_seen_ns == 0 || sampler->loss_seen_ns < process->watched_ns;
-    if ((process->flags & doubts) == 0 && lossless)
+    if ((process->flags & uncertain) == 0 && lossless)
         out->flags |= ETWATCH_SAMPLE_COMPLETE;
     out->t_ns = to_unix(sampler, process->exit_ns);
     out->dt_ns = process->start_ns == 0 ? 0 : process->exit_ns - process->start_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sampler's door: making, freeing, the callbacks for a source, and the questions one may ask.
- * The work is in readings.c, lifecycle.c, pending.c, cut.c and sample.c.
+ * The sampler's public functions: create, free, the callbacks for a source, and queries. The work
+ * is done in readings.c, lifecycle.c, pending.c, deliver.c and sample.c.
  */
 #include "sampler/sampler.h"
 
@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "sampler/internal.h"
 
-/* Public bits to ours: what the source can count is known to be 0 where nothing ran. */
+/* Converts public bits: counters of the source are known to be 0 where nothing ran. */
 static uint32_t available_counters(uint64_t available)
 {
     uint32_t mask = 0;
@@ -91,12 +91,12 @@ static void on_event(void *ctx, const struct etwatch_event *event)
     sampler->config.event(sampler->config.ctx, &out, 1);
 }
 
-/* Remembers a lost time until all samples that it touches are delivered. */
+/* Keeps the range of a loss until all samples that it affects are delivered. */
 static void note_loss(struct ew_sampler *sampler, uint64_t from_ns, uint64_t to_ns)
 {
     if (to_ns < from_ns)
         to_ns = from_ns;
-    /* Told too late for the samples it belongs to: the next ones make up for it. */
+    /* Reported too late for the samples it affects: marks the next ones instead. */
     if (to_ns < sampler->first_ns)
         to_ns = sampler->first_ns;
     if (to_ns > sampler->loss_seen_ns)
@@ -136,7 +136,7 @@ static void on_all_seen(void *ctx, uint64_t since_ns)
     ew_lifecycle_all_seen(ctx, since_ns);
 }
 
-/* Short of memory is remembered by the sampler itself and told by the next cut. */
+/* An allocation failure is kept and returned by the next cut. */
 static void on_over(void *ctx, uint64_t end_ns)
 {
     struct ew_sampler *sampler = ctx;
@@ -169,7 +169,7 @@ int ew_sampler_set_interval(struct ew_sampler *sampler, uint64_t at_ns, uint64_t
     return ew_ticks_change(&sampler->ticks, at_ns, interval_ns);
 }
 
-/* One that is still there; ended ones only wait to be delivered. */
+/* A process that still runs; exited ones only wait to be delivered. */
 static struct ew_process *find_live(const struct ew_sampler *sampler, uint32_t pid)
 {
     struct ew_process *process = ew_ledger_find_process(&sampler->ledger, pid, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same figures as aggregate.h, with the same buckets, for many metrics of many processes: only
- * buckets in which there is something take room. Most metrics of most processes need a handful.
+ * The same statistics as aggregate.h, with the same buckets, for many metrics of many processes:
+ * only nonempty buckets take memory. Most metrics of most processes need a handful.
  */
 #ifndef EW_SAMPLER_SPARSE_HISTOGRAM_H
 #define EW_SAMPLER_SPARSE_HISTOGRAM_H
@@ -17,27 +17,28 @@ struct ew_sparse_histogram_bucket {
 };
 
 struct ew_sparse_histogram {
-    uint64_t count; /* with the zeros */
+    uint64_t count; /* zeros included */
     uint64_t zeros;
     double sum, max;
-    struct ew_sparse_histogram_bucket *buckets; /* by place */
+    struct ew_sparse_histogram_bucket *buckets; /* sorted by `at` */
     uint32_t bucket_count, bucket_size;
 };
 
-/* Bits of the metrics of which an average says something: not of ids, masks, levels and peaks. */
+/* The metrics with a meaningful average: not ids, masks, levels and peaks. */
 uint64_t ew_sparse_histogram_metrics(void);
-/* Whether an interval without a sample counts as a 0: it was not measured, and nothing was done. */
+/* Whether an interval without a sample counts as 0, because the process was idle. */
 bool ew_sparse_histogram_idle_is_zero(uint32_t metric);
-/* All values of a sample, by metric. As doubles: 53 bits are enough for a bucket. */
+/* All values of a sample, by metric. Doubles suffice: a bucket needs fewer than 53 bits. */
 void ew_sparse_histogram_values(const struct etwatch_sample *sample,
                                 double values[ETWATCH_METRIC_COUNT]);
 
-void ew_sparse_histogram_done(struct ew_sparse_histogram *spread);
-/* The same value so many times. 0, ETWATCH_ENOMEM (it is not counted) or ETWATCH_EINVAL (not a
- * number). */
-int ew_sparse_histogram_add(struct ew_sparse_histogram *spread, double value, uint32_t count);
-/* With so many more zeros than were added. Nothing added: all 0. */
-void ew_sparse_histogram_result(const struct ew_sparse_histogram *spread, uint64_t more_zeros,
+void ew_sparse_histogram_done(struct ew_sparse_histogram *histogram);
+/* Adds the same value count times. 0, ETWATCH_ENOMEM (not counted) or ETWATCH_EINVAL (not a
+ * number).
+ */
+int ew_sparse_histogram_add(struct ew_sparse_histogram *histogram, double value, uint32_t count);
+/* more_zeros: zeros in addition to the values added. All 0 if nothing was added. */
+void ew_sparse_histogram_result(const struct ew_sparse_histogram *histogram, uint64_t more_zeros,
                                 struct etwatch_aggregate *ret_result);
 
 #endif

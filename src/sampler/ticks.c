@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interval arithmetic on integers: an end is from + n * length, never a sum of lengths, so nothing
- * drifts. The product stays below 2^64 for any time of a 64-bit nanosecond clock, because n was
- * derived from such a time; ends past it saturate.
+ * Interval arithmetic on integers: an end is from + n * length, never a sum of lengths, so there is
+ * no drift. The product stays below 2^64 for any time of a 64-bit nanosecond clock, because n was
+ * derived from such a time; later ends saturate.
  */
 #include "sampler/internal.h"
 
@@ -23,7 +23,7 @@ void ew_ticks_init(struct ew_ticks *ticks, uint64_t epoch_ns, uint64_t interval_
     set_length(&ticks->segment[0], interval_ns);
 }
 
-/* The last segment that begins at or before t_ns; times before all of them count to the first. */
+/* The last segment that starts at or before t_ns; earlier times belong to the first. */
 static const struct ew_tick_segment *segment_of_time(const struct ew_ticks *ticks, uint64_t t_ns)
 {
     uint32_t i = ticks->count - 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns what every thread that is off the CPU waits since, and who woke it. A thread is in the table
- * from the event that takes it off the CPU (or makes it) until it runs again, so the table is as
- * large as there are threads that wait. After a gap entries are of an older generation: nothing has
- * to be walked.
+ * Owns, for every thread that is off the CPU, the start of its wait and the thread that woke it. A
+ * thread is in the table from the event that takes it off the CPU (or creates it) until it runs
+ * again, so the table has one entry per waiting thread. A gap starts a new generation, which
+ * invalidates all entries without a walk.
  */
 #include "sampler/wait_tracker.h"
 
@@ -13,14 +13,14 @@
 #include "ledger/index.h"
 #include "ledger/pool.h"
 
-/* Bits of the task state of Linux, which every source speaks: the thread has ended. */
+/* Bits of the Linux task state, which all sources use: the thread has ended. */
 enum { DEAD = 0x80 | 0x10 | 0x20 };
 
 struct waiting {
     uint32_t pool_word;
     uint32_t tid, generation;
-    uint32_t waker_pid, waker_tid; /* UINT32_MAX: none */
-    uint64_t left_ns, ready_ns;    /* ready_ns UINT64_MAX: it is not ready */
+    uint32_t waker_pid, waker_tid; /* UINT32_MAX: unknown */
+    uint64_t left_ns, ready_ns;    /* ready_ns UINT64_MAX: not runnable */
 };
 
 struct ew_wait_tracker {
@@ -71,12 +71,12 @@ static void forget(struct ew_wait_tracker *wait_tracker, uint32_t tid)
     ew_pool_give(&wait_tracker->threads, ref);
 }
 
-/* Idle threads all have the id 0 and wait for nothing. */
+/* Idle threads all have id 0 and are not tracked. */
 static void begin(struct ew_wait_tracker *wait_tracker, uint32_t tid, uint64_t t_ns, bool ready)
 {
     uint32_t ref = 0;
     struct waiting *thread = tid == 0 ? NULL : find(wait_tracker, tid, &ref);
-    if (thread == NULL && tid != 0 && wait_tracker->threads.used < EW_PAIRING_THREADS_MAX) {
+    if (thread == NULL && tid != 0 && wait_tracker->threads.used < EW_WAIT_TRACKER_THREADS_MAX) {
         thread = ew_pool_take(&wait_tracker->threads, &ref);
         if (thread != NULL && ew_index_add(&wait_tracker->by_tid, tid, ref) < 0) {
             ew_pool_give(&wait_tracker->threads, ref);
@@ -92,7 +92,7 @@ static void begin(struct ew_wait_tracker *wait_tracker, uint32_t tid, uint64_t t
     thread->waker_pid = thread->waker_tid = UINT32_MAX;
 }
 
-/* The first one counts: it may be woken again before it runs. */
+/* The first wake-up counts: a thread may be woken again before it runs. */
 static void wake(struct ew_wait_tracker *wait_tracker, const struct etwatch_event *event)
 {
     uint32_t ref;
@@ -113,7 +113,7 @@ static void run(struct ew_wait_tracker *wait_tracker, struct etwatch_event *even
         event->next_tid == 0 ? NULL : find(wait_tracker, event->next_tid, &ref);
     if (thread == NULL)
         return;
-    /* Clocks of CPUs differ by microseconds. */
+    /* Clocks of CPUs differ by microseconds, so differences may be negative. */
     if (thread->generation == wait_tracker->generation) {
         event->wait_ns = event->t_ns > thread->left_ns ? event->t_ns - thread->left_ns : 0;
         if (thread->ready_ns != UINT64_MAX)
@@ -139,7 +139,7 @@ void ew_wait_tracker_event(struct ew_wait_tracker *wait_tracker, struct etwatch_
     case ETWATCH_EVENT_WAKEUP:
         wake(wait_tracker, event);
         break;
-    case ETWATCH_EVENT_FORK: /* it is made ready by a wake-up of its own */
+    case ETWATCH_EVENT_FORK: /* a separate wake-up makes it runnable */
         begin(wait_tracker, event->next_tid, event->t_ns, false);
         break;
     default:

@@ -140,7 +140,7 @@ void ew_waits_owner(struct etwatch_waits *waits, uint32_t pid, uint32_t tid, con
 
 /* -------------------------------------------------------------------- the states */
 
-/* Ends the present state at t_ns and returns how long it was. */
+/* Ends the current state at t_ns and returns its duration. */
 static uint64_t leave(struct ew_waits_thread *thread, uint64_t t_ns)
 {
     uint64_t length_ns = t_ns > thread->since_ns ? t_ns - thread->since_ns : 0;
@@ -171,8 +171,8 @@ static uint64_t leave(struct ew_waits_thread *thread, uint64_t t_ns)
     return length_ns;
 }
 
-void ew_waits_switch(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid, enum ew_wait_why why,
-                     uint32_t next_tid)
+void ew_waits_switch(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid,
+                     enum ew_wait_reason reason, uint32_t next_tid)
 {
     static const uint32_t after[] = {READY, SLEEPING, BLOCKED, UNKNOWN};
     waits->events++;
@@ -180,11 +180,11 @@ void ew_waits_switch(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid, e
     if (thread != NULL) {
         (void)leave(thread, t_ns);
         thread->since_ns = t_ns;
-        thread->state = after[why];
+        thread->state = after[reason];
         thread->edge = 0;
-        thread->preempted += why == EW_WAIT_READY;
-        thread->sleeps += why == EW_WAIT_SLEEP;
-        thread->blocks += why == EW_WAIT_BLOCKED;
+        thread->preempted += reason == EW_WAIT_READY;
+        thread->sleeps += reason == EW_WAIT_SLEEP;
+        thread->blocks += reason == EW_WAIT_BLOCKED;
     }
     struct ew_waits_thread *next = thread_of(waits, next_tid);
     if (next == NULL)
@@ -267,7 +267,7 @@ void ew_waits_end(struct etwatch_waits *waits, uint64_t t_ns)
     }
 }
 
-static enum ew_wait_why why_of(uint32_t state)
+static enum ew_wait_reason reason_of(uint32_t state)
 {
     if (state == 0)
         return EW_WAIT_READY;
@@ -298,9 +298,9 @@ static void note_io(struct etwatch_waits *waits, const struct etwatch_event *eve
 
 static void switch_event(struct etwatch_waits *waits, const struct etwatch_event *event)
 {
-    enum ew_wait_why why = why_of(event->state);
-    note_io(waits, event, why == EW_WAIT_READY);
-    ew_waits_switch(waits, event->t_ns, event->tid, why, event->next_tid);
+    enum ew_wait_reason reason = reason_of(event->state);
+    note_io(waits, event, reason == EW_WAIT_READY);
+    ew_waits_switch(waits, event->t_ns, event->tid, reason, event->next_tid);
     struct ew_waits_thread *thread = event->io_wait == 0 ? NULL : thread_of(waits, event->tid);
     if (thread != NULL)
         thread->in_io = event->io_wait == 2;

@@ -15,7 +15,7 @@
 enum { EW_WAITS_THREADS_MAX = 65536, EW_WAITS_EDGES_MAX = 65536 };
 
 /* Why a thread left the CPU. */
-enum ew_wait_why {
+enum ew_wait_reason {
     EW_WAIT_READY,   /* preempted: it could still run */
     EW_WAIT_SLEEP,   /* waits for a timer, a lock, another thread */
     EW_WAIT_BLOCKED, /* waits for a disk, or a page from it */
@@ -57,8 +57,8 @@ void ew_waits_name(struct etwatch_waits *waits, uint32_t pid, uint32_t tid, cons
  * its name. */
 void ew_waits_owner(struct etwatch_waits *waits, uint32_t pid, uint32_t tid, const char *name,
                     uint64_t t_ns);
-void ew_waits_switch(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid, enum ew_wait_why why,
-                     uint32_t next_tid);
+void ew_waits_switch(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid,
+                     enum ew_wait_reason reason, uint32_t next_tid);
 void ew_waits_wake(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t waker_tid);
 /* The time that the recording states for a hard fault; a part of the time in which it waited. */
 void ew_waits_fault(struct etwatch_waits *waits, uint32_t tid, uint64_t wait_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the last reading: counters are differences to it, and the first reading has none. Counters
- * that went back (a disk or an interface was removed) are unknown for that reading.
+ * Owns the last reading: counters are differences to it, so the first reading has none. Counters
+ * that went backwards (a disk or an interface was removed) are unknown for that reading.
  */
 #include "sensor/system.h"
 
@@ -14,9 +14,9 @@
 struct etwatch_system_reader {
     struct ew_system_source *source;
     struct ew_system_text now, before;
-    uint64_t read_ns; /* raw; 0: never */
-    bool told;        /* somebody counts starts and exits */
-    uint64_t told_started, told_ended;
+    uint64_t read_ns;        /* raw; 0: never */
+    bool has_process_counts; /* the caller counts starts and exits */
+    uint64_t counted_started, counted_ended;
     double percents[EW_SYSTEM_CPUS_MAX];
 };
 
@@ -45,9 +45,9 @@ void etwatch_system_close(struct etwatch_system_reader *reader)
 void etwatch_system_set_process_counts(struct etwatch_system_reader *reader, uint64_t started,
                                        uint64_t ended)
 {
-    reader->told = true;
-    reader->told_started += started;
-    reader->told_ended += ended;
+    reader->has_process_counts = true;
+    reader->counted_started += started;
+    reader->counted_ended += ended;
 }
 
 static double percent_of(const struct ew_system_cpu *now, const struct ew_system_cpu *before)
@@ -120,22 +120,22 @@ static void put_counters(const struct ew_system_text *now, const struct ew_syste
         GREW(processes_started, processes_started);
         GREW(processes_ended, processes_ended);
     }
-    /* Who was there, and who came, less who is there. */
-    uint64_t came = out->threads_started + before->threads;
+    /* Threads ended = previous number + started - current number. */
+    uint64_t expected = out->threads_started + before->threads;
     if (now->threads != 0 && before->threads != 0 &&
-        (out->has & SYSTEM_BIT(threads_started)) != 0 && came >= now->threads)
-        PUT(threads_ended, came - now->threads);
+        (out->has & SYSTEM_BIT(threads_started)) != 0 && expected >= now->threads)
+        PUT(threads_ended, expected - now->threads);
 }
 
-/* Of whoever counts: exact. What was counted before the first reading belongs to none. */
-static void put_told(struct etwatch_system_reader *reader, struct etwatch_system *out)
+/* The caller's counts are exact. Those from before the first reading are dropped. */
+static void put_process_counts(struct etwatch_system_reader *reader, struct etwatch_system *out)
 {
-    if (reader->told && reader->read_ns != 0) {
-        PUT(processes_started, reader->told_started);
-        PUT(processes_ended, reader->told_ended);
+    if (reader->has_process_counts && reader->read_ns != 0) {
+        PUT(processes_started, reader->counted_started);
+        PUT(processes_ended, reader->counted_ended);
         out->estimated &= ~(SYSTEM_BIT(processes_started) | SYSTEM_BIT(processes_ended));
     }
-    reader->told_started = reader->told_ended = 0;
+    reader->counted_started = reader->counted_ended = 0;
 }
 
 int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_system *ret_system)
@@ -146,7 +146,8 @@ int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_sys
         return ETWATCH_EINVAL;
     reader->before = reader->now;
     memset(&reader->now, 0, sizeof reader->now);
-    int rc = ew_system_source_read(reader->source, !reader->told, &reader->now, &processes);
+    int rc = ew_system_source_read(reader->source, !reader->has_process_counts, &reader->now,
+                                   &processes);
     if (rc < 0)
         return rc;
     uint64_t raw_ns = 0;
@@ -161,7 +162,7 @@ int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_sys
         system.cpu_percents = reader->percents;
     }
     system.estimated = ew_system_source_estimates & system.has;
-    put_told(reader, out);
+    put_process_counts(reader, out);
     reader->read_ns = now_ns;
     system.size = ret_system->size;
     memcpy(ret_system, &system, system.size < sizeof system ? system.size : sizeof system);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a system tells of the whole machine: absolute values, from which the rest is made. */
+/* Raw values of the whole machine, per operating system: absolute values, from which differences
+ * are computed. */
 #ifndef EW_SENSOR_SYSTEM_H
 #define EW_SENSOR_SYSTEM_H
 
@@ -9,14 +10,14 @@
 
 struct ew_system_source;
 
-/* By system. 0 or a negative code. */
+/* Implemented per operating system. 0 or a negative code. */
 int ew_system_source_open(const char *proc_root, struct ew_system_source **ret_source);
 void ew_system_source_close(struct ew_system_source *source);
-/* Fills what it knows; processes is UINT64_MAX where it is not known. lists: who came and went is
- * wanted, for which processes must be listed. */
+/* Fills the known values; *ret_processes is left unchanged if unknown. lists: process starts and
+ * exits are needed, which requires a list of processes. */
 int ew_system_source_read(struct ew_system_source *source, bool lists,
                           struct ew_system_text *ret_text, uint64_t *ret_processes);
-/* Bits of what this system can only estimate. */
+/* Metrics (ETWATCH_S_* bits) that this system can only estimate. */
 extern const uint64_t ew_system_source_estimates;
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the descriptors of the files of /proc about the whole machine, kept open: a reading is one
- * pread each. How many processes there are is what the link count of /proc grows with; what it is
- * without any is measured once. And the list of process ids, if who came and went is asked for: the
- * kernel counts forks, but threads are forks too.
+ * Owns the descriptors of the system-wide files of /proc, which stay open: a reading is one pread
+ * of each. The number of processes is derived from the link count of /proc, less the number of
+ * links that are not processes, which is measured once. Also owns the list of process ids, if
+ * starts and exits are needed: the kernel counts forks, but threads are forks too.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -41,9 +41,9 @@ struct pids {
 struct ew_system_source {
     int root_fd, fds[FILE_COUNT];
     struct pids now, before;
-    bool listed; /* now is a list */
+    bool listed; /* now is valid */
     uint64_t started, ended;
-    uint64_t other_links; /* UINT64_MAX: the link count says nothing */
+    uint64_t other_links; /* UINT64_MAX: the link count is unusable */
     char *text;
 };
 
@@ -53,7 +53,7 @@ static uint64_t links(int root_fd)
     return fstat(root_fd, &status) == 0 ? (uint64_t)status.st_nlink : 0;
 }
 
-/* The links that are no processes. In a recorded tree there is no telling. */
+/* The links that are not processes. Unknown in a recorded tree. */
 static uint64_t count_other_links(int root_fd)
 {
     uint64_t numbers = 0, before = links(root_fd);
@@ -100,7 +100,7 @@ void ew_system_source_close(struct ew_system_source *source)
     ew_free(source);
 }
 
-/* -------------------------------------------------------------- who came and went */
+/* -------------------------------------------------------------- starts and exits */
 
 static bool add_pid(struct pids *pids, uint32_t pid)
 {
@@ -146,7 +146,7 @@ static bool list_pids(int root_fd, struct pids *pids)
     return whole;
 }
 
-/* Whoever came and went between two lists is in neither. */
+/* Processes that start and exit between two lists are in neither. */
 static void count_processes(struct ew_system_source *source, struct ew_system_text *out)
 {
     struct pids last = source->now;
@@ -156,21 +156,21 @@ static void count_processes(struct ew_system_source *source, struct ew_system_te
     source->before = last;
     source->listed = list_pids(source->root_fd, &source->now);
     while (again && source->listed && (i < source->now.count || j < last.count)) {
-        bool came =
+        bool started =
             j == last.count || (i < source->now.count && source->now.list[i] < last.list[j]);
-        bool went =
+        bool ended =
             i == source->now.count || (j < last.count && source->now.list[i] > last.list[j]);
-        source->started += came;
-        source->ended += went;
-        i += !went;
-        j += !came;
+        source->started += started;
+        source->ended += ended;
+        i += !ended;
+        j += !started;
     }
     out->processes_started = source->started;
     out->processes_ended = source->ended;
     out->has |= source->listed ? EW_SYSTEM_PROCESSES : 0;
 }
 
-/* Whole: a file of /proc may come in pieces. */
+/* Reads to the end: a read of a /proc file may return only a part. */
 static size_t read_whole(int fd, char *text)
 {
     size_t len = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pure: lines of words in, numbers out. Lines are known by their first word, so kernels may add
- * some; a line that has fewer words than it should is passed over, and so is nonsense. Saturates.
+ * Pure parsers: lines of words in, numbers out. Lines are identified by their first word, so
+ * kernels may add some; lines with too few words and invalid lines are ignored. Numbers saturate.
  */
 #include "sensor/system_text.h"
 
@@ -58,7 +58,7 @@ static uint64_t times(uint64_t value, uint64_t unit)
 
 static void take_cpu(const struct line *line, struct ew_system_cpu *out)
 {
-    /* user nice system idle iowait irq softirq steal; guests are in user already */
+    /* user nice system idle iowait irq softirq steal; guest time is already in user */
     out->total = out->busy = 0;
     for (uint32_t i = 1; i <= 8 && i < line->count; i++) {
         uint64_t ticks = number(line, i) & (UINT64_MAX >> 8);
@@ -134,7 +134,7 @@ void ew_system_parse_vmstat(const void *text, size_t len, struct ew_system_text 
     }
 }
 
-/* Disks and not their parts, nor what is laid over others: their bytes would count twice. */
+/* Whole disks only: bytes of partitions and stacked devices would count twice. */
 static bool is_disk(struct ew_span name)
 {
     static const char *const letters[] = {"sd", "hd", "vd", "xvd"};
@@ -209,7 +209,7 @@ void ew_system_average(uint64_t runnable, uint64_t before_ms, uint64_t now_ms, d
     static const double length_ms[3] = {60e3, 300e3, 900e3};
     for (uint32_t i = 0; i < 3; i++) {
         double x = (double)(now_ms - before_ms) / length_ms[i];
-        double kept = 1 / (1 + x + x * x / 2 + x * x * x / 6); /* e^-x, near enough */
+        double kept = 1 / (1 + x + x * x / 2 + x * x * x / 6); /* approximates e^-x */
         load[i] =
             before_ms == 0 ? (double)runnable : load[i] * kept + (double)runnable * (1 - kept);
     }

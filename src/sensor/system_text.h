@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of /proc about the whole machine: absolute values, as far as they are there. */
+/* Parses the system-wide files of /proc: absolute values, as far as present. */
 #ifndef EW_SENSOR_SYSTEM_TEXT_H
 #define EW_SENSOR_SYSTEM_TEXT_H
 
@@ -16,11 +16,11 @@ enum ew_system_has {
     EW_SYSTEM_DISKS = 1u << 4,
     EW_SYSTEM_NET = 1u << 5,
     EW_SYSTEM_LOAD = 1u << 6,
-    EW_SYSTEM_PROCESSES = 1u << 7, /* who came and went */
+    EW_SYSTEM_PROCESSES = 1u << 7, /* process starts and exits */
 };
 
 struct ew_system_cpu {
-    uint64_t busy, total; /* ticks; 0 and 0: not there */
+    uint64_t busy, total; /* ticks; both 0: CPU not present */
 };
 
 struct ew_system_text {
@@ -33,10 +33,10 @@ struct ew_system_text {
     uint64_t disk_read, disk_write, net_received, net_sent;         /* bytes */
     double load[3];
     uint64_t threads;
-    uint64_t processes_started, processes_ended; /* as far as two lists tell */
+    uint64_t processes_started, processes_ended; /* as far as two lists show */
 };
 
-/* Each reads one file into what is there already; unknown lines are passed over. */
+/* Each adds the values of one file; unknown lines are ignored. */
 void ew_system_parse_stat(const void *text, size_t len, struct ew_system_text *out);
 void ew_system_parse_meminfo(const void *text, size_t len, struct ew_system_text *out);
 void ew_system_parse_vmstat(const void *text, size_t len, struct ew_system_text *out);
@@ -45,8 +45,9 @@ void ew_system_parse_net_dev(const void *text, size_t len, struct ew_system_text
 void ew_system_parse_loadavg(const void *text, size_t len, struct ew_system_text *out);
 
 /*
- * Carries the averages over 1, 5 and 15 minutes on, as Linux does: what was `runnable` now counts
- * for the time since `before_ms`. 0: it is the first, and the averages are that.
+ * Updates the averages over 1, 5 and 15 minutes the way Linux does: the current number of
+ * `runnable` threads counts for the time since `before_ms`. before_ms 0: first value, the averages
+ * become it.
  */
 void ew_system_average(uint64_t runnable, uint64_t before_ms, uint64_t now_ms, double load[3]);
 

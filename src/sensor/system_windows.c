@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns what is kept between two readings: the handles of the disks, the functions that not every
- * Windows has or that only this file needs (iphlpapi is loaded, not imported), and the counters of
- * 32 bits carried on beyond that.
+ * Owns the state between two readings: the handles of the disks, functions that not every Windows
+ * has or that only this file needs (iphlpapi is loaded, not imported), and 32-bit counters extended
+ * to 64 bits.
  *
- * What Windows, or Wine, does not tell is left out. Neither counts the processes and threads that
- * came and went: here it is those of the list that are younger than the youngest of the list
- * before, without who came and went in between; events (ETW) tell all. Windows has no load either:
- * here it is what Linux means by it, the average of how many threads ran or were ready, as seen at
- * each reading; before it has lasted as long as it is to go back, the average is of what was seen.
+ * Values that Windows, or Wine, does not provide are omitted. Neither counts starts and exits of
+ * processes and threads: started are those in the list that are younger than the youngest of the
+ * previous list, so any that start and end in between are missing; events (ETW) report all. Windows
+ * has no load average either: it is computed like that of Linux, from the number of running and
+ * ready threads at each reading; until a window has passed, the average is over the time since the
+ * start.
  */
-/* Before windows.h, which else brings another socket header. */
+/* Must precede windows.h, which otherwise includes an older socket header. */
 #include <winsock2.h>
 
 #include <windows.h>
@@ -36,7 +37,7 @@ const uint64_t ew_system_source_estimates = BIT(load_1) | BIT(load_5) | BIT(load
                                             BIT(threads_started) | BIT(threads_ended) |
                                             BIT(processes_started) | BIT(processes_ended);
 
-/* winternl.h hides all of it. Of 32 bits each but the first four. */
+/* winternl.h hides these fields. */
 struct performance {
     uint64_t idle_time, read_bytes, write_bytes, other_bytes;
     uint32_t io_ops[3], available_pages, committed[3], faults[5];
@@ -49,9 +50,9 @@ struct performance {
 _Static_assert(offsetof(struct performance, pages_read) == 80 &&
                    offsetof(struct performance, dirty_pages_written) == 96 &&
                    offsetof(struct performance, switches) == 296,
-               "as Windows has it");
+               "layout of Windows");
 
-/* A counter of 32 bits that goes on. */
+/* A 32-bit counter extended to 64 bits. */
 struct carried {
     uint32_t last;
     uint64_t sum;
@@ -63,16 +64,16 @@ typedef NTSTATUS(NTAPI *query_ex_fn)(ULONG, void *, ULONG, void *, ULONG, ULONG 
 
 struct ew_system_source {
     uint32_t page_bytes, readings;
-    HANDLE disks[DISKS_MAX]; /* NULL: not there */
+    HANDLE disks[DISKS_MAX]; /* NULL: not present */
     get_if_table2_fn get_if_table2;
     free_mib_table_fn free_mib_table;
-    query_ex_fn query_ex; /* of a group of CPUs */
+    query_ex_fn query_ex; /* per processor group */
     struct carried pages_read, dirty_written, mapped_written, switches;
     struct ew_winpoll_system lister;
     bool lists, listed;
-    uint64_t newest_process, newest_thread; /* when the youngest of the last list began */
+    uint64_t newest_process, newest_thread; /* start times of the youngest in the last list */
     uint64_t process_count, processes_started, processes_ended, threads_started;
-    uint64_t load_ticks; /* when it was last averaged, ms */
+    uint64_t load_ticks; /* time of the last update, ms */
     double load[3];
 };
 
@@ -89,7 +90,7 @@ static void take_cpus(const SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *all, uint3
                       struct ew_system_text *out)
 {
     for (uint32_t i = 0; i < count && out->cpu_count < EW_SYSTEM_CPUS_MAX; i++) {
-        /* The time in the kernel has the idle time in it. */
+        /* Kernel time includes idle time. */
         uint64_t total = (uint64_t)(all[i].KernelTime.QuadPart + all[i].UserTime.QuadPart);
         uint64_t idle = (uint64_t)all[i].IdleTime.QuadPart;
         struct ew_system_cpu *cpu = &out->cpus[out->cpu_count++];
@@ -100,7 +101,7 @@ static void take_cpus(const SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION *all, uint3
     }
 }
 
-/* By groups of at most 64: a plain call tells those of our own group only. */
+/* Per group of at most 64: a plain call returns only the CPUs of our own group. */
 static void read_cpus(struct ew_system_source *source, struct ew_system_text *out)
 {
     SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION all[GROUP_CPUS_MAX];
@@ -151,7 +152,7 @@ static void read_memory(struct ew_system_source *source, struct ew_system_text *
     out->swap_free *= source->page_bytes;
 }
 
-/* Wine fills in next to nothing; a machine on which nothing ever switched there is not. */
+/* Wine fills in almost nothing; a count of 0 switches means that the values are not valid. */
 static void read_performance(struct ew_system_source *source, struct ew_system_text *out)
 {
     struct performance now;
@@ -168,79 +169,79 @@ static void read_performance(struct ew_system_source *source, struct ew_system_t
     out->has |= EW_SYSTEM_PAGING;
 }
 
-/* ---------------------------------------------------------------- who is there */
+/* ---------------------------------------------------------------- process list */
 
-struct seen {
-    uint64_t processes, threads, came, threads_came;
+struct list_counts {
+    uint64_t processes, threads, started, threads_started;
     uint64_t running, ready;
     uint64_t newest_process, newest_thread;
-    bool states; /* this system tells what threads are doing */
+    bool states; /* the list has valid thread states */
 };
 
-static void see_threads(const struct ew_system_source *source,
-                        const struct ew_listed_process *process, struct seen *seen)
+static void count_threads(const struct ew_system_source *source,
+                          const struct ew_listed_process *process, struct list_counts *counts)
 {
     for (uint32_t i = 0; i < process->thread_count; i++) {
         struct ew_listed_thread thread;
         ew_listed_thread(process, i, &thread);
-        seen->threads++;
-        seen->threads_came += thread.created > source->newest_thread;
-        if (thread.created > seen->newest_thread)
-            seen->newest_thread = thread.created;
+        counts->threads++;
+        counts->threads_started += thread.created > source->newest_thread;
+        if (thread.created > counts->newest_thread)
+            counts->newest_thread = thread.created;
         if (process->pid == 0)
-            continue; /* a thread for each CPU that has nothing to do */
-        seen->running += thread.state == EW_LISTED_RUNNING;
-        seen->ready += thread.state == EW_LISTED_READY || thread.state == EW_LISTED_STANDBY ||
-                       thread.state == EW_LISTED_DEFERRED_READY;
+            continue; /* idle threads, one per CPU */
+        counts->running += thread.state == EW_LISTED_RUNNING;
+        counts->ready += thread.state == EW_LISTED_READY || thread.state == EW_LISTED_STANDBY ||
+                         thread.state == EW_LISTED_DEFERRED_READY;
     }
 }
 
-static bool see_all(struct ew_system_source *source, struct seen *seen)
+static bool count_list(struct ew_system_source *source, struct list_counts *counts)
 {
     struct ew_listing listing;
     struct ew_listed_process process;
-    *seen = (struct seen){.newest_process = source->newest_process,
-                          .newest_thread = source->newest_thread};
+    *counts = (struct list_counts){.newest_process = source->newest_process,
+                                   .newest_thread = source->newest_thread};
     if (!source->lists || source->lister.list(source->lister.ctx, &listing, NULL) < 0)
         return false;
     while (ew_listing_next(&listing, &process) > 0) {
-        seen->processes++;
-        seen->came += process.created > source->newest_process;
-        if (process.created > seen->newest_process)
-            seen->newest_process = process.created;
-        see_threads(source, &process, seen);
+        counts->processes++;
+        counts->started += process.created > source->newest_process;
+        if (process.created > counts->newest_process)
+            counts->newest_process = process.created;
+        count_threads(source, &process, counts);
     }
-    seen->states = seen->running > 0; /* whoever asks runs */
-    return seen->processes > 0;
+    counts->states = counts->running > 0; /* at least the calling thread runs */
+    return counts->processes > 0;
 }
 
 static void read_list(struct ew_system_source *source, struct ew_system_text *out,
                       uint64_t *ret_processes)
 {
-    struct seen seen;
-    if (!see_all(source, &seen))
+    struct list_counts counts;
+    if (!count_list(source, &counts))
         return;
     if (source->listed) {
-        source->processes_started += seen.came;
-        source->threads_started += seen.threads_came;
-        if (source->process_count + seen.came > seen.processes)
-            source->processes_ended += source->process_count + seen.came - seen.processes;
+        source->processes_started += counts.started;
+        source->threads_started += counts.threads_started;
+        if (source->process_count + counts.started > counts.processes)
+            source->processes_ended += source->process_count + counts.started - counts.processes;
     }
     source->listed = true;
-    source->process_count = *ret_processes = seen.processes;
-    source->newest_process = seen.newest_process;
-    source->newest_thread = seen.newest_thread;
-    out->threads = seen.threads;
+    source->process_count = *ret_processes = counts.processes;
+    source->newest_process = counts.newest_process;
+    source->newest_thread = counts.newest_thread;
+    out->threads = counts.threads;
     out->processes_started = source->processes_started;
     out->processes_ended = source->processes_ended;
     out->has |= EW_SYSTEM_PROCESSES;
-    if (seen.newest_thread != 0) /* Wine does not tell it of threads */
+    if (counts.newest_thread != 0) /* Wine does not provide it for threads */
         out->forks = source->threads_started + 1;
-    if (!seen.states)
+    if (!counts.states)
         return;
-    out->running = seen.running;
+    out->running = counts.running;
     uint64_t now = GetTickCount64();
-    ew_system_average(seen.running + seen.ready, source->load_ticks, now, source->load);
+    ew_system_average(counts.running + counts.ready, source->load_ticks, now, source->load);
     source->load_ticks = now;
     memcpy(out->load, source->load, sizeof out->load);
     out->has |= EW_SYSTEM_LOAD;
@@ -248,7 +249,7 @@ static void read_list(struct ew_system_source *source, struct ew_system_text *ou
 
 /* --------------------------------------------------------------------------- disks */
 
-/* Without any access to what is on it, which everybody may. */
+/* Opens without access to the content, which needs no privileges. */
 static void find_disks(struct ew_system_source *source)
 {
     for (uint32_t i = 0; i < DISKS_MAX; i++) {
@@ -277,7 +278,7 @@ static void read_disks(struct ew_system_source *source, struct ew_system_text *o
             continue;
         if (!DeviceIoControl(source->disks[i], IOCTL_DISK_PERFORMANCE, NULL, 0, &disk, sizeof disk,
                              &used, NULL)) {
-            (void)CloseHandle(source->disks[i]); /* gone, or it does not count */
+            (void)CloseHandle(source->disks[i]); /* removed, or it has no counters */
             source->disks[i] = NULL;
             continue;
         }
@@ -289,7 +290,7 @@ static void read_disks(struct ew_system_source *source, struct ew_system_text *o
 
 /* ------------------------------------------------------------------------- network */
 
-/* Each byte once: filters and what is laid over an adapter count what the adapter counts. */
+/* Counts each byte once: filters and virtual adapters repeat the counts of their adapter. */
 static void read_net(struct ew_system_source *source, struct ew_system_text *out)
 {
     MIB_IF_TABLE2 *table = NULL;
@@ -308,7 +309,7 @@ static void read_net(struct ew_system_source *source, struct ew_system_text *out
     source->free_mib_table(table);
 }
 
-/* ------------------------------------------------------------------- begin and end */
+/* ------------------------------------------------------------------- open and close */
 
 static FARPROC find(const WCHAR *library, const char *name)
 {
@@ -358,7 +359,7 @@ void ew_system_source_close(struct ew_system_source *source)
     ew_free(source);
 }
 
-/* The list is read in any case: what threads are doing is in it too. */
+/* The list is always read, because it also has the thread states. */
 int ew_system_source_read(struct ew_system_source *source, bool lists,
                           struct ew_system_text *ret_text, uint64_t *ret_processes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace event format, JSON with an object for each event. Times are microseconds since the
- * recording began; three decimals keep the nanoseconds. Objects are a line each, so that a cut file
- * can be mended by hand: the format forgives a missing end.
+ * The trace event format: JSON with an object for each event. Times are microseconds since the
+ * start of the recording; three decimals keep the nanoseconds. Each object is on its own line, so
+ * that a truncated file can be repaired by hand: readers tolerate a missing end.
  */
 #include "sink/chrome.h"
 

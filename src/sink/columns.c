@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a person sees of a field. Only the fields that are shown by default have a short heading
- * here; every other one is shown under its own name, so a new metric can be asked for at once.
+ * How a field is displayed. Only the fields shown by default have a short heading here; every other
+ * one is shown under its own name, so a new metric can be selected at once.
  */
 #include "sink/columns.h"
 

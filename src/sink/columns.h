@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a rollup as cells of a grid: the headings, the widths and how a value is shown. */
+/* Rows of a rollup as cells of a grid: headings, widths and value formats. */
 #ifndef EW_SINK_COLUMNS_H
 #define EW_SINK_COLUMNS_H
 

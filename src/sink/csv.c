@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CSV (RFC 4180, lines end in LF as every reader takes and shells like): one header, then a row for
- * each start, exit, sample and thread. Unknown values are empty fields. What is no row of samples
- * (meta, losses, statistics) has no place here; the column `complete` still tells of losses.
+ * CSV (RFC 4180, but lines end in LF, which all readers accept): one header, then a row for each
+ * start, exit, sample and thread. Unknown values are empty fields. Other objects (meta, losses,
+ * statistics) are not written; the column `complete` still shows losses.
  *
- * Windows are rows of another shape, so their header comes instead: a file holds one kind or the
- * other, whichever came first.
+ * Windows have rows of another shape and their own header: a file holds one kind or the other,
+ * depending on which came first.
  */
 #include "sink/sink.h"
 
@@ -16,7 +16,7 @@
 struct csv {
     struct etwatch_sink base;
     bool header_done;
-    bool report; /* rows of a report: a last column names the estimates */
+    bool report; /* rows of a report: a last column names the estimated metrics */
 };
 
 static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
@@ -56,7 +56,7 @@ static void put_value(struct ew_buf *out, const struct ew_value *value)
         ew_buf_i64(out, value->i64);
         break;
     case EW_VALUE_DOUBLE:
-        (void)ew_buf_fixed(out, value->number, 3); /* what is no number stays empty */
+        (void)ew_buf_fixed(out, value->number, 3); /* empty if it is not a number */
         break;
     case EW_VALUE_TEXT:
         ew_buf_csv_field(out, value->text, strlen(value->text));
@@ -64,7 +64,7 @@ static void put_value(struct ew_buf *out, const struct ew_value *value)
     }
 }
 
-/* Most metrics of most rows are unknown: their commas are written in one go. */
+/* Most metrics of most rows are unknown: their commas are written in one step. */
 static void put_row(struct etwatch_sink *sink, const struct etwatch_sample *sample)
 {
     struct csv *self = (struct csv *)sink;
@@ -118,7 +118,7 @@ static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *
     ew_buf_end_line(out);
 }
 
-/* A report without a process still says what its columns are. */
+/* A report without a process still has a header. */
 static void put_end(struct etwatch_sink *sink)
 {
     struct csv *self = (struct csv *)sink;
@@ -188,7 +188,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     ew_buf_end_line(out);
 }
 
-/* A file without a sample still says what its columns are. */
+/* A file without a sample still has a header. */
 static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats)
 {
     struct csv *self = (struct csv *)sink;

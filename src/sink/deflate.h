@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compression of packets, where the build has it (zlib); elsewhere packets stay as they are. */
+/* Compression of packets, if the build has zlib; otherwise packets are written uncompressed. */
 #ifndef EW_SINK_DEFLATE_H
 #define EW_SINK_DEFLATE_H
 
@@ -9,10 +9,11 @@
 
 struct ew_deflate;
 
-/* NULL: this build cannot, or there is no memory. */
+/* NULL: not available in this build, or out of memory. */
 struct ew_deflate *ew_deflate_new(void);
-void ew_deflate_free(struct ew_deflate *squeeze);
-/* Appends the bytes as one stream in the format of zlib. False: nothing was appended. */
-bool ew_deflate_put(struct ew_deflate *squeeze, const void *bytes, size_t len, struct ew_buf *out);
+void ew_deflate_free(struct ew_deflate *compressor);
+/* Appends the bytes as one zlib stream. False: nothing was appended. */
+bool ew_deflate_put(struct ew_deflate *compressor, const void *bytes, size_t len,
+                    struct ew_buf *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A build without zlib: packets are written as they are, which every reader takes as well. */
+/* A build without zlib: packets are written uncompressed, which every reader accepts. */
 #include "sink/deflate.h"
 
 struct ew_deflate *ew_deflate_new(void)
@@ -7,14 +7,15 @@ struct ew_deflate *ew_deflate_new(void)
     return NULL;
 }
 
-void ew_deflate_free(struct ew_deflate *squeeze)
+void ew_deflate_free(struct ew_deflate *compressor)
 {
-    (void)squeeze;
+    (void)compressor;
 }
 
-bool ew_deflate_put(struct ew_deflate *squeeze, const void *bytes, size_t len, struct ew_buf *out)
+bool ew_deflate_put(struct ew_deflate *compressor, const void *bytes, size_t len,
+                    struct ew_buf *out)
 {
-    (void)squeeze;
+    (void)compressor;
     (void)bytes;
     (void)len;
     (void)out;

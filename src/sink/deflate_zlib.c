@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zlib, which libbpf brings along anyway, and which is part of the program on Windows. Owns one
- * stream that is reset for each block, so a block costs no allocation; the lowest level, because
- * recording must cost little while it runs and the repetition in a trace is found at any level.
+ * Uses zlib, which libbpf needs anyway; on Windows it is linked into the program. Owns one stream
+ * that is reset for each block, so a block needs no allocation; the lowest level, because recording
+ * must be cheap and the repetition in a trace is found at any level.
  */
 #include "sink/deflate.h"
 
@@ -30,30 +30,31 @@ static void give(voidpf ctx, voidpf block)
 
 struct ew_deflate *ew_deflate_new(void)
 {
-    struct ew_deflate *squeeze = ew_calloc(1, sizeof *squeeze);
-    if (squeeze == NULL)
+    struct ew_deflate *compressor = ew_calloc(1, sizeof *compressor);
+    if (compressor == NULL)
         return NULL;
-    squeeze->stream.zalloc = take;
-    squeeze->stream.zfree = give;
-    if (deflateInit2(&squeeze->stream, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL,
+    compressor->stream.zalloc = take;
+    compressor->stream.zfree = give;
+    if (deflateInit2(&compressor->stream, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL,
                      Z_DEFAULT_STRATEGY) != Z_OK) {
-        ew_free(squeeze);
+        ew_free(compressor);
         return NULL;
     }
-    return squeeze;
+    return compressor;
 }
 
-void ew_deflate_free(struct ew_deflate *squeeze)
+void ew_deflate_free(struct ew_deflate *compressor)
 {
-    if (squeeze == NULL)
+    if (compressor == NULL)
         return;
-    (void)deflateEnd(&squeeze->stream);
-    ew_free(squeeze);
+    (void)deflateEnd(&compressor->stream);
+    ew_free(compressor);
 }
 
-bool ew_deflate_put(struct ew_deflate *squeeze, const void *bytes, size_t len, struct ew_buf *out)
+bool ew_deflate_put(struct ew_deflate *compressor, const void *bytes, size_t len,
+                    struct ew_buf *out)
 {
-    z_stream *stream = &squeeze->stream;
+    z_stream *stream = &compressor->stream;
     if (deflateReset(stream) != Z_OK)
         return false;
     size_t room = deflateBound(stream, (uLong)len);

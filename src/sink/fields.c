@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of names. Kinds and offsets come from the declaration of struct etwatch_sample itself
- * (_Generic and offsetof over ETWATCH_METRICS), so that a metric added to the public list appears
- * in every format without a line here.
+ * (_Generic and offsetof over ETWATCH_METRICS), so a metric added to the public list appears in
+ * every format without a line here.
  */
 #include "sink/fields.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every name that a sample can show, as one table: first which process and when, then the metrics
- * of ETWATCH_METRICS. Formats walk this table; none of them lists a metric by hand.
+ * Every field of a sample in one table: first the identity and time, then the metrics of
+ * ETWATCH_METRICS. Formats walk this table; none of them lists metrics by hand.
  */
 #ifndef EW_SINK_FIELDS_H
 #define EW_SINK_FIELDS_H
@@ -49,7 +49,7 @@ struct ew_value {
     };
 };
 
-/* How the column of a metric is named, kept and read. */
+/* Name, type and location of a metric. */
 struct ew_metric_info {
     const char *name;
     enum ew_value_kind kind;
@@ -58,20 +58,20 @@ struct ew_metric_info {
 };
 extern const struct ew_metric_info ew_metric_info[ETWATCH_METRIC_COUNT];
 
-/* Bits of the metrics between two of them, both included; the order of ETWATCH_METRICS is fixed. */
+/* Bits of a range of metrics, both ends included; the order of ETWATCH_METRICS is fixed. */
 #define EW_METRIC_RANGE(first, last) ((ETWATCH_HAS(last) - ETWATCH_HAS(first)) | ETWATCH_HAS(last))
 #define EW_METRICS_EXIT EW_METRIC_RANGE(exit_ns, exit_signal)
 #define EW_METRICS_PROCESS EW_METRIC_RANGE(cpu_percent, energy_uj)
-/* The cpu group, and what the kernel counts per thread besides. */
+/* The cpu group, and the other metrics that the kernel counts per thread. */
 #define EW_METRICS_THREAD                                                                          \
     (EW_METRIC_RANGE(cpu_percent, affinity) | EW_METRIC_RANGE(faults_minor, faults_major) |        \
      EW_METRIC_RANGE(io_read_bytes, io_write_bytes) | EW_METRIC_RANGE(io_read_ops, io_write_ops) | \
      EW_METRIC_RANGE(disk_read_bytes, disk_write_bytes))
 
-/* What a report calls the totals of a process; the other types are those of enum etwatch_type. */
+/* Type of the totals of a process in a report, in addition to enum etwatch_type. */
 enum { EW_TYPE_PROCESS = ETWATCH_TYPE_THREAD + 1 };
 
-/* The metrics that objects of this type (enum etwatch_type) have, known or not. */
+/* The metrics of objects of this type (enum etwatch_type), known or unknown. */
 uint64_t ew_metrics_of_type(uint32_t type);
 /* "start", "exit", "sample", "thread", "process". */
 const char *ew_type_name(uint32_t type);
@@ -81,7 +81,7 @@ const char *ew_loss_stage_name(uint32_t stage);
 const char *ew_field_name(uint32_t field);
 /* The field with this name, or -1. */
 int ew_field_find(const char *name);
-/* The value of a field; kind NONE where the sample does not know it. */
+/* The value of a field; kind NONE if it is unknown. */
 struct ew_value ew_field_value(const struct etwatch_sample *sample, uint32_t field);
 struct ew_value ew_metric_value(const struct etwatch_sample *sample, uint32_t metric);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the tree of stacks, the names of frames and the list of samples; each has a maximum, and
- * what does not fit is counted. The first two levels of the tree are the process and the thread.
+ * samples beyond it are counted. The first two levels of the tree are the process and the thread.
  */
 #include "sink/flame.h"
 
@@ -198,7 +198,8 @@ void ew_flame_sample(struct ew_flame *flame, uint32_t thread, uint32_t node, uin
 
 /* ------------------------------------------------------------------- folded */
 
-/* From the root to the node; frames beyond the maximum are left out nearest to the root. */
+/* From the root to the node; beyond the maximum depth the frames nearest to the root are dropped.
+ */
 static size_t path_of(const struct ew_flame *flame, uint32_t node, uint32_t until,
                       uint32_t path[DEPTH_MAX])
 {
@@ -214,7 +215,7 @@ static size_t path_of(const struct ew_flame *flame, uint32_t node, uint32_t unti
     return count;
 }
 
-/* A frame ends at ';', a line at its end: neither may be in a name. */
+/* ';' separates frames and newlines separate stacks: neither may be in a name. */
 static void put_plain(struct ew_buf *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -301,7 +302,7 @@ static void put_thread_name(const struct ew_flame *flame, struct ew_buf *out, ui
     ew_buf_done(&text);
 }
 
-/* order: the samples of all threads, each thread's together. */
+/* order: the samples, grouped by thread. */
 static void put_profile(const struct ew_flame *flame, struct ew_buf *out, const uint32_t *order,
                         uint32_t from, uint32_t to)
 {
@@ -333,7 +334,7 @@ static void put_profile(const struct ew_flame *flame, struct ew_buf *out, const 
     ew_buf_text(out, "]}");
 }
 
-/* The samples by thread, in order of time within each: counted, then placed. */
+/* Sorts the samples by thread, in time order within each (counting sort). */
 static uint32_t *sort_samples(const struct ew_flame *flame)
 {
     uint32_t *next = ew_calloc((size_t)flame->node_count + 1, sizeof *next);

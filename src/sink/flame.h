@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile: samples with their stacks, and the two texts that flame graph viewers read. Stacks
- * that begin alike share their beginning, so memory grows with different stacks, not with samples.
+ * A profile: samples with their stacks, and the two text formats that flame graph viewers read.
+ * Stacks with a common start share it, so memory grows with distinct stacks, not with samples.
  */
 #ifndef EW_SINK_FLAME_H
 #define EW_SINK_FLAME_H
@@ -14,10 +14,10 @@
 
 enum { EW_FLAME_NODES_MAX = 1 << 22, EW_FLAME_SAMPLES_MAX = 1 << 23 };
 
-/* One place in the tree of stacks: a frame below its caller. */
+/* A node in the tree of stacks: a frame below its caller. */
 struct ew_flame_node {
-    uint64_t key;    /* what tells it from its siblings: an address */
-    uint32_t parent; /* place, or EW_FLAME_ROOT */
+    uint64_t key;    /* distinguishes it from its siblings: an address */
+    uint32_t parent; /* node, or EW_FLAME_ROOT */
     uint32_t frame;
     uint32_t count; /* samples that ended here */
 };
@@ -29,7 +29,7 @@ struct ew_flame_sample {
     uint32_t weight_100ns; /* 0: unknown */
 };
 
-/* Names, each once. */
+/* Interned names. */
 struct ew_flame_names {
     char *text;
     uint32_t *offsets; /* of each name, and the end */
@@ -44,22 +44,22 @@ struct ew_flame {
     uint32_t *index, index_mask;
     struct ew_flame_sample *samples;
     uint32_t sample_count, sample_size;
-    uint64_t refused; /* samples beyond a maximum, or for want of memory */
+    uint64_t refused; /* samples beyond a maximum, or without memory */
     bool timed;       /* every sample has a weight */
 };
 
 void ew_flame_init(struct ew_flame *flame);
 void ew_flame_done(struct ew_flame *flame);
-/* The child with this key; UINT32_MAX: there is none yet. */
+/* The child with this key; UINT32_MAX: none. */
 uint32_t ew_flame_find(const struct ew_flame *flame, uint32_t parent, uint64_t key);
-/* Adds it; UINT32_MAX: no room. */
+/* Adds a child; UINT32_MAX: no room. */
 uint32_t ew_flame_add(struct ew_flame *flame, uint32_t parent, uint64_t key, const char *frame);
-/* One sample that ended in node. */
+/* Adds a sample with node as its innermost frame. */
 void ew_flame_sample(struct ew_flame *flame, uint32_t thread, uint32_t node, uint32_t weight_100ns);
 
-/* frame;frame;frame COUNT, a line for each different stack. */
+/* frame;frame;frame COUNT, one line per distinct stack. */
 void ew_flame_put_folded(const struct ew_flame *flame, struct ew_buf *out);
-/* The JSON of speedscope: a profile for each thread, its samples in order of time. */
+/* The JSON of speedscope: one profile per thread, with its samples in time order. */
 void ew_flame_put_speedscope(const struct ew_flame *flame, struct ew_buf *out, const char *name);
 
 #endif

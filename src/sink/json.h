@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces of JSON that the objects of samples and of recordings are made of. */
+/* JSON helpers shared by the objects of samples and of recordings. */
 #ifndef EW_SINK_JSON_H
 #define EW_SINK_JSON_H
 
@@ -17,7 +17,7 @@
 
 /* {"a":1,"b":[2,{"c":3}]} */
 void ew_json_put_fields(struct ew_buf *out, const struct etwatch_field *fields, uint32_t count);
-/* The value of the first one alone: 1, or [2,{"c":3}]; count: with what is in it. */
+/* Only the value of the first field: 1, or [2,{"c":3}]; count includes its nested entries. */
 void ew_json_put_field(struct ew_buf *out, const struct etwatch_field *fields, uint32_t count);
 /* "00ff…" */
 void ew_json_hex(struct ew_buf *out, const uint8_t *bytes, size_t len);

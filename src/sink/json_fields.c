@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fields of recorded events as JSON: a flat list with entries that open and close becomes
- * nested text, written straight into the buffer. What a field claims to be nested deeper than 63
- * levels is null.
+ * The fields of recorded events as JSON: a flat list with opening and closing entries becomes
+ * nested text, written directly into the buffer. Values nested deeper than 63 levels become null.
  */
 #include "sink/json.h"
 
@@ -86,8 +85,8 @@ static uint32_t find_close(const struct etwatch_field *fields, uint32_t count, u
     return i < count ? i : count - 1;
 }
 
-/* What is open is remembered one bit a level; what lies deeper is null. bare: without the outermost
- * braces and the name of the first entry. */
+/* The kinds of the open levels are kept as one bit per level; deeper values become null. bare:
+ * without the outermost braces and the name of the first entry. */
 static void put_list(struct ew_buf *out, const struct etwatch_field *fields, uint32_t count,
                      bool bare)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON Lines. Every object of a type has the same names in the same order, unknown ones null.
+ * JSON Lines. Every object of a type has the same keys in the same order; unknown values are null.
  *
- * Most values of most samples are unknown (no GPU, no Windows objects), so a line is cut out of a
- * ready text in which every value is null: from one known value to the next everything, keys and
- * nulls alike, is one copy. That makes a line cost what its known values cost.
+ * Most values of most samples are unknown (no GPU, no Windows objects), so a line is assembled from
+ * a prepared text in which every value is null: from one known value to the next, all keys and
+ * nulls are one copy. So the cost of a line is that of its known values.
  */
 #include "sink/sink.h"
 
@@ -16,19 +16,18 @@
 
 enum { NULL_LEN = 4, TYPE_COUNT = EW_TYPE_PROCESS + 1 };
 
-/* ,"cpu_percent":null,"cpu_ns":null,… for the metrics of one type. */
+/* ,"cpu_percent":null,"cpu_ns":null,… : the metrics of one type. */
 struct line_plan {
     uint64_t metrics;
     char *text;
-    uint16_t end[ETWATCH_METRIC_COUNT]; /* where the null of each metric ends in text */
+    uint16_t end[ETWATCH_METRIC_COUNT]; /* end of each metric's null in text */
     uint16_t len;
-    size_t worst_len; /* with every value at its longest */
+    size_t worst_len; /* upper bound for the values at their longest */
 };
 
 struct jsonl {
     struct etwatch_sink base;
-    struct line_plan
-        plan[TYPE_COUNT]; /* by enum etwatch_type and EW_TYPE_PROCESS; [0] is not used */
+    struct line_plan plan[TYPE_COUNT]; /* by enum etwatch_type and EW_TYPE_PROCESS; [0] is unused */
 };
 
 static int plan_line(struct line_plan *plan, uint32_t type, struct ew_error *err)
@@ -63,7 +62,7 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
     (void)options;
     if (sink->column_count > 0)
         return ew_error_set(err, ETWATCH_EINVAL, 0,
-                            "JSON Lines always has every name; columns can be chosen for CSV "
+                            "JSON Lines always has every name; columns can be selected for CSV"
                             "and the table");
     for (uint32_t type = ETWATCH_TYPE_START; type < TYPE_COUNT; type++) {
         int rc = plan_line(&self->plan[type], type, err);
@@ -82,7 +81,7 @@ static void done(struct etwatch_sink *sink)
 
 /* ----------------------------------------------------------------- samples */
 
-/* Within a line room is reserved once and text goes to `at`: see ew_raw_u64. */
+/* Within a line, room is reserved once and text is written to `at`: see ew_raw_u64. */
 #define RAW(at, literal) \
     (memcpy((at), (literal), sizeof(literal) - 1), (at) + (sizeof(literal) - 1))
 #define HEAD(name)                                                                       \
@@ -90,7 +89,7 @@ static void done(struct etwatch_sink *sink)
         "{\"type\":\"" name "\",\"pid\":", sizeof("{\"type\":\"" name "\",\"pid\":") - 1 \
     }
 
-enum { WHICH_WORST_LEN = 512 }; /* all keys and numbers in front of the metrics */
+enum { WHICH_WORST_LEN = 512 }; /* all keys and numbers before the metrics */
 
 static size_t text_room(const char *text)
 {
@@ -211,7 +210,7 @@ static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s
     ew_buf_end_line(&sink->out);
 }
 
-/* Of a report: the line of an exit or a thread, and what in it is an estimate. */
+/* For reports: the line of a process or thread, plus the names of its estimated metrics. */
 static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
                         uint64_t estimated)
 {
@@ -266,7 +265,7 @@ static const char *event_name(uint32_t kind)
     return names[kind < sizeof names / sizeof names[0] ? kind : 0];
 }
 
-/* The other thread of an event has a name for each kind, so that no reader has to guess. */
+/* The other thread of an event has a different key for each kind of event. */
 static void put_other(struct ew_buf *out, const struct etwatch_event *event)
 {
     bool next = event->kind == ETWATCH_EVENT_SWITCH;
@@ -319,7 +318,7 @@ static void put_event(struct etwatch_sink *sink, const struct etwatch_event *eve
     put_other(out, event);
     EW_JSON(out, ",\"priority\":");
     ew_buf_i64(out, event->priority);
-    /* As wait() encodes it: the code in the second byte, the signal in the low seven bits. */
+    /* Encoded like the status of wait(): code in the second byte, signal in the low seven bits. */
     EW_JSON(out, ",\"exit_code\":");
     ew_json_number_if(out, over, (uint64_t)((uint32_t)event->exit_code >> 8 & 0xFF));
     EW_JSON(out, ",\"exit_signal\":");

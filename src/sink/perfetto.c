@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Perfetto's trace format (.pftrace), written packet by packet while things happen.
+ * Perfetto's trace format (.pftrace), written packet by packet during the run.
  *
- * Owns the packets that wait to be squeezed. Invariant: only whole packets leave, each a field of
- * the file by itself, so whatever was written before a crash or a full disk can be read to its last
- * packet. Memory is bounded: packets wait for a block's worth or a flush, strings that repeat are
- * interned once, and the tables of processes, threads and CPUs have maxima.
+ * Owns the packets that wait to be compressed. Invariant: only whole packets are written, each a
+ * field of the file by itself, so everything written before a crash or a full disk can be read to
+ * the last packet. Memory is bounded: packets wait for a full block or a flush, repeated strings
+ * are interned once, and the tables of processes, threads and CPUs have maxima.
  *
- * Times in the file are those of the boot clock, as ftrace has them; one clock snapshot at the
- * beginning ties them to Unix time, to the nanosecond, and back.
+ * Times in the file are those of the boot clock, as in ftrace; one clock snapshot at the start
+ * relates them to Unix time, to the nanosecond.
  */
 #include "sink/perfetto.h"
 
@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "sink/fields.h"
 
-/* A block is squeezed when it has this much: small enough to lose little in a crash. */
+/* A block of this size is compressed: small enough to lose little in a crash. */
 enum { BLOCK_BYTES = 64 * 1024, PACKETS_MAX = 4 * 1024 * 1024 };
 
 size_t ew_pf_packet(struct ew_pf_sink *sink, uint64_t t_ns)
@@ -45,13 +45,13 @@ void ew_pf_pack(struct ew_pf_sink *sink, bool all)
     size_t from = out->len;
     size_t outer = ew_proto_begin(out, EW_PF_TRACE_PACKET);
     size_t inner = ew_proto_begin(out, EW_PF_COMPRESSED);
-    bool squeezed = sink->squeeze != NULL && !sink->etw &&
-                    ew_deflate_put(sink->squeeze, packets->data, packets->len, out);
-    if (squeezed) {
+    bool compressed = sink->compressor != NULL && !sink->etw &&
+                      ew_deflate_put(sink->compressor, packets->data, packets->len, out);
+    if (compressed) {
         ew_proto_end(out, inner);
         ew_proto_end(out, outer);
     }
-    if (!squeezed || out->len - from >= packets->len) {
+    if (!compressed || out->len - from >= packets->len) {
         out->len = from;
         ew_buf_bytes(out, packets->data, packets->len);
     }
@@ -59,7 +59,7 @@ void ew_pf_pack(struct ew_pf_sink *sink, bool all)
     ew_buf_end_line(out);
 }
 
-/* ---------------------------------------------------------------- beginning */
+/* ---------------------------------------------------------------- start of a trace */
 
 static void put_interned(struct ew_buf *out, uint32_t kind, uint32_t iid, const char *name)
 {
@@ -111,7 +111,7 @@ static void put_clocks(struct ew_pf_sink *sink)
     ew_proto_end(out, packet);
 }
 
-/* "Linux 6.1.0": Perfetto reads the states of threads by the kernel's version. */
+/* "Linux 6.1.0": Perfetto interprets thread states by the kernel version. */
 static void put_system(struct ew_pf_sink *sink)
 {
     struct ew_buf *out = &sink->packets;
@@ -197,7 +197,7 @@ static int init(struct etwatch_sink *base, const struct etwatch_sink_options *op
     (void)options;
     (void)reterr;
     ew_buf_init(&sink->packets, PACKETS_MAX, NULL, NULL);
-    sink->squeeze = ew_deflate_new();
+    sink->compressor = ew_deflate_new();
     sink->next_uuid = 64;
     return 0;
 }
@@ -207,7 +207,7 @@ static void done(struct etwatch_sink *base)
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     ew_pf_sched_done(sink);
     ew_pf_rows_done(&sink->rows);
-    ew_deflate_free(sink->squeeze);
+    ew_deflate_free(sink->compressor);
     ew_buf_done(&sink->packets);
 }
 
@@ -224,7 +224,7 @@ static void put_loss(struct etwatch_sink *base, const struct etwatch_loss *loss)
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     size_t inner;
     ew_pf_begin(sink);
-    ew_pf_sched_flush(sink); /* what came before it stands before it */
+    ew_pf_sched_flush(sink); /* earlier events must precede it */
     size_t packet = ew_pf_instant(sink, loss->to_ns, EW_PF_OWN_TRACK, EW_PF_E_loss, &inner);
     ew_pf_put_u64(sink, EW_PF_IID(stage), loss->stage);
     ew_pf_put_u64(sink, EW_PF_IID(count), loss->count);
@@ -235,13 +235,13 @@ static void put_loss(struct etwatch_sink *base, const struct etwatch_loss *loss)
     sink->stream_lost = sink->stream_lost || loss->stage == ETWATCH_LOSS_STREAM;
 }
 
-/* On the track of its process, from when the condition held. */
+/* On the track of its process, at the time from which the condition held. */
 static void put_alert(struct etwatch_sink *base, const struct etwatch_alert *alert)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     const struct ew_pf_row *row = ew_pf_rows_find(&sink->rows, alert->pid, alert->start_ns, 0);
     size_t inner;
-    /* Not before its process, whatever window it was found in. */
+    /* Not before the start of its process, even if the window starts earlier. */
     uint64_t t_ns =
         row != NULL && alert->from_ns <= row->shown_ns ? row->shown_ns + 1 : alert->from_ns;
     ew_pf_begin(sink);
@@ -269,7 +269,7 @@ static void put_stats(struct etwatch_sink *base, const struct etwatch_stats *sta
     size_t inner;
     ew_pf_begin(sink);
     ew_pf_sched_flush(sink);
-    ew_pf_settle_all(sink);
+    ew_pf_end_counters(sink);
     size_t packet = ew_pf_instant(sink, end_ns, EW_PF_OWN_TRACK, EW_PF_E_stats, &inner);
 #define PUT(name) ew_pf_put_named(sink, #name, stats->name)
 #define PUT_DOUBLE(name) ew_pf_put_named_double(sink, #name, stats->name)
@@ -286,7 +286,7 @@ static void put_stats(struct etwatch_sink *base, const struct etwatch_stats *sta
     PUT(threads);
     PUT(duration_ns);
     PUT(queue_dropped);
-    /* What it cost to read a recording is nothing that the recording is about. */
+    /* The cost of reading a recording is not part of its content. */
     if (stats->source != ETWATCH_SOURCE_ETL) {
         PUT(wakeups);
         PUT(self_rss_bytes);
@@ -308,7 +308,7 @@ static void flush(struct etwatch_sink *base)
     ew_pf_pack(sink, true);
 }
 
-/* From here on the output can be read without what came before. */
+/* Output from here on can be read without the earlier output. */
 static void restart(struct etwatch_sink *base)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows recordings as Perfetto traces: switches and ready threads in Perfetto's own ETW messages,
- * straight from their payload, so that its tools draw the scheduling of Windows as they draw that
+ * Windows recordings as Perfetto traces: switches and ready threads become Perfetto's own ETW
+ * messages, directly from their payload, so that its tools draw the scheduling of Windows like that
  * of Linux. Any other event is an instant on its thread, with its fields, if the caller decoded
- * them; without fields it is left out.
+ * them; without fields it is omitted.
  *
- * Traps of the importer: a thread 0 that is not written is taken for a hidden one, and the reason
- * of a wait is read from another field by older versions, so both are written.
+ * Pitfalls of the importer: an omitted thread id 0 is taken for a hidden thread, and older versions
+ * read the wait reason from another field, so both fields are written.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum { CSWITCH = 36, READY_THREAD = 50, CSWITCH_SIZE = 16, READY_SIZE = 8 };
 
-/* Times of the file: since Windows started, if the recording says when that was. */
+/* Times of the file: since boot, if the recording contains the boot time. */
 void ew_pf_trace(struct etwatch_sink *base, const struct etwatch_trace_summary *trace)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
@@ -76,7 +76,7 @@ static void put_ready(struct ew_pf_sink *sink, const struct etwatch_trace_event 
     struct ew_buf *out = begin_event(sink, event, &mark);
     if (out == NULL)
         return;
-    /* Who made it ready is who runs. */
+    /* The thread that readied it is the one running on this CPU. */
     if (sink->etw_running[event->cpu] != 0)
         ew_proto_u64(out, EW_PF_ETW_TID, sink->etw_running[event->cpu] - 1);
     size_t inner = ew_proto_begin(out, EW_PF_ETW_READY);
@@ -163,7 +163,7 @@ static void put_instant(struct ew_pf_sink *sink, const struct etwatch_trace_even
         open += opens;
         if (field->type == ETWATCH_FIELD_CLOSE && open > 0)
             open--;
-        /* What lies inside of others, and bytes, a timeline does not show. */
+        /* Nested fields and binary data are not shown in a timeline. */
         bool shown = open == 0 && !opens && field->name != NULL &&
                      field->type != ETWATCH_FIELD_CLOSE && field->type != ETWATCH_FIELD_NULL &&
                      field->type != ETWATCH_FIELD_BINARY;
@@ -174,7 +174,7 @@ static void put_instant(struct ew_pf_sink *sink, const struct etwatch_trace_even
     ew_pf_packet_end(sink, packet);
 }
 
-/* Older versions are laid out differently: those are instants like any other event. */
+/* Older versions have another layout: they become instants like any other event. */
 static bool is_cswitch(const struct etwatch_trace_event *event)
 {
     return event->opcode == CSWITCH && event->version >= 2 && event->payload_size >= CSWITCH_SIZE &&

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The report on a recording inside of the trace that was made of it: the totals of each process and
- * thread, and of the machine, as instants at the end. What a recording of Windows knows of a
- * process is more than its switches and samples can be added up to (what ran before its first
- * switch, what was there before); so the sums go along, and whoever reads the trace tells the same
- * report.
+ * Writes the report on a recording into the trace made from it: the totals of each process and
+ * thread, and of the machine, as instants at the end. A Windows recording contains more about a
+ * process than the sum of its switches and samples (activity before its first switch, and before
+ * the recording). So the totals are included, and a reader of the trace produces the same report.
  */
 #include "sink/fields.h"
 #include "sink/perfetto.h"
@@ -31,7 +30,7 @@ void ew_pf_put_system(struct ew_pf_sink *sink, const struct etwatch_trace_summar
     ew_pf_packet_end(sink, packet);
 }
 
-static void put_word(struct ew_pf_sink *sink, uint32_t iid, const char *text)
+static void put_text_if(struct ew_pf_sink *sink, uint32_t iid, const char *text)
 {
     if (text != NULL)
         ew_pf_put_text(sink, iid, text);
@@ -48,11 +47,11 @@ void ew_pf_total(struct etwatch_sink *base, const struct etwatch_sample *s, uint
     if (estimated != 0)
         ew_pf_put_u64(sink, EW_PF_IID(estimated), estimated);
     ew_pf_put_numbers(sink, s);
-    put_word(sink, EW_PF_IID(name), s->type == ETWATCH_TYPE_THREAD ? NULL : s->name);
-    put_word(sink, EW_PF_IID(thread_name), s->thread_name);
-    put_word(sink, EW_PF_IID(user), s->user);
-    put_word(sink, EW_PF_IID(cgroup), s->cgroup);
-    put_word(sink, EW_PF_IID(cmdline), s->cmdline);
+    put_text_if(sink, EW_PF_IID(name), s->type == ETWATCH_TYPE_THREAD ? NULL : s->name);
+    put_text_if(sink, EW_PF_IID(thread_name), s->thread_name);
+    put_text_if(sink, EW_PF_IID(user), s->user);
+    put_text_if(sink, EW_PF_IID(cgroup), s->cgroup);
+    put_text_if(sink, EW_PF_IID(cmdline), s->cmdline);
     ew_proto_end(&sink->packets, inner);
     ew_pf_packet_end(sink, packet);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns what the Perfetto sink remembers of processes and threads: which tracks they have, what was
- * last shown there, how they began. Linear probing; a removal moves up what follows, so that
- * lookups never pass dead cells however many short processes come and go. The table has a maximum:
- * beyond it everything is forgotten and told again, which costs bytes and never an answer.
+ * Owns the Perfetto sink's state of processes and threads: their tracks, the last values written
+ * there, their start. Linear probing; a removal moves up the following entries, so that lookups
+ * never pass dead cells, no matter how many short processes there were. The table has a maximum:
+ * beyond it all rows are dropped and written again, which costs bytes but loses nothing.
  */
 #include <string.h>
 
@@ -93,7 +93,7 @@ void ew_pf_rows_remove(struct ew_pf_rows *rows, struct ew_pf_row *row)
     free_row(row);
     for (uint32_t i = (hole + 1) & rows->mask; rows->cells[i] != NULL; i = (i + 1) & rows->mask) {
         uint32_t home = place_of(rows, rows->cells[i]);
-        /* It may move up if the hole lies on its way from home. */
+        /* It may move up if the hole is on its probe path. */
         if (((i - home) & rows->mask) < ((i - hole) & rows->mask))
             continue;
         rows->cells[hole] = rows->cells[i];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples in a Perfetto trace: an instant that carries every value exactly, and counters beside it
- * for the eye.
+ * Samples in a Perfetto trace: an instant that carries every value exactly, and counter tracks for
+ * display.
  *
- * A counter is drawn from its time to the next one, a sample tells of the time that ended with it:
- * a counter is therefore placed at the beginning of its interval. An interval without a sample
- * means that nothing happened, so a rate that is not followed at once by another falls to 0. What
- * did not change is not told again. The life of a process is a slice on its own track, because only
- * Linux has scheduler events that say when one ends.
+ * A counter value applies from its time to the next one, but a sample describes the time before it:
+ * so a counter value is written at the start of its interval. An interval without a sample means
+ * that nothing happened, so a rate that is not followed at once by another drops to 0. Unchanged
+ * values are not repeated. The lifetime of a process is a slice on its own track, because only
+ * Linux has scheduler events that show when a process ends.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 enum counter_kind { GAUGE, PERCENT, PER_SECOND, SHARE, WATTS };
 
-/* As they are drawn; at most EW_PF_COUNTER_MAX. */
+/* The counter tracks; at most EW_PF_COUNTER_MAX. */
 static const struct counter {
     uint32_t metric;
     enum counter_kind kind;
@@ -58,7 +58,7 @@ size_t ew_pf_instant(struct ew_pf_sink *sink, uint64_t t_ns, uint64_t track, enu
     return packet;
 }
 
-/* One value with its name: interned, or as text. */
+/* Starts a value with its name: interned, or as text. */
 static size_t begin_interned(struct ew_buf *out, uint32_t iid)
 {
     size_t mark = ew_proto_begin(out, EW_PF_EVENT_ANNOTATION);
@@ -162,7 +162,7 @@ static void put_track(struct ew_pf_sink *sink, const struct ew_pf_row *row,
     ew_pf_packet_end(sink, packet);
 }
 
-/* The tree of processes, which Perfetto shows beside the names. */
+/* The process tree, which Perfetto shows next to the names. */
 static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s, uint64_t start_ns,
                         uint64_t t_ns)
 {
@@ -180,7 +180,7 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s,
     if (start_ns > sink->unix_minus_boot_ns)
         ew_proto_u64(out, 7, start_ns - sink->unix_minus_boot_ns);
     ew_proto_end(out, process);
-    /* On Linux the first thread has the number of its process. */
+    /* On Linux the first thread has the id of its process. */
     bool windows = s->source == ETWATCH_SOURCE_ETL || s->source == ETWATCH_SOURCE_ETW;
     if (!windows) {
         size_t thread = ew_proto_begin(out, 2);
@@ -195,7 +195,7 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s,
     ew_pf_packet_end(sink, packet);
 }
 
-/* Its life begins or ends. */
+/* Start or end of the lifetime slice. */
 static void put_life(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t type,
                      uint64_t t_ns)
 {
@@ -270,8 +270,8 @@ static double drawn(const struct counter *counter, double value, uint64_t dt_ns)
     }
 }
 
-/* Rates fall to 0 where the last interval ended; with the process its gauges do too. */
-static void settle(struct ew_pf_sink *sink, struct ew_pf_row *row, bool over, uint64_t t_ns)
+/* Rates drop to 0 at the end of the last interval; if the process is over, its gauges too. */
+static void end_counters(struct ew_pf_sink *sink, struct ew_pf_row *row, bool over, uint64_t t_ns)
 {
     for (uint32_t i = 0; i < COUNTER_COUNT; i++)
         if ((row->described >> i & 1) != 0 && row->shown[i] > 0 &&
@@ -285,7 +285,7 @@ static void put_counters(struct ew_pf_sink *sink, struct ew_pf_row *row,
     uint64_t from_ns = s->t_ns - s->dt_ns > row->shown_ns ? s->t_ns - s->dt_ns : row->shown_ns + 1;
     uint32_t count = s->type == ETWATCH_TYPE_THREAD ? 1 : COUNTER_COUNT;
     if (row->end_ns != 0 && from_ns > row->end_ns)
-        settle(sink, row, false, row->end_ns);
+        end_counters(sink, row, false, row->end_ns);
     for (uint32_t i = 0; i < count; i++) {
         struct ew_value value = ew_metric_value(s, counters[i].metric);
         if (value.kind == EW_VALUE_NONE || (s->dt_ns == 0 && counters[i].kind != GAUGE))
@@ -295,12 +295,12 @@ static void put_counters(struct ew_pf_sink *sink, struct ew_pf_row *row,
     row->end_ns = s->t_ns;
 }
 
-void ew_pf_settle_all(struct ew_pf_sink *sink)
+void ew_pf_end_counters(struct ew_pf_sink *sink)
 {
     struct ew_pf_rows *rows = &sink->rows;
     for (uint32_t i = 0; rows->cells != NULL && i <= rows->mask; i++)
         if (rows->cells[i] != NULL)
-            settle(sink, rows->cells[i], false, rows->cells[i]->end_ns);
+            end_counters(sink, rows->cells[i], false, rows->cells[i]->end_ns);
 }
 
 /* ------------------------------------------------------------------- samples */
@@ -316,9 +316,9 @@ static void put_text_if(struct ew_pf_sink *sink, uint32_t iid, const char *text)
         ew_pf_put_text(sink, iid, text);
 }
 
-/* Names are told where they are new; user, cgroup and command line once, with the start. */
-static void put_words(struct ew_pf_sink *sink, const struct ew_pf_row *row,
-                      const struct etwatch_sample *s)
+/* Names are written when they change; user, cgroup and command line once, with the start. */
+static void put_strings(struct ew_pf_sink *sink, const struct ew_pf_row *row,
+                        const struct etwatch_sample *s)
 {
     bool start = s->type == ETWATCH_TYPE_START;
     const char *name = s->type == ETWATCH_TYPE_THREAD ? s->thread_name : s->name;
@@ -369,7 +369,7 @@ static void put_instant(struct ew_pf_sink *sink, const struct ew_pf_row *row,
     if (t_ns != s->t_ns)
         ew_pf_put_u64(sink, EW_PF_IID(t_ns), s->t_ns);
     ew_pf_put_numbers(sink, s);
-    put_words(sink, row, s);
+    put_strings(sink, row, s);
     ew_proto_end(&sink->packets, inner);
     ew_proto_end(&sink->packets, packet);
 }
@@ -383,7 +383,7 @@ static void keep_name(struct ew_pf_row *row, const struct etwatch_sample *s)
     row->name = name != NULL ? ew_strdup(name) : NULL;
 }
 
-/* The packet just written, kept in case the trace has to begin anew. */
+/* Keeps the packet just written, in case the trace is restarted. */
 static void keep_start(struct ew_pf_sink *sink, struct ew_pf_row *row, size_t from)
 {
     const struct ew_buf *out = &sink->packets;
@@ -444,7 +444,7 @@ void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
         if (s->type == ETWATCH_TYPE_EXIT) {
             if (row->begin_ns != 0)
                 put_life(sink, row, EW_PF_TYPE_END, s->t_ns);
-            settle(sink, row, true, row->end_ns > s->t_ns ? row->end_ns : s->t_ns);
+            end_counters(sink, row, true, row->end_ns > s->t_ns ? row->end_ns : s->t_ns);
             ew_pf_rows_remove(&sink->rows, row);
         }
     }

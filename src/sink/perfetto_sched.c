@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler's events in a Perfetto trace: one bundle a CPU, as ftrace delivers them.
+ * Scheduler events in a Perfetto trace: one bundle per CPU, as ftrace delivers them.
  *
- * A switch whose thread is the one that the last switch on its CPU brought is put into the compact
- * form, columns of numbers in which only who comes next is said; any other (the first, and the
- * first after a loss) is told in full. So every switch can be told back as it was, and most take a
- * few bytes. Columns are gathered per CPU in fixed memory and leave as a packet when they are full
- * or at a flush. The hot path allocates nothing.
+ * If the outgoing thread of a switch is the one that the last switch on its CPU switched in, the
+ * switch uses the compact form: columns of numbers that contain only the incoming thread. Any other
+ * switch (the first one, and the first after a loss) is written in full. So every switch can be
+ * restored exactly, and most take a few bytes. Columns are collected per CPU in fixed memory and
+ * become a packet when they are full or at a flush. The hot path allocates nothing.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "sink/perfetto.h"
 
-/* Two bits of a process. */
+/* The two bits per process. */
 enum known { KNOWN, NAMED };
 
 enum {
@@ -26,7 +26,8 @@ enum {
     PROCESS_BYTES = 1 << 17
 };
 
-/* One packed column. Numbers in it take five bytes at most; times are cut off before they do not.
+/* One packed column. Numbers in it take at most five bytes; a new bundle starts before times take
+ * more.
  */
 struct column {
     uint32_t len;
@@ -34,16 +35,16 @@ struct column {
 };
 
 struct ew_pf_cpu {
-    uint32_t next_tid; /* who runs, as the last switch said */
+    uint32_t next_tid; /* the running thread, by the last switch */
     bool known;
     uint32_t switches, wakings;
-    uint64_t switch_ns, waking_ns; /* of the last one in the bundle */
+    uint64_t switch_ns, waking_ns; /* of the last event in the bundle */
     struct column switch_time, prev_state, next_pid, next_prio, next_comm;
     struct column waking_time, waking_pid, waking_cpu, waking_prio, waking_comm;
     uint32_t name_count;
     char names[NAMES_MAX][NAME_SIZE];
-    uint16_t cells[NAME_CELLS]; /* hash of a name: its place + 1 */
-    struct ew_buf events;       /* those without a compact form */
+    uint16_t cells[NAME_CELLS]; /* hash of a name: its index + 1 */
+    struct ew_buf events;       /* events without a compact form */
 };
 
 static inline void put(struct column *column, uint64_t value)
@@ -62,7 +63,7 @@ static uint32_t hash_name(const char name[NAME_SIZE])
     return (uint32_t)(h >> 55) % NAME_CELLS;
 }
 
-/* The place of a name in the bundle's table; the bundle must have room for one more. */
+/* The index of a name in the bundle's table; the table must have room for one more. */
 static uint32_t intern(struct ew_pf_cpu *cpu, const char *text)
 {
     char name[NAME_SIZE] = {0};
@@ -187,7 +188,7 @@ static inline struct ew_pf_thread *cell_of(const struct ew_pf_sink *sink, uint32
     return &sink->threads[(tid * 2654435761u) >> 18];
 }
 
-/* Whether Perfetto knows the process, or has its name from put_name; from now on it does. */
+/* Whether the process (or its name, by put_name) was already written; sets the bit. */
 static bool know_process(struct ew_pf_sink *sink, uint32_t pid, enum known what)
 {
     uint32_t at = pid % (PROCESS_BYTES * 4) * 2 + what;
@@ -213,10 +214,10 @@ static uint64_t name_track(uint32_t pid)
     return EW_PF_NAME_TRACK + pid * UINT64_C(32);
 }
 
-uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bool there)
+uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bool preexisting)
 {
-    /* To Perfetto two tracks of one number are two processes. */
-    if (there && tid == 0 && sink->processes != NULL && know_process(sink, pid, KNOWN) &&
+    /* Perfetto treats two tracks with the same pid as two processes. */
+    if (preexisting && tid == 0 && sink->processes != NULL && know_process(sink, pid, KNOWN) &&
         know_process(sink, pid, NAMED))
         return name_track(pid);
     uint64_t uuid = sink->next_uuid;
@@ -224,8 +225,8 @@ uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bo
     return uuid;
 }
 
-/* The name of a process that nobody watches. Not in the tree of processes: without its parent it
- * would be somebody else there. */
+/* The name of a process that is not monitored. Not written to the process tree: without its parent
+ * it would be a different process there. */
 static void put_name(struct ew_pf_sink *sink, uint32_t pid, const char *name, uint64_t t_ns)
 {
     struct ew_buf *out = &sink->packets;
@@ -258,7 +259,7 @@ static void put_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, cons
     ew_proto_end(out, packet);
 }
 
-/* A cell that another thread took costs a repeated packet, nothing else. */
+/* A hash collision only costs a repeated packet. */
 static inline void know_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid,
                                const char *name, uint64_t t_ns)
 {
@@ -267,7 +268,7 @@ static inline void know_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t t
     struct ew_pf_thread *cell = cell_of(sink, tid);
     if (cell->tid == tid && cell->pid == pid)
         return;
-    /* The number has a new owner: what waits is of the old one, and has to stand before. */
+    /* The tid has a new owner: waiting events belong to the old one and must precede. */
     if (cell->tid == tid)
         ew_pf_sched_flush(sink);
     cell->tid = tid;
@@ -318,7 +319,7 @@ static uint64_t prio(int32_t priority)
     return (uint64_t)((int64_t)priority + EW_PF_PRIO_BASE);
 }
 
-/* Why it left, as ftrace says it. */
+/* The state of the outgoing thread, as encoded by ftrace. */
 static uint32_t report_state(const struct etwatch_event *e)
 {
     if (e->state == 0)
@@ -385,8 +386,8 @@ static void take_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, ui
         cpu->switches++;
     }
     cpu->next_tid = e->next_tid;
-    /* Its last switch: the thread is over, a moment after it. A reader that took the end for the
-     * first of the two would make a new thread of who leaves. */
+    /* The last switch of the thread: its end is written one nanosecond later. A reader that
+     * processed the end first would create a new thread for the outgoing one. */
     if ((e->state & EW_PF_KERNEL_DEAD) != 0 && e->state != EW_PF_KERNEL_IDLE) {
         size_t inner, mark = begin_event(cpu, t_ns + 1, e->tid, EW_PF_FTRACE_FREE, &inner);
         put_text(&cpu->events, 1, e->name);
@@ -396,7 +397,7 @@ static void take_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, ui
     }
 }
 
-/* Who woke it is who runs on the CPU: so it can only be said once that is known. */
+/* The compact form implies that the waker is the running thread, so that must be known. */
 static void take_wakeup(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
 {
     bool fits_column = e->priority >= -EW_PF_PRIO_BASE;
@@ -420,8 +421,8 @@ static void take_wakeup(struct ew_pf_cpu *cpu, const struct etwatch_event *e, ui
     cpu->wakings++;
 }
 
-/* Of Linux a process has the number of its first thread; of Windows it has not, and task_newtask
- * would make up one that has. */
+/* On Linux a process has the id of its first thread. On Windows it has not, and task_newtask would
+ * create a process with that id. */
 static bool starts_elsewhere(const struct etwatch_event *e)
 {
     return e->kind == ETWATCH_EVENT_FORK && e->next_pid != e->pid && e->next_pid != e->next_tid;
@@ -447,7 +448,7 @@ static void take_life(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint
         mark = begin_event(cpu, t_ns, e->tid, EW_PF_FTRACE_NEWTASK, &inner);
         ew_proto_u64(out, 1, e->next_tid);
         put_text(out, 2, e->next_name != NULL ? e->next_name : e->name);
-        /* Of the flags of clone only this one is known. */
+        /* The only known flag of clone. */
         ew_proto_u64(out, 3, e->next_pid == e->pid ? EW_PF_CLONE_THREAD : 0);
         break;
     case ETWATCH_EVENT_EXEC:
@@ -469,8 +470,8 @@ static void take_life(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint
     end_event(cpu, mark, inner);
 }
 
-/* Columns have room for BATCH numbers, and a time in one never takes more than five bytes but for
- * the first: a step back or a long pause begins a new bundle. */
+/* Columns have room for BATCH numbers, and times except the first must fit in five bytes: a step
+ * back or a long pause starts a new bundle. */
 static bool fits(const struct ew_pf_cpu *cpu, uint64_t t_ns)
 {
     bool full = cpu->switches == BATCH || cpu->wakings == BATCH || cpu->name_count == NAMES_MAX ||

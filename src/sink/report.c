@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns what a report for people is made of until the last of it has come: tables are sorted, and a
- * column's width is known only when all rows are. Kinds of events are shown by provider, or one by
- * one if that is asked for.
+ * Owns the data of a readable report until it is complete: tables are sorted, and the width of a
+ * column is known only when all rows are. Event counts are shown per provider, or per event class
+ * if requested.
  */
 #include "sink/report.h"
 
@@ -16,15 +16,15 @@
 enum { IMAGES_SHOWN = 20000 };
 
 struct kind {
-    struct etwatch_trace_class klass; /* its strings are ours */
-    uint64_t unknown;                 /* events without a known layout, of a provider */
-    uint32_t kinds;                   /* of a provider */
+    struct etwatch_trace_class klass; /* owns its strings */
+    uint64_t unknown;                 /* of a provider: events with an unknown layout */
+    uint32_t kinds;                   /* of a provider: number of kinds */
 };
 
 struct ew_report {
     bool color, by_class;
     uint32_t width;
-    uint64_t from_ns; /* the recording began */
+    uint64_t from_ns; /* start of the recording */
     struct ew_report_row *rows;
     uint32_t row_count, row_size;
     uint32_t owner; /* order of the last process */

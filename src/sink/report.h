@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The report on a recording for people: facts first, then tables, the busiest on top. */
+/* The readable report on a recording: facts first, then tables, busiest first. */
 #ifndef EW_SINK_REPORT_H
 #define EW_SINK_REPORT_H
 
@@ -9,29 +9,29 @@
 
 struct ew_report;
 
-/* width: lines of tables are cut to it; 0 = never. NULL: out of memory. */
+/* width: table lines are truncated to it; 0: never. Returns NULL if out of memory. */
 struct ew_report *ew_report_new(uint32_t sink_flags, uint32_t width);
 void ew_report_free(struct ew_report *report);
 
-/* Each returns 0 or ETWATCH_ENOMEM and takes copies. */
+/* Each returns 0 or ETWATCH_ENOMEM and copies its argument. */
 int ew_report_trace(struct ew_report *report, struct ew_buf *out,
                     const struct etwatch_trace_summary *trace);
 int ew_report_class(struct ew_report *report, const struct etwatch_trace_class *klass);
 int ew_report_process(struct ew_report *report, const struct etwatch_sample *process,
                       uint64_t estimated);
 int ew_report_image(struct ew_report *report, const struct etwatch_trace_image *image);
-/* The tables. */
+/* Prints the tables. */
 int ew_report_end(struct ew_report *report, struct ew_buf *out);
 
-/* report_facts.c: label and value, a line each. */
+/* report_facts.c: one line per label and value. */
 void ew_report_facts(struct ew_buf *out, const struct etwatch_trace_summary *trace, bool color);
 
 /* report_rows.c: the table of processes and threads. */
 struct ew_report_row {
-    struct etwatch_sample sum; /* its strings are the row's own */
+    struct etwatch_sample sum; /* owns its strings */
     uint64_t estimated;
-    uint32_t order; /* as it came: processes in order of start, threads behind their process */
-    uint32_t owner; /* order of its process; its own if it is one */
+    uint32_t order; /* order of arrival: processes by start, threads after their process */
+    uint32_t owner; /* order of its process; of a process its own */
     uint64_t owner_cpu_ns;
 };
 int ew_report_rows_print(struct ew_report_row *rows, uint32_t count, uint64_t from_ns,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The head of a report: which machine, which time, how much, what was lost or damaged, and where
- * CPU time comes from. What is not as it should be stands out.
+ * The head of a report: machine, time, number of events, losses and damage, and the source of CPU
+ * times. Problems are highlighted.
  */
 #include "sink/report.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes and threads as a table: most CPU first, each process followed by its threads likewise.
- * A column of which no row knows anything is left out, so a recording of a few kinds of events has
- * a narrow table. An estimate carries a "~".
+ * Processes and threads as a table: most CPU time first, each process followed by its threads in
+ * the same order. Columns without any known value are omitted, so a recording with few kinds of
+ * events has a narrow table. Estimates are marked with "~".
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static const struct ew_grid_column all_columns[COLUMN_COUNT] = {
     [COMMAND] = {.heading = "COMMAND LINE", .left = true, .max_width = 400},
 };
 
-/* The metric that a column shows; ETWATCH_METRIC_COUNT for those that show something else. */
+/* The metric of a column; ETWATCH_METRIC_COUNT if it shows something else. */
 static uint32_t metric_of(enum column column)
 {
     switch (column) {
@@ -132,20 +132,21 @@ static bool knows(const struct ew_report_row *row, enum column column)
     }
 }
 
-static uint32_t choose(const struct ew_report_row *rows, uint32_t count, uint8_t *ret_columns)
+static uint32_t select_columns(const struct ew_report_row *rows, uint32_t count,
+                               uint8_t *ret_columns)
 {
-    uint32_t chosen = 0;
+    uint32_t selected = 0;
     for (uint32_t c = 0; c < COLUMN_COUNT; c++) {
         bool known = false;
         for (uint32_t i = 0; i < count && !known; i++)
             known = knows(&rows[i], (enum column)c);
         if (known)
-            ret_columns[chosen++] = (uint8_t)c;
+            ret_columns[selected++] = (uint8_t)c;
     }
-    return chosen;
+    return selected;
 }
 
-/* NTSTATUS values are known by their hexadecimal form. */
+/* NTSTATUS values are usually written in hexadecimal. */
 static void put_exit_code(struct ew_buf *out, int64_t code)
 {
     static const char digits[] = "0123456789abcdef";
@@ -158,7 +159,7 @@ static void put_exit_code(struct ew_buf *out, int64_t code)
         ew_buf_char(out, digits[(uint64_t)code >> shift & 15]);
 }
 
-/* Seconds since the recording began. */
+/* Seconds since the start of the recording. */
 static void put_when(struct ew_buf *out, uint64_t t_ns, uint64_t from_ns)
 {
     uint64_t since_ns = t_ns > from_ns ? t_ns - from_ns : 0;
@@ -232,7 +233,7 @@ static uint64_t cpu_of(const struct etwatch_sample *s)
 static int compare(const void *a, const void *b)
 {
     const struct ew_report_row *x = a, *y = b;
-    /* The idle process, which has all that the others left, comes last. */
+    /* The idle process comes last. */
     if ((x->sum.pid == 0) != (y->sum.pid == 0))
         return x->sum.pid == 0 ? 1 : -1;
     if (x->owner_cpu_ns != y->owner_cpu_ns)
@@ -263,20 +264,20 @@ static void sort(struct ew_report_row *rows, uint32_t count)
 int ew_report_rows_print(struct ew_report_row *rows, uint32_t count, uint64_t from_ns,
                          uint32_t width, bool color, struct ew_buf *out)
 {
-    uint8_t chosen[COLUMN_COUNT];
+    uint8_t selected[COLUMN_COUNT];
     struct ew_grid_column columns[COLUMN_COUNT];
     struct ew_grid grid;
-    uint32_t column_count = choose(rows, count, chosen);
+    uint32_t column_count = select_columns(rows, count, selected);
     uint32_t shown = count < ROWS_SHOWN ? count : ROWS_SHOWN;
     for (uint32_t c = 0; c < column_count; c++)
-        columns[c] = all_columns[chosen[c]];
+        columns[c] = all_columns[selected[c]];
     sort(rows, count);
     ew_grid_init(&grid, columns, column_count);
     grid.width = width;
     grid.color = color;
     for (uint32_t i = 0; i < shown; i++) {
         for (uint32_t c = 0; c < column_count; c++) {
-            put_cell(ew_grid_cell(&grid), &rows[i], (enum column)chosen[c], from_ns);
+            put_cell(ew_grid_cell(&grid), &rows[i], (enum column)selected[c], from_ns);
             ew_grid_end(&grid);
         }
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns one row per (pid, start time, tid) in an array with a hash index beside it. Invariant: every
- * counter that came in is in exactly one place, a row or the rest, so the sums shown always add up.
+ * Owns one row per (pid, start time, tid) in an array with a hash index. Invariant: every counter
+ * is in exactly one place, a row or the rest, so the displayed sums always add up.
  *
- * The array has a stated maximum. When it is full the cheaper half of the rows that have exited is
- * folded into the rest, so that a storm of short processes costs a sort now and then and not one
- * per process; what is alive keeps its row. Threads get at most three quarters of the rows, and
- * none is listed that was not listed from its beginning: a partial sum would look like a whole one.
+ * The array has a fixed maximum. When it is full, the exited half with the least CPU time is folded
+ * into the rest, so many short processes cost an occasional sort and not one per process; live rows
+ * are kept. Threads get at most three quarters of the rows, and a thread is listed only if it was
+ * listed from its start: a partial sum would look like a complete one.
  */
 #include "sink/rollup.h"
 
@@ -76,7 +76,7 @@ static void rebuild_index(struct ew_rollup *rollup)
         place(rollup, i);
 }
 
-/* The strings of a row point into the row itself, so they move with it. */
+/* The strings of a row point into the row itself and must be updated when it moves. */
 static void point_strings(struct ew_rollup_row *row)
 {
     row->sum.name = row->name[0] != '\0' ? row->name : NULL;
@@ -120,7 +120,7 @@ static uint64_t metric_u64(const struct etwatch_sample *sample, uint32_t metric)
     return value;
 }
 
-/* Counters add up, gauges are replaced; what neither knew stays unknown. */
+/* Adds counters, replaces gauges; values unknown in both stay unknown. */
 static void merge(struct etwatch_sample *sum, const struct etwatch_sample *sample, bool gauges)
 {
     uint64_t known = sample->has & ~ETWATCH_HAS(cpu_percent);
@@ -147,7 +147,7 @@ static int by_cpu(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Takes one row out: a process into the rest; a thread is part of its process already. */
+/* Removes a row: a process goes into the rest; a thread is already part of its process. */
 static void fold(struct ew_rollup *rollup, const struct ew_rollup_row *row)
 {
     if (row->sum.type == ETWATCH_TYPE_THREAD) {
@@ -158,7 +158,7 @@ static void fold(struct ew_rollup *rollup, const struct ew_rollup_row *row)
     }
 }
 
-/* Takes out up to `most` exited rows that used at most limit_ns. */
+/* Removes up to `most` exited rows that used at most limit_ns. */
 static void compact(struct ew_rollup *rollup, uint64_t limit_ns, uint32_t most)
 {
     uint32_t kept = 0, folded = 0;
@@ -254,7 +254,7 @@ static void update_identity(struct ew_rollup_row *row, const struct etwatch_samp
     row->sum.t_ns = sample->t_ns;
 }
 
-/* What a process already had when it was first seen is no news, its gauges are. */
+/* Counters from before the process was first seen are ignored, its gauges are used. */
 static void set_gauges(struct etwatch_sample *sum, const struct etwatch_sample *sample)
 {
     for (uint64_t left = sample->has & ~ETWATCH_HAS(cpu_percent); left != 0; left &= left - 1) {
@@ -266,7 +266,7 @@ static void set_gauges(struct etwatch_sample *sum, const struct etwatch_sample *
     }
 }
 
-/* EXIT carries totals over the life: they replace sums or are ignored, they never add. */
+/* EXIT carries totals over the lifetime: they replace sums or are ignored, but are never added. */
 static void add_exit(struct ew_rollup *rollup, struct ew_rollup_row *row,
                      const struct etwatch_sample *sample)
 {
@@ -317,10 +317,10 @@ int ew_rollup_add(struct ew_rollup *rollup, const struct etwatch_sample *sample)
     }
     if (sample->t_ns > rollup->last_ns)
         rollup->last_ns = sample->t_ns;
-    /* A START is incomplete when its process came unannounced; no figure of it lacks anything. */
+    /* A START is incomplete if it was missed by the source; that does not affect the sums. */
     if ((sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0 && sample->type != ETWATCH_TYPE_START)
         rollup->incomplete = true;
-    if (row == NULL) { /* full of live rows */
+    if (row == NULL) { /* all rows are live */
         if (sample->type == ETWATCH_TYPE_SAMPLE)
             fold_into_rest(rollup, sample);
         rollup->rest_count += sample->type == ETWATCH_TYPE_START;
@@ -346,7 +346,7 @@ int ew_rollup_add(struct ew_rollup *rollup, const struct etwatch_sample *sample)
 
 void ew_rollup_next(struct ew_rollup *rollup)
 {
-    /* Threads come and go unannounced: one that was idle for a block may be over. */
+    /* Threads have no START and EXIT: one that was idle for a block may have ended. */
     for (uint32_t i = 0; i < rollup->count; i++)
         if (rollup->rows[i].sum.type == ETWATCH_TYPE_THREAD && !rollup->rows[i].active)
             rollup->rows[i].exited = true;

@@ -15,11 +15,11 @@
 enum { EW_ROLLUP_NAME_SIZE = 64, EW_ROLLUP_USER_SIZE = 33 };
 
 struct ew_rollup_row {
-    /* type SAMPLE or THREAD; counters are sums, gauges the latest, cpu_percent is not kept: see
-     * ew_rollup_percent. Its strings point into the row or are NULL. */
+    /* type SAMPLE or THREAD; counters are sums, gauges the latest values, cpu_percent is not kept:
+     * see ew_rollup_percent. Its strings point into the row or are NULL. */
     struct etwatch_sample sum;
-    uint64_t first_ns;           /* end of the first interval in the sum less its length */
-    uint64_t peak_percent_milli; /* the highest cpu_percent of one interval, in 1/1000 */
+    uint64_t first_ns;           /* start of the first interval in the sum */
+    uint64_t peak_percent_milli; /* highest cpu_percent of an interval, in 1/1000 */
     bool active;                 /* something was added since the last ew_rollup_next */
     bool preexisting;
     bool exited;
@@ -31,12 +31,12 @@ struct ew_rollup_row {
 struct ew_rollup {
     struct ew_rollup_row *rows;
     uint32_t count, size, max;
-    uint32_t *index; /* hash of (pid, start, tid) to row + 1; index_mask + 1 places */
+    uint32_t *index; /* hash of (pid, start, tid) to row + 1; index_mask + 1 slots */
     uint32_t index_mask;
     uint32_t thread_count;
-    bool threads_unlisted; /* there were more threads than may be listed */
-    bool totals; /* an EXIT replaces the sums: it knows them exactly over the whole life */
-    /* What found no row once there were max of them, and rows that had to make room. */
+    bool threads_unlisted; /* there were more threads than the limit */
+    bool totals; /* an EXIT replaces the sums: its totals cover the whole lifetime exactly */
+    /* Samples beyond max rows, and rows that were evicted. */
     struct etwatch_sample rest;
     uint64_t rest_count;
     uint64_t last_ns;
@@ -45,20 +45,21 @@ struct ew_rollup {
     int error;
 };
 
-/* max_rows is rounded up to a power of two. Memory grows with what is there. */
+/* max_rows is rounded up to a power of two. Memory grows with the number of rows. */
 void ew_rollup_init(struct ew_rollup *rollup, uint32_t max_rows, bool totals);
 void ew_rollup_done(struct ew_rollup *rollup);
 /* 0 or ETWATCH_ENOMEM. */
 int ew_rollup_add(struct ew_rollup *rollup, const struct etwatch_sample *sample);
-/* Starts the next block: counters back to 0, gauges stay, rows that exited go. */
+/* Starts the next block: counters are reset, gauges kept, rows of exited processes removed. */
 void ew_rollup_next(struct ew_rollup *rollup);
-/* CPU of the row over wall_ns, in per cent of one core; negative if unknown. */
+/* CPU time of the row over wall_ns, in percent of one core; negative if unknown. */
 double ew_rollup_percent(const struct ew_rollup_row *row, uint64_t wall_ns);
 
-/* Sorts for showing: processes by `metric` (an unsigned one, most first), each followed by its
- * threads likewise. With active_only, rows without news since ew_rollup_next are left out. Returns
- * how many rows ew_rollup_sorted has until the next change; 0, and rollup->error, if there is no
- * memory. */
+/* Sorts for display: processes by `metric` (an unsigned one, largest first), each followed by its
+ * threads in the same order. With active_only, rows without changes since ew_rollup_next are
+ * skipped. Returns the number of rows that ew_rollup_sorted has until the next change; 0, and
+ * rollup->error, if out of memory.
+ */
 size_t ew_rollup_sort(struct ew_rollup *rollup, uint32_t metric, bool active_only);
 const struct ew_rollup_row *ew_rollup_sorted(const struct ew_rollup *rollup, size_t i);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls of all sinks: checks arguments, keeps what every format needs (the buffer, the
- * chosen columns), and passes one fact at a time to the format. The buffer leaves in whole lines:
- * by itself when it is half full, and at etwatch_sink_flush.
+ * The public functions of all sinks: check arguments, keep what every format needs (the buffer, the
+ * selected columns), and pass one object at a time to the format. The buffer is written in whole
+ * lines: automatically when it is half full, and by etwatch_sink_flush.
  */
 #include "sink/sink.h"
 
@@ -12,8 +12,8 @@
 #include "base/alloc.h"
 #include "sink/fields.h"
 
-/* A sample is far below this, a recorded event that is not is shown without its fields. The buffer
- * grows only as far as a line needs. */
+/* A sample is far below this; a recorded event that exceeds it is written without its fields. The
+ * buffer grows only as far as a line needs. */
 enum { BUFFER_MAX = 4 * 1024 * 1024, FLUSH_AT = 128 * 1024 };
 
 static const struct ew_sink_ops *find_ops(uint32_t format)
@@ -32,7 +32,7 @@ static const struct ew_sink_ops *find_ops(uint32_t format)
     }
 }
 
-static int choose_columns(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
+static int select_columns(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
                           struct ew_error *err)
 {
     if (options->column_count > sizeof sink->columns)
@@ -61,10 +61,10 @@ static int copy_options(struct etwatch_sink *sink, const struct etwatch_sink_opt
         sink->os = ew_strdup(options->os);
     if ((options->host != NULL && sink->host == NULL) || (options->os != NULL && sink->os == NULL))
         return ew_error_set(err, ETWATCH_ENOMEM, 0, "out of memory");
-    return choose_columns(sink, options, err);
+    return select_columns(sink, options, err);
 }
 
-/* Copies what the caller knows of a struct that may grow; what it does not know is 0. */
+/* Copies the fields that the caller has of a struct that may grow; others are 0. */
 static int read_options(const struct etwatch_sink_options *given,
                         struct etwatch_sink_options *ret_options)
 {

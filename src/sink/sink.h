@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the formats share: the public calls in sink.c hand each fact to one table of functions. */
+/* Interface of the formats: the public functions in sink.c pass each object to a table of
+ * functions. */
 #ifndef EW_SINK_SINK_H
 #define EW_SINK_SINK_H
 
@@ -10,7 +11,7 @@
 
 struct ew_sink_ops {
     size_t size; /* of the sink's own struct, which starts with struct etwatch_sink */
-    /* Any of these may be NULL: then the format has nothing to say about it. */
+    /* Any of these may be NULL: the format then ignores the object. */
     int (*init)(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
                 struct ew_error *reterr);
     void (*done)(struct etwatch_sink *sink);
@@ -29,7 +30,7 @@ struct ew_sink_ops {
     void (*image)(struct etwatch_sink *sink, const struct etwatch_trace_image *image);
     void (*trace_event)(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
     void (*end)(struct etwatch_sink *sink);
-    /* Puts what waits inside of the format into the buffer. */
+    /* Writes data that waits inside the format to the buffer. */
     void (*flush)(struct etwatch_sink *sink);
     void (*restart)(struct etwatch_sink *sink);
     bool (*wants_fields)(const struct etwatch_trace_event *event); /* NULL: always */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pure: a reading of the whole machine in, its JSON out. Tables and CSV have no rows for it. */
+/* Pure functions that format a system reading as JSON. Tables and CSV have no rows for it. */
 #include <etwatch/system.h>
 
 #include "sink/json.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table for people: what ran within the last second (block_ms), most CPU first, once a second.
+ * The readable table: what ran within the last second (block_ms), most CPU time first, once a
+ * second.
  *
- * Blocks are cut by the time in the samples, not by a clock, so that the same samples give the same
- * text. Samples of 10 or 1000 Hz are summed up; whoever wants each of them takes JSON Lines or CSV.
+ * Blocks are cut by the time in the samples, not by a clock, so that the same samples yield the
+ * same text. Samples of 10 or 1000 Hz are summed up; JSON Lines and CSV contain each of them.
  */
 #include "sink/sink.h"
 
@@ -21,11 +22,11 @@ struct table {
     struct ew_grid_column columns[EW_GRID_COLUMNS_MAX];
     struct ew_rollup rollup;
     uint64_t block_ns;
-    uint64_t block_from_ns; /* 0: no block is open */
+    uint64_t block_from_ns; /* 0: no open block */
     uint32_t width;
     bool windows_begun;
     bool anything_shown;
-    struct ew_report *report; /* of a recording; NULL: none came */
+    struct ew_report *report; /* of a recording; NULL: none */
 };
 
 static const uint8_t default_columns[] = {
@@ -117,8 +118,8 @@ static void end_block(struct table *self, uint64_t wall_ns)
     ew_rollup_next(&self->rollup);
 }
 
-/* Ends the open block if this interval lies behind it. Nothing ran in between, so the block has its
- * full length; the next one begins where a row of blocks would. */
+/* Ends the open block if this interval lies after it. Nothing ran in between, so the block has its
+ * full length; the next one starts at a multiple of the block length after it. */
 static void advance(struct table *self, const struct etwatch_sample *sample)
 {
     uint64_t from_ns = sample->t_ns - sample->dt_ns;
@@ -186,7 +187,7 @@ static void put_window_header(struct ew_buf *out, uint64_t more)
     ew_buf_char(out, '\n');
 }
 
-/* Average and maximum of what was asked for beside CPU and memory, below their headings. */
+/* Average and maximum of the metrics requested in addition to CPU and memory. */
 static void put_window_more(struct ew_buf *out, const struct etwatch_window *window)
 {
     const struct etwatch_aggregate *spread = window->more_spreads;
@@ -256,7 +257,7 @@ static void put_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss)
 static void put_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats)
 {
     struct table *self = (struct table *)sink;
-    (void)stats; /* the program tells them in words */
+    (void)stats; /* the program prints them */
     if (self->block_from_ns != 0 && self->rollup.last_ns > self->block_from_ns)
         end_block(self, self->rollup.last_ns - self->block_from_ns);
 }

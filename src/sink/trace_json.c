@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON Lines of recordings: the objects of a report and one object for each event.
+ * JSON Lines of recordings: the objects of a report and one object per event.
  *
- * Events come by the million, so a line is written with room reserved field by field and no format
- * string. Names of fields are the documented ones; numbers stay numbers (addresses too), bytes are
- * hexadecimal text. A line longer than the buffer may grow is written without its fields (null):
- * one monstrous event must not end the output of the others.
+ * There may be millions of events, so lines are written without format strings, with room reserved
+ * field by field. Field names are the documented ones; numbers stay numbers (addresses too), bytes
+ * are hexadecimal text. A line longer than the maximum of the buffer is written without its fields
+ * (null): one huge event must not end the output.
  */
 #include "sink/sink.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recorded events for people: one line each, in columns that stay in line, then the fields as
- * name=value. Everything that comes from a recording is made safe for a terminal.
+ * Readable recorded events: one line each, in aligned columns, then the fields as name=value. All
+ * text from a recording is made safe for a terminal.
  */
 #include "sink/sink.h"
 
@@ -35,12 +35,12 @@ static void put_right(struct ew_buf *out, bool known, uint64_t value, size_t wid
     ew_buf_char(out, ' ');
 }
 
-/* 12.345678901: seconds since the recording began. */
+/* 12.345678901: seconds since the start of the recording. */
 static void put_relative(struct ew_buf *out, uint64_t t_ns)
 {
     char digits[EW_U64_DIGITS];
     put_right(out, true, t_ns / 1000000000, 6);
-    out->len--; /* the blank behind */
+    out->len--; /* removes the trailing space */
     (void)ew_raw_u64(digits, 1000000000 + t_ns % 1000000000);
     digits[0] = '.';
     ew_buf_bytes(out, digits, 10);
@@ -131,7 +131,7 @@ static void put_value(struct ew_buf *out, const struct etwatch_field *field)
     }
 }
 
-/* a=1 b=[2 {c=3}]; a line is for reading, so it ends where nobody reads any more. */
+/* a=1 b=[2 {c=3}]; a line that is too long to read is truncated. */
 static void put_fields(struct ew_buf *out, const struct etwatch_trace_event *event)
 {
     uint64_t arrays = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Linux has its events from eBPF. */
+/* The native event source of Linux is eBPF. */
 #include "source/source.h"
 
 const struct ew_source_ops *ew_source_native(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows has its events from ETW. */
+/* The native event source of Windows is ETW. */
 #include "source/source.h"
 
 const struct ew_source_ops *ew_source_native(void)

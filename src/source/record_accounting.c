@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the tally, the list of who was asked for, and command lines. Cuts are told where an interval
- * ends, so they fall on the same times however the records arrive.
+ * Owns the tally, the selection of processes and the command lines. The tally reports every
+ * interval end while it processes records, so intervals end at the same times no matter how the
+ * records are split over drains.
  */
 #include "source/record_accounting.h"
 
@@ -59,13 +60,15 @@ static void drop_line(struct ew_record_accounting *accounting,
 static void keep_line(struct ew_record_accounting *accounting, const struct ew_event *event)
 {
     char text[EW_CMDLINE_BYTES], masked[EW_CMDLINE_BYTES];
-    const struct ew_event_text *given = &event->u.process.command_line;
+    const struct ew_event_text *command_line = &event->u.process.command_line;
     struct ew_record_accounting_line **at = find_line(accounting, event->pid);
     if (*at != NULL && event->kind == EW_EVENT_PROCESS_START)
         drop_line(accounting, at);
-    if (*at != NULL || given->len == 0 || !given->wide || accounting->line_count == LINES_MAX)
+    if (*at != NULL || command_line->len == 0 || !command_line->wide ||
+        accounting->line_count == LINES_MAX)
         return;
-    (void)ew_utf16_to_utf8(given->bytes, ew_utf16_len(given->bytes, given->len), text, sizeof text);
+    (void)ew_utf16_to_utf8(command_line->bytes,
+                           ew_utf16_len(command_line->bytes, command_line->len), text, sizeof text);
     ew_cmdline_mask(text, masked);
     size_t len = strlen(masked);
     struct ew_record_accounting_line *line = len == 0 ? NULL : ew_calloc(1, sizeof *line + len + 1);
@@ -86,13 +89,12 @@ const char *ew_record_accounting_cmdline(const struct ew_record_accounting *acco
     return line == NULL ? NULL : line->text;
 }
 
-/* ------------------------------------------------------------------ what is known */
+/* ------------------------------------------------------------------- availability */
 
-/* What the kinds of events in a recording let be known. */
 uint64_t ew_record_accounting_available(uint64_t kinds)
 {
     static const struct {
-        uint64_t kinds; /* any of them */
+        uint64_t kinds; /* any of these */
         uint64_t metrics;
     } known[] = {
         {EW_KIND(SWITCH) | EW_KIND(SAMPLE), ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns)},
@@ -133,30 +135,30 @@ uint64_t ew_record_accounting_estimated(uint64_t kinds)
            ((kinds & EW_KIND(SWITCH)) == 0 ? ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) : 0);
 }
 
-/* ------------------------------------------------------------------- begin and end */
+/* ------------------------------------------------------------------- init and done */
 
 int ew_record_accounting_init(struct ew_record_accounting *accounting,
                               const struct ew_source_config *config,
                               const struct ew_tally_config *own)
 {
     const struct ew_filter *filter = &config->filter;
-    struct ew_tally_config wish = *own;
-    wish.max_processes = config->max_processes;
-    wish.max_threads = config->max_threads;
-    wish.interval_ns = config->interval_ns;
-    wish.threads = config->threads;
-    wish.interval_over = interval_over;
-    wish.interval_ctx = accounting;
-    wish.working_set = ew_decode_working_set;
-    wish.wanted = filter->all ? NULL : wanted;
-    wish.wanted_ctx = accounting;
+    struct ew_tally_config tally = *own;
+    tally.max_processes = config->max_processes;
+    tally.max_threads = config->max_threads;
+    tally.interval_ns = config->interval_ns;
+    tally.threads = config->threads;
+    tally.interval_over = interval_over;
+    tally.interval_ctx = accounting;
+    tally.working_set = ew_decode_working_set;
+    tally.selected = filter->all ? NULL : wanted;
+    tally.selected_ctx = accounting;
     memset(accounting, 0, sizeof *accounting);
     accounting->events = config->events;
     accounting->events_all = config->events_all;
     int rc = ew_selection_init(&accounting->selection, filter->pids, filter->pid_count,
                                filter->names, filter->name_count);
     if (rc == 0)
-        rc = ew_tally_new(&wish, &accounting->tally);
+        rc = ew_tally_new(&tally, &accounting->tally);
     if (rc == 0 && config->cmdlines) {
         accounting->lines = ew_calloc(LINE_BUCKETS, sizeof(struct ew_record_accounting_line *));
         rc = accounting->lines == NULL ? ETWATCH_ENOMEM : 0;
@@ -175,7 +177,7 @@ void ew_record_accounting_done(struct ew_record_accounting *accounting)
         ew_tally_free(accounting->tally);
 }
 
-/* -------------------------------------------------------------------------- taking */
+/* ------------------------------------------------------------------------- records */
 
 void ew_record_accounting_take(struct ew_record_accounting *accounting,
                                const struct ew_record *record, const struct ew_facts *facts)
@@ -189,14 +191,14 @@ void ew_record_accounting_take(struct ew_record_accounting *accounting,
     }
     if (event.kind == EW_EVENT_OTHER)
         return;
-    bool told = event.kind == EW_EVENT_PROCESS_START || event.kind == EW_EVENT_PROCESS_THERE ||
-                event.kind == EW_EVENT_PROCESS_STILL;
-    if (accounting->lines != NULL && told)
+    bool announces = event.kind == EW_EVENT_PROCESS_START || event.kind == EW_EVENT_PROCESS_THERE ||
+                     event.kind == EW_EVENT_PROCESS_STILL;
+    if (accounting->lines != NULL && announces)
         keep_line(accounting, &event);
     if (accounting->events)
         ew_sched_events_emit(accounting->tally, accounting->events_all, false, record, &event,
                              facts);
-    /* Short of memory: the tally counts it as lost. */
+    /* On allocation failure the tally counts the event as lost. */
     (void)ew_tally_event(accounting->tally, record, &event, facts);
     if (accounting->events)
         ew_sched_events_emit(accounting->tally, accounting->events_all, true, record, &event,

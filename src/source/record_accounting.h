@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From records to facts: what a recording and a live session have in common. Records are decoded
- * and added up; whoever was asked for is told of, and command lines are kept if they are wanted.
+ * From records to facts: the part that recordings and live sessions share. Decodes records, adds
+ * them up in the tally, emits facts for the selected processes, and keeps command lines if they are
+ * requested.
  */
 #ifndef EW_SOURCE_RECORD_ACCOUNTING_H
 #define EW_SOURCE_RECORD_ACCOUNTING_H
@@ -18,12 +19,13 @@
 
 /* ----------------------------------------------------------------------- sched_events */
 
-/* The scheduler's events of an ETW session, as the user gets them from every system. */
+/* Scheduler events of an ETW session in the form that every backend delivers (struct
+ * etwatch_event). */
 
-/* all: of every thread, not only of processes that were asked for. Call it before the tally takes
- * the event, and once more after it has (over): a thread that starts is known only then, one that
- * ends only before. */
-void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool over,
+/* all: for every thread, not only for those of selected processes. Call once before the tally
+ * processes the event and once after it (after = true): a starting thread is known only after,
+ * an ending thread only before. */
+void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool after,
                           const struct ew_record *record, const struct ew_event *event,
                           const struct ew_facts *facts);
 
@@ -32,31 +34,32 @@ struct ew_record_accounting_line;
 struct ew_record_accounting {
     struct ew_tally *tally;
     struct ew_selection selection;
-    const struct ew_facts *facts; /* of the drain at hand */
+    const struct ew_facts *facts; /* of the current drain */
     uint64_t horizon_ns, last_ns;
     bool cut; /* an interval ended in this drain */
     struct ew_source_stats stats;
-    bool events, events_all; /* the scheduler's events are told too; of everybody */
-    struct ew_record_accounting_line **lines; /* NULL: nobody wants them */
+    bool events, events_all;                  /* emit scheduler events; of all threads */
+    struct ew_record_accounting_line **lines; /* NULL: command lines are not requested */
     uint32_t line_count;
 };
 
-/* own: what the source knows (CPUs, clock, classes, beginning); the rest is filled in from config.
- * The struct must stay where it is. */
+/* own: what the source knows (CPUs, clock, classes, start time); the rest is filled in from
+ * config. The accounting must not move in memory afterwards. */
 int ew_record_accounting_init(struct ew_record_accounting *accounting,
                               const struct ew_source_config *config,
                               const struct ew_tally_config *own);
 void ew_record_accounting_done(struct ew_record_accounting *accounting);
 
-/* Anything but a loss. */
+/* For every record except a loss. */
 void ew_record_accounting_take(struct ew_record_accounting *accounting,
                                const struct ew_record *record, const struct ew_facts *facts);
-/* What is known of a process beside its facts; until the next call. */
+/* The command line of a process, or NULL; valid until the next call. */
 const char *ew_record_accounting_cmdline(const struct ew_record_accounting *accounting,
                                          uint32_t pid);
 
 #define EW_KIND(name) (UINT64_C(1) << EW_EVENT_##name)
-/* ETWATCH_HAS bits that these kinds of events (EW_KIND) let be known, and let be estimated only. */
+/* ETWATCH_HAS bits that events of these kinds (EW_KIND) make available, and those that they can
+ * only estimate. */
 uint64_t ew_record_accounting_available(uint64_t kinds);
 uint64_t ew_record_accounting_estimated(uint64_t kinds);
 

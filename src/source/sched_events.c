@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Switches, ready threads, starts and ends of threads, in the words of etwatch_event. Owns nothing:
- * who runs where and whose a thread is the tally knows.
+ * Converts context switches, readied threads, thread starts and thread ends into struct
+ * etwatch_event. Keeps no state: the tally knows which thread runs on a CPU and which process a
+ * thread belongs to.
  *
- * Why a thread left its CPU is told as Linux tells it, so that whoever reads the stream need not
- * know where it comes from. Windows has no exec: a new process is a thread started into it.
+ * The state of the outgoing thread uses the task states of Linux, so that a consumer of the stream
+ * can ignore the system it came from. Windows has no exec: a new process is a thread started in it.
  */
 #include "source/record_accounting.h"
 
 /* KTHREAD_STATE. */
 enum { TERMINATED = 4, WAITING = 5 };
-/* KWAIT_REASON: for a page, or for room for one. */
+/* KWAIT_REASON: waiting for a page, or for memory to put one in. */
 enum { FREE_PAGE = 1, PAGE_IN = 2, WR_FREE_PAGE = 8, WR_PAGE_IN = 9 };
-/* Task states of Linux. */
-enum { READY = 0, SLEEPS = 1, BLOCKED = 2, OVER = 0x80 };
+/* Linux task states. */
+enum { READY = 0, SLEEPING = 1, BLOCKED = 2, DEAD = 0x80 };
 
 static uint32_t state_of(uint8_t state, uint8_t reason)
 {
     if (state == TERMINATED)
-        return OVER;
+        return DEAD;
     if (state != WAITING)
         return READY;
     bool page =
         reason == FREE_PAGE || reason == PAGE_IN || reason == WR_FREE_PAGE || reason == WR_PAGE_IN;
-    return page ? BLOCKED : SLEEPS;
+    return page ? BLOCKED : SLEEPING;
 }
 
-/* KWAIT_REASON by name; NULL: one that came later. */
+/* Name of a KWAIT_REASON; NULL: unknown, newer than this table. */
 static const char *reason_name(uint8_t reason)
 {
     static const char *const names[] = {
@@ -77,10 +78,11 @@ static const char *reason_name(uint8_t reason)
     return reason < sizeof names / sizeof names[0] ? names[reason] : NULL;
 }
 
-/* Who it is. An id that nobody knows is told as it is, its process as 0. */
-static const char *name_of(const struct ew_tally *tally, uint16_t cpu, uint32_t *pid, uint32_t *tid)
+/* Fills in the missing one of *pid and *tid and returns the process name. An unknown thread
+ * keeps its tid; its pid is 0. */
+static const char *resolve(const struct ew_tally *tally, uint16_t cpu, uint32_t *pid, uint32_t *tid)
 {
-    const char *name = ew_tally_who(tally, cpu, pid, tid);
+    const char *name = ew_tally_identify(tally, cpu, pid, tid);
     if (*tid == EW_NO_ID)
         *tid = 0;
     if (*pid == EW_NO_ID)
@@ -112,12 +114,12 @@ static void fill_switch(struct etwatch_event *out, const struct ew_event *event)
         out->wait_reason = reason_name(event->u.cswitch.old_wait_reason);
     out->priority = event->u.cswitch.old_priority;
     out->next_priority = event->u.cswitch.new_priority;
-    /* Somebody always can run: it is not put to sleep but has nothing to do. */
+    /* The idle thread never sleeps: it is always ready. */
     if (event->tid == 0)
         out->state = READY;
 }
 
-/* Whoever made it is in the header, or runs on the CPU. */
+/* The creator is in the record header; without it, it is the thread that runs on the CPU. */
 static void fill_start(struct etwatch_event *out, const struct ew_record *record,
                        const struct ew_event *event)
 {
@@ -128,16 +130,16 @@ static void fill_start(struct etwatch_event *out, const struct ew_record *record
     out->next_tid = event->tid;
 }
 
-static bool fill(struct etwatch_event *out, bool over, const struct ew_record *record,
+static bool fill(struct etwatch_event *out, bool after, const struct ew_record *record,
                  const struct ew_event *event)
 {
-    if (event->from_manifest || over != (event->kind == EW_EVENT_THREAD_START))
+    if (event->from_manifest || after != (event->kind == EW_EVENT_THREAD_START))
         return false;
     switch (event->kind) {
     case EW_EVENT_SWITCH:
         fill_switch(out, event);
         return true;
-    case EW_EVENT_READY: /* whoever runs on the CPU made it ready */
+    case EW_EVENT_READY: /* made ready by the thread that runs on this CPU */
         begin(out, event, ETWATCH_EVENT_WAKEUP);
         return true;
     case EW_EVENT_THREAD_START:
@@ -153,21 +155,22 @@ static bool fill(struct etwatch_event *out, bool over, const struct ew_record *r
     }
 }
 
-void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool over,
+void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool after,
                           const struct ew_record *record, const struct ew_event *event,
                           const struct ew_facts *facts)
 {
     struct etwatch_event out;
-    if (facts->event == NULL || !fill(&out, over, record, event))
+    if (facts->event == NULL || !fill(&out, after, record, event))
         return;
-    out.name = name_of(tally, event->cpu, &out.pid, &out.tid);
+    out.name = resolve(tally, event->cpu, &out.pid, &out.tid);
     if (out.kind == ETWATCH_EVENT_EXIT) {
         out.next_pid = out.next_tid = 0;
     } else {
-        const char *name = name_of(tally, event->cpu, &out.next_pid, &out.next_tid);
+        const char *name = resolve(tally, event->cpu, &out.next_pid, &out.next_tid);
         out.next_name = out.kind == ETWATCH_EVENT_WAKEUP ? NULL : name;
     }
     bool next = out.kind == ETWATCH_EVENT_SWITCH || out.kind == ETWATCH_EVENT_FORK;
-    if (all || ew_tally_wants(tally, out.pid) || (next && ew_tally_wants(tally, out.next_pid)))
+    if (all || ew_tally_is_selected(tally, out.pid) ||
+        (next && ew_tally_is_selected(tally, out.next_pid)))
         facts->event(facts->ctx, &out);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A source of facts: the one interface that the monitor knows of eBPF, polling, recordings and
- * ETW.
+ * A source of facts: the only interface between the monitor and eBPF, polling, recordings and ETW.
  *
- * A source has no thread and no clock of its own. The monitor calls drain when the time has come;
- * the source delivers every fact it has and says up to which raw time the facts are complete (the
- * horizon): intervals that end there or before may be cut.
+ * A source has no thread and no clock of its own. The monitor calls drain at the end of an
+ * interval; the source delivers every fact it has and returns the raw time up to which the facts
+ * are complete (the horizon): intervals that end at or before the horizon may be cut.
  */
 #ifndef EW_SOURCE_SOURCE_H
 #define EW_SOURCE_SOURCE_H
@@ -20,7 +19,7 @@
 struct ew_source;
 struct ew_etw_config;
 
-/* What to watch. A process is watched if any rule matches; no rule and !all: nothing yet. */
+/* Which processes to watch: those that any rule matches. No rule and !all: none yet. */
 struct ew_filter {
     bool all;
     bool kernel_threads; /* only with all */
@@ -37,30 +36,30 @@ struct ew_filter {
 
 struct ew_source_config {
     struct ew_filter filter;
-    bool threads;    /* thread readings wanted */
-    bool events;     /* the full scheduler stream wanted */
-    bool events_all; /* of every thread, not only of those watched */
+    bool threads;    /* thread readings requested */
+    bool events;     /* full scheduler event stream requested */
+    bool events_all; /* of every thread, not only of watched processes */
     uint32_t max_processes;
     const char *proc_root; /* never NULL */
     uint64_t epoch_ns;     /* interval ends are epoch_ns + n * interval_ns */
     uint64_t interval_ns;
-    uint64_t sample_ns; /* how long the intervals of samples are: interval_ns, or some of them */
-    const char *const
-        *traces; /* a recording's files; its epoch is the beginning of the recording */
+    uint64_t sample_ns;        /* length of a sample's interval: interval_ns or a multiple of it */
+    const char *const *traces; /* files of a recording; its epoch is the start of the recording */
     uint32_t trace_count;
     uint32_t max_threads;
-    bool cmdlines;                    /* command lines will be asked for */
+    bool cmdlines;                    /* command lines will be queried */
     bool software_counters;           /* tests: the CPU clock in place of hardware counters */
-    uint64_t metrics;                 /* ETWATCH_HAS bits to measure; nothing else may cost */
-    uint64_t polled;                  /* those of them to be polled beside events, where both can */
-    const struct etwatch_rate *rates; /* while it is opened; see ew_metrics_period_ns */
+    uint64_t metrics;                 /* ETWATCH_HAS bits to measure; others must cost nothing */
+    uint64_t polled;                  /* subset to poll even if events could provide it */
+    const struct etwatch_rate *rates; /* valid only during open; see ew_metrics_period_ns */
     uint32_t rate_count;
-    const struct ew_etw_config *etw; /* of an ETW session, while it is opened; NULL: the defaults */
+    const struct ew_etw_config
+        *etw; /* options of an ETW session, valid only during open; NULL: defaults */
 };
 
-/* The time and the machine of a source that has its own. */
+/* Clock and machine of a source that has its own time (a recording). */
 struct ew_source_time {
-    uint64_t unix_ns, raw_ns; /* the beginning, by both clocks */
+    uint64_t unix_ns, raw_ns; /* start of the recording on both clocks */
     uint32_t cpu_count;
 };
 
@@ -68,8 +67,8 @@ struct ew_source_stats {
     uint64_t events;
     uint64_t lost;
     uint64_t undecoded;
-    uint64_t late;      /* came when their interval was over */
-    uint64_t kernel_ns; /* time our programs ran in the kernel; valid if kernel_ns_known */
+    uint64_t late;      /* arrived after their interval had ended */
+    uint64_t kernel_ns; /* time our programs spent in the kernel; valid if kernel_ns_known */
     bool kernel_ns_known;
 };
 
@@ -79,51 +78,51 @@ struct ew_source_ops {
     uint32_t id;        /* enum etwatch_source */
     uint64_t available; /* ETWATCH_HAS bits it can measure */
     uint64_t estimated; /* ETWATCH_HAS bits it can only estimate */
-    uint32_t backend;   /* enum etwatch_backend: its column in the table of metrics */
-    /* Opens and starts; delivers nothing yet. Error: code, message and the fix. */
+    uint32_t backend;   /* enum etwatch_backend: its column in the metric table */
+    /* Opens and starts; delivers nothing yet. On error fills in code, message and fix. */
     int (*open)(const struct ew_source_config *config, struct ew_source **ret_source,
                 struct ew_error *reterr);
     void (*close)(struct ew_source *source);
-    /* Delivers what there is. now_ns: raw clock. *ret_horizon_ns <= now_ns. */
+    /* Delivers all pending facts. now_ns: raw clock. *ret_horizon_ns <= now_ns. */
     int (*drain)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                  uint64_t *ret_horizon_ns, struct ew_error *reterr);
-    /* From at_ns on (an interval end) intervals are this long. It is EW_SOURCE_AHEAD_NS and an
-     * interval away, so that no CPU is past it when it learns. */
+    /* Intervals have this length from at_ns (an interval end) on. at_ns is at least
+     * EW_SOURCE_AHEAD_NS and one interval in the future, so that no CPU has passed it when the
+     * change arrives there. */
     int (*set_interval)(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns);
     int (*add)(struct ew_source *source, uint32_t pid);
     int (*remove)(struct ew_source *source, uint32_t pid);
     void (*stats)(struct ew_source *source, struct ew_source_stats *ret_stats);
-    /* May be NULL. What this process does is not asked for any more, or again: it need not be told,
-     * except its exec, rename and exit. */
+    /* May be NULL. Facts of this process are no longer needed, or needed again. Exec, rename and
+     * exit are always reported. */
     void (*exclude)(struct ew_source *source, uint32_t pid, uint64_t start_ns, bool excluded);
-    /* A descriptor that becomes readable when a drain is wanted early, or -1. */
+    /* A descriptor that becomes readable when the source needs an early drain, or -1. */
     int (*wake_fd)(struct ew_source *source);
 
-    /* May be NULL. When a drain is wanted, even if it is not yet time for samples; UINT64_MAX:
-     * never. */
+    /* May be NULL. When the source needs a drain, even if no sample is due; UINT64_MAX: never. */
     uint64_t (*due_ns)(const struct ew_source *source);
-    /* May be NULL. Nothing more will be asked for: tells what is still open, up to now. */
+    /* May be NULL. Called once, at the end: delivers what is still open, up to now. */
     int (*finish)(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                   struct ew_error *reterr);
 
-    /* May be NULL: it cannot. Other kinds of kernel events from now on (enum ew_etw_kernel), and
-     * which have stacks (NULL: as they are); what is available changes with them. */
+    /* May be NULL: not supported. Changes the logged kernel events (enum ew_etw_kernel) and
+     * those of them that carry stacks (NULL: unchanged); the available metrics change
+     * accordingly. */
     int (*set_kernel)(struct ew_source *source, uint64_t now_ns, uint32_t kernel,
                       const uint32_t *stacks, struct ew_error *reterr);
 
-    /* May be NULL. Why a metric that was asked for cannot be had here; NULL: no reason of its own.
-     */
+    /* May be NULL. Why a requested metric is unavailable here; NULL: no specific reason. */
     const char *(*unavailable_reason)(const struct ew_source *source, uint32_t metric);
 
-    /* Only a recording has these, else NULL. Its facts carry the recording's own time, a drain
-     * brings the next part of them without waiting, and at the end it says so. */
+    /* Only set for recordings. Facts carry trace time, a drain delivers the next part without
+     * waiting, and `ended` returns true at the end. */
     void (*own_time)(const struct ew_source *source, struct ew_source_time *ret_time);
     bool (*ended)(const struct ew_source *source);
-    /* What is known of a process beside its facts; until the next call. */
+    /* The command line of a process, or NULL; valid until the next call. */
     const char *(*cmdline)(struct ew_source *source, uint32_t pid);
 };
 
-/* Every source starts with this. */
+/* First member of every source. */
 struct ew_source {
     const struct ew_source_ops *ops;
 };
@@ -132,7 +131,7 @@ extern const struct ew_source_ops ew_source_ebpf; /* Linux */
 extern const struct ew_source_ops ew_source_etw;  /* Windows */
 extern const struct ew_source_ops ew_source_etl;  /* recordings, everywhere */
 extern const struct ew_source_ops ew_source_poll;
-/* The one that this system has events from. */
+/* The event source of this system. */
 const struct ew_source_ops *ew_source_native(void);
 
 #endif

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells what the tally knows as facts, interval by interval. Whoever does something for the first
- * time in an interval gets an OPEN with the counters from before it, and all of those are read at
- * the interval's end: so everything is told in the interval in which it happened, and the time of a
- * long run is split at each end, exactly. An interval in which a thread does nothing costs nothing.
+ * Emits the tally's state as facts, interval by interval. A thread's first activity in an interval
+ * emits an OPEN with the counters from before it, and all such threads are read at the interval's
+ * end. So everything is reported in the interval in which it happened, and the time of a long run
+ * is split exactly at each end. An interval in which a thread is inactive costs nothing.
  *
- * Facts depend on the events alone, never on how they arrive: an interval is over when an event
- * comes that is not before its end, or when the caller says that none will come. Through a long
- * silence only an event tells that time went on.
+ * Facts depend on the events alone, never on how they arrive: an interval ends when an event
+ * arrives that is not before its end, or when the caller reports that none will follow. During a
+ * long silence only an event proves that time has passed.
  */
 #include <string.h>
 
 #include "tally/internal.h"
 
-/* After so many intervals without any event nobody is believed to run on. */
+/* After this many intervals without any event no thread is assumed to be still running. */
 enum { SILENT_INTERVALS = 1024 };
 
-static bool telling(const struct ew_tally *tally, const struct ew_tally_thread *thread)
+static bool is_reported(const struct ew_tally *tally, const struct ew_tally_thread *thread)
 {
     const struct ew_tally_process *process = thread->process;
-    return tally->facts != NULL && process != NULL && (process->flags & EW_TP_TOLD) != 0 &&
+    return tally->facts != NULL && process != NULL && (process->flags & EW_TP_REPORTED) != 0 &&
            ((process->flags & EW_TP_ENDED) == 0 || (thread->flags & EW_TT_ENDING) != 0);
 }
 
@@ -28,32 +28,32 @@ static bool telling(const struct ew_tally *tally, const struct ew_tally_thread *
 static void put_thread_gauges(struct ew_tally *tally, const struct ew_tally_thread *thread,
                               struct ew_reading *reading)
 {
-    const struct ew_tally_deeds *deeds = thread->deeds;
+    const struct ew_tally_thread_cold *cold = thread->cold;
     reading->gauge_has = 0;
     reading->thread_name = NULL;
     if (!tally->config.threads || (thread->flags & EW_TT_OWN) != 0)
         return;
-    if (deeds->name[0] != '\0')
-        reading->thread_name = deeds->name;
-    if (deeds->has_priority || (tally->classes & EW_TALLY_SWITCHES) != 0) {
+    if (cold->name[0] != '\0')
+        reading->thread_name = cold->name;
+    if (cold->has_priority || (tally->classes & EW_TALLY_SWITCHES) != 0) {
         reading->gauge[EW_G_priority] = (uint64_t)(int64_t)thread->priority;
         reading->gauge_has |= EW_HAS_G(priority);
     }
-    if (deeds->has_affinity) {
-        reading->gauge[EW_G_affinity] = deeds->affinity;
+    if (cold->has_affinity) {
+        reading->gauge[EW_G_affinity] = cold->affinity;
         reading->gauge_has |= EW_HAS_G(affinity);
     }
 }
 
-/* from_zero: as if it had done nothing yet. */
+/* from_zero: all counters 0, as if it had not run yet. */
 static void read_thread(struct ew_tally *tally, struct ew_tally_thread *thread,
                         enum ew_reading_kind kind, uint64_t t_ns, bool from_zero)
 {
     struct ew_reading *reading = &tally->reading;
     reading->kind = kind;
     reading->pid = thread->process->pid;
-    reading->tid = thread->deeds->tid;
-    reading->start_ns = thread->deeds->start_ns;
+    reading->tid = thread->cold->tid;
+    reading->start_ns = thread->cold->start_ns;
     reading->t_ns = reading->ran_from_ns = t_ns > tally->begin_ns ? t_ns : tally->begin_ns;
     reading->counter_has = tally->counter_has;
     if (from_zero) {
@@ -70,18 +70,18 @@ static void read_thread(struct ew_tally *tally, struct ew_tally_thread *thread,
         thread->flags &= (uint8_t)~EW_TT_INCOMPLETE;
     }
     put_thread_gauges(tally, thread, reading);
-    thread->flags |= EW_TT_TOLD;
+    thread->flags |= EW_TT_REPORTED;
     tally->facts->reading(tally->facts->ctx, reading);
 }
 
 static void list(struct ew_tally *tally, struct ew_tally_thread *thread)
 {
-    struct ew_tally_deeds *deeds = thread->deeds;
+    struct ew_tally_thread_cold *cold = thread->cold;
     thread->flags |= EW_TT_LISTED;
-    deeds->listed = NULL;
-    deeds->list_prev = tally->last_listed;
+    cold->listed = NULL;
+    cold->list_prev = tally->last_listed;
     if (tally->last_listed != NULL)
-        tally->last_listed->deeds->listed = thread;
+        tally->last_listed->cold->listed = thread;
     else
         tally->first_listed = thread;
     tally->last_listed = thread;
@@ -90,22 +90,22 @@ static void list(struct ew_tally *tally, struct ew_tally_thread *thread)
 
 static void unlist(struct ew_tally *tally, struct ew_tally_thread *thread)
 {
-    struct ew_tally_deeds *deeds = thread->deeds;
+    struct ew_tally_thread_cold *cold = thread->cold;
     thread->flags &= (uint8_t)~EW_TT_LISTED;
-    if (deeds->list_prev != NULL)
-        deeds->list_prev->deeds->listed = deeds->listed;
+    if (cold->list_prev != NULL)
+        cold->list_prev->cold->listed = cold->listed;
     else
-        tally->first_listed = deeds->listed;
-    if (deeds->listed != NULL)
-        deeds->listed->deeds->list_prev = deeds->list_prev;
+        tally->first_listed = cold->listed;
+    if (cold->listed != NULL)
+        cold->listed->cold->list_prev = cold->list_prev;
     else
-        tally->last_listed = deeds->list_prev;
+        tally->last_listed = cold->list_prev;
 }
 
 void ew_facts_open(struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t t_ns)
 {
     thread->epoch = tally->epoch;
-    if (!telling(tally, thread))
+    if (!is_reported(tally, thread))
         return;
     read_thread(tally, thread, EW_READING_OPEN, t_ns, false);
     list(tally, thread);
@@ -113,11 +113,11 @@ void ew_facts_open(struct ew_tally *tally, struct ew_tally_thread *thread, uint6
 
 void ew_facts_join(struct ew_tally *tally, struct ew_tally_thread *thread)
 {
-    if (!telling(tally, thread))
+    if (!is_reported(tally, thread))
         return;
-    /* First heard of in this interval: all it did is of this interval. Else what it did before can
-     * be in no sample any more. */
-    bool all = thread->deeds->made_epoch == tally->epoch;
+    /* First mentioned in this interval: all its counts are of this interval. Otherwise its earlier
+     * counts are missing from samples that were already delivered. */
+    bool all = thread->cold->made_epoch == tally->epoch;
     if (!all)
         thread->flags |= EW_TT_INCOMPLETE;
     read_thread(tally, thread, EW_READING_OPEN, tally->begin_ns, all);
@@ -129,8 +129,8 @@ void ew_facts_final(struct ew_tally *tally, struct ew_tally_thread *thread, uint
     bool listed = (thread->flags & EW_TT_LISTED) != 0;
     if (listed)
         unlist(tally, thread);
-    if (tally->interval_ns == 0 || !telling(tally, thread) ||
-        (!listed && (thread->flags & EW_TT_TOLD) == 0))
+    if (tally->interval_ns == 0 || !is_reported(tally, thread) ||
+        (!listed && (thread->flags & EW_TT_REPORTED) == 0))
         return;
     if (!listed)
         read_thread(tally, thread, EW_READING_OPEN, t_ns, false);
@@ -142,7 +142,7 @@ void ew_facts_final(struct ew_tally *tally, struct ew_tally_thread *thread, uint
 void ew_facts_list_process(struct ew_tally *tally, struct ew_tally_process *process)
 {
     if (tally->interval_ns == 0 || process->epoch == tally->epoch ||
-        (process->flags & (EW_TP_TOLD | EW_TP_ENDED)) != EW_TP_TOLD)
+        (process->flags & (EW_TP_REPORTED | EW_TP_ENDED)) != EW_TP_REPORTED)
         return;
     process->epoch = tally->epoch;
     process->listed = NULL;
@@ -153,7 +153,7 @@ void ew_facts_list_process(struct ew_tally *tally, struct ew_tally_process *proc
     tally->last_active = process;
 }
 
-/* Ends at a whole character: what follows must not be the middle of one. */
+/* Truncates between characters, never inside of one. */
 static void copy_name(char to[EW_NAME_SIZE], const char *name)
 {
     size_t len = strlen(name);
@@ -192,7 +192,7 @@ void ew_facts_process(struct ew_tally *tally, struct ew_tally_process *process,
         fact.gauge_has = process->gauge_new;
         memcpy(fact.gauge, process->gauge, sizeof fact.gauge);
     } else {
-        process->flags |= EW_TP_TOLD;
+        process->flags |= EW_TP_REPORTED;
         process->gauge_new = 0;
     }
     tally->facts->process(tally->facts->ctx, &fact);
@@ -224,7 +224,7 @@ static void read_process(struct ew_tally *tally, struct ew_tally_process *proces
         reading.counter[EW_C_cpu_kernel_ns] = process->kernel_ns;
     }
     process->modes_new = false;
-    /* After a loss it is not known how many there are. */
+    /* After a loss the number of threads is unknown. */
     if ((process->flags & EW_TP_ALL_THREADS) != 0 && process->losses == tally->losses) {
         reading.gauge[EW_G_threads] = process->live_threads - process->ending_threads;
         reading.gauge_has |= EW_HAS_G(threads);
@@ -243,33 +243,33 @@ void ew_facts_init(struct ew_tally *tally)
     tally->epoch = 1;
 }
 
-static bool works(const struct ew_tally_cpu *cpu)
+static bool is_busy(const struct ew_tally_cpu *cpu)
 {
     return cpu->running != NULL && (cpu->running->flags & EW_TT_IDLE) == 0;
 }
 
-/* Reads everybody who did something, at t_ns. */
+/* Reads all threads and processes that were active, at t_ns. */
 static void read_all(struct ew_tally *tally, uint64_t t_ns)
 {
     for (uint32_t i = 0; i < tally->cpu_count; i++)
-        if (works(&tally->cpus[i]))
+        if (is_busy(&tally->cpus[i]))
             ew_run_charge(tally, &tally->cpus[i], t_ns);
     struct ew_tally_thread *next;
     for (struct ew_tally_thread *thread = tally->first_listed; thread != NULL; thread = next) {
-        next = thread->deeds->listed;
+        next = thread->cold->listed;
         thread->flags &= (uint8_t)~EW_TT_LISTED;
-        if (tally->facts != NULL && (thread->process->flags & EW_TP_TOLD) != 0)
+        if (tally->facts != NULL && (thread->process->flags & EW_TP_REPORTED) != 0)
             read_thread(tally, thread, EW_READING_AT, t_ns, false);
     }
     tally->first_listed = tally->last_listed = NULL;
     struct ew_tally_process *process = tally->first_active;
     for (; process != NULL && tally->facts != NULL; process = process->listed)
-        if ((process->flags & EW_TP_TOLD) != 0)
+        if ((process->flags & EW_TP_REPORTED) != 0)
             read_process(tally, process, t_ns);
     tally->first_active = tally->last_active = NULL;
 }
 
-/* The interval after the one that ends at end_ns begins. */
+/* Starts the interval after the one that ends at end_ns. */
 static void begin_interval(struct ew_tally *tally, uint64_t end_ns)
 {
     tally->epoch++;
@@ -284,23 +284,23 @@ static void begin_interval(struct ew_tally *tally, uint64_t end_ns)
     if (tally->config.interval_over != NULL)
         tally->config.interval_over(tally->config.interval_ctx, end_ns);
     for (uint32_t i = 0; i < tally->cpu_count; i++)
-        if (works(&tally->cpus[i]))
+        if (is_busy(&tally->cpus[i]))
             ew_facts_active(tally, tally->cpus[i].running, end_ns);
 }
 
 static bool silent(const struct ew_tally *tally)
 {
-    uint64_t heard_ns =
+    uint64_t latest_ns =
         tally->now_ns > tally->config.epoch_ns ? tally->now_ns : tally->config.epoch_ns;
-    return tally->end_ns > heard_ns &&
-           (tally->end_ns - heard_ns) / tally->interval_ns > SILENT_INTERVALS;
+    return tally->end_ns > latest_ns &&
+           (tally->end_ns - latest_ns) / tally->interval_ns > SILENT_INTERVALS;
 }
 
-/* Nobody is believed to run any more; the open interval ends, and with it all up to t_ns. */
+/* Assumes that no thread runs any more; closes the open interval and all others up to t_ns. */
 static void skip_silence(struct ew_tally *tally, uint64_t t_ns)
 {
     for (uint32_t i = 0; i < tally->cpu_count; i++)
-        if (works(&tally->cpus[i]))
+        if (is_busy(&tally->cpus[i]))
             ew_run_blind(tally, &tally->cpus[i], tally->begin_ns);
     read_all(tally, tally->end_ns);
     uint64_t until_ns = t_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the tally share. threads.c and processes.c keep who there is, run.c adds up
- * time, work.c what was done in it, memory.c gauges and images, facts.c tells it interval by
- * interval, totals.c at the end.
+ * Internal interface between the files of the tally. threads.c and processes.c own the threads and
+ * processes, run.c accounts CPU time, work.c counts faults, I/O and network, memory.c keeps gauges
+ * and images, facts.c emits facts per interval, totals.c the totals at the end.
  */
 #ifndef EW_TALLY_INTERNAL_H
 #define EW_TALLY_INTERNAL_H
@@ -16,11 +16,11 @@
 /* ------------------------------------------------------------------------------ store */
 
 /*
- * What the tally keeps its things in: objects that never move, a map from 32-bit ids, and texts
- * kept once. All grow in chunks, never per event, and all have a stated maximum.
+ * Containers of the tally: objects that never move, a map keyed by 32-bit ids, and interned
+ * strings. All grow in chunks, never per event, and all have a fixed maximum.
  */
 
-/* Objects of one size (a multiple of 8), each chunk begins at a cache line. */
+/* Objects of one size (a multiple of 8); each chunk starts at a cache line. */
 struct ew_store_pool {
     void **chunks; /* as allocated */
     void *free;    /* the first word of a free object points to the next */
@@ -47,7 +47,7 @@ struct ew_store_map {
 };
 
 void ew_store_map_done(struct ew_store_map *map);
-/* 0 or ETWATCH_ENOMEM; replaces. */
+/* Replaces an existing value. Returns 0 or ETWATCH_ENOMEM. */
 int ew_store_map_put(struct ew_store_map *map, uint32_t key, void *value);
 void ew_store_map_remove(struct ew_store_map *map, uint32_t key);
 
@@ -69,43 +69,43 @@ static inline void *ew_store_map_get(const struct ew_store_map *map, uint32_t ke
     return NULL;
 }
 
-/* Equal texts are one. */
+/* Interned strings: equal texts are stored once. */
 struct ew_store_texts {
-    char *block; /* the one being filled; its first word points to the one before */
+    char *block; /* being filled; its first word points to the previous block */
     size_t block_used, block_size;
     const char **slots;
     uint32_t capacity, used;
     size_t bytes, max_bytes;
     uint64_t refused;
-    bool failed; /* for want of memory, not of room; whoever asks clears it */
+    bool failed; /* an allocation failed (not: limit reached); the reader clears it */
 };
 
 void ew_store_texts_init(struct ew_store_texts *texts, size_t max_bytes);
 void ew_store_texts_done(struct ew_store_texts *texts);
-/* A terminated copy that lives as long as the texts do; "" if there is no room, which is counted.
+/* A terminated copy that lives as long as the texts; "" if the limit is reached, which is counted.
  */
 const char *ew_store_keep_text(struct ew_store_texts *texts, const char *text, size_t len);
 
-/* Counted in a thread apart from its time. */
-enum ew_tally_deed {
-    EW_DEED_FAULTS_MINOR,
-    EW_DEED_FAULTS_MAJOR,
-    EW_DEED_FAULTS_HARD, /* the same faults as told by the class of soft ones */
-    EW_DEED_IO_READ_BYTES,
-    EW_DEED_IO_WRITE_BYTES,
-    EW_DEED_IO_READ_OPS,
-    EW_DEED_IO_WRITE_OPS,
-    EW_DEED_DISK_READ_BYTES,
-    EW_DEED_DISK_WRITE_BYTES,
-    EW_DEED_NET_RECEIVED_BYTES,
-    EW_DEED_NET_SENT_BYTES,
-    EW_DEED_SAMPLES,
-    EW_DEED_SAMPLE_NS,     /* what they stand for, interrupts left out ... */
-    EW_DEED_SAMPLES_EARLY, /* ... and how many came before it was told for how much */
-    EW_DEED_KERNEL_NS,     /* of both, those in the kernel */
-    EW_DEED_KERNEL_EARLY,
-    EW_DEED_PMC, /* hardware counters, by their place in the event */
-    EW_DEED_COUNT = EW_DEED_PMC + EW_PMC_MAX
+/* What is counted per thread in addition to its CPU time. */
+enum ew_tally_work {
+    EW_WORK_FAULTS_MINOR,
+    EW_WORK_FAULTS_MAJOR,
+    EW_WORK_FAULTS_HARD, /* the same faults, as counted by the soft-fault class */
+    EW_WORK_IO_READ_BYTES,
+    EW_WORK_IO_WRITE_BYTES,
+    EW_WORK_IO_READ_OPS,
+    EW_WORK_IO_WRITE_OPS,
+    EW_WORK_DISK_READ_BYTES,
+    EW_WORK_DISK_WRITE_BYTES,
+    EW_WORK_NET_RECEIVED_BYTES,
+    EW_WORK_NET_SENT_BYTES,
+    EW_WORK_SAMPLES,
+    EW_WORK_SAMPLE_NS,     /* time the samples stand for, without interrupts ... */
+    EW_WORK_SAMPLES_EARLY, /* ... and samples taken before the sampling interval was known */
+    EW_WORK_KERNEL_NS,     /* the kernel-mode share of both */
+    EW_WORK_KERNEL_EARLY,
+    EW_WORK_PMC, /* hardware counters, by their position in the event */
+    EW_WORK_COUNT = EW_WORK_PMC + EW_PMC_MAX
 };
 
 enum ew_tally_family {
@@ -120,42 +120,42 @@ enum ew_tally_family {
 
 enum ew_tally_thread_flag {
     EW_TT_IDLE = 1u << 0,
-    EW_TT_OWN = 1u << 1,        /* what its process did in no known thread */
-    EW_TT_ENDING = 1u << 2,     /* ended, but still on a CPU: until its last switch */
-    EW_TT_TOLD = 1u << 3,       /* there were readings of it */
-    EW_TT_LISTED = 1u << 4,     /* in the list of those to be told at the end of the interval */
-    EW_TT_INCOMPLETE = 1u << 5, /* something of it was lost since its last reading */
+    EW_TT_OWN = 1u << 1,        /* pseudo-thread: work of its process in no known thread */
+    EW_TT_ENDING = 1u << 2,     /* ended, but its last switch is still to come */
+    EW_TT_REPORTED = 1u << 3,   /* readings of it were emitted */
+    EW_TT_LISTED = 1u << 4,     /* in the list of threads to read at the interval's end */
+    EW_TT_INCOMPLETE = 1u << 5, /* some of its events were lost since its last reading */
     EW_TT_STARTED = 1u << 6,    /* its start is in the recording */
-    EW_TT_ENDED = 1u << 7,      /* kept only for its totals */
+    EW_TT_ENDED = 1u << 7,      /* kept for its totals only */
 };
 
-/* What a switch touches of a thread: one cache line. */
+/* The part of a thread that a switch touches: one cache line. */
 struct ew_tally_thread {
-    uint64_t cpu_ns;   /* up to its CPU's since_ns, if it runs */
-    uint64_t ready_ns; /* since when it waits for a CPU; 0: it does not */
+    uint64_t cpu_ns;   /* if it runs: up to its CPU's since_ns */
+    uint64_t ready_ns; /* waiting for a CPU since then; 0: not waiting */
     uint64_t runq_ns;
     uint64_t voluntary, involuntary;
-    struct ew_tally_process *process; /* NULL: not known yet */
-    struct ew_tally_deeds *deeds;     /* never NULL */
-    uint32_t epoch;                   /* the interval it was last active in */
-    uint16_t cpu;                     /* where it ran last */
+    struct ew_tally_process *process;  /* NULL: unknown yet */
+    struct ew_tally_thread_cold *cold; /* never NULL */
+    uint32_t epoch;                    /* interval in which it was last active */
+    uint16_t cpu;                      /* on which it ran last */
     int8_t priority;
     uint8_t flags; /* enum ew_tally_thread_flag */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct ew_tally_thread) == 64, "one cache line");
 
-/* The rest of a thread. */
-struct ew_tally_deeds {
+/* The rest of a thread, which a switch does not touch. */
+struct ew_tally_thread_cold {
     uint32_t tid;
-    uint32_t made_epoch; /* the interval in which it was first heard of */
-    uint64_t deed[EW_DEED_COUNT];
-    uint64_t orphans; /* events while its process was not known */
+    uint32_t made_epoch; /* interval in which it was first mentioned */
+    uint64_t work[EW_WORK_COUNT];
+    uint64_t orphans; /* events while its process was unknown */
     uint64_t start_ns, end_ns;
     uint64_t affinity;
-    const char *name;                           /* "" or kept by the texts */
-    struct ew_tally_thread *prev, *next;        /* of the process, or of nobody */
-    struct ew_tally_thread *list_prev, *listed; /* to be told */
-    struct ew_tally_thread *older, *newer;      /* ENDED: in order of their ends */
+    const char *name;                           /* "" or interned */
+    struct ew_tally_thread *prev, *next;        /* of its process, or of tally->unowned */
+    struct ew_tally_thread *list_prev, *listed; /* to be read at the interval's end */
+    struct ew_tally_thread *older, *newer;      /* ENDED: in order of end */
     bool has_priority, has_affinity;
 };
 
@@ -165,18 +165,18 @@ enum ew_tally_process_flag {
     EW_TP_HAS_PPID = 1u << 2,
     EW_TP_HAS_SESSION = 1u << 3,
     EW_TP_HAS_EXIT = 1u << 4,
-    EW_TP_WANTED = 1u << 5,
-    EW_TP_TOLD = 1u << 6,        /* SEEN or START was told */
+    EW_TP_SELECTED = 1u << 5,
+    EW_TP_REPORTED = 1u << 6,    /* SEEN or START was emitted */
     EW_TP_ALL_THREADS = 1u << 7, /* all its threads are known */
     EW_TP_INCOMPLETE = 1u << 8,
-    EW_TP_HAS_FAULTS = 1u << 9, /* fault_count */
-    EW_TP_SUCCEEDED = 1u << 10, /* learning: the id is another's later on */
+    EW_TP_HAS_FAULTS = 1u << 9,  /* fault_count */
+    EW_TP_PID_REUSED = 1u << 10, /* learning pass: the id is reused later on */
 };
 
 /* Absolute sums of a thread, or of all ended threads of a process. */
 struct ew_tally_sums {
     uint64_t cpu_ns, runq_ns, voluntary, involuntary;
-    uint64_t deed[EW_DEED_COUNT];
+    uint64_t work[EW_WORK_COUNT];
 };
 
 struct ew_tally_process {
@@ -184,33 +184,33 @@ struct ew_tally_process {
     uint32_t flags; /* enum ew_tally_process_flag */
     uint32_t serial;
     int32_t exit_status;
-    uint32_t live_threads, thread_count; /* now, ever; without its own */
+    uint32_t live_threads, thread_count; /* now, ever; without the pseudo-thread */
     uint32_t ending_threads;             /* of the live ones */
     uint32_t image_count, images_still;
     uint32_t fault_count;
-    uint32_t epoch;  /* the interval it is listed for */
-    uint64_t losses; /* how many losses there had been when it began */
+    uint32_t epoch;  /* interval for which it is listed */
+    uint64_t losses; /* tally->losses at its start */
     uint64_t key, start_ns, end_ns;
     const char *name, *command_line;        /* never NULL */
-    struct ew_tally_thread *threads, *own;  /* live and kept; own may be NULL */
-    struct ew_tally_process *older, *newer; /* in order of their beginning */
-    struct ew_tally_process *listed;        /* to be told */
-    struct ew_tally_process *want_next;     /* children of these may be wanted too */
-    struct ew_tally_process *next_ended;    /* in order of their ends */
-    uint32_t gauge_has, gauge_new;          /* known; read in this interval */
+    struct ew_tally_thread *threads, *own;  /* live and kept; the pseudo-thread, may be NULL */
+    struct ew_tally_process *older, *newer; /* in order of start */
+    struct ew_tally_process *listed;        /* to be read at the interval's end */
+    struct ew_tally_process *select_next;   /* queue of newly selected processes */
+    struct ew_tally_process *next_ended;    /* in order of end */
+    uint32_t gauge_has, gauge_new;          /* known; updated in this interval */
     uint64_t gauge[EW_GAUGE_COUNT];
-    bool other_new; /* the next two were read in this interval */
+    bool other_new; /* other_bytes and other_ops were read in this interval */
     uint64_t other_bytes, other_ops;
-    bool cycles_new; /* the next was */
+    bool cycles_new; /* cycles was */
     uint64_t cycles;
-    bool modes_new; /* the next two were */
+    bool modes_new; /* user_ns and kernel_ns were */
     uint64_t user_ns, kernel_ns;
-    struct ew_tally_sums ended; /* of threads that are over */
+    struct ew_tally_sums ended; /* of ended threads */
 };
 
 enum { EW_IRQ_DEPTH = 32, EW_CPUS_MAX = 4096 };
 
-/* Interrupts of the run at hand that a longer one may yet turn out to contain. */
+/* Interrupts of the current run; a longer one that ends later may contain them. */
 struct ew_tally_irqs {
     uint32_t count;
     struct {
@@ -219,18 +219,18 @@ struct ew_tally_irqs {
 };
 
 struct ew_tally_cpu {
-    struct ew_tally_thread *running; /* NULL: not known */
-    uint64_t since_ns;               /* accounted for up to here */
-    uint64_t began_ns;               /* the run, or the not knowing, began */
-    uint64_t irq_ns;                 /* interrupts that are not yet taken off */
-    uint64_t last_ns;                /* its latest event */
+    struct ew_tally_thread *running; /* NULL: unknown */
+    uint64_t since_ns;               /* charged up to here */
+    uint64_t began_ns;               /* start of the run, or of the unknown time */
+    uint64_t irq_ns;                 /* interrupt time not yet subtracted */
+    uint64_t last_ns;                /* time of its latest event */
     struct ew_tally_irqs *irqs;      /* NULL: there were none yet */
     uint32_t tid;                    /* of running */
-    bool blind;                      /* nobody is known because of a loss */
+    bool blind;                      /* the thread is unknown because of a loss */
     struct ew_tally_pmc *pmc;        /* NULL: no switch carried hardware counters yet */
 };
 
-/* Direct lookup for the ids that Windows gives out: small multiples of 4. */
+/* Direct lookup for the ids that Windows assigns: small multiples of 4. */
 enum { EW_TID_PAGE_BITS = 10, EW_TID_ROOT = 16384, EW_TID_PAGES_MAX = 768 };
 
 struct ew_tally_tids {
@@ -241,14 +241,14 @@ struct ew_tally_tids {
 
 enum { EW_IRPS = 4096, EW_GONE = 1024, EW_CHANGES = 8 };
 
-/* Who handed an I/O to the disk. */
+/* Which thread issued a disk I/O. */
 struct ew_tally_irp {
     uint64_t irp; /* 0: empty */
     struct ew_tally_process *process;
     uint32_t tid, serial;
 };
 
-/* Whose thread this id was, after its end. */
+/* The process of a thread that has ended. */
 struct ew_tally_gone {
     struct ew_tally_process *process;
     uint64_t end_ns;
@@ -261,9 +261,9 @@ struct ew_tally_change {
 
 struct ew_tally {
     struct ew_tally_config config;
-    const struct ew_facts *facts; /* of the call at hand; may be NULL */
+    const struct ew_facts *facts; /* of the current call; may be NULL */
 
-    /* What every event asks for. */
+    /* Accessed by every event. */
     uint64_t end_ns; /* of the open interval; UINT64_MAX without intervals */
     uint64_t now_ns; /* of the latest event */
     struct ew_tally_cpu *cpus;
@@ -271,23 +271,23 @@ struct ew_tally {
     uint32_t epoch;
     uint64_t run_ns; /* all time accounted to threads, idle ones too */
     uint64_t switches;
-    uint64_t lost_ns; /* time of the latest loss: who was ready before may have run */
+    uint64_t lost_ns; /* latest loss: a thread ready before it may have run since */
     uint32_t classes;
     uint32_t counter_has;
-    uint32_t kernel_families; /* enum ew_tally_family: told by the kernel's classes */
+    uint32_t kernel_families; /* enum ew_tally_family: provided by the kernel's classes */
     int failure;              /* since the last call */
-    uint8_t pmc_seen;         /* hardware counters that a switch carries; 0: none did yet */
-    bool pmc_unsure;          /* not all switches, or not all names, agree */
-    struct ew_pmc_map pmc;    /* what they are */
+    uint8_t pmc_seen;         /* number of hardware counters in a switch; 0: none so far */
+    bool pmc_unsure;          /* switches or names disagree */
+    struct ew_pmc_map pmc;    /* their meaning */
     bool learning, finished;
 
-    struct ew_tally_thread idle; /* of all CPUs, in a process that is never told of */
-    struct ew_tally_deeds idle_deeds;
+    struct ew_tally_thread idle; /* of all CPUs, in a process that is never reported */
+    struct ew_tally_thread_cold idle_cold;
     struct ew_tally_process idle_process;
-    struct ew_store_pool threads, deeds, processes;
+    struct ew_store_pool threads, cold, processes;
     struct ew_store_map pids;
     struct ew_store_texts texts;
-    struct ew_tally_thread *nobodys; /* threads whose process is not known */
+    struct ew_tally_thread *unowned; /* threads without a known process */
     struct ew_tally_thread *oldest_ended, *newest_ended;
     struct ew_tally_process *first_process, *last_process;
     struct ew_tally_process *first_ended, *last_ended;
@@ -296,21 +296,21 @@ struct ew_tally {
     struct ew_tally_sums lost_threads; /* of threads that ended before their process was known */
     uint32_t rest_processes, rest_threads;
 
-    uint64_t sample_ns; /* one sample stands for; 0: not told yet */
+    uint64_t sample_ns; /* sampling interval; 0: unknown yet */
     uint64_t dpc_ns, isr_ns, unknown_ns;
     uint64_t samples, sampled_irq[2]; /* all; in DPCs and ISRs */
     uint64_t lost, losses, unattributed, inconsistent, refused;
     uint32_t blind_cpus;
-    struct ew_store_map learned; /* ids whose first mention is known */
+    struct ew_store_map learned; /* ids that were already mentioned */
 
     /* Intervals. */
-    uint64_t begin_ns; /* of the open one */
+    uint64_t begin_ns; /* of the open interval */
     uint64_t interval_ns;
     struct ew_tally_change change[EW_CHANGES];
     uint32_t change_count;
     struct ew_tally_thread *first_listed, *last_listed;
     struct ew_tally_process *first_active, *last_active;
-    struct ew_reading reading; /* zero but for what each sets */
+    struct ew_reading reading; /* fields that read_thread does not set stay 0 */
 
     struct ew_tally_irp *irps;
     struct ew_tally_gone *gone;
@@ -329,25 +329,25 @@ static inline struct ew_tally_thread *ew_threads_find(const struct ew_tally *tal
     return ew_store_map_get(&tally->tids.others, tid);
 }
 
-/* Made if need be, without a process; NULL: no room, which is counted. */
+/* Created without a process if it does not exist; NULL: no room, which is counted. */
 struct ew_tally_thread *ew_threads_get(struct ew_tally *tally, uint32_t tid);
-/* A new thread of a process or of nobody; whoever had the id before is over. */
+/* A new thread; process may be NULL (unknown). Ends the previous thread with this id. */
 struct ew_tally_thread *ew_threads_add(struct ew_tally *tally, struct ew_tally_process *process,
                                        uint32_t tid);
 /* Its process has become known. */
 void ew_threads_adopt(struct ew_tally *tally, struct ew_tally_thread *thread,
                       struct ew_tally_process *process);
-/* It is over, as of t_ns; not on a CPU any more. It may be gone after this. */
+/* Ends a thread that is no longer on a CPU, as of t_ns. May free it. */
 void ew_threads_end(struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t t_ns);
-/* All threads of a process, which ends. */
+/* Ends all threads of a process that ends. */
 void ew_threads_end_all(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns);
-/* The thread has told that it ends. */
+/* The thread's end event was seen; its last switch is still to come. */
 void ew_threads_ending(struct ew_tally_thread *thread, uint64_t t_ns);
-/* Threads that told of their end, but whose last switch never came. */
+/* Ends threads that had an end event but no last switch. */
 void ew_threads_end_ending(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns);
-/* Forgets the threads that are kept for the totals of a process. */
+/* Frees the ended threads that are kept for the totals of a process. */
 void ew_threads_drop_kept(struct ew_tally *tally, struct ew_tally_process *process);
-/* What a process does in no known thread. NULL: no room. */
+/* The pseudo-thread for work of a process in no known thread. NULL: no room. */
 struct ew_tally_thread *ew_threads_own(struct ew_tally *tally, struct ew_tally_process *process);
 void ew_threads_event(struct ew_tally *tally, const struct ew_event *event);
 int ew_tids_set(struct ew_tally_tids *tids, uint32_t tid, struct ew_tally_thread *thread);
@@ -366,19 +366,19 @@ static inline struct ew_tally_process *ew_processes_find(const struct ew_tally *
     return ew_store_map_get(&tally->pids, pid);
 }
 
-/* The one that has this id now; made if need be, as one that was there before. NULL: no room. */
+/* The process that has this id now; created as preexisting if unknown. NULL: no room. */
 struct ew_tally_process *ew_processes_get(struct ew_tally *tally, uint32_t pid, uint64_t t_ns);
 void ew_processes_event(struct ew_tally *tally, const struct ew_event *event);
-/* In the first of two passes. first: nothing told of the id before, so it was there. */
+/* First of two passes. first: first mention of the id, so the process is preexisting. */
 void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event, bool first);
-/* The second pass begins: tells of those. */
+/* Start of the second pass: reports the preexisting processes. */
 void ew_processes_learned(struct ew_tally *tally);
-/* Tells a process that is asked for by now. */
-void ew_processes_want(struct ew_tally *tally, uint32_t pid);
-void ew_processes_absent(struct ew_tally *tally,
-                         bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
-                         uint64_t since_ns, uint64_t t_ns);
-/* Kept text of an event: the part behind the last backslash if base_name. */
+/* Reports a process that has become selected. */
+void ew_processes_select(struct ew_tally *tally, uint32_t pid);
+void ew_processes_end_absent(struct ew_tally *tally,
+                             bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns),
+                             void *ctx, uint64_t since_ns, uint64_t t_ns);
+/* Interned text of an event; base_name: only the part behind the last backslash. */
 const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text *text,
                               bool base_name);
 
@@ -391,18 +391,19 @@ void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t c
 void ew_run_interval(struct ew_tally *tally, const struct ew_event *event);
 void ew_run_interrupt(struct ew_tally *tally, const struct ew_record *record,
                       const struct ew_event *event);
-/* Accounts for what runs on the CPU, or for nobody, up to t_ns. */
+/* Charges the time up to t_ns to the CPU's thread, or to unknown_ns. */
 void ew_run_charge(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t t_ns);
-/* From since_ns on nobody is known there. */
+/* From since_ns on the CPU's thread is unknown. */
 void ew_run_blind(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t since_ns);
-/* There are so many CPUs; false: too many or no memory. */
+/* Grows to count CPUs; false: too many or no memory. */
 bool ew_run_grow(struct ew_tally *tally, uint32_t count);
 
 /* --------------------------------------------------------------------------- work.c */
 
 void ew_work_event(struct ew_tally *tally, const struct ew_record *record,
                    const struct ew_event *event);
-/* Who has this id, or had it a moment ago (then its process); made if need be. NULL: no room. */
+/* The thread with this id; if it ended a moment ago, its process's pseudo-thread. Created if
+ * unknown. NULL: no room. */
 struct ew_tally_thread *ew_work_thread(struct ew_tally *tally, uint32_t tid, uint64_t t_ns);
 void ew_work_remember_gone(struct ew_tally *tally, const struct ew_tally_thread *thread);
 
@@ -418,22 +419,22 @@ void ew_memory_images_free(struct ew_tally_images *images);
 
 /* -------------------------------------------------------------------------- facts.c */
 
-/* The first thing the thread does in this interval: its counters are as the last told. */
+/* First activity in this interval: the counters are still those of its last reading. */
 void ew_facts_open(struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t t_ns);
-/* It is over: its last reading. */
+/* Emits the last reading of a thread that ends. */
 void ew_facts_final(struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t t_ns);
-/* It was active before its process was known. */
+/* The process of a thread that was already active became known. */
 void ew_facts_join(struct ew_tally *tally, struct ew_tally_thread *thread);
 void ew_facts_list_process(struct ew_tally *tally, struct ew_tally_process *process);
 void ew_facts_process(struct ew_tally *tally, struct ew_tally_process *process,
                       enum ew_process_kind kind, uint64_t t_ns);
-/* Ends every interval that ends at or before t_ns. happened: because of an event. */
+/* Closes every interval that ends at or before t_ns. happened: an event caused the call. */
 void ew_facts_close(struct ew_tally *tally, uint64_t t_ns, bool happened);
 void ew_facts_init(struct ew_tally *tally);
-/* Tells what is known up to t_ns, in the middle of an interval. */
+/* Emits everything up to t_ns, in the middle of an interval. */
 void ew_facts_finish(struct ew_tally *tally, uint64_t t_ns);
 
-/* Before anything is counted: is it the thread's first in this interval? */
+/* Must be called before anything is counted for the thread. */
 static inline void ew_facts_active(struct ew_tally *tally, struct ew_tally_thread *thread,
                                    uint64_t t_ns)
 {
@@ -445,14 +446,14 @@ static inline void ew_facts_active(struct ew_tally *tally, struct ew_tally_threa
 
 void ew_totals_of_thread(const struct ew_tally_thread *thread, struct ew_tally_sums *ret_sums);
 void ew_totals_add(struct ew_tally_sums *sums, const struct ew_tally_sums *more);
-/* As the public counters; CPU time from switches or samples as the recording has them. */
+/* Converts to public counters; CPU time comes from switches if recorded, else from samples. */
 void ew_totals_counters(const struct ew_tally *tally, const struct ew_tally_sums *sums,
                         uint64_t counter[EW_COUNTER_COUNT]);
 
 /* -------------------------------------------------------------------------- tally.c */
 
 void ew_tally_saw_class(struct ew_tally *tally, uint32_t class_bit);
-/* Something could not be kept. */
+/* An allocation failed: counts the event as lost. */
 void ew_tally_short_of_memory(struct ew_tally *tally);
 
 static inline void ew_tally_saw(struct ew_tally *tally, uint32_t class_bit)

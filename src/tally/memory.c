@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gauges of processes, and the files they have loaded. Windows tells memory twice a second for all
- * processes, or once at the end of each; a gauge is told with the interval it was read in.
+ * Gauges of processes and the images they have loaded. Windows reports memory twice a second for
+ * all processes, or once at the end of each; a gauge is emitted with the interval it was read in.
  */
 #include <string.h>
 
@@ -71,7 +71,7 @@ struct image {
     uint64_t base, bytes, load_ns, unload_ns;
     const char *path;
     uint32_t serial, pid;
-    uint32_t before; /* the one before with the same process and hash, plus 1 */
+    uint32_t before; /* index + 1 of the previous image with the same hash */
 };
 
 enum { IMAGE_HEADS = 16384 };
@@ -79,7 +79,7 @@ enum { IMAGE_HEADS = 16384 };
 struct ew_tally_images {
     struct image *chunk[IMAGES_MAX / IMAGES_CHUNK];
     uint32_t count;
-    uint32_t head[IMAGE_HEADS]; /* the newest with this hash, plus 1 */
+    uint32_t head[IMAGE_HEADS]; /* index + 1 of the newest image with this hash */
 };
 
 static struct image *image_at(const struct ew_tally_images *images, uint32_t i)
@@ -93,7 +93,7 @@ static uint32_t *head_of(struct ew_tally_images *images, uint32_t serial, uint64
     return &images->head[ew_store_hash(mix) % IMAGE_HEADS];
 }
 
-/* The one that is loaded there now. Looks at a few: a crafted recording must not make this long. */
+/* The image now loaded at base. The search is bounded, in case of a crafted recording. */
 static struct image *find_image(struct ew_tally_images *images, uint32_t serial, uint64_t base)
 {
     uint32_t next = *head_of(images, serial, base);
@@ -139,7 +139,7 @@ static void keep_image(struct ew_tally *tally, uint32_t serial, const struct ew_
     struct image *image = find_image(tally->images, serial, event->u.image.base);
     if (image != NULL && event->kind == EW_EVENT_IMAGE_LOAD &&
         event->t_ns - image->load_ns > 1000000000u)
-        image = NULL; /* its unloading was not told */
+        image = NULL; /* its unload event is missing */
     if (image == NULL) {
         image = add_image(tally, serial, event->pid, event->u.image.base);
         if (image == NULL)
@@ -157,7 +157,7 @@ void ew_memory_image(struct ew_tally *tally, const struct ew_event *event)
 {
     if (event->pid == EW_NO_ID)
         return;
-    uint32_t serial = 0; /* of the kernel, whose own images have the id 0 */
+    uint32_t serial = 0; /* the kernel's own images have pid 0 */
     if (event->pid != 0) {
         struct ew_tally_process *process = ew_processes_find(tally, event->pid);
         if (process == NULL)

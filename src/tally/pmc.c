@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hardware counters that switches carry. They belong to the CPU and never stop: what one counted
- * from a switch to the next is of the thread that ran in between. Invariant: nothing is added
+ * Hardware counters carried by switches. They belong to the CPU and never stop: the difference
+ * between two switches belongs to the thread that ran in between. Invariant: nothing is added
  * unless both ends of a run are known, on the same CPU, of the same thread, and the counter rose.
  *
- * They are added up by their place in the event, because what they are may be told only at the end;
- * as what they are they can be told once it is known, and only if all of the recording agrees on
- * it.
+ * Sums are kept by position in the event, because the meaning of the positions may be recorded only
+ * at the end. They are reported as named counters once the meaning is known, and only if the whole
+ * recording agrees on it.
  */
 #include "tally/pmc.h"
 
@@ -15,9 +15,9 @@
 #include "base/alloc.h"
 #include "base/bytes.h"
 
-/* What each CPU's counters said at its last switch. */
+/* Counter values of a CPU at its last switch. */
 struct ew_tally_pmc {
-    uint8_t count; /* 0: it carried none */
+    uint8_t count; /* 0: that switch carried none */
     uint64_t last[EW_PMC_MAX];
 };
 
@@ -27,7 +27,7 @@ uint32_t ew_pmc_known(const struct ew_tally *tally)
     return sure ? ew_pmc_has(&tally->pmc) : 0;
 }
 
-static void unsure(struct ew_tally *tally)
+static void set_unsure(struct ew_tally *tally)
 {
     tally->pmc_unsure = true;
     ew_tally_saw_class(tally, 0);
@@ -38,7 +38,7 @@ void ew_pmc_saw(struct ew_tally *tally, uint8_t count)
     if (count == 0 || count == tally->pmc_seen)
         return;
     if (tally->pmc_seen != 0) {
-        unsure(tally);
+        set_unsure(tally);
         return;
     }
     tally->pmc_seen = count;
@@ -48,12 +48,12 @@ void ew_pmc_saw(struct ew_tally *tally, uint8_t count)
 void ew_pmc_names(struct ew_tally *tally, const struct ew_pmc_map *map)
 {
     if (map->count == 0)
-        return; /* none were asked for when this was told */
-    /* What was counted before they had names is in no sample: the next would have too much. */
+        return; /* no counters were configured at that time */
+    /* Counts from before the names were known are in no sample; the next one would be too large. */
     bool late = tally->pmc.count == 0 && tally->pmc_seen != 0 && tally->interval_ns != 0 &&
                 !tally->learning;
     if (late || (tally->pmc.count != 0 && !ew_pmc_same(&tally->pmc, map))) {
-        unsure(tally);
+        set_unsure(tally);
         return;
     }
     tally->pmc = *map;
@@ -62,10 +62,10 @@ void ew_pmc_names(struct ew_tally *tally, const struct ew_pmc_map *map)
 
 void ew_pmc_disturbed(struct ew_tally *tally)
 {
-    unsure(tally);
+    set_unsure(tally);
 }
 
-/* gap: there were counters before on this CPU; until there are, they have not begun. */
+/* gap: this CPU had counters before. Without that, counting has not started yet. */
 static void mark(struct ew_tally *tally, struct ew_tally_thread *thread, bool gap)
 {
     if ((thread->flags & EW_TT_IDLE) != 0 || (tally->counter_has & EW_HAS_PMC) == 0)
@@ -78,11 +78,11 @@ static void mark(struct ew_tally *tally, struct ew_tally_thread *thread, bool ga
 static bool add(struct ew_tally_thread *thread, const struct ew_tally_pmc *before,
                 const uint8_t *now)
 {
-    uint64_t *sums = &thread->deeds->deed[EW_DEED_PMC];
+    uint64_t *sums = &thread->cold->work[EW_WORK_PMC];
     bool whole = true;
     for (uint8_t i = 0; i < before->count; i++) {
         uint64_t value = ew_load_u64(now + 8 * (size_t)i);
-        /* It began anew, or its bits, of which nobody says how many, ran out. */
+        /* The counter was reset, or it overflowed (its width is unknown). */
         whole &= value >= before->last[i];
         sums[i] += value >= before->last[i] ? value - before->last[i] : 0;
     }
@@ -117,11 +117,11 @@ void ew_pmc_finish(struct ew_tally *tally)
             mark(tally, tally->cpus[i].running, false);
 }
 
-void ew_pmc_counters(const struct ew_tally *tally, const uint64_t deed[EW_DEED_COUNT],
+void ew_pmc_counters(const struct ew_tally *tally, const uint64_t work[EW_WORK_COUNT],
                      uint64_t counter[EW_COUNTER_COUNT])
 {
     counter[EW_C_cycles] = counter[EW_C_instructions] = counter[EW_C_cache_misses] = 0;
     for (uint8_t i = 0; i < tally->pmc.count; i++)
         if (tally->pmc.counter[i] != EW_PMC_NONE)
-            counter[tally->pmc.counter[i]] = deed[EW_DEED_PMC + i];
+            counter[tally->pmc.counter[i]] = work[EW_WORK_PMC + i];
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Hardware counters that switches carry, for the other files of the tally. */
+/* Hardware counters carried by switches, for the other files of the tally. */
 #ifndef EW_TALLY_PMC_H
 #define EW_TALLY_PMC_H
 
 #include "tally/internal.h"
 
-/* The counters that are known: EW_HAS_C. */
+/* The known counters: EW_HAS_C. */
 uint32_t ew_pmc_known(const struct ew_tally *tally);
-/* A switch carried so many. */
+/* A switch carried this many counters. */
 void ew_pmc_saw(struct ew_tally *tally, uint8_t count);
-/* What they are. */
+/* The meaning of the counters. */
 void ew_pmc_names(struct ew_tally *tally, const struct ew_pmc_map *map);
-/* Windows says that somebody else used them. */
+/* Windows reports that another program used the counters. */
 void ew_pmc_disturbed(struct ew_tally *tally);
-/* ran: who ran on this CPU since its last switch; NULL: that is not known. */
+/* ran: the thread that ran on this CPU since its last switch; NULL: unknown. */
 void ew_pmc_switch(struct ew_tally *tally, struct ew_tally_cpu *cpu, const struct ew_event *event,
                    struct ew_tally_thread *ran);
-/* The end: what those that run counted since they were switched to is not told any more. */
+/* End of the recording: running threads lose what was counted since they were switched in. */
 void ew_pmc_finish(struct ew_tally *tally);
-void ew_pmc_counters(const struct ew_tally *tally, const uint64_t deed[EW_DEED_COUNT],
+void ew_pmc_counters(const struct ew_tally *tally, const uint64_t work[EW_WORK_COUNT],
                      uint64_t counter[EW_COUNTER_COUNT]);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who the processes are. A process id means one process at a time; who had it before stays for the
- * totals, in order of beginning, until the limit is reached: then the oldest that is over becomes
- * part of the rest.
+ * The processes. A process id belongs to one process at a time; processes that ended are kept for
+ * the totals, in order of start, until the limit is reached. Then the oldest ended process is
+ * merged into the rest.
  */
 #include <string.h>
 
@@ -12,10 +12,10 @@
 
 #define TWICE_NS UINT64_C(1000000000)
 #define ROOM_STEPS 16
-/* The last switch of a thread comes soon after its end, or was lost. */
+/* The last switch of a thread comes within this time after its end, or was lost. */
 #define LAST_SWITCH_NS UINT64_C(2000000000)
 
-/* A name in the kernel's 8-bit strings is mostly ASCII; whatever is not UTF-8 becomes '?'. */
+/* A name in the kernel's 8-bit strings is mostly ASCII; bytes that are not UTF-8 become '?'. */
 static size_t clean(const uint8_t *bytes, size_t len, char *buffer, size_t size)
 {
     size_t used = 0;
@@ -53,13 +53,13 @@ const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text
     return kept;
 }
 
-/* ---------------------------------------------------------------------- wanting */
+/* ---------------------------------------------------------------------- selecting */
 
-static void tell(struct ew_tally *tally, struct ew_tally_process *process,
-                 enum ew_process_kind kind, uint64_t t_ns)
+static void report(struct ew_tally *tally, struct ew_tally_process *process,
+                   enum ew_process_kind kind, uint64_t t_ns)
 {
-    if ((process->flags & (EW_TP_WANTED | EW_TP_TOLD)) != EW_TP_WANTED || tally->interval_ns == 0 ||
-        (process->flags & EW_TP_ENDED) != 0)
+    if ((process->flags & (EW_TP_SELECTED | EW_TP_REPORTED)) != EW_TP_SELECTED ||
+        tally->interval_ns == 0 || (process->flags & EW_TP_ENDED) != 0)
         return;
     ew_facts_process(tally, process, kind, t_ns);
 }
@@ -70,38 +70,39 @@ static bool is_parent(const struct ew_tally_process *parent, const struct ew_tal
            parent->start_ns <= child->start_ns;
 }
 
-static bool asked_for(struct ew_tally *tally, const struct ew_tally_process *process)
+static bool is_selected(struct ew_tally *tally, const struct ew_tally_process *process)
 {
     const struct ew_tally_config *config = &tally->config;
-    if (config->wanted == NULL || config->wanted(config->wanted_ctx, process->pid, process->name))
+    if (config->selected == NULL ||
+        config->selected(config->selected_ctx, process->pid, process->name))
         return true;
     if ((process->flags & EW_TP_HAS_PPID) == 0)
         return false;
     const struct ew_tally_process *parent = ew_processes_find(tally, process->ppid);
-    return parent != NULL && (parent->flags & EW_TP_WANTED) != 0 && is_parent(parent, process);
+    return parent != NULL && (parent->flags & EW_TP_SELECTED) != 0 && is_parent(parent, process);
 }
 
-/* Whoever turns out to be wanted takes its descendants along, who may have been told of before. */
+/* A newly selected process also selects its descendants, which may have been seen before it. */
 static void consider(struct ew_tally *tally, struct ew_tally_process *process,
                      enum ew_process_kind kind, uint64_t t_ns)
 {
-    if ((process->flags & EW_TP_WANTED) != 0 || tally->learning || !asked_for(tally, process))
+    if ((process->flags & EW_TP_SELECTED) != 0 || tally->learning || !is_selected(tally, process))
         return;
-    process->flags |= EW_TP_WANTED;
-    tell(tally, process, kind, t_ns);
-    if (tally->config.wanted == NULL || kind == EW_PROCESS_START)
+    process->flags |= EW_TP_SELECTED;
+    report(tally, process, kind, t_ns);
+    if (tally->config.selected == NULL || kind == EW_PROCESS_START)
         return;
-    process->want_next = NULL;
+    process->select_next = NULL;
     struct ew_tally_process *last = process;
-    for (; process != NULL; process = process->want_next) {
+    for (; process != NULL; process = process->select_next) {
         struct ew_tally_process *child = tally->first_process;
         for (; child != NULL; child = child->newer) {
-            if ((child->flags & EW_TP_WANTED) != 0 || !is_parent(process, child))
+            if ((child->flags & EW_TP_SELECTED) != 0 || !is_parent(process, child))
                 continue;
-            child->flags |= EW_TP_WANTED;
-            tell(tally, child, EW_PROCESS_SEEN, t_ns);
-            child->want_next = NULL;
-            last->want_next = child;
+            child->flags |= EW_TP_SELECTED;
+            report(tally, child, EW_PROCESS_SEEN, t_ns);
+            child->select_next = NULL;
+            last->select_next = child;
             last = child;
         }
     }
@@ -141,8 +142,8 @@ static void push_ended(struct ew_tally *tally, struct ew_tally_process *process)
     tally->last_ended = process;
 }
 
-/* False: nobody who is over can be let go. One whose last thread is still to come, or that is to
- * be told of in this interval, has to stay. */
+/* False: no ended process can be freed. A process must stay while the last switch of
+ * a thread of it is still to come, and if it is to be read in this interval. */
 static bool make_room(struct ew_tally *tally)
 {
     if (tally->processes.used < tally->config.max_processes)
@@ -228,7 +229,7 @@ static void end(struct ew_tally *tally, struct ew_tally_process *process, uint64
         process->flags |= EW_TP_INCOMPLETE;
     process->end_ns = t_ns;
     ew_threads_end_all(tally, process, t_ns);
-    if ((process->flags & EW_TP_TOLD) != 0)
+    if ((process->flags & EW_TP_REPORTED) != 0)
         ew_facts_process(tally, process, EW_PROCESS_EXIT, t_ns);
     process->flags |= EW_TP_ENDED;
     push_ended(tally, process);
@@ -246,9 +247,9 @@ static bool may_equal(const char *a, const char *b)
     return a[0] == '\0' || b[0] == '\0' || strcmp(a, b) == 0;
 }
 
-/* Is this start the one that was told already, by another provider or by what it did? */
-static bool told_twice(struct ew_tally *tally, const struct ew_tally_process *process,
-                       const struct ew_event *event)
+/* Whether this start is already known, from another provider or from the process's own events. */
+static bool is_duplicate(struct ew_tally *tally, const struct ew_tally_process *process,
+                         const struct ew_event *event)
 {
     if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
         return false;
@@ -268,10 +269,10 @@ static bool told_twice(struct ew_tally *tally, const struct ew_tally_process *pr
 static void start(struct ew_tally *tally, const struct ew_event *event)
 {
     struct ew_tally_process *process = ew_processes_find(tally, event->pid);
-    bool twice = told_twice(tally, process, event);
+    bool twice = is_duplicate(tally, process, event);
     if (!twice) {
         if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
-            end(tally, process, event->t_ns); /* its end was not told */
+            end(tally, process, event->t_ns); /* its end event is missing */
         process = make(tally, event->pid);
         if (process == NULL)
             return;
@@ -282,12 +283,12 @@ static void start(struct ew_tally *tally, const struct ew_event *event)
     }
     bool named = process->name[0] != '\0';
     fill(tally, process, event);
-    if ((process->flags & EW_TP_TOLD) != 0 && !named)
+    if ((process->flags & EW_TP_REPORTED) != 0 && !named)
         ew_facts_process(tally, process, EW_PROCESS_RENAME, event->t_ns);
     consider(tally, process, EW_PROCESS_START, event->t_ns);
 }
 
-static void there(struct ew_tally *tally, const struct ew_event *event)
+static void seen(struct ew_tally *tally, const struct ew_event *event)
 {
     struct ew_tally_process *process = ew_processes_find(tally, event->pid);
     uint64_t key = event->u.process.key;
@@ -301,19 +302,19 @@ static void there(struct ew_tally *tally, const struct ew_event *event)
         return;
     bool named = process->name[0] != '\0';
     fill(tally, process, event);
-    if ((process->flags & EW_TP_TOLD) != 0 && !named)
+    if ((process->flags & EW_TP_REPORTED) != 0 && !named)
         ew_facts_process(tally, process, EW_PROCESS_RENAME, event->t_ns);
     consider(tally, process, EW_PROCESS_SEEN, event->t_ns);
 }
 
-static void over(struct ew_tally *tally, const struct ew_event *event)
+static void exited(struct ew_tally *tally, const struct ew_event *event)
 {
     struct ew_tally_process *process = ew_processes_find(tally, event->pid);
     if (process == NULL || (process->flags & EW_TP_ENDED) != 0) {
         if (event->kind == EW_EVENT_PROCESS_DEFUNCT || process != NULL) {
             if (process != NULL && (process->flags & EW_TP_HAS_EXIT) == 0)
                 set_exit(process, event);
-            return; /* it ended before the recording began, or is told twice */
+            return; /* it ended before the recording started, or this is a duplicate */
         }
         process = make(tally, event->pid);
         if (process == NULL)
@@ -322,7 +323,7 @@ static void over(struct ew_tally *tally, const struct ew_event *event)
     uint64_t key = event->u.process.key;
     if (event->kind == EW_EVENT_PROCESS_DEFUNCT && key != 0 && process->key != 0 &&
         key != process->key)
-        return; /* who had the id before */
+        return; /* belongs to the previous process with this id */
     fill(tally, process, event);
     consider(tally, process, EW_PROCESS_SEEN, event->t_ns);
     set_exit(process, event);
@@ -333,17 +334,17 @@ void ew_processes_event(struct ew_tally *tally, const struct ew_event *event)
 {
     ew_tally_saw(tally, EW_TALLY_PROCESSES);
     if (event->pid == 0 || event->pid == EW_NO_ID)
-        return; /* the idle process is no process */
+        return; /* the idle process is not counted as a process */
     switch (event->kind) {
     case EW_EVENT_PROCESS_START:
         start(tally, event);
         break;
     case EW_EVENT_PROCESS_THERE:
     case EW_EVENT_PROCESS_STILL:
-        there(tally, event);
+        seen(tally, event);
         break;
     default:
-        over(tally, event);
+        exited(tally, event);
         break;
     }
 }
@@ -355,12 +356,12 @@ void ew_processes_learn(struct ew_tally *tally, const struct ew_event *event, bo
     struct ew_tally_process *process = ew_processes_find(tally, event->pid);
     if (event->kind == EW_EVENT_PROCESS_START) {
         if (process != NULL)
-            process->flags |= EW_TP_SUCCEEDED;
+            process->flags |= EW_TP_PID_REUSED;
         return;
     }
     if (first)
         process = make(tally, event->pid);
-    if (process != NULL && (process->flags & EW_TP_SUCCEEDED) == 0 && process->name[0] == '\0')
+    if (process != NULL && (process->flags & EW_TP_PID_REUSED) == 0 && process->name[0] == '\0')
         fill(tally, process, event);
 }
 
@@ -373,16 +374,16 @@ void ew_processes_learned(struct ew_tally *tally)
         consider(tally, process, EW_PROCESS_SEEN, t_ns);
 }
 
-void ew_processes_want(struct ew_tally *tally, uint32_t pid)
+void ew_processes_select(struct ew_tally *tally, uint32_t pid)
 {
     struct ew_tally_process *process = ew_processes_find(tally, pid);
     if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
         consider(tally, process, EW_PROCESS_SEEN, tally->now_ns);
 }
 
-void ew_processes_absent(struct ew_tally *tally,
-                         bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
-                         uint64_t since_ns, uint64_t t_ns)
+void ew_processes_end_absent(struct ew_tally *tally,
+                             bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns),
+                             void *ctx, uint64_t since_ns, uint64_t t_ns)
 {
     struct ew_tally_process *process = tally->first_process;
     for (; process != NULL; process = process->newer)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who has which CPU, and since when. Invariant, for every CPU and up to its since_ns: the time
- * since the recording began is the time of its threads, its idle thread, its interrupts and of
- * nobody known, to the nanosecond, less what is in irq_ns.
+ * Which thread runs on which CPU, and since when. Invariant, for every CPU and up to its since_ns:
+ * the time since the start of the recording equals the time of its threads, its idle thread, its
+ * interrupts and its unknown time, to the nanosecond, less what is in irq_ns.
  *
- * An interrupt belongs to the CPU. It is told when it ends, so it is taken off the run that it
- * interrupted; a longer one contains the shorter ones that were told before it.
+ * Interrupt time belongs to the CPU. An interrupt is recorded when it ends, so its time is
+ * subtracted from the run it interrupted; a longer interrupt contains the shorter ones recorded
+ * before it.
  */
 #include <string.h>
 
@@ -13,11 +14,11 @@
 #include "tally/internal.h"
 #include "tally/pmc.h"
 
-/* States of a thread that leaves a CPU. */
+/* States of an outgoing thread. */
 enum { STATE_READY = 1, STATE_RUNNING = 2, STATE_STANDBY = 3, STATE_TERMINATED = 4 };
 enum { STATE_DEFERRED_READY = 7, REASON_YIELD_EXECUTION = 33 };
 
-/* It could go on at once and waits only for a CPU: preempted, its time was up, or it yielded. */
+/* The thread is runnable and waits only for a CPU: preempted, end of quantum, or it yielded. */
 static bool stays_ready(uint8_t state)
 {
     uint32_t ready =
@@ -54,7 +55,7 @@ void ew_run_charge(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t t_
 {
     if (t_ns < cpu->since_ns)
         t_ns = cpu->since_ns;
-    /* May be negative: an interrupt that began before the last charge. */
+    /* May be negative: an interrupt may have started before the last charge. */
     uint64_t spent_ns = t_ns - cpu->since_ns - cpu->irq_ns;
     cpu->since_ns = t_ns;
     cpu->irq_ns = 0;
@@ -91,7 +92,7 @@ void ew_run_blind(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t sin
 
 static void lose_on(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t t_ns)
 {
-    /* Up to its last event it ran whom it was known to run. */
+    /* Up to the CPU's last event, its running thread is certain. */
     ew_run_blind(tally, cpu, cpu->last_ns < t_ns ? cpu->last_ns : t_ns);
 }
 
@@ -114,9 +115,9 @@ void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t c
     tally->facts->loss(tally->facts->ctx, &loss);
 }
 
-/* The thread that leaves, where the CPU was not known to run it: the time is nobody's. */
-static struct ew_tally_thread *unsure(struct ew_tally *tally, struct ew_tally_cpu *cpu,
-                                      const struct ew_event *event, uint64_t t_ns)
+/* The outgoing thread is not the one known to run here: the time is charged to unknown_ns. */
+static struct ew_tally_thread *enter_unknown(struct ew_tally *tally, struct ew_tally_cpu *cpu,
+                                             const struct ew_event *event, uint64_t t_ns)
 {
     if (cpu->running != NULL) {
         tally->inconsistent++;
@@ -137,7 +138,7 @@ static struct ew_tally_thread *unsure(struct ew_tally *tally, struct ew_tally_cp
     return thread;
 }
 
-/* Why it leaves differs from switch to switch, in no order: no branches on it. */
+/* The reason of a switch is unpredictable, so there are no branches on it. */
 static void leave(struct ew_tally *tally, struct ew_tally_thread *thread,
                   const struct ew_event *event, uint64_t t_ns)
 {
@@ -145,13 +146,13 @@ static void leave(struct ew_tally *tally, struct ew_tally_thread *thread,
     bool taken = ready & (event->u.cswitch.old_wait_reason != REASON_YIELD_EXECUTION);
     thread->involuntary += taken;
     thread->voluntary += !taken;
-    /* One that was made ready while it was about to wait can take a CPU from now on, too. */
+    /* A thread made ready while it was about to wait is runnable from now on as well. */
     thread->ready_ns = t_ns & (0 - (uint64_t)(ready | (thread->ready_ns != 0)));
     if (event->u.cswitch.old_state == STATE_TERMINATED && (thread->flags & EW_TT_IDLE) == 0)
         ew_threads_end(tally, thread, t_ns);
 }
 
-/* How long it waited for the CPU that it gets. */
+/* Adds the time the incoming thread waited for a CPU. */
 static void enter(const struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t t_ns)
 {
     uint64_t ready_ns = thread->ready_ns;
@@ -176,13 +177,13 @@ void ew_run_switch(struct ew_tally *tally, const struct ew_event *event)
     if (sure)
         ew_run_charge(tally, cpu, t_ns);
     else
-        old = unsure(tally, cpu, event, t_ns);
+        old = enter_unknown(tally, cpu, event, t_ns);
     if ((event->u.cswitch.pmc_count | tally->pmc_seen) != 0)
         ew_pmc_switch(tally, cpu, event, sure ? old : NULL);
     begin_run(cpu, NULL, 0, t_ns);
     if (old != NULL) {
         if (old->process == NULL)
-            old->deeds->orphans++;
+            old->cold->orphans++;
         leave(tally, old, event, t_ns);
     }
     struct ew_tally_thread *thread = ew_threads_find(tally, new_tid);
@@ -214,7 +215,7 @@ void ew_run_ready(struct ew_tally *tally, const struct ew_event *event)
     bool since_before = thread->ready_ns > tally->lost_ns;
     thread->ready_ns = since_before ? thread->ready_ns : event->t_ns;
     if (thread->process == NULL)
-        thread->deeds->orphans++;
+        thread->cold->orphans++;
 }
 
 /* ---------------------------------------------------------------------- samples */
@@ -226,15 +227,15 @@ void ew_run_interval(struct ew_tally *tally, const struct ew_event *event)
         tally->sample_ns = event->u.interval.interval_100ns * 100;
 }
 
-/* What a sample stands for, and in which mode. */
-static void count_sample(const struct ew_tally *tally, struct ew_tally_deeds *deeds, uint32_t count,
-                         bool in_kernel)
+/* Adds the time that a sample stands for, by mode. */
+static void count_sample(const struct ew_tally *tally, struct ew_tally_thread_cold *cold,
+                         uint32_t count, bool in_kernel)
 {
-    bool early = tally->sample_ns == 0; /* nobody has said yet for how much */
+    bool early = tally->sample_ns == 0; /* the sampling interval is still unknown */
     uint64_t amount = early ? count : count * tally->sample_ns;
-    deeds->deed[early ? EW_DEED_SAMPLES_EARLY : EW_DEED_SAMPLE_NS] += amount;
+    cold->work[early ? EW_WORK_SAMPLES_EARLY : EW_WORK_SAMPLE_NS] += amount;
     if (in_kernel)
-        deeds->deed[early ? EW_DEED_KERNEL_EARLY : EW_DEED_KERNEL_NS] += amount;
+        cold->work[early ? EW_WORK_KERNEL_EARLY : EW_WORK_KERNEL_NS] += amount;
 }
 
 void ew_run_sample(struct ew_tally *tally, const struct ew_event *event)
@@ -250,31 +251,33 @@ void ew_run_sample(struct ew_tally *tally, const struct ew_event *event)
         return;
     }
     ew_facts_active(tally, thread, event->t_ns);
-    struct ew_tally_deeds *deeds = thread->deeds;
-    deeds->deed[EW_DEED_SAMPLES] += count;
+    struct ew_tally_thread_cold *cold = thread->cold;
+    cold->work[EW_WORK_SAMPLES] += count;
     if (thread->process == NULL)
-        deeds->orphans++;
+        cold->orphans++;
     if (event->u.sample.in_dpc || event->u.sample.in_isr)
         tally->sampled_irq[event->u.sample.in_isr ? 1 : 0] += count;
     else
-        count_sample(tally, deeds, count, event->u.sample.in_kernel);
+        count_sample(tally, cold, count, event->u.sample.in_kernel);
 }
 
 /* ------------------------------------------------------------------- interrupts */
 
-/* What of [from_ns, to_ns] no interrupt has been given yet; from now on it is one. */
+/* Returns the part of [from_ns, to_ns] that no earlier interrupt covers, and marks it as covered.
+ */
 static uint64_t take_irq(struct ew_tally_irqs *irqs, uint64_t from_ns, uint64_t to_ns)
 {
     uint64_t within_ns = 0;
     while (irqs->count > 0 && irqs->irq[irqs->count - 1].from_ns >= from_ns)
         within_ns += irqs->irq[--irqs->count].spent_ns;
     if (irqs->count > 0 && irqs->irq[irqs->count - 1].to_ns > from_ns)
-        from_ns = irqs->irq[irqs->count - 1].to_ns; /* cannot be; do not count it twice */
+        from_ns = irqs->irq[irqs->count - 1]
+                      .to_ns; /* overlap, which should not happen: do not count it twice */
     if (from_ns > to_ns)
         from_ns = to_ns;
     uint64_t own_ns = to_ns - from_ns > within_ns ? to_ns - from_ns - within_ns : 0;
     if (irqs->count == EW_IRQ_DEPTH) {
-        /* The oldest two become one; what lies between them counts as theirs from now on. */
+        /* Merges the oldest two; the gap between them counts as covered from now on. */
         irqs->irq[0].to_ns = irqs->irq[1].to_ns;
         irqs->irq[0].spent_ns += irqs->irq[1].spent_ns;
         memmove(&irqs->irq[1], &irqs->irq[2], (EW_IRQ_DEPTH - 2) * sizeof irqs->irq[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools, maps and texts. Invariant: an object handed out stays where it is until it is given back,
- * so that threads, processes and CPUs may point to each other.
+ * Pools, maps and interned strings. Invariant: an object does not move until it is given back, so
+ * threads, processes and CPUs may point to each other.
  */
 #include "tally/internal.h"
 
@@ -114,7 +114,7 @@ void ew_store_map_remove(struct ew_store_map *map, uint32_t key)
     if (map->slots[at].value == NULL)
         return;
     map->used--;
-    /* Whoever was pushed behind this slot moves up, so that no search ends too early. */
+    /* Entries displaced past this slot move up, so that no search ends too early. */
     for (uint32_t next = (at + 1) & mask; map->slots[next].value != NULL;
          next = (next + 1) & mask) {
         uint32_t home = ew_store_hash(map->slots[next].key) & mask;

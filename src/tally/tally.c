@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tally's door: making, freeing, and the way of each event to those who count it. Nothing here
- * knows a clock or a system; the same events give the same facts and totals.
+ * The tally's public functions: create, free, and dispatch each event to the file that counts it.
+ * Nothing here reads a clock or the system; the same events yield the same facts and totals.
  */
 #include "base/alloc.h"
 #include "tally/internal.h"
@@ -9,7 +9,7 @@
 
 #define TEXTS_MAX ((size_t)24 << 20)
 
-/* Counters that are known where events of these classes were recorded. */
+/* Counters that are known if events of these classes were recorded. */
 static uint32_t counters_of(uint32_t classes)
 {
     static const struct {
@@ -57,7 +57,7 @@ int ew_tally_new(const struct ew_tally_config *config, struct ew_tally **ret_tal
     if (config->max_threads == 0)
         tally->config.max_threads = 131072;
     ew_store_pool_init(&tally->threads, sizeof(struct ew_tally_thread));
-    ew_store_pool_init(&tally->deeds, sizeof(struct ew_tally_deeds));
+    ew_store_pool_init(&tally->cold, sizeof(struct ew_tally_thread_cold));
     ew_store_pool_init(&tally->processes, sizeof(struct ew_tally_process));
     ew_store_texts_init(&tally->texts, TEXTS_MAX);
     ew_facts_init(tally);
@@ -65,11 +65,11 @@ int ew_tally_new(const struct ew_tally_config *config, struct ew_tally **ret_tal
     tally->pmc = config->pmc;
     ew_tally_saw_class(tally, config->classes_known);
     tally->idle.flags = EW_TT_IDLE;
-    tally->idle.deeds = &tally->idle_deeds;
+    tally->idle.cold = &tally->idle_cold;
     tally->idle.epoch = tally->epoch;
     tally->idle.process = &tally->idle_process;
     tally->idle_process.name = tally->idle_process.command_line = "";
-    tally->idle_deeds.name = "";
+    tally->idle_cold.name = "";
     uint32_t cpus = config->cpu_count < EW_CPUS_MAX ? config->cpu_count : EW_CPUS_MAX;
     if (ew_tids_set(&tally->tids, 0, &tally->idle) < 0 || (cpus > 0 && !ew_run_grow(tally, cpus))) {
         ew_tally_free(tally);
@@ -90,7 +90,7 @@ void ew_tally_free(struct ew_tally *tally)
     ew_free(tally->cpus);
     ew_tids_done(&tally->tids);
     ew_store_pool_done(&tally->threads);
-    ew_store_pool_done(&tally->deeds);
+    ew_store_pool_done(&tally->cold);
     ew_store_pool_done(&tally->processes);
     ew_store_map_done(&tally->pids);
     ew_store_map_done(&tally->learned);
@@ -116,7 +116,7 @@ static uint32_t class_of(uint8_t kind)
     return kind < sizeof classes / sizeof classes[0] ? classes[kind] : 0;
 }
 
-/* What the kernel's own classes tell, the manifest providers of the same name tell too. */
+/* Events that both the kernel's own classes and the manifest providers of the same name report. */
 static uint32_t family_of(uint8_t kind)
 {
     if (kind >= EW_EVENT_PROCESS_START && kind <= EW_EVENT_PROCESS_DEFUNCT)
@@ -134,8 +134,9 @@ static uint32_t family_of(uint8_t kind)
     return kind == EW_EVENT_WORKING_SETS ? EW_FAMILY_MEMORY : 0;
 }
 
-/* A recording of both has each fact twice: the kernel's class counts, from its first event on. */
-static bool told_twice(struct ew_tally *tally, const struct ew_event *event)
+/* A recording of both has each fact twice: from its first event on, only the kernel's class counts.
+ */
+static bool is_duplicate(struct ew_tally *tally, const struct ew_event *event)
 {
     uint32_t family = family_of(event->kind);
     if (event->from_manifest)
@@ -144,7 +145,7 @@ static bool told_twice(struct ew_tally *tally, const struct ew_event *event)
     return false;
 }
 
-/* Is this the first time that the id is heard of? Remembers it. */
+/* Whether this is the first mention of the id, which is remembered. */
 static bool first_mention(struct ew_tally *tally, uint32_t key)
 {
     if (ew_store_map_get(&tally->learned, key) != NULL ||
@@ -157,7 +158,7 @@ static bool first_mention(struct ew_tally *tally, uint32_t key)
     return true;
 }
 
-/* Ids are multiples of 4, so the low bits tell processes from threads. */
+/* Ids are multiples of 4, so the low bits distinguish processes from threads. */
 static uint32_t process_key(uint32_t pid)
 {
     return pid | 1;
@@ -186,7 +187,7 @@ void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
 {
     tally->learning = true;
     ew_tally_saw(tally, class_of(event->kind));
-    if (told_twice(tally, event))
+    if (is_duplicate(tally, event))
         return;
     if (event->kind == EW_EVENT_SAMPLE_INTERVAL && tally->sample_ns == 0)
         ew_run_interval(tally, event);
@@ -229,7 +230,7 @@ static void begin(struct ew_tally *tally, const struct ew_facts *facts)
 static void take_rare(struct ew_tally *tally, const struct ew_record *record,
                       const struct ew_event *event)
 {
-    if (told_twice(tally, event))
+    if (is_duplicate(tally, event))
         return;
     switch (event->kind) {
     case EW_EVENT_PROCESS_START:
@@ -330,24 +331,24 @@ void ew_tally_set_classes(struct ew_tally *tally, uint32_t classes, uint64_t t_n
 {
     begin(tally, facts);
     ew_facts_close(tally, t_ns, true);
-    /* Whoever runs would run for ever. */
+    /* Without further switches the running threads would be charged for ever. */
     if ((tally->classes & ~classes & EW_TALLY_SWITCHES) != 0)
         ew_run_lose(tally, UINT16_MAX, t_ns, 0);
     tally->classes = 0;
     ew_tally_saw_class(tally, classes);
 }
 
-void ew_tally_want(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts)
+void ew_tally_select(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts)
 {
     begin(tally, facts);
-    ew_processes_want(tally, pid);
+    ew_processes_select(tally, pid);
 }
 
-void ew_tally_unwant(struct ew_tally *tally, uint32_t pid)
+void ew_tally_deselect(struct ew_tally *tally, uint32_t pid)
 {
     struct ew_tally_process *process = ew_processes_find(tally, pid);
     if (process != NULL)
-        process->flags &= ~(uint32_t)(EW_TP_WANTED | EW_TP_TOLD);
+        process->flags &= ~(uint32_t)(EW_TP_SELECTED | EW_TP_REPORTED);
 }
 
 uint32_t ew_tally_counters(const struct ew_tally *tally)
@@ -355,10 +356,10 @@ uint32_t ew_tally_counters(const struct ew_tally *tally)
     return tally->counter_has;
 }
 
-bool ew_tally_wants(const struct ew_tally *tally, uint32_t pid)
+bool ew_tally_is_selected(const struct ew_tally *tally, uint32_t pid)
 {
     const struct ew_tally_process *process = ew_processes_find(tally, pid);
-    return process != NULL && (process->flags & EW_TP_WANTED) != 0;
+    return process != NULL && (process->flags & EW_TP_SELECTED) != 0;
 }
 
 void ew_tally_gauges(struct ew_tally *tally, uint32_t pid, uint32_t has,
@@ -408,7 +409,7 @@ void ew_tally_modes(struct ew_tally *tally, uint32_t pid, uint64_t user_ns, uint
     ew_facts_list_process(tally, process);
 }
 
-bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns)
+bool ew_tally_is_alive(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns)
 {
     const struct ew_tally_process *process = ew_processes_find(tally, pid);
     if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
@@ -418,12 +419,12 @@ bool ew_tally_lives(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_st
     return true;
 }
 
-void ew_tally_absent(struct ew_tally *tally,
-                     bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
-                     uint64_t since_ns, uint64_t t_ns, const struct ew_facts *facts)
+void ew_tally_end_absent(struct ew_tally *tally,
+                         bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
+                         uint64_t since_ns, uint64_t t_ns, const struct ew_facts *facts)
 {
     begin(tally, facts);
-    ew_processes_absent(tally, is_there, ctx, since_ns, t_ns);
+    ew_processes_end_absent(tally, is_there, ctx, since_ns, t_ns);
 }
 
 void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t interval_ns)
@@ -443,7 +444,7 @@ void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t inte
         (struct ew_tally_change){.at_ns = at_ns, .interval_ns = interval_ns};
 }
 
-void ew_tally_settle(struct ew_tally *tally, uint64_t t_ns)
+void ew_tally_charge_running(struct ew_tally *tally, uint64_t t_ns)
 {
     for (uint32_t i = 0; i < tally->cpu_count; i++)
         ew_run_charge(tally, &tally->cpus[i], t_ns);
@@ -464,7 +465,8 @@ void ew_tally_finish(struct ew_tally *tally, uint64_t t_ns, const struct ew_fact
     tally->finished = true;
 }
 
-const char *ew_tally_who(const struct ew_tally *tally, uint16_t cpu, uint32_t *pid, uint32_t *tid)
+const char *ew_tally_identify(const struct ew_tally *tally, uint16_t cpu, uint32_t *pid,
+                              uint32_t *tid)
 {
     const struct ew_tally_thread *thread = NULL;
     if (*tid != EW_NO_ID)
@@ -472,7 +474,7 @@ const char *ew_tally_who(const struct ew_tally *tally, uint16_t cpu, uint32_t *p
     else if (*pid == EW_NO_ID && cpu < tally->cpu_count)
         thread = tally->cpus[cpu].running;
     if (thread != NULL && *tid == EW_NO_ID)
-        *tid = thread->deeds->tid;
+        *tid = thread->cold->tid;
     if (thread != NULL && (thread->flags & EW_TT_IDLE) != 0 && (*pid == EW_NO_ID || *pid == 0)) {
         *pid = 0;
         return "Idle";

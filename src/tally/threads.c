@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who the threads are. An id means one thread at a time: what is in the index is the thread that
- * has the id now. It leaves the index when it is over, which is not when its end is told: a thread
- * tells of its end while it still runs, and may even wait after that; its last switch says that it
- * is terminated.
+ * The threads. An id belongs to one thread at a time: the index holds the thread that has the id
+ * now. A thread leaves the index at its last switch (state "terminated"), not at its end event: it
+ * emits that while it still runs, and may even wait after it.
  *
- * What an ended thread did is added to its process at once, so millions of short threads need no
- * memory; entries of ended threads are kept only where their totals are asked for.
+ * The counts of an ended thread are added to its process at once, so millions of short threads need
+ * no memory; entries of ended threads are kept only if thread totals are requested.
  */
 #include "base/alloc.h"
 #include "tally/internal.h"
 
-/* The same start may be told by two providers. */
+/* Two providers may report the same start. */
 #define TWICE_NS UINT64_C(1000000000)
 
 int ew_tids_set(struct ew_tally_tids *tids, uint32_t tid, struct ew_tally_thread *thread)
@@ -45,37 +44,37 @@ void ew_tids_done(struct ew_tally_tids *tids)
 
 static struct ew_tally_thread **head_of(struct ew_tally *tally, struct ew_tally_process *process)
 {
-    return process != NULL ? &process->threads : &tally->nobodys;
+    return process != NULL ? &process->threads : &tally->unowned;
 }
 
 static void link_thread(struct ew_tally *tally, struct ew_tally_thread *thread)
 {
     struct ew_tally_thread **head = head_of(tally, thread->process);
-    thread->deeds->prev = NULL;
-    thread->deeds->next = *head;
+    thread->cold->prev = NULL;
+    thread->cold->next = *head;
     if (*head != NULL)
-        (*head)->deeds->prev = thread;
+        (*head)->cold->prev = thread;
     *head = thread;
 }
 
 static void unlink_thread(struct ew_tally *tally, struct ew_tally_thread *thread)
 {
-    struct ew_tally_deeds *deeds = thread->deeds;
-    if (deeds->prev != NULL)
-        deeds->prev->deeds->next = deeds->next;
+    struct ew_tally_thread_cold *cold = thread->cold;
+    if (cold->prev != NULL)
+        cold->prev->cold->next = cold->next;
     else
-        *head_of(tally, thread->process) = deeds->next;
-    if (deeds->next != NULL)
-        deeds->next->deeds->prev = deeds->prev;
+        *head_of(tally, thread->process) = cold->next;
+    if (cold->next != NULL)
+        cold->next->cold->prev = cold->prev;
 }
 
 static void keep_ended(struct ew_tally *tally, struct ew_tally_thread *thread)
 {
     thread->flags |= EW_TT_ENDED;
-    thread->deeds->older = tally->newest_ended;
-    thread->deeds->newer = NULL;
+    thread->cold->older = tally->newest_ended;
+    thread->cold->newer = NULL;
     if (tally->newest_ended != NULL)
-        tally->newest_ended->deeds->newer = thread;
+        tally->newest_ended->cold->newer = thread;
     else
         tally->oldest_ended = thread;
     tally->newest_ended = thread;
@@ -83,17 +82,17 @@ static void keep_ended(struct ew_tally *tally, struct ew_tally_thread *thread)
 
 static void drop_ended(struct ew_tally *tally, struct ew_tally_thread *thread)
 {
-    struct ew_tally_deeds *deeds = thread->deeds;
-    if (deeds->older != NULL)
-        deeds->older->deeds->newer = deeds->newer;
+    struct ew_tally_thread_cold *cold = thread->cold;
+    if (cold->older != NULL)
+        cold->older->cold->newer = cold->newer;
     else
-        tally->oldest_ended = deeds->newer;
-    if (deeds->newer != NULL)
-        deeds->newer->deeds->older = deeds->older;
+        tally->oldest_ended = cold->newer;
+    if (cold->newer != NULL)
+        cold->newer->cold->older = cold->older;
     else
-        tally->newest_ended = deeds->older;
+        tally->newest_ended = cold->older;
     unlink_thread(tally, thread);
-    ew_store_pool_give(&tally->deeds, deeds);
+    ew_store_pool_give(&tally->cold, cold);
     ew_store_pool_give(&tally->threads, thread);
 }
 
@@ -101,7 +100,7 @@ void ew_threads_drop_kept(struct ew_tally *tally, struct ew_tally_process *proce
 {
     struct ew_tally_thread *next;
     for (struct ew_tally_thread *thread = process->threads; thread != NULL; thread = next) {
-        next = thread->deeds->next;
+        next = thread->cold->next;
         if ((thread->flags & EW_TT_ENDED) != 0)
             drop_ended(tally, thread);
     }
@@ -121,16 +120,16 @@ static struct ew_tally_thread *make(struct ew_tally *tally, uint32_t tid)
     }
     struct ew_tally_thread *thread = ew_store_pool_take(&tally->threads);
     if (thread != NULL)
-        thread->deeds = ew_store_pool_take(&tally->deeds);
-    if (thread == NULL || thread->deeds == NULL) {
+        thread->cold = ew_store_pool_take(&tally->cold);
+    if (thread == NULL || thread->cold == NULL) {
         if (thread != NULL)
             ew_store_pool_give(&tally->threads, thread);
         ew_tally_short_of_memory(tally);
         return NULL;
     }
-    thread->deeds->tid = tid;
-    thread->deeds->name = "";
-    thread->deeds->made_epoch = tally->epoch;
+    thread->cold->tid = tid;
+    thread->cold->name = "";
+    thread->cold->made_epoch = tally->epoch;
     thread->epoch = tally->interval_ns != 0 ? tally->epoch - 1 : tally->epoch;
     thread->cpu = UINT16_MAX;
     return thread;
@@ -140,7 +139,7 @@ static void leave_cpu(struct ew_tally *tally, struct ew_tally_thread *thread)
 {
     if (!ew_threads_running(tally, thread))
         return;
-    /* Its last switch is missing: nobody knows who runs there now. */
+    /* Its last switch is missing, so the thread that runs there now is unknown. */
     struct ew_tally_cpu *cpu = &tally->cpus[thread->cpu];
     ew_run_blind(tally, cpu, cpu->last_ns);
 }
@@ -155,7 +154,7 @@ struct ew_tally_thread *ew_threads_add(struct ew_tally *tally, struct ew_tally_p
     if (thread == NULL)
         return NULL;
     if (ew_tids_set(&tally->tids, tid, thread) < 0) {
-        ew_store_pool_give(&tally->deeds, thread->deeds);
+        ew_store_pool_give(&tally->cold, thread->cold);
         ew_store_pool_give(&tally->threads, thread);
         ew_tally_short_of_memory(tally);
         return NULL;
@@ -180,7 +179,7 @@ void ew_threads_adopt(struct ew_tally *tally, struct ew_tally_thread *thread,
 {
     unlink_thread(tally, thread);
     thread->process = process;
-    thread->deeds->orphans = 0;
+    thread->cold->orphans = 0;
     link_thread(tally, thread);
     process->live_threads++;
     process->thread_count++;
@@ -197,7 +196,7 @@ struct ew_tally_thread *ew_threads_own(struct ew_tally *tally, struct ew_tally_p
         return NULL;
     own->flags = EW_TT_OWN;
     own->process = process;
-    own->deeds->start_ns = process->start_ns;
+    own->cold->start_ns = process->start_ns;
     process->own = own;
     return own;
 }
@@ -207,7 +206,7 @@ struct ew_tally_thread *ew_threads_own(struct ew_tally *tally, struct ew_tally_p
 void ew_threads_end(struct ew_tally *tally, struct ew_tally_thread *thread, uint64_t t_ns)
 {
     struct ew_tally_process *process = thread->process;
-    struct ew_tally_deeds *deeds = thread->deeds;
+    struct ew_tally_thread_cold *cold = thread->cold;
     leave_cpu(tally, thread);
     ew_facts_final(tally, thread, t_ns);
     struct ew_tally_sums sums;
@@ -215,36 +214,36 @@ void ew_threads_end(struct ew_tally *tally, struct ew_tally_thread *thread, uint
     if ((thread->flags & EW_TT_OWN) != 0) {
         ew_totals_add(&process->ended, &sums);
         process->own = NULL;
-        ew_store_pool_give(&tally->deeds, deeds);
+        ew_store_pool_give(&tally->cold, cold);
         ew_store_pool_give(&tally->threads, thread);
         return;
     }
-    if (ew_threads_find(tally, deeds->tid) == thread)
-        (void)ew_tids_set(&tally->tids, deeds->tid, NULL);
+    if (ew_threads_find(tally, cold->tid) == thread)
+        (void)ew_tids_set(&tally->tids, cold->tid, NULL);
     if (process == NULL) {
         ew_totals_add(&tally->lost_threads, &sums);
-        tally->unattributed += deeds->orphans;
+        tally->unattributed += cold->orphans;
     } else {
         ew_work_remember_gone(tally, thread);
         ew_totals_add(&process->ended, &sums);
         process->live_threads--;
         process->ending_threads -= (thread->flags & EW_TT_ENDING) != 0;
-        if (deeds->end_ns == 0)
-            deeds->end_ns = t_ns;
+        if (cold->end_ns == 0)
+            cold->end_ns = t_ns;
         if (tally->config.threads) {
             keep_ended(tally, thread);
             return;
         }
     }
     unlink_thread(tally, thread);
-    ew_store_pool_give(&tally->deeds, deeds);
+    ew_store_pool_give(&tally->cold, cold);
     ew_store_pool_give(&tally->threads, thread);
 }
 
 void ew_threads_ending(struct ew_tally_thread *thread, uint64_t t_ns)
 {
     thread->flags |= EW_TT_ENDING;
-    thread->deeds->end_ns = t_ns;
+    thread->cold->end_ns = t_ns;
     thread->process->ending_threads++;
 }
 
@@ -252,7 +251,7 @@ void ew_threads_end_ending(struct ew_tally *tally, struct ew_tally_process *proc
 {
     struct ew_tally_thread *next;
     for (struct ew_tally_thread *thread = process->threads; thread != NULL; thread = next) {
-        next = thread->deeds->next;
+        next = thread->cold->next;
         if ((thread->flags & (EW_TT_ENDING | EW_TT_ENDED)) == EW_TT_ENDING &&
             !ew_threads_running(tally, thread))
             ew_threads_end(tally, thread, t_ns);
@@ -263,7 +262,7 @@ void ew_threads_end_all(struct ew_tally *tally, struct ew_tally_process *process
 {
     struct ew_tally_thread *next;
     for (struct ew_tally_thread *thread = process->threads; thread != NULL; thread = next) {
-        next = thread->deeds->next;
+        next = thread->cold->next;
         if ((thread->flags & (EW_TT_ENDED | EW_TT_ENDING)) != 0)
             continue;
         if (ew_threads_running(tally, thread))
@@ -280,17 +279,17 @@ void ew_threads_end_all(struct ew_tally *tally, struct ew_tally_process *process
 static void describe(struct ew_tally *tally, struct ew_tally_thread *thread,
                      const struct ew_event *event)
 {
-    struct ew_tally_deeds *deeds = thread->deeds;
+    struct ew_tally_thread_cold *cold = thread->cold;
     if (event->u.thread.has_priority) {
         thread->priority = event->u.thread.base_priority;
-        deeds->has_priority = true;
+        cold->has_priority = true;
     }
     if (event->u.thread.has_affinity) {
-        deeds->affinity = event->u.thread.affinity;
-        deeds->has_affinity = true;
+        cold->affinity = event->u.thread.affinity;
+        cold->has_affinity = true;
     }
     if (event->u.thread.name.len > 0)
-        deeds->name = ew_processes_text(tally, &event->u.thread.name, false);
+        cold->name = ew_processes_text(tally, &event->u.thread.name, false);
 }
 
 static void start(struct ew_tally *tally, const struct ew_event *event)
@@ -301,19 +300,19 @@ static void start(struct ew_tally *tally, const struct ew_event *event)
     struct ew_tally_thread *thread = ew_threads_find(tally, event->tid);
     bool twice = thread != NULL && thread->process == process &&
                  (thread->flags & (EW_TT_STARTED | EW_TT_ENDING)) == EW_TT_STARTED &&
-                 event->t_ns - thread->deeds->start_ns < TWICE_NS;
+                 event->t_ns - thread->cold->start_ns < TWICE_NS;
     if (!twice) {
         thread = ew_threads_add(tally, process, event->tid);
         if (thread == NULL)
             return;
         thread->flags |= EW_TT_STARTED;
-        thread->deeds->start_ns = event->t_ns;
+        thread->cold->start_ns = event->t_ns;
     }
     describe(tally, thread, event);
 }
 
-/* The thread as the event tells it: of this process. */
-static struct ew_tally_thread *settle(struct ew_tally *tally, const struct ew_event *event)
+/* The thread of the event, assigned to the event's process. */
+static struct ew_tally_thread *thread_of_event(struct ew_tally *tally, const struct ew_event *event)
 {
     struct ew_tally_thread *thread = ew_threads_find(tally, event->tid);
     if (thread != NULL && thread->process != NULL && thread->process->pid == event->pid)
@@ -342,12 +341,12 @@ void ew_threads_event(struct ew_tally *tally, const struct ew_event *event)
 {
     ew_tally_saw(tally, EW_TALLY_THREADS);
     if (event->tid == 0 || event->pid == 0 || event->tid == EW_NO_ID || event->pid == EW_NO_ID)
-        return; /* the idle threads: one for each CPU, all with the id 0 */
+        return; /* idle threads: one per CPU, all with id 0 */
     if (event->kind == EW_EVENT_THREAD_START) {
         start(tally, event);
         return;
     }
-    struct ew_tally_thread *thread = settle(tally, event);
+    struct ew_tally_thread *thread = thread_of_event(tally, event);
     if (thread == NULL)
         return;
     describe(tally, thread, event);

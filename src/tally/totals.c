@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adds up at the end: a process is what its ended threads left, what its live ones have, and what
- * it did in none. Nothing that was counted is left out: what belongs to nobody known and what the
- * limits merged have entries of their own.
+ * Computes totals: a process is the sum of its ended threads, its live threads and its
+ * pseudo-thread. Nothing that was counted is dropped: threads without a known process and the
+ * processes merged because of the limits have entries of their own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ void ew_totals_of_thread(const struct ew_tally_thread *thread, struct ew_tally_s
     ret_sums->runq_ns = thread->runq_ns;
     ret_sums->voluntary = thread->voluntary;
     ret_sums->involuntary = thread->involuntary;
-    memcpy(ret_sums->deed, thread->deeds->deed, sizeof ret_sums->deed);
+    memcpy(ret_sums->work, thread->cold->work, sizeof ret_sums->work);
 }
 
 void ew_totals_add(struct ew_tally_sums *sums, const struct ew_tally_sums *more)
@@ -28,46 +28,46 @@ void ew_totals_add(struct ew_tally_sums *sums, const struct ew_tally_sums *more)
     sums->runq_ns += more->runq_ns;
     sums->voluntary += more->voluntary;
     sums->involuntary += more->involuntary;
-    for (uint32_t i = 0; i < EW_DEED_COUNT; i++)
-        sums->deed[i] += more->deed[i];
+    for (uint32_t i = 0; i < EW_WORK_COUNT; i++)
+        sums->work[i] += more->work[i];
 }
 
-/* What samples stand for, with those from before it was told for how much. */
-static uint64_t stands_for(const struct ew_tally *tally, uint64_t ns, uint64_t early)
+/* Time that samples stand for; early: samples taken before the sampling interval was known. */
+static uint64_t sample_time_ns(const struct ew_tally *tally, uint64_t ns, uint64_t early)
 {
     return ns + early * (tally->sample_ns != 0 ? tally->sample_ns : ASSUMED_SAMPLE_NS);
 }
 
-static uint64_t sampled_ns(const struct ew_tally *tally, const uint64_t deed[EW_DEED_COUNT])
+static uint64_t sampled_ns(const struct ew_tally *tally, const uint64_t work[EW_WORK_COUNT])
 {
-    return stands_for(tally, deed[EW_DEED_SAMPLE_NS], deed[EW_DEED_SAMPLES_EARLY]);
+    return sample_time_ns(tally, work[EW_WORK_SAMPLE_NS], work[EW_WORK_SAMPLES_EARLY]);
 }
 
 void ew_totals_counters(const struct ew_tally *tally, const struct ew_tally_sums *sums,
                         uint64_t counter[EW_COUNTER_COUNT])
 {
-    const uint64_t *deed = sums->deed;
-    uint64_t major = deed[EW_DEED_FAULTS_MAJOR], hard = deed[EW_DEED_FAULTS_HARD];
-    uint64_t sampled = sampled_ns(tally, deed);
-    uint64_t kernel = stands_for(tally, deed[EW_DEED_KERNEL_NS], deed[EW_DEED_KERNEL_EARLY]);
+    const uint64_t *work = sums->work;
+    uint64_t major = work[EW_WORK_FAULTS_MAJOR], hard = work[EW_WORK_FAULTS_HARD];
+    uint64_t sampled = sampled_ns(tally, work);
+    uint64_t kernel = sample_time_ns(tally, work[EW_WORK_KERNEL_NS], work[EW_WORK_KERNEL_EARLY]);
     counter[EW_C_cpu_ns] = ew_tally_estimates(tally) ? sampled : sums->cpu_ns;
     counter[EW_C_cpu_user_ns] = sampled - kernel;
     counter[EW_C_cpu_kernel_ns] = kernel;
     counter[EW_C_switches_voluntary] = sums->voluntary;
     counter[EW_C_switches_involuntary] = sums->involuntary;
     counter[EW_C_runq_wait_ns] = sums->runq_ns;
-    counter[EW_C_faults_minor] = deed[EW_DEED_FAULTS_MINOR];
+    counter[EW_C_faults_minor] = work[EW_WORK_FAULTS_MINOR];
     counter[EW_C_faults_major] = major > hard ? major : hard;
-    counter[EW_C_io_read_bytes] = deed[EW_DEED_IO_READ_BYTES];
-    counter[EW_C_io_write_bytes] = deed[EW_DEED_IO_WRITE_BYTES];
-    counter[EW_C_io_read_ops] = deed[EW_DEED_IO_READ_OPS];
-    counter[EW_C_io_write_ops] = deed[EW_DEED_IO_WRITE_OPS];
-    counter[EW_C_disk_read_bytes] = deed[EW_DEED_DISK_READ_BYTES];
-    counter[EW_C_disk_write_bytes] = deed[EW_DEED_DISK_WRITE_BYTES];
-    counter[EW_C_net_received_bytes] = deed[EW_DEED_NET_RECEIVED_BYTES];
-    counter[EW_C_net_sent_bytes] = deed[EW_DEED_NET_SENT_BYTES];
-    ew_pmc_counters(tally, deed, counter);
-    /* Counters that are not known are 0, so that whoever compares all of them sees no change. */
+    counter[EW_C_io_read_bytes] = work[EW_WORK_IO_READ_BYTES];
+    counter[EW_C_io_write_bytes] = work[EW_WORK_IO_WRITE_BYTES];
+    counter[EW_C_io_read_ops] = work[EW_WORK_IO_READ_OPS];
+    counter[EW_C_io_write_ops] = work[EW_WORK_IO_WRITE_OPS];
+    counter[EW_C_disk_read_bytes] = work[EW_WORK_DISK_READ_BYTES];
+    counter[EW_C_disk_write_bytes] = work[EW_WORK_DISK_WRITE_BYTES];
+    counter[EW_C_net_received_bytes] = work[EW_WORK_NET_RECEIVED_BYTES];
+    counter[EW_C_net_sent_bytes] = work[EW_WORK_NET_SENT_BYTES];
+    ew_pmc_counters(tally, work, counter);
+    /* Unknown counters are 0, so that a comparison of all counters shows no change. */
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
         counter[i] &= 0 - (uint64_t)(tally->counter_has >> i & 1);
 }
@@ -86,7 +86,7 @@ static int deliver(const struct delivery *to, struct ew_total *total,
 {
     total->counter_has |= to->tally->counter_has;
     ew_totals_counters(to->tally, sums, total->counter);
-    total->samples = sums->deed[EW_DEED_SAMPLES];
+    total->samples = sums->work[EW_WORK_SAMPLES];
     if (ew_tally_estimates(to->tally))
         total->flags |= EW_TOTAL_CPU_ESTIMATED;
     return to->on_total(to->ctx, total);
@@ -96,7 +96,7 @@ static int by_start(const void *a, const void *b)
 {
     const struct ew_tally_thread *x = *(struct ew_tally_thread *const *)a;
     const struct ew_tally_thread *y = *(struct ew_tally_thread *const *)b;
-    const struct ew_tally_deeds *dx = x->deeds, *dy = y->deeds;
+    const struct ew_tally_thread_cold *dx = x->cold, *dy = y->cold;
     if (dx->start_ns != dy->start_ns)
         return dx->start_ns < dy->start_ns ? -1 : 1;
     return dx->tid < dy->tid ? -1 : dx->tid > dy->tid;
@@ -105,13 +105,13 @@ static int by_start(const void *a, const void *b)
 static int deliver_thread(const struct delivery *to, uint32_t pid,
                           const struct ew_tally_thread *thread)
 {
-    const struct ew_tally_deeds *deeds = thread->deeds;
+    const struct ew_tally_thread_cold *cold = thread->cold;
     struct ew_total total = {.pid = pid,
-                             .tid = deeds->tid,
+                             .tid = cold->tid,
                              .process_count = 1,
-                             .start_ns = deeds->start_ns,
-                             .end_ns = deeds->end_ns,
-                             .name = deeds->name,
+                             .start_ns = cold->start_ns,
+                             .end_ns = cold->end_ns,
+                             .name = cold->name,
                              .command_line = ""};
     if ((thread->flags & EW_TT_STARTED) != 0)
         total.flags |= EW_TOTAL_STARTED;
@@ -119,13 +119,13 @@ static int deliver_thread(const struct delivery *to, uint32_t pid,
         total.flags |= EW_TOTAL_ENDED;
     if (thread->process == NULL)
         total.flags |= EW_TOTAL_UNKNOWN;
-    if (deeds->has_priority || (to->tally->classes & EW_TALLY_SWITCHES) != 0) {
+    if (cold->has_priority || (to->tally->classes & EW_TALLY_SWITCHES) != 0) {
         total.gauge_has |= EW_HAS_G(priority);
         total.gauge[EW_G_priority] = (uint64_t)(int64_t)thread->priority;
     }
-    if (deeds->has_affinity) {
+    if (cold->has_affinity) {
         total.gauge_has |= EW_HAS_G(affinity);
-        total.gauge[EW_G_affinity] = deeds->affinity;
+        total.gauge[EW_G_affinity] = cold->affinity;
     }
     struct ew_tally_sums sums;
     ew_totals_of_thread(thread, &sums);
@@ -136,7 +136,7 @@ static int deliver_threads(const struct delivery *to, uint32_t pid,
                            const struct ew_tally_thread *first)
 {
     uint32_t count = 0;
-    for (const struct ew_tally_thread *t = first; t != NULL; t = t->deeds->next)
+    for (const struct ew_tally_thread *t = first; t != NULL; t = t->cold->next)
         count++;
     if (count == 0 || !to->threads)
         return 0;
@@ -144,7 +144,7 @@ static int deliver_threads(const struct delivery *to, uint32_t pid,
     if (sorted == NULL)
         return ETWATCH_ENOMEM;
     uint32_t n = 0;
-    for (const struct ew_tally_thread *t = first; t != NULL; t = t->deeds->next)
+    for (const struct ew_tally_thread *t = first; t != NULL; t = t->cold->next)
         sorted[n++] = t;
     qsort(sorted, count, sizeof *sorted, by_start);
     int r = 0;
@@ -154,15 +154,16 @@ static int deliver_threads(const struct delivery *to, uint32_t pid,
     return r;
 }
 
-/* Faults of its whole life, told at its end, where they were not told one by one. */
+/* Windows reports the fault count of the whole lifetime at exit; used if single faults were not
+ * recorded. */
 static void fill_faults(const struct ew_tally *tally, const struct ew_tally_process *process,
                         const struct ew_tally_sums *sums, struct ew_total *total)
 {
-    uint32_t asked = EW_TALLY_FAULTS | EW_TALLY_HARD_FAULTS;
-    uint64_t major = sums->deed[EW_DEED_FAULTS_MAJOR];
+    uint32_t fault_classes = EW_TALLY_FAULTS | EW_TALLY_HARD_FAULTS;
+    uint64_t major = sums->work[EW_WORK_FAULTS_MAJOR];
     uint32_t whole = EW_TP_HAS_FAULTS | EW_TP_STARTED;
-    if ((tally->classes & asked) != EW_TALLY_HARD_FAULTS || (process->flags & whole) != whole ||
-        process->fault_count < major)
+    if ((tally->classes & fault_classes) != EW_TALLY_HARD_FAULTS ||
+        (process->flags & whole) != whole || process->fault_count < major)
         return;
     total->counter_has |= EW_HAS_C(faults_minor);
     total->counter[EW_C_faults_minor] = process->fault_count - major;
@@ -171,9 +172,9 @@ static void fill_faults(const struct ew_tally *tally, const struct ew_tally_proc
 static void add_live(struct ew_tally_sums *sums, const struct ew_tally_thread *first)
 {
     struct ew_tally_sums more;
-    for (const struct ew_tally_thread *t = first; t != NULL; t = t->deeds->next) {
+    for (const struct ew_tally_thread *t = first; t != NULL; t = t->cold->next) {
         if ((t->flags & EW_TT_ENDED) != 0)
-            continue; /* is in the sum of the ended ones */
+            continue; /* already in the sum of the ended threads */
         ew_totals_of_thread(t, &more);
         ew_totals_add(sums, &more);
     }
@@ -227,7 +228,7 @@ static int deliver_process(const struct delivery *to, const struct ew_tally_proc
     sum_process(process, &sums);
     total.counter_has = tally->counter_has;
     ew_totals_counters(tally, &sums, total.counter);
-    total.samples = sums.deed[EW_DEED_SAMPLES];
+    total.samples = sums.work[EW_WORK_SAMPLES];
     total.flags |= ew_tally_estimates(tally) ? EW_TOTAL_CPU_ESTIMATED : 0u;
     fill_faults(tally, process, &sums, &total);
     int r = to->on_total(to->ctx, &total);
@@ -295,18 +296,18 @@ int ew_tally_totals(const struct ew_tally *tally, bool threads,
     if (r == 0)
         r = deliver_processes(&to);
     struct ew_tally_sums sums = tally->lost_threads;
-    add_live(&sums, tally->nobodys);
+    add_live(&sums, tally->unowned);
     if (r == 0 && !nothing(&sums)) {
         struct ew_total total = {.flags = EW_TOTAL_UNKNOWN,
                                  .pid = EW_NO_ID,
                                  .process_count = 1,
                                  .name = "",
                                  .command_line = ""};
-        for (const struct ew_tally_thread *t = tally->nobodys; t != NULL; t = t->deeds->next)
+        for (const struct ew_tally_thread *t = tally->unowned; t != NULL; t = t->cold->next)
             total.thread_count++;
         r = deliver(&to, &total, &sums);
         if (r == 0)
-            r = deliver_threads(&to, EW_NO_ID, tally->nobodys);
+            r = deliver_threads(&to, EW_NO_ID, tally->unowned);
     }
     if (r == 0 && tally->rest_processes > 0) {
         struct ew_total total = {.flags = EW_TOTAL_REST | EW_TOTAL_ENDED,
@@ -326,12 +327,12 @@ static uint64_t sampled_busy_ns(const struct ew_tally *tally)
 {
     struct ew_tally_sums all = tally->lost_threads, more;
     ew_totals_add(&all, &tally->rest);
-    add_live(&all, tally->nobodys);
+    add_live(&all, tally->unowned);
     for (const struct ew_tally_process *p = tally->first_process; p != NULL; p = p->newer) {
         sum_process(p, &more);
         ew_totals_add(&all, &more);
     }
-    return sampled_ns(tally, all.deed);
+    return sampled_ns(tally, all.work);
 }
 
 void ew_tally_system(const struct ew_tally *tally, struct ew_tally_system *ret_system)
@@ -354,13 +355,13 @@ void ew_tally_system(const struct ew_tally *tally, struct ew_tally_system *ret_s
         .classes = tally->classes,
         .cpus = tally->cpu_count,
     };
-    for (const struct ew_tally_thread *t = tally->nobodys; t != NULL; t = t->deeds->next)
-        ret_system->unattributed += t->deeds->orphans;
+    for (const struct ew_tally_thread *t = tally->unowned; t != NULL; t = t->cold->next)
+        ret_system->unattributed += t->cold->orphans;
     if (switches)
         return;
     uint64_t each_ns = tally->sample_ns != 0 ? tally->sample_ns : ASSUMED_SAMPLE_NS;
     ret_system->busy_ns = sampled_busy_ns(tally);
-    ret_system->idle_ns = sampled_ns(tally, tally->idle_deeds.deed);
+    ret_system->idle_ns = sampled_ns(tally, tally->idle_cold.work);
     if ((tally->classes & EW_TALLY_INTERRUPTS) != 0)
         return;
     ret_system->dpc_ns = tally->sampled_irq[0] * each_ns;

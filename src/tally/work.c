@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads do: page faults, files, disks, the network. The question is always who did it. A
- * disk tells of an I/O when it is done, on any CPU, maybe after the thread that wanted it is gone:
- * then the process is meant, in none of its threads.
+ * Page faults, files, disks, the network, and which thread to attribute them to. A disk I/O is
+ * recorded when it completes, on any CPU, possibly after the thread that issued it has exited: it
+ * is then attributed to the process's pseudo-thread.
  */
 #include "base/alloc.h"
 #include "tally/internal.h"
 
-/* An id may be used again; but not so soon. */
+/* Thread ids are reused, but not within this time. */
 #define GONE_NS UINT64_C(2000000000)
 
 enum { FAULT_HARD = 14 };
 
-static bool is_there(const struct ew_tally_process *process, uint32_t serial)
+static bool is_known(const struct ew_tally_process *process, uint32_t serial)
 {
     return process != NULL && serial != 0 && process->serial == serial;
 }
 
-/* ----------------------------------------------------------------- who it was */
+/* ----------------------------------------------------------------- attribution */
 
 void ew_work_remember_gone(struct ew_tally *tally, const struct ew_tally_thread *thread)
 {
@@ -28,7 +28,7 @@ void ew_work_remember_gone(struct ew_tally *tally, const struct ew_tally_thread 
             return;
         }
     }
-    uint32_t tid = thread->deeds->tid;
+    uint32_t tid = thread->cold->tid;
     tally->gone[ew_store_hash(tid) % EW_GONE] =
         (struct ew_tally_gone){.process = thread->process,
                                .end_ns = tally->now_ns,
@@ -44,15 +44,15 @@ struct ew_tally_thread *ew_work_thread(struct ew_tally *tally, uint32_t tid, uin
     const struct ew_tally_gone *gone = NULL;
     if (tally->gone != NULL)
         gone = &tally->gone[ew_store_hash(tid) % EW_GONE];
-    if (gone != NULL && gone->tid == tid && is_there(gone->process, gone->serial) &&
+    if (gone != NULL && gone->tid == tid && is_known(gone->process, gone->serial) &&
         t_ns - gone->end_ns < GONE_NS)
         return ew_threads_own(tally, gone->process);
     return ew_threads_add(tally, NULL, tid);
 }
 
-/* The thread that the event names, else the one that runs there. */
-static struct ew_tally_thread *whose(struct ew_tally *tally, const struct ew_record *record,
-                                     const struct ew_event *event)
+/* The thread that the event names, else the one running on its CPU. */
+static struct ew_tally_thread *acting_thread(struct ew_tally *tally, const struct ew_record *record,
+                                             const struct ew_event *event)
 {
     struct ew_tally_thread *thread = NULL;
     if (event->tid != EW_NO_ID) {
@@ -65,8 +65,8 @@ static struct ew_tally_thread *whose(struct ew_tally *tally, const struct ew_rec
     }
     if (thread == NULL || (thread->flags & EW_TT_IDLE) != 0)
         return NULL;
-    /* A header with both ids tells whose thread it is. */
-    if (thread->process == NULL && record != NULL && record->tid == thread->deeds->tid &&
+    /* A header with both ids names the thread's process. */
+    if (thread->process == NULL && record != NULL && record->tid == thread->cold->tid &&
         record->pid != EW_NO_ID && record->pid != 0) {
         struct ew_tally_process *process = ew_processes_get(tally, record->pid, event->t_ns);
         if (process != NULL)
@@ -76,16 +76,16 @@ static struct ew_tally_thread *whose(struct ew_tally *tally, const struct ew_rec
 }
 
 static void count(struct ew_tally *tally, struct ew_tally_thread *thread,
-                  const struct ew_event *event, enum ew_tally_deed deed, uint64_t more)
+                  const struct ew_event *event, enum ew_tally_work work, uint64_t more)
 {
     if (thread == NULL) {
         tally->unattributed++;
         return;
     }
     ew_facts_active(tally, thread, event->t_ns);
-    thread->deeds->deed[deed] += more;
+    thread->cold->work[work] += more;
     if (thread->process == NULL)
-        thread->deeds->orphans++;
+        thread->cold->orphans++;
 }
 
 /* ----------------------------------------------------------------------- disks */
@@ -105,17 +105,17 @@ static void disk_init(struct ew_tally *tally, const struct ew_record *record,
                       const struct ew_event *event)
 {
     struct ew_tally_irp *slot = irp_slot(tally, event->u.io.irp);
-    struct ew_tally_thread *thread = whose(tally, record, event);
+    struct ew_tally_thread *thread = acting_thread(tally, record, event);
     if (slot == NULL || thread == NULL || event->u.io.irp == 0)
         return;
-    *slot = (struct ew_tally_irp){.irp = event->u.io.irp, .tid = thread->deeds->tid};
+    *slot = (struct ew_tally_irp){.irp = event->u.io.irp, .tid = thread->cold->tid};
     if (thread->process != NULL) {
         slot->process = thread->process;
         slot->serial = thread->process->serial;
     }
 }
 
-/* Whose I/O is done. */
+/* The thread that issued the I/O which has completed. */
 static struct ew_tally_thread *issuer(struct ew_tally *tally, const struct ew_event *event)
 {
     struct ew_tally_irp *slot = event->u.io.irp != 0 ? irp_slot(tally, event->u.io.irp) : NULL;
@@ -126,7 +126,7 @@ static struct ew_tally_thread *issuer(struct ew_tally *tally, const struct ew_ev
         struct ew_tally_thread *thread = ew_threads_find(tally, io.tid);
         if (thread != NULL && (io.process == NULL || thread->process == io.process))
             return thread;
-        if (is_there(io.process, io.serial))
+        if (is_known(io.process, io.serial))
             return ew_threads_own(tally, io.process);
         tid = io.tid;
     }
@@ -137,7 +137,7 @@ static struct ew_tally_thread *issuer(struct ew_tally *tally, const struct ew_ev
 
 /* --------------------------------------------------------------------- network */
 
-static struct ew_tally_thread *talker(struct ew_tally *tally, const struct ew_event *event)
+static struct ew_tally_thread *net_thread(struct ew_tally *tally, const struct ew_event *event)
 {
     if (event->pid == EW_NO_ID || event->pid == 0)
         return NULL;
@@ -156,24 +156,24 @@ static struct ew_tally_thread *talker(struct ew_tally *tally, const struct ew_ev
 static void fault(struct ew_tally *tally, const struct ew_record *record,
                   const struct ew_event *event)
 {
-    struct ew_tally_thread *thread = whose(tally, record, event);
-    enum ew_tally_deed deed = EW_DEED_FAULTS_MINOR;
+    struct ew_tally_thread *thread = acting_thread(tally, record, event);
+    enum ew_tally_work work = EW_WORK_FAULTS_MINOR;
     if (event->kind == EW_EVENT_HARD_FAULT)
-        deed = EW_DEED_FAULTS_MAJOR;
+        work = EW_WORK_FAULTS_MAJOR;
     else if (event->u.fault.opcode == FAULT_HARD)
-        deed = EW_DEED_FAULTS_HARD;
-    ew_tally_saw(tally, deed == EW_DEED_FAULTS_MAJOR ? EW_TALLY_HARD_FAULTS : EW_TALLY_FAULTS);
-    count(tally, thread, event, deed, 1);
+        work = EW_WORK_FAULTS_HARD;
+    ew_tally_saw(tally, work == EW_WORK_FAULTS_MAJOR ? EW_TALLY_HARD_FAULTS : EW_TALLY_FAULTS);
+    count(tally, thread, event, work, 1);
 }
 
 static void file(struct ew_tally *tally, const struct ew_record *record,
-                 const struct ew_event *event, enum ew_tally_deed bytes, enum ew_tally_deed ops)
+                 const struct ew_event *event, enum ew_tally_work bytes, enum ew_tally_work ops)
 {
     ew_tally_saw(tally, EW_TALLY_FILES);
-    struct ew_tally_thread *thread = whose(tally, record, event);
+    struct ew_tally_thread *thread = acting_thread(tally, record, event);
     count(tally, thread, event, bytes, event->u.io.bytes);
     if (thread != NULL)
-        thread->deeds->deed[ops]++;
+        thread->cold->work[ops]++;
 }
 
 void ew_work_event(struct ew_tally *tally, const struct ew_record *record,
@@ -185,10 +185,10 @@ void ew_work_event(struct ew_tally *tally, const struct ew_record *record,
         fault(tally, record, event);
         break;
     case EW_EVENT_FILE_READ:
-        file(tally, record, event, EW_DEED_IO_READ_BYTES, EW_DEED_IO_READ_OPS);
+        file(tally, record, event, EW_WORK_IO_READ_BYTES, EW_WORK_IO_READ_OPS);
         break;
     case EW_EVENT_FILE_WRITE:
-        file(tally, record, event, EW_DEED_IO_WRITE_BYTES, EW_DEED_IO_WRITE_OPS);
+        file(tally, record, event, EW_WORK_IO_WRITE_BYTES, EW_WORK_IO_WRITE_OPS);
         break;
     case EW_EVENT_DISK_INIT:
         disk_init(tally, record, event);
@@ -197,16 +197,16 @@ void ew_work_event(struct ew_tally *tally, const struct ew_record *record,
     case EW_EVENT_DISK_WRITE:
         ew_tally_saw(tally, EW_TALLY_DISK);
         count(tally, issuer(tally, event), event,
-              event->kind == EW_EVENT_DISK_READ ? EW_DEED_DISK_READ_BYTES
-                                                : EW_DEED_DISK_WRITE_BYTES,
+              event->kind == EW_EVENT_DISK_READ ? EW_WORK_DISK_READ_BYTES
+                                                : EW_WORK_DISK_WRITE_BYTES,
               event->u.io.bytes);
         break;
     case EW_EVENT_NET_SEND:
     case EW_EVENT_NET_RECEIVE:
         ew_tally_saw(tally, EW_TALLY_NET);
-        count(tally, talker(tally, event), event,
-              event->kind == EW_EVENT_NET_SEND ? EW_DEED_NET_SENT_BYTES
-                                               : EW_DEED_NET_RECEIVED_BYTES,
+        count(tally, net_thread(tally, event), event,
+              event->kind == EW_EVENT_NET_SEND ? EW_WORK_NET_SENT_BYTES
+                                               : EW_WORK_NET_RECEIVED_BYTES,
               event->u.net.bytes);
         break;
     default:

@@ -73,7 +73,7 @@ def what_is_not_asked_for_is_null_and_costs_nothing():
     ("a processor of AMD", "amd", {"cache_misses": "no such counter"}),
     ("a virtual machine", "no-counters", dict.fromkeys(PMC, "as in most virtual machines")),
     ("an old Windows", "logger", dict.fromkeys(PMC, "lists no hardware counters (error 50)")),
-    ("all in use", "busy", dict.fromkeys(PMC, "others may use the counters (error 170)")),
+    ("all in use", "busy", dict.fromkeys(PMC, "other programs may use the counters (error 170)")),
 ])
 def the_doctor_knows_what_there_is_and_why_not(how, lacks):
     metrics = {o["name"]: o["sources"]["etw"] for o in json_lines(emulated(how, "doctor", "--metrics", "--json").out)
@@ -114,7 +114,7 @@ def a_recording_is_made_without_what_is_refused_and_says_so():
     with temp_dir() as folder:
         out = os.path.join(folder, "x.etl")
         result = emulated("amd", "record", "-o", out, "--metrics", ",".join(PMC), "--duration", "0.2")
-    check_in("cache_misses is not recorded: no such counter", result.err, "words")
+    check_in("cache_misses is not recorded: Windows lists no such counter", result.err, "words")
     check("cycles is not" not in result.err and "instructions is not" not in result.err, f"more words: {result.err}")
 
 

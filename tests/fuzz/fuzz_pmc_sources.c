@@ -50,13 +50,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input input = {.data = data, .size = size};
     struct ew_etw_api api = {.ctx = &input, .set_information = set, .query_information = query};
     struct ew_etw_pmc pmc;
-    ew_etw_pmc_ask(&api, 7, EW_HAS_PMC, &pmc);
+    ew_etw_pmc_enable(&api, 7, EW_HAS_PMC, &pmc);
     require(pmc.map.count == 0 || pmc.map.count == input.counters, "as many as were taken");
     uint32_t has = ew_pmc_has(&pmc.map);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if (ew_pmc_counters_of(UINT64_C(1) << i) != 0)
             require(((has & ew_pmc_counters_of(UINT64_C(1) << i)) == 0) ==
-                        (ew_etw_pmc_why_not(&pmc, i) != NULL),
+                        (ew_etw_pmc_unavailable_reason(&pmc, i) != NULL),
                     "carried, or a reason why not");
     return 0;
 }

@@ -63,7 +63,7 @@ def monitor_tells_what_processes_of_a_name_did():
     found = re.search(r"average ([\d.]+) maximum ([\d.]+) p95 ([\d.]+) p99 ([\d.]+)", mine[0])
     average, maximum, p95, p99 = map(float, found.groups())
     check(0 < average <= maximum and average <= p95 * 1.01 <= p99 * 1.02, mine[0])
-    check(re.search(r"backend (ebpf|poll) asked 100 Hz", result.out), result.out)
+    check(re.search(r"backend (ebpf|poll) requested 100 Hz", result.out), result.out)
     check(re.search(r"lost 0 own cpu", result.out), result.out)
 
 

@@ -308,8 +308,9 @@ TEST(cleanup_says_how_many_it_ended_and_ends_no_other)
     begin(&(struct etw_emulator_config){.no_rights = true});
     add_sessions();
     CHECK_EQ_INT(ew_cmd_sessions(&options), EW_EXIT_RIGHTS);
-    CHECK_CONTAINS(words, "cannot end the session 'etwatch-watch': access is denied (error 5); run "
-                          "it as an administrator");
+    CHECK_CONTAINS(words,
+                   "cannot stop the session 'etwatch-watch': access is denied (error 5); run "
+                   "it as an administrator");
     CHECK_EQ_STR(data, "");
     etw_emulator_free(emulator);
 }

@@ -119,7 +119,7 @@ TEST(a_refusal_in_spite_of_the_capability_points_at_seccomp)
     struct ew_buf out;
     probe("root", refused, &out);
     CHECK_CONTAINS(out.data, "fail bpf_syscall: refused: Operation not permitted although the "
-                             "capability is there (seccomp?)");
+                             "capability is present (seccomp?)");
     CHECK_CONTAINS(out.data, "seccomp profile");
     ew_buf_done(&out);
 }

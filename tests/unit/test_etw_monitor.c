@@ -239,7 +239,7 @@ TEST(when_the_session_is_gone_for_good_it_polls)
     struct etwatch_monitor *monitor = new_monitor(&seen, &etw, 0);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     wait_for_polling(monitor);
-    CHECK_CONTAINS(meta_of(monitor).fallback, "stopped by somebody else; polling instead");
+    CHECK_CONTAINS(meta_of(monitor).fallback, "stopped by another program; polling instead");
     CHECK_EQ_UINT(seen.lost, 3);
     for (int i = 0; i < 20; i++)
         CHECK(etwatch_monitor_poll(monitor, 20) >= 0);

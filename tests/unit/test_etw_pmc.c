@@ -53,7 +53,7 @@ TEST(the_best_names_are_asked_for_in_our_order)
     CHECK_EQ_UINT(pmc.map.counter[1], EW_C_instructions);
     CHECK_EQ_UINT(pmc.map.counter[2], EW_C_cache_misses);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        CHECK(ew_etw_pmc_why_not(&pmc, i) == NULL);
+        CHECK(ew_etw_pmc_unavailable_reason(&pmc, i) == NULL);
 }
 
 TEST(what_nobody_asks_for_is_not_asked_of_windows)
@@ -72,7 +72,7 @@ TEST(what_nobody_asks_for_is_not_asked_of_windows)
 
 static void check_why(const struct ew_etw_pmc *pmc, uint32_t metric, const char *word)
 {
-    const char *why = ew_etw_pmc_why_not(pmc, metric);
+    const char *why = ew_etw_pmc_unavailable_reason(pmc, metric);
     CHECK(why != NULL && strstr(why, word) != NULL);
 }
 
@@ -83,7 +83,7 @@ TEST(what_the_machine_lacks_has_a_reason_and_the_rest_goes_on)
     CHECK_EQ_UINT(ew_pmc_has(&pmc.map), EW_HAS_C(cycles) | EW_HAS_C(instructions));
     CHECK_EQ_UINT(seen.counters[1], 101);
     check_why(&pmc, ETWATCH_M_cache_misses, "no such counter");
-    CHECK(ew_etw_pmc_why_not(&pmc, ETWATCH_M_cycles) == NULL);
+    CHECK(ew_etw_pmc_unavailable_reason(&pmc, ETWATCH_M_cycles) == NULL);
     pmc = asked(&(struct etw_emulator_config){.sources = none}, WANTED, &seen);
     CHECK_EQ_UINT(pmc.map.count, 0);
     CHECK_EQ_UINT(seen.counter_count, 0);

@@ -120,8 +120,8 @@ static bool has_privilege(const wchar_t *name)
 
 TEST(rights_that_are_dropped_do_not_come_back)
 {
-    struct ew_window_aggregate_version version;
-    ew_window_aggregate_version(&version);
+    struct ew_windows_version version;
+    ew_windows_version(&version);
     CHECK(version.major >= 6);
     if (version.wine != NULL)
         SKIP("Wine only switches privileges off");

@@ -142,8 +142,8 @@ static void tell_directly(const struct machine *m, double hz, uint32_t flags, co
         .interval_ctx = &direct,
         .raw_to_ns = raw_to_ns,
         .working_set = ew_decode_working_set,
-        .wanted = pid != NULL ? is_wanted : NULL,
-        .wanted_ctx = &direct,
+        .selected = pid != NULL ? is_wanted : NULL,
+        .selected_ctx = &direct,
     };
     begin_text(text);
     CHECK_EQ_INT(ew_sampler_new(&config, &direct.sampler), 0);

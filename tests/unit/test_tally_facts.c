@@ -264,7 +264,7 @@ static bool only_beta(void *ctx, uint32_t pid, const char *name)
 TEST(only_the_wanted_and_their_descendants_are_told)
 {
     struct ew_tally_config config = tally_config();
-    config.wanted = only_beta;
+    config.selected = only_beta;
     struct pipeline *p = pipe_open(config, 1000, false);
     /* The rundown tells a grandchild before its ancestors. */
     pipe_feed(p, ev_process(EW_EVENT_PROCESS_THERE, US(0), 400, 300, "grandchild.exe"));

@@ -353,17 +353,17 @@ TEST(who_it_is_about_can_be_asked)
     rundown(tally);
     feed(tally, ev_switch(US(1), 1, 0, 204, WAITING));
     uint32_t pid = NO, tid = NO;
-    CHECK_EQ_STR(ew_tally_who(tally, 1, &pid, &tid), "beta.exe");
+    CHECK_EQ_STR(ew_tally_identify(tally, 1, &pid, &tid), "beta.exe");
     CHECK_EQ_UINT(pid, 200);
     CHECK_EQ_UINT(tid, 204);
     pid = NO, tid = 104;
-    CHECK_EQ_STR(ew_tally_who(tally, 1, &pid, &tid), "alpha.exe");
+    CHECK_EQ_STR(ew_tally_identify(tally, 1, &pid, &tid), "alpha.exe");
     CHECK_EQ_UINT(pid, 100);
     pid = NO, tid = NO;
-    CHECK(ew_tally_who(tally, 7, &pid, &tid) == NULL);
+    CHECK(ew_tally_identify(tally, 7, &pid, &tid) == NULL);
     CHECK_EQ_UINT(pid, NO);
     pid = 77, tid = 104;
-    CHECK(ew_tally_who(tally, 7, &pid, &tid) == NULL);
+    CHECK(ew_tally_identify(tally, 7, &pid, &tid) == NULL);
     ew_tally_free(tally);
 }
 
@@ -388,15 +388,15 @@ TEST(a_first_pass_tells_who_was_there)
         ew_tally_learn(tally, &events[i]);
     feed(tally, events[0]);
     uint32_t pid = NO, tid = 304;
-    CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), "late.exe");
+    CHECK_EQ_STR(ew_tally_identify(tally, 0, &pid, &tid), "late.exe");
     CHECK_EQ_UINT(pid, 300);
     pid = 600;
-    CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), "quiet.exe");
+    CHECK_EQ_STR(ew_tally_identify(tally, 0, &pid, &tid), "quiet.exe");
     pid = NO, tid = 404;
-    CHECK(ew_tally_who(tally, 0, &pid, &tid) == NULL); /* the name is of who came later */
+    CHECK(ew_tally_identify(tally, 0, &pid, &tid) == NULL); /* the name is of who came later */
     CHECK_EQ_UINT(pid, 400);
     pid = NO, tid = 308;
-    CHECK(ew_tally_who(tally, 0, &pid, &tid) == NULL);
+    CHECK(ew_tally_identify(tally, 0, &pid, &tid) == NULL);
     CHECK_EQ_UINT(pid, NO);
     for (size_t i = 1; i < sizeof events / sizeof events[0]; i++)
         feed(tally, events[i]);
@@ -416,7 +416,7 @@ TEST(totals_can_be_taken_as_of_a_moment)
     rundown(tally);
     feed(tally, ev_switch(US(0), 0, 0, 104, WAITING));
     feed(tally, ev_switch(US(0), 1, 4, 0, WAITING));
-    ew_tally_settle(tally, US(25));
+    ew_tally_charge_running(tally, US(25));
     take_totals(tally, false);
     CHECK_EQ_UINT(cpu_us(total_of(100)), 25);
     CHECK_EQ_UINT(cpu_us(total_of(0)), 25);
@@ -424,7 +424,7 @@ TEST(totals_can_be_taken_as_of_a_moment)
     take_totals(tally, false);
     CHECK_EQ_UINT(cpu_us(total_of(100)), 40);
     uint32_t pid = NO, tid = NO;
-    CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), "Idle");
+    CHECK_EQ_STR(ew_tally_identify(tally, 0, &pid, &tid), "Idle");
     CHECK_EQ_UINT(pid, 0);
     CHECK_EQ_UINT(tid, 0);
     ew_tally_free(tally);
@@ -443,7 +443,7 @@ TEST(a_thousand_processes_keep_their_names)
     for (uint32_t i = 1; i <= 1000; i++) {
         uint32_t pid = 4 * i, tid = NO;
         (void)snprintf(name, sizeof name, "p%u.exe", i);
-        CHECK_EQ_STR(ew_tally_who(tally, 0, &pid, &tid), name);
+        CHECK_EQ_STR(ew_tally_identify(tally, 0, &pid, &tid), name);
     }
     ew_tally_free(tally);
 }

@@ -81,9 +81,10 @@ TEST(after_a_loss_nothing_is_known)
 TEST(the_table_is_bounded)
 {
     CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
-    for (uint32_t tid = 1; tid <= EW_PAIRING_THREADS_MAX + 10; tid++)
+    for (uint32_t tid = 1; tid <= EW_WAIT_TRACKER_THREADS_MAX + 10; tid++)
         (void)SWITCH(tid, tid, 0, 1);
     check_wait(SWITCH(100000, 0, 1, 0), 99999, UNKNOWN_NS, NOBODY);
-    check_wait(SWITCH(100000, 0, EW_PAIRING_THREADS_MAX + 5, 0), UNKNOWN_NS, UNKNOWN_NS, NOBODY);
+    check_wait(SWITCH(100000, 0, EW_WAIT_TRACKER_THREADS_MAX + 5, 0), UNKNOWN_NS, UNKNOWN_NS,
+               NOBODY);
     ew_wait_tracker_free(wait_tracker);
 }

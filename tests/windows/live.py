@@ -203,7 +203,7 @@ def the_matrix_says_of_each_metric_why_not_and_once_that_a_source_does_not_work(
     result = wine(["doctor", "--metrics"])
     check_eq(result.code, 0, "exit code")
     rows = {tuple(line.split()[:2]): line for line in result.out.splitlines() if line.count("  ") > 1}
-    check_in("no counter of it", rows["io", "net_sent_bytes"], "reason")
+    check_in("no such counter", rows["io", "net_sent_bytes"], "reason")
     check_eq(result.out.count("has no ETW"), 1, "times that it says so")
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks. The raw clock is CLOCK_BOOTTIME: it never steps, it goes on through suspend, and it is
- * the clock in which the kernel keeps the start times of processes.
+ * Clocks. The raw clock is CLOCK_BOOTTIME: it never steps, it continues through suspend, and the
+ * kernel records the start times of processes in it.
  */
 #include "os/os.h"
 
@@ -22,8 +22,8 @@ uint64_t ew_os_raw_ns(void)
 
 void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
 {
-    /* The tightest of a few pairs: being scheduled out between two reads would shift every time
-     * that is ever printed. */
+    /* The tightest of a few pairs: being scheduled out between two reads would shift every
+     * timestamp in the output. */
     uint64_t best_width_ns = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         uint64_t before_ns = read_clock(CLOCK_BOOTTIME);

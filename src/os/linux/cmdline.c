@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Command lines, as the kernel has them: arguments that end in NUL. They are handed out in that
- * form because only it keeps the arguments apart, and masking secrets needs to know where one ends.
+ * Command lines, as the kernel stores them: arguments that end in NUL. They are returned in this
+ * form because masking secrets needs to know where an argument ends.
  */
 #include "os/os.h"
 

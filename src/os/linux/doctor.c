@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this system offers and what we may use of it. Each probe looks at one thing, says what it
- * found, what its lack costs the user and the exact command that mends it.
+ * What this system offers and what etwatch may use of it. Each probe examines one thing and reports
+ * what it found, what its absence costs the user, and the exact command that fixes it.
  *
- * Files below two roots are all that is read, so that recorded trees of other systems can be
- * examined; the only attempt on the live kernel is one small BPF map, because no file tells whether
- * a container's seccomp filter refuses the bpf() system call.
+ * All data is read from files below two roots, so that recorded trees of other systems can be
+ * examined. The only test on the live kernel creates one small BPF map, because no file shows
+ * whether a container's seccomp filter blocks the bpf() system call.
  */
 #include "os/doctor.h"
 
@@ -38,8 +38,8 @@ struct probe {
     bool caps_known;
 };
 
-static void tell(struct probe *p, uint32_t state, const char *id, const char *what,
-                 const char *cost, const char *fix)
+static void report(struct probe *p, uint32_t state, const char *id, const char *what,
+                   const char *cost, const char *fix)
 {
     bool ok = state == ETWATCH_CHECK_OK;
     struct etwatch_check check = {
@@ -62,7 +62,7 @@ static void EW_PRINTF(2, 3) found(struct probe *p, const char *format, ...)
     va_end(args);
 }
 
-/* Reads the beginning of a file into p->text; 0 or the errno. */
+/* Reads the start of a file into p->text; 0 or errno. */
 static int read_file(struct probe *p, const char *root, const char *path)
 {
     char full[4096];
@@ -111,9 +111,9 @@ static void probe_kernel(struct probe *p)
     first_line(p, release, sizeof release);
     found(p, "%s", p->major == 0 ? "unknown" : release);
     bool new_enough = p->major > 5 || (p->major == 5 && p->minor >= 15);
-    tell(p, new_enough ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "kernel", "kernel 5.15 or newer",
-         "eBPF programs are tested from 5.15 on; older kernels may refuse them",
-         "use a kernel of 5.15 or newer, or --source poll");
+    report(p, new_enough ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "kernel", "kernel 5.15 or newer",
+           "eBPF programs are tested from 5.15 on; older kernels may refuse them",
+           "use a kernel of 5.15 or newer, or --source poll");
 }
 
 static void probe_btf(struct probe *p)
@@ -123,9 +123,10 @@ static void probe_btf(struct probe *p)
         found(p, "%s/kernel/btf/vmlinux", p->config->sys_root);
     else
         found(p, "%s", error == ENOENT ? "the kernel has none" : strerror(error));
-    tell(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "btf",
-         "kernel type information (BTF)", POLLS_INSTEAD,
-         "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and newer are)");
+    report(
+        p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "btf",
+        "kernel type information (BTF)", POLLS_INSTEAD,
+        "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and newer are)");
 }
 
 /* CapEff:	000001ffffffffff */
@@ -180,12 +181,12 @@ static void probe_caps(struct probe *p)
               : have          ? "yes"
               : through_admin ? "yes, as part of CAP_SYS_ADMIN"
                               : "no");
-        tell(p, have || through_admin ? (uint32_t)ETWATCH_CHECK_OK : rows[i].state, rows[i].id,
-             rows[i].what, rows[i].cost, rows[i].fix);
+        report(p, have || through_admin ? (uint32_t)ETWATCH_CHECK_OK : rows[i].state, rows[i].id,
+               rows[i].what, rows[i].cost, rows[i].fix);
     }
 }
 
-/* "[none] integrity confidentiality": the one in brackets is in force. */
+/* "[none] integrity confidentiality": the one in brackets is effective. */
 static void probe_lockdown(struct probe *p)
 {
     struct ew_bytes bytes;
@@ -199,9 +200,10 @@ static void probe_lockdown(struct probe *p)
     }
     bool secret = ew_span_equals(mode, "confidentiality");
     found(p, "%.*s", (int)mode.len, mode.text);
-    tell(p, secret ? ETWATCH_CHECK_FAIL : ETWATCH_CHECK_OK, "lockdown",
-         "kernel memory may be read (lockdown)", POLLS_INSTEAD,
-         "boot with lockdown=integrity instead of lockdown=confidentiality, or use --source poll");
+    report(
+        p, secret ? ETWATCH_CHECK_FAIL : ETWATCH_CHECK_OK, "lockdown",
+        "kernel memory may be read (lockdown)", POLLS_INSTEAD,
+        "boot with lockdown=integrity instead of lockdown=confidentiality, or use --source poll");
 }
 
 static int create_map(void)
@@ -231,13 +233,13 @@ static void probe_bpf(struct probe *p)
         found(p, "the kernel has none");
     else
         found(p, "refused: %s%s", strerror(error),
-              refused ? " although the capability is there (seccomp?)" : "");
-    tell(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "bpf_syscall",
-         "the bpf() system call", POLLS_INSTEAD,
-         error == ENOSYS ? "use a kernel built with CONFIG_BPF_SYSCALL=y"
-         : refused       ? "allow bpf in the container's seccomp profile (docker run --cap-add "
-                           "BPF --cap-add PERFMON --security-opt seccomp=...)"
-                         : SETCAP);
+              refused ? " although the capability is present (seccomp?)" : "");
+    report(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "bpf_syscall",
+           "the bpf() system call", POLLS_INSTEAD,
+           error == ENOSYS ? "use a kernel built with CONFIG_BPF_SYSCALL=y"
+           : refused       ? "allow bpf in the container's seccomp profile (docker run --cap-add "
+                             "BPF --cap-add PERFMON --security-opt seccomp=...)"
+                           : SETCAP);
 }
 
 static void probe_unprivileged(struct probe *p)
@@ -245,9 +247,9 @@ static void probe_unprivileged(struct probe *p)
     char value[16] = "unknown";
     if (read_file(p, p->config->proc_root, "sys/kernel/unprivileged_bpf_disabled") == 0)
         first_line(p, value, sizeof value);
-    /* Whatever it says: what we load needs the capabilities above in any case. */
+    /* Irrelevant to etwatch: its programs need the capabilities above in any case. */
     found(p, "kernel.unprivileged_bpf_disabled = %s; not needed", value);
-    tell(p, ETWATCH_CHECK_OK, "unprivileged_bpf", "eBPF without capabilities", "", "");
+    report(p, ETWATCH_CHECK_OK, "unprivileged_bpf", "eBPF without capabilities", "", "");
 }
 
 /* Max locked memory         8388608              8388608              bytes */
@@ -271,9 +273,9 @@ static void probe_memlock(struct probe *p)
     }
     bool enough = ew_span_equals(limit, "unlimited") || (p->caps >> 24 & 1) != 0;
     found(p, "%.*s", (int)limit.len, limit.text);
-    tell(p, enough ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "memlock",
-         "memory that eBPF maps may lock (kernels before 5.11)", POLLS_INSTEAD,
-         "ulimit -l unlimited, or the capability cap_sys_resource");
+    report(p, enough ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "memlock",
+           "memory that eBPF maps may lock (kernels before 5.11)", POLLS_INSTEAD,
+           "ulimit -l unlimited, or the capability cap_sys_resource");
 }
 
 static void probe_readable(struct probe *p, const char *path, const char *id, const char *what,
@@ -281,7 +283,7 @@ static void probe_readable(struct probe *p, const char *path, const char *id, co
 {
     int error = read_file(p, p->config->proc_root, path);
     found(p, "%s", error == 0 ? "yes" : strerror(error));
-    tell(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, id, what, cost, fix);
+    report(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, id, what, cost, fix);
 }
 
 /*
@@ -323,9 +325,9 @@ static void probe_hidepid(struct probe *p)
     bool hides = value[0] != '\0' && strcmp(value, "0") != 0 && strcmp(value, "off") != 0;
     found(p, "%s%s", hides ? "hidepid=" : "all are visible", hides ? value : "");
     bool seen_anyway = hides && (p->caps >> 19 & 1) != 0;
-    tell(p, hides && !seen_anyway ? ETWATCH_CHECK_WARN : ETWATCH_CHECK_OK, "hidepid",
-         "other users' processes in /proc", "when polling, only your own processes are seen",
-         "sudo mount -o remount,hidepid=0 /proc, or the capability cap_sys_ptrace");
+    report(p, hides && !seen_anyway ? ETWATCH_CHECK_WARN : ETWATCH_CHECK_OK, "hidepid",
+           "other users' processes in /proc", "when polling, only your own processes are seen",
+           "sudo mount -o remount,hidepid=0 /proc, or the capability cap_sys_ptrace");
 }
 
 static void probe_cgroup(struct probe *p)
@@ -333,17 +335,17 @@ static void probe_cgroup(struct probe *p)
     struct ew_span line;
     bool there = find_mount(p, "cgroup2", &line);
     found(p, "%s", there ? "mounted" : "not mounted");
-    tell(p, there ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "cgroup2", "cgroup v2",
-         "--cgroup finds nothing and the cgroup of a process may be null",
-         "boot with systemd.unified_cgroup_hierarchy=1");
+    report(p, there ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "cgroup2", "cgroup v2",
+           "--cgroup finds nothing and the cgroup of a process may be null",
+           "boot with systemd.unified_cgroup_hierarchy=1");
 }
 
 static void probe_poll(struct probe *p)
 {
     int error = read_file(p, p->config->proc_root, "self/stat");
     found(p, "%s", error == 0 ? p->config->proc_root : strerror(error));
-    tell(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "proc", "/proc can be read",
-         "nothing can be watched by polling", "mount -t proc proc /proc");
+    report(p, error == 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "proc", "/proc can be read",
+           "nothing can be watched by polling", "mount -t proc proc /proc");
 }
 
 int ew_doctor_probe(const struct ew_doctor_config *config)
@@ -382,7 +384,7 @@ int etwatch_doctor(const char *proc_root,
     };
     if (on_check == NULL)
         return ETWATCH_EINVAL;
-    /* A recorded tree has its sys beside its proc; there is nothing to be tried in it. */
+    /* A recorded tree has its sys next to its proc; the bpf() test does not apply to it. */
     size_t len = strlen(config.proc_root);
     bool live = strcmp(config.proc_root, "/proc") == 0;
     if (live)

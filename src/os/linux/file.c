@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files, for reading at any offset. Positioned reads and no mapping: a file that somebody cuts
- * while it is mapped kills the process with a signal, while a short read is only the end of it.
+ * Files for reading at any offset. Uses positioned reads instead of a mapping: if a mapped file is
+ * truncated by another program, a signal kills this process, while a short read is just its end.
  */
 #include "os/os.h"
 
@@ -24,7 +24,7 @@ static int fail(int64_t *reterr_os_code)
     return errno == EACCES || errno == EPERM ? ETWATCH_EPERM : ETWATCH_EOS;
 }
 
-/* Pipes and devices have no offsets to read at. */
+/* Pipes and devices cannot be read at an offset. */
 static int check_kind(int fd, uint64_t *ret_bytes, int64_t *reterr_os_code)
 {
     struct stat st;
@@ -44,7 +44,7 @@ int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *re
     struct ew_os_file *file = ew_calloc(1, sizeof *file);
     if (!file)
         return ETWATCH_ENOMEM;
-    /* Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever. */
+    /* Without O_NONBLOCK, opening a pipe without a writer would block for ever. */
     file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     int rc = file->fd < 0 ? fail(reterr_os_code) : check_kind(file->fd, ret_bytes, reterr_os_code);
     if (rc < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this machine is called and who its users are. */
+/* The name of this machine, and ids of its users. */
 #include "os/os.h"
 
 #include <pwd.h>

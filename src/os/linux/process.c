@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small questions about one process, answered by /proc. */
+/* Simple queries about one process, from /proc. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ bool ew_os_process_exists(const char *proc_root, uint32_t pid)
     return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
 }
 
-/* 42 (a) b) Z 1 …: the state follows the last parenthesis, because names may hold some. */
+/* 42 (a) b) Z 1 …: the state follows the last parenthesis; names may contain some. */
 bool ew_os_process_ended(const char *proc_root, uint32_t pid)
 {
     char path[4096], text[512];

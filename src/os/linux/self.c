@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this process itself uses. Both figures come from one read of /proc/self/status: statm has no
- * peak, and getrusage's peak includes what the program that called exec had before it.
+ * Memory of this process. Both values come from one read of /proc/self/status: statm has no peak,
+ * and getrusage's peak includes the memory of the program that called exec.
  */
 #include "os/os.h"
 

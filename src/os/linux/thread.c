@@ -3,7 +3,7 @@
  * Threads, locks and conditions over pthreads.
  *
  * A thread of the library starts with all signals blocked: the program that uses the library
- * decides where its signals are handled, and none may land here.
+ * decides where its signals are handled, and none may be delivered to this thread.
  */
 #include "os/os.h"
 
@@ -63,7 +63,7 @@ bool ew_os_thread_is_self(const struct ew_thread_handle *thread)
     return thread && pthread_equal(thread->id, pthread_self());
 }
 
-/* Recursive: a callback may ask the monitor that calls it. */
+/* Recursive: a callback may call functions of the monitor that runs it. */
 struct ew_mutex {
     pthread_mutex_t lock;
 };
@@ -111,7 +111,7 @@ struct ew_cond {
     pthread_cond_t cond;
 };
 
-/* Timed waits go by CLOCK_MONOTONIC: a step of the wall clock must not stretch them. */
+/* Timed waits use CLOCK_MONOTONIC: a step of the wall clock must not extend them. */
 int ew_cond_new(struct ew_cond **ret_cond)
 {
     struct ew_cond *cond = ew_calloc(1, sizeof *cond);
@@ -141,7 +141,7 @@ void ew_cond_free(struct ew_cond *cond)
     ew_free(cond);
 }
 
-/* All who wait, since a waiter may be there for another reason than the one that now came true. */
+/* Wakes all waiters, since each may wait for a different condition. */
 void ew_cond_signal(struct ew_cond *cond)
 {
     (void)pthread_cond_broadcast(&cond->cond);

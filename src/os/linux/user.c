@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of users. The lookup may ask the network (NSS), so callers keep what they got. */
+/* Names of users. The lookup may use the network (NSS), so callers cache the result. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 
-/* An entry with a long comment or home needs more; beyond this the number must do. */
+/* Entries with a long comment or home directory need more; beyond this the number is used. */
 #define LOOKUP_SIZE_MAX ((size_t)64 * 1024)
 
 static bool look_up(uint32_t uid, char *buffer, size_t size)

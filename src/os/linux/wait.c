@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping until a raw time, a wake or a readable descriptor.
+ * Sleeps until a raw time, a wake or a readable descriptor.
  *
- * A wake-up is what a monitor pays for, so each costs one system call: ppoll with a computed
- * timeout. A timerfd would cost a read and, at each new deadline, a settime more, and would gain
- * nothing but waking at once after a suspend; ppoll's clock stands still meanwhile, so the first
- * wake-up after a suspend comes late by at most what was left to sleep.
+ * Wake-ups dominate the cost of a monitor, so each takes one system call: ppoll with a computed
+ * timeout. A timerfd would need an additional read, and a settime for each new deadline. Its only
+ * gain would be an immediate wake-up after a suspend; ppoll's clock stops meanwhile, so the first
+ * wake-up after a suspend is late by at most the remaining sleep time.
  */
 #include "os/os.h"
 
@@ -46,7 +46,7 @@ void ew_waiter_free(struct ew_waiter *waiter)
     ew_free(waiter);
 }
 
-/* Takes all wakes so far; several that came before one wait count as one. */
+/* Consumes all pending wakes; several before one wait count as one. */
 static void take_wakes(struct ew_waiter *waiter)
 {
     uint64_t count;
@@ -72,7 +72,7 @@ int ew_waiter_wait(struct ew_waiter *waiter, uint64_t until_raw_ns, int fd)
 
 void ew_waiter_wake(struct ew_waiter *waiter)
 {
-    /* Full means that a wake is pending already. */
+    /* If the eventfd is full, a wake is already pending. */
     const uint64_t one = 1;
     while (write(waiter->event_fd, &one, sizeof one) < 0 && errno == EINTR)
         continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Clocks. The raw clock is the performance counter, which is also the clock of an ETW session; it
- * never steps. Its frequency is asked each time: it is fixed at boot and lies in memory that
- * Windows shares with every process, while keeping it would be global state.
+ * never steps. Its frequency is queried each time: it is fixed at boot and stored in memory that
+ * Windows shares with every process, while caching it would be global state.
  */
 #include <windows.h>
 
@@ -32,8 +32,8 @@ static uint64_t read_unix_ns(void)
 
 void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
 {
-    /* The tightest of a few pairs: being scheduled out between two reads would shift every time
-     * that is ever printed. */
+    /* The tightest of a few pairs: being scheduled out between two reads would shift every
+     * timestamp in the output. */
     uint64_t best_width_ns = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         uint64_t before_ns = ew_os_raw_ns();

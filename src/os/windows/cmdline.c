@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Command lines. Windows keeps one text; arguments end where blanks stand outside of quotes, and
- * are handed out ending in NUL, because masking secrets needs to know where one ends.
+ * Command lines. Windows stores one string; it is split at spaces outside of quotes into arguments
+ * that end in NUL, because masking secrets needs to know where an argument ends.
  */
 #include <windows.h>
 
@@ -14,7 +14,7 @@
 /* ProcessCommandLineInformation, since Windows 8.1; not in the headers. */
 enum { COMMAND_LINE_CLASS = 60, TEXT_BYTES_MAX = 68 * 1024 };
 
-/* Where it is in the memory of a process of 64 bits: for Windows before 8.1, and for Wine. */
+/* Offsets in the memory of a 64-bit process, for Windows before 8.1 and for Wine. */
 enum { PEB_PARAMETERS = 0x20, PARAMETERS_COMMAND_LINE = 0x70 };
 
 static bool read_at(HANDLE process, uintptr_t at, void *bytes, size_t size)
@@ -45,7 +45,7 @@ static bool read_memory(uint32_t pid, UNICODE_STRING *text)
     return read;
 }
 
-static size_t part(char *text, size_t len)
+static size_t split_args(char *text, size_t len)
 {
     bool quoted = false;
     for (size_t i = 0; i < len; i++) {
@@ -60,7 +60,7 @@ bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t siz
 {
     (void)proc_root;
     HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
-    /* The text follows its own descriptor in the same block. */
+    /* The text follows its descriptor in the same block. */
     UNICODE_STRING *text = process ? ew_calloc(1, TEXT_BYTES_MAX) : NULL;
     bool read = text && size > 0 &&
                 ((NtQueryInformationProcess(process, (PROCESSINFOCLASS)COMMAND_LINE_CLASS, text,
@@ -69,8 +69,8 @@ bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t siz
                  read_memory(pid, text));
     if (read) {
         size_t len = ew_utf8_from_wide(text->Buffer, text->Length / sizeof(wchar_t), buffer, size);
-        /* The end of the last argument counts too. */
-        *ret_len = part(buffer, len) + (len > 0 ? 1 : 0);
+        /* Includes the terminator of the last argument. */
+        *ret_len = split_args(buffer, len) + (len > 0 ? 1 : 0);
     }
     ew_free(text);
     if (process)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this Windows offers and what we may use of it. Each probe looks at one thing, says what it
- * found, what its lack costs the user and the exact command that mends it.
+ * What this Windows offers and what etwatch may use of it. Each probe examines one thing and
+ * reports what it found, what its absence costs the user, and the exact command that fixes it.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ struct probe {
     char found[160];
 };
 
-static void tell(struct probe *p, uint32_t state, const char *id, const char *what,
-                 const char *cost, const char *fix)
+static void report(struct probe *p, uint32_t state, const char *id, const char *what,
+                   const char *cost, const char *fix)
 {
     bool ok = state == ETWATCH_CHECK_OK;
     struct etwatch_check check = {
@@ -45,22 +45,22 @@ static void EW_PRINTF(2, 3) found(struct probe *p, const char *format, ...)
     va_end(args);
 }
 
-static void probe_version(struct probe *p, const struct ew_window_aggregate_version *version)
+static void probe_version(struct probe *p, const struct ew_windows_version *version)
 {
     found(p, "%lu.%lu, build %lu", (unsigned long)version->major, (unsigned long)version->minor,
           (unsigned long)version->build);
-    tell(p, version->build >= OLDEST_BUILD ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "windows",
-         "Windows 10 or newer", "older versions are not tested", "use Windows 10 or newer");
+    report(p, version->build >= OLDEST_BUILD ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "windows",
+           "Windows 10 or newer", "older versions are not tested", "use Windows 10 or newer");
 }
 
-static void probe_wine(struct probe *p, const struct ew_window_aggregate_version *version)
+static void probe_wine(struct probe *p, const struct ew_windows_version *version)
 {
     if (!version->wine)
         return;
     found(p, "Wine %s", version->wine);
-    tell(p, ETWATCH_CHECK_WARN, "wine", "a kernel that records events",
-         "Wine has no ETW: etwatch polls and sees only what runs in Wine",
-         "on Linux use the etwatch for Linux, which sees everything");
+    report(p, ETWATCH_CHECK_WARN, "wine", "a kernel that records events",
+           "Wine has no ETW: etwatch polls and sees only what runs in Wine",
+           "on Linux use the etwatch for Linux, which sees everything");
 }
 
 static bool in_group(WELL_KNOWN_SID_TYPE group)
@@ -77,18 +77,18 @@ static void probe_groups(struct probe *p)
     bool admin = in_group(WinBuiltinAdministratorsSid);
     bool logs = in_group(WinBuiltinPerfLoggingUsersSid);
     found(p, "%s", admin ? "yes" : "no");
-    tell(p, admin ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "admin",
-         "running as administrator (elevated)",
-         logs ? "figures of other users' processes may be null" : POLLS_INSTEAD,
-         "start the terminal with \"Run as administrator\"");
+    report(p, admin ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "admin",
+           "running as administrator (elevated)",
+           logs ? "figures of other users' processes may be null" : POLLS_INSTEAD,
+           "start the terminal with \"Run as administrator\"");
     found(p, "%s", logs ? "yes" : admin ? "no; not needed as administrator" : "no");
-    tell(p, logs || admin ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "perf_log_users",
-         "member of Performance Log Users", POLLS_INSTEAD,
-         "net localgroup \"Performance Log Users\" \"%USERDOMAIN%\\%USERNAME%\" /add as "
-         "administrator, then sign in again");
+    report(p, logs || admin ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "perf_log_users",
+           "member of Performance Log Users", POLLS_INSTEAD,
+           "net localgroup \"Performance Log Users\" \"%USERDOMAIN%\\%USERNAME%\" /add as "
+           "administrator, then sign in again");
 }
 
-/* 0: not in the token, 1: there but off, 2: on. */
+/* 0: not in the token, 1: in the token but disabled, 2: enabled. */
 static int privilege_state(HANDLE token, const wchar_t *name)
 {
     LUID wanted;
@@ -110,7 +110,7 @@ static int privilege_state(HANDLE token, const wchar_t *name)
 
 static void probe_privileges(struct probe *p)
 {
-    static const char *const states[] = {"no", "yes", "yes, switched on"};
+    static const char *const states[] = {"no", "yes", "yes, enabled"};
     HANDLE token;
     if (!OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token))
         return;
@@ -118,23 +118,24 @@ static void probe_privileges(struct probe *p)
     int debug = privilege_state(token, L"SeDebugPrivilege");
     (void)CloseHandle(token);
     found(p, "%s", states[profile]);
-    tell(p, profile > 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "se_system_profile",
-         "the right to record switches and CPU samples", POLLS_INSTEAD,
-         "run as administrator, or give the user \"Profile system performance\" in secpol.msc");
+    report(p, profile > 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "se_system_profile",
+           "the right to record switches and CPU samples", POLLS_INSTEAD,
+           "run as administrator, or give the user \"Profile system performance\" in secpol.msc");
     found(p, "%s", states[debug]);
-    tell(p, debug > 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "se_debug",
-         "the right to open every process",
-         "last figures and exit codes of other users' processes are null", "run as administrator");
+    report(p, debug > 0 ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "se_debug",
+           "the right to open every process",
+           "last figures and exit codes of other users' processes are null",
+           "run as administrator");
 }
 
 int etwatch_doctor(const char *proc_root,
                    void (*on_check)(void *ctx, const struct etwatch_check *check), void *ctx)
 {
     struct probe p = {.on_check = on_check, .ctx = ctx};
-    struct ew_window_aggregate_version version;
+    struct ew_windows_version version;
     if (on_check == NULL || proc_root != NULL)
         return ETWATCH_EINVAL;
-    ew_window_aggregate_version(&version);
+    ew_windows_version(&version);
     probe_version(&p, &version);
     probe_wine(&p, &version);
     probe_groups(&p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files, for reading at any offset. Positioned reads and no mapping: a file that somebody cuts
- * while it is mapped raises an exception, while a short read is only the end of it. A file is
- * shared with everybody, also with those who write or delete it: a recording may still grow.
+ * Files for reading at any offset. Uses positioned reads instead of a mapping: if a mapped file is
+ * truncated by another program, an exception is raised, while a short read is just its end. Files
+ * are opened with full sharing, for writing and deleting too: a recording may still be growing.
  */
 #include <errno.h>
 #include <windows.h>
@@ -23,8 +23,8 @@ static int fail(int error, int64_t *reterr_os_code)
     return error == EACCES || error == EPERM ? ETWATCH_EPERM : ETWATCH_EOS;
 }
 
-/* Opening a folder is refused as if rights were missing; here it gets its own name. */
-static int why_not(const wchar_t *path)
+/* Windows refuses to open a folder like a file without permission; report EISDIR instead. */
+static int open_error(const wchar_t *path)
 {
     DWORD code = GetLastError();
     DWORD attributes = GetFileAttributesW(path);
@@ -40,8 +40,8 @@ static int open_wide(struct ew_os_file *file, const wchar_t *path, uint64_t *ret
         CreateFileW(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
                     NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
     if (file->handle == INVALID_HANDLE_VALUE)
-        return why_not(path);
-    /* Pipes and devices have no offsets to read at. */
+        return open_error(path);
+    /* Pipes and devices cannot be read at an offset. */
     if (GetFileType(file->handle) != FILE_TYPE_DISK)
         return ESPIPE;
     if (!GetFileSizeEx(file->handle, &size))
@@ -112,7 +112,7 @@ int ew_os_file_try_write(const char *path, bool *ret_made)
     HANDLE handle = CreateFileW(wide, GENERIC_WRITE, FILE_SHARE_READ, NULL, OPEN_ALWAYS,
                                 FILE_ATTRIBUTE_NORMAL, NULL);
     *ret_made = handle != INVALID_HANDLE_VALUE && GetLastError() != ERROR_ALREADY_EXISTS;
-    int error = handle == INVALID_HANDLE_VALUE ? why_not(wide) : 0;
+    int error = handle == INVALID_HANDLE_VALUE ? open_error(wide) : 0;
     if (handle != INVALID_HANDLE_VALUE)
         (void)CloseHandle(handle);
     ew_free(wide);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this machine is called. */
+/* The names of this machine and its system. */
 #include <stdio.h>
 #include <windows.h>
 
@@ -20,8 +20,8 @@ void ew_os_host_name(char *buffer, size_t size)
 
 void ew_os_system_name(char *buffer, size_t size)
 {
-    struct ew_window_aggregate_version version;
-    ew_window_aggregate_version(&version);
+    struct ew_windows_version version;
+    ew_windows_version(&version);
     (void)snprintf(buffer, size, "Windows %lu.%lu.%lu%s%s%s", (unsigned long)version.major,
                    (unsigned long)version.minor, (unsigned long)version.build,
                    version.wine ? " (Wine " : "", version.wine ? version.wine : "",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Small questions about one process. There is no tree of files to ask, so proc_root is not used. */
+/* Simple queries about one process. Windows has no /proc, so proc_root is not used. */
 #include <windows.h>
 
 #include "os/os.h"
 
-/* Windows opens a process by any of four numbers, of which only the first is its id. */
+/* OpenProcess rounds ids down to a multiple of 4; only the multiple itself is an id. */
 static HANDLE open_process(uint32_t pid, DWORD rights)
 {
     if (pid % 4 != 0) {
@@ -14,7 +14,8 @@ static HANDLE open_process(uint32_t pid, DWORD rights)
     return OpenProcess(rights, FALSE, pid);
 }
 
-/* An ended process stays openable as long as somebody holds it, but nobody else sees it. */
+/* An ended process can be opened while a handle to it exists, but it no longer counts as existing.
+ */
 bool ew_os_process_exists(const char *proc_root, uint32_t pid)
 {
     return !ew_os_process_ended(proc_root, pid);
@@ -31,7 +32,7 @@ bool ew_os_process_ended(const char *proc_root, uint32_t pid)
     return ended;
 }
 
-/* Windows has none. */
+/* Windows has no cgroups. */
 bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size, bool *ret_only)
 {
     (void)ret_only;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Least privilege: once a source is open only a few privileges are of use. What stays: debugging,
- * to read the figures of other users' processes; profiling, to change what a session records; and
- * passing through folders, without which no file can be opened. The others are removed from the
- * token for good, not only switched off.
+ * Least privilege: once a source is open only a few privileges are needed. Kept are debugging, to
+ * read the counters of other users' processes; profiling, to change what a session records; and
+ * traversing folders, without which no file can be opened. The others are removed from the token
+ * permanently, not only disabled.
  */
 #include <windows.h>
 

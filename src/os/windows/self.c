@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this process itself uses. */
+/* Memory of this process. */
 #include <windows.h>
 
 #include <psapi.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text over the border. Whatever Windows is asked for is asked in UTF-16, so that no code page of
- * the machine has a say in what a file or a process is called.
+ * Text conversion. Windows is always called with UTF-16, so that the machine's code page does not
+ * affect names of files and processes.
  */
 #include "os/windows/text.h"
 
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/utf16.h"
 
-/* Of <winerror.h>, but not of every mingw's. */
+/* Missing from <winerror.h> of some mingw versions. */
 #ifndef ERROR_ELEVATION_REQUIRED
 #define ERROR_ELEVATION_REQUIRED 740L
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The two encodings: UTF-16 of Windows, UTF-8 of everything of ours; and error codes as errno. */
+/* Conversion between UTF-16 (Windows) and UTF-8 (etwatch), and of error codes to errno. */
 #ifndef EW_OS_WINDOWS_TEXT_H
 #define EW_OS_WINDOWS_TEXT_H
 
 #include <stddef.h>
 #include <wchar.h>
 
-/* NULL if text is not valid UTF-8 or memory is out. ew_free frees it. */
+/* NULL if text is not valid UTF-8 or memory is exhausted. Free with ew_free. */
 wchar_t *ew_wide_from_utf8(const char *text);
-/* Converts units of UTF-16 and terminates; what does not fit is left out. Returns the length. */
+/* Converts UTF-16 units and terminates; truncates to size. Returns the length. */
 size_t ew_utf8_from_wide(const wchar_t *text, size_t units, char *buffer, size_t size);
-/* The errno that says the same as this code of GetLastError, so that strerror has words for it. */
+/* The errno equivalent of a GetLastError code, so that strerror can describe it. */
 int ew_errno_from_windows(unsigned long code);
 
 #endif

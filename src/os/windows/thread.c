@@ -54,7 +54,8 @@ bool ew_os_thread_is_self(const struct ew_thread_handle *thread)
     return thread && thread->id == GetCurrentThreadId();
 }
 
-/* Recursive, as critical sections are: a callback may ask the monitor that calls it. */
+/* Recursive, like all critical sections: a callback may call functions of the monitor that runs it.
+ */
 struct ew_mutex {
     CRITICAL_SECTION lock;
 };
@@ -106,7 +107,7 @@ void ew_cond_free(struct ew_cond *cond)
     ew_free(cond);
 }
 
-/* All who wait, since a waiter may be there for another reason than the one that now came true. */
+/* Wakes all waiters, since each may wait for a different condition. */
 void ew_cond_signal(struct ew_cond *cond)
 {
     WakeAllConditionVariable(&cond->cond);

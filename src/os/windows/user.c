@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users of Windows have no numbers, so no source tells one: a process is asked for its token, and
- * the system for the name that belongs to it. That may take a question to a server of the domain,
- * so whoever asks for many processes keeps names by the key, which is made of the user's SID.
+ * Users of Windows have no numeric ids, so sources do not report any: the user is read from the
+ * process's token and its name looked up. The lookup may involve a domain server, so callers with
+ * many processes cache names by the key, which is a hash of the user's SID.
  */
 #include <stdio.h>
 #include <windows.h>
@@ -31,7 +31,7 @@ static uint64_t key_of(const void *bytes, DWORD size)
     return key;
 }
 
-/* A number made of the SID: the same as the low half of the key of his processes. */
+/* A hash of the SID: the low half of the key of the user's processes. */
 bool ew_os_user_id(const char *name, uint32_t *ret_uid)
 {
     char sid[SECURITY_MAX_SID_SIZE];
@@ -46,7 +46,7 @@ bool ew_os_user_id(const char *name, uint32_t *ret_uid)
     return known;
 }
 
-/* Without the domain, which is the machine itself in most cases. */
+/* Omits the domain, which is usually the machine itself. */
 static bool name_of(PSID sid, char *buffer, size_t size)
 {
     wchar_t name[256], domain[256];

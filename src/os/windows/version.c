@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The version as the kernel has it: GetVersionEx answers what the manifest of the program lets it
- * know. Wine says that it is one by a function that only its ntdll has.
+ * The version as the kernel reports it: GetVersionEx returns a version that depends on the
+ * program's manifest. Wine is recognized by a function that only its ntdll exports.
  */
 #include "os/windows/version.h"
 
@@ -14,7 +14,7 @@ static FARPROC find(const char *name)
     return ntdll ? GetProcAddress(ntdll, name) : NULL;
 }
 
-void ew_window_aggregate_version(struct ew_window_aggregate_version *ret_version)
+void ew_windows_version(struct ew_windows_version *ret_version)
 {
     union {
         FARPROC found;

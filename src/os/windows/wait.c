@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping until a raw time or a wake. A wait with a timeout in milliseconds ends at a tick of the
- * clock, up to 15.6 ms late; a timer of high resolution (Windows 10 1803) ends within half a
- * millisecond and, unlike timeBeginPeriod, makes nobody else's timers wake more often.
+ * Sleeps until a raw time or a wake. A wait with a timeout in milliseconds ends at a clock tick, up
+ * to 15.6 ms late; a high-resolution timer (Windows 10 1803) ends within half a millisecond and,
+ * unlike timeBeginPeriod, does not make timers of other processes fire more often.
  *
- * There are no descriptors to wait for: a source of Windows that wants to be drained early wakes
- * the waiter.
+ * There are no descriptors to wait for: a Windows source that needs to be drained early wakes the
+ * waiter.
  */
 #include <windows.h>
 
@@ -19,7 +19,7 @@
 #endif
 
 struct ew_waiter {
-    HANDLE event; /* set by a wake, reset by the wait that it ends */
+    HANDLE event; /* set by a wake, reset by the wait it ends */
     HANDLE timer;
 };
 
@@ -59,7 +59,7 @@ void ew_waiter_free(struct ew_waiter *waiter)
 static int wait_for(struct ew_waiter *waiter, uint64_t left_ns)
 {
     HANDLE both[2] = {waiter->event, waiter->timer};
-    /* Negative: from now on. Rounded up, because a deadline is never early. */
+    /* Negative: relative to now. Rounded up, so that a wait never ends early. */
     uint64_t units = left_ns / 100 + 1;
     LARGE_INTEGER due = {.QuadPart = units > INT64_MAX ? -INT64_MAX : -(int64_t)units};
     if (!SetWaitableTimer(waiter->timer, &due, 0, NULL, NULL, FALSE))

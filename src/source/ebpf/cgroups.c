@@ -98,7 +98,7 @@ static int find_container(const char *root, const char *wanted, uint64_t *ret_id
                           struct ew_error *reterr)
 {
     struct search search = look_for(root, wanted);
-    const char *id = ew_cgroup_asked_container(wanted);
+    const char *id = ew_cgroup_requested_container(wanted);
     if (search.several)
         return ew_error_set(reterr, ETWATCH_ENOENT, 0,
                             "more than one container begins with %.64s: write more of its id", id);
@@ -130,7 +130,7 @@ int ew_ebpf_cgroup_id(const char *wanted, uint64_t *ret_id, struct ew_error *ret
         ew_error_fix(reterr, "turn it on in the kernel, or use --source poll");
         return ETWATCH_ENOTSUP;
     }
-    if (ew_cgroup_asked_container(wanted) != NULL)
+    if (ew_cgroup_requested_container(wanted) != NULL)
         return find_container(root, wanted, ret_id, reterr);
     (void)snprintf(full, sizeof full, "%s/%s", root, wanted);
     if (stat(full, &status) != 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ticks to ns without rounding errors that grow with the uptime: whole seconds and the rest are
- * turned apart, so that no product exceeds 64 bits. A double would be off by whole events after a
- * few days. Where there are products of 128 bits, a multiplication takes the place of the two
- * divisions, which would cost as much as the rest of reading an event; its result is the same.
+ * Converts ticks to ns without rounding errors that grow with the uptime: whole seconds and the
+ * rest are converted separately, so that no product exceeds 64 bits. A double would be off by whole
+ * events after a few days. Where 128-bit products exist, one multiplication replaces the two
+ * divisions, which would cost as much as the rest of reading an event; the result is the same.
  */
 #include "source/etl/clock.h"
 
@@ -16,8 +16,8 @@ enum { CLOCK_SYSTEM_TIME = 2, CLOCK_CYCLES = 3 };
 #if defined(__SIZEOF_INT128__)
 __extension__ typedef unsigned __int128 u128;
 
-/* As many bits of 10^9 / hz as fit. The error is below 1/2^shift per tick, so that for fewer ticks
- * than 2^shift the product is at most one too small. */
+/* As many bits of 10^9 / hz as fit. The error is below 1/2^shift per tick, so that for fewer
+ * ticks than 2^shift the product is at most one too small. */
 static void set_ratio(struct ew_etl_clock *clock)
 {
     u128 numerator = NS_PER_S;
@@ -26,7 +26,7 @@ static void set_ratio(struct ew_etl_clock *clock)
         clock->shift++;
     }
     clock->ratio = (uint64_t)(numerator / clock->hz);
-    /* And the time must stay in range. */
+    /* The time must also stay in range. */
     uint64_t longest = EW_ETL_NS_MAX / 4 / NS_PER_S;
     clock->max_ratio = clock->hz < UINT64_MAX / longest ? clock->hz * longest : UINT64_MAX;
     if (clock->shift < 64 && clock->max_ratio >> clock->shift)
@@ -48,7 +48,7 @@ static void set_ratio(struct ew_etl_clock *clock)
 static uint64_t multiply(const struct ew_etl_clock *clock, uint64_t ticks)
 {
     (void)clock;
-    return ticks; /* max_ratio is 0: only for 0 */
+    return ticks; /* max_ratio is 0: called only with 0 ticks */
 }
 #endif
 
@@ -82,7 +82,8 @@ uint64_t ew_etl_clock_ticks_ns(const struct ew_etl_clock *clock, uint64_t ticks)
 
 uint64_t ew_etl_clock_slow_ns(const struct ew_etl_clock *clock, uint64_t raw)
 {
-    /* Raw times are signed on disk; more than half of the range back is "before". */
+    /* Raw times are signed on disk; a difference of more than half the range means before the
+     * anchor. */
     uint64_t ticks = raw - clock->zero_raw;
     if (ticks <= clock->max_ratio)
         return clock->zero_ns + multiply(clock, ticks);

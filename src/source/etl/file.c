@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens one recording. Its first buffer must hold the log-file header event, since without it there
- * is no clock; only the backup files of real-time sessions may do without, because every buffer of
- * theirs carries a reference time.
+ * Opens one recording. The first buffer must hold the log-file header event, since without it there
+ * is no clock; only backup files of real-time sessions may lack it, because each of their buffers
+ * carries a reference time.
  */
 #include "source/etl/file.h"
 
@@ -54,7 +54,7 @@ static int refuse(struct ew_error *reterr, int code, const struct ew_etl_file *f
     return code;
 }
 
-/* The clock from the reference time of a buffer. The frequency is there since Windows 8. */
+/* Sets the clock from the reference time of a buffer. It includes the frequency since Windows 8. */
 static const char *use_reference(struct ew_etl_file *file, const struct ew_etl_buffer *buffer)
 {
     struct ew_etl_file_info *info = &file->info;
@@ -70,7 +70,7 @@ static const char *use_reference(struct ew_etl_file *file, const struct ew_etl_b
     return NULL;
 }
 
-/* buffer is the first; bytes are its first `size` ones. */
+/* buffer is the first one; bytes are its first `size` bytes. */
 static const char *read_header(struct ew_etl_file *file, const uint8_t *bytes, size_t size,
                                const struct ew_etl_buffer *buffer)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk over the buffers of a file, by their headers alone: 72 bytes each, and enough of what
- * follows to know when the first event was. That is what lets the merge open every CPU's buffers in
- * their own order, however far apart they lie, without keeping anything but a small index.
+ * Scans the buffers of a file by their headers alone: 72 bytes each, and enough of what follows to
+ * know the time of the first event. This lets the merge open every CPU's buffers in their own
+ * order, however far apart they are, while keeping only a small index.
  *
- * The walk always goes forward by at least one header, so no size can make it loop. It goes to the
- * end of the file and not to the number of buffers in the log-file header, which is stale in files
- * that were never closed.
+ * The scan always advances by at least one header, so no size can make it loop. It ends at the end
+ * of the file and not at the buffer count of the log-file header, which is stale in files that were
+ * never closed.
  */
 #include <string.h>
 
@@ -15,9 +15,10 @@
 #include "source/etl/xpress.h"
 
 enum {
-    FIRST_EVENT_ROOM = 64, /* holds the time of every kind of event */
-    LOOK_SIZE = 512,       /* the header, and what gives that many bytes in any compression */
-    ALIGNMENT_MIN = 1024,  /* buffer sizes are whole KB */
+    FIRST_EVENT_ROOM = 64, /* enough for the time of every kind of event */
+    PEEK_SIZE =
+        512, /* the header, and input that yields FIRST_EVENT_ROOM bytes with any compression */
+    ALIGNMENT_MIN = 1024, /* buffer sizes are whole KB */
 };
 
 void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file)
@@ -29,8 +30,8 @@ void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file)
     scan->chunk_size = 0;
 }
 
-/* Up to `want` bytes at the walk's place; *ret_size is less only at the end of the file. */
-static int look(struct ew_etl_scan *scan, size_t want, const uint8_t **ret_bytes, size_t *ret_size)
+/* Up to `want` bytes at the current position; *ret_size is smaller only at the end of the file. */
+static int peek(struct ew_etl_scan *scan, size_t want, const uint8_t **ret_bytes, size_t *ret_size)
 {
     uint64_t skip = scan->offset - scan->chunk_offset;
     if (skip > scan->chunk_size || scan->chunk_size - skip < want) {
@@ -55,7 +56,7 @@ static bool all_zero(const uint8_t *bytes, size_t size)
     return true;
 }
 
-/* A header as the buffers of compressed files have it: nothing in it that cannot be. */
+/* Whether bytes are a valid header of a buffer in a compressed file. */
 static bool looks_compressed(const uint8_t *bytes, uint64_t left)
 {
     enum { STATE_AT = 0x2C, FLAGS_AT = 0x34, KNOWN_FLAGS = 0x7F, FORMAT_XPRESS = 3, LAST_TYPE = 7 };
@@ -69,7 +70,8 @@ static bool looks_compressed(const uint8_t *bytes, uint64_t left)
            buffer.flags & EW_ETL_FLAG_COMPRESSED && buffer.type <= LAST_TYPE;
 }
 
-/* Is there one, and another or the end of the file where it ends? */
+/* Whether a buffer starts here: a valid header that is followed by another one or by the end of
+ * the file. */
 static bool begins_here(const struct ew_etl_scan *scan, const uint8_t *bytes, uint64_t offset)
 {
     uint64_t left = scan->file->size_bytes - offset;
@@ -83,13 +85,13 @@ static bool begins_here(const struct ew_etl_scan *scan, const uint8_t *bytes, ui
            looks_compressed(after, left - size);
 }
 
-/* The next place after the walk's where a buffer of a compressed file begins, or the end. */
+/* The next offset at which a buffer of a compressed file starts, or the end of the file. */
 static uint64_t find_compressed(struct ew_etl_scan *scan)
 {
     struct ew_etl_scan at = *scan;
     const uint8_t *bytes = NULL;
     size_t size = 0;
-    for (at.offset++; look(&at, EW_ETL_HEADER_SIZE, &bytes, &size) == 0;
+    for (at.offset++; peek(&at, EW_ETL_HEADER_SIZE, &bytes, &size) == 0;
          at.offset += size - EW_ETL_HEADER_SIZE + 1) {
         if (size < EW_ETL_HEADER_SIZE)
             break;
@@ -101,8 +103,8 @@ static uint64_t find_compressed(struct ew_etl_scan *scan)
     return scan->file->size_bytes;
 }
 
-/* The next multiple of the file's buffer size, where every buffer of an uncompressed file begins;
- * the end of the file if its header tells no such size. */
+/* The next multiple of the file's buffer size, where every buffer of an uncompressed file
+ * starts; the end of the file if its header has no valid buffer size. */
 static uint64_t find_plain(const struct ew_etl_scan *scan)
 {
     const struct ew_etl_file *file = scan->file;
@@ -113,7 +115,7 @@ static uint64_t find_plain(const struct ew_etl_scan *scan)
     return skip < left ? scan->offset + skip : file->size_bytes;
 }
 
-/* Counts what cannot be and goes to the next place where a buffer can begin. */
+/* Counts damage and advances to the next offset at which a buffer can start. */
 static void pass_damage(struct ew_etl_scan *scan, struct ew_etl_counts *counts, bool zero,
                         const char *problem)
 {
@@ -144,7 +146,7 @@ static void find_time(struct ew_etl_found *found, const uint8_t *bytes, size_t s
     found->has_time = ew_etl_peek_time(bytes, size, &found->first_raw);
 }
 
-/* One header at the walk's place. Returns 1 if it is a buffer with something in it. */
+/* Parses the header at the current position. Returns 1 if the buffer is not empty. */
 static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t size,
                        struct ew_etl_found *ret_found, struct ew_etl_counts *counts)
 {
@@ -182,10 +184,10 @@ int ew_etl_scan_next(struct ew_etl_scan *scan, struct ew_etl_found *ret_found,
     while (scan->offset < scan->file->size_bytes) {
         const uint8_t *bytes = NULL;
         size_t size = 0;
-        int rc = look(scan, LOOK_SIZE, &bytes, &size);
+        int rc = peek(scan, PEEK_SIZE, &bytes, &size);
         if (rc < 0)
             return rc;
-        if (size < EW_ETL_HEADER_SIZE) { /* the end, or the file was cut meanwhile */
+        if (size < EW_ETL_HEADER_SIZE) { /* the end, or the file was truncated meanwhile */
             pass_damage(scan, counts, all_zero(bytes, size),
                         "the file ends inside a buffer header");
             return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a recording says about itself. Of the three sizes in the header of a buffer only the last
- * (Offset) is to be believed: SavedOffset is 0 in files of Windows 7, CurrentOffset was seen to
- * exceed the buffer. One exception: what lies behind SavedOffset in the first buffer of a merged
- * recording is in the next buffer once more.
+ * Parses buffer headers and the log-file header. Of the three sizes in a buffer header only the
+ * last (Offset) is reliable: SavedOffset is 0 in files of Windows 7, and CurrentOffset was seen to
+ * exceed the buffer. One exception: data beyond SavedOffset in the first buffer of a merged
+ * recording is repeated in the next buffer.
  */
 #include "source/etl/header.h"
 
@@ -16,8 +16,8 @@ enum {
     FLAG_PROCESSOR_INDEX = 0x20,
     PROCESSOR_INDEX_MASK = 0x07FF,
     COMPRESSION_HUFFMAN = 4,
-    /* Nothing that Windows writes shrinks as much: sixteen events of 64 KB of zeros do 5000 to 1.
-     */
+    /* No data that Windows writes compresses this much: sixteen events of 64 KB of zeros reach
+     * 5000 to 1. */
     MAX_RATIO = 8192,
     SYSTEM_HEADER_SIZE = 0x20,
     LOG_HEADER_SIZE_32 = 0x110,
@@ -53,7 +53,7 @@ const char *ew_etl_buffer_problem(const struct ew_etl_buffer *buffer)
     if (buffer->size > EW_ETL_BUFFER_MAX)
         return "the buffer claims more than 16 MiB";
     if (buffer->filled < EW_ETL_HEADER_SIZE)
-        return "the buffer says that less is filled than its header";
+        return "the buffer claims to be filled less than its header";
     if (!(buffer->flags & EW_ETL_FLAG_COMPRESSED))
         return NULL;
     if (buffer->filled > EW_ETL_BUFFER_MAX)
@@ -63,7 +63,7 @@ const char *ew_etl_buffer_problem(const struct ew_etl_buffer *buffer)
     return NULL;
 }
 
-/* UTF-16 up to its NUL or the end of the event, which is passed over. */
+/* Converts UTF-16 up to its NUL or the end of the event, and skips it. */
 static void take_text(struct ew_bytes *in, char *ret_text)
 {
     size_t left = ew_bytes_left(in);
@@ -74,7 +74,7 @@ static void take_text(struct ew_bytes *in, char *ret_text)
         ew_bytes_seek(in, in->pos - left + (left - len < 2 ? left : len + 2));
 }
 
-/* TRACE_LOGFILE_HEADER: two pointers in it make the difference between the layouts. */
+/* TRACE_LOGFILE_HEADER: the layouts differ only in the size of two pointers. */
 static void parse_fields(struct ew_bytes *in, size_t pointer_size, struct ew_etl_file_info *info)
 {
     info->buffer_bytes = ew_bytes_u32(in);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The merge. One tree of losers gives the stream with the earliest event; the event is framed
- * already, becomes a record in the batch, and the next event of its stream is framed in its place.
- * There is no array of records per CPU in between: writing 64 bytes a record twice would cost more
- * than the rest.
+ * The merge loop. A loser tree gives the stream with the earliest event, which has already been
+ * framed; the event becomes a record in the batch, and the next event of its stream is framed.
+ * There is no array of records per CPU in between: writing 64 bytes per record twice would cost
+ * more than everything else.
  *
- * The order that comes out never goes back. Events that are out of order within their stream are
- * put right as long as their place is in the same batch and not far back; the rest is counted as
- * late and takes the time of the event before it, so that whoever adds up time need not fear a
- * negative one (t_raw keeps what was written).
+ * Output times never decrease. Events out of order within their stream are moved to their place if
+ * it is in the same batch and not far back; others are counted as late and get the time of the
+ * preceding event, so that consumers never see a negative duration (t_raw keeps the recorded time).
  */
 #include "source/etl/merge.h"
 
@@ -18,7 +17,7 @@
 #include "source/etl/walk.h"
 
 enum {
-    PLACE_BACK_MAX = 64,
+    MOVE_BACK_MAX = 64,
     PREFETCH_DISTANCE = 192,
     PART_SIZE_MIN = 8192,
     PART_SIZE_MAX = 131072,
@@ -51,7 +50,7 @@ static bool comes_before(const struct ew_etl_merge *merge, const struct ew_etl_s
     return merge->entries[a->entry].offset < merge->entries[b->entry].offset;
 }
 
-/* What replaying needs, out of the way of everything that is written meanwhile. */
+/* The state that replay needs, apart from anything that the loop writes. */
 struct tree {
     uint64_t *nodes;
     uint64_t mask;
@@ -66,8 +65,8 @@ static struct tree tree_of(const struct ew_etl_merge *merge)
                          .leaf_count = merge->leaf_count};
 }
 
-/* The stream of the winner is now at t_ns: who wins? Without branches, which nothing could predict.
- */
+/* The winner's stream has advanced to t_ns: finds the new winner. Branch-free, because the
+ * outcome is unpredictable. */
 EW_ETL_INLINE uint64_t replay(const struct tree *tree, uint64_t winner, uint64_t t_ns)
 {
     uint32_t rank = (uint32_t)(winner & tree->mask);
@@ -81,8 +80,8 @@ EW_ETL_INLINE uint64_t replay(const struct tree *tree, uint64_t winner, uint64_t
     return key;
 }
 
-/* Streams that have buffers (again) join the others: with what is later than what was given out, so
- * that the rest is late and not out of order. */
+/* Streams that have buffers again rejoin the tree. Their time is at least that of the last
+ * output, so that their events count as late instead of breaking the order. */
 static void revive(struct ew_etl_merge *merge)
 {
     const struct ew_etl_batch *batch = merge->batch;
@@ -115,7 +114,7 @@ static void drop_ended(struct ew_etl_merge *merge)
     merge->live = live;
 }
 
-/* By insertion: all but one are in order already. */
+/* Insertion sort: all but one are already in order. */
 static void rank_streams(struct ew_etl_merge *merge)
 {
     for (uint32_t i = 1; i < merge->live; i++) {
@@ -127,8 +126,8 @@ static void rank_streams(struct ew_etl_merge *merge)
     }
 }
 
-/* The tree is an array: node n has the children 2n and 2n+1, the leaves begin at leaf_count. While
- * it is built, winners are in its upper half. */
+/* The tree is an array: node n has the children 2n and 2n+1, the leaves start at leaf_count.
+ * During construction the upper half holds the winners. */
 static void build_tree(struct ew_etl_merge *merge)
 {
     drop_ended(merge);
@@ -142,7 +141,7 @@ static void build_tree(struct ew_etl_merge *merge)
     uint64_t *winners = merge->tree + leaves;
     for (uint32_t i = 0; i < leaves; i++)
         winners[i] = i < merge->live ? key_of(merge, merge->by_rank[i]->t_ns, i) : KEY_END;
-    /* Losers go to their node, winners close ranks. */
+    /* Losers stay in their node, winners move up. */
     for (uint32_t width = leaves / 2; width > 0; width /= 2) {
         for (uint32_t i = 0; i < width; i++) {
             uint64_t a = winners[2 * i], b = winners[2 * i + 1];
@@ -156,11 +155,11 @@ static void build_tree(struct ew_etl_merge *merge)
 
 /* ----------------------------------------------------------------- emission */
 
-/* The last record of the batch belongs before others. */
-static bool put_right(struct ew_etl_batch *batch, uint64_t last_ns, uint64_t t_ns)
+/* Moves the last record of the batch to its place in time order. */
+static bool move_back(struct ew_etl_batch *batch, uint64_t last_ns, uint64_t t_ns)
 {
     size_t from = batch->count - 1, to = from;
-    while (to > 0 && from - to < PLACE_BACK_MAX && batch->records[to - 1].t_ns > t_ns)
+    while (to > 0 && from - to < MOVE_BACK_MAX && batch->records[to - 1].t_ns > t_ns)
         to--;
     if (to > 0 ? batch->records[to - 1].t_ns > t_ns : last_ns > t_ns)
         return false;
@@ -202,17 +201,17 @@ static void emit(struct ew_etl_merge *merge, struct ew_etl_batch *batch,
         batch->files[batch->count] = stream->file;
     fill(merge, stream, &batch->records[batch->count++]);
     if (stream->op == EW_ETL_OP_ODD &&
-        (stream->odd_ns == UINT64_MAX || !put_right(batch, merge->last_ns, stream->odd_ns)))
+        (stream->odd_ns == UINT64_MAX || !move_back(batch, merge->last_ns, stream->odd_ns)))
         merge->counts.late++;
 }
 
-/* Frames the event after the one at hand. */
-EW_ETL_INLINE void look_ahead(struct ew_etl_stream *stream)
+/* Frames the event after the current one. */
+EW_ETL_INLINE void frame_next(struct ew_etl_stream *stream)
 {
     struct ew_etl_frame frame;
     const uint8_t *at = stream->at + ew_etl_padded(stream->size);
     stream->next_at = NULL;
-    prefetch(at + PREFETCH_DISTANCE); /* may lie behind the end, in the slack */
+    prefetch(at + PREFETCH_DISTANCE); /* may be beyond the end, in the slack */
     if (!likely(ew_etl_frame_fast(at, stream->end, &frame)))
         return;
     uint64_t t_ns = ew_etl_clock_ns(stream->clock, frame.t_raw);
@@ -225,7 +224,7 @@ EW_ETL_INLINE void look_ahead(struct ew_etl_stream *stream)
     stream->next_type = frame.type;
 }
 
-/* One step of the winner that is not just an event after another. */
+/* One step of the winner outside of the common case. */
 static NOINLINE void step_slow(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
 {
     const struct tree tree = tree_of(merge);
@@ -238,7 +237,7 @@ static NOINLINE void step_slow(struct ew_etl_merge *merge, struct ew_etl_batch *
         ew_etl_merge_next(merge, stream);
     }
     if (stream->op < EW_ETL_OP_OPEN && !stream->ended)
-        look_ahead(stream);
+        frame_next(stream);
     else
         stream->next_at = NULL;
     if (merge->dirty)
@@ -247,8 +246,8 @@ static NOINLINE void step_slow(struct ew_etl_merge *merge, struct ew_etl_batch *
         merge->winner = replay(&tree, merge->winner, stream->t_ns);
 }
 
-/* As long as every stream's next event is framed: nothing here changes the shape of the tree, so
- * all of it stays in registers. Stops with a full batch or before what is not common. */
+/* Runs while the next event of every stream is framed: the shape of the tree does not change
+ * here, so it stays in registers. Stops at a full batch or before an uncommon step. */
 EW_ETL_INLINE void run_common(struct ew_etl_merge *merge, struct ew_etl_batch *batch,
                               bool has_files)
 {
@@ -270,7 +269,7 @@ EW_ETL_INLINE void run_common(struct ew_etl_merge *merge, struct ew_etl_batch *b
         stream->t_raw = stream->next_raw;
         stream->size = stream->next_size;
         stream->op = stream->type = stream->next_type;
-        look_ahead(stream);
+        frame_next(stream);
     }
     merge->winner = winner;
     batch->count = (size_t)(record - batch->records);
@@ -295,7 +294,7 @@ static void run(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
     }
 }
 
-/* --------------------------------------------------------------------- life */
+/* ------------------------------------------------------------ init and done */
 
 static int begin(struct ew_etl_merge *merge)
 {
@@ -351,7 +350,7 @@ void ew_etl_merge_fill(struct ew_etl_merge *merge, struct ew_etl_batch *batch)
 }
 
 int ew_etl_merge_init(struct ew_etl_merge *merge, struct ew_etl_file *files, size_t file_count,
-                      uint64_t window_bytes, uint32_t others, uint32_t entry_max)
+                      uint64_t window_bytes, uint32_t load_threads, uint32_t entry_max)
 {
     enum { REFILL_SHARE = 8, HASH_SIZE = 16384 };
     memset(merge, 0, sizeof *merge);
@@ -369,7 +368,7 @@ int ew_etl_merge_init(struct ew_etl_merge *merge, struct ew_etl_file *files, siz
         ew_etl_scan_init(&merge->scans[i], &files[i]);
     for (size_t i = 0; i < HASH_SIZE; i++)
         merge->first_of_key[i] = -1;
-    return ew_etl_loader_init(&merge->loader, window_bytes, others);
+    return ew_etl_loader_init(&merge->loader, window_bytes, load_threads);
 }
 
 void ew_etl_merge_done(struct ew_etl_merge *merge)

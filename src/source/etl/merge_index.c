@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index: which buffers a CPU has, in the order of time.
+ * The index: the buffers of each CPU in time order.
  *
- * Buffers of a CPU come in the order of time, but for three things: the first buffer of a file may
- * hold events of the end, so buffers of different kinds are kept apart; circular files begin
- * somewhere in the middle; and damaged times. A buffer that begins before the last one of its CPU
- * therefore starts another stream for it, and when the walk is over two streams of which one lies
- * wholly before the other become one again: that is how a circular file is rotated, per CPU.
+ * Buffers of a CPU are in time order with three exceptions: the first buffer of a file may hold
+ * events of the end, so buffers of different types are kept separate; circular files start in the
+ * middle; and times may be damaged. A buffer that starts before the last one of its CPU therefore
+ * starts another stream for that CPU. After the scan, two streams of which one ends before the
+ * other starts are joined: this rotates a circular file, per CPU.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ static uint32_t hash_of(uint64_t key)
     return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 50);
 }
 
-/* The slot of the key in the hash table, or the free one where it belongs. */
+/* The slot of the key in the hash table, or the free one for it. */
 static int32_t *slot_of(struct ew_etl_merge *merge, uint64_t key)
 {
     uint32_t at = hash_of(key);
@@ -61,7 +61,7 @@ static bool has_room(const struct ew_etl_merge *merge)
     return merge->free_entry >= 0 || merge->entry_count < merge->entry_max;
 }
 
-/* Of the streams with this key the one whose end is nearest before first_ns; NULL: none is. */
+/* The stream with this key that ends closest before first_ns, or NULL. */
 static struct ew_etl_stream *best_of(struct ew_etl_merge *merge, int32_t first, uint64_t first_ns,
                                      uint32_t *ret_count)
 {
@@ -95,8 +95,8 @@ static struct ew_etl_stream *new_stream(struct ew_etl_merge *merge, int32_t *slo
     return stream;
 }
 
-/* The stream that a buffer belongs to. With too many streams it is any of its CPU, or of all: then
- * the order suffers, not the reading. */
+/* The stream for a buffer. With too many streams it is any of its CPU, or of all: then the order
+ * suffers, but everything is read. */
 static struct ew_etl_stream *stream_for(struct ew_etl_merge *merge, const struct ew_etl_file *file,
                                         const struct ew_etl_buffer *buffer, uint64_t first_ns,
                                         bool has_time)
@@ -138,7 +138,7 @@ static int add(struct ew_etl_merge *merge, struct ew_etl_scan *scan,
         stream_for(merge, file, &found->buffer, first_ns, found->has_time);
     if (!stream) {
         ew_etl_count_bad(&merge->counts, EW_ETL_BAD_BUFFER, file->number, found->offset,
-                         found->buffer.size, "more CPUs than can be");
+                         found->buffer.size, "too many CPUs");
         merge->counts.bytes += found->buffer.size;
         return 0;
     }
@@ -162,7 +162,7 @@ static int add(struct ew_etl_merge *merge, struct ew_etl_scan *scan,
     return 0;
 }
 
-/* before and after are of one key; before ends where after begins, or earlier. */
+/* Both have the same key; before ends where after starts, or earlier. */
 static void join(struct ew_etl_merge *merge, struct ew_etl_stream *before,
                  struct ew_etl_stream *after)
 {
@@ -172,7 +172,7 @@ static void join(struct ew_etl_merge *merge, struct ew_etl_stream *before,
     after->entry = after->tail = after->ahead_entry = EW_ETL_NO_ENTRY;
 }
 
-/* Only before anything was opened. */
+/* Only valid before any buffer was opened. */
 static void join_siblings(struct ew_etl_merge *merge)
 {
     for (uint32_t i = 0; i < merge->stream_count; i++) {
@@ -189,8 +189,8 @@ static void join_siblings(struct ew_etl_merge *merge)
     }
 }
 
-/* Of the walks that are not over the one that is the least far in time, so that a full index holds
- * the same time of every file. */
+/* Of the unfinished scans the one that is least far in time, so that a full index covers the
+ * same time range of every file. */
 static struct ew_etl_scan *next_scan(struct ew_etl_merge *merge)
 {
     struct ew_etl_scan *next = NULL;
@@ -204,7 +204,7 @@ static struct ew_etl_scan *next_scan(struct ew_etl_merge *merge)
 
 int ew_etl_merge_index(struct ew_etl_merge *merge)
 {
-    /* Once it was full, one buffer at a time would be one read for every buffer. */
+    /* Once the index has been full, refilling entry by entry would cost one read per buffer. */
     if (merge->scan_done || (merge->begun && merge->free_count < merge->refill_at))
         return 0;
     struct ew_etl_scan *scan;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads buffers into pieces: one positioned read, and inflating where the buffer is compressed.
+ * Loads buffers into pieces: one positioned read, and decompression if needed.
  *
- * Pieces are kept and used again, so that reading a file of any length allocates only until the
- * window has filled, and so that small ones stay in the cache. A helper touches a piece only
- * between taking it from the queue and marking it ready, both under the lock; everything else is
- * the merge's alone and needs none.
+ * Pieces are reused, so that reading a file of any length allocates only until the window is full,
+ * and small pieces stay in the cache. A helper thread touches a piece only between taking it from
+ * the queue and marking it ready, both under the lock; everything else belongs to the merge thread
+ * and needs no lock.
  */
 #include "source/etl/merge_load.h"
 
@@ -46,7 +46,7 @@ struct ew_etl_piece *ew_etl_piece_take(struct ew_etl_loader *loader, size_t capa
     *ret_limit = false;
     if (piece)
         return piece;
-    /* Those that are free are too small to be of use now. */
+    /* The free ones are too small to be of use now. */
     while (loader->free_list && loader->held_bytes + capacity > loader->window_bytes) {
         piece = loader->free_list;
         loader->free_list = piece->next;
@@ -192,7 +192,7 @@ void ew_etl_piece_queue(struct ew_etl_loader *loader, struct ew_etl_piece *piece
     loader->queue_tail = piece;
     if (loader->helper_count)
         ew_cond_signal(loader->work);
-    /* Reading alone is not worth a wake. */
+    /* Reading alone is not worth a wakeup. */
     if (loader->user_waits && piece->flags & EW_ETL_FLAG_COMPRESSED)
         ew_cond_signal(loader->user);
     ew_mutex_unlock(loader->lock);
@@ -211,17 +211,17 @@ void ew_etl_piece_wait(struct ew_etl_loader *loader, struct ew_etl_piece *piece)
         load(piece, &loader->scratch);
 }
 
-/* --------------------------------------------------------------------- life */
+/* ------------------------------------------------------------ init and done */
 
-int ew_etl_loader_init(struct ew_etl_loader *loader, uint64_t window_bytes, uint32_t others)
+int ew_etl_loader_init(struct ew_etl_loader *loader, uint64_t window_bytes, uint32_t load_threads)
 {
     enum { HARD_LIMIT_FACTOR = 8 };
     *loader = (struct ew_etl_loader){
         .window_bytes = window_bytes,
         .max_bytes = window_bytes * HARD_LIMIT_FACTOR,
-        .others = others,
+        .load_threads = load_threads,
     };
-    if (others == 0)
+    if (load_threads == 0)
         return 0;
     int rc = ew_mutex_new(&loader->lock);
     if (rc == 0)
@@ -230,7 +230,7 @@ int ew_etl_loader_init(struct ew_etl_loader *loader, uint64_t window_bytes, uint
         rc = ew_cond_new(&loader->done);
     if (rc == 0)
         rc = ew_cond_new(&loader->user);
-    while (rc == 0 && loader->helper_count < others - 1) {
+    while (rc == 0 && loader->helper_count < load_threads - 1) {
         rc = ew_os_thread_start(run_helper, loader, &loader->helpers[loader->helper_count]);
         if (rc == 0)
             loader->helper_count++;

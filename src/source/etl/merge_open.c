@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The streams' side of the merge, away from its loop: opening the next buffer of a stream, the next
- * part of a large one, and the next event where it is not simply there.
+ * The slow path of the merge: opens the next buffer of a stream, the next part of a large one, and
+ * frames events that the fast path rejects.
  *
- * Every way through here either gives the stream an event, or moves it to its next buffer, or ends
- * it: nothing is tried twice, so no content can make it loop.
+ * Every path either gives the stream an event, or moves it to its next buffer, or ends it: nothing
+ * is retried, so no content can make it loop.
  */
 #include <string.h>
 
 #include "source/etl/merge.h"
 #include "source/etl/walk.h"
 
-/* Behind the end: the padding of the last event, and what is prefetched after it. */
+/* Behind the end: the padding of the last event, and the prefetch distance. */
 enum { PIECE_SLACK = 256 };
 
-/* Nothing in one buffer is this far apart, unless nothing happened or the time is damaged. */
+/* Events of one buffer are not this far apart, unless the CPU was idle or the time is damaged. */
 #define GAP_NS UINT64_C(600000000000)
 
 /* ------------------------------------------------------------------ opening */
 
-/* How much of the buffer is not in its piece: only large uncompressed buffers are in parts. */
+/* Bytes of the buffer beyond its piece: only large uncompressed buffers are loaded in parts. */
 static uint64_t bytes_behind(const struct ew_etl_merge *merge, const struct ew_etl_stream *stream)
 {
     const struct ew_etl_entry *entry = &merge->entries[stream->entry];
@@ -37,7 +37,7 @@ static void retire(struct ew_etl_merge *merge, struct ew_etl_piece *piece)
     merge->batch->retired_bytes += piece->capacity;
 }
 
-/* A piece for a buffer, or for its first part; not loaded. */
+/* A piece for a buffer, or for its first part; not loaded yet. */
 static struct ew_etl_piece *make_piece(struct ew_etl_merge *merge,
                                        const struct ew_etl_stream *stream, int32_t at,
                                        bool *ret_limit)
@@ -62,7 +62,7 @@ static struct ew_etl_piece *make_piece(struct ew_etl_merge *merge,
 void ew_etl_merge_read_ahead(struct ew_etl_merge *merge)
 {
     struct ew_etl_loader *loader = &merge->loader;
-    while (loader->others && merge->ahead_count < 16 * loader->others + 8 &&
+    while (loader->load_threads && merge->ahead_count < 16 * loader->load_threads + 8 &&
            loader->held_bytes < loader->window_bytes) {
         struct ew_etl_stream *next = NULL;
         for (uint32_t i = 0; i < merge->live; i++) {
@@ -108,7 +108,7 @@ static struct ew_etl_piece *get_piece(struct ew_etl_merge *merge, struct ew_etl_
     return piece;
 }
 
-/* The stream goes on with its next buffer, or ends. */
+/* Advances the stream to its next buffer, or ends it. */
 static void leave_buffer(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
 {
     struct ew_etl_entry *entry = &merge->entries[stream->entry];
@@ -137,13 +137,13 @@ static void leave_buffer(struct ew_etl_merge *merge, struct ew_etl_stream *strea
         merge->failed = ew_etl_merge_index(merge);
 }
 
-/* More of the same buffer: from the event at hand on. */
+/* Loads the next part of the same buffer, from the current event on. */
 static bool load_part(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
 {
     const struct ew_etl_entry *entry = &merge->entries[stream->entry];
     uint64_t offset = ew_etl_stream_offset(stream), left = entry->offset + entry->filled - offset;
     size_t size = merge->part_size;
-    /* The event at hand is longer than what was loaded. */
+    /* The current event is longer than the loaded part. */
     if (offset == stream->piece_offset && size < EW_ETL_EVENT_MAX)
         size = EW_ETL_EVENT_MAX;
     if (size > left)
@@ -171,7 +171,7 @@ static bool load_part(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
 
 /* ---------------------------------------------------------------- next event */
 
-/* A time far after what came before: an outlier, if what follows is before it again. */
+/* A time far after the previous one is an outlier if the following time is before it. */
 static bool is_outlier(const struct ew_etl_merge *merge, const struct ew_etl_stream *stream,
                        const struct ew_etl_frame *frame, uint64_t t_ns)
 {
@@ -188,7 +188,7 @@ static bool is_outlier(const struct ew_etl_merge *merge, const struct ew_etl_str
     return after != EW_ETL_NO_ENTRY && merge->entries[after].first_ns < t_ns;
 }
 
-/* Times after this one are looked at twice. */
+/* Times after this limit are checked by is_outlier. */
 static void set_limit(const struct ew_etl_merge *merge, struct ew_etl_stream *stream,
                       uint64_t limit_ns)
 {
@@ -225,7 +225,7 @@ static void count_bad(struct ew_etl_merge *merge, const struct ew_etl_stream *st
                       const char *what)
 {
     const struct ew_etl_entry *entry = &merge->entries[stream->entry];
-    /* Of a compressed buffer only the buffer has a place in the file. */
+    /* In a compressed buffer, only the buffer itself has a file offset. */
     uint64_t offset = entry->offset, left = (uint64_t)(stream->end - stream->at);
     if (!(entry->flags & EW_ETL_FLAG_COMPRESSED)) {
         offset = ew_etl_stream_offset(stream);
@@ -252,7 +252,7 @@ void ew_etl_merge_next(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
             ew_etl_stream_offset(stream) < stream->piece_offset + stream->piece->size + behind) {
             if (load_part(merge, stream))
                 continue;
-            what = "the file cannot be read any more";
+            what = "the file can no longer be read";
             step = EW_ETL_BAD;
         }
         if ((step == EW_ETL_CUT || step == EW_ETL_BAD) && !stream->damaged)
@@ -284,7 +284,7 @@ static void emit_loss(struct ew_etl_merge *merge, struct ew_etl_stream *stream, 
     };
 }
 
-/* What loading a buffer found. False: there is nothing to walk. */
+/* Checks the result of loading. False: there is nothing to read. */
 static bool check_piece(struct ew_etl_merge *merge, struct ew_etl_stream *stream)
 {
     const struct ew_etl_entry *entry = &merge->entries[stream->entry];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader: files, one clock for all of them, and batches on their way to the user.
+ * The reader: files, one clock for all of them, and batches for the caller.
  *
  * With one worker everything happens in the caller's thread. With more, one thread merges into a
- * ring of batches, which the caller takes out; the others load buffers ahead for it, and so does
- * the caller when it would have to wait. So the user's own work per event runs beside the reading,
- * no more threads are busy than there are workers, and the order, being made by one thread, is the
- * same for any number of them.
+ * ring of batches, which the caller takes out; the other threads load buffers ahead, and so does
+ * the caller when it would have to wait. So the caller's own work per event runs in parallel with
+ * reading, no more threads are busy than there are workers, and the order, which one thread
+ * produces, is the same for any number of them.
  */
 #include "source/etl/reader.h"
 
@@ -18,7 +18,7 @@
 
 enum {
     FILES_MAX = 1024,
-    BATCH_RECORDS = 1024, /* 64 KB: stays in the cache together with what it points to */
+    BATCH_RECORDS = 1024, /* 64 KB: fits into the cache together with the data it points to */
     RING_SIZE = 16,
     WORKERS_DEFAULT_MAX = 8,
 };
@@ -39,11 +39,11 @@ struct ew_etl_reader {
     bool begun;
     struct ew_etl_merge merge;
     struct ew_etl_batch batches[RING_SIZE];
-    size_t batch_count;           /* that have memory */
-    struct ew_etl_batch *current; /* the user's */
+    size_t batch_count;           /* batches with memory */
+    struct ew_etl_batch *current; /* in use by the caller */
     bool at_end, halted;
 
-    /* With a thread: batches [taken, filled) are ready, under the loader's lock. */
+    /* With a merge thread: batches [taken, filled) are ready; guarded by the loader's lock. */
     struct ew_thread_handle *thread;
     struct ew_cond *room;
     uint64_t taken, filled;
@@ -53,12 +53,12 @@ struct ew_etl_reader {
 
 /* -------------------------------------------------------------------- clock */
 
-/* Sessions of one machine since one boot read the same counter: then the counter tells their order
- * better than the wall clock, which is sampled once per session and may step in between. */
+/* Sessions of one machine since one boot read the same counter: the counter gives their order
+ * more precisely than the wall clock, which is sampled once per session and may step in between. */
 static bool same_counter(const struct ew_etl_file *a, const struct ew_etl_file *b)
 {
     enum { CLOCK_COUNTER = 1 };
-    const int64_t boot_slack_100ns = 20000000; /* told in whole seconds */
+    const int64_t boot_slack_100ns = 20000000; /* has a resolution of one second */
     const int64_t wall_slack_ns = 50000000;    /* three ticks of the wall clock */
     const struct ew_etl_file_info *x = &a->info, *y = &b->info;
     if (x->clock != CLOCK_COUNTER || y->clock != CLOCK_COUNTER ||
@@ -159,8 +159,8 @@ static void fill_batch(struct ew_etl_reader *reader, struct ew_etl_batch *batch)
 }
 
 /*
- * The thread that merges: fills batches until the end, which is an empty one. Neither side wakes
- * the other before half of the ring is there for it: a wake costs as much as a batch.
+ * The merge thread: fills batches until the end, which is an empty one. Neither side wakes the
+ * other before half of the ring is ready for it: a wakeup costs as much as a batch.
  */
 static void produce(void *arg)
 {
@@ -186,7 +186,7 @@ static void produce(void *arg)
     ew_mutex_unlock(loader->lock);
 }
 
-/* Nothing is ready: loads for the merge, or sleeps until it is worth going on. */
+/* No batch is ready: loads buffers for the merge, or sleeps until enough batches are ready. */
 static void wait_for_batch(struct ew_etl_reader *reader)
 {
     struct ew_etl_loader *loader = &reader->merge.loader;
@@ -201,7 +201,7 @@ static void wait_for_batch(struct ew_etl_reader *reader)
     }
 }
 
-/* Hands the batch before back and takes the next. */
+/* Returns the previous batch and takes the next. */
 static struct ew_etl_batch *take_batch(struct ew_etl_reader *reader)
 {
     struct ew_etl_loader *loader = &reader->merge.loader;
@@ -240,7 +240,7 @@ static void join_thread(struct ew_etl_reader *reader)
     reader->thread = NULL;
 }
 
-/* Back to before the first batch. */
+/* Resets to the state before the first batch. */
 static void stop(struct ew_etl_reader *reader)
 {
     join_thread(reader);
@@ -268,7 +268,7 @@ static int begin_with(struct ew_etl_reader *reader, uint32_t workers)
     return rc;
 }
 
-/* A system that gives no threads is no reason not to read. */
+/* Falls back to one worker if threads cannot be created. */
 static int begin(struct ew_etl_reader *reader)
 {
     int rc = begin_with(reader, reader->workers);
@@ -327,7 +327,7 @@ void ew_etl_counts(const struct ew_etl_reader *reader, struct ew_etl_counts *ret
         *ret_counts = (struct ew_etl_counts){0};
 }
 
-/* --------------------------------------------------------------------- life */
+/* ----------------------------------------------------------- open and close */
 
 static int open_files(struct ew_etl_reader *reader, const char *const *paths, const void *bytes,
                       size_t size, struct ew_error *reterr)
@@ -350,7 +350,7 @@ static int open_reader(const char *const *paths, size_t count, const void *bytes
     static const struct ew_etl_options defaults;
     const struct ew_etl_options *o = options ? options : &defaults;
     if (count == 0 || count > FILES_MAX)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "1 to %d files", FILES_MAX);
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a reader takes 1 to %d files", FILES_MAX);
     struct ew_etl_reader *reader = ew_calloc(1, sizeof *reader);
     if (!reader)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");

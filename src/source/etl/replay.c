@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording as a source: the facts a live session would have told, by the recording's own time.
+ * A recording as a source: the facts that a live session would have delivered, in trace time.
  *
- * It is read twice. The first reading learns which kinds of events there are and who was there
- * before he is told of, which a live session knows when it begins; the second tells. Cuts are made
- * where an interval ends, so they fall on the same times however the file is read, and what waits
- * for a cut is what happened in one interval, however long the recording.
+ * It is read twice. The first pass learns which kinds of events exist and which processes existed
+ * before their first event, which a live session knows when it starts; the second pass emits facts.
+ * Intervals end in the tally, so they end at the same times however the file is read, and only the
+ * facts of one interval are pending, however long the recording is.
  */
 #include "base/alloc.h"
 #include "decode/decode.h"
@@ -17,15 +17,15 @@ enum { RECORDS_PER_DRAIN = 1 << 18 };
 
 struct replay {
     struct ew_source base;
-    struct ew_source_ops ops; /* with what this recording has */
+    struct ew_source_ops ops; /* available and estimated reflect this recording */
     struct ew_etl_reader *reader;
     struct ew_record_accounting accounting;
     const struct ew_record *batch;
     uint32_t batch_count, batch_at;
-    uint64_t header_lost; /* events that the headers say were lost ... */
-    uint64_t placed_lost; /* ... and what buffers and events in the stream say, one each */
-    bool flagged;         /* a buffer says so */
-    bool ended, loss_told;
+    uint64_t header_lost;  /* lost events according to the headers ... */
+    uint64_t located_lost; /* ... and according to buffers and events in the stream, one each */
+    bool flagged;          /* a buffer has the loss flag */
+    bool ended, loss_emitted;
     uint32_t cpu_count;
 };
 
@@ -34,7 +34,7 @@ static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t ra
     return ew_etl_raw_to_ns(ctx, record, raw);
 }
 
-/* ------------------------------------------------------------------ opening */
+/* --------------------------------------------------------------------- open */
 
 static void learn_machine(struct replay *replay)
 {
@@ -46,24 +46,24 @@ static void learn_machine(struct replay *replay)
     }
 }
 
-/* The first reading. */
+/* The first pass. */
 static int learn(struct replay *replay)
 {
-    const struct ew_record *accounting;
+    const struct ew_record *records;
     struct ew_event event;
     uint64_t kinds = 0;
     int count;
-    while ((count = ew_etl_next(replay->reader, &accounting)) > 0) {
+    while ((count = ew_etl_next(replay->reader, &records)) > 0) {
         for (int i = 0; i < count; i++) {
-            replay->accounting.last_ns = accounting[i].t_ns;
-            if (accounting[i].kind == EW_RECORD_LOSS) {
+            replay->accounting.last_ns = records[i].t_ns;
+            if (records[i].kind == EW_RECORD_LOSS) {
                 replay->flagged = true;
-                replay->placed_lost++;
+                replay->located_lost++;
             }
-            if (accounting[i].kind != EW_RECORD_LOSS && ew_decode_event(&accounting[i], &event) &&
+            if (records[i].kind != EW_RECORD_LOSS && ew_decode_event(&records[i], &event) &&
                 event.kind != EW_EVENT_OTHER) {
                 kinds |= UINT64_C(1) << event.kind;
-                replay->placed_lost += event.kind == EW_EVENT_LOST;
+                replay->located_lost += event.kind == EW_EVENT_LOST;
                 ew_tally_learn(replay->accounting.tally, &event);
             }
         }
@@ -76,7 +76,7 @@ static int learn(struct replay *replay)
     return ew_etl_rewind(replay->reader);
 }
 
-static int open_records(struct replay *replay, const struct ew_source_config *config)
+static int open_accounting(struct replay *replay, const struct ew_source_config *config)
 {
     struct ew_tally_config own = {
         .cpu_count = replay->cpu_count,
@@ -106,7 +106,7 @@ static int open_replay(const struct ew_source_config *config, struct ew_source *
     int rc = ew_etl_open(config->traces, config->trace_count, NULL, &replay->reader, reterr);
     if (rc == 0) {
         learn_machine(replay);
-        rc = open_records(replay, config);
+        rc = open_accounting(replay, config);
         if (rc == 0)
             rc = learn(replay);
         if (rc < 0)
@@ -120,19 +120,19 @@ static int open_replay(const struct ew_source_config *config, struct ew_source *
     return 0;
 }
 
-/* ----------------------------------------------------------------- draining */
+/* -------------------------------------------------------------------- drain */
 
-/* The headers know how many events were lost, flags of buffers and events in the stream know where.
- * Without those it may have been anywhere. */
-static void tell_header_loss(struct replay *replay, const struct ew_facts *facts)
+/* The headers give the number of lost events, buffer flags and events in the stream the
+ * position. Without these the loss may have been anywhere. */
+static void emit_header_loss(struct replay *replay, const struct ew_facts *facts)
 {
-    replay->loss_told = true;
-    if (replay->header_lost <= replay->placed_lost || replay->flagged)
+    replay->loss_emitted = true;
+    if (replay->header_lost <= replay->located_lost || replay->flagged)
         return;
     struct etwatch_loss loss = {
         .size = sizeof loss,
         .stage = ETWATCH_LOSS_KERNEL_LOG,
-        .count = replay->header_lost - replay->placed_lost,
+        .count = replay->header_lost - replay->located_lost,
         .to_ns = replay->accounting.last_ns,
     };
     facts->loss(facts->ctx, &loss);
@@ -141,12 +141,12 @@ static void tell_header_loss(struct replay *replay, const struct ew_facts *facts
 static void take_loss(struct replay *replay, const struct ew_record *record,
                       const struct ew_facts *facts)
 {
-    /* The first flag stands for all that the others do not stand for. */
-    uint64_t more =
-        replay->header_lost > replay->placed_lost ? replay->header_lost - replay->placed_lost : 0;
+    /* The first flag accounts for all losses that have no position. */
+    uint64_t excess =
+        replay->header_lost > replay->located_lost ? replay->header_lost - replay->located_lost : 0;
     replay->header_lost = 0;
     replay->accounting.last_ns = record->t_ns;
-    ew_tally_loss(replay->accounting.tally, record->cpu, record->t_ns, 1 + more, facts);
+    ew_tally_loss(replay->accounting.tally, record->cpu, record->t_ns, 1 + excess, facts);
 }
 
 static void take(struct replay *replay, const struct ew_record *record,
@@ -173,8 +173,8 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     (void)now_ns;
     replay->accounting.facts = facts;
     replay->accounting.cut = false;
-    if (!replay->loss_told)
-        tell_header_loss(replay, facts);
+    if (!replay->loss_emitted)
+        emit_header_loss(replay, facts);
     for (uint32_t left = RECORDS_PER_DRAIN; left > 0 && !replay->ended; left--) {
         if (replay->batch_at == replay->batch_count) {
             int count = fetch(replay);
@@ -195,7 +195,7 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     return 0;
 }
 
-/* -------------------------------------------------------------------- other */
+/* --------------------------------------------------------- other operations */
 
 static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
 {
@@ -221,7 +221,7 @@ static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
 {
     const struct replay *replay = (const struct replay *)source;
     *ret_stats = replay->accounting.stats;
-    ret_stats->kernel_ns_known = true; /* nothing of ours is in any kernel */
+    ret_stats->kernel_ns_known = true; /* no program of ours runs in a kernel */
 }
 
 static int wake_fd(struct ew_source *source)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The uncommon half of reading events: where a buffer ends, messages of the old software
- * preprocessor (WPP), the chain of extended items, and everything that is not as it should be.
+ * The uncommon part of reading events: the end of a buffer, messages of the old software
+ * preprocessor (WPP), the chain of extended items, and damage.
  */
 #include "source/etl/walk.h"
 
-/* Sizes and places after "Event (trace) headers" as Windows Vista to 11 write them. The obsolete
- * types 12 to 14 (TIMED, ERROR, WNODE) were never seen on disk. */
+/* Sizes and offsets according to "Event (trace) headers" as Windows Vista to 11 write them. The
+ * obsolete types 12 to 14 (TIMED, ERROR, WNODE) were never seen on disk. */
 const struct ew_etl_layout ew_etl_layouts[EW_ETL_TYPE_COUNT] = {
     [EW_ETL_SYSTEM32] = {0x20, 0x10, 4},   [EW_ETL_SYSTEM64] = {0x20, 0x10, 4},
     [EW_ETL_COMPACT32] = {0x18, 0x10, 4},  [EW_ETL_COMPACT64] = {0x18, 0x10, 4},
@@ -21,13 +21,13 @@ enum {
     MESSAGE_HEADER_SIZE = 8,
     MESSAGE_SEQUENCE = 0x1,
     MESSAGE_GUID = 0x2,
-    MESSAGE_COMPONENT = 0x4, /* wins over GUID */
+    MESSAGE_COMPONENT = 0x4, /* takes precedence over GUID */
     MESSAGE_TIME = 0x8,
     MESSAGE_IDS = 0x20,
     MESSAGE_POINTER32 = 0x40,
 };
 
-/* Where the optional fields of a message are; 0: not there. */
+/* Offsets of the optional fields of a message; 0: absent. */
 struct message {
     uint32_t guid_at, time_at, ids_at, payload_at;
 };
@@ -96,7 +96,7 @@ static enum ew_etl_step frame_message(const uint8_t *at, size_t left,
     return EW_ETL_EVENT;
 }
 
-/* An event that the fast way refused: it is cut, or it lies. */
+/* Classifies an event that the fast path rejected: truncated or damaged. */
 static enum ew_etl_step frame_event(const uint8_t *at, size_t left, uint32_t type,
                                     const char **ret_what)
 {
@@ -149,8 +149,8 @@ bool ew_etl_peek_time(const uint8_t *at, size_t size, uint64_t *ret_raw)
     return true;
 }
 
-/* Each: u16 size with this header, a multiple of 8; u16 type; u16 bit 0: another follows; u16 size
- * of the data. */
+/* Each item: u16 size including this header, a multiple of 8; u16 type; u16 bit 0: another
+ * follows; u16 size of the data. */
 uint32_t ew_etl_extended_size(const uint8_t *at, uint32_t size, bool *ret_bad)
 {
     enum { EVENT_HEADER_SIZE = 0x50, ITEM_HEADER_SIZE = 8 };

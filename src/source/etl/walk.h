@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events in a buffer: where each begins and ends, when it was, and the record it becomes.
+ * The events in a buffer: boundaries, time, and conversion to a record.
  *
- * Framing and filling are apart, because the merge must know the time of every stream's next event
- * before it takes one. Framing proves that the header of the type is there and that the event ends
- * inside the bytes at hand; filling relies on that and checks nothing again.
+ * Framing and filling are separate, because the merge must know the time of every stream's next
+ * event before it takes one. Framing verifies that the header of the type is complete and that the
+ * event ends within the given bytes; filling relies on that and repeats no check.
  */
 #ifndef EW_SOURCE_ETL_WALK_H
 #define EW_SOURCE_ETL_WALK_H
@@ -16,14 +16,14 @@
 #include "base/bytes.h"
 #include "model/record.h"
 
-/* For the loop of the merge, where a call costs as much as what is called. */
+/* For the loop of the merge, where a call costs as much as the called function. */
 #if defined(__GNUC__)
 #define EW_ETL_INLINE static inline __attribute__((always_inline))
 #else
 #define EW_ETL_INLINE static inline
 #endif
 
-/* Header types on disk; 32 and 64 say how pointers in the payload are sized. */
+/* Header types on disk; 32 and 64 give the size of pointers in the payload. */
 enum {
     EW_ETL_SYSTEM32 = 1,
     EW_ETL_SYSTEM64 = 2,
@@ -42,7 +42,7 @@ enum {
 };
 
 struct ew_etl_layout {
-    uint8_t header_size; /* 0: no such type, or one that has its own way (MESSAGE) */
+    uint8_t header_size; /* 0: no such type, or parsed separately (MESSAGE) */
     uint8_t time_at, size_at;
 };
 
@@ -52,25 +52,24 @@ struct ew_etl_frame {
     uint64_t t_raw;
     uint32_t size; /* without padding */
     uint8_t type;
-    bool has_time; /* messages may lack one */
+    bool has_time; /* messages may lack a time */
 };
 
 enum ew_etl_step {
-    EW_ETL_EVENT, /* *ret_frame is filled */
-    EW_ETL_CUT,   /* an event begins here but does not end before `end` */
-    EW_ETL_DONE,  /* nothing more in this buffer */
-    EW_ETL_BAD,   /* this is no event */
+    EW_ETL_EVENT, /* *ret_frame is set */
+    EW_ETL_CUT,   /* an event starts here but does not end before `end` */
+    EW_ETL_DONE,  /* no more events in this buffer */
+    EW_ETL_BAD,   /* not an event */
 };
 
-/* Everything that is not common: ends, messages, damage. *ret_what tells what is wrong (CUT, BAD).
- */
+/* Handles all uncommon cases: ends, messages, damage. *ret_what describes the damage (CUT, BAD). */
 enum ew_etl_step ew_etl_frame_slow(const uint8_t *at, const uint8_t *end,
                                    struct ew_etl_frame *ret_frame, const char **ret_what);
-/* The time of the event at hand, of which perhaps only the beginning is there. */
+/* The time of the event at `at`, which may be incomplete. */
 bool ew_etl_peek_time(const uint8_t *at, size_t size, uint64_t *ret_raw);
-/* A message's optional fields. */
+/* Fills in a message with its optional fields. */
 void ew_etl_fill_message(struct ew_record *record, const uint8_t *at, uint32_t size);
-/* Bytes of extended items from at + 0x50 on; *ret_bad: their chain is broken after these. */
+/* Bytes of extended items from at + 0x50 on; *ret_bad: the chain is broken after these. */
 uint32_t ew_etl_extended_size(const uint8_t *at, uint32_t size, bool *ret_bad);
 
 /* Sizes are padded to 8; the padding may be missing at the end of a buffer. */
@@ -82,15 +81,15 @@ static inline uint32_t ew_etl_padded(uint32_t size)
 EW_ETL_INLINE bool ew_etl_frame_fast(const uint8_t *at, const uint8_t *end,
                                      struct ew_etl_frame *ret_frame)
 {
-    ptrdiff_t left = end - at; /* negative where the last event's padding is missing */
+    ptrdiff_t left = end - at; /* negative if the padding of the last event is missing */
     if (left < 16)
         return false;
     uint32_t marker = ew_load_u32(at);
     uint32_t type = marker >> 16 & 0xFF;
     if (marker < 0xC0000000 || type >= EW_ETL_TYPE_COUNT)
         return false;
-    /* The branch is for the processor to guess ahead: through the table, where the size stands
-     * would have to wait for the type. */
+    /* The branch lets the processor predict the layout: a table lookup would make the load of
+     * the size wait for the type. */
     struct ew_etl_layout layout = {16, 8, 4};
     if (type != EW_ETL_PERFINFO64)
         layout = ew_etl_layouts[type];
@@ -104,8 +103,8 @@ EW_ETL_INLINE bool ew_etl_frame_fast(const uint8_t *at, const uint8_t *end,
     return true;
 }
 
-/* The rest of what a framed event says; t_ns and t_raw are the caller's. Returns false if something
- * inside of it contradicts its size: the record is then without payload or extended items. */
+/* Fills in the rest of a framed event; the caller sets t_ns and t_raw. Returns false if its
+ * content contradicts its size: the record then lacks payload or extended items. */
 EW_ETL_INLINE bool ew_etl_fill(struct ew_record *record, const uint8_t *at, uint32_t size,
                                uint8_t type, uint16_t cpu)
 {
@@ -125,7 +124,7 @@ EW_ETL_INLINE bool ew_etl_fill(struct ew_record *record, const uint8_t *at, uint
     switch (type) {
     case EW_ETL_PERFINFO32:
     case EW_ETL_PERFINFO64:
-        /* Flags in the upper byte of the version: hardware counters before the data. */
+        /* Flags in the upper byte of the version: hardware counters precede the data. */
         skip = 16 + 8 * (at[1] & 7u) + (at[1] & 0x80u) / 16;
         record->pointer_size = (uint8_t)(type == EW_ETL_PERFINFO64 ? 8 : 4);
         bad = skip > size;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plain LZ77 of MS-XCA, decompression. This is where most of the time of reading a compressed
- * recording goes.
+ * Decompression of plain LZ77 of MS-XCA. Most of the time of reading a compressed recording is
+ * spent here.
  *
- * The stream: 32 flags in a word, first flag at the top; flag 0 is a literal byte, flag 1 a match
- * of two bytes (length below 7 in 3 bits, distance in 13), with longer lengths in nibbles (two
- * matches share a byte), bytes and words behind it.
+ * The stream: 32 flags in a word, first flag in the top bit; flag 0 is a literal byte, flag 1 a
+ * match of two bytes (length below 7 in 3 bits, distance in 13), followed by longer lengths in
+ * nibbles (two matches share a byte), bytes and words.
  *
- * Two loops over the same state. The fast one runs while a whole step (a run of literals and a
- * match) cannot leave either buffer, so it checks once a step and copies in blocks of 16 bytes that
- * may write rubbish behind the end of what they mean to write; the next step overwrites it. The
- * exact one takes the rest, byte by byte, every read and write checked.
+ * Two loops share the same state. The fast one runs while a whole step (a run of literals and a
+ * match) cannot leave either buffer, so it checks once per step and copies in blocks of 16 bytes
+ * that may write garbage beyond their end; the next step overwrites it. The exact one handles the
+ * rest byte by byte with every read and write checked.
  */
 #include "source/etl/xpress.h"
 
@@ -24,30 +24,30 @@
 enum {
     BLOCK = 16,
     MIN_MATCH = 3,
-    /* What one fast step may read: 32 literals in two blocks, a match with every extension (2 + 1 +
-     * 1 + 2 + 4 bytes), the next flags. */
+    /* Bytes that one fast step may read: 32 literals in two blocks, a match with every extension
+     * (2 + 1 + 1 + 2 + 4 bytes), the next flags. */
     IN_MARGIN = 32 + 10 + 4,
-    /* What it may write without asking again: 32 literals, then blocks of a match: two, or the four
-     * that spread a short distance and one more. */
+    /* Bytes that it may write without another check: 32 literals, then blocks of a match: two,
+     * or the four that expand a short distance and one more. */
     OUT_MARGIN = 32 + 6 * BLOCK,
-    /* A match up to this long needs no further question. */
+    /* A match up to this length needs no further check. */
     SHORT_MATCH = 2 * BLOCK,
 };
 
-/* Set in the flags below the last real one: when nothing but it is left, the next word is due. */
+/* Set in the flags below the last real one: when only it is left, the next word must be read. */
 #define SENTINEL ((uint64_t)1 << 31)
 #define NO_FLAGS ((uint64_t)1 << 63)
 
 struct state {
     const uint8_t *in, *in_end;
     uint8_t *out, *out_begin, *out_end;
-    const uint8_t *half; /* a length byte whose upper nibble is not used yet, or NULL */
-    uint64_t flags;      /* the next one at the top */
+    const uint8_t *half; /* a length byte with an unused upper nibble, or NULL */
+    uint64_t flags;      /* next flag in the top bit */
 };
 
 static inline void copy_block(uint8_t *to, const uint8_t *from)
 {
-    /* Over a register: the two may overlap. */
+    /* Through a temporary: the two may overlap. */
     uint8_t block[BLOCK];
     memcpy(block, from, BLOCK);
     memcpy(to, block, BLOCK);
@@ -66,8 +66,8 @@ static inline unsigned leading_zeros(uint64_t value)
 }
 
 /*
- * The 16- and 32-bit forms hold the whole length, so they can say less than what led to them, which
- * is not allowed. What fits no buffer is returned for that, and for what would overflow.
+ * The 16- and 32-bit forms hold the whole length, so they could encode less than the shorter forms,
+ * which is invalid. Returns a length that fits no buffer for that case and for overflow.
  */
 static inline size_t wide_length(size_t len)
 {
@@ -76,7 +76,7 @@ static inline size_t wide_length(size_t len)
 
 /* ------------------------------------------------------------------- exact */
 
-/* The length behind a match whose three bits are all set. False if the input ends within. */
+/* Reads the length after a match with all three length bits set. False: the input ends first. */
 static bool read_long_length(struct state *s, size_t *ret_len)
 {
     size_t len;
@@ -112,7 +112,7 @@ static bool read_long_length(struct state *s, size_t *ret_len)
     return true;
 }
 
-/* Bytes one after the other, so that a match may read what it has just written. */
+/* Byte by byte, because a match may read what it has just written. */
 static int copy_exact(struct state *s, size_t distance, size_t len)
 {
     if (distance > (size_t)(s->out - s->out_begin) || len > (size_t)(s->out_end - s->out))
@@ -150,8 +150,8 @@ static int step_exact(struct state *s)
 
 /* -------------------------------------------------------------------- fast */
 
-/* As read_long_length, where the margin has been checked. Which nibble comes next is not to be
- * foretold, so it is computed without a branch. */
+/* Like read_long_length, with the margin already checked. The next nibble is unpredictable, so
+ * it is computed without a branch. */
 static inline size_t fast_long_length(const uint8_t **in, const uint8_t **half)
 {
     const uint8_t *p = *in, *kept = *half;
@@ -176,7 +176,7 @@ static inline size_t fast_long_length(const uint8_t **in, const uint8_t **half)
     return len + 7;
 }
 
-/* A match that reads what it writes, or that is longer than the margin. False: past the end. */
+/* A match that overlaps its output or is longer than the margin. False: past the end. */
 static bool copy_long(uint8_t *out, uint8_t *out_end, size_t distance, size_t len)
 {
     if (len > (size_t)(out_end - out))
@@ -188,7 +188,7 @@ static bool copy_long(uint8_t *out, uint8_t *out_end, size_t distance, size_t le
             *out++ = *from++;
         return true;
     }
-    /* Each block doubles the pattern: what was copied is there to be copied with it. */
+    /* Each block doubles the pattern: the copied bytes are part of the next copy. */
     while ((size_t)(out - from) < BLOCK) {
         size_t gap = (size_t)(out - from);
         copy_block(out, from);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LZ77+Huffman of MS-XCA, decompression. Each 64 KiB of output begin with the code lengths of 512
- * symbols, 4 bits each; then come codes in 16-bit words, first bit at the top, and among the words
- * single bytes with the lengths of long matches. Which bytes belong to what follows from how far
- * the words have been read, so reading ahead must be exactly as the format has it: there are always
- * between 16 and 32 bits at hand.
+ * Decompression of LZ77+Huffman of MS-XCA. Each 64 KiB of output starts with the code lengths of
+ * 512 symbols, 4 bits each; then codes follow in 16-bit words, first bit at the top, and between
+ * the words single bytes with the lengths of long matches. The position of these bytes depends on
+ * how far the words have been read, so read-ahead must match the format exactly: there are always
+ * between 16 and 32 bits available.
  *
- * The symbols: 0 to 255 literals; above, the length of a match in the lower 4 bits and the number
- * of bits of its distance in the upper.
+ * The symbols: 0 to 255 are literals; above, the lower 4 bits are the length of a match and the
+ * upper ones the number of bits of its distance.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -21,27 +21,28 @@ enum {
     SYMBOLS = 512,
     TABLE_BYTES = SYMBOLS / 2,
     MAX_BITS = 15,
-    QUICK_BITS = 10, /* codes up to this long are found by one look into a table */
+    QUICK_BITS = 10, /* codes up to this length are found by one table lookup */
     BLOCK_BYTES = 65536,
     MIN_MATCH = 3,
 };
 
 struct code {
     uint16_t quick[1 << QUICK_BITS]; /* symbol << 4 | length; 0: longer or not a code */
-    uint16_t by_code[SYMBOLS];       /* symbols in the order of their codes */
+    uint16_t by_code[SYMBOLS];       /* symbols in code order */
     uint32_t first[MAX_BITS + 1];    /* the first code of each length … */
-    uint16_t index[MAX_BITS + 1];    /* … its place in by_code … */
-    uint16_t count[MAX_BITS + 1];    /* … and how many there are */
+    uint16_t index[MAX_BITS + 1];    /* … its index in by_code … */
+    uint16_t count[MAX_BITS + 1];    /* … and the number of codes */
 };
 
 struct bits {
     const uint8_t *in, *end;
-    uint32_t next; /* the coming bits, from the top */
-    int extra;     /* bits at hand beyond 16 */
-    int real;      /* bits of next that are really there */
+    uint32_t next; /* next bits, from the top */
+    int extra;     /* available bits beyond 16 */
+    int real;      /* bits of next that come from the input */
 };
 
-/* The input's next word into the lower part. Beyond the end come zeros, that nobody may use. */
+/* Appends the next word of the input. Beyond the end it appends zeros, which must not be
+ * consumed. */
 static void refill(struct bits *b)
 {
     if (b->end - b->in >= 2) {
@@ -63,7 +64,7 @@ static void begin_bits(struct bits *b)
     refill(b);
 }
 
-/* False if these bits are not there. count <= 16. */
+/* False: these bits are beyond the end. count <= 16. */
 static bool consume(struct bits *b, int count)
 {
     b->next = count < 32 ? b->next << count : 0;
@@ -125,7 +126,7 @@ static int read_symbol(struct bits *b, const struct code *code)
     return b->real < MAX_BITS ? ETWATCH_ETRUNC : ETWATCH_EFORMAT;
 }
 
-/* The length of a match that does not fit its symbol, less MIN_MATCH. */
+/* The length of a match that does not fit into its symbol, minus MIN_MATCH. */
 static int read_length(struct bits *b, size_t *ret_len)
 {
     if (b->in == b->end)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every function of Windows that live ETW calls, as a table, so that tests can put an emulator in
- * its place. The types are those of evntrace.h and evntcons.h with the same layout on 64-bit
- * systems, in our own words: the file that has the real table proves that they agree, and
- * everything else of live ETW is portable and is tested on every system.
+ * Every Windows function that live ETW calls, as a table, so that tests can substitute an emulator.
+ * The types mirror those of evntrace.h and evntcons.h, with the same layout on 64-bit systems:
+ * api_windows.c, which holds the real table, asserts that they agree. All other code of live ETW is
+ * portable and is tested on every system.
  *
- * Functions return Windows error codes, 0 for success. Each gets the table's ctx first.
+ * Functions return Windows error codes, 0 for success. The first argument is the table's ctx.
  */
 #ifndef EW_SOURCE_ETW_API_H
 #define EW_SOURCE_ETW_API_H
@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 
-/* Windows error codes that mean something to us. */
+/* Windows error codes that are handled. */
 enum {
     EW_WIN_ACCESS_DENIED = 5,
     EW_WIN_NOT_SUPPORTED = 50,
@@ -40,18 +40,18 @@ enum ew_etw_log_mode {
     EW_ETW_INDEPENDENT_SESSION = 0x08000000,
 };
 
-/* How events are handed over. */
+/* How events are delivered. */
 enum ew_etw_process_mode {
     EW_ETW_PROCESS_REAL_TIME = 0x100,
     EW_ETW_PROCESS_RAW_TIMESTAMP = 0x1000,
     EW_ETW_PROCESS_EVENT_RECORD = 0x10000000,
 };
 
-/* EVENT_TRACE_PROPERTIES, with its WNODE_HEADER; names follow at the offsets it says. */
+/* EVENT_TRACE_PROPERTIES with its WNODE_HEADER; the names follow at the given offsets. */
 struct ew_etw_properties {
-    uint32_t size; /* with the names */
+    uint32_t size; /* including the names */
     uint32_t provider_id;
-    uint64_t history; /* a query: the session's handle */
+    uint64_t history; /* after a query: the handle of the session */
     int64_t time;
     uint8_t guid[16];
     uint32_t clock; /* 1 QPC, 2 system time, 3 CPU cycles */
@@ -93,7 +93,7 @@ struct ew_etw_logfile_header {
     uint32_t buffers_lost;
 };
 
-/* ETW hands each event over as an EVENT_RECORD; its bytes are the business of convert.h. */
+/* ETW delivers each event as an EVENT_RECORD; convert.h knows its layout. */
 typedef void (*ew_etw_on_event)(const void *event_record);
 
 /* EVENT_TRACE_LOGFILEW */
@@ -111,16 +111,16 @@ struct ew_etw_logfile {
     ew_etw_on_event on_event;
     uint32_t is_kernel_trace;
     uint32_t pad2;
-    void *context; /* every EVENT_RECORD carries it */
+    void *context; /* copied into every EVENT_RECORD */
 };
 
-/* A whole buffer, with its header, as it lies in recordings. Not 0: go on. */
+/* A whole buffer with its header, in the format of recordings. Returns nonzero to continue. */
 typedef int32_t (*ew_etw_on_buffer)(const void *buffer, uint32_t size, const void *info,
                                     void *context);
 
-/* ETW_OPEN_TRACE_OPTIONS. Without on_event nothing is done to the events of a buffer. */
+/* ETW_OPEN_TRACE_OPTIONS. Without on_event ETW does not parse the events of a buffer. */
 struct ew_etw_open_options {
-    uint32_t modes; /* 1: times as they are */
+    uint32_t modes; /* 1: raw timestamps */
     uint32_t pad;
     ew_etw_on_event on_event;
     void *event_context;
@@ -153,12 +153,12 @@ enum { EW_ETW_DISABLE_PROVIDER, EW_ETW_ENABLE_PROVIDER, EW_ETW_CAPTURE_STATE };
 
 /* Classes of TraceSetInformation and TraceQueryInformation. */
 enum ew_etw_info {
-    EW_ETW_INFO_STACKS = 3, /* array of struct ew_etw_classic_id; replaces the one before */
+    EW_ETW_INFO_STACKS = 3, /* array of struct ew_etw_classic_id; replaces the previous one */
     EW_ETW_INFO_KERNEL_FLAGS = 4,
     EW_ETW_INFO_PROFILE_INTERVAL = 5, /* struct ew_etw_profile_interval; session 0 */
-    EW_ETW_INFO_PROFILE_SOURCES = 7,  /* PROFILE_SOURCE_INFO, one after the other; session 0 */
+    EW_ETW_INFO_PROFILE_SOURCES = 7,  /* consecutive PROFILE_SOURCE_INFO; session 0 */
     EW_ETW_INFO_PMC_EVENTS = 8,       /* array of struct ew_etw_classic_id */
-    EW_ETW_INFO_PMC_COUNTERS = 9,     /* array of numbers of sources: 32 bits each */
+    EW_ETW_INFO_PMC_COUNTERS = 9,     /* array of 32-bit source ids */
     EW_ETW_INFO_MAX_LOGGERS = 19,
 };
 
@@ -187,11 +187,11 @@ struct ew_etw_api {
                        const struct ew_etw_enable *parameters);
     uint64_t (*open)(void *ctx, struct ew_etw_logfile *logfile, uint32_t *ret_error);
     /* The same for whole buffers (OpenTraceFromRealTimeLogger, Windows 11 22H2 and Server 2022);
-     * NOT_SUPPORTED: this Windows has no such function. */
+     * NOT_SUPPORTED: this Windows does not have the function. */
     uint64_t (*open_buffers)(void *ctx, const uint16_t *name,
                              const struct ew_etw_open_options *options,
                              struct ew_etw_logfile_header *ret_header, uint32_t *ret_error);
-    uint32_t (*process)(void *ctx, uint64_t trace); /* returns when there is nothing more */
+    uint32_t (*process)(void *ctx, uint64_t trace); /* returns when the trace has ended */
     uint32_t (*close)(void *ctx, uint64_t trace);
     uint32_t (*set_information)(void *ctx, uint64_t session, uint32_t what, void *value,
                                 uint32_t size);
@@ -199,25 +199,25 @@ struct ew_etw_api {
                                   uint32_t size, uint32_t *ret_size);
     uint32_t (*query_all)(void *ctx, struct ew_etw_properties **array, uint32_t count,
                           uint32_t *ret_count);
-    /* Switches on a privilege that the token has; NOT_ALL_ASSIGNED: it has not. */
+    /* Enables a privilege of the token; NOT_ALL_ASSIGNED: the token does not have it. */
     uint32_t (*enable_privilege)(void *ctx, const char *name);
-    /* Who lists the processes, beside the events: the caller closes it. ENOTSUP: nobody. */
+    /* Lists processes, independently of events; the caller closes it. ENOTSUP: not available. */
     int (*processes)(void *ctx, struct ew_winpoll_system *ret_system);
     uint32_t (*os_build)(void *ctx);
     uint32_t (*cpu_count)(void *ctx);
-    /* The raw clock of facts, which is the session's own if that is QPC. */
+    /* The raw clock of facts; the same clock as the session's if that is QPC. */
     uint64_t (*now_ns)(void *ctx);
     void (*anchor)(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns);
-    /* The GUID of a provider that is registered on this machine under a name, in any case. May be
-     * NULL: none is. */
+    /* The GUID of a provider that is registered on this machine under this name, ignoring case.
+     * May be NULL: none is registered. */
     uint32_t (*find_provider)(void *ctx, const uint16_t *name, uint8_t ret_guid[16]);
-    /* From now until release, or until this process is gone however it ends, nobody else gets this
-     * name. NULL: somebody has it. Both may be NULL: nobody is ever told of others. */
+    /* Reserves the name until release, or until this process ends in any way. Returns NULL if
+     * another process holds it. Both may be NULL: reservations are not supported. */
     void *(*claim)(void *ctx, const uint16_t *name);
     void (*release)(void *ctx, void *claim);
 };
 
-/* The real one; NULL and an error where there is no ETW (other systems, Wine). */
+/* The real table; NULL and an error where ETW does not exist (other systems, Wine). */
 const struct ew_etw_api *ew_etw_real_api(struct ew_error *reterr);
 
 #endif

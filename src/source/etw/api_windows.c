@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The real table. Nothing is decided here: each function hands on what it is given, after the
- * compiler has proved that our types lie in memory as those of Windows do.
+ * The table of real functions. Makes no decisions: each function passes its arguments on. Static
+ * assertions check that our types have the layout of the Windows types.
  */
 #include "source/etw/api.h"
 
@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include <windows.h>
-/* in this order */
+/* evntcons.h needs evntrace.h, which needs windows.h: the comments keep them in this order */
 #include <evntrace.h>
-/* and this */
+/* see above */
 #include <evntcons.h>
 #include <evntprov.h>
 
@@ -90,7 +90,7 @@ static uint64_t open_trace(void *ctx, struct ew_etw_logfile *logfile, uint32_t *
     return EW_ETW_INVALID_HANDLE;
 }
 
-/* Newer than the headers that we are built with: the layout of the options is checked by hand. */
+/* Newer than the headers of the build: the layout of the options is asserted by number. */
 _Static_assert(sizeof(struct ew_etw_open_options) == 40, "ETW_OPEN_TRACE_OPTIONS");
 _Static_assert(offsetof(struct ew_etw_open_options, on_event) == 8, "EventCallback");
 _Static_assert(offsetof(struct ew_etw_open_options, on_buffer) == 24, "BufferCallback");
@@ -110,7 +110,7 @@ static uint64_t open_buffers(void *ctx, const uint16_t *name,
         TRACEHANDLE(WINAPI *call)(LPCWSTR, const void *, TRACE_LOGFILE_HEADER *);
     } open;
     (void)ctx;
-    /* advapi32 has most of ETW from sechost, which it loads, but not everything that is there. */
+    /* advapi32 forwards most ETW functions to sechost, but not all that sechost has. */
     open.found = find_function(L"sechost.dll", "OpenTraceFromRealTimeLogger");
     if (!open.found)
         open.found = find_function(L"advapi32.dll", "OpenTraceFromRealTimeLogger");
@@ -128,7 +128,7 @@ static uint32_t process(void *ctx, uint64_t trace)
 {
     TRACEHANDLE handle = trace;
     (void)ctx;
-    /* It only copies, and while it waits for a CPU that others have, the session runs full. */
+    /* This thread only copies. If it waits for a CPU, the buffers of the session run full. */
     (void)SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_HIGHEST);
     return ProcessTrace(&handle, 1, NULL, NULL);
 }
@@ -155,7 +155,7 @@ static uint32_t query_information(void *ctx, uint64_t session, uint32_t what, vo
     } query;
     ULONG got = 0;
     (void)ctx;
-    /* Not in every advapi32 that this program may meet: looked for where it is used. */
+    /* Not every advapi32 has it: looked up at run time. */
     query.found = find_function(L"advapi32.dll", "TraceQueryInformation");
     if (!query.found)
         return EW_WIN_NOT_SUPPORTED;
@@ -183,7 +183,7 @@ static uint32_t enable_privilege(void *ctx, const char *name)
     if (!LookupPrivilegeValueA(NULL, name, &wanted.Privileges[0].Luid) ||
         !OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY | TOKEN_ADJUST_PRIVILEGES, &token))
         return GetLastError();
-    /* It succeeds also when the token lacks the privilege; the last error tells. */
+    /* Succeeds even if the token lacks the privilege; the last error is the real result. */
     BOOL done = AdjustTokenPrivileges(token, FALSE, &wanted, 0, NULL, NULL);
     DWORD error = GetLastError();
     (void)CloseHandle(token);
@@ -198,9 +198,9 @@ static int processes(void *ctx, struct ew_winpoll_system *ret_system)
 
 static uint32_t os_build(void *ctx)
 {
-    struct ew_window_aggregate_version version;
+    struct ew_windows_version version;
     (void)ctx;
-    ew_window_aggregate_version(&version);
+    ew_windows_version(&version);
     return version.build;
 }
 
@@ -222,7 +222,7 @@ static void anchor(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
     ew_os_anchor(ret_unix_ns, ret_raw_ns);
 }
 
-/* "{22fb2cd6-0e7b-…}" */
+/* Parses "{22fb2cd6-0e7b-…}". */
 static bool read_guid(const wchar_t *text, uint8_t ret_guid[16])
 {
     /* In memory the first three parts are little-endian. */
@@ -244,7 +244,7 @@ static bool read_guid(const wchar_t *text, uint8_t ret_guid[16])
     return digits == 32;
 }
 
-/* Whoever has a manifest is in the registry, by GUID, with its name. */
+/* Providers with a manifest are in the registry, by GUID, with their name as the value. */
 static uint32_t find_provider(void *ctx, const uint16_t *name, uint8_t ret_guid[16])
 {
     static const wchar_t publishers[] =
@@ -270,8 +270,8 @@ static uint32_t find_provider(void *ctx, const uint16_t *name, uint8_t ret_guid[
     return (uint32_t)rc;
 }
 
-/* A mutex that is there as long as somebody has it open, on the whole machine. Whose it is and who
- * may use it does not matter: that it is there does. */
+/* A named mutex exists machine-wide while any process has it open. Only its existence matters,
+ * not its owner or its state. */
 static void *claim(void *ctx, const uint16_t *name)
 {
     static const wchar_t prefix[] = L"Global\\etwatch.session.";
@@ -320,11 +320,11 @@ static const struct ew_etw_api real_api = {
 
 const struct ew_etw_api *ew_etw_real_api(struct ew_error *reterr)
 {
-    struct ew_window_aggregate_version version;
-    ew_window_aggregate_version(&version);
+    struct ew_windows_version version;
+    ew_windows_version(&version);
     if (!version.wine)
         return &real_api;
-    /* Its functions are there and succeed, but no event ever comes. */
+    /* Wine implements the functions and they succeed, but no event is ever delivered. */
     ew_error_set(reterr, ETWATCH_ENOTSUP, 0, "Wine %.40s has no ETW", version.wine);
     ew_error_fix(reterr, "run etwatch on Windows");
     return NULL;

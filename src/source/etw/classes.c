@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table of GUIDs, by group. Looking one up must cost next to nothing, because it is done for
- * every event on the thread that ETW calls: the first bytes of all of them differ.
+ * One table of GUIDs, indexed by group. Lookup runs for every event on the thread that ETW calls,
+ * so it must be cheap: it compares the first four bytes, which differ for all classes.
  */
 #include "source/etw/classes.h"
 
@@ -12,7 +12,7 @@
 
 enum { GROUP_COUNT = 0x1D };
 
-/* As on disk; a group without a class is all zero. */
+/* In on-disk byte order; a group without a class is all zero. */
 static const uint8_t guids[GROUP_COUNT][16] = {
     [0x00] = {0x00, 0xd9, 0xfd, 0x68, 0x3e, 0x4a, 0xd1, 0x11, 0x84, 0xf4, 0x00, 0x00, 0xf8, 0x04,
               0x64, 0xe3}, /* eventtrace */
@@ -76,7 +76,7 @@ static bool is_group(const uint8_t guid[16], uint8_t group)
 
 uint8_t ew_etw_class_of(const uint8_t guid[16])
 {
-    /* What comes by the million first. */
+    /* The most frequent classes first. */
     if (is_group(guid, EW_ETW_CLASS_THREAD))
         return EW_ETW_CLASS_THREAD;
     if (is_group(guid, EW_ETW_CLASS_PERFINFO))

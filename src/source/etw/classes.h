@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's classes by GUID. Recordings have them by group, a live session tells the GUID: with
- * the group back, what comes after cannot tell the two apart.
+ * GUIDs of the kernel's event classes. Recordings identify a class by its group, live sessions by
+ * its GUID. Mapping the GUID back to the group makes both look the same to the code that follows.
  */
 #ifndef EW_SOURCE_ETW_CLASSES_H
 #define EW_SOURCE_ETW_CLASSES_H
@@ -26,7 +26,7 @@ uint8_t ew_etw_class_of(const uint8_t guid[16]);
 /* The GUID of a group, or NULL. */
 const uint8_t *ew_etw_class_guid(uint8_t group);
 
-/* Of the events with which a session tells what it lost. */
+/* Class of the events in which a session reports its losses. */
 extern const uint8_t ew_etw_lost_guid[16];
 
 #endif

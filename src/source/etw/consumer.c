@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the session, its pump and the rings, and keeps the account of what was lost.
+ * Owns the session, its pump and the rings, and accounts for losses.
  *
- * The session tells losses twice: in the stream, as events that mark the place, and as totals when
- * it is asked. Each loss is to be counted once. Those in the stream are handed on as they are; of
- * the totals, what goes beyond them is told when everything up to the asking has been taken; and a
- * mark in the stream that comes later than the total that it is in is passed over.
+ * ETW reports a loss twice: in the stream, as an event that marks its position, and in totals that
+ * a query returns. Each loss must be counted once. Marks in the stream are passed on as they are.
+ * The excess of a total over the marks is emitted once everything up to the time of that query has
+ * been taken; a mark that arrives after a total that already includes it is skipped.
  */
 #include "source/etw/consumer.h"
 
@@ -27,7 +27,7 @@ enum {
     CLOCK_QPC = 1,
     CLOCK_SYSTEM = 2,
     CLOCK_CYCLES = 3,
-    LOST_EVENTS = 2, /* as the flags of buffers */
+    LOST_EVENTS = 2, /* the flags of buffers */
     LOST_BUFFERS = 4,
 };
 static const uint64_t default_pool_bytes = 32u << 20;
@@ -54,10 +54,10 @@ struct ew_etw_consumer {
     struct ew_record batch[BATCH];
     uint64_t horizon_ns, last_ns;
     struct ew_etw_counts counts;
-    uint64_t lost_before;   /* by sessions before a restart */
-    uint64_t marked, told;  /* losses handed on: from the stream, from totals */
-    uint64_t late;          /* events that were, as far as told */
-    uint64_t told_unmarked; /* of the latter, those whose mark did not come yet */
+    uint64_t lost_before;     /* by sessions before a restart */
+    uint64_t marked, totaled; /* losses emitted: for marks in the stream, for totals */
+    uint64_t late;            /* late events emitted so far */
+    uint64_t unmarked;        /* of totaled, those without a mark so far */
 
     uint8_t loss_count[8];
 };
@@ -65,8 +65,8 @@ struct ew_etw_consumer {
 /* -------------------------------------------------------------------------- clock */
 
 /*
- * The performance counter is the raw clock of facts itself. The wall clock is tied to it as of now;
- * cycles by the header event, which has both its own time and the wall's.
+ * QPC is the raw clock of facts itself. System time is related to it by the anchor taken at open;
+ * cycles by the header event, which has both a cycle count and a wall clock time.
  */
 static void init_clock(struct ew_etw_consumer *consumer, const struct ew_etw_logfile_header *header)
 {
@@ -94,7 +94,7 @@ static void set_cycles(struct ew_etw_consumer *consumer, uint64_t raw)
     consumer->clock_set = true;
 }
 
-/* The other way round, rounded down. */
+/* The inverse, rounded down. */
 static uint64_t ns_to_raw(const struct ew_etw_consumer *consumer, uint64_t t_ns)
 {
     const struct ew_etl_clock *clock = &consumer->clock;
@@ -113,7 +113,7 @@ uint64_t ew_etw_consumer_raw_to_ns(const struct ew_etw_consumer *consumer, uint6
     return ew_etl_clock_ns(&consumer->clock, raw);
 }
 
-/* ------------------------------------------------------------------- begin and end */
+/* ------------------------------------------------------------------ open and close */
 
 static int start_pump(struct ew_etw_consumer *consumer, struct ew_error *reterr)
 {
@@ -137,7 +137,7 @@ static int start_pump(struct ew_etw_consumer *consumer, struct ew_error *reterr)
     return error;
 }
 
-static int find_session(struct ew_etw_consumer *consumer, const struct ew_etw_config *config,
+static int open_session(struct ew_etw_consumer *consumer, const struct ew_etw_config *config,
                         struct ew_error *reterr)
 {
     struct ew_etw_session_info info;
@@ -159,7 +159,7 @@ static int find_session(struct ew_etw_consumer *consumer, const struct ew_etw_co
     if (!info.real_time) {
         ew_error_set(reterr, ETWATCH_EINVAL, 0, "the session '%.60s' only writes a file",
                      config->attach);
-        ew_error_fix(reterr, "choose one in real time: etwatch sessions");
+        ew_error_fix(reterr, "choose a real-time session: etwatch sessions");
         return ETWATCH_EINVAL;
     }
     consumer->kernel = ew_etw_kernel_from_flags(info.kernel_flags);
@@ -189,7 +189,7 @@ int ew_etw_consumer_open(const struct ew_etw_config *config, struct ew_etw_consu
     if (error != 0)
         ew_error_set(reterr, error, 0, "out of memory");
     if (error == 0)
-        error = find_session(consumer, config, reterr);
+        error = open_session(consumer, config, reterr);
     consumer->started_ns = api->now_ns(api->ctx);
     if (error == 0)
         error = start_pump(consumer, reterr);
@@ -203,7 +203,7 @@ int ew_etw_consumer_open(const struct ew_etw_config *config, struct ew_etw_consu
 
 static void stop_pump(struct ew_etw_consumer *consumer)
 {
-    ew_etw_pump_quiet(consumer->pump);
+    ew_etw_pump_stop_flushing(consumer->pump);
     if (consumer->session != NULL)
         ew_etw_session_halt(consumer->session);
     ew_etw_pump_stop(consumer->pump);
@@ -230,7 +230,7 @@ void ew_etw_consumer_finish(struct ew_etw_consumer *consumer)
 
 /* -------------------------------------------------------------------------- losses */
 
-static int hand_loss(struct ew_etw_consumer *consumer, uint16_t what, uint64_t count, uint64_t t_ns)
+static int emit_loss(struct ew_etw_consumer *consumer, uint16_t what, uint64_t count, uint64_t t_ns)
 {
     struct ew_record *record = &consumer->batch[0];
     memset(record, 0, sizeof *record);
@@ -248,41 +248,41 @@ static int hand_loss(struct ew_etw_consumer *consumer, uint16_t what, uint64_t c
     return 1;
 }
 
-/* Of the totals, what no mark in the stream stood for; 0: nothing. */
-static int hand_total(struct ew_etw_consumer *consumer, uint64_t lost)
+/* Emits the part of the session's total that no mark accounted for; 0: none. */
+static int emit_total_loss(struct ew_etw_consumer *consumer, uint64_t lost)
 {
     uint64_t total = consumer->lost_before + lost;
     consumer->counts.lost_session =
-        total > consumer->marked + consumer->told ? total : consumer->marked + consumer->told;
-    if (total <= consumer->marked + consumer->told)
+        total > consumer->marked + consumer->totaled ? total : consumer->marked + consumer->totaled;
+    if (total <= consumer->marked + consumer->totaled)
         return 0;
-    uint64_t more = total - consumer->marked - consumer->told;
-    consumer->told += more;
-    consumer->told_unmarked += more;
-    return hand_loss(consumer, LOST_EVENTS, more, 0);
+    uint64_t excess = total - consumer->marked - consumer->totaled;
+    consumer->totaled += excess;
+    consumer->unmarked += excess;
+    return emit_loss(consumer, LOST_EVENTS, excess, 0);
 }
 
-/* False: it was told with a total before. */
+/* False: a total has already accounted for this mark. */
 static bool keep_mark(struct ew_etw_consumer *consumer)
 {
-    if (consumer->told_unmarked > 0) {
-        consumer->told_unmarked--;
+    if (consumer->unmarked > 0) {
+        consumer->unmarked--;
         return false;
     }
     consumer->marked++;
-    if (consumer->counts.lost_session < consumer->marked + consumer->told)
-        consumer->counts.lost_session = consumer->marked + consumer->told;
+    if (consumer->counts.lost_session < consumer->marked + consumer->totaled)
+        consumer->counts.lost_session = consumer->marked + consumer->totaled;
     return true;
 }
 
 static bool is_mark(const struct ew_record *record)
 {
     if (record->kind == EW_RECORD_LOSS)
-        return record->opcode == 1; /* a buffer with the flag */
+        return record->opcode == 1; /* a buffer with the loss flag */
     return record->kind == EW_RECORD_CLASSIC && memcmp(record->provider, ew_etw_lost_guid, 16) == 0;
 }
 
-/* ------------------------------------------------------------------------- handing */
+/* ------------------------------------------------------------------------- records */
 
 static int finish_batch(struct ew_etw_consumer *consumer, size_t count)
 {
@@ -309,9 +309,9 @@ static int restart(struct ew_etw_consumer *consumer, struct ew_error *reterr)
     const char *name =
         consumer->session != NULL ? ew_etw_session_name(consumer->session) : consumer->attach;
     if (consumer->session == NULL || consumer->counts.restarts == RESTARTS_MAX) {
-        ew_error_set(reterr, ETWATCH_ESTATE, 0, "the session '%.60s' was stopped by somebody else",
-                     name);
-        ew_error_fix(reterr, "find out who ends sessions on this machine");
+        ew_error_set(reterr, ETWATCH_ESTATE, 0,
+                     "the session '%.60s' was stopped by another program", name);
+        ew_error_fix(reterr, "find the program that stops ETW sessions on this machine");
         return ETWATCH_ESTATE;
     }
     stop_pump(consumer);
@@ -320,41 +320,41 @@ static int restart(struct ew_etw_consumer *consumer, struct ew_error *reterr)
     int error = ew_etw_session_restart(consumer->session, reterr);
     if (error == 0)
         error = start_pump(consumer, reterr);
-    /* Whatever the reason: there is no session any more. */
+    /* Whatever the cause, there is no session any more. */
     if (error != 0)
         return reterr == NULL ? ETWATCH_ESTATE : (reterr->code = ETWATCH_ESTATE);
-    return hand_loss(consumer, LOST_BUFFERS, 1, consumer->api->now_ns(consumer->api->ctx));
+    return emit_loss(consumer, LOST_BUFFERS, 1, consumer->api->now_ns(consumer->api->ctx));
 }
 
-/* Everything up to the horizon is out: what else is there to tell? */
-static int hand_rest(struct ew_etw_consumer *consumer, bool ended, const struct ew_etw_news *news,
-                     struct ew_error *reterr)
+/* Every record up to the horizon has been taken: emits losses, or restarts the session. */
+static int emit_rest(struct ew_etw_consumer *consumer, bool ended,
+                     const struct ew_etw_pump_status *status, struct ew_error *reterr)
 {
     if (consumer->finished)
-        return hand_total(consumer,
-                          consumer->session == NULL ? 0 : ew_etw_session_lost(consumer->session));
+        return emit_total_loss(
+            consumer, consumer->session == NULL ? 0 : ew_etw_session_lost(consumer->session));
     if (ended)
         return restart(consumer, reterr);
-    return news->lost_ns <= news->horizon_ns ? hand_total(consumer, news->lost) : 0;
+    return status->lost_ns <= status->horizon_ns ? emit_total_loss(consumer, status->lost) : 0;
 }
 
 int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_record **ret_records,
                          struct ew_error *reterr)
 {
-    struct ew_etw_news news = {0};
+    struct ew_etw_pump_status status = {0};
     bool ended = consumer->pump == NULL;
     *ret_records = consumer->batch;
     if (ended && !consumer->finished)
         return restart(consumer, reterr);
     if (!ended) {
-        ew_etw_pump_news(consumer->pump, &news);
+        ew_etw_pump_status(consumer->pump, &status);
         ended = ew_etw_pump_ended(consumer->pump);
     }
-    if (news.horizon_ns > consumer->horizon_ns)
-        consumer->horizon_ns = news.horizon_ns;
+    if (status.horizon_ns > consumer->horizon_ns)
+        consumer->horizon_ns = status.horizon_ns;
     if (ew_etw_rings_late(consumer->rings) > consumer->late) {
         consumer->late = ew_etw_rings_late(consumer->rings);
-        return hand_loss(consumer, LOST_EVENTS, 0, 0);
+        return emit_loss(consumer, LOST_EVENTS, 0, 0);
     }
     for (;;) {
         uint64_t until =
@@ -362,7 +362,7 @@ int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_recor
         size_t room = consumer->clock_set ? BATCH : 1;
         size_t count = ew_etw_rings_take(consumer->rings, until, consumer->batch, room);
         if (count == 0)
-            return hand_rest(consumer, ended, &news, reterr);
+            return emit_rest(consumer, ended, &status, reterr);
         int kept = finish_batch(consumer, count);
         if (kept > 0)
             return kept;
@@ -399,7 +399,7 @@ int ew_etw_consumer_set_kernel(struct ew_etw_consumer *consumer, uint32_t kernel
 {
     if (consumer->session == NULL || consumer->pump == NULL)
         return ew_error_set(reterr, ETWATCH_ESTATE, 0,
-                            "only a running session of ours can be changed");
+                            "only a running session that etwatch started can be changed");
     int error = stacks == NULL ? 0 : ew_etw_session_set_stacks(consumer->session, *stacks, reterr);
     if (error == 0)
         error = ew_etw_session_set_kernel(consumer->session, kernel, reterr);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of a live session, in batches, as the reader of recordings hands them out.
+ * Delivers the records of a live session in batches, like the reader of recordings.
  *
- * ETW calls us on a thread that does nothing but copy (rings.h): whole buffers where Windows offers
- * them, else events. Another one asks the session to
- * hand over what it has, several times a second, and what it lost, once a second. Whoever takes the
- * records gets them in order of time up to the horizon: what happened before the last but one of
- * these requests has arrived.
+ * ETW calls a thread that only copies (rings.h): whole buffers where Windows supports it, else
+ * single events. A second thread flushes the session several times a second and queries its losses
+ * once a second. Records are taken in time order up to the horizon: every event before the last but
+ * one flush has arrived.
  *
- * A session that somebody else stops is made anew, three times; each gap is a loss.
+ * A session that another program stops is restarted, at most three times; each gap is reported as a
+ * loss.
  */
 #ifndef EW_SOURCE_ETW_CONSUMER_H
 #define EW_SOURCE_ETW_CONSUMER_H
@@ -22,59 +22,59 @@
 #include "source/etw/controller.h"
 
 struct ew_etw_config {
-    const struct ew_etw_api *api; /* NULL: the real one */
+    const struct ew_etw_api *api; /* NULL: the real functions */
     struct ew_etw_session_config session;
-    const char *attach;  /* read this session, whosever it is, and change nothing; NULL: our own */
+    const char *attach;  /* only read this session, started by any program; NULL: start our own */
     uint32_t flush_ms;   /* 0: 100 */
-    uint64_t pool_bytes; /* that may wait to be taken; 0: 32 MiB */
-    bool no_buffers;     /* event by event, even where Windows offers whole buffers */
+    uint64_t pool_bytes; /* limit of records not taken yet; 0: 32 MiB */
+    bool no_buffers;     /* single events, even where Windows supports whole buffers */
 };
 
 struct ew_etw_consumer;
 
 int ew_etw_consumer_open(const struct ew_etw_config *config, struct ew_etw_consumer **ret_consumer,
                          struct ew_error *reterr);
-/* Ends a session of ours. */
+/* Stops the session if it is ours. */
 void ew_etw_consumer_close(struct ew_etw_consumer *consumer);
 
 /*
- * The next records up to the horizon, valid until the next call; t_ns never goes back. Returns
- * their number, 0 if there are none now, or an error: ESTATE if the session is gone for good, in
- * which case everything that it told has been taken. Among them are those of kind LOSS: the payload
- * is the number of events lost (8 bytes), cpu is UINT16_MAX if nobody knows where. The number 0
- * stands for events that came too late: they were handed out, with the time of the one before.
+ * The next records up to the horizon, valid until the next call; t_ns never decreases. Returns
+ * their number, 0 if none are available now, or an error: ESTATE if the session has ended for good
+ * and everything from it has been taken. Records of kind LOSS are among them: the payload is the
+ * number of lost events (8 bytes), cpu is UINT16_MAX if unknown. The number 0 stands for events
+ * that arrived late: they were delivered with the time of the preceding record.
  */
 int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_record **ret_records,
                          struct ew_error *reterr);
-/* Up to here everything has been handed out, once next has returned 0. */
+/* Once next has returned 0, every record up to this time has been delivered. */
 uint64_t ew_etw_consumer_horizon_ns(const struct ew_etw_consumer *consumer);
-/* Ends the session: what it still had comes with the next calls, and then nothing. */
+/* Stops the session. The next calls return what it still had, then nothing. */
 void ew_etw_consumer_finish(struct ew_etw_consumer *consumer);
 
-/* Who lists the processes of the machine: the caller closes it. ENOTSUP: nobody. */
+/* Lists the processes of the machine; the caller closes it. ENOTSUP: not available. */
 int ew_etw_consumer_processes(const struct ew_etw_consumer *consumer,
                               struct ew_winpoll_system *ret_system);
 uint64_t ew_etw_consumer_raw_to_ns(const struct ew_etw_consumer *consumer, uint64_t raw);
 
 struct ew_etw_counts {
-    uint64_t records;      /* handed out, without losses */
-    uint64_t lost_session; /* events and buffers, as the session says */
-    uint64_t lost_here;    /* because nobody took them in time */
-    uint64_t late;         /* came after later ones had been handed out */
+    uint64_t records;      /* delivered, without losses */
+    uint64_t lost_session; /* events and buffers, as counted by the session */
+    uint64_t lost_here;    /* not taken in time */
+    uint64_t late;         /* arrived after later ones had been delivered */
     uint32_t restarts;
-    bool buffers; /* they come whole */
+    bool buffers; /* delivered as whole buffers */
 };
 void ew_etw_consumer_counts(const struct ew_etw_consumer *consumer,
                             struct ew_etw_counts *ret_counts);
-/* When the session had been started: who was there then has been logged by then. */
+/* When the session had been started: preexisting processes have been logged by then. */
 uint64_t ew_etw_consumer_started_ns(const struct ew_etw_consumer *consumer);
-/* What is logged: enum ew_etw_kernel. Of another's session as far as it tells. */
+/* What is logged (enum ew_etw_kernel); for another program's session, as far as it is known. */
 uint32_t ew_etw_consumer_kernel(const struct ew_etw_consumer *consumer);
-/* While it runs: other kinds of kernel events, and which have stacks (NULL: as they are). ESTATE:
- * the session is not ours, or over. */
+/* Changes the logged kernel events of a running session, and those that carry stacks (NULL:
+ * unchanged). ESTATE: the session is not ours, or has ended. */
 int ew_etw_consumer_set_kernel(struct ew_etw_consumer *consumer, uint32_t kernel,
                                const uint32_t *stacks, struct ew_error *reterr);
-/* What switches carry; of another's session not known: count 0, and no reasons. */
+/* The counters that switches carry; for another program's session unknown: count 0, no reasons. */
 const struct ew_etw_pmc *ew_etw_consumer_pmc(const struct ew_etw_consumer *consumer);
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer);
 

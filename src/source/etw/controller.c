@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns one session of ours, and what was changed machine-wide for it (the interval of the
- * profiler), which is put back when it ends. What it was started with is kept, because somebody
- * else may stop it at any time and it must be made anew.
+ * Owns one session of ours and the machine-wide setting that it changes (the profile interval),
+ * which is restored at the end. Keeps the session's configuration, because another program can stop
+ * the session at any time and it must then be restarted.
  *
- * On Windows 11 the kernel's events are switched on by providers, before that by flags of the
- * session. The properties are made afresh for every call, because Windows writes into them.
+ * Windows 11 enables kernel events through providers, earlier versions through flags of the
+ * session. The properties are filled in anew for every call, because Windows writes to them.
  */
 #include "source/etw/controller.h"
 
@@ -20,7 +20,7 @@ enum {
     BUFFER_KB_MIN = 4,
     BUFFER_KB_MAX = 16384,
     MIN_BUFFERS = 4,
-    FEW_BUFFERS = 16, /* where there are few CPUs */
+    FEW_BUFFERS = 16, /* minimum on machines with few CPUs */
     MAX_BUFFERS = 64,
     CLOCK_QPC = 1,
     PIDS_MAX = 8,
@@ -34,13 +34,13 @@ static const char *const profile_privilege = "SeSystemProfilePrivilege";
 
 struct ew_etw_session {
     const struct ew_etw_api *api;
-    struct ew_etw_session_config config; /* pointers are copies of ours */
+    struct ew_etw_session_config config; /* pointers refer to our copies */
     char name[EW_ETW_NAME_MAX];
     uint16_t wide[EW_ETW_NAME_MAX];
     uint16_t file[EW_ETW_TEXT_UNITS];
     struct ew_etw_provider *providers;
-    void *claim;     /* on the name; NULL: the table has none */
-    uint64_t handle; /* 0: halted */
+    void *claim;     /* on the name; NULL: not supported */
+    uint64_t handle; /* 0: not running */
     bool system_providers, took_over;
     uint64_t lost;
     struct ew_etw_totals totals;
@@ -49,7 +49,7 @@ struct ew_etw_session {
     struct ew_etw_profile_interval interval_before;
 };
 
-/* -------------------------------------------------------------------------- words */
+/* --------------------------------------------------------------- errors and names */
 
 int ew_etw_fail(struct ew_error *reterr, uint32_t os_code, const char *what, const char *name)
 {
@@ -73,12 +73,12 @@ int ew_etw_fail(struct ew_error *reterr, uint32_t os_code, const char *what, con
     case EW_WIN_NO_SYSTEM_RESOURCES:
         code = ETWATCH_ELIMIT;
         why = "all system loggers of this machine are in use";
-        fix = "see who has them with: etwatch sessions; end one with: logman stop NAME -ets";
+        fix = "list them with: etwatch sessions; stop one with: logman stop NAME -ets";
         break;
     case EW_WIN_ALREADY_EXISTS:
         code = ETWATCH_ESTATE;
-        why = "a session of this name is there and cannot be ended";
-        fix = "end it with: logman stop NAME -ets";
+        why = "a session of this name exists and cannot be stopped";
+        fix = "stop it with: logman stop NAME -ets";
         break;
     case EW_WIN_INVALID_PARAMETER:
         code = ETWATCH_EINVAL;
@@ -88,11 +88,11 @@ int ew_etw_fail(struct ew_error *reterr, uint32_t os_code, const char *what, con
     case EW_WIN_INSTANCE_NOT_FOUND:
         code = ETWATCH_ENOENT;
         why = "there is no such session";
-        fix = "see which there are with: etwatch sessions";
+        fix = "list sessions with: etwatch sessions";
         break;
     case EW_WIN_NOT_SUPPORTED:
         code = ETWATCH_ENOTSUP;
-        why = "this Windows does not have it";
+        why = "this Windows does not support it";
         break;
     default:
         break;
@@ -127,7 +127,7 @@ bool ew_etw_wide_name(const char *name, uint16_t ret_wide[EW_ETW_NAME_MAX])
     return widen(name, ret_wide, EW_ETW_NAME_MAX);
 }
 
-/* ------------------------------------------------------------------ what is wanted */
+/* ------------------------------------------------------------------- configuration */
 
 static uint32_t at_least(uint32_t value, uint32_t floor)
 {
@@ -135,10 +135,10 @@ static uint32_t at_least(uint32_t value, uint32_t floor)
 }
 
 /*
- * ETW needs two buffers a CPU. Switches are logged where no memory can be had, so the buffers must
- * be there from the beginning: eight for each CPU, and as many again in reserve, within the memory
- * that they may take. At a million switches a second on four CPUs that lasts 46 ms, which is more
- * than the 31 ms that another thread may have the CPU before ours is given it.
+ * ETW needs two buffers per CPU. Context switches are logged where no memory can be allocated, so
+ * the buffers must exist from the start: eight per CPU, and as many again in reserve, within the
+ * memory limit. At a million switches per second on four CPUs that lasts 46 ms, which is more than
+ * the 31 ms for which another thread may keep our thread off the CPU.
  */
 static void plan_buffers(struct ew_etw_session_config *config, uint32_t cpus)
 {
@@ -150,22 +150,22 @@ static void plan_buffers(struct ew_etw_session_config *config, uint32_t cpus)
     uint32_t most = afford > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)afford;
     uint32_t floor = at_least(2 * cpus, MIN_BUFFERS);
     if (config->min_buffers == 0) {
-        uint32_t wish = at_least(8 * cpus, FEW_BUFFERS);
-        config->min_buffers = at_least(wish < most ? wish : most, floor);
+        uint32_t target = at_least(8 * cpus, FEW_BUFFERS);
+        config->min_buffers = at_least(target < most ? target : most, floor);
     }
     if (config->max_buffers == 0) {
-        uint32_t wish = at_least(16 * cpus, MAX_BUFFERS);
-        config->max_buffers = at_least(wish < most ? wish : most, config->min_buffers);
+        uint32_t target = at_least(16 * cpus, MAX_BUFFERS);
+        config->max_buffers = at_least(target < most ? target : most, config->min_buffers);
     }
 }
 
 static int check(const struct ew_etw_session_config *config, struct ew_error *reterr)
 {
     if (config->buffer_kb < BUFFER_KB_MIN || config->buffer_kb > BUFFER_KB_MAX)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a buffer has %d to %d KB, not %u",
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a buffer must have %d to %d KB, not %u",
                             BUFFER_KB_MIN, BUFFER_KB_MAX, (unsigned)config->buffer_kb);
     if (config->max_buffers < config->min_buffers)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "fewer buffers at most than at least");
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "max_buffers is less than min_buffers");
     if (config->provider_count > PROVIDERS_MAX)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "at most %d providers", PROVIDERS_MAX);
     for (uint32_t i = 0; i < config->provider_count; i++)
@@ -258,7 +258,7 @@ static uint32_t set_interval(struct ew_etw_session *session)
     uint32_t rc =
         api->query_information(api->ctx, 0, EW_ETW_INFO_PROFILE_INTERVAL, &session->interval_before,
                                sizeof session->interval_before, &size);
-    /* What cannot be put back is not changed. */
+    /* Do not change what cannot be restored. */
     if (rc != 0)
         return rc;
     rc = api->set_information(api->ctx, 0, EW_ETW_INFO_PROFILE_INTERVAL, &wanted, sizeof wanted);
@@ -283,9 +283,9 @@ static uint32_t set_stacks(struct ew_etw_session *session)
                                          ids, (uint32_t)(count * sizeof ids[0]));
 }
 
-/* ---------------------------------------------------------------------- beginning */
+/* -------------------------------------------------------------------------- start */
 
-/* The one that was left behind goes, once. */
+/* A session with the same name was left behind: it is stopped, once. */
 static uint32_t start_or_take_over(struct ew_etw_session *session)
 {
     const struct ew_etw_api *api = session->api;
@@ -307,21 +307,22 @@ static int configure(struct ew_etw_session *session, struct ew_error *reterr)
     uint32_t rc = set_interval(session);
     if (rc != 0)
         return ew_etw_fail(reterr, rc, "cannot set the profile interval for", session->name);
-    /* Before the events begin: those of the rundown have no stack otherwise. */
+    /* Before events are enabled: otherwise the rundown events have no stack. */
     rc = config->stacks != 0 ? set_stacks(session) : 0;
     if (rc != 0)
-        return ew_etw_fail(reterr, rc, "cannot ask for stacks in", session->name);
+        return ew_etw_fail(reterr, rc, "cannot enable stacks in", session->name);
     rc = session->system_providers ? enable_system(session, 0, config->kernel) : 0;
     if (rc != 0)
-        return ew_etw_fail(reterr, rc, "cannot switch on kernel events in", session->name);
+        return ew_etw_fail(reterr, rc, "cannot enable kernel events in", session->name);
     for (uint32_t i = 0; i < config->provider_count; i++) {
         rc = enable_provider(session, &config->providers[i]);
         if (rc != 0)
-            return ew_etw_fail(reterr, rc, "cannot switch on a provider in", session->name);
+            return ew_etw_fail(reterr, rc, "cannot enable a provider in", session->name);
     }
-    /* After the switches are logged: Windows takes only events that are. */
+    /* After switches are enabled: Windows accepts only events that are logged. */
     bool switches = (config->kernel & EW_ETW_CSWITCH) != 0;
-    ew_etw_pmc_ask(session->api, session->handle, switches ? config->counters : 0, &session->pmc);
+    ew_etw_pmc_enable(session->api, session->handle, switches ? config->counters : 0,
+                      &session->pmc);
     return 0;
 }
 
@@ -372,26 +373,26 @@ static int copy_providers(struct ew_etw_session *session, struct ew_error *reter
     return 0;
 }
 
-static int take_config(struct ew_etw_session *session, const struct ew_etw_session_config *given,
-                       struct ew_error *reterr)
+static int take_config(struct ew_etw_session *session,
+                       const struct ew_etw_session_config *requested, struct ew_error *reterr)
 {
     const struct ew_etw_api *api = session->api;
     struct ew_etw_session_config *config = &session->config;
-    const char *name = given->name == NULL ? default_name : given->name;
-    *config = *given;
+    const char *name = requested->name == NULL ? default_name : requested->name;
+    *config = *requested;
     config->name = session->name;
     if (config->kernel == 0)
         config->kernel = EW_ETW_KERNEL_WATCH;
     if (!ew_etw_is_ours(name) || strlen(name) >= sizeof session->name ||
         !ew_etw_wide_name(name, session->wide)) {
-        ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.60s' cannot be the name of a session of ours",
-                     name);
-        ew_error_fix(reterr, "a short name that begins with " EW_ETW_OURS "-");
+        ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.60s' is not a valid session name", name);
+        ew_error_fix(reterr, "use a short name that begins with " EW_ETW_OURS "-");
         return ETWATCH_EINVAL;
     }
     memcpy(session->name, name, strlen(name) + 1);
-    if (given->file != NULL && !widen(given->file, session->file, EW_ETW_TEXT_UNITS))
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.60s' is no name of a file", given->file);
+    if (requested->file != NULL && !widen(requested->file, session->file, EW_ETW_TEXT_UNITS))
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.60s' is not a valid file name",
+                            requested->file);
     config->file = NULL;
     session->system_providers = ew_etw_has_system_providers(api->os_build(api->ctx));
     plan_buffers(config, at_least(api->cpu_count(api->ctx), 1));
@@ -399,7 +400,7 @@ static int take_config(struct ew_etw_session *session, const struct ew_etw_sessi
     return error == 0 ? copy_providers(session, reterr) : error;
 }
 
-/* Whoever of ours is alive keeps its session. */
+/* A name held by a running etwatch is skipped: its session must not be stopped. */
 static int claim_name(struct ew_etw_session *session, struct ew_error *reterr)
 {
     const struct ew_etw_api *api = session->api;
@@ -419,7 +420,7 @@ static int claim_name(struct ew_etw_session *session, struct ew_error *reterr)
         return 0;
     session->name[len] = '\0';
     ew_error_set(reterr, ETWATCH_ELIMIT, 0, "nine sessions '%.60s' are in use", session->name);
-    ew_error_fix(reterr, "end one of the other etwatch that run");
+    ew_error_fix(reterr, "stop one of the other running etwatch processes");
     return ETWATCH_ELIMIT;
 }
 
@@ -443,10 +444,10 @@ int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_sessi
     return 0;
 }
 
-/* -------------------------------------------------------------------------- later */
+/* ------------------------------------------------------------------------ control */
 
-/* Both QUERY and STOP tell what was lost. */
-static bool control_and_note(struct ew_etw_session *session, uint32_t code)
+/* QUERY and STOP both return the losses. */
+static bool control_and_read_totals(struct ew_etw_session *session, uint32_t code)
 {
     struct ew_etw_room room;
     const struct ew_etw_properties *p = &room.properties;
@@ -468,20 +469,20 @@ static bool control_and_note(struct ew_etw_session *session, uint32_t code)
 void ew_etw_session_halt(struct ew_etw_session *session)
 {
     if (session->handle != 0)
-        (void)control_and_note(session, EW_ETW_CONTROL_STOP);
+        (void)control_and_read_totals(session, EW_ETW_CONTROL_STOP);
     session->handle = 0;
 }
 
 uint64_t ew_etw_session_lost(struct ew_etw_session *session)
 {
     if (session->handle != 0)
-        (void)control_and_note(session, EW_ETW_CONTROL_QUERY);
+        (void)control_and_read_totals(session, EW_ETW_CONTROL_QUERY);
     return session->lost;
 }
 
 bool ew_etw_session_totals(struct ew_etw_session *session, struct ew_etw_totals *ret_totals)
 {
-    bool runs = session->handle != 0 && control_and_note(session, EW_ETW_CONTROL_QUERY);
+    bool runs = session->handle != 0 && control_and_read_totals(session, EW_ETW_CONTROL_QUERY);
     *ret_totals = session->totals;
     return runs;
 }

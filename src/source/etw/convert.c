@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Five shapes. The kernel's classes go back to the short headers they had in the session's buffers:
- * the one without ids if ETW says that there are none, else the one with them. Other classic events
- * get EVENT_TRACE_HEADER (with instance ids if they have them), messages their own header, all
- * others the EVENT_HEADER that they come with, and their extended items in a row behind it.
+ * Five header formats. Events of the kernel's classes get the short headers that they had in the
+ * session's buffers: the one without ids if ETW reports none, else the one with ids. Other classic
+ * events get EVENT_TRACE_HEADER (with instance ids if they have them), messages their own header,
+ * and all others keep their EVENT_HEADER, followed by the extended items.
  *
- * This runs on the thread that ETW calls, for every event: no allocation, no lock, one copy.
+ * This runs for every event on the thread that ETW calls: no allocation, no lock, one copy.
  */
 #include "source/etw/convert.h"
 
@@ -80,7 +80,7 @@ static const uint8_t *instance_of(const uint8_t *record)
     return pointer_at(item + EW_ER_ITEM_DATA);
 }
 
-/* More than its header can say do not fit an event. */
+/* If there are more counters than the header can hold, none are written. */
 static void find_counters(const uint8_t *record, struct ew_etw_shape *shape)
 {
     const uint8_t *item = find_item(record, EXTENDED_COUNTERS);
@@ -96,10 +96,10 @@ static uint32_t shape_kernel(const uint8_t *record, bool wide, struct ew_etw_sha
     bool no_ids =
         ew_load_u32(record + EW_ER_TID) == EW_NO_ID && ew_load_u32(record + EW_ER_PID) == EW_NO_ID;
     bool is_switch = shape->group == EW_ETW_CLASS_THREAD && shape->opcode == OPCODE_SWITCH;
-    /* The kernel logs it as a process event, and so do recordings. */
+    /* The kernel logs an image load (opcode 10) as a process event, and so do recordings. */
     if (shape->group == EW_ETW_CLASS_IMAGE && shape->opcode == 10)
         shape->group = EW_ETW_CLASS_PROCESS;
-    /* Only the header without ids has room for counters; a switch needs none. */
+    /* Only the header without ids has room for counters; a switch does not need ids. */
     if (ew_load_u16(record + EW_ER_EXTENDED_COUNT) != 0 && (no_ids || is_switch))
         find_counters(record, shape);
     if (no_ids || shape->counter_count > 0)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An EVENT_RECORD as ETW hands it over into the bytes that the same event has in a recording. From
- * there on the walk over recordings makes the record, so that the two cannot differ.
+ * Converts an EVENT_RECORD delivered by ETW into the bytes that the same event has in a recording.
+ * The walk over recordings then makes the record, so that live and recorded events cannot differ.
  *
- * An EVENT_RECORD has pointers in it and comes from the system's own library in this process: its
- * layout is trusted, its lengths are what they say.
+ * An EVENT_RECORD contains pointers and comes from the system library in this process: its layout
+ * and its lengths are trusted.
  */
 #ifndef EW_SOURCE_ETW_CONVERT_H
 #define EW_SOURCE_ETW_CONVERT_H
 
 #include <stdint.h>
 
-/* Offsets in an EVENT_RECORD of a 64-bit system; the header is as in recordings. */
+/* Offsets in an EVENT_RECORD of a 64-bit system; the header is the same as in recordings. */
 enum {
     EW_ER_FLAGS = 4,
     EW_ER_TID = 8,
@@ -47,13 +47,13 @@ enum ew_er_flag {
     EW_ER_CPU_INDEX = 0x200,
 };
 
-/* How an event will be written: found out first, because room must be made for it. */
+/* How an event will be written; determined first, because space must be reserved for it. */
 struct ew_etw_shape {
-    uint32_t size;          /* all of it, without padding; 0: it fits no recording */
-    uint32_t data_size;     /* of the payload */
-    uint32_t extended_size; /* MANIFEST: framed items with their padding */
+    uint32_t size;          /* total, without padding; 0: too large for a recording */
+    uint32_t data_size;     /* payload bytes */
+    uint32_t extended_size; /* MANIFEST: framed items including padding */
     uint8_t header_type;    /* as on disk */
-    uint8_t group, opcode;  /* the kernel's classes */
+    uint8_t group, opcode;  /* kernel classes only */
     uint16_t cpu;
     const uint8_t *instance; /* INSTANCE: 24 bytes of ids */
     const uint8_t *counters; /* PERFINFO: hardware counters of the CPU, 8 bytes each */

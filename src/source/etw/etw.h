@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Live ETW from the inside: small pieces that controller.c, consumer.c and live.c share. */
+/* Internal interfaces that controller.c, consumer.c and live.c share. */
 #ifndef EW_SOURCE_ETW_ETW_H
 #define EW_SOURCE_ETW_ETW_H
 
@@ -17,7 +17,7 @@
 
 /* ------------------------------------------------------------------------- properties */
 
-/* EVENT_TRACE_PROPERTIES with room behind it for the names that Windows writes there. */
+/* EVENT_TRACE_PROPERTIES followed by space for the names that Windows writes. */
 
 enum { EW_ETW_TEXT_UNITS = 1024 };
 
@@ -38,20 +38,18 @@ static inline void ew_etw_room_init(struct ew_etw_room *room)
 
 /* ---------------------------------------------------------------------- provider_name */
 
-/* From what a user calls a provider to its GUID. */
-
-/* A GUID in its usual form, a name that the machine or we know (in any case), or a star and a name
- * that the GUID is made from. EINVAL: nobody knows it. */
+/* Finds the GUID of a provider: name is a GUID in its usual form, a registered or built-in name
+ * (case is ignored), or '*' and a name from which the GUID is derived. EINVAL: unknown. */
 int ew_provider_find(const struct ew_etw_api *api, const char *name, uint8_t ret_guid[16],
                      struct ew_error *reterr);
-/* The GUID that EventSource and TraceLogging make from a name. False: not valid UTF-8. */
+/* The GUID that EventSource and TraceLogging derive from a name. False: not valid UTF-8. */
 bool ew_provider_hash(const char *name, uint8_t ret_guid[16]);
 
 /* ------------------------------------------------------------------------------- pump */
 
 /*
- * The two threads of a live session: one that ETW calls with every event, one that asks for them.
- * They belong to one opening of one session; after a restart there are others.
+ * The two threads of a live session: ETW calls the first with every event, the second flushes the
+ * session. They belong to one open trace of one session; a restart creates new ones.
  */
 
 struct ew_etw_pump;
@@ -59,85 +57,88 @@ struct ew_etw_pump;
 struct ew_etw_pump_config {
     const struct ew_etw_api *api;
     const char *name;               /* of the session */
-    struct ew_etw_session *session; /* NULL: not ours, only read */
+    struct ew_etw_session *session; /* NULL: another program's, only read */
     struct ew_etw_rings *rings;
     uint32_t flush_ms;
-    uint64_t lag_ns; /* not ours: how long events may be on their way */
-    bool no_buffers; /* event by event, even where whole buffers are offered */
+    uint64_t lag_ns; /* another program's session: maximum delay of an event */
+    bool no_buffers; /* single events, even where whole buffers are supported */
 };
 
 int ew_etw_pump_start(const struct ew_etw_pump_config *config,
                       struct ew_etw_logfile_header *ret_header, struct ew_etw_pump **ret_pump,
                       struct ew_error *reterr);
-/* Asks no more: from now on nobody else uses the session. */
-void ew_etw_pump_quiet(struct ew_etw_pump *pump);
-/* The session is to be halted first if it is ours: what it has is then put before this returns. */
+/* Ends the flushing thread: afterwards only the caller uses the session. */
+void ew_etw_pump_stop_flushing(struct ew_etw_pump *pump);
+/* A session of ours must be halted first: all of its events are then in the rings when this
+ * returns. */
 void ew_etw_pump_stop(struct ew_etw_pump *pump);
 
-/* Whole buffers come, and not events one by one. */
+/* Whole buffers are delivered instead of single events. */
 bool ew_etw_pump_has_buffers(const struct ew_etw_pump *pump);
-/* The session is over, and all it had has been put. */
+/* The session has ended, and all of its events are in the rings. */
 bool ew_etw_pump_ended(const struct ew_etw_pump *pump);
 
-struct ew_etw_news {
-    uint64_t horizon_ns; /* what happened before has been put */
-    uint64_t lost;       /* by the session, in all ... */
-    uint64_t lost_ns;    /* ... as of then */
+struct ew_etw_pump_status {
+    uint64_t horizon_ns; /* all earlier events are in the rings */
+    uint64_t lost;       /* total lost by the session ... */
+    uint64_t lost_ns;    /* ... at this time */
 };
-void ew_etw_pump_news(struct ew_etw_pump *pump, struct ew_etw_news *ret_news);
+void ew_etw_pump_status(struct ew_etw_pump *pump, struct ew_etw_pump_status *ret_status);
 
 /* --------------------------------------------------------------------- startup_buffer */
 
 /*
- * The first records of a live session, kept until it has told who is there. A recording can be read
- * twice to know that from the beginning; of a session the beginning is kept and gone through twice.
+ * Keeps the first records of a live session until its rundown has listed the preexisting processes.
+ * A recording can be read twice to know them from the start; of a session, the start is buffered
+ * and processed twice.
  */
 
 struct ew_startup_buffer {
     struct ew_record *records;
     uint32_t count, room;
-    uint8_t *bytes; /* of the records; their pointers are offsets into it until ew_opening_end */
+    uint8_t
+        *bytes; /* of the records; until ew_startup_buffer_end, offsets replace their pointers */
     uint64_t size, bytes_room;
 };
 
-/* Takes a copy. False: no room for more, or no memory; it is not kept. */
+/* Adds a copy. False: no space left, or no memory; the record is not kept. */
 bool ew_startup_buffer_add(struct ew_startup_buffer *buffer, const struct ew_record *record);
-/* No more will be kept: from now on records can be read. */
+/* Ends buffering: the records can be read from now on. */
 void ew_startup_buffer_end(struct ew_startup_buffer *buffer);
 void ew_startup_buffer_done(struct ew_startup_buffer *buffer);
 
 /* ------------------------------------------------------------------ process_list_sync */
 
 /*
- * What is read beside the events of a live session: the list of all processes, once a second.
+ * Polled gauges of a live session: the list of all processes, read once a second.
  *
- * It has what no event carries (memory, pools, handles, objects of the desktop, and in which mode
- * the clock's ticks found a process), which is told of those that ran; and after a loss of events
- * it says who is there, so that whoever came or went unnoticed is found again.
+ * It has what no event carries (memory, pools, handles, desktop objects, and user and kernel time
+ * by clock ticks), which is emitted for processes that ran. After a loss of events it also shows
+ * which processes exist, so that starts and ends that were lost are found.
  *
- * A list is as of the moment at which it was made, while events come later than they happen: it
- * waits until they have come that far.
+ * A list is as of the moment of reading, while events arrive later than they happen: the list is
+ * held back until the events have caught up.
  */
 
 struct ew_list_sync;
 
-/* The system is closed with it, also if this fails. begun_ns: since then events tell who comes. */
+/* Takes ownership of system, also on failure. begun_ns: from then on events report starts. */
 int ew_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
                      struct ew_list_sync **ret_list_sync);
 void ew_list_sync_free(struct ew_list_sync *list_sync); /* may be NULL */
 
-/* Makes a list if it is time for one and none waits. Returns when it, or the one that waits, was
- * made; UINT64_MAX: there is none. */
+/* Reads a list if one is due and none is pending. Returns the time of the pending list;
+ * UINT64_MAX: none. */
 uint64_t ew_list_sync_read(struct ew_list_sync *list_sync, uint64_t now_ns);
-/* Events up to the list's time have been added up: tells what it says. */
+/* Emits the pending list. The tally must have processed all events up to its time. */
 void ew_list_sync_emit(struct ew_list_sync *list_sync, struct ew_tally *tally,
                        const struct ew_facts *facts);
-/* Events were lost up to here. */
+/* Events were lost up to t_ns. */
 void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns);
 
 /* ETWATCH_HAS bits that it adds. */
 uint64_t ew_list_sync_available(const struct ew_list_sync *list_sync);
-/* It tells cycles too, where the list has them. False: it has not. */
+/* Also emits cycles, if the list has them. False: it does not. */
 bool ew_list_sync_count_cycles(struct ew_list_sync *list_sync);
 
 #endif

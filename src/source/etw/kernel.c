@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables made of the one list in the header; nothing is known of a session here. */
+/* Tables generated from the list in the header; independent of any session. */
 #include "source/etw/kernel.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static const struct {
 #undef EW_X
 };
 
-/* What users of Windows know them by, behind EVENT_TRACE_FLAG_. */
+/* The Windows names, without the prefix EVENT_TRACE_FLAG_. */
 static const struct {
     const char *name;
     uint32_t kernel; /* index */
@@ -54,7 +54,7 @@ static const struct {
     {"DISK_IO_INIT", EW_ETW_K_DISK_INIT},
     {"DISPATCHER", EW_ETW_K_DISPATCHER},
     {"MEMORY_PAGE_FAULTS", EW_ETW_K_PAGE_FAULTS},
-    {"MEMORY_PAGE", EW_ETW_K_PAGE_FAULTS}, /* as it is often misspelled */
+    {"MEMORY_PAGE", EW_ETW_K_PAGE_FAULTS}, /* common misspelling */
     {"MEMORY_HARD_FAULTS", EW_ETW_K_HARD_FAULTS},
     {"VIRTUAL_ALLOC", EW_ETW_K_VIRTUAL_ALLOC},
     {"NETWORK_TCPIP", EW_ETW_K_NETWORK},
@@ -70,7 +70,7 @@ static bool is_word(const char *name, const char *word, size_t len)
     return strlen(name) == len && memcmp(name, word, len) == 0;
 }
 
-/* Its index, or EW_ETW_KERNEL_COUNT. */
+/* The index of a name, or EW_ETW_KERNEL_COUNT. */
 static uint32_t find_word(const char *word, size_t len)
 {
     static const char prefix[] = "EVENT_TRACE_FLAG_";
@@ -104,8 +104,8 @@ static int unknown_word(const char *word, size_t len, struct ew_error *reterr)
         names[at++] = ' ';
     }
     names[at > 0 ? at - 1 : 0] = '\0';
-    ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.*s' is no kind of kernel event", (int)len, word);
-    ew_error_fix(reterr, "one of: %s", names);
+    ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.*s' is not a kind of kernel event", (int)len, word);
+    ew_error_fix(reterr, "use one of: %s", names);
     return ETWATCH_EINVAL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel can be asked to log, by name. Each name is a flag of a session (every Windows)
- * and a keyword of a system provider (Windows 11, Server 2022).
+ * The kinds of kernel events by name. Each is a session flag (every Windows) and a keyword of a
+ * system provider (Windows 11, Server 2022).
  */
 #ifndef EW_SOURCE_ETW_KERNEL_H
 #define EW_SOURCE_ETW_KERNEL_H
@@ -42,20 +42,21 @@ enum ew_etw_kernel_index {
         EW_ETW_KERNEL_COUNT
 };
 
-/* A set of them. */
+/* A set of kinds. */
 enum ew_etw_kernel {
 #define EW_X(id, name, flag, provider, keyword) EW_ETW_##id = 1u << EW_ETW_K_##id,
     EW_ETW_KERNEL(EW_X)
 #undef EW_X
 };
 
-/* Each who looks at every process needs: who is there, who runs, who waits, and what they do. */
+/* The default: what watching processes needs. */
 #define EW_ETW_KERNEL_WATCH                                                               \
     ((uint32_t)(EW_ETW_PROCESS | EW_ETW_THREAD | EW_ETW_COUNTERS | EW_ETW_CSWITCH |       \
                 EW_ETW_DISPATCHER | EW_ETW_DISK | EW_ETW_DISK_INIT | EW_ETW_HARD_FAULTS | \
                 EW_ETW_NETWORK | EW_ETW_FILE_IO_INIT))
 
-/* "process,cswitch,…" into a set. EINVAL names the word and those that there are. */
+/* Parses "process,cswitch,…". On EINVAL the error names the unknown word and lists the valid
+ * ones. */
 int ew_etw_kernel_parse(const char *text, uint32_t *ret_set, struct ew_error *reterr);
 const char *ew_etw_kernel_name(uint32_t index);
 
@@ -65,11 +66,11 @@ uint32_t ew_etw_kernel_from_flags(uint32_t flags);
 /* Server 2022 and Windows 11. */
 bool ew_etw_has_system_providers(uint32_t os_build);
 enum { EW_ETW_SYSTEM_PROVIDERS = 7 };
-/* Keywords of a provider for a set, 0: it is not needed. */
+/* Keywords of a provider for a set; 0: the provider is not needed. */
 uint64_t ew_etw_kernel_keywords(uint32_t set, uint32_t provider);
 const uint8_t *ew_etw_system_provider(uint32_t provider);
 
-/* The events of a set that get a stack. Returns their number. */
+/* The events of a set that can carry a stack. Returns their number. */
 enum { EW_ETW_STACKS_MAX = 32 };
 size_t ew_etw_kernel_stacks(uint32_t set, struct ew_etw_classic_id ret_ids[EW_ETW_STACKS_MAX]);
 

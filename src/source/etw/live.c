@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A live ETW session as a source: records from the consumer, added up as those of a recording are.
+ * A live ETW session as a source: records from the consumer, accounted for like those of a
+ * recording.
  *
- * What is different: nothing can be read twice, so what is logged is known from what the session
- * was asked for, and who is there from the rundown that it begins with. The raw clock is the
- * machine's, and time goes on without events: up to the horizon intervals are closed whether
- * something happened or not.
+ * Differences: nothing can be read twice, so the logged events are known from the session's
+ * configuration, and the preexisting processes from the rundown at its start. The raw clock is the
+ * machine's, and time passes without events: intervals up to the horizon are closed whether or not
+ * something happened.
  */
 #include <string.h>
 
@@ -16,33 +17,34 @@
 #include "source/etw/etw.h"
 #include "source/record_accounting.h"
 
-/* The rundown is logged while the session is started; how much later its events may say to be. */
+/* The rundown is logged while the session starts; its events may be this much later than the
+ * start. */
 static const uint64_t rundown_ns = 50000000;
 
 struct live {
     struct ew_source base;
-    struct ew_source_ops ops; /* with what this session logs */
+    struct ew_source_ops ops; /* available and estimated reflect this session */
     struct ew_etw_consumer *consumer;
     struct ew_record_accounting accounting;
     struct ew_etw_config config;
     struct ew_startup_buffer startup;
-    struct ew_list_sync *list_sync; /* NULL: nobody lists processes */
-    uint64_t list_due_ns;           /* a list is to be told then */
-    uint64_t lost_before;           /* losses that were noted */
-    bool open;                      /* the rundown is over */
-    uint64_t started_ns;            /* the session was */
-    uint64_t classes_ns; /* since then other classes are logged; 0: nothing was changed */
+    struct ew_list_sync *list_sync; /* NULL: the system cannot list processes */
+    uint64_t list_due_ns;           /* time of the pending list */
+    uint64_t lost_before;           /* losses already noted */
+    bool rundown_done;              /* the rundown has been processed */
+    uint64_t started_ns;            /* when the session was started */
+    uint64_t classes_ns;            /* when other classes were enabled; 0: no pending change */
     uint32_t classes;
-    uint64_t metrics;      /* that were asked for */
-    struct ew_pmc_map pmc; /* hardware counters that switches carry */
-    bool lists_cycles;     /* they do not, but the list of processes has cycles */
-    bool chosen_changed;   /* somebody was added, and is to be told if he is there already */
+    uint64_t metrics;       /* requested */
+    struct ew_pmc_map pmc;  /* hardware counters that switches carry */
+    bool lists_cycles;      /* switches carry no cycles, but the process list has them */
+    bool selection_changed; /* a pid was added: it is emitted if it is already running */
 };
 
-/* ------------------------------------------------------------------------- opening */
+/* ---------------------------------------------------------------------------- open */
 
 static const struct {
-    uint32_t kernel;  /* enum ew_etw_kernel: any of them ... */
+    uint32_t kernel;  /* enum ew_etw_kernel: any of these ... */
     uint64_t kinds;   /* ... gives these events */
     uint32_t classes; /* enum ew_tally_class */
 } gives[] = {
@@ -61,11 +63,11 @@ static const struct {
 };
 
 /*
- * What a session that nobody described asks the kernel for: of all that is watched, what the chosen
- * metrics need. Who is there and who runs is always asked for: an interval in which a process did
- * nothing gives no sample.
+ * The kernel events of a session without explicit configuration: those of the default set that the
+ * requested metrics need. Processes, threads and switches are always included: an interval in which
+ * a process did nothing gives no sample.
  */
-static uint32_t needed(const struct ew_source_config *config)
+static uint32_t needed_kernel_events(const struct ew_source_config *config)
 {
     uint32_t kernel = EW_ETW_PROCESS | EW_ETW_THREAD | EW_ETW_COUNTERS | EW_ETW_CSWITCH;
     if (config->metrics == 0 || config->events)
@@ -74,33 +76,34 @@ static uint32_t needed(const struct ew_source_config *config)
         if ((ew_record_accounting_available(gives[i].kinds) & config->metrics) != 0)
             kernel |= gives[i].kernel;
     if ((kernel & EW_ETW_DISK) != 0)
-        kernel |= EW_ETW_DISK_INIT; /* whose it is */
+        kernel |= EW_ETW_DISK_INIT; /* maps a disk request to its process */
     return kernel & EW_ETW_KERNEL_WATCH;
 }
 
-/* A description of the session is no reason to miss the events that were asked for. */
-static void choose_kernel(uint32_t *kernel, const struct ew_source_config *config)
+/* An explicit configuration of the session must not suppress requested scheduler events. */
+static void select_kernel_events(uint32_t *kernel, const struct ew_source_config *config)
 {
     if (*kernel == 0)
-        *kernel = needed(config);
+        *kernel = needed_kernel_events(config);
     if (config->events)
         *kernel |= EW_ETW_THREAD | EW_ETW_CSWITCH | EW_ETW_DISPATCHER;
 }
 
-/* One line for doctor, if it is about hardware counters. */
+/* One line for doctor, for metrics that need hardware counters. */
 static const char *unavailable_reason(const struct ew_source *source, uint32_t metric)
 {
     const struct live *live = (const struct live *)source;
     uint64_t asked = live->metrics & UINT64_C(1) << metric;
     if (live->config.attach != NULL && ew_pmc_counters_of(asked) != 0)
-        return "somebody else's session: it carries hardware counters only if he asked for them";
+        return "a session of another program: it carries hardware counters only if that program "
+               "enabled them";
     bool switches = (ew_etw_consumer_kernel(live->consumer) & EW_ETW_CSWITCH) != 0;
     if (!switches && ew_pmc_counters_of(asked) != 0)
         return "hardware counters come with context switches, which this session does not log";
-    return ew_etw_pmc_why_not(ew_etw_consumer_pmc(live->consumer), metric);
+    return ew_etw_pmc_unavailable_reason(ew_etw_consumer_pmc(live->consumer), metric);
 }
 
-static void learn_counters(struct live *live)
+static void update_counters(struct live *live)
 {
     uint32_t has = ew_pmc_has(&live->pmc);
     live->ops.available |= ew_pmc_metrics(has);
@@ -113,7 +116,7 @@ static void learn_counters(struct live *live)
     live->ops.estimated |= ETWATCH_HAS(cycles);
 }
 
-static uint32_t learn(struct live *live)
+static uint32_t update_available(struct live *live)
 {
     uint32_t kernel = ew_etw_consumer_kernel(live->consumer);
     uint64_t kinds = 0;
@@ -127,10 +130,10 @@ static uint32_t learn(struct live *live)
     live->ops.estimated = ew_record_accounting_estimated(kinds);
     if (live->list_sync != NULL)
         live->ops.available |= ew_list_sync_available(live->list_sync);
-    /* Of clock ticks or of samples. */
+    /* From clock ticks or CPU samples. */
     live->ops.estimated |=
         live->ops.available & (ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns));
-    learn_counters(live);
+    update_counters(live);
     return classes;
 }
 
@@ -156,12 +159,12 @@ static int refuse_filter(const struct ew_filter *filter, struct ew_error *reterr
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no cgroups");
     if (filter->uid_count > 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "events of Windows carry no user: use pids or names");
+                            "Windows events carry no user: filter by pid or name");
     return 0;
 }
 
-/* Without it the session still tells what happens: it is no reason to fail. */
-static void open_beside(struct live *live, uint64_t metrics)
+/* Optional: without a process list the session still delivers events. */
+static void open_list_sync(struct live *live, uint64_t metrics)
 {
     struct ew_winpoll_system system;
     live->started_ns = ew_etw_consumer_started_ns(live->consumer);
@@ -169,7 +172,7 @@ static void open_beside(struct live *live, uint64_t metrics)
     if (ew_etw_consumer_processes(live->consumer, &system) != 0)
         return;
     if (metrics != 0 && (metrics & system.slow_has) == 0)
-        system.slow = NULL; /* then no process has to be opened */
+        system.slow = NULL; /* no process needs to be opened then */
     (void)ew_list_sync_new(&system, live->started_ns, &live->list_sync);
 }
 
@@ -187,9 +190,9 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
     if (config->etw != NULL)
         live->config = *config->etw;
     if (live->config.attach == NULL)
-        choose_kernel(&live->config.session.kernel, config);
+        select_kernel_events(&live->config.session.kernel, config);
     live->metrics = config->metrics;
-    /* Only if somebody asked for them: each switch is longer by them. */
+    /* Only if requested: counters make every switch event longer. */
     live->config.session.counters |= ew_pmc_counters_of(config->metrics);
     rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
     if (rc == 0) {
@@ -200,9 +203,9 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
             .clock_ctx = live->consumer,
             .raw_to_ns = raw_to_ns,
         };
-        open_beside(live, config->metrics);
+        open_list_sync(live, config->metrics);
         live->pmc = own.pmc = ew_etw_consumer_pmc(live->consumer)->map;
-        own.classes_known = learn(live);
+        own.classes_known = update_available(live);
         rc = ew_record_accounting_init(&live->accounting, config, &own);
         if (rc < 0)
             ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
@@ -216,10 +219,10 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
     return 0;
 }
 
-/* ------------------------------------------------------------------------ draining */
+/* --------------------------------------------------------------------------- drain */
 
-/* Everything up to the list has been added up. */
-static void tell_beside(struct live *live, const struct ew_facts *facts)
+/* Every event up to the list's time has been processed. */
+static void emit_list(struct live *live, const struct ew_facts *facts)
 {
     ew_tally_advance(live->accounting.tally, live->list_due_ns, facts);
     ew_list_sync_emit(live->list_sync, live->accounting.tally, facts);
@@ -229,7 +232,7 @@ static void tell_beside(struct live *live, const struct ew_facts *facts)
 static void take(struct live *live, const struct ew_record *record, const struct ew_facts *facts)
 {
     if (record->t_ns >= live->list_due_ns)
-        tell_beside(live, facts);
+        emit_list(live, facts);
     if (record->kind != EW_RECORD_LOSS) {
         ew_record_accounting_take(&live->accounting, record, facts);
         return;
@@ -240,12 +243,13 @@ static void take(struct live *live, const struct ew_record *record, const struct
     ew_tally_loss(live->accounting.tally, record->cpu, record->t_ns, count, facts);
 }
 
-/* Who is there is known: first that, then everything that was kept. */
-static void end_opening(struct live *live, const struct ew_facts *facts)
+/* The preexisting processes are known: the tally learns them first, then processes the buffered
+ * records. */
+static void end_startup(struct live *live, const struct ew_facts *facts)
 {
     const struct ew_startup_buffer *startup = &live->startup;
     struct ew_event event;
-    live->open = true;
+    live->rundown_done = true;
     ew_startup_buffer_end(&live->startup);
     for (uint32_t i = 0; i < startup->count; i++)
         if (startup->records[i].kind != EW_RECORD_LOSS &&
@@ -256,42 +260,43 @@ static void end_opening(struct live *live, const struct ew_facts *facts)
     ew_startup_buffer_done(&live->startup);
 }
 
-static void keep_or_take(struct live *live, const struct ew_record *record,
-                         const struct ew_facts *facts)
+static void buffer_or_take(struct live *live, const struct ew_record *record,
+                           const struct ew_facts *facts)
 {
-    if (!live->open && ew_startup_buffer_add(&live->startup, record)) {
+    if (!live->rundown_done && ew_startup_buffer_add(&live->startup, record)) {
         if (live->startup.count == 1 && record->t_ns > live->started_ns)
             live->started_ns = record->t_ns;
         return;
     }
-    if (!live->open)
-        end_opening(live, facts);
+    if (!live->rundown_done)
+        end_startup(live, facts);
     take(live, record, facts);
 }
 
-/* Whoever comes from now on is asked for when he comes; who is there is asked for here. */
-static void tell_added(struct live *live, const struct ew_facts *facts)
+/* Processes that start later are matched when they start; those already running are matched
+ * here. */
+static void emit_added(struct live *live, const struct ew_facts *facts)
 {
-    const struct ew_selection *chosen = &live->accounting.selection;
-    for (uint32_t i = 0; i < chosen->pid_count; i++)
-        ew_tally_want(live->accounting.tally, chosen->pids[i], facts);
-    live->chosen_changed = false;
+    const struct ew_selection *selection = &live->accounting.selection;
+    for (uint32_t i = 0; i < selection->pid_count; i++)
+        ew_tally_select(live->accounting.tally, selection->pids[i], facts);
+    live->selection_changed = false;
 }
 
 static int take_all(struct live *live, const struct ew_facts *facts, struct ew_error *reterr)
 {
-    const struct ew_record *accounting;
+    const struct ew_record *records;
     int count;
     live->accounting.facts = facts;
-    if (live->chosen_changed && live->open)
-        tell_added(live, facts);
-    while ((count = ew_etw_consumer_next(live->consumer, &accounting, reterr)) > 0)
+    if (live->selection_changed && live->rundown_done)
+        emit_added(live, facts);
+    while ((count = ew_etw_consumer_next(live->consumer, &records, reterr)) > 0)
         for (int i = 0; i < count; i++)
-            keep_or_take(live, &accounting[i], facts);
+            buffer_or_take(live, &records[i], facts);
     return count;
 }
 
-/* Once all that was logged before has been taken. */
+/* Applied once all events logged before the change have been taken. */
 static void change_classes(struct live *live, uint64_t horizon_ns, const struct ew_facts *facts)
 {
     if (live->classes_ns == 0 || horizon_ns < live->classes_ns)
@@ -300,14 +305,14 @@ static void change_classes(struct live *live, uint64_t horizon_ns, const struct 
     live->classes_ns = 0;
 }
 
-/* A session that somebody ended and that was made anew may have got fewer. */
+/* A session that was restarted may have got fewer counters. */
 static void note_counters(struct live *live)
 {
     if (!ew_pmc_same(&live->pmc, &ew_etw_consumer_pmc(live->consumer)->map))
         ew_tally_forget_counters(live->accounting.tally);
 }
 
-/* Losses are told in many ways; the tally hears of all. */
+/* Losses arrive in several ways; the tally sees them all. */
 static void note_losses(struct live *live)
 {
     struct ew_tally_system system;
@@ -321,24 +326,24 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
                  uint64_t *ret_horizon_ns, struct ew_error *reterr)
 {
     struct live *live = (struct live *)source;
-    if (live->list_sync != NULL && live->open)
+    if (live->list_sync != NULL && live->rundown_done)
         live->list_due_ns = ew_list_sync_read(live->list_sync, now_ns);
     int rc = take_all(live, facts, reterr);
-    if (rc < 0 && !live->open)
-        end_opening(live, facts);
+    if (rc < 0 && !live->rundown_done)
+        end_startup(live, facts);
     if (rc < 0)
         return rc;
     uint64_t horizon_ns = ew_etw_consumer_horizon_ns(live->consumer);
-    if (!live->open && horizon_ns >= live->started_ns + rundown_ns)
-        end_opening(live, facts);
+    if (!live->rundown_done && horizon_ns >= live->started_ns + rundown_ns)
+        end_startup(live, facts);
     if (horizon_ns > now_ns)
         horizon_ns = now_ns;
     *ret_horizon_ns = live->accounting.horizon_ns;
-    if (!live->open)
+    if (!live->rundown_done)
         return 0;
     change_classes(live, horizon_ns, facts);
     if (horizon_ns >= live->list_due_ns)
-        tell_beside(live, facts);
+        emit_list(live, facts);
     ew_tally_advance(live->accounting.tally, horizon_ns, facts);
     note_losses(live);
     note_counters(live);
@@ -348,21 +353,21 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     return 0;
 }
 
-/* The session ends first: then everything that it had has come. */
+/* The session is stopped first, so that everything it logged has arrived. */
 static int finish(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                   struct ew_error *reterr)
 {
     struct live *live = (struct live *)source;
     ew_etw_consumer_finish(live->consumer);
     int rc = take_all(live, facts, reterr);
-    if (!live->open)
-        end_opening(live, facts);
+    if (!live->rundown_done)
+        end_startup(live, facts);
     uint64_t end_ns = now_ns > live->accounting.last_ns ? now_ns : live->accounting.last_ns;
     ew_tally_finish(live->accounting.tally, end_ns, facts);
     return rc < 0 ? rc : 0;
 }
 
-/* --------------------------------------------------------------------------- other */
+/* ---------------------------------------------------------------- other operations */
 
 static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
 {
@@ -373,18 +378,18 @@ static int set_interval(struct ew_source *source, uint64_t at_ns, uint64_t inter
 static int add(struct ew_source *source, uint32_t pid)
 {
     struct live *live = (struct live *)source;
-    live->chosen_changed = true;
+    live->selection_changed = true;
     return ew_selection_add(&live->accounting.selection, pid);
 }
 
 static int remove_pid(struct ew_source *source, uint32_t pid)
 {
     struct live *live = (struct live *)source;
-    ew_tally_unwant(live->accounting.tally, pid);
+    ew_tally_deselect(live->accounting.tally, pid);
     return ew_selection_remove(&live->accounting.selection, pid);
 }
 
-/* Without processes and threads nobody would know whose the rest is. */
+/* Process and thread events are always logged: without them, other events cannot be attributed. */
 static int set_kernel(struct ew_source *source, uint64_t now_ns, uint32_t kernel,
                       const uint32_t *stacks, struct ew_error *reterr)
 {
@@ -393,7 +398,7 @@ static int set_kernel(struct ew_source *source, uint64_t now_ns, uint32_t kernel
                                         stacks, reterr);
     if (rc < 0)
         return rc;
-    live->classes = learn(live);
+    live->classes = update_available(live);
     live->classes_ns = now_ns;
     return 0;
 }
@@ -405,7 +410,7 @@ static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
     ew_etw_consumer_counts(live->consumer, &counts);
     *ret_stats = live->accounting.stats;
     ret_stats->late = counts.late;
-    ret_stats->kernel_ns_known = false; /* ETW does not tell what it costs */
+    ret_stats->kernel_ns_known = false; /* ETW does not report its cost */
 }
 
 static int wake_fd(struct ew_source *source)

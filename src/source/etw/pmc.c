@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows is asked in three steps: which sources there are, by name; to read these with events; and
- * with which events. The list is in a piece of memory that grows to what it needs, and is read as
- * foreign bytes. A processor has few counters, and others may use them: if it does not take all
- * that are wanted, it is asked for fewer, the first ones last.
+ * Counters are enabled in three steps: list the available sources by name; select those to read
+ * with events; select the events. The list buffer grows to the size that Windows reports, and the
+ * list is parsed as foreign bytes. A processor has few counters, and other programs may use some:
+ * if Windows rejects the selection, the least important counter is dropped and the rest is tried
+ * again.
  */
 #include "source/etw/pmc.h"
 
@@ -21,11 +22,11 @@ enum {
     OPCODE_SWITCH = 36,
 };
 
-/* In the order of their worth. */
+/* In order of importance. */
 static const uint8_t ours[] = {EW_C_cycles, EW_C_instructions, EW_C_cache_misses};
 enum { OURS = sizeof ours };
 
-/* A source that is one of ours, the best that was found. */
+/* The best source found for one of our counters. */
 struct source {
     uint8_t name[64]; /* UTF-16 */
     uint8_t size, rank;
@@ -38,16 +39,16 @@ static bool wants(uint32_t wanted, uint32_t i)
     return (wanted >> ours[i] & 1) != 0;
 }
 
-static void explain(struct ew_etw_pmc *pmc, uint32_t wanted, const char *why, uint32_t code)
+static void set_reason(struct ew_etw_pmc *pmc, uint32_t wanted, const char *reason, uint32_t code)
 {
     for (uint32_t i = 0; i < OURS; i++) {
-        char *to = pmc->why[ours[i]];
+        char *to = pmc->reason[ours[i]];
         if (!wants(wanted, i) || to[0] != '\0')
             continue;
         if (code != 0)
-            (void)snprintf(to, EW_ETW_PMC_WHY, "%s (error %u)", why, (unsigned)code);
+            (void)snprintf(to, EW_ETW_PMC_REASON, "%s (error %u)", reason, (unsigned)code);
         else
-            (void)snprintf(to, EW_ETW_PMC_WHY, "%s", why);
+            (void)snprintf(to, EW_ETW_PMC_REASON, "%s", reason);
     }
 }
 
@@ -61,7 +62,8 @@ static size_t name_size(const uint8_t *name, size_t room)
     return size;
 }
 
-static void consider(struct source sources[OURS], uint32_t id, const uint8_t *name, size_t size)
+static void use_if_better(struct source sources[OURS], uint32_t id, const uint8_t *name,
+                          size_t size)
 {
     uint8_t rank = 0, counter = ew_pmc_counter(name, size, &rank);
     for (uint32_t i = 0; i < OURS; i++) {
@@ -74,7 +76,7 @@ static void consider(struct source sources[OURS], uint32_t id, const uint8_t *na
     }
 }
 
-/* Entries: distance to the next (0: the last), number, limits, and a name. */
+/* Entries: offset to the next one (0: last), id, limits, and a name. */
 static void read_list(const uint8_t *list, size_t size, struct source sources[OURS])
 {
     size_t at = 0;
@@ -84,15 +86,15 @@ static void read_list(const uint8_t *list, size_t size, struct source sources[OU
         if (end - at < ENTRY_BYTES)
             return;
         const uint8_t *name = list + at + ENTRY_BYTES;
-        consider(sources, ew_load_u32(list + at + 4), name,
-                 name_size(name, end - at - ENTRY_BYTES));
+        use_if_better(sources, ew_load_u32(list + at + 4), name,
+                      name_size(name, end - at - ENTRY_BYTES));
         if (end == size)
             return;
         at = end;
     }
 }
 
-/* 0, or the error of Windows. */
+/* 0, or the Windows error code. */
 static uint32_t find_sources(const struct ew_etw_api *api, struct source sources[OURS])
 {
     uint32_t size = LIST_BYTES, used = 0, rc;
@@ -114,7 +116,7 @@ static uint32_t find_sources(const struct ew_etw_api *api, struct source sources
     return rc;
 }
 
-/* ------------------------------------------------------------------------ asking */
+/* ---------------------------------------------------------------------- enabling */
 
 static uint32_t set_counters(const struct ew_etw_api *api, uint64_t session,
                              const struct source sources[OURS], uint32_t wanted)
@@ -134,7 +136,7 @@ static uint32_t set_events(const struct ew_etw_api *api, uint64_t session)
     return api->set_information(api->ctx, session, EW_ETW_INFO_PMC_EVENTS, &id, sizeof id);
 }
 
-/* The least of them. */
+/* The least important one. */
 static uint32_t last_of(uint32_t wanted)
 {
     uint32_t last = 0;
@@ -143,8 +145,8 @@ static uint32_t last_of(uint32_t wanted)
     return last;
 }
 
-void ew_etw_pmc_ask(const struct ew_etw_api *api, uint64_t session, uint32_t wanted,
-                    struct ew_etw_pmc *ret_pmc)
+void ew_etw_pmc_enable(const struct ew_etw_api *api, uint64_t session, uint32_t wanted,
+                       struct ew_etw_pmc *ret_pmc)
 {
     struct source sources[OURS];
     memset(ret_pmc, 0, sizeof *ret_pmc);
@@ -153,20 +155,19 @@ void ew_etw_pmc_ask(const struct ew_etw_api *api, uint64_t session, uint32_t wan
         return;
     uint32_t rc = find_sources(api, sources), have = 0;
     if (rc != 0)
-        explain(ret_pmc, wanted, "Windows lists no hardware counters", rc);
+        set_reason(ret_pmc, wanted, "Windows lists no hardware counters", rc);
     for (uint32_t i = 0; i < OURS; i++)
         have |= wants(wanted, i) && sources[i].found ? 1u << ours[i] : 0;
-    explain(ret_pmc, wanted & ~have,
-            "no such counter among those of Windows (wpr -pmcsources), as in most virtual machines",
-            0);
+    set_reason(ret_pmc, wanted & ~have,
+               "Windows lists no such counter (wpr -pmcsources), as in most virtual machines", 0);
     while (have != 0 && (rc = set_counters(api, session, sources, have)) != 0) {
-        explain(ret_pmc, last_of(have), "Windows does not count it: others may use the counters",
-                rc);
+        set_reason(ret_pmc, last_of(have),
+                   "Windows does not count it: other programs may use the counters", rc);
         have &= ~last_of(have);
     }
     rc = have == 0 ? 0 : set_events(api, session);
     if (rc != 0) {
-        explain(ret_pmc, have, "Windows does not log counters with context switches", rc);
+        set_reason(ret_pmc, have, "Windows does not log counters with context switches", rc);
         return;
     }
     for (uint32_t i = 0; i < OURS; i++)
@@ -174,11 +175,11 @@ void ew_etw_pmc_ask(const struct ew_etw_api *api, uint64_t session, uint32_t wan
             (void)ew_pmc_add(&ret_pmc->map, sources[i].name, sources[i].size);
 }
 
-const char *ew_etw_pmc_why_not(const struct ew_etw_pmc *pmc, uint32_t metric)
+const char *ew_etw_pmc_unavailable_reason(const struct ew_etw_pmc *pmc, uint32_t metric)
 {
     uint32_t has = metric < ETWATCH_METRIC_COUNT ? ew_pmc_counters_of(UINT64_C(1) << metric) : 0;
     for (uint32_t i = 0; i < OURS; i++)
-        if (has == 1u << ours[i] && pmc->why[ours[i]][0] != '\0')
-            return pmc->why[ours[i]];
+        if (has == 1u << ours[i] && pmc->reason[ours[i]][0] != '\0')
+            return pmc->reason[ours[i]];
     return NULL;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the asker, the list that waits, and of the list before how much everybody had run.
+ * Owns the system interface, the pending list, and the CPU times of the previous list.
  *
- * Mending: whoever lives for the tally and is not in the list has ended, and whoever is in the list
- * and not known came, without anybody telling. Both only if they cannot be on their way: a list is
- * used for that some time after the loss, and of who came or went just before it nothing is said,
- * since the events of those may come right after it.
+ * Repair after a loss: a process that the tally considers alive and that is not in the list has
+ * ended; one that is in the list and unknown to the tally has started; the events of both were
+ * lost. A list is used for this only some time after the loss, and processes that started or ended
+ * shortly before the list are skipped, because their events may still arrive.
  */
 #include "source/etw/etw.h"
 
@@ -14,13 +14,14 @@
 
 #include "base/alloc.h"
 
-static const uint64_t look_every_ns = 1000000000;
-static const uint64_t mend_after_ns = 100000000;
-static const uint64_t young_ns = 50000000;  /* its event may be on its way */
-static const uint64_t same_ns = 1000000000; /* how far two times of one beginning may differ */
+static const uint64_t list_every_ns = 1000000000;
+static const uint64_t repair_delay_ns = 100000000;
+static const uint64_t young_ns = 50000000; /* its start event may still arrive */
+static const uint64_t same_ns =
+    1000000000; /* maximum difference of two start times of the same process */
 enum { NS_PER_UNIT = 100 };
 
-/* How much a process had run; in the order of the list. */
+/* CPU time of a process, in list order. */
 struct ran {
     uint32_t pid;
     uint64_t created, units, cycles;
@@ -30,16 +31,16 @@ struct ew_list_sync {
     struct ew_winpoll_system system;
     struct ew_listing listing;
     uint64_t begun_ns;
-    bool waits; /* the listing is to be told */
+    bool pending; /* the listing has not been emitted yet */
     uint64_t listed_ns;
-    uint64_t lost_ns; /* something was lost up to then; 0: all is told */
-    bool tells_states, counts_io, has_cycles, tells_cycles, tells_modes;
+    uint64_t lost_ns; /* events were lost up to here; 0: repaired */
+    bool has_states, counts_io, has_cycles, emits_cycles, has_modes;
     struct ran *ran;
     uint32_t ran_count, ran_room;
     uint64_t available;
 };
 
-/* ------------------------------------------------------------------- begin and end */
+/* -------------------------------------------------------------------- new and free */
 
 static void describe(struct ew_list_sync *list_sync)
 {
@@ -48,16 +49,16 @@ static void describe(struct ew_list_sync *list_sync)
     uint64_t gauge[EW_GAUGE_COUNT];
     uint32_t has = 0;
     while (ew_listing_next(&listing, &listed) > 0) {
-        list_sync->tells_states |= ew_listed_runs(&listed);
+        list_sync->has_states |= ew_listed_runs(&listed);
         list_sync->counts_io |= listed.other_ops != 0;
         list_sync->has_cycles |= listed.pid != 0 && listed.cycles != 0;
-        list_sync->tells_modes |= listed.pid != 0 && listed.user != 0;
-        has |= ew_listed_gauges(&listed, list_sync->tells_states, gauge);
+        list_sync->has_modes |= listed.pid != 0 && listed.user != 0;
+        has |= ew_listed_gauges(&listed, list_sync->has_states, gauge);
     }
     list_sync->available = list_sync->system.slow != NULL ? list_sync->system.slow_has : 0;
     if (list_sync->counts_io)
         list_sync->available |= ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops);
-    if (list_sync->tells_modes)
+    if (list_sync->has_modes)
         list_sync->available |= ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
 #define EW_X(name) list_sync->available |= has & EW_HAS_G(name) ? ETWATCH_HAS(name) : 0;
     EW_GAUGES(EW_X)
@@ -91,7 +92,7 @@ void ew_list_sync_free(struct ew_list_sync *list_sync)
 
 bool ew_list_sync_count_cycles(struct ew_list_sync *list_sync)
 {
-    return list_sync->tells_cycles = list_sync->has_cycles;
+    return list_sync->emits_cycles = list_sync->has_cycles;
 }
 
 uint64_t ew_list_sync_available(const struct ew_list_sync *list_sync)
@@ -99,17 +100,17 @@ uint64_t ew_list_sync_available(const struct ew_list_sync *list_sync)
     return list_sync->available;
 }
 
-/* ------------------------------------------------------------------------ looking */
+/* ------------------------------------------------------------------------ listing */
 
 uint64_t ew_list_sync_read(struct ew_list_sync *list_sync, uint64_t now_ns)
 {
-    bool time = list_sync->listed_ns == 0 || now_ns >= list_sync->listed_ns + look_every_ns;
-    if (!list_sync->waits && time && now_ns > list_sync->listed_ns) {
-        list_sync->waits =
+    bool time = list_sync->listed_ns == 0 || now_ns >= list_sync->listed_ns + list_every_ns;
+    if (!list_sync->pending && time && now_ns > list_sync->listed_ns) {
+        list_sync->pending =
             list_sync->system.list(list_sync->system.ctx, &list_sync->listing, NULL) == 0;
         list_sync->listed_ns = now_ns;
     }
-    return list_sync->waits ? list_sync->listed_ns : UINT64_MAX;
+    return list_sync->pending ? list_sync->listed_ns : UINT64_MAX;
 }
 
 void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns)
@@ -120,7 +121,7 @@ void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns)
 
 /* ------------------------------------------------------------------------- gauges */
 
-/* Where the list before has this process; NULL: it has not. They come in the same order. */
+/* The entry of the previous list for this process, or NULL. Both lists have the same order. */
 static const struct ran *find_ran(const struct ew_list_sync *list_sync,
                                   const struct ew_listed_process *listed, uint32_t *at)
 {
@@ -135,33 +136,33 @@ static const struct ran *find_ran(const struct ew_list_sync *list_sync,
     return NULL;
 }
 
-static void tell_gauges(struct ew_list_sync *list_sync, const struct ew_listed_process *listed,
+static void emit_gauges(struct ew_list_sync *list_sync, const struct ew_listed_process *listed,
                         struct ew_tally *tally, const struct ew_facts *facts)
 {
     const struct ew_winpoll_system *system = &list_sync->system;
     uint64_t gauge[EW_GAUGE_COUNT];
-    if (!ew_tally_lives(tally, listed->pid, NULL))
+    if (!ew_tally_is_alive(tally, listed->pid, NULL))
         return;
-    uint32_t has = ew_listed_gauges(listed, list_sync->tells_states, gauge);
+    uint32_t has = ew_listed_gauges(listed, list_sync->has_states, gauge);
     void *held = system->slow != NULL ? system->hold(system->ctx, listed->pid) : NULL;
     if (held != NULL) {
         has |= system->slow(system->ctx, held, gauge);
         system->release(system->ctx, held);
     }
-    /* The events tell the priority, whenever it changes. */
+    /* The priority comes from events, whenever it changes. */
     ew_tally_gauges(tally, listed->pid, has & ~EW_HAS_G(priority), gauge, facts);
     if (list_sync->counts_io)
         ew_tally_other_io(tally, listed->pid, listed->other_bytes, listed->other_ops, facts);
-    if (list_sync->tells_modes)
+    if (list_sync->has_modes)
         ew_tally_modes(tally, listed->pid, listed->user * NS_PER_UNIT, listed->kernel * NS_PER_UNIT,
                        facts);
-    if (list_sync->tells_cycles)
+    if (list_sync->emits_cycles)
         ew_tally_cycles(tally, listed->pid, listed->cycles, facts);
 }
 
-/* Gauges, and the I/O that no event tells, of those that ran since the list before; then this is
- * the list before. */
-static void tell_all_gauges(struct ew_list_sync *list_sync, struct ew_tally *tally,
+/* Emits gauges, and the I/O that no event reports, of the processes that ran since the previous
+ * list; then this list becomes the previous one. */
+static void emit_all_gauges(struct ew_list_sync *list_sync, struct ew_tally *tally,
                             const struct ew_facts *facts)
 {
     struct ew_listing listing = list_sync->listing;
@@ -171,14 +172,14 @@ static void tell_all_gauges(struct ew_list_sync *list_sync, struct ew_tally *tal
         const struct ran *ran = find_ran(list_sync, &listed, &at);
         if (ran == NULL || ran->units != listed.user + listed.kernel ||
             ran->cycles != listed.cycles)
-            tell_gauges(list_sync, &listed, tally, facts);
+            emit_gauges(list_sync, &listed, tally, facts);
         count++;
     }
     if (count > list_sync->ran_room) {
         uint32_t room = count + count / 4;
         struct ran *grown = ew_realloc_array(list_sync->ran, room, sizeof *grown);
         if (grown == NULL) {
-            list_sync->ran_count = 0; /* everybody is told the next time */
+            list_sync->ran_count = 0; /* every process is emitted next time */
             return;
         }
         list_sync->ran = grown;
@@ -192,7 +193,7 @@ static void tell_all_gauges(struct ew_list_sync *list_sync, struct ew_tally *tal
                                                             .cycles = listed.cycles};
 }
 
-/* ------------------------------------------------------------------------ mending */
+/* ------------------------------------------------------------------------- repair */
 
 static uint64_t raw_ns(const struct ew_list_sync *list_sync, uint64_t time)
 {
@@ -200,7 +201,7 @@ static uint64_t raw_ns(const struct ew_list_sync *list_sync, uint64_t time)
     return time > zero ? (time - zero) * NS_PER_UNIT : 0;
 }
 
-/* Whether the process of the list is the one that began at start_ns (0: before the session). */
+/* Whether the listed process is the one that started at start_ns (0: before the session). */
 static bool is_same(const struct ew_list_sync *list_sync, uint64_t created, uint64_t start_ns)
 {
     uint64_t created_ns = raw_ns(list_sync, created);
@@ -209,55 +210,56 @@ static bool is_same(const struct ew_list_sync *list_sync, uint64_t created, uint
     return created_ns + same_ns >= start_ns && created_ns <= start_ns + same_ns;
 }
 
-/* A process of the list, for finding it by its number. */
-struct there {
+/* A listed process, for lookup by pid. */
+struct listed_id {
     uint32_t pid;
     uint64_t created;
 };
 
-struct all_there {
+struct pid_index {
     const struct ew_list_sync *list_sync;
-    struct there *all;
+    struct listed_id *ids;
     size_t count;
 };
 
 static int by_pid(const void *a, const void *b)
 {
-    uint32_t x = ((const struct there *)a)->pid, y = ((const struct there *)b)->pid;
+    uint32_t x = ((const struct listed_id *)a)->pid, y = ((const struct listed_id *)b)->pid;
     return x < y ? -1 : x > y;
 }
 
-static bool is_there(void *ctx, uint32_t pid, uint64_t start_ns)
+static bool is_listed(void *ctx, uint32_t pid, uint64_t start_ns)
 {
-    const struct all_there *there = ctx;
-    struct there key = {.pid = pid};
-    const struct there *found = bsearch(&key, there->all, there->count, sizeof *there->all, by_pid);
-    return found != NULL && is_same(there->list_sync, found->created, start_ns);
+    const struct pid_index *index = ctx;
+    struct listed_id key = {.pid = pid};
+    const struct listed_id *found =
+        bsearch(&key, index->ids, index->count, sizeof *index->ids, by_pid);
+    return found != NULL && is_same(index->list_sync, found->created, start_ns);
 }
 
-/* Who is not in the list has ended. */
-static void tell_absent(struct ew_list_sync *list_sync, uint64_t old_ns, struct ew_tally *tally,
-                        const struct ew_facts *facts)
+/* Ends the processes that are not in the list. */
+static void end_absent(struct ew_list_sync *list_sync, uint64_t old_ns, struct ew_tally *tally,
+                       const struct ew_facts *facts)
 {
     struct ew_listing listing = list_sync->listing;
     struct ew_listed_process listed;
-    struct all_there there = {.list_sync = list_sync};
+    struct pid_index index = {.list_sync = list_sync};
     size_t count = 0;
     while (ew_listing_next(&listing, &listed) > 0)
         count++;
-    there.all = ew_calloc(count + 1, sizeof *there.all);
-    if (there.all == NULL)
+    index.ids = ew_calloc(count + 1, sizeof *index.ids);
+    if (index.ids == NULL)
         return; /* the next loss gives another chance */
     listing = list_sync->listing;
     while (ew_listing_next(&listing, &listed) > 0)
-        there.all[there.count++] = (struct there){listed.pid, listed.created};
-    qsort(there.all, there.count, sizeof *there.all, by_pid);
-    ew_tally_absent(tally, is_there, &there, old_ns, list_sync->listed_ns, facts);
-    ew_free(there.all);
+        index.ids[index.count++] = (struct listed_id){listed.pid, listed.created};
+    qsort(index.ids, index.count, sizeof *index.ids, by_pid);
+    ew_tally_end_absent(tally, is_listed, &index, old_ns, list_sync->listed_ns, facts);
+    ew_free(index.ids);
 }
 
-static void tell_there(const struct ew_listed_process *listed, uint64_t t_ns,
-                       struct ew_tally *tally, const struct ew_facts *facts)
+static void emit_present(const struct ew_listed_process *listed, uint64_t t_ns,
+                         struct ew_tally *tally, const struct ew_facts *facts)
 {
     struct ew_record record = {.t_ns = t_ns, .cpu = UINT16_MAX};
     struct ew_event event = {.t_ns = t_ns,
@@ -265,7 +267,7 @@ static void tell_there(const struct ew_listed_process *listed, uint64_t t_ns,
                              .cpu = UINT16_MAX,
                              .pid = listed->pid,
                              .tid = EW_NO_ID};
-    if (!ew_tally_lives(tally, listed->pid, NULL)) {
+    if (!ew_tally_is_alive(tally, listed->pid, NULL)) {
         event.u.process.parent_pid = listed->ppid;
         event.u.process.session_id = listed->session_id;
         event.u.process.image =
@@ -282,27 +284,27 @@ static void tell_there(const struct ew_listed_process *listed, uint64_t t_ns,
     }
 }
 
-static void mend(struct ew_list_sync *list_sync, struct ew_tally *tally,
-                 const struct ew_facts *facts)
+static void repair(struct ew_list_sync *list_sync, struct ew_tally *tally,
+                   const struct ew_facts *facts)
 {
     uint64_t t_ns = list_sync->listed_ns, old_ns = t_ns > young_ns ? t_ns - young_ns : 0;
     struct ew_listing listing = list_sync->listing;
     struct ew_listed_process listed;
-    tell_absent(list_sync, old_ns, tally, facts);
+    end_absent(list_sync, old_ns, tally, facts);
     while (ew_listing_next(&listing, &listed) > 0)
         if (listed.pid != 0 && raw_ns(list_sync, listed.created) < old_ns)
-            tell_there(&listed, t_ns, tally, facts);
+            emit_present(&listed, t_ns, tally, facts);
 }
 
 void ew_list_sync_emit(struct ew_list_sync *list_sync, struct ew_tally *tally,
                        const struct ew_facts *facts)
 {
-    if (!list_sync->waits)
+    if (!list_sync->pending)
         return;
-    list_sync->waits = false;
-    if (list_sync->lost_ns != 0 && list_sync->listed_ns >= list_sync->lost_ns + mend_after_ns) {
-        mend(list_sync, tally, facts);
+    list_sync->pending = false;
+    if (list_sync->lost_ns != 0 && list_sync->listed_ns >= list_sync->lost_ns + repair_delay_ns) {
+        repair(list_sync, tally, facts);
         list_sync->lost_ns = 0;
     }
-    tell_all_gauges(list_sync, tally, facts);
+    emit_all_gauges(list_sync, tally, facts);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The machine knows the providers that were registered on it, our tables the common ones, and those
- * that register nowhere (EventSource, most of TraceLogging) make their GUID from their name by a
- * published rule: the SHA-1 of a fixed namespace and the name in upper case, as UTF-16 with the
- * high byte first; of the result 16 bytes, with 5 as the version.
+ * Registered providers are known to the machine, common ones to our tables. Those that register
+ * nowhere (EventSource, most of TraceLogging) derive their GUID from their name by a published
+ * rule: the SHA-1 of a fixed namespace and the upper-case name, as big-endian UTF-16; the first 16
+ * bytes of the result, with version 5.
  */
 #include "source/etw/etw.h"
 
@@ -82,9 +82,8 @@ int ew_provider_find(const struct ew_etw_api *api, const char *name, uint8_t ret
                                       find_registered(api, name, guid) || find_table(name, guid);
     if (!found) {
         ew_error_set(reterr, ETWATCH_EINVAL, 0, "no provider is named '%.80s'", name);
-        ew_error_fix(reterr,
-                     "see which there are with: logman query providers; or give the GUID, or "
-                     "*NAME for one whose GUID is made from its name");
+        ew_error_fix(reterr, "list providers with: logman query providers; or give the GUID, or "
+                             "*NAME for a provider with a GUID derived from its name");
         return ETWATCH_EINVAL;
     }
     memcpy(ret_guid, guid, sizeof guid);

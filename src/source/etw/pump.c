@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns a trace handle and two threads. The lock guards what the asking thread found out; the thread
- * that puts events takes no lock and is told to end by the end of the session, or by closing the
- * trace.
+ * Owns a trace handle and two threads. The lock guards the status that the flushing thread updates.
+ * The processing thread takes no lock; it ends when the session ends or the trace is closed.
  */
 #include "source/etw/etw.h"
 
@@ -13,22 +12,22 @@
 #include "os/os.h"
 #include "source/etw/convert.h"
 
-static const uint64_t ask_every_ns = 1000000000;
+static const uint64_t query_every_ns = 1000000000;
 enum { CLOCK_QPC = 1, CLOCK_SYSTEM = 2 };
 
 struct ew_etw_pump {
     struct ew_etw_pump_config config;
     uint64_t trace;
-    struct ew_thread_handle *putter, *asker;
+    struct ew_thread_handle *processor, *flusher;
     _Atomic bool ended;
     bool started;
-    bool buffers; /* they come whole */
+    bool buffers; /* delivered as whole buffers */
 
     struct ew_mutex *lock;
-    struct ew_cond *stir;
+    struct ew_cond *wake;
     bool stopping;
-    struct ew_etw_news news;
-    uint64_t flushed_ns; /* the last request */
+    struct ew_etw_pump_status status;
+    uint64_t flushed_ns; /* time of the last flush */
 };
 
 /* ------------------------------------------------------------------- called by ETW */
@@ -49,7 +48,7 @@ static int32_t on_buffer(const void *buffer, uint32_t size, const void *info, vo
     return 1;
 }
 
-static void put_events(void *arg)
+static void process_events(void *arg)
 {
     struct ew_etw_pump *pump = arg;
     const struct ew_etw_api *api = pump->config.api;
@@ -57,57 +56,57 @@ static void put_events(void *arg)
     atomic_store_explicit(&pump->ended, true, memory_order_release);
 }
 
-/* ------------------------------------------------------------------------- asking */
+/* ----------------------------------------------------------------------- flushing */
 
-static void ask_once(struct ew_etw_pump *pump, uint64_t *asked_ns)
+static void flush_once(struct ew_etw_pump *pump, uint64_t *queried_ns)
 {
     const struct ew_etw_pump_config *config = &pump->config;
     uint64_t now_ns = config->api->now_ns(config->api->ctx);
     if (config->session != NULL)
         (void)ew_etw_session_flush(config->session);
-    bool ask = now_ns - *asked_ns >= ask_every_ns;
+    bool query = now_ns - *queried_ns >= query_every_ns;
     uint64_t lost = 0;
     struct ew_etw_session_info info;
-    if (ask && config->session != NULL)
+    if (query && config->session != NULL)
         lost = ew_etw_session_lost(config->session);
-    else if (ask && ew_etw_session_query(config->api, config->name, &info, NULL) == 0)
+    else if (query && ew_etw_session_query(config->api, config->name, &info, NULL) == 0)
         lost = (uint64_t)info.events_lost + info.log_buffers_lost + info.real_time_buffers_lost;
     ew_mutex_lock(pump->lock);
     if (config->session == NULL)
-        pump->news.horizon_ns = now_ns > config->lag_ns ? now_ns - config->lag_ns : 0;
+        pump->status.horizon_ns = now_ns > config->lag_ns ? now_ns - config->lag_ns : 0;
     else
-        pump->news.horizon_ns = pump->flushed_ns;
+        pump->status.horizon_ns = pump->flushed_ns;
     pump->flushed_ns = now_ns;
-    if (ask) {
-        *asked_ns = now_ns;
-        if (lost > pump->news.lost)
-            pump->news.lost = lost;
-        pump->news.lost_ns = now_ns;
+    if (query) {
+        *queried_ns = now_ns;
+        if (lost > pump->status.lost)
+            pump->status.lost = lost;
+        pump->status.lost_ns = now_ns;
     }
     ew_mutex_unlock(pump->lock);
 }
 
-static void ask(void *arg)
+static void flush_loop(void *arg)
 {
     struct ew_etw_pump *pump = arg;
-    uint64_t asked_ns = 0;
+    uint64_t queried_ns = 0;
     ew_mutex_lock(pump->lock);
     while (!pump->stopping) {
-        (void)ew_cond_wait(pump->stir, pump->lock, (int)pump->config.flush_ms);
+        (void)ew_cond_wait(pump->wake, pump->lock, (int)pump->config.flush_ms);
         if (pump->stopping)
             break;
         ew_mutex_unlock(pump->lock);
-        ask_once(pump, &asked_ns);
+        flush_once(pump, &queried_ns);
         ew_mutex_lock(pump->lock);
     }
     ew_mutex_unlock(pump->lock);
 }
 
-/* ------------------------------------------------------------------ begin and end */
+/* ----------------------------------------------------------------- start and stop */
 
 /*
- * Whole buffers if they are to be had: the rest of the work is then that of reading a recording.
- * They do not tell when a session that counts cycles began, which the header event does.
+ * Prefers whole buffers: the rest of the work is then that of reading a recording. They do not
+ * carry the start time of a session that counts cycles; the header event does.
  */
 static bool open_buffers(struct ew_etw_pump *pump, const uint16_t *name,
                          struct ew_etw_logfile_header *header)
@@ -158,11 +157,11 @@ static int start_threads(struct ew_etw_pump *pump, struct ew_error *reterr)
 {
     int error = ew_mutex_new(&pump->lock);
     if (error == 0)
-        error = ew_cond_new(&pump->stir);
+        error = ew_cond_new(&pump->wake);
     if (error == 0)
-        error = ew_os_thread_start(put_events, pump, &pump->putter);
+        error = ew_os_thread_start(process_events, pump, &pump->processor);
     if (error == 0)
-        error = ew_os_thread_start(ask, pump, &pump->asker);
+        error = ew_os_thread_start(flush_loop, pump, &pump->flusher);
     if (error != 0)
         return ew_error_set(reterr, error, 0, "cannot start a thread: %s", etwatch_strerror(error));
     return 0;
@@ -189,16 +188,16 @@ int ew_etw_pump_start(const struct ew_etw_pump_config *config,
     return 0;
 }
 
-void ew_etw_pump_quiet(struct ew_etw_pump *pump)
+void ew_etw_pump_stop_flushing(struct ew_etw_pump *pump)
 {
-    if (pump == NULL || pump->asker == NULL)
+    if (pump == NULL || pump->flusher == NULL)
         return;
     ew_mutex_lock(pump->lock);
     pump->stopping = true;
-    ew_cond_signal(pump->stir);
+    ew_cond_signal(pump->wake);
     ew_mutex_unlock(pump->lock);
-    ew_os_thread_join(pump->asker);
-    pump->asker = NULL;
+    ew_os_thread_join(pump->flusher);
+    pump->flusher = NULL;
 }
 
 void ew_etw_pump_stop(struct ew_etw_pump *pump)
@@ -206,15 +205,15 @@ void ew_etw_pump_stop(struct ew_etw_pump *pump)
     if (pump == NULL)
         return;
     const struct ew_etw_api *api = pump->config.api;
-    ew_etw_pump_quiet(pump);
-    /* A session of ours that was halted ends by itself, with all it had; another's does not. */
+    ew_etw_pump_stop_flushing(pump);
+    /* A halted session of ours ends by itself after all its events; another program's does not. */
     bool wait_first = pump->config.session != NULL && pump->started;
     if (!wait_first && pump->trace != EW_ETW_INVALID_HANDLE)
         (void)api->close(api->ctx, pump->trace);
-    ew_os_thread_join(pump->putter);
+    ew_os_thread_join(pump->processor);
     if (wait_first && pump->trace != EW_ETW_INVALID_HANDLE)
         (void)api->close(api->ctx, pump->trace);
-    ew_cond_free(pump->stir);
+    ew_cond_free(pump->wake);
     ew_mutex_free(pump->lock);
     ew_free(pump);
 }
@@ -224,10 +223,10 @@ bool ew_etw_pump_ended(const struct ew_etw_pump *pump)
     return atomic_load_explicit(&pump->ended, memory_order_acquire);
 }
 
-void ew_etw_pump_news(struct ew_etw_pump *pump, struct ew_etw_news *ret_news)
+void ew_etw_pump_status(struct ew_etw_pump *pump, struct ew_etw_pump_status *ret_status)
 {
     ew_mutex_lock(pump->lock);
-    *ret_news = pump->news;
+    *ret_status = pump->status;
     ew_mutex_unlock(pump->lock);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns a session of ours that ETW writes into a file by itself: nothing passes through this
- * process. It has a name of its own, so that watching and recording do not end each other.
+ * Owns a session of ours that ETW writes to a file: no event passes through this process. It has
+ * its own name, so that watching and recording do not stop each other.
  */
 #include <string.h>
 
@@ -23,8 +23,7 @@ static int prepare_file(struct etwatch_recorder *recorder, const char *path, boo
                         struct ew_error *reterr)
 {
     if (!ew_os_full_path(path, recorder->path, sizeof recorder->path))
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "the name of the file is too long: %.80s…",
-                            path);
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "the file name is too long: %.80s…", path);
     int os_error = ew_os_file_try_write(recorder->path, ret_made);
     if (os_error == 0)
         return 0;
@@ -118,7 +117,7 @@ int etwatch_recorder_stats(struct etwatch_recorder *recorder,
         .size = ret_stats->size,
         .running = running,
         .duration_ns = end_ns - recorder->started_ns,
-        /* While a file is written, its folder knows an old size of it. */
+        /* While a file is being written, its directory entry has an outdated size. */
         .file_bytes = running ? written : file_bytes(recorder),
         .events_lost = totals.events_lost,
         .buffers_lost = totals.log_buffers_lost,
@@ -133,8 +132,9 @@ int etwatch_recorder_stats(struct etwatch_recorder *recorder,
 const char *etwatch_recorder_unavailable_reason(const struct etwatch_recorder *recorder,
                                                 uint32_t metric)
 {
-    return recorder == NULL ? NULL
-                            : ew_etw_pmc_why_not(ew_etw_session_pmc(recorder->session), metric);
+    return recorder == NULL
+               ? NULL
+               : ew_etw_pmc_unavailable_reason(ew_etw_session_pmc(recorder->session), metric);
 }
 
 int etwatch_recorder_stop(struct etwatch_recorder *recorder)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the pool of blocks and the chains. Invariants: bytes of a block below `filled` never change
- * again; a block with a successor is full for good; a block is in the pool or in one chain. The
- * pool is a stack with one thread that pops, which is why popping needs no counter against blocks
- * that come back; the last block used is the next one, so that memory in use stays small.
+ * again; a block with a successor is complete; a block is in the pool or in one chain. Only one
+ * thread pops from the pool, so popping needs no ABA counter. The pool is a stack: the most
+ * recently used block is reused first, which keeps the memory in use small.
  *
- * An entry is 8 bytes (size, number) and the event as in a recording, padded to 8; or as many
- * events as a buffer of the session has, copied as they are. Numbers tell the order of events of
- * the same time.
+ * An entry is 8 bytes (size, number) and the event in the format of recordings, padded to 8; or all
+ * events of a buffer of the session, copied as they are. Numbers give the order of events with
+ * equal times.
  */
 #include "source/etw/rings.h"
 
@@ -29,10 +29,10 @@ enum {
     CPUS_MAX = 2048,
     LINE = 64,
 };
-/* In the size of an entry. */
-#define MARKER 0x80000000u  /* no event but a count of those lost */
-#define CHUNK 0x40000000u   /* many events, one after another */
-#define FLAGGED 0x20000000u /* a chunk before which the session lost something */
+/* Flags in the size of an entry. */
+#define MARKER 0x80000000u  /* not an event but a count of lost events */
+#define CHUNK 0x40000000u   /* consecutive events of a buffer */
+#define FLAGGED 0x20000000u /* a chunk before which the session lost events */
 #define ENTRY_KINDS (MARKER | CHUNK | FLAGGED)
 
 struct block {
@@ -43,32 +43,32 @@ struct block {
 };
 
 struct entry {
-    uint64_t t_raw;   /* not before that of the entry before it on its CPU */
-    uint64_t written; /* the time it says itself */
+    uint64_t t_raw;   /* not less than that of the previous entry of its CPU */
+    uint64_t written; /* the time in the event itself */
     uint32_t number, size;
     const uint8_t *at;
     uint8_t type;
     bool marker;
-    bool flag;    /* no event: the session lost something here */
-    bool damaged; /* no event: what follows in its buffer cannot be read */
+    bool flag;    /* not an event: the session lost events here */
+    bool damaged; /* not an event: the rest of its buffer cannot be read */
 };
 
 struct stream {
-    /* who puts */
+    /* producer */
     struct block *tail;
     _Atomic(struct block *) first; /* set once */
     _Atomic uint64_t dropped;
-    uint64_t marked; /* of these, told by markers */
+    uint64_t marked; /* part of dropped that markers account for */
     uint8_t pad[LINE - 32];
-    /* who takes */
+    /* consumer */
     struct block *head;
     uint32_t at;
-    const uint8_t *chunk, *chunk_end; /* the events of a buffer that are still to come */
+    const uint8_t *chunk, *chunk_end; /* remaining events of the current buffer */
     uint32_t chunk_number;
     bool has_entry;
     struct entry entry;
-    uint64_t told;  /* lost ones */
-    uint64_t t_raw; /* of the last entry seen: time does not go back on a CPU */
+    uint64_t reported; /* lost events already reported */
+    uint64_t t_raw;    /* of the last entry; never decreases on a CPU */
     uint8_t count[8];
 };
 
@@ -77,22 +77,22 @@ struct ew_etw_rings {
     _Atomic uint32_t used;
     uint32_t used_max, number;
     _Atomic uint64_t put;
-    _Atomic uint32_t cpus; /* those seen */
+    _Atomic uint32_t cpus; /* highest CPU seen plus 1 */
     uint32_t cpu_room;
     struct stream *streams;
     struct block *blocks;
     uint32_t block_count;
-    uint8_t *inflated; /* room for a buffer that came compressed */
+    uint8_t *inflated; /* for decompressed buffers */
     size_t inflated_size;
-    /* who takes */
+    /* consumer */
     struct stream **heap;
     size_t heap_count;
-    struct block *spent; /* their events are with the caller */
+    struct block *spent; /* the caller still uses their events */
     uint64_t taken_raw, late;
     uint64_t from_chunks, damaged;
 };
 
-/* ----------------------------------------------------------------------- making */
+/* ----------------------------------------------------------------- new and free */
 
 int ew_etw_rings_new(uint32_t cpu_count, uint64_t pool_bytes, struct ew_etw_rings **ret_rings)
 {
@@ -126,7 +126,7 @@ void ew_etw_rings_free(struct ew_etw_rings *rings)
 
 /* ---------------------------------------------------------------------- the pool */
 
-/* Blocks never used yet are not in the pool: linking them would touch them all. */
+/* Blocks that were never used are not in the pool: linking them would touch their memory. */
 static struct block *pop(struct ew_etw_rings *rings)
 {
     struct block *block = atomic_load_explicit(&rings->pool, memory_order_acquire);
@@ -158,9 +158,9 @@ static void push(struct ew_etw_rings *rings, struct block *block)
                                                     memory_order_relaxed));
 }
 
-/* ----------------------------------------------------------------------- putting */
+/* ---------------------------------------------------------------------- producer */
 
-/* Room for an entry at the end of the chain, or NULL. */
+/* Space for an entry at the end of the chain, or NULL. */
 static uint8_t *make_room(struct ew_etw_rings *rings, struct stream *stream, uint32_t bytes)
 {
     struct block *tail = stream->tail;
@@ -197,7 +197,7 @@ static void drop(struct stream *stream, uint64_t count)
     atomic_store_explicit(&stream->dropped, dropped + count, memory_order_release);
 }
 
-/* Before the first event after a loss. */
+/* Put before the first event after a loss. */
 static bool put_marker(struct ew_etw_rings *rings, struct stream *stream)
 {
     uint64_t dropped = atomic_load_explicit(&stream->dropped, memory_order_relaxed);
@@ -244,7 +244,7 @@ void ew_etw_rings_put(struct ew_etw_rings *rings, const uint8_t *event_record)
 
 /* ---------------------------------------------------------------- whole buffers */
 
-/* How many bytes of whole events there are in the first `most`, and how many events. */
+/* Bytes of complete events within the first `most` bytes, and their number. */
 static uint32_t whole_events(const uint8_t *events, uint32_t size, uint32_t most,
                              uint64_t *ret_count)
 {
@@ -262,14 +262,14 @@ static uint32_t whole_events(const uint8_t *events, uint32_t size, uint32_t most
     return at < size ? at : size;
 }
 
-/* As much of them as a block takes; returns how much that was. */
+/* Puts as much as fits into a block; returns the number of bytes consumed. */
 static uint32_t put_chunk(struct ew_etw_rings *rings, struct stream *stream, const uint8_t *events,
                           uint32_t size, uint32_t flag)
 {
     enum { ROOM = BLOCK_ROOM - ENTRY_HEAD };
     uint64_t count;
     uint32_t bytes = size <= ROOM ? size : whole_events(events, size, ROOM, &count);
-    if (bytes > ROOM) /* they cannot be told apart */
+    if (bytes > ROOM) /* the events cannot be separated */
         bytes = ROOM;
     uint8_t *at = NULL;
     if (put_marker(rings, stream))
@@ -285,7 +285,7 @@ static uint32_t put_chunk(struct ew_etw_rings *rings, struct stream *stream, con
     return bytes;
 }
 
-/* The size of what became of a compressed buffer; 0: nothing did. */
+/* Decompresses a buffer; returns the size, or 0 on failure. */
 static uint32_t inflate(struct ew_etw_rings *rings, const struct ew_etl_buffer *buffer,
                         const uint8_t *bytes, uint32_t size)
 {
@@ -332,16 +332,16 @@ void ew_etw_rings_put_buffer(struct ew_etw_rings *rings, const uint8_t *bytes, u
     }
 }
 
-/* ------------------------------------------------------------------------ taking */
+/* ---------------------------------------------------------------------- consumer */
 
-/* Goes to the block that has the next entry; false: there is none yet. */
+/* Advances to the block with the next entry; false: none yet. */
 static bool reach_entry(struct ew_etw_rings *rings, struct stream *stream)
 {
     if (stream->head == NULL)
         stream->head = atomic_load_explicit(&stream->first, memory_order_acquire);
     while (stream->head != NULL) {
         struct block *next = atomic_load_explicit(&stream->head->next, memory_order_acquire);
-        /* After the successor: then what is filled is all there will be. */
+        /* Read after `next`: if there is a successor, `filled` is final. */
         if (stream->at < atomic_load_explicit(&stream->head->filled, memory_order_acquire))
             return true;
         if (next == NULL)
@@ -354,7 +354,7 @@ static bool reach_entry(struct ew_etw_rings *rings, struct stream *stream)
     return false;
 }
 
-/* The time of the event at hand, which no event of its CPU is before. */
+/* Sets the time of the current event, corrected to not decrease on its CPU. */
 static void take_time(struct stream *stream, const struct ew_etl_frame *frame)
 {
     stream->entry.type = frame->type;
@@ -364,7 +364,7 @@ static void take_time(struct stream *stream, const struct ew_etl_frame *frame)
     stream->entry.t_raw = stream->t_raw;
 }
 
-/* The next event of the buffer at hand; false: it has no more. */
+/* Loads the next event of the current buffer; false: no more. */
 static bool load_from_chunk(struct stream *stream)
 {
     struct entry *entry = &stream->entry;
@@ -390,7 +390,7 @@ static bool load_from_chunk(struct stream *stream)
     return true;
 }
 
-/* A buffer begins. True: with a loss, which is what is at hand now. */
+/* Starts a buffer. True: a loss precedes it and is the current entry. */
 static bool begin_chunk(struct stream *stream, uint32_t kinds)
 {
     struct entry *entry = &stream->entry;
@@ -464,8 +464,8 @@ static void sift_down(struct ew_etw_rings *rings, size_t i)
     heap[i] = moved;
 }
 
-/* Every stream that has something, the earliest on top. */
-static void gather(struct ew_etw_rings *rings)
+/* Builds the heap of streams with an entry, earliest on top. */
+static void build_heap(struct ew_etw_rings *rings)
 {
     uint32_t cpus = atomic_load_explicit(&rings->cpus, memory_order_acquire);
     rings->heap_count = 0;
@@ -490,22 +490,22 @@ static void fill_loss(struct stream *stream, uint16_t cpu, uint64_t count, struc
     record->payload_size = 8;
 }
 
-/* False: it stands for losses that were told already. */
+/* False: a marker for losses that were already reported. */
 static bool take_entry(struct ew_etw_rings *rings, struct stream *stream, struct ew_record *record)
 {
     const struct entry *entry = &stream->entry;
     uint16_t cpu = (uint16_t)(stream - rings->streams);
     if (entry->flag || entry->damaged) {
         fill_loss(stream, cpu, 1, record);
-        record->opcode = entry->flag; /* by the session */
+        record->opcode = entry->flag; /* 1: lost by the session */
         record->t_raw = entry->t_raw;
         rings->damaged += entry->damaged;
     } else if (entry->marker) {
         uint64_t total = ew_load_u64(entry->at);
-        if (total <= stream->told)
+        if (total <= stream->reported)
             return false;
-        fill_loss(stream, cpu, total - stream->told, record);
-        stream->told = total;
+        fill_loss(stream, cpu, total - stream->reported, record);
+        stream->reported = total;
         record->t_raw = entry->t_raw;
     } else {
         (void)ew_etl_fill(record, entry->at, entry->size, entry->type, cpu);
@@ -518,7 +518,7 @@ static bool take_entry(struct ew_etw_rings *rings, struct stream *stream, struct
     return true;
 }
 
-/* Lost since the last event of a CPU: nothing follows that could mark it. */
+/* Losses after the last event of a CPU: no later entry marks them. */
 static size_t take_losses(struct ew_etw_rings *rings, struct ew_record *records, size_t max)
 {
     uint32_t cpus = atomic_load_explicit(&rings->cpus, memory_order_acquire);
@@ -526,13 +526,13 @@ static size_t take_losses(struct ew_etw_rings *rings, struct ew_record *records,
     for (uint32_t cpu = 0; cpu < cpus && count < max; cpu++) {
         struct stream *stream = &rings->streams[cpu];
         uint64_t dropped = atomic_load_explicit(&stream->dropped, memory_order_acquire);
-        if (stream->has_entry || dropped <= stream->told)
+        if (stream->has_entry || dropped <= stream->reported)
             continue;
         if (load_entry(rings, stream))
             continue;
-        fill_loss(stream, (uint16_t)cpu, dropped - stream->told, &records[count]);
+        fill_loss(stream, (uint16_t)cpu, dropped - stream->reported, &records[count]);
         records[count++].t_raw = rings->taken_raw;
-        stream->told = dropped;
+        stream->reported = dropped;
     }
     return count;
 }
@@ -551,12 +551,12 @@ size_t ew_etw_rings_take(struct ew_etw_rings *rings, uint64_t horizon_raw,
 {
     size_t count = 0;
     release_spent(rings);
-    gather(rings);
+    build_heap(rings);
     while (count < max && rings->heap_count > 0) {
         struct stream *stream = rings->heap[0];
         if (stream->entry.t_raw > horizon_raw)
             break;
-        /* Its count is with the caller until the next call: one loss per stream and call. */
+        /* The count belongs to the caller until the next call: one loss per call. */
         const struct entry *entry = &stream->entry;
         if ((entry->marker || entry->flag || entry->damaged) && count > 0)
             break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public look at ETW sessions: words of the library for what the source knows of them. */
+/* The public list of ETW sessions, converted from the internal one. */
 #include <string.h>
 
 #include <etwatch/session.h>
@@ -33,13 +33,13 @@ const char *etwatch_session_kernel_name(uint32_t index)
     return ew_etw_kernel_name(index);
 }
 
-static void tell(void *ctx, const struct ew_etw_session_info *info)
+static void emit(void *ctx, const struct ew_etw_session_info *info)
 {
     const struct listing *listing = ctx;
     char kernel[400];
     name_kernel(info->kernel_flags, kernel, sizeof kernel);
-    struct etwatch_session_info told = {
-        .size = sizeof told,
+    struct etwatch_session_info out = {
+        .size = sizeof out,
         .flags = (info->ours ? ETWATCH_SESSION_OURS : 0u) |
                  (info->orphan ? ETWATCH_SESSION_ORPHAN : 0u) |
                  (info->system_logger ? ETWATCH_SESSION_SYSTEM : 0u) |
@@ -61,7 +61,7 @@ static void tell(void *ctx, const struct ew_etw_session_info *info)
         .file = info->file,
         .kernel = kernel,
     };
-    listing->on_session(listing->ctx, &told);
+    listing->on_session(listing->ctx, &out);
 }
 
 int ew_sessions_list(const struct ew_etw_api *api,
@@ -69,7 +69,7 @@ int ew_sessions_list(const struct ew_etw_api *api,
                      void *ctx, struct ew_error *reterr)
 {
     struct listing listing = {on_session, ctx};
-    return ew_etw_session_list(api, tell, &listing, reterr);
+    return ew_etw_session_list(api, emit, &listing, reterr);
 }
 
 int etwatch_session_list(void (*on_session)(void *ctx, const struct etwatch_session_info *info),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the copy of what a user wants of a session. Whatever can be checked without a session is
- * checked when it is copied, so that nothing has been started when it is refused; only what must be
- * asked of the machine, the GUID of a provider's name, is left for later.
+ * Owns a copy of the session options of a caller. Whatever can be checked without a session is
+ * checked by the copy, so that nothing has been started when an option is rejected; only what needs
+ * the machine, the GUID for a provider's name, is resolved later.
  */
 #include "source/etw/session_options.h"
 
@@ -38,7 +38,7 @@ int ew_session_options_kernel(const char *what, const char *names, uint32_t *ret
     return error;
 }
 
-/* "etwatch-NAME", unless it is such a name already. */
+/* "etwatch-NAME", unless name already has that prefix. */
 static int take_name(struct ew_session_options *to, const char *name, struct ew_error *reterr)
 {
     if (name == NULL)
@@ -47,7 +47,8 @@ static int take_name(struct ew_session_options *to, const char *name, struct ew_
     int len = snprintf(to->name, sizeof to->name, "%s%s", before, name);
     if (name[0] == '\0' || len < 0 || (size_t)len >= sizeof to->name)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "the name of a session has 1 to %d bytes, with " EW_ETW_OURS "-",
+                            "the name of a session must have 1 to %d bytes, including " EW_ETW_OURS
+                            "-",
                             EW_ETW_NAME_MAX - 1);
     to->session.name = to->name;
     return 0;
@@ -91,10 +92,10 @@ static int take_kernel(struct ew_etw_session_config *to, const struct etwatch_se
     return 0;
 }
 
-static int take_provider(struct ew_etw_provider *to, struct ew_provider_wish *wish,
+static int take_provider(struct ew_etw_provider *to, struct ew_provider_request *request,
                          const struct etwatch_provider *from, struct ew_error *reterr)
 {
-    if (from->name == NULL || from->name[0] == '\0' || strlen(from->name) >= sizeof wish->name)
+    if (from->name == NULL || from->name[0] == '\0' || strlen(from->name) >= sizeof request->name)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a provider needs a name, or its GUID");
     if (from->pid_count > EW_PROVIDER_PIDS_MAX || from->event_id_count > EW_PROVIDER_IDS_MAX ||
         (from->pid_count > 0 && from->pids == NULL) ||
@@ -105,16 +106,16 @@ static int take_provider(struct ew_etw_provider *to, struct ew_provider_wish *wi
     if (from->level > LEVEL_MAX)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "%.80s: level must be at most %d",
                             from->name, LEVEL_MAX);
-    memcpy(wish->name, from->name, strlen(from->name) + 1);
+    memcpy(request->name, from->name, strlen(from->name) + 1);
     if (from->pid_count > 0)
-        memcpy(wish->pids, from->pids, from->pid_count * sizeof wish->pids[0]);
+        memcpy(request->pids, from->pids, from->pid_count * sizeof request->pids[0]);
     if (from->event_id_count > 0)
-        memcpy(wish->ids, from->event_ids, from->event_id_count * sizeof wish->ids[0]);
+        memcpy(request->ids, from->event_ids, from->event_id_count * sizeof request->ids[0]);
     to->level = (uint8_t)from->level;
     to->keywords = from->keywords;
-    to->pids = wish->pids;
+    to->pids = request->pids;
     to->pid_count = from->pid_count;
-    to->event_ids = wish->ids;
+    to->event_ids = request->ids;
     to->event_id_count = from->event_id_count;
     return 0;
 }
@@ -126,15 +127,15 @@ static int take_providers(struct ew_session_options *to, const struct etwatch_se
     if (from->provider_count == 0)
         return 0;
     to->providers = ew_calloc(from->provider_count, sizeof *to->providers);
-    to->wishes = ew_calloc(from->provider_count, sizeof *to->wishes);
-    if (to->providers == NULL || to->wishes == NULL)
+    to->requests = ew_calloc(from->provider_count, sizeof *to->requests);
+    if (to->providers == NULL || to->requests == NULL)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     uint32_t each = from->providers->size;
     for (uint32_t i = 0; i < from->provider_count; i++, at += each) {
         struct etwatch_provider given;
         int error = ew_sized_in(&given, sizeof given, at, "provider", reterr);
         if (error == 0)
-            error = take_provider(&to->providers[i], &to->wishes[i], &given, reterr);
+            error = take_provider(&to->providers[i], &to->requests[i], &given, reterr);
         if (error != 0)
             return error;
     }
@@ -175,7 +176,7 @@ int ew_session_options_resolve(struct ew_session_options *options, const struct 
 {
     for (uint32_t i = 0; i < options->session.provider_count; i++) {
         int error =
-            ew_provider_find(api, options->wishes[i].name, options->providers[i].guid, reterr);
+            ew_provider_find(api, options->requests[i].name, options->providers[i].guid, reterr);
         if (error != 0)
             return error;
     }
@@ -185,6 +186,6 @@ int ew_session_options_resolve(struct ew_session_options *options, const struct 
 void ew_session_options_done(struct ew_session_options *options)
 {
     ew_free(options->providers);
-    ew_free(options->wishes);
+    ew_free(options->requests);
     memset(options, 0, sizeof *options);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a user wants of a session of ours (etwatch_session_options), checked, copied and in the
- * words of the source.
+ * The caller's options for a session of ours (etwatch_session_options), checked, copied and
+ * converted.
  */
 #ifndef EW_SOURCE_ETW_SESSION_OPTIONS_H
 #define EW_SOURCE_ETW_SESSION_OPTIONS_H
@@ -13,29 +13,29 @@
 
 enum { EW_PROVIDER_PIDS_MAX = 8, EW_PROVIDER_IDS_MAX = 64, EW_PROVIDER_NAME_MAX = 256 };
 
-struct ew_provider_wish {
+struct ew_provider_request {
     char name[EW_PROVIDER_NAME_MAX];
     uint32_t pids[EW_PROVIDER_PIDS_MAX];
     uint16_t ids[EW_PROVIDER_IDS_MAX];
 };
 
 struct ew_session_options {
-    struct ew_etw_session_config session; /* its pointers are to what follows */
+    struct ew_etw_session_config session; /* its pointers refer to the members below */
     uint32_t flush_ms;
     char name[EW_ETW_NAME_MAX];
     struct ew_etw_provider *providers;
-    struct ew_provider_wish *wishes; /* one per provider */
+    struct ew_provider_request *requests; /* one per provider */
 };
 
-/* Refuses what cannot be, and names the field. Nothing of `from` is kept. */
+/* Rejects invalid options, naming the field. No pointer of `from` is kept. */
 int ew_session_options_copy(struct ew_session_options *to,
                             const struct etwatch_session_options *from, struct ew_error *reterr);
-/* Finds the GUIDs of the providers; EINVAL names the one that nobody knows. */
+/* Finds the GUIDs of the providers; EINVAL names an unknown one. */
 int ew_session_options_resolve(struct ew_session_options *options, const struct ew_etw_api *api,
                                struct ew_error *reterr);
 void ew_session_options_done(struct ew_session_options *options);
 
-/* Names of kinds of kernel events into a set. */
+/* Parses names of kinds of kernel events; what: the option, for the error. */
 int ew_session_options_kernel(const char *what, const char *names, uint32_t *ret_set,
                               struct ew_error *reterr);
 

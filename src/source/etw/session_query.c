@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking at sessions, of whomever, and ending those of ours. */
+/* Queries sessions, of any program, and stops our orphans. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,7 +16,8 @@ bool ew_etw_is_ours(const char *name)
     return strncmp(name, EW_ETW_OURS, len) == 0 && (name[len] == '\0' || name[len] == '-');
 }
 
-/* Of ours, and nobody has it. Where nobody is told of others, nobody does. */
+/* Ours, and not in use by any process. Without support for claims, every session of ours counts
+ * as an orphan. */
 static bool is_orphan(const struct ew_etw_api *api, const char *name)
 {
     uint16_t wide[EW_ETW_NAME_MAX];
@@ -70,7 +71,7 @@ int ew_etw_session_query(const struct ew_etw_api *api, const char *name,
         return ew_etw_fail(reterr, EW_WIN_INSTANCE_NOT_FOUND, "cannot find the session", name);
     uint32_t rc = api->control(api->ctx, 0, wide, &room.properties, EW_ETW_CONTROL_QUERY);
     if (rc != 0)
-        return ew_etw_fail(reterr, rc, "cannot look at the session", name);
+        return ew_etw_fail(reterr, rc, "cannot query the session", name);
     read_info(&room, ret_info);
     return 0;
 }
@@ -104,7 +105,7 @@ static int make_listing(struct listing *listing, uint32_t room_count)
     return 0;
 }
 
-/* As many as there are: sixty-four by default, but a machine may be set up for more. */
+/* Grows until all fit: 64 sessions by default, but a machine may be configured for more. */
 static int list_all(const struct ew_etw_api *api, struct listing *listing, struct ew_error *reterr)
 {
     for (uint32_t room = SESSIONS_AT_FIRST; room <= SESSIONS_MAX; room *= 4) {
@@ -158,7 +159,7 @@ static void end_ours(void *ctx, const struct ew_etw_session_info *info)
     if (rc == 0)
         cleanup->ended++;
     else if (rc != EW_WIN_INSTANCE_NOT_FOUND)
-        cleanup->failed = ew_etw_fail(cleanup->error, rc, "cannot end the session", info->name);
+        cleanup->failed = ew_etw_fail(cleanup->error, rc, "cannot stop the session", info->name);
 }
 
 int ew_etw_session_cleanup(const struct ew_etw_api *api, struct ew_error *reterr)

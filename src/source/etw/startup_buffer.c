@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns two growing arrays. The bytes of an event (header, items, payload) lie in one piece, so one
- * copy takes them all; as the array may move while it grows, pointers are made at the end.
+ * Owns two growing arrays. The bytes of an event (header, items, payload) are contiguous, so one
+ * copy takes them all. The array may move while it grows, so pointers are set at the end.
  */
 #include "source/etw/etw.h"
 

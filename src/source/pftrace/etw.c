@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bundles of Windows' events. Switches and ready threads are told as those of Linux are, so that
- * whatever looks at scheduling need not know where a trace comes from: a wait is a sleep, one for a
- * page is one that nothing interrupts, and a thread that could go on was preempted. Of all others
- * only that they are there.
+ * Reads bundles of Windows events. Switches and readied threads become the same events as on Linux,
+ * so that consumers need not know the origin of a trace: a wait is a sleep, a wait for a page an
+ * uninterruptible sleep, and a thread that could continue was preempted. Other events are only
+ * counted by name.
  */
 #include "source/pftrace/pftrace.h"
 
-/* KTHREAD_STATE and KWAIT_REASON: for a page, or for room for one. */
+/* KTHREAD_STATE, and KWAIT_REASON: waiting for a page, or for memory to put one in. */
 enum { TERMINATED = 4, WAITING = 5 };
 enum { FREE_PAGE = 1, PAGE_IN = 2, WR_FREE_PAGE = 8, WR_PAGE_IN = 9 };
 enum { STATE_SLEEP = 1, STATE_BLOCKED = 2 };
@@ -46,7 +46,7 @@ static uint32_t state_of(int64_t state, uint64_t reason)
     return page ? STATE_BLOCKED : STATE_SLEEP;
 }
 
-/* The idle threads, one a CPU, share their number with the process they are of. */
+/* The idle threads, one per CPU, have tid 0 and belong to pid 0. */
 static void name_thread(const struct ew_pftrace *trace, uint32_t tid, uint32_t *ret_pid,
                         const char **ret_name)
 {
@@ -92,7 +92,7 @@ static void read_switch(struct ew_bytes *body, struct etwatch_event *e)
     e->state = state_of(state, reason);
 }
 
-/* Who made it ready is who runs there. */
+/* The waker is the thread that runs on the CPU. */
 static void read_ready(struct ew_bytes *body, uint32_t waker, struct etwatch_event *e)
 {
     struct ew_proto_field field;
@@ -103,7 +103,7 @@ static void read_ready(struct ew_bytes *body, uint32_t waker, struct etwatch_eve
             e->tid = (uint32_t)field.u;
 }
 
-static int tell_sched(struct ew_pftrace *trace, struct etw_event *found,
+static int emit_sched(struct ew_pftrace *trace, struct etw_event *found,
                       const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_event event = {
@@ -117,8 +117,7 @@ static int tell_sched(struct ew_pftrace *trace, struct etw_event *found,
     else
         read_ready(&found->body, found->tid, &event);
     if (!ew_bytes_ok(&found->body)) {
-        ew_pft_damage(trace, found->body.base, found->body.size,
-                      "an event of Windows is malformed");
+        ew_pft_damage(trace, found->body.base, found->body.size, "a Windows event is malformed");
         return 0;
     }
     name_thread(trace, event.tid, &event.pid, &event.name);
@@ -126,7 +125,7 @@ static int tell_sched(struct ew_pftrace *trace, struct etw_event *found,
     return visitor->event != NULL ? visitor->event(visitor->ctx, &event) : 0;
 }
 
-static int tell_other(struct ew_pftrace *trace, const struct etw_event *found,
+static int emit_other(struct ew_pftrace *trace, const struct etw_event *found,
                       const struct ew_pftrace_visitor *visitor)
 {
     static const char *const names[] = {
@@ -155,8 +154,8 @@ int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
         struct etw_event found = {.cpu = cpu};
         read_etw(&field.body, &found);
         bool sched = found.kind == EW_PF_ETW_CSWITCH || found.kind == EW_PF_ETW_READY;
-        rc = sched && found.cpu < EW_PFT_CPUS_MAX ? tell_sched(trace, &found, visitor)
-                                                  : tell_other(trace, &found, visitor);
+        rc = sched && found.cpu < EW_PFT_CPUS_MAX ? emit_sched(trace, &found, visitor)
+                                                  : emit_other(trace, &found, visitor);
     }
     return rc;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What etwatch itself wrote: instants of the category "etwatch", back to the structs they came
- * from.
+ * Reads the instants of category "etwatch" that etwatch itself wrote back into the structs they
+ * were made from.
  *
- * Names are found by the numbers that the trace's own table gives them, so a trace by another
- * version reads as far as the names are the same; a metric that this version does not know is
- * passed over. Track events of others are counted by their type.
+ * Names are resolved through the trace's own interning table, so a trace by another version can be
+ * read as far as the names agree; an unknown metric is skipped. Track events of other programs are
+ * counted by type.
  */
 #include <string.h>
 
@@ -102,7 +102,7 @@ void ew_pft_intern(struct ew_pftrace *trace, struct ew_bytes *interned, uint32_t
 struct annotation {
     uint16_t value; /* as in value_of; EW_PFT_UNKNOWN: see name */
     struct ew_span name, text;
-    uint64_t u; /* also the bits of a double */
+    uint64_t u; /* also holds the bits of a double */
     bool is_text;
 };
 
@@ -139,7 +139,7 @@ static void read_annotation(const struct ew_pftrace *trace, struct ew_bytes *bod
     }
 }
 
-/* The next annotation of an event; false: it has no more. */
+/* The next annotation of an event; false: none left. */
 static bool next_annotation(const struct ew_pftrace *trace, struct ew_bytes *event,
                             struct annotation *ret)
 {
@@ -155,14 +155,15 @@ static bool next_annotation(const struct ew_pftrace *trace, struct ew_bytes *eve
 
 /* ---------------------------------------------------------------------- samples */
 
-/* Strings are gathered first; where they lie is known when all of them are there. */
-struct words {
+/* Strings of a sample, by offset: pointers into the text buffer are valid only after the last
+ * one was added. */
+struct sample_strings {
     size_t name, thread_name, user, cgroup, cmdline; /* offset + 1; 0: none */
-    uint64_t t_ns;      /* where its packet has another; 0: it has not */
+    uint64_t t_ns;      /* if different from the packet's time; 0: same */
     uint64_t estimated; /* of totals */
 };
 
-static size_t keep(struct ew_pftrace *trace, struct ew_span text)
+static size_t store(struct ew_pftrace *trace, struct ew_span text)
 {
     size_t at = trace->text.len;
     ew_buf_bytes(&trace->text, text.text, text.len);
@@ -171,7 +172,7 @@ static size_t keep(struct ew_pftrace *trace, struct ew_span text)
 }
 
 static void take_value(struct ew_pftrace *trace, const struct annotation *a,
-                       struct etwatch_sample *s, struct words *words)
+                       struct etwatch_sample *s, struct sample_strings *strings)
 {
     if (a->value >= EW_PF_VALUE_COUNT) {
         uint32_t m = a->value - (uint32_t)EW_PF_VALUE_COUNT;
@@ -207,82 +208,82 @@ static void take_value(struct ew_pftrace *trace, const struct annotation *a,
         s->source = (uint32_t)a->u;
         break;
     case EW_PF_V_name:
-        words->name = keep(trace, a->text);
+        strings->name = store(trace, a->text);
         break;
     case EW_PF_V_thread_name:
-        words->thread_name = keep(trace, a->text);
+        strings->thread_name = store(trace, a->text);
         break;
     case EW_PF_V_user:
-        words->user = keep(trace, a->text);
+        strings->user = store(trace, a->text);
         break;
     case EW_PF_V_cgroup:
-        words->cgroup = keep(trace, a->text);
+        strings->cgroup = store(trace, a->text);
         break;
     case EW_PF_V_cmdline:
-        words->cmdline = keep(trace, a->text);
+        strings->cmdline = store(trace, a->text);
         break;
     case EW_PF_V_t_ns:
-        words->t_ns = a->u;
+        strings->t_ns = a->u;
         break;
     case EW_PF_V_estimated:
-        words->estimated = a->u;
+        strings->estimated = a->u;
         break;
     default:
         break;
     }
 }
 
-static const char *kept(const struct ew_pftrace *trace, size_t at)
+static const char *stored(const struct ew_pftrace *trace, size_t at)
 {
     return at == 0 || trace->text.error != 0 ? NULL : trace->text.data + at - 1;
 }
 
 static void read_sample(struct ew_pftrace *trace, struct ew_bytes *event, struct etwatch_sample *s,
-                        struct words *words)
+                        struct sample_strings *strings)
 {
     struct annotation annotation;
     trace->text.len = 0;
     trace->text.error = 0;
     while (next_annotation(trace, event, &annotation)) {
         if (annotation.value != EW_PFT_UNKNOWN)
-            take_value(trace, &annotation, s, words);
+            take_value(trace, &annotation, s, strings);
     }
-    s->name = kept(trace, words->name);
-    s->thread_name = kept(trace, words->thread_name);
-    s->user = kept(trace, words->user);
-    s->cgroup = kept(trace, words->cgroup);
-    s->cmdline = kept(trace, words->cmdline);
+    s->name = stored(trace, strings->name);
+    s->thread_name = stored(trace, strings->thread_name);
+    s->user = stored(trace, strings->user);
+    s->cgroup = stored(trace, strings->cgroup);
+    s->cmdline = stored(trace, strings->cmdline);
 }
 
-static int tell_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+static int emit_sample(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
                        uint32_t type, const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_sample s = {
         .size = sizeof s, .type = type, .t_ns = t_ns, .source = trace->source};
-    struct words words = {0};
-    read_sample(trace, event, &s, &words);
-    s.t_ns = words.t_ns != 0 ? words.t_ns : t_ns;
-    ew_pft_strings_complete(&trace->lives, &s);
+    struct sample_strings strings = {0};
+    read_sample(trace, event, &s, &strings);
+    s.t_ns = strings.t_ns != 0 ? strings.t_ns : t_ns;
+    ew_pft_strings_complete(&trace->strings, &s);
     return visitor->sample != NULL ? visitor->sample(visitor->ctx, &s) : 0;
 }
 
-/* A thread is one that has a number. */
-static int tell_total(struct ew_pftrace *trace, struct ew_bytes *event,
+/* Totals with a tid are those of threads. */
+static int emit_total(struct ew_pftrace *trace, struct ew_bytes *event,
                       const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_sample s = {.size = sizeof s, .source = trace->source};
-    struct words words = {0};
+    struct sample_strings strings = {0};
     if (visitor->total == NULL)
         return 0;
-    read_sample(trace, event, &s, &words);
+    read_sample(trace, event, &s, &strings);
     s.type = s.tid != 0 ? ETWATCH_TYPE_THREAD : ETWATCH_TYPE_EXIT;
-    s.t_ns = words.t_ns;
-    return visitor->total(visitor->ctx, &s, words.estimated);
+    s.t_ns = strings.t_ns;
+    return visitor->total(visitor->ctx, &s, strings.estimated);
 }
 
-/* ------------------------------------------------------------- the run as a whole */
+/* ---------------------------------------------------------------------------- run */
 
-static int tell_loss(struct ew_pftrace *trace, struct ew_bytes *event,
+static int emit_loss(struct ew_pftrace *trace, struct ew_bytes *event,
                      const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_loss loss = {.size = sizeof loss};
@@ -300,8 +301,8 @@ static int tell_loss(struct ew_pftrace *trace, struct ew_bytes *event,
     return visitor->loss != NULL ? visitor->loss(visitor->ctx, &loss) : 0;
 }
 
-/* That it was, and since when it held. */
-static int tell_alert(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+/* Reports only that there was an alert, and since when its condition held. */
+static int emit_alert(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
                       const struct ew_pftrace_visitor *visitor)
 {
     struct annotation a;
@@ -325,7 +326,7 @@ static void take_double(const struct annotation *a, const char *name, double *to
         *to = ew_proto_to_double(a->u);
 }
 
-static int tell_meta(struct ew_pftrace *trace, struct ew_bytes *event,
+static int emit_meta(struct ew_pftrace *trace, struct ew_bytes *event,
                      const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_meta meta = {.size = sizeof meta};
@@ -352,7 +353,7 @@ static int tell_meta(struct ew_pftrace *trace, struct ew_bytes *event,
     return visitor->meta != NULL ? visitor->meta(visitor->ctx, &meta, trace->os, trace->host) : 0;
 }
 
-static int tell_stats(struct ew_pftrace *trace, struct ew_bytes *event,
+static int emit_stats(struct ew_pftrace *trace, struct ew_bytes *event,
                       const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_stats stats = {.size = sizeof stats};
@@ -382,7 +383,7 @@ static int tell_stats(struct ew_pftrace *trace, struct ew_bytes *event,
     return visitor->stats != NULL ? visitor->stats(visitor->ctx, &stats) : 0;
 }
 
-static int tell_system(struct ew_pftrace *trace, struct ew_bytes *event,
+static int emit_system(struct ew_pftrace *trace, struct ew_bytes *event,
                        const struct ew_pftrace_visitor *visitor)
 {
     struct etwatch_trace_system system = {.size = sizeof system};
@@ -404,7 +405,7 @@ static int tell_system(struct ew_pftrace *trace, struct ew_bytes *event,
 
 /* ------------------------------------------------------------------- track events */
 
-static int tell_other(struct ew_pftrace *trace, uint64_t type, uint64_t t_ns,
+static int emit_other(struct ew_pftrace *trace, uint64_t type, uint64_t t_ns,
                       const struct ew_pftrace_visitor *visitor)
 {
     static const char *const types[] = {"unspecified", "slice_begin", "slice_end", "instant",
@@ -418,44 +419,44 @@ static int tell_other(struct ew_pftrace *trace, uint64_t type, uint64_t t_ns,
 int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
                        uint32_t sequence, const struct ew_pftrace_visitor *visitor)
 {
-    struct ew_bytes look = *event;
+    struct ew_bytes scan = *event;
     struct ew_proto_field field;
     uint64_t type = 0, name = 0, category = 0;
-    while (ew_proto_next(&look, &field)) {
+    while (ew_proto_next(&scan, &field)) {
         type = field.number == EW_PF_EVENT_TYPE ? field.u : type;
         name = field.number == EW_PF_EVENT_NAME_IID ? field.u : name;
         category = field.number == EW_PF_EVENT_CATEGORY_IID ? field.u : category;
     }
     t_ns += trace->unix_minus_boot_ns;
     bool own = trace->own_known && sequence == trace->own_sequence;
-    /* The counters and slices beside samples say nothing that those do not. */
+    /* Our counters and slices repeat the samples. */
     if (own && type != EW_PF_TYPE_INSTANT)
         return 0;
     if (!own || category != trace->own_category || name >= sizeof trace->event_of ||
         trace->event_of[name] == 0)
-        return tell_other(trace, type, t_ns, visitor);
+        return emit_other(trace, type, t_ns, visitor);
     switch ((enum ew_pf_event)(trace->event_of[name] - 1)) {
     case EW_PF_E_start:
-        return tell_sample(trace, event, t_ns, ETWATCH_TYPE_START, visitor);
+        return emit_sample(trace, event, t_ns, ETWATCH_TYPE_START, visitor);
     case EW_PF_E_exit:
-        return tell_sample(trace, event, t_ns, ETWATCH_TYPE_EXIT, visitor);
+        return emit_sample(trace, event, t_ns, ETWATCH_TYPE_EXIT, visitor);
     case EW_PF_E_sample:
-        return tell_sample(trace, event, t_ns, ETWATCH_TYPE_SAMPLE, visitor);
+        return emit_sample(trace, event, t_ns, ETWATCH_TYPE_SAMPLE, visitor);
     case EW_PF_E_thread:
-        return tell_sample(trace, event, t_ns, ETWATCH_TYPE_THREAD, visitor);
+        return emit_sample(trace, event, t_ns, ETWATCH_TYPE_THREAD, visitor);
     case EW_PF_E_meta:
-        return tell_meta(trace, event, visitor);
+        return emit_meta(trace, event, visitor);
     case EW_PF_E_loss:
-        return tell_loss(trace, event, visitor);
+        return emit_loss(trace, event, visitor);
     case EW_PF_E_stats:
-        return tell_stats(trace, event, visitor);
+        return emit_stats(trace, event, visitor);
     case EW_PF_E_alert:
-        return tell_alert(trace, event, t_ns, visitor);
+        return emit_alert(trace, event, t_ns, visitor);
     case EW_PF_E_total:
-        return tell_total(trace, event, visitor);
+        return emit_total(trace, event, visitor);
     case EW_PF_E_system:
-        return tell_system(trace, event, visitor);
+        return emit_system(trace, event, visitor);
     default:
-        return tell_other(trace, type, t_ns, visitor);
+        return emit_other(trace, type, t_ns, visitor);
     }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inflate, written here because the reader must work where there is no zlib (Windows), and must not
- * trust its input. Owns nothing but the tables of one call. Invariant: every read of the input is
- * checked against its end, every copy against what was written so far, and the output never passes
- * its maximum, so a bomb ends with ELIMIT.
+ * zlib decompression. It is implemented here because the Windows ARM64 build has no zlib package,
+ * and because foreign bytes must be read with bounds checks. Owns only the tables of one call.
+ * Invariants: every read of the input is checked against its end, every copy against the output so
+ * far, and the output never exceeds its maximum, so a decompression bomb ends with ELIMIT.
  *
- * Codes of up to FAST_BITS bits are found in one lookup, longer ones by counting through the
+ * Codes of up to FAST_BITS bits are found by one lookup, longer ones by counting through the
  * lengths.
  */
 #include "source/pftrace/inflate.h"
@@ -29,7 +29,7 @@ enum {
 struct huffman {
     uint16_t count[CODE_BITS_MAX + 1];
     uint16_t symbol[SYMBOLS_MAX];
-    uint16_t fast[1 << FAST_BITS]; /* symbol << 4 | length; 0: longer, or none */
+    uint16_t fast[1 << FAST_BITS]; /* symbol << 4 | length; 0: longer, or no code */
 };
 
 struct state {
@@ -77,8 +77,7 @@ static unsigned reverse(unsigned code, unsigned length)
     return result;
 }
 
-/* False: more codes than the lengths have room for. Fewer are allowed; using a missing one fails.
- */
+/* False: oversubscribed. An incomplete code is allowed; using a missing entry fails. */
 static bool build(struct huffman *huffman, const uint8_t *lengths, unsigned count)
 {
     uint16_t offset[CODE_BITS_MAX + 2], code[CODE_BITS_MAX + 2];
@@ -100,10 +99,10 @@ static bool build(struct huffman *huffman, const uint8_t *lengths, unsigned coun
         if (length == 0)
             continue;
         huffman->symbol[offset[length]++] = (uint16_t)i;
-        unsigned own = code[length]++;
+        unsigned own_code = code[length]++;
         if (length > FAST_BITS)
             continue;
-        for (unsigned at = reverse(own, length); at < 1u << FAST_BITS; at += 1u << length)
+        for (unsigned at = reverse(own_code, length); at < 1u << FAST_BITS; at += 1u << length)
             huffman->fast[at] = (uint16_t)(i << 4 | length);
     }
     return true;
@@ -144,7 +143,7 @@ static inline unsigned decode(struct state *s, const struct huffman *huffman)
     return entry >> 4;
 }
 
-/* Room for `more` bytes of output. */
+/* Space for `more` bytes of output. */
 static bool make_room(struct state *s, size_t more)
 {
     struct ew_inflated *out = s->out;
@@ -175,7 +174,7 @@ static void copy_stored(struct state *s)
     uint32_t len = take_bits(s, 16), check = take_bits(s, 16);
     if (s->error == 0 && (len ^ 0xFFFF) != check)
         fail(s, ETWATCH_EFORMAT);
-    /* Whole bytes may wait among the bits. */
+    /* The bit buffer may hold whole bytes. */
     s->at -= s->bit_count / 8;
     s->bits = s->bit_count = 0;
     if (s->error == 0 && len > s->size - s->at)
@@ -275,7 +274,7 @@ static void read_lengths(struct state *s, uint8_t *lengths, unsigned count)
     }
 }
 
-static void use_own(struct state *s)
+static void use_dynamic(struct state *s)
 {
     static const uint8_t order[LENGTH_SYMBOLS] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
                                                   11, 4,  12, 3, 13, 2, 14, 1, 15};
@@ -312,7 +311,7 @@ static void read_blocks(struct state *s)
         if (kind == 1)
             use_fixed(s);
         else if (kind == 2)
-            use_own(s);
+            use_dynamic(s);
         else
             fail(s, ETWATCH_EFORMAT);
         if (s->error == 0)
@@ -324,7 +323,7 @@ static uint32_t adler(const uint8_t *bytes, size_t size)
 {
     uint32_t a = 1, b = 0;
     while (size > 0) {
-        size_t part = size < 5552 ? size : 5552; /* as many as cannot overflow */
+        size_t part = size < 5552 ? size : 5552; /* largest count without overflow */
         size -= part;
         for (; part > 0; part--) {
             a += *bytes++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of Perfetto traces from the inside: what its files share. */
+/* Internal interfaces of the Perfetto trace reader. */
 #ifndef EW_SOURCE_PFTRACE_PFTRACE_H
 #define EW_SOURCE_PFTRACE_PFTRACE_H
 
@@ -15,23 +15,24 @@
 
 /* -------------------------------------------------------------------- process_strings */
 
-/* What was last said about a process or thread in words: samples say them only when they change. */
+/* The last known strings of each process and thread: samples carry strings only when they
+ * change. */
 
 enum { EW_PFT_STRINGS_MAX = 1 << 16 };
 
 struct ew_pft_string_row;
 
 struct ew_pft_strings {
-    struct ew_pft_string_row *lives;
+    struct ew_pft_string_row *rows;
     uint32_t count, size;
-    uint32_t *index; /* hash of (pid, start, tid) to life + 1 */
+    uint32_t *index; /* hash of (pid, start, tid) to row + 1 */
     uint32_t index_mask;
 };
 
-void ew_pft_strings_done(struct ew_pft_strings *lives);
-/* Words that the sample brings are kept, words that it lacks are put in, valid until the next call.
- * Without memory, or beyond the maximum, it stays as it is. */
-void ew_pft_strings_complete(struct ew_pft_strings *lives, struct etwatch_sample *sample);
+void ew_pft_strings_done(struct ew_pft_strings *strings);
+/* Stores the strings that the sample has and fills in those that it lacks, valid until the next
+ * call. Without memory, or beyond the maximum, the sample is unchanged. */
+void ew_pft_strings_complete(struct ew_pft_strings *strings, struct etwatch_sample *sample);
 
 enum {
     EW_PFT_CPUS_MAX = 1024,
@@ -41,13 +42,13 @@ enum {
     EW_PFT_NAME_SIZE = 16,
 };
 
-/* What a thread is, as far as the trace has told; newest wins. */
+/* A thread as described by the trace so far; the latest description wins. */
 struct ew_pft_thread {
     uint32_t tid, pid;
     char name[EW_PFT_NAME_SIZE];
 };
 
-/* Who runs on a CPU. */
+/* The thread that runs on a CPU. */
 struct ew_pft_cpu {
     bool known;
     uint32_t tid;
@@ -55,12 +56,12 @@ struct ew_pft_cpu {
     char name[EW_PFT_NAME_SIZE];
 };
 
-/* One event of a bundle before it is told. */
+/* One event of a bundle before it is emitted. */
 struct ew_pft_event {
-    uint64_t t_ns; /* of the trace's clock */
+    uint64_t t_ns; /* by the trace's clock */
     uint32_t kind; /* enum etwatch_event_kind; 0: other, see field */
     uint32_t field;
-    bool full; /* it says who leaves */
+    bool full; /* includes the outgoing thread */
     uint32_t tid, next_tid, next_pid, state, target_cpu;
     int32_t priority, next_priority;
     char name[EW_PFT_NAME_SIZE], next_name[EW_PFT_NAME_SIZE];
@@ -71,34 +72,34 @@ struct ew_pft_run {
     uint32_t count, size;
 };
 
-/* What an annotation's number means: enum ew_pf_value, or EW_PF_VALUE_COUNT + a metric; or none. */
+/* Meaning of an annotation's iid: enum ew_pf_value, or EW_PF_VALUE_COUNT + a metric; or unknown. */
 enum { EW_PFT_UNKNOWN = 0xFFFF };
 
 struct ew_pftrace {
     struct ew_os_file *file;
-    uint64_t file_bytes, at; /* at: offset of the first byte not taken yet */
+    uint64_t file_bytes, at; /* at: offset of the first byte not consumed yet */
     uint8_t *window;
     size_t window_size, window_len, window_at;
     uint64_t window_offset;
     struct ew_inflated inflated;
-    struct ew_bytes inner; /* what is left of the packet in it */
-    uint64_t inner_offset; /* where that packet lies in the file */
+    struct ew_bytes inner; /* unread rest of the decompressed packet */
+    uint64_t inner_offset; /* offset of that packet in the file */
     struct ew_pftrace_counts counts;
 
     uint64_t unix_minus_boot_ns;
     bool clock_known;
     char os[192], host[128];
 
-    /* etwatch's own sequence. */
+    /* The sequence that etwatch wrote. */
     uint32_t own_sequence;
     bool own_known;
     uint16_t value_of[EW_PFT_IIDS_MAX];
     uint8_t event_of[64]; /* enum ew_pf_event + 1 */
     uint32_t own_category;
-    uint32_t source;    /* of samples that do not say */
-    struct ew_buf text; /* strings of the sample that is told */
+    uint32_t source;    /* for samples without a source */
+    struct ew_buf text; /* strings of the current sample */
 
-    struct ew_pft_strings lives;
+    struct ew_pft_strings strings;
 
     struct ew_pft_thread *threads;
     struct ew_pft_cpu cpus[EW_PFT_CPUS_MAX];
@@ -111,15 +112,15 @@ struct ew_pftrace {
 int ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
                   const struct ew_pftrace_visitor *visitor);
 void ew_pft_process_tree(struct ew_pftrace *trace, struct ew_bytes *tree);
-void ew_pft_know(struct ew_pftrace *trace, uint32_t pid, uint32_t tid, const char *name,
-                 size_t len);
+void ew_pft_set_thread(struct ew_pftrace *trace, uint32_t pid, uint32_t tid, const char *name,
+                       size_t len);
 const struct ew_pft_thread *ew_pft_thread(const struct ew_pftrace *trace, uint32_t tid);
 
 /* etw.c */
 int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
                       const struct ew_pftrace_visitor *visitor);
 
-/* own.c */
+/* etwatch_events.c */
 void ew_pft_intern(struct ew_pftrace *trace, struct ew_bytes *interned, uint32_t sequence);
 int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
                        uint32_t sequence, const struct ew_pftrace_visitor *visitor);

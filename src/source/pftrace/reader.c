@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the file and the window over it. Invariant: the window begins at a packet and is never
- * larger than the largest packet allowed, so memory does not grow with the trace. Damage ends a
- * packet, not the reading; only where a packet's length itself cannot be read nothing behind it can
- * be found.
+ * Owns the file and the window over it. Invariant: the window starts at a packet and is never
+ * larger than the largest allowed packet, so memory does not grow with the trace. Damage ends a
+ * packet, not the reading; only if the length of a packet cannot be read, nothing after it can be
+ * found.
  */
 #include "source/pftrace/reader.h"
 
@@ -73,7 +73,7 @@ void ew_pftrace_close(struct ew_pftrace *trace)
     ew_free(trace->window);
     ew_inflated_done(&trace->inflated);
     ew_buf_done(&trace->text);
-    ew_pft_strings_done(&trace->lives);
+    ew_pft_strings_done(&trace->strings);
     ew_free(trace->threads);
     ew_free(trace->names);
     ew_free(trace->switches.events);
@@ -90,7 +90,7 @@ void ew_pftrace_rewind(struct ew_pftrace *trace)
     trace->counts = (struct ew_pftrace_counts){0};
     trace->own_known = trace->clock_known = false;
     trace->unix_minus_boot_ns = 0;
-    ew_pft_strings_done(&trace->lives);
+    ew_pft_strings_done(&trace->strings);
     memset(trace->cpus, 0, sizeof trace->cpus);
     memset(trace->threads, 0, sizeof *trace->threads << EW_PFT_THREAD_BITS);
 }
@@ -134,7 +134,7 @@ static void read_clocks(struct ew_pftrace *trace, struct ew_bytes *snapshot)
     trace->unix_minus_boot_ns = unix_ns - boot_ns;
 }
 
-/* Its packets are told one by one from then on: see ew_pftrace_next. */
+/* The packets inside are then read one by one: see ew_pftrace_next. */
 static int unpack(struct ew_pftrace *trace, const struct ew_bytes *body)
 {
     size_t at = 0;
@@ -150,7 +150,7 @@ static int unpack(struct ew_pftrace *trace, const struct ew_bytes *body)
     return 0;
 }
 
-/* Fields come in any order: what they depend on is looked for first. */
+/* Fields come in any order, so those that others depend on are read first. */
 struct envelope {
     uint64_t t_ns;
     uint32_t sequence;
@@ -190,7 +190,7 @@ static int take_field(struct ew_pftrace *trace, struct ew_proto_field *field,
         return ew_pft_etw_bundle(trace, &field->body, visitor);
     case EW_PF_ZSTD_COMPRESSED:
         ew_pft_damage(trace, field->body.base, field->body.size,
-                      "a packet is compressed with zstd, which this reader has not");
+                      "a packet is compressed with zstd, which is not supported");
         return 0;
     default:
         return 0;
@@ -212,7 +212,7 @@ static int read_packet(struct ew_pftrace *trace, struct ew_bytes *packet,
     return rc;
 }
 
-/* One packet as the file has it, or the next of those that a compressed one held. */
+/* One packet of the file; a compressed one is unpacked for take_inner. */
 static int take_outer(struct ew_pftrace *trace, struct ew_proto_field *field,
                       const struct ew_pftrace_visitor *visitor)
 {
@@ -231,7 +231,7 @@ static int take_inner(struct ew_pftrace *trace, const struct ew_pftrace_visitor 
     struct ew_proto_field field;
     if (!ew_proto_next(&trace->inner, &field)) {
         ew_pft_damage(trace, trace->inner_offset, trace->inner.size - trace->inner.pos,
-                      "a compressed packet holds something that is no packet");
+                      "a compressed packet contains something that is not a packet");
         return 0;
     }
     if (field.number != EW_PF_TRACE_PACKET || field.wire != EW_PROTO_LEN)
@@ -241,7 +241,7 @@ static int take_inner(struct ew_pftrace *trace, const struct ew_pftrace_visitor 
 
 /* -------------------------------------------------------------------- window */
 
-/* Makes sure that `size` bytes from the window's place are there, or as many as the file has. */
+/* Ensures that `size` bytes from the window's position are loaded, or as many as the file has. */
 static int fill(struct ew_pftrace *trace, size_t size)
 {
     if (trace->window_len - trace->window_at >= size)
@@ -268,7 +268,7 @@ static int fill(struct ew_pftrace *trace, size_t size)
     return 0;
 }
 
-/* The outermost field at the window's place: 1 with its body in *ret_field, 0 at the end. */
+/* The outermost field at the window's position: 1 with its body in *ret_field, 0 at the end. */
 static int next_field(struct ew_pftrace *trace, struct ew_proto_field *ret_field)
 {
     struct ew_bytes bytes;
@@ -289,8 +289,8 @@ static int next_field(struct ew_pftrace *trace, struct ew_proto_field *ret_field
             packet = false;
         if (ew_bytes_ok(&head) && (!packet || len > EW_PFTRACE_PACKET_MAX)) {
             ew_pft_damage(trace, bytes.base, trace->file_bytes - bytes.base,
-                          packet ? "a packet is larger than any should be"
-                                 : "what should be a packet is none");
+                          packet ? "a packet exceeds the maximum size"
+                                 : "expected a packet, found something else");
             return 0;
         }
         if (ew_bytes_ok(&head) && ew_bytes_left(&head) >= len) {
@@ -339,6 +339,7 @@ int ew_pftrace_bytes(struct ew_pftrace *trace, const uint8_t *bytes, size_t size
             rc = take_inner(trace, visitor);
     }
     if (rc == 0 && !ew_bytes_ok(&all))
-        ew_pft_damage(trace, all.error_offset, size - all.pos, "what should be a packet is none");
+        ew_pft_damage(trace, all.error_offset, size - all.pos,
+                      "expected a packet, found something else");
     return rc;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Perfetto trace, read back: packets in, the facts that etwatch recorded out; of traces by others
- * the scheduling and the names.
+ * Reads a Perfetto trace: the facts that etwatch recorded; from traces of other programs the
+ * scheduling and the names.
  *
- * One file at a time, from its beginning to its end, through a window of bounded size. What cannot
- * be read is counted with the offset where it began; a trace that ends within a packet is what a
- * killed recorder leaves, and everything before that is told.
+ * Reads one file from start to end through a window of bounded size. What cannot be read is counted
+ * with the offset where it starts. A trace that ends within a packet is what a killed recorder
+ * leaves; everything before that is delivered.
  */
 #ifndef EW_SOURCE_PFTRACE_READER_H
 #define EW_SOURCE_PFTRACE_READER_H
@@ -21,14 +21,14 @@
 #include "base/error.h"
 
 enum {
-    EW_PFTRACE_PACKET_MAX = 16 << 20,   /* as it lies in the file */
-    EW_PFTRACE_INFLATED_MAX = 64 << 20, /* what a compressed packet holds */
+    EW_PFTRACE_PACKET_MAX = 16 << 20,   /* size in the file */
+    EW_PFTRACE_INFLATED_MAX = 64 << 20, /* decompressed size of a packet */
 };
 
 struct ew_pftrace;
 
-/* What is told, in the order of the file; each may be NULL. Pointers are valid until it returns.
- * Times are Unix. A negative code ends the reading with it. */
+/* Callbacks in file order; each may be NULL. Pointers are valid during the call. Times are Unix
+ * times. A negative return value ends reading with that error. */
 struct ew_pftrace_visitor {
     void *ctx;
     int (*meta)(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host);
@@ -36,7 +36,7 @@ struct ew_pftrace_visitor {
     int (*event)(void *ctx, const struct etwatch_event *event);
     int (*loss)(void *ctx, const struct etwatch_loss *loss);
     int (*stats)(void *ctx, const struct etwatch_stats *stats);
-    /* What was added up of the recording that this trace was made of: a process or a thread. */
+    /* Totals of a process or thread, if the trace was made from a recording. */
     int (*total)(void *ctx, const struct etwatch_sample *total, uint64_t estimated);
     int (*system)(void *ctx, const struct etwatch_trace_system *system);
     /* Anything else. */
@@ -45,7 +45,7 @@ struct ew_pftrace_visitor {
 
 struct ew_pftrace_counts {
     uint64_t bytes;   /* read so far */
-    uint64_t packets; /* also those inside of others */
+    uint64_t packets; /* including those in compressed packets */
     uint64_t bad_packets, bad_bytes;
     uint64_t truncated; /* 1: the file ends within a packet */
     uint64_t lost_bundles;
@@ -53,19 +53,19 @@ struct ew_pftrace_counts {
     char first_bad[128];
 };
 
-/* Whether a file that begins with these bytes is one. */
+/* Whether a file that starts with these bytes is a Perfetto trace. */
 bool ew_pftrace_is(const uint8_t *bytes, size_t size);
 int ew_pftrace_open(const char *path, struct ew_pftrace **ret_trace, struct ew_error *reterr);
 void ew_pftrace_close(struct ew_pftrace *trace);
-/* Reads on to the next packet and tells of it: 1, 0 at the end, or an error. */
+/* Reads the next packet and calls the visitor: 1, 0 at the end, or an error. */
 int ew_pftrace_next(struct ew_pftrace *trace, const struct ew_pftrace_visitor *visitor);
 void ew_pftrace_rewind(struct ew_pftrace *trace);
 void ew_pftrace_counts(const struct ew_pftrace *trace, struct ew_pftrace_counts *ret_counts);
 uint64_t ew_pftrace_file_bytes(const struct ew_pftrace *trace);
-/* Known once its packet was met: Unix time less that of the trace's clock. */
+/* Unix time minus the time of the trace's clock; known once the clock snapshot was read. */
 uint64_t ew_pftrace_unix_minus_boot_ns(const struct ew_pftrace *trace);
 
-/* The same of bytes that lie in memory, all at once; the trace has no file. */
+/* Reads a whole trace from memory; the trace has no file. */
 struct ew_pftrace *ew_pftrace_new(void);
 int ew_pftrace_bytes(struct ew_pftrace *trace, const uint8_t *bytes, size_t size,
                      const struct ew_pftrace_visitor *visitor);

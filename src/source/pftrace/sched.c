@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bundles of scheduler events: columns in the compact form, single messages otherwise.
+ * Reads bundles of scheduler events: columns in the compact form, single messages otherwise.
  *
- * A compact switch says who comes, not who leaves: that is who came last on the same CPU. So the
- * three kinds of a bundle, each in order by itself, are merged by time before they are told, and
- * what a CPU runs is kept from bundle to bundle. After a loss it is not known, and the leaver is
- * nobody (tid 0 without a name) until the next switch.
+ * A compact switch has the incoming thread but not the outgoing one: that is the previous incoming
+ * thread of the same CPU. So the three kinds of events of a bundle, each in time order, are merged
+ * by time before they are emitted, and the running thread of each CPU is kept across bundles. After
+ * a loss it is unknown, and the outgoing thread is tid 0 without a name until the next switch.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static void copy_name(char to[EW_PFT_NAME_SIZE], const char *name, size_t len)
         memcpy(to, name, len);
 }
 
-void ew_pft_know(struct ew_pftrace *trace, uint32_t pid, uint32_t tid, const char *name, size_t len)
+void ew_pft_set_thread(struct ew_pftrace *trace, uint32_t pid, uint32_t tid, const char *name,
+                       size_t len)
 {
     struct ew_pft_thread *cell = cell_of(trace, tid);
     if (tid == 0)
@@ -48,8 +49,8 @@ const struct ew_pft_thread *ew_pft_thread(const struct ew_pftrace *trace, uint32
     return cell->tid == tid && tid != 0 ? cell : NULL;
 }
 
-/* Processes have their number in field 1 and their arguments in 3, threads name and owner in 2 and
- * 3. */
+/* A process has its pid in field 1 and its arguments in 3; a thread its tid in 1, its name in 2
+ * and its pid in 3. */
 void ew_pft_process_tree(struct ew_pftrace *trace, struct ew_bytes *tree)
 {
     struct ew_proto_field field, part;
@@ -69,9 +70,9 @@ void ew_pft_process_tree(struct ew_pftrace *trace, struct ew_bytes *tree)
                 name = (struct ew_span){(const char *)part.body.data, part.body.size};
         }
         if (thread)
-            ew_pft_know(trace, third, first, name.text, name.len);
+            ew_pft_set_thread(trace, third, first, name.text, name.len);
         else
-            ew_pft_know(trace, first, first, name.text, name.len);
+            ew_pft_set_thread(trace, first, first, name.text, name.len);
     }
 }
 
@@ -185,7 +186,7 @@ static uint32_t kind_of(uint32_t field)
     }
 }
 
-/* The fields of one kind's message, by number; texts and numbers apart. */
+/* The fields of a message by number; strings and numbers separate. */
 struct message {
     uint64_t number[8];
     struct ew_span text[8];
@@ -220,7 +221,7 @@ static void take_message(struct ew_pftrace *trace, struct ew_pft_event *e, const
         break;
     case ETWATCH_EVENT_WAKEUP:
         copy_name(e->name, m->text[1].text, m->text[1].len);
-        e->next_tid = e->tid; /* who woke it */
+        e->next_tid = e->tid; /* the waker */
         e->tid = (uint32_t)m->number[2];
         e->priority = (int32_t)m->number[3];
         e->target_cpu = (uint32_t)m->number[5];
@@ -239,8 +240,8 @@ static void take_message(struct ew_pftrace *trace, struct ew_pft_event *e, const
         e->next_tid = (uint32_t)m->number[1];
         e->next_pid = !thread || parent == NULL ? e->next_tid : parent->pid;
         copy_name(e->next_name, m->text[2].text, m->text[2].len);
-        ew_pft_know(trace, e->next_pid, e->next_tid, e->next_name,
-                    strnlen(e->next_name, EW_PFT_NAME_SIZE));
+        ew_pft_set_thread(trace, e->next_pid, e->next_tid, e->next_name,
+                          strnlen(e->next_name, EW_PFT_NAME_SIZE));
         break;
     }
     case ETWATCH_EVENT_EXEC:
@@ -275,7 +276,7 @@ static bool read_event(struct ew_pftrace *trace, struct ew_bytes *event)
         }
     }
     e->kind = kind_of(e->field);
-    /* Elsewhere the same is told by task_newtask. */
+    /* Other writers report the same by task_newtask. */
     if (e->field == EW_PF_FTRACE_FORK && !trace->own_known)
         e->kind = 0;
     if (e->kind != 0) {
@@ -285,7 +286,7 @@ static bool read_event(struct ew_pftrace *trace, struct ew_bytes *event)
     return ew_bytes_ok(event) && ew_bytes_ok(&body);
 }
 
-/* -------------------------------------------------------------------- telling */
+/* ------------------------------------------------------------------- emitting */
 
 static int32_t priority_of(int32_t prio)
 {
@@ -307,17 +308,17 @@ static uint32_t pid_of(const struct ew_pftrace *trace, uint32_t tid)
     return thread != NULL ? thread->pid : tid;
 }
 
-static const char *word(const char *name)
+static const char *or_null(const char *name)
 {
     return name[0] != '\0' ? name : NULL;
 }
 
-static int tell_other(struct ew_pftrace *trace, const struct ew_pft_event *e,
+static int emit_other(struct ew_pftrace *trace, const struct ew_pft_event *e,
                       const struct ew_pftrace_visitor *visitor)
 {
     char name[32] = "sched_process_free";
     bool known = e->field == EW_PF_FTRACE_FREE;
-    /* Our own says only that a switch was the thread's last. */
+    /* Ours only marks the last switch of a thread. */
     if (visitor->other == NULL || (known && trace->own_known))
         return 0;
     if (!known)
@@ -325,7 +326,7 @@ static int tell_other(struct ew_pftrace *trace, const struct ew_pft_event *e,
     return visitor->other(visitor->ctx, "ftrace", name, e->t_ns + trace->unix_minus_boot_ns, known);
 }
 
-/* Who leaves a CPU is who came last. */
+/* Fills in the outgoing thread of a switch, the previous incoming thread of the CPU. */
 static void complete(struct ew_pft_cpu *cpu, struct ew_pft_event *e)
 {
     if (e->kind == ETWATCH_EVENT_WAKEUP && !e->full)
@@ -343,11 +344,11 @@ static void complete(struct ew_pft_cpu *cpu, struct ew_pft_event *e)
     memcpy(cpu->name, e->next_name, sizeof cpu->name);
 }
 
-static int tell(struct ew_pftrace *trace, uint32_t number, struct ew_pft_event *e,
+static int emit(struct ew_pftrace *trace, uint32_t number, struct ew_pft_event *e,
                 const struct ew_pftrace_visitor *visitor)
 {
     if (e->kind == 0)
-        return tell_other(trace, e, visitor);
+        return emit_other(trace, e, visitor);
     complete(&trace->cpus[number], e);
     if (e->kind == ETWATCH_EVENT_SWITCH)
         e->state = kernel_state(e->state);
@@ -364,13 +365,13 @@ static int tell(struct ew_pftrace *trace, uint32_t number, struct ew_pft_event *
         .priority = priority_of(e->priority),
         .next_priority = e->kind == ETWATCH_EVENT_SWITCH ? priority_of(e->next_priority) : 0,
         .target_cpu = e->target_cpu,
-        .name = word(e->name),
-        .next_name = word(e->next_name),
+        .name = or_null(e->name),
+        .next_name = or_null(e->next_name),
     };
     return visitor->event != NULL ? visitor->event(visitor->ctx, &event) : 0;
 }
 
-static int tell_all(struct ew_pftrace *trace, uint32_t cpu,
+static int emit_all(struct ew_pftrace *trace, uint32_t cpu,
                     const struct ew_pftrace_visitor *visitor)
 {
     struct ew_pft_run *runs[3] = {&trace->others, &trace->wakings, &trace->switches};
@@ -384,7 +385,7 @@ static int tell_all(struct ew_pftrace *trace, uint32_t cpu,
                 next = i;
         if (next < 0)
             break;
-        rc = tell(trace, cpu, &runs[next]->events[at[next]++], visitor);
+        rc = emit(trace, cpu, &runs[next]->events[at[next]++], visitor);
     }
     return rc;
 }
@@ -409,5 +410,5 @@ int ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
     }
     if (!good || !ew_bytes_ok(bundle) || cpu >= EW_PFT_CPUS_MAX)
         ew_pft_damage(trace, offset, size, "a bundle of scheduler events is malformed");
-    return cpu < EW_PFT_CPUS_MAX ? tell_all(trace, cpu, visitor) : 0;
+    return cpu < EW_PFT_CPUS_MAX ? emit_all(trace, cpu, visitor) : 0;
 }

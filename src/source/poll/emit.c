@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What leaves the poll source: its figures as facts. Everything carries the time of the round. */
+/* Facts that the poll source emits for a process. Every fact carries the time of the round. */
 #include "source/poll/poll.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ void ew_poll_emit_process(struct ew_poll *poll, const struct ew_poll_process *pr
         fact.counter_has = process->figures.counter_has;
         memcpy(fact.counter, process->figures.counter, sizeof fact.counter);
     }
-    /* The kernel shows the status to those who may also read io, and 0 to all others. */
+    /* The kernel reveals the exit status only to a caller that may read io, else 0. */
     if (kind == EW_PROCESS_EXIT && stat && !process->io_denied) {
         fact.has |= EW_HAS_EXIT_STATUS;
         fact.exit_signal = stat->exit_code & 0x7f;

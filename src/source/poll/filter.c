@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns: copies of the user's rules, so that the caller's may go. */
+/* Owns copies of the filter rules, so that the caller's may be freed. Independent of the
+ * operating system; rules that need /proc are in proc_filter.c. */
 #include "source/poll/poller.h"
 
 #include "base/alloc.h"

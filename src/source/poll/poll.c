@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: the round. Each drain is one: who is there, who of them is watched, what did those do.
+ * Owns the round. Each drain is one round: which processes exist, which of them are watched, what
+ * they did.
  *
- * The cost of a round follows what happened, not how many processes there are: a process whose CPU
- * clock stands still is not read, and the directory is not listed while the kernel gave out no new
- * id. Both need the /proc of our own pid namespace; in any other tree every round reads everything.
+ * The cost of a round follows what happened, not the number of processes: a process is not read
+ * while its CPU clock stands still, and the directory is not listed while the kernel has assigned
+ * no new id. Both need the /proc of our own pid namespace; in any other tree every round reads
+ * everything.
  *
- * Everything a round tells carries the time of the round: when a process began or ended between two
- * rounds is not known better than that. A process that came and went in between is never seen.
+ * Every fact of a round carries the time of the round: the time of a start or exit between two
+ * rounds is not known more precisely. A process that starts and exits between two rounds is never
+ * seen.
  */
 #include "source/poll/poll.h"
 
@@ -18,47 +21,47 @@
 #include "base/alloc.h"
 #include "model/metric.h"
 
-/* How long an end or a change of an ignored process may go unnoticed, a new one whose id the kernel
- * gave out of order likewise. */
+/* How long the exit or a change of an ignored process may go unnoticed; likewise a new process
+ * with an id that the kernel assigned out of order. */
 #define SCAN_PERIOD_NS UINT64_C(1000000000)
-/* Memory of a process that does not run changes only by others' doing. */
+/* Memory of a process that does not run changes only through other processes. */
 #define GAUGE_PERIOD_NS UINT64_C(5000000000)
-/* A process is forked under its parent's name and gets its own by exec: look again for this long.
- */
+/* A process is forked under its parent's name and gets its own by exec: it is checked again
+ * during this time. */
 #define YOUNG_NS UINT64_C(1000000000)
 
-/* --------------------------------------------------------- watching begins, ends */
+/* ----------------------------------------------------- start and end of watching */
 
-static void tell_figures(struct ew_poll *poll, const struct ew_poll_process *process,
+static void emit_figures(struct ew_poll *poll, const struct ew_poll_process *process,
                          bool incomplete)
 {
     ew_poller_emit_figures(&poll->base, process->pid, process->start_ns, &process->figures,
                            incomplete);
 }
 
-/* A process that is not there any more: what it did since the last round will never be known. */
+/* A process that no longer exists: what it did since the last round is lost. */
 static void end_unseen(struct ew_poll *poll, struct ew_poll_entry *entry)
 {
     if (entry->process) {
         entry->process->figures.gauge_has = 0;
-        tell_figures(poll, entry->process, true);
+        emit_figures(poll, entry->process, true);
         ew_poll_emit_process(poll, entry->process, NULL, EW_PROCESS_EXIT);
     }
-    ew_poller_let_go(&poll->base, entry, EW_POLL_ENDED);
+    ew_poller_unwatch(&poll->base, entry, EW_POLL_ENDED);
 }
 
 /* A zombie: its counters are final. */
-static void end_seen(struct ew_poll *poll, struct ew_poll_entry *entry,
-                     const struct ew_proc_stat *stat)
+static void end_zombie(struct ew_poll *poll, struct ew_poll_entry *entry,
+                       const struct ew_proc_stat *stat)
 {
-    tell_figures(poll, entry->process, entry->process->figures.fell);
+    emit_figures(poll, entry->process, entry->process->figures.fell);
     ew_poll_emit_process(poll, entry->process, stat, EW_PROCESS_EXIT);
-    ew_poller_let_go(&poll->base, entry, EW_POLL_ENDED);
+    ew_poller_unwatch(&poll->base, entry, EW_POLL_ENDED);
 }
 
-/* Starts to watch. *found is its stat as seen a moment ago. */
+/* Starts to watch. *found is its stat as read a moment ago. */
 static void begin(struct ew_poll *poll, struct ew_poll_entry *entry,
-                  const struct ew_proc_stat *found, bool was_there)
+                  const struct ew_proc_stat *found, bool preexisting)
 {
     struct ew_proc_stat stat;
     uint64_t cpu_ns = 0;
@@ -66,37 +69,37 @@ static void begin(struct ew_poll *poll, struct ew_poll_entry *entry,
     if (poll->base.watched_count < poll->base.max_watched)
         process = ew_poll_process_new(found, entry->start_ns);
     if (!process) {
-        entry->state = EW_POLL_BEYOND;
+        entry->state = EW_POLL_NO_SPACE;
         ew_poller_emit_full(&poll->base, 1);
         return;
     }
     bool cpu_known = poll->files.own_ids && ew_proc_cpu_ns(entry->pid, &cpu_ns) == EW_PROC_OK;
     process->busy = !poll->files.own_ids;
     ew_slow_gauges_ran(&process->slow);
-    enum ew_poll_look look = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
-    if (look != EW_POLL_READ || (was_there && process->ended)) {
-        entry->state = look == EW_POLL_READ ? EW_POLL_ENDED : EW_POLL_IGNORED;
+    enum ew_poll_result result = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
+    if (result != EW_POLL_READ || (preexisting && process->ended)) {
+        entry->state = result == EW_POLL_READ ? EW_POLL_ENDED : EW_POLL_IGNORED;
         ew_poll_process_free(poll, process);
         return;
     }
     memcpy(process->name, stat.comm, sizeof process->name);
     entry->process = process;
     entry->state = EW_POLL_WATCHED;
-    entry->gate_ns = cpu_ns;
+    entry->checked_cpu_ns = cpu_ns;
     poll->base.watched_count++;
-    ew_poll_emit_process(poll, process, &stat, was_there ? EW_PROCESS_SEEN : EW_PROCESS_START);
+    ew_poll_emit_process(poll, process, &stat, preexisting ? EW_PROCESS_SEEN : EW_PROCESS_START);
     if (process->ended) {
-        end_seen(poll, entry, &stat);
+        end_zombie(poll, entry, &stat);
         return;
     }
-    if (!was_there)
-        tell_figures(poll, process, false);
+    if (!preexisting)
+        emit_figures(poll, process, false);
     ew_poll_threads_emit(poll, process);
 }
 
-/* ------------------------------------------------------------- who is watched */
+/* --------------------------------------------------------------------- filter */
 
-/* Decides on an entry that is not watched, from its stat. */
+/* Applies the filter to an entry that is not watched. */
 static void decide(struct ew_poll *poll, struct ew_poll_entry *entry,
                    const struct ew_proc_stat *stat)
 {
@@ -106,9 +109,9 @@ static void decide(struct ew_poll *poll, struct ew_poll_entry *entry,
         entry->tree = poll->base.has_trees = true;
     if (!entry->tree && !ew_poll_filter_match(poll, stat))
         return;
-    /* Whatever is found after the first round has come since the one before. */
-    bool was_there = poll->base.round == 1 || entry->found_ns != poll->base.now_ns;
-    begin(poll, entry, stat, was_there);
+    /* A process found after the first round has started since the previous one. */
+    bool preexisting = poll->base.round == 1 || entry->found_ns != poll->base.now_ns;
+    begin(poll, entry, stat, preexisting);
 }
 
 static void describe(struct ew_poll *poll, struct ew_poll_entry *entry,
@@ -119,8 +122,8 @@ static void describe(struct ew_poll *poll, struct ew_poll_entry *entry,
     entry->kernel_thread = stat->kernel_thread;
 }
 
-/* Reads the stat of an entry that is not watched and decides on it. */
-static void look_at(struct ew_poll *poll, struct ew_poll_entry *entry)
+/* Reads the stat of an entry that is not watched and applies the filter. */
+static void evaluate(struct ew_poll *poll, struct ew_poll_entry *entry)
 {
     struct ew_proc_stat stat;
     int fd = -1;
@@ -133,7 +136,7 @@ static void look_at(struct ew_poll *poll, struct ew_poll_entry *entry)
     decide(poll, entry, &stat);
 }
 
-/* A child may come before its parent in the list: again until nobody joins a tree any more. */
+/* A child may precede its parent in the list: repeats until no process joins a tree. */
 static void grow_trees(struct ew_poll *poll)
 {
     bool joined;
@@ -144,7 +147,7 @@ static void grow_trees(struct ew_poll *poll)
             if (entry->state == EW_POLL_IGNORED && !entry->tree &&
                 ew_poller_in_tree(&poll->base, entry)) {
                 entry->tree = poll->base.has_trees = joined = true;
-                look_at(poll, entry);
+                evaluate(poll, entry);
             }
         }
     } while (joined);
@@ -156,14 +159,14 @@ static void decide_fresh(struct ew_poll *poll)
     for (uint32_t i = 0; i < poll->fresh.count; i++) {
         struct ew_poll_entry *entry = ew_poll_table_find(&poll->base.table, poll->fresh.ids[i]);
         if (entry)
-            look_at(poll, entry);
+            evaluate(poll, entry);
     }
     if (poll->base.tree_changed || (poll->base.has_trees && poll->fresh.count))
         grow_trees(poll);
     poll->base.filter.pid_count = 0;
 }
 
-/* --------------------------------------------------------------- who is there */
+/* ------------------------------------------------------------------ discovery */
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -180,7 +183,7 @@ static void find_one(struct ew_poll *poll, uint32_t pid)
     }
     entry = ew_poll_table_add(&poll->base.table, pid);
     if (!entry) {
-        poll->base.beyond++;
+        poll->base.overflow++;
         return;
     }
     entry->round = poll->base.round;
@@ -201,7 +204,7 @@ static int reserve_fresh(struct ew_poll *poll, uint32_t count)
     return 0;
 }
 
-/* Lists the directory; afterwards every entry of another round is gone. */
+/* Lists the directory; afterwards every entry with an older round has exited. */
 static int scan(struct ew_poll *poll, struct ew_error *reterr)
 {
     int rc = ew_proc_list(&poll->files, 0, poll->base.table.max, &poll->listed);
@@ -209,18 +212,18 @@ static int scan(struct ew_poll *poll, struct ew_error *reterr)
         return ew_error_set(reterr, rc, 0, "cannot list %s", poll->files.root);
     if (reserve_fresh(poll, poll->listed.count) != 0)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
-    /* In a recorded tree the order is that of its file system. */
+    /* A recorded tree is in the order of its file system. */
     if (!poll->files.procfs)
         qsort(poll->listed.ids, poll->listed.count, sizeof *poll->listed.ids, compare_ids);
-    poll->base.beyond = poll->listed.beyond;
+    poll->base.overflow = poll->listed.overflow;
     for (uint32_t i = 0; i < poll->listed.count; i++)
         find_one(poll, poll->listed.ids[i]);
     poll->scan_ns = poll->base.now_ns;
     return 0;
 }
 
-/* Finds what is new by the ids the kernel gave out since the last round, most of them threads or
- * gone already. False if it is cheaper, or time, to list the directory. */
+/* Finds new processes by the ids that the kernel assigned since the last round, most of them
+ * threads or already gone. False if listing the directory is cheaper, or due. */
 static bool find_new(struct ew_poll *poll)
 {
     uint32_t last_pid, before = poll->last_pid;
@@ -239,9 +242,9 @@ static bool find_new(struct ew_poll *poll)
     return true;
 }
 
-/* ----------------------------------------------------------- what they did */
+/* ---------------------------------------------------------------- readings */
 
-/* Nearly always an exec; a program that renames itself cannot be told from it. */
+/* Nearly always an exec; a program that renames itself looks the same. */
 static void follow_name(struct ew_poll *poll, struct ew_poll_process *process,
                         const struct ew_proc_stat *stat)
 {
@@ -259,8 +262,8 @@ static bool changed(const struct ew_poll_figures *now, const struct ew_poll_figu
            memcmp(now->gauge, before->gauge, sizeof before->gauge) != 0;
 }
 
-/* It is there, but what it did in this round cannot be read. */
-static void tell_unknown(struct ew_poll *poll, const struct ew_poll_process *process)
+/* The process exists, but its activity in this round cannot be read. */
+static void emit_unknown(struct ew_poll *poll, const struct ew_poll_process *process)
 {
     struct ew_reading reading = {.kind = EW_READING_AT,
                                  .pid = process->pid,
@@ -284,7 +287,7 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
     if (cpu_known) {
         if (ew_proc_cpu_ns(entry->pid, &cpu_ns) != EW_PROC_OK)
             return false;
-        ran = cpu_ns != entry->gate_ns;
+        ran = cpu_ns != entry->checked_cpu_ns;
         process->busy = ran && process->busy_before;
         process->busy_before = ran;
         if (!ran && poll->base.now_ns - process->read_ns < GAUGE_PERIOD_NS &&
@@ -294,18 +297,19 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
     if (ran || poll->base.now_ns - process->read_ns >= GAUGE_PERIOD_NS)
         ew_slow_gauges_ran(&process->slow);
     if (!ran) {
-        process->io_denied = false; /* rights may have changed: try again now and then */
-        ew_poll_process_rest(poll, process);
+        process->io_denied = false; /* rights may have changed: retry occasionally */
+        ew_poll_process_close_files(poll, process);
     }
     before = process->figures;
     switch (ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat)) {
     case EW_POLL_READ:
         break;
     case EW_POLL_GONE:
-        poll->scan_ns = 0; /* the clock knew a process of this number: it may be another one */
+        poll->scan_ns =
+            0; /* the CPU clock of this pid still worked: it may belong to another process now */
         return false;
     case EW_POLL_UNREADABLE:
-        tell_unknown(poll, process);
+        emit_unknown(poll, process);
         return true;
     case EW_POLL_OTHER:
         end_unseen(poll, entry);
@@ -315,39 +319,39 @@ static bool read_watched(struct ew_poll *poll, struct ew_poll_entry *entry)
         decide(poll, entry, &stat);
         return true;
     }
-    entry->gate_ns = cpu_ns;
+    entry->checked_cpu_ns = cpu_ns;
     entry->ppid = stat.ppid;
     follow_name(poll, process, &stat);
     if (process->ended) {
-        end_seen(poll, entry, &stat);
+        end_zombie(poll, entry, &stat);
         return true;
     }
     if (changed(&process->figures, &before))
-        tell_figures(poll, process, process->figures.fell);
+        emit_figures(poll, process, process->figures.fell);
     ew_poll_threads_emit(poll, process);
     return true;
 }
 
-/* Has an ignored process become another one, or another program? False if it is gone. */
+/* Whether an ignored process is now a different process or program. False if it is gone. */
 static bool recheck(struct ew_poll *poll, struct ew_poll_entry *entry, bool scanned)
 {
     uint64_t cpu_ns = 0;
     if (entry->found_ns == poll->base.now_ns)
         return true;
-    if (entry->state == EW_POLL_BEYOND && poll->base.watched_count < poll->base.max_watched) {
+    if (entry->state == EW_POLL_NO_SPACE && poll->base.watched_count < poll->base.max_watched) {
         entry->state = EW_POLL_IGNORED;
-        entry->gate_ns = 0;
+        entry->checked_cpu_ns = 0;
     }
     if (poll->files.own_ids) {
         if (!scanned && poll->base.now_ns - entry->found_ns >= YOUNG_NS)
             return true;
         if (ew_proc_cpu_ns(entry->pid, &cpu_ns) != EW_PROC_OK)
             return false;
-        if (cpu_ns == entry->gate_ns)
+        if (cpu_ns == entry->checked_cpu_ns)
             return true;
-        entry->gate_ns = cpu_ns;
+        entry->checked_cpu_ns = cpu_ns;
     }
-    look_at(poll, entry);
+    evaluate(poll, entry);
     return true;
 }
 
@@ -367,7 +371,7 @@ static void read_all(struct ew_poll *poll, bool scanned)
     }
 }
 
-/* ---------------------------------------------------------------- the source */
+/* -------------------------------------------------------------------- source */
 
 static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_facts *facts,
                  uint64_t *ret_horizon_ns, struct ew_error *reterr)
@@ -379,7 +383,7 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     int rc = ew_proc_files_refresh(&poll->files, reterr);
     if (rc < 0)
         return rc;
-    uint64_t beyond = poll->base.beyond;
+    uint64_t overflow = poll->base.overflow;
     bool scanned = !find_new(poll);
     if (scanned)
         rc = scan(poll, reterr);
@@ -387,7 +391,7 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
         return rc;
     decide_fresh(poll);
     read_all(poll, scanned);
-    ew_poller_end_round(&poll->base, beyond);
+    ew_poller_end_round(&poll->base, overflow);
     *ret_horizon_ns = now_ns;
     return 0;
 }
@@ -410,7 +414,7 @@ static void close_source(struct ew_source *source)
     ew_free(poll);
 }
 
-/* What this /proc cannot tell, or not exactly. */
+/* Removes metrics that this /proc does not provide, and marks the inexact ones. */
 static void describe_source(struct ew_poll *poll)
 {
     poll->base.ops = ew_source_poll;
@@ -473,13 +477,13 @@ static int add(struct ew_source *source, uint32_t pid)
     int fd = -1;
     if (ew_poll_read_stat(poll, pid, 0, false, &fd, &stat) != EW_POLL_READ)
         return ETWATCH_ENOENT;
-    return ew_poller_want(&poll->base, pid);
+    return ew_poller_select_pid(&poll->base, pid);
 }
 
 /*
- * cpu_ns is the kernel's own exact clock, except in a /proc that is not of our pid namespace (see
- * describe_source). What is marked: the split of the time comes in ticks, and what is kept per
- * thread goes with the threads that end.
+ * cpu_ns is the kernel's own exact clock, except in a /proc of another pid namespace (see
+ * describe_source). Estimated are: the user/kernel split, which is in ticks, and counters that the
+ * kernel keeps per thread, which are lost when a thread exits.
  */
 const struct ew_source_ops ew_source_poll = {
     .id = ETWATCH_SOURCE_POLL,

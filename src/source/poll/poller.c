@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The common half of the poll sources. Everything it tells carries the time of the round. */
+/* The common part of the poll sources. Every fact carries the time of the round. */
 #include "source/poll/poller.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ int ew_poller_init(struct ew_poller *poller, const struct ew_source_config *conf
 {
     poller->threads = config->threads;
     poller->max_watched = config->max_processes;
-    poller->stats.kernel_ns_known = true; /* nothing of ours runs there */
+    poller->stats.kernel_ns_known = true; /* no program of ours runs in the kernel */
     ew_poll_table_init(&poller->table, config->max_processes + EW_POLL_IGNORED_MAX);
     return ew_poll_filter_copy(&poller->filter, &config->filter);
 }
@@ -34,7 +34,7 @@ bool ew_poll_count(struct ew_poll_figures *figures, enum ew_counter which, uint6
     return new;
 }
 
-/* ------------------------------------------------------------- who is watched */
+/* --------------------------------------------------------------------- filter */
 
 bool ew_poller_in_tree(struct ew_poller *poller, const struct ew_poll_entry *entry)
 {
@@ -44,8 +44,8 @@ bool ew_poller_in_tree(struct ew_poller *poller, const struct ew_poll_entry *ent
     return parent && parent->tree && parent->start_ns <= entry->start_ns;
 }
 
-void ew_poller_let_go(struct ew_poller *poller, struct ew_poll_entry *entry,
-                      enum ew_poll_state state)
+void ew_poller_unwatch(struct ew_poller *poller, struct ew_poll_entry *entry,
+                       enum ew_poll_state state)
 {
     if (entry->process) {
         poller->free_process(poller, entry->process);
@@ -55,7 +55,7 @@ void ew_poller_let_go(struct ew_poller *poller, struct ew_poll_entry *entry,
     entry->state = state;
 }
 
-int ew_poller_want(struct ew_poller *poller, uint32_t pid)
+int ew_poller_select_pid(struct ew_poller *poller, uint32_t pid)
 {
     int rc = ew_poll_filter_add_pid(&poller->filter, pid);
     if (rc < 0)
@@ -69,7 +69,7 @@ int ew_poller_want(struct ew_poller *poller, uint32_t pid)
     return 0;
 }
 
-/* The process alone: what descends from it stays watched, what it starts from now on is not. */
+/* Removes only this process: existing descendants stay watched, new children are not. */
 int ew_poller_remove(struct ew_source *source, uint32_t pid)
 {
     struct ew_poller *poller = (struct ew_poller *)source;
@@ -77,11 +77,11 @@ int ew_poller_remove(struct ew_source *source, uint32_t pid)
     if (!entry || entry->state != EW_POLL_WATCHED)
         return ETWATCH_ENOENT;
     entry->tree = false;
-    ew_poller_let_go(poller, entry, EW_POLL_REMOVED);
+    ew_poller_unwatch(poller, entry, EW_POLL_REMOVED);
     return 0;
 }
 
-/* ------------------------------------------------------------------ telling */
+/* -------------------------------------------------------------------- facts */
 
 void ew_poller_emit_reading(struct ew_poller *poller, const struct ew_reading *reading)
 {
@@ -115,16 +115,16 @@ void ew_poller_emit_full(struct ew_poller *poller, uint64_t count)
     poller->facts->loss(poller->facts->ctx, &loss);
 }
 
-void ew_poller_end_round(struct ew_poller *poller, uint64_t beyond)
+void ew_poller_end_round(struct ew_poller *poller, uint64_t overflow)
 {
-    if (poller->beyond > beyond)
-        ew_poller_emit_full(poller, poller->beyond - beyond);
+    if (poller->overflow > overflow)
+        ew_poller_emit_full(poller, poller->overflow - overflow);
     poller->facts = NULL;
 }
 
 /* ---------------------------------------------------------- for ew_source_ops */
 
-/* A round reads what there is at its time: how far apart rounds are is not its business. */
+/* Nothing to do: a round reads the current state, whatever the interval. */
 int ew_poller_set_interval(struct ew_source *source, uint64_t at_ns, uint64_t interval_ns)
 {
     (void)source, (void)at_ns, (void)interval_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the poll sources of all systems have in common: who is there, who of them is watched, and
- * how figures are told. Each is a struct that begins with this one.
+ * The common part of the poll sources of all systems: known processes, filter, and emission of
+ * figures. The state of each poll source starts with struct ew_poller.
  */
 #ifndef EW_SOURCE_POLL_POLLER_H
 #define EW_SOURCE_POLL_POLLER_H
@@ -14,13 +14,11 @@
 
 /* ----------------------------------------------------------------------------- filter */
 
-/* What the user asks a poll source to watch. */
-
-/* The rules, copied, so that the caller's may go. */
+/* Copy of the filter rules. */
 struct ew_poll_filter {
     bool all, kernel_threads;
-    uint32_t *pids; /* only until the next round: there they become trees in the table, because a
-                     * number means the process that has it now and not one that gets it later */
+    uint32_t *pids; /* only until the next round, which turns them into trees in the table: a pid
+                       selects the process that has it now, not a later one */
     uint32_t pid_count, pid_capacity;
     char **names;
     uint32_t name_count;
@@ -39,18 +37,18 @@ bool ew_poll_filter_has_name(const struct ew_poll_filter *filter, const char *na
 /* ------------------------------------------------------------------------------ table */
 
 /*
- * Every process that is there, by pid: those that are watched, with what was read of them, and
- * those that are not, so that they need not be looked at again.
+ * All existing processes by pid: the watched ones with their readings, and the others, so that they
+ * need not be checked again.
  */
 
 struct ew_poll_process;
 
 enum ew_poll_state {
-    EW_POLL_IGNORED = 0, /* no rule matches, so far */
+    EW_POLL_IGNORED = 0, /* no rule matches so far */
     EW_POLL_WATCHED,
-    EW_POLL_ENDED,   /* a zombie whose end was told */
-    EW_POLL_REMOVED, /* the user does not want it any more */
-    EW_POLL_BEYOND,  /* to be watched, but there is no room; told as lost */
+    EW_POLL_ENDED,    /* a zombie with its exit already emitted */
+    EW_POLL_REMOVED,  /* removed by the user */
+    EW_POLL_NO_SPACE, /* selected, but there is no space; reported as a loss */
 };
 
 struct ew_poll_entry {
@@ -58,15 +56,15 @@ struct ew_poll_entry {
     enum ew_poll_state state;
     bool tree; /* its children are watched as well */
     bool kernel_thread;
-    uint64_t round;    /* the last one in which it was seen in the directory */
-    uint64_t start_ns; /* with pid: the identity */
-    uint64_t gate_ns;  /* its CPU clock when it was last read: unchanged means it did not run */
-    uint64_t found_ns; /* raw time of the round that found it */
+    uint64_t round;          /* last round in which it was listed */
+    uint64_t start_ns;       /* with pid: the identity */
+    uint64_t checked_cpu_ns; /* CPU clock at the last check: unchanged means that it did not run */
+    uint64_t found_ns;       /* raw time of the round that found it */
     struct ew_poll_process *process; /* WATCHED only; owned */
 };
 
 struct ew_poll_table {
-    struct ew_poll_entry *entries; /* dense; removal moves the last one */
+    struct ew_poll_entry *entries; /* dense; removal moves the last entry */
     uint32_t count, capacity, max;
     uint32_t *slots; /* index into entries + 1, by hash of the pid; 0 = empty */
     uint32_t slot_mask;
@@ -75,68 +73,68 @@ struct ew_poll_table {
 void ew_poll_table_init(struct ew_poll_table *table, uint32_t max);
 /* Frees the table, not the processes in it. */
 void ew_poll_table_done(struct ew_poll_table *table);
-/* NULL if it is not there. Valid until the next add or remove. */
+/* NULL if unknown. Valid until the next add or remove. */
 struct ew_poll_entry *ew_poll_table_find(struct ew_poll_table *table, uint32_t pid);
-/* The pid must not be there. NULL if the table is full or memory is out. */
+/* The pid must not be in the table. NULL if the table is full or memory is exhausted. */
 struct ew_poll_entry *ew_poll_table_add(struct ew_poll_table *table, uint32_t pid);
-/* The last entry takes the place of this one. */
+/* The last entry replaces this one. */
 void ew_poll_table_remove(struct ew_poll_table *table, struct ew_poll_entry *entry);
 
-/* Beside the watched ones, so many others are remembered. */
+/* Maximum number of remembered processes in addition to the watched ones. */
 #define EW_POLL_IGNORED_MAX 262144u
 
 struct ew_poller {
     struct ew_source source;
-    struct ew_source_ops ops; /* of this one: what it can tell depends on the system */
+    struct ew_source_ops ops; /* available and estimated depend on the system */
     struct ew_poll_filter filter;
     bool threads;
     uint32_t max_watched, watched_count, thread_count;
     struct ew_poll_table table;
     uint64_t round;               /* 1 is the first */
     uint64_t now_ns;              /* of this round */
-    bool has_trees;               /* descendants of something are watched */
-    bool tree_changed;            /* a pid was added: look for its descendants everywhere */
-    uint64_t beyond;              /* processes that found no room in the table, at the last look */
+    bool has_trees;               /* the descendants of some process are watched */
+    bool tree_changed;            /* a pid was added: its descendants must be searched */
+    uint64_t overflow;            /* processes without space in the table, at the last listing */
     const struct ew_facts *facts; /* during a round */
     struct ew_source_stats stats;
     void (*free_process)(struct ew_poller *poller, struct ew_poll_process *process);
 };
 
-/* What was read of a process. */
+/* Readings of a process. */
 struct ew_poll_figures {
-    bool fell; /* a counter went down in the last reading */
+    bool fell; /* a counter decreased in the last reading */
     uint32_t counter_has, gauge_has;
     uint64_t counter[EW_COUNTER_COUNT];
     uint64_t gauge[EW_GAUGE_COUNT];
 };
 
-/* Sets up what is common; only the rules need it to be undone. ENOMEM. */
+/* Initializes the common part; on failure only the filter needs cleanup. ENOMEM. */
 int ew_poller_init(struct ew_poller *poller, const struct ew_source_config *config);
-/* Frees whoever is watched, the table and the rules. */
+/* Frees watched processes, the table and the filter. */
 void ew_poller_done(struct ew_poller *poller);
 
-/* A counter that falls is overruled by what was read before. True: it is new, or fell. */
+/* A decreasing counter keeps its old value. True: the value is new, or decreased. */
 bool ew_poll_count(struct ew_poll_figures *figures, enum ew_counter which, uint64_t value);
 
-/* Whether it descends from a process that was asked for, or is one. */
+/* Whether it is a selected pid or descends from one. */
 bool ew_poller_in_tree(struct ew_poller *poller, const struct ew_poll_entry *entry);
-/* Watches it no more. */
-void ew_poller_let_go(struct ew_poller *poller, struct ew_poll_entry *entry,
-                      enum ew_poll_state state);
-/* It is asked for, and whoever descends from it. */
-int ew_poller_want(struct ew_poller *poller, uint32_t pid);
+/* Stops watching it. */
+void ew_poller_unwatch(struct ew_poller *poller, struct ew_poll_entry *entry,
+                       enum ew_poll_state state);
+/* Selects it and its descendants. */
+int ew_poller_select_pid(struct ew_poller *poller, uint32_t pid);
 
-/* ------------------------------------------------------------------ telling */
+/* -------------------------------------------------------------------- facts */
 
 void ew_poller_emit_reading(struct ew_poller *poller, const struct ew_reading *reading);
-/* The figures of a process. incomplete: something of them is known to be missing. */
+/* The figures of a process. incomplete: part of them is known to be missing. */
 void ew_poller_emit_figures(struct ew_poller *poller, uint32_t pid, uint64_t start_ns,
                             const struct ew_poll_figures *figures, bool incomplete);
-/* So many processes or threads found no room. */
+/* Reports processes or threads without space as a loss. */
 void ew_poller_emit_full(struct ew_poller *poller, uint64_t count);
-/* The end of a round: beyond is how many had found no room before it. Each is told once, and not in
- * every round. */
-void ew_poller_end_round(struct ew_poller *poller, uint64_t beyond);
+/* Ends a round; overflow: number of processes without space before it. Each is reported once,
+ * not in every round. */
+void ew_poller_end_round(struct ew_poller *poller, uint64_t overflow);
 
 /* ---------------------------------------------------------- for ew_source_ops */
 

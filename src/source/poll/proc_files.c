@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: every system call on a /proc tree. Invariant: kept_count is the number of descriptors that
- * callers hold from ew_proc_read, and never above kept_max.
+ * Owns every system call on a /proc tree. Invariant: kept_count is the number of descriptors that
+ * callers hold from ew_proc_read, and never exceeds kept_max.
  *
- * The CPU clock of a process is what makes polling cheap: 0.4 us tell whether
- * a process ran at all, against 9 us for its files, and no right is needed. /proc/PID/schedstat is
- * no substitute: it counts the first thread alone.
+ * The CPU clock of a process makes polling cheap: 0.4 us show whether a process ran at all, against
+ * 9 us for its files, and no right is needed. /proc/PID/schedstat is no substitute: it counts only
+ * the first thread.
  */
 #include "source/poll/proc_files.h"
 
@@ -27,7 +27,7 @@
 /* Each kept descriptor holds a page of kernel memory; this many are 16 MiB. */
 #define KEPT_LIMIT 4096u
 
-/* A quarter of what the process may open, and no fewer than 64, stay for everybody else. */
+/* A quarter of the process's limit, and at least 64, stay available for the rest of the program. */
 static uint32_t kept_limit(void)
 {
     struct rlimit limit;
@@ -63,7 +63,7 @@ static ssize_t read_text(struct ew_proc_files *files, int fd)
     return len;
 }
 
-/* Reads a file of the root itself that is asked for once. */
+/* Reads a file directly below the root, once. */
 static bool read_once(struct ew_proc_files *files, const char *path)
 {
     int fd = openat(files->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -74,7 +74,7 @@ static bool read_once(struct ew_proc_files *files, const char *path)
     return len > 0;
 }
 
-/* Some sandboxes know only the caller's own clock; there every other process would look gone. */
+/* In some sandboxes only the caller's own clock works; every other process would look gone. */
 static bool clocks_work(void)
 {
     uint64_t ns;
@@ -93,7 +93,7 @@ static void probe_features(struct ew_proc_files *files)
     if (!files->own_ids)
         return;
     files->loadavg_fd = openat(files->root_fd, "loadavg", O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    /* Containers may lay a file of their own over it, which need not tell the truth. */
+    /* Containers may mount their own file over it, which may be wrong. */
     if (files->loadavg_fd >= 0 && !is_procfs(files->loadavg_fd)) {
         (void)close(files->loadavg_fd);
         files->loadavg_fd = -1;
@@ -185,7 +185,7 @@ enum ew_proc_result ew_proc_read(struct ew_proc_files *files, uint32_t pid, uint
     }
     int opened = open_entry(files, pid, tid, file);
     if (opened < 0) {
-        /* Somebody else needs descriptors: from now on keep none beyond those we hold. */
+        /* Descriptors have run out: from now on keep no more than those held now. */
         if (errno == EMFILE || errno == ENFILE)
             files->kept_max = files->kept_count;
         return result_of(errno);
@@ -203,7 +203,7 @@ enum ew_proc_result ew_proc_read(struct ew_proc_files *files, uint32_t pid, uint
 static int add_id(struct ew_proc_ids *ids, uint32_t id, uint32_t max)
 {
     if (ids->count == max) {
-        ids->beyond++;
+        ids->overflow++;
         return 0;
     }
     if (ids->count == ids->capacity) {
@@ -218,11 +218,12 @@ static int add_id(struct ew_proc_ids *ids, uint32_t id, uint32_t max)
     return 0;
 }
 
-/* getdents64 and not readdir: a DIR would be one heap block of 32 KiB per directory and round. */
+/* getdents64 instead of readdir: a DIR would cost one heap block of 32 KiB per directory and
+ * round. */
 static int list_fd(int fd, uint32_t max, struct ew_proc_ids *ids)
 {
     _Alignas(struct dirent64) char block[16384];
-    ids->count = ids->beyond = 0;
+    ids->count = ids->overflow = 0;
     for (;;) {
         ssize_t size = getdents64(fd, block, sizeof block);
         if (size < 0)
@@ -258,8 +259,8 @@ int ew_proc_list(struct ew_proc_files *files, uint32_t pid, uint32_t max, struct
 
 enum ew_proc_result ew_proc_cpu_ns(uint32_t pid, uint64_t *ret_ns)
 {
-    /* The kernel's encoding of a process's clock, CPUCLOCK_SCHED. clock_getcpuclockid gives the
-     * same after one more system call that asks whether the process is there. */
+    /* The kernel's encoding of a process's clock, CPUCLOCK_SCHED. clock_getcpuclockid returns
+     * the same after one more system call that checks whether the process exists. */
     clockid_t clock = (clockid_t)(~pid << 3 | 2u);
     struct timespec t;
     if (clock_gettime(clock, &t) != 0)
@@ -274,7 +275,7 @@ bool ew_proc_last_pid(struct ew_proc_files *files, uint32_t *ret_pid)
            ew_proc_parse_last_pid(files->text, files->len, ret_pid, NULL) == 0;
 }
 
-/* One by one, for kernels that do not tell how many there are. */
+/* Counts one by one, for kernels that do not report the number. */
 static bool count_entries(struct ew_proc_files *files, const char *path, uint64_t *ret_count)
 {
     _Alignas(struct dirent64) char block[4096];

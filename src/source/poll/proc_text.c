@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: the knowledge of /proc's text. Pure; what it reads may be cut anywhere or be nonsense.
+ * Parsers for the text of /proc. Pure functions; the input may be truncated anywhere or be invalid.
  *
- * status and io are read by label and not by line number: kernels add lines in the middle. A label
- * that is not known is passed over, a known one with a bad value is an error, because half a number
- * at the end of a cut text would look like a whole one.
+ * status and io are parsed by label and not by line number: kernels add lines in the middle. An
+ * unknown label is skipped, a known one with an invalid value is an error, because half a number at
+ * the end of a truncated text would look like a whole one.
  */
 #include "source/poll/proc_text.h"
 
@@ -51,7 +51,7 @@ static uint32_t field_u32(struct ew_bytes *in)
     return (uint32_t)value;
 }
 
-/* A session or parent outside this pid namespace is printed as 0, but old kernels print -1. */
+/* A session or parent outside this pid namespace is printed as 0, by old kernels as -1. */
 static uint32_t field_id(struct ew_bytes *in)
 {
     if (ew_bytes_accept(in, "-1 "))
@@ -59,7 +59,7 @@ static uint32_t field_id(struct ew_bytes *in)
     return field_u32(in);
 }
 
-/* A number must be followed by something, or it may have been cut. */
+/* A number must be followed by a separator, otherwise it may be truncated. */
 static void expect_end(struct ew_bytes *in)
 {
     int next = ew_bytes_peek(in);
@@ -70,8 +70,8 @@ static void expect_end(struct ew_bytes *in)
 /*
  * 8303 (cat) R 8286 8286 5052 0 -1 4194304 104 0 0 0 0 0 0 0 20 0 1 0 168334 3133440 413 1844… …
  *
- * The name may hold anything, blanks, newlines and parentheses too, but nothing after it can hold a
- * closing one: the name ends at the last.
+ * The name may contain anything, including blanks, newlines and parentheses, but nothing after it
+ * contains a closing parenthesis: the name ends at the last one.
  */
 int ew_proc_parse_stat(const void *text, size_t size, struct ew_proc_stat *ret_stat,
                        struct ew_error *reterr)
@@ -131,13 +131,13 @@ int ew_proc_parse_schedstat(const void *text, size_t size, struct ew_proc_scheds
     return rc;
 }
 
-/* Passes over the rest of the line with its end. */
+/* Skips the rest of the line including its end. */
 static void end_line(struct ew_bytes *in)
 {
     (void)ew_bytes_until(in, '\n');
 }
 
-/* "rchar: 6993\n", and so on. All six are there in every kernel that has the file. */
+/* "rchar: 6993\n", and so on. Every kernel that has the file prints all six. */
 int ew_proc_parse_io(const void *text, size_t size, struct ew_proc_io *ret_io,
                      struct ew_error *reterr)
 {
@@ -197,8 +197,8 @@ static uint64_t value_count(struct ew_bytes *in)
     return value;
 }
 
-/* "Cpus_allowed:\tff,ffffffff\n": groups of 32 bits, the highest first. Known only if no CPU beyond
- * the first 64 is in it: there is no place for more. */
+/* "Cpus_allowed:\tff,ffffffff\n": groups of 32 bits, the highest first. Known only if no CPU
+ * beyond the first 64 is set. */
 static void read_affinity(struct ew_bytes *in, struct ew_proc_status *status)
 {
     uint64_t mask = 0;
@@ -220,7 +220,7 @@ static void read_affinity(struct ew_bytes *in, struct ew_proc_status *status)
         status->has |= EW_STATUS_AFFINITY;
 }
 
-/* One line whose label starts at the cursor; unknown ones are left where they are. */
+/* One line with its label at the cursor; unknown labels are not consumed. */
 static void read_status_line(struct ew_bytes *in, struct ew_proc_status *status)
 {
     switch (ew_bytes_peek(in)) {
@@ -263,7 +263,7 @@ static void read_status_line(struct ew_bytes *in, struct ew_proc_status *status)
     case 'n':
         if (ew_bytes_accept(in, "nonvoluntary_ctxt_switches:")) {
             status->switches_involuntary = value_count(in);
-            status->has |= EW_STATUS_SWITCHES; /* the last line: the text is whole */
+            status->has |= EW_STATUS_SWITCHES; /* the last line: the text is complete */
         }
         break;
     default:
@@ -289,7 +289,7 @@ int ew_proc_parse_status(const void *text, size_t size, struct ew_proc_status *r
     return rc;
 }
 
-/* "0::/system.slice/cron.service\n"; lines with other numbers are of cgroup v1. */
+/* "0::/system.slice/cron.service\n"; lines with other numbers belong to cgroup v1. */
 int ew_proc_parse_cgroup(const void *text, size_t size, struct ew_span *ret_path,
                          struct ew_error *reterr)
 {
@@ -323,7 +323,7 @@ int ew_proc_parse_last_pid(const void *text, size_t size, uint32_t *ret_pid,
     return rc;
 }
 
-/* "NSpid:\t10393\n"; further numbers are its ids in inner namespaces. */
+/* "NSpid:\t10393\n"; further numbers are the ids in inner namespaces. */
 bool ew_proc_same_namespace(const void *text, size_t size, uint32_t pid)
 {
     struct ew_bytes in;

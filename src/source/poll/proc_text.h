@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of /proc, file by file: bytes in, numbers out, no system call. Written after
+ * Parsers for the files of /proc: from text to numbers, without system calls. Based on
  * Documentation/filesystems/proc.rst and fs/proc/ of Linux 5.15 to 6.18.
  *
  * Every parser returns 0 or ETWATCH_EFORMAT/ETRUNC with the byte offset in *reterr; the out
- * parameter is written only on success. What a kernel does not print is left out by its `has` bit.
+ * parameter is written only on success. Values that a kernel does not print lack their `has` bit.
  */
 #ifndef EW_SOURCE_POLL_PROC_TEXT_H
 #define EW_SOURCE_POLL_PROC_TEXT_H
@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-#define EW_PROC_COMM_SIZE 64 /* 16 for a program; kernel threads print more */
+#define EW_PROC_COMM_SIZE 64 /* 16 for programs; kernel threads print more */
 
 /* /proc/PID/stat and /proc/PID/task/TID/stat. Times are clock ticks. */
 struct ew_proc_stat {
@@ -30,13 +30,13 @@ struct ew_proc_stat {
     uint64_t threads;
     uint64_t start_ticks; /* since boot */
     uint64_t virtual_bytes, rss_pages;
-    int32_t exit_code; /* as wait() encodes it; of use only for a zombie; 0 if not shown */
+    int32_t exit_code; /* as encoded by wait(); only valid for a zombie; 0 if hidden */
 };
 
 int ew_proc_parse_stat(const void *text, size_t size, struct ew_proc_stat *ret_stat,
                        struct ew_error *reterr);
 
-/* /proc/PID/io: of all threads, also those that ended. */
+/* /proc/PID/io: of all threads, including ended ones. */
 struct ew_proc_io {
     uint64_t read_chars, write_chars, read_calls, write_calls, read_bytes, write_bytes;
 };
@@ -44,7 +44,8 @@ struct ew_proc_io {
 int ew_proc_parse_io(const void *text, size_t size, struct ew_proc_io *ret_io,
                      struct ew_error *reterr);
 
-/* schedstat: of one thread, even as /proc/PID/schedstat. All zero: the kernel does not keep it. */
+/* schedstat: of one thread, even as /proc/PID/schedstat. All zero: the kernel does not maintain
+ * it. */
 struct ew_proc_schedstat {
     uint64_t run_ns, wait_ns, slices;
 };
@@ -63,8 +64,8 @@ enum ew_proc_status_has {
     EW_STATUS_AFFINITY = 1u << 7,
 };
 
-/* /proc/PID/status and of a thread. The switches are those of the one thread, even for a process.
- */
+/* /proc/PID/status and that of a thread. The switches are those of one thread, even for a
+ * process. */
 struct ew_proc_status {
     uint32_t has; /* enum ew_proc_status_has */
     uint32_t uid; /* real */
@@ -80,16 +81,16 @@ int ew_proc_parse_status(const void *text, size_t size, struct ew_proc_status *r
 int ew_proc_parse_cgroup(const void *text, size_t size, struct ew_span *ret_path,
                          struct ew_error *reterr);
 
-/* The id that /proc/loadavg says was given out last. */
+/* The last assigned id according to /proc/loadavg. */
 int ew_proc_parse_last_pid(const void *text, size_t size, uint32_t *ret_pid,
                            struct ew_error *reterr);
 
-/* Whether the status text of a process says that it is pid in the pid namespace of this /proc and
- * in no inner one, that is, whether its ids mean the same to the process and to this /proc. */
+/* Whether the status text shows that the process has this pid in the pid namespace of this /proc
+ * and is in no inner one, so that ids mean the same to the process and to this /proc. */
 bool ew_proc_same_namespace(const void *text, size_t size, uint32_t pid);
 
-/* A directory entry that names a process or thread: decimal, no sign, no leading zero. 0 if none.
- */
+/* Parses a directory entry of a process or thread: decimal, no sign, no leading zero. 0:
+ * neither. */
 uint32_t ew_proc_parse_pid_name(const char *name);
 
 #endif

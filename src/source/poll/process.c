@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: what is read of one process. Invariant: a counter of a process never falls; a file that
- * says otherwise is overruled by what was read before, and the reading says that it is not
- * complete.
+ * Owns the readings of one process. Invariant: a counter of a process never decreases; if a file
+ * shows less than before, the previous value is kept and the reading is marked incomplete.
  *
- * What the files of a process really count (Linux 5.15 to 6.18):
+ * What the files of a process count (Linux 5.15 to 6.18):
  *   CPU clock                  all threads, past and present, up to this instant, in ns
  *   stat: times, faults        all threads, past and present; times in ticks, scaled by the kernel
  *   io                         all threads, past and present
  *   status: memory             the process
- *   status: switches, schedstat, affinity   the first thread alone
+ *   status: switches, schedstat, affinity   only the first thread
  * The last group is a total only while there is one thread. After that it is known only if threads
  * are read one by one (threads.c).
  */
@@ -31,7 +30,7 @@ const char *const ew_poll_file_names[EW_POLL_FILE_COUNT] = {
 
 static_assert(EW_NAME_SIZE == EW_PROC_COMM_SIZE, "names are copied whole");
 
-/* These saturate: nonsense must not come out as a small number. */
+/* Saturating: invalid input must not result in a small number. */
 static uint64_t multiply(uint64_t a, uint64_t b)
 {
     return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
@@ -65,18 +64,18 @@ struct ew_poll_process *ew_poll_process_new(const struct ew_proc_stat *stat, uin
     return process;
 }
 
-void ew_poll_process_rest(struct ew_poll *poll, struct ew_poll_process *process)
+void ew_poll_process_close_files(struct ew_poll *poll, struct ew_poll_process *process)
 {
     for (int i = 0; i < EW_POLL_FILE_COUNT; i++)
         ew_proc_drop(&poll->files, &process->fd[i]);
-    ew_poll_threads_rest(poll, process);
+    ew_poll_threads_close_files(poll, process);
 }
 
 void ew_poll_process_free(struct ew_poll *poll, struct ew_poll_process *process)
 {
     if (!process)
         return;
-    ew_poll_process_rest(poll, process);
+    ew_poll_process_close_files(poll, process);
     ew_poll_threads_free(poll, process);
     ew_free(process);
 }
@@ -100,8 +99,8 @@ static bool read_file(struct ew_poll *poll, struct ew_poll_process *process,
                         &process->fd[which]) == EW_PROC_OK;
 }
 
-enum ew_poll_look ew_poll_read_stat(struct ew_poll *poll, uint32_t pid, uint32_t tid, bool keep,
-                                    int *fd, struct ew_proc_stat *ret_stat)
+enum ew_poll_result ew_poll_read_stat(struct ew_poll *poll, uint32_t pid, uint32_t tid, bool keep,
+                                      int *fd, struct ew_proc_stat *ret_stat)
 {
     struct ew_proc_files *files = &poll->files;
     switch (ew_proc_read(files, pid, tid, ew_poll_file_names[EW_POLL_STAT], keep, fd)) {
@@ -133,7 +132,7 @@ static void take_stat(struct ew_poll *poll, struct ew_poll_process *process,
         return;
     gauge(process, EW_G_threads, stat->threads);
     gauge(process, EW_G_priority, (uint64_t)stat->priority);
-    if (stat->virtual_bytes > 0) { /* status knows better, if it can be read */
+    if (stat->virtual_bytes > 0) { /* status is more accurate, if it can be read */
         gauge(process, EW_G_virtual_bytes, stat->virtual_bytes);
         gauge(process, EW_G_rss_bytes, multiply(stat->rss_pages, poll->units.page_bytes));
     }
@@ -141,10 +140,10 @@ static void take_stat(struct ew_poll *poll, struct ew_poll_process *process,
 
 static void take_status(struct ew_poll *poll, struct ew_poll_process *process)
 {
-    const uint64_t in_it = EW_SLOW_GAUGE_MEMORY_METRICS | ETWATCH_HAS(affinity) |
-                           ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary);
+    const uint64_t provided = EW_SLOW_GAUGE_MEMORY_METRICS | ETWATCH_HAS(affinity) |
+                              ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary);
     struct ew_proc_status status;
-    if (process->uid_known && (poll->metrics & in_it) == 0)
+    if (process->uid_known && (poll->metrics & provided) == 0)
         return;
     if (!read_file(poll, process, EW_POLL_STATUS))
         return;
@@ -162,7 +161,7 @@ static void take_status(struct ew_poll *poll, struct ew_poll_process *process)
         gauge(process, EW_G_rss_peak_bytes, status.peak_bytes);
     if (status.has & EW_STATUS_VIRTUAL)
         gauge(process, EW_G_virtual_bytes, status.virtual_bytes);
-    if (status.has & EW_STATUS_ANON) /* what is its own: in memory or swapped out */
+    if (status.has & EW_STATUS_ANON) /* private memory: resident or swapped out */
         gauge(process, EW_G_private_bytes, add(status.anon_bytes, status.swap_bytes));
     if ((status.has & EW_STATUS_AFFINITY) && !process->ended)
         gauge(process, EW_G_affinity, status.affinity);
@@ -175,11 +174,11 @@ static void take_status(struct ew_poll *poll, struct ew_poll_process *process)
 
 static void take_io(struct ew_poll *poll, struct ew_poll_process *process)
 {
-    const uint64_t in_it = ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) |
-                           ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
-                           ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes);
+    const uint64_t provided = ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) |
+                              ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
+                              ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes);
     struct ew_proc_io io;
-    if (process->io_denied || (poll->metrics & in_it) == 0)
+    if (process->io_denied || (poll->metrics & provided) == 0)
         return;
     if (!read_file(poll, process, EW_POLL_IO)) {
         process->io_denied = true;
@@ -208,13 +207,13 @@ static void take_schedstat(struct ew_poll *poll, struct ew_poll_process *process
         poll->base.stats.undecoded++;
         return;
     }
-    /* A thread that was ever on a CPU has slices, unless the kernel does not count. */
+    /* A thread that was ever on a CPU has slices, unless the kernel does not count them. */
     if (schedstat.slices)
         count(process, EW_C_runq_wait_ns, schedstat.wait_ns);
 }
 
-/* Switches and waits of the process from those of its threads; once it had several and they are not
- * read, there is no total any more. */
+/* Switches and wait time of the process from those of its threads; once it had several that were
+ * not read, there is no total any more. */
 static void take_per_thread(struct ew_poll *poll, struct ew_poll_process *process)
 {
     static const enum ew_counter kept_by_thread[] = {EW_C_switches_voluntary,
@@ -230,14 +229,14 @@ static void take_per_thread(struct ew_poll *poll, struct ew_poll_process *proces
     }
 }
 
-enum ew_poll_look ew_poll_process_read(struct ew_poll *poll, struct ew_poll_process *process,
-                                       bool cpu_known, uint64_t cpu_ns,
-                                       struct ew_proc_stat *ret_stat)
+enum ew_poll_result ew_poll_process_read(struct ew_poll *poll, struct ew_poll_process *process,
+                                         bool cpu_known, uint64_t cpu_ns,
+                                         struct ew_proc_stat *ret_stat)
 {
-    enum ew_poll_look look = ew_poll_read_stat(poll, process->pid, 0, process->busy,
-                                               &process->fd[EW_POLL_STAT], ret_stat);
-    if (look != EW_POLL_READ)
-        return look;
+    enum ew_poll_result result = ew_poll_read_stat(poll, process->pid, 0, process->busy,
+                                                   &process->fd[EW_POLL_STAT], ret_stat);
+    if (result != EW_POLL_READ)
+        return result;
     if (ew_poll_start_ns(poll, ret_stat) != process->start_ns)
         return EW_POLL_OTHER;
 
@@ -247,7 +246,7 @@ enum ew_poll_look ew_poll_process_read(struct ew_poll *poll, struct ew_poll_proc
     take_stat(poll, process, ret_stat);
     if (cpu_known)
         count(process, EW_C_cpu_ns, cpu_ns);
-    else /* to a tick only, but the kernel makes the two add up to what was used */
+    else /* precise to a tick only, but the kernel makes the two add up to the used time */
         count(process, EW_C_cpu_ns,
               ew_poll_ticks_to_ns(poll, add(ret_stat->user_ticks, ret_stat->kernel_ticks)));
     take_status(poll, process);

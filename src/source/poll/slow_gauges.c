@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What takes a call or a file of its own per process, and is therefore read rarely: descriptors,
- * the I/O priority, the states of threads. Serves polling and, beside its events, eBPF; that also
- * with memory, for whoever prefers the figures of /proc.
+ * Gauges that need a call or a file of their own per process and are therefore read rarely:
+ * descriptors, I/O priority, thread states. Used by polling, and by eBPF for polled gauges; there
+ * also for memory, if the figures of /proc are preferred.
  *
- * Owns when what is due: a process that ran is read again when its period is over, also if it rests
- * by then, so that the last value of a process at rest is the true one.
+ * Tracks when each gauge is due: after a process ran, it is read again when its period has ended,
+ * even if the process sleeps by then, so that the last value of a sleeping process is accurate.
  */
 #include "source/poll/slow_gauges.h"
 
@@ -71,7 +71,7 @@ static bool read_stat(struct ew_slow_gauges *slow, uint32_t pid, uint32_t tid,
            ew_proc_parse_stat(slow->files->text, slow->files->len, ret_stat, NULL) == 0;
 }
 
-/* By the letter that the kernel shows for it. */
+/* By the state letter of the kernel. */
 static void count_state(char state, uint64_t *gauge)
 {
     gauge[EW_G_threads_running] += state == 'R';
@@ -79,8 +79,8 @@ static void count_state(char state, uint64_t *gauge)
     gauge[EW_G_threads_waiting] += strchr("SDIPKW", state) != NULL;
 }
 
-/* Most processes have one thread, whose state is in the file of the process: no folder is listed.
- */
+/* Most processes have one thread, with its state in the stat file of the process: no directory
+ * is listed. */
 static bool count_states(struct ew_slow_gauges *slow, uint32_t pid, uint64_t *gauge)
 {
     struct ew_proc_stat stat;
@@ -92,13 +92,13 @@ static bool count_states(struct ew_slow_gauges *slow, uint32_t pid, uint64_t *ga
         count_state(stat.state, gauge);
     } else {
         if (ew_proc_list(slow->files, pid, EW_SLOW_GAUGE_THREADS_MAX, &slow->listed) < 0 ||
-            slow->listed.beyond != 0)
+            slow->listed.overflow != 0)
             return false;
         for (uint32_t i = 0; i < slow->listed.count; i++)
-            if (read_stat(slow, pid, slow->listed.ids[i], &stat)) /* else it is over by now */
+            if (read_stat(slow, pid, slow->listed.ids[i], &stat)) /* else it has ended */
                 count_state(stat.state, gauge);
     }
-    /* None: it is over, and only not waited for. */
+    /* None: a zombie. */
     return gauge[EW_G_threads_running] + gauge[EW_G_threads_waiting] +
                gauge[EW_G_threads_suspended] >
            0;
@@ -132,7 +132,8 @@ static uint32_t read_handles(struct ew_slow_gauges *slow, uint32_t pid,
                              struct ew_slow_gauges_item *item, uint64_t *gauge)
 {
     uint64_t count;
-    /* One that is about to end has none any more, and cannot be told from one that never had. */
+    /* A process that is about to end has no descriptors left and looks like one that never had
+     * any. */
     if (!ew_proc_fd_count(slow->files, pid, &count) || count == 0)
         return 0;
     if (count > item->handles_peak)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: a poll source that lives for one question. It asks about one process what a round would
- * ask, with the same code, but neither lists the directory nor remembers anything.
+ * Owns a poll source for one query. It reads one process with the code of a round, but neither
+ * lists the directory nor keeps anything.
  */
 #include "source/snapshot.h"
 
@@ -12,10 +12,10 @@
 #include "os/os.h"
 #include "source/poll/poll.h"
 
-/* As many as Linux can number. */
+/* The maximum of Linux. */
 #define LISTED_MAX 4194304u
 
-static int look_open(bool threads, const struct ew_facts *facts, struct ew_poll **ret_poll,
+static int open_poll(bool threads, const struct ew_facts *facts, struct ew_poll **ret_poll,
                      struct ew_error *reterr)
 {
     struct ew_source_config config = {.threads = threads,
@@ -34,54 +34,55 @@ static int look_open(bool threads, const struct ew_facts *facts, struct ew_poll 
     return 0;
 }
 
-static void look_close(struct ew_poll *poll)
+static void close_poll(struct ew_poll *poll)
 {
     poll->base.source.ops->close(&poll->base.source);
 }
 
-static int tell_one(struct ew_poll *poll, uint32_t pid, struct ew_error *reterr)
+static int emit_one(struct ew_poll *poll, uint32_t pid, struct ew_error *reterr)
 {
     struct ew_proc_stat stat;
     uint64_t cpu_ns = 0;
     int fd = -1;
-    enum ew_poll_look look = ew_poll_read_stat(poll, pid, 0, false, &fd, &stat);
+    enum ew_poll_result result = ew_poll_read_stat(poll, pid, 0, false, &fd, &stat);
     struct ew_poll_process *process = NULL;
-    if (look == EW_POLL_READ) {
+    if (result == EW_POLL_READ) {
         process = ew_poll_process_new(&stat, ew_poll_start_ns(poll, &stat));
         if (!process)
             return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
         ew_slow_gauges_ran(&process->slow);
         bool cpu_known = poll->files.own_ids && ew_proc_cpu_ns(pid, &cpu_ns) == EW_PROC_OK;
-        look = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
+        result = ew_poll_process_read(poll, process, cpu_known, cpu_ns, &stat);
     }
-    if (look == EW_POLL_READ) {
+    if (result == EW_POLL_READ) {
         memcpy(process->name, stat.comm, sizeof process->name);
-        process->figures.gauge_has &= ~EW_HAS_G(handles_peak); /* one look knows no peak */
+        process->figures.gauge_has &= ~EW_HAS_G(handles_peak); /* a single reading has no peak */
         ew_poll_emit_process(poll, process, &stat, EW_PROCESS_SEEN);
         ew_poll_threads_emit(poll, process);
     }
     ew_poll_process_free(poll, process);
-    if (look == EW_POLL_UNREADABLE)
+    if (result == EW_POLL_UNREADABLE)
         return ew_error_set(reterr, ETWATCH_EPERM, 0, "process %u cannot be read", pid);
-    return look == EW_POLL_READ ? 0 : ew_error_set(reterr, ETWATCH_ENOENT, 0, "no process %u", pid);
+    return result == EW_POLL_READ ? 0
+                                  : ew_error_set(reterr, ETWATCH_ENOENT, 0, "no process %u", pid);
 }
 
 int ew_snapshot_process(uint32_t pid, bool threads, const struct ew_facts *facts,
                         struct ew_error *reterr)
 {
     struct ew_poll *poll;
-    int rc = look_open(threads, facts, &poll, reterr);
+    int rc = open_poll(threads, facts, &poll, reterr);
     if (rc < 0)
         return rc;
-    rc = tell_one(poll, pid, reterr);
-    look_close(poll);
+    rc = emit_one(poll, pid, reterr);
+    close_poll(poll);
     return rc;
 }
 
 int ew_snapshot_all(const struct ew_facts *facts, struct ew_error *reterr)
 {
     struct ew_poll *poll;
-    int rc = look_open(false, facts, &poll, reterr);
+    int rc = open_poll(false, facts, &poll, reterr);
     if (rc < 0)
         return rc;
     rc = ew_proc_list(&poll->files, 0, LISTED_MAX, &poll->listed);
@@ -91,7 +92,7 @@ int ew_snapshot_all(const struct ew_facts *facts, struct ew_error *reterr)
         struct ew_proc_stat stat;
         int fd = -1;
         if (ew_poll_read_stat(poll, poll->listed.ids[i], 0, false, &fd, &stat) != EW_POLL_READ)
-            continue; /* over since it was listed */
+            continue; /* ended since it was listed */
         struct ew_process_fact fact = {.kind = EW_PROCESS_SEEN,
                                        .has = EW_HAS_PPID,
                                        .t_ns = poll->base.now_ns,
@@ -100,6 +101,6 @@ int ew_snapshot_all(const struct ew_facts *facts, struct ew_error *reterr)
                                        .ppid = stat.ppid};
         facts->process(facts->ctx, &fact);
     }
-    look_close(poll);
+    close_poll(poll);
     return rc < 0 ? rc : 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: the dense array of entries and an open-addressed index over it. Invariants: the index has
- * at least twice as many slots as there are entries; every entry's pid is in it exactly once.
+ * Owns the dense array of entries and an open-addressed index over it. Invariants: the index has at
+ * least twice as many slots as there are entries; every entry's pid is in it exactly once.
  *
- * Dense, because every round walks all of them; linear probing with backward-shift deletion,
- * because pids come and go all day and tombstones would pile up.
+ * Dense, because every round visits all of them; linear probing with backward-shift deletion,
+ * because pids come and go all the time and tombstones would accumulate.
  */
 #include "source/poll/poller.h"
 
@@ -27,13 +27,13 @@ void ew_poll_table_done(struct ew_poll_table *table)
     *table = (struct ew_poll_table){0};
 }
 
-/* Neighbouring pids are common: spread them, or each lookup would walk their run. */
+/* Consecutive pids are common: spread them, or each lookup would walk their run. */
 static uint32_t home_slot(const struct ew_poll_table *table, uint32_t pid)
 {
     return (pid * 2654435769u >> 7) & table->slot_mask;
 }
 
-/* The slot of pid, or the empty one where it would go. */
+/* The slot of pid, or the empty one for it. */
 static uint32_t *find_slot(struct ew_poll_table *table, uint32_t pid)
 {
     uint32_t at = home_slot(table, pid);
@@ -82,7 +82,7 @@ struct ew_poll_entry *ew_poll_table_add(struct ew_poll_table *table, uint32_t pi
     return entry;
 }
 
-/* Empties a slot and moves back what probing had pushed past it. */
+/* Empties a slot and moves back entries that probing had pushed past it. */
 static void clear_slot(struct ew_poll_table *table, uint32_t hole)
 {
     uint32_t mask = table->slot_mask;

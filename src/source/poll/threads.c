@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: the threads of one process and what they add up to. A thread that ends takes its counts
- * with it, so the sums keep what it had when it was last read: switches and waits of a process are
- * a lower bound, short by what happened after that.
+ * Owns the threads of one process and their sums. The counters of a thread end with it, so the sums
+ * keep the values of its last reading: switches and wait time of a process are a lower bound that
+ * lacks what happened after that.
  *
- * schedstat is read first and tells by itself whether a thread ran; the other two files are read
- * only then.
+ * schedstat is read first and shows whether a thread ran; the other two files are read only then.
  */
 #include "source/poll/poll.h"
 
@@ -13,7 +12,7 @@
 
 #include "base/alloc.h"
 
-void ew_poll_threads_rest(struct ew_poll *poll, struct ew_poll_process *process)
+void ew_poll_threads_close_files(struct ew_poll *poll, struct ew_poll_process *process)
 {
     for (uint32_t i = 0; i < process->thread_count; i++)
         for (int file = 0; file < EW_POLL_FILE_COUNT; file++)
@@ -22,14 +21,14 @@ void ew_poll_threads_rest(struct ew_poll *poll, struct ew_poll_process *process)
 
 void ew_poll_threads_free(struct ew_poll *poll, struct ew_poll_process *process)
 {
-    ew_poll_threads_rest(poll, process);
+    ew_poll_threads_close_files(poll, process);
     poll->base.thread_count -= process->thread_count;
     ew_free(process->threads);
     process->threads = NULL;
     process->thread_count = process->thread_capacity = 0;
 }
 
-/* The kernel lists threads in the same order every time: look first behind the one found last. */
+/* The kernel lists threads in the same order every time: start the search after the last match. */
 static struct ew_poll_thread *find_thread(struct ew_poll_process *process, uint32_t tid)
 {
     for (uint32_t i = 0; i < process->thread_count; i++) {
@@ -61,7 +60,7 @@ static struct ew_poll_thread *add_thread(struct ew_poll *poll, struct ew_poll_pr
     return thread;
 }
 
-static void tell_thread(struct ew_poll *poll, const struct ew_poll_process *process,
+static void emit_thread(struct ew_poll *poll, const struct ew_poll_process *process,
                         const struct ew_poll_thread *thread, enum ew_reading_kind kind)
 {
     struct ew_reading reading = {.kind = kind,
@@ -89,7 +88,7 @@ static void drop_thread(struct ew_poll *poll, struct ew_poll_process *process,
     poll->base.thread_count--;
 }
 
-/* Counters of a thread never fall, and what they grow by belongs to the process as well. */
+/* Counters of a thread never decrease; increases also count for the process. */
 static void count(struct ew_poll_process *process, struct ew_poll_thread *thread,
                   enum ew_counter which, uint64_t value)
 {
@@ -146,7 +145,7 @@ static void restart_thread(struct ew_poll *poll, struct ew_poll_process *process
                            struct ew_poll_thread *thread, uint64_t start_ns)
 {
     if (thread->known)
-        tell_thread(poll, process, thread, EW_READING_FINAL);
+        emit_thread(poll, process, thread, EW_READING_FINAL);
     thread->known = false;
     thread->start_ns = start_ns;
     thread->counter_has = thread->gauge_has = 0;
@@ -197,8 +196,8 @@ void ew_poll_threads_read(struct ew_poll *poll, struct ew_poll_process *process)
     uint32_t room = EW_POLL_THREADS_MAX - (poll->base.thread_count - process->thread_count);
     if (ew_proc_list(&poll->files, process->pid, room, &poll->listed) < 0)
         return;
-    if (poll->listed.beyond)
-        ew_poller_emit_full(&poll->base, poll->listed.beyond);
+    if (poll->listed.overflow)
+        ew_poller_emit_full(&poll->base, poll->listed.overflow);
     for (uint32_t i = 0; i < poll->listed.count; i++) {
         uint32_t tid = poll->listed.ids[i];
         struct ew_poll_thread *thread = find_thread(process, tid);
@@ -217,11 +216,11 @@ void ew_poll_threads_emit(struct ew_poll *poll, struct ew_poll_process *process)
 {
     for (uint32_t i = process->thread_count; i-- > 0;) {
         struct ew_poll_thread *thread = &process->threads[i];
-        bool over = thread->round != poll->base.round;
-        if (thread->changed || (over && thread->known))
-            tell_thread(poll, process, thread, over ? EW_READING_FINAL : EW_READING_AT);
+        bool ended = thread->round != poll->base.round;
+        if (thread->changed || (ended && thread->known))
+            emit_thread(poll, process, thread, ended ? EW_READING_FINAL : EW_READING_AT);
         thread->changed = false;
-        if (over)
+        if (ended)
             drop_thread(poll, process, thread);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each process is a record of fixed size, its threads, its name and a distance to the next; a
- * record is checked as a whole and then read at fixed offsets.
+ * Each process is a record of fixed size, followed by its threads, its name and the offset to the
+ * next; a record is checked as a whole and then read at fixed offsets.
  */
 #include "source/poll_windows/listing.h"
 
@@ -15,7 +15,7 @@ void ew_listing_init(struct ew_listing *listing, const void *data, size_t size, 
     *listing = (struct ew_listing){.data = data, .size = size, .address = address};
 }
 
-/* A name without an address is that of the idle process. */
+/* The idle process has no name. */
 static int take_name(const struct ew_listing *listing, const uint8_t *record,
                      struct ew_listed_process *process)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: the round. Each drain is one: Windows lists everything it knows of all processes and
- * threads in one call, so a round costs the same whatever is watched, and only what is watched and
- * changed is told.
+ * Owns the round. Each drain is one round: Windows lists all processes and threads in one call, so
+ * a round costs the same whatever is watched, and only watched and changed processes are emitted.
  *
- * Everything a round tells carries the time of the round. A process that came and went between two
+ * Every fact of a round carries the time of the round. A process that starts and exits between two
  * rounds is never seen; one that was seen once has final totals (see process.c).
  */
 #include "source/poll_windows/poll.h"
@@ -14,22 +13,22 @@
 #include "base/alloc.h"
 #include "model/metric.h"
 
-/* Asked for within this time, a new process is told from its beginning. */
+/* A new process that is selected within this time is reported from its start. */
 #define YOUNG_NS UINT64_C(1000000000)
-/* What is listed for the time in which nothing runs. */
+/* Stands for idle time. */
 #define IDLE_PID 0u
 
 static void end(struct ew_winpoll *poll, struct ew_poll_entry *entry)
 {
     if (entry->process)
         ew_winpoll_process_end(poll, entry->process);
-    ew_poller_let_go(&poll->base, entry, EW_POLL_ENDED);
+    ew_poller_unwatch(&poll->base, entry, EW_POLL_ENDED);
 }
 
-/* --------------------------------------------------------------- who is there */
+/* ------------------------------------------------------------------ discovery */
 
-/* While we hold a process its number cannot go to another, whatever the list says of its beginning:
- * Wine sets that a second time, when the program begins. */
+/* While we hold a process its pid cannot be reused, whatever creation time the list has: Wine
+ * sets it a second time, when the program starts. */
 static bool is_same(const struct ew_poll_entry *entry, const struct ew_listed_process *listed)
 {
     return (entry->process && entry->process->held) || entry->start_ns == listed->created;
@@ -46,7 +45,7 @@ static void find(struct ew_winpoll *poll, const struct ew_listed_process *listed
     if (!entry) {
         entry = ew_poll_table_add(&poll->base.table, listed->pid);
         if (!entry) {
-            poll->base.beyond++;
+            poll->base.overflow++;
             return;
         }
         entry->ppid = listed->ppid;
@@ -57,9 +56,9 @@ static void find(struct ew_winpoll *poll, const struct ew_listed_process *listed
     entry->round = poll->base.round;
 }
 
-/* ------------------------------------------------------------- who is watched */
+/* --------------------------------------------------------------------- filter */
 
-static bool asked_for(const struct ew_winpoll *poll, const struct ew_listed_process *listed)
+static bool matches_filter(const struct ew_winpoll *poll, const struct ew_listed_process *listed)
 {
     char name[EW_NAME_SIZE];
     if (poll->base.filter.all)
@@ -73,15 +72,15 @@ static bool asked_for(const struct ew_winpoll *poll, const struct ew_listed_proc
 static void begin(struct ew_winpoll *poll, struct ew_poll_entry *entry,
                   const struct ew_listed_process *listed)
 {
-    /* Whatever is found after the first round has come since the one before. If it is asked for
-     * only later, what it did until then is soon too much for one interval. */
-    bool was_there =
+    /* A process found after the first round has started since the previous one. If it is
+     * selected only later, its activity until then soon exceeds one interval. */
+    bool preexisting =
         entry->found_ns == poll->first_ns || poll->base.now_ns - entry->found_ns >= YOUNG_NS;
     struct ew_poll_process *process = NULL;
     if (poll->base.watched_count < poll->base.max_watched)
         process = ew_winpoll_process_new(poll, listed);
     if (!process) {
-        entry->state = EW_POLL_BEYOND;
+        entry->state = EW_POLL_NO_SPACE;
         ew_poller_emit_full(&poll->base, 1);
         return;
     }
@@ -89,24 +88,24 @@ static void begin(struct ew_winpoll *poll, struct ew_poll_entry *entry,
     entry->state = EW_POLL_WATCHED;
     poll->base.watched_count++;
     (void)ew_winpoll_process_read(poll, process, listed);
-    ew_winpoll_emit_process(poll, process, was_there ? EW_PROCESS_SEEN : EW_PROCESS_START, NULL);
-    if (!was_there)
+    ew_winpoll_emit_process(poll, process, preexisting ? EW_PROCESS_SEEN : EW_PROCESS_START, NULL);
+    if (!preexisting)
         ew_winpoll_emit_figures(poll, process, false);
     ew_winpoll_threads_emit(poll, process, listed);
 }
 
-/* True if somebody joined a tree: his children may stand before him in the list. */
+/* True if a process joined a tree: its children may precede it in the list. */
 static bool decide(struct ew_winpoll *poll, const struct ew_listed_process *listed)
 {
     struct ew_poll_entry *entry = ew_poll_table_find(&poll->base.table, listed->pid);
     bool joined = false;
     if (!entry || entry->state == EW_POLL_WATCHED || entry->state == EW_POLL_REMOVED)
         return false;
-    if (entry->state == EW_POLL_BEYOND && poll->base.watched_count >= poll->base.max_watched)
+    if (entry->state == EW_POLL_NO_SPACE && poll->base.watched_count >= poll->base.max_watched)
         return false;
     if (!entry->tree && ew_poller_in_tree(&poll->base, entry))
         entry->tree = poll->base.has_trees = joined = true;
-    if (entry->tree || asked_for(poll, listed))
+    if (entry->tree || matches_filter(poll, listed))
         begin(poll, entry, listed);
     return joined;
 }
@@ -126,7 +125,7 @@ static void decide_all(struct ew_winpoll *poll, const struct ew_listing *whole)
     poll->base.tree_changed = false;
 }
 
-/* --------------------------------------------------------------- what they did */
+/* -------------------------------------------------------------------- readings */
 
 static void read_watched(struct ew_winpoll *poll, const struct ew_listed_process *listed)
 {
@@ -139,7 +138,7 @@ static void read_watched(struct ew_winpoll *poll, const struct ew_listed_process
     ew_winpoll_threads_emit(poll, process, listed);
 }
 
-/* Those that the list does not have any more; after it was decided who is whose child. */
+/* Ends the processes that the list no longer has; called after the trees have been updated. */
 static void end_gone(struct ew_winpoll *poll)
 {
     for (uint32_t i = 0; i < poll->base.table.count;) {
@@ -183,8 +182,8 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     poll->base.round++;
     if (poll->base.round == 1)
         poll->first_ns = now_ns;
-    uint64_t beyond = poll->base.beyond;
-    poll->base.beyond = 0;
+    uint64_t overflow = poll->base.overflow;
+    poll->base.overflow = 0;
     listing = whole;
     while (ew_listing_next(&listing, &listed) > 0)
         if (listed.pid != IDLE_PID)
@@ -197,12 +196,12 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
     if (fresh || poll->base.tree_changed)
         decide_all(poll, &whole);
     end_gone(poll);
-    ew_poller_end_round(&poll->base, beyond);
+    ew_poller_end_round(&poll->base, overflow);
     *ret_horizon_ns = now_ns;
     return 0;
 }
 
-/* ---------------------------------------------------------------- the source */
+/* -------------------------------------------------------------------- source */
 
 static void free_process(struct ew_poller *poller, struct ew_poll_process *process)
 {
@@ -219,23 +218,24 @@ static void close_source(struct ew_source *source)
     ew_free(poll);
 }
 
-/* Whether there is such a process shows in the next round. */
+/* The next round shows whether the process exists. */
 static int add(struct ew_source *source, uint32_t pid)
 {
-    return ew_poller_want((struct ew_poller *)source, pid);
+    return ew_poller_select_pid((struct ew_poller *)source, pid);
 }
 
-/* One line for doctor; the table of metrics says what other Windows tell. */
+/* One line for doctor, where the metric table says that other versions of Windows have the
+ * metric. */
 static const char *unavailable_reason(const struct ew_source *source, uint32_t metric)
 {
     const struct ew_winpoll *poll = (const struct ew_winpoll *)source;
     if (metric == ETWATCH_M_cycles && (poll->base.ops.available & ETWATCH_HAS(cycles)) == 0)
-        return "its list of processes has a CycleTime of 0 for everybody, as in Wine";
+        return "CycleTime is 0 for every listed process, as in Wine";
     return NULL;
 }
 
-/* What ew_winpoll_system.more may tell. */
-#define EW_WINPOLL_MORE                                                             \
+/* The metrics that ew_winpoll_system.slow may provide. */
+#define EW_WINPOLL_SLOW                                                             \
     (ETWATCH_HAS(affinity) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) | \
      ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects))
 #define EW_WINPOLL_STATES                                                                       \
@@ -243,9 +243,9 @@ static const char *unavailable_reason(const struct ew_source *source, uint32_t m
      ETWATCH_HAS(threads_suspended))
 
 /*
- * What is marked: Windows charges times by the tick (15.6 ms) to whoever runs then, and which of
- * the last faults of a process waited for a disk is not told. Switches come only as one sum for
- * both kinds, so they stay unknown.
+ * Estimated are: times, which Windows charges by tick (15.6 ms) to the running thread, and the kind
+ * of a process's last faults, because the number of hard faults is unknown after its end. Switches
+ * are counted only as one sum for both kinds, so they are unknown.
  */
 static const struct ew_source_ops ops = {
     .id = ETWATCH_SOURCE_POLL,
@@ -260,7 +260,7 @@ static const struct ew_source_ops ops = {
     .unavailable_reason = unavailable_reason,
 };
 
-/* A system on which no process ever did any I/O does not count it, and so on (Wine). */
+/* A counter that is 0 for every process is not maintained by this system (Wine). */
 static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
 {
     struct ew_listing listing;
@@ -273,19 +273,20 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
         poll->counts_cycles |= listed.pid != IDLE_PID && listed.cycles != 0;
         poll->counts_io |= listed.read_ops != 0 || listed.write_ops != 0;
         poll->counts_faults |= listed.faults != 0;
-        poll->tells_states |= ew_listed_runs(&listed);
+        poll->has_states |= ew_listed_runs(&listed);
         owns_memory |= listed.private_bytes != 0;
         has_pools |= listed.pool_paged_bytes != 0;
     }
     poll->base.ops = ops;
     poll->base.source.ops = &poll->base.ops;
-    poll->base.ops.available = ew_metrics_available(ops.backend) & ~EW_WINPOLL_MORE;
+    poll->base.ops.available = ew_metrics_available(ops.backend) & ~EW_WINPOLL_SLOW;
     poll->base.ops.estimated = ew_metrics_with(ops.backend, ETWATCH_EXACTNESS_ESTIMATED);
     poll->base.ops.available |= poll->system.slow ? poll->system.slow_has : 0;
     if (!poll->counts_cycles)
         poll->base.ops.available &= ~ETWATCH_HAS(cycles);
-    poll->counts_cycles &= poll->asks_cycles;
-    /* Of a few, each thread is held open; of all that there are, it would be too many. */
+    poll->counts_cycles &= poll->wants_cycles;
+    /* Handles to all threads of a few selected processes are affordable; for all processes there
+     * would be too many. */
     poll->holds_threads = poll->counts_cycles && poll->base.threads && !poll->base.filter.all &&
                           poll->system.hold_thread;
     if (!poll->counts_io)
@@ -299,7 +300,7 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
     if (!has_pools)
         poll->base.ops.available &=
             ~(ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(pool_nonpaged_bytes));
-    if (!poll->tells_states)
+    if (!poll->has_states)
         poll->base.ops.available &= ~EW_WINPOLL_STATES;
     return 0;
 }
@@ -310,14 +311,15 @@ static int init(struct ew_winpoll *poll, const struct ew_source_config *config,
     const struct ew_filter *filter = &config->filter;
     poll->base.free_process = free_process;
     if (config->metrics != 0 && (config->metrics & poll->system.slow_has) == 0)
-        poll->system.slow = NULL; /* nobody asks for it */
-    poll->asks_cycles = config->metrics == 0 || (config->metrics & ETWATCH_HAS(cycles)) != 0;
+        poll->system.slow = NULL; /* not requested */
+    poll->wants_cycles = config->metrics == 0 || (config->metrics & ETWATCH_HAS(cycles)) != 0;
     int rc = ew_poller_init(&poll->base, config);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "out of memory");
     if (filter->uid_count > 0 || filter->cgroup_count > 0)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "Windows knows no numbers of users and no cgroups: use pids or names");
+        return ew_error_set(
+            reterr, ETWATCH_EINVAL, 0,
+            "Windows has no numeric user ids and no cgroups: filter by pid or name");
     return 0;
 }
 

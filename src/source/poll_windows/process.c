@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: what is known of one watched process and its threads. Invariant: a counter never falls; a
- * list that says otherwise is overruled by what was read before, and the reading says that it is
- * not complete.
+ * Owns the readings of one watched process and its threads. Invariant: a counter never decreases;
+ * if a list shows less than before, the previous value is kept and the reading is marked
+ * incomplete.
  *
- * A watched process is held open: Windows then keeps its times, its I/O and its exit status beyond
- * its end, and does not give its number to another. So the totals of whatever was seen once are
- * final, although it ended between two rounds.
+ * A watched process is held open: Windows then keeps its times, its I/O and its exit status after
+ * its end, and does not reuse its pid. So the totals of a process that was seen once are final,
+ * even if it ended between two rounds.
  */
 #include <string.h>
 
@@ -17,7 +17,8 @@ enum { NS_PER_UNIT = 100 };
 
 uint64_t ew_winpoll_raw_ns(const struct ew_winpoll *poll, uint64_t time)
 {
-    /* What began before the clock did, early at boot, began with it; 0 would mean unknown. */
+    /* A process older than the raw clock, started early at boot, gets the clock's start; 0 would
+     * mean unknown. */
     uint64_t zero = poll->system.raw_zero;
     return time > zero ? (time - zero) * NS_PER_UNIT : 1;
 }
@@ -72,13 +73,14 @@ static bool count(struct ew_poll_process *process, enum ew_counter which, uint64
     return ew_poll_count(&process->figures, which, value);
 }
 
-/* The system's own count has 32 bits. */
-static bool count_on(struct ew_poll_process *process, enum ew_counter which, uint32_t slow)
+/* Adds an increase: the system's own counter has 32 bits. */
+static bool add_to_counter(struct ew_poll_process *process, enum ew_counter which,
+                           uint32_t increase)
 {
-    return count(process, which, process->figures.counter[which] + slow);
+    return count(process, which, process->figures.counter[which] + increase);
 }
 
-/* Takes those in has; true if any of them is new. */
+/* Stores the gauges in has; true if any of them is new. */
 static bool gauges(struct ew_poll_process *process, uint32_t has,
                    const uint64_t gauge[EW_GAUGE_COUNT])
 {
@@ -101,14 +103,15 @@ static bool take_times(struct ew_poll_process *process, uint64_t user, uint64_t 
     return new;
 }
 
-/* All faults are told, and those that waited for a disk. */
+/* Windows counts all faults, and those that waited for a disk. */
 static bool take_faults(struct ew_poll_process *process, uint32_t faults, uint32_t hard)
 {
-    uint32_t slow = faults - process->faults, more_hard = hard - process->faults_hard;
+    uint32_t increase = faults - process->faults, hard_increase = hard - process->faults_hard;
     process->faults = faults;
     process->faults_hard = hard;
-    bool new = count_on(process, EW_C_faults_major, more_hard);
-    new |= count_on(process, EW_C_faults_minor, slow > more_hard ? slow - more_hard : 0);
+    bool new = add_to_counter(process, EW_C_faults_major, hard_increase);
+    new |= add_to_counter(process, EW_C_faults_minor,
+                          increase > hard_increase ? increase - hard_increase : 0);
     return new;
 }
 
@@ -130,10 +133,10 @@ bool ew_winpoll_process_read(struct ew_winpoll *poll, struct ew_poll_process *pr
         new |= count(process, EW_C_io_other_ops, listed->other_ops);
     }
     uint64_t gauge[EW_GAUGE_COUNT];
-    /* Each of these is a call: of who did nothing they are what they were. */
+    /* Each of these needs a call; a process that did nothing keeps its values without one. */
     if (new && process->held && poll->system.slow)
         (void)gauges(process, poll->system.slow(poll->system.ctx, process->held, gauge), gauge);
-    new |= gauges(process, ew_listed_gauges(listed, poll->tells_states, gauge), gauge);
+    new |= gauges(process, ew_listed_gauges(listed, poll->has_states, gauge), gauge);
     return new;
 }
 
@@ -145,7 +148,7 @@ static void take_last(struct ew_winpoll *poll, struct ew_poll_process *process,
     (void)take_times(process, last->user, last->kernel);
     if (poll->counts_cycles)
         (void)count(process, EW_C_cycles, last->cycles);
-    /* Which of the last ones waited for a disk is not told any more. */
+    /* The kind of the last faults is unknown: they count as minor. */
     if (poll->counts_faults)
         (void)take_faults(process, last->faults, process->faults_hard);
     if (!poll->counts_io)
@@ -158,7 +161,7 @@ static void take_last(struct ew_winpoll *poll, struct ew_poll_process *process,
     (void)count(process, EW_C_io_other_ops, last->other_ops);
 }
 
-/* -------------------------------------------------------------------- telling */
+/* ---------------------------------------------------------------------- facts */
 
 void ew_winpoll_emit_process(struct ew_winpoll *poll, const struct ew_poll_process *process,
                              enum ew_process_kind kind, const struct ew_winpoll_last *last)
@@ -194,7 +197,7 @@ void ew_winpoll_emit_figures(struct ew_winpoll *poll, const struct ew_poll_proce
 
 /* -------------------------------------------------------------------- threads */
 
-/* Windows lists threads in the same order every time: look first behind the one found last. */
+/* Windows lists threads in the same order every time: start the search after the last match. */
 static struct ew_winpoll_thread *find_thread(struct ew_poll_process *process, uint32_t tid)
 {
     for (uint32_t i = 0; i < process->thread_count; i++) {
@@ -227,12 +230,12 @@ static struct ew_winpoll_thread *add_thread(struct ew_winpoll *poll,
     return thread;
 }
 
-/* Before it is told for the first time; true if there are new ones. */
+/* Opens the thread before it is emitted for the first time; true if the cycles increased. */
 static bool read_cycles(struct ew_winpoll *poll, struct ew_winpoll_thread *thread)
 {
     if (!poll->holds_threads)
         return false;
-    if (!thread->told && poll->held_threads < EW_WINPOLL_HELD_THREADS_MAX) {
+    if (!thread->emitted && poll->held_threads < EW_WINPOLL_HELD_THREADS_MAX) {
         thread->held = poll->system.hold_thread(poll->system.ctx, thread->tid);
         poll->held_threads += thread->held != NULL;
     }
@@ -245,7 +248,7 @@ static bool read_cycles(struct ew_winpoll *poll, struct ew_winpoll_thread *threa
     return true;
 }
 
-static void tell_thread(struct ew_winpoll *poll, const struct ew_poll_process *process,
+static void emit_thread(struct ew_winpoll *poll, const struct ew_poll_process *process,
                         const struct ew_winpoll_thread *thread, enum ew_reading_kind kind)
 {
     uint64_t cpu_ns = (thread->user + thread->kernel) * NS_PER_UNIT;
@@ -273,15 +276,15 @@ static void tell_thread(struct ew_winpoll *poll, const struct ew_poll_process *p
 static void take_thread(struct ew_winpoll *poll, struct ew_poll_process *process,
                         struct ew_winpoll_thread *thread, const struct ew_listed_thread *listed)
 {
-    /* A number that now means another thread of the same process. */
-    if (thread->told && thread->created != listed->created) {
+    /* The tid was reused by another thread of the same process. */
+    if (thread->emitted && thread->created != listed->created) {
         (void)read_cycles(poll, thread);
-        tell_thread(poll, process, thread, EW_READING_FINAL);
+        emit_thread(poll, process, thread, EW_READING_FINAL);
         release_thread(poll, thread);
         *thread = (struct ew_winpoll_thread){.tid = listed->tid};
     }
     bool ran = read_cycles(poll, thread);
-    bool same = !ran && thread->told && thread->user == listed->user &&
+    bool same = !ran && thread->emitted && thread->user == listed->user &&
                 thread->kernel == listed->kernel && thread->priority == listed->priority;
     thread->round = poll->base.round;
     thread->created = listed->created;
@@ -290,9 +293,9 @@ static void take_thread(struct ew_winpoll *poll, struct ew_poll_process *process
         thread->user = listed->user;
     if (listed->kernel > thread->kernel)
         thread->kernel = listed->kernel;
-    thread->told = true;
+    thread->emitted = true;
     if (!same)
-        tell_thread(poll, process, thread, EW_READING_AT);
+        emit_thread(poll, process, thread, EW_READING_AT);
 }
 
 static void drop_ended(struct ew_winpoll *poll, struct ew_poll_process *process)
@@ -301,7 +304,7 @@ static void drop_ended(struct ew_winpoll *poll, struct ew_poll_process *process)
         if (process->threads[i].round == poll->base.round)
             continue;
         (void)read_cycles(poll, &process->threads[i]);
-        tell_thread(poll, process, &process->threads[i], EW_READING_FINAL);
+        emit_thread(poll, process, &process->threads[i], EW_READING_FINAL);
         release_thread(poll, &process->threads[i]);
         process->threads[i] = process->threads[--process->thread_count];
         poll->base.thread_count--;
@@ -311,7 +314,7 @@ static void drop_ended(struct ew_winpoll *poll, struct ew_poll_process *process)
 void ew_winpoll_threads_emit(struct ew_winpoll *poll, struct ew_poll_process *process,
                              const struct ew_listed_process *listed)
 {
-    uint64_t without_room = 0;
+    uint64_t overflow = 0;
     if (!poll->base.threads)
         return;
     for (uint32_t i = 0; i < listed->thread_count; i++) {
@@ -323,10 +326,10 @@ void ew_winpoll_threads_emit(struct ew_winpoll *poll, struct ew_poll_process *pr
         if (thread)
             take_thread(poll, process, thread, &one);
         else
-            without_room++;
+            overflow++;
     }
-    if (without_room > 0)
-        ew_poller_emit_full(&poll->base, without_room);
+    if (overflow > 0)
+        ew_poller_emit_full(&poll->base, overflow);
     drop_ended(poll, process);
 }
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns: a poll source that lives for one round. Windows tells about one process only together with
- * all others, so the first round of a source is the shortest way to know.
+ * Owns a poll source for one round. Windows lists one process only together with all others, so the
+ * first round of a source is the cheapest way to read it.
  */
 #include "source/snapshot.h"
 
 #include "os/os.h"
 #include "source/source.h"
 
-/* Windows numbers processes in steps of four. */
+/* Windows assigns pids in steps of four. */
 #define LISTED_MAX 4194304u
 
-/* Whose answer it is, and whether something of it found no room. */
+/* Forwards facts, and notes if there was not enough space. */
 struct one_round {
     const struct ew_facts *facts;
     bool lost;
@@ -39,14 +39,14 @@ static int round_of(const struct ew_source_config *config, const struct ew_facts
                     struct ew_error *reterr)
 {
     struct one_round round = {.facts = facts};
-    struct ew_facts told = {
+    struct ew_facts forward = {
         .ctx = &round, .process = on_process, .reading = on_reading, .loss = on_loss};
     struct ew_source *source;
     uint64_t horizon_ns;
     int rc = ew_source_poll.open(config, &source, reterr);
     if (rc < 0)
         return rc;
-    rc = source->ops->drain(source, ew_os_raw_ns(), &told, &horizon_ns, reterr);
+    rc = source->ops->drain(source, ew_os_raw_ns(), &forward, &horizon_ns, reterr);
     source->ops->close(source);
     if (rc >= 0 && round.lost)
         rc = ew_error_set(reterr, ETWATCH_ENOMEM, 0, "no room for all processes");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows itself, as the poll source asks it. Owns the buffer of the list, which grows to what the
- * last one needed and a little more: between two calls processes come.
+ * The real Windows functions of the poll source. Owns the buffer of the list, which grows to the
+ * size of the last list and a little more, because processes may start between two calls.
  */
 #include <string.h>
 #include <windows.h>
@@ -23,7 +23,7 @@ struct system_buffer {
     uint8_t *bytes;
     ULONG size;
     bool is_wine;
-    DWORD(WINAPI *gui_resources)(HANDLE, DWORD); /* NULL: there is nothing to be counted */
+    DWORD(WINAPI *gui_resources)(HANDLE, DWORD); /* NULL: not available */
 };
 
 static int grow(struct system_buffer *buffer, ULONG needed)
@@ -56,7 +56,7 @@ static int list(void *ctx, struct ew_listing *ret_listing, struct ew_error *rete
         }
         if (status != STATUS_LENGTH_MISMATCH)
             return ew_error_set(reterr, ETWATCH_EOS, status,
-                                "Windows does not list its processes (status 0x%lx)",
+                                "Windows refused to list processes (status 0x%lx)",
                                 (unsigned long)status);
         int rc = grow(buffer, used);
         if (rc < 0)
@@ -67,7 +67,7 @@ static int list(void *ctx, struct ew_listing *ret_listing, struct ew_error *rete
 static void *hold(void *ctx, uint32_t pid)
 {
     (void)ctx;
-    /* The objects of the desktop are told only to whoever may know more. */
+    /* The desktop object counts need the full query right. */
     HANDLE process = OpenProcess(PROCESS_QUERY_INFORMATION, FALSE, pid);
     return process ? process : OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
 }
@@ -107,17 +107,17 @@ static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
     return true;
 }
 
-/* Windows without a desktop (Server Core has one, Nano has not) or Wine: 0 would mean nothing. */
+/* Without a desktop (Nano; Server Core has one) and in Wine the counts are meaningless. */
 static void find_gui(struct system_buffer *buffer)
 {
-    struct ew_window_aggregate_version version;
+    struct ew_windows_version version;
     union {
         FARPROC found;
         DWORD(WINAPI *call)(HANDLE, DWORD);
     } gui = {NULL};
-    ew_window_aggregate_version(&version);
+    ew_windows_version(&version);
     buffer->is_wine = version.wine != NULL;
-    /* Not among our imports: it makes a process of the desktop of whoever loads it. */
+    /* Not imported: loading user32 attaches a process to the desktop. */
     HMODULE user32 =
         version.wine ? NULL : LoadLibraryExW(L"user32.dll", NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
     if (user32)
@@ -140,7 +140,7 @@ static uint32_t slow(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
         USER_OBJECTS = 1,
     };
     const struct system_buffer *buffer = ctx;
-    ULONG handles[2] = {0, 0}; /* now and at most */
+    ULONG handles[2] = {0, 0}; /* current and peak */
     ULONG io_priority = 0;
     DWORD_PTR may_use = 0, has_cpus = 0;
     uint32_t has = 0;
@@ -151,7 +151,7 @@ static uint32_t slow(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
     if (!buffer->is_wine && NtQueryInformationProcess(held, (PROCESSINFOCLASS)PROCESS_IO_PRIORITY,
                                                       &io_priority, sizeof io_priority, NULL) >= 0)
         has |= take(gauge, EW_G_io_priority, io_priority);
-    /* 0: its threads are in several groups of CPUs. */
+    /* 0: its threads are in several processor groups. */
     if (GetProcessAffinityMask(held, &may_use, &has_cpus) && may_use != 0)
         has |= take(gauge, EW_G_affinity, may_use);
     if (!buffer->gui_resources)
@@ -223,13 +223,14 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
 {
     struct ew_winpoll_system system;
     if (strcmp(config->proc_root, "/proc") != 0)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no /proc to be replaced");
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0,
+                            "Windows has no /proc: proc_root cannot be set");
     if (ew_winpoll_system(&system) < 0)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     return ew_winpoll_open(config, &system, ret_source, reterr);
 }
 
-/* Everything but the opening is in a table of the source's own. */
+/* The other functions are in the table of each opened source. */
 const struct ew_source_ops ew_source_poll = {
     .id = ETWATCH_SOURCE_POLL,
     .open = open_source,

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a rule of the user asks for a process. It is watched if any of them does; the tree below
- * a pid is kept up by poll.c, which knows who is whose child.
+ * The filter rules that need /proc: user and cgroup. A process is watched if any rule matches; the
+ * trees below selected pids are maintained by poll.c, which knows the parents. Separate from
+ * filter.c, which is also built on Windows.
  *
- * Kernel threads run as root in the root cgroup, so a rule for that user or group would bring all
- * of them: these two rules leave them out unless they were asked for.
+ * Kernel threads run as root in the root cgroup, so a rule for that user or cgroup would select all
+ * of them: these two rules exclude kernel threads unless they are requested.
  */
 #include "source/poll/poll.h"
 
 #include "model/cgroup.h"
 
-static bool uid_asked(struct ew_poll *poll, uint32_t pid)
+static bool uid_matches(struct ew_poll *poll, uint32_t pid)
 {
     struct ew_proc_files *files = &poll->files;
     struct ew_proc_status status;
@@ -27,7 +28,7 @@ static bool uid_asked(struct ew_poll *poll, uint32_t pid)
     return false;
 }
 
-static bool cgroup_asked(struct ew_poll *poll, uint32_t pid)
+static bool cgroup_matches(struct ew_poll *poll, uint32_t pid)
 {
     struct ew_proc_files *files = &poll->files;
     struct ew_span path;
@@ -51,6 +52,6 @@ bool ew_poll_filter_match(struct ew_poll *poll, const struct ew_proc_stat *stat)
         return true;
     if (stat->kernel_thread && !filter->kernel_threads)
         return false;
-    return filter->all || (filter->uid_count && uid_asked(poll, stat->pid)) ||
-           (filter->cgroup_count && cgroup_asked(poll, stat->pid));
+    return filter->all || (filter->uid_count && uid_matches(poll, stat->pid)) ||
+           (filter->cgroup_count && cgroup_matches(poll, stat->pid));
 }
