@@ -179,7 +179,7 @@ static int list(struct listing *listing, struct etwatch_error_info *reterr)
         ew_print_info(listing->options,
                       "%d sessions, %u of etwatch (*), %u of them left behind (!)%s", rc,
                       (unsigned)listing->ours, (unsigned)listing->orphans,
-                      listing->orphans > 0 ? "; end those with: etwatch sessions --cleanup" : "");
+                      listing->orphans > 0 ? "; stop these with: etwatch sessions --cleanup" : "");
     return rc;
 }
 
@@ -191,7 +191,7 @@ static int clean_up(struct listing *listing, struct etwatch_error_info *reterr)
         return rc;
     ew_buf_text(out, listing->options->json  ? "{\"type\":\"cleanup\",\"ended\":"
                      : listing->options->csv ? "ended\n"
-                                             : "ended ");
+                                             : "stopped ");
     ew_buf_u64(out, (uint64_t)rc);
     ew_buf_text(out, listing->options->json  ? "}\n"
                      : listing->options->csv ? "\n"

@@ -38,7 +38,7 @@ static const struct {
     size_t offset; /* of its uint64_t in a sample */
     void (*put_value)(struct ew_buf *out, uint64_t value);
     void (*put_text)(struct ew_buf *out, const struct etwatch_sample *sum);
-} columns[] = {
+} table[] = {
     [EW_PROCESS_PID] = {{"PID", 7, 0, false}, NO_METRIC, 0, NULL, put_pid},
     [EW_PROCESS_NAME] = {{"NAME", 20, 32, true}, NO_METRIC, 0, NULL, put_name},
     [EW_PROCESS_OWNER] = {{"OWNER", 8, 16, true}, NO_METRIC, 0, NULL, put_owner},
@@ -75,23 +75,23 @@ static const struct {
 
 struct ew_grid_column ew_process_column(enum ew_process_column id)
 {
-    return columns[id].grid;
+    return table[id].grid;
 }
 
 void ew_process_column_put(struct ew_grid *grid, enum ew_process_column id,
                            const struct etwatch_sample *sum, uint64_t wall_ns)
 {
     struct ew_buf *out = ew_grid_cell(grid);
-    uint32_t metric = columns[id].metric;
-    if (columns[id].put_text != NULL) {
-        columns[id].put_text(out, sum);
+    uint32_t metric = table[id].metric;
+    if (table[id].put_text != NULL) {
+        table[id].put_text(out, sum);
     } else if ((sum->has >> metric & 1) == 0) {
         ew_buf_char(out, '-');
     } else if (id == EW_PROCESS_CPU_PERCENT) {
         ew_units_percent(out, wall_ns == 0 ? -1 : 100.0 * (double)sum->cpu_ns / (double)wall_ns);
     } else {
-        columns[id].put_value(
-            out, *(const uint64_t *)(const void *)((const char *)sum + columns[id].offset));
+        table[id].put_value(
+            out, *(const uint64_t *)(const void *)((const char *)sum + table[id].offset));
     }
     ew_grid_end(grid);
 }

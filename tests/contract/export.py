@@ -38,7 +38,7 @@ def rows(text):
         ("every version", "versions"), ("lost events", "lost")])
 def json_lines_of_events_are_those_of_the_events_command(kind, *arguments):
     with recording(kind, *arguments) as path:
-        for more in ([], ["--raw"], ["--event", "switch,start"], ["--provider", "kernel", "--from", "1ms"]):
+        for more in ([], ["--payload"], ["--event", "switch,start"], ["--provider", "kernel", "--from", "1ms"]):
             check_eq(export(path, "-f", "jsonl", *more), run(["events", "--json", *more, path]).out, f"output {more}")
 
 
@@ -94,7 +94,7 @@ def samples_are_those_of_stat():
 def columns_have_the_names_and_order_that_are_written_down():
     with recording("mixed", "--events", 1000) as path:
         check_eq(export(path, "-f", "csv").splitlines()[0].split(","), EVENT, "events")
-        check_eq(export(path, "-f", "csv", "--fields", "--raw").splitlines()[0].split(","),
+        check_eq(export(path, "-f", "csv", "--fields", "--payload").splitlines()[0].split(","),
                  EVENT + ["fields", "payload"], "events with fields and payload")
         typed = export(path, "-f", "csv", "--typed", "--event", "ReadyThread").splitlines()[0].split(",")
         check_eq(typed, EVENT + ["TThreadId", "AdjustReason", "AdjustIncrement", "Flag", "Reserved"], "typed")
@@ -281,7 +281,7 @@ def what_is_left_out_is_left_out_of_every_format_but_not_its_children():
             for command in (["events", "--json"], ["export", "-q", "-f", "jsonl"]):
                 names = {o["name"] for o in json_lines(run([*command, "--exclude-name", victim, path]).out)}
                 check(victim not in names and len(names) > 3, f"{command}: {names}")
-        system = {o["pid"] for o in report(path)["process"]} - {o["pid"] for o in report(path, "--no-system")["process"]}
+        system = {o["pid"] for o in report(path)["process"]} - {o["pid"] for o in report(path, "--exclude-system")["process"]}
         check(system <= {0, 4}, f"the system's own: {system}")
         rows_left = rows(export(path, "-f", "csv", "--table", "samples", "--exclude-name", victim))
         check(victim not in {row["name"] for row in rows_left} and rows_left, "samples")

@@ -107,7 +107,7 @@ def check_ids(record, event, where):
 def every_event_is_told_once_in_order_with_its_bytes(row):
     path = corpus("etl", row["file"])
     records = in_time_order(walk(path))
-    told = events(path, "--raw")
+    told = events(path, "--payload")
     check_eq(len(told), len(records), "events")
     for number, (record, event) in enumerate(zip(records, told)):
         where = f"event {number} at {record.offset:#x}"

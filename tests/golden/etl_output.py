@@ -56,13 +56,13 @@ def the_report_in_csv_is_this():
 @cases([(name, name) for name in ("tracelogging", "eventsource", "metadata", "lost")])
 def the_events_are_these(name):
     check_golden(output(name, "events"), f"golden/etl/{name}.events")
-    check_golden(output(name, "events", "--json", "--raw"), f"golden/etl/{name}.events.jsonl")
+    check_golden(output(name, "events", "--json", "--payload"), f"golden/etl/{name}.events.jsonl")
 
 
 @test
 def a_few_of_many_events_are_these():
     check_golden(output("mixed", "events", "--from", "100us", "--limit", 60), "golden/etl/mixed.events")
-    check_golden(output("mixed", "events", "--count"), "golden/etl/mixed.count")
+    check_golden(output("mixed", "events", "--count-by-type"), "golden/etl/mixed.count")
 
 
 @cases([(name, name, hz) for name, hz in (("mixed", 100), ("profile", 1), ("lost", 1000))])

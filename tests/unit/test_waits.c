@@ -120,7 +120,9 @@ static int everything(void *ctx)
         return rc;
     ew_waits_switch(waits, 0, 1, EW_WAIT_SLEEP, 2);
     ew_waits_wake(waits, 5, 1, 2);
-    rc = ew_waits_lost(waits) > 0 ? ETWATCH_ENOMEM : 0;
+    struct etwatch_waits_info info = {.size = sizeof info};
+    CHECK_EQ_INT(etwatch_waits_info(waits, &info), 0);
+    rc = info.dropped > 0 ? ETWATCH_ENOMEM : 0;
     ew_waits_end(waits, 10);
     etwatch_waits_free(waits);
     return rc;
@@ -179,4 +181,57 @@ TEST(a_wait_for_a_disk_after_which_there_is_one_more_hard_fault_was_for_that)
     CHECK_EQ_UINT(thread->blocked_ns, 5 + 30 + 4);
     CHECK_EQ_UINT(thread->sleep_ns, 30);
     etwatch_waits_free(waits);
+}
+
+TEST(threads_and_edges_are_read_by_number)
+{
+    struct etwatch_waits *waits = open_waits();
+    struct etwatch_event event = {.size = sizeof event,
+                                  .kind = ETWATCH_EVENT_SWITCH,
+                                  .t_ns = 10,
+                                  .pid = 1,
+                                  .tid = 2,
+                                  .name = "reader",
+                                  .state = 1,
+                                  .next_pid = 1,
+                                  .next_tid = 3,
+                                  .next_name = "writer"};
+    CHECK_EQ_INT(etwatch_waits_add(waits, &event), 0);
+    event = (struct etwatch_event){.size = sizeof event,
+                                   .kind = ETWATCH_EVENT_WAKEUP,
+                                   .t_ns = 40,
+                                   .pid = 1,
+                                   .tid = 2,
+                                   .next_pid = 1,
+                                   .next_tid = 3};
+    CHECK_EQ_INT(etwatch_waits_add(waits, &event), 0);
+    event.kind = ETWATCH_EVENT_EXEC; /* ignored, but its time is the end */
+    event.t_ns = 50;
+    CHECK_EQ_INT(etwatch_waits_add(waits, &event), 0);
+    CHECK_EQ_INT(etwatch_waits_end(waits), 0);
+    struct etwatch_waits_info info = {.size = sizeof info};
+    struct etwatch_waits_thread thread = {.size = sizeof thread};
+    struct etwatch_waits_edge edge = {.size = sizeof edge};
+    CHECK_EQ_INT(etwatch_waits_info(waits, &info), 0);
+    CHECK_EQ_UINT(info.thread_count, 2);
+    CHECK_EQ_UINT(info.edge_count, 1);
+    CHECK_EQ_UINT(info.events, 2);
+    CHECK_EQ_UINT(info.dropped, 0);
+    CHECK_EQ_INT(etwatch_waits_thread(waits, 0, &thread), 0);
+    CHECK_EQ_STR(thread.name, "reader");
+    CHECK_EQ_UINT(thread.sleep_ns, 30);
+    CHECK_EQ_UINT(thread.ready_ns, 10);
+    CHECK(thread.fault_ns == UINT64_MAX && thread.disk_ns == UINT64_MAX);
+    CHECK_EQ_INT(etwatch_waits_edge(waits, 0, &edge), 0);
+    CHECK_EQ_STR(edge.waker_name, "writer");
+    CHECK_EQ_UINT(edge.wait_ns, 30);
+    CHECK_EQ_UINT(edge.waker_pid, 1);
+    CHECK_EQ_INT(etwatch_waits_thread(waits, 2, &thread), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_waits_edge(waits, 1, &edge), ETWATCH_EINVAL);
+    thread.size = 0;
+    CHECK_EQ_INT(etwatch_waits_thread(waits, 0, &thread), ETWATCH_EINVAL);
+    etwatch_waits_free(waits);
+    etwatch_waits_free(NULL);
+    CHECK_EQ_INT(etwatch_waits_new(NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_waits_read(NULL, NULL, NULL), ETWATCH_EINVAL);
 }

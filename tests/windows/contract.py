@@ -29,7 +29,7 @@ def sessions_are_3_where_there_is_no_etw_and_the_line_says_why(arguments):
     ("a kind of event that is none", ["stat", "-a", "--kernel", "process,swaps"], 2, '"swaps" is no kind'),
     ("a process of a recording", ["record", "-o", "{}", "-p", "4"], 2, "ETW records the whole machine"),
     ("a buffer that is too large", ["stat", "-a", "--buffer-size", "99999"], 2, "from 4 to 16384"),
-    ("a provider's level", ["stat", "-a", "--provider", "X:0"], 2, "the level is a number"),
+    ("a provider's level", ["stat", "-a", "--enable-provider", "X:0"], 2, "the level is a number"),
 ])
 def what_needs_etw_is_refused_and_leaves_nothing(arguments, code, part):
     with temp_dir() as folder:

@@ -78,7 +78,7 @@ def a_process_has_its_user_and_if_asked_for_its_command_line():
     check(start["cmdline"] and "acts" in start["cmdline"] and "secret" not in start["cmdline"], f"{start['cmdline']}")
     # By that name he is found, and left out.
     poll = ["--source", "poll", "--duration", "0.3", "--json", "-q"]
-    mine, others = (wine(["stat", *who, *poll]) for who in (["-u", start["user"]], ["-a", "--exclude-uid", start["user"]]))
+    mine, others = (wine(["stat", *who, *poll]) for who in (["-u", start["user"]], ["-a", "--exclude-user", start["user"]]))
     check_eq((mine.code, others.code), (0, 0), f"exit codes ({mine.err}{others.err})")
     check_eq({o["user"] for o in json_lines(mine.out) if o["type"] == "start"}, {start["user"]}, "users of those chosen")
     check_eq([o for o in json_lines(others.out) if o["type"] == "start" and o["user"] == start["user"]], [], "left out")
@@ -177,7 +177,7 @@ def the_doctor_knows_wine_and_the_rights():
 
 @test
 def the_whole_machine_is_told_as_far_as_wine_knows_it():
-    result = wine(["stat", "--system", "--json", "-a", "--source", "poll", "--hz", "1", "--duration", "2.5"])
+    result = wine(["stat", "--system-stats", "--json", "-a", "--source", "poll", "--hz", "1", "--duration", "2.5"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     objects = json_lines(result.out)
     first, *later = [o for o in objects if o["type"] == "system"]
