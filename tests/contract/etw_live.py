@@ -189,8 +189,8 @@ def a_recording_of_a_command_ends_with_its_status():
     ("a session of our name that cannot be ended", "stuck", ["--no-fallback"], 1, "", "logman stop"),
     ("no such session", "logger", ["--session", "nobody"], 1, "nobody", "etwatch sessions"),
     ("no such provider", "logger", ["--no-fallback", "--enable-provider", "Nobody-Knows"], 2, "Nobody-Knows", ""),
-    ("no such kind", "logger", ["--kernel", "process,swaps"], 2, '"swaps" is no kind', ""),
-    ("a buffer too large", "logger", ["--buffer-size", "99999"], 2, "from 4 to 16384", ""),
+    ("no such kind", "logger", ["--kernel", "process,swaps"], 2, '"swaps" is not a kind', ""),
+    ("a buffer too large", "logger", ["--buffer-size", "99999"], 2, "from 4K to 16M", ""),
     ("fewer buffers at most than at least", "logger", ["--no-fallback", "--min-buffers", "64", "--max-buffers", "8"], 2, "", ""),
 ])
 def an_error_has_its_code_and_says_what_helps(how, arguments, code, words, fix):

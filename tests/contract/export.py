@@ -384,9 +384,9 @@ def the_ending_of_the_output_says_the_format():
     ("no format", [], "export needs a format"),
     ("a format that is none", ["-f", "xml"], "-f needs one of"),
     ("a table that is none", ["-f", "csv", "--table", "x"], "--table needs one of"),
-    ("a table for stacks", ["-f", "folded", "--table", "events"], "is no table"),
-    ("fields of processes", ["-f", "csv", "--table", "processes", "--fields"], "about events"),
-    ("a rate for events", ["-f", "csv", "--hz", "10"], "about samples"),
+    ("a table for stacks", ["-f", "folded", "--table", "events"], "is not a table"),
+    ("fields of processes", ["-f", "csv", "--table", "processes", "--fields"], "for the table events"),
+    ("a rate for events", ["-f", "csv", "--hz", "10"], "are for samples"),
     ("both kinds of fields", ["-f", "csv", "--fields", "--typed"], "exclude each other"),
     ("timestamps in text", ["-f", "csv", "--timestamps"], "needs -f arrow"),
 ])

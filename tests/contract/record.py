@@ -28,7 +28,7 @@ def a_command_is_recorded_and_the_report_on_the_file_is_the_report_of_the_run():
     with temp_dir() as folder:
         path = os.path.join(folder, "run.pftrace")
         live = record(path, "--threads", "--cmdline", "--hz", "50", "--", *works(6), code=6)
-        check_in("polling sees no switches", live.err)
+        check_in("polling sees no context switches", live.err)
         check_eq(report(path, "--threads", "--cmdline"), ours(live.out), "report")
         told = json_lines(ours(live.out))
     check_eq((told[0]["source"], told[0]["lost"], told[0]["complete"]), ("poll", 0, True), "source, lost and complete")

@@ -129,7 +129,7 @@ def a_cgroup_that_nobody_is_in_is_not_passed_over_in_silence():
     for wanted, words in ((["--cgroup", "no/such/group"], "no/such/group"), (["--container", "deadbeef01"], "deadbeef01")):
         result = run(["stat", "--source", "poll", "--json", "--duration", "0.3", *wanted])
         check_eq(result.code, 0, "exit code")
-        check_in("no process was in ", result.err, "standard error")
+        check_in("there was no process in the cgroup ", result.err, "standard error")
         check_in(words, result.err, "standard error")
 
 

@@ -17,10 +17,10 @@ def a_tiny_budget_lowers_the_rate_and_says_so(source):
     result = run(["run", "--source", source, "--hz", "1000", "--latency", "1", "--budget", "0.01", "--", "sh", "-c",
                   f"{WORKLOADS} forks 100000 0 & sleep 4; kill $!"])
     check_eq(result.code, 0, "exit code")
-    said = re.search(r"(\d+) Hz asked, ([\d.]+) reached", result.out)
+    said = re.search(r"(\d+) Hz requested, ([\d.]+) reached", result.out)
     check(said, f"the summary does not tell the rate: {result.out[-300:]!r}")
     asked, reached = float(said[1]), float(said[2])
-    check_eq(asked, 1000, "Hz asked")
+    check_eq(asked, 1000, "Hz requested")
     check(reached < 900, f"{reached} Hz were reached on a budget that cannot pay for them")
 
 

@@ -95,7 +95,7 @@ def run_tells_of_its_command_in_the_same_words():
     check_eq(objects[-1]["type"], "stats", "the last object")
     check_eq([o["type"] for o in objects if o["type"] == "event"], [], "events, which nobody asked for")
     shown = run(["run", "--waits", "-q", "--", RELAY, "pass", 5, 2])
-    check_in("chains: who ended most of the waiting of whom", shown.out, "table")
+    check_in("chains: the thread that ended most of the waiting", shown.out, "table")
     check_in("relay", shown.out, "summary")
 
 
@@ -174,7 +174,7 @@ def the_table_has_the_chain():
 def it_needs_to_know_whom_and_cannot_poll():
     result = run(["waits"])
     check_eq(result.code, 2, "exit code")
-    check_in("waits needs to know which processes", result.err, "message")
+    check_in("waits needs a selection of processes", result.err, "message")
 
 
 main()

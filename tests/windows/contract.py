@@ -26,9 +26,9 @@ def sessions_are_3_where_there_is_no_etw_and_the_line_says_why(arguments):
     ("a recording", ["record", "-o", "{}"], 3, "has no ETW"),
     ("with a command that must not run", ["record", "-o", "{}", "--", "acts", "mark", "{}"], 3, "has no ETW"),
     ("another's session", ["stat", "-a", "--session", "NT Kernel Logger", "-o", "{}"], 3, "has no ETW"),
-    ("a kind of event that is none", ["stat", "-a", "--kernel", "process,swaps"], 2, '"swaps" is no kind'),
+    ("a kind of event that is none", ["stat", "-a", "--kernel", "process,swaps"], 2, '"swaps" is not a kind'),
     ("a process of a recording", ["record", "-o", "{}", "-p", "4"], 2, "ETW records the whole machine"),
-    ("a buffer that is too large", ["stat", "-a", "--buffer-size", "99999"], 2, "from 4 to 16384"),
+    ("a buffer that is too large", ["stat", "-a", "--buffer-size", "99999"], 2, "from 4K to 16M"),
     ("a provider's level", ["stat", "-a", "--enable-provider", "X:0"], 2, "the level is a number"),
 ])
 def what_needs_etw_is_refused_and_leaves_nothing(arguments, code, part):
