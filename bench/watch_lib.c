@@ -84,7 +84,8 @@ static void log_sample(FILE *log, const struct etwatch_sample *s)
     fprintf(log, "%u %u %llu %llu %llu %llu %u\n", (unsigned)s->type, (unsigned)s->pid,
             (unsigned long long)s->start_ns, (unsigned long long)s->t_ns,
             (unsigned long long)s->dt_ns,
-            (unsigned long long)(s->has & ETWATCH_HAS(cpu_ns) ? s->cpu_ns : 0), (unsigned)s->tid);
+            (unsigned long long)(etwatch_sample_has(s, ETWATCH_M_cpu_ns) ? s->cpu_ns : 0),
+            (unsigned)s->tid);
 }
 
 static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t count)

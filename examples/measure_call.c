@@ -30,13 +30,14 @@ static void add_up(void *ctx, const struct etwatch_sample *samples, size_t count
             continue;
         totals->samples++;
         /* A value that was not measured has no bit in `has`; it is not zero. */
-        if (s->has & ETWATCH_HAS(cpu_ns))
+        if (etwatch_sample_has(s, ETWATCH_M_cpu_ns))
             totals->cpu_ns += s->cpu_ns;
-        if (s->has & ETWATCH_HAS(switches_voluntary))
+        if (etwatch_sample_has(s, ETWATCH_M_switches_voluntary))
             totals->switches += s->switches_voluntary + s->switches_involuntary;
-        if (s->has & ETWATCH_HAS(faults_minor))
+        if (etwatch_sample_has(s, ETWATCH_M_faults_minor))
             totals->faults += s->faults_minor;
-        if ((s->has & ETWATCH_HAS(cpu_percent)) && s->cpu_percent > totals->cpu_percent_max)
+        if (etwatch_sample_has(s, ETWATCH_M_cpu_percent) &&
+            s->cpu_percent > totals->cpu_percent_max)
             totals->cpu_percent_max = s->cpu_percent;
     }
 }

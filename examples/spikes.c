@@ -25,7 +25,7 @@ static void report(void *ctx, const struct etwatch_sample *samples, size_t count
         const struct etwatch_sample *s = &samples[i];
         if (s->type == ETWATCH_TYPE_EXIT)
             printf("exit %" PRIu32 "\n", s->pid);
-        if (s->type != ETWATCH_TYPE_SAMPLE || !(s->has & ETWATCH_HAS(cpu_percent)))
+        if (s->type != ETWATCH_TYPE_SAMPLE || !etwatch_sample_has(s, ETWATCH_M_cpu_percent))
             continue;
         if (s->cpu_percent < spikes->limit_percent)
             continue;

@@ -30,11 +30,12 @@ static int on_class(void *ctx, const struct etwatch_trace_class *klass)
 }
 
 /* Keeps the list sorted: whoever has more moves the others down. */
-static int on_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *process,
+                      const struct etwatch_metric_set *estimated)
 {
     struct top *top = ctx;
     int at = SHOWN;
-    if ((process->has & ETWATCH_HAS(cpu_ns)) == 0 || process->pid == 0)
+    if (!etwatch_sample_has(process, ETWATCH_M_cpu_ns) || process->pid == 0)
         return 0;
     while (at > 0 && process->cpu_ns > top->process[at - 1].cpu_ns)
         at--;
@@ -46,7 +47,7 @@ static int on_process(void *ctx, const struct etwatch_sample *process, uint64_t 
                    process->name != NULL ? process->name : "-");
     top->process[at].pid = process->pid;
     top->process[at].cpu_ns = process->cpu_ns;
-    top->process[at].estimated = (estimated & ETWATCH_HAS(cpu_ns)) != 0;
+    top->process[at].estimated = etwatch_metric_set_has(estimated, ETWATCH_M_cpu_ns);
     return 0;
 }
 

@@ -27,6 +27,8 @@ def cell(source):
 
 
 def group_table(metrics, group):
+    if not any(m["group"] == group for m in metrics):
+        return "No source measures a metric of this group yet. Its names are reserved: no output has them."
     return table(["name", "kind", "unit", "meaning"] + SOURCES,
                  [[f"`{m['name']}`", m["kind"], m["unit"], m["help"]] +
                   [cell(m["sources"][source]) for source in SOURCES]

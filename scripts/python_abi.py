@@ -3,8 +3,8 @@
 """python_abi.py [--check]: writes python/etwatch/_abi.py, the public C headers as ctypes declarations.
 
 Reads include/etwatch/*.h and knows as much C as they use: macros of X lists, structs, unions
-inside them, enums, function types and functions. What it does not understand is an error, never left
-out. --check only compares and says whether the file is up to date.
+inside them, enums, numbers by #define, function types and functions. Inline functions have no symbol in
+the library and are skipped. Anything else that it does not understand is an error. --check only compares and says whether the file is up to date.
 """
 import glob
 import os
@@ -59,6 +59,7 @@ class Headers:
         self.macros = {}  # name: (parameters, body)
         self.version = {}
         self.lists = {}  # X list: its rows
+        self.numbers = {}  # #define: its value
         self.text = ""
         names = sorted(os.path.basename(path) for path in glob.glob(os.path.join(root, "include", "etwatch", "*.h")))
         names.sort(key=lambda name: (name != "etwatch.h", name != "trace.h", name))
@@ -94,6 +95,8 @@ class Headers:
         if parameters is None:
             if name.startswith("ETWATCH_VERSION_"):
                 self.version[name[len("ETWATCH_VERSION_"):]] = int(body)
+            elif re.fullmatch(r"\d+", body.strip()):
+                self.numbers[name] = int(body)
             return
         arguments = [p.strip() for p in parameters[1:-1].split(",")]
         self.macros[name] = (arguments, body)
@@ -117,17 +120,28 @@ class Headers:
         return "\n".join(rows)
 
 
+def without_inline(text):
+    """The text without `static inline` functions: from the keyword to the brace that closes the body."""
+    while (begin := text.find("static inline ")) >= 0:
+        end, depth = text.index("{", begin) + 1, 1
+        while depth > 0:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        text = text[:begin] + text[end:]
+    return text
+
+
 class Parser:
     """Tokens to declarations, in order."""
 
-    def __init__(self, text):
-        text = re.sub(r'extern\s+"C"\s*\{', "", text)
+    def __init__(self, text, numbers=()):
+        text = without_inline(re.sub(r'extern\s+"C"\s*\{', "", text))
         unknown = re.sub(TOKEN, " ", text).split()
         if unknown:
             raise Unknown(f"characters {unknown[:3]!r}")
         self.tokens = TOKEN.findall(text)
         self.at = 0
-        self.constants = {}
+        self.constants = dict(numbers)
         self.structs = {}  # name: fields, or None: opaque
         self.function_types = {}
         self.functions = {}
@@ -344,7 +358,7 @@ class Writer:
         lines += [f'VERSION = "{version}"', ""]
         lines += [f"{name} = {value}" for name, value in parser.constants.items()
                   if not name.startswith("ETWATCH_M_")]
-        lines += ["", "# The metrics in the order of their bits: name, C type, kind.",
+        lines += ["", "# The metrics in the order of their indexes: name, C type, kind.",
                   "METRICS: Tuple[Tuple[str, str, str], ...] = ("]
         rows = [f'("{row[0]}", "{row[1]}", "{row[2]}")' for row in headers.lists["ETWATCH_METRICS"]]
         lines[-1:] = wrap(lines[-1], rows, ")", "    ")
@@ -375,7 +389,7 @@ class Writer:
 
 def generate(root=ROOT):
     headers = Headers(root)
-    parser = Parser(headers.text)
+    parser = Parser(headers.text, headers.numbers)
     parser.parse()
     return Writer(parser).text(headers)
 

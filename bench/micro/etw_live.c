@@ -44,7 +44,7 @@ static void take_loss(void *ctx, const struct etwatch_loss *loss)
 static struct ew_sampler *make_sampler(uint64_t epoch_ns, struct ew_facts *ret_facts)
 {
     struct ew_sampler_config config = {.source = ETWATCH_SOURCE_ETW,
-                                       .available = ETWATCH_HAS(cpu_ns),
+                                       .available = EW_METRIC_SET(ETWATCH_M_cpu_ns),
                                        .epoch_ns = epoch_ns,
                                        .interval_ns = interval_ns,
                                        .max_processes = 65536,

@@ -29,6 +29,26 @@ static uint64_t cpu_now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static const enum etwatch_metric known[] = {
+    ETWATCH_M_cpu_percent,
+    ETWATCH_M_cpu_ns,
+    ETWATCH_M_cpu_user_ns,
+    ETWATCH_M_cpu_kernel_ns,
+    ETWATCH_M_switches_voluntary,
+    ETWATCH_M_switches_involuntary,
+    ETWATCH_M_runq_wait_ns,
+    ETWATCH_M_priority,
+    ETWATCH_M_rss_bytes,
+    ETWATCH_M_virtual_bytes,
+    ETWATCH_M_faults_minor,
+    ETWATCH_M_faults_major,
+    ETWATCH_M_threads,
+    ETWATCH_M_io_read_bytes,
+    ETWATCH_M_io_write_bytes,
+    ETWATCH_M_io_read_ops,
+    ETWATCH_M_io_write_ops,
+};
+
 static void fill(struct etwatch_sample *samples)
 {
     for (uint32_t i = 0; i < BATCH; i++) {
@@ -46,13 +66,8 @@ static void fill(struct etwatch_sample *samples)
         s->dt_ns = 10000000;
         s->name = "inference";
         s->user = "runner";
-        s->has = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) |
-                 ETWATCH_HAS(cpu_kernel_ns) | ETWATCH_HAS(switches_voluntary) |
-                 ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns) |
-                 ETWATCH_HAS(priority) | ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(virtual_bytes) |
-                 ETWATCH_HAS(faults_minor) | ETWATCH_HAS(faults_major) | ETWATCH_HAS(threads) |
-                 ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) |
-                 ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops);
+        for (size_t m = 0; m < sizeof known / sizeof known[0]; m++)
+            etwatch_metric_set_add(&s->has, known[m]);
         s->cpu_ns = 4321987 + i * 13;
         s->cpu_percent = (double)s->cpu_ns / 100000.0;
         s->cpu_user_ns = s->cpu_ns / 3;

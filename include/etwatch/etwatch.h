@@ -16,7 +16,7 @@
  *    only on failure. Out parameters are written only on success.
  *  - Every struct that may grow starts with `size`: set it to sizeof the struct; zero fields mean
  *    "the default". Bytes beyond what the library knows must be zero.
- *  - Times are Unix nanoseconds. A value is measured if its bit in `has` is set, else unknown.
+ *  - Times are Unix nanoseconds. A value is known if its metric is a member of `has`, else unknown.
  *  - Pointers handed to a callback are valid until it returns.
  *  - A monitor may be used from several threads, except free. The library keeps no global state,
  *    prints nothing, never exits and installs no signal handler.
@@ -79,7 +79,7 @@ struct etwatch_error_info {
 /* A fixed English text for a code; never NULL. */
 ETWATCH_API const char *etwatch_strerror(int code);
 
-/* ----------------------------------------------------------------- samples */
+/* ------------------------------------------------------- sources and metrics */
 
 enum etwatch_source {
     ETWATCH_SOURCE_AUTO = 0,
@@ -154,15 +154,121 @@ enum etwatch_type {
     X(exit_code, int64_t, gauge)               \
     X(exit_signal, int64_t, gauge)
 
-/* The index of each metric: its bit in `has` is 1 << index. */
+/* The index of each metric: the member of a set, such as `has`. */
 enum etwatch_metric {
 #define ETWATCH_X(name, type, kind) ETWATCH_M_##name,
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
-        ETWATCH_METRIC_COUNT
+        ETWATCH_METRIC_COUNT,
+    /* In a selection of metrics: those that the source measures by default. */
+    ETWATCH_METRIC_DEFAULT = 255,
 };
 
-#define ETWATCH_HAS(name) ((uint64_t)1 << ETWATCH_M_##name)
+/* ---------------------------------------------------------- sets of metrics */
+
+/* The size is part of the ABI and never changes: 256 members are enough for every metric to come.
+ */
+#define ETWATCH_METRIC_SET_WORDS 4
+
+/* Metric m is a member if bit m % 64 of words[m / 64] is set; {{0}} is the empty set. */
+struct etwatch_metric_set {
+    uint64_t words[ETWATCH_METRIC_SET_WORDS];
+};
+
+/* No such member: the end of an iteration. */
+#define ETWATCH_METRIC_SET_END UINT32_MAX
+
+/* 1 or 0. An index beyond the last possible member is no member, and adding it does nothing. */
+static inline int etwatch_metric_set_has(const struct etwatch_metric_set *set, uint32_t metric)
+{
+    return metric < ETWATCH_METRIC_SET_WORDS * 64 && (set->words[metric / 64] >> metric % 64 & 1);
+}
+
+static inline void etwatch_metric_set_add(struct etwatch_metric_set *set, uint32_t metric)
+{
+    if (metric < ETWATCH_METRIC_SET_WORDS * 64)
+        set->words[metric / 64] |= (uint64_t)1 << metric % 64;
+}
+
+static inline void etwatch_metric_set_remove(struct etwatch_metric_set *set, uint32_t metric)
+{
+    if (metric < ETWATCH_METRIC_SET_WORDS * 64)
+        set->words[metric / 64] &= ~((uint64_t)1 << metric % 64);
+}
+
+static inline int etwatch_metric_set_is_empty(const struct etwatch_metric_set *set)
+{
+    uint64_t any = 0;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
+        any |= set->words[i];
+    return any == 0;
+}
+
+static inline int etwatch_metric_set_equal(const struct etwatch_metric_set *a,
+                                           const struct etwatch_metric_set *b)
+{
+    uint64_t different = 0;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
+        different |= a->words[i] ^ b->words[i];
+    return different == 0;
+}
+
+/* These three change the first set. Subtracting removes the members of `other`. */
+static inline void etwatch_metric_set_union(struct etwatch_metric_set *set,
+                                            const struct etwatch_metric_set *other)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
+        set->words[i] |= other->words[i];
+}
+
+static inline void etwatch_metric_set_intersect(struct etwatch_metric_set *set,
+                                                const struct etwatch_metric_set *other)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
+        set->words[i] &= other->words[i];
+}
+
+static inline void etwatch_metric_set_subtract(struct etwatch_metric_set *set,
+                                               const struct etwatch_metric_set *other)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
+        set->words[i] &= ~other->words[i];
+}
+
+/* The first member that is not below `from`, or ETWATCH_METRIC_SET_END. To iterate:
+ *
+ *   for (uint32_t m = etwatch_metric_set_next(set, 0); m != ETWATCH_METRIC_SET_END;
+ *        m = etwatch_metric_set_next(set, m + 1))
+ */
+static inline uint32_t etwatch_metric_set_next(const struct etwatch_metric_set *set, uint32_t from)
+{
+    while (from < ETWATCH_METRIC_SET_WORDS * 64) {
+        uint64_t rest = set->words[from / 64] >> from % 64;
+        if (rest != 0) {
+#if defined(__GNUC__)
+            return from + (uint32_t)__builtin_ctzll(rest);
+#else
+            for (; (rest & 1) == 0; rest >>= 1)
+                from++;
+            return from;
+#endif
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return ETWATCH_METRIC_SET_END;
+}
+
+/* The number of members. */
+static inline uint32_t etwatch_metric_set_count(const struct etwatch_metric_set *set)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
+        for (uint64_t rest = set->words[i]; rest != 0; rest &= rest - 1)
+            count++;
+    return count;
+}
+
+/* ----------------------------------------------------------------- samples */
 
 enum etwatch_sample_flag {
     ETWATCH_SAMPLE_COMPLETE = 1u << 0,    /* no event that belongs here is known to be lost */
@@ -192,11 +298,17 @@ struct etwatch_sample {
     const char *user;
     const char *cgroup;
     const char *cmdline;
-    uint64_t has; /* bit per metric */
+    struct etwatch_metric_set has; /* the metrics that are known; their values follow */
 #define ETWATCH_X(name, type, kind) type name;
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
 };
+
+/* 1 if the value of this metric is known: etwatch_sample_has(sample, ETWATCH_M_cpu_ns). */
+static inline int etwatch_sample_has(const struct etwatch_sample *sample, uint32_t metric)
+{
+    return etwatch_metric_set_has(&sample->has, metric);
+}
 
 /* ------------------------------------------------------------- event stream */
 
@@ -331,12 +443,9 @@ struct etwatch_session_options;
 
 /* How often some metrics are read at most; see etwatch_metric_info for those that have a rate. */
 struct etwatch_rate {
-    uint64_t metrics; /* bit per metric */
-    double hz;        /* 0.01 to 1000 */
+    struct etwatch_metric_set metrics;
+    double hz; /* 0.01 to 1000 */
 };
-
-/* What a source brings without being asked for; goes together with other bits. */
-#define ETWATCH_METRICS_DEFAULT ((uint64_t)1 << 63)
 
 struct etwatch_config {
     uint32_t size;
@@ -375,9 +484,10 @@ struct etwatch_config {
     uint32_t alert_count;
     uint32_t reserved3;
     void (*on_alert)(void *ctx, const struct etwatch_alert *alert); /* with callbacks.ctx */
-    /* What to measure, bit per metric (see etwatch_metrics_named); 0 = ETWATCH_METRICS_DEFAULT.
-     * What is not wanted costs nothing and is not known. How a process ended is always told. */
-    uint64_t metrics;
+    /* The metrics to measure (see etwatch_metrics_named); empty = ETWATCH_METRIC_DEFAULT, which may
+     * be combined with others. A metric that is not selected costs nothing and is unknown. How a
+     * process ended is always reported. */
+    struct etwatch_metric_set metrics;
     const struct etwatch_rate *rates; /* later ones win */
     uint32_t rate_count;
     uint32_t reserved4;
@@ -395,9 +505,9 @@ struct etwatch_config {
      * interval; what the others did is one sample with ETWATCH_SAMPLE_OTHER. 0 = all. */
     uint32_t top_n;
     uint32_t top_n_metric; /* enum etwatch_metric; 0 = cpu_percent */
-    /* Bits of metrics that are polled beside the events of a source that has events (ebpf, etw):
-     * gauges of memory, threads and handles. EINVAL for others: what adds up has one source. */
-    uint64_t polled_metrics;
+    /* Gauges of memory, threads and handles that are also polled if the source has events (ebpf,
+     * etw). EINVAL for any other metric: a counter has one source. */
+    struct etwatch_metric_set polled_metrics;
 };
 
 struct etwatch_stats {
@@ -431,11 +541,11 @@ struct etwatch_meta {
     uint32_t cpu_count;
     uint32_t reserved;
     double hz_requested;
-    uint64_t anchor_unix_ns; /* this Unix time ... */
-    uint64_t anchor_raw_ns;  /* ... was this time of the raw clock (CLOCK_BOOTTIME) */
-    uint64_t estimated;      /* bit per metric that this source can only estimate */
-    uint64_t available;      /* bit per metric that this source can measure at all */
-    char fallback[512];      /* "" or one line: what failed, why, and the fix */
+    uint64_t anchor_unix_ns;             /* this Unix time ... */
+    uint64_t anchor_raw_ns;              /* ... was this time of the raw clock (CLOCK_BOOTTIME) */
+    struct etwatch_metric_set estimated; /* metrics that this source can only estimate */
+    struct etwatch_metric_set available; /* metrics that this source can measure at all */
+    char fallback[512];                  /* "" or one line: what failed, why, and the fix */
 };
 
 /* Over all intervals since the process was first seen; idle intervals count as 0. */

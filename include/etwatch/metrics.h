@@ -37,7 +37,7 @@ enum etwatch_exactness {
 
 struct etwatch_metric_info {
     uint32_t size;
-    uint32_t metric;        /* enum etwatch_metric: its bit in `has` */
+    uint32_t metric;        /* enum etwatch_metric */
     const char *name;       /* JSON key, CSV header, C field */
     const char *type;       /* "u64", "i64", "double" */
     const char *kind;       /* "counter", "gauge" */
@@ -78,11 +78,13 @@ ETWATCH_API int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info 
 ETWATCH_API int etwatch_metric_backend(uint32_t metric, uint32_t backend,
                                        struct etwatch_metric_backend *ret_backend);
 
-/* Bit per metric of this name or group, for etwatch_config.metrics; "all" and "default" are groups
- * too. 0: there is no such name. */
-ETWATCH_API uint64_t etwatch_metrics_named(const char *name);
-/* What etwatch_config.polled_metrics may have: gauges that can be polled beside events. */
-ETWATCH_API uint64_t etwatch_metrics_pollable(void);
+/* The metric with this name, or the metrics of this group, for etwatch_config.metrics; "all" and
+ * "default" are groups too. A group has only metrics that some source can measure. ETWATCH_EINVAL:
+ * there is no such name; ETWATCH_ENOTSUP: the metric exists, but no source measures it yet. */
+ETWATCH_API int etwatch_metrics_named(const char *name, struct etwatch_metric_set *ret_set);
+/* The metrics that etwatch_config.polled_metrics may have: gauges that can be polled next to
+ * events. */
+ETWATCH_API void etwatch_metrics_pollable(struct etwatch_metric_set *ret_set);
 
 /* Why an open monitor does not measure this metric, until it is closed; NULL: it does. */
 ETWATCH_API const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor,

@@ -26,7 +26,7 @@ struct etwatch_process_thread {
     uint32_t tid;
     uint32_t reserved;
     uint64_t start_ns;
-    uint64_t has; /* ETWATCH_HAS bits of the three below */
+    struct etwatch_metric_set has; /* which of the three below are known */
     uint64_t cpu_ns, cpu_user_ns, cpu_kernel_ns;
 };
 

@@ -45,9 +45,9 @@ struct etwatch_session_options {
     const struct etwatch_provider *providers; /* each as large as the size of the first */
     uint32_t provider_count;                  /* at most 64 */
     uint32_t reserved;
-    uint64_t counters; /* of a recorder: ETWATCH_HAS(cycles), (instructions), (cache_misses), to be
-                          recorded with every context switch; others do not count. A monitor has
-                          what its metrics need */
+    /* Recorder only: cycles, instructions and cache_misses to record with every context switch;
+     * other members are ignored. A monitor enables the counters that its metrics need. */
+    struct etwatch_metric_set counters;
 };
 
 /* The kinds of kernel events by name: "process", "thread", …; NULL after the last. The names that

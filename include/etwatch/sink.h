@@ -59,9 +59,9 @@ struct etwatch_window {
     const char *name;
     struct etwatch_aggregate cpu_percent; /* count 0: unknown */
     struct etwatch_aggregate rss_bytes;   /* likewise */
-    /* Of other metrics: bits of which, and as many spreads in the order of the bits; of a counter
-     * what it grew by in an interval. */
-    uint64_t more;
+    /* Other metrics, and one spread for each member in ascending order; for a counter, of its
+     * growth per interval. */
+    struct etwatch_metric_set more;
     const struct etwatch_aggregate *more_spreads;
 };
 
@@ -119,7 +119,8 @@ ETWATCH_API int etwatch_sink_trace(struct etwatch_sink *sink,
 ETWATCH_API int etwatch_sink_class(struct etwatch_sink *sink,
                                    const struct etwatch_trace_class *klass);
 ETWATCH_API int etwatch_sink_process(struct etwatch_sink *sink,
-                                     const struct etwatch_sample *process, uint64_t estimated);
+                                     const struct etwatch_sample *process,
+                                     const struct etwatch_metric_set *estimated);
 ETWATCH_API int etwatch_sink_image(struct etwatch_sink *sink,
                                    const struct etwatch_trace_image *image);
 ETWATCH_API int etwatch_sink_end(struct etwatch_sink *sink);

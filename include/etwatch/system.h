@@ -53,12 +53,19 @@ struct etwatch_system {
     uint64_t t_ns;              /* Unix time of the reading */
     uint64_t dt_ns;             /* since the last one; 0: it is the first */
     const double *cpu_percents; /* of each CPU, until the next reading; < 0: not there */
-    uint64_t has;               /* bit per metric */
-    uint64_t estimated;         /* bit per metric that is only estimated this time */
+    /* Sets of enum etwatch_system_metric. */
+    struct etwatch_metric_set has;       /* the metrics that are known */
+    struct etwatch_metric_set estimated; /* those that are only an estimate this time */
 #define ETWATCH_X(name, type, kind) type name;
     ETWATCH_SYSTEM_METRICS(ETWATCH_X)
 #undef ETWATCH_X
 };
+
+/* 1 if the value of this metric is known: etwatch_system_has(system, ETWATCH_S_load_1). */
+static inline int etwatch_system_has(const struct etwatch_system *system, uint32_t metric)
+{
+    return etwatch_metric_set_has(&system->has, metric);
+}
 
 struct etwatch_system_reader;
 

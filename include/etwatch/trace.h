@@ -213,8 +213,9 @@ struct etwatch_report_callbacks {
     int (*on_system)(void *ctx, const struct etwatch_trace_system *system);
     int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);
     /* Processes in order of start, each followed by its threads: type EXIT, totals over the
-     * recording; `estimated` has the bit of every metric that is an estimate. */
-    int (*on_process)(void *ctx, const struct etwatch_sample *process, uint64_t estimated);
+     * recording; `estimated`: the metrics that are estimates. */
+    int (*on_process)(void *ctx, const struct etwatch_sample *process,
+                      const struct etwatch_metric_set *estimated);
     int (*on_image)(void *ctx, const struct etwatch_trace_image *image);
     void *ctx;
 };

@@ -9,6 +9,11 @@ from typing import Any, Dict, List, Tuple
 
 VERSION = "0.1.0"
 
+ETWATCH_METRIC_SET_WORDS = 4
+ETWATCH_ALERTS_MAX = 16
+ARROW_FLAG_DICTIONARY_ORDERED = 1
+ARROW_FLAG_NULLABLE = 2
+ARROW_FLAG_MAP_KEYS_SORTED = 4
 ETWATCH_EINVAL = -1
 ETWATCH_ENOMEM = -2
 ETWATCH_EPERM = -3
@@ -29,6 +34,7 @@ ETWATCH_TYPE_EXIT = 2
 ETWATCH_TYPE_SAMPLE = 3
 ETWATCH_TYPE_THREAD = 4
 ETWATCH_METRIC_COUNT = 49
+ETWATCH_METRIC_DEFAULT = 255
 ETWATCH_SAMPLE_COMPLETE = 1
 ETWATCH_SAMPLE_PREEXISTING = 2
 ETWATCH_SAMPLE_HAS_PPID = 4
@@ -164,7 +170,7 @@ ETWATCH_WINDOW_MAX = 2
 ETWATCH_WINDOW_P95 = 4
 ETWATCH_WINDOW_P99 = 8
 
-# The metrics in the order of their bits: name, C type, kind.
+# The metrics in the order of their indexes: name, C type, kind.
 METRICS: Tuple[Tuple[str, str, str], ...] = (
     ("cpu_percent", "double", "gauge"), ("cpu_ns", "uint64_t", "counter"), ("cpu_user_ns", "uint64_t", "counter"),
     ("cpu_kernel_ns", "uint64_t", "counter"), ("cycles", "uint64_t", "counter"),
@@ -204,6 +210,10 @@ ERRORS: Tuple[Tuple[str, int], ...] = (
 
 
 class ErrorInfo(ctypes.Structure):
+    pass
+
+
+class MetricSet(ctypes.Structure):
     pass
 
 
@@ -420,11 +430,14 @@ ErrorInfo._fields_ = [
     ("size", c_uint32), ("code", c_int32), ("os_code", c_int64), ("offset", c_uint64), ("message", c_char * 256),
     ("fix", c_char * 256),
 ]
+MetricSet._fields_ = [
+    ("words", c_uint64 * 4),
+]
 Sample._fields_ = [
     ("size", c_uint32), ("type", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32),
     ("tid", c_uint32), ("ppid", c_uint32), ("session_id", c_uint32), ("start_ns", c_uint64), ("t_ns", c_uint64),
     ("dt_ns", c_uint64), ("name", c_char_p), ("thread_name", c_char_p), ("user", c_char_p), ("cgroup", c_char_p),
-    ("cmdline", c_char_p), ("has", c_uint64), ("cpu_percent", c_double), ("cpu_ns", c_uint64),
+    ("cmdline", c_char_p), ("has", MetricSet), ("cpu_percent", c_double), ("cpu_ns", c_uint64),
     ("cpu_user_ns", c_uint64), ("cpu_kernel_ns", c_uint64), ("cycles", c_uint64), ("instructions", c_uint64),
     ("cache_misses", c_uint64), ("switches_voluntary", c_uint64), ("switches_involuntary", c_uint64),
     ("runq_wait_ns", c_uint64), ("priority", c_int64), ("affinity", c_uint64), ("rss_bytes", c_uint64),
@@ -468,10 +481,10 @@ SessionOptions._fields_ = [
     ("size", c_uint32), ("buffer_kb", c_uint32), ("min_buffers", c_uint32), ("max_buffers", c_uint32),
     ("flush_ms", c_uint32), ("profile_hz", c_uint32), ("memory_bytes", c_uint64), ("name", c_char_p),
     ("kernel", c_char_p), ("stacks", c_char_p), ("providers", POINTER(Provider)), ("provider_count", c_uint32),
-    ("reserved", c_uint32), ("counters", c_uint64),
+    ("reserved", c_uint32), ("counters", MetricSet),
 ]
 Rate._fields_ = [
-    ("metrics", c_uint64), ("hz", c_double),
+    ("metrics", MetricSet), ("hz", c_double),
 ]
 Config._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("latency_ms", c_uint32), ("hz", c_double),
@@ -481,11 +494,12 @@ Config._fields_ = [
     ("queue_samples", c_uint32), ("reserved", c_uint32), ("proc_root", c_char_p), ("callbacks", Callbacks),
     ("traces", POINTER(c_char_p)), ("trace_count", c_uint32), ("reserved2", c_uint32), ("session", c_char_p),
     ("session_options", POINTER(SessionOptions)), ("alerts", POINTER(c_char_p)), ("alert_count", c_uint32),
-    ("reserved3", c_uint32), ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))), ("metrics", c_uint64),
+    ("reserved3", c_uint32), ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))), ("metrics", MetricSet),
     ("rates", POINTER(Rate)), ("rate_count", c_uint32), ("reserved4", c_uint32), ("exclude_pids", POINTER(c_uint32)),
     ("exclude_names", POINTER(c_char_p)), ("exclude_uids", POINTER(c_uint32)), ("exclude_cgroups", POINTER(c_char_p)),
     ("exclude_pid_count", c_uint32), ("exclude_name_count", c_uint32), ("exclude_uid_count", c_uint32),
-    ("exclude_cgroup_count", c_uint32), ("top_n", c_uint32), ("top_n_metric", c_uint32), ("polled_metrics", c_uint64),
+    ("exclude_cgroup_count", c_uint32), ("top_n", c_uint32), ("top_n_metric", c_uint32),
+    ("polled_metrics", MetricSet),
 ]
 Stats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("hz_requested", c_double), ("hz_reached", c_double),
@@ -497,8 +511,8 @@ Stats._fields_ = [
 ]
 Meta._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("cpu_count", c_uint32), ("reserved", c_uint32),
-    ("hz_requested", c_double), ("anchor_unix_ns", c_uint64), ("anchor_raw_ns", c_uint64), ("estimated", c_uint64),
-    ("available", c_uint64), ("fallback", c_char * 512),
+    ("hz_requested", c_double), ("anchor_unix_ns", c_uint64), ("anchor_raw_ns", c_uint64), ("estimated", MetricSet),
+    ("available", MetricSet), ("fallback", c_char * 512),
 ]
 Aggregate._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("count", c_uint64), ("avg", c_double), ("max", c_double),
@@ -559,7 +573,7 @@ TraceSystem._fields_ = [
 ReportCallbacks._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("on_system", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceSystem))),
     ("on_class", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceClass))),
-    ("on_process", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_uint64)),
+    ("on_process", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Sample), POINTER(MetricSet))),
     ("on_image", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceImage))), ("ctx", c_void_p),
 ]
 AccountOptions._fields_ = [
@@ -610,7 +624,7 @@ ProcessId._fields_ = [
     ("pid", c_uint32), ("ppid", c_uint32), ("start_ns", c_uint64), ("start_raw_ns", c_uint64),
 ]
 ProcessThread._fields_ = [
-    ("tid", c_uint32), ("reserved", c_uint32), ("start_ns", c_uint64), ("has", c_uint64), ("cpu_ns", c_uint64),
+    ("tid", c_uint32), ("reserved", c_uint32), ("start_ns", c_uint64), ("has", MetricSet), ("cpu_ns", c_uint64),
     ("cpu_user_ns", c_uint64), ("cpu_kernel_ns", c_uint64),
 ]
 RollupOptions._fields_ = [
@@ -645,7 +659,7 @@ SinkOptions._fields_ = [
 Window._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("start_ns", c_uint64),
     ("t_ns", c_uint64), ("dt_ns", c_uint64), ("name", c_char_p), ("cpu_percent", Aggregate), ("rss_bytes", Aggregate),
-    ("more", c_uint64), ("more_spreads", POINTER(Aggregate)),
+    ("more", MetricSet), ("more_spreads", POINTER(Aggregate)),
 ]
 TraceSummary._fields_ = [
     ("size", c_uint32), ("file_count", c_uint32), ("files", POINTER(TraceFile)), ("stats", POINTER(TraceStats)),
@@ -665,7 +679,7 @@ SummaryProcess._fields_ = [
 ]
 System._fields_ = [
     ("size", c_uint32), ("cpu_count", c_uint32), ("t_ns", c_uint64), ("dt_ns", c_uint64),
-    ("cpu_percents", POINTER(c_double)), ("has", c_uint64), ("estimated", c_uint64), ("cpu_percent", c_double),
+    ("cpu_percents", POINTER(c_double)), ("has", MetricSet), ("estimated", MetricSet), ("cpu_percent", c_double),
     ("load_1", c_double), ("load_5", c_double), ("load_15", c_double), ("memory_total_bytes", c_uint64),
     ("memory_available_bytes", c_uint64), ("swap_total_bytes", c_uint64), ("swap_used_bytes", c_uint64),
     ("paged_in_bytes", c_uint64), ("paged_out_bytes", c_uint64), ("disk_read_bytes", c_uint64),
@@ -700,6 +714,7 @@ WindowsOptions._fields_ = [
 # The structs by their C name.
 STRUCTS: Dict[str, Any] = {
     "etwatch_error_info": ErrorInfo,
+    "etwatch_metric_set": MetricSet,
     "etwatch_sample": Sample,
     "etwatch_event": Event,
     "etwatch_loss": Loss,
@@ -823,8 +838,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_exactness_name": (c_char_p, [c_uint32]),
     "etwatch_metric_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
     "etwatch_metric_backend": (c_int, [c_uint32, c_uint32, POINTER(MetricBackend)]),
-    "etwatch_metrics_named": (c_uint64, [c_char_p]),
-    "etwatch_metrics_pollable": (c_uint64, []),
+    "etwatch_metrics_named": (c_int, [c_char_p, POINTER(MetricSet)]),
+    "etwatch_metrics_pollable": (None, [POINTER(MetricSet)]),
     "etwatch_monitor_unavailable_reason": (c_char_p, [c_void_p, c_uint32]),
     "etwatch_process_read": (c_int, [
         c_uint32, c_uint32, POINTER(Sample), c_char_p, c_size_t, POINTER(ProcessId), POINTER(ErrorInfo),
@@ -866,7 +881,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_restart": (c_int, [c_void_p]),
     "etwatch_sink_trace": (c_int, [c_void_p, POINTER(TraceSummary)]),
     "etwatch_sink_class": (c_int, [c_void_p, POINTER(TraceClass)]),
-    "etwatch_sink_process": (c_int, [c_void_p, POINTER(Sample), c_uint64]),
+    "etwatch_sink_process": (c_int, [c_void_p, POINTER(Sample), POINTER(MetricSet)]),
     "etwatch_sink_image": (c_int, [c_void_p, POINTER(TraceImage)]),
     "etwatch_sink_end": (c_int, [c_void_p]),
     "etwatch_sink_trace_event": (c_int, [c_void_p, POINTER(TraceEvent)]),

@@ -17,6 +17,8 @@ TYPES = {_abi.ETWATCH_TYPE_START: "start", _abi.ETWATCH_TYPE_EXIT: "exit", _abi.
 SOURCES = {_abi.ETWATCH_SOURCE_ETW: "etw", _abi.ETWATCH_SOURCE_ETL: "etl", _abi.ETWATCH_SOURCE_EBPF: "ebpf",
            _abi.ETWATCH_SOURCE_POLL: "poll"}
 METRIC_NAMES = tuple(name for name, _, _ in _abi.METRICS)
+_ALL = _native.metric_set("all")
+MEASURED_NAMES = tuple(name for index, name in enumerate(METRIC_NAMES) if _native.set_has(_ALL, index))
 TEXT_NAMES = ("name", "thread_name", "user", "cgroup", "cmdline")
 
 
@@ -30,7 +32,8 @@ def half_of(field: str) -> int:
     return int(getattr(_abi.Sample, field).offset) // 4
 
 
-HAS = word_of("has")
+HAS = word_of("has")  # the first word of the set
+_HAS_WORDS = (len(METRIC_NAMES) + 63) // 64  # those that the metrics of today need
 TYPE = half_of("type")
 FLAGS = half_of("flags")
 PID = half_of("pid")
@@ -38,12 +41,14 @@ T_NS = word_of("t_ns")
 START_NS = word_of("start_ns")
 NAME = word_of("name")
 _TEXTS = tuple(word_of(name) for name in TEXT_NAMES)
-_METRICS = {name: (1 << bit, word_of(name), kind) for bit, (name, kind, _) in enumerate(_abi.METRICS)}
+# Its word of the set and its bit there, its place in a row, its C type.
+_METRICS = {name: (HAS + index // 64, 1 << index % 64, word_of(name), kind)
+            for index, (name, kind, _) in enumerate(_abi.METRICS)}
 _OTHERS = {
     "t_ns": word_of("t_ns"), "dt_ns": word_of("dt_ns"), "start_ns": word_of("start_ns"),
 }
 COLUMNS = ("type", "pid", "start_ns", "name", "ppid", "session_id", "user", "cgroup", "cmdline", "tid",
-           "thread_name", "t_ns", "dt_ns", "source", "complete", *METRIC_NAMES)
+           "thread_name", "t_ns", "dt_ns", "source", "complete", *MEASURED_NAMES)
 
 
 def _text_at(pointer: int) -> Optional[str]:
@@ -117,10 +122,10 @@ class Batch(Sequence["Sample"]):
     def column(self, name: str) -> List[Any]:
         """One value per sample; None if it is unknown."""
         if name in _METRICS:
-            bit, place, kind = _METRICS[name]
+            has, bit, place, kind = _METRICS[name]
             view: Any = {"double": self.reals, "int64_t": self.signed}.get(kind, self.words)
             values = view[place::WORDS].tolist()
-            masks = self.words[HAS::WORDS].tolist()
+            masks = self.words[has::WORDS].tolist()
             return [value if mask & bit else None for value, mask in zip(values, masks)]
         if name in _OTHERS:
             return self.words[_OTHERS[name]::WORDS].tolist()
@@ -130,6 +135,14 @@ class Batch(Sequence["Sample"]):
         if name not in COLUMNS:
             raise KeyError(name)
         return [getattr(sample, name) for sample in self]
+
+    def masks(self) -> List[int]:
+        """The known metrics of each row, a bit for each in the order of METRIC_NAMES."""
+        masks = self.words[HAS::WORDS].tolist()
+        for word in range(1, _HAS_WORDS):
+            more = self.words[HAS + word::WORDS].tolist()
+            masks = [low | high << 64 * word for low, high in zip(masks, more)]
+        return masks
 
     def types(self) -> List[int]:
         """The type of each row."""
@@ -234,7 +247,8 @@ class Sample:
     @property
     def has(self) -> int:
         """One bit per known metric, in the order of METRIC_NAMES."""
-        return self._batch.words[self._row * WORDS + HAS]
+        words = self._batch.words[self._row * WORDS + HAS:][:_HAS_WORDS]
+        return sum(word << 64 * place for place, word in enumerate(words))
 
     def _text(self, place: int) -> Optional[str]:
         return self._batch.texts[self._batch.words[self._row * WORDS + place]]
@@ -269,15 +283,15 @@ _SOURCE, _TID, _PPID, _SESSION = (half_of(name) for name in ("source", "tid", "p
 _DT_NS = word_of("dt_ns")
 
 
-def _metric(bit: int, place: int, kind: str) -> Callable[[Sample], Any]:
+def _metric(has: int, bit: int, place: int, kind: str) -> Callable[[Sample], Any]:
     view = {"double": "reals", "int64_t": "signed"}.get(kind, "words")
 
     def get(self: Sample) -> Any:
         batch = self._batch
         row = self._row * WORDS
-        return getattr(batch, view)[row + place] if batch.words[row + HAS] & bit else None
+        return getattr(batch, view)[row + place] if batch.words[row + has] & bit else None
     return get
 
 
-for _name, (_bit, _place, _kind) in _METRICS.items():
-    setattr(Sample, _name, property(_metric(_bit, _place, _kind)))
+for _name, (_has, _bit, _place, _kind) in _METRICS.items():
+    setattr(Sample, _name, property(_metric(_has, _bit, _place, _kind)))

@@ -191,7 +191,7 @@ class Engine:
         self.summary = Summary()
         self.callbacks = Callbacks()
         self.store = Store(buffer_size)
-        self.mask = (1 << 64) - 1  # enabled metrics
+        self.mask = -1  # enabled metrics, a bit for each
         self.native: Optional[NativeMonitor] = None
         self.running = False
         self.last_stats: Any = None  # of the last session, after it was closed

@@ -36,15 +36,6 @@ def _texts(values: Iterable[Union[str, bytes]]) -> Any:
     return (ctypes.c_char_p * len(encoded))(*encoded)
 
 
-def _bits(name: str) -> int:
-    if not isinstance(name, str):
-        raise TypeError(f"metrics: names are needed, not {name!r}")
-    bits = int(_native.lib.etwatch_metrics_named(name.encode()))
-    if bits == 0:
-        raise ValueError(f"metrics: {name!r} is neither a metric nor a group of them (see `etwatch metrics`)")
-    return bits
-
-
 def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, budget_percent: float = 0.0,
                 pids: Sequence[int] = (), names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
                 queue_samples: int = 0, session: Optional[str] = None, metrics: Iterable[str] = (),
@@ -67,13 +58,13 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
     if traces:
         config.traces, config.trace_count = _texts(traces), len(traces)
     for name in metrics:
-        config.metrics |= _bits(name)
+        _native.set_union(config.metrics, _native.metric_set(name))
     for name in polled:
-        config.polled_metrics |= _bits(name)
+        _native.set_union(config.polled_metrics, _native.metric_set(name))
     if rates:
         made = (_abi.Rate * len(rates))()
         for row, (name, rate) in zip(made, rates):
-            row.metrics, row.hz = _bits(name), rate
+            row.metrics, row.hz = _native.metric_set(name), rate
         config.rates, config.rate_count = made, len(rates)
     if session is not None:
         config.session = session.encode()

@@ -67,6 +67,30 @@ LIBRARY_PATH: str = lib._name
 SAMPLE_SIZE = ctypes.sizeof(_abi.Sample)
 
 
+def metric_set(name: str) -> Any:
+    """The set of the metric or group with this name."""
+    if not isinstance(name, str):
+        raise TypeError(f"metrics: names are needed, not {name!r}")
+    found = _abi.MetricSet()
+    code = lib.etwatch_metrics_named(name.encode(), ctypes.byref(found))
+    if code == _abi.ETWATCH_ENOTSUP:
+        raise ValueError(f"metrics: no source measures {name!r} yet (see `etwatch metrics`)")
+    if code < 0:
+        raise ValueError(f"metrics: {name!r} is neither a metric nor a group of them (see `etwatch metrics`)")
+    return found
+
+
+def set_has(metrics: Any, index: int) -> bool:
+    """Whether the metric with this index is a member of the set."""
+    return bool(metrics.words[index // 64] >> index % 64 & 1)
+
+
+def set_union(metrics: Any, other: Any) -> None:
+    """Adds the members of the other set."""
+    for word in range(_abi.ETWATCH_METRIC_SET_WORDS):
+        metrics.words[word] |= other.words[word]
+
+
 def text(raw: Optional[bytes]) -> Optional[str]:
     """A string of the library; bytes that are not UTF-8 are replaced."""
     return None if raw is None else raw.decode("utf-8", "replace")

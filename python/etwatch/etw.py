@@ -141,7 +141,7 @@ class ETWMonitor:
                            hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
                            budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
                            queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))
-        if made.metrics & _BITS["cycles"]:
+        if _native.set_has(made.metrics, METRIC_NAMES.index("cycles")):
             made.flags |= _abi.ETWATCH_CONFIG_THREADS  # for thread_cpu_cycles
         if sys.platform == "win32":
             self._add_session(made)
@@ -373,7 +373,7 @@ class ETWMonitor:
         return False
 
     def _apply_switches(self) -> None:
-        mask = (1 << 64) - 1
+        mask = -1
         config = self.config
         for name in self._off:
             mask &= ~_BITS[name]

@@ -51,7 +51,7 @@ class Reading:
 
     def get(self, metric: str) -> Optional[int]:
         """A value; None if it is unknown."""
-        if not self._sample.has >> _INDEX[metric] & 1:
+        if not _native.set_has(self._sample.has, _INDEX[metric]):
             return None
         value: int = getattr(self._sample, metric)
         return value

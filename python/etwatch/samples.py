@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _abi
-from ._batch import FLAGS, HALVES, HAS, METRIC_NAMES, NAME, OTHER, PID, T_NS, TYPE, WORDS, Batch, Sample, word_of
+from ._batch import FLAGS, HALVES, METRIC_NAMES, NAME, OTHER, PID, T_NS, TYPE, WORDS, Batch, Sample, word_of
 
 __all__ = ["MetricSample", "ProcessMetrics", "ALIASES", "MetricList"]
 
@@ -139,8 +139,7 @@ def rows_of(batch: Batch, wanted: int = -1) -> Iterator[Tuple[MetricSample, ...]
     words, reals, halves, texts = batch.words, batch.reals, batch.halves, batch.texts
     row, half = 0, 0
     wanted &= _STREAM_BITS
-    masks = words[HAS::WORDS].tolist()
-    for kind, mask in zip(halves[TYPE::HALVES].tolist(), masks):
+    for kind, mask in zip(halves[TYPE::HALVES].tolist(), batch.masks()):
         if kind == _SAMPLE:
             mask &= wanted
             made = _makers.get(mask) or _maker(mask)
@@ -159,7 +158,7 @@ _counts: Dict[int, int] = {}
 def count_of(batch: Batch, wanted: int = -1) -> int:
     """The number of MetricSamples in the batch, without making them."""
     wanted &= _STREAM_BITS
-    masks = batch.words[HAS::WORDS].tolist()
+    masks = batch.masks()
     kinds = batch.types()
     if kinds.count(_SAMPLE) != len(kinds):
         masks = [mask for mask, kind in zip(masks, kinds) if kind == _SAMPLE]

@@ -28,7 +28,7 @@ struct ew_layout {
 };
 
 struct batch {
-    struct ew_batch shown;
+    struct ew_batch base;
     atomic_uint refs;
 };
 
@@ -139,19 +139,19 @@ struct ew_batch *ew_batch_ref(struct ew_batch *batch)
     return batch;
 }
 
-void ew_batch_unref(struct ew_batch *shown)
+void ew_batch_unref(struct ew_batch *base)
 {
-    struct batch *batch = (struct batch *)shown;
+    struct batch *batch = (struct batch *)base;
     if (batch == NULL || atomic_fetch_sub_explicit(&batch->refs, 1, memory_order_acq_rel) > 1)
         return;
-    for (uint32_t i = 0; i < ew_layout_count(shown->layout); i++) {
-        ew_free(shown->columns[i].values);
-        ew_free(shown->columns[i].valid);
-        ew_free(shown->columns[i].text);
-        ew_dictionary_unref(shown->columns[i].words);
+    for (uint32_t i = 0; i < ew_layout_count(base->layout); i++) {
+        ew_free(base->columns[i].values);
+        ew_free(base->columns[i].valid);
+        ew_free(base->columns[i].text);
+        ew_dictionary_unref(base->columns[i].dictionary);
     }
-    ew_free(shown->columns);
-    ew_layout_unref(shown->layout);
+    ew_free(base->columns);
+    ew_layout_unref(base->layout);
     ew_free(batch);
 }
 
@@ -198,7 +198,7 @@ void ew_columns_done(struct ew_columns *columns)
         ew_free(column->valid);
         ew_free(column->text);
         ew_free(column->index);
-        ew_dictionary_unref(column->words);
+        ew_dictionary_unref(column->dictionary);
     }
     ew_free(columns->list);
     ew_layout_unref(columns->layout);
@@ -227,12 +227,12 @@ static bool widen(uint8_t **buffer, size_t old_size, size_t new_size)
 {
     if (*buffer == NULL)
         return true;
-    uint8_t *wider = ew_calloc(new_size, 1);
-    if (wider == NULL)
+    uint8_t *larger = ew_calloc(new_size, 1);
+    if (larger == NULL)
         return false;
-    memcpy(wider, *buffer, old_size);
+    memcpy(larger, *buffer, old_size);
     ew_free(*buffer);
-    *buffer = wider;
+    *buffer = larger;
     return true;
 }
 
@@ -276,9 +276,9 @@ static void close_column(struct ew_columns *columns, struct ew_column *column,
         ew_free(to->valid);
         to->valid = NULL;
     }
-    if (column->words != NULL) {
-        to->words = ew_dictionary_ref(column->words);
-        to->word_count = column->words->count;
+    if (column->dictionary != NULL) {
+        to->dictionary = ew_dictionary_ref(column->dictionary);
+        to->entry_count = column->dictionary->count;
     }
     column->values = column->valid = column->text = NULL;
     column->known = column->filled = 0;
@@ -298,16 +298,16 @@ struct ew_batch *ew_columns_cut(struct ew_columns *columns)
         return NULL;
     }
     atomic_init(&batch->refs, 1);
-    batch->shown.layout = ew_layout_ref(columns->layout);
-    batch->shown.rows = columns->rows;
-    batch->shown.columns = list;
+    batch->base.layout = ew_layout_ref(columns->layout);
+    batch->base.rows = columns->rows;
+    batch->base.columns = list;
     for (uint32_t i = 0; i < columns->count; i++)
         close_column(columns, &columns->list[i], &list[i]);
     /* The next batch will probably be as long as this one. */
     columns->capacity = columns->rows < FIRST_ROWS ? 0 : columns->rows;
     columns->rows = 0;
     columns->full = false;
-    return &batch->shown;
+    return &batch->base;
 }
 
 void ew_columns_reset(struct ew_columns *columns)
@@ -403,31 +403,31 @@ void ew_columns_text(struct ew_columns *columns, uint32_t i, const char *text, s
     end_text(columns, column, ew_dictionary_clean(text, len, (char *)room));
 }
 
-int32_t ew_columns_word_of(struct ew_columns *columns, uint32_t i, const char *text, size_t len)
+int32_t ew_columns_dict_index(struct ew_columns *columns, uint32_t i, const char *text, size_t len)
 {
     struct ew_column *column = &columns->list[i];
-    int32_t word = ew_dictionary_find(column, text, len);
-    if (word < 0 && columns->error == 0) {
-        int rc = ew_dictionary_add(column, text, len, &word);
+    int32_t index = ew_dictionary_find(column, text, len);
+    if (index < 0 && columns->error == 0) {
+        int rc = ew_dictionary_add(column, text, len, &index);
         if (rc == ETWATCH_ENOMEM)
             columns->error = rc;
         columns->refused += rc == ETWATCH_ELIMIT;
-        word = rc < 0 ? -1 : word;
+        index = rc < 0 ? -1 : index;
     }
-    return word;
+    return index;
 }
 
-void ew_columns_word(struct ew_columns *columns, uint32_t i, const char *text)
+void ew_columns_dict(struct ew_columns *columns, uint32_t i, const char *text)
 {
     if (text == NULL)
         return;
-    int32_t word = ew_columns_word_of(columns, i, text, strlen(text));
-    if (word >= 0)
-        ew_columns_i32(columns, i, word);
+    int32_t index = ew_columns_dict_index(columns, i, text, strlen(text));
+    if (index >= 0)
+        ew_columns_i32(columns, i, index);
 }
 
-uint32_t ew_columns_word_count(const struct ew_columns *columns, uint32_t i)
+uint32_t ew_columns_dict_count(const struct ew_columns *columns, uint32_t i)
 {
-    const struct ew_dictionary *words = columns->list[i].words;
-    return words == NULL ? 0 : words->count;
+    const struct ew_dictionary *dictionary = columns->list[i].dictionary;
+    return dictionary == NULL ? 0 : dictionary->count;
 }

@@ -27,7 +27,7 @@ enum ew_column_type {
     EW_COLUMN_BOOL,
     EW_COLUMN_TEXT,
     EW_COLUMN_BINARY,
-    EW_COLUMN_WORD, /* repeated text: an index into a dictionary */
+    EW_COLUMN_DICT, /* repeated text: an index into a dictionary */
 };
 
 struct ew_column_def {
@@ -50,8 +50,8 @@ const struct ew_column_def *ew_layout_column(const struct ew_layout *layout, uin
 /* The column with this name, or -1. */
 int ew_layout_find(const struct ew_layout *layout, const char *name);
 
-/* The words of a column, numbered in order of first use. Only grows at its end: the holder of a
- * reference may read the words that existed when the reference was taken. */
+/* The distinct texts of a column, numbered in order of first use. Entries are only appended: the
+ * holder of a reference may read the entries that existed when the reference was taken. */
 struct ew_dictionary {
     int32_t *offsets; /* count + 1 entries */
     char *text;
@@ -59,12 +59,12 @@ struct ew_dictionary {
 };
 
 struct ew_batch_column {
-    uint8_t *values; /* fixed width; BOOL: bits; TEXT, BINARY: int32 offsets; WORD: int32 */
+    uint8_t *values; /* fixed width; BOOL: bits; TEXT, BINARY: int32 offsets; DICT: int32 */
     uint8_t *valid;  /* bits; NULL: no nulls */
     uint8_t *text;
     uint32_t null_count;
-    struct ew_dictionary *words;
-    uint32_t word_count;
+    struct ew_dictionary *dictionary;
+    uint32_t entry_count;
 };
 
 struct ew_batch {
@@ -85,8 +85,8 @@ struct ew_column {
     uint32_t filled; /* TEXT: rows with an offset */
     uint8_t *text;
     size_t text_len, text_size;
-    struct ew_dictionary *words;
-    uint32_t *index; /* hash of words: index + 1, or 0 */
+    struct ew_dictionary *dictionary;
+    uint32_t *index; /* hash of an entry: its index + 1, or 0 */
     uint32_t index_mask;
 };
 
@@ -97,7 +97,7 @@ struct ew_columns {
     uint32_t rows, capacity, batch_rows;
     bool full;        /* the batch must be cut before the next row */
     int error;        /* sticky: ETWATCH_ENOMEM */
-    uint64_t refused; /* words beyond the maximum, which became null */
+    uint64_t refused; /* texts beyond the maximum, which became null */
 };
 
 int ew_columns_init(struct ew_columns *columns, struct ew_layout *layout);
@@ -146,7 +146,7 @@ static inline struct ew_column *ew_column_set(struct ew_columns *columns, uint32
 EW_COLUMN_PUT(i64, int64_t)
 EW_COLUMN_PUT(u64, uint64_t)
 EW_COLUMN_PUT(f64, double)
-EW_COLUMN_PUT(i32, int32_t) /* also the index of a word */
+EW_COLUMN_PUT(i32, int32_t) /* also an index into the dictionary */
 EW_COLUMN_PUT(u32, uint32_t)
 EW_COLUMN_PUT(u16, uint16_t)
 EW_COLUMN_PUT(u8, uint8_t)
@@ -163,16 +163,16 @@ void ew_columns_bool(struct ew_columns *columns, uint32_t i, bool value);
 void ew_columns_bytes(struct ew_columns *columns, uint32_t i, const void *bytes, size_t len);
 void ew_columns_text(struct ew_columns *columns, uint32_t i, const char *text, size_t len);
 /* text may be NULL: the value stays null. */
-void ew_columns_word(struct ew_columns *columns, uint32_t i, const char *text);
-/* The index of a word, which never changes; -1: the limit is reached, or out of memory. */
-int32_t ew_columns_word_of(struct ew_columns *columns, uint32_t i, const char *text, size_t len);
-/* Number of words of a column so far. */
-uint32_t ew_columns_word_count(const struct ew_columns *columns, uint32_t i);
+void ew_columns_dict(struct ew_columns *columns, uint32_t i, const char *text);
+/* The index of a text, which never changes; -1: the limit is reached, or out of memory. */
+int32_t ew_columns_dict_index(struct ew_columns *columns, uint32_t i, const char *text, size_t len);
+/* Number of dictionary entries of a column so far. */
+uint32_t ew_columns_dict_count(const struct ew_columns *columns, uint32_t i);
 
 /* For other files of this folder. */
 uint32_t ew_column_bits(uint8_t type); /* width of a value; for TEXT and BINARY of an offset */
-struct ew_dictionary *ew_dictionary_ref(struct ew_dictionary *words);
-void ew_dictionary_unref(struct ew_dictionary *words);
+struct ew_dictionary *ew_dictionary_ref(struct ew_dictionary *dictionary);
+void ew_dictionary_unref(struct ew_dictionary *dictionary);
 /* Zeros, large enough for any buffer of a column without values. */
 const uint8_t *ew_layout_zeros(const struct ew_layout *layout);
 
@@ -180,12 +180,12 @@ const uint8_t *ew_layout_zeros(const struct ew_layout *layout);
 
 /* The dictionaries of columns: each text is stored once and numbered. */
 
-enum { EW_WORDS_MAX = 1 << 20, EW_WORDS_TEXT_MAX = 64 << 20 };
+enum { EW_DICT_ENTRIES_MAX = 1 << 20, EW_DICT_TEXT_MAX = 64 << 20 };
 
-/* The index of an existing word, or -1. */
+/* The index of a text, or -1 if the dictionary does not have it. */
 int32_t ew_dictionary_find(const struct ew_column *column, const char *text, size_t len);
-/* Adds a word. ETWATCH_ENOMEM, ETWATCH_ELIMIT. */
-int ew_dictionary_add(struct ew_column *column, const char *text, size_t len, int32_t *ret_word);
+/* Adds a text that the dictionary does not have. ETWATCH_ENOMEM, ETWATCH_ELIMIT. */
+int ew_dictionary_add(struct ew_column *column, const char *text, size_t len, int32_t *ret_index);
 /* Copies text with U+FFFD for each invalid UTF-8 byte; at most 3 * len bytes. Returns the length.
  */
 size_t ew_dictionary_clean(const char *text, size_t len, char *to);

@@ -40,7 +40,7 @@ static const char *format_of(uint8_t type)
         return "u";
     case EW_COLUMN_BINARY:
         return "z";
-    default: /* I32, and the indexes of words */
+    default: /* I32, and the indexes of DICT */
         return "i";
     }
 }
@@ -93,7 +93,7 @@ static int column_schema(const struct ew_column_def *def, struct ArrowSchema *re
     if (rc < 0)
         return rc;
     schema.flags = def->nullable ? ARROW_FLAG_NULLABLE : 0;
-    if (def->type == EW_COLUMN_WORD) {
+    if (def->type == EW_COLUMN_DICT) {
         struct schema_memory *memory = schema.private_data;
         memory->own = ew_calloc(1, sizeof *memory->own);
         rc = memory->own == NULL ? ETWATCH_ENOMEM : begin_schema("u", "", memory->own);
@@ -137,7 +137,7 @@ int ew_layout_export(const struct ew_layout *layout, struct ArrowSchema *ret_sch
 
 struct array_memory {
     struct ew_batch *batch;
-    struct ew_dictionary *words; /* of a dictionary */
+    struct ew_dictionary *dictionary; /* of the array of a dictionary; otherwise NULL */
     const void *buffers[3];
     struct ArrowArray **children;
     struct ArrowArray *own;
@@ -152,7 +152,7 @@ static void release_array(struct ArrowArray *array)
     if (array->dictionary != NULL && array->dictionary->release != NULL)
         array->dictionary->release(array->dictionary);
     ew_batch_unref(memory->batch);
-    ew_dictionary_unref(memory->words);
+    ew_dictionary_unref(memory->dictionary);
     ew_free(memory->children);
     ew_free(memory->own);
     ew_free(memory);
@@ -177,17 +177,17 @@ static struct array_memory *begin_array(int64_t length, int64_t buffers, struct 
 static int dictionary_array(const struct ew_batch *batch, const struct ew_batch_column *column,
                             struct ArrowArray *ret_array)
 {
-    struct array_memory *memory = begin_array(column->word_count, 3, ret_array);
+    struct array_memory *memory = begin_array(column->entry_count, 3, ret_array);
     if (memory == NULL)
         return ETWATCH_ENOMEM;
-    if (column->words == NULL) { /* column without values */
+    if (column->dictionary == NULL) { /* column without values */
         memory->batch = ew_batch_ref((struct ew_batch *)batch);
         memory->buffers[1] = memory->buffers[2] = ew_layout_zeros(batch->layout);
         return 0;
     }
-    memory->words = ew_dictionary_ref(column->words);
-    memory->buffers[1] = column->words->offsets;
-    memory->buffers[2] = column->words->text;
+    memory->dictionary = ew_dictionary_ref(column->dictionary);
+    memory->buffers[1] = column->dictionary->offsets;
+    memory->buffers[2] = column->dictionary->text;
     return 0;
 }
 
@@ -209,7 +209,7 @@ static int column_array(struct ew_batch *batch, uint32_t i, struct ArrowArray *r
         memory->buffers[0] = zeros;
     if (text)
         memory->buffers[2] = column->text != NULL ? column->text : zeros;
-    if (def->type == EW_COLUMN_WORD) {
+    if (def->type == EW_COLUMN_DICT) {
         memory->own = ew_calloc(1, sizeof *memory->own);
         int rc =
             memory->own == NULL ? ETWATCH_ENOMEM : dictionary_array(batch, column, memory->own);
@@ -366,12 +366,12 @@ int ew_batch_list_add(struct ew_batch_list *list, struct ew_batch *batch)
     }
     if (list->count == list->size) {
         size_t size = list->size == 0 ? 16 : list->size * 2;
-        struct ew_batch **wider = ew_realloc_array(list->list, size, sizeof(struct ew_batch *));
-        if (wider == NULL) {
+        struct ew_batch **larger = ew_realloc_array(list->list, size, sizeof(struct ew_batch *));
+        if (larger == NULL) {
             ew_batch_unref(batch);
             return ETWATCH_ENOMEM;
         }
-        list->list = wider;
+        list->list = larger;
         list->size = size;
     }
     list->list[list->count++] = batch;

@@ -31,24 +31,24 @@ void ew_flatbuffer_clear(struct ew_flatbuffer *flat)
 }
 
 /* Makes room for `size` bytes in front; returns their address, or NULL. */
-static uint8_t *room(struct ew_flatbuffer *flat, size_t size)
+static uint8_t *reserve(struct ew_flatbuffer *flat, size_t size)
 {
     if (flat->error != 0)
         return NULL;
     if (flat->used + size > flat->size) {
-        size_t wider = flat->size == 0 ? FIRST_SIZE : flat->size;
-        while (wider < flat->used + size)
-            wider *= 2;
-        uint8_t *data = ew_calloc(wider, 1);
+        size_t new_size = flat->size == 0 ? FIRST_SIZE : flat->size;
+        while (new_size < flat->used + size)
+            new_size *= 2;
+        uint8_t *data = ew_calloc(new_size, 1);
         if (data == NULL) {
             flat->error = ETWATCH_ENOMEM;
             return NULL;
         }
         if (flat->used > 0)
-            memcpy(data + wider - flat->used, flat->data + flat->size - flat->used, flat->used);
+            memcpy(data + new_size - flat->used, flat->data + flat->size - flat->used, flat->used);
         ew_free(flat->data);
         flat->data = data;
-        flat->size = wider;
+        flat->size = new_size;
     }
     flat->used += size;
     return flat->data + flat->size - flat->used;
@@ -58,14 +58,14 @@ static uint8_t *room(struct ew_flatbuffer *flat, size_t size)
 static void pad(struct ew_flatbuffer *flat, size_t align, size_t extra)
 {
     size_t over = (flat->used + extra) % align;
-    uint8_t *at = over == 0 ? NULL : room(flat, align - over);
+    uint8_t *at = over == 0 ? NULL : reserve(flat, align - over);
     if (at != NULL)
         memset(at, 0, align - over);
 }
 
 void ew_flatbuffer_push(struct ew_flatbuffer *flat, uint64_t value, size_t size)
 {
-    uint8_t *at = room(flat, size);
+    uint8_t *at = reserve(flat, size);
     for (size_t i = 0; at != NULL && i < size; i++)
         at[i] = (uint8_t)(value >> 8 * i);
 }
@@ -79,7 +79,7 @@ size_t ew_flatbuffer_string(struct ew_flatbuffer *flat, const char *text)
 {
     size_t len = strlen(text);
     pad(flat, 4, len + 1);
-    uint8_t *at = room(flat, len + 1);
+    uint8_t *at = reserve(flat, len + 1);
     if (at != NULL)
         memcpy(at, text, len + 1);
     ew_flatbuffer_push(flat, len, 4);

@@ -42,9 +42,9 @@ struct blocks {
 struct column {
     const char *format;
     uint32_t bits; /* of a value or an offset */
-    bool text, word;
+    bool text, dict;
     int64_t dictionary_id;
-    struct ArrowArray words; /* the last dictionary; released: none yet */
+    struct ArrowArray dictionary; /* the last dictionary; released: none yet */
 };
 
 struct file {
@@ -200,8 +200,8 @@ static size_t make_field(struct file *file, uint32_t i)
     unsigned type;
     size_t dictionary = 0;
     size_t name = ew_flatbuffer_string(flat, schema->name != NULL ? schema->name : "");
-    size_t type_at = make_type(flat, column->word ? "u" : column->format, &type);
-    if (column->word) {
+    size_t type_at = make_type(flat, column->dict ? "u" : column->format, &type);
+    if (column->dict) {
         size_t index = make_int(flat, 32, true);
         ew_flatbuffer_table_begin(flat);
         ew_flatbuffer_field(flat, 0, (uint64_t)column->dictionary_id, 8);
@@ -256,7 +256,7 @@ static uint32_t bits_of(const char *format)
     return strncmp(format, "tsn:", 4) == 0 ? 64 : 0;
 }
 
-static int take_schema(struct file *file)
+static int read_schema(struct file *file)
 {
     const struct ArrowSchema *schema = &file->schema;
     if (strcmp(schema->format, "+s") != 0 || schema->n_children > EW_COLUMNS_MAX)
@@ -271,10 +271,10 @@ static int take_schema(struct file *file)
         column->format = child->format;
         column->bits = bits_of(child->format);
         column->text = child->format[0] == 'u' || child->format[0] == 'z';
-        column->word = child->dictionary != NULL;
+        column->dict = child->dictionary != NULL;
         column->dictionary_id = i;
         bool known = column->bits != 0 && child->n_children == 0;
-        if (column->word)
+        if (column->dict)
             known = strcmp(child->format, "i") == 0 && strcmp(child->dictionary->format, "u") == 0;
         if (!known)
             return ew_error_set(&file->error, ETWATCH_ENOTSUP, 0,
@@ -350,7 +350,7 @@ static void put_body(struct file *file, const struct part *parts, size_t count)
     }
 }
 
-/* Whether a dictionary starts with all words of the previous one. */
+/* Whether a dictionary starts with all entries of the previous one. */
 static bool continues(const struct ArrowArray *before, const struct ArrowArray *after)
 {
     if (before->release == NULL || before->length == 0)
@@ -366,20 +366,21 @@ static bool continues(const struct ArrowArray *before, const struct ArrowArray *
 }
 
 /* Moves the dictionary out of a batch and keeps it. */
-static int keep_words(struct file *file, uint32_t i, struct ArrowArray *array)
+static int keep_dictionary(struct file *file, uint32_t i, struct ArrowArray *array)
 {
-    struct ArrowArray *words = array->dictionary, *kept = &file->columns[i].words;
-    if (words == NULL || words->release == NULL || words->offset != 0)
+    struct ArrowArray *dictionary = array->dictionary, *kept = &file->columns[i].dictionary;
+    if (dictionary == NULL || dictionary->release == NULL || dictionary->offset != 0)
         return ew_error_set(&file->error, ETWATCH_EFORMAT, 0, "column %s has no dictionary",
                             file->schema.children[i]->name);
-    if (!continues(kept, words))
+    if (!continues(kept, dictionary))
         return ew_error_set(&file->error, ETWATCH_ENOTSUP, 0,
-                            "the dictionary of column %s changes from batch to batch",
+                            "the dictionary of column %s differs between batches; entries may only "
+                            "be appended",
                             file->schema.children[i]->name);
     if (kept->release != NULL)
         kept->release(kept);
-    *kept = *words;
-    words->release = NULL;
+    *kept = *dictionary;
+    dictionary->release = NULL;
     return 0;
 }
 
@@ -387,16 +388,17 @@ static int put_batch(struct file *file, struct ArrowArray *batch)
 {
     size_t part_count = 0;
     if (batch->n_children != file->count || batch->offset != 0)
-        return ew_error_set(&file->error, ETWATCH_EFORMAT, 0, "a batch does not fit its schema");
+        return ew_error_set(&file->error, ETWATCH_EFORMAT, 0, "a batch does not match its schema");
     struct part *parts = ew_calloc((size_t)file->count * 3 + 1, sizeof *parts);
     int rc = parts == NULL ? ETWATCH_ENOMEM : 0;
     for (uint32_t i = 0; i < file->count && rc == 0; i++) {
         struct ArrowArray *array = batch->children[i];
         const struct column *column = &file->columns[i];
         if (array->offset != 0 || array->length != batch->length)
-            rc = ew_error_set(&file->error, ETWATCH_ENOTSUP, 0, "a column of a batch is a slice");
-        else if (column->word)
-            rc = keep_words(file, i, array);
+            rc = ew_error_set(&file->error, ETWATCH_ENOTSUP, 0,
+                              "a column of a batch is a slice, which is not supported");
+        else if (column->dict)
+            rc = keep_dictionary(file, i, array);
         if (rc == 0)
             part_count += list_parts(array, column->bits, column->text, parts + part_count);
     }
@@ -421,12 +423,13 @@ static void put_dictionary(struct file *file, const struct column *column)
     static const int32_t no_offsets[2] = {0};
     static const void *const no_buffers[3] = {NULL, no_offsets, no_offsets};
     struct ArrowArray none = {.buffers = (const void **)(uintptr_t)no_buffers};
-    const struct ArrowArray *words = column->words.release != NULL ? &column->words : &none;
+    const struct ArrowArray *dictionary =
+        column->dictionary.release != NULL ? &column->dictionary : &none;
     struct part parts[3];
     struct block block = {0};
-    unsigned count = list_parts(words, 32, true, parts);
+    unsigned count = list_parts(dictionary, 32, true, parts);
     ew_flatbuffer_clear(&file->flat);
-    size_t data = make_batch(&file->flat, words->length, &words, 1, parts, count);
+    size_t data = make_batch(&file->flat, dictionary->length, &dictionary, 1, parts, count);
     ew_flatbuffer_table_begin(&file->flat);
     ew_flatbuffer_field(&file->flat, 0, (uint64_t)column->dictionary_id, 8);
     ew_flatbuffer_field_ref(&file->flat, 1, data);
@@ -486,7 +489,7 @@ static int begin(struct file *file, struct ArrowArrayStream *stream)
         file->schema.release = NULL;
         return ew_error_set(&file->error, ETWATCH_EFORMAT, 0, "the stream has no schema");
     }
-    int rc = take_schema(file);
+    int rc = read_schema(file);
     if (rc < 0)
         return rc;
     put(file, "ARROW1\0\0", 8);
@@ -514,8 +517,8 @@ static int put_batches(struct file *file, struct ArrowArrayStream *stream)
 static void done(struct file *file)
 {
     for (uint32_t i = 0; i < file->count; i++)
-        if (file->columns[i].words.release != NULL)
-            file->columns[i].words.release(&file->columns[i].words);
+        if (file->columns[i].dictionary.release != NULL)
+            file->columns[i].dictionary.release(&file->columns[i].dictionary);
     if (file->schema.release != NULL)
         file->schema.release(&file->schema);
     ew_free(file->columns);
@@ -540,7 +543,7 @@ int etwatch_arrow_write(struct ArrowArrayStream *stream, etwatch_write_fn write,
         if (rc == 0)
             rc = put_batches(file, stream);
         for (uint32_t i = 0; i < file->count && rc == 0; i++)
-            if (file->columns[i].word)
+            if (file->columns[i].dict)
                 put_dictionary(file, &file->columns[i]);
         if (rc == 0)
             put_footer(file);

@@ -21,12 +21,12 @@ enum { LINE_MAX_BYTES = 16 << 20, FLUSH_AT = 128 * 1024, NUMBER_ROOM = 64 };
 enum kind { SIGNED, UNSIGNED, REAL, BOOLEAN, TEXT, BINARY };
 
 struct column {
-    uint8_t kind; /* enum kind; TEXT for the words of a dictionary */
+    uint8_t kind; /* enum kind; of a dictionary: the kind of its entries */
     uint8_t bits; /* of a number */
-    bool word, json, fixed;
+    bool dict, json, fixed;
     size_t key_len;
     char *key; /* ,"name": or ,name */
-    const struct ArrowArray *array, *words;
+    const struct ArrowArray *array, *dictionary;
 };
 
 struct lines {
@@ -41,7 +41,7 @@ struct lines {
 
 /* ------------------------------------------------------------------- schema */
 
-static bool take_format(struct column *column, const char *format)
+static bool parse_format(struct column *column, const char *format)
 {
     static const struct {
         const char *format;
@@ -79,7 +79,7 @@ static int make_key(struct lines *lines, struct column *column, const char *name
     return column->key == NULL ? ETWATCH_ENOMEM : 0;
 }
 
-static int take_schema(struct lines *lines, const char *type)
+static int read_schema(struct lines *lines, const char *type)
 {
     const struct ArrowSchema *schema = &lines->schema;
     if (strcmp(schema->format, "+s") != 0 || schema->n_children > EW_COLUMNS_MAX)
@@ -92,14 +92,14 @@ static int take_schema(struct lines *lines, const char *type)
     for (uint32_t i = 0; i < lines->count && rc == 0; i++) {
         const struct ArrowSchema *child = schema->children[i];
         struct column *column = &lines->columns[i];
-        column->word = child->dictionary != NULL;
+        column->dict = child->dictionary != NULL;
         column->json = !lines->csv && strcmp(child->name, "fields") == 0;
         size_t len = strlen(child->name);
         column->fixed = len > 8 && strcmp(child->name + len - 8, "_percent") == 0;
-        bool known = take_format(column, child->format);
-        if (column->word) {
+        bool known = parse_format(column, child->format);
+        if (column->dict) {
             known = strcmp(child->format, "i") == 0;
-            known = known && take_format(column, child->dictionary->format);
+            known = known && parse_format(column, child->dictionary->format);
         }
         if (!known)
             return ew_error_set(&lines->error, ETWATCH_ENOTSUP, 0,
@@ -113,7 +113,7 @@ static int take_schema(struct lines *lines, const char *type)
 /* Prepares the start of each line, and writes the header of CSV. */
 static int begin(struct lines *lines, const char *type)
 {
-    int rc = take_schema(lines, type);
+    int rc = read_schema(lines, type);
     if (rc < 0)
         return rc;
     if (!lines->csv) {
@@ -214,9 +214,9 @@ static void put_hex(struct lines *lines, const uint8_t *bytes, size_t len)
 static void put_text(struct lines *lines, const struct column *column, size_t row)
 {
     const struct ArrowArray *array = column->array;
-    if (column->word) {
+    if (column->dict) {
         row = (size_t)((const int32_t *)array->buffers[1])[row];
-        array = column->words;
+        array = column->dictionary;
     }
     const int32_t *offsets = array->buffers[1];
     const char *text = (const char *)array->buffers[2] + offsets[row];
@@ -256,14 +256,14 @@ static void put_row(struct lines *lines, size_t row)
 static int put_batch(struct lines *lines, const struct ArrowArray *batch)
 {
     if (batch->n_children != lines->count || batch->offset != 0)
-        return ew_error_set(&lines->error, ETWATCH_EFORMAT, 0, "a batch does not fit its schema");
+        return ew_error_set(&lines->error, ETWATCH_EFORMAT, 0, "a batch does not match its schema");
     for (uint32_t i = 0; i < lines->count; i++) {
         lines->columns[i].array = batch->children[i];
-        lines->columns[i].words = batch->children[i]->dictionary;
+        lines->columns[i].dictionary = batch->children[i]->dictionary;
         if (batch->children[i]->offset != 0 ||
-            lines->columns[i].word != (batch->children[i]->dictionary != NULL))
+            lines->columns[i].dict != (batch->children[i]->dictionary != NULL))
             return ew_error_set(&lines->error, ETWATCH_ENOTSUP, 0,
-                                "a column of a batch is a slice");
+                                "a column of a batch is a slice, which is not supported");
     }
     for (int64_t row = 0; row < batch->length && lines->out.error == 0; row++)
         put_row(lines, (size_t)row);

@@ -64,17 +64,17 @@ static const struct {
 } which_columns[] = {
     {EW_F_pid, EW_COLUMN_U32, true, true, true},
     {EW_F_start_ns, EW_COLUMN_TIME, true, true, true},
-    {EW_F_name, EW_COLUMN_WORD, true, true, true},
+    {EW_F_name, EW_COLUMN_DICT, true, true, true},
     {EW_F_ppid, EW_COLUMN_U32, true, true, false},
     {EW_F_session_id, EW_COLUMN_U32, true, true, false},
-    {EW_F_user, EW_COLUMN_WORD, true, true, false},
-    {EW_F_cgroup, EW_COLUMN_WORD, true, true, false},
+    {EW_F_user, EW_COLUMN_DICT, true, true, false},
+    {EW_F_cgroup, EW_COLUMN_DICT, true, true, false},
     {EW_F_cmdline, EW_COLUMN_TEXT, true, true, false},
     {EW_F_tid, EW_COLUMN_U32, false, false, true},
-    {EW_F_thread_name, EW_COLUMN_WORD, true, false, true},
+    {EW_F_thread_name, EW_COLUMN_DICT, true, false, true},
     {EW_F_t_ns, EW_COLUMN_TIME, false, true, true},
     {EW_F_dt_ns, EW_COLUMN_I64, false, true, true},
-    {EW_F_source, EW_COLUMN_WORD, true, true, true},
+    {EW_F_source, EW_COLUMN_DICT, true, true, true},
     {EW_F_complete, EW_COLUMN_BOOL, false, true, true},
 };
 
@@ -110,7 +110,7 @@ static int add_metrics(struct ew_layout *layout, struct ew_sample_rows *rows, ui
 {
     int rc = 0;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT && rc == 0; i++) {
-        if ((rows->metrics >> i & 1) == 0)
+        if (!etwatch_metric_set_has(&rows->metrics, i))
             continue;
         rows->metric[i] = (int16_t)ew_layout_count(layout);
         rc = ew_layout_add(layout, ew_metric_info[i].name, metric_type(i, flags), true);
@@ -139,7 +139,7 @@ int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t fl
         rc = add_metrics(layout, rows, flags);
     if (rc == 0 && with_estimated) {
         rows->estimated = (int16_t)ew_layout_count(layout);
-        rc = ew_layout_add(layout, "estimated", EW_COLUMN_WORD, true);
+        rc = ew_layout_add(layout, "estimated", EW_COLUMN_DICT, true);
     }
     if (rc == 0)
         rc = ew_columns_init(&rows->columns, layout);
@@ -158,10 +158,10 @@ static void put_number(struct ew_sample_rows *rows, uint32_t field, uint32_t val
         ew_columns_u32(&rows->columns, (uint32_t)rows->which[field], value);
 }
 
-static void put_word(struct ew_sample_rows *rows, uint32_t field, const char *text)
+static void put_dict(struct ew_sample_rows *rows, uint32_t field, const char *text)
 {
     if (rows->which[field] >= 0)
-        ew_columns_word(&rows->columns, (uint32_t)rows->which[field], text);
+        ew_columns_dict(&rows->columns, (uint32_t)rows->which[field], text);
 }
 
 /* The identity of the process or thread, and the time. */
@@ -173,31 +173,31 @@ static void put_which(struct ew_sample_rows *rows, const struct etwatch_sample *
         put_number(rows, EW_F_pid, sample->pid);
     if (sample->start_ns != 0)
         ew_columns_u64(columns, (uint32_t)which[EW_F_start_ns], sample->start_ns);
-    put_word(rows, EW_F_name, sample->name);
+    put_dict(rows, EW_F_name, sample->name);
     if ((sample->flags & ETWATCH_SAMPLE_HAS_PPID) != 0)
         put_number(rows, EW_F_ppid, sample->ppid);
     if ((sample->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0)
         put_number(rows, EW_F_session_id, sample->session_id);
-    put_word(rows, EW_F_user, sample->user);
-    put_word(rows, EW_F_cgroup, sample->cgroup);
+    put_dict(rows, EW_F_user, sample->user);
+    put_dict(rows, EW_F_cgroup, sample->cgroup);
     if (which[EW_F_cmdline] >= 0 && sample->cmdline != NULL)
         ew_columns_text(columns, (uint32_t)which[EW_F_cmdline], sample->cmdline,
                         strlen(sample->cmdline));
     put_number(rows, EW_F_tid, sample->tid);
-    put_word(rows, EW_F_thread_name, sample->thread_name);
+    put_dict(rows, EW_F_thread_name, sample->thread_name);
     ew_columns_u64(columns, (uint32_t)which[EW_F_t_ns], sample->t_ns);
     ew_columns_u64(columns, (uint32_t)which[EW_F_dt_ns], sample->dt_ns);
-    put_word(rows, EW_F_source, etwatch_source_name(sample->source));
+    put_dict(rows, EW_F_source, etwatch_source_name(sample->source));
     ew_columns_bool(columns, (uint32_t)which[EW_F_complete],
                     (sample->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
 }
 
-static void put_estimated(struct ew_sample_rows *rows, uint64_t estimated)
+static void put_estimated(struct ew_sample_rows *rows, const struct etwatch_metric_set *estimated)
 {
     struct ew_buf names;
     ew_buf_init(&names, 0, NULL, NULL);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((estimated >> i & 1) == 0)
+        if (!etwatch_metric_set_has(estimated, i))
             continue;
         if (names.len > 0)
             ew_buf_char(&names, ' ');
@@ -205,28 +205,27 @@ static void put_estimated(struct ew_sample_rows *rows, uint64_t estimated)
     }
     ew_buf_char(&names, '\0');
     if (names.error == 0)
-        ew_columns_word(&rows->columns, (uint32_t)rows->estimated, names.data);
+        ew_columns_dict(&rows->columns, (uint32_t)rows->estimated, names.data);
     else
         rows->columns.error = names.error;
     ew_buf_done(&names);
 }
 
 void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
-                        uint64_t estimated)
+                        const struct etwatch_metric_set *estimated)
 {
     struct ew_columns *columns = &rows->columns;
     if (!ew_columns_begin(columns))
         return;
     put_which(rows, sample);
-    uint64_t known = sample->has & rows->metrics;
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT && known >> i != 0; i++) {
-        if ((known >> i & 1) == 0)
-            continue;
+    struct etwatch_metric_set known = rows->metrics;
+    etwatch_metric_set_intersect(&known, &sample->has);
+    EW_METRIC_SET_EACH (i, &known) {
         uint64_t value; /* all kinds of values have this size */
         memcpy(&value, (const char *)sample + ew_metric_info[i].offset, sizeof value);
         ew_columns_u64(columns, (uint32_t)rows->metric[i], value);
     }
-    if (rows->estimated >= 0 && estimated != 0)
+    if (rows->estimated >= 0 && estimated != NULL && !etwatch_metric_set_is_empty(estimated))
         put_estimated(rows, estimated);
     ew_columns_end(columns);
 }
@@ -257,14 +256,14 @@ int ew_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batc
     static const struct spec specs[] = {
         {"t_ns", EW_COLUMN_TIME, false},       {"cpu", EW_COLUMN_U16, false},
         {"pid", EW_COLUMN_U32, false},         {"tid", EW_COLUMN_U32, false},
-        {"name", EW_COLUMN_WORD, true},        {"event", EW_COLUMN_WORD, true},
+        {"name", EW_COLUMN_DICT, true},        {"event", EW_COLUMN_DICT, true},
         {"next_pid", EW_COLUMN_U32, true},     {"next_tid", EW_COLUMN_U32, true},
         {"waker_pid", EW_COLUMN_U32, true},    {"waker_tid", EW_COLUMN_U32, true},
         {"child_pid", EW_COLUMN_U32, true},    {"child_tid", EW_COLUMN_U32, true},
         {"state", EW_COLUMN_U32, true},        {"priority", EW_COLUMN_I32, false},
         {"exit_code", EW_COLUMN_I32, true},    {"exit_signal", EW_COLUMN_I32, true},
         {"wait_ns", EW_COLUMN_I64, true},      {"ready_ns", EW_COLUMN_I64, true},
-        {"wait_reason", EW_COLUMN_WORD, true},
+        {"wait_reason", EW_COLUMN_DICT, true},
     };
     return make_columns(specs, COUNT(specs), flags, batch_rows, columns);
 }
@@ -281,7 +280,7 @@ static void put_wait(struct ew_columns *columns, const struct etwatch_event *eve
         ew_columns_u64(columns, EVENT_WAIT_NS, event->wait_ns);
     if (event->ready_ns != UINT64_MAX)
         ew_columns_u64(columns, EVENT_READY_NS, event->ready_ns);
-    ew_columns_word(columns, EVENT_WAIT_REASON, event->wait_reason);
+    ew_columns_dict(columns, EVENT_WAIT_REASON, event->wait_reason);
 }
 
 void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *event)
@@ -293,8 +292,8 @@ void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *e
     ew_columns_u16(columns, EVENT_CPU, (uint16_t)event->cpu);
     ew_columns_u32(columns, EVENT_PID, event->pid);
     ew_columns_u32(columns, EVENT_TID, event->tid);
-    ew_columns_word(columns, EVENT_NAME, event->name);
-    ew_columns_word(columns, EVENT_EVENT, event->kind < COUNT(names) ? names[event->kind] : NULL);
+    ew_columns_dict(columns, EVENT_NAME, event->name);
+    ew_columns_dict(columns, EVENT_EVENT, event->kind < COUNT(names) ? names[event->kind] : NULL);
     uint32_t other = event->kind == ETWATCH_EVENT_SWITCH   ? EVENT_NEXT
                      : event->kind == ETWATCH_EVENT_WAKEUP ? EVENT_WAKER
                      : event->kind == ETWATCH_EVENT_FORK   ? EVENT_CHILD
@@ -321,9 +320,9 @@ int ew_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret
         [EW_RECORD_CPU] = {"cpu", EW_COLUMN_U16, false},
         [EW_RECORD_PID] = {"pid", EW_COLUMN_U32, true},
         [EW_RECORD_TID] = {"tid", EW_COLUMN_U32, true},
-        [EW_RECORD_NAME] = {"name", EW_COLUMN_WORD, true},
-        [EW_RECORD_PROVIDER] = {"provider", EW_COLUMN_WORD, true},
-        [EW_RECORD_EVENT] = {"event", EW_COLUMN_WORD, true},
+        [EW_RECORD_NAME] = {"name", EW_COLUMN_DICT, true},
+        [EW_RECORD_PROVIDER] = {"provider", EW_COLUMN_DICT, true},
+        [EW_RECORD_EVENT] = {"event", EW_COLUMN_DICT, true},
         [EW_RECORD_ID] = {"id", EW_COLUMN_U16, false},
         [EW_RECORD_OPCODE] = {"opcode", EW_COLUMN_U8, false},
         [EW_RECORD_VERSION] = {"version", EW_COLUMN_U8, false},
@@ -336,7 +335,7 @@ int ew_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret
 int ew_class_rows_init(struct ew_columns *columns, uint32_t batch_rows)
 {
     static const struct spec specs[] = {
-        {"provider", EW_COLUMN_WORD, true}, {"event", EW_COLUMN_WORD, true},
+        {"provider", EW_COLUMN_DICT, true}, {"event", EW_COLUMN_DICT, true},
         {"id", EW_COLUMN_U32, false},       {"opcode", EW_COLUMN_U32, false},
         {"version", EW_COLUMN_U32, false},  {"count", EW_COLUMN_I64, false},
         {"decoded", EW_COLUMN_BOOL, false},
@@ -348,8 +347,8 @@ void ew_class_rows_put(struct ew_columns *columns, const struct etwatch_trace_cl
 {
     if (!ew_columns_begin(columns))
         return;
-    ew_columns_word(columns, 0, klass->provider);
-    ew_columns_word(columns, 1, klass->event);
+    ew_columns_dict(columns, 0, klass->provider);
+    ew_columns_dict(columns, 1, klass->event);
     ew_columns_u32(columns, 2, klass->id);
     ew_columns_u32(columns, 3, klass->opcode);
     ew_columns_u32(columns, 4, klass->version);
@@ -363,7 +362,7 @@ int ew_image_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batc
     static const struct spec specs[] = {
         {"pid", EW_COLUMN_U32, false},         {"base", EW_COLUMN_U64, false},
         {"image_bytes", EW_COLUMN_I64, false}, {"load_ns", EW_COLUMN_TIME, true},
-        {"unload_ns", EW_COLUMN_TIME, true},   {"path", EW_COLUMN_WORD, true},
+        {"unload_ns", EW_COLUMN_TIME, true},   {"path", EW_COLUMN_DICT, true},
     };
     return make_columns(specs, COUNT(specs), flags, batch_rows, columns);
 }
@@ -379,6 +378,6 @@ void ew_image_rows_put(struct ew_columns *columns, const struct etwatch_trace_im
         ew_columns_u64(columns, 3, image->load_ns);
     if (image->unload_ns != 0)
         ew_columns_u64(columns, 4, image->unload_ns);
-    ew_columns_word(columns, 5, image->path);
+    ew_columns_dict(columns, 5, image->path);
     ew_columns_end(columns);
 }

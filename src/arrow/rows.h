@@ -13,7 +13,7 @@ struct ew_sample_rows {
     int16_t which[32];                    /* by enum ew_field_id: its column, or -1 */
     int16_t metric[ETWATCH_METRIC_COUNT]; /* likewise */
     int16_t estimated;
-    uint64_t metrics; /* metrics that have a column */
+    struct etwatch_metric_set metrics; /* metrics that have a column */
 };
 
 /* table: PROCESSES, THREADS, SAMPLES or THREAD_SAMPLES; flags: enum etwatch_table_flag.
@@ -21,9 +21,9 @@ struct ew_sample_rows {
 int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t flags,
                         bool with_estimated, uint32_t batch_rows);
 void ew_sample_rows_done(struct ew_sample_rows *rows);
-/* Adds one row; errors are kept in columns. */
+/* Adds one row; errors are kept in columns. estimated: NULL = none. */
 void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
-                        uint64_t estimated);
+                        const struct etwatch_metric_set *estimated);
 
 /* Scheduler events. */
 int ew_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows);

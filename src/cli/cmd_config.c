@@ -94,7 +94,7 @@ static void put_section(struct ew_buf *out, const struct ew_options *options, ui
     const char *separator = "aggregation = ";
     struct etwatch_metric_info info = {.size = sizeof info};
     uint32_t values = options->aggregation[metric];
-    bool polled = (options->polled_metrics >> metric & 1) != 0;
+    bool polled = etwatch_metric_set_has(&options->polled_metrics, metric);
     if ((values == 0 && !polled) || etwatch_metric_info(metric, &info) != 0)
         return;
     ew_buf_text(out, "[");

@@ -6,6 +6,14 @@
 
 #include <etwatch/system.h>
 
+/* The metrics that some source measures; the others are not shown. */
+static struct etwatch_metric_set measured_metrics(void)
+{
+    struct etwatch_metric_set metrics = {{0}};
+    (void)etwatch_metrics_named("all", &metrics);
+    return metrics;
+}
+
 static void put_json_text(struct ew_buf *out, const char *key, const char *text)
 {
     ew_buf_text(out, key);
@@ -196,13 +204,14 @@ static void put_table(struct ew_buf *out)
                                                    {.heading = "NAME", .left = true},
                                                    {.heading = "UNIT", .left = true}};
     struct ew_grid grid;
+    struct etwatch_metric_set measured = measured_metrics();
     for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++)
         columns[FIRST_BACKEND + i] =
             (struct ew_grid_column){.heading = etwatch_backend_name(i), .left = true};
     ew_grid_init(&grid, columns, COLUMN_COUNT);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        if (etwatch_metric_info(i, &info) == 0)
+        if (etwatch_metric_set_has(&measured, i) && etwatch_metric_info(i, &info) == 0)
             put_row(&grid, &info, false);
     }
     for (uint32_t i = 0; i < ETWATCH_SYSTEM_METRIC_COUNT; i++) {
@@ -222,13 +231,15 @@ int ew_cmd_metrics(const struct ew_options *options)
 {
     struct ew_output output;
     struct ew_buf out;
+    struct etwatch_metric_set measured = measured_metrics();
     (void)ew_output_open(&output, NULL);
     ew_buf_init(&out, 0, ew_output_write, &output);
     if (options->csv)
         put_csv_header(&out);
     for (uint32_t i = 0; (options->json || options->csv) && i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        (void)etwatch_metric_info(i, &info);
+        if (!etwatch_metric_set_has(&measured, i) || etwatch_metric_info(i, &info) != 0)
+            continue;
         if (options->json)
             put_json(&out, &info);
         else

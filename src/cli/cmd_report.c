@@ -14,7 +14,8 @@ static int on_class(void *ctx, const struct etwatch_trace_class *klass)
     return etwatch_sink_class(((struct ew_recording *)ctx)->sink, klass);
 }
 
-static int on_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *process,
+                      const struct etwatch_metric_set *estimated)
 {
     return etwatch_sink_process(((struct ew_recording *)ctx)->sink, process, estimated);
 }

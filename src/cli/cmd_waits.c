@@ -70,7 +70,8 @@ static int watch_live(const struct ew_options *given)
 
 /* -------------------------------------------------------------------- recordings */
 
-static int on_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *process,
+                      const struct etwatch_metric_set *estimated)
 {
     (void)estimated;
     return process->type == ETWATCH_TYPE_THREAD ? 0 : ew_waits_view_add(ctx, process->pid);

@@ -16,7 +16,7 @@ struct column {
     uint32_t source;  /* enum etwatch_source */
     uint32_t backend; /* enum etwatch_backend */
     bool works;
-    uint64_t available, estimated;
+    struct etwatch_metric_set available, estimated;
     char reasons[ETWATCH_METRIC_COUNT][REASON_SIZE];
 };
 
@@ -38,8 +38,8 @@ static bool probe(struct column *column, const char *proc_root)
         .source = column->source,
         .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_FALLBACK,
         .proc_root = proc_root,
-        .metrics = etwatch_metrics_named("all"),
     };
+    (void)etwatch_metrics_named("all", &config.metrics);
     int rc = etwatch_monitor_new(&config, &monitor, &err);
     if (rc == ETWATCH_ENOTSUP)
         return false;
@@ -48,7 +48,8 @@ static bool probe(struct column *column, const char *proc_root)
     if (rc == 0)
         rc = etwatch_monitor_meta(monitor, &meta);
     column->works = rc == 0;
-    column->available = rc == 0 ? meta.available : 0;
+    if (rc == 0)
+        column->available = meta.available;
     column->estimated = meta.estimated;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         const char *reason =
@@ -63,9 +64,10 @@ static uint32_t exactness_of(const struct column *column, uint32_t metric)
 {
     struct etwatch_metric_backend backend = {.size = sizeof backend};
     (void)etwatch_metric_backend(metric, column->backend, &backend);
-    if ((column->available >> metric & 1) == 0)
+    if (!etwatch_metric_set_has(&column->available, metric))
         return ETWATCH_EXACTNESS_UNAVAILABLE;
-    return (column->estimated >> metric & 1) != 0 ? ETWATCH_EXACTNESS_ESTIMATED : backend.exactness;
+    return etwatch_metric_set_has(&column->estimated, metric) ? ETWATCH_EXACTNESS_ESTIMATED
+                                                              : backend.exactness;
 }
 
 static const char *how_of(const struct column *column, uint32_t metric)
@@ -81,7 +83,7 @@ static const char *how_of(const struct column *column, uint32_t metric)
 struct machine {
     struct etwatch_system_reader *reader;
     uint32_t os;
-    uint64_t has, estimated;
+    struct etwatch_metric_set has, estimated;
 };
 
 /* Counters are known from the second reading on; the sources are probed between the two. */
@@ -109,9 +111,9 @@ static void system_cell(const struct machine *machine, uint32_t metric,
 {
     ret_backend->size = sizeof *ret_backend;
     (void)etwatch_system_backend(metric, machine->os, ret_backend);
-    if ((machine->estimated >> metric & 1) != 0)
+    if (etwatch_metric_set_has(&machine->estimated, metric))
         ret_backend->exactness = ETWATCH_EXACTNESS_ESTIMATED;
-    if ((machine->has >> metric & 1) != 0)
+    if (etwatch_metric_set_has(&machine->has, metric))
         return;
     ret_backend->exactness = ETWATCH_EXACTNESS_UNAVAILABLE;
     ret_backend->how = "this system does not report it";
@@ -140,11 +142,21 @@ static void put_json_machine(struct ew_buf *out, const struct machine *machine)
 
 /* -------------------------------------------------------------------------- output */
 
+/* The metrics that some source measures; the others are not shown. */
+static struct etwatch_metric_set measured_metrics(void)
+{
+    struct etwatch_metric_set metrics = {{0}};
+    (void)etwatch_metrics_named("all", &metrics);
+    return metrics;
+}
+
 static void put_json(struct ew_buf *out, const struct column *columns, uint32_t count)
 {
+    struct etwatch_metric_set measured = measured_metrics();
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        (void)etwatch_metric_info(i, &info);
+        if (!etwatch_metric_set_has(&measured, i) || etwatch_metric_info(i, &info) != 0)
+            continue;
         ew_buf_text(out, "{\"type\":\"metric\",\"name\":");
         ew_buf_json_string(out, info.name, strlen(info.name));
         ew_buf_text(out, ",\"group\":");
@@ -220,6 +232,7 @@ static void put_table(struct ew_buf *out, const struct column *columns, uint32_t
     struct ew_grid_column headings[SOURCES_MAX + 3] = {{.heading = "GROUP", .left = true},
                                                        {.heading = "NAME", .left = true}};
     struct ew_grid grid;
+    struct etwatch_metric_set measured = measured_metrics();
     for (uint32_t c = 0; c < count; c++)
         headings[2 + c] = (struct ew_grid_column){.heading = etwatch_source_name(columns[c].source),
                                                   .left = true};
@@ -227,7 +240,8 @@ static void put_table(struct ew_buf *out, const struct column *columns, uint32_t
     ew_grid_init(&grid, headings, 3 + count);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        (void)etwatch_metric_info(i, &info);
+        if (!etwatch_metric_set_has(&measured, i) || etwatch_metric_info(i, &info) != 0)
+            continue;
         put_cell(&grid, info.group);
         put_cell(&grid, info.name);
         for (uint32_t c = 0; c < count; c++)

@@ -85,7 +85,7 @@ void ew_process_column_put(struct ew_grid *grid, enum ew_process_column id,
     uint32_t metric = table[id].metric;
     if (table[id].put_text != NULL) {
         table[id].put_text(out, sum);
-    } else if ((sum->has >> metric & 1) == 0) {
+    } else if (!etwatch_sample_has(sum, metric)) {
         ew_buf_char(out, '-');
     } else if (id == EW_PROCESS_CPU_PERCENT) {
         ew_units_percent(out, wall_ns == 0 ? -1 : 100.0 * (double)sum->cpu_ns / (double)wall_ns);

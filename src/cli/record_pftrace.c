@@ -296,7 +296,8 @@ static int on_report_class(void *ctx, const struct etwatch_trace_class *klass)
     return etwatch_sink_class(((struct report *)ctx)->sink, klass);
 }
 
-static int on_report_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int on_report_process(void *ctx, const struct etwatch_sample *process,
+                             const struct etwatch_metric_set *estimated)
 {
     return etwatch_sink_process(((struct report *)ctx)->sink, process, estimated);
 }

@@ -77,14 +77,14 @@ static void put_exit(struct ew_grid *grid, const struct etwatch_rollup_row *row)
 {
     struct ew_buf *out = ew_grid_cell(grid);
     const struct etwatch_sample *sum = row->sum;
-    bool by_signal = (sum->has & ETWATCH_HAS(exit_signal)) != 0 && sum->exit_signal > 0;
+    bool by_signal = etwatch_sample_has(sum, ETWATCH_M_exit_signal) && sum->exit_signal > 0;
     if (is_thread(row))
         ew_buf_text(out, "");
     else if (!has_exited(row))
         ew_buf_text(out, "alive");
     else if (by_signal)
         ew_buf_text(out, ew_signals_name((int)sum->exit_signal));
-    else if ((sum->has & ETWATCH_HAS(exit_code)) != 0)
+    else if (etwatch_sample_has(sum, ETWATCH_M_exit_code))
         ew_buf_i64(out, sum->exit_code);
     else
         ew_buf_char(out, '-');

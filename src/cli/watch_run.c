@@ -253,16 +253,19 @@ int ew_watch_prepare(struct ew_watch *watch, const struct ew_options *options, u
     return code != EW_EXIT_OK || format == 0 ? code : make_sink(watch, format);
 }
 
-/* Metrics that are aggregated over windows must be measured. */
-static uint64_t wanted_metrics(const struct ew_options *options)
+/* The selected metrics, and those that windows aggregate. */
+static struct etwatch_metric_set selected_metrics(const struct ew_options *options)
 {
-    uint64_t aggregated = 0;
+    struct etwatch_metric_set metrics = options->metrics, aggregated = {{0}};
     for (uint32_t i = 0; options->window_ns > 0 && i < ETWATCH_METRIC_COUNT; i++)
         if (options->aggregation[i] != 0 && i != ETWATCH_M_cpu_percent && i != ETWATCH_M_rss_bytes)
-            aggregated |= (uint64_t)1 << i;
-    if (aggregated == 0)
-        return options->metrics;
-    return aggregated | (options->metrics != 0 ? options->metrics : ETWATCH_METRICS_DEFAULT);
+            etwatch_metric_set_add(&aggregated, i);
+    if (etwatch_metric_set_is_empty(&aggregated))
+        return metrics;
+    if (etwatch_metric_set_is_empty(&metrics))
+        etwatch_metric_set_add(&metrics, ETWATCH_METRIC_DEFAULT);
+    etwatch_metric_set_union(&metrics, &aggregated);
+    return metrics;
 }
 
 static struct etwatch_config make_config(struct ew_watch *watch)
@@ -287,7 +290,7 @@ static struct etwatch_config make_config(struct ew_watch *watch)
         .proc_root = o->proc_root,
         .traces = (const char *const *)o->files.words,
         .trace_count = o->files.count,
-        .metrics = wanted_metrics(o),
+        .metrics = selected_metrics(o),
         .polled_metrics = o->polled_metrics,
         .rates = o->rates,
         .rate_count = o->rate_count,

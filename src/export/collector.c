@@ -81,13 +81,13 @@ void etwatch_collector_on_samples(void *ctx, const struct etwatch_sample *sample
     for (size_t i = 0; i < count; i++) {
         uint32_t type = samples[i].type;
         if (type == ETWATCH_TYPE_SAMPLE) {
-            ew_sample_rows_put(&collector->samples, &samples[i], 0);
+            ew_sample_rows_put(&collector->samples, &samples[i], NULL);
             after_row(collector, &collector->kept[SAMPLES]);
         } else if (type == ETWATCH_TYPE_THREAD) {
-            ew_sample_rows_put(&collector->thread_samples, &samples[i], 0);
+            ew_sample_rows_put(&collector->thread_samples, &samples[i], NULL);
             after_row(collector, &collector->kept[THREAD_SAMPLES]);
         } else if (type == ETWATCH_TYPE_EXIT) {
-            ew_sample_rows_put(&collector->processes, &samples[i], 0);
+            ew_sample_rows_put(&collector->processes, &samples[i], NULL);
             after_row(collector, &collector->kept[PROCESSES]);
         }
     }

@@ -51,7 +51,7 @@ static size_t kind_index(const struct ew_record *record)
 
 static int32_t intern(struct table *table, uint32_t column, const char *text)
 {
-    return ew_columns_word_of(&table->columns, column, text, strlen(text));
+    return ew_columns_dict_index(&table->columns, column, text, strlen(text));
 }
 
 static void name_record(struct table *table, const struct ew_record *record, struct kind *ret_kind)
@@ -161,9 +161,9 @@ static void put_public_event(struct table *table, const struct etwatch_trace_eve
         ew_columns_u32(columns, EW_RECORD_PID, event->pid);
     if ((event->flags & ETWATCH_TRACE_HAS_TID) != 0)
         ew_columns_u32(columns, EW_RECORD_TID, event->tid);
-    ew_columns_word(columns, EW_RECORD_NAME, event->process);
-    ew_columns_word(columns, EW_RECORD_PROVIDER, event->provider);
-    ew_columns_word(columns, EW_RECORD_EVENT, event->event);
+    ew_columns_dict(columns, EW_RECORD_NAME, event->process);
+    ew_columns_dict(columns, EW_RECORD_PROVIDER, event->provider);
+    ew_columns_dict(columns, EW_RECORD_EVENT, event->event);
     ew_columns_u16(columns, EW_RECORD_ID, (uint16_t)event->id);
     ew_columns_u8(columns, EW_RECORD_OPCODE, (uint8_t)event->opcode);
     ew_columns_u8(columns, EW_RECORD_VERSION, (uint8_t)event->version);

@@ -158,7 +158,8 @@ static int put_system(void *ctx, const struct etwatch_trace_system *system)
     return rc == 0 ? etwatch_sink_trace(making->sink, &summary) : rc;
 }
 
-static int put_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int put_process(void *ctx, const struct etwatch_sample *process,
+                       const struct etwatch_metric_set *estimated)
 {
     return etwatch_sink_process(((struct making *)ctx)->sink, process, estimated);
 }

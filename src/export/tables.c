@@ -79,7 +79,8 @@ static int after_row(struct totals *totals)
     return columns->error;
 }
 
-static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *sample,
+                      const struct etwatch_metric_set *estimated)
 {
     struct totals *totals = ctx;
     bool thread = sample->type == ETWATCH_TYPE_THREAD;
@@ -212,7 +213,7 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
         if (sample->type != type || sample->t_ns <= replayed->from_ns ||
             sample->t_ns - sample->dt_ns >= replayed->until_ns)
             continue;
-        ew_sample_rows_put(&replayed->rows, sample, 0);
+        ew_sample_rows_put(&replayed->rows, sample, NULL);
         replayed->rc = replayed->rows.columns.error;
         if (replayed->rows.columns.full && replayed->rc == 0)
             replayed->rc =

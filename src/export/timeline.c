@@ -153,7 +153,8 @@ static int walk_perfetto(struct timeline *line)
 
 /* -------------------------------------------------------------------- names */
 
-static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *sample,
+                      const struct etwatch_metric_set *estimated)
 {
     struct timeline *line = ctx;
     struct etwatch_trace *trace = line->trace;

@@ -28,6 +28,10 @@ const char *etwatch_exactness_name(uint32_t exactness)
     return exactness <= ETWATCH_EXACTNESS_EXACT ? words[exactness] : NULL;
 }
 
+const struct etwatch_metric_set ew_metrics_without_average = EW_METRIC_SET(
+    ETWATCH_M_priority, ETWATCH_M_affinity, ETWATCH_M_io_priority, ETWATCH_M_rss_peak_bytes,
+    ETWATCH_M_handles_peak, ETWATCH_M_exit_ns, ETWATCH_M_exit_code, ETWATCH_M_exit_signal);
+
 int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
 {
     if (metric >= ETWATCH_METRIC_COUNT || ret_info == NULL)
@@ -52,7 +56,7 @@ int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
         .otlp_linux_unit = row->otlp_linux_unit != NULL ? row->otlp_linux_unit
                            : row->otlp_unit != NULL     ? row->otlp_unit
                                                         : "",
-        .has_average = (EW_METRICS_WITHOUT_AVERAGE >> metric & 1) == 0,
+        .has_average = !etwatch_metric_set_has(&ew_metrics_without_average, metric),
     };
     return ew_sized_out(ret_info, &info, sizeof info);
 }
@@ -68,65 +72,96 @@ int etwatch_metric_backend(uint32_t metric, uint32_t backend,
     return ew_sized_out(ret_backend, &out, sizeof out);
 }
 
-uint64_t ew_metrics_with(uint32_t backend, uint32_t exactness)
+const struct etwatch_metric_set ew_metrics_always =
+    EW_METRIC_SET(ETWATCH_M_exit_ns, ETWATCH_M_exit_code, ETWATCH_M_exit_signal);
+
+struct etwatch_metric_set ew_metrics_with(uint32_t backend, uint32_t exactness)
 {
-    uint64_t mask = 0;
+    struct etwatch_metric_set set = {{0}};
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if (ew_metric_rows[i].backend[backend].exactness == exactness)
-            mask |= (uint64_t)1 << i;
-    return mask;
+            etwatch_metric_set_add(&set, i);
+    return set;
 }
 
-uint64_t ew_metrics_available(uint32_t backend)
+struct etwatch_metric_set ew_metrics_available(uint32_t backend)
 {
-    return ew_metrics_with(backend, ETWATCH_EXACTNESS_EXACT) |
-           ew_metrics_with(backend, ETWATCH_EXACTNESS_POLLED) |
-           ew_metrics_with(backend, ETWATCH_EXACTNESS_ESTIMATED);
+    struct etwatch_metric_set set = {{0}};
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if (ew_metric_rows[i].backend[backend].exactness != ETWATCH_EXACTNESS_UNAVAILABLE)
+            etwatch_metric_set_add(&set, i);
+    return set;
 }
 
-uint64_t ew_metrics_default(uint32_t backend)
+struct etwatch_metric_set ew_metrics_default(uint32_t backend)
 {
-    uint64_t mask = 0;
+    struct etwatch_metric_set set = {{0}};
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if (!ew_metric_rows[i].backend[backend].on_request)
-            mask |= (uint64_t)1 << i;
-    return mask;
+            etwatch_metric_set_add(&set, i);
+    return set;
 }
 
-uint64_t ew_metrics_chosen(uint32_t backend, uint64_t wanted)
+bool ew_metric_is_measurable(uint32_t metric)
 {
-    if (wanted == 0 || (wanted & ETWATCH_METRICS_DEFAULT) != 0)
-        wanted |= ew_metrics_default(backend);
-    return (wanted & ~ETWATCH_METRICS_DEFAULT) | EW_METRICS_ALWAYS;
+    for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT && metric < ETWATCH_METRIC_COUNT; i++)
+        if (ew_metric_rows[metric].backend[i].exactness != ETWATCH_EXACTNESS_UNAVAILABLE)
+            return true;
+    return false;
 }
 
-uint64_t ew_metrics_rated(void)
+struct etwatch_metric_set ew_metrics_measurable(void)
 {
-    uint64_t mask = 0;
+    struct etwatch_metric_set set = {{0}};
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if (ew_metric_is_measurable(i))
+            etwatch_metric_set_add(&set, i);
+    return set;
+}
+
+struct etwatch_metric_set ew_metrics_selected(uint32_t backend,
+                                              const struct etwatch_metric_set *selection)
+{
+    struct etwatch_metric_set selected = *selection;
+    if (etwatch_metric_set_is_empty(&selected) ||
+        etwatch_metric_set_has(&selected, ETWATCH_METRIC_DEFAULT)) {
+        struct etwatch_metric_set by_default = ew_metrics_default(backend);
+        etwatch_metric_set_union(&selected, &by_default);
+    }
+    etwatch_metric_set_remove(&selected, ETWATCH_METRIC_DEFAULT);
+    etwatch_metric_set_union(&selected, &ew_metrics_always);
+    return selected;
+}
+
+struct etwatch_metric_set ew_metrics_rated(void)
+{
+    struct etwatch_metric_set set = {{0}};
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if (ew_metric_rows[i].default_hz > 0)
-            mask |= (uint64_t)1 << i;
-    return mask;
+            etwatch_metric_set_add(&set, i);
+    return set;
 }
 
 static double rate_of(uint32_t metric, const struct etwatch_rate *rates, uint32_t rate_count)
 {
-    double hz = ew_metric_rows[metric].default_hz;
+    double hz = metric < ETWATCH_METRIC_COUNT ? ew_metric_rows[metric].default_hz : 0;
     for (uint32_t i = 0; i < rate_count; i++)
-        if ((rates[i].metrics >> metric & 1) != 0)
+        if (etwatch_metric_set_has(&rates[i].metrics, metric))
             hz = rates[i].hz;
     return hz;
 }
 
-uint64_t ew_metrics_period_ns(uint64_t chosen, const struct etwatch_rate *rates,
-                              uint32_t rate_count, uint64_t metrics)
+uint64_t ew_metrics_period_ns(const struct etwatch_metric_set *selected,
+                              const struct etwatch_rate *rates, uint32_t rate_count,
+                              const struct etwatch_metric_set *metrics)
 {
+    struct etwatch_metric_set read = *selected;
     double fastest = 0;
-    if ((chosen & metrics) == 0)
+    etwatch_metric_set_intersect(&read, metrics);
+    if (etwatch_metric_set_is_empty(&read))
         return 0;
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((chosen & metrics & (uint64_t)1 << i) == 0)
-            continue;
+    for (uint32_t i = etwatch_metric_set_next(&read, 0); i != ETWATCH_METRIC_SET_END;
+         i = etwatch_metric_set_next(&read, i + 1)) {
         double hz = rate_of(i, rates, rate_count);
         if (hz <= 0)
             return 1;
@@ -135,34 +170,47 @@ uint64_t ew_metrics_period_ns(uint64_t chosen, const struct etwatch_rate *rates,
     return (uint64_t)(1e9 / fastest);
 }
 
-static const uint64_t polled_memory = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) |
-                                      ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes);
+static const struct etwatch_metric_set polled_memory =
+    EW_METRIC_SET(ETWATCH_M_rss_bytes, ETWATCH_M_rss_peak_bytes, ETWATCH_M_private_bytes,
+                  ETWATCH_M_virtual_bytes);
 
-uint64_t etwatch_metrics_pollable(void)
+void etwatch_metrics_pollable(struct etwatch_metric_set *ret_set)
 {
-    return polled_memory | ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(pool_nonpaged_bytes) |
-           ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) |
-           ETWATCH_HAS(threads_waiting) | ETWATCH_HAS(threads_suspended) | ETWATCH_HAS(handles) |
-           ETWATCH_HAS(handles_peak) | ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects) |
-           ETWATCH_HAS(io_priority);
+    static const struct etwatch_metric_set others =
+        EW_METRIC_SET(ETWATCH_M_pool_paged_bytes, ETWATCH_M_pool_nonpaged_bytes,
+                      ETWATCH_M_threads_running, ETWATCH_M_threads_ready, ETWATCH_M_threads_waiting,
+                      ETWATCH_M_threads_suspended, ETWATCH_M_handles, ETWATCH_M_handles_peak,
+                      ETWATCH_M_gdi_objects, ETWATCH_M_user_objects, ETWATCH_M_io_priority);
+    *ret_set = polled_memory;
+    etwatch_metric_set_union(ret_set, &others);
 }
 
-uint64_t ew_metrics_polled(uint64_t wanted)
+struct etwatch_metric_set ew_metrics_polled(const struct etwatch_metric_set *requested)
 {
-    return wanted | ((wanted & polled_memory) != 0 ? polled_memory : 0);
+    struct etwatch_metric_set polled = *requested;
+    if (ew_metric_set_intersects(requested, &polled_memory))
+        etwatch_metric_set_union(&polled, &polled_memory);
+    return polled;
 }
 
-uint64_t etwatch_metrics_named(const char *name)
+int etwatch_metrics_named(const char *name, struct etwatch_metric_set *ret_set)
 {
-    uint64_t mask = 0;
-    if (name == NULL)
-        return 0;
-    if (strcmp(name, "all") == 0)
-        return ((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1;
+    struct etwatch_metric_set set = {{0}};
+    bool known = false;
+    if (name == NULL || ret_set == NULL)
+        return ETWATCH_EINVAL;
+    bool all = strcmp(name, "all") == 0;
     if (strcmp(name, "default") == 0)
-        return ETWATCH_METRICS_DEFAULT;
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        if (strcmp(names[i].name, name) == 0 || strcmp(ew_metric_rows[i].group, name) == 0)
-            mask |= (uint64_t)1 << i;
-    return mask;
+        etwatch_metric_set_add(&set, ETWATCH_METRIC_DEFAULT);
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        if (!all && strcmp(names[i].name, name) != 0 && strcmp(ew_metric_rows[i].group, name) != 0)
+            continue;
+        known = true;
+        if (ew_metric_is_measurable(i))
+            etwatch_metric_set_add(&set, i);
+    }
+    if (etwatch_metric_set_is_empty(&set))
+        return known ? ETWATCH_ENOTSUP : ETWATCH_EINVAL;
+    *ret_set = set;
+    return 0;
 }

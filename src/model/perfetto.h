@@ -187,6 +187,12 @@ enum ew_pf_event {
     X(t_ns)             \
     X(estimated)
 
+/* A set of metrics is written as its words: the first always, the others if they are not 0. */
+#define EW_PF_SET_NAMES(name)                      \
+    {                                              \
+        name, name "_64", name "_128", name "_192" \
+    }
+
 enum ew_pf_value {
 #define EW_X(name) EW_PF_V_##name,
     EW_PF_VALUES(EW_X)

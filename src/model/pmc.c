@@ -77,26 +77,34 @@ bool ew_pmc_same(const struct ew_pmc_map *a, const struct ew_pmc_map *b)
 }
 
 static const struct {
-    uint64_t metric;
-    uint32_t has;
+    uint32_t metric, has;
 } pairs[] = {
-    {ETWATCH_HAS(cycles), EW_HAS_C(cycles)},
-    {ETWATCH_HAS(instructions), EW_HAS_C(instructions)},
-    {ETWATCH_HAS(cache_misses), EW_HAS_C(cache_misses)},
+    {ETWATCH_M_cycles, EW_HAS_C(cycles)},
+    {ETWATCH_M_instructions, EW_HAS_C(instructions)},
+    {ETWATCH_M_cache_misses, EW_HAS_C(cache_misses)},
 };
 
-uint64_t ew_pmc_metrics(uint32_t counter_has)
+struct etwatch_metric_set ew_pmc_metrics(uint32_t counter_has)
 {
-    uint64_t metrics = 0;
+    struct etwatch_metric_set metrics = {{0}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        metrics |= (counter_has & pairs[i].has) != 0 ? pairs[i].metric : 0;
+        if ((counter_has & pairs[i].has) != 0)
+            etwatch_metric_set_add(&metrics, pairs[i].metric);
     return metrics;
 }
 
-uint32_t ew_pmc_counters_of(uint64_t metrics)
+uint32_t ew_pmc_counters_of(const struct etwatch_metric_set *metrics)
 {
     uint32_t has = 0;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        has |= (metrics & pairs[i].metric) != 0 ? pairs[i].has : 0;
+        has |= etwatch_metric_set_has(metrics, pairs[i].metric) ? pairs[i].has : 0;
     return has;
+}
+
+bool ew_pmc_is_metric(uint32_t metric)
+{
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (pairs[i].metric == metric)
+            return true;
+    return false;
 }

@@ -35,8 +35,9 @@ bool ew_pmc_add(struct ew_pmc_map *map, const uint8_t *name, size_t size);
 /* The counters in the map: EW_HAS_C. */
 uint32_t ew_pmc_has(const struct ew_pmc_map *map);
 bool ew_pmc_same(const struct ew_pmc_map *a, const struct ew_pmc_map *b);
-/* Conversion to ETWATCH_HAS bits and back; other bits are ignored. */
-uint64_t ew_pmc_metrics(uint32_t counter_has);
-uint32_t ew_pmc_counters_of(uint64_t metrics);
+/* Conversion to public metrics and back; other metrics are ignored. */
+struct etwatch_metric_set ew_pmc_metrics(uint32_t counter_has);
+bool ew_pmc_is_metric(uint32_t metric);
+uint32_t ew_pmc_counters_of(const struct etwatch_metric_set *metrics);
 
 #endif

@@ -33,12 +33,11 @@ int ew_watch_alerts_init(struct ew_watch_alerts *watch, const char *const *texts
     return 0;
 }
 
-uint64_t ew_watch_alerts_metrics(const struct ew_watch_alerts *watch)
+void ew_watch_alerts_add_metrics(const struct ew_watch_alerts *watch,
+                                 struct etwatch_metric_set *metrics)
 {
-    uint64_t metrics = 0;
     for (uint32_t i = 0; i < watch->rule_count; i++)
-        metrics |= (uint64_t)1 << watch->rules[i].metric;
-    return metrics;
+        etwatch_metric_set_add(metrics, watch->rules[i].metric);
 }
 
 void ew_watch_alerts_divide(struct ew_watch_alerts *watch, uint64_t interval_ns)

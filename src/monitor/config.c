@@ -43,21 +43,25 @@ static int check_recording(const struct etwatch_config *config, struct ew_error 
 
 static int check_metrics(const struct etwatch_config *config, struct ew_error *reterr)
 {
-    const uint64_t known = (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) | ETWATCH_METRICS_DEFAULT;
-    if ((config->metrics & ~known) != 0)
-        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "metrics has an unknown bit");
-    if ((config->polled_metrics & ~etwatch_metrics_pollable()) != 0)
+    struct etwatch_metric_set pollable, polled = config->polled_metrics;
+    uint32_t unknown = etwatch_metric_set_next(&config->metrics, ETWATCH_METRIC_COUNT);
+    if (unknown < ETWATCH_METRIC_DEFAULT)
+        return ew_error_set(reterr, ETWATCH_EINVAL, 0, "metrics has an unknown member, %u",
+                            unknown);
+    etwatch_metrics_pollable(&pollable);
+    etwatch_metric_set_subtract(&polled, &pollable);
+    if (!etwatch_metric_set_is_empty(&polled))
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
                             "only gauges of memory, threads and handles are polled beside events");
     if (config->rate_count > 0 && config->rates == NULL)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a count is set, but its list is NULL");
-    uint64_t rated = ew_metrics_rated();
+    struct etwatch_metric_set rated = ew_metrics_rated();
     for (uint32_t i = 0; i < config->rate_count; i++) {
         const struct etwatch_rate *rate = &config->rates[i];
         if (!(rate->hz >= rate_min && rate->hz <= hz_max))
             return ew_error_set(reterr, ETWATCH_EINVAL, 0, "a rate must be between 0.01 and 1000");
         /* A group may have some that come with every sample, but not only those. */
-        if ((rate->metrics & rated) == 0)
+        if (!ew_metric_set_intersects(&rate->metrics, &rated))
             return ew_error_set(reterr, ETWATCH_EINVAL, 0,
                                 "a rate is only for metrics that are read beside the samples");
     }

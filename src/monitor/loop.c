@@ -201,13 +201,14 @@ static int describe_session(struct etwatch_monitor *monitor, struct ew_etw_confi
 static int open_one(struct etwatch_monitor *monitor, const struct ew_source_ops *ops,
                     struct ew_source_config *wanted, struct ew_error *reterr)
 {
-    monitor->metrics = ew_metrics_chosen(ops->backend, monitor->config.metrics) |
-                       ew_watch_alerts_metrics(&monitor->alerts);
+    monitor->metrics = ew_metrics_selected(ops->backend, &monitor->config.metrics);
+    ew_watch_alerts_add_metrics(&monitor->alerts, &monitor->metrics);
     if (monitor->config.top_n != 0)
-        monitor->metrics |= (uint64_t)1 << monitor->config.top_n_metric;
+        etwatch_metric_set_add(&monitor->metrics, monitor->config.top_n_metric);
     wanted->metrics = monitor->metrics;
-    wanted->polled =
-        ops->id == ETWATCH_SOURCE_EBPF ? ew_metrics_polled(monitor->config.polled_metrics) : 0;
+    wanted->polled = (struct etwatch_metric_set){{0}};
+    if (ops->id == ETWATCH_SOURCE_EBPF)
+        wanted->polled = ew_metrics_polled(&monitor->config.polled_metrics);
     return ops->open(wanted, &monitor->source, reterr);
 }
 
@@ -409,8 +410,10 @@ static void adopt_source(struct etwatch_monitor *monitor)
 {
     const struct ew_source_ops *ops = monitor->source->ops;
     monitor->source_id = ops->id;
-    monitor->source_available = ops->available & monitor->metrics;
-    monitor->source_estimated = ops->estimated & monitor->metrics;
+    monitor->source_available = ops->available;
+    monitor->source_estimated = ops->estimated;
+    etwatch_metric_set_intersect(&monitor->source_available, &monitor->metrics);
+    etwatch_metric_set_intersect(&monitor->source_estimated, &monitor->metrics);
     monitor->cpu_count = ew_os_cpu_count();
     if (ops->own_time == NULL)
         return;

@@ -381,7 +381,7 @@ static int set_kernel(struct etwatch_monitor *monitor, uint32_t kernel, const ui
         return error;
     monitor->source_available = ops->available;
     monitor->source_estimated = ops->estimated;
-    ew_sampler_set_available(monitor->sampler, ops->available);
+    ew_sampler_set_available(monitor->sampler, &ops->available);
     return 0;
 }
 
@@ -479,10 +479,9 @@ const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor, 
     if (monitor == NULL || metric >= ETWATCH_METRIC_COUNT)
         return "there is no such metric";
     ew_mutex_lock(monitor->lock);
-    uint64_t bit = (uint64_t)1 << metric;
     if (monitor->source == NULL) {
         why = "nothing is watched";
-    } else if ((monitor->source_available & bit) == 0) {
+    } else if (!etwatch_metric_set_has(&monitor->source_available, metric)) {
         const struct ew_source_ops *ops = monitor->source->ops;
         const struct ew_metric_backend *backend = &ew_metric_rows[metric].backend[ops->backend];
         why = ops->unavailable_reason != NULL ? ops->unavailable_reason(monitor->source, metric)
@@ -490,7 +489,8 @@ const char *etwatch_monitor_unavailable_reason(struct etwatch_monitor *monitor, 
         if (why == NULL && backend->exactness == ETWATCH_EXACTNESS_UNAVAILABLE)
             why = backend->how;
         if (why == NULL)
-            why = (monitor->metrics & bit) == 0 ? "not asked for" : "not to be had here";
+            why = etwatch_metric_set_has(&monitor->metrics, metric) ? "not available here"
+                                                                    : "not selected";
     }
     ew_mutex_unlock(monitor->lock);
     return why;

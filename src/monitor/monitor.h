@@ -134,8 +134,9 @@ struct ew_watch_alerts {
 /* Reads the conditions; ETWATCH_EINVAL says which and where. */
 int ew_watch_alerts_init(struct ew_watch_alerts *watch, const char *const *texts, uint32_t count,
                          struct ew_error *reterr);
-/* Bits of the metrics that they are about. */
-uint64_t ew_watch_alerts_metrics(const struct ew_watch_alerts *watch);
+/* Adds the metrics of the conditions. */
+void ew_watch_alerts_add_metrics(const struct ew_watch_alerts *watch,
+                                 struct etwatch_metric_set *metrics);
 /* For a source that has events: into how many windows an interval of samples is divided. */
 void ew_watch_alerts_divide(struct ew_watch_alerts *watch, uint64_t interval_ns);
 
@@ -224,9 +225,9 @@ struct etwatch_monitor {
     bool began; /* there is something to tell about a source */
     bool ended; /* the recording is over */
 
-    uint32_t source_id;                          /* stays after a stop, likewise the two below */
-    uint64_t source_available, source_estimated; /* ETWATCH_HAS bits */
-    uint64_t metrics;                            /* those wanted of this source */
+    uint32_t source_id; /* stays after a stop, likewise the two below */
+    struct etwatch_metric_set source_available, source_estimated;
+    struct etwatch_metric_set metrics; /* those that this source is to measure */
     struct ew_source *source;
     struct ew_sampler *sampler;
     struct ew_facts facts;

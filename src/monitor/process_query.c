@@ -66,10 +66,10 @@ static void on_reading(void *ctx, const struct ew_reading *reading)
         struct etwatch_process_thread *thread = &asked->threads[asked->count];
         *thread = (struct etwatch_process_thread){.tid = reading->tid};
         thread->start_ns = asked->unix_zero_ns + reading->start_ns;
-#define TAKE(name)                                    \
-    if (reading->counter_has & EW_HAS_C(name)) {      \
-        thread->name = reading->counter[EW_C_##name]; \
-        thread->has |= ETWATCH_HAS(name);             \
+#define TAKE(name)                                              \
+    if (reading->counter_has & EW_HAS_C(name)) {                \
+        thread->name = reading->counter[EW_C_##name];           \
+        etwatch_metric_set_add(&thread->has, ETWATCH_M_##name); \
     }
         TAKE(cpu_ns)
         TAKE(cpu_user_ns)
@@ -114,17 +114,17 @@ static void fill(struct etwatch_sample *sample, const struct asked *asked)
     sample->start_ns = asked->unix_zero_ns + fact->start_ns;
     sample->t_ns = asked->unix_zero_ns + fact->t_ns;
     sample->dt_ns = fact->t_ns > fact->start_ns ? fact->t_ns - fact->start_ns : 0;
-#define EW_X(name)                                 \
-    if (fact->counter_has & EW_HAS_C(name)) {      \
-        sample->name = fact->counter[EW_C_##name]; \
-        sample->has |= ETWATCH_HAS(name);          \
+#define EW_X(name)                                              \
+    if (fact->counter_has & EW_HAS_C(name)) {                   \
+        sample->name = fact->counter[EW_C_##name];              \
+        etwatch_metric_set_add(&sample->has, ETWATCH_M_##name); \
     }
     EW_COUNTERS(EW_X)
 #undef EW_X
 #define EW_X(name)                                                          \
     if (fact->gauge_has & EW_HAS_G(name)) {                                 \
         memcpy(&sample->name, &fact->gauge[EW_G_##name], sizeof(uint64_t)); \
-        sample->has |= ETWATCH_HAS(name);                                   \
+        etwatch_metric_set_add(&sample->has, ETWATCH_M_##name);             \
     }
     EW_GAUGES(EW_X)
 #undef EW_X

@@ -13,13 +13,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/metric.h"
 #include "os/os.h"
 #include "sampler/sparse_histogram.h"
 
 enum { DEFAULT_PROCESSES = 2048, SLOTS = 4096, HELD_MAX = 8, THREADS_MAX = 4096 };
 
 struct held {
-    uint64_t has;
+    struct etwatch_metric_set has;
     double values[ETWATCH_METRIC_COUNT];
 };
 
@@ -57,10 +58,10 @@ static void merge(struct etwatch_sample *into, const struct etwatch_sample *samp
 {
 #define add_counter(name) into->name += sample->name
 #define add_gauge(name) into->name = sample->name
-#define ETWATCH_X(name, type, kind)               \
-    if ((sample->has & ETWATCH_HAS(name)) != 0) { \
-        add_##kind(name);                         \
-        into->has |= ETWATCH_HAS(name);           \
+#define ETWATCH_X(name, type, kind)                           \
+    if (etwatch_sample_has(sample, ETWATCH_M_##name)) {       \
+        add_##kind(name);                                     \
+        etwatch_metric_set_add(&into->has, ETWATCH_M_##name); \
     }
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
@@ -177,7 +178,7 @@ static bool spread_metric(struct process *process, uint32_t metric)
     bool whole = true;
     for (uint32_t i = 0; i < process->held_count; i++) {
         const struct held *held = &process->held[i];
-        if ((held->has >> metric & 1) == 0)
+        if (!etwatch_metric_set_has(&held->has, metric))
             continue;
         if (count > 0 && held->values[metric] != value) {
             whole =
@@ -196,13 +197,12 @@ static bool spread_metric(struct process *process, uint32_t metric)
 
 static bool spread_held(struct process *process)
 {
-    uint64_t has = 0;
+    struct etwatch_metric_set has = {{0}};
     bool whole = true;
     for (uint32_t i = 0; i < process->held_count; i++)
-        has |= process->held[i].has;
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        if ((has >> i & 1) != 0)
-            whole = spread_metric(process, i) && whole;
+        etwatch_metric_set_union(&has, &process->held[i].has);
+    EW_METRIC_SET_EACH (i, &has)
+        whole = spread_metric(process, i) && whole;
     process->held_count = 0;
     return whole;
 }
@@ -216,7 +216,8 @@ static bool hold(struct process *process, const struct etwatch_sample *sample)
     if (process->spread == NULL || process->held == NULL)
         return false;
     struct held *held = &process->held[process->held_count++];
-    held->has = sample->has & ew_sparse_histogram_metrics();
+    held->has = sample->has;
+    etwatch_metric_set_subtract(&held->has, &ew_metrics_without_average);
     ew_sparse_histogram_values(sample, held->values);
     return process->held_count < HELD_MAX || spread_held(process);
 }
@@ -237,8 +238,8 @@ static bool end_process(struct etwatch_summary *summary, struct process *process
     /* Its totals instead of our sums; what they do not have stays a sum. */
 #define reset_counter(name) process->sample.name = 0
 #define reset_gauge(name) (void)0
-#define ETWATCH_X(name, type, kind)             \
-    if ((sample->has & ETWATCH_HAS(name)) != 0) \
+#define ETWATCH_X(name, type, kind)                   \
+    if (etwatch_sample_has(sample, ETWATCH_M_##name)) \
         reset_##kind(name);
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
@@ -283,7 +284,7 @@ static bool enter_thread(struct process *process, uint32_t index, uint32_t tid)
 /* Of threads only what a process does not have: who of them used its cycles. */
 static bool add_thread(struct etwatch_summary *summary, const struct etwatch_sample *sample)
 {
-    if ((sample->has & ETWATCH_HAS(cycles)) == 0)
+    if (!etwatch_sample_has(sample, ETWATCH_M_cycles))
         return true;
     struct process *process = find(summary, sample);
     if (process == NULL)

@@ -51,7 +51,7 @@ static uint32_t rank(struct ew_top_n *top_n)
         const struct etwatch_sample *sample = &top_n->held[i];
         if (sample->type != ETWATCH_TYPE_SAMPLE)
             continue;
-        bool known = (sample->has >> top_n->metric & 1) != 0;
+        bool known = etwatch_sample_has(sample, top_n->metric);
         top_n->ranks[count++] = (struct ew_top_n_rank){
             .value = known ? ew_alert_value(sample, top_n->metric) : -1, .index = i};
     }
@@ -69,11 +69,6 @@ static uint32_t rank(struct ew_top_n *top_n)
 /* The first one gives the rest its time; has ends as what all of them know. */
 static void add_rest(struct etwatch_sample *rest, const struct etwatch_sample *sample)
 {
-    static const uint64_t counters = 0
-#define ETWATCH_X(name, type, kind) | (IS_##kind ? ETWATCH_HAS(name) : 0)
-        ETWATCH_METRICS(ETWATCH_X)
-#undef ETWATCH_X
-        ;
     if (rest->tid == 0) {
         *rest = (struct etwatch_sample){
             .size = sizeof *rest,
@@ -82,14 +77,18 @@ static void add_rest(struct etwatch_sample *rest, const struct etwatch_sample *s
             .flags = ETWATCH_SAMPLE_COMPLETE | ETWATCH_SAMPLE_OTHER,
             .pid = UINT32_MAX,
             .name = "other",
-            .has = counters,
         };
+#define ETWATCH_X(name, type, kind) \
+    if (IS_##kind)                  \
+        etwatch_metric_set_add(&rest->has, ETWATCH_M_##name);
+        ETWATCH_METRICS(ETWATCH_X)
+#undef ETWATCH_X
     }
     rest->tid++;
     rest->t_ns = sample->t_ns > rest->t_ns ? sample->t_ns : rest->t_ns;
     rest->dt_ns = sample->dt_ns > rest->dt_ns ? sample->dt_ns : rest->dt_ns;
     rest->flags &= sample->flags | ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;
-    rest->has &= sample->has;
+    etwatch_metric_set_intersect(&rest->has, &sample->has);
 #define ETWATCH_X(name, type, kind) \
     if (IS_##kind)                  \
         rest->name += sample->name;
@@ -100,8 +99,8 @@ static void add_rest(struct etwatch_sample *rest, const struct etwatch_sample *s
 static void end_rest(struct etwatch_sample *rest)
 {
     rest->cpu_percent = 0;
-    if ((rest->has & ETWATCH_HAS(cpu_ns)) != 0 && rest->dt_ns > 0) {
-        rest->has |= ETWATCH_HAS(cpu_percent);
+    if (etwatch_sample_has(rest, ETWATCH_M_cpu_ns) && rest->dt_ns > 0) {
+        etwatch_metric_set_add(&rest->has, ETWATCH_M_cpu_percent);
         rest->cpu_percent = 100.0 * (double)rest->cpu_ns / (double)rest->dt_ns;
     }
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/metric.h"
 #include "model/windows_cmdline.h"
 #include "recording/trace.h"
 #include "tally/tally.h"
@@ -262,10 +263,10 @@ static int read_all(struct report *report)
 
 static void set_counters(struct etwatch_sample *s, const struct ew_total *total)
 {
-#define EW_X(name)                                    \
-    if ((total->counter_has & EW_HAS_C(name)) != 0) { \
-        s->name = total->counter[EW_C_##name];        \
-        s->has |= ETWATCH_HAS(name);                  \
+#define EW_X(name)                                         \
+    if ((total->counter_has & EW_HAS_C(name)) != 0) {      \
+        s->name = total->counter[EW_C_##name];             \
+        etwatch_metric_set_add(&s->has, ETWATCH_M_##name); \
     }
     EW_COUNTERS(EW_X)
 #undef EW_X
@@ -276,15 +277,15 @@ static void set_gauges(struct etwatch_sample *s, const struct ew_total *total)
 #define EW_X(name)                                                    \
     if ((total->gauge_has & EW_HAS_G(name)) != 0) {                   \
         memcpy(&s->name, &total->gauge[EW_G_##name], sizeof s->name); \
-        s->has |= ETWATCH_HAS(name);                                  \
+        etwatch_metric_set_add(&s->has, ETWATCH_M_##name);            \
     }
     EW_GAUGES(EW_X)
 #undef EW_X
     /* An ended process has no threads left: the number it had is more useful. */
-    bool none = (s->has & ETWATCH_HAS(threads)) == 0 || s->threads == 0;
+    bool none = !etwatch_sample_has(s, ETWATCH_M_threads) || s->threads == 0;
     if (total->tid == 0 && none && total->thread_count > 0) {
         s->threads = total->thread_count;
-        s->has |= ETWATCH_HAS(threads);
+        etwatch_metric_set_add(&s->has, ETWATCH_M_threads);
     }
 }
 
@@ -328,16 +329,16 @@ static void make_sample(struct report *report, const struct ew_total *total,
     s->flags |= (total->flags & EW_TOTAL_HAS_SESSION) != 0 ? ETWATCH_SAMPLE_HAS_SESSION : 0;
     set_counters(s, total);
     set_gauges(s, total);
-    if ((s->has & ETWATCH_HAS(cpu_ns)) != 0 && s->dt_ns > 0) {
+    if (etwatch_sample_has(s, ETWATCH_M_cpu_ns) && s->dt_ns > 0) {
         s->cpu_percent = 100.0 * (double)s->cpu_ns / (double)s->dt_ns;
-        s->has |= ETWATCH_HAS(cpu_percent);
+        etwatch_metric_set_add(&s->has, ETWATCH_M_cpu_percent);
     }
     if (ended && !thread) {
         s->exit_ns = total->end_ns + shift_ns;
-        s->has |= ETWATCH_HAS(exit_ns);
+        etwatch_metric_set_add(&s->has, ETWATCH_M_exit_ns);
         if ((total->flags & EW_TOTAL_HAS_EXIT) != 0) {
             s->exit_code = total->exit_status;
-            s->has |= ETWATCH_HAS(exit_code);
+            etwatch_metric_set_add(&s->has, ETWATCH_M_exit_code);
         }
     }
 }
@@ -378,9 +379,6 @@ static int remember_selected(struct report *report, const struct ew_total *total
     return 0;
 }
 
-static const uint64_t cpu_bits = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns);
-static const uint64_t mode_bits = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
-
 static int emit_total(void *ctx, const struct ew_total *full_total)
 {
     struct report *report = ctx;
@@ -411,10 +409,13 @@ static int emit_total(void *ctx, const struct ew_total *full_total)
         sample.name = report->name;
         sample.thread_name = total.name[0] != '\0' ? total.name : NULL;
     }
-    uint64_t estimated = mode_bits & sample.has; /* always from samples */
+    /* Always from profile samples. */
+    struct etwatch_metric_set estimated =
+        EW_METRIC_SET(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
     if ((total.flags & EW_TOTAL_CPU_ESTIMATED) != 0)
-        estimated |= cpu_bits & sample.has;
-    return report->callbacks->on_process(report->callbacks->ctx, &sample, estimated);
+        etwatch_metric_set_union(&estimated, &EW_METRICS(ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns));
+    etwatch_metric_set_intersect(&estimated, &sample.has);
+    return report->callbacks->on_process(report->callbacks->ctx, &sample, &estimated);
 }
 
 static bool image_is_selected(const struct report *report, const struct ew_tally_image *image)

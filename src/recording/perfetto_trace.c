@@ -256,7 +256,8 @@ static int take_stats(void *ctx, const struct etwatch_stats *stats)
 }
 
 /* In one of several files they would cover only a part. */
-static int take_total(void *ctx, const struct etwatch_sample *total, uint64_t estimated)
+static int take_total(void *ctx, const struct etwatch_sample *total,
+                      const struct etwatch_metric_set *estimated)
 {
     struct report *report = ctx;
     if (report->trace->file_count == 1)
@@ -351,7 +352,8 @@ static bool is_selected(void *ctx, const struct etwatch_sample *process)
     return !excluded;
 }
 
-static int skip(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int skip(void *ctx, const struct etwatch_sample *process,
+                const struct etwatch_metric_set *estimated)
 {
     (void)ctx;
     (void)process;
@@ -381,7 +383,8 @@ static int emit_class(void *ctx, const struct etwatch_trace_class *klass)
     return report->callbacks->on_class(report->callbacks->ctx, klass);
 }
 
-static int emit_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int emit_process(void *ctx, const struct etwatch_sample *process,
+                        const struct etwatch_metric_set *estimated)
 {
     const struct report *report = ctx;
     return report->callbacks->on_process(report->callbacks->ctx, process, estimated);

@@ -408,7 +408,7 @@ static void put_sample(struct etwatch_field **at, const struct etwatch_sample *s
              : ETWATCH_FIELD_I64, default    \
              : ETWATCH_FIELD_U64)
 #define ETWATCH_X(metric, type_name, kind)                                             \
-    if ((s->has & ETWATCH_HAS(metric)) != 0) {                                         \
+    if (etwatch_sample_has(s, ETWATCH_M_##metric)) {                                   \
         **at = (struct etwatch_field){.name = #metric, .type = FIELD_TYPE(s->metric)}; \
         memcpy(&(*at)->v, &s->metric, sizeof s->metric);                               \
         (*at)++;                                                                       \

@@ -164,7 +164,8 @@ static void add_event(struct walk *walk, const struct etwatch_trace_event *event
     }
 }
 
-static int on_process(void *ctx, const struct etwatch_sample *sample, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *sample,
+                      const struct etwatch_metric_set *estimated)
 {
     (void)estimated;
     if (sample->type == ETWATCH_TYPE_THREAD) {

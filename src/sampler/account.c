@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/sized.h"
+#include "model/metric.h"
 
 enum own_kind { START, EXIT, SAMPLE, THREAD, LOST, OWN_COUNT };
 static const char *const own_names[OWN_COUNT] = {"start", "exit", "sample", "thread", "loss"};
@@ -35,7 +36,7 @@ struct cpu {
 
 struct total {
     struct etwatch_sample sample; /* owns its strings */
-    uint64_t estimated;
+    struct etwatch_metric_set estimated;
 };
 
 struct etwatch_account {
@@ -179,8 +180,8 @@ static void add_run(struct etwatch_account *account, uint32_t pid, uint32_t tid,
         .t_ns = e->t_ns,
         .name = pid == tid ? name : NULL,
         .thread_name = NULL,
-        .has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(switches_voluntary) |
-               ETWATCH_HAS(switches_involuntary),
+        .has = EW_METRIC_SET(ETWATCH_M_cpu_ns, ETWATCH_M_switches_voluntary,
+                             ETWATCH_M_switches_involuntary),
         .cpu_ns = e->t_ns - from_ns,
         .switches_voluntary = e->state != 0,
         .switches_involuntary = e->state == 0,
@@ -263,7 +264,7 @@ void ew_account_system(struct etwatch_account *account, const struct etwatch_tra
 }
 
 void ew_account_total(struct etwatch_account *account, const struct etwatch_sample *total,
-                      uint64_t estimated)
+                      const struct etwatch_metric_set *estimated)
 {
     if (total->type == ETWATCH_TYPE_THREAD && !account->options.threads)
         return;
@@ -280,7 +281,7 @@ void ew_account_total(struct etwatch_account *account, const struct etwatch_samp
         account->total_size = size;
     }
     struct total *kept = &account->totals[account->total_count++];
-    *kept = (struct total){.sample = *total, .estimated = estimated};
+    *kept = (struct total){.sample = *total, .estimated = *estimated};
     ew_account_strings_copy(&kept->sample);
 }
 
@@ -291,7 +292,8 @@ struct visit {
     bool selected;
 };
 
-static int visit_one(struct visit *visit, struct etwatch_sample s, bool thread, uint64_t estimated)
+static int visit_one(struct visit *visit, struct etwatch_sample s, bool thread,
+                     const struct etwatch_metric_set *estimated)
 {
     const struct ew_account_visitor *visitor = visit->visitor;
     if (!thread) {
@@ -312,7 +314,7 @@ static int visit_totals(const struct etwatch_account *account,
     for (uint32_t i = 0; i < account->total_count && rc == 0; i++) {
         const struct total *total = &account->totals[i];
         rc = visit_one(&visit, total->sample, total->sample.type == ETWATCH_TYPE_THREAD,
-                       total->estimated);
+                       &total->estimated);
     }
     return rc;
 }
@@ -393,10 +395,10 @@ static struct etwatch_sample finish_row(const struct etwatch_account *account,
     s.t_ns = to_ns;
     s.dt_ns = to_ns > from_ns ? to_ns - from_ns : 0;
     s.flags |= row->started ? 0 : (uint32_t)ETWATCH_SAMPLE_PREEXISTING;
-    s.has &= ~ETWATCH_HAS(cpu_percent);
-    if ((s.has & ETWATCH_HAS(cpu_ns)) != 0 && s.dt_ns > 0) {
+    etwatch_metric_set_remove(&s.has, ETWATCH_M_cpu_percent);
+    if (etwatch_sample_has(&s, ETWATCH_M_cpu_ns) && s.dt_ns > 0) {
         s.cpu_percent = 100.0 * (double)s.cpu_ns / (double)s.dt_ns;
-        s.has |= ETWATCH_HAS(cpu_percent);
+        etwatch_metric_set_add(&s.has, ETWATCH_M_cpu_percent);
     }
     return s;
 }
@@ -420,7 +422,9 @@ static int visit_rows(struct etwatch_account *account, const struct ew_account_r
     int rc = 0;
     for (uint32_t i = 0; i < account->rows.count && rc == 0; i++) {
         struct etwatch_sample s = finish_row(account, list[i]);
-        rc = visit_one(&visit, s, s.tid != 0, account->meta.estimated & s.has);
+        struct etwatch_metric_set estimated = account->meta.estimated;
+        etwatch_metric_set_intersect(&estimated, &s.has);
+        rc = visit_one(&visit, s, s.tid != 0, &estimated);
     }
     return rc;
 }
@@ -546,7 +550,8 @@ static int skip_class(void *ctx, const struct etwatch_trace_class *klass)
     return 0;
 }
 
-static int skip_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int skip_process(void *ctx, const struct etwatch_sample *process,
+                        const struct etwatch_metric_set *estimated)
 {
     (void)ctx;
     (void)process;

@@ -42,7 +42,7 @@ void ew_account_other(struct etwatch_account *account, const char *provider, con
 /* Totals computed by a source with more information: a process or one of the threads that follow
  * it, and the machine. If the whole run is reported, these are the report. */
 void ew_account_total(struct etwatch_account *account, const struct etwatch_sample *total,
-                      uint64_t estimated);
+                      const struct etwatch_metric_set *estimated);
 void ew_account_system(struct etwatch_account *account, const struct etwatch_trace_system *system);
 /* The recording has no samples: CPU time is computed from switches. */
 void ew_account_by_switches(struct etwatch_account *account);
@@ -56,7 +56,8 @@ uint64_t ew_account_end_ns(const struct etwatch_account *account);
 struct ew_account_visitor {
     void *ctx;
     int (*on_class)(void *ctx, const struct etwatch_trace_class *klass);
-    int (*on_process)(void *ctx, const struct etwatch_sample *process, uint64_t estimated);
+    int (*on_process)(void *ctx, const struct etwatch_sample *process,
+                      const struct etwatch_metric_set *estimated);
     /* May be NULL: all. Threads follow their process. */
     bool (*wants)(void *ctx, const struct etwatch_sample *process);
     bool cmdline;

@@ -158,17 +158,17 @@ static void take_metric(struct etwatch_sample *sum, const struct etwatch_sample 
 {
     uint64_t value, before = 0;
     memcpy(&value, (const char *)sample + metrics[m].offset, sizeof value);
-    if (add && (sum->has >> m & 1) != 0)
+    if (add && etwatch_sample_has(sum, m))
         memcpy(&before, metric_at(sum, m), sizeof before);
     value += before;
     memcpy(metric_at(sum, m), &value, sizeof value);
-    sum->has |= UINT64_C(1) << m;
+    etwatch_metric_set_add(&sum->has, m);
 }
 
 void ew_account_row_add(struct ew_account_row *row, const struct etwatch_sample *sample)
 {
     for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++)
-        if ((sample->has >> m & 1) != 0)
+        if (etwatch_sample_has(sample, m))
             take_metric(&row->sum, sample, m, metrics[m].counter);
     if ((sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0)
         row->sum.flags &= ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;
@@ -179,7 +179,7 @@ void ew_account_row_add(struct ew_account_row *row, const struct etwatch_sample 
 void ew_account_row_end(struct ew_account_row *row, const struct etwatch_sample *exit, bool totals)
 {
     for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++)
-        if ((exit->has >> m & 1) != 0 && (totals || !metrics[m].counter))
+        if (etwatch_sample_has(exit, m) && (totals || !metrics[m].counter))
             take_metric(&row->sum, exit, m, false);
     if ((exit->flags & ETWATCH_SAMPLE_COMPLETE) == 0)
         row->sum.flags &= ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;

@@ -182,7 +182,7 @@ static void take_sample(struct ew_alerts *alerts, uint32_t rule,
 {
     uint32_t metric = alerts->rules[rule].metric;
     struct ew_track_config config = config_of(alerts, rule);
-    if ((sample->has >> metric & 1) == 0)
+    if (!etwatch_sample_has(sample, metric))
         return; /* unknown: nothing changes */
     double value = ew_alert_value(sample, metric);
     struct ew_track *track = find(alerts, rule, sample);

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/quantity.h"
+#include "model/metric.h"
 
 enum kind { GAUGE, COUNTER };
 #define gauge GAUGE
@@ -108,6 +109,11 @@ static int take_metric(struct parse *p, struct ew_alert_rule *rule)
             continue;
         if (never_watched(i))
             return fail_at(p, at, "a metric that goes up and down is needed", word);
+        if (!ew_metric_is_measurable(i)) {
+            char what[96];
+            (void)snprintf(what, sizeof what, "no source measures %s yet", metrics[i].name);
+            return fail_at(p, at, what, (struct ew_span){"", 0});
+        }
         rule->metric = i;
         return 0;
     }

@@ -63,7 +63,7 @@ static struct ew_track_thread *make_room(struct ew_track *track, uint64_t cpu_ns
 void ew_track_thread(struct ew_track *track, const struct etwatch_sample *sample)
 {
     struct ew_track_thread *thread = NULL;
-    if ((sample->has & ETWATCH_HAS(cpu_ns)) == 0 || sample->cpu_ns == 0)
+    if (!etwatch_sample_has(sample, ETWATCH_M_cpu_ns) || sample->cpu_ns == 0)
         return;
     for (uint32_t i = 0; i < track->thread_count && thread == NULL; i++)
         if (track->threads[i].tid == sample->tid)

@@ -159,9 +159,9 @@ struct ew_sampler {
     uint64_t interval_end_ns;
     bool interval_lossy;
     struct ew_process_list dead_processes;
-    uint32_t dead_threads;                       /* linked by `next` */
-    uint32_t memo_counters, memo_gauges;         /* the last translated masks ... */
-    uint64_t memo_counters_has, memo_gauges_has; /* ... and their translations */
+    uint32_t dead_threads;               /* linked by `next` */
+    uint32_t memo_counters, memo_gauges; /* the last translated masks ... */
+    struct etwatch_metric_set memo_counters_has, memo_gauges_has; /* ... and their translations */
     bool more_counters, more_gauges; /* the batch has objects with rare counters or gauges */
     size_t batch_count;
     struct etwatch_sample batch[EW_BATCH];

@@ -19,20 +19,24 @@ static uint64_t to_unix(const struct ew_sampler *sampler, uint64_t raw_ns)
     return raw_ns + (uint64_t)sampler->config.unix_minus_raw_ns;
 }
 
-/* Converts the dense bits to the public ones. */
-static uint64_t translate_counters(uint32_t mask)
+/* Converts the dense bits to a public set. */
+static struct etwatch_metric_set translate_counters(uint32_t mask)
 {
-    uint64_t has = 0;
-#define EW_X(name) has |= (uint64_t)(mask >> EW_C_##name & 1) << ETWATCH_M_##name;
+    struct etwatch_metric_set has = {{0}};
+#define EW_X(name)                    \
+    if ((mask & EW_HAS_C(name)) != 0) \
+        etwatch_metric_set_add(&has, ETWATCH_M_##name);
     EW_COUNTERS(EW_X)
 #undef EW_X
     return has;
 }
 
-static uint64_t translate_gauges(uint32_t mask)
+static struct etwatch_metric_set translate_gauges(uint32_t mask)
 {
-    uint64_t has = 0;
-#define EW_X(name) has |= (uint64_t)(mask >> EW_G_##name & 1) << ETWATCH_M_##name;
+    struct etwatch_metric_set has = {{0}};
+#define EW_X(name)                    \
+    if ((mask & EW_HAS_G(name)) != 0) \
+        etwatch_metric_set_add(&has, ETWATCH_M_##name);
     EW_GAUGES(EW_X)
 #undef EW_X
     return has;
@@ -45,7 +49,7 @@ static void put_counters(struct ew_sampler *sampler, struct etwatch_sample *out,
         sampler->memo_counters = mask;
         sampler->memo_counters_has = translate_counters(mask);
     }
-    out->has |= sampler->memo_counters_has;
+    etwatch_metric_set_union(&out->has, &sampler->memo_counters_has);
 #define EW_X(name) out->name = counter[EW_C_##name];
     EW_COUNTERS_BASE(EW_X)
     sampler->more_counters |= mask >> EW_COUNTER_BASE_COUNT != 0;
@@ -68,7 +72,7 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
         sampler->memo_gauges = mask;
         sampler->memo_gauges_has = translate_gauges(mask);
     }
-    out->has |= sampler->memo_gauges_has;
+    etwatch_metric_set_union(&out->has, &sampler->memo_gauges_has);
     uint64_t value = 0;
     sampler->more_gauges |= mask >> EW_GAUGE_BASE_COUNT != 0;
     if (mask == 0) {
@@ -96,11 +100,11 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
 static void put_rest(const struct ew_sampler *sampler, struct etwatch_sample *out)
 {
     out->cpu_percent = 0;
-    if ((out->has & ETWATCH_HAS(cpu_ns)) != 0 && out->dt_ns != 0) {
-        out->has |= ETWATCH_HAS(cpu_percent);
+    if (etwatch_sample_has(out, ETWATCH_M_cpu_ns) && out->dt_ns != 0) {
+        etwatch_metric_set_add(&out->has, ETWATCH_M_cpu_percent);
         out->cpu_percent = 100.0 * (double)out->cpu_ns / (double)out->dt_ns;
     }
-    out->has &= sampler->config.metrics;
+    etwatch_metric_set_intersect(&out->has, &sampler->config.metrics);
 }
 
 void ew_sample_flush(struct ew_sampler *sampler)
@@ -144,7 +148,7 @@ static void put_identity(const struct ew_sampler *sampler, const struct ew_proce
     out->user = process->user;
     out->cgroup = process->cgroup;
     out->cmdline = process->cmdline;
-    out->has = 0;
+    out->has = (struct etwatch_metric_set){{0}};
     out->exit_ns = 0;
     out->exit_code = out->exit_signal = 0;
 }
@@ -198,11 +202,11 @@ static void aggregate(struct ew_sampler *sampler, struct ew_process *process,
         }
     }
     int r = 0;
-    if ((sample->has & ETWATCH_HAS(cpu_percent)) != 0)
+    if (etwatch_sample_has(sample, ETWATCH_M_cpu_percent))
         r = ew_aggregate_add(&process->aggregate->cpu_percent, sample->cpu_percent);
     else
         process->aggregate->unknown++;
-    if (r == 0 && (sample->has & ETWATCH_HAS(rss_bytes)) != 0)
+    if (r == 0 && etwatch_sample_has(sample, ETWATCH_M_rss_bytes))
         r = ew_aggregate_add(&process->aggregate->rss_bytes, (double)sample->rss_bytes);
     if (r < 0)
         sampler->failure = r;
@@ -274,9 +278,9 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
     put_counters(sampler, out, has, cell != NULL ? cell->counter : no_counters);
     uint32_t gauges = ew_gauges_at(process, end_ns, gauges_until(sampler, cell));
     put_gauges(sampler, out, gauges, process->gauge, process->more_gauges);
-    if ((out->has & ETWATCH_HAS(rss_bytes)) == 0 && cell != NULL &&
+    if (!etwatch_sample_has(out, ETWATCH_M_rss_bytes) && cell != NULL &&
         (cell->flags & EW_CELL_RSS) != 0) {
-        out->has |= ETWATCH_HAS(rss_bytes);
+        etwatch_metric_set_add(&out->has, ETWATCH_M_rss_bytes);
         out->rss_bytes = cell->rss_bytes;
     }
     put_rest(sampler, out);
@@ -308,12 +312,13 @@ void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process)
     put_rest(sampler, out);
     if ((process->flags & EW_P_REPLACED) == 0) {
         out->exit_ns = out->t_ns;
-        out->has |= ETWATCH_HAS(exit_ns);
+        etwatch_metric_set_add(&out->has, ETWATCH_M_exit_ns);
     }
     if ((process->flags & EW_P_EXIT_STATUS) != 0) {
         out->exit_code = process->exit_code;
         out->exit_signal = process->exit_signal;
-        out->has |= ETWATCH_HAS(exit_code) | ETWATCH_HAS(exit_signal);
+        etwatch_metric_set_add(&out->has, ETWATCH_M_exit_code);
+        etwatch_metric_set_add(&out->has, ETWATCH_M_exit_signal);
     }
 }
 
@@ -331,7 +336,9 @@ void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process 
     if (process->start_ns != 0 && process->start_ns < now_ns)
         out.dt_ns = now_ns - process->start_ns;
     uint32_t mask = total_counters(process);
-    out.has = translate_counters(mask) | translate_gauges(process->gauge_has);
+    struct etwatch_metric_set gauges = translate_gauges(process->gauge_has);
+    out.has = translate_counters(mask);
+    etwatch_metric_set_union(&out.has, &gauges);
 #define EW_X(name)                    \
     if ((mask & EW_HAS_C(name)) != 0) \
         out.name = process->value[EW_C_##name];

@@ -10,11 +10,12 @@
 #include "base/alloc.h"
 #include "sampler/internal.h"
 
-/* Converts public bits: counters of the source are known to be 0 where nothing ran. */
-static uint32_t available_counters(uint64_t available)
+/* Converts public metrics: counters of the source are known to be 0 where nothing ran. */
+static uint32_t available_counters(const struct etwatch_metric_set *available)
 {
     uint32_t mask = 0;
-#define EW_X(name) mask |= (available & ETWATCH_HAS(name)) != 0 ? EW_HAS_C(name) : 0u;
+#define EW_X(name) \
+    mask |= etwatch_metric_set_has(available, ETWATCH_M_##name) ? EW_HAS_C(name) : 0u;
     EW_COUNTERS(EW_X)
 #undef EW_X
     return mask;
@@ -25,7 +26,8 @@ static bool interval_valid(uint64_t interval_ns)
     return interval_ns >= EW_INTERVAL_MIN_NS && interval_ns <= EW_INTERVAL_MAX_NS;
 }
 
-void ew_sampler_set_available(struct ew_sampler *sampler, uint64_t available)
+void ew_sampler_set_available(struct ew_sampler *sampler,
+                              const struct etwatch_metric_set *available)
 {
     sampler->known_counters = available_counters(available);
 }
@@ -39,9 +41,9 @@ int ew_sampler_new(const struct ew_sampler_config *config, struct ew_sampler **r
     if (sampler == NULL)
         return ETWATCH_ENOMEM;
     sampler->config = *config;
-    if (config->metrics == 0)
-        sampler->config.metrics = UINT64_MAX;
-    sampler->known_counters = available_counters(config->available);
+    if (etwatch_metric_set_is_empty(&config->metrics))
+        memset(&sampler->config.metrics, 0xFF, sizeof sampler->config.metrics);
+    sampler->known_counters = available_counters(&config->available);
     ew_ledger_init(&sampler->ledger, config->max_processes, config->max_threads);
     ew_pool_init(&sampler->cells, sizeof(struct ew_cell));
     ew_ticks_init(&sampler->ticks, config->epoch_ns, config->interval_ns);

@@ -34,14 +34,15 @@
 struct ew_sampler;
 
 struct ew_sampler_config {
-    uint32_t source;    /* enum etwatch_source, for the samples */
-    bool rounds;        /* polling: each cut closes one interval, which starts at the last cut */
-    bool threads;       /* emit THREAD samples */
-    bool dense;         /* a sample for every process and interval */
-    bool aggregate;     /* keep the data for ew_sampler_aggregate */
-    uint64_t available; /* metrics of the source: known to be 0 where nothing ran */
-    uint64_t metrics;   /* metrics to report; 0: all */
-    uint64_t epoch_ns;  /* raw: start of the first interval and of monitoring */
+    uint32_t source; /* enum etwatch_source, for the samples */
+    bool rounds;     /* polling: each cut closes one interval, which starts at the last cut */
+    bool threads;    /* emit THREAD samples */
+    bool dense;      /* a sample for every process and interval */
+    bool aggregate;  /* keep the data for ew_sampler_aggregate */
+    struct etwatch_metric_set
+        available;                     /* metrics of the source: known to be 0 where nothing ran */
+    struct etwatch_metric_set metrics; /* metrics to report; empty: all */
+    uint64_t epoch_ns;                 /* raw: start of the first interval and of monitoring */
     uint64_t interval_ns;
     int64_t unix_minus_raw_ns;
     uint32_t max_processes;
@@ -98,7 +99,8 @@ int ew_sampler_snapshot(const struct ew_sampler *sampler, uint32_t pid,
 int ew_sampler_aggregate(const struct ew_sampler *sampler, uint32_t pid, uint32_t metric,
                          struct etwatch_aggregate *ret_aggregate);
 /* Changes the set of counters that the source delivers. */
-void ew_sampler_set_available(struct ew_sampler *sampler, uint64_t available);
+void ew_sampler_set_available(struct ew_sampler *sampler,
+                              const struct etwatch_metric_set *available);
 /* Stops monitoring a process: its activity so far is delivered, but no EXIT. ETWATCH_ENOENT. */
 int ew_sampler_forget(struct ew_sampler *sampler, uint32_t pid);
 

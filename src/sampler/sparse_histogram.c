@@ -21,11 +21,6 @@ static const uint8_t kinds[ETWATCH_METRIC_COUNT] = {
 #undef ETWATCH_X
 };
 
-uint64_t ew_sparse_histogram_metrics(void)
-{
-    return (((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1) & ~EW_METRICS_WITHOUT_AVERAGE;
-}
-
 bool ew_sparse_histogram_idle_is_zero(uint32_t metric)
 {
     return kinds[metric] == KIND_counter || metric == ETWATCH_M_cpu_percent;

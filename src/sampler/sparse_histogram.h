@@ -24,8 +24,6 @@ struct ew_sparse_histogram {
     uint32_t bucket_count, bucket_size;
 };
 
-/* The metrics with a meaningful average: not ids, masks, levels and peaks. */
-uint64_t ew_sparse_histogram_metrics(void);
 /* Whether an interval without a sample counts as 0, because the process was idle. */
 bool ew_sparse_histogram_idle_is_zero(uint32_t metric);
 /* All values of a sample, by metric. Doubles suffice: a bucket needs fewer than 53 bits. */

@@ -232,10 +232,10 @@ static void finish_more(const struct etwatch_windows *windows, const struct row 
 static int close_window(struct etwatch_windows *windows, uint64_t to_ns)
 {
     struct etwatch_aggregate spreads[ETWATCH_METRIC_COUNT];
-    uint64_t more = 0;
+    struct etwatch_metric_set more = {{0}};
     int rc = 0;
     for (uint32_t i = 0; i < windows->more_count; i++)
-        more |= (uint64_t)1 << windows->more[i].metric;
+        etwatch_metric_set_add(&more, windows->more[i].metric);
     for (uint32_t i = 0; i < windows->count && rc == 0; i++) {
         struct row *row = &windows->rows[i];
         struct etwatch_window window = {
@@ -290,7 +290,7 @@ static int add_more(const struct etwatch_windows *windows, struct row *row,
     ew_sparse_histogram_values(sample, values);
     for (uint32_t i = 0; rc == 0 && i < windows->more_count; i++) {
         uint32_t metric = windows->more[i].metric;
-        if ((sample->has >> metric & 1) != 0)
+        if (etwatch_sample_has(sample, metric))
             rc = ew_sparse_histogram_add(&row->more[i], values[metric], 1);
     }
     return rc;
@@ -303,9 +303,9 @@ static int add_values(const struct etwatch_windows *windows, struct row *row,
     row->covered_ns += sample->dt_ns;
     row->dt_ns = sample->dt_ns > row->dt_ns ? sample->dt_ns : row->dt_ns;
     row->incomplete += (sample->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
-    if ((sample->has & ETWATCH_HAS(cpu_percent)) != 0)
+    if (etwatch_sample_has(sample, ETWATCH_M_cpu_percent))
         rc = ew_aggregate_add(&row->cpu, sample->cpu_percent);
-    if (rc == 0 && (sample->has & ETWATCH_HAS(rss_bytes)) != 0)
+    if (rc == 0 && etwatch_sample_has(sample, ETWATCH_M_rss_bytes))
         rc = ew_aggregate_add(&row->rss, (double)sample->rss_bytes);
     if (rc == 0)
         rc = add_more(windows, row, sample);

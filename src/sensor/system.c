@@ -57,11 +57,10 @@ static double percent_of(const struct ew_system_cpu *now, const struct ew_system
     return 100.0 * (double)(now->busy - before->busy) / (double)(now->total - before->total);
 }
 
-#define SYSTEM_BIT(name) ((uint64_t)1 << ETWATCH_S_##name)
-#define PUT(name, value)              \
-    do {                              \
-        out->name = (value);          \
-        out->has |= SYSTEM_BIT(name); \
+#define PUT(name, value)                                     \
+    do {                                                     \
+        out->name = (value);                                 \
+        etwatch_metric_set_add(&out->has, ETWATCH_S_##name); \
     } while (0)
 #define GREW(name, field)                          \
     do {                                           \
@@ -123,7 +122,7 @@ static void put_counters(const struct ew_system_text *now, const struct ew_syste
     /* Threads ended = previous number + started - current number. */
     uint64_t expected = out->threads_started + before->threads;
     if (now->threads != 0 && before->threads != 0 &&
-        (out->has & SYSTEM_BIT(threads_started)) != 0 && expected >= now->threads)
+        etwatch_system_has(out, ETWATCH_S_threads_started) && expected >= now->threads)
         PUT(threads_ended, expected - now->threads);
 }
 
@@ -133,7 +132,8 @@ static void put_process_counts(struct etwatch_system_reader *reader, struct etwa
     if (reader->has_process_counts && reader->read_ns != 0) {
         PUT(processes_started, reader->counted_started);
         PUT(processes_ended, reader->counted_ended);
-        out->estimated &= ~(SYSTEM_BIT(processes_started) | SYSTEM_BIT(processes_ended));
+        etwatch_metric_set_remove(&out->estimated, ETWATCH_S_processes_started);
+        etwatch_metric_set_remove(&out->estimated, ETWATCH_S_processes_ended);
     }
     reader->counted_started = reader->counted_ended = 0;
 }
@@ -161,7 +161,8 @@ int etwatch_system_read(struct etwatch_system_reader *reader, struct etwatch_sys
             reader->percents[i] = percent_of(&reader->now.cpus[i], &reader->before.cpus[i]);
         system.cpu_percents = reader->percents;
     }
-    system.estimated = ew_system_source_estimates & system.has;
+    system.estimated = ew_system_source_estimates;
+    etwatch_metric_set_intersect(&system.estimated, &system.has);
     put_process_counts(reader, out);
     reader->read_ns = now_ns;
     system.size = ret_system->size;

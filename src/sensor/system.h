@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "model/metric.h"
 #include "sensor/system_text.h"
 
 struct ew_system_source;
@@ -17,7 +18,7 @@ void ew_system_source_close(struct ew_system_source *source);
  * exits are needed, which requires a list of processes. */
 int ew_system_source_read(struct ew_system_source *source, bool lists,
                           struct ew_system_text *ret_text, uint64_t *ret_processes);
-/* Metrics (ETWATCH_S_* bits) that this system can only estimate. */
-extern const uint64_t ew_system_source_estimates;
+/* The metrics (enum etwatch_system_metric) that this system can only estimate. */
+extern const struct etwatch_metric_set ew_system_source_estimates;
 
 #endif

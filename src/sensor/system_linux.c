@@ -20,8 +20,8 @@
 
 enum { TEXT_SIZE = 256 << 10, PIDS_MAX = 1 << 22 };
 
-#define BIT(name) ((uint64_t)1 << ETWATCH_S_##name)
-const uint64_t ew_system_source_estimates = BIT(processes_started) | BIT(processes_ended);
+const struct etwatch_metric_set ew_system_source_estimates =
+    EW_METRIC_SET(ETWATCH_S_processes_started, ETWATCH_S_processes_ended);
 
 static const struct {
     const char *name;

@@ -32,10 +32,9 @@
 
 enum { DISKS_MAX = 64, FIND_DISKS_EVERY = 30, GROUP_CPUS_MAX = 64 };
 
-#define BIT(name) ((uint64_t)1 << ETWATCH_S_##name)
-const uint64_t ew_system_source_estimates = BIT(load_1) | BIT(load_5) | BIT(load_15) |
-                                            BIT(threads_started) | BIT(threads_ended) |
-                                            BIT(processes_started) | BIT(processes_ended);
+const struct etwatch_metric_set ew_system_source_estimates =
+    EW_METRIC_SET(ETWATCH_S_load_1, ETWATCH_S_load_5, ETWATCH_S_load_15, ETWATCH_S_threads_started,
+                  ETWATCH_S_threads_ended, ETWATCH_S_processes_started, ETWATCH_S_processes_ended);
 
 /* winternl.h hides these fields. */
 struct performance {

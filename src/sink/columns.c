@@ -10,7 +10,7 @@
 #include "base/units.h"
 
 static const struct {
-    uint8_t field;
+    uint16_t field;
     uint8_t min_width;
     uint8_t max_width;
     const char *heading;

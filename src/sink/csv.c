@@ -17,18 +17,23 @@ struct csv {
     struct etwatch_sink base;
     bool header_done;
     bool report; /* rows of a report: a last column names the estimated metrics */
+    struct etwatch_metric_set metrics[EW_TYPE_PROCESS + 1]; /* by type */
 };
 
 static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
                 struct ew_error *err)
 {
+    struct csv *self = (struct csv *)sink;
     (void)options;
     (void)err;
+    for (uint32_t type = ETWATCH_TYPE_START; type <= EW_TYPE_PROCESS; type++)
+        self->metrics[type] = ew_metrics_of_type(type);
     if (sink->column_count > 0)
         return 0;
     for (uint32_t field = 0; field < EW_FIELD_COUNT; field++)
-        if (field != EW_F_cmdline || (sink->flags & ETWATCH_SINK_CMDLINE) != 0)
-            sink->columns[sink->column_count++] = (uint8_t)field;
+        if (ew_field_is_shown(field) &&
+            (field != EW_F_cmdline || (sink->flags & ETWATCH_SINK_CMDLINE) != 0))
+            sink->columns[sink->column_count++] = (uint16_t)field;
     return 0;
 }
 
@@ -73,10 +78,12 @@ static void put_row(struct etwatch_sink *sink, const struct etwatch_sample *samp
 
     if (!self->header_done)
         put_header(sink);
-    uint64_t metrics = sample->has & ew_metrics_of_type(sample->type);
+    uint32_t type = sample->type <= EW_TYPE_PROCESS ? sample->type : ETWATCH_TYPE_SAMPLE;
+    struct etwatch_metric_set known = self->metrics[type];
+    etwatch_metric_set_intersect(&known, &sample->has);
     for (uint32_t i = 0; i < sink->column_count; i++, commas++) {
         uint32_t field = sink->columns[i];
-        if (field >= EW_WHICH_COUNT && (metrics >> (field - EW_WHICH_COUNT) & 1) == 0)
+        if (field >= EW_WHICH_COUNT && !etwatch_metric_set_has(&known, field - EW_WHICH_COUNT))
             continue;
         struct ew_value value = ew_field_value(sample, field);
         if (value.kind == EW_VALUE_NONE)
@@ -96,7 +103,7 @@ static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s
 }
 
 static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
-                        uint64_t estimated)
+                        const struct etwatch_metric_set *estimated)
 {
     struct ew_buf *out = &sink->out;
     struct etwatch_sample named = *process;
@@ -105,10 +112,10 @@ static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *
         named.type = EW_TYPE_PROCESS;
     ((struct csv *)sink)->report = true;
     put_row(sink, &named);
-    if (estimated == 0)
+    if (etwatch_metric_set_is_empty(estimated))
         ew_buf_char(out, ',');
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((estimated >> i & 1) == 0)
+        if (!etwatch_metric_set_has(estimated, i))
             continue;
         ew_buf_char(out, separator);
         ew_buf_text(out, ew_metric_info[i].name);
@@ -137,14 +144,14 @@ static void put_spread(struct ew_buf *out, const struct etwatch_aggregate *a)
     }
 }
 
-static void put_window_header(struct ew_buf *out, uint64_t more)
+static void put_window_header(struct ew_buf *out, const struct etwatch_metric_set *more)
 {
     static const char *const parts[] = {"_avg", "_max", "_p95", "_p99"};
     ew_buf_text(out, "type,pid,start_ns,name,t_ns,dt_ns,source,complete,intervals,"
                      "cpu_percent_avg,cpu_percent_max,cpu_percent_p95,cpu_percent_p99,"
                      "rss_bytes_avg,rss_bytes_max,rss_bytes_p95,rss_bytes_p99");
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        for (size_t part = 0; (more >> i & 1) != 0 && part < 4; part++) {
+        for (size_t part = 0; etwatch_metric_set_has(more, i) && part < 4; part++) {
             ew_buf_char(out, ',');
             ew_buf_text(out, ew_metric_info[i].name);
             ew_buf_text(out, parts[part]);
@@ -159,7 +166,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     struct ew_buf *out = &sink->out;
 
     if (!self->header_done)
-        put_window_header(out, window->more);
+        put_window_header(out, &window->more);
     self->header_done = true;
     ew_buf_text(out, "window,");
     ew_buf_u64(out, window->pid);
@@ -182,8 +189,9 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     put_spread(out, &window->cpu_percent);
     put_spread(out, &window->rss_bytes);
     const struct etwatch_aggregate *spread = window->more_spreads;
-    for (uint64_t left = window->more; left != 0; left &= left - 1)
-        put_spread(out, spread++);
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if (etwatch_metric_set_has(&window->more, i))
+            put_spread(out, spread++);
     ew_buf_char(out, '\n');
     ew_buf_end_line(out);
 }

@@ -16,13 +16,13 @@ struct ew_deflate {
     z_stream stream;
 };
 
-static voidpf take(voidpf ctx, uInt count, uInt size)
+static voidpf zlib_alloc(voidpf ctx, uInt count, uInt size)
 {
     (void)ctx;
     return ew_calloc(count, size);
 }
 
-static void give(voidpf ctx, voidpf block)
+static void zlib_free(voidpf ctx, voidpf block)
 {
     (void)ctx;
     ew_free(block);
@@ -33,8 +33,8 @@ struct ew_deflate *ew_deflate_new(void)
     struct ew_deflate *compressor = ew_calloc(1, sizeof *compressor);
     if (compressor == NULL)
         return NULL;
-    compressor->stream.zalloc = take;
-    compressor->stream.zfree = give;
+    compressor->stream.zalloc = zlib_alloc;
+    compressor->stream.zfree = zlib_free;
     if (deflateInit2(&compressor->stream, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL,
                      Z_DEFAULT_STRATEGY) != Z_OK) {
         ew_free(compressor);

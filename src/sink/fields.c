@@ -26,19 +26,26 @@ static const char *const which_names[EW_WHICH_COUNT] = {
 #undef EW_X
 };
 
-_Static_assert(ETWATCH_METRIC_COUNT <= 64, "the has mask has one bit per metric");
-
-uint64_t ew_metrics_of_type(uint32_t type)
+/* The cpu group, and what the kernel counts per thread as well. */
+static bool is_of_thread(uint32_t metric)
 {
-    switch (type) {
-    case ETWATCH_TYPE_EXIT:
-    case EW_TYPE_PROCESS:
-        return EW_METRICS_PROCESS | EW_METRICS_EXIT;
-    case ETWATCH_TYPE_THREAD:
-        return EW_METRICS_THREAD;
-    default:
-        return EW_METRICS_PROCESS;
+    static const struct etwatch_metric_set others =
+        EW_METRIC_SET(ETWATCH_M_faults_minor, ETWATCH_M_faults_major, ETWATCH_M_io_read_bytes,
+                      ETWATCH_M_io_write_bytes, ETWATCH_M_io_read_ops, ETWATCH_M_io_write_ops,
+                      ETWATCH_M_disk_read_bytes, ETWATCH_M_disk_write_bytes);
+    return metric <= ETWATCH_M_affinity || etwatch_metric_set_has(&others, metric);
+}
+
+struct etwatch_metric_set ew_metrics_of_type(uint32_t type)
+{
+    struct etwatch_metric_set set = ew_metrics_measurable();
+    bool has_exit = type == ETWATCH_TYPE_EXIT || type == EW_TYPE_PROCESS;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        bool is_exit = i >= ETWATCH_M_exit_ns && i <= ETWATCH_M_exit_signal;
+        if ((is_exit && !has_exit) || (type == ETWATCH_TYPE_THREAD && !is_of_thread(i)))
+            etwatch_metric_set_remove(&set, i);
     }
+    return set;
 }
 
 const char *ew_type_name(uint32_t type)
@@ -59,6 +66,11 @@ const char *ew_field_name(uint32_t field)
     if (field < EW_WHICH_COUNT)
         return which_names[field];
     return field < EW_FIELD_COUNT ? ew_metric_info[field - EW_WHICH_COUNT].name : NULL;
+}
+
+bool ew_field_is_shown(uint32_t field)
+{
+    return field < EW_WHICH_COUNT || ew_metric_is_measurable(field - (uint32_t)EW_WHICH_COUNT);
 }
 
 int ew_field_find(const char *name)
@@ -88,7 +100,7 @@ struct ew_value ew_metric_value(const struct etwatch_sample *sample, uint32_t me
 {
     const struct ew_metric_info *info = &ew_metric_info[metric];
     struct ew_value value = {0};
-    if ((sample->has >> metric & 1) == 0)
+    if (!etwatch_sample_has(sample, metric))
         return value;
     value.kind = info->kind;
     memcpy(&value.u64, (const char *)sample + info->offset, sizeof value.u64);

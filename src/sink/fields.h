@@ -12,6 +12,8 @@
 
 #include <etwatch/etwatch.h>
 
+#include "model/metric.h"
+
 #define EW_WHICH_FIELDS(X) \
     X(type)                \
     X(pid)                 \
@@ -58,27 +60,20 @@ struct ew_metric_info {
 };
 extern const struct ew_metric_info ew_metric_info[ETWATCH_METRIC_COUNT];
 
-/* Bits of a range of metrics, both ends included; the order of ETWATCH_METRICS is fixed. */
-#define EW_METRIC_RANGE(first, last) ((ETWATCH_HAS(last) - ETWATCH_HAS(first)) | ETWATCH_HAS(last))
-#define EW_METRICS_EXIT EW_METRIC_RANGE(exit_ns, exit_signal)
-#define EW_METRICS_PROCESS EW_METRIC_RANGE(cpu_percent, energy_uj)
-/* The cpu group, and the other metrics that the kernel counts per thread. */
-#define EW_METRICS_THREAD                                                                          \
-    (EW_METRIC_RANGE(cpu_percent, affinity) | EW_METRIC_RANGE(faults_minor, faults_major) |        \
-     EW_METRIC_RANGE(io_read_bytes, io_write_bytes) | EW_METRIC_RANGE(io_read_ops, io_write_ops) | \
-     EW_METRIC_RANGE(disk_read_bytes, disk_write_bytes))
-
 /* Type of the totals of a process in a report, in addition to enum etwatch_type. */
 enum { EW_TYPE_PROCESS = ETWATCH_TYPE_THREAD + 1 };
 
-/* The metrics of objects of this type (enum etwatch_type), known or unknown. */
-uint64_t ew_metrics_of_type(uint32_t type);
+/* The metrics that objects of this type (enum etwatch_type) have, known or not: only measurable
+ * ones. Built at each call: sinks keep it. */
+struct etwatch_metric_set ew_metrics_of_type(uint32_t type);
 /* "start", "exit", "sample", "thread", "process". */
 const char *ew_type_name(uint32_t type);
 /* "kernel_log", … for enum etwatch_loss_stage. */
 const char *ew_loss_stage_name(uint32_t stage);
 
 const char *ew_field_name(uint32_t field);
+/* False: a metric that no source measures yet, which is in no output. */
+bool ew_field_is_shown(uint32_t field);
 /* The field with this name, or -1. */
 int ew_field_find(const char *name);
 /* The value of a field; kind NONE if it is unknown. */

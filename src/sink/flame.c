@@ -36,10 +36,10 @@ static bool grow(void **list, uint32_t count, uint32_t *size, size_t item, uint3
     if (count < *size)
         return true;
     uint32_t wanted = *size == 0 ? FIRST : *size * 2;
-    void *wider = count >= max ? NULL : ew_realloc_array(*list, wanted, item);
-    if (wider == NULL)
+    void *larger = count >= max ? NULL : ew_realloc_array(*list, wanted, item);
+    if (larger == NULL)
         return false;
-    *list = wider;
+    *list = larger;
     *size = wanted;
     return true;
 }
@@ -60,7 +60,7 @@ static const char *name_at(const struct ew_flame_names *names, uint32_t i, size_
     return names->text + names->offsets[i];
 }
 
-static uint32_t name_place(const struct ew_flame_names *names, const char *text, size_t len)
+static uint32_t name_slot(const struct ew_flame_names *names, const char *text, size_t len)
 {
     uint32_t at = hash_text(text, len) & names->index_mask;
     while (names->index[at] != 0) {
@@ -104,31 +104,31 @@ static bool grow_names(struct ew_flame_names *names, size_t len)
     for (uint32_t i = 0; i < names->count; i++) {
         size_t known_len;
         const char *known = name_at(names, i, &known_len);
-        index[name_place(names, known, known_len)] = i + 1;
+        index[name_slot(names, known, known_len)] = i + 1;
     }
     return true;
 }
 
-static uint32_t name(struct ew_flame_names *names, const char *text)
+static uint32_t intern_name(struct ew_flame_names *names, const char *text)
 {
     size_t len = strlen(text);
     if (!grow_names(names, len))
         return UINT32_MAX;
-    uint32_t place = name_place(names, text, len);
-    if (names->index[place] != 0)
-        return names->index[place] - 1;
+    uint32_t slot = name_slot(names, text, len);
+    if (names->index[slot] != 0)
+        return names->index[slot] - 1;
     if (names->count == 0)
         names->offsets[0] = 0;
     uint32_t from = names->offsets[names->count];
     memcpy(names->text + from, text, len);
     names->offsets[names->count + 1] = from + (uint32_t)len;
-    names->index[place] = ++names->count;
+    names->index[slot] = ++names->count;
     return names->count - 1;
 }
 
 /* --------------------------------------------------------------------- tree */
 
-static uint32_t node_place(const struct ew_flame *flame, uint32_t parent, uint64_t key)
+static uint32_t node_slot(const struct ew_flame *flame, uint32_t parent, uint64_t key)
 {
     uint64_t mixed = (key ^ (uint64_t)parent << 32 ^ parent) * UINT64_C(0x9E3779B97F4A7C15);
     uint32_t at = (uint32_t)(mixed >> 32) & flame->index_mask;
@@ -143,7 +143,7 @@ static uint32_t node_place(const struct ew_flame *flame, uint32_t parent, uint64
 
 uint32_t ew_flame_find(const struct ew_flame *flame, uint32_t parent, uint64_t key)
 {
-    return flame->index == NULL ? UINT32_MAX : flame->index[node_place(flame, parent, key)] - 1;
+    return flame->index == NULL ? UINT32_MAX : flame->index[node_slot(flame, parent, key)] - 1;
 }
 
 static bool grow_index(struct ew_flame *flame)
@@ -158,7 +158,7 @@ static bool grow_index(struct ew_flame *flame)
     flame->index = index;
     flame->index_mask = size - 1;
     for (uint32_t i = 0; i < flame->node_count; i++)
-        index[node_place(flame, flame->nodes[i].parent, flame->nodes[i].key)] = i + 1;
+        index[node_slot(flame, flame->nodes[i].parent, flame->nodes[i].key)] = i + 1;
     return true;
 }
 
@@ -170,13 +170,13 @@ uint32_t ew_flame_add(struct ew_flame *flame, uint32_t parent, uint64_t key, con
     flame->nodes = nodes;
     if (!fits || !grow_index(flame))
         return UINT32_MAX;
-    uint32_t frame_name = name(&flame->frames, frame);
+    uint32_t frame_name = intern_name(&flame->frames, frame);
     if (frame_name == UINT32_MAX)
         return UINT32_MAX;
-    uint32_t place = node_place(flame, parent, key);
+    uint32_t slot = node_slot(flame, parent, key);
     flame->nodes[flame->node_count] =
         (struct ew_flame_node){.key = key, .parent = parent, .frame = frame_name};
-    flame->index[place] = ++flame->node_count;
+    flame->index[slot] = ++flame->node_count;
     return flame->node_count - 1;
 }
 

@@ -52,13 +52,13 @@ static inline void ew_json_bool(struct ew_buf *out, bool value)
     ew_buf_text(out, value ? "true" : "false");
 }
 
-/* The names of these metrics (ETWATCH_HAS bits) as an array. */
-static inline void ew_json_names(struct ew_buf *out, uint64_t metrics)
+/* The names of these metrics as an array. */
+static inline void ew_json_names(struct ew_buf *out, const struct etwatch_metric_set *metrics)
 {
     bool first = true;
     ew_buf_char(out, '[');
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((metrics >> i & 1) == 0)
+        if (!etwatch_metric_set_has(metrics, i))
             continue;
         if (!first)
             ew_buf_char(out, ',');

@@ -18,7 +18,7 @@ enum { NULL_LEN = 4, TYPE_COUNT = EW_TYPE_PROCESS + 1 };
 
 /* ,"cpu_percent":null,"cpu_ns":null,… : the metrics of one type. */
 struct line_plan {
-    uint64_t metrics;
+    struct etwatch_metric_set metrics;
     char *text;
     uint16_t end[ETWATCH_METRIC_COUNT]; /* end of each metric's null in text */
     uint16_t len;
@@ -36,7 +36,7 @@ static int plan_line(struct line_plan *plan, uint32_t type, struct ew_error *err
     ew_buf_init(&text, 0, NULL, NULL);
     plan->metrics = ew_metrics_of_type(type);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((plan->metrics >> i & 1) == 0)
+        if (!etwatch_metric_set_has(&plan->metrics, i))
             continue;
         ew_buf_text(&text, ",\"");
         ew_buf_text(&text, ew_metric_info[i].name);
@@ -62,8 +62,8 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
     (void)options;
     if (sink->column_count > 0)
         return ew_error_set(err, ETWATCH_EINVAL, 0,
-                            "JSON Lines always has every name; columns can be selected for CSV"
-                            "and the table");
+                            "JSON Lines always contains all fields; columns can be selected "
+                            "for CSV and tables only");
     for (uint32_t type = ETWATCH_TYPE_START; type < TYPE_COUNT; type++) {
         int rc = plan_line(&self->plan[type], type, err);
         if (rc < 0)
@@ -89,7 +89,7 @@ static void done(struct etwatch_sink *sink)
         "{\"type\":\"" name "\",\"pid\":", sizeof("{\"type\":\"" name "\",\"pid\":") - 1 \
     }
 
-enum { WHICH_WORST_LEN = 512 }; /* all keys and numbers before the metrics */
+enum { IDENTITY_WORST_LEN = 512 }; /* all keys and numbers before the metrics */
 
 static size_t text_room(const char *text)
 {
@@ -106,7 +106,7 @@ static char *raw_number_if(char *at, bool known, uint64_t value)
     return known ? ew_raw_u64(at, value) : RAW(at, "null");
 }
 
-static char *raw_which(const struct etwatch_sink *sink, char *at, const struct etwatch_sample *s)
+static char *raw_identity(const struct etwatch_sink *sink, char *at, const struct etwatch_sample *s)
 {
     static const struct {
         char text[32];
@@ -189,16 +189,19 @@ static void put_line(struct etwatch_sink *sink, const struct etwatch_sample *s)
     const struct line_plan *plan = &((struct jsonl *)sink)->plan[s->type];
     size_t texts = text_room(s->name) + text_room(s->user) + text_room(s->cgroup) +
                    text_room(s->cmdline) + text_room(s->thread_name);
-    if (!ew_buf_reserve(out, WHICH_WORST_LEN + texts + plan->worst_len))
+    if (!ew_buf_reserve(out, IDENTITY_WORST_LEN + texts + plan->worst_len))
         return;
-    char *at = raw_when(raw_which(sink, ew_buf_end(out), s), s);
+    char *at = raw_when(raw_identity(sink, ew_buf_end(out), s), s);
     uint32_t copied = 0;
-    for (uint64_t left = s->has & plan->metrics; left != 0; left &= left - 1) {
-        uint32_t metric = (uint32_t)__builtin_ctzll(left);
-        uint32_t len = plan->end[metric] - (uint32_t)NULL_LEN - copied;
-        memcpy(at, plan->text + copied, len);
-        at = raw_value(at + len, s, metric);
-        copied = plan->end[metric];
+    for (uint32_t word = 0; word < EW_METRIC_WORDS_USED; word++) {
+        uint64_t left = s->has.words[word] & plan->metrics.words[word];
+        for (; left != 0; left &= left - 1) {
+            uint32_t metric = word * 64 + (uint32_t)__builtin_ctzll(left);
+            uint32_t len = plan->end[metric] - (uint32_t)NULL_LEN - copied;
+            memcpy(at, plan->text + copied, len);
+            at = raw_value(at + len, s, metric);
+            copied = plan->end[metric];
+        }
     }
     memcpy(at, plan->text + copied, plan->len - copied);
     ew_buf_take(out, at + (plan->len - copied));
@@ -212,7 +215,7 @@ static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s
 
 /* For reports: the line of a process or thread, plus the names of its estimated metrics. */
 static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
-                        uint64_t estimated)
+                        const struct etwatch_metric_set *estimated)
 {
     struct ew_buf *out = &sink->out;
     struct etwatch_sample named = *process;
@@ -250,9 +253,9 @@ static void put_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta)
     EW_JSON(out, ",\"anchor_raw_ns\":");
     ew_buf_u64(out, meta->anchor_raw_ns);
     EW_JSON(out, ",\"estimated\":");
-    ew_json_names(out, meta->estimated);
+    ew_json_names(out, &meta->estimated);
     EW_JSON(out, ",\"available\":");
-    ew_json_names(out, meta->available);
+    ew_json_names(out, &meta->available);
     EW_JSON(out, ",\"fallback\":");
     ew_json_text(out, meta->fallback[0] != '\0' ? meta->fallback : NULL);
     EW_JSON(out, "}\n");
@@ -302,7 +305,7 @@ static void put_other(struct ew_buf *out, const struct etwatch_event *event)
 static void put_event(struct etwatch_sink *sink, const struct etwatch_event *event)
 {
     struct ew_buf *out = &sink->out;
-    bool over = event->kind == ETWATCH_EVENT_EXIT && event->exit_code >= 0;
+    bool ended = event->kind == ETWATCH_EVENT_EXIT && event->exit_code >= 0;
     EW_JSON(out, "{\"type\":\"event\",\"event\":");
     ew_json_text(out, event_name(event->kind));
     EW_JSON(out, ",\"t_ns\":");
@@ -320,9 +323,9 @@ static void put_event(struct etwatch_sink *sink, const struct etwatch_event *eve
     ew_buf_i64(out, event->priority);
     /* Encoded like the status of wait(): code in the second byte, signal in the low seven bits. */
     EW_JSON(out, ",\"exit_code\":");
-    ew_json_number_if(out, over, (uint64_t)((uint32_t)event->exit_code >> 8 & 0xFF));
+    ew_json_number_if(out, ended, (uint64_t)((uint32_t)event->exit_code >> 8 & 0xFF));
     EW_JSON(out, ",\"exit_signal\":");
-    ew_json_number_if(out, over, (uint64_t)((uint32_t)event->exit_code & 0x7F));
+    ew_json_number_if(out, ended, (uint64_t)((uint32_t)event->exit_code & 0x7F));
     EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
@@ -370,7 +373,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     put_spread(out, "rss_bytes", &window->rss_bytes);
     const struct etwatch_aggregate *spread = window->more_spreads;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
-        if ((window->more >> i & 1) != 0)
+        if (etwatch_metric_set_has(&window->more, i))
             put_spread(out, ew_metric_info[i].name, spread++);
     EW_JSON(out, "}\n");
     ew_buf_end_line(out);

@@ -164,8 +164,12 @@ static void put_meta_instant(struct ew_pf_sink *sink)
     ew_pf_put_named_double(sink, "hz_requested", meta->hz_requested);
     ew_pf_put_named(sink, "anchor_unix_ns", meta->anchor_unix_ns);
     ew_pf_put_named(sink, "anchor_raw_ns", meta->anchor_raw_ns);
-    ew_pf_put_named(sink, "estimated", meta->estimated);
-    ew_pf_put_named(sink, "available", meta->available);
+    static const char *const estimated[] = EW_PF_SET_NAMES("estimated");
+    static const char *const available[] = EW_PF_SET_NAMES("available");
+    ew_pf_put_named(sink, estimated[0], meta->estimated.words[0]);
+    ew_pf_put_set_rest(sink, estimated, &meta->estimated);
+    ew_pf_put_named(sink, available[0], meta->available.words[0]);
+    ew_pf_put_set_rest(sink, available, &meta->available);
     if (meta->fallback[0] != '\0')
         ew_pf_put_named_text(sink, "fallback", meta->fallback);
     if (sink->base.os != NULL)

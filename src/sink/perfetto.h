@@ -44,8 +44,8 @@ struct ew_pf_cpu;
 /* The process of a thread as written to the trace: by tid, the newest wins. */
 struct ew_pf_thread {
     uint32_t tid, pid;
-    uint32_t begun_tid; /* the last thread of this cell with a known start */
-    uint64_t begun_ns;  /* Unix */
+    uint32_t started_tid; /* the last thread of this cell with a known start */
+    uint64_t started_ns;  /* Unix */
 };
 
 struct ew_pf_sink {
@@ -64,7 +64,7 @@ struct ew_pf_sink {
     bool etw;                             /* bundles are in the ETW format */
     uint32_t etw_running[EW_PF_CPUS_MAX]; /* tid + 1 of the running thread; 0: unknown */
     struct ew_pf_thread *threads;         /* by hash of tid */
-    uint8_t *processes;                   /* two bits per pid (modulo): enum known */
+    uint8_t *processes;                   /* two bits per pid (modulo): enum process_mark */
 };
 
 /* perfetto.c */
@@ -91,6 +91,9 @@ void ew_pf_put_u64(struct ew_pf_sink *sink, uint32_t iid, uint64_t value);
 void ew_pf_put_text(struct ew_pf_sink *sink, uint32_t iid, const char *text);
 /* Annotations with a name that is not interned. */
 void ew_pf_put_named(struct ew_pf_sink *sink, const char *name, uint64_t value);
+/* The words of a set after the first, as far as they are not 0: see EW_PF_SET_NAMES. */
+void ew_pf_put_set_rest(struct ew_pf_sink *sink, const char *const names[ETWATCH_METRIC_SET_WORDS],
+                        const struct etwatch_metric_set *set);
 void ew_pf_put_named_text(struct ew_pf_sink *sink, const char *name, const char *text);
 void ew_pf_put_named_double(struct ew_pf_sink *sink, const char *name, double value);
 
@@ -107,7 +110,7 @@ void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const cha
 /* The time of the event with which the thread started, if it was seen and is not before start_ns;
  * else start_ns. Perfetto treats a thread with another start time, or one mentioned before that
  * event, as a different thread with the same id. */
-uint64_t ew_pf_begin_of(const struct ew_pf_sink *sink, uint32_t tid, uint64_t start_ns);
+uint64_t ew_pf_start_of(const struct ew_pf_sink *sink, uint32_t tid, uint64_t start_ns);
 /* The first track id of a process or thread. preexisting: it existed before the recording. */
 uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bool preexisting);
 /* The thread is already described in the trace. */
@@ -120,7 +123,8 @@ void ew_pf_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *
 
 /* perfetto_report.c */
 void ew_pf_put_system(struct ew_pf_sink *sink, const struct etwatch_trace_summary *trace);
-void ew_pf_total(struct etwatch_sink *sink, const struct etwatch_sample *total, uint64_t estimated);
+void ew_pf_total(struct etwatch_sink *sink, const struct etwatch_sample *total,
+                 const struct etwatch_metric_set *estimated);
 
 /* Interning ids of annotations: the index of the value or metric in its list, plus an offset. */
 #define EW_PF_IID(name) ((uint32_t)EW_PF_V_##name + 1)

@@ -36,7 +36,10 @@ static void put_text_if(struct ew_pf_sink *sink, uint32_t iid, const char *text)
         ew_pf_put_text(sink, iid, text);
 }
 
-void ew_pf_total(struct etwatch_sink *base, const struct etwatch_sample *s, uint64_t estimated)
+static const char *const estimated_names[] = EW_PF_SET_NAMES("estimated");
+
+void ew_pf_total(struct etwatch_sink *base, const struct etwatch_sample *s,
+                 const struct etwatch_metric_set *estimated)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     uint64_t t_ns = sink->end_ns != 0 ? sink->end_ns : s->t_ns;
@@ -44,8 +47,9 @@ void ew_pf_total(struct etwatch_sink *base, const struct etwatch_sample *s, uint
     ew_pf_begin(sink);
     size_t packet = ew_pf_instant(sink, t_ns, EW_PF_OWN_TRACK, EW_PF_E_total, &inner);
     ew_pf_put_u64(sink, EW_PF_IID(t_ns), s->t_ns);
-    if (estimated != 0)
-        ew_pf_put_u64(sink, EW_PF_IID(estimated), estimated);
+    if (estimated->words[0] != 0)
+        ew_pf_put_u64(sink, EW_PF_IID(estimated), estimated->words[0]);
+    ew_pf_put_set_rest(sink, estimated_names, estimated);
     ew_pf_put_numbers(sink, s);
     put_text_if(sink, EW_PF_IID(name), s->type == ETWATCH_TYPE_THREAD ? NULL : s->name);
     put_text_if(sink, EW_PF_IID(thread_name), s->thread_name);

@@ -16,7 +16,7 @@ static uint32_t hash(uint32_t pid, uint64_t start_ns, uint32_t tid)
     return (uint32_t)(h >> 32);
 }
 
-static uint32_t place_of(const struct ew_pf_rows *rows, const struct ew_pf_row *row)
+static uint32_t home_of(const struct ew_pf_rows *rows, const struct ew_pf_row *row)
 {
     return hash(row->pid, row->start_ns, row->tid) & rows->mask;
 }
@@ -44,7 +44,7 @@ static void free_row(struct ew_pf_row *row)
 
 static void put(struct ew_pf_rows *rows, struct ew_pf_row *row)
 {
-    uint32_t i = place_of(rows, row);
+    uint32_t i = home_of(rows, row);
     while (rows->cells[i] != NULL)
         i = (i + 1) & rows->mask;
     rows->cells[i] = row;
@@ -85,14 +85,14 @@ struct ew_pf_row *ew_pf_rows_add(struct ew_pf_rows *rows, uint32_t pid, uint64_t
 
 void ew_pf_rows_remove(struct ew_pf_rows *rows, struct ew_pf_row *row)
 {
-    uint32_t hole = place_of(rows, row);
+    uint32_t hole = home_of(rows, row);
     while (rows->cells[hole] != row)
         hole = (hole + 1) & rows->mask;
     rows->cells[hole] = NULL;
     rows->count--;
     free_row(row);
     for (uint32_t i = (hole + 1) & rows->mask; rows->cells[i] != NULL; i = (i + 1) & rows->mask) {
-        uint32_t home = place_of(rows, rows->cells[i]);
+        uint32_t home = home_of(rows, rows->cells[i]);
         /* It may move up if the hole is on its probe path. */
         if (((i - home) & rows->mask) < ((i - hole) & rows->mask))
             continue;

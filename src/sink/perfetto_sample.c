@@ -100,6 +100,14 @@ void ew_pf_put_named(struct ew_pf_sink *sink, const char *name, uint64_t value)
     end_u64(&sink->packets, begin_named(&sink->packets, name), value);
 }
 
+void ew_pf_put_set_rest(struct ew_pf_sink *sink, const char *const names[ETWATCH_METRIC_SET_WORDS],
+                        const struct etwatch_metric_set *set)
+{
+    for (uint32_t i = 1; i < ETWATCH_METRIC_SET_WORDS; i++)
+        if (set->words[i] != 0)
+            ew_pf_put_named(sink, names[i], set->words[i]);
+}
+
 void ew_pf_put_named_text(struct ew_pf_sink *sink, const char *name, const char *text)
 {
     end_text(&sink->packets, begin_named(&sink->packets, name), text);
@@ -196,8 +204,8 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s,
 }
 
 /* Start or end of the lifetime slice. */
-static void put_life(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t type,
-                     uint64_t t_ns)
+static void put_lifetime(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t type,
+                         uint64_t t_ns)
 {
     struct ew_buf *out = &sink->packets;
     size_t packet = ew_pf_packet(sink, t_ns);
@@ -255,7 +263,7 @@ static double number_of(const struct ew_value *value)
                                           : (double)value->u64;
 }
 
-static double drawn(const struct counter *counter, double value, uint64_t dt_ns)
+static double track_value(const struct counter *counter, double value, uint64_t dt_ns)
 {
     double ns = (double)dt_ns;
     switch (counter->kind) {
@@ -271,11 +279,11 @@ static double drawn(const struct counter *counter, double value, uint64_t dt_ns)
 }
 
 /* Rates drop to 0 at the end of the last interval; if the process is over, its gauges too. */
-static void end_counters(struct ew_pf_sink *sink, struct ew_pf_row *row, bool over, uint64_t t_ns)
+static void end_counters(struct ew_pf_sink *sink, struct ew_pf_row *row, bool exited, uint64_t t_ns)
 {
     for (uint32_t i = 0; i < COUNTER_COUNT; i++)
         if ((row->described >> i & 1) != 0 && row->shown[i] > 0 &&
-            (over || counters[i].kind != GAUGE))
+            (exited || counters[i].kind != GAUGE))
             put_counter(sink, row, i, t_ns, 0);
 }
 
@@ -290,7 +298,7 @@ static void put_counters(struct ew_pf_sink *sink, struct ew_pf_row *row,
         struct ew_value value = ew_metric_value(s, counters[i].metric);
         if (value.kind == EW_VALUE_NONE || (s->dt_ns == 0 && counters[i].kind != GAUGE))
             continue;
-        put_counter(sink, row, i, from_ns, drawn(&counters[i], number_of(&value), s->dt_ns));
+        put_counter(sink, row, i, from_ns, track_value(&counters[i], number_of(&value), s->dt_ns));
     }
     row->end_ns = s->t_ns;
 }
@@ -408,7 +416,7 @@ static struct ew_pf_row *find_row(struct ew_pf_sink *sink, const struct etwatch_
     if (row == NULL)
         return NULL;
     row->uuid = ew_pf_take_uuid(sink, s->pid, tid, (s->flags & ETWATCH_SAMPLE_PREEXISTING) != 0);
-    row->shown_ns = ew_pf_begin_of(sink, tid != 0 ? tid : s->pid, s->start_ns);
+    row->shown_ns = ew_pf_start_of(sink, tid != 0 ? tid : s->pid, s->start_ns);
     *ret_new = true;
     return row;
 }
@@ -416,12 +424,12 @@ static struct ew_pf_row *find_row(struct ew_pf_sink *sink, const struct etwatch_
 void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
-    bool made;
+    bool is_new;
     if (s->type < ETWATCH_TYPE_START || s->type > ETWATCH_TYPE_THREAD)
         return;
     ew_pf_begin(sink);
-    struct ew_pf_row *row = find_row(sink, s, &made);
-    if (row != NULL && (made || (s->type != ETWATCH_TYPE_THREAD && differs(row->name, s->name))))
+    struct ew_pf_row *row = find_row(sink, s, &is_new);
+    if (row != NULL && (is_new || (s->type != ETWATCH_TYPE_THREAD && differs(row->name, s->name))))
         put_track(sink, row, s);
     bool start = s->type == ETWATCH_TYPE_START;
     uint64_t begin_ns = row != NULL ? row->shown_ns : s->start_ns, shown_ns = s->t_ns;
@@ -437,13 +445,13 @@ void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
         keep_name(row, s);
         if (start && row->begin_ns == 0) {
             row->begin_ns = shown_ns;
-            put_life(sink, row, EW_PF_TYPE_BEGIN, shown_ns);
+            put_lifetime(sink, row, EW_PF_TYPE_BEGIN, shown_ns);
         }
         if (s->type == ETWATCH_TYPE_SAMPLE || s->type == ETWATCH_TYPE_THREAD)
             put_counters(sink, row, s);
         if (s->type == ETWATCH_TYPE_EXIT) {
             if (row->begin_ns != 0)
-                put_life(sink, row, EW_PF_TYPE_END, s->t_ns);
+                put_lifetime(sink, row, EW_PF_TYPE_END, s->t_ns);
             end_counters(sink, row, true, row->end_ns > s->t_ns ? row->end_ns : s->t_ns);
             ew_pf_rows_remove(&sink->rows, row);
         }
@@ -469,7 +477,7 @@ void ew_pf_describe_again(struct ew_pf_sink *sink)
         put_track(sink, row, &s);
         ew_buf_bytes(&sink->packets, row->start, row->start_size);
         if (row->begin_ns != 0)
-            put_life(sink, row, EW_PF_TYPE_BEGIN, row->begin_ns);
+            put_lifetime(sink, row, EW_PF_TYPE_BEGIN, row->begin_ns);
         ew_pf_pack(sink, false);
     }
 }

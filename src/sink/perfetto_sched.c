@@ -13,8 +13,8 @@
 #include "base/alloc.h"
 #include "sink/perfetto.h"
 
-/* The two bits per process. */
-enum known { KNOWN, NAMED };
+/* Two bits per process: the trace describes it; its name was written by put_name. */
+enum process_mark { DESCRIBED, NAMED };
 
 enum {
     EVENTS_BYTES = 32 * 1024,
@@ -189,9 +189,9 @@ static inline struct ew_pf_thread *cell_of(const struct ew_pf_sink *sink, uint32
 }
 
 /* Whether the process (or its name, by put_name) was already written; sets the bit. */
-static bool know_process(struct ew_pf_sink *sink, uint32_t pid, enum known what)
+static bool mark_process(struct ew_pf_sink *sink, uint32_t pid, enum process_mark mark)
 {
-    uint32_t at = pid % (PROCESS_BYTES * 4) * 2 + what;
+    uint32_t at = pid % (PROCESS_BYTES * 4) * 2 + mark;
     uint8_t *byte = &sink->processes[at / 8], bit = (uint8_t)(1u << at % 8);
     bool known = (*byte & bit) != 0;
     *byte |= bit;
@@ -217,8 +217,8 @@ static uint64_t name_track(uint32_t pid)
 uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bool preexisting)
 {
     /* Perfetto treats two tracks with the same pid as two processes. */
-    if (preexisting && tid == 0 && sink->processes != NULL && know_process(sink, pid, KNOWN) &&
-        know_process(sink, pid, NAMED))
+    if (preexisting && tid == 0 && sink->processes != NULL && mark_process(sink, pid, DESCRIBED) &&
+        mark_process(sink, pid, NAMED))
         return name_track(pid);
     uint64_t uuid = sink->next_uuid;
     sink->next_uuid += 32;
@@ -230,7 +230,7 @@ uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bo
 static void put_name(struct ew_pf_sink *sink, uint32_t pid, const char *name, uint64_t t_ns)
 {
     struct ew_buf *out = &sink->packets;
-    (void)know_process(sink, pid, NAMED);
+    (void)mark_process(sink, pid, NAMED);
     size_t packet = ew_pf_packet(sink, t_ns);
     size_t track = ew_proto_begin(out, EW_PF_TRACK_DESCRIPTOR);
     ew_proto_u64(out, EW_PF_TRACK_UUID, name_track(pid));
@@ -260,8 +260,8 @@ static void put_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, cons
 }
 
 /* A hash collision only costs a repeated packet. */
-static inline void know_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid,
-                               const char *name, uint64_t t_ns)
+static inline void describe_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid,
+                                   const char *name, uint64_t t_ns)
 {
     if (tid == 0)
         return;
@@ -273,7 +273,7 @@ static inline void know_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t t
         ew_pf_sched_flush(sink);
     cell->tid = tid;
     cell->pid = pid;
-    if (pid == tid && name != NULL && !know_process(sink, pid, KNOWN))
+    if (pid == tid && name != NULL && !mark_process(sink, pid, DESCRIBED))
         put_name(sink, pid, name, t_ns);
     put_thread(sink, pid, tid, name, t_ns);
 }
@@ -283,7 +283,7 @@ void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const cha
                   uint64_t t_ns)
 {
     if (make_tables(sink))
-        know_thread(sink, pid, tid, name, t_ns);
+        describe_thread(sink, pid, tid, name, t_ns);
 }
 
 void ew_pf_thread_described(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
@@ -292,24 +292,24 @@ void ew_pf_thread_described(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
         return;
     cell_of(sink, tid)->tid = tid;
     cell_of(sink, tid)->pid = pid;
-    (void)know_process(sink, pid, KNOWN);
+    (void)mark_process(sink, pid, DESCRIBED);
 }
 
-static void note_begin(struct ew_pf_sink *sink, const struct etwatch_event *e)
+static void note_start(struct ew_pf_sink *sink, const struct etwatch_event *e)
 {
     struct ew_pf_thread *cell = cell_of(sink, e->next_tid);
-    cell->begun_tid = e->next_tid;
-    cell->begun_ns = e->t_ns;
+    cell->started_tid = e->next_tid;
+    cell->started_ns = e->t_ns;
     if (e->next_pid == e->next_tid)
-        (void)know_process(sink, e->next_pid, KNOWN);
+        (void)mark_process(sink, e->next_pid, DESCRIBED);
 }
 
-uint64_t ew_pf_begin_of(const struct ew_pf_sink *sink, uint32_t tid, uint64_t start_ns)
+uint64_t ew_pf_start_of(const struct ew_pf_sink *sink, uint32_t tid, uint64_t start_ns)
 {
     if (sink->threads == NULL || tid == 0)
         return start_ns;
     const struct ew_pf_thread *cell = cell_of(sink, tid);
-    return cell->begun_tid == tid && cell->begun_ns > start_ns ? cell->begun_ns : start_ns;
+    return cell->started_tid == tid && cell->started_ns > start_ns ? cell->started_ns : start_ns;
 }
 
 /* -------------------------------------------------------------------- events */
@@ -370,7 +370,7 @@ static void put_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uin
     end_event(cpu, mark, inner);
 }
 
-static void take_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
+static void add_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
 {
     bool fits_column = e->next_priority >= -EW_PF_PRIO_BASE;
     if (!cpu->known || cpu->next_tid != e->tid || !fits_column) {
@@ -398,7 +398,7 @@ static void take_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, ui
 }
 
 /* The compact form implies that the waker is the running thread, so that must be known. */
-static void take_wakeup(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
+static void add_wakeup(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
 {
     bool fits_column = e->priority >= -EW_PF_PRIO_BASE;
     if (!cpu->known || cpu->next_tid != e->next_tid || !fits_column) {
@@ -423,7 +423,7 @@ static void take_wakeup(struct ew_pf_cpu *cpu, const struct etwatch_event *e, ui
 
 /* On Linux a process has the id of its first thread. On Windows it has not, and task_newtask would
  * create a process with that id. */
-static bool starts_elsewhere(const struct etwatch_event *e)
+static bool starts_windows_process(const struct etwatch_event *e)
 {
     return e->kind == ETWATCH_EVENT_FORK && e->next_pid != e->pid && e->next_pid != e->next_tid;
 }
@@ -439,7 +439,7 @@ static void put_fork(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint6
     end_event(cpu, mark, inner);
 }
 
-static void take_life(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
+static void add_lifecycle(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
 {
     struct ew_buf *out = &cpu->events;
     size_t inner, mark;
@@ -493,18 +493,18 @@ void ew_pf_event(struct etwatch_sink *base, const struct etwatch_event *e)
         return;
     if (!fits(cpu, t_ns))
         flush_cpu(sink, e->cpu);
-    know_thread(sink, e->pid, e->tid, e->name, e->t_ns);
+    describe_thread(sink, e->pid, e->tid, e->name, e->t_ns);
     if (e->kind == ETWATCH_EVENT_SWITCH) {
-        know_thread(sink, e->next_pid, e->next_tid, e->next_name, e->t_ns);
-        take_switch(cpu, e, t_ns);
+        describe_thread(sink, e->next_pid, e->next_tid, e->next_name, e->t_ns);
+        add_switch(cpu, e, t_ns);
     } else if (e->kind == ETWATCH_EVENT_WAKEUP) {
-        take_wakeup(cpu, e, t_ns);
-    } else if (starts_elsewhere(e)) {
-        know_thread(sink, e->next_pid, e->next_tid, e->next_name, e->t_ns);
+        add_wakeup(cpu, e, t_ns);
+    } else if (starts_windows_process(e)) {
+        describe_thread(sink, e->next_pid, e->next_tid, e->next_name, e->t_ns);
         put_fork(cpu, e, t_ns);
     } else {
-        take_life(cpu, e, t_ns);
+        add_lifecycle(cpu, e, t_ns);
     }
     if (e->kind == ETWATCH_EVENT_FORK)
-        note_begin(sink, e);
+        note_start(sink, e);
 }

@@ -134,7 +134,7 @@ int ew_report_class(struct ew_report *report, const struct etwatch_trace_class *
 }
 
 int ew_report_process(struct ew_report *report, const struct etwatch_sample *process,
-                      uint64_t estimated)
+                      const struct etwatch_metric_set *estimated)
 {
     struct ew_report_row *rows =
         grow(report->rows, report->row_count, &report->row_size, sizeof *report->rows);
@@ -143,8 +143,8 @@ int ew_report_process(struct ew_report *report, const struct etwatch_sample *pro
     report->rows = rows;
     struct ew_report_row *row = &rows[report->row_count];
     bool thread = process->type == ETWATCH_TYPE_THREAD;
-    *row =
-        (struct ew_report_row){.sum = *process, .estimated = estimated, .order = report->row_count};
+    *row = (struct ew_report_row){
+        .sum = *process, .estimated = *estimated, .order = report->row_count};
     row->sum.name = NULL;
     row->sum.thread_name = row->sum.user = row->sum.cgroup = row->sum.cmdline = NULL;
     row->owner = thread ? report->owner : row->order;

@@ -18,7 +18,7 @@ int ew_report_trace(struct ew_report *report, struct ew_buf *out,
                     const struct etwatch_trace_summary *trace);
 int ew_report_class(struct ew_report *report, const struct etwatch_trace_class *klass);
 int ew_report_process(struct ew_report *report, const struct etwatch_sample *process,
-                      uint64_t estimated);
+                      const struct etwatch_metric_set *estimated);
 int ew_report_image(struct ew_report *report, const struct etwatch_trace_image *image);
 /* Prints the tables. */
 int ew_report_end(struct ew_report *report, struct ew_buf *out);
@@ -29,7 +29,7 @@ void ew_report_facts(struct ew_buf *out, const struct etwatch_trace_summary *tra
 /* report_rows.c: the table of processes and threads. */
 struct ew_report_row {
     struct etwatch_sample sum; /* owns its strings */
-    uint64_t estimated;
+    struct etwatch_metric_set estimated;
     uint32_t order; /* order of arrival: processes by start, threads after their process */
     uint32_t owner; /* order of its process; of a process its own */
     uint64_t owner_cpu_ns;

@@ -162,10 +162,10 @@ static void put_damage(const struct facts *facts, const struct etwatch_trace_sum
     warn(facts, true);
     put_count(out, stats->bad_buffers, "buffer");
     ew_buf_text(out, ", ");
-    put_count(out, stats->bad_events, "broken walk");
+    put_count(out, stats->bad_events, "unreadable event");
     ew_buf_text(out, ", ");
     ew_units_bytes(out, stats->bad_bytes);
-    ew_buf_text(out, " passed over; first at byte ");
+    ew_buf_text(out, " skipped; first at byte ");
     ew_buf_u64(out, stats->first_bad_offset);
     if (stats->first_bad_file < trace->file_count && trace->file_count > 1) {
         ew_buf_text(out, " of ");

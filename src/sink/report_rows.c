@@ -101,15 +101,12 @@ static uint32_t metric_of(enum column column)
     }
 }
 
-static const uint64_t switch_bits =
-    ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary);
-
 static bool knows(const struct ew_report_row *row, enum column column)
 {
     const struct etwatch_sample *s = &row->sum;
     uint32_t metric = metric_of(column);
     if (metric < ETWATCH_METRIC_COUNT)
-        return (s->has >> metric & 1) != 0;
+        return etwatch_sample_has(s, metric);
     switch (column) {
     case PID:
         return s->pid != UINT32_MAX || s->type == ETWATCH_TYPE_THREAD;
@@ -120,11 +117,12 @@ static bool knows(const struct ew_report_row *row, enum column column)
     case START:
         return s->start_ns != 0;
     case END:
-        return (s->has & ETWATCH_HAS(exit_ns)) != 0;
+        return etwatch_sample_has(s, ETWATCH_M_exit_ns);
     case EXIT:
-        return (s->has & ETWATCH_HAS(exit_code)) != 0;
+        return etwatch_sample_has(s, ETWATCH_M_exit_code);
     case SWITCHES:
-        return (s->has & switch_bits) != 0;
+        return etwatch_sample_has(s, ETWATCH_M_switches_voluntary) ||
+               etwatch_sample_has(s, ETWATCH_M_switches_involuntary);
     case COMMAND:
         return s->cmdline != NULL;
     default:
@@ -187,7 +185,7 @@ static void put_cell(struct ew_buf *out, const struct ew_report_row *row, enum c
     }
     if (metric < ETWATCH_METRIC_COUNT) {
         struct ew_value value = ew_metric_value(s, metric);
-        if ((row->estimated >> metric & 1) != 0)
+        if (etwatch_metric_set_has(&row->estimated, metric))
             ew_buf_char(out, '~');
         ew_field_put(out, (uint32_t)EW_WHICH_COUNT + metric, &value);
         return;
@@ -227,13 +225,13 @@ static void put_cell(struct ew_buf *out, const struct ew_report_row *row, enum c
 
 static uint64_t cpu_of(const struct etwatch_sample *s)
 {
-    return (s->has & ETWATCH_HAS(cpu_ns)) != 0 ? s->cpu_ns : 0;
+    return etwatch_sample_has(s, ETWATCH_M_cpu_ns) ? s->cpu_ns : 0;
 }
 
 static int compare(const void *a, const void *b)
 {
     const struct ew_report_row *x = a, *y = b;
-    /* The idle process comes last. */
+    /* The idle process, which has all unused CPU time, comes last. */
     if ((x->sum.pid == 0) != (y->sum.pid == 0))
         return x->sum.pid == 0 ? 1 : -1;
     if (x->owner_cpu_ns != y->owner_cpu_ns)

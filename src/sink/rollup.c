@@ -60,7 +60,7 @@ static struct ew_rollup_row *find(const struct ew_rollup *rollup, uint32_t pid, 
     }
 }
 
-static void place(struct ew_rollup *rollup, uint32_t row)
+static void index_row(struct ew_rollup *rollup, uint32_t row)
 {
     const struct etwatch_sample *sum = &rollup->rows[row].sum;
     uint32_t i = hash_of(sum->pid, sum->start_ns, sum->tid);
@@ -73,7 +73,7 @@ static void rebuild_index(struct ew_rollup *rollup)
 {
     memset(rollup->index, 0, ((size_t)rollup->index_mask + 1) * sizeof *rollup->index);
     for (uint32_t i = 0; i < rollup->count; i++)
-        place(rollup, i);
+        index_row(rollup, i);
 }
 
 /* The strings of a row point into the row itself and must be updated when it moves. */
@@ -120,20 +120,27 @@ static uint64_t metric_u64(const struct etwatch_sample *sample, uint32_t metric)
     return value;
 }
 
+/* What a row may take over: every known metric except cpu_percent, which does not add up. */
+static struct etwatch_metric_set known_but_percent(const struct etwatch_sample *sample)
+{
+    struct etwatch_metric_set known = sample->has;
+    etwatch_metric_set_remove(&known, ETWATCH_M_cpu_percent);
+    return known;
+}
+
 /* Adds counters, replaces gauges; values unknown in both stay unknown. */
 static void merge(struct etwatch_sample *sum, const struct etwatch_sample *sample, bool gauges)
 {
-    uint64_t known = sample->has & ~ETWATCH_HAS(cpu_percent);
-    for (uint64_t left = known; left != 0; left &= left - 1) {
-        uint32_t metric = (uint32_t)__builtin_ctzll(left);
-        if (ew_metric_info[metric].counter && (sum->has >> metric & 1) != 0)
+    struct etwatch_metric_set known = known_but_percent(sample);
+    EW_METRIC_SET_EACH (metric, &known) {
+        if (ew_metric_info[metric].counter && etwatch_sample_has(sum, metric))
             *metric_at(sum, metric) += metric_u64(sample, metric);
         else if (ew_metric_info[metric].counter || gauges)
             *metric_at(sum, metric) = metric_u64(sample, metric);
         else
-            known &= ~((uint64_t)1 << metric);
+            etwatch_metric_set_remove(&known, metric);
     }
-    sum->has |= known;
+    etwatch_metric_set_union(&sum->has, &known);
 }
 
 static void fold_into_rest(struct ew_rollup *rollup, const struct etwatch_sample *sample)
@@ -232,7 +239,7 @@ static int make_row(struct ew_rollup *rollup, const struct etwatch_sample *sampl
     row->sum.tid = thread ? sample->tid : 0;
     row->first_ns = sample->t_ns - sample->dt_ns;
     rollup->thread_count += thread;
-    place(rollup, rollup->count++);
+    index_row(rollup, rollup->count++);
     *ret_row = row;
     return 0;
 }
@@ -257,12 +264,12 @@ static void update_identity(struct ew_rollup_row *row, const struct etwatch_samp
 /* Counters from before the process was first seen are ignored, its gauges are used. */
 static void set_gauges(struct etwatch_sample *sum, const struct etwatch_sample *sample)
 {
-    for (uint64_t left = sample->has & ~ETWATCH_HAS(cpu_percent); left != 0; left &= left - 1) {
-        uint32_t metric = (uint32_t)__builtin_ctzll(left);
+    struct etwatch_metric_set known = known_but_percent(sample);
+    EW_METRIC_SET_EACH (metric, &known) {
         if (ew_metric_info[metric].counter)
             continue;
         *metric_at(sum, metric) = metric_u64(sample, metric);
-        sum->has |= (uint64_t)1 << metric;
+        etwatch_metric_set_add(&sum->has, metric);
     }
 }
 
@@ -271,12 +278,12 @@ static void add_exit(struct ew_rollup *rollup, struct ew_rollup_row *row,
                      const struct etwatch_sample *sample)
 {
     row->exited = true;
-    for (uint64_t left = sample->has & ~ETWATCH_HAS(cpu_percent); left != 0; left &= left - 1) {
-        uint32_t metric = (uint32_t)__builtin_ctzll(left);
+    struct etwatch_metric_set known = known_but_percent(sample);
+    EW_METRIC_SET_EACH (metric, &known) {
         if (ew_metric_info[metric].counter && !rollup->totals)
             continue;
         *metric_at(&row->sum, metric) = metric_u64(sample, metric);
-        row->sum.has |= (uint64_t)1 << metric;
+        etwatch_metric_set_add(&row->sum.has, metric);
     }
     if (rollup->totals)
         row->sum.dt_ns = sample->dt_ns;
@@ -297,7 +304,7 @@ static void add_interval(struct ew_rollup_row *row, const struct etwatch_sample 
     merge(&row->sum, sample, true);
     row->sum.dt_ns += sample->dt_ns;
     row->active = true;
-    if ((sample->has & ETWATCH_HAS(cpu_percent)) != 0 && sample->cpu_percent >= 0 &&
+    if (etwatch_sample_has(sample, ETWATCH_M_cpu_percent) && sample->cpu_percent >= 0 &&
         sample->cpu_percent < 1e9) {
         uint64_t milli = (uint64_t)(sample->cpu_percent * 1000);
         if (milli > row->peak_percent_milli)
@@ -369,7 +376,7 @@ void ew_rollup_next(struct ew_rollup *rollup)
 
 double ew_rollup_percent(const struct ew_rollup_row *row, uint64_t wall_ns)
 {
-    if ((row->sum.has & ETWATCH_HAS(cpu_ns)) == 0 || wall_ns == 0)
+    if (!etwatch_sample_has(&row->sum, ETWATCH_M_cpu_ns) || wall_ns == 0)
         return -1;
     return 100.0 * (double)row->sum.cpu_ns / (double)wall_ns;
 }
@@ -399,7 +406,7 @@ static int by_key(const void *a, const void *b)
 
 static uint64_t sort_key(const struct etwatch_sample *sum, uint32_t metric)
 {
-    return (sum->has >> metric & 1) != 0 ? metric_u64(sum, metric) : 0;
+    return etwatch_sample_has(sum, metric) ? metric_u64(sum, metric) : 0;
 }
 
 size_t ew_rollup_sort(struct ew_rollup *rollup, uint32_t metric, bool active_only)

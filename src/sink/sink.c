@@ -2,7 +2,7 @@
 /*
  * The public functions of all sinks: check arguments, keep what every format needs (the buffer, the
  * selected columns), and pass one object at a time to the format. The buffer is written in whole
- * lines: automatically when it is half full, and by etwatch_sink_flush.
+ * lines: automatically when it reaches FLUSH_AT, and by etwatch_sink_flush.
  */
 #include "sink/sink.h"
 
@@ -35,8 +35,8 @@ static const struct ew_sink_ops *find_ops(uint32_t format)
 static int select_columns(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
                           struct ew_error *err)
 {
-    if (options->column_count > sizeof sink->columns)
-        return ew_error_set(err, ETWATCH_ELIMIT, 0, "more than %zu columns", sizeof sink->columns);
+    if (options->column_count > EW_SINK_COLUMNS_MAX)
+        return ew_error_set(err, ETWATCH_ELIMIT, 0, "more than %d columns", EW_SINK_COLUMNS_MAX);
     for (uint32_t i = 0; i < options->column_count; i++) {
         int field = ew_field_find(options->columns[i]);
         if (field < 0) {
@@ -45,7 +45,10 @@ static int select_columns(struct etwatch_sink *sink, const struct etwatch_sink_o
             ew_error_fix(err, "use the names of the JSON output, such as pid,name,cpu_percent");
             return ETWATCH_EINVAL;
         }
-        sink->columns[i] = (uint8_t)field;
+        if (!ew_field_is_shown((uint32_t)field))
+            return ew_error_set(err, ETWATCH_EINVAL, 0,
+                                "no column \"%s\": no source measures it yet", options->columns[i]);
+        sink->columns[i] = (uint16_t)field;
     }
     sink->column_count = options->column_count;
     return 0;
@@ -181,7 +184,7 @@ int etwatch_sink_windows(struct etwatch_sink *sink, const struct etwatch_window 
         if (size == 0)
             size = sizeof window;
         memcpy(&window, at, size < sizeof window ? size : sizeof window);
-        if (window.more != 0 && window.more_spreads == NULL)
+        if (!etwatch_metric_set_is_empty(&window.more) && window.more_spreads == NULL)
             return ETWATCH_EINVAL;
         sink->ops->window(sink, &window);
         at += size;
@@ -246,7 +249,7 @@ int etwatch_sink_class(struct etwatch_sink *sink, const struct etwatch_trace_cla
 }
 
 int etwatch_sink_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
-                         uint64_t estimated)
+                         const struct etwatch_metric_set *estimated)
 {
     if (sink == NULL || process == NULL)
         return ETWATCH_EINVAL;
@@ -313,5 +316,8 @@ int etwatch_sink_restart(struct etwatch_sink *sink)
 
 const char *etwatch_sink_column(uint32_t i)
 {
-    return ew_field_name(i);
+    for (uint32_t field = 0; field < EW_FIELD_COUNT; field++)
+        if (ew_field_is_shown(field) && i-- == 0)
+            return ew_field_name(field);
+    return NULL;
 }

@@ -11,7 +11,7 @@
 
 struct ew_sink_ops {
     size_t size; /* of the sink's own struct, which starts with struct etwatch_sink */
-    /* Any of these may be NULL: the format then ignores the object. */
+    /* Each may be NULL, except sample: the format then ignores the object. */
     int (*init)(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
                 struct ew_error *reterr);
     void (*done)(struct etwatch_sink *sink);
@@ -26,7 +26,7 @@ struct ew_sink_ops {
     void (*trace)(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
     void (*klass)(struct etwatch_sink *sink, const struct etwatch_trace_class *klass);
     void (*process)(struct etwatch_sink *sink, const struct etwatch_sample *process,
-                    uint64_t estimated);
+                    const struct etwatch_metric_set *estimated);
     void (*image)(struct etwatch_sink *sink, const struct etwatch_trace_image *image);
     void (*trace_event)(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
     void (*end)(struct etwatch_sink *sink);
@@ -36,13 +36,16 @@ struct ew_sink_ops {
     bool (*wants_fields)(const struct etwatch_trace_event *event); /* NULL: always */
 };
 
+/* Every field once, for as many metrics as a set holds; a caller may repeat some. */
+enum { EW_SINK_COLUMNS_MAX = 288 };
+
 struct etwatch_sink {
     const struct ew_sink_ops *ops;
     struct ew_buf out;
     uint32_t flags;
-    uint32_t column_count; /* 0: the format's default */
-    uint8_t columns[128];  /* enum ew_field_id */
-    char *host;            /* NULL: unknown */
+    uint32_t column_count;                 /* 0: the format's default */
+    uint16_t columns[EW_SINK_COLUMNS_MAX]; /* enum ew_field_id */
+    char *host;                            /* NULL: unknown */
     char *os;
 };
 

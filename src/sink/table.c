@@ -29,7 +29,7 @@ struct table {
     struct ew_report *report; /* of a recording; NULL: none */
 };
 
-static const uint8_t default_columns[] = {
+static const uint16_t default_columns[] = {
     EW_F_pid,
     EW_F_name,
     EW_F_METRIC(cpu_percent),
@@ -53,7 +53,7 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
     (void)err;
     if (sink->column_count == 0) {
         memcpy(sink->columns, default_columns, sizeof default_columns);
-        sink->column_count = sizeof default_columns;
+        sink->column_count = sizeof default_columns / sizeof default_columns[0];
     }
     for (uint32_t i = 0; i < sink->column_count; i++)
         self->columns[i] = ew_column_for(sink->columns[i]);
@@ -168,7 +168,7 @@ static void put_window_value(struct ew_buf *out, uint32_t metric, double value)
         (void)ew_buf_fixed(out, value, 1);
 }
 
-static void put_window_header(struct ew_buf *out, uint64_t more)
+static void put_window_header(struct ew_buf *out, const struct etwatch_metric_set *more)
 {
     static const char *const names[] = {"AVG%", "MAX%", "P95%", "P99%", "RSS-AVG", "RSS-MAX"};
     put_cell(out, "TIME", 23, true);
@@ -178,7 +178,7 @@ static void put_window_header(struct ew_buf *out, uint64_t more)
         put_cell(out, names[i], i < 4 ? 6 : 8, false);
     ew_buf_text(out, "INTERVALS");
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((more >> i & 1) == 0)
+        if (!etwatch_metric_set_has(more, i))
             continue;
         ew_buf_text(out, "  ");
         ew_buf_text(out, ew_metric_info[i].name);
@@ -192,7 +192,7 @@ static void put_window_more(struct ew_buf *out, const struct etwatch_window *win
 {
     const struct etwatch_aggregate *spread = window->more_spreads;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        if ((window->more >> i & 1) == 0)
+        if (!etwatch_metric_set_has(&window->more, i))
             continue;
         const double values[] = {spread->avg, spread->max};
         for (size_t part = 0; part < 2; part++) {
@@ -214,7 +214,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     const double values[] = {cpu->avg, cpu->max, cpu->p95, cpu->p99, rss->avg, rss->max};
 
     if (!self->windows_begun)
-        put_window_header(out, window->more);
+        put_window_header(out, &window->more);
     self->windows_begun = true;
     ew_units_time(out, window->t_ns);
     ew_buf_init(&cell, 0, NULL, NULL);
@@ -295,7 +295,7 @@ static void put_class(struct etwatch_sink *sink, const struct etwatch_trace_clas
 }
 
 static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *process,
-                        uint64_t estimated)
+                        const struct etwatch_metric_set *estimated)
 {
     struct ew_report *report = report_of(sink);
     if (report != NULL)

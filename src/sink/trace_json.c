@@ -84,7 +84,7 @@ static void put_machine(struct ew_buf *out, const struct etwatch_trace_summary *
     BOOL(out, "compressed", compressed);
 }
 
-static void put_found(struct ew_buf *out, const struct etwatch_trace_stats *stats)
+static void put_stats(struct ew_buf *out, const struct etwatch_trace_stats *stats)
 {
     bool damage = stats->bad_buffers > 0 || stats->bad_events > 0;
     bool any = stats->events > 0;
@@ -128,7 +128,7 @@ void ew_jsonl_trace(struct etwatch_sink *sink, const struct etwatch_trace_summar
     uint32_t source = trace->file_count > 0 ? trace->files[0].source : 0;
     TEXT(out, "source", etwatch_source_name(source != 0 ? source : ETWATCH_SOURCE_ETL));
     put_machine(out, trace);
-    put_found(out, trace->stats);
+    put_stats(out, trace->stats);
     put_system(out, trace->system);
     EW_JSON(out, ",\"files\":[");
     for (uint32_t i = 0; i < trace->file_count; i++) {
@@ -184,9 +184,9 @@ static char *raw_if(char *at, bool known, uint64_t value)
 static void put_head(struct ew_buf *out, const struct etwatch_trace_event *event)
 {
     size_t name = event->process != NULL ? strlen(event->process) : 0;
-    size_t provider = strlen(event->provider), what = strlen(event->event);
+    size_t provider = strlen(event->provider), type = strlen(event->event);
     if (!ew_buf_reserve(out,
-                        HEAD_ROOM + EW_JSON_LEN(name) + EW_JSON_LEN(provider) + EW_JSON_LEN(what)))
+                        HEAD_ROOM + EW_JSON_LEN(name) + EW_JSON_LEN(provider) + EW_JSON_LEN(type)))
         return;
     char *at = ew_buf_end(out);
     at = RAW(at, "{\"type\":\"event\",\"t_ns\":");
@@ -202,7 +202,7 @@ static void put_head(struct ew_buf *out, const struct etwatch_trace_event *event
     at = RAW(at, ",\"provider\":");
     at = ew_raw_json_string(at, event->provider, provider);
     at = RAW(at, ",\"event\":");
-    at = ew_raw_json_string(at, event->event, what);
+    at = ew_raw_json_string(at, event->event, type);
     at = RAW(at, ",\"id\":");
     at = ew_raw_u64(at, event->id);
     at = RAW(at, ",\"opcode\":");

@@ -91,48 +91,51 @@ const char *ew_record_accounting_cmdline(const struct ew_record_accounting *acco
 
 /* ------------------------------------------------------------------- availability */
 
-uint64_t ew_record_accounting_available(uint64_t kinds)
+struct etwatch_metric_set ew_record_accounting_available(uint64_t kinds)
 {
     static const struct {
         uint64_t kinds; /* any of these */
-        uint64_t metrics;
+        struct etwatch_metric_set metrics;
     } known[] = {
-        {EW_KIND(SWITCH) | EW_KIND(SAMPLE), ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns)},
-        {EW_KIND(SAMPLE), ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns)},
-        {EW_KIND(SWITCH), ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary) |
-                              ETWATCH_HAS(priority)},
-        {EW_KIND(READY), ETWATCH_HAS(runq_wait_ns)},
-        {EW_KIND(FAULT), ETWATCH_HAS(faults_minor)},
-        {EW_KIND(HARD_FAULT), ETWATCH_HAS(faults_major)},
+        {EW_KIND(SWITCH) | EW_KIND(SAMPLE), EW_METRIC_SET(ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns)},
+        {EW_KIND(SAMPLE), EW_METRIC_SET(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns)},
+        {EW_KIND(SWITCH), EW_METRIC_SET(ETWATCH_M_switches_voluntary,
+                                        ETWATCH_M_switches_involuntary, ETWATCH_M_priority)},
+        {EW_KIND(READY), EW_METRIC_SET(ETWATCH_M_runq_wait_ns)},
+        {EW_KIND(FAULT), EW_METRIC_SET(ETWATCH_M_faults_minor)},
+        {EW_KIND(HARD_FAULT), EW_METRIC_SET(ETWATCH_M_faults_major)},
         {EW_KIND(DISK_READ) | EW_KIND(DISK_WRITE),
-         ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes)},
+         EW_METRIC_SET(ETWATCH_M_disk_read_bytes, ETWATCH_M_disk_write_bytes)},
         {EW_KIND(FILE_READ) | EW_KIND(FILE_WRITE),
-         ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
-             ETWATCH_HAS(io_write_ops)},
+         EW_METRIC_SET(ETWATCH_M_io_read_bytes, ETWATCH_M_io_write_bytes, ETWATCH_M_io_read_ops,
+                       ETWATCH_M_io_write_ops)},
         {EW_KIND(NET_SEND) | EW_KIND(NET_RECEIVE),
-         ETWATCH_HAS(net_received_bytes) | ETWATCH_HAS(net_sent_bytes)},
+         EW_METRIC_SET(ETWATCH_M_net_received_bytes, ETWATCH_M_net_sent_bytes)},
         {EW_KIND(THREAD_START) | EW_KIND(THREAD_THERE),
-         ETWATCH_HAS(threads) | ETWATCH_HAS(affinity)},
+         EW_METRIC_SET(ETWATCH_M_threads, ETWATCH_M_affinity)},
         {EW_KIND(PROCESS_COUNTERS) | EW_KIND(WORKING_SETS),
-         ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(private_bytes) | ETWATCH_HAS(virtual_bytes)},
-        {EW_KIND(PROCESS_COUNTERS), ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(pool_paged_bytes) |
-                                        ETWATCH_HAS(pool_nonpaged_bytes) | ETWATCH_HAS(handles)},
-        {EW_KIND(PROCESS_END), ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code)},
+         EW_METRIC_SET(ETWATCH_M_rss_bytes, ETWATCH_M_private_bytes, ETWATCH_M_virtual_bytes)},
+        {EW_KIND(PROCESS_COUNTERS),
+         EW_METRIC_SET(ETWATCH_M_rss_peak_bytes, ETWATCH_M_pool_paged_bytes,
+                       ETWATCH_M_pool_nonpaged_bytes, ETWATCH_M_handles)},
+        {EW_KIND(PROCESS_END), EW_METRIC_SET(ETWATCH_M_exit_ns, ETWATCH_M_exit_code)},
     };
-    uint64_t available = 0;
+    struct etwatch_metric_set available = {{0}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if ((kinds & known[i].kinds) != 0)
-            available |= known[i].metrics;
+            etwatch_metric_set_union(&available, &known[i].metrics);
     return available;
 }
 
-uint64_t ew_record_accounting_estimated(uint64_t kinds)
+struct etwatch_metric_set ew_record_accounting_estimated(uint64_t kinds)
 {
-    const uint64_t modes = ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
+    struct etwatch_metric_set estimated = {{0}};
     if ((kinds & EW_KIND(SAMPLE)) == 0)
-        return 0;
-    return modes |
-           ((kinds & EW_KIND(SWITCH)) == 0 ? ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) : 0);
+        return estimated;
+    estimated = EW_METRICS(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
+    if ((kinds & EW_KIND(SWITCH)) == 0)
+        etwatch_metric_set_union(&estimated, &EW_METRICS(ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns));
+    return estimated;
 }
 
 /* ------------------------------------------------------------------- init and done */

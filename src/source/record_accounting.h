@@ -58,9 +58,8 @@ const char *ew_record_accounting_cmdline(const struct ew_record_accounting *acco
                                          uint32_t pid);
 
 #define EW_KIND(name) (UINT64_C(1) << EW_EVENT_##name)
-/* ETWATCH_HAS bits that events of these kinds (EW_KIND) make available, and those that they can
- * only estimate. */
-uint64_t ew_record_accounting_available(uint64_t kinds);
-uint64_t ew_record_accounting_estimated(uint64_t kinds);
+/* The metrics that these kinds of events (EW_KIND) yield, and those of them that are estimates. */
+struct etwatch_metric_set ew_record_accounting_available(uint64_t kinds);
+struct etwatch_metric_set ew_record_accounting_estimated(uint64_t kinds);
 
 #endif

@@ -47,11 +47,11 @@ struct ew_source_config {
     const char *const *traces; /* files of a recording; its epoch is the start of the recording */
     uint32_t trace_count;
     uint32_t max_threads;
-    bool cmdlines;                    /* command lines will be queried */
-    bool software_counters;           /* tests: the CPU clock in place of hardware counters */
-    uint64_t metrics;                 /* ETWATCH_HAS bits to measure; others must cost nothing */
-    uint64_t polled;                  /* subset to poll even if events could provide it */
-    const struct etwatch_rate *rates; /* valid only during open; see ew_metrics_period_ns */
+    bool cmdlines;                     /* command lines will be queried */
+    bool software_counters;            /* tests: the CPU clock in place of hardware counters */
+    struct etwatch_metric_set metrics; /* to measure; others must cost nothing. Empty: all */
+    struct etwatch_metric_set polled;  /* subset to poll even if events could provide it */
+    const struct etwatch_rate *rates;  /* valid only during open; see ew_metrics_period_ns */
     uint32_t rate_count;
     const struct ew_etw_config
         *etw; /* options of an ETW session, valid only during open; NULL: defaults */
@@ -75,10 +75,10 @@ struct ew_source_stats {
 enum { EW_SOURCE_AHEAD_NS = 100 * 1000 * 1000 };
 
 struct ew_source_ops {
-    uint32_t id;        /* enum etwatch_source */
-    uint64_t available; /* ETWATCH_HAS bits it can measure */
-    uint64_t estimated; /* ETWATCH_HAS bits it can only estimate */
-    uint32_t backend;   /* enum etwatch_backend: its column in the metric table */
+    uint32_t id;                         /* enum etwatch_source */
+    uint32_t backend;                    /* enum etwatch_backend: its column in the metric table */
+    struct etwatch_metric_set available; /* metrics it can measure */
+    struct etwatch_metric_set estimated; /* metrics it can only estimate */
     /* Opens and starts; delivers nothing yet. On error fills in code, message and fix. */
     int (*open)(const struct ew_source_config *config, struct ew_source **ret_source,
                 struct ew_error *reterr);

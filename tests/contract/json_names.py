@@ -13,13 +13,14 @@ THREADS = "threads threads_running threads_ready threads_waiting threads_suspend
 IO = """io_read_bytes io_write_bytes io_other_bytes io_read_ops io_write_ops io_other_ops io_priority
     disk_read_bytes disk_write_bytes net_received_bytes net_sent_bytes""".split()
 HANDLES = "handles handles_peak gdi_objects user_objects".split()
-DEVICES = "gpu_ns gpu_percent gpu_memory_bytes npu_ns npu_percent energy_uj".split()
+# No source measures these yet: they are in no object.
+ABSENT = {"gpu_ns", "gpu_percent", "gpu_memory_bytes", "npu_ns", "npu_percent", "energy_uj"}
 EXIT = "exit_ns exit_code exit_signal".split()
 STATS = """source hz_requested hz_reached samples events lost undecoded late self_cpu_percent
     self_kernel_percent self_rss_bytes self_rss_peak_bytes wakeups""".split()
 META = "version host os cpus source hz_requested anchor_unix_ns anchor_raw_ns estimated".split()
 
-PROCESS = WHICH + WHEN + CPU + MEMORY + THREADS + IO + HANDLES + DEVICES
+PROCESS = WHICH + WHEN + CPU + MEMORY + THREADS + IO + HANDLES
 TYPES = {
     "meta": META,
     "start": PROCESS,
@@ -30,10 +31,10 @@ TYPES = {
 }
 TEXT = "type name user cgroup cmdline source thread_name version host os fallback".split()
 # What no source on Linux can know, and Wine does not count.
-NEVER = "pool_paged_bytes pool_nonpaged_bytes gdi_objects user_objects gpu_ns npu_ns energy_uj".split()
+NEVER = "pool_paged_bytes pool_nonpaged_bytes gdi_objects user_objects".split()
 ALWAYS = {"cpu_ns", "cpu_percent", "cpu_user_ns", "cpu_kernel_ns", "rss_bytes", "threads", "priority"}
 if UNDER_WINE:
-    NEVER = "switches_voluntary faults_minor io_read_bytes private_bytes gpu_ns npu_ns energy_uj".split()
+    NEVER = "switches_voluntary faults_minor io_read_bytes private_bytes".split()
 
 
 def watch(source, *more):
@@ -50,6 +51,7 @@ def check_names(objects, without=()):
     for o in objects:
         missing = [name for name in TYPES.get(o["type"], []) if name not in o]
         check_eq(missing, [], f"names missing in {o['type']}")
+        check_eq(sorted(ABSENT & set(o)), [], f"names in {o['type']} that no source measures")
         order = orders.setdefault(o["type"], list(o))
         check_eq(list(o), order, f"order of names in {o['type']}")
 

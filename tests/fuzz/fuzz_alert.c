@@ -39,11 +39,11 @@ static void feed(struct ew_alerts *alerts, const uint8_t *data, size_t size)
             .start_ns = 1,
             .t_ns = t_ns,
             .dt_ns = WINDOW_NS,
-            .has = ~(uint64_t)0,
             .cpu_ns = (uint64_t)data[i] * 4000,
             .cpu_percent = data[i] / 2.5,
             .rss_bytes = (uint64_t)data[i] << 20,
         };
+        memset(&samples[0].has, 0xFF, sizeof samples[0].has);
         samples[1] = samples[0];
         samples[1].type = ETWATCH_TYPE_THREAD;
         samples[1].tid = data[i] % 40u;

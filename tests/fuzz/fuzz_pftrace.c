@@ -57,7 +57,8 @@ static int on_stats(void *ctx, const struct etwatch_stats *stats)
     return 0;
 }
 
-static int on_total(void *ctx, const struct etwatch_sample *total, uint64_t estimated)
+static int on_total(void *ctx, const struct etwatch_sample *total,
+                    const struct etwatch_metric_set *estimated)
 {
     (void)estimated;
     require(total->type == ETWATCH_TYPE_EXIT || total->type == ETWATCH_TYPE_THREAD,

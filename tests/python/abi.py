@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from etwatch import _abi, _native
+from etwatch import _abi, _batch, _native
 from lib import ROOT, check, check_eq, check_in, main, run, skip, temp_dir, test
 
 sys.path.insert(0, os.path.join(ROOT, "scripts"))
@@ -97,6 +97,51 @@ def what_the_generator_does_not_know_is_an_error():
         except python_abi.Unknown:
             continue
         check(False, f"nothing is said about {text!r}")
+
+
+@test
+def inline_functions_are_skipped_and_defined_numbers_are_constants():
+    import python_abi
+    text = """static inline int has(int a) { if (a > 1 && ~a) { return a % 2; } return 0; }
+        struct a { int words[N]; };
+        static inline void other(void) { }
+        ETWATCH_API int f(struct a *x);"""
+    parser = python_abi.Parser(text, {"N": 4})
+    parser.parse()
+    check_eq((list(parser.functions), parser.structs), (["f"], {"a": [("words", ("plain", "int", 0, [4]))]}))
+    check_eq(ctypes.sizeof(_abi.MetricSet), 8 * _abi.ETWATCH_METRIC_SET_WORDS)
+    check(not any(name.startswith("etwatch_metric_set_") for name in _abi.FUNCTIONS), "an inline function is bound")
+
+
+@test
+def members_of_every_word_of_a_set_are_seen():
+    row = _native.sized(_abi.Sample)
+    row.cpu_ns = 7
+    row.has.words[0] = 1 << _batch.METRIC_NAMES.index("cpu_ns")
+    row.has.words[3] = 1 << 63
+    sample = _batch.Batch.take(ctypes.addressof(row), 1)[0]
+    check_eq((sample.cpu_ns, sample.cpu_user_ns, sample.gpu_ns), (7, None, None))
+    check(_native.set_has(row.has, 255) and not _native.set_has(row.has, 254), "the last word")
+    before, _batch._HAS_WORDS = _batch._HAS_WORDS, 4  # as with more than 192 metrics
+    try:
+        batch = _batch.Batch.take(ctypes.addressof(row), 1)
+        check_eq(batch.masks(), [row.has.words[0] | 1 << 255])
+        check_eq(batch[0].has, batch.masks()[0])
+    finally:
+        _batch._HAS_WORDS = before
+
+
+@test
+def what_no_source_measures_is_no_column_but_an_attribute():
+    check("gpu_percent" in _batch.METRIC_NAMES and "gpu_percent" not in _batch.COLUMNS, "a column")
+    check("cpu_percent" in _batch.COLUMNS, "no column")
+    for name in ("gpu_percent", "devices"):
+        try:
+            _native.metric_set(name)
+        except ValueError as error:
+            check_eq(str(error), f"metrics: no source measures {name!r} yet (see `etwatch metrics`)")
+        else:
+            check(False, f"{name} can be selected")
 
 
 def fake_library(folder, version):

@@ -25,7 +25,7 @@ def cycles_are_told_by_thread_where_there_are_any():
             row = _native.sized(_abi.Sample)
             row.type, row.pid, row.tid, row.cycles = _abi.ETWATCH_TYPE_THREAD, child.pid, child.pid, 1234
             row.start_ns = monitor._engine.summary.processes(child.pid)[0].sample.start_ns
-            row.has = 1 << METRIC_NAMES.index("cycles")
+            row.has.words[0] = 1 << METRIC_NAMES.index("cycles")
             _native.lib.etwatch_summary_add(monitor._engine.summary.pointer, ctypes.byref(row), 1)
             check_eq(monitor.get_process_metrics(child.pid).thread_cpu_cycles, {child.pid: 1234})
         else:

@@ -8,6 +8,7 @@
 #include <etwatch/sink.h>
 
 #include "base/buf.h"
+#include "model/metric.h"
 
 #define SECOND_NS ((uint64_t)1000000000)
 #define T0_NS ((uint64_t)1763269862 * SECOND_NS) /* 2025-11-16 05:11:02 UTC */
@@ -41,9 +42,10 @@ static inline void set_cpu(struct etwatch_sample *s, uint64_t cpu_ns)
     s->switches_voluntary = 12;
     s->switches_involuntary = 3;
     s->runq_wait_ns = 250000;
-    s->has |= ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns) |
-              ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(switches_voluntary) |
-              ETWATCH_HAS(switches_involuntary) | ETWATCH_HAS(runq_wait_ns);
+    etwatch_metric_set_union(
+        &s->has, &EW_METRICS(ETWATCH_M_cpu_ns, ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns,
+                             ETWATCH_M_cpu_percent, ETWATCH_M_switches_voluntary,
+                             ETWATCH_M_switches_involuntary, ETWATCH_M_runq_wait_ns));
 }
 
 static inline void set_memory(struct etwatch_sample *s, uint64_t rss_bytes)
@@ -52,8 +54,8 @@ static inline void set_memory(struct etwatch_sample *s, uint64_t rss_bytes)
     s->faults_minor = 41;
     s->threads = 2;
     s->priority = -20;
-    s->has |= ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(faults_minor) | ETWATCH_HAS(threads) |
-              ETWATCH_HAS(priority);
+    etwatch_metric_set_union(&s->has, &EW_METRICS(ETWATCH_M_rss_bytes, ETWATCH_M_faults_minor,
+                                                  ETWATCH_M_threads, ETWATCH_M_priority));
 }
 
 /* A write function that keeps everything in a struct ew_buf. */

@@ -190,9 +190,9 @@ static inline struct ew_sampler_counts kit_counts(void)
     return counts;
 }
 
-static inline bool kit_has(const struct etwatch_sample *s, uint64_t bit)
+static inline bool kit_has(const struct etwatch_sample *s, uint32_t metric)
 {
-    return (s->has & bit) != 0;
+    return etwatch_sample_has(s, metric);
 }
 
 /* "S1 s1 X1": kind and pid of each object; T and t are processes before and threads (tid). */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/metric.h"
 #include "sampler/alert.h"
 #include "test.h"
 
@@ -137,7 +138,7 @@ static void feed(struct ew_alerts *alerts, uint64_t t_ms, uint64_t cpu_us)
         .t_ns = t_ms * MS,
         .dt_ns = MS,
         .name = "burner",
-        .has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent),
+        .has = EW_METRIC_SET(ETWATCH_M_cpu_ns, ETWATCH_M_cpu_percent),
         .cpu_ns = cpu_us * 1000,
         .cpu_percent = (double)cpu_us / 10,
     };
@@ -268,7 +269,7 @@ TEST(the_end_of_the_process_ends_it)
                                   .pid = 7,
                                   .start_ns = 5,
                                   .t_ns = 6 * MS,
-                                  .has = ETWATCH_HAS(cpu_ns)};
+                                  .has = EW_METRIC_SET(ETWATCH_M_cpu_ns)};
     ew_alerts_feed(alerts, &over, 1);
     CHECK_EQ_UINT(told.count, 1);
     CHECK_EQ_UINT(told.alert[0].to_ns, 6 * MS);
@@ -305,9 +306,10 @@ static void read_memory(struct ew_alerts *alerts, uint64_t t_ms, bool known, uin
         .start_ns = 5,
         .t_ns = t_ms * MS,
         .dt_ns = 100 * MS,
-        .has = known ? ETWATCH_HAS(rss_bytes) : 0,
         .rss_bytes = mb * 1000000,
     };
+    if (known)
+        etwatch_metric_set_add(&sample.has, ETWATCH_M_rss_bytes);
     ew_alerts_feed(alerts, &sample, 1);
 }
 
@@ -353,7 +355,7 @@ TEST(more_processes_than_there_is_room_for_are_counted)
             .start_ns = 1,
             .t_ns = MS,
             .dt_ns = MS,
-            .has = ETWATCH_HAS(cpu_percent),
+            .has = EW_METRIC_SET(ETWATCH_M_cpu_percent),
             .cpu_percent = 10,
         };
         ew_alerts_feed(alerts, &sample, 1);

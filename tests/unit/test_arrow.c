@@ -26,7 +26,7 @@ static struct ew_layout *two_columns(uint32_t batch_rows)
     struct ew_layout *layout = NULL;
     CHECK_EQ_INT(ew_layout_new(batch_rows, &layout), 0);
     CHECK_EQ_INT(ew_layout_add(layout, "value", EW_COLUMN_I64, true), 0);
-    CHECK_EQ_INT(ew_layout_add(layout, "word", EW_COLUMN_WORD, true), 0);
+    CHECK_EQ_INT(ew_layout_add(layout, "word", EW_COLUMN_DICT, true), 0);
     CHECK_EQ_INT(ew_layout_add(layout, "text", EW_COLUMN_TEXT, true), 0);
     return layout;
 }
@@ -42,7 +42,7 @@ TEST(a_value_that_was_not_set_is_null_and_a_batch_is_cut_when_it_is_full)
         if (i % 3 != 0)
             ew_columns_i64(&columns, 0, i);
         if (i % 2 == 0)
-            ew_columns_word(&columns, 1, i % 4 == 0 ? "four" : "two");
+            ew_columns_dict(&columns, 1, i % 4 == 0 ? "four" : "two");
         if (i >= 500)
             ew_columns_text(&columns, 2, "abc", 3);
         ew_columns_end(&columns);
@@ -79,7 +79,7 @@ TEST(a_column_may_outlive_its_batch_and_the_others)
     for (int i = 0; i < 10; i++) {
         CHECK(ew_columns_begin(&columns));
         ew_columns_i64(&columns, 0, i);
-        ew_columns_word(&columns, 1, "kept");
+        ew_columns_dict(&columns, 1, "kept");
         ew_columns_end(&columns);
     }
     struct ew_batch *batch = ew_columns_cut(&columns);
@@ -111,7 +111,7 @@ TEST(a_dictionary_goes_on_in_the_next_batch_and_old_batches_keep_theirs)
             char word[32];
             (void)snprintf(word, sizeof word, "word %d", b * 20 + i % 25);
             CHECK(ew_columns_begin(&columns));
-            ew_columns_word(&columns, 1, word);
+            ew_columns_dict(&columns, 1, word);
             ew_columns_end(&columns);
         }
         struct ew_batch *batch = ew_columns_cut(&columns);
@@ -141,13 +141,13 @@ TEST(text_that_is_no_utf8_is_made_valid)
     CHECK_EQ_INT(ew_columns_init(&columns, layout), 0);
     for (int i = 0; i < 2; i++) {
         CHECK(ew_columns_begin(&columns));
-        ew_columns_word(&columns, 1, "a\xFFz");
+        ew_columns_dict(&columns, 1, "a\xFFz");
         ew_columns_text(&columns, 2, "\xC3(\xE2\x82\xAC", 5);
         ew_columns_end(&columns);
     }
     struct ew_batch *batch = ew_columns_cut(&columns);
-    CHECK_EQ_UINT(batch->columns[1].word_count, 1);
-    CHECK_EQ_MEM(batch->columns[1].words->text, "a\xEF\xBF\xBDz", 5);
+    CHECK_EQ_UINT(batch->columns[1].entry_count, 1);
+    CHECK_EQ_MEM(batch->columns[1].dictionary->text, "a\xEF\xBF\xBDz", 5);
     const int32_t *offsets = (const int32_t *)(const void *)batch->columns[2].values;
     CHECK_EQ_INT(offsets[1], 7);
     CHECK_EQ_MEM(batch->columns[2].text, "\xEF\xBF\xBD(\xE2\x82\xAC", 7);
@@ -415,7 +415,7 @@ static int build_and_write(void *ctx)
     (void)ctx;
     int rc = ew_layout_new(300, &layout);
     if (rc == 0)
-        rc = ew_layout_add(layout, "word", EW_COLUMN_WORD, true);
+        rc = ew_layout_add(layout, "word", EW_COLUMN_DICT, true);
     if (rc == 0)
         rc = ew_layout_add(layout, "text", EW_COLUMN_TEXT, true);
     if (rc == 0)
@@ -424,7 +424,7 @@ static int build_and_write(void *ctx)
         char word[16];
         (void)snprintf(word, sizeof word, "%d", i);
         if (ew_columns_begin(&columns)) {
-            ew_columns_word(&columns, 0, word);
+            ew_columns_dict(&columns, 0, word);
             ew_columns_text(&columns, 1, "\xFF", 1);
             ew_columns_end(&columns);
         }

@@ -63,7 +63,7 @@ TEST(the_summary_shows_totals_threads_and_how_each_ended)
     sample = busy(ETWATCH_TYPE_EXIT, 10, 200, 70);
     sample.dt_ns = 200000000;
     sample.exit_signal = 9;
-    sample.has |= ETWATCH_HAS(exit_signal);
+    etwatch_metric_set_add(&sample.has, ETWATCH_M_exit_signal);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
     sample = busy(ETWATCH_TYPE_START, 20, 100, 0);
     CHECK_EQ_INT(ew_summary_add(&summary, &sample), 0);
@@ -254,7 +254,9 @@ static int count_window(void *ctx, const struct etwatch_window *window)
 {
     struct etwatch_window *last = ctx;
     *last = *window;
-    CHECK(window->more == (ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(handles)));
+    CHECK(etwatch_metric_set_has(&window->more, ETWATCH_M_io_write_bytes) &&
+          etwatch_metric_set_has(&window->more, ETWATCH_M_handles));
+    CHECK_EQ_UINT(etwatch_metric_set_count(&window->more), 2);
     CHECK_NEAR(window->more_spreads[0].avg, 50.0, 1e-9); /* 500 in one of ten intervals */
     CHECK(isnan(window->more_spreads[0].max));
     CHECK_EQ_UINT(window->more_spreads[1].count, 1);
@@ -281,7 +283,8 @@ TEST(a_window_has_the_selected_values_of_the_selected_metrics)
     struct etwatch_sample sample = busy(ETWATCH_TYPE_SAMPLE, 7, 100, 100);
     sample.io_write_bytes = 500;
     sample.handles = 9;
-    sample.has |= ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(handles);
+    etwatch_metric_set_add(&sample.has, ETWATCH_M_io_write_bytes);
+    etwatch_metric_set_add(&sample.has, ETWATCH_M_handles);
     CHECK_EQ_INT(etwatch_windows_add(windows, &sample), 0);
     sample = busy(ETWATCH_TYPE_SAMPLE, 7, 1200, 100);
     CHECK_EQ_INT(etwatch_windows_add(windows, &sample), 0);

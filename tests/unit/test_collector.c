@@ -28,7 +28,7 @@ TEST(a_collector_keeps_samples_in_their_tables_and_gives_them_again_and_again)
         make_sample(ETWATCH_TYPE_EXIT, 12, "python", 200),
     };
     samples[2].tid = 14;
-    samples[1].has = ETWATCH_HAS(cpu_ns);
+    samples[1].has = EW_METRICS(ETWATCH_M_cpu_ns);
     samples[1].cpu_ns = 5000;
     etwatch_collector_on_samples(collector, samples, 5);
     struct etwatch_event event = {.kind = ETWATCH_EVENT_SWITCH, .t_ns = 9, .tid = 1, .next_tid = 2};

@@ -74,7 +74,7 @@ TEST(a_thread_gets_what_was_counted_while_it_ran)
                                       .interval_ns = 10000000,
                                       .sample_ns = 10000000,
                                       .software_counters = true,
-                                      .metrics = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cycles)};
+                                      .metrics = EW_METRIC_SET(ETWATCH_M_cpu_ns, ETWATCH_M_cycles)};
     struct ew_facts facts = {
         .process = take_process, .reading = take_reading, .loss = take_loss, .all_seen = all_seen};
     struct ew_source *source = NULL;
@@ -82,7 +82,7 @@ TEST(a_thread_gets_what_was_counted_while_it_ran)
     const struct ew_source_ops *ops = ew_source_native();
     if (ops->open(&config, &source, &error) != 0)
         SKIP("eBPF cannot be used here");
-    if ((source->ops->available & ETWATCH_HAS(cycles)) == 0) {
+    if (!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_cycles)) {
         source->ops->close(source);
         SKIP("perf_event_open is refused");
     }

@@ -69,8 +69,11 @@ static uint32_t flags_for(const char *const *metrics, const char *const *alerts)
                                     .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET,
                                     .alerts = alerts,
                                     .alert_count = alerts != NULL ? 1 : 0};
-    for (uint32_t i = 0; metrics != NULL && metrics[i] != NULL; i++)
-        config.metrics |= etwatch_metrics_named(metrics[i]);
+    for (uint32_t i = 0; metrics != NULL && metrics[i] != NULL; i++) {
+        struct etwatch_metric_set named = {{0}};
+        CHECK_EQ_INT(etwatch_metrics_named(metrics[i], &named), 0);
+        etwatch_metric_set_union(&config.metrics, &named);
+    }
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
     monitor->etw = &etw;
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
@@ -298,8 +301,9 @@ TEST(another_session_is_read_by_name)
     etw_emulator_add(emulator, "NT Kernel Logger", 0x100, 0x13);
     CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
     CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_ETW);
-    CHECK((meta_of(monitor).available & ETWATCH_HAS(cpu_ns)) != 0);
-    CHECK((meta_of(monitor).available & ETWATCH_HAS(disk_read_bytes)) == 0);
+    struct etwatch_metric_set available = meta_of(monitor).available;
+    CHECK(etwatch_metric_set_has(&available, ETWATCH_M_cpu_ns));
+    CHECK(!etwatch_metric_set_has(&available, ETWATCH_M_disk_read_bytes));
     while (!etw_emulator_done(emulator))
         CHECK(etwatch_monitor_poll(monitor, 20) >= 0);
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);

@@ -6,6 +6,7 @@
 #include "etw_kit.h"
 
 #include "listing_kit.h"
+#include "metric_kit.h"
 #include "monitor/monitor.h"
 #include "sampler/sampler.h"
 #include "source/etw/controller.h"
@@ -13,7 +14,8 @@
 #include "source/source.h"
 
 #define WANTED (EW_HAS_C(cycles) | EW_HAS_C(instructions) | EW_HAS_C(cache_misses))
-#define METRICS (ETWATCH_HAS(cycles) | ETWATCH_HAS(instructions) | ETWATCH_HAS(cache_misses))
+static const struct etwatch_metric_set counters =
+    EW_METRIC_SET(ETWATCH_M_cycles, ETWATCH_M_instructions, ETWATCH_M_cache_misses);
 
 static const char *const all[] = {"Timer",        "TotalIssues",        "CacheMisses",
                                   "TotalCycles",  "LLCMisses",          "UnhaltedCoreCycles",
@@ -148,7 +150,7 @@ static void add_up(void *ctx, const struct etwatch_sample *samples, size_t count
             continue;
         sums->samples++;
         sums->incomplete += (s->flags & ETWATCH_SAMPLE_COMPLETE) == 0;
-        sums->without += (s->has & ETWATCH_HAS(cycles)) == 0;
+        sums->without += !etwatch_sample_has(s, ETWATCH_M_cycles);
         sums->cycles += s->cycles;
         sums->instructions += s->instructions;
         sums->cache_misses += s->cache_misses;
@@ -162,7 +164,8 @@ static void no_loss(void *ctx, const struct etwatch_loss *loss)
 }
 
 /* Opens a source on the emulator, drains all of it and adds up. */
-static struct sums watch(struct etw_emulator *emulator, uint64_t metrics, uint64_t *ret_available)
+static struct sums watch(struct etw_emulator *emulator, struct etwatch_metric_set metrics,
+                         struct etwatch_metric_set *ret_available)
 {
     struct ew_source *source = NULL;
     struct ew_sampler *sampler = NULL;
@@ -269,11 +272,13 @@ static struct etw_emulator *play(const struct made *made, const char *const *sou
 TEST_BOTH_WAYS(known_counters_in_exact_sums_out)
 {
     struct made made;
-    uint64_t available = 0;
+    struct etwatch_metric_set available;
     make(&made, ETL_COUNTERS_OURS);
     struct etw_emulator *emulator = play(&made, all);
-    struct sums sums = watch(emulator, METRICS | ETWATCH_HAS(cpu_ns), &available);
-    CHECK_EQ_UINT(available & METRICS, METRICS);
+    struct etwatch_metric_set metrics = counters;
+    etwatch_metric_set_add(&metrics, ETWATCH_M_cpu_ns);
+    struct sums sums = watch(emulator, metrics, &available);
+    CHECK(includes(&available, &counters));
     CHECK_EQ_UINT(sums.cycles, truth_of(&made, ETL_CYCLES));
     CHECK_EQ_UINT(sums.instructions, truth_of(&made, ETL_INSTRUCTIONS));
     CHECK_EQ_UINT(sums.cache_misses, truth_of(&made, ETL_CACHE_MISSES));
@@ -289,10 +294,10 @@ TEST_BOTH_WAYS(known_counters_in_exact_sums_out)
 TEST_BOTH_WAYS(counters_that_are_not_those_asked_for_are_not_told)
 {
     struct made made;
-    uint64_t available = 0;
+    struct etwatch_metric_set available;
     make(&made, ETL_COUNTERS_UNNAMED);
     struct etw_emulator *emulator = play(&made, all);
-    struct sums sums = watch(emulator, METRICS, &available);
+    struct sums sums = watch(emulator, counters, &available);
     CHECK_EQ_UINT(sums.without, sums.samples);
     CHECK_EQ_UINT(sums.cycles, 0);
     etw_emulator_free(emulator);
@@ -302,10 +307,10 @@ TEST_BOTH_WAYS(counters_that_are_not_those_asked_for_are_not_told)
 TEST_BOTH_WAYS(counters_of_others_in_the_stream_are_told_if_it_names_them)
 {
     struct made made;
-    uint64_t available = 0;
+    struct etwatch_metric_set available;
     make(&made, ETL_COUNTERS_NAMED);
     struct etw_emulator *emulator = play(&made, none);
-    struct sums sums = watch(emulator, 0, &available);
+    struct sums sums = watch(emulator, (struct etwatch_metric_set){{0}}, &available);
     CHECK_EQ_UINT(sums.cycles, truth_of(&made, ETL_CYCLES));
     CHECK_EQ_UINT(sums.instructions, truth_of(&made, ETL_INSTRUCTIONS));
     etw_emulator_free(emulator);
@@ -345,13 +350,13 @@ static void check_cycles(const char *const *sources, uint32_t kernel, uint64_t l
                                       .max_threads = 16,
                                       .proc_root = "/proc",
                                       .interval_ns = 10000000,
-                                      .metrics = METRICS,
+                                      .metrics = counters,
                                       .etw = &etw};
     struct ew_source *source = NULL;
     struct ew_error error = {0};
     CHECK_EQ_INT(ew_source_etw.open(&config, &source, &error), 0);
-    CHECK_EQ_INT((source->ops->available & ETWATCH_HAS(cycles)) != 0, available);
-    CHECK_EQ_INT((source->ops->estimated & ETWATCH_HAS(cycles)) != 0, estimated);
+    CHECK_EQ_INT(etwatch_metric_set_has(&source->ops->available, ETWATCH_M_cycles), available);
+    CHECK_EQ_INT(etwatch_metric_set_has(&source->ops->estimated, ETWATCH_M_cycles), estimated);
     const char *got = source->ops->unavailable_reason(source, ETWATCH_M_cycles);
     CHECK(why == NULL ? got == NULL : got != NULL && strstr(got, why) != NULL);
     CHECK(source->ops->unavailable_reason(source, ETWATCH_M_cpu_ns) == NULL);
@@ -370,7 +375,7 @@ TEST(without_a_counter_cycles_are_those_of_the_list)
 TEST(a_session_that_comes_back_with_fewer_counters_tells_none)
 {
     struct made made;
-    uint64_t available = 0;
+    struct etwatch_metric_set available;
     make(&made, ETL_COUNTERS_OURS);
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
@@ -380,8 +385,8 @@ TEST(a_session_that_comes_back_with_fewer_counters_tells_none)
                                                        .stop_times = 1,
                                                        .counters_once = true,
                                                        .sources = all});
-    struct sums sums = watch(emulator, METRICS, &available);
-    CHECK_EQ_UINT(available & METRICS, METRICS);
+    struct sums sums = watch(emulator, counters, &available);
+    CHECK(includes(&available, &counters));
     CHECK(sums.cycles > 0 && sums.cycles < truth_of(&made, ETL_CYCLES));
     CHECK(sums.without > 0 && sums.without < sums.samples);
     etw_emulator_free(emulator);

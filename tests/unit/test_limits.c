@@ -237,7 +237,7 @@ static void check_no_lumps(pid_t pid)
             continue;
         uint64_t slack_ns = first ? TICK_NS : SLACK_NS;
         if (sample->type == ETWATCH_TYPE_SAMPLE && sample->source == ETWATCH_SOURCE_EBPF &&
-            (sample->has & ETWATCH_HAS(cpu_ns)))
+            (etwatch_sample_has(sample, ETWATCH_M_cpu_ns)))
             CHECK(sample->cpu_ns <= sample->dt_ns + slack_ns);
         first = sample->type == ETWATCH_TYPE_START;
     }

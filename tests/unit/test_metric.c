@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "metric_kit.h"
 #include "test.h"
 
 TEST(every_metric_has_a_row_with_nothing_left_out)
@@ -108,42 +109,110 @@ TEST(names_of_opentelemetry_are_those_it_defines)
     CHECK_EQ_STR(handles.otlp_linux, "process.unix.file_descriptor.count");
 }
 
-TEST(names_and_groups_choose_metrics)
+/* What a name selects; an empty set where there is no such name. */
+static struct etwatch_metric_set named(const char *name, int expected)
 {
-    CHECK_EQ_UINT(etwatch_metrics_named("rss_bytes"), ETWATCH_HAS(rss_bytes));
-    CHECK_EQ_UINT(etwatch_metrics_named("handles"),
-                  ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(gdi_objects) |
-                      ETWATCH_HAS(user_objects));
-    CHECK_EQ_UINT(etwatch_metrics_named("all"), ((uint64_t)1 << ETWATCH_METRIC_COUNT) - 1);
-    CHECK_EQ_UINT(etwatch_metrics_named("default"), ETWATCH_METRICS_DEFAULT);
-    CHECK_EQ_UINT(etwatch_metrics_named("rss"), 0);
-    CHECK_EQ_UINT(etwatch_metrics_named(NULL), 0);
+    struct etwatch_metric_set set = {{0}};
+    CHECK_EQ_INT(etwatch_metrics_named(name, &set), expected);
+    return set;
 }
 
-TEST(what_is_chosen_depends_on_what_a_source_brings_by_itself)
+TEST(names_and_groups_select_metrics)
 {
-    uint64_t plain = ew_metrics_chosen(ETWATCH_BACKEND_EBPF, 0);
-    CHECK((plain & ETWATCH_HAS(cpu_ns)) != 0);
-    CHECK_EQ_UINT(plain & (ETWATCH_HAS(net_sent_bytes) | ETWATCH_HAS(handles)), 0);
-    CHECK_EQ_UINT(ew_metrics_chosen(ETWATCH_BACKEND_EBPF, ETWATCH_METRICS_DEFAULT), plain);
-    CHECK_EQ_UINT(
-        ew_metrics_chosen(ETWATCH_BACKEND_EBPF, ETWATCH_METRICS_DEFAULT | ETWATCH_HAS(handles)),
-        plain | ETWATCH_HAS(handles));
-    CHECK_EQ_UINT(ew_metrics_chosen(ETWATCH_BACKEND_EBPF, ETWATCH_HAS(handles)),
-                  ETWATCH_HAS(handles) | EW_METRICS_ALWAYS);
-    CHECK((ew_metrics_chosen(ETWATCH_BACKEND_POLL_LINUX, 0) & ETWATCH_HAS(handles)) != 0);
+    struct etwatch_metric_set set = named("rss_bytes", 0);
+    CHECK_METRICS(set, ETWATCH_M_rss_bytes);
+    set = named("handles", 0);
+    CHECK_METRICS(set, ETWATCH_M_handles, ETWATCH_M_handles_peak, ETWATCH_M_gdi_objects,
+                  ETWATCH_M_user_objects);
+    set = named("default", 0);
+    CHECK_METRICS(set, ETWATCH_METRIC_DEFAULT);
+    set = named("rss", ETWATCH_EINVAL);
+    CHECK(etwatch_metric_set_is_empty(&set));
+    set = named(NULL, ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_metrics_named("all", NULL), ETWATCH_EINVAL);
 }
 
-TEST(the_fastest_of_what_is_chosen_sets_the_period)
+TEST(a_metric_that_no_source_measures_cannot_be_selected)
 {
-    const uint64_t memory = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(virtual_bytes);
-    const struct etwatch_rate rates[] = {{memory, 2}, {ETWATCH_HAS(virtual_bytes), 4}};
-    CHECK_EQ_UINT(ew_metrics_period_ns(memory, NULL, 0, memory), 100000000);
-    CHECK_EQ_UINT(ew_metrics_period_ns(memory, rates, 1, memory), 500000000);
-    CHECK_EQ_UINT(ew_metrics_period_ns(memory, rates, 2, memory), 250000000);
-    CHECK_EQ_UINT(ew_metrics_period_ns(ETWATCH_HAS(rss_bytes), rates, 2, memory), 500000000);
-    CHECK_EQ_UINT(ew_metrics_period_ns(ETWATCH_HAS(cpu_ns), rates, 2, memory), 0);
-    CHECK_EQ_UINT(ew_metrics_period_ns(ETWATCH_HAS(cpu_ns), NULL, 0, ETWATCH_HAS(cpu_ns)), 1);
+    struct etwatch_metric_set all = named("all", 0), none = {{0}}, measurable;
+    measurable = ew_metrics_measurable();
+    CHECK(etwatch_metric_set_equal(&all, &measurable));
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        bool measured = false;
+        test_row(ew_metric_rows[i].help);
+        for (uint32_t backend = 0; backend < ETWATCH_BACKEND_COUNT; backend++)
+            measured |=
+                ew_metric_rows[i].backend[backend].exactness != ETWATCH_EXACTNESS_UNAVAILABLE;
+        CHECK_EQ_INT(ew_metric_is_measurable(i), measured);
+        CHECK_EQ_INT(etwatch_metric_set_has(&all, i), measured);
+    }
+    CHECK(ew_metric_is_measurable(ETWATCH_M_cpu_ns));
+    CHECK(!ew_metric_is_measurable(ETWATCH_METRIC_COUNT));
+    CHECK(!ew_metric_is_measurable(ETWATCH_M_gpu_ns));
+    none = named("gpu_ns", ETWATCH_ENOTSUP);
+    CHECK(etwatch_metric_set_is_empty(&none));
+    none = named("devices", ETWATCH_ENOTSUP);
+}
+
+static struct etwatch_metric_set selected(uint32_t backend, struct etwatch_metric_set selection)
+{
+    return ew_metrics_selected(backend, &selection);
+}
+
+TEST(a_selection_depends_on_the_defaults_of_the_source)
+{
+    struct etwatch_metric_set none = {{0}};
+    struct etwatch_metric_set plain = selected(ETWATCH_BACKEND_EBPF, none);
+    CHECK(etwatch_metric_set_has(&plain, ETWATCH_M_cpu_ns));
+    CHECK(!etwatch_metric_set_has(&plain, ETWATCH_M_net_sent_bytes));
+    CHECK(!etwatch_metric_set_has(&plain, ETWATCH_M_handles));
+    CHECK(!etwatch_metric_set_has(&plain, ETWATCH_METRIC_DEFAULT));
+    struct etwatch_metric_set set =
+        selected(ETWATCH_BACKEND_EBPF, EW_METRICS(ETWATCH_METRIC_DEFAULT));
+    CHECK(etwatch_metric_set_equal(&set, &plain));
+    set = selected(ETWATCH_BACKEND_EBPF, EW_METRICS(ETWATCH_METRIC_DEFAULT, ETWATCH_M_handles));
+    etwatch_metric_set_add(&plain, ETWATCH_M_handles);
+    CHECK(etwatch_metric_set_equal(&set, &plain));
+    set = selected(ETWATCH_BACKEND_EBPF, EW_METRICS(ETWATCH_M_handles));
+    CHECK_METRICS(set, ETWATCH_M_handles, ETWATCH_M_exit_ns, ETWATCH_M_exit_code,
+                  ETWATCH_M_exit_signal);
+    set = selected(ETWATCH_BACKEND_POLL_LINUX, none);
+    CHECK(etwatch_metric_set_has(&set, ETWATCH_M_handles));
+}
+
+static const struct etwatch_metric_set memory =
+    EW_METRIC_SET(ETWATCH_M_rss_bytes, ETWATCH_M_virtual_bytes);
+
+TEST(the_fastest_selected_metric_sets_the_period)
+{
+    const struct etwatch_rate rates[] = {{memory, 2}, {EW_METRIC_SET(ETWATCH_M_virtual_bytes), 4}};
+    struct etwatch_metric_set rss = EW_METRICS(ETWATCH_M_rss_bytes);
+    struct etwatch_metric_set cpu = EW_METRICS(ETWATCH_M_cpu_ns);
+    CHECK_EQ_UINT(ew_metrics_period_ns(&memory, NULL, 0, &memory), 100000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(&memory, rates, 1, &memory), 500000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(&memory, rates, 2, &memory), 250000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(&rss, rates, 2, &memory), 500000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(&cpu, rates, 2, &memory), 0);
+    CHECK_EQ_UINT(ew_metrics_period_ns(&cpu, NULL, 0, &cpu), 1);
+}
+
+/* No such metrics exist yet; the sets that carry them must. */
+TEST(members_beyond_the_first_word_are_selected_rated_and_polled)
+{
+    const struct etwatch_metric_set high = EW_METRIC_SET(70, 130, 200);
+    const struct etwatch_rate rates[] = {{EW_METRIC_SET(130), 8}, {EW_METRIC_SET(70, 200), 4}};
+    struct etwatch_metric_set both = high, none = {{0}};
+    etwatch_metric_set_add(&both, ETWATCH_METRIC_DEFAULT);
+    struct etwatch_metric_set set = selected(ETWATCH_BACKEND_EBPF, both);
+    struct etwatch_metric_set plain = selected(ETWATCH_BACKEND_EBPF, none);
+    etwatch_metric_set_union(&plain, &high);
+    CHECK(etwatch_metric_set_equal(&set, &plain));
+    CHECK_EQ_UINT(ew_metrics_period_ns(&set, rates, 2, &high), 125000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(&set, rates + 1, 1, &EW_METRICS(200)), 250000000);
+    CHECK_EQ_UINT(ew_metrics_period_ns(&set, rates, 2, &EW_METRICS(71)), 0);
+    set = ew_metrics_polled(&high);
+    CHECK(etwatch_metric_set_equal(&set, &high));
+    CHECK(ew_metric_set_intersects(&plain, &high));
 }
 
 TEST(a_caller_with_an_older_header_gets_what_it_has_room_for)

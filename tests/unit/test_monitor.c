@@ -283,11 +283,11 @@ static void listen(void *ctx, const struct etwatch_sample *samples, size_t count
             story->samples_after_exit += story->exits != 0;
             story->backwards += s->t_ns < story->last_t_ns;
             story->last_t_ns = s->t_ns;
-            story->cpu_ns += s->has & ETWATCH_HAS(cpu_ns) ? s->cpu_ns : 0;
+            story->cpu_ns += etwatch_sample_has(s, ETWATCH_M_cpu_ns) ? s->cpu_ns : 0;
         }
         if (s->type == ETWATCH_TYPE_EXIT) {
             story->exits++;
-            story->exit_cpu_ns = s->has & ETWATCH_HAS(cpu_ns) ? s->cpu_ns : 0;
+            story->exit_cpu_ns = etwatch_sample_has(s, ETWATCH_M_cpu_ns) ? s->cpu_ns : 0;
         }
     }
 }

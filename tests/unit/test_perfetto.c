@@ -163,8 +163,8 @@ static struct etwatch_sink *new_sink(struct file *file)
         .hz_requested = 10,
         .anchor_unix_ns = 1700000000123456789u,
         .anchor_raw_ns = 5000000001u,
-        .estimated = 12,
-        .available = ~UINT64_C(0),
+        .estimated = {{12, 0, 5, 0}},
+        .available = {{~UINT64_C(0), 1, ~UINT64_C(0), UINT64_C(1) << 63}},
     };
     CHECK_EQ_INT(etwatch_sink_meta(sink, &meta), 0);
     return sink;
@@ -187,8 +187,11 @@ static int hear_meta(void *ctx, const struct etwatch_meta *meta, const char *os,
     heard->metas++;
     CHECK_EQ_UINT(meta->anchor_unix_ns, 1700000000123456789u);
     CHECK_EQ_UINT(meta->anchor_raw_ns, 5000000001u);
-    CHECK_EQ_UINT(meta->estimated, 12);
-    CHECK_EQ_UINT(meta->available, ~UINT64_C(0));
+    static const struct etwatch_metric_set estimated = {{12, 0, 5, 0}};
+    static const struct etwatch_metric_set available = {
+        {~UINT64_C(0), 1, ~UINT64_C(0), UINT64_C(1) << 63}};
+    CHECK(etwatch_metric_set_equal(&meta->estimated, &estimated));
+    CHECK(etwatch_metric_set_equal(&meta->available, &available));
     CHECK_EQ_UINT(meta->cpu_count, 4);
     CHECK_EQ_STR(os, "Linux 6.1.0");
     CHECK_EQ_STR(host, "here");
@@ -217,7 +220,7 @@ static int hear_sample(void *ctx, const struct etwatch_sample *got)
     CHECK_EQ_UINT(got->flags, want->flags);
     CHECK_EQ_UINT(got->source, want->source);
     CHECK_EQ_UINT(got->ppid, want->ppid);
-    CHECK_EQ_UINT(got->has, want->has);
+    CHECK(etwatch_metric_set_equal(&got->has, &want->has));
 #define ETWATCH_X(name, type, kind) CHECK_EQ_MEM(&got->name, &want->name, sizeof got->name);
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
@@ -320,7 +323,8 @@ TEST(a_sample_comes_back_to_the_last_bit)
         sample_of(ETWATCH_TYPE_EXIT, 300)};
     for (size_t i = 1; i < 5; i++) {
         uint64_t value = UINT64_MAX;
-        samples[i].has = (UINT64_C(1) << ETWATCH_METRIC_COUNT) - 1;
+        for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++)
+            etwatch_metric_set_add(&samples[i].has, m);
 #define ETWATCH_X(metric, type, kind) samples[i].metric = (type)(value -= 12345678901);
         ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
@@ -331,7 +335,7 @@ TEST(a_sample_comes_back_to_the_last_bit)
     samples[3].name = samples[4].name = "renamed";
     samples[3].tid = 78;
     samples[3].thread_name = "pool-1";
-    samples[4].has &= ~ETWATCH_HAS(rss_bytes);
+    etwatch_metric_set_remove(&samples[4].has, ETWATCH_M_rss_bytes);
     samples[4].rss_bytes = 0;
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);

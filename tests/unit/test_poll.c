@@ -392,9 +392,9 @@ TEST(a_recorded_tree_says_that_its_times_are_estimates)
     struct rounds rounds;
     rounds_open(&rounds, "normal", &everything, false, 100);
     const struct ew_source_ops *ops = rounds.poll->base.source.ops;
-    CHECK(ops->estimated & ETWATCH_HAS(cpu_ns));
-    CHECK(!(ops->available & ETWATCH_HAS(handles)));
-    CHECK(!(ew_source_poll.estimated & ETWATCH_HAS(cpu_ns)));
+    CHECK(etwatch_metric_set_has(&ops->estimated, ETWATCH_M_cpu_ns));
+    CHECK(!etwatch_metric_set_has(&ops->available, ETWATCH_M_handles));
+    CHECK(!etwatch_metric_set_has(&ew_source_poll.estimated, ETWATCH_M_cpu_ns));
     rounds_done(&rounds);
 }
 

@@ -26,10 +26,10 @@ TEST(a_process_is_told_with_its_name_times_and_memory)
     CHECK_EQ_UINT(sample.size, sizeof sample);
     CHECK_EQ_UINT(sample.type, ETWATCH_TYPE_SAMPLE);
     CHECK_CONTAINS(sample.name, "test_process");
-    CHECK((sample.has & ETWATCH_HAS(rss_bytes)) && sample.rss_bytes > 0);
-    CHECK((sample.has & ETWATCH_HAS(threads)) && sample.threads >= 1);
-    CHECK(sample.has & ETWATCH_HAS(cpu_user_ns));
-    CHECK((sample.has & ETWATCH_HAS(handles)) && sample.handles > 0);
+    CHECK(etwatch_sample_has(&sample, ETWATCH_M_rss_bytes) && sample.rss_bytes > 0);
+    CHECK(etwatch_sample_has(&sample, ETWATCH_M_threads) && sample.threads >= 1);
+    CHECK(etwatch_sample_has(&sample, ETWATCH_M_cpu_user_ns));
+    CHECK(etwatch_sample_has(&sample, ETWATCH_M_handles) && sample.handles > 0);
     CHECK_EQ_UINT(id.start_ns, sample.start_ns);
     CHECK(sample.start_ns <= sample.t_ns);
     CHECK_EQ_UINT(id.ppid, sample.ppid);
@@ -59,7 +59,7 @@ TEST(the_threads_of_a_process_are_told_and_counted)
     int count = etwatch_process_threads(self(), threads, 64, NULL);
     CHECK(count >= 1 && count <= 64);
     CHECK(threads[0].tid != 0);
-    CHECK(threads[0].has & ETWATCH_HAS(cpu_user_ns));
+    CHECK(etwatch_metric_set_has(&threads[0].has, ETWATCH_M_cpu_user_ns));
     CHECK_EQ_INT(etwatch_process_threads(self(), &none, 0, NULL), count);
 }
 

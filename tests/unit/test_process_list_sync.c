@@ -3,6 +3,7 @@
  * The list of processes beside the events: gauges of those that ran, and after a loss everybody who
  * came or went unnoticed.
  */
+#include "metric_kit.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -65,7 +66,7 @@ static struct ew_winpoll_system system_of(struct machine *m)
                                       .list = list_it,
                                       .hold = hold,
                                       .slow = more,
-                                      .slow_has = ETWATCH_HAS(gdi_objects),
+                                      .slow_has = EW_METRIC_SET(ETWATCH_M_gdi_objects),
                                       .release = release,
                                       .close = close_it,
                                       .raw_zero = ZERO};
@@ -175,11 +176,11 @@ TEST(gauges_are_told_of_those_that_ran)
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
     CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &beside), 0);
-    uint64_t wanted = ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(handles) | ETWATCH_HAS(gdi_objects) |
-                      ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(io_other_ops) |
-                      ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
-    CHECK_EQ_UINT(ew_list_sync_available(beside) & wanted, wanted);
-    CHECK_EQ_UINT(ew_list_sync_available(beside) & ETWATCH_HAS(threads_running), 0);
+    static const struct etwatch_metric_set expected = EW_METRIC_SET(
+        ETWATCH_M_rss_bytes, ETWATCH_M_handles, ETWATCH_M_gdi_objects, ETWATCH_M_pool_paged_bytes,
+        ETWATCH_M_io_other_ops, ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
+    CHECK(includes(ew_list_sync_available(beside), &expected));
+    CHECK(!etwatch_metric_set_has(ew_list_sync_available(beside), ETWATCH_M_threads_running));
     CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8, read 12");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 8192);
     CHECK_EQ_UINT(m->last.gauge[EW_G_gdi_objects], 77);
@@ -294,9 +295,9 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
             continue;
         seen->starts += samples[i].type == ETWATCH_TYPE_START;
         seen->samples += samples[i].type == ETWATCH_TYPE_SAMPLE;
-        if ((samples[i].has & ETWATCH_HAS(cpu_ns)) != 0)
+        if (etwatch_sample_has(&samples[i], ETWATCH_M_cpu_ns))
             seen->cpu_ns += samples[i].cpu_ns;
-        if ((samples[i].has & ETWATCH_HAS(rss_bytes)) != 0)
+        if (etwatch_sample_has(&samples[i], ETWATCH_M_rss_bytes))
             seen->rss_bytes = samples[i].rss_bytes;
     }
 }

@@ -225,9 +225,9 @@ TEST(a_recording_says_what_it_is_and_ends)
     remove_recorded(&recorded);
     CHECK_EQ_UINT(meta.source, ETWATCH_SOURCE_ETL);
     CHECK_EQ_UINT(meta.cpu_count, CPUS);
-    CHECK_EQ_UINT(meta.estimated, 0);
-    CHECK((meta.available & ETWATCH_HAS(cpu_ns)) != 0);
-    CHECK((meta.available & ETWATCH_HAS(io_read_bytes)) == 0);
+    CHECK(etwatch_metric_set_is_empty(&meta.estimated));
+    CHECK(etwatch_metric_set_has(&meta.available, ETWATCH_M_cpu_ns));
+    CHECK(!etwatch_metric_set_has(&meta.available, ETWATCH_M_io_read_bytes));
     /* Whoever lives at the end has no exit, as after a stop. */
     size_t starts = 0, exits = 0;
     for (const char *at = text.bytes; (at = strstr(at, "{\"type\":\"start\"")) != NULL; at++)

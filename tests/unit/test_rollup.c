@@ -53,7 +53,7 @@ TEST(a_value_nobody_measured_stays_unknown)
     ew_rollup_init(&rollup, 16, false);
     struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 100);
     add(&rollup, &sample);
-    CHECK_EQ_UINT(rollup.rows[0].sum.has, 0);
+    CHECK(etwatch_metric_set_is_empty(&rollup.rows[0].sum.has));
     CHECK(ew_rollup_percent(&rollup.rows[0], 1000) < 0);
     ew_rollup_done(&rollup);
 }
@@ -69,7 +69,7 @@ TEST(totals_at_exit_replace_the_sums_only_if_asked_for)
         sample.dt_ns = 5 * SECOND_NS;
         set_cpu(&sample, 7777);
         sample.exit_code = 4;
-        sample.has |= ETWATCH_HAS(exit_code);
+        etwatch_metric_set_add(&sample.has, ETWATCH_M_exit_code);
         add(&rollup, &sample);
         CHECK_EQ_UINT(rollup.rows[0].sum.cpu_ns, totals ? 7777 : 1000);
         CHECK_EQ_UINT(rollup.rows[0].sum.dt_ns, totals ? 5 * SECOND_NS : 100000000);
@@ -87,7 +87,7 @@ TEST(the_counters_in_a_start_are_no_news)
     set_cpu(&sample, 99999);
     set_memory(&sample, 500);
     add(&rollup, &sample);
-    CHECK_EQ_UINT(rollup.rows[0].sum.has & ETWATCH_HAS(cpu_ns), 0);
+    CHECK(!etwatch_sample_has(&rollup.rows[0].sum, ETWATCH_M_cpu_ns));
     CHECK_EQ_UINT(rollup.rows[0].sum.rss_bytes, 500);
     CHECK(!rollup.rows[0].active);
     ew_rollup_done(&rollup);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where counts go: which interval, how a run is split, what is known where. */
+#include "metric_kit.h"
 #include "sampler_kit.h"
 
 #define CPU(s) ((s)->cpu_ns / NS_PER_MS)
@@ -23,8 +24,7 @@ TEST(a_delta_belongs_to_the_interval_that_was_open)
     CHECK_EQ_UINT(s->cpu_ns, 3 * NS_PER_MS);
     CHECK_EQ_UINT(s->switches_voluntary, 7);
     CHECK_NEAR(s->cpu_percent, 30, 1e-9);
-    CHECK_EQ_UINT(s->has,
-                  ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(switches_voluntary));
+    CHECK_METRICS(s->has, ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns, ETWATCH_M_switches_voluntary);
     CHECK_EQ_UINT(s->source, ETWATCH_SOURCE_EBPF);
     CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1);
@@ -114,11 +114,11 @@ TEST(what_else_a_run_counted_goes_to_its_largest_part_and_is_unknown_elsewhere)
     kit_read(OPEN, 1, 1, MS(8), 0, 0);
     kit_ran(SPAN, 1, 1, MS(8), 0, MS(23), 15 * NS_PER_MS, 5);
     (void)kit_cut(MS(30));
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(switches_voluntary)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_M_switches_voluntary));
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 5);
-    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_HAS(switches_voluntary)));
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2), ETWATCH_HAS(switches_voluntary)));
-    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_M_switches_voluntary));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2), ETWATCH_M_switches_voluntary));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_M_cpu_ns));
     kit_close();
 }
 
@@ -130,7 +130,7 @@ TEST(what_a_run_did_not_count_is_known_to_be_0_in_all_its_intervals)
     kit_ran(SPAN, 1, 1, MS(8), 0, MS(23), 15 * NS_PER_MS, 4);
     (void)kit_cut(MS(30));
     for (size_t i = 0; i < 3; i++) {
-        CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i), ETWATCH_HAS(switches_voluntary)));
+        CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i), ETWATCH_M_switches_voluntary));
         CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)->switches_voluntary, 0);
     }
     kit_close();
@@ -147,7 +147,7 @@ TEST(another_thread_supplies_what_a_run_through_leaves_unknown)
     (void)kit_cut(MS(30));
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->switches_voluntary, 5);
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 3);
-    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_HAS(switches_voluntary)));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_M_switches_voluntary));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 11);
     kit_close();
 }
@@ -327,7 +327,7 @@ TEST(a_readings_unknown_counters_are_no_zeros)
     kit_reading(r);
     kit_read(AT, 1, 1, MS(20), 2 * NS_PER_MS, 503);
     (void)kit_cut(MS(20));
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(switches_voluntary)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_M_switches_voluntary));
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 3);
     kit_close();
 }
@@ -383,7 +383,7 @@ TEST(thread_samples_follow_their_process_and_add_up_to_it)
     CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_THREAD, 1, 1)->name, "a");
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_THREAD, 1, 2)), 4);
     CHECK_EQ_INT(kit_nth(ETWATCH_TYPE_THREAD, 9, 0)->priority, -5);
-    CHECK(kit_has(kit_nth(ETWATCH_TYPE_THREAD, 9, 0), ETWATCH_HAS(priority)));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_THREAD, 9, 0), ETWATCH_M_priority));
     kit_close();
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Which sample a gauge is on, rows for idle processes, and aggregates. */
+#include "metric_kit.h"
 #include "sampler_kit.h"
 
 #define OPEN EW_READING_OPEN
 #define SPAN EW_READING_SPAN
 #define AT EW_READING_AT
-#define RSS ETWATCH_HAS(rss_bytes)
+#define RSS ETWATCH_M_rss_bytes
 
 static void read_rss(uint32_t pid, uint64_t t_ns, uint64_t cpu_ns, uint64_t rss)
 {
@@ -119,7 +120,7 @@ TEST(gauges_read_at_different_times_are_judged_one_by_one)
     (void)kit_cut(MS(10));
     const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
     CHECK(kit_has(s, RSS));
-    CHECK(!kit_has(s, ETWATCH_HAS(priority)));
+    CHECK(!kit_has(s, ETWATCH_M_priority));
     kit_close();
 }
 
@@ -177,7 +178,7 @@ static struct ew_sampler_config dense_config(void)
 {
     struct ew_sampler_config config = kit_config();
     config.dense = true;
-    config.available = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(switches_voluntary) | RSS;
+    config.available = EW_METRICS(ETWATCH_M_cpu_ns, ETWATCH_M_switches_voluntary, RSS);
     return config;
 }
 
@@ -193,8 +194,7 @@ TEST(dense_gives_every_interval_of_every_process)
     (void)kit_cut(MS(40));
     CHECK_EQ_STR(kit_story(), "S1 S2 s1 s2 S3 s1 s2 s3 s1 s3 s2 X2 s1 s3");
     const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
-    CHECK_EQ_UINT(s->has,
-                  ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(switches_voluntary));
+    CHECK_METRICS(s->has, ETWATCH_M_cpu_ns, ETWATCH_M_cpu_percent, ETWATCH_M_switches_voluntary);
     CHECK_EQ_UINT(s->cpu_ns, 0);
     CHECK_EQ_UINT(s->t_ns, UNIX_MS(10));
     CHECK_EQ_UINT(s->dt_ns, 10 * NS_PER_MS);

@@ -34,8 +34,8 @@ TEST(a_pid_that_comes_back_ends_the_old_process_with_unknown_status)
     CHECK_EQ_UINT(CPU(s), 1);
     CHECK_EQ_UINT(s->start_ns, UNIX_MS(1));
     CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
-    CHECK(!kit_has(s, ETWATCH_HAS(exit_code)));
-    CHECK(!kit_has(s, ETWATCH_HAS(exit_ns)));
+    CHECK(!kit_has(s, ETWATCH_M_exit_code));
+    CHECK(!kit_has(s, ETWATCH_M_exit_ns));
     CHECK_EQ_UINT(kit_counts().processes, 1);
     kit_close();
 }
@@ -76,7 +76,7 @@ TEST(a_thread_of_a_new_process_is_not_given_to_the_one_that_ended)
     CHECK_EQ_STR(kit_story(), "S1 S1 s1 s1 X1");
     CHECK_EQ_STR(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->name, "new");
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 1);
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_HAS(cpu_ns)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_M_cpu_ns));
     kit_close();
 }
 
@@ -207,7 +207,7 @@ TEST(after_a_loss_whoever_is_not_seen_again_has_ended)
     CHECK_EQ_STR(kit_story(), "S4 s2 X2");
     const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_EXIT, 2, 0);
     CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
-    CHECK(!kit_has(s, ETWATCH_HAS(exit_ns)) && !kit_has(s, ETWATCH_HAS(exit_code)));
+    CHECK(!kit_has(s, ETWATCH_M_exit_ns) && !kit_has(s, ETWATCH_M_exit_code));
     (void)kit_cut(MS(30));
     (void)kit_cut(MS(40)); /* the other's thread was never told to be over */
     CHECK_EQ_STR(kit_story(), "s3 X3");

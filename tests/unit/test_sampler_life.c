@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who there is, when it is announced, how it ends, and in what order all that is told. */
+#include "metric_kit.h"
 #include "sampler_kit.h"
 
 #define CPU(s) ((s)->cpu_ns / NS_PER_MS)
@@ -38,8 +39,8 @@ TEST(a_process_that_lived_a_millisecond_has_start_sample_and_exit)
     CHECK_EQ_UINT(s->exit_ns, UNIX_MS(13));
     CHECK_EQ_INT(s->exit_code, 3);
     CHECK_EQ_INT(s->exit_signal, 0);
-    CHECK(kit_has(s, ETWATCH_HAS(exit_ns)) && kit_has(s, ETWATCH_HAS(exit_code)) &&
-          kit_has(s, ETWATCH_HAS(exit_signal)));
+    CHECK(kit_has(s, ETWATCH_M_exit_ns) && kit_has(s, ETWATCH_M_exit_code) &&
+          kit_has(s, ETWATCH_M_exit_signal));
     CHECK_EQ_UINT(kit_counts().processes, 0);
     kit_close();
 }
@@ -51,8 +52,8 @@ TEST(a_process_never_seen_running_still_has_start_sample_and_exit)
     kit_exit(5, MS(12), MS(13), 0);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S5 s5 X5");
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0), ETWATCH_HAS(cpu_ns)));
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_EXIT, 5, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0), ETWATCH_M_cpu_ns));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_EXIT, 5, 0), ETWATCH_M_cpu_ns));
     kit_close();
 }
 
@@ -135,7 +136,7 @@ TEST(totals_of_a_process_seen_before_begin_with_what_it_had)
     CHECK_EQ_UINT(s->dt_ns, 105 * NS_PER_MS);
     CHECK_NEAR(s->cpu_percent, 40, 1e-9);
     /* How often it switched before is not known, so neither is the total. */
-    CHECK(!kit_has(s, ETWATCH_HAS(switches_voluntary)));
+    CHECK(!kit_has(s, ETWATCH_M_switches_voluntary));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0)), 2);
     kit_close();
 }
@@ -164,7 +165,7 @@ TEST(preexisting_processes_are_announced_first_and_marked)
     CHECK_EQ_UINT(s->ppid, 1);
     CHECK_EQ_UINT(s->session_id, 77);
     CHECK_EQ_UINT(s->rss_bytes, 123);
-    CHECK_EQ_UINT(s->has, ETWATCH_HAS(rss_bytes));
+    CHECK_METRICS(s->has, ETWATCH_M_rss_bytes);
     kit_close();
 }
 
@@ -271,7 +272,7 @@ TEST(whoever_had_ended_before_it_was_watched_does_not_stay)
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
     const struct etwatch_sample *e = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
     CHECK_EQ_UINT(e->flags & ETWATCH_SAMPLE_COMPLETE, 0);
-    CHECK_EQ_UINT(e->has & ETWATCH_HAS(exit_code), 0);
+    CHECK(!etwatch_sample_has(e, ETWATCH_M_exit_code));
     CHECK_EQ_UINT(kit_counts().processes, 0);
     kit_close();
 }
@@ -284,7 +285,7 @@ TEST(an_exit_that_was_concluded_takes_its_status_when_it_is_told)
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
     const struct etwatch_sample *e = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
-    CHECK(e->has & ETWATCH_HAS(exit_code));
+    CHECK(etwatch_sample_has(e, ETWATCH_M_exit_code));
     CHECK_EQ_INT(e->exit_code, 7);
     kit_close();
 }

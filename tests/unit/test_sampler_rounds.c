@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Polling: a cut closes one interval, whatever its length; readings are of whole processes. */
+#include "model/metric.h"
 #include "sampler_kit.h"
 
 #define AT EW_READING_AT
@@ -11,7 +12,7 @@ static void open_rounds(bool dense, bool threads)
     config.rounds = true;
     config.dense = dense;
     config.threads = threads;
-    config.available = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(switches_voluntary);
+    config.available = EW_METRICS(ETWATCH_M_cpu_ns, ETWATCH_M_switches_voluntary);
     kit_open(config);
 }
 
@@ -105,7 +106,7 @@ TEST(an_exit_does_not_wait_for_threads)
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "s1 X1");
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->cpu_ns, 2 * NS_PER_MS);
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_EXIT, 1, 0), ETWATCH_HAS(exit_code)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_EXIT, 1, 0), ETWATCH_M_exit_code));
     CHECK_EQ_UINT(kit_counts().threads, 0);
     kit_close();
 }
@@ -124,7 +125,7 @@ TEST(a_process_that_vanished_has_a_last_sample_that_knows_nothing)
     kit_process(EW_PROCESS_EXIT, 1, 5000, MS(20), NULL);
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "s1 X1");
-    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->has, 0);
+    CHECK(etwatch_metric_set_is_empty(&kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->has));
     CHECK((kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     CHECK((kit_nth(ETWATCH_TYPE_EXIT, 1, 0)->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     kit_close();
@@ -140,9 +141,9 @@ TEST(dense_rows_are_0_for_who_did_not_run_and_unknown_for_who_could_not_be_read)
     kit_reading(r);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 S2 s1 s2");
-    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_M_cpu_ns));
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns, 0);
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 2, 0), ETWATCH_HAS(cpu_ns)));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 2, 0), ETWATCH_M_cpu_ns));
     kit_close();
 }
 
@@ -176,7 +177,7 @@ TEST(gauges_of_a_round_are_on_its_sample)
     kit_reading(r);
     (void)kit_cut(MS(10.3)); /* the round took a moment */
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->rss_bytes, 4096);
-    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_HAS(rss_bytes)));
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_M_rss_bytes));
     kit_close();
 }
 

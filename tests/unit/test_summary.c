@@ -5,6 +5,7 @@
 
 #include <etwatch/summary.h>
 
+#include "metric_kit.h"
 #include "sampler/aggregate.h"
 #include "sampler/sparse_histogram.h"
 #include "test.h"
@@ -57,7 +58,7 @@ static struct etwatch_sample make(uint32_t type, uint32_t pid, uint64_t t_ns, ui
 static struct etwatch_sample busy(uint32_t pid, uint64_t t_ns, double percent)
 {
     struct etwatch_sample sample = make(ETWATCH_TYPE_SAMPLE, pid, t_ns, 10 * MS);
-    sample.has = ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(rss_bytes);
+    sample.has = EW_METRICS(ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns, ETWATCH_M_rss_bytes);
     sample.cpu_percent = percent;
     sample.cpu_ns = (uint64_t)(percent * 100000);
     sample.rss_bytes = 4096;
@@ -83,8 +84,8 @@ TEST(counters_are_added_gauges_are_the_latest)
     CHECK_EQ_UINT(told->count, 1);
     CHECK_EQ_UINT(told->sample[0].cpu_ns, 15000000);
     CHECK_EQ_UINT(told->sample[0].rss_bytes, 8192);
-    CHECK_EQ_UINT(told->sample[0].has,
-                  ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(rss_bytes));
+    CHECK_METRICS(told->sample[0].has, ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns,
+                  ETWATCH_M_rss_bytes);
     CHECK_EQ_STR(told->name[0], "two");
     CHECK_EQ_UINT(told->process[0].samples, 2);
     CHECK_EQ_UINT(told->process[0].flags, 0);
@@ -109,7 +110,7 @@ TEST(a_spread_is_whole_at_any_moment)
         struct etwatch_sample sample = busy(7, (i + 1) * 10 * MS, i % 3 * 25.0);
         sample.rss_bytes = i / 5 * 4096;
         if (i % 4 == 0)
-            sample.has &= ~ETWATCH_HAS(rss_bytes);
+            etwatch_metric_set_remove(&sample.has, ETWATCH_M_rss_bytes);
         else
             CHECK_EQ_INT(ew_aggregate_add(&want[1], (double)sample.rss_bytes), 0);
         CHECK_EQ_INT(ew_aggregate_add(&want[0], sample.cpu_percent), 0);
@@ -153,7 +154,7 @@ TEST(an_exit_brings_the_totals_of_the_life)
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
     add(summary, busy(7, 10 * MS, 50));
     struct etwatch_sample end = make(ETWATCH_TYPE_EXIT, 7, 20 * MS, 500 * MS);
-    end.has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(exit_ns) | ETWATCH_HAS(exit_code);
+    end.has = EW_METRICS(ETWATCH_M_cpu_ns, ETWATCH_M_exit_ns, ETWATCH_M_exit_code);
     end.cpu_ns = 99 * MS;
     end.exit_ns = 20 * MS;
     end.exit_code = 3;
@@ -247,7 +248,7 @@ static void add_cycles(struct etwatch_summary *summary, uint32_t tid, uint64_t c
     struct etwatch_sample thread = make(ETWATCH_TYPE_THREAD, 7, 10 * MS, 10 * MS);
     thread.tid = tid;
     thread.cycles = cycles;
-    thread.has = ETWATCH_HAS(cycles);
+    thread.has = EW_METRICS(ETWATCH_M_cycles);
     add(summary, thread);
 }
 

@@ -51,19 +51,17 @@ TEST(a_reading_of_this_machine_makes_sense)
     CHECK_EQ_INT(etwatch_system_open(NULL, &reader), 0);
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
     CHECK_EQ_UINT(system.dt_ns, 0);
-    CHECK_EQ_UINT(system.has & (uint64_t)1 << ETWATCH_S_cpu_percent, 0);
-    CHECK((system.has & (uint64_t)1 << ETWATCH_S_memory_total_bytes) != 0);
+    CHECK(!etwatch_metric_set_has(&system.has, ETWATCH_S_cpu_percent));
+    CHECK(etwatch_metric_set_has(&system.has, ETWATCH_S_memory_total_bytes));
     CHECK(system.memory_available_bytes <= system.memory_total_bytes);
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
     CHECK(system.dt_ns > 0);
     for (uint32_t i = 0; i < system.cpu_count; i++)
         CHECK(system.cpu_percents[i] <= 100.0);
-    if ((system.has & (uint64_t)1 << ETWATCH_S_processes) != 0)
+    if (etwatch_metric_set_has(&system.has, ETWATCH_S_processes))
         CHECK(system.processes > 0 && system.processes <= system.threads);
     etwatch_system_close(reader);
 }
-
-#define BIT(name) ((uint64_t)1 << ETWATCH_S_##name)
 
 /* Others come and go meanwhile, so at least. */
 TEST(who_came_and_went_is_estimated_from_two_lists)
@@ -72,14 +70,16 @@ TEST(who_came_and_went_is_estimated_from_two_lists)
     struct etwatch_system system = {.size = sizeof system};
     CHECK_EQ_INT(etwatch_system_open(NULL, &reader), 0);
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
-    CHECK_EQ_UINT(system.has & BIT(processes_started), 0);
+    CHECK(!etwatch_metric_set_has(&system.has, ETWATCH_S_processes_started));
     uint32_t pid = test_start_busy();
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
-    CHECK((system.has & BIT(processes_started)) != 0 && system.processes_started >= 1);
-    CHECK((system.estimated & BIT(processes_started)) != 0);
+    CHECK(etwatch_metric_set_has(&system.has, ETWATCH_S_processes_started) &&
+          system.processes_started >= 1);
+    CHECK(etwatch_metric_set_has(&system.estimated, ETWATCH_S_processes_started));
     test_end_child(pid);
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
-    CHECK((system.has & BIT(processes_ended)) != 0 && system.processes_ended >= 1);
+    CHECK(etwatch_metric_set_has(&system.has, ETWATCH_S_processes_ended) &&
+          system.processes_ended >= 1);
     etwatch_system_close(reader);
 }
 
@@ -90,13 +90,14 @@ TEST(what_somebody_counted_is_exact)
     CHECK_EQ_INT(etwatch_system_open(NULL, &reader), 0);
     etwatch_system_set_process_counts(reader, 1000, 2000);
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
-    CHECK_EQ_UINT(system.has & BIT(processes_started), 0);
+    CHECK(!etwatch_metric_set_has(&system.has, ETWATCH_S_processes_started));
     etwatch_system_set_process_counts(reader, 7, 0);
     CHECK_EQ_INT(etwatch_system_read(reader, &system), 0);
     CHECK_EQ_UINT(system.processes_started, 7);
     CHECK_EQ_UINT(system.processes_ended, 0);
-    CHECK((system.has & BIT(processes_ended)) != 0);
-    CHECK_EQ_UINT(system.estimated & (BIT(processes_started) | BIT(processes_ended)), 0);
+    CHECK(etwatch_metric_set_has(&system.has, ETWATCH_S_processes_ended));
+    CHECK(!etwatch_metric_set_has(&system.estimated, ETWATCH_S_processes_started));
+    CHECK(!etwatch_metric_set_has(&system.estimated, ETWATCH_S_processes_ended));
     etwatch_system_close(reader);
 }
 

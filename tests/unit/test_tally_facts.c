@@ -39,7 +39,7 @@ TEST(a_run_is_split_exactly_at_interval_ends)
     CHECK_EQ_UINT(p->kept[1].switches_voluntary, 0);
     CHECK_EQ_UINT(p->sum[1][104 / 4], 2100000);
     CHECK_EQ_UINT(p->kept[0].threads, 2);
-    CHECK((p->kept[0].has & ETWATCH_HAS(threads)) != 0);
+    CHECK(etwatch_sample_has(&p->kept[0], ETWATCH_M_threads));
     CHECK_EQ_UINT(p->starts, 2);
     CHECK_EQ_UINT(p->incomplete, 0);
     pipe_close(p);
@@ -129,7 +129,7 @@ TEST(network_bytes_are_in_the_interval_they_came_in)
     CHECK_EQ_UINT(p->kept[1].net_received_bytes, 20);
     CHECK_EQ_UINT(p->kept[1].net_sent_bytes, 40);
     /* Known to be none where only threads were active. */
-    CHECK((p->kept[2].has & ETWATCH_HAS(net_sent_bytes)) != 0);
+    CHECK(etwatch_sample_has(&p->kept[2], ETWATCH_M_net_sent_bytes));
     CHECK_EQ_UINT(p->kept[2].net_sent_bytes, 0);
     pipe_close(p);
 }
@@ -232,10 +232,10 @@ TEST(gauges_are_on_the_sample_they_were_read_for)
     pipe_feed(p, kit_event(EW_EVENT_WORKING_SETS, US(1500), NO, NO));
     pipe_finish(p, US(3000));
     CHECK_EQ_UINT(p->kept_count, 3);
-    CHECK_EQ_UINT(p->kept[0].has & ETWATCH_HAS(rss_bytes), 0);
-    CHECK((p->kept[1].has & ETWATCH_HAS(rss_bytes)) != 0);
+    CHECK(!etwatch_sample_has(&p->kept[0], ETWATCH_M_rss_bytes));
+    CHECK(etwatch_sample_has(&p->kept[1], ETWATCH_M_rss_bytes));
     CHECK_EQ_UINT(p->kept[1].rss_bytes, 4096);
-    CHECK_EQ_UINT(p->kept[2].has & ETWATCH_HAS(rss_bytes), 0);
+    CHECK(!etwatch_sample_has(&p->kept[2], ETWATCH_M_rss_bytes));
     pipe_close(p);
 }
 
@@ -250,7 +250,7 @@ TEST(samples_alone_give_estimated_intervals)
     CHECK_EQ_UINT(p->kept_count, 2);
     CHECK_EQ_UINT(cpu_of(p, 0), 1000);
     CHECK_EQ_UINT(cpu_of(p, 1), 4000);
-    CHECK_EQ_UINT(p->kept[0].has & ETWATCH_HAS(switches_voluntary), 0);
+    CHECK(!etwatch_sample_has(&p->kept[0], ETWATCH_M_switches_voluntary));
     pipe_close(p);
 }
 
@@ -306,9 +306,9 @@ TEST(what_is_no_longer_logged_is_unknown_from_then_on)
     CHECK_EQ_UINT(cpu_of(p, 0), 900);
     const struct etwatch_sample *last = &p->kept[p->kept_count - 1];
     CHECK_EQ_UINT(last->io_read_bytes, 7);
-    CHECK((last->has & ETWATCH_HAS(cpu_ns)) == 0);
-    CHECK((last->has & ETWATCH_HAS(switches_voluntary)) == 0);
-    CHECK((last->has & ETWATCH_HAS(io_read_bytes)) != 0);
+    CHECK(!etwatch_sample_has(last, ETWATCH_M_cpu_ns));
+    CHECK(!etwatch_sample_has(last, ETWATCH_M_switches_voluntary));
+    CHECK(etwatch_sample_has(last, ETWATCH_M_io_read_bytes));
     CHECK_EQ_UINT(p->sum[1][104 / 4], 900000); /* of an interval that is half known: nothing */
     pipe_close(p);
 }

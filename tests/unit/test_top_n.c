@@ -2,6 +2,7 @@
 /* The N busiest of each interval as they are; the others as one sample, nothing lost. */
 #include <string.h>
 
+#include "metric_kit.h"
 #include "monitor/monitor.h"
 #include "test.h"
 
@@ -29,8 +30,8 @@ static struct etwatch_sample sample_of(uint32_t type, uint32_t pid, uint64_t t_n
         .start_ns = 1,
         .t_ns = t_ns,
         .dt_ns = 100,
-        .has = ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent) | ETWATCH_HAS(faults_minor) |
-               ETWATCH_HAS(rss_bytes),
+        .has = EW_METRIC_SET(ETWATCH_M_cpu_ns, ETWATCH_M_cpu_percent, ETWATCH_M_faults_minor,
+                             ETWATCH_M_rss_bytes),
         .cpu_ns = cpu_ns,
         .cpu_percent = (double)cpu_ns,
         .faults_minor = pid,
@@ -50,7 +51,7 @@ TEST(the_busiest_stay_and_the_rest_is_their_sum)
         sample_of(ETWATCH_TYPE_SAMPLE, 4, 100, 5),  sample_of(ETWATCH_TYPE_EXIT, 4, 90, 5),
         sample_of(ETWATCH_TYPE_SAMPLE, 1, 200, 1),
     };
-    in[6].has &= ~ETWATCH_HAS(faults_minor);
+    etwatch_metric_set_remove(&in[6].has, ETWATCH_M_faults_minor);
     ew_top_n_put(&top_n, in, sizeof in / sizeof in[0]);
     ew_top_n_flush(&top_n);
     static const struct {
@@ -72,7 +73,7 @@ TEST(the_busiest_stay_and_the_rest_is_their_sum)
     CHECK_EQ_UINT(rest->cpu_ns, 15);
     CHECK_NEAR(rest->cpu_percent, 15, 1e-9);
     /* One of them does not know its faults, and no sum of memory would be that of the rest. */
-    CHECK_EQ_UINT(rest->has, ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent));
+    CHECK_METRICS(rest->has, ETWATCH_M_cpu_ns, ETWATCH_M_cpu_percent);
     ew_top_n_done(&top_n);
 }
 
@@ -83,7 +84,7 @@ TEST(who_does_not_know_the_metric_comes_last_and_a_loss_marks_the_rest)
         .count = 1, .metric = ETWATCH_M_faults_minor, .ctx = &seen, .deliver = deliver};
     struct etwatch_sample in[] = {sample_of(ETWATCH_TYPE_SAMPLE, 9, 100, 10),
                                   sample_of(ETWATCH_TYPE_SAMPLE, 1, 100, 0)};
-    in[0].has &= ~ETWATCH_HAS(faults_minor);
+    etwatch_metric_set_remove(&in[0].has, ETWATCH_M_faults_minor);
     in[0].flags = 0;
     ew_top_n_put(&top_n, in, 2);
     ew_top_n_flush(&top_n);

@@ -158,10 +158,11 @@ static int on_class(void *ctx, const struct etwatch_trace_class *klass)
     return 0;
 }
 
-static int on_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int on_process(void *ctx, const struct etwatch_sample *process,
+                      const struct etwatch_metric_set *estimated)
 {
     struct told *told = ctx;
-    CHECK_EQ_UINT(estimated, 0);
+    CHECK(etwatch_metric_set_is_empty(estimated));
     told->processes += process->type == ETWATCH_TYPE_EXIT;
     told->threads += process->type == ETWATCH_TYPE_THREAD;
     if (process->type == ETWATCH_TYPE_EXIT && process->name != NULL) {
@@ -210,9 +211,9 @@ TEST(a_report_adds_up_what_each_process_did)
     CHECK_EQ_UINT(told.child.threads, 1);
     CHECK_EQ_STR(told.child_cmdline, "\"a b.exe\" --token *** x");
     CHECK((told.child.flags & ETWATCH_SAMPLE_COMPLETE) != 0);
-    CHECK((told.child.has & ETWATCH_HAS(disk_read_bytes)) == 0);
+    CHECK(!etwatch_sample_has(&told.child, ETWATCH_M_disk_read_bytes));
     CHECK_EQ_UINT(told.parent.start_ns, 0);
-    CHECK((told.parent.has & ETWATCH_HAS(exit_ns)) == 0);
+    CHECK(!etwatch_sample_has(&told.parent, ETWATCH_M_exit_ns));
     CHECK(told.threads >= 2);
     remove_file(&file);
 }
@@ -232,7 +233,7 @@ TEST(a_part_counts_only_what_lies_in_it)
     CHECK_EQ_INT(report(&file, &options, 0, &told), 0);
     CHECK_EQ_UINT(told.child.cpu_ns, 2000 * TICK_NS);
     CHECK_EQ_UINT(told.parent.cpu_ns, 0);
-    CHECK((told.child.has & ETWATCH_HAS(exit_ns)) == 0); /* its end comes later */
+    CHECK(!etwatch_sample_has(&told.child, ETWATCH_M_exit_ns)); /* its end comes later */
     remove_file(&file);
 }
 

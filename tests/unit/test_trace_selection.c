@@ -19,7 +19,8 @@ static int put_bytes(void *ctx, const void *bytes, size_t size)
     return fwrite(bytes, 1, size, ctx) == size ? 0 : ETWATCH_EOS;
 }
 
-static int take_process(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int take_process(void *ctx, const struct etwatch_sample *process,
+                        const struct etwatch_metric_set *estimated)
 {
     struct told *told = ctx;
     (void)estimated;

@@ -115,9 +115,9 @@ TEST(what_no_process_has_is_not_counted_by_the_system)
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};
     struct machine *m = new_machine(ROWS(idle, a));
     struct ew_source *source = open_on(m, &all, false, 100);
-    CHECK((source->ops->available & ETWATCH_HAS(io_read_bytes)) == 0);
-    CHECK((source->ops->available & ETWATCH_HAS(faults_minor)) == 0);
-    CHECK((source->ops->available & ETWATCH_HAS(private_bytes)) == 0);
+    CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_io_read_bytes));
+    CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_faults_minor));
+    CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_private_bytes));
     (void)round_of(m, source, MS);
     CHECK((m->facts[0].counter_has & (EW_HAS_C(io_read_bytes) | EW_HAS_C(faults_minor))) == 0);
     CHECK((m->facts[0].gauge_has & EW_HAS_G(rss_bytes)) == 0);
@@ -126,8 +126,8 @@ TEST(what_no_process_has_is_not_counted_by_the_system)
     a.faults = 1;
     m = new_machine(ROWS(idle, a));
     source = open_on(m, &all, false, 100);
-    CHECK((source->ops->available & ETWATCH_HAS(io_read_bytes)) != 0);
-    CHECK((source->ops->available & ETWATCH_HAS(faults_minor)) != 0);
+    CHECK(etwatch_metric_set_has(&source->ops->available, ETWATCH_M_io_read_bytes));
+    CHECK(etwatch_metric_set_has(&source->ops->available, ETWATCH_M_faults_minor));
     close_on(m, source);
 }
 

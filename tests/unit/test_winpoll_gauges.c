@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The poll source for Windows: what not every list and not every Windows has. */
+#include "metric_kit.h"
 #include "winpoll_kit.h"
 
 /* ------------------------------------------------------------------- what else there is */
@@ -15,11 +16,11 @@ TEST(pools_other_io_and_what_threads_do_are_told)
                     .states = {2, 1, 3, 7}};
     struct machine *m = new_machine(ROWS(idle, a));
     struct ew_source *source = open_on(m, &all, false, 100);
-    uint64_t wanted = ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(pool_nonpaged_bytes) |
-                      ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops) |
-                      ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_suspended) |
-                      ETWATCH_HAS(gdi_objects);
-    CHECK_EQ_UINT(source->ops->available & wanted, wanted);
+    static const struct etwatch_metric_set expected =
+        EW_METRIC_SET(ETWATCH_M_pool_paged_bytes, ETWATCH_M_pool_nonpaged_bytes,
+                      ETWATCH_M_io_other_bytes, ETWATCH_M_io_other_ops, ETWATCH_M_threads_running,
+                      ETWATCH_M_threads_suspended, ETWATCH_M_gdi_objects);
+    CHECK(includes(&source->ops->available, &expected));
     CHECK_EQ_STR(round_of(m, source, 10 * MS), "seen 8");
     const struct ew_process_fact *fact = &m->facts[0];
     CHECK_EQ_UINT(fact->gauge[EW_G_pool_paged_bytes], 8192);
@@ -45,8 +46,8 @@ TEST(where_nobody_runs_states_are_not_told)
     struct row a = {.pid = 8, .name = "a.exe", .threads = 2};
     struct machine *m = new_machine(ROWS(idle, a));
     struct ew_source *source = open_on(m, &all, false, 100);
-    CHECK_EQ_UINT(
-        source->ops->available & (ETWATCH_HAS(threads_waiting) | ETWATCH_HAS(pool_paged_bytes)), 0);
+    CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_threads_waiting));
+    CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_pool_paged_bytes));
     (void)round_of(m, source, 10 * MS);
     CHECK_EQ_UINT(m->facts[0].gauge_has & (EW_HAS_G(threads_waiting) | EW_HAS_G(pool_paged_bytes)),
                   0);
@@ -58,7 +59,7 @@ TEST(cycles_are_told_to_the_last_one)
     struct row a = {.pid = 8, .name = "a.exe", .cycles = 1000}, b = {.pid = 12, .name = "b.exe"};
     struct machine *m = new_machine(ROWS(idle, a, b));
     struct ew_source *source = open_on(m, &all, false, 100);
-    CHECK((source->ops->available & ETWATCH_HAS(cycles)) != 0);
+    CHECK(etwatch_metric_set_has(&source->ops->available, ETWATCH_M_cycles));
     CHECK_EQ_STR(round_of(m, source, 10 * MS), "seen 8, seen 12");
     CHECK_EQ_UINT(m->facts[0].counter[EW_C_cycles], 1000);
     CHECK((m->facts[1].counter_has & EW_HAS_C(cycles)) != 0); /* it never ran */
@@ -86,7 +87,7 @@ TEST(where_nobody_has_cycles_they_are_not_told_and_the_reason_is)
     struct row busy_idle = {.pid = 0, .name = "", .cycles = 99};
     struct machine *m = new_machine(ROWS(busy_idle, {.pid = 8, .name = "a.exe", .user = 5}));
     struct ew_source *source = open_on(m, &all, false, 100);
-    CHECK((source->ops->available & ETWATCH_HAS(cycles)) == 0);
+    CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_cycles));
     CHECK(strstr(source->ops->unavailable_reason(source, ETWATCH_M_cycles), "CycleTime") != NULL);
     CHECK(source->ops->unavailable_reason(source, ETWATCH_M_cpu_ns) == NULL);
     (void)round_of(m, source, 10 * MS);

@@ -136,7 +136,7 @@ static inline struct ew_source *open_on(struct machine *m, const struct ew_filte
                                        .hold = hold,
                                        .last = last,
                                        .slow = more,
-                                       .slow_has = ETWATCH_HAS(gdi_objects),
+                                       .slow_has = EW_METRIC_SET(ETWATCH_M_gdi_objects),
                                        .release = release,
                                        .hold_thread = hold_thread,
                                        .thread_cycles = thread_cycles,

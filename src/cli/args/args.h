@@ -92,8 +92,8 @@ struct ew_options {
     bool json, csv, quiet, wait_all;
     char *output_path, *proc_root, *config_path; /* NULL: not given */
 
-    uint64_t metrics;        /* bit per metric; 0: not given */
-    uint64_t polled_metrics; /* gauges to poll next to an event source */
+    struct etwatch_metric_set metrics;        /* empty: not given */
+    struct etwatch_metric_set polled_metrics; /* gauges to poll next to an event source */
     struct etwatch_rate rates[EW_RATES_MAX];
     uint32_t rate_count;
     bool show_metrics, system_stats;
@@ -255,6 +255,9 @@ int ew_option_apply(struct ew_parser *parser, const struct ew_option *option, co
                     const char *value);
 /* The present name of an option that was renamed, for a hint; NULL: it never existed. */
 const char *ew_option_renamed(const char *name, size_t len, enum ew_command command);
+
+/* Fails: the metric or group exists, but no source measures it. */
+int ew_fail_not_measured(struct ew_parser *parser, const char *shown, const char *name);
 
 /* check.c: whether the options of a command fit together. Sets what follows from them. */
 int ew_options_check(struct ew_parser *parser);

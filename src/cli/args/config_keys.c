@@ -24,20 +24,22 @@ static const char *const names[] = {
 
 /* The metrics of a section: a group or one metric. The reader of the file has replaced '_' by '-'.
  */
-static uint64_t metrics_of(const char *section)
+static int metrics_of(const char *section, struct etwatch_metric_set *ret_metrics)
 {
     char name[EW_CONFIG_KEY_SIZE];
     (void)snprintf(name, sizeof name, "%s", section);
     for (char *at = name; *at != '\0'; at++)
         *at = *at == '-' ? '_' : *at;
-    return etwatch_metrics_named(name);
+    *ret_metrics = (struct etwatch_metric_set){{0}};
+    return etwatch_metrics_named(name, ret_metrics);
 }
 
 bool ew_config_section_known(const char *section)
 {
+    struct etwatch_metric_set metrics;
     return strcmp(section, "storage") == 0 ||
            (strcmp(section, "all") != 0 && strcmp(section, "default") != 0 &&
-            metrics_of(section) != 0);
+            metrics_of(section, &metrics) != ETWATCH_EINVAL);
 }
 
 /* Splits "memory.rate" into its group and "GROUP.rate"; false if it has no group. */
@@ -141,11 +143,15 @@ static int apply_rate(struct ew_parser *p, const char *key, const char *group, c
 static int apply_backend(struct ew_parser *p, const char *key, const char *group, const char *value)
 {
     uint32_t before = p->options->source;
-    uint64_t pollable = metrics_of(group) & etwatch_metrics_pollable();
+    struct etwatch_metric_set polled, pollable;
+    (void)metrics_of(group, &polled);
+    etwatch_metrics_pollable(&pollable);
+    etwatch_metric_set_intersect(&polled, &pollable);
     if (strcmp(value, "auto") == 0)
         return 0;
-    if (strcmp(value, "poll") == 0 && pollable != 0 && strcmp(group, "io") != 0) {
-        p->options->polled_metrics |= pollable;
+    if (strcmp(value, "poll") == 0 && !etwatch_metric_set_is_empty(&polled) &&
+        strcmp(group, "io") != 0) {
+        etwatch_metric_set_union(&p->options->polled_metrics, &polled);
         return 0;
     }
     int rc = apply_option(p, "source", key, value);
@@ -181,24 +187,28 @@ static int read_aggregation(struct ew_parser *p, const char *key, const char *va
 }
 
 /* cpu and memory have one metric each that a window always has; any other group is added to it. */
-static bool is_aggregated(const char *group, uint32_t metric)
+static bool is_aggregated(const char *group, const struct etwatch_metric_set *metrics,
+                          uint32_t metric)
 {
     struct etwatch_metric_info info = {.size = sizeof info};
     if (strcmp(group, "cpu") == 0)
         return metric == ETWATCH_M_cpu_percent;
     if (strcmp(group, "memory") == 0)
         return metric == ETWATCH_M_rss_bytes;
-    return (metrics_of(group) >> metric & 1) != 0 && etwatch_metric_info(metric, &info) == 0 &&
+    return etwatch_metric_set_has(metrics, metric) && etwatch_metric_info(metric, &info) == 0 &&
            info.has_average != 0;
 }
 
 static int apply_aggregation(struct ew_parser *p, const char *key, const char *group,
                              const char *value)
 {
+    struct etwatch_metric_set metrics;
     uint32_t values = 0, count = 0;
+    if (metrics_of(group, &metrics) == ETWATCH_ENOTSUP)
+        return ew_fail_not_measured(p, key, group);
     int rc = read_aggregation(p, key, value, &values);
     for (uint32_t i = 0; rc == 0 && i < ETWATCH_METRIC_COUNT; i++) {
-        if (!is_aggregated(group, i))
+        if (!is_aggregated(group, &metrics, i))
             continue;
         p->options->aggregation[i] = (uint8_t)values;
         count++;

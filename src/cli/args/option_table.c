@@ -185,29 +185,39 @@ static int set_source(struct ew_parser *p, const char *shown, const char *value)
                           value);
 }
 
+int ew_fail_not_measured(struct ew_parser *p, const char *shown, const char *name)
+{
+    return ew_parser_fail(p, "%s: no source measures \"%s\" yet; see 'etwatch metrics'", shown,
+                          name);
+}
+
 static int set_metrics(struct ew_parser *p, const char *shown, const char *value)
 {
     static const char form[] = "groups or names of metrics (such as cpu,memory,handles or all)";
     struct ew_list words = {0};
     int rc = add_words(p, shown, value, form, &words);
-    p->options->metrics = 0;
+    p->options->metrics = (struct etwatch_metric_set){{0}};
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
-        uint64_t named = etwatch_metrics_named(words.words[i]);
-        if (named == 0)
+        struct etwatch_metric_set metrics = {{0}};
+        int named = etwatch_metrics_named(words.words[i], &metrics);
+        if (named == ETWATCH_ENOTSUP)
+            rc = ew_fail_not_measured(p, shown, words.words[i]);
+        else if (named != 0)
             rc = ew_parser_fail(p, "%s needs %s: there is no \"%s\"; see 'etwatch metrics'", shown,
                                 form, words.words[i]);
-        p->options->metrics |= named;
+        etwatch_metric_set_union(&p->options->metrics, &metrics);
     }
     ew_list_done(&words);
     return rc;
 }
 
 /* Whether any of these metrics is read at a rate of its own. */
-static bool any_rated(uint64_t metrics)
+static bool any_rated(const struct etwatch_metric_set *metrics)
 {
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        if ((metrics >> i & 1) != 0 && etwatch_metric_info(i, &info) == 0 && info.default_hz > 0)
+        if (etwatch_metric_set_has(metrics, i) && etwatch_metric_info(i, &info) == 0 &&
+            info.default_hz > 0)
             return true;
     }
     return false;
@@ -220,21 +230,26 @@ static int add_rate(struct ew_parser *p, const char *shown, char *word)
     double hz = 0;
     if (equals != NULL)
         *equals = '\0';
-    uint64_t named = equals == NULL ? 0 : etwatch_metrics_named(word) & ~ETWATCH_METRICS_DEFAULT;
+    struct etwatch_metric_set metrics = {{0}};
+    int named = equals == NULL ? ETWATCH_EINVAL : etwatch_metrics_named(word, &metrics);
     bool known = equals != NULL && ew_value_number(equals + 1, &hz);
-    if (named != 0 && !any_rated(named))
+    if (named == ETWATCH_ENOTSUP)
+        return ew_fail_not_measured(p, shown, word);
+    etwatch_metric_set_remove(&metrics, ETWATCH_METRIC_DEFAULT);
+    bool none = etwatch_metric_set_is_empty(&metrics);
+    if (!none && !any_rated(&metrics))
         return ew_parser_fail(p, "%s: %s comes with every sample; its rate is that of --hz", shown,
                               word);
     if (equals != NULL)
         *equals = '='; /* the whole word, for the message */
-    if (named == 0 || !known || hz < min_hz || hz > max_hz)
+    if (none || !known || hz < min_hz || hz > max_hz)
         return ew_parser_fail(p,
                               "%s needs NAME=HZ with the name of a metric or group and 0.01 to "
                               "1000 reads per second (such as memory=2,handles=0.5), not \"%s\"",
                               shown, word);
     if (p->options->rate_count == EW_RATES_MAX)
         return ew_parser_fail(p, "%s takes at most %d rates", shown, EW_RATES_MAX);
-    p->options->rates[p->options->rate_count++] = (struct etwatch_rate){named, hz};
+    p->options->rates[p->options->rate_count++] = (struct etwatch_rate){metrics, hz};
     return 0;
 }
 
@@ -271,18 +286,19 @@ static int add_containers(struct ew_parser *p, const char *shown, const char *va
 
 static int set_top_by(struct ew_parser *p, const char *shown, const char *value)
 {
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        struct etwatch_metric_info info = {.size = sizeof info};
-        if (etwatch_metric_info(i, &info) == 0 && strcmp(info.name, value) == 0) {
-            p->options->top_n_metric = i;
-            p->options->top_by_given = true;
-            return 0;
-        }
-    }
-    return ew_parser_fail(p,
-                          "%s needs the name of one metric (such as cpu_percent or "
-                          "io_write_bytes), not \"%s\"; see 'etwatch metrics'",
-                          shown, value);
+    struct etwatch_metric_set metrics = {{0}};
+    int named = etwatch_metrics_named(value, &metrics);
+    uint32_t metric = etwatch_metric_set_next(&metrics, 0);
+    if (named == ETWATCH_ENOTSUP)
+        return ew_fail_not_measured(p, shown, value);
+    if (etwatch_metric_set_count(&metrics) != 1 || metric >= ETWATCH_METRIC_COUNT)
+        return ew_parser_fail(p,
+                              "%s needs the name of one metric (such as cpu_percent or "
+                              "io_write_bytes), not \"%s\"; see 'etwatch metrics'",
+                              shown, value);
+    p->options->top_n_metric = metric;
+    p->options->top_by_given = true;
+    return 0;
 }
 
 /* The message marks the byte that is wrong; a condition is short enough to be repeated. */
@@ -315,18 +331,21 @@ static int add_aggregates(struct ew_parser *p, const char *shown, const char *va
     int rc = add_words(p, shown, value, form, &words);
     p->options->aggregate_given |= p->where[0] == '\0';
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
-        uint64_t named = etwatch_metrics_named(words.words[i]);
+        struct etwatch_metric_set metrics = {{0}};
+        int named = etwatch_metrics_named(words.words[i], &metrics);
         bool any = false;
         for (uint32_t metric = 0; metric < ETWATCH_METRIC_COUNT; metric++) {
             struct etwatch_metric_info info = {.size = sizeof info};
-            if ((named >> metric & 1) == 0 || etwatch_metric_info(metric, &info) < 0 ||
-                info.has_average == 0)
+            if (!etwatch_metric_set_has(&metrics, metric) ||
+                etwatch_metric_info(metric, &info) < 0 || info.has_average == 0)
                 continue;
             any = true;
             p->options->aggregation[metric] =
                 ETWATCH_WINDOW_AVG | ETWATCH_WINDOW_MAX | ETWATCH_WINDOW_P95 | ETWATCH_WINDOW_P99;
         }
-        if (!any)
+        if (named == ETWATCH_ENOTSUP)
+            rc = ew_fail_not_measured(p, shown, words.words[i]);
+        else if (!any)
             rc = ew_parser_fail(p, "%s needs %s; \"%s\" has no average", shown, form,
                                 words.words[i]);
     }

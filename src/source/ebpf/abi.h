@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the programs in the kernel and the reader in user space say to each other: the layout of
- * every map. Included by both sides; only fixed-width types, natural alignment, no padding that
- * the compiler would have to invent.
+ * The layout of every map that the BPF programs and the reader in user space share. Included by
+ * both sides: only fixed-width types, natural alignment, explicit padding.
  */
 #ifndef EW_SOURCE_EBPF_ABI_H
 #define EW_SOURCE_EBPF_ABI_H
@@ -25,49 +24,51 @@ typedef uint64_t ew_u64;
 #endif
 
 enum {
-    EW_K_NAME_SIZE = 16,   /* the kernel's TASK_COMM_LEN */
-    EW_K_FILTERS_MAX = 16, /* names, uids, cgroups: each */
-    EW_K_SETTLE_MAX = 256, /* entries settled in one call */
+    EW_K_NAME_SIZE = 16,     /* the kernel's TASK_COMM_LEN */
+    EW_K_FILTERS_MAX = 16,   /* of names, of uids and of cgroups */
+    EW_K_REQUESTS_MAX = 256, /* threads read in one call */
     EW_K_CPUS_MAX = 1024,
     EW_K_STREAM_STEP = 256 * 1024,            /* unread bytes of the stream between two wake-ups */
-    EW_K_NOTED_MARGIN_NS = 50 * 1000,         /* more than CPUs disagree about an interval's end */
-    EW_K_ANCHOR_PERIOD_NS = 50 * 1000 * 1000, /* a CPU looks at the clocks at least so often */
-    EW_K_ANCHOR_STEP_NS = 5 * 1000,           /* per period: twice what clocks drift apart */
-    /* Memory is noted in intervals at least this long. It lies in three lines that a switch does
-     * not touch; at higher rates it comes with each settling only. */
+    EW_K_NOTED_MARGIN_NS = 50 * 1000,         /* CPUs disagree by less about an interval's end */
+    EW_K_ANCHOR_PERIOD_NS = 50 * 1000 * 1000, /* a CPU compares its clocks at least this often */
+    EW_K_ANCHOR_STEP_NS = 5 * 1000,           /* per period: twice the drift between the clocks */
+    /* Entries carry memory only if intervals are at least this long: it lies in three cache lines
+     * that a switch does not touch. At higher rates only the threads that are read on demand carry
+     * it. */
     EW_K_RSS_INTERVAL_NS = 5 * 1000 * 1000,
-    EW_K_CELL_COUNT = 4096, /* 4 bytes each: small enough to come from the slab, in large pages */
+    EW_K_CELL_COUNT = 4096, /* 4 bytes each: small enough for the slab, which uses large pages */
     EW_K_CELL_INDEX_BITS = 12,
-    EW_K_SEQ_BITS = 22, /* a cell holds this much of the interval's number, the rest is the tid */
+    EW_K_SEQ_BITS = 22, /* of a cell: part of the interval's number; the rest is the tid */
 };
 
-/* Fixed before loading (.rodata): the verifier drops the branches that are switched off. */
+/* Constant from loading on (.rodata): the verifier removes the branches that are disabled. */
 struct ew_k_config {
     ew_u32 all;
     ew_u32 kernel_threads;
     ew_u32 name_count, uid_count, cgroup_count;
     ew_u32 log_mask;      /* entries per CPU - 1 */
-    ew_u32 log_wake;      /* this many unread entries on a CPU wake the reader */
-    ew_u32 life_wake;     /* this many unread bytes of lifecycle records do, and */
-    ew_u32 stream_wake;   /* this many of the stream */
-    ew_u32 stream_all;    /* the stream tells of every thread, not only of those watched */
-    ew_u32 with_rss;      /* memory is noted however short the interval */
-    ew_u32 memory;        /* gauges of memory are wanted, */
-    ew_u32 optional;      /* anything of struct ew_k_extra is wanted */
-    ew_u32 pmu;           /* enum ew_k_pmu: the counters that there are */
-    ew_u64 rss_period_ns; /* noted with switches so far apart at least */
-    ew_u32 excludes;      /* some processes are not noted: see the map excluded */
-    ew_u32 want;          /* enum ew_k_want: what is copied beside the CPU time */
+    ew_u32 log_wake;      /* unread entries of a CPU that wake the reader */
+    ew_u32 life_wake;     /* unread bytes of lifecycle records that do */
+    ew_u32 stream_wake;   /* unread bytes of the stream that do */
+    ew_u32 stream_all;    /* the stream covers every thread, not only the watched ones */
+    ew_u32 with_rss;      /* entries carry memory even in short intervals */
+    ew_u32 memory;        /* memory gauges are selected */
+    ew_u32 optional;      /* any counter of struct ew_k_optional is selected */
+    ew_u32 pmu;           /* enum ew_k_pmu: the available counters */
+    ew_u64 rss_period_ns; /* least time between two readings of memory */
+    ew_u32 excludes;      /* the map `excluded` is in use */
+    ew_u32 want;          /* enum ew_k_want: counters copied in addition to CPU time */
     ew_u32 uids[EW_K_FILTERS_MAX];
-    /* Of a name with '*' or '?', else 0. names then has the other bytes; bits are places in it. */
+    /* For a name with '*' or '?', else 0. `names` then has the other bytes; bit n is byte n of it.
+     */
     ew_u32 glob_any[EW_K_FILTERS_MAX];   /* '?' */
     ew_u32 glob_stars[EW_K_FILTERS_MAX]; /* '*' before it */
-    ew_u32 glob_end[EW_K_FILTERS_MAX];   /* one bit: behind the last */
+    ew_u32 glob_end[EW_K_FILTERS_MAX];   /* one bit: after the last byte */
     ew_u64 cgroups[EW_K_FILTERS_MAX];
     char names[EW_K_FILTERS_MAX][EW_K_NAME_SIZE];
 };
 
-/* What lies together in a task, or is written together. What nobody wants is not even read. */
+/* Groups of counters that lie together in a task. A group without a selected metric is not read. */
 enum ew_k_want {
     EW_K_WANT_MODES = 1, /* user and kernel time */
     EW_K_WANT_SWITCHES = 2,
@@ -86,8 +87,8 @@ enum ew_k_pmu {
 };
 
 /*
- * How raw time is cut into numbered intervals: era[0] until at_ns, era[1] from then on. Written by
- * user space, with at_ns in the future; read by each CPU once per interval.
+ * Divides raw time into numbered intervals: era[0] applies until at_ns, era[1] from then on.
+ * Written by user space, with at_ns in the future; read by each CPU once per interval.
  */
 struct ew_k_era {
     ew_u64 base_ns;
@@ -97,35 +98,35 @@ struct ew_k_era {
 struct ew_k_clock {
     ew_u64 at_ns;
     struct ew_k_era era[2];
-    ew_u64 features; /* enum ew_k_feature; written by the settle program */
+    ew_u64 features; /* enum ew_k_feature; written by ew_read_tasks */
 };
 
-/* What the running kernel keeps; CO-RE knows it only in the kernel. */
+/* What the running kernel keeps. Only the relocated programs know it. */
 enum ew_k_feature {
     EW_K_HAS_RUNQ_WAIT = 1,
     EW_K_HAS_IO_BYTES = 2,
     EW_K_HAS_DISK_BYTES = 4,
-    EW_K_RSS_LAGS = 8, /* resident pages are counted per CPU and folded in late */
+    EW_K_RSS_LAGS = 8, /* resident pages are counted per CPU and added to the total late */
 };
 
-/* Where the log of one CPU stands. The two halves are written by different sides. */
+/* The positions in one CPU's log. The kernel writes the first cache line, user space the second. */
 struct ew_k_head {
-    ew_u32 head; /* kernel: entries ever written, mod 2^32 */
+    ew_u32 head; /* kernel: entries written so far, mod 2^32 */
     ew_u32 pad0;
-    ew_u64 lost; /* kernel: entries that found the log full */
+    ew_u64 lost; /* kernel: entries dropped because the log was full */
     ew_u64 pad1[6];
-    ew_u32 tail; /* user: entries taken */
+    ew_u32 tail; /* user: entries read so far */
     ew_u32 pad2;
     ew_u64 pad3[7];
 };
 
 enum ew_k_entry_kind { EW_K_OPEN = 1, EW_K_SPAN = 2, EW_K_FINAL = 3, EW_K_AT = 4 };
 
-/* The counters of one thread at one instant, copied from what the kernel keeps anyway. */
+/* The counters of one thread at one instant, copied from those that the kernel keeps. */
 struct ew_k_entry {
     ew_u32 tid, tgid;
     ew_u32 kind;      /* enum ew_k_entry_kind */
-    ew_u32 rss_pages; /* of its process; 0: not read */
+    ew_u32 rss_pages; /* of the process; 0: not read */
     ew_u64 t_ns;
     ew_u64 in_ns; /* SPAN, FINAL: on the CPU since; 0 = unknown */
     ew_u64 in_cpu_ns;
@@ -138,37 +139,38 @@ struct ew_k_entry {
     ew_u64 disk_read_bytes, disk_write_bytes;
 };
 
-/* What is added up only if asked for, by thread. */
-struct ew_k_extra {
+/* Counters that the programs add up per thread, if selected. */
+struct ew_k_optional {
     ew_u64 start_ns; /* of the thread */
     ew_u64 net_received_bytes, net_sent_bytes;
     ew_u64 cycles, instructions, cache_misses;
 };
 
-/* An entry read on demand, with the gauges of its process. */
-struct ew_k_settled {
-    struct ew_k_entry entry;                         /* kind 0: the thread is gone */
-    ew_u64 rss_pages, rss_peak_pages, virtual_pages; /* all 0: no memory of its own */
-    ew_u64 private_pages;                            /* anonymous, in memory or swapped out */
+/* A thread read on demand: its counters and the gauges of its process. */
+struct ew_k_thread {
+    struct ew_k_entry entry;                         /* kind 0: the thread has exited */
+    ew_u64 rss_pages, rss_peak_pages, virtual_pages; /* all 0: no address space */
+    ew_u64 private_pages;                            /* anonymous, resident or swapped out */
     ew_u64 affinity;
     ew_u32 threads;
     ew_s32 priority;
     char name[EW_K_NAME_SIZE];
-    struct ew_k_extra optional;
+    struct ew_k_optional optional;
 };
 
-/* Who is on a CPU, as of the settle call. tid 0: nobody, or not known. */
+/* The thread on a CPU, as of the last run of ew_read_tasks. Kind 0: idle or unknown. */
 struct ew_k_running {
-    ew_u64 switches;             /* ever seen on that CPU */
-    struct ew_k_settled settled; /* in_ns, in_cpu_ns: since when */
-    /* 0, or the switch to it was skipped: it came after in_ns, and its cpu_ns is as of this. */
+    ew_u64 switches;           /* on that CPU since attaching */
+    struct ew_k_thread thread; /* in_ns, in_cpu_ns: when it was scheduled */
+    /* 0, or: the switch to the thread was missed. It was scheduled after in_ns; cpu_ns is as of
+     * this. */
     ew_u64 as_of_ns;
 };
 
-enum ew_k_settle_flag { EW_K_SETTLE_CLEAR_CELLS = 1 };
+enum ew_k_read_flag { EW_K_READ_CLEAR_CELLS = 1 };
 
-/* Argument of the settle program: how many of the requests, which CPUs. */
-struct ew_k_settle_args {
+/* Argument of ew_read_tasks. */
+struct ew_k_read_args {
     ew_u64 request_count;
     ew_u64 cpu_count;
     ew_u64 flags;
@@ -179,8 +181,8 @@ enum ew_k_life_kind {
     EW_K_LIFE_EXEC = 2,
     EW_K_LIFE_EXIT = 3,
     EW_K_LIFE_RENAME = 4,
-    EW_K_LIFE_SEEN = 5, /* from the seed iterator */
-    EW_K_LIFE_WAKE = 6, /* carries nothing: the log of a CPU is filling up */
+    EW_K_LIFE_SEEN = 5, /* from the task iterator */
+    EW_K_LIFE_WAKE = 6, /* no data: the log of a CPU is filling up */
 };
 
 struct ew_k_life {
@@ -199,17 +201,17 @@ struct ew_k_life {
     char name[EW_K_NAME_SIZE];
 };
 
-/* One task as the seed iterator found it. */
+/* One task, from the task iterator. */
 struct ew_k_seed {
     struct ew_k_life life;
-    struct ew_k_settled settled; /* of this thread */
+    struct ew_k_thread thread; /* of this thread */
     ew_u32 on_cpu;
     ew_u32 pad;
-    /* Of the threads of this process that have ended; only in the leader's record. */
+    /* Sum of the exited threads of this process; only in the leader's record. */
     struct ew_k_entry dead;
 };
 
-/* The full stream: one record an event; with the ring's own header it fills one line of cache. */
+/* The full stream: one record per event. With the ring buffer's header it fills one cache line. */
 struct ew_k_event {
     ew_u64 t_ns;
     ew_u16 kind; /* enum etwatch_event_kind */
@@ -218,16 +220,16 @@ struct ew_k_event {
     ew_u32 other_pid, other_tid;
     ew_u32 state;
     ew_s16 priority, other_priority;
-    ew_u32 detail;             /* EXIT: status as wait() encodes it; WAKEUP: where it last ran;
-                                * SWITCH: hard faults so far, above a bit: it waits for a disk */
-    char name[EW_K_NAME_SIZE]; /* of who comes (SWITCH), of the child (FORK), else of tid */
+    ew_u32 detail;             /* EXIT: status as wait() encodes it; WAKEUP: CPU it last ran on;
+                                * SWITCH: major faults so far << 1 | waits for a disk */
+    char name[EW_K_NAME_SIZE]; /* of the incoming thread (SWITCH), the child (FORK), else of tid */
 };
 
-/* Losses that happen outside of the per-CPU logs; one record per CPU, added up by the reader. */
+/* Losses outside of the per-CPU logs. One record per CPU; the reader adds them up. */
 struct ew_k_lost {
     ew_u64 life;   /* lifecycle records */
     ew_u64 stream; /* events of the full stream */
-    ew_u64 watch;  /* processes that should be watched but found the set full */
+    ew_u64 watch;  /* processes not watched because the map was full */
     ew_u64 pad[5];
 };
 

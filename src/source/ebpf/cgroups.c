@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks for cgroups in the mounted hierarchies. The inode number of a cgroup's folder is the id
- * that the kernel goes by; a container is found by walking the folders, which is done once, before
- * the programs are loaded. At most FOLDERS_MAX are looked at, DEPTH_MAX below each other.
+ * Finds cgroups in the mounted hierarchies. The kernel's id of a cgroup is the inode number of its
+ * folder. A container is found by walking the folders, once, before
+ * the programs are loaded: at most FOLDERS_MAX folders, at most DEPTH_MAX levels deep.
  */
 #include "source/ebpf/ebpf.h"
 
@@ -24,10 +24,10 @@ static const char *const old_roots[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup
 
 struct search {
     const char *wanted; /* "container:ID" */
-    uint32_t looked_at;
+    uint32_t visited;
     uint64_t id; /* 0: not found */
     char name[EW_CONTAINER_ID_LEN + 1];
-    bool several; /* containers that begin like that */
+    bool several; /* containers match */
 };
 
 static void found(struct search *search, struct ew_span container, int fd)
@@ -44,8 +44,8 @@ static void found(struct search *search, struct ew_span container, int fd)
     }
 }
 
-/* Closes fd. What lies below a folder that was found belongs to it. */
-static void look_in(struct search *search, int fd, uint32_t depth)
+/* Closes fd. Folders below a match are part of it and are not searched. */
+static void search_folder(struct search *search, int fd, uint32_t depth)
 {
     DIR *folder = fdopendir(fd);
     if (folder == NULL) {
@@ -53,7 +53,7 @@ static void look_in(struct search *search, int fd, uint32_t depth)
         return;
     }
     const struct dirent *entry;
-    while ((entry = readdir(folder)) != NULL && search->looked_at < FOLDERS_MAX) {
+    while ((entry = readdir(folder)) != NULL && search->visited < FOLDERS_MAX) {
         if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
             continue;
         int below =
@@ -61,12 +61,12 @@ static void look_in(struct search *search, int fd, uint32_t depth)
         struct ew_span name = {entry->d_name, strlen(entry->d_name)}, container;
         if (below < 0)
             continue;
-        search->looked_at++;
+        search->visited++;
         if (ew_cgroup_matches(name, search->wanted) && ew_cgroup_container(name, &container)) {
             found(search, container, below);
             (void)close(below);
         } else if (depth < DEPTH_MAX) {
-            look_in(search, below, depth + 1);
+            search_folder(search, below, depth + 1);
         } else {
             (void)close(below);
         }
@@ -74,12 +74,12 @@ static void look_in(struct search *search, int fd, uint32_t depth)
     (void)closedir(folder);
 }
 
-static struct search look_for(const char *root, const char *wanted)
+static struct search search_root(const char *root, const char *wanted)
 {
     struct search search = {.wanted = wanted};
     int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
-        look_in(&search, fd, 0);
+        search_folder(&search, fd, 0);
     return search;
 }
 
@@ -97,20 +97,21 @@ static const char *find_root(void)
 static int find_container(const char *root, const char *wanted, uint64_t *ret_id,
                           struct ew_error *reterr)
 {
-    struct search search = look_for(root, wanted);
+    struct search search = search_root(root, wanted);
     const char *id = ew_cgroup_requested_container(wanted);
     if (search.several)
         return ew_error_set(reterr, ETWATCH_ENOENT, 0,
-                            "more than one container begins with %.64s: write more of its id", id);
+                            "more than one container id begins with %.64s: give more of the id",
+                            id);
     if (search.id != 0) {
         *ret_id = search.id;
         return 0;
     }
     for (size_t i = 0; i < sizeof old_roots / sizeof *old_roots; i++) {
-        if (look_for(old_roots[i], wanted).id == 0)
+        if (search_root(old_roots[i], wanted).id == 0)
             continue;
         ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
-                     "eBPF: container %.64s is in cgroups of version 1, which it does not follow",
+                     "eBPF: container %.64s is in a cgroup of version 1, which is not supported",
                      id);
         ew_error_fix(reterr, "use --source poll, or boot with systemd.unified_cgroup_hierarchy=1");
         return ETWATCH_ENOTSUP;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Pure conversions: kernel layouts in, facts out. What the kernel does not keep stays unknown. */
+/* Converts kernel layouts to facts. Counters that the kernel does not keep stay unknown. */
 #include "source/ebpf/ebpf.h"
 
 #include <string.h>
 
 /*
- * The kernel samples user and kernel mode at its tick and knows the sum exactly; it shows the sum
- * split in the sampled proportion, and so do we.
+ * The kernel knows the CPU time exactly and samples user and kernel mode at its tick. /proc shows
+ * the exact time, divided in the sampled proportion; so does this.
  */
 static uint64_t kernel_share(uint64_t cpu_ns, uint64_t utime_ns, uint64_t stime_ns)
 {
@@ -14,7 +14,7 @@ static uint64_t kernel_share(uint64_t cpu_ns, uint64_t utime_ns, uint64_t stime_
         return 0;
     if (utime_ns == 0)
         return cpu_ns;
-    /* A double is exact enough for an estimate, and ten times faster than 128 bits. */
+    /* A double is precise enough for an estimate and ten times as fast as 128-bit arithmetic. */
     double share = (double)stime_ns / ((double)stime_ns + (double)utime_ns);
     uint64_t kernel_ns = (uint64_t)((double)cpu_ns * share);
     return kernel_ns < cpu_ns ? kernel_ns : cpu_ns;
@@ -25,16 +25,16 @@ uint64_t ew_ebpf_start(uint64_t start_ns)
     return start_ns == 0 ? 1 : start_ns;
 }
 
-uint32_t ew_ebpf_had(uint32_t want, uint64_t features)
+uint32_t ew_ebpf_effective_want(uint32_t want, uint64_t features)
 {
-    uint32_t unavailable_reason = 0;
+    uint32_t absent = 0;
     if ((features & EW_K_HAS_RUNQ_WAIT) == 0)
-        unavailable_reason |= EW_K_WANT_RUNQ_WAIT;
+        absent |= EW_K_WANT_RUNQ_WAIT;
     if ((features & EW_K_HAS_IO_BYTES) == 0)
-        unavailable_reason |= EW_K_WANT_IO;
+        absent |= EW_K_WANT_IO;
     if ((features & EW_K_HAS_DISK_BYTES) == 0)
-        unavailable_reason |= EW_K_WANT_DISK;
-    return want & ~unavailable_reason;
+        absent |= EW_K_WANT_DISK;
+    return want & ~absent;
 }
 
 void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry *entry,
@@ -78,32 +78,32 @@ void ew_ebpf_counters(const struct ew_ebpf_units *units, const struct ew_k_entry
     *ret_has = has;
 }
 
-void ew_ebpf_gauges(const struct ew_ebpf_units *units, const struct ew_k_settled *settled,
+void ew_ebpf_gauges(const struct ew_ebpf_units *units, const struct ew_k_thread *thread,
                     uint32_t *ret_has, uint64_t gauge[EW_GAUGE_COUNT])
 {
     uint32_t has = 0;
     if (units->want & EW_K_WANT_THREADS) {
         has |= EW_HAS_G(threads);
-        gauge[EW_G_threads] = settled->threads;
+        gauge[EW_G_threads] = thread->threads;
     }
     if (units->want & EW_K_WANT_SCHEDULING) {
         has |= EW_HAS_G(priority);
-        gauge[EW_G_priority] = (uint64_t)(int64_t)settled->priority;
+        gauge[EW_G_priority] = (uint64_t)(int64_t)thread->priority;
     }
-    /* An address space without a page is a kernel thread's, or one on its way out. */
-    if (settled->virtual_pages != 0) {
-        uint64_t peak = settled->rss_peak_pages > settled->rss_pages ? settled->rss_peak_pages
-                                                                     : settled->rss_pages;
+    /* No virtual memory: a kernel thread, or a process that is exiting. */
+    if (thread->virtual_pages != 0) {
+        uint64_t peak =
+            thread->rss_peak_pages > thread->rss_pages ? thread->rss_peak_pages : thread->rss_pages;
         has |= EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes) | EW_HAS_G(virtual_bytes) |
                EW_HAS_G(private_bytes);
-        gauge[EW_G_rss_bytes] = settled->rss_pages * units->page_bytes;
+        gauge[EW_G_rss_bytes] = thread->rss_pages * units->page_bytes;
         gauge[EW_G_rss_peak_bytes] = peak * units->page_bytes;
-        gauge[EW_G_private_bytes] = settled->private_pages * units->page_bytes;
-        gauge[EW_G_virtual_bytes] = settled->virtual_pages * units->page_bytes;
+        gauge[EW_G_private_bytes] = thread->private_pages * units->page_bytes;
+        gauge[EW_G_virtual_bytes] = thread->virtual_pages * units->page_bytes;
     }
     if (units->affinity_fits && units->want & EW_K_WANT_SCHEDULING) {
         has |= EW_HAS_G(affinity);
-        gauge[EW_G_affinity] = settled->affinity;
+        gauge[EW_G_affinity] = thread->affinity;
     }
     *ret_has = has;
 }

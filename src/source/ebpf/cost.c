@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What our programs cost in the kernel.
+ * Measures what the programs cost in the kernel.
  *
  * The kernel can time every program run, but that costs two clock reads per run, more than the run
- * itself. So it is switched on for a moment now and then; the time per switch measured there is
- * multiplied by the switches counted since. A wake-up of its own ends the moment: until the next
- * samples are due, threads that do nothing but switch would run several per cent slower. Switching
- * it on needs CAP_SYS_ADMIN; without it the cost stays unknown.
+ * itself. So it is enabled for 25 ms every 20 s; the time per switch measured then is
+ * multiplied by the number of switches. A separate wake-up ends the measurement: if it lasted until
+ * the next samples are due, threads that do nothing but switch would run several per cent slower.
+ * Enabling it needs CAP_SYS_ADMIN; without it the cost is unknown.
  *
- * The kernel also counts how often it skipped a program, which is a loss like any other.
+ * The kernel also counts how often it skipped a program. That is reported as a loss.
  */
 #include <bpf/bpf.h>
 #include <string.h>
@@ -17,7 +17,8 @@
 #include "source/ebpf/ebpf.h"
 
 static const uint64_t measure_ns = 25 * 1000 * 1000ULL;
-static const uint64_t patience_ns = 400 * 1000 * 1000ULL; /* if nothing ran so far */
+static const uint64_t patience_ns =
+    400 * 1000 * 1000ULL; /* how long a measurement without a switch is extended */
 static const uint64_t pause_ns = 20 * 1000 * 1000 * 1000ULL;
 
 static bool read_info(int fd, struct bpf_prog_info *ret_info)
@@ -94,9 +95,9 @@ uint64_t ew_ebpf_cost_due_ns(const struct ew_ebpf_source *source)
 void ew_ebpf_cost_missed(struct ew_ebpf_source *source, uint64_t now_ns)
 {
     struct bpf_prog_info info;
-    if (now_ns < source->missed_asked_ns + 1000 * 1000 * 1000ULL)
+    if (now_ns < source->missed_read_ns + 1000 * 1000 * 1000ULL)
         return;
-    source->missed_asked_ns = now_ns;
+    source->missed_read_ns = now_ns;
     if (read_info(source->object.switch_fd, &info))
         source->missed_runs = info.recursion_misses;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The eBPF source: the kernel notes what threads have done (watch.bpf.c), this side reads the notes
- * a few times a second and turns them into facts. It owns the programs, the maps and everything
- * that hangs on them; closing it, or dying, undoes all of it.
+ * The eBPF source. Programs in the kernel write the counters of threads to logs (watch.bpf.c); this
+ * side reads the logs a few times a second and turns them into facts. It owns the programs, the
+ * maps and their descriptors; the kernel removes everything when the source is closed or the
+ * process dies.
  */
 #include "source/ebpf/ebpf.h"
 
@@ -16,17 +17,17 @@
 #include "model/metric.h"
 #include "source/poll/slow_gauges.h"
 
-#define EW_EBPF_ASIDE                                                                           \
-    (ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) |              \
-     ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
-     ETWATCH_HAS(threads_suspended))
-#define EW_EBPF_IO                                                                         \
-    (ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) | \
-     ETWATCH_HAS(io_write_ops))
-#define EW_EBPF_DISK (ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes))
+static const struct etwatch_metric_set proc_metrics = EW_METRIC_SET(
+    ETWATCH_M_handles, ETWATCH_M_handles_peak, ETWATCH_M_io_priority, ETWATCH_M_threads_running,
+    ETWATCH_M_threads_ready, ETWATCH_M_threads_waiting, ETWATCH_M_threads_suspended);
+static const struct etwatch_metric_set io_metrics =
+    EW_METRIC_SET(ETWATCH_M_io_read_bytes, ETWATCH_M_io_write_bytes, ETWATCH_M_io_read_ops,
+                  ETWATCH_M_io_write_ops);
+static const struct etwatch_metric_set disk_metrics =
+    EW_METRIC_SET(ETWATCH_M_disk_read_bytes, ETWATCH_M_disk_write_bytes);
 
-/* A switch on another CPU may have read its clock and not yet written its note. */
-static const uint64_t settle_time_ns = 300 * 1000ULL;
+/* A switch on another CPU may have read its clock and not yet written its entry. */
+static const uint64_t log_lag_ns = 300 * 1000ULL;
 
 static void close_source(struct ew_source *base)
 {
@@ -35,7 +36,7 @@ static void close_source(struct ew_source *base)
     ew_ebpf_life_close(source);
     ew_ebpf_object_close(&source->object);
     ew_proc_gauges_free(source->proc_gauges);
-    ew_free(source->asked);
+    ew_free(source->requested);
     ew_free(source->active);
     ew_free(source->active_index);
     ew_free(source);
@@ -44,44 +45,49 @@ static void close_source(struct ew_source *base)
 static int watch_pid(struct ew_ebpf_source *source, uint32_t pid)
 {
     uint64_t any_start = 0;
-    if (source->asked_count == source->asked_size) {
-        uint32_t size = source->asked_size == 0 ? 8 : source->asked_size * 2;
-        uint32_t *asked = ew_realloc_array(source->asked, size, sizeof *asked);
-        if (asked == NULL)
+    if (source->requested_count == source->requested_size) {
+        uint32_t size = source->requested_size == 0 ? 8 : source->requested_size * 2;
+        uint32_t *requested = ew_realloc_array(source->requested, size, sizeof *requested);
+        if (requested == NULL)
             return ETWATCH_ENOMEM;
-        source->asked = asked;
-        source->asked_size = size;
+        source->requested = requested;
+        source->requested_size = size;
     }
-    source->asked[source->asked_count++] = pid;
+    source->requested[source->requested_count++] = pid;
     if (bpf_map_update_elem(source->object.watched_fd, &pid, &any_start, BPF_ANY) == 0)
         return 0;
     return errno == E2BIG ? ETWATCH_ELIMIT : ETWATCH_EOS;
 }
 
-/* What this machine does not have. */
-static void describe_source(struct ew_ebpf_source *source, uint64_t polled)
+/* Limits the metrics to those that this machine has. */
+static void describe_source(struct ew_ebpf_source *source, const struct etwatch_metric_set *polled)
 {
-    const uint64_t on_request = EW_EBPF_NET | EW_EBPF_PMU | EW_EBPF_ASIDE;
+    struct etwatch_metric_set *available = &source->ops.available, polled_memory = *polled;
+    struct etwatch_metric_set optional = ew_ebpf_optional_available(&source->object.optional);
+    struct etwatch_metric_set from_proc = ew_proc_gauges_available(source->proc_gauges);
     source->optional = source->object.optional.net || source->object.optional.pmu != 0;
-    source->ops.available &= ~on_request;
-    source->ops.available |= ew_ebpf_optional_available(&source->object.optional);
-    source->ops.available |= ew_proc_gauges_available(source->proc_gauges);
-    source->ops.estimated &= ~(polled & EW_SLOW_GAUGE_MEMORY_METRICS);
+    etwatch_metric_set_subtract(available, &ew_ebpf_net_metrics);
+    etwatch_metric_set_subtract(available, &ew_ebpf_pmu_metrics);
+    etwatch_metric_set_subtract(available, &proc_metrics);
+    etwatch_metric_set_union(available, &optional);
+    etwatch_metric_set_union(available, &from_proc);
+    etwatch_metric_set_intersect(&polled_memory, &ew_slow_gauge_memory);
+    etwatch_metric_set_subtract(&source->ops.estimated, &polled_memory);
 }
 
 static const char *unavailable_reason(const struct ew_source *base, uint32_t metric)
 {
     const struct ew_ebpf_source *source = (const struct ew_ebpf_source *)base;
-    uint64_t features = source->units.features, bit = (uint64_t)1 << metric;
-    if ((features & EW_K_HAS_RUNQ_WAIT) == 0 && bit == ETWATCH_HAS(runq_wait_ns))
+    uint64_t features = source->units.features;
+    if ((features & EW_K_HAS_RUNQ_WAIT) == 0 && metric == ETWATCH_M_runq_wait_ns)
         return "the kernel lacks CONFIG_SCHED_INFO";
-    if ((features & EW_K_HAS_IO_BYTES) == 0 && (bit & EW_EBPF_IO) != 0)
+    if ((features & EW_K_HAS_IO_BYTES) == 0 && etwatch_metric_set_has(&io_metrics, metric))
         return "the kernel lacks CONFIG_TASK_XACCT";
-    if ((features & EW_K_HAS_DISK_BYTES) == 0 && (bit & EW_EBPF_DISK) != 0)
+    if ((features & EW_K_HAS_DISK_BYTES) == 0 && etwatch_metric_set_has(&disk_metrics, metric))
         return "the kernel lacks CONFIG_TASK_IO_ACCOUNTING";
-    if (bit == ETWATCH_HAS(affinity) && !source->units.affinity_fits)
+    if (metric == ETWATCH_M_affinity && !source->units.affinity_fits)
         return "more than 64 CPUs do not fit into a mask";
-    return ew_ebpf_optional_lacks(&source->object.optional, metric);
+    return ew_ebpf_optional_unavailable_reason(&source->object.optional, metric);
 }
 
 static int open_source(const struct ew_source_config *config, struct ew_source **ret_source,
@@ -105,24 +111,24 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     source->units.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     source->units.affinity_fits = source->object.cpu_count <= 64;
     error = ew_proc_gauges_new(source, config, &source->proc_gauges);
-    describe_source(source, config->polled);
+    describe_source(source, &config->polled);
     if (error == 0)
         error = ew_ebpf_life_open(source, config->events);
     for (uint32_t i = 0; error == 0 && source->filtered && i < config->filter.pid_count; i++)
         error = watch_pid(source, config->filter.pids[i]);
-    if (error == 0 && ew_ebpf_object_settle(&source->object, 0, false, false) != 0)
+    if (error == 0 && ew_ebpf_object_read_tasks(&source->object, 0, false, false) != 0)
         error = ETWATCH_EOS;
     if (error != 0) {
         close_source(&source->base);
         return ew_error_set(reterr, error, errno, "eBPF: cannot start");
     }
     source->units.features = source->object.clock->features;
-    source->units.want = ew_ebpf_had(source->object.want, source->units.features);
+    source->units.want = ew_ebpf_effective_want(source->object.want, source->units.features);
     *ret_source = &source->base;
     return 0;
 }
 
-/* No room, or no such entry: the notes are made, and left out by whoever asked for this. */
+/* If the map is full, entries are still written; the caller then drops them. */
 static void exclude(struct ew_source *base, uint32_t pid, uint64_t start_ns, bool excluded)
 {
     struct ew_ebpf_source *source = (struct ew_ebpf_source *)base;
@@ -132,7 +138,7 @@ static void exclude(struct ew_source *base, uint32_t pid, uint64_t start_ns, boo
         (void)bpf_map_delete_elem(source->object.excluded_fd, &pid);
 }
 
-/* Each kind of loss: once, with the time in which it happened. */
+/* Reports what was lost since the last report, with the time in which it happened. */
 static void report_loss(struct ew_ebpf_source *source, uint32_t stage, uint64_t total,
                         uint64_t *reported, uint64_t from_ns, uint64_t to_ns)
 {
@@ -182,16 +188,16 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
     uint64_t from_ns = source->last_drain_ns;
     source->facts = facts;
     source->last_drain_ns = now_ns;
-    uint64_t horizon_ns = now_ns > settle_time_ns ? now_ns - settle_time_ns : 0;
+    uint64_t horizon_ns = now_ns > log_lag_ns ? now_ns - log_lag_ns : 0;
     int error = 0;
-    /* Whose start or exit was lost is found out by looking who is there. */
+    /* After a lost start or exit all tasks are listed again. */
     bool recover = lost_life(source) != source->lost_life;
     if (!source->seeded || recover) {
         error = ew_ebpf_seed(source, reterr);
         source->seeded = error == 0;
     }
     if (error == 0) {
-        /* Before the readings, so that those it touches are marked. */
+        /* Before the readings, so that the affected ones are marked incomplete. */
         ew_ebpf_cost_missed(source, now_ns);
         report_losses(source, from_ns, now_ns);
         error = ew_ebpf_read_logs(source, horizon_ns, reterr);
@@ -216,7 +222,7 @@ static int set_interval(struct ew_source *base, uint64_t at_ns, uint64_t interva
     struct ew_k_era now = clock->era[1];
     if (interval_ns == 0 || at_ns < now.base_ns)
         return ETWATCH_EINVAL;
-    /* era[0] is in force until at_ns: it must be what is in force now before at_ns moves. */
+    /* era[0] is effective until at_ns: it must equal the current era before at_ns moves. */
     clock->era[0] = now;
     __atomic_store_n(&clock->at_ns, at_ns, __ATOMIC_SEQ_CST);
     uint64_t passed = (at_ns - now.base_ns + now.interval_ns - 1) / now.interval_ns;
@@ -230,7 +236,7 @@ static int add(struct ew_source *base, uint32_t pid)
     if (!source->filtered)
         return 0;
     int error = watch_pid(source, pid);
-    /* The next drain walks all tasks again: this one and its descendants will be seen. */
+    /* The next drain lists all tasks again, this one and its descendants among them. */
     source->seeded = false;
     return error;
 }

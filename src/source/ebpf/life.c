@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the ring buffers: lifecycle records become process facts at once, except exits. An exit is
- * recorded before the thread's last switch, whose entry is in a log; it is delivered after the logs
- * were read, so that whoever adds up has heard of everything the process did. Only if the pid is
- * taken again meanwhile the exit goes out before that start: facts about one pid stay in order.
+ * Reads the ring buffers. Lifecycle records become process facts at once, except exits: an exit is
+ * recorded before the last switch of the thread, so it is delivered after the logs were read and
+ * all readings of the process precede it. If the pid is reused in the same drain, the exit is
+ * delivered before that start: facts about one pid stay in order.
  *
- * An exec by a thread that is not the leader changes what a tid means. It is kept until the logs
- * have been read up to its time: see log.c.
+ * An exec by a thread that is not the leader changes the meaning of a tid. It is held until the
+ * logs have been read up to its time: see log.c.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "source/ebpf/ebpf.h"
 
-/* Pids are given out in sequence: in one drain few share a bit. */
+/* Pids are assigned in sequence: few of one drain share a bit. */
 static uint32_t exit_bit(uint32_t pid)
 {
     return pid % (uint32_t)(sizeof((struct ew_ebpf_source *)NULL)->exit_bits * 8);
@@ -41,7 +41,7 @@ static int keep_exit(struct ew_ebpf_source *source, const struct ew_process_fact
     return keep(&source->exits, fact);
 }
 
-/* Delivers the exit of whoever had this pid until now, if it is among those kept. */
+/* Delivers the held exit of the process that had this pid, if there is one. */
 static void release_exit(struct ew_ebpf_source *source, uint32_t pid)
 {
     if ((source->exit_bits[exit_bit(pid) / 64] >> (exit_bit(pid) % 64) & 1) == 0)
@@ -102,8 +102,8 @@ static int on_life(void *ctx, void *data, size_t size)
     return 0;
 }
 
-/* The names of threads as they were last told, by tid: records carry one name, most events have two
- * threads. A cell that another thread took means a name that is not known, never a wrong one. */
+/* The last known names of threads, by tid: a record carries one name, most events have two
+ * threads. If another thread took the cell, the name is unknown, never wrong. */
 static struct ew_ebpf_named *named_of(struct ew_ebpf_source *source, uint32_t tid)
 {
     return &source->named[(tid * 2654435761u) >> (32 - EW_EBPF_NAMED_BITS)];
@@ -169,7 +169,7 @@ static int on_event(void *ctx, void *data, size_t size)
     source->events++;
     if (source->facts->event != NULL)
         source->facts->event(source->facts->ctx, &event);
-    /* Only now: the name of who leaves may lie in the same cell. */
+    /* After the delivery: the outgoing thread's name may be in the same cell. */
     keep_name(source, event.next_name != NULL ? record.other_tid : record.tid, record.name);
     return 0;
 }
@@ -186,7 +186,8 @@ int ew_ebpf_life_open(struct ew_ebpf_source *source, bool events)
     source->named = ew_calloc((size_t)1 << EW_EBPF_NAMED_BITS, sizeof *source->named);
     if (source->named == NULL)
         return ETWATCH_ENOMEM;
-    /* Apart from the other, whose descriptor is waited on: that would end with every event. */
+    /* Not in the other ring_buffer: its descriptor is polled, and every event would end the wait.
+     */
     source->stream = ring_buffer__new(source->object.stream_fd, on_event, source, NULL);
     if (libbpf_get_error(source->stream) != 0) {
         source->stream = NULL;

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the logs of the CPUs and settles what they leave open.
+ * Reads the logs of the CPUs, and the threads with later counters than the logs have.
  *
- * An entry says what a thread's counters were when it got the CPU for the first time in an
- * interval, or when it left it after an interval's end. What it did after its last entry is not in
- * any log; for those threads, and for those on a CPU right now, one call of the settle program
- * reads the counters themselves. The order below makes that exact, although nothing stands still:
+ * An entry has a thread's counters at the moment when it was first scheduled in an interval, or
+ * when it was switched out after the end of an interval. What it did after its last entry is in no
+ * log. For those threads, and for those on a CPU now, the program ew_read_tasks reads the counters
+ * from the kernel. This order keeps the result exact while everything runs on:
  *
  *   1. deliver all entries;
- *   2. settle: read the threads noted since the last drain, and who is on each CPU since when;
- *   3. deliver the entries that were written meanwhile: they come before what was settled, so a
- *      thread that began a new interval before it was read has its old interval closed first;
- *   4. credit those on a CPU up to the horizon, unless 3 has told that this very run is over;
- *   5. deliver the settled readings of the others.
+ *   2. read the threads that have entries since the last drain, and the thread on each CPU;
+ *   3. deliver the entries written meanwhile. They precede the readings of step 2, so a thread that
+ * began a new interval before it was read has its old interval closed first;
+ *   4. deliver CPU time of running threads up to the horizon, unless an entry of step 3 ends that
+ * run;
+ *   5. deliver the readings of the other threads.
  *
- * A thread noted in step 3 is settled in the next round of 2 to 5.
+ * A thread with an entry in step 3 is read in the next round of 2 to 5.
  *
- * A thread that executes a program becomes the leader: from then on its notes carry another tid.
- * The kernel tells of it some time later, with the exec. So that no two threads are taken for one,
- * an exec is delivered in its place among the entries, and what carries the tid of a leader that is
- * over is not delivered until then. Nothing is missing for it: readings are absolute.
+ * A thread that executes a program becomes the leader: its later entries carry another tid. The
+ * exec record comes some time after that. To keep the two threads apart, an exec is delivered in
+ * its place among the entries, and entries with the tid of an exited leader are not delivered
+ * before it. Nothing is lost by that: readings are absolute.
  */
 #include <string.h>
 
@@ -95,8 +96,8 @@ static struct ew_ebpf_active *add_active(struct ew_ebpf_source *source, uint32_t
 }
 
 /*
- * Threads noted in an interval that is not over yet may go on in it without another note: they are
- * looked at again next time. The others are done with.
+ * A thread with an entry in the current interval may run on without another entry: it is read
+ * again in the next drain. The others are dropped.
  */
 static void forget_active(struct ew_ebpf_source *source, uint64_t horizon_ns)
 {
@@ -115,7 +116,7 @@ static void forget_active(struct ew_ebpf_source *source, uint64_t horizon_ns)
 
 static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry *entry)
 {
-    /* Kept zeroed but for what is set here: clearing it took longer than filling it. */
+    /* Reused: clearing it took longer than filling it. All other fields stay zero. */
     struct ew_reading *reading = &source->entry_reading;
     reading->pid = entry->tgid;
     reading->tid = entry->tid;
@@ -129,7 +130,7 @@ static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry
         break;
     case EW_K_SPAN:
     case EW_K_FINAL:
-        /* Without a beginning (the first switch of a CPU) a run is only a reading. */
+        /* A run with an unknown start (the first switch of a CPU) is a plain reading. */
         reading->kind = entry->kind == EW_K_FINAL ? EW_READING_FINAL
                         : entry->in_ns == 0       ? EW_READING_AT
                                                   : EW_READING_SPAN;
@@ -143,14 +144,14 @@ static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry
     ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &reading->counter_has, reading->counter);
     if (source->optional)
         reading->counter_has |= ew_ebpf_optional_counters(
-            &source->object.optional, &source->object.entry_extras[entry - source->object.entries],
-            reading->counter);
+            &source->object.optional,
+            &source->object.entry_optionals[entry - source->object.entries], reading->counter);
     reading->gauge_has = entry->rss_pages != 0 ? EW_HAS_G(rss_bytes) : 0;
     reading->gauge[EW_G_rss_bytes] = entry->rss_pages * source->units.page_bytes;
     source->facts->reading(source->facts->ctx, reading);
 }
 
-/* Does the tid of this entry still mean a leader that is over? */
+/* Does this entry have the tid of an exited leader, before the exec that reuses it? */
 static bool leader_gone(const struct ew_ebpf_source *source, const struct ew_k_entry *entry)
 {
     uint32_t cell = entry->tgid % EW_EBPF_GONE_CELLS;
@@ -158,7 +159,7 @@ static bool leader_gone(const struct ew_ebpf_source *source, const struct ew_k_e
            source->gone[cell].start_ns == entry->start_ns;
 }
 
-/* The execs before t_ns. */
+/* Delivers the execs up to t_ns. */
 static void deliver_moves(struct ew_ebpf_source *source, uint64_t t_ns)
 {
     uint32_t count = 0;
@@ -193,8 +194,9 @@ static int take_entry(struct ew_ebpf_source *source, uint32_t index)
 }
 
 /*
- * The logs are merged by time: a thread that went from one CPU to another is in both, and its
- * readings must come in order. A heap of those logs that have something, the oldest entry on top.
+ * The logs are merged by time: a thread that moved to another CPU is in two logs, and its readings
+ * must be delivered in order. The heap has the logs that are not empty, the one with the oldest
+ * entry on top.
  */
 struct cursor {
     uint64_t t_ns;
@@ -225,7 +227,8 @@ static void sift_down(struct cursor *heap, uint32_t count, uint32_t at)
 
 enum { FETCH_AHEAD = 6 };
 
-/* Entries come from other CPUs' caches, which takes longer than to use them: ask for them early. */
+/* Entries are in other CPUs' caches; fetching takes longer than processing, so they are prefetched.
+ */
 static void fetch_entry(const struct ew_ebpf_object *object, struct cursor cursor, uint32_t ahead)
 {
     if (cursor.until - cursor.at <= ahead)
@@ -236,7 +239,7 @@ static void fetch_entry(const struct ew_ebpf_object *object, struct cursor curso
         __builtin_prefetch(entry + at);
 }
 
-/* And so do the threads they are about, whoever keeps them. */
+/* The receiver can prefetch its state of these threads. */
 static void announce(const struct ew_ebpf_source *source, const struct cursor *heap, uint32_t count)
 {
     enum { ANNOUNCED_MAX = 64 };
@@ -274,12 +277,13 @@ static uint32_t open_cursors(struct ew_ebpf_source *source, struct cursor *heap)
     return count;
 }
 
-/* Delivers the entries of all logs. Lifecycle records come first: a thread's process is known. */
+/* Delivers the entries of all logs, after the lifecycle records: a thread's process must be known.
+ */
 static int read_entries(struct ew_ebpf_source *source)
 {
     struct ew_ebpf_object *object = &source->object;
     struct cursor heap[EW_K_CPUS_MAX];
-    uint32_t moves = source->moves.count; /* whatever was noted before these is in the logs now */
+    uint32_t moves = source->moves.count; /* all entries before these are in the logs now */
     uint32_t delivered_before = source->moves_delivered;
     uint32_t count = open_cursors(source, heap);
     int error = ew_ebpf_read_life(source);
@@ -297,21 +301,21 @@ static int read_entries(struct ew_ebpf_source *source)
         if (count > 1)
             sift_down(heap, count, 0);
     }
-    /* Moves come by time, and those delivered above were the oldest. */
+    /* Moves are sorted by time; the loop above delivered the oldest. */
     uint32_t delivered = source->moves_delivered - delivered_before;
     if (error == 0 && moves > delivered)
         ew_ebpf_flush_moves(source, moves - delivered);
     return error;
 }
 
-/* --------------------------------------------------------------------- settling */
+/* ----------------------------------------------------- threads read on demand */
 
-/* Who is on a CPU, in one place: asked for every thread that ran. */
+/* A compact list of the running threads: is_running is called for every thread that ran. */
 static void list_running(struct ew_ebpf_source *source)
 {
     source->running_count = 0;
     for (uint32_t cpu = 0; cpu < source->object.cpu_count; cpu++) {
-        const struct ew_k_entry *entry = &source->object.running[cpu].settled.entry;
+        const struct ew_k_entry *entry = &source->object.running[cpu].thread.entry;
         if (entry->kind != 0)
             source->running[source->running_count++] = (struct ew_ebpf_running){entry->tid, cpu};
     }
@@ -325,32 +329,32 @@ static bool is_running(const struct ew_ebpf_source *source, uint32_t tid)
     return false;
 }
 
-static void begin_settled(const struct ew_ebpf_source *source, const struct ew_k_settled *settled,
+static void begin_reading(const struct ew_ebpf_source *source, const struct ew_k_thread *thread,
                           struct ew_reading *ret_reading)
 {
     memset(ret_reading, 0, sizeof *ret_reading);
     ret_reading->kind = EW_READING_AT;
-    ret_reading->pid = settled->entry.tgid;
-    ret_reading->tid = settled->entry.tid;
-    ret_reading->start_ns = ew_ebpf_start(settled->entry.start_ns);
-    ret_reading->thread_name = settled->name;
-    ew_proc_gauges_ran(source->proc_gauges, settled->entry.tgid);
-    ew_ebpf_gauges(&source->units, settled, &ret_reading->gauge_has, ret_reading->gauge);
+    ret_reading->pid = thread->entry.tgid;
+    ret_reading->tid = thread->entry.tid;
+    ret_reading->start_ns = ew_ebpf_start(thread->entry.start_ns);
+    ret_reading->thread_name = thread->name;
+    ew_proc_gauges_ran(source->proc_gauges, thread->entry.tgid);
+    ew_ebpf_gauges(&source->units, thread, &ret_reading->gauge_has, ret_reading->gauge);
 }
 
-/* On a CPU now: its time there is known without waiting for the kernel to add it up. */
+/* A running thread: its CPU time up to the horizon is known before the kernel accounts it. */
 static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_running *running,
                             uint64_t horizon_ns, uint64_t now_ns)
 {
-    const struct ew_k_entry *entry = &running->settled.entry;
+    const struct ew_k_entry *entry = &running->thread.entry;
     const struct ew_ebpf_active *active = find_active(source, entry->tid);
     if (active != NULL && (active->over || active->run_from_ns == entry->in_ns))
         return;
     if (leader_gone(source, entry))
         return;
     struct ew_reading reading;
-    begin_settled(source, &running->settled, &reading);
-    /* Not long enough for anything to be told: what it counted comes with its next reading. */
+    begin_reading(source, &running->thread, &reading);
+    /* If it was scheduled after the horizon, its counters come with its next reading. */
     reading.t_ns = now_ns;
     if (entry->in_ns != 0 && entry->in_ns < horizon_ns) {
         uint64_t cpu_ns = entry->in_cpu_ns + (horizon_ns - entry->in_ns);
@@ -359,7 +363,7 @@ static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_run
         ew_ebpf_counters(&source->units, entry, cpu_ns, &reading.counter_has, reading.counter);
         if (source->optional)
             reading.counter_has |= ew_ebpf_optional_counters(
-                &source->object.optional, &running->settled.optional, reading.counter);
+                &source->object.optional, &running->thread.optional, reading.counter);
         reading.kind = EW_READING_SPAN;
         reading.t_ns = horizon_ns;
         reading.ran_from_ns = entry->in_ns;
@@ -368,26 +372,25 @@ static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_run
     source->facts->reading(source->facts->ctx, &reading);
 }
 
-static void deliver_settled(struct ew_ebpf_source *source, const struct ew_k_settled *settled,
-                            uint64_t now_ns)
+static void deliver_thread(struct ew_ebpf_source *source, const struct ew_k_thread *thread,
+                           uint64_t now_ns)
 {
-    const struct ew_ebpf_active *active = find_active(source, settled->entry.tid);
-    if (settled->entry.kind == 0 || (active != NULL && active->over) ||
-        leader_gone(source, &settled->entry) || is_running(source, settled->entry.tid))
+    const struct ew_ebpf_active *active = find_active(source, thread->entry.tid);
+    if (thread->entry.kind == 0 || (active != NULL && active->over) ||
+        leader_gone(source, &thread->entry) || is_running(source, thread->entry.tid))
         return;
     struct ew_reading reading;
-    begin_settled(source, settled, &reading);
+    begin_reading(source, thread, &reading);
     reading.t_ns = now_ns;
-    ew_ebpf_counters(&source->units, &settled->entry, settled->entry.cpu_ns, &reading.counter_has,
+    ew_ebpf_counters(&source->units, &thread->entry, thread->entry.cpu_ns, &reading.counter_has,
                      reading.counter);
     if (source->optional)
-        reading.counter_has |= ew_ebpf_optional_counters(&source->object.optional,
-                                                         &settled->optional, reading.counter);
+        reading.counter_has |=
+            ew_ebpf_optional_counters(&source->object.optional, &thread->optional, reading.counter);
     source->facts->reading(source->facts->ctx, &reading);
 }
 
-/* Cells hold only so much of an interval's number: before it comes round again, they are cleared.
- */
+/* A cell holds the low bits of an interval's number: all are cleared before these repeat. */
 static bool cells_due(struct ew_ebpf_source *source, uint64_t now_ns)
 {
     const struct ew_k_era *era = &source->object.clock->era[1];
@@ -409,14 +412,14 @@ int ew_ebpf_read_logs(struct ew_ebpf_source *source, uint64_t horizon_ns, struct
     uint32_t done = 0;
     for (int round = 0; error == 0 && round < ROUNDS_MAX; round++) {
         uint32_t count = source->active_count - done;
-        if (count > EW_K_SETTLE_MAX)
-            count = EW_K_SETTLE_MAX;
+        if (count > EW_K_REQUESTS_MAX)
+            count = EW_K_REQUESTS_MAX;
         bool first = round == 0;
         if (count == 0 && !first)
             break;
         for (uint32_t i = 0; i < count; i++)
             object->requests[i] = source->active[done + i].index;
-        int os_error = ew_ebpf_object_settle(object, count, first, clear && first);
+        int os_error = ew_ebpf_object_read_tasks(object, count, first, clear && first);
         if (os_error != 0)
             return ew_error_set(reterr, ETWATCH_EOS, -os_error, "eBPF: cannot run a program: %s",
                                 strerror(-os_error));
@@ -427,7 +430,7 @@ int ew_ebpf_read_logs(struct ew_ebpf_source *source, uint64_t horizon_ns, struct
         for (uint32_t i = 0; first && error == 0 && i < source->running_count; i++)
             deliver_running(source, &object->running[source->running[i].cpu], horizon_ns, now_ns);
         for (uint32_t i = 0; error == 0 && i < count; i++)
-            deliver_settled(source, &object->settled[i], now_ns);
+            deliver_thread(source, &object->threads[i], now_ns);
         done += count;
     }
     forget_active(source, horizon_ns);

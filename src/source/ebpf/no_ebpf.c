@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The eBPF source of a build without clang or libbpf: it can never be opened, and says how to get
- * one that can. It stands in by file, so that nobody else has to ask whether eBPF was built.
+ * The eBPF source of a build without clang or libbpf: opening it fails and names the fix. It
+ * replaces the other files of this folder, so that no other code depends on how the library was
+ * built.
  */
 #include "source/source.h"
 
@@ -15,7 +16,7 @@ static int refuse(const struct ew_source_config *config, struct ew_source **ret_
     return ETWATCH_ENOTSUP;
 }
 
-/* Only open is ever called: no source exists that the others could be given. */
+/* Only open is ever called: the other functions need a source. */
 const struct ew_source_ops ew_source_ebpf = {
     .id = ETWATCH_SOURCE_EBPF,
     .open = refuse,

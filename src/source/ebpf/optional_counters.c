@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * User space's part of what is added up only on request: which of it can be had here, the hardware
- * counters of each CPU, and the sums as counters. Owns the descriptors of the hardware counters. A
- * counter that a machine does not have is known before the programs are loaded, and why.
+ * The optional counters in user space: which are available, the hardware counters of each CPU, and
+ * the conversion of the sums. Owns the descriptors of the hardware counters. They are opened before
+ * the programs are loaded, so that a missing counter and its reason are known by then.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -15,17 +15,20 @@
 #include "base/alloc.h"
 #include "source/ebpf/ebpf.h"
 
+const struct etwatch_metric_set ew_ebpf_net_metrics =
+    EW_METRIC_SET(ETWATCH_M_net_received_bytes, ETWATCH_M_net_sent_bytes);
+const struct etwatch_metric_set ew_ebpf_pmu_metrics =
+    EW_METRIC_SET(ETWATCH_M_cycles, ETWATCH_M_instructions, ETWATCH_M_cache_misses);
+
 static const struct {
-    uint64_t metric;
+    uint32_t metric;
     uint32_t bit; /* enum ew_k_pmu */
     uint64_t event;
     const char *map;
 } counters[] = {
-    {ETWATCH_HAS(cycles), EW_K_PMU_CYCLES, PERF_COUNT_HW_CPU_CYCLES, "pmu_cycles"},
-    {ETWATCH_HAS(instructions), EW_K_PMU_INSTRUCTIONS, PERF_COUNT_HW_INSTRUCTIONS,
-     "pmu_instructions"},
-    {ETWATCH_HAS(cache_misses), EW_K_PMU_CACHE_MISSES, PERF_COUNT_HW_CACHE_MISSES,
-     "pmu_cache_misses"},
+    {ETWATCH_M_cycles, EW_K_PMU_CYCLES, PERF_COUNT_HW_CPU_CYCLES, "pmu_cycles"},
+    {ETWATCH_M_instructions, EW_K_PMU_INSTRUCTIONS, PERF_COUNT_HW_INSTRUCTIONS, "pmu_instructions"},
+    {ETWATCH_M_cache_misses, EW_K_PMU_CACHE_MISSES, PERF_COUNT_HW_CACHE_MISSES, "pmu_cache_misses"},
 };
 enum { COUNTER_COUNT = sizeof counters / sizeof counters[0] };
 
@@ -42,13 +45,14 @@ static int open_counter(uint64_t event, uint32_t cpu, bool software)
 static void explain(struct ew_ebpf_optional *optional, int os_code)
 {
     bool missing = os_code == ENOENT || os_code == EOPNOTSUPP || os_code == ENODEV;
-    (void)snprintf(optional->why_no_pmu, sizeof optional->why_no_pmu, "%s (perf_event_open: %s)",
-                   missing ? "this machine has no such hardware counter, as most virtual ones"
-                           : "hardware counters cannot be opened",
-                   strerror(os_code));
+    (void)snprintf(
+        optional->no_pmu_reason, sizeof optional->no_pmu_reason, "%s (perf_event_open: %s)",
+        missing ? "this machine has no such hardware counter (most virtual machines do not)"
+                : "hardware counters cannot be opened",
+        strerror(os_code));
 }
 
-/* On every CPU that is there; 0, or the error of the first that failed. */
+/* On every CPU that is present; 0, or the error of the first that failed. */
 static int open_everywhere(struct ew_ebpf_optional *optional, uint32_t which, bool software)
 {
     uint32_t opened = 0;
@@ -56,7 +60,7 @@ static int open_everywhere(struct ew_ebpf_optional *optional, uint32_t which, bo
         int fd = open_counter(counters[which].event, cpu, software);
         int os_code = errno;
         if (fd < 0 && os_code == ENODEV && cpu > 0)
-            continue; /* possible, but not there */
+            continue; /* possible, but not present */
         if (fd < 0)
             return os_code;
         optional->fds[which * optional->cpu_count + cpu] = fd;
@@ -70,8 +74,8 @@ int ew_ebpf_optional_open(struct ew_ebpf_optional *optional, const struct ew_sou
 {
     memset(optional, 0, sizeof *optional);
     optional->cpu_count = cpu_count;
-    optional->want_net = (config->metrics & EW_EBPF_NET) != 0;
-    if ((config->metrics & EW_EBPF_PMU) == 0)
+    optional->want_net = ew_metric_set_intersects(&config->metrics, &ew_ebpf_net_metrics);
+    if (!ew_metric_set_intersects(&config->metrics, &ew_ebpf_pmu_metrics))
         return 0;
     optional->fds = ew_calloc((size_t)COUNTER_COUNT * cpu_count, sizeof *optional->fds);
     if (optional->fds == NULL)
@@ -79,7 +83,7 @@ int ew_ebpf_optional_open(struct ew_ebpf_optional *optional, const struct ew_sou
     for (uint32_t i = 0; i < COUNTER_COUNT * cpu_count; i++)
         optional->fds[i] = -1;
     for (uint32_t i = 0; i < COUNTER_COUNT; i++) {
-        if ((config->metrics & counters[i].metric) == 0)
+        if (!etwatch_metric_set_has(&config->metrics, counters[i].metric))
             continue;
         int os_code = open_everywhere(optional, i, config->software_counters);
         if (os_code == 0)
@@ -116,29 +120,33 @@ int ew_ebpf_optional_fill(const struct ew_ebpf_optional *optional, uint32_t whic
     return 0;
 }
 
-uint64_t ew_ebpf_optional_available(const struct ew_ebpf_optional *optional)
+struct etwatch_metric_set ew_ebpf_optional_available(const struct ew_ebpf_optional *optional)
 {
-    uint64_t available = optional->net ? EW_EBPF_NET : 0;
+    struct etwatch_metric_set available = {{0}};
+    if (optional->net)
+        available = ew_ebpf_net_metrics;
     for (uint32_t i = 0; i < COUNTER_COUNT; i++)
         if ((optional->pmu & counters[i].bit) != 0)
-            available |= counters[i].metric;
+            etwatch_metric_set_add(&available, counters[i].metric);
     return available;
 }
 
-const char *ew_ebpf_optional_lacks(const struct ew_ebpf_optional *optional, uint32_t metric)
+const char *ew_ebpf_optional_unavailable_reason(const struct ew_ebpf_optional *optional,
+                                                uint32_t metric)
 {
-    uint64_t bit = (uint64_t)1 << metric;
-    if ((bit & EW_EBPF_NET) != 0 && optional->want_net && !optional->net)
+    struct etwatch_metric_set available = ew_ebpf_optional_available(optional);
+    if (etwatch_metric_set_has(&ew_ebpf_net_metrics, metric) && optional->want_net &&
+        !optional->net)
         return "the kernel does not let programs follow its socket calls "
                "(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)";
-    if ((bit & EW_EBPF_PMU) != 0 && optional->fds != NULL &&
-        (ew_ebpf_optional_available(optional) & bit) == 0)
-        return optional->why_no_pmu;
+    if (etwatch_metric_set_has(&ew_ebpf_pmu_metrics, metric) && optional->fds != NULL &&
+        !etwatch_metric_set_has(&available, metric))
+        return optional->no_pmu_reason;
     return NULL;
 }
 
 uint32_t ew_ebpf_optional_counters(const struct ew_ebpf_optional *optional,
-                                   const struct ew_k_extra *sums, uint64_t *counter)
+                                   const struct ew_k_optional *sums, uint64_t *counter)
 {
     uint32_t has = 0;
     if (optional->net) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is there when watching begins: one pass of the kernel's task iterator, in which the programs
- * apply the filters and hand out one record per thread. The counters of a process are those of its
- * threads, living and ended, added up.
+ * Lists the preexisting processes with one pass of the kernel's task iterator. The program ew_seed
+ * applies the filters and writes one record per thread. The counters of a process are the sum over
+ * its threads, running and exited.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -15,13 +15,13 @@
 
 enum { READ_BYTES = 64 << 10 };
 
-/* Processes met so far; the index is by pid, open addressing. */
+/* Processes found so far. The index is by pid, open addressing. */
 struct seeds {
     struct ew_process_fact *facts;
     uint32_t count, size;
     uint32_t *index;
     uint32_t mask;
-    struct ew_k_entry *base_lines; /* of threads that have to be read from here on */
+    struct ew_k_entry *base_lines; /* initial counters of some threads */
     uint32_t base_line_count, base_line_size;
 };
 
@@ -57,7 +57,7 @@ static void add_counters(const struct ew_ebpf_source *source, struct ew_process_
     uint64_t counter[EW_COUNTER_COUNT] = {0};
     uint32_t has = 0;
     ew_ebpf_counters(&source->units, entry, entry->cpu_ns, &has, counter);
-    /* The kernel does not keep the waits of threads that have ended. */
+    /* The kernel does not keep the waits of exited threads. */
     if (!living)
         has &= ~EW_HAS_C(runq_wait_ns);
     else
@@ -68,14 +68,15 @@ static void add_counters(const struct ew_ebpf_source *source, struct ew_process_
 }
 
 /*
- * What a thread has used so far is known from its first note, in most cases. Not if it is on a CPU
- * now, not if it was noted in this interval before it was watched, and not if its first note, from
- * when it had used nothing, is still unread: that is part of what the process is said to have used.
+ * The initial counters of a thread usually come with its first entry. They must be kept here if the
+ * thread is on a CPU now; if it ran in this interval before it was watched; and if it started after
+ * the last drain: its first entry, with all counters 0, is still unread, but the sum of its process
+ * includes what it has used.
  */
 static int keep_base_line(struct ew_ebpf_source *source, struct seeds *seeds,
                           const struct ew_k_seed *seed)
 {
-    bool new = seed->settled.entry.start_ns >= source->read_until_ns;
+    bool new = seed->thread.entry.start_ns >= source->read_until_ns;
     if (seed->on_cpu == 0 && !new && !source->filtered)
         return 0;
     if (seeds->base_line_count == seeds->base_line_size) {
@@ -86,7 +87,7 @@ static int keep_base_line(struct ew_ebpf_source *source, struct seeds *seeds,
         seeds->base_lines = lines;
         seeds->base_line_size = size;
     }
-    seeds->base_lines[seeds->base_line_count++] = seed->settled.entry;
+    seeds->base_lines[seeds->base_line_count++] = seed->thread.entry;
     return 0;
 }
 
@@ -107,7 +108,7 @@ static void deliver_base_line(struct ew_ebpf_source *source, const struct ew_k_e
 static int take_seed(struct ew_ebpf_source *source, struct seeds *seeds,
                      const struct ew_k_seed *seed)
 {
-    if (seed->settled.entry.kind == 0)
+    if (seed->thread.entry.kind == 0)
         return 0;
     if (seeds->count == seeds->size && grow_seeds(seeds) != 0)
         return ETWATCH_ENOMEM;
@@ -118,14 +119,14 @@ static int take_seed(struct ew_ebpf_source *source, struct seeds *seeds,
         *cell = ++seeds->count;
     }
     struct ew_process_fact *fact = &seeds->facts[*cell - 1];
-    add_counters(source, fact, &seed->settled.entry, true);
+    add_counters(source, fact, &seed->thread.entry, true);
     if (keep_base_line(source, seeds, seed) != 0)
         return ETWATCH_ENOMEM;
     if (seed->life.pid != seed->life.tid)
         return 0;
     add_counters(source, fact, &seed->dead, false);
     memcpy(fact->name, seed->life.name, sizeof seed->life.name);
-    ew_ebpf_gauges(&source->units, &seed->settled, &fact->gauge_has, fact->gauge);
+    ew_ebpf_gauges(&source->units, &seed->thread, &fact->gauge_has, fact->gauge);
     return 0;
 }
 
@@ -159,21 +160,21 @@ static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds
     return error;
 }
 
-/* Pids that the user named and that are not there must not mean whoever gets them next. */
+/* A requested pid that does not exist must not match the next process that gets it. */
 static void forget_absent(struct ew_ebpf_source *source, struct seeds *seeds)
 {
-    for (uint32_t i = 0; i < source->asked_count; i++) {
-        uint32_t pid = source->asked[i];
+    for (uint32_t i = 0; i < source->requested_count; i++) {
+        uint32_t pid = source->requested[i];
         if (seeds->size == 0 || *find_seed(seeds, pid) == 0)
             (void)bpf_map_delete_elem(source->object.watched_fd, &pid);
     }
-    source->asked_count = 0;
+    source->requested_count = 0;
 }
 
 int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
 {
     struct seeds seeds = {0};
-    /* The iterator needs a CPU that has measured its clock, in a switch: let there be one. */
+    /* The iterator needs the clock offset of its CPU, which a switch measures: cause one. */
     (void)nanosleep(&(struct timespec){.tv_nsec = 50 * 1000}, NULL);
     int fd = bpf_iter_create(source->object.seed_link_fd);
     int error = fd < 0 ? ETWATCH_EOS : read_seeds(source, fd, &seeds);

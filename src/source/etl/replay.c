@@ -70,8 +70,9 @@ static int learn(struct replay *replay)
     }
     if (count < 0)
         return count;
+    struct etwatch_metric_set counted = ew_pmc_metrics(ew_tally_counters(replay->accounting.tally));
     replay->ops.available = ew_record_accounting_available(kinds);
-    replay->ops.available |= ew_pmc_metrics(ew_tally_counters(replay->accounting.tally));
+    etwatch_metric_set_union(&replay->ops.available, &counted);
     replay->ops.estimated = ew_record_accounting_estimated(kinds);
     return ew_etl_rewind(replay->reader);
 }

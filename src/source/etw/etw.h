@@ -136,8 +136,8 @@ void ew_list_sync_emit(struct ew_list_sync *list_sync, struct ew_tally *tally,
 /* Events were lost up to t_ns. */
 void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns);
 
-/* ETWATCH_HAS bits that it adds. */
-uint64_t ew_list_sync_available(const struct ew_list_sync *list_sync);
+/* The metrics that it adds; valid as long as list_sync. */
+const struct etwatch_metric_set *ew_list_sync_available(const struct ew_list_sync *list_sync);
 /* Also emits cycles, if the list has them. False: it does not. */
 bool ew_list_sync_count_cycles(struct ew_list_sync *list_sync);
 

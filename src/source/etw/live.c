@@ -35,10 +35,10 @@ struct live {
     uint64_t started_ns;            /* when the session was started */
     uint64_t classes_ns;            /* when other classes were enabled; 0: no pending change */
     uint32_t classes;
-    uint64_t metrics;       /* requested */
-    struct ew_pmc_map pmc;  /* hardware counters that switches carry */
-    bool lists_cycles;      /* switches carry no cycles, but the process list has them */
-    bool selection_changed; /* a pid was added: it is emitted if it is already running */
+    struct etwatch_metric_set metrics; /* requested */
+    struct ew_pmc_map pmc;             /* hardware counters that switches carry */
+    bool lists_cycles;                 /* switches carry no cycles, but the process list has them */
+    bool selection_changed;            /* a pid was added: it is emitted if it is already running */
 };
 
 /* ---------------------------------------------------------------------------- open */
@@ -70,11 +70,13 @@ static const struct {
 static uint32_t needed_kernel_events(const struct ew_source_config *config)
 {
     uint32_t kernel = EW_ETW_PROCESS | EW_ETW_THREAD | EW_ETW_COUNTERS | EW_ETW_CSWITCH;
-    if (config->metrics == 0 || config->events)
+    if (etwatch_metric_set_is_empty(&config->metrics) || config->events)
         return EW_ETW_KERNEL_WATCH;
-    for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++)
-        if ((ew_record_accounting_available(gives[i].kinds) & config->metrics) != 0)
+    for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++) {
+        struct etwatch_metric_set metrics = ew_record_accounting_available(gives[i].kinds);
+        if (ew_metric_set_intersects(&metrics, &config->metrics))
             kernel |= gives[i].kernel;
+    }
     if ((kernel & EW_ETW_DISK) != 0)
         kernel |= EW_ETW_DISK_INIT; /* maps a disk request to its process */
     return kernel & EW_ETW_KERNEL_WATCH;
@@ -93,12 +95,12 @@ static void select_kernel_events(uint32_t *kernel, const struct ew_source_config
 static const char *unavailable_reason(const struct ew_source *source, uint32_t metric)
 {
     const struct live *live = (const struct live *)source;
-    uint64_t asked = live->metrics & UINT64_C(1) << metric;
-    if (live->config.attach != NULL && ew_pmc_counters_of(asked) != 0)
+    bool is_counter = etwatch_metric_set_has(&live->metrics, metric) && ew_pmc_is_metric(metric);
+    if (live->config.attach != NULL && is_counter)
         return "a session of another program: it carries hardware counters only if that program "
                "enabled them";
     bool switches = (ew_etw_consumer_kernel(live->consumer) & EW_ETW_CSWITCH) != 0;
-    if (!switches && ew_pmc_counters_of(asked) != 0)
+    if (!switches && is_counter)
         return "hardware counters come with context switches, which this session does not log";
     return ew_etw_pmc_unavailable_reason(ew_etw_consumer_pmc(live->consumer), metric);
 }
@@ -106,14 +108,16 @@ static const char *unavailable_reason(const struct ew_source *source, uint32_t m
 static void update_counters(struct live *live)
 {
     uint32_t has = ew_pmc_has(&live->pmc);
-    live->ops.available |= ew_pmc_metrics(has);
-    bool wanted = (live->metrics & ETWATCH_HAS(cycles)) != 0 && (has & EW_HAS_C(cycles)) == 0;
+    struct etwatch_metric_set counted = ew_pmc_metrics(has);
+    etwatch_metric_set_union(&live->ops.available, &counted);
+    bool missing =
+        etwatch_metric_set_has(&live->metrics, ETWATCH_M_cycles) && (has & EW_HAS_C(cycles)) == 0;
     live->lists_cycles =
-        wanted && live->list_sync != NULL && ew_list_sync_count_cycles(live->list_sync);
+        missing && live->list_sync != NULL && ew_list_sync_count_cycles(live->list_sync);
     if (!live->lists_cycles)
         return;
-    live->ops.available |= ETWATCH_HAS(cycles);
-    live->ops.estimated |= ETWATCH_HAS(cycles);
+    etwatch_metric_set_add(&live->ops.available, ETWATCH_M_cycles);
+    etwatch_metric_set_add(&live->ops.estimated, ETWATCH_M_cycles);
 }
 
 static uint32_t update_available(struct live *live)
@@ -129,10 +133,11 @@ static uint32_t update_available(struct live *live)
     live->ops.available = ew_record_accounting_available(kinds);
     live->ops.estimated = ew_record_accounting_estimated(kinds);
     if (live->list_sync != NULL)
-        live->ops.available |= ew_list_sync_available(live->list_sync);
+        etwatch_metric_set_union(&live->ops.available, ew_list_sync_available(live->list_sync));
     /* From clock ticks or CPU samples. */
-    live->ops.estimated |=
-        live->ops.available & (ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns));
+    struct etwatch_metric_set modes = EW_METRICS(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
+    etwatch_metric_set_intersect(&modes, &live->ops.available);
+    etwatch_metric_set_union(&live->ops.estimated, &modes);
     update_counters(live);
     return classes;
 }
@@ -164,14 +169,15 @@ static int refuse_filter(const struct ew_filter *filter, struct ew_error *reterr
 }
 
 /* Optional: without a process list the session still delivers events. */
-static void open_list_sync(struct live *live, uint64_t metrics)
+static void open_list_sync(struct live *live, const struct etwatch_metric_set *metrics)
 {
     struct ew_winpoll_system system;
     live->started_ns = ew_etw_consumer_started_ns(live->consumer);
     live->list_due_ns = UINT64_MAX;
     if (ew_etw_consumer_processes(live->consumer, &system) != 0)
         return;
-    if (metrics != 0 && (metrics & system.slow_has) == 0)
+    if (!etwatch_metric_set_is_empty(metrics) &&
+        !ew_metric_set_intersects(metrics, &system.slow_has))
         system.slow = NULL; /* no process needs to be opened then */
     (void)ew_list_sync_new(&system, live->started_ns, &live->list_sync);
 }
@@ -193,7 +199,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
         select_kernel_events(&live->config.session.kernel, config);
     live->metrics = config->metrics;
     /* Only if requested: counters make every switch event longer. */
-    live->config.session.counters |= ew_pmc_counters_of(config->metrics);
+    live->config.session.counters |= ew_pmc_counters_of(&config->metrics);
     rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
     if (rc == 0) {
         struct ew_tally_config own = {
@@ -203,7 +209,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
             .clock_ctx = live->consumer,
             .raw_to_ns = raw_to_ns,
         };
-        open_list_sync(live, config->metrics);
+        open_list_sync(live, &config->metrics);
         live->pmc = own.pmc = ew_etw_consumer_pmc(live->consumer)->map;
         own.classes_known = update_available(live);
         rc = ew_record_accounting_init(&live->accounting, config, &own);

@@ -177,7 +177,9 @@ void ew_etw_pmc_enable(const struct ew_etw_api *api, uint64_t session, uint32_t 
 
 const char *ew_etw_pmc_unavailable_reason(const struct ew_etw_pmc *pmc, uint32_t metric)
 {
-    uint32_t has = metric < ETWATCH_METRIC_COUNT ? ew_pmc_counters_of(UINT64_C(1) << metric) : 0;
+    struct etwatch_metric_set only = {{0}};
+    etwatch_metric_set_add(&only, metric);
+    uint32_t has = ew_pmc_counters_of(&only);
     for (uint32_t i = 0; i < OURS; i++)
         if (has == 1u << ours[i] && pmc->reason[ours[i]][0] != '\0')
             return pmc->reason[ours[i]];

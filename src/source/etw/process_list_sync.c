@@ -37,7 +37,7 @@ struct ew_list_sync {
     bool has_states, counts_io, has_cycles, emits_cycles, has_modes;
     struct ran *ran;
     uint32_t ran_count, ran_room;
-    uint64_t available;
+    struct etwatch_metric_set available;
 };
 
 /* -------------------------------------------------------------------- new and free */
@@ -55,12 +55,18 @@ static void describe(struct ew_list_sync *list_sync)
         list_sync->has_modes |= listed.pid != 0 && listed.user != 0;
         has |= ew_listed_gauges(&listed, list_sync->has_states, gauge);
     }
-    list_sync->available = list_sync->system.slow != NULL ? list_sync->system.slow_has : 0;
+    struct etwatch_metric_set *available = &list_sync->available;
+    if (list_sync->system.slow != NULL)
+        *available = list_sync->system.slow_has;
     if (list_sync->counts_io)
-        list_sync->available |= ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops);
+        etwatch_metric_set_union(available,
+                                 &EW_METRICS(ETWATCH_M_io_other_bytes, ETWATCH_M_io_other_ops));
     if (list_sync->has_modes)
-        list_sync->available |= ETWATCH_HAS(cpu_user_ns) | ETWATCH_HAS(cpu_kernel_ns);
-#define EW_X(name) list_sync->available |= has & EW_HAS_G(name) ? ETWATCH_HAS(name) : 0;
+        etwatch_metric_set_union(available,
+                                 &EW_METRICS(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns));
+#define EW_X(name)                   \
+    if ((has & EW_HAS_G(name)) != 0) \
+        etwatch_metric_set_add(available, ETWATCH_M_##name);
     EW_GAUGES(EW_X)
 #undef EW_X
 }
@@ -95,9 +101,9 @@ bool ew_list_sync_count_cycles(struct ew_list_sync *list_sync)
     return list_sync->emits_cycles = list_sync->has_cycles;
 }
 
-uint64_t ew_list_sync_available(const struct ew_list_sync *list_sync)
+const struct etwatch_metric_set *ew_list_sync_available(const struct ew_list_sync *list_sync)
 {
-    return list_sync->available;
+    return &list_sync->available;
 }
 
 /* ------------------------------------------------------------------------ listing */

@@ -167,7 +167,7 @@ int ew_session_options_copy(struct ew_session_options *to,
     to->session.min_buffers = given.min_buffers;
     to->session.max_buffers = given.max_buffers;
     to->session.memory_bytes = given.memory_bytes;
-    to->session.counters = ew_pmc_counters_of(given.counters);
+    to->session.counters = ew_pmc_counters_of(&given.counters);
     return 0;
 }
 

@@ -159,8 +159,8 @@ static bool next_annotation(const struct ew_pftrace *trace, struct ew_bytes *eve
  * one was added. */
 struct sample_strings {
     size_t name, thread_name, user, cgroup, cmdline; /* offset + 1; 0: none */
-    uint64_t t_ns;      /* if different from the packet's time; 0: same */
-    uint64_t estimated; /* of totals */
+    uint64_t t_ns;                       /* if different from the packet's time; 0: same */
+    struct etwatch_metric_set estimated; /* of totals */
 };
 
 static size_t store(struct ew_pftrace *trace, struct ew_span text)
@@ -179,7 +179,7 @@ static void take_value(struct ew_pftrace *trace, const struct annotation *a,
         if (m >= ETWATCH_METRIC_COUNT)
             return;
         memcpy((char *)s + metric_offsets[m], &a->u, sizeof a->u);
-        s->has |= UINT64_C(1) << m;
+        etwatch_metric_set_add(&s->has, m);
         return;
     }
     switch ((enum ew_pf_value)a->value) {
@@ -226,11 +226,22 @@ static void take_value(struct ew_pftrace *trace, const struct annotation *a,
         strings->t_ns = a->u;
         break;
     case EW_PF_V_estimated:
-        strings->estimated = a->u;
+        strings->estimated.words[0] = a->u;
         break;
     default:
         break;
     }
+}
+
+static const char *const estimated_names[] = EW_PF_SET_NAMES("estimated");
+static const char *const available_names[] = EW_PF_SET_NAMES("available");
+
+static void take_set(const struct annotation *a, const char *const names[ETWATCH_METRIC_SET_WORDS],
+                     struct etwatch_metric_set *to)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
+        if (ew_span_equals(a->name, names[i]))
+            to->words[i] = a->u;
 }
 
 static const char *stored(const struct ew_pftrace *trace, size_t at)
@@ -247,6 +258,8 @@ static void read_sample(struct ew_pftrace *trace, struct ew_bytes *event, struct
     while (next_annotation(trace, event, &annotation)) {
         if (annotation.value != EW_PFT_UNKNOWN)
             take_value(trace, &annotation, s, strings);
+        else
+            take_set(&annotation, estimated_names, &strings->estimated);
     }
     s->name = stored(trace, strings->name);
     s->thread_name = stored(trace, strings->thread_name);
@@ -278,7 +291,7 @@ static int emit_total(struct ew_pftrace *trace, struct ew_bytes *event,
     read_sample(trace, event, &s, &strings);
     s.type = s.tid != 0 ? ETWATCH_TYPE_THREAD : ETWATCH_TYPE_EXIT;
     s.t_ns = strings.t_ns;
-    return visitor->total(visitor->ctx, &s, strings.estimated);
+    return visitor->total(visitor->ctx, &s, &strings.estimated);
 }
 
 /* ---------------------------------------------------------------------------- run */
@@ -339,8 +352,8 @@ static int emit_meta(struct ew_pftrace *trace, struct ew_bytes *event,
         take_double(&a, "hz_requested", &meta.hz_requested);
         take_number(&a, "anchor_unix_ns", &meta.anchor_unix_ns);
         take_number(&a, "anchor_raw_ns", &meta.anchor_raw_ns);
-        take_number(&a, "estimated", &meta.estimated);
-        take_number(&a, "available", &meta.available);
+        take_set(&a, estimated_names, &meta.estimated);
+        take_set(&a, available_names, &meta.available);
         if (ew_span_equals(a.name, "fallback"))
             (void)ew_span_copy(a.text, meta.fallback, sizeof meta.fallback);
         if (ew_span_equals(a.name, "os"))

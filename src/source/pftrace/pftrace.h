@@ -36,7 +36,7 @@ void ew_pft_strings_complete(struct ew_pft_strings *strings, struct etwatch_samp
 
 enum {
     EW_PFT_CPUS_MAX = 1024,
-    EW_PFT_IIDS_MAX = 256,
+    EW_PFT_IIDS_MAX = 512,
     EW_PFT_NAMES_MAX = 8192, /* in the table of one bundle */
     EW_PFT_THREAD_BITS = 15,
     EW_PFT_NAME_SIZE = 16,

@@ -37,7 +37,8 @@ struct ew_pftrace_visitor {
     int (*loss)(void *ctx, const struct etwatch_loss *loss);
     int (*stats)(void *ctx, const struct etwatch_stats *stats);
     /* Totals of a process or thread, if the trace was made from a recording. */
-    int (*total)(void *ctx, const struct etwatch_sample *total, uint64_t estimated);
+    int (*total)(void *ctx, const struct etwatch_sample *total,
+                 const struct etwatch_metric_set *estimated);
     int (*system)(void *ctx, const struct etwatch_trace_system *system);
     /* Anything else. */
     int (*other)(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded);

@@ -423,11 +423,29 @@ static void describe_source(struct ew_poll *poll)
         ew_metrics_with(ETWATCH_BACKEND_POLL_LINUX, ETWATCH_EXACTNESS_ESTIMATED);
     poll->base.source.ops = &poll->base.ops;
     if (!poll->files.own_ids) /* no CPU clock: times in ticks */
-        poll->base.ops.estimated |= ETWATCH_HAS(cpu_ns) | ETWATCH_HAS(cpu_percent);
+        etwatch_metric_set_union(&poll->base.ops.estimated,
+                                 &EW_METRICS(ETWATCH_M_cpu_ns, ETWATCH_M_cpu_percent));
     if (!poll->files.procfs)
-        poll->base.ops.available &= ~(ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak));
+        etwatch_metric_set_subtract(&poll->base.ops.available,
+                                    &EW_METRICS(ETWATCH_M_handles, ETWATCH_M_handles_peak));
     if (!poll->files.own_ids)
-        poll->base.ops.available &= ~ETWATCH_HAS(io_priority);
+        etwatch_metric_set_remove(&poll->base.ops.available, ETWATCH_M_io_priority);
+}
+
+/* A file is read only if one of its metrics is selected. */
+static void select_files(struct ew_poll *poll, const struct etwatch_metric_set *metrics)
+{
+    static const struct etwatch_metric_set status =
+        EW_METRIC_SET(ETWATCH_M_rss_bytes, ETWATCH_M_rss_peak_bytes, ETWATCH_M_private_bytes,
+                      ETWATCH_M_virtual_bytes, ETWATCH_M_affinity, ETWATCH_M_switches_voluntary,
+                      ETWATCH_M_switches_involuntary);
+    static const struct etwatch_metric_set io = EW_METRIC_SET(
+        ETWATCH_M_io_read_bytes, ETWATCH_M_io_write_bytes, ETWATCH_M_io_read_ops,
+        ETWATCH_M_io_write_ops, ETWATCH_M_disk_read_bytes, ETWATCH_M_disk_write_bytes);
+    bool all = etwatch_metric_set_is_empty(metrics);
+    poll->reads_status = all || ew_metric_set_intersects(metrics, &status);
+    poll->reads_io = all || ew_metric_set_intersects(metrics, &io);
+    poll->reads_schedstat = all || etwatch_metric_set_has(metrics, ETWATCH_M_runq_wait_ns);
 }
 
 int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_units *units,
@@ -437,7 +455,7 @@ int ew_poll_open(const struct ew_source_config *config, const struct ew_poll_uni
     if (!poll)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     poll->units = *units;
-    poll->metrics = config->metrics != 0 ? config->metrics : UINT64_MAX;
+    select_files(poll, &config->metrics);
     ew_slow_gauges_init(&poll->slow, config);
     poll->slow.files = &poll->files;
     poll->base.free_process = free_process;

@@ -74,7 +74,7 @@ struct ew_poll {
     struct ew_poller base;
     struct ew_proc_files files;
     struct ew_slow_gauges slow;
-    uint64_t metrics; /* requested; files without any of them are not read */
+    bool reads_status, reads_io, reads_schedstat; /* some metric of that file is selected */
     struct ew_poll_units units;
     struct ew_proc_ids listed; /* scratch: the directory, or the threads of one process */
     struct ew_proc_ids fresh;  /* found in this round */

@@ -140,10 +140,8 @@ static void take_stat(struct ew_poll *poll, struct ew_poll_process *process,
 
 static void take_status(struct ew_poll *poll, struct ew_poll_process *process)
 {
-    const uint64_t provided = EW_SLOW_GAUGE_MEMORY_METRICS | ETWATCH_HAS(affinity) |
-                              ETWATCH_HAS(switches_voluntary) | ETWATCH_HAS(switches_involuntary);
     struct ew_proc_status status;
-    if (process->uid_known && (poll->metrics & provided) == 0)
+    if (process->uid_known && !poll->reads_status)
         return;
     if (!read_file(poll, process, EW_POLL_STATUS))
         return;
@@ -174,11 +172,8 @@ static void take_status(struct ew_poll *poll, struct ew_poll_process *process)
 
 static void take_io(struct ew_poll *poll, struct ew_poll_process *process)
 {
-    const uint64_t provided = ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) |
-                              ETWATCH_HAS(io_read_ops) | ETWATCH_HAS(io_write_ops) |
-                              ETWATCH_HAS(disk_read_bytes) | ETWATCH_HAS(disk_write_bytes);
     struct ew_proc_io io;
-    if (process->io_denied || (poll->metrics & provided) == 0)
+    if (process->io_denied || !poll->reads_io)
         return;
     if (!read_file(poll, process, EW_POLL_IO)) {
         process->io_denied = true;
@@ -199,7 +194,7 @@ static void take_io(struct ew_poll *poll, struct ew_poll_process *process)
 static void take_schedstat(struct ew_poll *poll, struct ew_poll_process *process)
 {
     struct ew_proc_schedstat schedstat;
-    if ((poll->metrics & ETWATCH_HAS(runq_wait_ns)) == 0)
+    if (!poll->reads_schedstat)
         return;
     if (!read_file(poll, process, EW_POLL_SCHEDSTAT))
         return;

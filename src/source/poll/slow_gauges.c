@@ -15,28 +15,36 @@
 
 #include "source/poll/proc_text.h"
 
+#define STATES                                                                                   \
+    EW_METRIC_SET(ETWATCH_M_threads_running, ETWATCH_M_threads_ready, ETWATCH_M_threads_waiting, \
+                  ETWATCH_M_threads_suspended)
+#define MEMORY                                                                            \
+    EW_METRIC_SET(ETWATCH_M_rss_bytes, ETWATCH_M_rss_peak_bytes, ETWATCH_M_private_bytes, \
+                  ETWATCH_M_virtual_bytes)
+
+const struct etwatch_metric_set ew_slow_gauge_states = STATES, ew_slow_gauge_memory = MEMORY;
+
 static const struct {
-    uint64_t metrics;
+    struct etwatch_metric_set metrics;
     uint32_t gauges;
 } kinds[EW_SLOW_GAUGE_COUNT] = {
-    [EW_SLOW_GAUGE_HANDLES] = {ETWATCH_HAS(handles) | ETWATCH_HAS(handles_peak),
+    [EW_SLOW_GAUGE_HANDLES] = {EW_METRIC_SET(ETWATCH_M_handles, ETWATCH_M_handles_peak),
                                EW_HAS_G(handles) | EW_HAS_G(handles_peak)},
-    [EW_SLOW_GAUGE_IO_PRIORITY] = {ETWATCH_HAS(io_priority), EW_HAS_G(io_priority)},
-    [EW_SLOW_GAUGE_STATES] = {EW_SLOW_GAUGE_STATE_METRICS,
-                              EW_HAS_G(threads_running) | EW_HAS_G(threads_ready) |
-                                  EW_HAS_G(threads_waiting) | EW_HAS_G(threads_suspended)},
-    [EW_SLOW_GAUGE_MEMORY] = {EW_SLOW_GAUGE_MEMORY_METRICS,
-                              EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes) |
-                                  EW_HAS_G(private_bytes) | EW_HAS_G(virtual_bytes)},
+    [EW_SLOW_GAUGE_IO_PRIORITY] = {EW_METRIC_SET(ETWATCH_M_io_priority), EW_HAS_G(io_priority)},
+    [EW_SLOW_GAUGE_STATES] = {STATES, EW_HAS_G(threads_running) | EW_HAS_G(threads_ready) |
+                                          EW_HAS_G(threads_waiting) | EW_HAS_G(threads_suspended)},
+    [EW_SLOW_GAUGE_MEMORY] = {MEMORY, EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes) |
+                                          EW_HAS_G(private_bytes) | EW_HAS_G(virtual_bytes)},
 };
 
 void ew_slow_gauges_init(struct ew_slow_gauges *slow, const struct ew_source_config *config)
 {
     for (int i = 0; i < EW_SLOW_GAUGE_COUNT; i++) {
-        uint64_t metrics =
-            kinds[i].metrics & (i == EW_SLOW_GAUGE_MEMORY ? config->polled : UINT64_MAX);
+        struct etwatch_metric_set metrics = kinds[i].metrics;
+        if (i == EW_SLOW_GAUGE_MEMORY)
+            etwatch_metric_set_intersect(&metrics, &config->polled);
         slow->period_ns[i] =
-            ew_metrics_period_ns(config->metrics, config->rates, config->rate_count, metrics);
+            ew_metrics_period_ns(&config->metrics, config->rates, config->rate_count, &metrics);
     }
 }
 

@@ -17,13 +17,8 @@ enum ew_slow_gauges_kind {
 /* The states of a process with more threads are unknown: too many files would be read. */
 enum { EW_SLOW_GAUGE_THREADS_MAX = 4096 };
 
-#define EW_SLOW_GAUGE_STATE_METRICS                                                             \
-    (ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
-     ETWATCH_HAS(threads_suspended))
-
-#define EW_SLOW_GAUGE_MEMORY_METRICS                                                     \
-    (ETWATCH_HAS(rss_bytes) | ETWATCH_HAS(rss_peak_bytes) | ETWATCH_HAS(private_bytes) | \
-     ETWATCH_HAS(virtual_bytes))
+/* threads_running and the other states; memory, as /proc/PID/status has it. */
+extern const struct etwatch_metric_set ew_slow_gauge_states, ew_slow_gauge_memory;
 
 struct ew_slow_gauges {
     struct ew_proc_files *files;

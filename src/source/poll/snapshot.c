@@ -21,7 +21,8 @@ static int open_poll(bool threads, const struct ew_facts *facts, struct ew_poll 
     struct ew_source_config config = {.threads = threads,
                                       .max_processes = 1,
                                       .proc_root = "/proc",
-                                      .metrics = UINT64_MAX & ~EW_SLOW_GAUGE_STATE_METRICS};
+                                      .metrics = ew_metrics_measurable()};
+    etwatch_metric_set_subtract(&config.metrics, &ew_slow_gauge_states);
     long ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
     struct ew_poll_units units = {.ticks_per_s = ticks > 0 ? (uint64_t)ticks : 100,
                                   .page_bytes = page > 0 ? (uint64_t)page : 4096};

@@ -229,18 +229,16 @@ static int add(struct ew_source *source, uint32_t pid)
 static const char *unavailable_reason(const struct ew_source *source, uint32_t metric)
 {
     const struct ew_winpoll *poll = (const struct ew_winpoll *)source;
-    if (metric == ETWATCH_M_cycles && (poll->base.ops.available & ETWATCH_HAS(cycles)) == 0)
+    if (metric == ETWATCH_M_cycles &&
+        !etwatch_metric_set_has(&poll->base.ops.available, ETWATCH_M_cycles))
         return "CycleTime is 0 for every listed process, as in Wine";
     return NULL;
 }
 
 /* The metrics that ew_winpoll_system.slow may provide. */
-#define EW_WINPOLL_SLOW                                                             \
-    (ETWATCH_HAS(affinity) | ETWATCH_HAS(handles_peak) | ETWATCH_HAS(io_priority) | \
-     ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects))
-#define EW_WINPOLL_STATES                                                                       \
-    (ETWATCH_HAS(threads_running) | ETWATCH_HAS(threads_ready) | ETWATCH_HAS(threads_waiting) | \
-     ETWATCH_HAS(threads_suspended))
+static const struct etwatch_metric_set slow_metrics =
+    EW_METRIC_SET(ETWATCH_M_affinity, ETWATCH_M_handles_peak, ETWATCH_M_io_priority,
+                  ETWATCH_M_gdi_objects, ETWATCH_M_user_objects);
 
 /*
  * Estimated are: times, which Windows charges by tick (15.6 ms) to the running thread, and the kind
@@ -279,29 +277,36 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
     }
     poll->base.ops = ops;
     poll->base.source.ops = &poll->base.ops;
-    poll->base.ops.available = ew_metrics_available(ops.backend) & ~EW_WINPOLL_SLOW;
+    struct etwatch_metric_set *available = &poll->base.ops.available;
+    *available = ew_metrics_available(ops.backend);
+    etwatch_metric_set_subtract(available, &slow_metrics);
+    if (poll->system.slow)
+        etwatch_metric_set_union(available, &poll->system.slow_has);
     poll->base.ops.estimated = ew_metrics_with(ops.backend, ETWATCH_EXACTNESS_ESTIMATED);
-    poll->base.ops.available |= poll->system.slow ? poll->system.slow_has : 0;
     if (!poll->counts_cycles)
-        poll->base.ops.available &= ~ETWATCH_HAS(cycles);
+        etwatch_metric_set_remove(available, ETWATCH_M_cycles);
     poll->counts_cycles &= poll->wants_cycles;
     /* Handles to all threads of a few selected processes are affordable; for all processes there
      * would be too many. */
     poll->holds_threads = poll->counts_cycles && poll->base.threads && !poll->base.filter.all &&
                           poll->system.hold_thread;
     if (!poll->counts_io)
-        poll->base.ops.available &=
-            ~(ETWATCH_HAS(io_read_bytes) | ETWATCH_HAS(io_write_bytes) | ETWATCH_HAS(io_read_ops) |
-              ETWATCH_HAS(io_write_ops) | ETWATCH_HAS(io_other_bytes) | ETWATCH_HAS(io_other_ops));
+        etwatch_metric_set_subtract(available,
+                                    &EW_METRICS(ETWATCH_M_io_read_bytes, ETWATCH_M_io_write_bytes,
+                                                ETWATCH_M_io_read_ops, ETWATCH_M_io_write_ops,
+                                                ETWATCH_M_io_other_bytes, ETWATCH_M_io_other_ops));
     if (!poll->counts_faults)
-        poll->base.ops.available &= ~(ETWATCH_HAS(faults_minor) | ETWATCH_HAS(faults_major));
+        etwatch_metric_set_subtract(available,
+                                    &EW_METRICS(ETWATCH_M_faults_minor, ETWATCH_M_faults_major));
     if (!owns_memory)
-        poll->base.ops.available &= ~ETWATCH_HAS(private_bytes);
+        etwatch_metric_set_remove(available, ETWATCH_M_private_bytes);
     if (!has_pools)
-        poll->base.ops.available &=
-            ~(ETWATCH_HAS(pool_paged_bytes) | ETWATCH_HAS(pool_nonpaged_bytes));
+        etwatch_metric_set_subtract(
+            available, &EW_METRICS(ETWATCH_M_pool_paged_bytes, ETWATCH_M_pool_nonpaged_bytes));
     if (!poll->has_states)
-        poll->base.ops.available &= ~EW_WINPOLL_STATES;
+        etwatch_metric_set_subtract(
+            available, &EW_METRICS(ETWATCH_M_threads_running, ETWATCH_M_threads_ready,
+                                   ETWATCH_M_threads_waiting, ETWATCH_M_threads_suspended));
     return 0;
 }
 
@@ -310,9 +315,10 @@ static int init(struct ew_winpoll *poll, const struct ew_source_config *config,
 {
     const struct ew_filter *filter = &config->filter;
     poll->base.free_process = free_process;
-    if (config->metrics != 0 && (config->metrics & poll->system.slow_has) == 0)
-        poll->system.slow = NULL; /* not requested */
-    poll->wants_cycles = config->metrics == 0 || (config->metrics & ETWATCH_HAS(cycles)) != 0;
+    bool all = etwatch_metric_set_is_empty(&config->metrics);
+    if (!all && !ew_metric_set_intersects(&config->metrics, &poll->system.slow_has))
+        poll->system.slow = NULL; /* none of its metrics is selected */
+    poll->wants_cycles = all || etwatch_metric_set_has(&config->metrics, ETWATCH_M_cycles);
     int rc = ew_poller_init(&poll->base, config);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "out of memory");

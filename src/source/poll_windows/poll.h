@@ -33,7 +33,7 @@ struct ew_winpoll_system {
     /* Gauges that are not in the list, each needs a call: fills gauge and returns which ones.
      * May be NULL. */
     uint32_t (*slow)(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT]);
-    uint64_t slow_has; /* their ETWATCH_HAS bits */
+    struct etwatch_metric_set slow_has; /* the metrics of these */
     void (*release)(void *ctx, void *held);
     /* A held thread reports its cycles, even after its end; 0: unknown. The list has no cycles
      * of threads. Both may be NULL; release is the same as for processes. */

@@ -204,7 +204,7 @@ int ew_winpoll_system(struct ew_winpoll_system *ret_system)
         .hold = hold,
         .last = last,
         .slow = slow,
-        .slow_has = ETWATCH_HAS(affinity) | ETWATCH_HAS(handles_peak),
+        .slow_has = EW_METRIC_SET(ETWATCH_M_affinity, ETWATCH_M_handles_peak),
         .release = release,
         .hold_thread = hold_thread,
         .thread_cycles = thread_cycles,
@@ -212,9 +212,10 @@ int ew_winpoll_system(struct ew_winpoll_system *ret_system)
         .raw_zero = (unix_ns - raw_ns) / 100 + UNIX_EPOCH_FILETIME,
     };
     if (!buffer->is_wine)
-        ret_system->slow_has |= ETWATCH_HAS(io_priority);
+        etwatch_metric_set_add(&ret_system->slow_has, ETWATCH_M_io_priority);
     if (buffer->gui_resources)
-        ret_system->slow_has |= ETWATCH_HAS(gdi_objects) | ETWATCH_HAS(user_objects);
+        etwatch_metric_set_union(&ret_system->slow_has,
+                                 &EW_METRICS(ETWATCH_M_gdi_objects, ETWATCH_M_user_objects));
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One accessor for each thing that kernels between 5.15 and 6.18 keep differently. */
+/* Accessors for fields that differ between the kernels 5.15 and 6.18. */
 #ifndef EW_SOURCE_EBPF_BPF_COMPAT_BPF_H
 #define EW_SOURCE_EBPF_BPF_COMPAT_BPF_H
 
@@ -17,10 +17,29 @@ enum {
 };
 #define EW_F_CURRENT_CPU 0xffffffffULL
 
+#ifdef EW_TYPED
+extern void *bpf_rdonly_cast(const void *address, __u32 btf_id) __ksym;
+#endif
+
 /*
- * Resident pages. f1a7941243c1 ("mm: convert mm's rss stats into percpu_counter", 6.2) made an
- * array of per-CPU counters of what was a struct with atomics. `count` of the former lags by what
- * the CPUs have not folded in yet; the kernel's own get_mm_counter() read the same until 6.17.
+ * The same task, for following pointers in it. From 6.3 on the verifier searches the whole kernel
+ * BTF by name, up to four times (0.3 ms each), whenever a program loads a pointer through a trusted
+ * pointer. Through an untrusted one, which can be read just as well, it does not. The verifier
+ * removes the call. Scalar fields are read from the trusted task: that load needs no fault handler.
+ */
+static __always_inline struct task_struct *walkable(struct task_struct *task)
+{
+#ifdef EW_TYPED
+    return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
+#else
+    return task;
+#endif
+}
+
+/*
+ * Resident pages. f1a7941243c1 ("mm: convert mm's rss stats into percpu_counter", 6.2) replaced a
+ * struct of atomics by an array of per-CPU counters. Their `count` lacks what the CPUs have not
+ * added yet; the kernel's own get_mm_counter() read the same until 6.17.
  */
 static __always_inline __u64 resident_pages(struct mm_struct *mm)
 {
@@ -39,7 +58,7 @@ static __always_inline __u64 resident_pages(struct mm_struct *mm)
     return (__u64)pages;
 }
 
-/* Anonymous pages, in memory or swapped out. */
+/* Anonymous pages, resident or swapped out. */
 static __always_inline __u64 private_pages(struct mm_struct *mm)
 {
     __s64 anon = 0, swapped = 0;
@@ -55,9 +74,9 @@ static __always_inline __u64 private_pages(struct mm_struct *mm)
 }
 
 /*
- * Before 6.2 the verifier does not look into an array of atomics: one call reads all of them. A
- * function of its own, because a caller with as much on its stack would get one from the kernel
- * that lies in memory that nobody else touches (from 6.13 on).
+ * Before 6.2 the verifier does not allow loads from an array of atomics: one call reads all of
+ * them. A separate function, because a caller with as much stack would get a private stack from
+ * 6.13 on, in cold memory.
  */
 static __noinline int rss_before_6_2(struct mm_struct *mm)
 {
@@ -67,10 +86,10 @@ static __noinline int rss_before_6_2(struct mm_struct *mm)
     return (int)(count[EW_MM_FILEPAGES] + count[EW_MM_ANONPAGES] + count[EW_MM_SHMEMPAGES]);
 }
 
-/* The same by plain loads, for a task that the verifier trusts; 0 for one without memory. */
+/* Resident pages by plain loads, for a task that the verifier trusts; 0 without address space. */
 static __always_inline __u32 noted_rss(struct task_struct *task)
 {
-    struct mm_struct *mm = task->mm;
+    struct mm_struct *mm = walkable(task)->mm;
     __s64 pages = 0;
     if (!mm)
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is watched. Part of watch.bpf.c, whose maps it uses. */
+/* Selects the watched processes. Part of watch.bpf.c; uses its maps. */
 #ifndef EW_SOURCE_EBPF_BPF_FILTER_BPF_H
 #define EW_SOURCE_EBPF_BPF_FILTER_BPF_H
 
@@ -9,24 +9,25 @@ static __always_inline bool is_watched(struct task_struct *task)
         return config.kernel_threads || !(task->flags & EW_PF_KTHREAD);
     __u32 pid = (__u32)task->tgid;
     __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
-    /* 0: put there by the user, who knows the pid only. */
-    return start_ns && (*start_ns == 0 || *start_ns == task->group_leader->start_boottime);
+    /* 0: added by pid; the start time is not known yet. */
+    return start_ns &&
+           (*start_ns == 0 || *start_ns == walkable(task)->group_leader->start_boottime);
 }
 
-/* Its start, exec and exit are told all the same: they may change the verdict. */
+/* Start, exec and exit of an excluded process are still reported: they may change the decision. */
 static __always_inline bool is_excluded(struct task_struct *task)
 {
     if (!config.excludes)
         return false;
     __u32 pid = (__u32)task->tgid;
     __u64 *start_ns = bpf_map_lookup_elem(&excluded, &pid);
-    return start_ns && *start_ns == task->group_leader->start_boottime;
+    return start_ns && *start_ns == walkable(task)->group_leader->start_boottime;
 }
 
 static __always_inline void watch(struct task_struct *task)
 {
     __u32 pid = (__u32)task->tgid;
-    __u64 start_ns = task->group_leader->start_boottime;
+    __u64 start_ns = walkable(task)->group_leader->start_boottime;
     if (bpf_map_update_elem(&watched, &pid, &start_ns, BPF_ANY) != 0) {
         struct ew_k_lost *lost = my_losses();
         if (lost)
@@ -34,7 +35,7 @@ static __always_inline void watch(struct task_struct *task)
     }
 }
 
-/* "python" matches python, python3.11, python-dbg; not pythonista. See model/name.c. */
+/* "python" matches python, python3.11 and python-dbg, but not pythonista. See model/name.c. */
 static __always_inline bool name_matches(const char *name, __u32 index)
 {
     for (int i = 0; i < EW_K_NAME_SIZE; i++) {
@@ -49,10 +50,11 @@ static __always_inline bool name_matches(const char *name, __u32 index)
 }
 
 /*
- * The same with '*' and '?' in it, which user space has made a row of bytes of: state n is to have
- * seen n of them, a star lets a state stay as it is. All states at once, one bit each, and no
- * branch that depends on them: the verifier would follow every one. It must not know how it begins
- * either, so we begin with something that is 1 and looks like anything.
+ * Matches a pattern with '*' and '?'. User space has reduced it to its other bytes: in state n, n
+ * of them are matched; a star allows to stay in a state. All states are computed at once, one bit
+ * each, without a branch that depends on them: the verifier would follow every one. For the same
+ * reason the initial value, which is always 1, is computed from a clock: the verifier must not know
+ * it.
  */
 static __always_inline bool glob_matches(const char *name, __u32 index)
 {
@@ -83,7 +85,7 @@ static __always_inline bool in_cgroup(struct cgroup *group)
     return false;
 }
 
-/* Do the user's rules (names, uids, cgroups; not pids) name this task? */
+/* Does a filter (name, uid or cgroup, not pid) select this task? */
 static __noinline int rules_match(struct task_struct *task)
 {
     if (config.name_count) {
@@ -94,13 +96,13 @@ static __noinline int rules_match(struct task_struct *task)
                 return 1;
     }
     if (config.uid_count) {
-        __u32 uid = task->cred->uid.val;
+        __u32 uid = walkable(task)->cred->uid.val;
         for (__u32 i = 0; i < EW_K_FILTERS_MAX && i < config.uid_count; i++)
             if (config.uids[i] == uid)
                 return 1;
     }
     if (config.cgroup_count)
-        return in_cgroup(task->cgroups->dfl_cgrp);
+        return in_cgroup(walkable(task)->cgroups->dfl_cgrp);
     return 0;
 }
 

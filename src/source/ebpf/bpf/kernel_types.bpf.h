@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few kernel types that the programs touch, written down by hand. Only names and types matter:
- * CO-RE moves every access to where the running kernel keeps the field. A field that changed its
- * name, its place or its type between 5.15 and 6.18 has one accessor in compat.h.
+ * The kernel types that the programs use, reduced to the fields that they read. Only names and
+ * types matter: CO-RE adjusts every access to the running kernel. A field that changed its name,
+ * place or type between 5.15 and 6.18 has an accessor in compat.bpf.h.
  */
 #ifndef EW_SOURCE_EBPF_BPF_KERNEL_TYPES_BPF_H
 #define EW_SOURCE_EBPF_BPF_KERNEL_TYPES_BPF_H
@@ -100,7 +100,7 @@ struct percpu_counter {
 struct mm_struct {
     unsigned long hiwater_rss;
     unsigned long total_vm;
-    struct percpu_counter rss_stat[4]; /* from 6.2; see compat.h */
+    struct percpu_counter rss_stat[4]; /* from 6.2; see compat.bpf.h */
 };
 
 typedef struct {
@@ -136,14 +136,14 @@ typedef struct cpumask {
 } cpumask_t;
 
 struct thread_info {
-    __u32 cpu; /* from 5.16; see compat.h */
+    __u32 cpu; /* from 5.16; see compat.bpf.h */
 };
 
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
     unsigned int flags;
-    unsigned int on_cpu; /* one byte from 7.2: the load may shrink if the sign is no matter */
+    unsigned int on_cpu; /* one byte from 7.2; unsigned, so that the load may shrink */
     int prio;
     struct sched_entity se;
     cpumask_t cpus_mask;
@@ -192,7 +192,7 @@ struct bpf_iter__task {
     struct task_struct *task;
 };
 
-/* What came before. The suffix after three underscores is ignored when the kernel is searched. */
+/* Older layouts. CO-RE ignores the suffix after three underscores. */
 struct mm_rss_stat___before_6_2 {
     atomic_long_t count[4];
 };

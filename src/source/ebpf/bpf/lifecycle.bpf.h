@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that come, change and go: one record each, through a ring buffer. Part of watch.bpf.c,
- * whose maps it uses.
+ * Records starts, execs, renames and exits of processes in a ring buffer. Part of watch.bpf.c; uses
+ * its maps.
  */
 #ifndef EW_SOURCE_EBPF_BPF_LIFECYCLE_BPF_H
 #define EW_SOURCE_EBPF_BPF_LIFECYCLE_BPF_H
 
 static __always_inline void describe(struct ew_k_life *record, __u32 kind, struct task_struct *task)
 {
-    struct task_struct *leader = task->group_leader;
+    struct task_struct *from = walkable(task);
     record->kind = kind;
     record->pid = (__u32)task->tgid;
     record->tid = (__u32)task->pid;
-    record->ppid = (__u32)task->real_parent->tgid;
-    record->uid = task->cred->uid.val;
+    record->ppid = (__u32)from->real_parent->tgid;
+    record->uid = from->cred->uid.val;
     record->session_id = (__u32)BPF_CORE_READ(task, signal, pids[EW_PIDTYPE_SID], numbers[0].nr);
     record->old_tid = 0;
     record->exit_status = 0;
     record->t_ns = bpf_ktime_get_boot_ns();
-    record->start_ns = leader->start_boottime;
+    record->start_ns = from->group_leader->start_boottime;
     record->cgroup_id = 0;
     if (bpf_core_field_exists(task->cgroups))
         record->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
@@ -54,7 +54,7 @@ int BPF_PROG(ew_fork, struct task_struct *parent, struct task_struct *child)
     if (child->pid != child->tgid)
         return 0;
     if (!config.all) {
-        /* Descendants are followed, however they were made; others may be named by a rule. */
+        /* All descendants are watched; other processes if a filter selects them. */
         if (!is_watched(parent) && !rules_match(child))
             return 0;
         watch(child);
@@ -88,7 +88,8 @@ int BPF_PROG(ew_exec, struct task_struct *task, int old_pid)
 SEC("tp_btf/task_rename")
 int BPF_PROG(ew_rename, struct task_struct *task, const char *name)
 {
-    /* An exec renames too, and reports itself; threads' names are read when they are settled. */
+    /* Names of threads are read by ew_read_tasks. An exec renames too, and has a record of its own.
+     */
     if (task->pid != task->tgid || !is_watched(task))
         return 0;
     struct ew_k_life *record = life_begin(EW_K_LIFE_RENAME, task);
@@ -102,22 +103,23 @@ int BPF_PROG(ew_rename, struct task_struct *task, const char *name)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(ew_exit, struct task_struct *task)
 {
-    struct signal_struct *signal = task->signal;
+    struct signal_struct *signal = walkable(task)->signal;
     if (signal->live.counter != 0 || !is_watched(task))
         return 0;
     struct ew_k_life *record = life_begin(EW_K_LIFE_EXIT, task);
     if (!record)
         return 0;
-    record->exit_status = signal->flags & EW_SIGNAL_GROUP_EXIT ? signal->group_exit_code
-                                                               : task->group_leader->exit_code;
+    record->exit_status = signal->flags & EW_SIGNAL_GROUP_EXIT
+                              ? signal->group_exit_code
+                              : walkable(task)->group_leader->exit_code;
     record->rss_peak_pages = signal->maxrss;
     bpf_ringbuf_submit(record, life_flags());
     return 0;
 }
 
 /*
- * Only now is it over: on its way out it may have to take much memory apart, and that counts. Its
- * pid may be another process's by now, which the start time tells.
+ * Not at the exit: releasing the memory takes CPU time after it, which must be counted. The pid may
+ * have been reused by now; the start time distinguishes the processes.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(ew_free, struct task_struct *task)

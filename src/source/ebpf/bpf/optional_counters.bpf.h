@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel does not add up per thread by itself: bytes of the network, and what the
- * processor counts. Added up here, per thread, only if asked for: else none of these programs is
- * loaded, the maps have one entry and the branches in other programs are gone. Part of watch.bpf.c.
+ * Counters that the kernel does not keep per thread: network bytes and hardware counters. Added up
+ * here, per thread, if requested; else these programs are not loaded, the maps are not created and
+ * the verifier removes the branches in other programs. Part of watch.bpf.c.
  */
 #ifndef EW_SOURCE_EBPF_BPF_OPTIONAL_COUNTERS_BPF_H
 #define EW_SOURCE_EBPF_BPF_OPTIONAL_COUNTERS_BPF_H
 
 #include "filter.bpf.h"
 
-/* Beside each entry of the log: as of its time. */
+/* Parallel to the log: the counters as of the time of each entry. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct ew_k_extra);
-} entry_extras SEC(".maps");
+    __type(value, struct ew_k_optional);
+} entry_optionals SEC(".maps");
 
-/* By tid. A thread that did none of it has no entry. */
+/* By tid. A thread without such activity has no element. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct ew_k_extra);
+    __type(value, struct ew_k_optional);
 } optionals SEC(".maps");
 
-/* Only the thread itself writes here, or the switch that takes the CPU from it: no lock. */
-static __always_inline struct ew_k_extra *extra_of(struct task_struct *task)
+/* Only the thread itself writes here, or the switch that ends its run: no lock is needed. */
+static __always_inline struct ew_k_optional *optional_of(struct task_struct *task)
 {
     __u32 tid = (__u32)task->pid;
-    struct ew_k_extra *optional = bpf_map_lookup_elem(&optionals, &tid);
+    struct ew_k_optional *optional = bpf_map_lookup_elem(&optionals, &tid);
     if (optional && optional->start_ns == task->start_boottime)
         return optional;
-    struct ew_k_extra fresh = {.start_ns = task->start_boottime};
+    struct ew_k_optional fresh = {.start_ns = task->start_boottime};
     if (bpf_map_update_elem(&optionals, &tid, &fresh, BPF_ANY) != 0) {
         struct ew_k_lost *lost = my_losses();
         if (lost)
@@ -43,9 +43,9 @@ static __always_inline struct ew_k_extra *extra_of(struct task_struct *task)
     return bpf_map_lookup_elem(&optionals, &tid);
 }
 
-static __always_inline void copy_extra(struct ew_k_extra *out, __u32 tid, __u64 start_ns)
+static __always_inline void copy_optional(struct ew_k_optional *out, __u32 tid, __u64 start_ns)
 {
-    struct ew_k_extra *optional = bpf_map_lookup_elem(&optionals, &tid);
+    struct ew_k_optional *optional = bpf_map_lookup_elem(&optionals, &tid);
     if (optional && optional->start_ns == start_ns) {
         *out = *optional;
         return;
@@ -53,14 +53,14 @@ static __always_inline void copy_extra(struct ew_k_extra *out, __u32 tid, __u64 
     __builtin_memset(out, 0, sizeof *out);
 }
 
-/* With a note. The last one of a thread takes its sums along. */
-static __always_inline void note_extra(__u32 index, struct task_struct *task, bool last)
+/* Part of note(). The last entry of a thread deletes its sums. */
+static __always_inline void note_optional(__u32 index, struct task_struct *task, bool last)
 {
-    struct ew_k_extra *out = bpf_map_lookup_elem(&entry_extras, &index);
+    struct ew_k_optional *out = bpf_map_lookup_elem(&entry_optionals, &index);
     __u32 tid = (__u32)task->pid;
     if (!out)
         return;
-    copy_extra(out, tid, task->start_boottime);
+    copy_optional(out, tid, task->start_boottime);
     if (last)
         bpf_map_delete_elem(&optionals, &tid);
 }
@@ -72,7 +72,7 @@ static __always_inline int count_net(int bytes, bool received)
     struct task_struct *task = bpf_get_current_task_btf();
     if (bytes <= 0 || !is_watched(task))
         return 0;
-    struct ew_k_extra *optional = extra_of(task);
+    struct ew_k_optional *optional = optional_of(task);
     if (!optional)
         return 0;
     if (received)
@@ -82,7 +82,7 @@ static __always_inline int count_net(int bytes, bool received)
     return 0;
 }
 
-/* Looked at only, or no data of the peer. */
+/* The data stays in the socket, or is no data of the peer. */
 static __always_inline bool is_peek(int flags)
 {
     enum { MSG_PEEK_ = 0x2, MSG_ERRQUEUE_ = 0x2000 };
@@ -90,9 +90,9 @@ static __always_inline bool is_peek(int flags)
 }
 
 /*
- * Two ways to the same figure. Kernels from 6.3 on say how much each call on a socket moved; before
- * that the two functions for IPv4 and those for IPv6 are followed, where the kernel lets programs
- * do that. The loader takes the first that works.
+ * Two ways to count. Kernels from 6.3 on have tracepoints with the bytes of each socket call. On
+ * older ones the programs attach to the two functions of IPv4 and the two of IPv6, where the kernel
+ * allows that. The loader takes the first that works.
  */
 static __always_inline bool is_internet(struct sock *sock)
 {
@@ -139,9 +139,9 @@ int BPF_PROG(ew_net_fn6_receive, struct socket *socket, struct msghdr *msg, __u6
     return is_peek(flags) ? 0 : count_net(bytes, true);
 }
 
-/* ---------------------------------------------------------- what the processor counts */
+/* -------------------------------------------------------------- hardware counters */
 
-/* One event per CPU: the kernel lets a program read that of its own CPU. */
+/* One event per CPU: a program can read only that of its own CPU. */
 #define COUNTER_MAP(name)                            \
     struct {                                         \
         __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY); \
@@ -153,7 +153,7 @@ COUNTER_MAP(pmu_cycles);
 COUNTER_MAP(pmu_instructions);
 COUNTER_MAP(pmu_cache_misses);
 
-/* Per CPU: what each counter said at the last switch. */
+/* Per CPU: the value of each counter at the last switch. */
 struct pmu_state {
     __u64 seen;
     __u64 value[3];
@@ -198,7 +198,7 @@ int BPF_PROG(ew_pmu, bool preempt, struct task_struct *prev, struct task_struct 
     state->value[2] = value[2];
     if (!known || prev->pid == 0 || !is_watched(prev))
         return 0;
-    struct ew_k_extra *optional = extra_of(prev);
+    struct ew_k_optional *optional = optional_of(prev);
     if (!optional)
         return 0;
     optional->cycles += value[0] - before[0];

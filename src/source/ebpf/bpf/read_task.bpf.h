@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the counters and gauges of a task. Part of watch.bpf.c.
+ * Reads the counters and gauges of a task. Part of watch.bpf.c.
  *
- * A pointer that the verifier trusts is read by plain loads. For a bare address, as the settle
- * program has, there are two ways: kernels from 6.2 on can be told what it points to and then do
- * plain loads too (EW_TYPED: 0.9 µs a thread when cold, most of it waiting for memory); older ones
- * need a call per piece (1.5 µs). The object is built both ways and the loader takes what the
- * kernel takes.
+ * A pointer that the verifier trusts is read by plain loads. For a bare address, as ew_read_tasks
+ * has it, there are two ways: from 6.2 on, bpf_rdonly_cast gives it a type and allows plain
+ * loads (EW_TYPED: 0.9 µs per thread with cold caches, most of it waiting for memory); older
+ * kernels need a helper call per piece (1.5 µs). The object is built both ways; the loader takes
+ * the one that the kernel supports.
  */
 #ifndef EW_SOURCE_EBPF_BPF_READ_TASK_BPF_H
 #define EW_SOURCE_EBPF_BPF_READ_TASK_BPF_H
 
-/* What nobody wants is not copied: the verifier knows the value of this and drops the branch. */
+/* Groups that are not selected are not copied: the value is constant and the verifier removes the
+ * branch. */
 #define WANTS(what) ((config.want & EW_K_WANT_##what) != 0)
 
-/* From a pointer that the verifier trusts: plain loads. */
+/* By plain loads; the verifier must know the type. */
 static __always_inline void read_counters(struct ew_k_entry *entry, struct task_struct *task)
 {
     entry->tid = (__u32)task->pid;
@@ -52,15 +53,13 @@ static __always_inline void read_counters(struct ew_k_entry *entry, struct task_
 
 #ifdef EW_TYPED
 
-extern void *bpf_rdonly_cast(const void *address, __u32 btf_id) __ksym;
-
 static __always_inline __u64 positive(__s64 count)
 {
     return count > 0 ? (__u64)count : 0;
 }
 
-/* 0 if the address is another task's by now. */
-static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32 tid)
+/* 0: another task has this address now. */
+static __noinline int read_task(struct ew_k_thread *out, __u64 address, __u32 tid)
 {
     if (!out || !address)
         return 0;
@@ -100,19 +99,19 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
 #else
 
 /*
- * From a bare address: through the helper that survives anything. Each call of it costs more than
- * the bytes it copies, so what lies together in the task is taken in one piece and picked apart by
- * the distances that CO-RE supplies.
+ * From a bare address, by the helper that survives bad addresses. A call costs more than copying
+ * some more bytes, so neighbouring fields are copied in one piece and extracted by the distances
+ * that CO-RE provides.
  */
 
-/* The word of `field` in a piece that was copied from `first` on; 0 if it lies outside. */
+/* The word of `field` in a piece that was copied from `first` on; 0 if it is outside. */
 #define PICK(piece, first, field)                                                              \
     ({                                                                                         \
         __u32 distance_ = TASK_OFFSET(field) - TASK_OFFSET(first);                             \
         distance_ <= sizeof piece - sizeof(__u64) ? *(__u64 *)((char *)piece + distance_) : 0; \
     })
 
-static __always_inline void settle_times(struct ew_k_entry *entry, struct task_struct *task)
+static __always_inline void read_times(struct ew_k_entry *entry, struct task_struct *task)
 {
     __u64 piece[20]; /* utime, stime, …, nvcsw, nivcsw, …, start_boottime, min_flt, maj_flt */
     if (bpf_probe_read_kernel(piece, sizeof piece, (char *)task + TASK_OFFSET(utime)) != 0)
@@ -126,7 +125,7 @@ static __always_inline void settle_times(struct ew_k_entry *entry, struct task_s
     entry->faults_major = PICK(piece, utime, maj_flt);
 }
 
-static __always_inline void settle_io(struct ew_k_entry *entry, struct task_struct *task)
+static __always_inline void read_io(struct ew_k_entry *entry, struct task_struct *task)
 {
     __u64 piece[8];
     if ((!WANTS(IO) && !WANTS(DISK)) || !bpf_core_field_exists(task->ioac) ||
@@ -144,12 +143,12 @@ static __always_inline void settle_io(struct ew_k_entry *entry, struct task_stru
     }
 }
 
-/* 0 if the address is another task's by now. */
-static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32 tid)
+/* 0: another task has this address now. */
+static __noinline int read_task(struct ew_k_thread *out, __u64 address, __u32 tid)
 {
     struct task_struct *task = (void *)address;
     struct {
-        __u32 pid, tgid; /* neighbours in every kernel */
+        __u32 pid, tgid; /* adjacent in every kernel */
     } ids;
     if (!out)
         return 0;
@@ -161,8 +160,8 @@ static __noinline int settle_task(struct ew_k_settled *out, __u64 address, __u32
     entry->tid = tid;
     entry->tgid = ids.tgid;
     entry->cpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
-    settle_times(entry, task);
-    settle_io(entry, task);
+    read_times(entry, task);
+    read_io(entry, task);
     if (WANTS(RUNQ_WAIT) && bpf_core_field_exists(task->sched_info.run_delay))
         entry->runq_wait_ns = BPF_CORE_READ(task, sched_info.run_delay);
     if (WANTS(SCHEDULING)) {

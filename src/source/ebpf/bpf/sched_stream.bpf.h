@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The full stream: every switch, wake-up, fork, exec and exit, one record each, through a ring
- * buffer. Loaded only when asked for: samples do not need it, and it costs a clock read and a
- * reservation per event. The reader comes by timer; waking it per event would slow the watched
- * threads by a factor. Part of watch.bpf.c, whose maps it shares.
+ * The full stream: one record per switch, wake-up, fork, exec and exit, in a ring buffer. Loaded
+ * only on request: samples do not need it, and it costs a clock read and a reservation per event.
+ * The reader uses a timer; waking it per event would slow the watched threads down several times.
+ * Part of watch.bpf.c; uses its maps.
  */
 #ifndef EW_SOURCE_EBPF_BPF_SCHED_STREAM_BPF_H
 #define EW_SOURCE_EBPF_BPF_SCHED_STREAM_BPF_H
@@ -13,7 +13,7 @@ struct {
     __uint(max_entries, 1 << 12);
 } stream SEC(".maps");
 
-/* The names of threads that leave are known to the reader from when they came: one is enough. */
+/* One name is enough: the reader knows the outgoing thread's name from when it was incoming. */
 static __always_inline struct ew_k_event *stream_begin(__u16 kind, struct task_struct *task,
                                                        struct task_struct *named)
 {
@@ -39,8 +39,8 @@ static __always_inline struct ew_k_event *stream_begin(__u16 kind, struct task_s
     return event;
 }
 
-/* The reader is woken where it falls behind, and then once for every so many bytes more; through
- * the lifecycle ring, because a wait on this one would end with every event. */
+/* Wakes the reader if it falls behind, then once for every EW_K_STREAM_STEP bytes. Through the
+ * lifecycle ring: a wait on this one would end with every event. */
 static __always_inline void stream_end(struct ew_k_event *event)
 {
     __u64 unread = bpf_ringbuf_query(&stream, BPF_RB_AVAIL_DATA);
@@ -83,7 +83,7 @@ static __always_inline int stream_wakeup(struct task_struct *task)
     return 0;
 }
 
-/* Not sched_wakeup: that one may run on the other CPU, where the waker is not. */
+/* Not sched_wakeup: it may run on the CPU of the woken thread, where the waker is not current. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(ew_stream_waking, struct task_struct *task)
 {

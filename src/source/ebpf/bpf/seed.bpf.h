@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is there when watching begins: the task iterator, with the same filters and the same reading
- * as everywhere. Part of watch.bpf.c, whose maps it uses.
+ * The task iterator: lists the preexisting processes, with the same filters and counters as the
+ * other programs. Part of watch.bpf.c; uses its maps.
  */
 #ifndef EW_SOURCE_EBPF_BPF_SEED_BPF_H
 #define EW_SOURCE_EBPF_BPF_SEED_BPF_H
 
-/* Is any ancestor watched? Parents may come after their children in the iteration. */
+/* Is an ancestor watched? The iterator may visit a parent after its children. */
 static __noinline int ancestor_watched(struct task_struct *task)
 {
     struct task_struct *at = task;
@@ -22,10 +22,10 @@ static __noinline int ancestor_watched(struct task_struct *task)
 }
 
 /*
- * The raw time at which the CPU time of a running task was last brought up to date, which is once a
- * tick: exec_start, and the offset that this CPU has measured; the clocks are the same everywhere
- * on machines worth the name. exec_start is by the task clock of the run queue, which stands still
- * in interrupts and while a hypervisor runs others: what that clock is behind is added. 0: unknown.
+ * The raw time at which the kernel last updated the CPU time of a running task, once per
+ * tick: exec_start plus the clock offset of this CPU; the scheduler clocks of all CPUs are assumed
+ * to agree. exec_start is by the task clock of the run queue, which does not advance in interrupts
+ * and while the hypervisor runs others: the difference is added. 0: unknown.
  */
 static __always_inline __u64 updated_ns(struct task_struct *task)
 {
@@ -35,11 +35,11 @@ static __always_inline __u64 updated_ns(struct task_struct *task)
         !bpf_core_field_exists(((struct cfs_rq *)0)->rq) ||
         !bpf_core_field_exists(((struct rq *)0)->clock_task))
         return 0;
-    struct rq *rq = task->se.cfs_rq->rq;
+    struct rq *rq = walkable(task)->se.cfs_rq->rq;
     return task->se.exec_start + (rq->clock - rq->clock_task) + mine->offset_ns;
 }
 
-/* A CPU on which nothing has switched since we attached does not know whom it runs. */
+/* Initializes a CPU without a switch since the programs were attached. */
 static __noinline int adopt_running(struct task_struct *task)
 {
     __u32 cpu = task_cpu(task);
@@ -52,7 +52,7 @@ static __noinline int adopt_running(struct task_struct *task)
     if (__sync_val_compare_and_swap(&state->version, 0, 2) == 0)
         state->task = (__u64)task;
     else
-        state->in_ns = 0; /* it switched meanwhile, and we may have spoilt what it wrote: unknown */
+        state->in_ns = 0; /* a switch came first; this may have overwritten its in_ns: unknown */
     return 0;
 }
 
@@ -100,25 +100,26 @@ int ew_seed(struct bpf_iter__task *ctx)
         return 0;
     if (task->on_cpu)
         adopt_running(task);
-    /* Its exit was told, or was before our time; only its parent has not asked yet. */
-    if (task->signal->live.counter == 0)
+    /* A zombie: its exit was recorded, or was before the programs were attached. */
+    struct signal_struct *signal = walkable(task)->signal;
+    if (signal->live.counter == 0)
         return 0;
     if (!config.all && !is_watched(task) && (rules_match(task) || ancestor_watched(task)))
         watch(task);
     if (!is_watched(task))
         return 0;
-    /* From here on the pid that the user gave means this process, and not the next one of it. */
+    /* Adds the start time, so that the requested pid matches only this process. */
     if (!config.all && task->pid == task->tgid)
         watch(task);
     describe(&seed->life, EW_K_LIFE_SEEN, task);
-    settle_task(&seed->settled, (__u64)task, (__u32)task->pid);
-    seed->settled.entry.t_ns = seed->life.t_ns;
+    read_task(&seed->thread, (__u64)task, (__u32)task->pid);
+    seed->thread.entry.t_ns = seed->life.t_ns;
     seed->on_cpu = (__u32)task->on_cpu;
     __u64 as_of_ns = seed->on_cpu ? updated_ns(task) : 0;
     if (as_of_ns != 0 && as_of_ns < seed->life.t_ns)
-        seed->settled.entry.t_ns = as_of_ns;
+        seed->thread.entry.t_ns = as_of_ns;
     if (task->pid == task->tgid)
-        read_dead(&seed->dead, task->signal);
+        read_dead(&seed->dead, signal);
     bpf_seq_write(ctx->meta->seq, seed, sizeof *seed);
     return 0;
 }

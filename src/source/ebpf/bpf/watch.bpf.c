@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The programs that run in the kernel.
+ * The BPF programs.
  *
- * The kernel already adds up what a thread does (sum_exec_runtime, nvcsw, min_flt, ioac, …), so we
- * add up nothing: we only note those counters at the instants that matter. A thread that gets the
- * CPU for the first time in an interval is noted (OPEN): its counters are still what they were when
- * its last interval ended. A thread that was on the CPU when an interval ended is noted when it
- * leaves (SPAN), with the time it came, so the reader can split its CPU time at the boundary. A
- * thread's last switch is noted (FINAL). Everything else, which is nearly every switch, stores five
- * words into one cache line and returns.
+ * The kernel already keeps the counters of a thread (sum_exec_runtime, nvcsw, min_flt, ioac, …), so
+ * the programs add up nothing: they copy these counters to a log at certain instants. A thread that
+ * is scheduled for the first time in an interval gets an entry (OPEN): its counters are still those
+ * of the end of its last interval. A thread that was on the CPU when an interval ended gets one
+ * when it is switched out (SPAN), with the time it was scheduled, so that the reader can divide its
+ * CPU time at the boundary. The last switch of a thread writes an entry (FINAL). All other
+ * switches, nearly all, store five words into one cache line and return.
  *
- * No clock is read per switch: the scheduler has just done so (rq->clock); each CPU keeps the
- * difference to the raw clock and renews it when an interval ends. Whether a thread was noted in
- * this interval already is answered by the scheduler's own record of when it last got a CPU. Notes
- * are absolute readings: one too many does no harm.
+ * No clock is read per switch: the scheduler has just read one (rq->clock); each CPU keeps its
+ * difference to the raw clock and measures it again when an interval ends. Whether a thread has an
+ * entry in this interval is known from the time at which the scheduler last gave it a CPU. Entries
+ * are absolute readings: an unnecessary one does no harm.
  *
- * Notes go to a log per CPU that user space maps. Only sched_switch writes there, with interrupts
- * off, so it needs no lock. Lifecycle records come from process context and use a ring buffer.
+ * Each CPU has a log, which user space maps. Only sched_switch writes to it, with interrupts
+ * disabled, so it needs no lock. Lifecycle records come from process context and use a ring buffer.
  */
 #include "kernel_types.bpf.h"
 
@@ -31,35 +31,35 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 const volatile struct ew_k_config config SEC(".rodata") = {};
 
-/* Per CPU. The first line is all that an ordinary switch touches, a note adds the second. */
+/* Per CPU. An ordinary switch touches the first cache line only, an entry also the second. */
 struct cpu_state {
-    __u64 offset_ns;     /* raw clock - scheduler clock */
-    __u64 end_ns;        /* end of the interval this CPU is in */
-    __u64 in_ns;         /* since when the current task is on the CPU */
-    __u64 in_cpu_ns;     /* its CPU time then */
-    __u64 task;          /* which it is */
-    __u64 version;       /* odd while they change; half of it counts the switches */
-    __u64 noted_from_ns; /* scheduler clock: who got a CPU after it is noted already */
-    __u64 rq;            /* the scheduler's own state of this CPU; 0: not known */
-    /* Second line. */
+    __u64 offset_ns; /* raw clock - scheduler clock */
+    __u64 end_ns;    /* end of the interval this CPU is in */
+    __u64 in_ns;     /* when the current task was scheduled */
+    __u64 in_cpu_ns; /* its CPU time at that moment */
+    __u64 task;      /* the current task */
+    __u64 version;   /* odd while the three above change; half of it is the number of switches */
+    __u64 noted_from_ns; /* scheduler clock: a task scheduled after it has an entry already */
+    __u64 rq;            /* address of the run queue; 0: unknown */
+    /* Second cache line. */
     __u64 now_ns;
     __u64 span_from_ns;
     __u64 span_from_cpu_ns;
-    __u32 head;      /* of this CPU's log */
-    __u32 tail;      /* not behind what the reader has taken: looked up again when it matters */
-    __u64 rss_ns;    /* notes of the interval in which this falls say how much memory is resident */
-    __u64 steady_ns; /* until then intervals follow each other */
-    __u32 step_ns;   /* and are this long */
-    __u32 seq;       /* number of the interval */
+    __u32 head;        /* of this CPU's log */
+    __u32 tail;        /* a lower bound of the reader's position; updated when the log seems full */
+    __u64 rss_ns;      /* entries of the interval with this time carry resident memory */
+    __u64 steady_ns;   /* until then intervals follow each other without a change, */
+    __u32 step_ns;     /* and are this long */
+    __u32 seq;         /* number of the interval */
     __u64 anchored_ns; /* scheduler clock when offset_ns was last measured */
-    /* Third line: only then. */
+    /* Third cache line: only when the offset is measured. */
     __u64 cpu;
-    __u64 larger; /* how often in a row it came out larger, and the smallest of those */
+    __u64 larger; /* measurements in a row with a larger offset, and the smallest of them */
     __u64 larger_offset_ns;
     __u64 pad[5];
 };
 
-/* The values of an array begin anywhere in a line of cache; ours shall begin with one. */
+/* Room to align the state to a cache line: the values of an array map are not aligned. */
 struct cpu_cell {
     __u8 room[sizeof(struct cpu_state) + 64];
 };
@@ -72,8 +72,8 @@ struct {
 } cpus SEC(".maps");
 
 /*
- * For kernels without sched_info: the interval in which a thread was last noted, by tid. A cache,
- * not a table: two threads that share a cell only cause a note too many.
+ * For kernels without sched_info: the interval in which a thread last got an entry, by tid. A
+ * cache: two threads that share a cell only cause unnecessary entries.
  */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -106,7 +106,7 @@ struct {
     __type(value, struct ew_k_entry);
 } entries SEC(".maps");
 
-/* The task behind each entry of the log; kernel addresses stay in the kernel. */
+/* The task of each log entry. Not mapped: kernel addresses stay in the kernel. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -114,7 +114,7 @@ struct {
     __type(value, __u64);
 } entry_tasks SEC(".maps");
 
-/* Processes to watch, by pid; the value is the start time, so that a reused pid does not match. */
+/* Watched processes by pid. The value is the start time, so that a reused pid does not match. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1);
@@ -122,7 +122,8 @@ struct {
     __type(value, __u64);
 } watched SEC(".maps");
 
-/* Those of them that are not noted, likewise. Written by user space, which judges them. */
+/* Watched processes without entries, likewise. Written by user space, which evaluates the filter.
+ */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1);
@@ -146,18 +147,18 @@ struct {
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, EW_K_SETTLE_MAX);
+    __uint(max_entries, EW_K_REQUESTS_MAX);
     __type(key, __u32);
-    __type(value, __u64); /* an array map pads its values to 8 bytes anyway */
+    __type(value, __u64); /* array maps pad values to 8 bytes */
 } requests SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, EW_K_SETTLE_MAX);
+    __uint(max_entries, EW_K_REQUESTS_MAX);
     __type(key, __u32);
-    __type(value, struct ew_k_settled);
-} settled SEC(".maps");
+    __type(value, struct ew_k_thread);
+} threads SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -167,6 +168,7 @@ struct {
     __type(value, struct ew_k_running);
 } running SEC(".maps");
 
+#define HAS_LAST_ARRIVAL bpf_core_field_exists(((struct task_struct *)0)->sched_info.last_arrival)
 #define BARRIER() asm volatile("" ::: "memory")
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -176,7 +178,7 @@ static __always_inline struct cpu_state *state_of(__u32 cpu)
     struct cpu_cell *cell = bpf_map_lookup_elem(&cpus, &cpu);
     __u32 begins =
         __builtin_preserve_field_info(((struct bpf_array *)0)->value, BPF_FIELD_BYTE_OFFSET);
-    /* Whole words: where a verifier does not work out the number, it can still see that. */
+    /* A multiple of 8: a verifier that does not know the number can still see the alignment. */
     return cell ? (struct cpu_state *)(cell->room + (-begins & 56)) : 0;
 }
 
@@ -213,8 +215,8 @@ static __always_inline void wake_reader(void)
 }
 
 /*
- * Is there room for one more? What the reader has taken is written by another CPU: it is looked at
- * only when the log would be full enough without it.
+ * Is there room for an entry? The reader's position is in another CPU's cache: it is read
+ * only if the log seems half full without it.
  */
 static __always_inline bool has_room(struct cpu_state *state, struct ew_k_head *head)
 {
@@ -250,23 +252,23 @@ static __noinline int note(struct cpu_state *state, struct task_struct *task, __
     entry->in_ns = state->span_from_ns;
     entry->in_cpu_ns = state->span_from_cpu_ns;
     read_counters(entry, task);
-    /* A leader that dies because another thread executes a program has given it its tid. */
+    /* A leader that exits because another thread executes a program has swapped tids with it. */
     if (kind == EW_K_FINAL && task->pid != task->tgid &&
-        task->start_boottime == task->group_leader->start_boottime)
+        task->start_boottime == walkable(task)->group_leader->start_boottime)
         entry->tid = entry->tgid;
     if (config.optional)
-        note_extra(index, task, kind == EW_K_FINAL);
+        note_optional(index, task, kind == EW_K_FINAL);
     BARRIER();
     head->head = ++state->head;
     return 1;
 }
 
 /*
- * Measures how far the scheduler's clock is from the raw clock. They drift apart by some
- * millionths, so this is renewed now and then, not each time. The scheduler read its clock a moment
- * ago; if it then looked for work, or the hypervisor took the CPU away, the moment was long and the
- * difference comes out too large, never too small. So a smaller one is taken at once, a larger one
- * only step by step, and whole if it stays large (a suspend).
+ * Measures the difference between the scheduler clock and the raw clock. They drift apart by some
+ * parts per million, so this is done now and then. The scheduler has read its clock a moment ago;
+ * if it then searched for work, or the hypervisor stopped the CPU, the difference is measured too
+ * large, never too small. So a smaller one is taken at once, a larger one in small steps, and as a
+ * whole if it stays large (a suspend).
  */
 static __always_inline void anchor(struct cpu_state *state, __u64 scheduler_ns, bool first)
 {
@@ -285,7 +287,7 @@ static __always_inline void anchor(struct cpu_state *state, __u64 scheduler_ns, 
         state->offset_ns = state->larger_offset_ns;
 }
 
-/* When memory is noted next, after begin_ns; never is far away. */
+/* When entries next carry memory, after begin_ns; the largest value means never. */
 static __always_inline __u64 next_rss_ns(__u64 begin_ns, __u64 interval_ns)
 {
     if (!config.memory || (!config.with_rss && interval_ns < EW_K_RSS_INTERVAL_NS))
@@ -293,7 +295,7 @@ static __always_inline __u64 next_rss_ns(__u64 begin_ns, __u64 interval_ns)
     return (begin_ns / config.rss_period_ns + 1) * config.rss_period_ns;
 }
 
-/* The interval that raw time falls in becomes this CPU's interval. */
+/* Sets this CPU's interval to the one that contains the current time. */
 static __noinline int find_interval(struct cpu_state *state, __u64 scheduler_ns)
 {
     __u32 zero = 0;
@@ -320,7 +322,7 @@ static __noinline int find_interval(struct cpu_state *state, __u64 scheduler_ns)
     __u64 margin_ns = interval_ns / 64;
     if (margin_ns < EW_K_NOTED_MARGIN_NS)
         margin_ns = EW_K_NOTED_MARGIN_NS;
-    /* In the interval in which we came, nobody was noted before us. */
+    /* In the interval in which the programs were attached, no thread has an earlier entry. */
     state->noted_from_ns = first ? scheduler_ns : begin_ns - state->offset_ns + margin_ns;
     bool steady = !first && now_ns >= cut_ns && interval_ns < EW_K_ANCHOR_PERIOD_NS;
     state->steady_ns = steady ? now_ns + EW_K_ANCHOR_PERIOD_NS : 0;
@@ -329,8 +331,8 @@ static __noinline int find_interval(struct cpu_state *state, __u64 scheduler_ns)
 }
 
 /*
- * An interval has ended. Mostly the one that follows it has begun, and nothing need be divided or
- * looked up. A change of the clock is told longer before than our steps reach: see source.h.
+ * An interval has ended. Usually the next one has begun, and no division or lookup is
+ * needed. A change of the interval is announced further ahead than steady_ns reaches: see source.h.
  */
 static __always_inline void enter_interval(struct cpu_state *state, __u64 scheduler_ns)
 {
@@ -352,13 +354,14 @@ static __always_inline void enter_interval(struct cpu_state *state, __u64 schedu
 static __always_inline __u64 run_queue_of(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
-        return (__u64)task->se.cfs_rq->rq;
+        return (__u64)walkable(task)->se.cfs_rq->rq;
     return 0;
 }
 
 /*
- * The scheduler's clock, as it has just read it. The way over the task leads through two lines that
- * nobody else touches when it is the idle task: where a bare address can be read, it is remembered.
+ * The scheduler clock, as the scheduler has just read it. Reaching it through the idle task costs
+ * two cache lines that are otherwise unused, so the address of the run queue is remembered where a
+ * bare address can be read.
  */
 static __always_inline __u64 scheduler_clock(struct cpu_state *state, struct task_struct *task)
 {
@@ -369,20 +372,20 @@ static __always_inline __u64 scheduler_clock(struct cpu_state *state, struct tas
     }
 #endif
     if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(((struct cfs_rq *)0)->rq))
-        return task->se.cfs_rq->rq->clock;
+        return walkable(task)->se.cfs_rq->rq->clock;
     return bpf_ktime_get_boot_ns();
 }
 
 /*
- * Was this task noted in this CPU's interval already, before it gets the CPU? The scheduler keeps
- * when a task last got one (last_arrival), in a line it is about to write anyway. CPUs disagree by
- * some µs about when an interval ended, and a task noted by none of them would stay unnoted for a
- * whole interval; so arrivals right after an end are taken for unknown: a note too many does no
- * harm. Kernels without that field have the cells.
+ * Does this task, which is being scheduled, have an entry in this CPU's interval? The scheduler
+ * keeps the time at which a task last got a CPU (last_arrival), in a cache line that it is about to
+ * write. CPUs disagree by some µs about the end of an interval, and a task that gets an entry on
+ * none of them would have none for a whole interval; so a time right after an end counts as
+ * unknown: an unnecessary entry does no harm. Kernels without that field use the cells.
  */
 static __always_inline bool noted_already(struct cpu_state *state, struct task_struct *task)
 {
-    if (bpf_core_field_exists(task->sched_info.last_arrival))
+    if (HAS_LAST_ARRIVAL)
         return task->sched_info.last_arrival > state->noted_from_ns;
     __u32 tid = (__u32)task->pid;
     __u32 *cell = cell_of(tid);
@@ -393,7 +396,7 @@ static __always_inline bool noted_already(struct cpu_state *state, struct task_s
     return false;
 }
 
-/* The rare half of a switch: the CPU is in a new interval, or prev will never run again. */
+/* The rare part of a switch: a new interval has begun, or prev has exited. */
 static __noinline int note_prev(struct cpu_state *state, struct task_struct *prev, bool dead)
 {
     if (!state || !prev || (prev->flags & EW_PF_IDLE) != 0)
@@ -416,8 +419,8 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
     bool missed = state->task != (__u64)prev;
     if (UNLIKELY(crossed || dead || missed)) {
         /*
-         * If somebody else should be here, a switch was skipped: prev came at some time after the
-         * last one that was seen, and what it had used by then is not known.
+         * If another task should be current, a switch was missed: prev was scheduled some time
+         * after the last one that was seen, and its CPU time at that moment is unknown.
          */
         state->span_from_ns = state->in_ns;
         state->span_from_cpu_ns = missed ? 0 : state->in_cpu_ns;
@@ -430,7 +433,7 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
         state->now_ns = now_ns;
         note_prev(state, prev, dead && !preempt);
     }
-    /* The idle task is never noted: what is known of it is not worth fetching. */
+    /* The idle task never gets an entry, so its cache lines are not fetched. */
     bool idle = (next->flags & EW_PF_IDLE) != 0;
     state->version++;
     BARRIER();
