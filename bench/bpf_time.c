@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What eBPF programs cost in the kernel, by the kernel's own count: run time and number of runs of
- * every loaded program. Counting is on while this program lives (BPF_ENABLE_STATS), and off again
- * when it ends, however it ends; no sysctl is changed. The count itself adds some 60 ns to a run,
- * to every program alike.
+ * The cost of eBPF programs in the kernel, by the kernel's own statistics: run time and number of
+ * runs of every loaded program. Statistics are on while this program lives (BPF_ENABLE_STATS) and
+ * off again when it exits for any reason; no sysctl is changed. They add some 60 ns to each run of
+ * every program.
  *
  * Each line on stdin is answered by one line of JSON: a list of {id, name, type, runs, ns,
  * instructions}.

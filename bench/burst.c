@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes that live about a millisecond, many at once: --count of them, --burst at a time. Each
- * computes for --cpu-us and sleeps for the rest of --life-us; with --exec it runs another program
- * and that one computes. The parent waits for each and says at the end what the kernel charged for
- * all of them (RUSAGE_CHILDREN): the truth that a monitor's sum is held against.
+ * computes for --cpu-us and sleeps for the rest of --life-us; with --exec it executes another
+ * program, which computes. The parent waits for each and prints at the end what the kernel charged
+ * for all of them (RUSAGE_CHILDREN): the reference for a monitor's sum.
  *
  * Prints "ready PID", waits for a line on stdin, works, prints one line of JSON, and stays until
- * its stdin ends, so that a watcher can still look at it. --pids FILE gets the pid of every child.
- * --forever works until killed (for the soak), with a thread that comes and goes beside it.
+ * its stdin ends, so that a watcher can still read it. --pids FILE gets the pid of every child.
+ * --forever works until killed (for the soak) and also starts and ends a thread all the time.
  */
 #include <pthread.h>
 #include <sys/resource.h>
@@ -88,11 +88,10 @@ static pid_t start_one(const struct options *o)
 }
 
 /*
- * Waits for n children. What the kernel charges for a child is what it has accounted when the child
- * is reaped, and the last stretch of a child that is still on its way off another CPU is not yet in
- * it. So all must be dead first, then have a moment to leave the CPU, and only then are they
- * reaped. For who polls the list of pids this would prolong their lives: --reap-at-once is for
- * that.
+ * Waits for n children. The kernel charges for a child what it has accounted when the child is
+ * reaped, and the last stretch of a child that is still leaving another CPU is not yet included. So
+ * all must be dead first, then have a moment to leave the CPU, and only then are they reaped. For a
+ * watcher that polls the list of pids this would prolong their lives: --reap-at-once is for that.
  */
 static void reap(const struct options *o, const pid_t *pids, uint64_t n)
 {
@@ -106,7 +105,7 @@ static void reap(const struct options *o, const pid_t *pids, uint64_t n)
     for (uint64_t i = 0; i < n; i++) {
         int status = 0;
         if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            die("a child went wrong");
+            die("a child failed");
     }
     if (o->at_once)
         usleep((useconds_t)o->gap_us);

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 """chart.py BENCH.json OUT.svg: the CPU of each watcher, from the cost section of a bench run.
 
-A logarithmic axis, because the longest bar is a thousand times the shortest. Plain SVG, no library.
+The axis is logarithmic, because the longest bar is a thousand times the shortest. Plain SVG, no library.
 """
 import json
 import math
 import sys
 from xml.sax.saxutils import escape
 
-ROWS = [  # name in the bench, label in the picture
+ROWS = [  # name in the bench, label in the chart
     ("library 10 Hz", "etwatch, 10 Hz"),
     ("library 100 Hz", "etwatch, 100 Hz"),
     ("library 1000 Hz", "etwatch, 1000 Hz"),
@@ -67,7 +67,7 @@ def main(argv):
     medians = {row["name"]: row.get("median") for row in section["rows"]}
     figures = [(label, medians[name]) for name, label in ROWS if medians.get(name) is not None]
     with open(argv[2], "w", encoding="utf-8") as file:
-        file.write(draw(figures, "CPU of the watcher, per cent of one core: all of 1020 processes"))
+        file.write(draw(figures, "CPU of the watcher, percent of one core: all of 1020 processes"))
     return 0
 
 

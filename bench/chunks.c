@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A workload cut into equal chunks of work, each timed by itself.
+ * A workload divided into equal chunks of work, each timed separately.
  *
- * The driver attaches a watcher, asks for a chunk, detaches it, asks for a chunk, hundreds of
- * times: neighbouring chunks see the same machine, so the ratio of a pair shows what the watcher
- * takes even where whole runs scatter by ten per cent. A chunk is a fixed number of units of work,
- * set once at the start so that a chunk takes about 20 ms. "chunk" on stdin is answered by its wall
- * time in ns. Between chunks nothing here runs.
+ * The driver attaches a watcher, requests a chunk, detaches it, requests a chunk, hundreds of
+ * times: neighbouring chunks see the same machine, so the ratio of a pair shows the cost of the
+ * watcher even where whole runs scatter by ten percent. A chunk is a fixed number of units of work,
+ * calibrated once at the start so that a chunk takes about 20 ms. "chunk" on stdin is answered by
+ * its wall time in ns. Between chunks nothing here runs.
  *
- * Kinds: matrix (2 threads, no waiting), infer (a pipeline of threads that hand small pieces of
+ * Kinds: matrix (2 threads, no waiting), infer (a pipeline of threads that pass small pieces of
  * work on), fault (fresh pages touched), spawn (fork, exec, exit), pipe (two processes on one CPU
- * that send a byte to and fro: nothing but switches), pipe2 (the same on two CPUs: each message
- * also wakes an idle CPU). Left to the scheduler, the pair changes between the two at will and no
- * two chunks compare.
+ * that exchange a byte: only switches), pipe2 (the same on two CPUs: each message also wakes an
+ * idle CPU). If the scheduler places the pair, it changes between the two at will and chunks cannot
+ * be compared.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -50,7 +50,7 @@ static void multiply(struct matrices *m, int n)
                 m->c[i][j] += factor * m->b[k][j];
         }
     }
-    /* The result feeds the next call, so no call can be left out. */
+    /* The result feeds the next call, so the compiler cannot omit any. */
     m->a[0][0] = m->c[n - 1][n - 1] * 1e-6f;
 }
 
@@ -100,7 +100,7 @@ static void setup_matrix(void)
         start_stage(i, &done, 0, MATRIX);
 }
 
-/* Both threads get the whole chunk at once: two switches a chunk. */
+/* Both threads get the whole chunk at once: two switches per chunk. */
 static void work_matrix(uint64_t units)
 {
     for (int i = 0; i < 2; i++) {
@@ -118,7 +118,7 @@ static void setup_infer(void)
         start_stage(i, i == STAGES - 1 ? &done : &stages[i + 1].input, 8, SMALL);
 }
 
-/* Four requests are under way at any time, as in a server that batches. */
+/* Four requests are in flight at any time, as in a server that batches. */
 static void work_infer(uint64_t units)
 {
     uint64_t sent = 0, got = 0;
@@ -233,7 +233,7 @@ static const struct kind *find_kind(const char *name)
         if (strcmp(kinds[i].name, name) == 0)
             return &kinds[i];
     }
-    die("chunks: no workload is called '%s'", name);
+    die("chunks: no such workload: '%s'", name);
 }
 
 static uint64_t timed(const struct kind *kind, uint64_t units)
@@ -243,7 +243,10 @@ static uint64_t timed(const struct kind *kind, uint64_t units)
     return clock_ns(CLOCK_MONOTONIC) - start_ns;
 }
 
-/* The number of units that takes about one chunk: the best of a few tries, as noise only adds. */
+/*
+ * The number of units that takes about one chunk: the best of a few tries, because noise only adds
+ * time.
+ */
 static uint64_t calibrate(const struct kind *kind)
 {
     uint64_t units = 1, ns = timed(kind, units);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The floor: a loop that wakes H times a second and does nothing. Whoever delivers every sample at
- * once cannot cost less than this.
+ * The floor: a loop that wakes H times a second and does nothing. A monitor that delivers every
+ * sample at once cannot cost less than this.
  */
 #include "util.h"
 

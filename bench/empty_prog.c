@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bound of what a hook can cost: an eBPF program on sched_switch that returns at once, of the
- * same kind (tp_btf) as the one it is compared to. Two instructions need no compiler, so they are
- * written here.
+ * The lower bound of a hook's cost: an eBPF program on sched_switch that returns at once, of the
+ * same type (tp_btf) as the one it is compared with. Its two instructions need no compiler, so they
+ * are written here.
  *
- * Obeys lines on stdin: attach, detach, quit; answers each with "ok". The first line of output is
- * "ready" with the pid and the program's id.
+ * Reads commands from stdin: attach, detach, quit; answers each with "ok". The first line of output
+ * is "ready" with the pid and the program's ID.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -23,7 +23,7 @@ static int load(void)
     int type_id = libbpf_find_vmlinux_btf_id("sched_switch", BPF_TRACE_RAW_TP);
     if (type_id < 0)
         die("sched_switch: not in the kernel's BTF: %s", strerror(-type_id));
-    /* The system call itself: libbpf 0.5 and 1.x have different functions of this name. */
+    /* The system call itself: libbpf 0.5 and 1.x have different functions for it. */
     union bpf_attr attr = {
         .prog_type = BPF_PROG_TYPE_TRACING,
         .insns = (__u64)(uintptr_t)body,
@@ -64,7 +64,7 @@ int main(void)
             close(link);
             link = -1;
         } else {
-            die("'%s': not a command here", line);
+            die("'%s': unknown command", line);
         }
         printf("ok\n");
         fflush(stdout);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The population that is watched: idle children that never run, and busy children that compute for
- * a while and sleep for a while.
+ * The watched population: idle children that never run, and busy children that compute for a while
+ * and sleep for a while.
  *
  * A busy child wakes at absolute times, so its pattern does not drift with the load of the machine,
- * and the children are spread evenly over one period, so that they do not all wake at once. Every
- * child dies with this process and this process ends when its stdin closes: whatever happens to the
- * driver, nothing stays.
+ * and the children are distributed evenly over one period, so that they do not all wake at once.
+ * Every child dies with this process, and this process exits when its stdin closes: whatever
+ * happens to the driver, nothing remains.
  */
 #include "util.h"
 
@@ -47,7 +47,7 @@ static void be_busy(const struct options *o, uint64_t start_ns)
     for (;;) {
         sleep_until(CLOCK_MONOTONIC, next_ns);
         compute(o->on_us * 1000);
-        /* What is missed on a full machine is left out, not caught up. */
+        /* Periods missed on an overloaded machine are skipped, not repeated. */
         uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
         do
             next_ns += period_ns;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A workload of known pattern that knows, for every instant, how much CPU time it has used.
+ * A workload with a known pattern that knows its CPU time at every instant.
  *
  * Threads compute and sleep in turn. The truth is a list of points (CLOCK_BOOTTIME, CPU time) for
- * each thread, dense enough that a straight line between neighbours is right everywhere. Two ways:
+ * each thread, dense enough that linear interpolation is correct everywhere. Two methods:
  *
- *   --truth self   Each thread reads its CPU clock when it begins and ends to compute. In between
+ *   --truth self   Each thread reads its CPU clock when it starts and stops computing. In between
  *     it reads only the wall clock, which needs no system call, in a tight loop: while it runs, CPU
  *     time and wall time advance together, and a jump of the wall clock shows that it was
  *     interrupted or moved; after a jump the CPU clock is read again. So the truth has the
@@ -14,11 +14,11 @@
  *   --truth clock  A thread of the process reads the CPU clocks of all threads at the ends of the
  *     monitor's windows (--window-ns, --phase-ns: a window end in CLOCK_BOOTTIME). It spins over
  *     the last microseconds and keeps the readings just before and after the end. Its own cost is
- *     part of what it reads. The sum of the threads' clocks is what CLOCK_PROCESS_CPUTIME_ID
- *     stands for; that clock itself leaves out what threads on other CPUs have run since their
- *     last timer tick, up to 4 ms, so it is no truth for windows of 10 ms.
- *   --truth both   The first, and the second without its own cost as "check": how far the two
- *     agree is how good the truth is.
+ *     part of what it reads. The sum of the threads' clocks is what CLOCK_PROCESS_CPUTIME_ID means;
+ * that clock itself omits what threads on other CPUs have run since their last timer tick, up to 4
+ * ms, so it is too inexact for windows of 10 ms.
+ *   --truth both   The first, and the second without its own cost as "check": their agreement shows
+ * how good the truth is.
  *
  * Nothing is written while the pattern runs; points go to memory and to FILE.PID at the end, one
  * line each: "thread t_ns cpu_ns". Prints "ready PID" and waits for a line on stdin.
@@ -58,11 +58,11 @@ static atomic_bool sampling; /* the clocks of the workers are still read */
 static void keep(struct worker *w, uint64_t t_ns, uint64_t cpu_ns)
 {
     if (w->point_count == MAX_POINTS)
-        die("more points than there is room for: shorten the run");
+        die("too many points: shorten the run");
     w->points[w->point_count++] = (struct point){t_ns, cpu_ns};
 }
 
-/* Both clocks at one instant; tries again if it was interrupted in between. */
+/* Both clocks at one instant; retries if it was interrupted in between. */
 static uint64_t keep_now(struct worker *w)
 {
     struct point p = {0, 0};
@@ -84,8 +84,8 @@ static void compute_until(struct worker *w, uint64_t end_ns)
     while (last_ns < end_ns) {
         uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
         if (self && now_ns - last_ns > JUMP_NS) {
-            /* Up to last_ns it ran without a break since the point before; what the two clocks
-             * differ by in rate shows only afterwards. */
+            /* Up to last_ns it ran without interruption since the previous point; the difference in
+             * rate of the two clocks becomes visible only afterwards. */
             struct point before = w->points[w->point_count - 1];
             size_t at = w->point_count;
             keep(w, last_ns, before.cpu_ns + (last_ns - before.t_ns));
@@ -118,7 +118,7 @@ static void *sample_clocks(void *arg)
     struct worker *w = arg;
     uint64_t window_ns = w->options->window_ns;
     struct sched_param param = {.sched_priority = 10};
-    pthread_setschedparam(pthread_self(), SCHED_FIFO, &param); /* better, not needed */
+    pthread_setschedparam(pthread_self(), SCHED_FIFO, &param); /* better, but not required */
     clockid_t clocks[MAX_THREADS];
     for (uint64_t i = 0; i < w->options->threads; i++)
         pthread_getcpuclockid(workers[i].thread, &clocks[i]);
@@ -131,7 +131,7 @@ static void *sample_clocks(void *arg)
             before = after;
             after = all_clocks(w, clocks);
         }
-        /* Woken too late or interrupted: this end is not known. */
+        /* Woken too late or interrupted: the value at this end is unknown. */
         if (after.t_ns - before.t_ns > 30000 || before.t_ns > end_ns)
             continue;
         keep(w, before.t_ns, before.cpu_ns);
@@ -151,7 +151,7 @@ static void pin_to(uint64_t index)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* 90 to 110 per cent of us, in ns: bursts must not stay in step with the windows. */
+/* 90 to 110 percent of us, in ns: bursts must not stay in step with the windows. */
 static uint64_t jittered_ns(struct worker *w, uint64_t us)
 {
     if (!w->options->jitter)
@@ -179,7 +179,7 @@ static void *run_worker(void *arg)
         next_ns += on_ns + jittered_ns(w, o->off_us);
         uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
         if (next_ns < now_ns)
-            next_ns = now_ns; /* others had the CPU: go on from here */
+            next_ns = now_ns; /* other processes had the CPU: continue from here */
     }
     while (atomic_load(&sampling))
         usleep(10000);
@@ -219,7 +219,9 @@ static FILE *open_log(const struct options *o)
     return log;
 }
 
-/* Waits for a child when it has left the CPU: reaped at once, its last stretch is not yet charged.
+/*
+ * Waits for a child after it has left the CPU: if reaped at once, its last stretch is not yet
+ * charged.
  */
 static void reap(pid_t child)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The best that polling can do: every process's stat, statm and io kept open and read with one
- * pread each, a look at the list of processes once a second. No output, no arithmetic beyond the
- * parse of the figures that a monitor would show. It stands for "just write the poller in C".
+ * pread each, and the list of processes read once a second. No output, no arithmetic beyond parsing
+ * the values that a monitor would show. It represents "just write the poller in C".
  *
- * On SIGTERM it prints how many rounds it made, so that the rate it reached can be seen.
+ * On SIGTERM it prints the number of its rounds, which gives the rate it reached.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static const char *const file_names[FILES] = {"stat", "statm", "io"};
 struct process {
     uint32_t pid;
     int fd[FILES];
-    uint64_t sum; /* of the figures: the parse must not be optimised away */
+    uint64_t sum; /* sum of the values: the parsing must not be optimised away */
 };
 
 static struct process *table;
@@ -37,7 +37,7 @@ static int open_file(uint32_t pid, const char *file)
     char path[64];
     snprintf(path, sizeof path, "/proc/%u/%s", (unsigned)pid, file);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    /* Reading less than asked would make this peer look cheaper than it is. */
+    /* Reading less than requested would make this peer look cheaper than it is. */
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         die("too few file descriptors to keep every process open");
     return fd;
@@ -85,7 +85,7 @@ static uint64_t parse_figures(const char *text, size_t len)
     return sum + value;
 }
 
-/* False when the process is gone. A file that may not be read is passed over. */
+/* False when the process is gone. A file that must not be read is skipped. */
 static bool read_process(struct process *p)
 {
     char text[1024];

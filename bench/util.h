@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every bench program needs: clocks, arguments, one way to give up. Header only, so that each
- * program stays one translation unit with nothing of the library's in it: a peer must not share
- * code with what it is compared to.
+ * Shared by every bench program: clocks, arguments, one way to fail. Header only, so that each
+ * program is one translation unit without any code of the library: a peer must not share code with
+ * what it is compared with.
  */
 #ifndef BENCH_UTIL_H
 #define BENCH_UTIL_H
@@ -60,11 +60,11 @@ UNUSED static uint64_t parse_u64(const char *text, const char *what)
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || *text == '-')
-        die("%s: a number is wanted, not '%s'", what, text);
+        die("%s: a number is needed, not '%s'", what, text);
     return value;
 }
 
-/* The value after option argv[*at], which it moves past. */
+/* The value after option argv[*at], which is advanced past it. */
 UNUSED static const char *option_value(int argc, char **argv, int *at)
 {
     if (*at + 1 >= argc)
@@ -72,7 +72,7 @@ UNUSED static const char *option_value(int argc, char **argv, int *at)
     return argv[++*at];
 }
 
-/* Zeroed pages; never given back, the programs are short. */
+/* Zeroed pages; never freed, the programs are short. */
 UNUSED static void *pages(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -82,7 +82,10 @@ UNUSED static void *pages(size_t bytes)
     return memory;
 }
 
-/* Ends this process when its parent does; `parent` closes the race with a parent already gone. */
+/*
+ * Ends this process when its parent exits; `parent` closes the race with a parent that is already
+ * gone.
+ */
 UNUSED static void end_with_parent(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The C reader's own time: every event of a recording by etwatch_trace_next, in order and with its
- * names. What a table of the same events may take is measured against it.
+ * names: the reference for tables of the same events.
  *
- *   walk_etl FILE [fields]      with "fields", those of every event are decoded too
+ * walk_etl FILE [fields]      with "fields", the fields of every event are decoded too
  */
 #include <stdio.h>
 #include <time.h>

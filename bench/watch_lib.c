@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library as a program would use it: one monitor with its own thread and a batch callback that
- * counts. What the callback does is a few additions per sample, so what is measured is the library.
+ * counts. The callback does a few additions per sample, so the measured cost is that of the
+ * library.
  *
- * Obeys lines on stdin, answers each with one line of JSON on stdout:
+ * Reads commands from stdin and answers each with one line of JSON on stdout:
  *   start   begins to watch; answers when watching has begun
  *   stats   counts so far
- *   stop    delivers what is left and stops; answers with the counts
+ *   stop    delivers the remaining samples and stops; answers with the counts
  *   reset   sets the counts back to 0
  *   quit    (or the end of stdin) ends
  * start and stop may follow each other any number of times: the chunk method needs that.
@@ -21,7 +22,7 @@
 
 enum { MAX_PIDS = 64, TALLY_SLOTS = 1 << 18 };
 
-/* One process that was seen, by identity. */
+/* One reported process, by identity. */
 struct tally {
     uint64_t start_ns;
     uint32_t pid;
@@ -36,7 +37,7 @@ struct counts {
 struct watcher {
     struct etwatch_monitor *monitor;
     struct counts counts;
-    _Atomic uint64_t phase_t_ns; /* the end of the first interval seen */
+    _Atomic uint64_t phase_t_ns; /* the end of the first interval */
     FILE *log;
     struct tally *tally;
     uint64_t interval_ns;
@@ -102,7 +103,7 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
         c->incomplete += !(s->flags & ETWATCH_SAMPLE_COMPLETE);
         if (s->type == ETWATCH_TYPE_SAMPLE) {
             c->cpu_ns += s->cpu_ns;
-            if (s->dt_ns == w->interval_ns) /* one cut short by an exit ends off the grid */
+            if (s->dt_ns == w->interval_ns) /* one shortened by an exit ends off the grid */
                 c->whole_t_ns = s->t_ns;
         }
         if (w->tally != NULL)
@@ -228,7 +229,7 @@ static uint32_t source_by_name(const char *name)
         if (strcmp(etwatch_source_name(i), name) == 0)
             return i;
     }
-    die("--source: no source is called '%s'", name);
+    die("--source: no such source: '%s'", name);
 }
 
 static void parse(int argc, char **argv, struct etwatch_config *config, uint32_t *pids,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples straight into columns: no code of yours runs per sample.
+ * Samples directly into columns, without caller code per sample.
  *
- * Watches a process and its descendants at 100 Hz for the given time and writes what they did as an
- * Arrow file, which pandas, polars and duckdb open. Usage: collect PID SECONDS OUT.arrow
+ * Watches a process and its descendants at 100 Hz for the given time and writes the samples as an
+ * Arrow file for pandas, polars and duckdb. Usage: collect PID SECONDS OUT.arrow
  */
 #include <etwatch/arrow.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue instead of callbacks, and processes that are added and removed while it runs.
+ * A queue instead of callbacks, and processes that are added and removed while the monitor runs.
  *
- * Watches each PID for the given time, one after the other, with one monitor: add, read what comes,
- * ask for a snapshot and the percentiles, remove. Usage: follow SECONDS PID...
+ * Watches each PID for the given time, one after the other, with one monitor: add, read the
+ * samples, take a snapshot and the percentiles, remove. Usage: follow SECONDS PID...
  */
 #include <etwatch/etwatch.h>
 
@@ -21,7 +21,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Reads for so long; returns how many samples of this process came, or a code. */
+/* Reads for this long; returns the number of samples of this process, or an error code. */
 static int read_for(struct etwatch_monitor *monitor, uint32_t pid, double seconds)
 {
     static struct etwatch_sample batch[BATCH];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Your loop, no thread: what did one part of this program cost?
+ * The caller's own loop, no thread: the cost of one part of this program.
  *
  * Watches its own process with etwatch_monitor_open and etwatch_monitor_poll around a piece of work
- * and prints what the work took. Usage: measure_call [MILLISECONDS-OF-WORK]
+ * and prints what the work cost. Usage: measure_call [MILLISECONDS-OF-WORK]
  */
 #include <etwatch/etwatch.h>
 
@@ -81,14 +81,14 @@ int main(int argc, char **argv)
         return 1;
     }
 
-    /* In a real program this is your event loop; poll delivers what is due and returns. */
+    /* In a real program this is the event loop; poll delivers what is due and returns. */
     double before = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
     for (int i = 0; i < 10; i++) {
         work(ms / 10);
         etwatch_monitor_poll(monitor, 0);
     }
     double used = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - before;
-    etwatch_monitor_stop(monitor); /* delivers what is left */
+    etwatch_monitor_stop(monitor); /* delivers the rest */
 
     struct etwatch_meta meta = {.size = sizeof meta};
     etwatch_monitor_meta(monitor, &meta);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's thread and a callback: every interval in which a process was above a limit.
+ * The library's thread and a callback: prints every interval in which a process was above a limit.
  *
  * At 1000 samples a second a spike of 5 ms fills several intervals, so none is missed, and the
  * monitor still wakes only ten times a second. Usage: spikes PID SECONDS [PERCENT]
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     struct timespec pause = {.tv_sec = (time_t)seconds};
     pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
     nanosleep(&pause, NULL);
-    etwatch_monitor_stop(monitor); /* after this no callback runs any more */
+    etwatch_monitor_stop(monitor); /* no callback runs after this */
 
     struct etwatch_stats stats = {.size = sizeof stats};
     etwatch_monitor_stats(monitor, &stats);

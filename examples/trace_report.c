@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_report FILE.etl...: the five processes of Windows recordings that used most CPU time, and
- * how often the most frequent kinds of events came.
+ * trace_report FILE.etl...: the five busiest processes of Windows recordings, and the most frequent
+ * kinds of events.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static int on_class(void *ctx, const struct etwatch_trace_class *klass)
     return 0;
 }
 
-/* Keeps the list sorted: whoever has more moves the others down. */
+/* Keeps the list sorted by CPU time: a larger entry moves the others down. */
 static int on_process(void *ctx, const struct etwatch_sample *process,
                       const struct etwatch_metric_set *estimated)
 {

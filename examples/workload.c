@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small inference server that serves itself: something real to watch, for a few seconds.
+ * A small inference server that serves itself: a realistic program to watch for a few seconds.
  *
- * A feeder makes requests at uneven times. Each passes the stages of its life: it is tokenized,
- * multiplied through a few layers by several compute threads, and its answer is decoded; beside
- * them a cache thread writes and reads a file and a memory arena grows and is released. Now and
- * then a short-lived child process tokenizes a batch. So every figure of a monitor moves: CPU by
- * thread, bursts and idle times, page faults, memory that grows and shrinks, reads and writes,
+ * A feeder makes requests at uneven times. Each passes through several stages: it is tokenized,
+ * multiplied through a few layers by several compute threads, and its answer is decoded; in
+ * addition a cache thread writes and reads a file, and a memory arena grows and is released. Now
+ * and then a short-lived child process tokenizes a batch. So every value of a monitor changes: CPU
+ * by thread, bursts and idle times, page faults, memory that grows and shrinks, reads and writes,
  * starts and exits. Portable C11 and POSIX; it leaves no file behind.
  */
 #include <errno.h>
@@ -27,7 +27,7 @@ enum {
     LAYERS_PER_REQUEST = 12,
     MAX_THREADS = 32,
     QUEUE = 64,
-    ARENA_BYTES = 4 << 20, /* for each request under way */
+    ARENA_BYTES = 4 << 20, /* for each request in flight */
     ARENA_STEPS = 8,
     CACHE_BLOCK = 64 << 10,
     CACHE_BLOCKS = 32,
@@ -121,7 +121,7 @@ static void sleep_us(uint64_t us)
     nanosleep(&ts, NULL);
 }
 
-/* A fixed sequence, so that two runs ask for the same work. */
+/* A fixed sequence, so that two runs do the same work. */
 static uint64_t scramble(uint64_t x)
 {
     x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15u;
@@ -129,7 +129,7 @@ static uint64_t scramble(uint64_t x)
     return x ^ (x >> 32);
 }
 
-/* Byte pairs counted and merged by hash: some arithmetic, no meaning. */
+/* Byte pairs counted and merged by hash: arithmetic without meaning. */
 static uint64_t tokenize(uint64_t request, unsigned rounds)
 {
     uint64_t tokens = 0, state = request;
@@ -169,7 +169,7 @@ static void forward_layer(const float weights[LAYER][LAYER], float in[LAYER][LAY
     }
 }
 
-/* An arena that grows in steps as the layers ask for it and is given back with the request. */
+/* An arena that grows in steps with the layers and is released with the request. */
 static void grow_arena(char *arena, unsigned step)
 {
     size_t bytes = ARENA_BYTES / ARENA_STEPS;
@@ -217,7 +217,7 @@ static void *run_decoder(void *arg)
     return NULL;
 }
 
-/* A key-value cache on disk; the file has no name from the start, so nothing can stay. */
+/* A key-value cache on disk; the file is unlinked from the start, so nothing remains. */
 static void *run_cache(void *arg)
 {
     struct server_thread *self = arg;
@@ -241,7 +241,7 @@ static void *run_cache(void *arg)
     return NULL;
 }
 
-/* A batch tokenized by a process of its own, that lives some tens of milliseconds. */
+/* A batch tokenized by a separate process that lives some tens of milliseconds. */
 static void tokenize_in_child(struct server *server, uint64_t batch)
 {
     pid_t pid = fork();
@@ -253,7 +253,7 @@ static void tokenize_in_child(struct server *server, uint64_t batch)
         atomic_fetch_add(&server->children, 1);
 }
 
-/* Requests come in bursts with pauses between them, as from people. */
+/* Requests arrive in bursts with pauses between them, as from human users. */
 static uint64_t feed(struct server *server)
 {
     uint64_t end_ns = now_ns() + server->seconds * 1000000000u, request = 1;
@@ -290,7 +290,7 @@ static uint64_t serve(struct server *server)
     start(&decoder, server, 0, run_decoder);
     start(&cache, server, 0, run_cache);
     uint64_t requests = feed(server);
-    /* Stage by stage, so that every request comes through. */
+    /* Stage by stage, so that every request is completed. */
     queue_close(&server->tokenize);
     pthread_join(tokenizer.thread, NULL);
     queue_close(&server->compute);

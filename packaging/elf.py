@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a wheel must know of an ELF file: which libraries it needs, and how new a glibc.
-
-Only 64-bit little-endian files, which is all that wheels are made for here. struct raises on what
-is cut.
-"""
+"""The facts about an ELF file that a wheel needs: its libraries, and the glibc version it requires. Only 64-bit
+little-endian files, the only kind in wheels here. struct raises an error on truncated files."""
 import os
 import struct
 from typing import Dict, Iterator, List, NamedTuple, Tuple
@@ -20,7 +17,7 @@ class Elf(NamedTuple):
 
 
 def _segments(data: bytes) -> List[Tuple[int, int, int, int]]:
-    """(type, offset, address, size in the file) of each."""
+    """(type, offset, address, size in the file) of each segment."""
     offset, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
     found = []
     for i in range(count):
@@ -44,7 +41,7 @@ def _text(data: bytes, at: int) -> str:
 
 
 def read(path: str) -> Elf:
-    """ValueError for what is no such file, or a damaged one."""
+    """ValueError for a file of another kind or a damaged one."""
     try:
         return _read(path)
     except (struct.error, OverflowError, IndexError, UnicodeDecodeError) as error:
@@ -55,7 +52,7 @@ def _read(path: str) -> Elf:
     with open(path, "rb") as file:
         data = file.read()
     if data[:6] != b"\x7fELF\x02\x01":
-        raise ValueError(f"{path}: no 64-bit little-endian ELF file")
+        raise ValueError(f"{path}: not a 64-bit little-endian ELF file")
     segments = _segments(data)
 
     def place(address: int) -> int:
@@ -89,7 +86,7 @@ def _glibc_versions(data: bytes, at: int, strings: int, count: int) -> Iterator[
 
 
 def find_library(soname: str, machine: str) -> str:
-    """Where the running system keeps a library."""
+    """The path of a library on the running system."""
     folders = [f"/usr/lib/{machine}-linux-gnu", f"/lib/{machine}-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib",
                "/usr/local/lib"]
     for folder in folders:

@@ -26,10 +26,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import elf  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# What every Linux system of manylinux has; what is not in here travels in the wheel.
+# Libraries that every manylinux system has; others are included in the wheel.
 SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|libgcc_s|libz)\.so\.\d+|ld-linux.*")
 TOOLS = {"meson": "meson>=0.61", "ninja": "ninja"}
-# Older pips do not know younger tags; nothing older than this glibc has the kernel that we need.
+# Older versions of pip do not know newer tags; systems with an older glibc do not have the required kernel.
 OLDEST_GLIBC = (2, 17)
 
 
@@ -89,7 +89,7 @@ def run(command, **options):
 
 def build_linux(folder, ebpf="auto"):
     """Builds library and program; they can be moved anywhere together with the libraries that they need."""
-    # The old kind of search path: it also holds for what is loaded on behalf of what we load.
+    # DT_RPATH, not DT_RUNPATH: it also applies to the dependencies of the loaded libraries.
     link = "['-Wl,-rpath,$ORIGIN', '-Wl,--disable-new-dtags', '-Wl,-s']"
     options = [f"-Debpf={ebpf}", "-Dtests=false", "-Db_ndebug=true", "-Doptimization=3", "-Db_lto=true",
                f"-Dc_link_args={link}"]
@@ -126,7 +126,7 @@ def build_windows(folder):
     files = [(os.path.join(folder, name), name) for name in ("etwatch.dll", "etwatch.exe")]
     for path, _name in files:
         if not os.path.exists(path):
-            raise SystemExit(f"etwatch_build: {path} is not there; ./dev windows makes it")
+            raise SystemExit(f"etwatch_build: {path} is missing; ./dev windows makes it")
     return files
 
 
@@ -181,7 +181,7 @@ class Wheel:
 
 
 def license_of(soname):
-    """(name, text) of what a distribution says about a library of its own; None if it says nothing."""
+    """(name, text) of the distribution's licence file for a library; None if there is none."""
     base = re.sub(r"\.so\.(\d+)$", r"\1", soname)
     for package in (base, base + "t64"):
         path = f"/usr/share/doc/{package}/copyright"
@@ -192,7 +192,7 @@ def license_of(soname):
 
 
 def without_debug(path):
-    """The bytes of a file for Windows, without what only a debugger reads."""
+    """The bytes of a file for Windows, without debug information."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
         strip = shutil.which("x86_64-w64-mingw32-strip")
@@ -227,7 +227,7 @@ def make_linux(folder, build=None, ebpf="auto"):
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-# ------------------------------------------------------------------------ what pip calls
+# ------------------------------------------------------------------------ called by pip
 
 def get_requires_for_build_wheel(config_settings=None):
     return [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
@@ -286,7 +286,7 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 def tracked_sources():
-    """What git has; nothing where there is no git or this is no checkout."""
+    """The files tracked by git; empty without git or outside of a checkout."""
     try:
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_style.py [ROOT]: the house rules that a script can see.
+"""check_style.py [ROOT]: the rules that a script can check.
 
 The licence tag first, no banned function, the heap only through base/alloc.h, a library that does
 not print, exit or touch signals, no locale-dependent numbers in sinks, no side effect in an
@@ -45,7 +45,7 @@ def blank(text, keep_strings=False):
 
 
 def long_functions(code):
-    """(line, name, length) of functions that are too long; braces of functions stand in column 0."""
+    """(line, name, length) of functions that are too long; braces of functions are in column 0."""
     lines = code.split("\n")
     begin = None
     for number, line in enumerate(lines, 1):
@@ -107,7 +107,7 @@ def sources(root):
     yield from (name for name in ("dev", "meson.build", ".ci/run") if os.path.isfile(os.path.join(root, name)))
     for top in FOLDERS:
         for folder, below, names in os.walk(os.path.join(root, top)):
-            # Recorded inputs and expected outputs are bytes, not text of ours.
+            # Recorded inputs and expected outputs are data, not source text.
             below[:] = sorted(d for d in below if d not in ("corpus", "__pycache__", "proc", "expected"))
             for name in sorted(names):
                 path = os.path.relpath(os.path.join(folder, name), root)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """check_words.py [--count] [PATH...]: rejects the words of a private dialect in comments, documents and messages.
 
-Plain technical English is a rule of the house (CONTRIBUTING.md): a process exits, a value is reported or
+Plain technical English is a rule (CONTRIBUTING.md): a process exits, a value is reported or
 unknown, a caller is "the caller". A script cannot judge a sentence, but it can find the words that such
 sentences are made of. Checked are comments and string literals of C, comments, docstrings and messages of
 Python and shell, and the text of documents outside of code blocks. --count prints a number per folder.
@@ -56,11 +56,14 @@ def prose_of_c(text):
     return "".join(out)
 
 
+TEXT_TOKENS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}  # the last since 3.12
+
+
 def prose_of_python(text):
     lines = [""] * (text.count("\n") + 2)
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type in (tokenize.COMMENT, tokenize.STRING):
+            if token.type in TEXT_TOKENS:
                 for i, part in enumerate(token.string.split("\n")):
                     lines[token.start[0] - 1 + i] += " " + part
     except (tokenize.TokenError, IndentationError):
@@ -79,13 +82,13 @@ def prose_of_document(text):
 
 def prose(path, text):
     first = text.split("\n", 1)[0]
-    if path.endswith((".c", ".h")):
+    if path.endswith((".c", ".h", ".js")):
         return prose_of_c(text)
     if path.endswith(".py") or first.startswith("#!") and "python" in first:
         return prose_of_python(text)
     if path.endswith((".md", ".1")):
         return prose_of_document(text)
-    if path.endswith((".sh", "meson.build", ".txt", ".ini", ".toml", ".yml", ".js")) or first.startswith("#!"):
+    if path.endswith((".sh", "meson.build", ".txt", ".ini", ".toml", ".yml")) or first.startswith("#!"):
         return prose_of_shell(text)
     return ""
 
@@ -105,6 +108,7 @@ def files(root, paths):
     if not any(names):  # an archive without git
         names = [os.path.relpath(os.path.join(folder, name), root) for folder, _, found in os.walk(root)
                  for name in found if "/build" not in folder and "/." not in folder]
+        names = [name for name in names if not paths or any(name == path or name.startswith(path.rstrip("/") + "/") for path in paths)]
     return sorted(set(name for name in names if name and not SKIPPED.search(name)))
 
 

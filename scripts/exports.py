@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """exports.py OUTPUT HEADER...: a module definition file with every function that public headers declare.
 
-What a header marks with ETWATCH_API is what others may call: on Linux the linker's version script says
-so, on Windows this list.
+Functions marked with ETWATCH_API in a header are exported: on Linux by the linker's version script, on Windows by
+this list.
 """
 import re
 import sys
@@ -18,7 +18,7 @@ def exported(paths):
             text = file.read()
         found = FUNCTION.findall(text)
         if len(found) != len(re.findall(r"^ETWATCH_API\b", text, re.MULTILINE)):
-            raise SystemExit(f"{path}: a declaration with ETWATCH_API is not understood")
+            raise SystemExit(f"{path}: cannot parse a declaration with ETWATCH_API")
         names.update(found)
     return sorted(names)
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """python_abi.py [--check]: writes python/etwatch/_abi.py, the public C headers as ctypes declarations.
 
-Reads include/etwatch/*.h and knows as much C as they use: macros of X lists, structs, unions
-inside them, enums, numbers by #define, function types and functions. Inline functions have no symbol in
-the library and are skipped. Anything else that it does not understand is an error. --check only compares and says whether the file is up to date.
+Reads include/etwatch/*.h and parses the subset of C that they use: macros of X lists, structs, unions inside them,
+enums, numbers by #define, function types and functions. Inline functions have no symbol in the library and are
+skipped. Anything else is an error, never omitted. --check only compares and reports whether the file is up to date.
 """
 import glob
 import os
@@ -31,7 +31,7 @@ import ctypes
 
 
 class Unknown(Exception):
-    """C that this script does not understand."""
+    """C that this script cannot parse."""
 
 
 def class_name(struct):
@@ -41,7 +41,7 @@ def class_name(struct):
 
 
 def wrap(head, items, tail, indent):
-    """The items after one another, in lines that are not too long."""
+    """The items in lines of limited length."""
     lines = [head]
     line = indent
     for item in items:
@@ -53,7 +53,7 @@ def wrap(head, items, tail, indent):
 
 
 class Headers:
-    """The text of all headers without comments and with the X lists written out."""
+    """The text of all headers without comments and with the X lists expanded."""
 
     def __init__(self, root):
         self.macros = {}  # name: (parameters, body)
@@ -70,7 +70,7 @@ class Headers:
     def expand(self, text):
         text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
         text = text.replace("\\\n", " ")
-        out, skipping = [], []  # a stack: whether we are inside a part for C++ or another system
+        out, skipping = [], []  # a stack: whether the line is inside a part for C++ or another system
         for line in text.split("\n"):
             directive = re.match(r"\s*#\s*(\w+)\s*(.*)", line)
             if directive is None:
@@ -193,7 +193,7 @@ class Parser:
         return int(eval(text, {"__builtins__": {}}, dict(self.constants)))  # numbers, << and | only
 
     def base(self):
-        """One type without its stars: (kind, name)."""
+        """One type without its asterisks: (kind, name)."""
         while self.peek() == "const":
             self.take()
         word = self.take()
@@ -324,7 +324,7 @@ class Writer:
         return found
 
     def declare(self, name, fields, kind="Structure"):
-        """Empty classes: who points to one needs no more than that."""
+        """Empty classes: enough for pointers to them."""
         lines = []
         for field, type_ in fields:
             if type_[0] == "union":
@@ -401,7 +401,7 @@ def main(argv):
         with open(path, encoding="utf-8") as file:
             same = file.read() == text
         if not same:
-            print(f"{TARGET} is not what the headers say: run scripts/python_abi.py")
+            print(f"{TARGET} does not match the headers: run scripts/python_abi.py")
         return 0 if same else 1
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""run_notebook.py NOTEBOOK [OUTPUT]: executes a notebook and writes it with its pictures.
+"""run_notebook.py NOTEBOOK [OUTPUT]: executes a notebook and writes it with its plots.
 
-What differs from machine to machine and says nothing (paths, times of execution, names of
-interpreters) is taken out. Without OUTPUT it only executes. Needs nbclient and ipykernel.
+Machine-specific details (paths, execution times, names of interpreters) are removed. Without OUTPUT it only executes.
+Needs nbclient and ipykernel.
 """
 import os
 import re
@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def clean(value):
-    """No path of this machine in any text."""
+    """Removes paths of this machine from all text."""
     if isinstance(value, dict):
         return {key: clean(entry) for key, entry in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Proves on a real Windows what no emulator can: starts sessions and looks at what comes out.
+"""Tests on a real Windows what no emulator can: starts sessions and checks their output.
 
 usage: python scripts/windows_check.py [--unit] BUILD-FOLDER
 
@@ -44,7 +44,7 @@ def ours(etwatch):
 def check_doctor(etwatch):
     code, out, err = call(etwatch, "doctor", "--json")
     checks = {o["id"]: o for o in objects(out)}
-    say(code == 0 and checks.get("source_etw", {}).get("state") == "ok", "the doctor opens a session",
+    say(code == 0 and checks.get("source_etw", {}).get("state") == "ok", "doctor opens a session",
         err or checks.get("source_etw"))
 
 
@@ -56,10 +56,10 @@ def check_stat(etwatch):
         return
     stats = lines[-1]
     begun = [o for o in lines if o["type"] == "start"]
-    say(len(begun) > 30, "the rundown tells who is there", len(begun))
+    say(len(begun) > 30, "the rundown reports preexisting processes", len(begun))
     say(any(o["name"] == "services.exe" for o in begun), "with their names")
     used = sum(o["cpu_ns"] or 0 for o in lines if o["type"] == "sample")
-    say(0 < used <= 5.5e9 * lines[0]["cpus"], "CPU time is within what there was", used)
+    say(0 < used <= 5.5e9 * lines[0]["cpus"], "CPU time is at most the available time", used)
     for name in ("lost", "late", "undecoded"):
         say(stats[name] == 0, f"{name} is 0", stats[name])
     gauges = {name for o in lines if o["type"] == "sample" for name, value in o.items() if value is not None}
@@ -75,7 +75,7 @@ def check_load(etwatch, workloads):
     say(code == 0 and said and ends, "a known load is watched", err)
     if said and ends:
         wanted, got = float(said[0]), ends[0]["cpu_ns"] / 1e6
-        say(abs(got - wanted) <= 0.02 * wanted, "its CPU time is what it says it used", f"{got} ms of {wanted}")
+        say(abs(got - wanted) <= 0.02 * wanted, "its CPU time matches its own measurement", f"{got} ms of {wanted}")
 
 
 def check_counters(etwatch, workloads, folder):
@@ -92,7 +92,7 @@ def check_counters(etwatch, workloads, folder):
             had = known[name].get(source, {})
             if had.get("exactness", "unavailable") == "unavailable":
                 say(ends[0][name] is None, f"{name} ({source}) is null", had.get("how"))
-            else:  # at least 0.2 and at most 8 a nanosecond, and of misses any number
+            else:  # at least 0.2 and at most 8 per nanosecond; any number of misses
                 rate = (ends[0][name] or 0) / max(ends[0]["cpu_ns"], 1)
                 say(name == "cache_misses" or 0.2 < rate < 8, f"{name} ({source}) for a ns of CPU time", rate)
     path = os.path.join(folder, "counters.etl")
@@ -108,7 +108,7 @@ def check_short(etwatch, workloads):
     script = f"for i in range(200): __import__('subprocess').call([{workloads!r}, 'exit', '7'])"
     _, out, _ = call(etwatch, "run", "--json", "-q", "--no-fallback", "--", sys.executable, "-c", script)
     codes = [o["exit_code"] for o in objects(out) if o["type"] == "exit" and o["name"] == "workloads.exe"]
-    say(codes == [7] * 200, "200 short processes are all seen, with their exit codes", len(codes))
+    say(codes == [7] * 200, "200 short processes are all reported, with their exit codes", len(codes))
 
 
 def check_record(etwatch, folder):
@@ -121,35 +121,35 @@ def check_record(etwatch, folder):
     say(code == 0 and {"trace", "class", "process"} <= kinds, "and it can be read", err)
     events = {o["event"] for o in objects(out) if o["type"] == "class"}
     for name in ("CSwitch", "SampleProf", "StackWalk"):
-        say(any(name.lower() in event.lower().replace("/", "") for event in events if event), f"it holds {name}")
+        say(any(name.lower() in event.lower().replace("/", "") for event in events if event), f"it contains {name}")
     processes = [o for o in objects(out) if o["type"] == "process"]
     say(len(processes) > 30, "with the processes of the machine", len(processes))
     say(not any(o["name"] == "etwatch-record" for o in sessions(etwatch)), "the session is over")
     code, _, err = call(etwatch, "record", "-o", os.path.join(folder, "c.etl"), "--", "cmd", "/c", "exit 5")
     say(code == 5, "record -- CMD ends with its status", err)
     code, _, err = call(etwatch, "record", "-o", os.path.join(folder, "no", "x.etl"))
-    say(code == 1 and not ours(etwatch), "a file that cannot be written is told first", err)
+    say(code == 1 and not ours(etwatch), "a file that cannot be written is reported first", err)
 
 
 def check_perfetto(etwatch, folder):
-    """Our own recording: every switch, and a report on it that is the one of the run."""
+    """A Perfetto recording: every switch, and a report on it that equals that of the run."""
     path = os.path.join(folder, "run.pftrace")
     script = "import threading; [threading.Thread(target=sum, args=(range(3000000),)).start() for _ in range(8)]"
     code, live, err = call(etwatch, "record", "-q", "--json", "--threads", "--no-fallback", "-o", path, "--",
                            sys.executable, "-c", script)
     lines = objects(live)
     say(code == 0 and lines and lines[0]["source"] == "etw", "record -o FILE.pftrace -- CMD", err)
-    say(call(etwatch, "report", "--json", "--threads", path)[1] == live, "its report is that of the run, byte for byte")
+    say(call(etwatch, "report", "--json", "--threads", path)[1] == live, "its report equals that of the run, byte for byte")
     if lines:
         say(lines[0]["lost"] == 0 and lines[0]["switches"] > 1000, "with every switch", lines[0]["switches"])
     kinds = {o["event"]: o["count"] for o in objects(call(etwatch, "events", "--json", "--count-by-type", path)[1])}
     for name in ("sched_switch", "sched_waking", "task_newtask", "sched_process_exit"):
-        say(kinds.get(name, 0) > 0, f"it holds {name}", kinds.get(name))
+        say(kinds.get(name, 0) > 0, f"it contains {name}", kinds.get(name))
     code, out, err = call(etwatch, "stat", "-a", "--json", "--events", "--duration", 1, "--no-fallback")
-    told = {o["event"] for o in objects(out) if o["type"] == "event"}
-    say(code == 0 and {"switch", "wakeup"} <= told, "--events tells switches and wake-ups", sorted(told))
+    events = {o["event"] for o in objects(out) if o["type"] == "event"}
+    say(code == 0 and {"switch", "wakeup"} <= events, "--events reports switches and wake-ups", sorted(events))
     code, out, err = call(etwatch, "waits", "-a", "--json", "-q", "--duration", 1)
-    say(code == 0 and any(o["type"] == "wake" for o in objects(out)), "waits tells who waited for whom", err)
+    say(code == 0 and any(o["type"] == "wake" for o in objects(out)), "waits reports waiting threads and their wakers", err)
 
 
 def check_refusals(etwatch):
@@ -189,7 +189,7 @@ def check_restart(etwatch):
     for name in ours(etwatch):
         call("logman", "stop", name, "-ets")
     lines = objects(child.communicate(timeout=60)[0].decode())
-    say(child.returncode == 0 and lines[-1]["lost"] > 0, "a session that somebody stops is made anew, with a loss",
+    say(child.returncode == 0 and lines[-1]["lost"] > 0, "a session stopped from outside is restarted, with a loss",
         lines[-1] if lines else "")
 
 
@@ -198,12 +198,12 @@ def check_attach(etwatch):
     code, out, err = call("logman", "start", name, "-p", "Windows Kernel Trace", "(process,thread,cswitch)", "-rt",
                           "-ets")
     if code != 0:
-        print(f"skip another's session: {out} {err}")
+        print(f"skip foreign session: {out} {err}")
         return
     code, out, err = call(etwatch, "stat", "-a", "--json", "--duration", 4, "--session", name)
     lines = objects(out)
-    say(code == 0 and any(o["type"] == "sample" and o["cpu_ns"] for o in lines), "another's session is read", err)
-    say(any(o["name"] == name for o in sessions(etwatch)), "and goes on")
+    say(code == 0 and any(o["type"] == "sample" and o["cpu_ns"] for o in lines), "a foreign session is read", err)
+    say(any(o["name"] == name for o in sessions(etwatch)), "and keeps running")
     call("logman", "stop", name, "-ets")
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Commands for the program under test to run, on whichever system it runs: Linux, or Windows under Wine.
+"""Commands for the program under test to run, on Linux or on Windows under Wine.
 
     run(["run", "-q", "--", *exits(3)])
 
 On Linux they are lines for the shell, under Wine workloads of tests/windows/workloads.c. A test of something that
-Windows does not have says so with linux_only(), which counts it as skipped.
+Windows does not have calls linux_only(), which counts it as skipped.
 """
 import contextlib
 import os
@@ -21,7 +21,7 @@ def linux_only(reason):
         skip(reason)
 
 
-def _acts(*arguments):
+def _workload(*arguments):
     return [os.path.join(os.environ["ETWATCH_WINDOWS"], "tests", "workloads.exe"), *map(str, arguments)]
 
 
@@ -30,30 +30,30 @@ def _shell(script):
 
 
 def exits(status):
-    """Ends at once with this status."""
-    return _acts("exit", status) if UNDER_WINE else _shell(f"exit {status}")
+    """Exits at once with this status."""
+    return _workload("exit", status) if UNDER_WINE else _shell(f"exit {status}")
 
 
 def sleeps(seconds, status=0):
-    """Does nothing for so long."""
-    return _acts("sleep", int(seconds * 1000), status) if UNDER_WINE else _shell(f"sleep {seconds}; exit {status}")
+    """Sleeps for this long."""
+    return _workload("sleep", int(seconds * 1000), status) if UNDER_WINE else _shell(f"sleep {seconds}; exit {status}")
 
 
 def works(status):
     """Uses the CPU for some tenths of a second."""
     script = ("x = 0\nfor i in range(3000000): x += i\nopen('/dev/null', 'w').write('x' * 100000)\n"
               f"raise SystemExit({status})")
-    return _acts("work", status) if UNDER_WINE else [sys.executable, "-c", script]
+    return _workload("work", status) if UNDER_WINE else [sys.executable, "-c", script]
 
 
 def touches(path):
-    """Makes the file."""
-    return _acts("touch", path) if UNDER_WINE else ["touch", path]
+    """Creates the file."""
+    return _workload("touch", path) if UNDER_WINE else ["touch", path]
 
 
 def leaves(seconds):
-    """Starts something that lives for so long, and ends before it. It is called LEFT."""
-    return (_acts("leave", int(seconds * 1000)) if UNDER_WINE else
+    """Starts a process that lives for this long, and exits before it. Its name is LEFT."""
+    return (_workload("leave", int(seconds * 1000)) if UNDER_WINE else
             _shell(f"sleep {seconds} >/dev/null 2>&1 & exit 0"))
 
 
@@ -61,19 +61,19 @@ LEAVER, LEFT = ("workloads.exe", "workloads.exe") if UNDER_WINE else ("sh", "sle
 
 
 def marks(path):
-    """Adds to the file for as long as it lives, ten times a second or more often."""
-    return _acts("mark", path) if UNDER_WINE else _shell(f"while :; do echo x >> {path}; sleep 0.05; done")
+    """Appends to the file for as long as it lives, ten times a second or more often."""
+    return _workload("mark", path) if UNDER_WINE else _shell(f"while :; do echo x >> {path}; sleep 0.05; done")
 
 
 def still_marks(path, seconds=0.5):
-    """Whether whoever marks is still there: waits so long."""
+    """Whether the marking process still exists: waits for this long."""
     before = os.path.getsize(path) if os.path.exists(path) else 0
     time.sleep(seconds)
     return os.path.exists(path) and os.path.getsize(path) != before
 
 
 def start_plain(command, **options):
-    """A command beside the program under test, not below it."""
+    """A command next to the program under test, not its child."""
     if not UNDER_WINE:
         return start(command[1:], program=command[0], **options)
     from winekit import environment, launcher
@@ -83,12 +83,12 @@ def start_plain(command, **options):
 
 
 @contextlib.contextmanager
-def somebody(seconds=60):
-    """The id of a process that is there and works now and then."""
+def running_process(seconds=60):
+    """The ID of a running process that works now and then."""
     if not UNDER_WINE:
         yield os.getpid()
         return
-    child = start_plain(_acts("here", int(seconds * 1000)))
+    child = start_plain(_workload("here", int(seconds * 1000)))
     line = child.stdout.readline()
     check(line.strip().isdigit(), f"workloads.exe did not begin: {line!r}")
     yield int(line)

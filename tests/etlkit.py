@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of recordings share: real files where they are, files of our own making, and a
-second reading of the format.
+"""Shared by the tests of recordings: real files where they are available, generated files, and an independent
+reader of the format.
 
-The walk below is written from the description of the format and shares nothing with the library,
-so that the two can be wrong only in different ways. It is slow and takes no damage; that is what
-the library is for. Real recordings are not part of the tree: ETWATCH_CORPUS names their folder,
-else ../shared/corpus beside the checkout is looked at, else the tests that need them are skipped.
+The reader below is written from the description of the format and shares nothing with the library, so that the two
+can only be wrong in different ways. It is slow and does not handle damage; the library does. Real recordings are
+not part of the tree: ETWATCH_CORPUS names their folder, otherwise ../shared/corpus next to the checkout is used;
+without it the tests that need them are skipped.
 """
 import contextlib
 import csv
@@ -45,7 +45,7 @@ def corpus_rows():
 
 
 def etwatch(*arguments, timeout=110):
-    """Runs it; it must succeed. Its output as JSON objects."""
+    """Runs the program, which must succeed; returns its output as JSON objects."""
     result = run(arguments, timeout=timeout)
     check_eq(result.code, 0, f"exit code of {' '.join(map(str, arguments))} ({result.err.strip()[-400:]})")
     return json_lines(result.out)
@@ -67,7 +67,7 @@ def report(path, *arguments, **options):
 
 
 def make_etl(*arguments):
-    """Runs the maker of recordings; what it printed."""
+    """Runs the maker of recordings; returns its output."""
     if not os.access(MAKE_ETL, os.X_OK):
         raise Failed("make_etl is not built")
     done = subprocess.run([MAKE_ETL, *map(str, arguments)], stdin=subprocess.DEVNULL,
@@ -78,14 +78,14 @@ def make_etl(*arguments):
 
 @contextlib.contextmanager
 def recording(kind, *arguments):
-    """A recording in a folder of its own; its path."""
+    """The path of a recording in its own folder."""
     with temp_dir() as folder:
         path = os.path.join(folder, kind + ".etl")
         make_etl(kind, path, *arguments)
         yield path
 
 
-# ------------------------------------------------------- a second reading of it
+# ------------------------------------------------------- an independent reader
 
 Record = namedtuple("Record", "offset cpu kind pointer_size t_raw pid tid guid id opcode version group payload")
 
@@ -140,7 +140,7 @@ def inflate(data, want):
 
 
 def extended_size(event):
-    """Bytes of the extended items behind an EVENT_HEADER."""
+    """Size of the extended items after an EVENT_HEADER."""
     if not struct.unpack_from("<H", event, 4)[0] & 1:
         return 0
     at = 0x50
@@ -177,7 +177,7 @@ def read_record(event, offset, cpu):
 
 
 def read_message(event, offset, cpu):
-    """WPP: what is there is in the flags, in this order."""
+    """WPP: the flags determine which fields are present, in this order."""
     number, flags = struct.unpack_from("<HH", event, 4)
     at, guid, t_raw, pid, tid = 8, None, None, NO_ID, NO_ID
     at += 4 if flags & 1 else 0
@@ -196,7 +196,7 @@ def read_message(event, offset, cpu):
 
 
 def walk(path):
-    """Every record of a sound file, in file order."""
+    """Every record of an undamaged file, in file order."""
     with open(path, "rb") as file:
         data = file.read()
     at = 0
@@ -204,7 +204,7 @@ def walk(path):
         size, saved = struct.unpack_from("<II", data, at)
         filled, flags, kind = struct.unpack_from("<IHH", data, at + 0x30)
         if kind == 4 and 0 < saved < filled:
-            filled = saved  # what a relogger left behind it is in the next buffer once more
+            filled = saved  # bytes that a relogger left after it are repeated in the next buffer
         cpu = struct.unpack_from("<H", data, at + 0x28)[0]
         cpu = cpu & 0x7FF if flags & 0x20 else cpu & 0xFF
         body = data[at + BUFFER_HEADER:at + size]
@@ -227,11 +227,11 @@ def walk(path):
 
 
 def in_time_order(records):
-    """As they must be told: by time, equal times in file order."""
+    """In the order of the report: by time, equal times in file order."""
     return sorted(records, key=lambda r: r.t_raw)
 
 
-# --------------------------------------------------------- files by hand, in small
+# --------------------------------------------------------- small files built by hand
 
 
 def kernel_event(group, opcode, version, t_raw, payload, pointer_size=8, pid=NO_ID, tid=NO_ID):
@@ -254,7 +254,7 @@ def manifest_event(guid, event_id, t_raw, payload, version=0, opcode=0, pid=4, t
 
 
 def buffer(content, size=None, cpu=0, kind=0, flags=0x20):
-    """A buffer around events that are already whole."""
+    """A buffer around complete events."""
     body = b"".join(event + bytes(-len(event) % 8) for event in content)
     filled = BUFFER_HEADER + len(body)
     size = size or (filled + 1023) & ~1023
@@ -265,7 +265,7 @@ def buffer(content, size=None, cpu=0, kind=0, flags=0x20):
 
 
 def header_event(t_raw=0, cpus=1, size=4096, frequency=10_000_000):
-    """The event that every file begins with."""
+    """The first event of every file."""
     payload = struct.pack("<I4BIIqIIIIIIIIQQ172s4xqqqII", size, 10, 0, 1, 5, 19045, cpus, 0, 156250, 0, 0, 1, 1,
                           8, 0, 1000, 0, 0, bytes(172), 0, frequency, 132_000_000_000_000_000, 1, 0)
     check_eq(len(payload), 0x118, "size of the log-file header")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the Python tests share: sentence-named tests in, TAP out.
+"""Shared by the Python tests: tests named by sentences in, TAP out.
 
     from lib import test, check, check_eq, skip, run, main
 
@@ -10,10 +10,9 @@
 
     main()
 
-`tests/run` runs every file of tests/frame, golden, contract, examples, etl and live and counts the
-single results. By hand: `tests/run --only PART-OF-A-NAME`. The program under test is
-ETWATCH_BIN. Everything that a test starts through run() or start() is ended with the test, by
-its own process id and process group.
+`tests/run` runs every file of tests/frame, golden, contract, examples, etl and live and counts the single results. By
+hand: `tests/run --only PART-OF-A-NAME`. The program under test is ETWATCH_BIN. Every process that a test starts
+through run() or start() is ended with the test, by its own process ID and process group.
 """
 import contextlib
 import json
@@ -85,7 +84,7 @@ def check_between(got, low, high, what="value"):
 
 
 def raises(kind, words, function, *arguments, **named):
-    """Calls it: it must raise this, with a message that has these words."""
+    """Calls the function: it must raise this, with a message that contains these words."""
     try:
         function(*arguments, **named)
     except kind as error:
@@ -136,7 +135,7 @@ def start(arguments, program=None, **options):
 
 
 def run(arguments, program=None, timeout=60, **options):
-    """Runs to the end: Result(code, out, err) as text; a code of 128+n means signal n, as a shell says."""
+    """Runs to the end: Result(code, out, err) as text; a code of 128+n means signal n, as in a shell."""
     child = start(arguments, program, **options)
     try:
         out, err = child.communicate(timeout=timeout)
@@ -148,7 +147,7 @@ def run(arguments, program=None, timeout=60, **options):
 
 
 def end(child):
-    """Ends a child that start() gave, and what it left in its process group."""
+    """Ends a child of start() and the rest of its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -181,7 +180,7 @@ _ebpf_refusal = None
 
 
 def need_ebpf():
-    """Skips the test where the eBPF source cannot be opened; anything but exit code 3 is no excuse."""
+    """Skips the test where the eBPF source cannot be opened; only exit code 3 counts as that."""
     global _ebpf_refusal
     if os.environ.get("ETWATCH_UNDER_WINE") == "1":
         skip("Windows has no eBPF source")
@@ -203,7 +202,7 @@ def _on_alarm(_number, _frame):
 
 
 def main():
-    """Runs the tests of the calling file (or those whose name contains an argument) and exits."""
+    """Runs the tests of the calling file (or those with an argument in their name) and exits."""
     wanted = [t for t in _tests if not sys.argv[1:] or any(a in t[0] for a in sys.argv[1:])]
     print(f"1..{len(wanted)}", flush=True)
     signal.signal(signal.SIGALRM, _on_alarm)

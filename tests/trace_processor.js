@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Perfetto's trace processor as its UI runs it, but without a browser: the engine of a web worker and its
+// Perfetto's trace processor as its UI runs it, without a browser: the engine of a web worker and its
 // WebAssembly, from a folder that has the UI's files.
 //
 // usage: node trace_processor.js FOLDER TRACE QUERIES
 //
-// QUERIES is a file with a query in each line; each is answered by a line of JSON: rows
-// of values, or a text, the error.
+// QUERIES is a file with one query per line; each is answered by a line of JSON: rows
+// of values, or the error as a string.
 "use strict";
 const fs = require("fs");
 const path = require("path");
 const vm = require("vm");
 
-const [folder, trace, asked] = process.argv.slice(2);
-const queries = fs.readFileSync(asked, "utf8").split("\n").filter((line) => line !== "");
+const [folder, trace, queryFile] = process.argv.slice(2);
+const queries = fs.readFileSync(queryFile, "utf8").split("\n").filter((line) => line !== "");
 
-// ---- protobuf: just what requests and answers need
+// ---- protobuf: only what requests and answers need
 
 function varint(value) {
   const bytes = [];
@@ -55,7 +55,7 @@ function* fields(data) {
 
 // ---- the worker
 
-// What the engine expects to find in a worker. Its files come from the folder, without waiting.
+// The environment that the engine expects in a worker. Its files are read from the folder synchronously.
 class XMLHttpRequest {
   open(method, url) { this.url = String(url); }
   send() {
@@ -83,8 +83,8 @@ const port = {
 };
 sandbox.onmessage({ data: port });
 
-// Answers come while the request runs; a long one in several pieces, the last of which says so.
-function ask(method, ...parts) {
+// Answers arrive while the request runs; a long one in several pieces, with a flag in the last one.
+function request(method, ...parts) {
   const pieces = [];
   waiting = (bytes) => pieces.push(bytes);
   const message = Buffer.concat([field(1, ++seq), field(2, method), ...parts]);
@@ -110,7 +110,7 @@ function cells(batch) {
 
 function query(sql) {
   const all = [], columns = [];
-  for (const answer of ask(QUERY, field(103, field(1, Buffer.from(sql)))))
+  for (const answer of request(QUERY, field(103, field(1, Buffer.from(sql)))))
     for (const [number, body] of answer) {
       if (number !== 203) continue;
       for (const [part, value] of fields(body)) {
@@ -125,9 +125,9 @@ function query(sql) {
 }
 
 async function main() {
-  await new Promise(setImmediate); // the engine begins with what it was told to do later
-  ask(APPEND, field(101, fs.readFileSync(trace)));
-  ask(FINALIZE);
+  await new Promise(setImmediate); // lets the engine run its deferred work
+  request(APPEND, field(101, fs.readFileSync(trace)));
+  request(FINALIZE);
   for (const sql of queries) process.stdout.write(JSON.stringify(query(sql)) + "\n");
 }
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Programs built for Windows, run under Wine: one prefix of our own in the build folder, one warm server.
+"""Programs built for Windows, run under Wine: a separate prefix in the build folder and one warm server.
 
     from winekit import wine, need_windows
     result = wine(["report", "x.etl"])          # build-windows/etwatch.exe
 
-Nothing of the user's own Wine is touched: WINEPREFIX lies in the build folder, and only the server
-of that prefix is ever asked to end.
+The user's own Wine is not touched: WINEPREFIX is in the build folder, and only the server of that prefix is ever ended.
 """
 import functools
 import os
@@ -24,7 +23,7 @@ def is_windows_build(build):
 
 
 def environment(build):
-    """What Wine needs to know: its prefix, no words on stderr, no offer to download."""
+    """Environment variables for Wine: its prefix, no messages on stderr, no download offers."""
     return {
         "WINEPREFIX": os.path.join(build, "wine", "prefix"),
         "WINEDEBUG": "-all",
@@ -35,9 +34,9 @@ def environment(build):
 
 @functools.lru_cache(None)
 def launcher():
-    """What stands before a program. Wine needs one page at an address that is the same for all; once in
-    some thousand starts it is taken (c0000018), and the program ends with 1 and without a word. Without
-    the randomization of addresses it is always free."""
+    """The command that precedes a program. Wine needs a page at a fixed address; once in some thousand starts it is
+    taken (c0000018), and the program exits with 1 without a message. Without address randomization the page is always
+    free."""
     fixed = ["setarch", "-R"]
     works = shutil.which(fixed[0]) and subprocess.run(fixed + ["true"], check=False,
                                                       stderr=subprocess.DEVNULL).returncode == 0
@@ -45,8 +44,7 @@ def launcher():
 
 
 def _call(build, *command):
-    """Exit status and output. Not through a pipe: what Wine leaves running in the background would keep it
-    open."""
+    """Exit status and output. Not through a pipe: background processes of Wine would keep it open."""
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(command, env={**os.environ, **environment(build)}, check=False,
                               timeout=PREPARE_SECONDS, stdin=subprocess.DEVNULL, stdout=output,
@@ -64,8 +62,8 @@ def server():
 
 
 def prepare(build):
-    """Makes the prefix if there is none, starts the server, and writes a script that stands for the
-    program. None, or why it cannot be done."""
+    """Makes the prefix if there is none, starts the server, and writes a script that runs the program. Returns None,
+    or the reason for a failure."""
     if not shutil.which("wine") or not server():
         return "wine is not installed"
     folder = os.path.join(build, "wine")
@@ -78,8 +76,8 @@ def prepare(build):
         _call(build, *launcher(), "reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", VERSION, "/f")
         with open(os.path.join(folder, "ready"), "w", encoding="utf-8") as file:
             file.write(VERSION + "\n")
-    # Wine ends its services with the last program and starts them anew with the next, which takes a second
-    # and hands them that program's output: this one stays until our end of its input is closed.
+    # Wine ends its services with the last program and restarts them with the next, which takes a second and passes
+    # that program's output to them: this program stays until our end of its input is closed.
     if build not in _warm:
         _warm[build] = subprocess.Popen([*launcher(), "cmd"], env={**os.environ, **environment(build)},
                                         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -94,7 +92,7 @@ def prepare(build):
 
 
 def finish(build):
-    """Ends the server of our prefix with all that still runs in it."""
+    """Ends the server of the prefix and everything that still runs in it."""
     _call(build, server(), "-k")
     child = _warm.pop(build)
     child.stdin.close()
@@ -105,7 +103,7 @@ def finish(build):
 
 
 def windows_build():
-    """The folder that tests/run was given; skips the test where there is none."""
+    """The build folder that was passed to tests/run; skips the test without one."""
     from lib import skip
     build = os.environ.get("ETWATCH_WINDOWS")
     if not build:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""The bench driver: one module per section, and what they share."""
+"""The bench driver: one module per section, and shared code."""

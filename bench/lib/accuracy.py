@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""accuracy: CPU time per 10 ms window and over the run, against the workload's own CPU clock.
+"""accuracy: CPU time per 10 ms window and over the run, compared with the workload's own CPU clock.
 
-The workload (pattern.c) knows its CPU time at every instant; etwatch's windows are those of its
-samples. A window without a sample counts as 0, which is what its absence says. The error of a window
-is in percentage points of one core. psutil reads at its own times and is held against the truth
-between those. Over the run the truth is what the kernel charged the process (wait4).
+The workload (pattern.c) knows its CPU time at every instant; etwatch's windows are those of its samples. A window
+without a sample counts as 0, which is what its absence means. The error of a window is in percentage points of one
+core. psutil reads at its own times and is compared with the truth between those. Over the run the truth is what the
+kernel charged the process (wait4).
 """
 import bisect
 import glob
@@ -35,7 +35,7 @@ PATTERNS = (
 
 
 class Curve:
-    """CPU time as a function of time: straight lines between points."""
+    """CPU time as a function of time: linear between points."""
 
     def __init__(self, points):
         self.times = [t for t, _ in points]
@@ -52,19 +52,19 @@ class Curve:
         return v0 + (v1 - v0) * (t - t0) / (t1 - t0)
 
     def knows(self, t, within_ns):
-        """Whether a point lies close enough to t (for a truth that is read only now and then)."""
+        """Whether a point is close enough to t (for a truth that is read only now and then)."""
         i = bisect.bisect_left(self.times, t)
         near = [abs(self.times[j] - t) for j in (i - 1, i) if 0 <= j < len(self.times)]
         return bool(near) and min(near) <= within_ns
 
 
 class Truth:
-    """What one process used: the sum of its threads."""
+    """The CPU time of one process: the sum of its threads."""
 
     def __init__(self):
         self.threads = {}
         self.curves = []
-        self.check = []  # the same by another way, at window ends
+        self.check = []  # the same by another method, at window ends
 
     def close(self):
         self.curves = [Curve(points) for points in self.threads.values() if points]
@@ -108,7 +108,7 @@ def read_samples(path, raw_minus_unix_ns):
 
 
 def window_errors(windows, truth, only_known):
-    """Percentage points of a core for every window within the time that the truth covers."""
+    """Percentage points of a core for every window that the truth covers."""
     errors, ends = [], sorted(windows)
     if not ends:
         return errors
@@ -123,7 +123,7 @@ def window_errors(windows, truth, only_known):
 
 
 def nearest(windows, ends, t):
-    """The sample whose window ends at t; ends may differ by rounding, not by more."""
+    """The sample with the window that ends at t; ends may differ by rounding only."""
     i = bisect.bisect_left(ends, t - 1000)
     if i < len(ends) and abs(ends[i] - t) <= 1000:
         return windows[ends[i]][1]
@@ -146,8 +146,8 @@ def psutil_errors(path, truths):
 
 
 def wait_for_child(program):
-    """The CPU time of it and its descendants by wait4, which only the first to wait gets. It is
-    reaped when it has left the CPU: before that its last stretch is not yet charged."""
+    """The CPU time of the child and its descendants by wait4, which only the first waiter gets. It is reaped after
+    it has left the CPU: before that its last stretch is not yet charged."""
     os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
     time.sleep(0.05)
     _, status, usage = os.wait4(program.pid, 0)
@@ -172,7 +172,7 @@ def measure_ours(bench, arguments, seconds, truth_kind):
     log, prefix = bench.file("samples"), bench.file("truth")
     phase = 0
     if truth_kind == "clock":
-        # The phase of the windows must be known before the pattern begins: watch all, from before.
+        # The phase of the windows must be known before the pattern begins: watch everything, starting earlier.
         watcher = bench.watch("--all", "--hz", 100, "--log", log)
         meta = watcher.ask_json("start")
         shift = meta["anchor_raw_ns"] - meta["anchor_unix_ns"]
@@ -184,7 +184,7 @@ def measure_ours(bench, arguments, seconds, truth_kind):
         watcher = bench.watch("--pid", pid, "--hz", 100, "--log", log)
         meta = watcher.ask_json("start")
         shift = meta["anchor_raw_ns"] - meta["anchor_unix_ns"]
-    # What it used before it was watched; it sleeps now, so its clock is exact.
+    # CPU time before it was watched; it sleeps now, so its clock is exact.
     before = cpu_ns(pid) if truth_kind == "self" else 0
     pattern.process.stdin.write("go\n")
     pattern.process.stdin.flush()
@@ -245,7 +245,7 @@ def add_pattern(bench, section, name, arguments, seconds, repeat):
 
 
 def measure_truth(bench, arguments, seconds):
-    """How far the two ways to the truth differ, in points of a 10 ms window."""
+    """How far the two methods for the truth differ, in points of a 10 ms window."""
     prefix = bench.file("truth")
     pattern = bench.tool("pattern", "--log", prefix, "--seconds", seconds, "--truth", "both",
                          *arguments)

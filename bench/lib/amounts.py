@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Every metric against a process that did a known amount of it, beside psutil's figure for the same.
+"""Every metric compared with a process that did a known amount of it, next to psutil's value for the same.
 
-tests/live/amounts.c does it and tells what it did: what is so many at a time (gauges: held against
-what was said most often), and what adds up (sums over the run: held against what the kernel has on
-record for the process). A recording is made of the same program (pftrace), or made up with a known
-answer (etl), and the same events come live from the emulator of ETW (etw). The error is what was told
-too much or too little, in per cent of the truth. Every metric has a line, and what is not told a reason.
+tests/live/amounts.c does it and prints what it did: gauges (compared with the most frequent value), and counters
+(sums over the run, compared with the kernel's record of the process). A recording is made of the same program
+(pftrace), or generated with known content (etl), and the same events are delivered live by the ETW emulator (etw).
+The error is the deviation in percent of the truth. Every metric has a line, and a metric without a value has a
+reason.
 """
 import json
 import os
@@ -16,7 +16,7 @@ from .figures import number
 from .processes import Ended, Missing, Program
 
 TIMES = ("cpu_ns", "cpu_user_ns", "cpu_kernel_ns", "runq_wait_ns")
-# name: psutil's figure or None
+# name: psutil's value or None
 SUMS = {
     "cpu_ns": lambda d: int((d["cpu_times"][0] + d["cpu_times"][1]) * 1e9),
     "cpu_user_ns": lambda d: int(d["cpu_times"][0] * 1e9),
@@ -45,12 +45,12 @@ GAUGES = {
     "rss_peak_bytes": None,
     "handles_peak": None,
 }
-NET = {"net_sent_bytes": None, "net_received_bytes": None}  # sums of the run that has the gauges
-STATES = ("threads_running", "threads_waiting", "threads_suspended")  # of a process that runs, and when it is stopped
-# Of a recording whose switches carry hardware counters.
+NET = {"net_sent_bytes": None, "net_received_bytes": None}  # sums over the run with the gauges
+STATES = ("threads_running", "threads_waiting", "threads_suspended")  # of a running process, and when it is stopped
+# From a recording with hardware counters in its switches.
 HARDWARE = {"cycles": "cycles", "instructions": "instructions", "cache_misses": "cache_misses"}
 NOT_DONE = "no program that does a known amount of it on this machine"
-# Ours: what make_etl calls it.
+# Our name: make_etl's name.
 MADE = {"cpu_ns": None, "runq_wait_ns": "ready_ns", "switches_voluntary": "switches_waiting",
         "switches_involuntary": "switches_ready", "faults_minor": "faults", "faults_major": "hard_faults",
         "io_read_bytes": "file_read_bytes", "io_write_bytes": "file_write_bytes",
@@ -73,13 +73,13 @@ def call(*command):
 
 
 def truth_of(text):
-    """One object of all that was told; where both tell something, the kernel's record comes last."""
+    """All reported values in one object; the kernel's record overrides the process's own values."""
     truth = {}
     for line in text.splitlines():
         if line.startswith("{"):
             truth.update(json.loads(line))
     if "ended" not in truth:
-        raise Ended("amounts: told nothing")
+        raise Ended("amounts: no output")
     return truth
 
 
@@ -104,14 +104,14 @@ def watched_by(bench, source):
 
 def states_by(bench, source):
     path = bench.file("states.jsonl")
-    told = call(bench.etwatch(), "run", "--json", "-q", "--source", source, "--metrics", "cpu,threads", "--rate",
+    output = call(bench.etwatch(), "run", "--json", "-q", "--source", source, "--metrics", "cpu,threads", "--rate",
                 "threads=20", "--dense", "--hz", 20, "-o", path, "--", built(bench, "amounts"), "states", 800)
-    truth = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    truth = json.loads(next(line for line in output.splitlines() if line.startswith("{")))
     with open(path, encoding="utf-8") as file:
         samples = [o for o in map(json.loads, file) if o["type"] == "sample" and o["pid"] == truth["states"]]
     known = [s for s in samples if s["threads_suspended"] is not None]
     for name, wanted, value in (
-            # On a CPU or ready for one: which of both is up to whoever else runs.
+            # On a CPU or ready for one: which of both depends on other processes.
             ("threads_running", truth["active"],
              [s["threads_running"] + (s["threads_ready"] or 0) for s in known if not s["threads_suspended"]]),
             ("threads_waiting", truth["waiting"], [s["threads_waiting"] for s in known if not s["threads_suspended"]]),
@@ -129,11 +129,11 @@ def recorded(bench):
         yield name, found[0][name] if found else None, truth.get(name)
 
 
-def make_up(bench, kind="mixed"):
-    """A recording of a made-up machine, and what its processes did."""
-    path, told = bench.file("amounts.etl"), bench.file("amounts.truth")
-    call(built(bench, "make_etl"), kind, path, "--truth", told)
-    with open(told, encoding="utf-8") as file:
+def make_synthetic(bench, kind="mixed"):
+    """A recording of a synthetic machine, and the work of its processes."""
+    path, output = bench.file("amounts.etl"), bench.file("amounts.truth")
+    call(built(bench, "make_etl"), kind, path, "--truth", output)
+    with open(output, encoding="utf-8") as file:
         return path, json.load(file)["processes"]
 
 
@@ -142,13 +142,13 @@ def report_of(bench, path):
     return [o for o in objects if o["type"] == "process" and o["pid"] != 0]
 
 
-def made_up(bench):
-    """The sums over all processes of a machine that make_etl made up."""
-    path, truth = make_up(bench, "counters")
+def synthetic(bench):
+    """The sums over all processes of a synthetic machine of make_etl."""
+    path, truth = make_synthetic(bench, "counters")
     yield from sums_of(report_of(bench, path), truth, HARDWARE)
-    path, truth = make_up(bench)
+    path, truth = make_synthetic(bench)
     found = report_of(bench, path)
-    # Of those that ended: all they ever had.
+    # Of exited processes: all they ever had.
     yield ("threads", sum(p["threads"] for p in found if p["exit_ns"] is not None),
            sum(p["threads"] for p in truth if p["end_raw"]))
     yield "rss_peak_bytes", value_of("rss_peak_bytes", found, sum), sum(p["working_set_peak_bytes"] for p in truth)
@@ -156,8 +156,8 @@ def made_up(bench):
 
 
 def emulated(bench):
-    """The same events, live: the emulator of ETW hands them over, and the samples are summed up."""
-    path, truth = make_up(bench)
+    """The same events, live: the ETW emulator delivers them, and the samples are summed up."""
+    path, truth = make_synthetic(bench)
     objects = map(json.loads, call(built(bench, "etwatch_emulated"), path, "stat", "-a", "--json", "-q", "--hz", 10,
                                    "--budget", "off", "--duration", 1).splitlines())
     yield from sums_of([o for o in objects if o["type"] == "sample" and o["pid"] != 0], truth, MADE)
@@ -190,70 +190,71 @@ def watched_by_psutil(bench):
 
 WATCHERS = {"ebpf": (lambda bench: watched_by(bench, "ebpf"), "ebpf"),
             "pftrace": (recorded, "ebpf"),
-            "etl": (made_up, "etl"),
+            "etl": (synthetic, "etl"),
             "etw": (emulated, "etw"),
             "poll": (lambda bench: watched_by(bench, "poll"), "poll-linux"),
             "psutil": (watched_by_psutil, None)}
 
 
 def table_of(bench):
-    """{name: {way: cell}} as the product has it, without devices, exits, and what follows from another."""
+    """{name: {source: cell}} from the product, without devices, exits, and derived metrics."""
     rows = map(json.loads, call(bench.etwatch(), "metrics", "--json").splitlines())
     return {row["name"]: row["sources"] for row in rows
             if row["type"] == "metric" and row["group"] not in ("devices", "exit") and row["name"] != "cpu_percent"}
 
 
-def why_not(name, who, way, table):
-    """Why a cell is empty."""
-    if who == "psutil":
-        return "psutil does not tell it"
+def reason_for(name, watcher, way, table):
+    """The reason for an empty cell."""
+    if watcher == "psutil":
+        return "psutil does not have it"
     cell = table[name][way]
     if cell["exactness"] == "unavailable":
         return cell["how"]
-    if who == "pftrace":
-        return "a recording's report is of what adds up; its samples are those of ebpf"
-    return "not told by the machine that was made up" if who in ("etl", "etw") else NOT_DONE
+    if watcher == "pftrace":
+        return "a recording's report has counters only; its samples are those of ebpf"
+    return "not logged by the synthetic machine" if watcher in ("etl", "etw") else NOT_DONE
 
 
 def grid(errors, missing, table):
-    """Metric x source, and under it why a cell has nothing."""
+    """Metric x source, followed by the reasons for empty cells."""
     cells, reasons = [["metric", *WATCHERS]], {}
     for name in table:
         line = [name]
-        for who, (_, way) in WATCHERS.items():
-            values = errors.get((name, who))
+        for watcher, (_, way) in WATCHERS.items():
+            values = errors.get((name, watcher))
             line.append("-" if not values else number(statistics.median(values)))
             if not values:
-                reasons.setdefault(missing.get(who) or why_not(name, who, way, table), {}).setdefault(who, []).append(name)
+                reason = missing.get(watcher) or reason_for(name, watcher, way, table)
+                reasons.setdefault(reason, {}).setdefault(watcher, []).append(name)
         cells.append(line)
     widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
     lines = ["  ".join(cell.ljust(w) if at == 0 else cell.rjust(w) for at, (cell, w) in enumerate(zip(line, widths)))
              for line in cells]
-    lines += ["", "what has no figure, and why:"]
-    for reason, whose in reasons.items():
-        lines += [f"  {reason}: " + "; ".join(f"{who}: {' '.join(names)}" for who, names in whose.items())]
-    return lines + ["  poll on Windows: scripts/windows_check.py measures it there; under Wine the figures are Wine's"]
+    lines += ["", "metrics without a value, and why:"]
+    for reason, affected in reasons.items():
+        lines += [f"  {reason}: " + "; ".join(f"{watcher}: {' '.join(names)}" for watcher, names in affected.items())]
+    return lines + ["  poll on Windows: scripts/windows_check.py measures it there; under Wine the values are Wine's"]
 
 
 def add_rows(section, bench, repeat):
-    """One row for each metric and watcher that can know it; and all of them as a grid."""
+    """One row for each metric and watcher that supports it, and all of them as a grid."""
     errors, missing, table = {}, {}, table_of(bench)
     for _ in range(repeat):
-        for who, (watch, _) in WATCHERS.items():
+        for watcher, (watch, _) in WATCHERS.items():
             try:
                 for name, value, truth in watch(bench):
                     if value is not None and truth is not None:
                         error = abs(value - truth) / truth if truth else float(value != 0)
-                        errors.setdefault((name, who), []).append(100.0 * error)
+                        errors.setdefault((name, watcher), []).append(100.0 * error)
             except (Missing, Ended) as error:
-                missing[who] = str(error)
+                missing[watcher] = str(error)
     for name in table:
-        for who, (_, way) in WATCHERS.items():
-            values = errors.get((name, who), [])
-            if not values and who not in missing:
+        for watcher, (_, way) in WATCHERS.items():
+            values = errors.get((name, watcher), [])
+            if not values and watcher not in missing:
                 continue
-            # A count is right or it is not; a time is right to what wait4() tells of it.
+            # A count must be exact; a time must be exact to the resolution of wait4().
             exact = way is not None and table[name][way]["exactness"] == "exact"
             bar = None if not exact else 0.1 if name in TIMES else 1e-9
-            section.add(f"{name}, {who}", "% error", values, bar=bar, note="" if values else missing[who])
-    section.picture = ["error in % of what was done, by metric and source; - is not told", *grid(errors, missing, table)]
+            section.add(f"{name}, {watcher}", "% error", values, bar=bar, note="" if values else missing[watcher])
+    section.picture = ["error in % of what was done, by metric and source; - has no value", *grid(errors, missing, table)]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""cost: what the watcher itself uses, against psutil, a C poller, top, pidstat and an empty loop.
+"""cost: the watcher's own CPU use, compared with psutil, a C poller, top, pidstat and an empty loop.
 
-Every watcher runs alone beside the same population for the same time; all watchers once make a
-repeat, in a new order each time. CPU is the watcher's user and system time by its CPU clock, from
-one second after it began (start-up is not the steady cost) to the end.
+Every watcher runs alone next to the same population for the same time; all watchers once make a repeat, in a new
+order each time. CPU is the watcher's user and system time by its CPU clock, from one second after it began
+(start-up is not part of the steady cost) to the end.
 """
 import json
 import os
@@ -28,13 +28,13 @@ class Result:
 
 
 class Watcher:
-    """How to start one kind of watcher, and what to ask it at its end."""
+    """How to start one kind of watcher, and what to query at its end."""
 
     def __init__(self, name, start, finish=None, lines=None, hz=None):
         self.name = name
         self.start = start
         self.finish = finish
-        self.lines = lines  # a file whose growth in lines is wanted
+        self.lines = lines  # a file; its growth in lines is measured
         self.hz = hz
         self.results = {}  # by number of idle processes: a list of Result
         self.missing = None
@@ -111,7 +111,7 @@ def start_stat(bench, hz, form, path):
             os.unlink(path)
         program = Program([bench.etwatch(), "stat", "-a", "--hz", hz, "--source", bench.source,
                            "--budget", "100", form, "-o", path], pipe_in=False)
-        for _ in range(200):  # it has begun when it has written more than its first line
+        for _ in range(200):  # it has started when it has written more than its first line
             if file_size(path) > 10000:
                 return program
             if program.process.poll() is not None:
@@ -191,7 +191,7 @@ def run(bench):
 def fill(section, watchers, library, idle, many):
     rows = {}
     for watcher in sorted(watchers, key=lambda w: not w.name.startswith("empty")):
-        # Ours against the floor of the same rate, the peers against ours of the same rate.
+        # Ours relative to the floor of the same rate, the peers relative to ours of the same rate.
         hz = watcher.name.split()[-2]
         other = "empty loop" if watcher in library else "library"
         rows[watcher.name] = section.add(
@@ -226,7 +226,7 @@ def add_growth(section, watcher, idle, many):
 
 
 def add_per_line(section, watcher, library, idle):
-    """Extra CPU over the library in the same repeat, for each line written."""
+    """Extra CPU over the library in the same repeat, per written line."""
     cost = [(stat.cpu_percent - lib.cpu_percent) * 1e4 / stat.lines_per_s
             for stat, lib in zip(watcher.results.get(idle, []), library.results.get(idle, []))
             if stat.lines_per_s]

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """etl: how fast recordings are read and added up per process, and with how much memory.
 
-Our program runs as a whole, from start to exit, on one or two CPUs: the events of its report by its
-wall time. The files are made here, with the mix of events that a recording of the scheduler has. They lie in an
-ordinary file system and have been read before, so that no disk has a part in it. The bound is `cat` of the
-same file. The peers are asked for
-the fields of every event, their imports not counted; they get a small file, because they read some thousand
-events a second, and so do we in the row beside them.
+The whole program runs, from start to exit, on one or two CPUs: the events of its report divided by its wall time.
+The files are made here, with the mix of events of a scheduler recording. They are in an ordinary file system and
+have been read before, so that no disk is involved. The bound is `cat` of the same file. The peers decode the fields
+of every event, their imports not counted; they get a small file, because they read some thousand events a second,
+and so does our program in the row next to them.
 """
 import atexit
 import json
@@ -28,7 +27,7 @@ PEERS = {"dissect": "dissect.etl", "etl-parser": "etl.etl"}
 
 
 def make(bench, name, kind, *options):
-    """A recording of our own making."""
+    """A generated recording."""
     path = os.path.join(folder(bench), name)
     command = [bench.path("make_etl"), kind, path, *map(str, options)]
     if not os.access(command[0], os.X_OK):
@@ -37,12 +36,12 @@ def make(bench, name, kind, *options):
     if done.returncode != 0:
         raise Ended(f"make_etl: {done.stderr.strip()[-300:]}")
     with open(path, "rb") as file:
-        os.fsync(file)  # not while we measure
+        os.fsync(file)  # not during the measurement
     return path
 
 
 def folder(bench):
-    """Where the build is: the folder of the run is in memory, and files there are read more slowly."""
+    """The build folder: the folder of the run is in memory, and files there are read more slowly."""
     if not hasattr(bench, "etl_folder"):
         bench.etl_folder = tempfile.mkdtemp(prefix="etwatch-bench-", dir=bench.build)
         atexit.register(shutil.rmtree, bench.etl_folder, True)
@@ -50,7 +49,7 @@ def folder(bench):
 
 
 def run_on(cpus, argv, out=subprocess.DEVNULL):
-    """What a program on these CPUs printed, and its wall seconds."""
+    """The output of a program on these CPUs, and its wall seconds."""
     begin = time.perf_counter()
     done = subprocess.run(argv, check=False, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
                           preexec_fn=lambda: os.sched_setaffinity(0, cpus))
@@ -60,7 +59,7 @@ def run_on(cpus, argv, out=subprocess.DEVNULL):
     return done.stdout, wall
 
 
-# A small process asks for the memory: what starts a program counts in the most that it ever had.
+# A small process measures the memory: the peak of a parent counts in its child.
 PEAK = """
 import os, sys
 null = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
@@ -71,13 +70,13 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def peak_mb(cpus, argv):
-    """The most memory that a program had resident."""
+    """The peak resident memory of a program."""
     out, _ = run_on(cpus, [sys.executable, "-I", "-S", "-c", PEAK, *argv], subprocess.PIPE)
     return int(out) / 1024
 
 
 class File:
-    """A recording and what was measured on it, one entry a repeat."""
+    """A recording and its measurements, one entry per repeat."""
 
     def __init__(self, bench, name, path):
         self.bench, self.name, self.path = bench, name, path
@@ -85,7 +84,7 @@ class File:
         out, _ = run_on(os.sched_getaffinity(0), self.report(1), subprocess.PIPE)
         found = next(o for o in map(json.loads, out.splitlines()) if o["type"] == "trace")
         if found["bad_buffers"] or found["bad_events"] or found["late"]:
-            raise Ended(f"{name}: the report finds damage in a file of our own making")
+            raise Ended(f"{name}: the report finds damage in a generated file")
         self.events = found["events"]
         self.one, self.two, self.gain, self.read = [], [], [], []
 
@@ -120,7 +119,7 @@ def millions(values):
 
 
 def find_python(module):
-    """A Python that has the module: ./dev bench puts the peers into a folder of their own."""
+    """A Python that has the module: ./dev bench installs the peers into a separate folder."""
     for python in (os.path.join(ROOT, "build-peers", "bin", "python3"), sys.executable, shutil.which("python3")):
         if python and os.path.exists(python) and subprocess.run(
                 [python, "-c", f"import {module}"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
@@ -152,7 +151,7 @@ class Peer:
 
 
 def measure_peers(bench, section, name, path, cpus, repeat):
-    """The peers and us on a small file; ours as a whole, start-up and all."""
+    """The peers and our program on a small file; ours includes its start-up."""
     file = File(bench, name, path)
     peers = [Peer(peer, module) for peer, module in PEERS.items()]
     for _ in range(repeat):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The peers that read recordings off Windows, each by its own documented way to the fields.
+"""The peers that read recordings outside of Windows, each in its own documented way to the fields.
 
-  dissect FILE      dissect.etl
-  etl-parser FILE   etl-parser
+    dissect FILE      dissect.etl
+    etl-parser FILE   etl-parser
 
-Runs as its own process and prints JSON: how many events it gave, how many of those with fields, and in
-how many seconds, the imports not counted.
+Runs as its own process and prints JSON: the number of events, the number of those with fields, and the seconds it
+took, imports not counted.
 """
 import json
 import sys
@@ -29,7 +29,7 @@ def read_etl_parser(path):
     from etl.etl import IEtlFileObserver, build_from_stream  # pylint: disable=import-outside-toplevel
 
     class Counter(IEtlFileObserver):
-        """Takes every event and asks for its fields."""
+        """Takes every event and decodes its fields."""
         count = decoded = 0
 
         def take(self, ask):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""etw: live ETW at a million events a second, with the emulator of the tests in the place of Windows.
+"""etw: live ETW at a million events a second, with the emulator of the tests instead of Windows.
 
-Switches of eight CPUs go through the buffers that our session has by default (bench/micro/etw_live.c), are
-handed over event by event or in whole buffers, taken ten times a second, decoded and added up. Nothing may be lost;
-where some events are lost on purpose, exactly those must be told. The bar for the thread that adds
-up is that of three million a second and core.
+Switches of eight CPUs go through the default buffers of a session (bench/micro/etw_live.c), are delivered event by
+event or in whole buffers, taken ten times a second, decoded and added up. Nothing may be lost; where some events
+are lost on purpose, exactly those must be reported. The bar for the accounting thread is three million events per
+second and core.
 """
 import json
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""export: how fast a recording is turned into the formats of other tools.
+"""export: how fast a recording is converted to the formats of other tools.
 
-Our program runs as a whole, from start to exit, on all CPUs; the output is an ordinary file. The bound is a
-plain copy of the recording. The peer that reads recordings off Windows is asked for the fields of every event and
-writes nothing; it gets a small file, because it reads some thousand events a second.
+The whole program runs, from start to exit, on all CPUs; the output is an ordinary file. The bound is a plain copy
+of the recording. The peer that reads recordings outside of Windows decodes the fields of every event and writes
+nothing; it gets a small file, because it reads some thousand events a second.
 """
 import os
 

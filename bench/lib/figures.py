@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Medians, spreads, bars, and the table and JSON made of them.
 
-A row keeps every repeat. What is printed is the median and the quartiles; a bar is judged on the
-median. Where a bar lies within what the method can resolve, the verdict says so instead of
-claiming either side.
+A row keeps every repeat. Printed are the median and the quartiles; a bar is judged on the median. Where a bar is
+within what the method can resolve, the verdict is "not resolved" instead of either side.
 """
 import math
 import statistics
@@ -28,7 +27,7 @@ def median_interval(values):
 
 
 class Row:
-    """One line of a table. `values` are the repeats; None for a peer that is not there."""
+    """One line of a table. `values` are the repeats; None for a peer that is not installed."""
 
     def __init__(self, name, unit, values, *, bar=None, at_least=False, ratio_to=None, note="",
                  resolution=None, worst=False):
@@ -39,9 +38,9 @@ class Row:
         self.at_least = at_least  # the bar is a lower limit (10,000 of 10,000)
         self.ratio_to = ratio_to  # a Row of the same run
         self.note = note
-        self.resolution = resolution  # distance from the bar that cannot be told apart
-        self.blind = False  # the method could not have seen a miss here
-        self.worst = worst  # judged by the worst repeat: what must hold every time
+        self.resolution = resolution  # distance from the bar that cannot be resolved
+        self.blind = False  # the method could not have detected a miss here
+        self.worst = worst  # judged by the worst repeat: must hold every time
 
     @property
     def median(self):
@@ -49,7 +48,7 @@ class Row:
 
     @property
     def ratio(self):
-        """How many times the reference; both medians of the same run."""
+        """Multiple of the reference; both medians of the same run."""
         other = self.ratio_to
         if other is None or not self.values or not other.values or other.median == 0:
             return None
@@ -92,7 +91,7 @@ class Section:
         self.title = title
         self.rows = []
         self.notes = []
-        self.picture = []  # lines that the table ends with
+        self.picture = []  # lines at the end of the table
 
     def add(self, *args, **kwargs):
         row = Row(*args, **kwargs)
@@ -124,7 +123,7 @@ class Section:
 
 
 def number(value):
-    """Four significant digits, no exponent for what a table shows."""
+    """Four significant digits, no exponent in the usual range."""
     if value is None:
         return ""
     if isinstance(value, int) or float(value).is_integer() and abs(value) >= 1000:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""metrics: what it costs to measure everything, and the comparison that users made.
+"""metrics: the cost of measuring everything, and the comparison that users made.
 
-All metrics at 100 Hz beside 1000 idle and 20 busy processes; what each choice costs in the kernel; and psutil against etwatch for 100
-processes at 10 to 1000 Hz: CPU, memory, and the rate that is really reached.
+All metrics at 100 Hz next to 1000 idle and 20 busy processes; the cost of each selection in the kernel; and psutil
+compared with etwatch for 100 processes at 10 to 1000 Hz: CPU, memory, and the rate that is really reached.
 """
 import os
 import time
@@ -56,8 +56,8 @@ def all_metrics(section, bench, repeat, seconds):
 
 
 def kernel_cost(section, bench, repeat, seconds):
-    """What is not asked for costs nothing in the kernel either. At 1000 Hz nearly every switch of the
-    load is noted, so a run of the switch program is one note or two."""
+    """Metrics that are not selected cost nothing in the kernel either. At 1000 Hz nearly every switch of the load
+    is recorded, so a run of the switch program is one or two records."""
     counter = Counter(bench)
     load = bench.load(50, 20)
     for metrics in ("cpu_ns", "cpu", "cpu,memory", "cpu,io", "default", "all"):
@@ -107,7 +107,7 @@ def reached(results):
 def run(bench):
     seconds = 2 if bench.quick else 10
     repeat = bench.repeat or (1 if bench.quick else 3)
-    section = Section("metrics", f"everything measured, and 100 processes beside psutil; {repeat} x {seconds} s")
+    section = Section("metrics", f"everything measured, and 100 processes next to psutil; {repeat} x {seconds} s")
     all_metrics(section, bench, repeat, seconds)
     kernel_cost(section, bench, repeat, seconds)
     comparison(section, bench, repeat, seconds)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""micro: the small benchmarks under bench/micro, one program for one piece of the library.
+"""micro: the small benchmarks under bench/micro, one program per part of the library.
 
-A program there prints one line of JSON for each figure: {"name": …, "unit": …, "value": …} and,
-where there is one, "bar" (the value must be below it) and "ratio_to" (the name of an earlier figure
-of the same program). It is run once for each repeat.
+A program there prints one line of JSON for each value: {"name": …, "unit": …, "value": …} and optionally "bar" (the
+value must be below it) and "ratio_to" (the name of an earlier value of the same program). It is run once for each
+repeat.
 """
 import json
 import os
@@ -22,7 +22,7 @@ def programs(bench):
 
 def run(bench):
     repeat = bench.repeat or (2 if bench.quick else 9)
-    section = Section("micro", f"pieces of the library by themselves, {repeat} runs each")
+    section = Section("micro", f"parts of the library in isolation, {repeat} runs each")
     paths = programs(bench)
     if not paths:
         section.note("no program is built under bench/micro")

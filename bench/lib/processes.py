@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Programs under the driver's hand: started, asked, measured from outside, ended by their pid.
+"""Programs controlled by the driver: started, queried, measured from outside, ended by their pid.
 
-CPU time of another process is read from its CPU clock, which counts all its threads, the dead ones
-too, in nanoseconds and without a file. Programs of ours talk in lines: they print "ready PID …",
-take a command a line and answer a line.
+CPU time of another process is read from its CPU clock, which counts all its threads, including exited ones, in
+nanoseconds and without a file. The bench programs use a line protocol: they print "ready PID …", take one command
+per line and answer with a line.
 """
 import atexit
 import json
@@ -21,11 +21,11 @@ _running = []
 
 
 class Missing(Exception):
-    """A peer, a right or a program is not here; the text says which."""
+    """A peer, a right or a program is missing; the text names it."""
 
 
 class Ended(Exception):
-    """A program ended before it answered; the text is what it said."""
+    """A program ended before it answered; the text is its output."""
 
 
 def _end_all():
@@ -60,7 +60,7 @@ class Program:
     def ready(self):
         words = self.line().split()
         if not words or words[0] != "ready":
-            raise Ended(f"{self.argv[0]}: said {words} instead of ready")
+            raise Ended(f"{self.argv[0]}: printed {words} instead of ready")
         return words[1:]
 
     def ask(self, command):
@@ -68,7 +68,7 @@ class Program:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # line() finds out why
+            pass  # line() reports the reason
         return self.line()
 
     def ask_json(self, command):
@@ -93,7 +93,7 @@ class Program:
             rest, _ = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Ended(f"{self.argv[0]} did not end when asked to") from None
+            raise Ended(f"{self.argv[0]} did not end on request") from None
         self._forget()
         return rest or ""
 
@@ -123,7 +123,7 @@ def cpu_ns(pid):
 
 
 def status_kb(pid, *names):
-    """Figures from /proc/PID/status, by name."""
+    """Values from /proc/PID/status, by name."""
     found = {}
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
@@ -137,13 +137,13 @@ def status_kb(pid, *names):
 
 
 def task_count():
-    """Tasks of the whole system."""
+    """Number of tasks of the whole system."""
     with open("/proc/loadavg", encoding="ascii") as file:
         return int(file.read().split()[3].split("/")[1])
 
 
 class Bench:
-    """What one run of the driver has at hand: options, programs, peers, a place for files."""
+    """The context of one driver run: options, programs, peers, a folder for files."""
 
     def __init__(self, build, quick=False, repeat=None, source="ebpf", only=None, minutes=None):
         self.build = os.path.abspath(build)
@@ -158,7 +158,7 @@ class Bench:
         self._psutil = None
 
     def wanted(self, name):
-        """Whether --only lets this group of rows in."""
+        """Whether --only selects this group of rows."""
         return self.only is None or self.only in name
 
     def path(self, name):
@@ -177,7 +177,7 @@ class Bench:
         return os.path.join(self.dir, name)
 
     def watch(self, *args):
-        """watch_lib with the source that this run asks for; not started yet."""
+        """watch_lib with the source of this run; not started yet."""
         return self.tool("watch_lib", "--source", self.source, *args)
 
     def load(self, idle, busy, on_us=500, off_us=10000):
@@ -212,7 +212,7 @@ class Bench:
 
 
 def find_psutil():
-    """A Python that has psutil: the package of the system is often not for the Python in PATH."""
+    """A Python that has psutil: the system's package is often not for the Python in PATH."""
     for python in (sys.executable, "/usr/bin/python3", shutil.which("python3")):
         if python and subprocess.run([python, "-c", "import psutil"], check=False,
                                      stderr=subprocess.DEVNULL).returncode == 0:
@@ -221,7 +221,7 @@ def find_psutil():
 
 
 def with_tracefs(argv):
-    """A command that sees tracefs; mounted for it alone where the system has not mounted it."""
+    """A command that sees tracefs; mounted only for it where the system has not mounted it."""
     if os.path.isdir("/sys/kernel/tracing/events"):
         return argv
     if shutil.which("unshare") is None:

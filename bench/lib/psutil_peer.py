@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The psutil peer: what people write today. Runs as its own process and prints JSON on SIGTERM.
+"""The psutil peer: typical code of today. Runs as its own process and prints JSON on SIGTERM.
 
   all HZ            every process: cpu, memory, io, threads, switches in each round
   pids HZ           only the list of pids, and which were ever seen
@@ -24,7 +24,7 @@ def on_term(_number, _frame):
 
 
 def rounds(hz):
-    """One turn a period until told to end or left alone; what is late is not caught up."""
+    """One round per period until ended or orphaned; missed rounds are not repeated."""
     period, following, parent = 1.0 / hz, time.monotonic(), os.getppid()
     while not stopped and os.getppid() == parent:
         yield
@@ -83,7 +83,7 @@ def watch_cpu(hz, path, pid):
     processes = {pid: psutil.Process(pid)}
     lines = []
     for _ in rounds(hz):
-        if count == 20:  # its children are there by now; looking for them costs too much each time
+        if count == 20:  # its children exist by now; searching for them in every round costs too much
             processes.update((p.pid, p) for p in processes[pid].children(recursive=True))
         for process in list(processes.values()):
             try:

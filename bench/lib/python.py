@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""python: what the Python package costs the process that uses it, beside psutil's loop in the same run.
+"""python: the cost of the Python package for the process that uses it, next to psutil's loop in the same run.
 
-Memory is over a bare interpreter of the same kind; CPU is the whole process's, ours and Python's. The
-stress test is the users' own: 100 Hz, about 100 processes, a minute or as long as asked for (--minutes),
-and must not grow; psutil beside it needs only a tenth of that. The recording is read by the C reader alone and into a polars table, in turn.
+Memory is relative to a bare interpreter of the same kind; CPU is that of the whole process, ours and Python's. The
+stress test is the users' own: 100 Hz, about 100 processes, a minute or as long as requested (--minutes), and must
+not grow; psutil next to it needs only a tenth of that. The recording is read by the C reader alone and into a
+polars table, in turn.
 """
 import json
 import os
@@ -26,8 +27,8 @@ ARROW_BAR = 1.2
 PEER = os.path.join(HERE, "lib", "python_peer.py")
 
 
-def tell(line):
-    """Each figure as it comes: the table is long in coming."""
+def show(line):
+    """Prints each value at once: the whole table takes long."""
     print(f"  {line}", file=sys.stderr, flush=True)
 
 
@@ -43,7 +44,7 @@ def start(bench, *arguments):
 
 
 def measure(program, seconds):
-    """(CPU per cent, resident MB) of its steady state."""
+    """(CPU percent, resident MB) in its steady state."""
     time.sleep(1.0)
     cpu, begin = cpu_ns(program.pid), time.monotonic_ns()
     time.sleep(seconds)
@@ -56,7 +57,7 @@ def finish(program):
 
 
 class Case:
-    """One kind of watcher and its figures, one a repeat."""
+    """One kind of watcher and its values, one per repeat."""
 
     def __init__(self, name, begin, hz=None, seconds=None):
         self.name, self.begin, self.hz, self.seconds = name, begin, hz, seconds
@@ -69,17 +70,17 @@ class Case:
             program = self.begin()
             try:
                 cpu, mb = measure(program, self.seconds or seconds)
-                told = finish(program)
+                answer_of = finish(program)
             finally:
                 program.kill()
         except (Missing, Ended) as error:
             self.missing = str(error)
             return
-        tell(f"{self.name}: {cpu:.3f} %, {mb:.1f} MB")
+        show(f"{self.name}: {cpu:.3f} %, {mb:.1f} MB")
         self.cpu.append(cpu)
         self.mb.append(mb)
-        if self.hz and "statistics" in told:
-            reached = float(told["statistics"]["hz_reached"])
+        if self.hz and "statistics" in answer_of:
+            reached = float(answer_of["statistics"]["hz_reached"])
             self.off.append(100.0 * abs(reached - self.hz) / self.hz)
 
 
@@ -120,7 +121,7 @@ def fill_watchers(section, cases):
 
 
 def stress(bench, section, seconds):
-    """Memory at the end against after the first tenth, ours and, for a tenth of the time, psutil's."""
+    """Memory at the end relative to that after the first tenth, ours and, for a tenth of the time, psutil's."""
     load = bench.load(80, 20)
     try:
         for name, begin, seconds in (
@@ -134,14 +135,14 @@ def stress(bench, section, seconds):
             try:
                 _, first = measure(program, max(1.0, seconds / 10))
                 cpu, last = measure(program, seconds)
-                told = finish(program)
+                answer_of = finish(program)
             finally:
                 program.kill()
-            own = told.get("statistics", {})
-            note = f"own figure: {own['self_cpu_percent']:.3f} %" if "self_cpu_percent" in own else \
-                f"{told.get('hz_reached', 0):.1f} Hz reached"
+            own = answer_of.get("statistics", {})
+            note = f"own value: {own['self_cpu_percent']:.3f} %" if "self_cpu_percent" in own else \
+                f"{answer_of.get('hz_reached', 0):.1f} Hz reached"
             section.add(name, "% of a core", [cpu], note=note)
-            tell(f"{name}: {cpu:.3f} %")
+            show(f"{name}: {cpu:.3f} %")
             section.add(f"growth in {seconds:.0f} s, {name}", "MB", [last - first],
                         bar=GROWTH_BAR_MB if "psutil" not in name else None)
     finally:
@@ -174,7 +175,7 @@ def arrow(bench, section, events, repeat):
                 raise Ended(f"polars got {two['events']} of {one['events']} events")
             reader.append(one["seconds"])
             table.append(two["seconds"])
-            tell(f"recording{' with fields' if extra else ''}: {one['seconds']:.2f} s, polars {two['seconds']:.2f} s")
+            show(f"recording{' with fields' if extra else ''}: {one['seconds']:.2f} s, polars {two['seconds']:.2f} s")
             ratio.append(two["seconds"] / one["seconds"])
         what = ", with fields as JSON" if extra else ""
         section.add(f"C reader, every event{', fields decoded' if extra else ''}", "s", reader[1:],

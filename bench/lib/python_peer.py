@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A Python process that watches through the package, as people write it. Prints JSON on SIGTERM.
+"""A Python process that watches through the package in the usual way. Prints JSON on SIGTERM.
 
-  bare              nothing at all: what the interpreter takes by itself
+  bare              nothing: the cost of the interpreter itself
   batch HZ          every process, a batch callback that adds up a column
   one HZ PID...     these processes, the callback of the old interface, one sample at a time
   polars FILE [fields]   not until SIGTERM: every event of a recording as a polars table, and how long it took
@@ -26,7 +26,7 @@ def monitor(hz, pids, callback, batches):
     watched.start_monitoring()
     print("ready", flush=True)
     stopped.wait()
-    watched.stop_monitoring()  # what is held back is delivered: every interval counts
+    watched.stop_monitoring()  # deliver pending samples: every interval counts
     statistics = watched.get_statistics()
     watched.cleanup()
     return statistics
@@ -57,7 +57,7 @@ def one(hz, pids):
 def polars(path, fields=""):
     import etwatch
     import polars as pl
-    pl.DataFrame({"a": [1]})  # its own threads are there before
+    pl.DataFrame({"a": [1]})  # its own threads exist before
     begin = time.perf_counter()
     frame = etwatch.open(path).event_table(fields=bool(fields)).to_polars()
     took = time.perf_counter() - begin

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""record: what it costs to record every switch, beside others that do.
+"""record: the cost of recording every switch, next to other recorders.
 
 Slowdown: by chunks of work with the recorder attached and detached in turn, as in the section slowdown. Storm: two
-pipes, each on a CPU of its own, that do nothing but switch; what was lost and what a switch takes on disk come from
-the recorders' own files.
+pipes, each on its own CPU, that only switch; losses and the size of a switch on disk come from the recorders' own
+files.
 """
 import json
 import os
@@ -21,7 +21,7 @@ SWITCH_BAR = 300_000
 
 
 class Recorder(Restarted):
-    """etwatch record: attached when its file has a beginning."""
+    """etwatch record: attached once its file has content."""
 
     barred = True
 
@@ -77,7 +77,7 @@ def slowdowns(bench, section, rounds):
 
 
 def pipes(bench, loops):
-    """Two pipes, one a CPU; seconds until both are through."""
+    """Two pipes, one per CPU; seconds until both are done."""
     perf = bench.peer("perf")
     begin = time.monotonic()
     running = []
@@ -91,7 +91,7 @@ def pipes(bench, loops):
 
 
 def storm_ours(bench, loops):
-    """(switches a second, bytes a switch, lost, per cent of a core) of one recorded storm."""
+    """(switches per second, bytes per switch, lost, percent of a core) of one recorded storm."""
     path = bench.file("storm.pftrace")
     if os.path.exists(path):
         os.unlink(path)
@@ -109,7 +109,7 @@ def storm_ours(bench, loops):
 
 
 def storm_perf(bench, loops):
-    """(switches a second, bytes a switch, lost) of perf record."""
+    """(switches per second, bytes per switch, lost) of perf record."""
     data = bench.file("storm.data")
     recorder = Program(with_tracefs([bench.peer("perf"), "record", "-a", "-e", "sched:sched_switch,sched:sched_waking",
                                      "-o", data]), pipe_in=False, out=subprocess.DEVNULL)
@@ -145,7 +145,7 @@ def storms(bench, section):
         theirs = [storm_perf(bench, loops) for _ in range(repeat)]
         rates, sizes, losts = zip(*theirs)
         section.add("two pipes: perf record", "switches/s", list(rates))
-        section.add("two pipes: perf record, losses told", "times", list(losts))
+        section.add("two pipes: perf record, losses reported", "times", list(losts))
         section.add("two pipes: perf record, on disk", "bytes/switch", list(sizes), note="with its wake-up")
     except (Missing, Ended, IndexError, ValueError) as error:
         section.add("two pipes: perf record", "switches/s", [], note=str(error))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""short: processes that live about a millisecond, in bursts; how many were seen, and their CPU time.
+"""short: processes that live about a millisecond, in bursts; how many were reported, and their CPU time.
 
 The truth comes from their parent (burst.c): how many it made, and what the kernel charged for them
-(RUSAGE_CHILDREN). A process counts as whole when it has exactly one start, one exit and at least
-one sample.
+(RUSAGE_CHILDREN). A process counts as complete when it has exactly one start, one exit and at least one sample.
 """
 import json
 import os
@@ -96,7 +95,7 @@ def run(bench):
 
 
 def add_cost(bench, section, count):
-    """What it costs to follow them when the whole system is watched."""
+    """The cost of following them when the whole system is watched."""
     values, note = [], ""
     try:
         for _ in range(bench.repeat or (1 if bench.quick else 5)):

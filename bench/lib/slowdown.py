@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""slowdown: what the watched work loses, by chunks with the watcher attached and detached in turn.
+"""slowdown: the slowdown of the watched work, by chunks with the watcher attached and detached in turn.
 
-A chunk is about 20 ms of fixed work that times itself (chunks.c). Sequence: off off | on on |
-off off | on on …, with one untimed chunk after each change; a pair is the two chunks on either side
-of a change, so a pair lies within 100 ms and the order alternates. The figure is the median of the
-ratios on/off. The same with nothing attached says what the method can resolve.
+A chunk is about 20 ms of fixed work that times itself (chunks.c). Sequence: off off | on on | off off | on on …,
+with one untimed chunk after each change; a pair is the two chunks on either side of a change, so a pair lies within
+100 ms and the order alternates. The result is the median of the ratios on/off. The same with nothing attached shows
+what the method can resolve.
 """
 import os
 import re
@@ -23,7 +23,7 @@ KINDS = (("matrix", "matrix, 2 threads", 1.005), ("infer", "inference-like threa
 
 
 class Nothing:
-    """Stands in for a watcher, takes as long to attach as ours."""
+    """A placeholder for a watcher that takes as long to attach as ours."""
 
     name, slow, barred = "nothing", False, False
 
@@ -80,7 +80,7 @@ class EmptyProgram(Nothing):
 
 
 class Stopped(Nothing):
-    """A poller: attached is running, detached is stopped by a signal."""
+    """A poller: attached means running, detached means stopped by a signal."""
 
     def __init__(self, name, start):
         self.name, self.start = name, start
@@ -131,7 +131,7 @@ class Restarted(Nothing):
 
 
 def has_perf_event(pid):
-    """Both kinds that are restarted hold a perf event once they are attached."""
+    """Both restarted kinds hold a perf event once they are attached."""
     try:
         return any("perf_event" in os.readlink(f"/proc/{pid}/fd/{fd}")
                    for fd in os.listdir(f"/proc/{pid}/fd"))
@@ -166,7 +166,7 @@ def chunk(work):
 
 def chunks(work, count):
     time.sleep(0.01)
-    chunk(work)  # caches and clocks settle on the new state
+    chunk(work)  # caches and clocks settle in the new state
     return [chunk(work) for _ in range(count)]
 
 
@@ -213,7 +213,7 @@ def run(bench):
     idle = 100 if bench.quick else 1000
     rounds = bench.repeat or (1 if bench.quick else 5)
     section = Section("slowdown", "time of a 20 ms chunk of work, watched to not watched "
-                                  f"(beside {idle} idle processes, {rounds} rounds)")
+                                  f"(next to {idle} idle processes, {rounds} rounds)")
     load = bench.load(idle, 0)
     for kind, label, bar in KINDS:
         if bench.wanted(label):
@@ -252,8 +252,8 @@ def measure_kind(bench, section, kind, label, bar, rounds):
 
 
 def judge(rows, ours):
-    """What cannot be told from nothing is not claimed: a miss by less than that is none, and where
-    a whole bar cannot be told from nothing, neither is a pass."""
+    """A result that cannot be distinguished from nothing is not claimed: a miss by less than that is not a miss,
+    and where a whole bar cannot be distinguished from nothing, a pass is not a pass."""
     nothing = rows["nothing"]
     if not nothing.values:
         return
@@ -273,7 +273,7 @@ def perf_pipe(perf, loops):
 
 
 def whole_runs(bench, section):
-    """perf bench sched pipe as it is, on one CPU, run by run: coarser, but the known figure."""
+    """perf bench sched pipe as a whole on one CPU, run by run: coarser, but the known value."""
     try:
         perf = bench.peer("perf")
     except Missing as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """soak: minutes of churn; memory and descriptors must not grow, nothing may be lost or left behind.
 
-Beside the usual population, short-lived processes and threads come and go all the time. The first
-fifth of the time is warm-up; growth is from there to the end. Afterwards the watcher is stopped once
-in order and once by SIGKILL, and the eBPF programs that are still loaded are counted.
+Next to the usual population, short-lived processes and threads start and exit all the time. The first fifth of the
+time is warm-up; growth is measured from there to the end. Afterwards the watcher is stopped once normally and once
+by SIGKILL, and the eBPF programs that are still loaded are counted.
 """
 import os
 import statistics
@@ -18,7 +18,7 @@ def fd_count(pid):
 
 
 class Programs:
-    """The eBPF programs of the kernel, by id."""
+    """The eBPF programs of the kernel, by ID."""
 
     def __init__(self, bench):
         self.counter = bench.tool("bpf_time")
@@ -29,7 +29,7 @@ class Programs:
 
 
 def follow(watcher, seconds):
-    """A look every second: [(rss_kb, fds)], and the CPU share of the whole time."""
+    """One reading per second: [(rss_kb, fds)], and the CPU share of the whole time."""
     looks, begin, cpu = [], time.monotonic(), cpu_ns(watcher.pid)
     while time.monotonic() - begin < seconds:
         time.sleep(1)
@@ -54,14 +54,14 @@ def soak_once(bench, section, seconds):
     section.add("memory: highest", "MB RSS", [max(rss for rss, _ in looks) / 1024], bar=12)
     section.add("descriptors: most minus fewest", "fds", [max(fds) - min(fds)], bar=1)
     section.add("descriptors left after stop", "fds", [fds_after_stop], bar=8,
-                note="stdin, stdout, stderr and what the driver handed down")
+                note="stdin, stdout, stderr and those inherited from the driver")
     section.add("lost", "events", [stats["lost"]], bar=1)
     section.add("processes that ended meanwhile", "exits", [stats["exits"]])
     section.add("CPU of the watcher, threads too", "% of a core", [share])
 
 
 def restarts(bench, section, count):
-    """Start and stop in one process: what each leaves behind adds up."""
+    """Start and stop in one process: leaks of each would add up."""
     watcher = bench.watch("--all", "--hz", 100)
     rss, fds = [], []
     for _ in range(count):
@@ -86,7 +86,7 @@ def names_of_ours(bench, programs):
 
 
 def killed(bench, section, count):
-    """SIGKILL at odd moments; every program must go with its process."""
+    """SIGKILL at random moments; every program must be unloaded with its process."""
     row = f"eBPF programs left by {count} kills"
     try:
         programs = Programs(bench)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""switch: what our program costs the kernel at each context switch, against an empty program.
+"""switch: the cost of our program in the kernel at each context switch, compared with an empty program.
 
-By the kernel's own count (run time and runs of each eBPF program, see bpf_time.c), ours and the
-empty one attached in turn. Hot: two processes on one CPU that do nothing but switch. Cold: twenty
-processes that wake a hundred times a second each, so that caches are cold every time.
+By the kernel's own statistics (run time and runs of each eBPF program, see bpf_time.c), ours and the empty one
+attached in turn. Hot: two processes on one CPU that only switch. Cold: twenty processes that wake a hundred times a
+second each, so that caches are cold every time.
 """
 import os
 import subprocess
@@ -16,7 +16,7 @@ RATES = (10, 100, 1000)
 
 
 class Counter:
-    """The run time of chosen programs between two looks."""
+    """The run time of selected programs between two readings."""
 
     def __init__(self, bench):
         self.program = bench.tool("bpf_time")
@@ -29,7 +29,7 @@ class Counter:
         return set(self.programs())
 
     def over(self, ids, work):
-        """{name: (runs, ns)} of what ran while work() did."""
+        """{name: (runs, ns)} of the programs that ran during work()."""
         before = self.programs()
         work()
         after = self.programs()
@@ -48,7 +48,7 @@ def pin_to_last_cpu():
 
 
 def hot_work(bench, seconds):
-    """perf's own pipe benchmark on one CPU, or ours where perf is not installed."""
+    """perf's own pipe benchmark on one CPU, or ours if perf is not installed."""
     try:
         perf = bench.peer("perf")
     except Missing:
@@ -98,7 +98,7 @@ def is_switch(name):
 
 
 def per_run(figures):
-    """ns a run, and runs, of the programs that hang on the switch."""
+    """ns per run, and runs, of the programs attached to the switch."""
     runs = max((f[0] for name, f in figures.items() if is_switch(name)), default=0)
     if runs == 0:
         raise Missing("no program of the watcher with 'switch' in its name has run")
@@ -123,7 +123,7 @@ def run(bench):
         measure_heat(bench, section, counter, heat, repeat, work)
         if load:
             bench.unload(load)
-    section.note("'all programs' is everything ours ran in the kernel meanwhile, for each switch: "
+    section.note("'all programs' is the time of all our programs in the kernel meanwhile, per switch: "
                  "wake-ups, forks, faults and interval cuts too")
     return section
 

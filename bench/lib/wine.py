@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""wine: how long the program for Windows takes from start to exit, under a warm Wine.
+"""wine: the time of the program for Windows from start to exit, under a warm Wine.
 
-Beside it a program that does nothing, which is what Wine itself takes. The bar is 50 ms. Wine cleans up for
-some 40 ms after a program has ended, and another that starts meanwhile waits for it: so there is a pause before
-each. Needs build-windows (./dev windows) and Wine.
+The reference is a program that does nothing, which shows the cost of Wine itself. The bar is 50 ms. Wine cleans up
+for some 40 ms after a program has exited, and another that starts meanwhile waits for it: so there is a pause
+before each. Needs build-windows (./dev windows) and Wine.
 """
 import os
 import subprocess

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What decoding one record costs: to a typed event, on the mix of a session with switches, samples
- * and faults; and to named fields, as `events` prints them.
+ * The cost of decoding one record: to a typed event, with the mix of a session with switches,
+ * samples and faults; and to named fields, as `events` prints them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { RECORDS = 4096, PAYLOAD_BYTES = 64, TYPED_ROUNDS = 4000, NAMED_ROUNDS = 100 };
 
-/* Of 20 records; sizes are those of 64-bit Windows 10. */
+/* Weights of 20 records; sizes are those of 64-bit Windows 10. */
 static const struct {
     uint8_t share, group, opcode, version, size;
 } mix[] = {
@@ -26,7 +26,7 @@ static const struct {
 };
 
 static struct ew_record records[RECORDS];
-/* The header and the payload right behind it, as in a buffer. */
+/* The header directly followed by the payload, as in a buffer. */
 enum { HEADER_BYTES = 16 };
 static uint8_t payloads[RECORDS][HEADER_BYTES + PAYLOAD_BYTES];
 
@@ -44,7 +44,7 @@ static uint32_t next_random(void)
     return state >> 8;
 }
 
-/* In random order, so that the jumps are as hard to foresee as they are in a recording. */
+/* In random order, so that branches are as hard to predict as in a recording. */
 static void make_records(void)
 {
     for (size_t i = 0; i < RECORDS; i++) {
@@ -112,5 +112,5 @@ int main(void)
 {
     make_records();
     uint64_t sum = measure_typed() + measure_named();
-    return sum == 0; /* uses what was decoded, so that nothing is left out */
+    return sum == 0; /* uses the result, so that the compiler omits nothing */
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What reading a recording costs by itself: every record framed, merged by time and looked at, but
- * not decoded. Without a file it makes one of its own in memory: switches, 40 bytes each, spread
- * over 8 CPUs, plain and compressed.
+ * The cost of reading a recording alone: every record is framed, merged by time and touched, but
+ * not decoded. Without a file it makes one in memory: switches, 40 bytes each, distributed over 8
+ * CPUs, plain and compressed.
  *
  *   etl_read [-w WORKERS] [-u STEPS] [FILE...]
  *
- * -u makes the user of the records busy: it looks at the payload and computes so many steps of
- * about a nanosecond each.
+ * -u makes the consumer of the records busy: it reads the payload and computes STEPS steps of about
+ * a nanosecond each.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static void make(struct memory *m, bool compress)
     ew_etl_writer_free(writer);
 }
 
-/* A chain that nothing can shorten. */
+/* A dependency chain that the compiler cannot shorten. */
 static uint64_t use(const struct ew_record *record, uint64_t sum, uint32_t steps)
 {
     sum += record->t_ns ^ record->opcode;

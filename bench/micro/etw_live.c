@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Live ETW: what a switch costs on the thread that ETW calls and on the one that adds up, event by
- * event and in whole buffers, and what is lost of a million events a second with the buffers and
- * the memory that are the default.
+ * Live ETW: the cost of a switch on the thread that ETW calls and on the accounting thread, event
+ * by event and in whole buffers, and the losses at a million events a second with the default
+ * buffers and memory.
  *
  *   etw_live                                     all of that, short
  *   etw_live SECONDS events|buffers [LOSE_EVERY [CPUS [BUFFERS]]]
- *                                                a million a second for so long
+ *                                                a million a second for SECONDS
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static uint64_t put_round(struct ew_etw_rings *rings, struct etw_event *event, u
     return ew_os_thread_cpu_ns() - began_ns;
 }
 
-/* The same in buffers, which are made before the clock runs: ETW has them ready. */
+/* The same in buffers, which are built before the clock starts: ETW has them ready. */
 static uint64_t put_buffers(struct ew_etw_rings *rings, uint64_t *t_raw)
 {
     static uint8_t bytes[CPUS][BUFFER];
@@ -172,19 +172,19 @@ static void nap(void)
     (void)nanosleep(&until, NULL);
 }
 
-static void tell_trial(const struct trial *trial, const struct etw_emulator_counts *counts,
-                       const struct ew_source_stats *stats, uint64_t cpu_ns)
+static void print_trial(const struct trial *trial, const struct etw_emulator_counts *counts,
+                        const struct ew_source_stats *stats, uint64_t cpu_ns)
 {
     const char *how = trial->buffers ? "whole buffers" : "event by event";
     char name[100];
-    uint64_t told =
+    uint64_t reported =
         stats->lost > counts->lost ? stats->lost - counts->lost : counts->lost - stats->lost;
     if (trial->lose_every == 0) {
         (void)snprintf(name, sizeof name, "lost of a million a second, %s", how);
         figure(name, "events", (double)stats->lost, 1);
     }
-    (void)snprintf(name, sizeof name, "lost and not told or told and not lost, %s", how);
-    figure(name, "events", (double)told, 1);
+    (void)snprintf(name, sizeof name, "lost but not reported or reported but not lost, %s", how);
+    figure(name, "events", (double)reported, 1);
     printf("{\"name\": \"one core at a million a second, %s\", \"unit\": \"%%\", \"value\": "
            "%.1f, \"bar\": 33.3}\n",
            how, (double)cpu_ns * 100 / ((double)trial->seconds * 1e9));
@@ -227,7 +227,7 @@ static void measure_rate(const struct trial *trial)
     (void)source->ops->finish(source, ew_os_raw_ns(), &facts, NULL);
     source->ops->stats(source, &stats);
     etw_emulator_counts(emulator, &counts);
-    tell_trial(trial, &counts, &stats, ew_os_thread_cpu_ns() - cpu_ns);
+    print_trial(trial, &counts, &stats, ew_os_thread_cpu_ns() - cpu_ns);
     source->ops->close(source);
     ew_sampler_free(sampler);
     etw_emulator_free(emulator);

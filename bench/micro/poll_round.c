@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One round of the poll source over 1000 processes that do nothing, in CPU time of the reading
- * thread, beside the two obvious ways to read the same four files of each: with the files kept
- * open, and opened anew in each round.
+ * One round of the poll source over 1000 idle processes, in CPU time of the reading thread,
+ * compared with the two obvious ways to read the same four files of each: with the files kept open,
+ * and opened again in each round.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ static uint64_t read_kept(void)
     return ew_os_thread_cpu_ns() - start_ns;
 }
 
-static uint64_t read_anew(void)
+static uint64_t read_reopened(void)
 {
     uint64_t start_ns = ew_os_thread_cpu_ns();
     for (int i = 0; i < IDLE; i++)
@@ -126,7 +126,7 @@ int main(void)
     struct rlimit limit;
     struct ew_source *source;
     struct ew_error error;
-    /* Of this program and its children, so that others on the machine do not count. */
+    /* Only this program and its children, so that other processes on the machine do not count. */
     uint32_t self = (uint32_t)getpid();
     struct ew_source_config config = {
         .filter = {.pids = &self, .pid_count = 1}, .max_processes = 65536, .proc_root = "/proc"};
@@ -147,11 +147,11 @@ int main(void)
     (void)read_ours(source); /* the first round reads everything */
     for (int round = 0; round < ROUNDS; round++) {
         kept_ns[round] = read_kept();
-        anew_ns[round] = read_anew();
+        anew_ns[round] = read_reopened();
         ours_ns[round] = read_ours(source);
     }
-    print_figure("files opened anew", anew_ns, NULL);
-    print_figure("files kept open", kept_ns, "files opened anew");
+    print_figure("files opened again", anew_ns, NULL);
+    print_figure("files kept open", kept_ns, "files opened again");
     print_figure("etwatch poll", ours_ns, "files kept open");
     ew_source_poll.close(source);
     end_idle();

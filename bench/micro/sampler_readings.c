@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one reading costs from the source's callback to the delivered sample: 20 processes that run
- * in each of 1000 intervals a second, a cut every 100 ms, among few and among many idle processes.
+ * The cost of one reading from the source's callback to the delivered sample: 20 processes that run
+ * in each of 1000 intervals a second, a cut every 100 ms, with few and with many idle processes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void see(const struct ew_facts *facts, uint32_t pid)
     facts->process(facts->ctx, &fact);
 }
 
-/* Every thread is opened once an interval; at the end of a drain all are read as they are. */
+/* Every thread is opened once per interval; at the end of a drain all are read as they are. */
 static uint64_t drain(const struct ew_facts *facts, struct ew_reading *reading, uint64_t t_ns)
 {
     uint64_t readings = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one line of output costs by itself: samples as an eBPF run yields them, formatted as JSON
- * Lines and as CSV and thrown away, batch by batch.
+ * The cost of one line of output alone: samples as an eBPF run yields them, formatted as JSON Lines
+ * and as CSV and discarded, batch by batch.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one event costs in the tally: 8 CPUs, 400 threads in 40 processes, of ten events six are
+ * The cost of one event in the tally: 8 CPUs, 400 threads in 40 processes; of ten events six are
  * switches, two readied threads, one a profile sample and one a page fault. Alone, as for a report;
  * and with samples cut at 10 Hz and at 1000 Hz.
  */
@@ -13,7 +13,7 @@
 
 enum { CPUS = 8, PROCESSES = 40, THREADS = 400, PLANNED = 1 << 16, ROUNDS = 48 };
 
-/* As much of an event as is made up beforehand: the rest is the cost of handing it over. */
+/* The precomputed part of an event: the rest is the cost of delivering it. */
 struct plan {
     uint8_t kind, state;
     uint16_t cpu;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What compression costs by itself, beside a plain copy of the same bytes: 64 KiB buffers of events
- * as the scheduler and the profiler log them, or the compressed buffers of the recording that is
- * named.
+ * The cost of compression alone, compared with a plain copy of the same bytes: 64 KiB buffers of
+ * scheduler and profiler events, or the compressed buffers of the given recording.
  *
  *   xpress [FILE.etl]
  */
@@ -129,13 +128,13 @@ struct buffer {
 struct work {
     struct buffer *buffers;
     size_t count, bytes, packed_bytes;
-    uint8_t *out; /* where everything goes to: stays in the cache, as it does in a reader */
+    uint8_t *out; /* the destination of everything: stays in the cache, as in a reader */
 };
 
 static void require(bool ok)
 {
     if (!ok) {
-        fprintf(stderr, "xpress: a buffer does not inflate\n");
+        fprintf(stderr, "xpress: a buffer does not decompress\n");
         exit(1);
     }
 }
@@ -186,7 +185,7 @@ static void do_once(struct work *w, int what, const struct buffer *b)
     require(rc >= 0 && written == b->size);
 }
 
-/* The quickest of some passes over all buffers: one buffer again and again would be foreseen. */
+/* The fastest of some passes over all buffers: a single buffer repeated would be predicted. */
 static uint64_t measure(struct work *w, int what)
 {
     uint64_t best_ns = UINT64_MAX;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What happened in a recording (.etl, .pftrace), without Windows.
+"""The busiest processes and threads of a recording (.etl, .pftrace), without Windows.
 
 usage: recording.py FILE
 """

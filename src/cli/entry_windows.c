@@ -44,7 +44,7 @@ static char **convert(int argc, wchar_t **wide)
         argv[i] = ew_calloc(size, 1);
         if (!argv[i])
             return NULL;
-        (void)ew_utf8_from_wide(wide[i], units, argv[i], size);
+        (void)ew_wide_to_utf8(wide[i], units, argv[i], size);
     }
     return argv;
 }

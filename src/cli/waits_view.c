@@ -344,7 +344,7 @@ static int write_tables(const struct ew_waits_view *view, const struct results *
     ew_buf_char(out, '\n');
     if (rc == 0)
         rc = table_edges(view, results, out, width, color);
-    ew_buf_text(out, "\nchains: the thread that ended most of the waiting, and so on\n");
+    ew_buf_text(out, "\nchains of wakers: each thread was mostly woken by the next\n");
     for (uint32_t i = 0; i < results->thread_count && i < CHAINS_SHOWN; i++)
         if (main_waker(results, results->threads[i].tid) != NULL)
             put_chain(results, &results->threads[i], out);

@@ -122,14 +122,14 @@ static const struct ew_schema *table_schema(struct ew_decoder *decoder,
                                             const struct ew_table_provider *table,
                                             const uint8_t *guid, uint16_t id, uint8_t version)
 {
-    const struct ew_table_event *event = ew_table_find(table, id, version);
+    const struct ew_table_event *event = ew_manifest_table_find(table, id, version);
     if (!event)
         return NULL;
     const struct ew_schema *schema =
         ew_store_schema(&decoder->tables, guid, event->id, event->version);
     if (schema)
         return schema;
-    schema = ew_table_compile(&decoder->tables, table, event);
+    schema = ew_manifest_table_compile(&decoder->tables, table, event);
     if (schema)
         ew_store_put_schema(&decoder->tables, guid, event->id, event->version, schema);
     return schema;

@@ -19,8 +19,8 @@ const struct ew_table_provider *ew_tables(unsigned i)
     return NULL;
 }
 
-const struct ew_table_event *ew_table_find(const struct ew_table_provider *provider, uint16_t id,
-                                           uint8_t version)
+const struct ew_table_event *ew_manifest_table_find(const struct ew_table_provider *provider,
+                                                    uint16_t id, uint8_t version)
 {
     const struct ew_table_event *best = NULL;
     for (const struct ew_table_event *event = provider->events; event && event->name; event++)
@@ -241,9 +241,9 @@ static bool compile_fields(struct compile *compile)
     }
 }
 
-const struct ew_schema *ew_table_compile(struct ew_store *store,
-                                         const struct ew_table_provider *provider,
-                                         const struct ew_table_event *event)
+const struct ew_schema *ew_manifest_table_compile(struct ew_store *store,
+                                                  const struct ew_table_provider *provider,
+                                                  const struct ew_table_event *event)
 {
     struct compile compile;
     compile.store = store;

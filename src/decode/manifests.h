@@ -52,12 +52,12 @@ enum { EW_TABLE_PROVIDERS_MAX = 128 };
 const struct ew_table_provider *ew_tables(unsigned i); /* NULL after the last */
 
 /* The entry for an event, or NULL. */
-const struct ew_table_event *ew_table_find(const struct ew_table_provider *provider, uint16_t id,
-                                           uint8_t version);
+const struct ew_table_event *ew_manifest_table_find(const struct ew_table_provider *provider,
+                                                    uint16_t id, uint8_t version);
 /* Allocated in the store; NULL if that is full, or the notation is invalid (an error in a table,
  * which tests would find). */
-const struct ew_schema *ew_table_compile(struct ew_store *store,
-                                         const struct ew_table_provider *provider,
-                                         const struct ew_table_event *event);
+const struct ew_schema *ew_manifest_table_compile(struct ew_store *store,
+                                                  const struct ew_table_provider *provider,
+                                                  const struct ew_table_event *event);
 
 #endif

@@ -16,21 +16,21 @@
 enum { LINES_MAX = 65536, LINE_BUCKETS = 4096 };
 
 /* The command line of a process. */
-struct ew_record_accounting_line {
-    struct ew_record_accounting_line *next;
+struct ew_accounting_line {
+    struct ew_accounting_line *next;
     uint32_t pid;
     char text[];
 };
 
 static bool wanted(void *ctx, uint32_t pid, const char *name)
 {
-    const struct ew_record_accounting *accounting = ctx;
+    const struct ew_accounting *accounting = ctx;
     return ew_selection_includes(&accounting->selection, pid, name);
 }
 
 static void interval_over(void *ctx, uint64_t end_ns)
 {
-    struct ew_record_accounting *accounting = ctx;
+    struct ew_accounting *accounting = ctx;
     accounting->horizon_ns = end_ns;
     accounting->cut = true;
     if (accounting->facts->over != NULL)
@@ -39,29 +39,27 @@ static void interval_over(void *ctx, uint64_t end_ns)
 
 /* ------------------------------------------------------------ command lines */
 
-static struct ew_record_accounting_line **find_line(const struct ew_record_accounting *accounting,
-                                                    uint32_t pid)
+static struct ew_accounting_line **find_line(const struct ew_accounting *accounting, uint32_t pid)
 {
-    struct ew_record_accounting_line **at = &accounting->lines[pid / 4 % LINE_BUCKETS];
+    struct ew_accounting_line **at = &accounting->lines[pid / 4 % LINE_BUCKETS];
     while (*at != NULL && (*at)->pid != pid)
         at = &(*at)->next;
     return at;
 }
 
-static void drop_line(struct ew_record_accounting *accounting,
-                      struct ew_record_accounting_line **at)
+static void drop_line(struct ew_accounting *accounting, struct ew_accounting_line **at)
 {
-    struct ew_record_accounting_line *line = *at;
+    struct ew_accounting_line *line = *at;
     *at = line->next;
     ew_free(line);
     accounting->line_count--;
 }
 
-static void keep_line(struct ew_record_accounting *accounting, const struct ew_event *event)
+static void keep_line(struct ew_accounting *accounting, const struct ew_event *event)
 {
     char text[EW_CMDLINE_BYTES], masked[EW_CMDLINE_BYTES];
     const struct ew_event_text *command_line = &event->u.process.command_line;
-    struct ew_record_accounting_line **at = find_line(accounting, event->pid);
+    struct ew_accounting_line **at = find_line(accounting, event->pid);
     if (*at != NULL && event->kind == EW_EVENT_PROCESS_START)
         drop_line(accounting, at);
     if (*at != NULL || command_line->len == 0 || !command_line->wide ||
@@ -71,7 +69,7 @@ static void keep_line(struct ew_record_accounting *accounting, const struct ew_e
                            ew_utf16_len(command_line->bytes, command_line->len), text, sizeof text);
     ew_cmdline_mask(text, masked);
     size_t len = strlen(masked);
-    struct ew_record_accounting_line *line = len == 0 ? NULL : ew_calloc(1, sizeof *line + len + 1);
+    struct ew_accounting_line *line = len == 0 ? NULL : ew_calloc(1, sizeof *line + len + 1);
     if (line == NULL)
         return;
     line->pid = event->pid;
@@ -81,17 +79,16 @@ static void keep_line(struct ew_record_accounting *accounting, const struct ew_e
     accounting->line_count++;
 }
 
-const char *ew_record_accounting_cmdline(const struct ew_record_accounting *accounting,
-                                         uint32_t pid)
+const char *ew_accounting_cmdline(const struct ew_accounting *accounting, uint32_t pid)
 {
-    const struct ew_record_accounting_line *line =
+    const struct ew_accounting_line *line =
         accounting->lines == NULL ? NULL : *find_line(accounting, pid);
     return line == NULL ? NULL : line->text;
 }
 
 /* ------------------------------------------------------------------- availability */
 
-struct etwatch_metric_set ew_record_accounting_available(uint64_t kinds)
+struct etwatch_metric_set ew_accounting_available(uint64_t kinds)
 {
     static const struct {
         uint64_t kinds; /* any of these */
@@ -127,7 +124,7 @@ struct etwatch_metric_set ew_record_accounting_available(uint64_t kinds)
     return available;
 }
 
-struct etwatch_metric_set ew_record_accounting_estimated(uint64_t kinds)
+struct etwatch_metric_set ew_accounting_estimated(uint64_t kinds)
 {
     struct etwatch_metric_set estimated = {{0}};
     if ((kinds & EW_KIND(SAMPLE)) == 0)
@@ -140,9 +137,8 @@ struct etwatch_metric_set ew_record_accounting_estimated(uint64_t kinds)
 
 /* ------------------------------------------------------------------- init and done */
 
-int ew_record_accounting_init(struct ew_record_accounting *accounting,
-                              const struct ew_source_config *config,
-                              const struct ew_tally_config *own)
+int ew_accounting_init(struct ew_accounting *accounting, const struct ew_source_config *config,
+                       const struct ew_tally_config *own)
 {
     const struct ew_filter *filter = &config->filter;
     struct ew_tally_config tally = *own;
@@ -163,13 +159,13 @@ int ew_record_accounting_init(struct ew_record_accounting *accounting,
     if (rc == 0)
         rc = ew_tally_new(&tally, &accounting->tally);
     if (rc == 0 && config->cmdlines) {
-        accounting->lines = ew_calloc(LINE_BUCKETS, sizeof(struct ew_record_accounting_line *));
+        accounting->lines = ew_calloc(LINE_BUCKETS, sizeof(struct ew_accounting_line *));
         rc = accounting->lines == NULL ? ETWATCH_ENOMEM : 0;
     }
     return rc;
 }
 
-void ew_record_accounting_done(struct ew_record_accounting *accounting)
+void ew_accounting_done(struct ew_accounting *accounting)
 {
     for (uint32_t i = 0; accounting->lines != NULL && i < LINE_BUCKETS; i++)
         while (accounting->lines[i] != NULL)
@@ -182,8 +178,8 @@ void ew_record_accounting_done(struct ew_record_accounting *accounting)
 
 /* ------------------------------------------------------------------------- records */
 
-void ew_record_accounting_take(struct ew_record_accounting *accounting,
-                               const struct ew_record *record, const struct ew_facts *facts)
+void ew_accounting_take(struct ew_accounting *accounting, const struct ew_record *record,
+                        const struct ew_facts *facts)
 {
     struct ew_event event;
     accounting->last_ns = record->t_ns;

@@ -29,37 +29,35 @@ void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool after,
                           const struct ew_record *record, const struct ew_event *event,
                           const struct ew_facts *facts);
 
-struct ew_record_accounting_line;
+struct ew_accounting_line;
 
-struct ew_record_accounting {
+struct ew_accounting {
     struct ew_tally *tally;
     struct ew_selection selection;
     const struct ew_facts *facts; /* of the current drain */
     uint64_t horizon_ns, last_ns;
     bool cut; /* an interval ended in this drain */
     struct ew_source_stats stats;
-    bool events, events_all;                  /* emit scheduler events; of all threads */
-    struct ew_record_accounting_line **lines; /* NULL: command lines are not requested */
+    bool events, events_all;           /* emit scheduler events; of all threads */
+    struct ew_accounting_line **lines; /* NULL: command lines are not requested */
     uint32_t line_count;
 };
 
 /* own: what the source knows (CPUs, clock, classes, start time); the rest is filled in from
  * config. The accounting must not move in memory afterwards. */
-int ew_record_accounting_init(struct ew_record_accounting *accounting,
-                              const struct ew_source_config *config,
-                              const struct ew_tally_config *own);
-void ew_record_accounting_done(struct ew_record_accounting *accounting);
+int ew_accounting_init(struct ew_accounting *accounting, const struct ew_source_config *config,
+                       const struct ew_tally_config *own);
+void ew_accounting_done(struct ew_accounting *accounting);
 
 /* For every record except a loss. */
-void ew_record_accounting_take(struct ew_record_accounting *accounting,
-                               const struct ew_record *record, const struct ew_facts *facts);
+void ew_accounting_take(struct ew_accounting *accounting, const struct ew_record *record,
+                        const struct ew_facts *facts);
 /* The command line of a process, or NULL; valid until the next call. */
-const char *ew_record_accounting_cmdline(const struct ew_record_accounting *accounting,
-                                         uint32_t pid);
+const char *ew_accounting_cmdline(const struct ew_accounting *accounting, uint32_t pid);
 
 #define EW_KIND(name) (UINT64_C(1) << EW_EVENT_##name)
 /* The metrics that these kinds of events (EW_KIND) yield, and those of them that are estimates. */
-struct etwatch_metric_set ew_record_accounting_available(uint64_t kinds);
-struct etwatch_metric_set ew_record_accounting_estimated(uint64_t kinds);
+struct etwatch_metric_set ew_accounting_available(uint64_t kinds);
+struct etwatch_metric_set ew_accounting_estimated(uint64_t kinds);
 
 #endif

@@ -21,7 +21,7 @@
  */
 
 /* Objects of one size (a multiple of 8); each chunk starts at a cache line. */
-struct ew_store_pool {
+struct ew_tally_pool {
     void **chunks; /* as allocated */
     void *free;    /* the first word of a free object points to the next */
     size_t object_size;
@@ -29,40 +29,40 @@ struct ew_store_pool {
     uint32_t used;
 };
 
-void ew_store_pool_init(struct ew_store_pool *pool, size_t object_size);
-void ew_store_pool_done(struct ew_store_pool *pool);
+void ew_tally_pool_init(struct ew_tally_pool *pool, size_t object_size);
+void ew_tally_pool_done(struct ew_tally_pool *pool);
 /* Zeroed, or NULL. */
-void *ew_store_pool_take(struct ew_store_pool *pool);
-void ew_store_pool_give(struct ew_store_pool *pool, void *object);
+void *ew_tally_pool_take(struct ew_tally_pool *pool);
+void ew_tally_pool_give(struct ew_tally_pool *pool, void *object);
 
-struct ew_store_slot {
+struct ew_tally_slot {
     void *value; /* NULL: empty */
     uint32_t key;
 };
 
-struct ew_store_map {
-    struct ew_store_slot *slots;
+struct ew_tally_map {
+    struct ew_tally_slot *slots;
     uint32_t capacity; /* 0 or a power of two */
     uint32_t used;
 };
 
-void ew_store_map_done(struct ew_store_map *map);
+void ew_tally_map_done(struct ew_tally_map *map);
 /* Replaces an existing value. Returns 0 or ETWATCH_ENOMEM. */
-int ew_store_map_put(struct ew_store_map *map, uint32_t key, void *value);
-void ew_store_map_remove(struct ew_store_map *map, uint32_t key);
+int ew_tally_map_put(struct ew_tally_map *map, uint32_t key, void *value);
+void ew_tally_map_remove(struct ew_tally_map *map, uint32_t key);
 
-static inline uint32_t ew_store_hash(uint32_t key)
+static inline uint32_t ew_tally_hash(uint32_t key)
 {
     key *= 2654435769u;
     return key ^ key >> 15;
 }
 
-static inline void *ew_store_map_get(const struct ew_store_map *map, uint32_t key)
+static inline void *ew_tally_map_get(const struct ew_tally_map *map, uint32_t key)
 {
     if (map->capacity == 0)
         return NULL;
     uint32_t mask = map->capacity - 1;
-    for (uint32_t at = ew_store_hash(key) & mask; map->slots[at].value != NULL;
+    for (uint32_t at = ew_tally_hash(key) & mask; map->slots[at].value != NULL;
          at = (at + 1) & mask)
         if (map->slots[at].key == key)
             return map->slots[at].value;
@@ -70,7 +70,7 @@ static inline void *ew_store_map_get(const struct ew_store_map *map, uint32_t ke
 }
 
 /* Interned strings: equal texts are stored once. */
-struct ew_store_texts {
+struct ew_tally_texts {
     char *block; /* being filled; its first word points to the previous block */
     size_t block_used, block_size;
     const char **slots;
@@ -80,11 +80,11 @@ struct ew_store_texts {
     bool failed; /* an allocation failed (not: limit reached); the reader clears it */
 };
 
-void ew_store_texts_init(struct ew_store_texts *texts, size_t max_bytes);
-void ew_store_texts_done(struct ew_store_texts *texts);
+void ew_tally_texts_init(struct ew_tally_texts *texts, size_t max_bytes);
+void ew_tally_texts_done(struct ew_tally_texts *texts);
 /* A terminated copy that lives as long as the texts; "" if the limit is reached, which is counted.
  */
-const char *ew_store_keep_text(struct ew_store_texts *texts, const char *text, size_t len);
+const char *ew_tally_keep_text(struct ew_tally_texts *texts, const char *text, size_t len);
 
 /* What is counted per thread in addition to its CPU time. */
 enum ew_tally_work {
@@ -236,7 +236,7 @@ enum { EW_TID_PAGE_BITS = 10, EW_TID_ROOT = 16384, EW_TID_PAGES_MAX = 768 };
 struct ew_tally_tids {
     struct ew_tally_thread **root[EW_TID_ROOT];
     uint32_t pages;
-    struct ew_store_map others;
+    struct ew_tally_map others;
 };
 
 enum { EW_IRPS = 4096, EW_GONE = 1024, EW_CHANGES = 8 };
@@ -284,9 +284,9 @@ struct ew_tally {
     struct ew_tally_thread idle; /* of all CPUs, in a process that is never reported */
     struct ew_tally_thread_cold idle_cold;
     struct ew_tally_process idle_process;
-    struct ew_store_pool threads, cold, processes;
-    struct ew_store_map pids;
-    struct ew_store_texts texts;
+    struct ew_tally_pool threads, cold, processes;
+    struct ew_tally_map pids;
+    struct ew_tally_texts texts;
     struct ew_tally_thread *unowned; /* threads without a known process */
     struct ew_tally_thread *oldest_ended, *newest_ended;
     struct ew_tally_process *first_process, *last_process;
@@ -301,7 +301,7 @@ struct ew_tally {
     uint64_t samples, sampled_irq[2]; /* all; in DPCs and ISRs */
     uint64_t lost, losses, unattributed, inconsistent, refused;
     uint32_t blind_cpus;
-    struct ew_store_map learned; /* ids that were already mentioned */
+    struct ew_tally_map learned; /* ids that were already mentioned */
 
     /* Intervals. */
     uint64_t begin_ns; /* of the open interval */
@@ -326,7 +326,7 @@ static inline struct ew_tally_thread *ew_threads_find(const struct ew_tally *tal
     uint32_t page = tid >> (2 + EW_TID_PAGE_BITS);
     if (page < EW_TID_ROOT && (tid & 3) == 0 && tally->tids.root[page] != NULL)
         return tally->tids.root[page][tid >> 2 & ((1u << EW_TID_PAGE_BITS) - 1)];
-    return ew_store_map_get(&tally->tids.others, tid);
+    return ew_tally_map_get(&tally->tids.others, tid);
 }
 
 /* Created without a process if it does not exist; NULL: no room, which is counted. */
@@ -363,7 +363,7 @@ static inline bool ew_threads_running(const struct ew_tally *tally,
 
 static inline struct ew_tally_process *ew_processes_find(const struct ew_tally *tally, uint32_t pid)
 {
-    return ew_store_map_get(&tally->pids, pid);
+    return ew_tally_map_get(&tally->pids, pid);
 }
 
 /* The process that has this id now; created as preexisting if unknown. NULL: no room. */

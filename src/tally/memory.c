@@ -90,7 +90,7 @@ static struct image *image_at(const struct ew_tally_images *images, uint32_t i)
 static uint32_t *head_of(struct ew_tally_images *images, uint32_t serial, uint64_t base)
 {
     uint32_t mix = (uint32_t)(base >> 12) ^ (uint32_t)(base >> 40) ^ serial * 40503u;
-    return &images->head[ew_store_hash(mix) % IMAGE_HEADS];
+    return &images->head[ew_tally_hash(mix) % IMAGE_HEADS];
 }
 
 /* The image now loaded at base. The search is bounded, in case of a crafted recording. */

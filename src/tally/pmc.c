@@ -21,7 +21,7 @@ struct ew_tally_pmc {
     uint64_t last[EW_PMC_MAX];
 };
 
-uint32_t ew_pmc_known(const struct ew_tally *tally)
+uint32_t ew_tally_pmc_known(const struct ew_tally *tally)
 {
     bool sure = !tally->pmc_unsure && tally->pmc_seen != 0 && tally->pmc_seen == tally->pmc.count;
     return sure ? ew_pmc_has(&tally->pmc) : 0;
@@ -33,7 +33,7 @@ static void set_unsure(struct ew_tally *tally)
     ew_tally_saw_class(tally, 0);
 }
 
-void ew_pmc_saw(struct ew_tally *tally, uint8_t count)
+void ew_tally_pmc_saw(struct ew_tally *tally, uint8_t count)
 {
     if (count == 0 || count == tally->pmc_seen)
         return;
@@ -45,7 +45,7 @@ void ew_pmc_saw(struct ew_tally *tally, uint8_t count)
     ew_tally_saw_class(tally, 0);
 }
 
-void ew_pmc_names(struct ew_tally *tally, const struct ew_pmc_map *map)
+void ew_tally_pmc_names(struct ew_tally *tally, const struct ew_pmc_map *map)
 {
     if (map->count == 0)
         return; /* no counters were configured at that time */
@@ -60,7 +60,7 @@ void ew_pmc_names(struct ew_tally *tally, const struct ew_pmc_map *map)
     ew_tally_saw_class(tally, 0);
 }
 
-void ew_pmc_disturbed(struct ew_tally *tally)
+void ew_tally_pmc_disturbed(struct ew_tally *tally)
 {
     set_unsure(tally);
 }
@@ -89,12 +89,12 @@ static bool add(struct ew_tally_thread *thread, const struct ew_tally_pmc *befor
     return whole;
 }
 
-void ew_pmc_switch(struct ew_tally *tally, struct ew_tally_cpu *cpu, const struct ew_event *event,
-                   struct ew_tally_thread *ran)
+void ew_tally_pmc_switch(struct ew_tally *tally, struct ew_tally_cpu *cpu,
+                         const struct ew_event *event, struct ew_tally_thread *ran)
 {
     uint8_t count = event->u.cswitch.pmc_count;
     struct ew_tally_pmc *pmc = cpu->pmc;
-    ew_pmc_saw(tally, count);
+    ew_tally_pmc_saw(tally, count);
     if (pmc == NULL && count > 0) {
         pmc = cpu->pmc = ew_calloc(1, sizeof *pmc);
         if (pmc == NULL)
@@ -110,15 +110,15 @@ void ew_pmc_switch(struct ew_tally *tally, struct ew_tally_cpu *cpu, const struc
         pmc->last[i] = ew_load_u64(event->u.cswitch.pmc + 8 * (size_t)i);
 }
 
-void ew_pmc_finish(struct ew_tally *tally)
+void ew_tally_pmc_finish(struct ew_tally *tally)
 {
     for (uint32_t i = 0; i < tally->cpu_count; i++)
         if (tally->cpus[i].running != NULL)
             mark(tally, tally->cpus[i].running, false);
 }
 
-void ew_pmc_counters(const struct ew_tally *tally, const uint64_t work[EW_WORK_COUNT],
-                     uint64_t counter[EW_COUNTER_COUNT])
+void ew_tally_pmc_counters(const struct ew_tally *tally, const uint64_t work[EW_WORK_COUNT],
+                           uint64_t counter[EW_COUNTER_COUNT])
 {
     counter[EW_C_cycles] = counter[EW_C_instructions] = counter[EW_C_cache_misses] = 0;
     for (uint8_t i = 0; i < tally->pmc.count; i++)

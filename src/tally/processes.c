@@ -45,7 +45,7 @@ const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text
     for (size_t i = 0; base_name && i < len; i++)
         if (buffer[i] == '\\')
             from = i + 1;
-    const char *kept = ew_store_keep_text(&tally->texts, buffer + from, len - from);
+    const char *kept = ew_tally_keep_text(&tally->texts, buffer + from, len - from);
     if (tally->texts.failed) {
         tally->texts.failed = false;
         ew_tally_short_of_memory(tally);
@@ -127,9 +127,9 @@ static void fold_into_rest(struct ew_tally *tally, struct ew_tally_process *proc
     else
         tally->last_process = process->older;
     if (ew_processes_find(tally, process->pid) == process)
-        ew_store_map_remove(&tally->pids, process->pid);
+        ew_tally_map_remove(&tally->pids, process->pid);
     process->serial = 0;
-    ew_store_pool_give(&tally->processes, process);
+    ew_tally_pool_give(&tally->processes, process);
 }
 
 static void push_ended(struct ew_tally *tally, struct ew_tally_process *process)
@@ -170,10 +170,10 @@ static struct ew_tally_process *make(struct ew_tally *tally, uint32_t pid)
         tally->refused++;
         return NULL;
     }
-    struct ew_tally_process *process = ew_store_pool_take(&tally->processes);
-    if (process == NULL || ew_store_map_put(&tally->pids, pid, process) < 0) {
+    struct ew_tally_process *process = ew_tally_pool_take(&tally->processes);
+    if (process == NULL || ew_tally_map_put(&tally->pids, pid, process) < 0) {
         if (process != NULL)
-            ew_store_pool_give(&tally->processes, process);
+            ew_tally_pool_give(&tally->processes, process);
         ew_tally_short_of_memory(tally);
         return NULL;
     }

@@ -179,7 +179,7 @@ void ew_run_switch(struct ew_tally *tally, const struct ew_event *event)
     else
         old = enter_unknown(tally, cpu, event, t_ns);
     if ((event->u.cswitch.pmc_count | tally->pmc_seen) != 0)
-        ew_pmc_switch(tally, cpu, event, sure ? old : NULL);
+        ew_tally_pmc_switch(tally, cpu, event, sure ? old : NULL);
     begin_run(cpu, NULL, 0, t_ns);
     if (old != NULL) {
         if (old->process == NULL)

@@ -13,20 +13,20 @@
 
 enum { CACHE_LINE = 64, CHUNK_OBJECTS = 128, TEXT_BLOCK = 65536 };
 
-void ew_store_pool_init(struct ew_store_pool *pool, size_t object_size)
+void ew_tally_pool_init(struct ew_tally_pool *pool, size_t object_size)
 {
-    *pool = (struct ew_store_pool){.object_size = object_size};
+    *pool = (struct ew_tally_pool){.object_size = object_size};
 }
 
-void ew_store_pool_done(struct ew_store_pool *pool)
+void ew_tally_pool_done(struct ew_tally_pool *pool)
 {
     for (uint32_t i = 0; i < pool->chunk_count; i++)
         ew_free(pool->chunks[i]);
     ew_free(pool->chunks);
-    *pool = (struct ew_store_pool){0};
+    *pool = (struct ew_tally_pool){0};
 }
 
-static int add_chunk(struct ew_store_pool *pool)
+static int add_chunk(struct ew_tally_pool *pool)
 {
     if (pool->chunk_count == pool->chunk_capacity) {
         uint32_t capacity = pool->chunk_capacity == 0 ? 16 : pool->chunk_capacity * 2;
@@ -49,7 +49,7 @@ static int add_chunk(struct ew_store_pool *pool)
     return 0;
 }
 
-void *ew_store_pool_take(struct ew_store_pool *pool)
+void *ew_tally_pool_take(struct ew_tally_pool *pool)
 {
     if (pool->free == NULL && add_chunk(pool) < 0)
         return NULL;
@@ -60,7 +60,7 @@ void *ew_store_pool_take(struct ew_store_pool *pool)
     return object;
 }
 
-void ew_store_pool_give(struct ew_store_pool *pool, void *object)
+void ew_tally_pool_give(struct ew_tally_pool *pool, void *object)
 {
     memcpy(object, &pool->free, sizeof pool->free);
     pool->free = object;
@@ -69,27 +69,27 @@ void ew_store_pool_give(struct ew_store_pool *pool, void *object)
 
 /* --------------------------------------------------------------------------- map */
 
-void ew_store_map_done(struct ew_store_map *map)
+void ew_tally_map_done(struct ew_tally_map *map)
 {
     ew_free(map->slots);
-    *map = (struct ew_store_map){0};
+    *map = (struct ew_tally_map){0};
 }
 
-static void insert(struct ew_store_map *map, uint32_t key, void *value)
+static void insert(struct ew_tally_map *map, uint32_t key, void *value)
 {
     uint32_t mask = map->capacity - 1;
-    uint32_t at = ew_store_hash(key) & mask;
+    uint32_t at = ew_tally_hash(key) & mask;
     while (map->slots[at].value != NULL && map->slots[at].key != key)
         at = (at + 1) & mask;
     if (map->slots[at].value == NULL)
         map->used++;
-    map->slots[at] = (struct ew_store_slot){.value = value, .key = key};
+    map->slots[at] = (struct ew_tally_slot){.value = value, .key = key};
 }
 
-int ew_store_map_put(struct ew_store_map *map, uint32_t key, void *value)
+int ew_tally_map_put(struct ew_tally_map *map, uint32_t key, void *value)
 {
     if (map->used + 1 > map->capacity / 4 * 3) {
-        struct ew_store_map larger = {.capacity = map->capacity == 0 ? 64 : map->capacity * 2};
+        struct ew_tally_map larger = {.capacity = map->capacity == 0 ? 64 : map->capacity * 2};
         larger.slots = ew_calloc(larger.capacity, sizeof *larger.slots);
         if (larger.slots == NULL)
             return ETWATCH_ENOMEM;
@@ -103,12 +103,12 @@ int ew_store_map_put(struct ew_store_map *map, uint32_t key, void *value)
     return 0;
 }
 
-void ew_store_map_remove(struct ew_store_map *map, uint32_t key)
+void ew_tally_map_remove(struct ew_tally_map *map, uint32_t key)
 {
     if (map->capacity == 0)
         return;
     uint32_t mask = map->capacity - 1;
-    uint32_t at = ew_store_hash(key) & mask;
+    uint32_t at = ew_tally_hash(key) & mask;
     while (map->slots[at].value != NULL && map->slots[at].key != key)
         at = (at + 1) & mask;
     if (map->slots[at].value == NULL)
@@ -117,23 +117,23 @@ void ew_store_map_remove(struct ew_store_map *map, uint32_t key)
     /* Entries displaced past this slot move up, so that no search ends too early. */
     for (uint32_t next = (at + 1) & mask; map->slots[next].value != NULL;
          next = (next + 1) & mask) {
-        uint32_t home = ew_store_hash(map->slots[next].key) & mask;
+        uint32_t home = ew_tally_hash(map->slots[next].key) & mask;
         if (((next - home) & mask) >= ((next - at) & mask)) {
             map->slots[at] = map->slots[next];
             at = next;
         }
     }
-    map->slots[at] = (struct ew_store_slot){0};
+    map->slots[at] = (struct ew_tally_slot){0};
 }
 
 /* ------------------------------------------------------------------------- texts */
 
-void ew_store_texts_init(struct ew_store_texts *texts, size_t max_bytes)
+void ew_tally_texts_init(struct ew_tally_texts *texts, size_t max_bytes)
 {
-    *texts = (struct ew_store_texts){.max_bytes = max_bytes};
+    *texts = (struct ew_tally_texts){.max_bytes = max_bytes};
 }
 
-void ew_store_texts_done(struct ew_store_texts *texts)
+void ew_tally_texts_done(struct ew_tally_texts *texts)
 {
     while (texts->block != NULL) {
         char *before;
@@ -142,7 +142,7 @@ void ew_store_texts_done(struct ew_store_texts *texts)
         texts->block = before;
     }
     ew_free(texts->slots);
-    *texts = (struct ew_store_texts){0};
+    *texts = (struct ew_tally_texts){0};
 }
 
 static uint32_t hash_text(const char *text, size_t len)
@@ -150,7 +150,7 @@ static uint32_t hash_text(const char *text, size_t len)
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-    return ew_store_hash(hash);
+    return ew_tally_hash(hash);
 }
 
 static const char **find_slot(const char **slots, uint32_t capacity, const char *text, size_t len)
@@ -161,7 +161,7 @@ static const char **find_slot(const char **slots, uint32_t capacity, const char 
     return &slots[at];
 }
 
-static int grow_slots(struct ew_store_texts *texts)
+static int grow_slots(struct ew_tally_texts *texts)
 {
     uint32_t capacity = texts->capacity == 0 ? 256 : texts->capacity * 2;
     const char **slots = ew_calloc(capacity, sizeof *slots);
@@ -178,7 +178,7 @@ static int grow_slots(struct ew_store_texts *texts)
     return 0;
 }
 
-static char *make_room(struct ew_store_texts *texts, size_t size)
+static char *make_room(struct ew_tally_texts *texts, size_t size)
 {
     if (texts->block_size - texts->block_used < size) {
         size_t block_size = size + sizeof(char *) > TEXT_BLOCK ? size + sizeof(char *) : TEXT_BLOCK;
@@ -200,7 +200,7 @@ static char *make_room(struct ew_store_texts *texts, size_t size)
     return room;
 }
 
-const char *ew_store_keep_text(struct ew_store_texts *texts, const char *text, size_t len)
+const char *ew_tally_keep_text(struct ew_tally_texts *texts, const char *text, size_t len)
 {
     const char *end = memchr(text, '\0', len);
     if (end != NULL)

@@ -36,7 +36,7 @@ static uint32_t counters_of(uint32_t classes)
 void ew_tally_saw_class(struct ew_tally *tally, uint32_t class_bit)
 {
     tally->classes |= class_bit;
-    tally->counter_has = counters_of(tally->classes) | ew_pmc_known(tally);
+    tally->counter_has = counters_of(tally->classes) | ew_tally_pmc_known(tally);
 }
 
 void ew_tally_short_of_memory(struct ew_tally *tally)
@@ -56,10 +56,10 @@ int ew_tally_new(const struct ew_tally_config *config, struct ew_tally **ret_tal
         tally->config.max_processes = 65536;
     if (config->max_threads == 0)
         tally->config.max_threads = 131072;
-    ew_store_pool_init(&tally->threads, sizeof(struct ew_tally_thread));
-    ew_store_pool_init(&tally->cold, sizeof(struct ew_tally_thread_cold));
-    ew_store_pool_init(&tally->processes, sizeof(struct ew_tally_process));
-    ew_store_texts_init(&tally->texts, TEXTS_MAX);
+    ew_tally_pool_init(&tally->threads, sizeof(struct ew_tally_thread));
+    ew_tally_pool_init(&tally->cold, sizeof(struct ew_tally_thread_cold));
+    ew_tally_pool_init(&tally->processes, sizeof(struct ew_tally_process));
+    ew_tally_texts_init(&tally->texts, TEXTS_MAX);
     ew_facts_init(tally);
     tally->now_ns = config->first_ns;
     tally->pmc = config->pmc;
@@ -89,12 +89,12 @@ void ew_tally_free(struct ew_tally *tally)
     }
     ew_free(tally->cpus);
     ew_tids_done(&tally->tids);
-    ew_store_pool_done(&tally->threads);
-    ew_store_pool_done(&tally->cold);
-    ew_store_pool_done(&tally->processes);
-    ew_store_map_done(&tally->pids);
-    ew_store_map_done(&tally->learned);
-    ew_store_texts_done(&tally->texts);
+    ew_tally_pool_done(&tally->threads);
+    ew_tally_pool_done(&tally->cold);
+    ew_tally_pool_done(&tally->processes);
+    ew_tally_map_done(&tally->pids);
+    ew_tally_map_done(&tally->learned);
+    ew_tally_texts_done(&tally->texts);
     ew_memory_images_free(tally->images);
     ew_free(tally->irps);
     ew_free(tally->gone);
@@ -148,10 +148,10 @@ static bool is_duplicate(struct ew_tally *tally, const struct ew_event *event)
 /* Whether this is the first mention of the id, which is remembered. */
 static bool first_mention(struct ew_tally *tally, uint32_t key)
 {
-    if (ew_store_map_get(&tally->learned, key) != NULL ||
+    if (ew_tally_map_get(&tally->learned, key) != NULL ||
         tally->learned.used >= 4 * tally->config.max_threads)
         return false;
-    if (ew_store_map_put(&tally->learned, key, tally) < 0) {
+    if (ew_tally_map_put(&tally->learned, key, tally) < 0) {
         ew_tally_short_of_memory(tally);
         return false;
     }
@@ -178,9 +178,9 @@ static void learn_thread(struct ew_tally *tally, const struct ew_event *event)
 static void learn_pmc(struct ew_tally *tally, const struct ew_event *event)
 {
     if (event->kind == EW_EVENT_PMC_NAMES)
-        ew_pmc_names(tally, &event->u.pmc_names);
+        ew_tally_pmc_names(tally, &event->u.pmc_names);
     else if (event->kind == EW_EVENT_PMC_DISTURBED)
-        ew_pmc_disturbed(tally);
+        ew_tally_pmc_disturbed(tally);
 }
 
 void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
@@ -192,7 +192,7 @@ void ew_tally_learn(struct ew_tally *tally, const struct ew_event *event)
     if (event->kind == EW_EVENT_SAMPLE_INTERVAL && tally->sample_ns == 0)
         ew_run_interval(tally, event);
     if (event->kind == EW_EVENT_SWITCH)
-        ew_pmc_saw(tally, event->u.cswitch.pmc_count);
+        ew_tally_pmc_saw(tally, event->u.cswitch.pmc_count);
     learn_pmc(tally, event);
     if (event->pid == 0 || event->pid == EW_NO_ID)
         return;
@@ -221,7 +221,7 @@ static void begin(struct ew_tally *tally, const struct ew_facts *facts)
     if (!tally->learning)
         return;
     tally->learning = false;
-    ew_store_map_done(&tally->learned);
+    ew_tally_map_done(&tally->learned);
     ew_processes_learned(tally);
 }
 
@@ -323,7 +323,7 @@ void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t
 
 void ew_tally_forget_counters(struct ew_tally *tally)
 {
-    ew_pmc_disturbed(tally);
+    ew_tally_pmc_disturbed(tally);
 }
 
 void ew_tally_set_classes(struct ew_tally *tally, uint32_t classes, uint64_t t_ns,
@@ -460,7 +460,7 @@ void ew_tally_finish(struct ew_tally *tally, uint64_t t_ns, const struct ew_fact
     ew_facts_close(tally, t_ns, true);
     for (struct ew_tally_process *p = tally->first_process; p != NULL; p = p->newer)
         ew_threads_end_ending(tally, p, t_ns);
-    ew_pmc_finish(tally);
+    ew_tally_pmc_finish(tally);
     ew_facts_finish(tally, t_ns);
     tally->finished = true;
 }

@@ -19,8 +19,8 @@ int ew_tids_set(struct ew_tally_tids *tids, uint32_t tid, struct ew_tally_thread
     if (page >= EW_TID_ROOT || (tid & 3) != 0 ||
         (tids->root[page] == NULL && tids->pages >= EW_TID_PAGES_MAX)) {
         if (thread != NULL)
-            return ew_store_map_put(&tids->others, tid, thread);
-        ew_store_map_remove(&tids->others, tid);
+            return ew_tally_map_put(&tids->others, tid, thread);
+        ew_tally_map_remove(&tids->others, tid);
         return 0;
     }
     if (tids->root[page] == NULL) {
@@ -37,7 +37,7 @@ void ew_tids_done(struct ew_tally_tids *tids)
 {
     for (uint32_t i = 0; i < EW_TID_ROOT; i++)
         ew_free(tids->root[i]);
-    ew_store_map_done(&tids->others);
+    ew_tally_map_done(&tids->others);
 }
 
 /* ------------------------------------------------------------------------ lists */
@@ -92,8 +92,8 @@ static void drop_ended(struct ew_tally *tally, struct ew_tally_thread *thread)
     else
         tally->newest_ended = cold->older;
     unlink_thread(tally, thread);
-    ew_store_pool_give(&tally->cold, cold);
-    ew_store_pool_give(&tally->threads, thread);
+    ew_tally_pool_give(&tally->cold, cold);
+    ew_tally_pool_give(&tally->threads, thread);
 }
 
 void ew_threads_drop_kept(struct ew_tally *tally, struct ew_tally_process *process)
@@ -118,12 +118,12 @@ static struct ew_tally_thread *make(struct ew_tally *tally, uint32_t tid)
         drop_ended(tally, tally->oldest_ended);
         tally->refused++;
     }
-    struct ew_tally_thread *thread = ew_store_pool_take(&tally->threads);
+    struct ew_tally_thread *thread = ew_tally_pool_take(&tally->threads);
     if (thread != NULL)
-        thread->cold = ew_store_pool_take(&tally->cold);
+        thread->cold = ew_tally_pool_take(&tally->cold);
     if (thread == NULL || thread->cold == NULL) {
         if (thread != NULL)
-            ew_store_pool_give(&tally->threads, thread);
+            ew_tally_pool_give(&tally->threads, thread);
         ew_tally_short_of_memory(tally);
         return NULL;
     }
@@ -154,8 +154,8 @@ struct ew_tally_thread *ew_threads_add(struct ew_tally *tally, struct ew_tally_p
     if (thread == NULL)
         return NULL;
     if (ew_tids_set(&tally->tids, tid, thread) < 0) {
-        ew_store_pool_give(&tally->cold, thread->cold);
-        ew_store_pool_give(&tally->threads, thread);
+        ew_tally_pool_give(&tally->cold, thread->cold);
+        ew_tally_pool_give(&tally->threads, thread);
         ew_tally_short_of_memory(tally);
         return NULL;
     }
@@ -214,8 +214,8 @@ void ew_threads_end(struct ew_tally *tally, struct ew_tally_thread *thread, uint
     if ((thread->flags & EW_TT_OWN) != 0) {
         ew_totals_add(&process->ended, &sums);
         process->own = NULL;
-        ew_store_pool_give(&tally->cold, cold);
-        ew_store_pool_give(&tally->threads, thread);
+        ew_tally_pool_give(&tally->cold, cold);
+        ew_tally_pool_give(&tally->threads, thread);
         return;
     }
     if (ew_threads_find(tally, cold->tid) == thread)
@@ -236,8 +236,8 @@ void ew_threads_end(struct ew_tally *tally, struct ew_tally_thread *thread, uint
         }
     }
     unlink_thread(tally, thread);
-    ew_store_pool_give(&tally->cold, cold);
-    ew_store_pool_give(&tally->threads, thread);
+    ew_tally_pool_give(&tally->cold, cold);
+    ew_tally_pool_give(&tally->threads, thread);
 }
 
 void ew_threads_ending(struct ew_tally_thread *thread, uint64_t t_ns)

@@ -66,7 +66,7 @@ void ew_totals_counters(const struct ew_tally *tally, const struct ew_tally_sums
     counter[EW_C_disk_write_bytes] = work[EW_WORK_DISK_WRITE_BYTES];
     counter[EW_C_net_received_bytes] = work[EW_WORK_NET_RECEIVED_BYTES];
     counter[EW_C_net_sent_bytes] = work[EW_WORK_NET_SENT_BYTES];
-    ew_pmc_counters(tally, work, counter);
+    ew_tally_pmc_counters(tally, work, counter);
     /* Unknown counters are 0, so that a comparison of all counters shows no change. */
     for (uint32_t i = 0; i < EW_COUNTER_COUNT; i++)
         counter[i] &= 0 - (uint64_t)(tally->counter_has >> i & 1);

@@ -29,7 +29,7 @@ void ew_work_remember_gone(struct ew_tally *tally, const struct ew_tally_thread 
         }
     }
     uint32_t tid = thread->cold->tid;
-    tally->gone[ew_store_hash(tid) % EW_GONE] =
+    tally->gone[ew_tally_hash(tid) % EW_GONE] =
         (struct ew_tally_gone){.process = thread->process,
                                .end_ns = tally->now_ns,
                                .tid = tid,
@@ -43,7 +43,7 @@ struct ew_tally_thread *ew_work_thread(struct ew_tally *tally, uint32_t tid, uin
         return thread;
     const struct ew_tally_gone *gone = NULL;
     if (tally->gone != NULL)
-        gone = &tally->gone[ew_store_hash(tid) % EW_GONE];
+        gone = &tally->gone[ew_tally_hash(tid) % EW_GONE];
     if (gone != NULL && gone->tid == tid && is_known(gone->process, gone->serial) &&
         t_ns - gone->end_ns < GONE_NS)
         return ew_threads_own(tally, gone->process);
@@ -98,7 +98,7 @@ static struct ew_tally_irp *irp_slot(struct ew_tally *tally, uint64_t irp)
         ew_tally_short_of_memory(tally);
         return NULL;
     }
-    return &tally->irps[ew_store_hash((uint32_t)(irp >> 4 ^ irp >> 32)) % EW_IRPS];
+    return &tally->irps[ew_tally_hash((uint32_t)(irp >> 4 ^ irp >> 32)) % EW_IRPS];
 }
 
 static void disk_init(struct ew_tally *tally, const struct ew_record *record,

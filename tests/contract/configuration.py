@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The configuration file: docs/configuration.md says what the parser takes, and errors say where."""
+"""The configuration file: docs/configuration.md documents what the parser accepts, and errors have a position."""
 import json
 import os
 import re
 
-from commandkit import somebody
+from commandkit import running_process
 from lib import ROOT, cases, check, check_eq, check_in, main, run, temp_dir, test
 
 
 def documented():
-    """[(key, what to write, example)] of both tables."""
+    """[(key, value syntax, example)] of both tables."""
     with open(os.path.join(ROOT, "docs", "configuration.md"), encoding="utf-8") as file:
         rows = [re.findall(r"`([^`]*)`", line.rsplit("|", 2)[0]) for line in file if line.startswith("| `")]
     return [(row[0], row[0] if len(row) == 2 else row[1], row[-1]) for row in rows]
@@ -40,18 +40,18 @@ def every_option_of_a_command_that_reads_a_file_is_a_key():
     check(len(options) > 50, f"only {len(options)} options found")
     known = {key for key, _, _ in documented()}
     others = {"check", "cleanup", "config", "help", "show", "version"}
-    check_eq(sorted(options - known), sorted(others), "options that are no keys")
+    check_eq(sorted(options - known), sorted(others), "options that are not keys")
 
 
 @test
-def a_ring_that_does_not_say_how_large_has_a_size():
+def a_ring_without_a_size_has_the_default_size():
     check_in("last-samples = 10000    # file x.conf:1:16", config("storage.type = ring\n", "--show").out, "last-samples")
     check_in("last-samples = 7    # file x.conf:2:19", config("storage.type = ring\nstorage.samples = 7\n", "--show").out,
              "last-samples")
 
 
 @test
-def of_what_is_said_twice_the_last_counts_also_of_a_switch():
+def the_last_of_several_values_wins_also_for_switches():
     check_in("dense = false    # file x.conf:2:9", config("dense = true\ndense = false\n", "--show").out, "dense")
     check_in("json = true    # file x.conf:2:8", config("json = no\njson = yes\n", "--show").out, "json")
     check_in("dense = false    # command line", config("dense = true\n", "--show", "--dense=false").out, "dense")
@@ -59,7 +59,7 @@ def of_what_is_said_twice_the_last_counts_also_of_a_switch():
         path = os.path.join(folder, "x.conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write("json = true\ncsv = true\ncsv = false\ndense = true\n")
-        with somebody() as pid:
+        with running_process() as pid:
             arguments = ["stat", "--config", path, "--source", "poll", "-p", pid, "--duration", "0.2"]
             result, table = run(arguments), run([*arguments, "--json=false", "--csv=true"])
     check_eq((result.code, table.code), (0, 0), f"exit codes ({result.err}{table.err})")
@@ -70,7 +70,7 @@ def of_what_is_said_twice_the_last_counts_also_of_a_switch():
 
 @test
 def every_setting_is_documented():
-    """As config --show lists them, and those of sections."""
+    """Those that config --show lists, and those of sections."""
     known = {key for key, _, _ in documented()}
     shown = {re.match(r"(?:# )?([\w-]+)", line)[1] for line in run(["config", "--show"]).out.splitlines()}
     check_eq(sorted(shown - known), [], "options that are not in docs/configuration.md")
@@ -87,7 +87,7 @@ def every_setting_is_documented():
     ("no such section", "[cpu]\nrate = 5\n[membory]\n", "x.conf:3:1: ", 'unknown section "membory"'),
     ("no end of a section", "[cpu\n", "x.conf:1:1: ", 'the form "[memory]"'),
     ("no such key of a section", "[memory]\nrat = 5\n", "x.conf:2:1: ", 'unknown key "memory.rat"'),
-    ("a rate that is none", "[memory]\nrate = often\n", "x.conf:2:8: ", "a number from 0.01 to 1000"),
+    ("an invalid rate", "[memory]\nrate = often\n", "x.conf:2:8: ", "a number from 0.01 to 1000"),
     ("two sources", "[cpu]\nbackend = poll\n[memory]\nbackend = ebpf\n", "x.conf:4:11: ", "poll already"),
     ("counters of two sources", "[cpu]\nbackend = ebpf\n[io]\nbackend = poll\n", "x.conf:4:11: ", "same source"),
     ("an average of a mask", "[affinity]\naggregation = avg\n", "x.conf:2:15: ", "meaningless"),
@@ -96,7 +96,7 @@ def every_setting_is_documented():
     ("a duration", "duration = 5x\n", "x.conf:1:12: ", "such as 10, 10s, 200ms or 2m"),
     ("an alert", "alert = cpu>80\n", "x.conf:1:9: ", "the name of a metric"),
     ("a switch", "threads = maybe\n", "x.conf:1:11: ", "true or false"),
-    ("a rate of what has none", "[cpu_ns]\nrate = 5\n", "x.conf:2:8: ", "comes with every sample"),
+    ("a rate for a metric without one", "[cpu_ns]\nrate = 5\n", "x.conf:2:8: ", "comes with every sample"),
     ("the same as an option", "rate = exit=5\n", "x.conf:1:8: ", "comes with every sample"),
     ("no kind of kernel event", "hz = 5\nkernel = process,cswich\n", "x.conf:2:10: ", '"cswich" is not a kind'),
     ("stacks of what is none", "stacks = PROFILES\n", "x.conf:1:10: ", '"PROFILES" is not a kind'),
@@ -112,7 +112,7 @@ def an_error_has_line_and_column(text, place, says):
 
 
 @test
-def show_says_where_each_value_comes_from_and_is_a_configuration_itself():
+def show_prints_the_origin_of_each_value_and_is_itself_a_configuration():
     text = "hz = 50   # a comment\nname = py*\nname = onnx\n[memory]\nrate = 2\naggregation = max\n"
     result = config(text, "--show", "--budget-profile", "staging", "--latency", "20")
     check_eq(result.code, 0, f"exit code ({result.err})")
@@ -133,12 +133,12 @@ def the_command_line_wins_over_the_file_and_a_budget_over_a_profile():
 
 
 @test
-def values_of_a_window_that_were_not_asked_for_are_null():
+def window_values_that_were_not_requested_are_null():
     with temp_dir() as folder:
         path = os.path.join(folder, "x.conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write("[cpu]\naggregation = avg,p95\n")
-        with somebody() as pid:
+        with running_process() as pid:
             result = run(["stat", "--config", path, "--source", "poll", "-p", pid, "--window", "0.3", "--duration",
                           "1", "--dense", "--json"])
     check_eq(result.code, 0, f"exit code ({result.err})")
@@ -150,12 +150,12 @@ def values_of_a_window_that_were_not_asked_for_are_null():
 
 
 @test
-def a_window_is_of_any_metric_that_was_asked_for():
+def a_window_can_have_any_selected_metric():
     with temp_dir() as folder:
         path = os.path.join(folder, "x.conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write("[io_write_bytes]\naggregation = max\n[handles]\naggregation = avg,p99\n")
-        with somebody() as pid:
+        with running_process() as pid:
             options = ["--source", "poll", "-p", pid, "--window", "0.3", "--duration", "1", "--dense"]
             result = run(["stat", "--config", path, "--aggregate", "threads", "--json", *options])
             table = run(["stat", "--csv", "--aggregate", "faults_minor", *options])
@@ -164,9 +164,9 @@ def a_window_is_of_any_metric_that_was_asked_for():
     windows = [json.loads(line) for line in result.out.splitlines() if '"window"' in line]
     check(windows, "no window")
     last = windows[-1]
-    check_eq((last["io_write_bytes_avg"], last["handles_max"]), (None, None), "what was not asked for")
+    check_eq((last["io_write_bytes_avg"], last["handles_max"]), (None, None), "values that were not requested")
     check(last["handles_avg"] >= 3 and last["threads_avg"] == 1 == last["threads_p95"], f"{last}")
-    check("gdi_objects_avg" in last and last["gdi_objects_avg"] is None, "what is not known here")
+    check("gdi_objects_avg" in last and last["gdi_objects_avg"] is None, "values that are unknown here")
     header = table.out.splitlines()[0]
     check(header.endswith(",faults_minor_avg,faults_minor_max,faults_minor_p95,faults_minor_p99"), header)
     check_eq({line.count(",") for line in table.out.splitlines()}, {header.count(",")}, "columns")
@@ -180,28 +180,28 @@ def a_window_is_of_any_metric_that_was_asked_for():
     ("no id", ["stat", "--container", "web"], "hexadecimal"),
     ("too short", ["stat", "--container", "3f2"], "4 to 64"),
 ])
-def what_makes_no_sense_is_refused(arguments, words):
+def invalid_combinations_are_refused(arguments, words):
     result = run(arguments)
     check_eq(result.code, 2, "exit code")
     check_in(words, result.err, "standard error")
 
 
 @test
-def an_alert_on_what_is_not_measured_here_is_said_to_be_useless():
-    with somebody() as pid:
+def an_alert_on_an_unavailable_metric_gives_a_warning():
+    with running_process() as pid:
         arguments = ["stat", "--source", "poll", "-p", pid, "--duration", "0.2", "--json"]
         useless = run([*arguments, "--alert", "net_sent_bytes>1", "--alert", "rss_bytes>1KB"])
         fine = run([*arguments, "--alert", "rss_bytes>1KB"])
     check_eq((useless.code, fine.code), (0, 0), "exit codes")
     check_in('alert "net_sent_bytes>1" can never fire', useless.err, "standard error")
     check("rss_bytes" not in useless.err and "never" not in fine.err, f"{useless.err}{fine.err}")
-    told = [json.loads(line) for line in fine.out.splitlines() if '"alert"' in line]
-    check(told and told[0]["thread_count"] is None, "threads of an alert that does not tell them apart")
+    alerts = [json.loads(line) for line in fine.out.splitlines() if '"alert"' in line]
+    check(alerts and alerts[0]["thread_count"] is None, "threads of an alert without thread details")
 
 
 @test
-def last_samples_writes_the_last_samples_only():
-    with somebody() as pid:
+def last_samples_writes_only_the_last_samples():
+    with running_process() as pid:
         result = run(["stat", "--source", "poll", "-p", pid, "--dense", "--hz", "20", "--last-samples", "3", "--duration",
                       "1", "--json", "-q"])
     check_eq(result.code, 0, f"exit code ({result.err})")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""However it ends: whole lines, nothing left behind, the right status."""
+"""Every way to end: whole lines, nothing left behind, the correct status."""
 import json
 import os
 import random
@@ -15,13 +15,13 @@ from lib import (cases, check, check_eq, check_in, end, json_lines, main, need_e
 from livekit import alive, check_no_orphans, first_line, held, loaded, wait_until
 
 SOURCES = ("auto", "poll")
-# Whoever outlives the program may have its output, and we would wait for him.
+# A process that outlives the program may hold its output open, and the test would wait for it.
 QUIETLY = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 NO_SIGNALS = "Windows has no signals but Ctrl-C and Ctrl-Break"
 
 
 def complete_lines(path):
-    """Every line but perhaps the last, which a kill in the middle of a write may have cut."""
+    """Every line except perhaps the last, which a kill in the middle of a write may have truncated."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     lines = text.split("\n")
@@ -44,7 +44,7 @@ def stdout_closed_early_ends_cleanly(arguments):
 
 
 @test
-def run_goes_on_when_its_reader_is_gone_and_keeps_the_status():
+def run_continues_when_its_reader_is_gone_and_keeps_the_status():
     child = start(["run", "--json", "-q", "--source", "poll", "--", *sleeps(1, 4)])
     first_line(child)
     child.stdout.close()
@@ -67,7 +67,7 @@ def a_signal_ends_stat_with_its_last_line(number):
 
 @cases([("SIGTERM", signal.SIGTERM), ("SIGINT", signal.SIGINT)])
 def run_passes_a_signal_on_to_its_command(number):
-    linux_only("Windows tells the command by itself")
+    linux_only("Windows itself signals the command")
     script = ("import signal, sys, time\n"
               f"signal.signal({int(number)}, lambda *_: sys.exit(33))\n"
               "print('ready', flush=True)\n"
@@ -141,7 +141,7 @@ def kill_9_while_the_command_is_held_ends_it_too():
 
 @test
 def kill_9_leaves_no_program_in_the_kernel():
-    linux_only("Windows has no programs of ours in its kernel")
+    linux_only("etwatch loads no programs into the Windows kernel")
     need_ebpf()
     before, there = loaded() - held(), loaded()
     child = start(["stat", "-a", "--json"])
@@ -153,11 +153,11 @@ def kill_9_leaves_no_program_in_the_kernel():
 
 
 @test
-def the_command_inherits_no_descriptor_of_ours():
+def the_command_inherits_no_descriptor_of_etwatch():
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
         if UNDER_WINE:
-            # Whoever outlives us would keep the file open, and then nobody could have it alone.
+            # A process that outlives etwatch would keep the file open, and no exclusive open would succeed.
             result = run(["run", "--json", "-q", "--source", "poll", "-o", path, "--", *leaves(10)], **QUIETLY)
             check_eq(result.code, 0, "exit code")
             alone = start_plain([*leaves(0)[:1], "alone", path])
@@ -171,7 +171,7 @@ def the_command_inherits_no_descriptor_of_ours():
 
 
 @test
-def the_command_has_the_signals_it_would_have_without_us():
+def the_command_has_the_same_signal_settings_as_without_etwatch():
     linux_only("Windows has no signals and no capabilities")
     script = "import signal, subprocess; print(open('/proc/self/status').read())"
     plain = run(["-c", "exec " + sys.executable + " -c '" + script.replace("'", '"') + "'"], program="/bin/sh")
@@ -183,10 +183,10 @@ def the_command_has_the_signals_it_would_have_without_us():
 
 
 @test
-def we_give_up_rights_after_the_start():
+def privileges_are_dropped_after_the_start():
     linux_only("Windows has no capabilities")
     if os.getuid() != 0:
-        skip("without rights there is nothing to give up")
+        skip("without rights there is nothing to drop")
     kept = 1 << 39 | 1 << 38 | 1 << 19 | 1 << 2 | 1 << 5
     child = start(["stat", "-a", "--json"])
     first_line(child)
@@ -199,7 +199,7 @@ def we_give_up_rights_after_the_start():
 
 
 @test
-def stat_ends_when_every_named_process_has_ended():
+def stat_ends_when_every_selected_process_has_exited():
     for source in SOURCES:
         if UNDER_WINE:
             sleeper = start_plain([*leaves(0)[:1], "here", "1500"])
@@ -215,7 +215,7 @@ def stat_ends_when_every_named_process_has_ended():
 
 
 @test
-def a_descendant_that_outlives_the_command_does_not_hold_run_unless_asked():
+def a_descendant_that_outlives_the_command_delays_run_only_on_request():
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
         for more, seconds, want in ([], 30, False), (["--wait-all"], 1, True):
@@ -246,12 +246,12 @@ def a_file_ends_with_a_whole_line():
             check_eq(result.out, "", "standard output")
             with open(path, "rb") as file:
                 data = file.read()
-            # The table has no lines if nobody ran in that time.
+            # The table has no lines if no process ran in that time.
             check(data.endswith(b"\n") or (not data and not arguments), f"the last line is cut: {data[-40:]!r}")
 
 
 @test
-def the_summary_is_data_without_json_and_words_with_it():
+def the_summary_goes_to_standard_output_without_json_and_to_standard_error_with_it():
     table = run(["run", "--source", "poll", "--", *exits(3)])
     check_in("exit status 3", table.out)
     check_in("lost: 0", table.out)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Cycles, instructions and cache misses of a live ETW session: exact, or null with a reason.
 
-The session is the emulator's (tests/windows/etwatch_emulated.c), which lists the hardware counters of one machine
-or another and plays a recording of a made-up machine whose every thread is known.
+The session is the emulator's (tests/windows/etwatch_emulated.c), which lists the hardware counters of various
+machines and plays a recording of a synthetic machine with known values for every thread.
 """
 import collections
 import json
@@ -44,7 +44,7 @@ def sums(objects, kind, key):
 
 
 @cases(WAYS)
-def live_counters_are_those_of_every_thread(way):
+def live_counters_are_exact_for_every_thread(way):
     with temp_dir() as folder:
         path, truth = made(folder)
         objects = watched(f"counters{way},{path}", "--metrics", "cpu")
@@ -57,14 +57,14 @@ def live_counters_are_those_of_every_thread(way):
 
 
 @test
-def what_is_not_asked_for_is_null_and_costs_nothing():
+def counters_that_are_not_selected_are_null_and_not_requested():
     with temp_dir() as folder:
         path, _ = made(folder)
         objects = watched(f"counters,{path}")
         some = watched(f"amd,{path}", "--metrics", "instructions")
     check_eq({o[name] for o in objects if o["type"] == "sample" for name in PMC}, {None}, "counters")
     check_eq(set(PMC) & set(objects[0]["available"]), set(), "available")
-    # It has three, and only one was asked for: nobody knows which it is.
+    # The session has three counters, and only one was requested: their meaning is unknown.
     check_eq({o[name] for o in some if o["type"] == "sample" for name in PMC}, {None}, "other counters")
 
 
@@ -75,7 +75,7 @@ def what_is_not_asked_for_is_null_and_costs_nothing():
     ("an old Windows", "logger", dict.fromkeys(PMC, "lists no hardware counters (error 50)")),
     ("all in use", "busy", dict.fromkeys(PMC, "other programs may use the counters (error 170)")),
 ])
-def the_doctor_knows_what_there_is_and_why_not(how, lacks):
+def doctor_reports_available_counters_and_reasons(how, lacks):
     metrics = {o["name"]: o["sources"]["etw"] for o in json_lines(emulated(how, "doctor", "--metrics", "--json").out)
                if o["type"] == "metric"}
     for name in PMC:
@@ -87,7 +87,7 @@ def the_doctor_knows_what_there_is_and_why_not(how, lacks):
 
 
 @test
-def refused_counters_leave_the_rest_as_it_is():
+def refused_counters_do_not_affect_other_metrics():
     with temp_dir() as folder:
         path, truth = made(folder)
         objects = watched(f"busy,{path}", "--metrics", "cpu")
@@ -110,12 +110,12 @@ def losses_are_marked_and_add_nothing():
 
 
 @test
-def a_recording_is_made_without_what_is_refused_and_says_so():
+def a_recording_is_made_without_refused_counters_and_reports_them():
     with temp_dir() as folder:
         out = os.path.join(folder, "x.etl")
         result = emulated("amd", "record", "-o", out, "--metrics", ",".join(PMC), "--duration", "0.2")
     check_in("cache_misses is not recorded: Windows lists no such counter", result.err, "words")
-    check("cycles is not" not in result.err and "instructions is not" not in result.err, f"more words: {result.err}")
+    check("cycles is not" not in result.err and "instructions is not" not in result.err, f"more messages: {result.err}")
 
 
 @cases([("early names", "counters"), ("late names", "counters-late")])

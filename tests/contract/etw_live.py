@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The commands on a live ETW session: what scripts rely on is the same as with every other source.
+"""The commands on a live ETW session: the interface for scripts is the same as with every other source.
 
-The session is the emulator's (tests/windows/etwatch_emulated.c): it begins with the program and plays a
-recording. Under Wine it is the program for Windows.
+The session is the emulator's (tests/windows/etwatch_emulated.c): it begins with the program and plays a recording.
+Under Wine it is the program for Windows.
 """
 import collections
 import contextlib
@@ -10,7 +10,7 @@ import importlib.util
 import os
 
 import lib
-from commandkit import exits, run_tool, somebody, touches
+from commandkit import exits, run_tool, running_process, touches
 from etlkit import make_etl
 from lib import ROOT, cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
 
@@ -18,7 +18,7 @@ WAYS = [("event by event", ""), ("whole buffers", ",buffers")]
 
 
 def borrow(script):
-    """The lists and checks of another script, without its tests."""
+    """Imports the lists and checks of another script without its tests."""
     spec = importlib.util.spec_from_file_location(os.path.basename(script), os.path.join(ROOT, "tests", script + ".py"))
     module = importlib.util.module_from_spec(spec)
     kept, run_all = list(lib._tests), lib.main
@@ -33,7 +33,7 @@ NAMES = borrow("contract/json_names")
 
 @contextlib.contextmanager
 def recording(*arguments):
-    """The path of one that lasts for some tenths of a second."""
+    """The path of a recording that lasts some tenths of a second."""
     with temp_dir() as folder:
         path = os.path.join(folder, "made.etl")
         make_etl((arguments or ("mixed",))[0], path, "--events", 20000, *arguments[1:])
@@ -49,11 +49,11 @@ def objects_of(result, code=0):
     return json_lines(result.out)
 
 
-# ------------------------------------------------------------------------ what comes
+# ------------------------------------------------------------------------ output
 
 
 @cases(WAYS)
-def samples_have_every_name_and_come_in_order(way):
+def samples_have_every_name_and_are_in_order(way):
     with recording() as path:
         objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--threads", "--hz", "100", "--duration", "0.5"))
     NAMES.check_types(objects)
@@ -72,7 +72,7 @@ def events_have_every_name_and_are_those_of_the_recording(way):
     with recording() as path:
         objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--events", "--duration", "0.5"))
         counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count-by-type", path]).out)}
-        told = [o for o in json_lines(run(["events", "--json", "--event", "cswitch", path]).out)]
+        reported = [o for o in json_lines(run(["events", "--json", "--event", "cswitch", path]).out)]
     events = [o for o in objects if o["type"] == "event"]
     for o in events:
         check_eq(list(o), names, "names of an event")
@@ -81,31 +81,31 @@ def events_have_every_name_and_are_those_of_the_recording(way):
             "fork": counted["Thread/Start"], "exit": counted["Thread/Stop"]}
     check_eq(dict(kinds), want, "kinds of events")
     switches = [(o["cpu"], o["tid"], o["next_tid"]) for o in events if o["event"] == "switch"]
-    wanted = [(o["cpu"], o["fields"]["OldThreadId"], o["fields"]["NewThreadId"]) for o in told]
+    wanted = [(o["cpu"], o["fields"]["OldThreadId"], o["fields"]["NewThreadId"]) for o in reported]
     check_eq(collections.Counter(switches), collections.Counter(wanted), "switches")
     check({o["state"] for o in events if o["event"] == "switch"} <= {0, 1, 2, 128}, "other states")
-    # Why a thread waits, and of who comes how long it did and who ended that.
+    # The wait reason of a thread, and for the incoming thread how long it waited and which thread woke it.
     for o in events:
         waits = o["event"] == "switch" and o["state"] in (1, 2) and o["tid"] != 0
         check_eq(o["wait_reason"] is not None, waits, f"reason in {o}")
     woken = [o for o in events if o["event"] == "switch" and o["waker_tid"] is not None]
-    check(len(woken) > 20, "nobody was woken by anybody")
+    check(len(woken) > 20, "no wake-up was found")
     check(all(0 <= o["ready_ns"] <= o["wait_ns"] for o in woken), "ready for longer than off the CPU")
 
 
 @test
-def events_of_the_chosen_alone_are_told_unless_all_are_asked_for():
+def only_events_of_selected_processes_are_reported_unless_all_are_requested():
     with recording() as path:
         objects = objects_of(emulated(path, "stat", "-n", "code", "--json", "-q", "--events", "--duration", "0.5"))
     pids = {o["pid"] for o in objects if o["type"] == "start"}
     events = [o for o in objects if o["type"] == "event"]
-    check(pids and events, "nobody, or nothing")
+    check(pids and events, "no process or no event")
     for o in events:
-        check({o["pid"], o["next_pid"], o["child_pid"]} & pids, f"of somebody else: {o}")
+        check({o["pid"], o["next_pid"], o["child_pid"]} & pids, f"of another process: {o}")
 
 
 @test
-def who_waited_for_whom_is_what_the_recording_says():
+def waits_and_wakers_are_those_of_the_recording():
     def pairs(objects):
         return {(o["tid"], o["waker_tid"]): (o["count"], o["wait_ns"], o["wait_max_ns"], o["blocked_ns"], o["ready_ns"])
                 for o in objects if o["type"] == "wake"}
@@ -119,11 +119,11 @@ def who_waited_for_whom_is_what_the_recording_says():
     check_eq(recorded, want, "pairs of what was recorded")
 
 
-@cases([("asked for", ["--events"], True), ("not asked for", [], False)])
-def a_description_of_the_session_does_not_cost_events_that_are(more, want):
+@cases([("requested", ["--events"], True), ("not requested", [], False)])
+def session_options_do_not_disable_needed_events(more, want):
     with recording() as path:
         meta = objects_of(emulated(path, "stat", "-a", "--json", "-q", "--kernel", "process", *more, "--duration", "0.3"))[0]
-    check_eq({name in meta["available"] for name in ("cpu_ns", "runq_wait_ns")}, {want}, "what switches tell is available")
+    check_eq({name in meta["available"] for name in ("cpu_ns", "runq_wait_ns")}, {want}, "switch metrics available")
 
 
 # ------------------------------------------------------------------------- recording
@@ -131,42 +131,43 @@ def a_description_of_the_session_does_not_cost_events_that_are(more, want):
 
 def report(path, *options):
     result = run(["report", "--json", *options, path])
-    check_eq((result.code, result.err), (0, ""), "exit code and words of report")
+    check_eq((result.code, result.err), (0, ""), "exit code and messages of report")
     return result.out
 
 
-@cases([(f"{what}, {way}", options, word) for what, *options in (("everybody", "-a"), ("a name", "-n", "code"),
+@cases([(f"{what}, {way}", options, word) for what, *options in (("every process", "-a"), ("a name", "-n", "code"),
                                                                 ("a pid", "-p", "PID"), ("at 1000 Hz", "-a", "--hz", "1000"))
         for way, word in WAYS])
-def a_recording_reads_back_as_it_was_told(options, way):
+def a_recording_is_read_back_as_it_was_reported(options, way):
     with recording() as path, temp_dir() as folder:
         out = os.path.join(folder, "run.pftrace")
-        with somebody() as pid:
+        with running_process() as pid:
             options = [str(pid) if word == "PID" else word for word in options]
             result = emulated(path + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "0.5", *options)
-        told = objects_of(result)
+        reported = objects_of(result)
         check_eq(report(out, "--threads"), result.out, "report")
         events = json_lines(run(["events", "--json", "--count-by-type", out]).out)
         counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count-by-type", path]).out)}
-    check_eq((told[0]["source"], told[0]["lost"], told[0]["complete"]), ("etw", 0, True), "source, lost and complete")
-    check_eq(told[0]["switches"], counted["Thread/CSwitch"], "switches")
+    check_eq((reported[0]["source"], reported[0]["lost"], reported[0]["complete"]), ("etw", 0, True),
+             "source, lost and complete")
+    check_eq(reported[0]["switches"], counted["Thread/CSwitch"], "switches")
     found = {o["event"]: o["count"] for o in events}
     check_eq((found["sched_switch"], found["sched_waking"], found["task_newtask"], found["sched_process_exit"]),
              (counted["Thread/CSwitch"], counted["Dispatcher/ReadyThread"], counted["Thread/Start"], counted["Thread/Stop"]),
              "events")
-    check("-a" not in options or sum(o["type"] == "process" for o in told) > 10, "few processes")
+    check("-a" not in options or sum(o["type"] == "process" for o in reported) > 10, "few processes")
 
 
 @cases(WAYS)
-def what_was_lost_is_counted_in_the_recording_too(way):
+def losses_are_counted_in_the_recording_too(way):
     with recording() as path, temp_dir() as folder:
         out = os.path.join(folder, "run.pftrace")
         result = emulated(path + ",loses" + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "0.5")
-        told = objects_of(result)
+        reported = objects_of(result)
         check_eq(report(out, "--threads"), result.out, "report")
         whole = json_lines(run(["report", "--json", path]).out)[0]
-    check_eq(told[0]["lost"], whole["events"] // 97, "lost")
-    check_eq(told[0]["complete"], False, "complete")
+    check_eq(reported[0]["lost"], whole["events"] // 97, "lost")
+    check_eq(reported[0]["complete"], False, "complete")
 
 
 @test
@@ -178,22 +179,22 @@ def a_recording_of_a_command_ends_with_its_status():
         check_eq(report(out), result.out, "report")
 
 
-# ------------------------------------------------------------------- what goes wrong
+# ------------------------------------------------------------------- errors
 
 
 @cases([
     ("no rights", "no-rights", ["--no-fallback"], 3, "access is denied", "Performance Log Users"),
-    ("no rights for the source asked for", "no-rights", ["--source", "etw"], 3, "access is denied", "Performance Log Users"),
+    ("no rights for the requested source", "no-rights", ["--source", "etw"], 3, "access is denied", "Performance Log Users"),
     ("no privilege", "no-privilege", ["--no-fallback", "--kernel", "profile"], 3, "", "Profile system performance"),
     ("all loggers in use", "full", ["--no-fallback"], 1, "all system loggers", "etwatch sessions"),
-    ("a session of our name that cannot be ended", "stuck", ["--no-fallback"], 1, "", "logman stop"),
-    ("no such session", "logger", ["--session", "nobody"], 1, "nobody", "etwatch sessions"),
-    ("no such provider", "logger", ["--no-fallback", "--enable-provider", "Nobody-Knows"], 2, "Nobody-Knows", ""),
+    ("a session with our name that cannot be ended", "stuck", ["--no-fallback"], 1, "", "logman stop"),
+    ("no such session", "logger", ["--session", "no-such"], 1, "no-such", "etwatch sessions"),
+    ("no such provider", "logger", ["--no-fallback", "--enable-provider", "No-Such-Provider"], 2, "No-Such-Provider", ""),
     ("no such kind", "logger", ["--kernel", "process,swaps"], 2, '"swaps" is not a kind', ""),
     ("a buffer too large", "logger", ["--buffer-size", "99999"], 2, "from 4K to 16M", ""),
-    ("fewer buffers at most than at least", "logger", ["--no-fallback", "--min-buffers", "64", "--max-buffers", "8"], 2, "", ""),
+    ("maximum below minimum", "logger", ["--no-fallback", "--min-buffers", "64", "--max-buffers", "8"], 2, "", ""),
 ])
-def an_error_has_its_code_and_says_what_helps(how, arguments, code, words, fix):
+def an_error_has_its_code_and_a_fix(how, arguments, code, words, fix):
     result = emulated(how, "stat", "-a", "--json", "--duration", "0.3", *arguments)
     check_eq((result.code, result.out), (code, ""), f"exit code and output ({result.err})")
     check_in(words, result.err, "what")
@@ -202,7 +203,7 @@ def an_error_has_its_code_and_says_what_helps(how, arguments, code, words, fix):
 
 
 @cases([("no rights", "no-rights", "access is denied"), ("all loggers in use", "full", "all system loggers")])
-def without_a_session_it_polls_and_says_why_in_one_line(how, words):
+def without_a_session_it_polls_and_reports_the_reason_in_one_line(how, words):
     result = emulated(how, "stat", "-a", "--json", "--duration", "0.3")
     meta = objects_of(result)[0]
     check_eq(meta["source"], "poll", "source")
@@ -211,7 +212,7 @@ def without_a_session_it_polls_and_says_why_in_one_line(how, words):
 
 
 @test
-def a_session_that_is_stopped_again_and_again_ends_in_polling():
+def a_session_that_is_stopped_repeatedly_is_replaced_by_polling():
     with recording() as path:
         result = emulated(path + ",stops", "stat", "-a", "--json", "--duration", "2")
     objects = objects_of(result)
@@ -220,8 +221,8 @@ def a_session_that_is_stopped_again_and_again_ends_in_polling():
     check_eq(objects[-1]["source"], "poll", "source at the end")
 
 
-@cases([("a recording of ETW's own", "x.etl"), ("of ours", "x.pftrace")])
-def what_cannot_be_recorded_leaves_no_file_and_starts_no_command(name):
+@cases([("a recording written by ETW", "x.etl"), ("of ours", "x.pftrace")])
+def a_failed_recording_leaves_no_file_and_starts_no_command(name):
     with temp_dir() as folder:
         mark, path = os.path.join(folder, "mark"), os.path.join(folder, name)
         result = emulated("no-rights", "record", "-o", path, "--no-fallback", "--", *touches(mark))
@@ -232,7 +233,7 @@ def what_cannot_be_recorded_leaves_no_file_and_starts_no_command(name):
 
 
 @test
-def another_session_is_read_and_stays():
+def a_foreign_session_is_read_and_keeps_running():
     with recording() as path:
         result = emulated(path + ",logger", "stat", "-a", "--json", "-q", "--session", "NT Kernel Logger", "--duration", "2")
         objects = objects_of(result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exit codes and where words and data go."""
+"""Exit codes, and what goes to standard output and standard error."""
 import json
 import os
 import re
@@ -64,12 +64,12 @@ def a_command_that_cannot_run_is_126_or_127(command, code):
 
 
 @test
-def a_process_that_is_not_there_is_1():
+def a_process_that_does_not_exist_is_1():
     result = run(["stat", "-p", "4000000", "--duration", "0.1"])
     check_eq(result.code, 1, "exit code")
     check_in("there is no process 4000000", result.err)
     if UNDER_WINE:
-        return  # who has ended is not there any more
+        return  # an exited process cannot be watched
     zombie = start(["-c", "exit 0"], program="/bin/sh")
     with open(f"/proc/{zombie.pid}/stat", encoding="utf-8") as file:
         while file.read().split()[2] != "Z":
@@ -90,7 +90,7 @@ def an_output_that_cannot_be_opened_fails_before_the_command_starts():
 
 
 @test
-def a_full_disk_is_1_and_said():
+def a_full_disk_is_1_with_a_message():
     if not os.path.exists("/dev/full"):
         skip("no /dev/full")
     result = run(["stat", "-a", "--source", "poll", "--json", "--duration", "5", "-o", "/dev/full"])
@@ -99,7 +99,7 @@ def a_full_disk_is_1_and_said():
 
 
 @test
-def run_keeps_the_status_of_its_command_although_the_disk_is_full():
+def run_keeps_the_status_of_its_command_on_a_full_disk():
     if not os.path.exists("/dev/full"):
         skip("no /dev/full")
     result = run(["run", "--source", "poll", "--json", "-o", "/dev/full", "--", *sleeps(0.3, 9)])
@@ -107,8 +107,9 @@ def run_keeps_the_status_of_its_command_although_the_disk_is_full():
     check_in("No space left on device", result.err)
 
 
-def as_nobody(arguments):
-    """The program without any capability; skips where we cannot give ours up. Wine has no events for anybody."""
+def run_unprivileged(arguments):
+    """Runs the program without any capability; skips where ours cannot be dropped. Under Wine events never need
+    rights."""
     if os.getuid() != 0 or UNDER_WINE:
         return run(arguments)
     def drop():
@@ -125,22 +126,22 @@ def as_nobody(arguments):
 
 @test
 def missing_rights_without_fallback_are_3():
-    result = as_nobody(["stat", "-a", "--no-fallback", "--duration", "0.1", "--json"])
+    result = run_unprivileged(["stat", "-a", "--no-fallback", "--duration", "0.1", "--json"])
     check_eq(result.code, 3, "exit code")
     check_eq(result.out, "", "standard output")
     check_in("etwatch: ", result.err)
-    check_in("; ", result.err, "error without its fix")
+    check_in("; ", result.err, "error without a fix")
 
 
 @test
 def missing_rights_with_an_explicit_source_are_3():
-    result = as_nobody(["stat", "-a", "--source", "ebpf", "--duration", "0.1"])
+    result = run_unprivileged(["stat", "-a", "--source", "ebpf", "--duration", "0.1"])
     check_eq(result.code, 3, "exit code")
 
 
 @test
 def missing_rights_fall_back_with_one_line():
-    result = as_nobody(["stat", "-a", "--duration", "0.3", "--json"])
+    result = run_unprivileged(["stat", "-a", "--duration", "0.3", "--json"])
     check_eq(result.code, 0, "exit code")
     check_eq(result.err.count("\n"), 1, f"lines on standard error {result.err!r}")
     meta = json_lines(result.out)[0]
@@ -151,12 +152,12 @@ def missing_rights_fall_back_with_one_line():
 
 @test
 def run_without_rights_still_runs_and_keeps_the_status():
-    result = as_nobody(["run", "--", *exits(6)])
+    result = run_unprivileged(["run", "--", *exits(6)])
     check_eq(result.code, 6, "exit code")
 
 
 @test
-def what_needs_etw_is_3_and_says_what_to_do_instead():
+def etw_features_elsewhere_are_3_with_an_alternative():
     with temp_dir() as folder:
         path = os.path.join(folder, "x.etl")
         where, own = ("has no ETW", ["--no-fallback"]) if UNDER_WINE else ("Windows only", [])
@@ -203,12 +204,12 @@ def the_version_is_that_of_the_library():
 
 
 @test
-def the_doctor_ends_with_0_and_tells_the_fix():
+def doctor_ends_with_0_and_reports_the_fix():
     result = run(["doctor"])
     check_eq(result.code, 0, "exit code")
     check_in("source poll", result.out)
-    result = as_nobody(["doctor", "--json"])
-    check_eq(result.code, 0, "exit code as nobody")
+    result = run_unprivileged(["doctor", "--json"])
+    check_eq(result.code, 0, "exit code without privileges")
     checks = {o["id"]: o for o in json_lines(result.out)}
     for o in checks.values():
         check_eq(list(o), ["type", "id", "state", "what", "found", "cost", "fix"], "names of a check")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What scripts rely on when they export: the same data in every format, exit codes, where words go."""
+"""The interface for scripts that export: the same data in every format, exit codes, and where messages go."""
 import collections
 import csv
 import io
@@ -36,7 +36,7 @@ def rows(text):
 
 @cases([("every class of the kernel", "mixed", "--events", 5000), ("schemas in the stream", "tracelogging"),
         ("every version", "versions"), ("lost events", "lost")])
-def json_lines_of_events_are_those_of_the_events_command(kind, *arguments):
+def json_lines_of_events_equal_the_output_of_the_events_command(kind, *arguments):
     with recording(kind, *arguments) as path:
         for more in ([], ["--payload"], ["--event", "switch,start"], ["--provider", "kernel", "--from", "1ms"]):
             check_eq(export(path, "-f", "jsonl", *more), run(["events", "--json", *more, path]).out, f"output {more}")
@@ -62,7 +62,7 @@ def csv_has_the_same_rows_as_json_lines():
 
 
 @test
-def processes_and_threads_are_those_of_the_report():
+def processes_and_threads_equal_those_of_the_report():
     with recording("mixed", "--events", 20000) as path:
         wanted = report(path, "--threads", "--images", "--cmdline")
         for table, kind in (("processes", "process"), ("threads", "thread"), ("classes", "class"),
@@ -78,7 +78,7 @@ def processes_and_threads_are_those_of_the_report():
 
 
 @test
-def samples_are_those_of_stat():
+def samples_equal_those_of_stat():
     with recording("mixed", "--events", 20000) as path:
         stat = json_lines(run(["stat", "-q", path, "--hz", "1000", "--json", "--threads"]).out)
         for table, kind in (("samples", "sample"), ("thread_samples", "thread")):
@@ -91,7 +91,7 @@ def samples_are_those_of_stat():
 
 
 @test
-def columns_have_the_names_and_order_that_are_written_down():
+def columns_have_the_documented_names_and_order():
     with recording("mixed", "--events", 1000) as path:
         check_eq(export(path, "-f", "csv").splitlines()[0].split(","), EVENT, "events")
         check_eq(export(path, "-f", "csv", "--fields", "--payload").splitlines()[0].split(","),
@@ -101,7 +101,7 @@ def columns_have_the_names_and_order_that_are_written_down():
 
 
 @test
-def filters_choose_as_they_do_for_report_and_events():
+def filters_select_as_in_report_and_events():
     with recording("mixed", "--events", 20000) as path:
         names = collections.Counter(o["name"] for o in json_lines(export(path, "-f", "jsonl")) if o["name"])
         name, _ = names.most_common(1)[0]
@@ -121,7 +121,7 @@ def slices_of_chrome_add_up_to_the_cpu_time_of_the_report():
     with recording("switches", "--events", 20000, "--cpus", 4) as path:
         found = json.loads(export(path, "-f", "chrome"))
         threads = report(path, "--threads")["thread"]
-    sums, names = collections.Counter(), collections.defaultdict(set)  # an id may come again
+    sums, names = collections.Counter(), collections.defaultdict(set)  # an ID may be reused
     for event in found["traceEvents"]:
         if event["ph"] == "X":
             sums[event["pid"], event["tid"]] += round(event["dur"] * 1000)
@@ -133,9 +133,9 @@ def slices_of_chrome_add_up_to_the_cpu_time_of_the_report():
         if thread["tid"] and thread["cpu_ns"] is not None:
             wanted[thread["pid"], thread["tid"]] += thread["cpu_ns"]
             check_in(thread["name"], names[thread["pid"]], "name of a process")
-    # What ran before its first switch is known to the report, not as a slice.
+    # Time before the first switch is in the report, but not as a slice.
     early = {key for key, value in wanted.items() if sums[key] != value}
-    check(len(early) <= 4, f"threads whose slices do not add up: {sorted(early)}")
+    check(len(early) <= 4, f"slices of these threads do not add up: {sorted(early)}")
     check(len(wanted) > 10 and sum(sums.values()) > 0, "nothing to compare")
 
 
@@ -161,7 +161,7 @@ def perfetto_has_every_switch_and_ready_thread_in_its_own_messages():
 
 
 def facts(path, *arguments):
-    """What a report says of the recording as such, and of its processes and threads, as it says it."""
+    """What a report contains about the recording, its processes and threads, unchanged."""
     result = run(["report", "--json", "--threads", "--cmdline", *arguments, path])
     check_eq(result.code, 0, f"exit code of report ({result.err})")
     trace = json_lines(result.out)[0]
@@ -173,25 +173,25 @@ def facts(path, *arguments):
 @cases([("every class of the kernel", "mixed", "--events", 20000), ("switches alone", "switches"),
         ("profile samples alone", "profile"), ("Windows 7", "windows7"), ("lost events", "lost"),
         ("never closed", "unclosed"), ("a damaged file", "damaged-noise")])
-def a_perfetto_trace_has_the_report_of_the_recording_in_it(kind, *arguments):
+def a_perfetto_trace_gives_the_report_of_its_recording(kind, *arguments):
     with recording(kind, *arguments) as path:
         out = path + ".pftrace"
         run(["export", "-q", "--cmdline", path, "-o", out])
         (ours, rows_of_ours), (theirs, rows_of_theirs) = facts(path), facts(out)
         if kind.startswith("damaged"):
-            check(theirs.pop("lost") >= ours.pop("lost"), "the gap that damage leaves is not told")
+            check(theirs.pop("lost") >= ours.pop("lost"), "the gap caused by damage is not reported")
         check_eq(theirs, ours, "the recording as a whole")
         check_eq(rows_of_theirs, rows_of_ours, "processes and threads")
         check(rows_of_ours, "no processes")
-        chosen = json.loads(rows_of_ours[-1])["name"]
-        if chosen and not chosen.startswith("["):
-            check_eq(facts(out, "-n", chosen)[1], facts(path, "-n", chosen)[1], f"those of {chosen}")
-            run(["export", "-q", "--cmdline", "-n", chosen, "--from", "1ms", path, "-o", out])
-            check_eq(facts(out)[1], facts(path, "-n", chosen, "--from", "1ms")[1], f"a part of {chosen}")
+        selected = json.loads(rows_of_ours[-1])["name"]
+        if selected and not selected.startswith("["):
+            check_eq(facts(out, "-n", selected)[1], facts(path, "-n", selected)[1], f"those of {selected}")
+            run(["export", "-q", "--cmdline", "-n", selected, "--from", "1ms", path, "-o", out])
+            check_eq(facts(out)[1], facts(path, "-n", selected, "--from", "1ms")[1], f"a part of {selected}")
 
 
 @cases([(name, name) for name in ("perfview-net452-x64.etl", "tx-process.etl", "airbus-shutdown.etl")])
-def so_has_one_of_a_real_recording(name):
+def a_perfetto_trace_of_a_real_recording_gives_its_report(name):
     path = corpus("etl", name)
     with temp_dir() as folder:
         out = os.path.join(folder, "out.pftrace")
@@ -212,24 +212,24 @@ def a_perfetto_trace_has_samples_starts_and_losses_in_order():
             found = json_lines(export(out, "-f", "jsonl", "--table", "samples"))
             order = [sorted(json.dumps(o) for o in objects) for objects in (found, samples)]
             check_eq(order[0] == order[1], True, f"samples of {kind} are the same")
-            told = report(out)
+            reported = report(out)
             stat = json_lines(run(["stat", "-q", path, "--hz", "100", "--json"]).out)
             counts = collections.Counter(o["type"] for o in stat)
-            classes = {o["event"]: o["count"] for o in told["class"]}
+            classes = {o["event"]: o["count"] for o in reported["class"]}
             for name in ("start", "exit", "loss"):
                 check_eq(classes.get(name, 0), counts[name], f"{name} of {kind}")
-            check_eq(told["trace"][0]["late"], 0, "out of order")
+            check_eq(reported["trace"][0]["late"], 0, "out of order")
             times = [o["t_ns"] for o in json_lines(run(["events", "--json", out]).out)]
             check_eq(times, sorted(times), "order of the walk")
 
 
 @cases([("switches alone", "switches", "--events", 20000, "--cpus", 4),
         ("every class of the kernel", "mixed", "--events", 20000), ("lost events", "lost")])
-def perfettos_trace_processor_finds_what_the_report_says(kind, *arguments):
+def perfettos_trace_processor_agrees_with_the_report(kind, *arguments):
     with recording(kind, *arguments) as path:
         out = path + ".pftrace"
         export(path, "-o", out)
-        told = report(path, "--threads")
+        reported = report(path, "--threads")
         broken, [[switches]], woken, ran, lives, counters, [[lost]] = toolkit.sql(
             out,
             "select name, value from stats where value != 0 and severity in ('error', 'data_loss')",
@@ -241,15 +241,15 @@ def perfettos_trace_processor_finds_what_the_report_says(kind, *arguments):
             " where dur != 0",
             "select distinct t.name from process_counter_track t",
             "select count(*) from slice where name = 'loss'")
-    count = {o["event"]: o["count"] for o in told["class"]}
+    count = {o["event"]: o["count"] for o in reported["class"]}
     if kind != "lost":
         check_eq(broken, [], "what it cannot use")
         check_eq(switches, count["Thread/CSwitch"], "switches")
         check(woken[0][0] > count["Dispatcher/ReadyThread"] / 2, f"wake-ups: {woken}")
     if kind == "switches":
-        # Numbers come again, and what ran before its first switch is known to the report alone.
+        # IDs are reused, and time before the first switch is only in the report.
         wanted, sums = collections.Counter(), {(pid, tid): ns for pid, tid, ns in ran}
-        for o in told["thread"]:
+        for o in reported["thread"]:
             wanted[o["pid"], o["tid"]] += o["cpu_ns"]
         same = [key for key, ns in sums.items() if wanted.get(key) == ns]
         check(len(same) > 0.7 * len(sums), f"{len(same)} of {len(sums)} threads ran as long as in the report")
@@ -258,12 +258,12 @@ def perfettos_trace_processor_finds_what_the_report_says(kind, *arguments):
                "net_sent_bytes/s", "threads"} <= {name for name, in counters}, f"counters: {counters}")
     if kind == "lost":
         check(lost > 0, "losses are not marked")
-    real = collections.Counter((o["pid"], o["name"]) for o in told["process"] if o["pid"] and o["name"][0] != "[")
-    check_eq({tuple(row) for row in lives}, set(real), "lives of processes")
+    real = collections.Counter((o["pid"], o["name"]) for o in reported["process"] if o["pid"] and o["name"][0] != "[")
+    check_eq({tuple(row) for row in lives}, set(real), "lifetimes of processes")
 
 
 @test
-def what_is_left_out_is_left_out_of_every_format_but_not_its_children():
+def excluded_processes_are_absent_from_every_format_but_their_children_are_not():
     with recording("mixed", "--events", 20000) as path:
         out = path + ".pftrace"
         export(path, "-o", out)
@@ -288,7 +288,7 @@ def what_is_left_out_is_left_out_of_every_format_but_not_its_children():
 
 
 @cases([(name, name) for name in (".arrow", ".speedscope.json", ".trace.json")])
-def a_file_that_is_no_use_without_its_end_is_not_there_before(ending):
+def a_file_that_needs_its_end_appears_only_when_complete(ending):
     with recording("mixed", "--events", 2000) as path:
         out = path + ending
         with open(out, "wb") as file:
@@ -296,13 +296,13 @@ def a_file_that_is_no_use_without_its_end_is_not_there_before(ending):
         failed = run(["export", "-q", ETWATCH, "-o", out])
         check_eq(failed.code, 1, "exit code")
         with open(out, "rb") as file:
-            check_eq(file.read(), b"before", "what was there before an export that failed")
+            check_eq(file.read(), b"before", "the previous file after a failed export")
         export(path, "-o", out)
         check_eq(sorted(os.listdir(os.path.dirname(path))), sorted([os.path.basename(path), os.path.basename(out)]),
                  "files")
         check(os.path.getsize(out) > 100, "it was not written")
         if UNDER_WINE:
-            return  # links of Unix are not seen by programs in it
+            return  # Windows programs in Wine do not see Unix links
         link = path + ".link" + ending
         os.symlink(out, link)
         export(path, "-o", link)
@@ -315,17 +315,17 @@ def perfettos_classes_know_every_field():
         out = path + ".pftrace"
         export(path, "-o", out, "--event", "Process/Start,DiskIo")
         found = toolkit.perfetto_reads(out)
-        told = report(path)
-    counts, ours = found["counts"], {o["event"]: o["count"] for o in told["class"]}
+        reported = report(path)
+    counts, ours = found["counts"], {o["event"]: o["count"] for o in reported["class"]}
     check_eq(counts["unknown"], 0, "fields that Perfetto does not know")
     check_eq(counts["c_switch"], ours["Thread/CSwitch"], "switches")
     check_eq(counts["ready_thread"], ours["Dispatcher/ReadyThread"], "ready threads")
-    check_eq({o["pid"] for o in told["process"] if o["pid"] and o["name"][0] != "["} - set(found["pids"]), set(),
-             "processes that Perfetto does not hear of")
+    check_eq({o["pid"] for o in reported["process"] if o["pid"] and o["name"][0] != "["} - set(found["pids"]), set(),
+             "processes that Perfetto does not know")
 
 
 @test
-def stacks_have_a_sample_for_each_of_the_report():
+def stacks_have_every_sample_of_the_report():
     with recording("mixed", "--events", 20000) as path:
         folded = export(path, "-f", "folded")
         scope = json.loads(export(path, "-f", "speedscope"))
@@ -346,13 +346,13 @@ def stacks_have_a_sample_for_each_of_the_report():
         check_in(profile["unit"], ["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"], "unit")
         check_eq(len(profile["samples"]), len(profile["weights"]), "samples and weights")
         check_eq(profile["endValue"] - profile["startValue"], sum(profile["weights"]), "sum of the weights")
-        check(all(0 <= frame < len(frames) for stack in profile["samples"] for frame in stack), "a frame is none")
+        check(all(0 <= frame < len(frames) for stack in profile["samples"] for frame in stack), "an invalid frame")
         found += len(profile["samples"])
     check_eq(found, samples, "samples in speedscope")
 
 
 @test
-def stacks_of_a_real_recording_begin_where_threads_do():
+def stacks_of_a_real_recording_begin_at_thread_starts():
     path = corpus("etl", "perfview-net452-x64.etl")
     whole = from_start = 0
     for line in export(path, "-f", "folded").splitlines():
@@ -365,11 +365,11 @@ def stacks_of_a_real_recording_begin_where_threads_do():
     check(from_start > whole * 0.9, f"only {from_start} of {whole} begin in ntdll or the kernel")
 
 
-# ------------------------------------------------------------------ what goes wrong
+# ------------------------------------------------------------------ errors
 
 
 @test
-def the_ending_of_the_output_says_the_format():
+def the_extension_of_the_output_selects_the_format():
     endings = {".csv": b"t_ns,cpu", ".arrow": b"ARROW1\0\0", ".feather": b"ARROW1\0\0", ".jsonl": b'{"type":"event"',
                ".folded": b"", ".speedscope.json": b'{"$schema"', ".trace.json": b'{"displayTimeUnit"'}
     with recording("mixed", "--events", 2000) as path:
@@ -382,15 +382,15 @@ def the_ending_of_the_output_says_the_format():
 
 @cases([
     ("no format", [], "export needs a format"),
-    ("a format that is none", ["-f", "xml"], "-f needs one of"),
-    ("a table that is none", ["-f", "csv", "--table", "x"], "--table needs one of"),
+    ("an unknown format", ["-f", "xml"], "-f needs one of"),
+    ("an unknown table", ["-f", "csv", "--table", "x"], "--table needs one of"),
     ("a table for stacks", ["-f", "folded", "--table", "events"], "is not a table"),
     ("fields of processes", ["-f", "csv", "--table", "processes", "--fields"], "for the table events"),
     ("a rate for events", ["-f", "csv", "--hz", "10"], "are for samples"),
     ("both kinds of fields", ["-f", "csv", "--fields", "--typed"], "exclude each other"),
     ("timestamps in text", ["-f", "csv", "--timestamps"], "needs -f arrow"),
 ])
-def a_wrong_command_line_is_named_and_exits_2(arguments, words):
+def a_wrong_command_line_is_reported_with_exit_code_2(arguments, words):
     with temp_dir() as folder:
         out = os.path.join(folder, "out")
         result = run(["export", "x.etl", "-o", out, *arguments])
@@ -400,7 +400,7 @@ def a_wrong_command_line_is_named_and_exits_2(arguments, words):
 
 
 @cases([(name, name) for name in FORMATS])
-def what_is_no_recording_is_refused(name):
+def a_file_that_is_not_a_recording_is_refused(name):
     result = run(["export", "-f", name, "-q", ETWATCH])
     check_eq((result.code, result.out), (1, ""), "exit code and output")
     check_in(os.path.basename(ETWATCH), result.err, "message")
@@ -416,20 +416,20 @@ def a_full_disk_is_an_error(name):
     check_in("/dev/full", result.err, "message")
 
 
-@cases([("noise", "damaged-noise"), ("an event that is too large", "damaged-event-huge"), ("a buffer that does not inflate", "damaged-packed")])
-def damage_is_read_as_far_as_possible_and_told(kind):
+@cases([("noise", "damaged-noise"), ("an event that is too large", "damaged-event-huge"), ("a buffer that does not decompress", "damaged-packed")])
+def damaged_files_are_read_as_far_as_possible_and_reported(kind):
     with recording(kind) as path:
         events = json_lines(run(["report", "--json", path]).out)[0]["events"]
         for name in ("csv", "arrow", "chrome"):
             with temp_dir() as folder:
                 result = run(["export", path, "-f", name, "-o", os.path.join(folder, "out")])
                 check_eq(result.code, 0, f"exit code of {name} ({result.err})")
-                check_in("damaged", result.err, f"words of {name}")
+                check_in("damaged", result.err, f"messages of {name}")
         check_eq(len(export(path, "-f", "csv").splitlines()) - 1, events, "rows")
 
 
 @test
-def recordings_without_samples_have_no_stacks_and_say_so():
+def recordings_without_samples_have_no_stacks_and_an_error():
     with recording("switches", "--events", 1000) as path:
         result = run(["export", path, "-f", "folded"])
     check_eq((result.code, result.out), (1, ""), "exit code and output")

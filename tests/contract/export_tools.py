@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arrow files in the tools of other people: pyarrow, pandas, polars and duckdb read them and agree with the report."""
+"""Arrow files in other tools: pyarrow, pandas, polars and duckdb read them and agree with the report."""
 import collections
 import json
 import os
@@ -8,8 +8,8 @@ from etlkit import make_etl
 from lib import cases, check, check_eq, json_lines, main, run, temp_dir, test
 from toolkit import need, snippet
 
-# Each reads a file and prints: rows, rows by name, the sum and the nulls of each column of numbers, and the first and
-# the last time. The sum of times says nothing, and is more than a number holds.
+# Each tool reads a file and prints: rows, rows by name, the sum and the nulls of each numeric column, and the first
+# and last time. Times are not summed: the sum has no meaning and overflows.
 TOTALS = """
 import json, sys
 INSTANTS = ("t_ns", "start_ns", "exit_ns")
@@ -75,7 +75,7 @@ TOOLS = [("pyarrow", PYARROW, "pyarrow"), ("pandas", PANDAS, "pandas", "pyarrow"
 
 
 def wanted(objects, word):
-    """The same from JSON."""
+    """The same, computed from JSON."""
     names = collections.Counter(o[word] or "" for o in objects)
     numeric = {n for o in objects for n, v in o.items() if isinstance(v, int) and not isinstance(v, bool)}
     numeric -= {"t_ns", "start_ns", "exit_ns"}
@@ -96,7 +96,7 @@ def check_table(found, word, objects):
 
 
 def export_all(folder):
-    """Every table with what other commands say is in it: (file, column of names, objects)."""
+    """Every table with what other commands report for it: (file, column of names, objects)."""
     path = os.path.join(folder, "mixed.etl")
     make_etl("mixed", path, "--events", 20000)
     for table, command, kind in (("processes", ["report", "--json"], "process"),
@@ -115,7 +115,7 @@ def export_all(folder):
 
 
 @cases(TOOLS)
-def a_tool_finds_in_a_file_what_the_report_says(code, *modules):
+def a_tool_reads_from_a_file_what_the_report_has(code, *modules):
     need(*modules)
     with temp_dir() as folder:
         tables = list(export_all(folder))
@@ -168,7 +168,7 @@ print(table.num_rows, len(polars.read_ipc(sys.argv[1])), len(pandas.read_feather
 
 
 @test
-def typed_fields_and_bytes_come_back_as_they_were():
+def typed_fields_and_bytes_are_read_back_unchanged():
     need("pyarrow")
     code = """
 import json, sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The names of the JSON output, written out: scripts rely on each of them, whatever the source."""
-from commandkit import UNDER_WINE, linux_only, sleeps, somebody, works
+"""The names in the JSON output, written out: scripts depend on each of them with every source."""
+from commandkit import UNDER_WINE, linux_only, sleeps, running_process, works
 from lib import check, check_eq, json_lines, main, need_ebpf, run, test
 
 WHICH = "pid start_ns name ppid session_id user cgroup".split()
@@ -30,7 +30,7 @@ TYPES = {
     "stats": STATS,
 }
 TEXT = "type name user cgroup cmdline source thread_name version host os fallback".split()
-# What no source on Linux can know, and Wine does not count.
+# Values that no source on Linux can know and that Wine does not count.
 NEVER = "pool_paged_bytes pool_nonpaged_bytes gdi_objects user_objects".split()
 ALWAYS = {"cpu_ns", "cpu_percent", "cpu_user_ns", "cpu_kernel_ns", "rss_bytes", "threads", "priority"}
 if UNDER_WINE:
@@ -62,13 +62,13 @@ def check_types(objects):
             if value is None or name in ("estimated", "available"):
                 continue
             if name in TEXT:
-                check(isinstance(value, str), f"{name} is {value!r}, no text")
+                check(isinstance(value, str), f"{name} is {value!r}, not a string")
             elif name == "complete":
-                check(isinstance(value, bool), f"{name} is {value!r}, no boolean")
+                check(isinstance(value, bool), f"{name} is {value!r}, not a boolean")
             elif name.endswith("_percent") or name.startswith("hz_"):
-                check(isinstance(value, float), f"{name} is {value!r}, no decimal number")
+                check(isinstance(value, float), f"{name} is {value!r}, not a decimal number")
             else:
-                check(isinstance(value, int), f"{name} is {value!r}, no integer")
+                check(isinstance(value, int), f"{name} is {value!r}, not an integer")
 
 
 def check_order(objects):
@@ -98,18 +98,18 @@ def check_values(objects, source):
     check(samples, "no sample of the process")
     check_eq(root["exit_code"], 5, "exit_code")
     check(root["cpu_ns"] > 1000000, f"cpu_ns is {root['cpu_ns']}")
-    total = sum(o["cpu_ns"] or 0 for o in samples)  # Wine has no times of a process that begins
+    total = sum(o["cpu_ns"] or 0 for o in samples)  # Wine has no times of a process that starts
     check(abs(total - root["cpu_ns"]) <= 0.01 * root["cpu_ns"] + 1,
           f"samples add up to {total} ns, exit says {root['cpu_ns']}")
     check_eq(objects[-1]["lost"], 0, "lost")
     known = {name for o in samples for name, value in o.items() if value is not None}
-    check_eq(sorted(ALWAYS - known), [], "what every source tells and was not told")
+    check_eq(sorted(ALWAYS - known), [], "metrics of every source that are missing")
 
 
 def check_all(source):
-    # The number of threads is read when samples are fetched: that is to happen while it lives.
+    # The number of threads is read when samples are fetched: this must happen while the process lives.
     objects = watch(source, "--latency", 50)
-    # Wine counts no time of threads, so none ever does anything: contract/etw_live has them.
+    # Wine counts no CPU time of threads, so all of them look idle: contract/etw_live covers them.
     check_names(objects, ("thread",) if UNDER_WINE else ())
     check_types(objects)
     check_order(objects)
@@ -117,22 +117,22 @@ def check_all(source):
 
 
 @test
-def every_name_is_there_when_polling():
+def every_name_is_present_when_polling():
     check_all("poll")
 
 
 @test
-def every_name_is_there_with_ebpf():
+def every_name_is_present_with_ebpf():
     need_ebpf()
     check_all("ebpf")
 
 
 @test
-def the_command_line_is_there_only_when_asked_for():
+def the_command_line_is_present_only_on_request():
     check("cmdline" not in watch("poll")[1], "cmdline without --cmdline")
     start = next(o for o in watch("poll", "--cmdline") if o["type"] == "sample")
     if start["cmdline"] is None:
-        linux_only("this Wine does not tell the command lines of others")
+        linux_only("this Wine does not provide the command lines of other processes")
     last = "work 5" if UNDER_WINE else "raise SystemExit(5)"
     check(last in start["cmdline"], f"cmdline is {start['cmdline']!r}")
 
@@ -144,13 +144,13 @@ def a_secret_in_a_command_line_is_masked():
     check_eq(result.code, 0, "exit code")
     check("hunter2" not in result.out, "the password is in the output")
     if '"cmdline":null' in result.out:
-        linux_only("this Wine does not tell the command lines of others")
+        linux_only("this Wine does not provide the command lines of other processes")
     check("--password=" in result.out, "the option itself is not in the output")
 
 
 @test
-def stat_names_processes_that_were_there_before():
-    with somebody() as pid:
+def stat_names_preexisting_processes():
+    with running_process() as pid:
         result = run(["stat", "--json", "--source", "poll", "--duration", "0.5", "-p", pid])
     check_eq(result.code, 0, "exit code")
     start = next(o for o in json_lines(result.out) if o["type"] == "start")
@@ -178,7 +178,7 @@ def windows_have_every_name():
     names = "type pid start_ns name t_ns dt_ns source complete intervals".split()
     names += [f"{metric}_{part}" for metric in ("cpu_percent", "rss_bytes")
               for part in ("avg", "max", "p95", "p99")]
-    with somebody():
+    with running_process():
         result = run(["stat", "--json", "--source", "poll", "-a", "--window", "0.5", "--duration", "1.2"])
     check_eq(result.code, 0, "exit code")
     windows = [o for o in json_lines(result.out) if o["type"] == "window"]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""docs/metrics.md says what the sources say of themselves."""
+"""docs/metrics.md agrees with what the sources declare."""
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
-from commandkit import UNDER_WINE, somebody
+from commandkit import UNDER_WINE, running_process
 from etlkit import make_etl
 from lib import ETWATCH, ROOT, check, check_eq, json_lines, main, need_ebpf, run, test
 
@@ -19,7 +19,7 @@ MARKS = {"–": "unavailable", "est.": "estimated", "polled": "polled", "exact":
 
 
 def rows():
-    """{name: {way: exactness}} of every table that has these columns."""
+    """{name: {source: exactness}} of every table with these columns."""
     table = {}
     with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
         for line in file:
@@ -42,7 +42,7 @@ def check_source(source, column, what):
     meta = json_lines(result.out)[0]
     for name, words in rows().items():
         if name in HARDWARE and name not in meta["available"]:
-            continue  # most virtual machines have none
+            continue  # most virtual machines have no counters
         measured = ["exact", "polled"]
         if UNDER_WINE and source == "poll" and name not in meta["available"]:
             continue  # Wine does not count everything that Windows does
@@ -52,7 +52,7 @@ def check_source(source, column, what):
 
 
 @test
-def the_page_is_what_the_table_in_the_program_says():
+def the_page_equals_the_table_in_the_program():
     script = os.path.join(ROOT, "scripts", "metrics_doc.py")
     result = subprocess.run([sys.executable, script, ETWATCH, "--check"], check=False,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -66,19 +66,19 @@ def every_metric_has_a_row():
 
 
 @test
-def the_column_of_poll_is_what_polling_can_do():
-    with somebody() as pid:
+def the_poll_column_matches_polling():
+    with running_process() as pid:
         check_source("poll", "poll-windows" if UNDER_WINE else "poll-linux", ["-p", pid, "--duration", "0.1"])
 
 
 @test
-def the_column_of_ebpf_is_what_ebpf_can_do():
+def the_ebpf_column_matches_ebpf():
     need_ebpf()
     check_source("ebpf", "ebpf", ["-p", os.getpid(), "--duration", "0.1"])
 
 
 @test
-def the_column_of_etl_is_what_a_recording_of_everything_knows():
+def the_etl_column_matches_a_recording_of_every_event():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "mixed.etl")
         make_etl("mixed", path)
@@ -86,7 +86,7 @@ def the_column_of_etl_is_what_a_recording_of_everything_knows():
 
 
 @test
-def the_doctor_shows_the_matrix_of_this_machine():
+def doctor_shows_the_metric_matrix_of_this_machine():
     for arguments in ([], ["--json"]):
         result = run(["doctor", "--metrics", *arguments])
         check_eq((result.code, result.err), (0, ""), "result")
@@ -100,15 +100,15 @@ def the_doctor_shows_the_matrix_of_this_machine():
     check_eq({o["exactness"] for o in machine["processes_started"].values()}, {"estimated"}, "starts")
     for name, sources in [*here.items(), *machine.items()]:
         for source, cell in sources.items():
-            check(cell["how"], f"{name} with {source} says nothing")
-    # Windows charges whoever runs when its clock ticks.
+            check(cell["how"], f"{name} with {source} has no reason")
+    # Windows charges the thread that runs when its clock ticks.
     check_eq(here["cpu_ns"]["poll"]["exactness"], "estimated" if UNDER_WINE else "polled", "cpu_ns")
     check_eq(here["net_sent_bytes"]["poll"]["exactness"], "unavailable", "net_sent_bytes")
 
 
 @test
-def what_is_not_chosen_is_null_and_what_is_costs_only_that():
-    with somebody() as pid:
+def unselected_metrics_are_null_and_selected_ones_add_only_their_cost():
+    with running_process() as pid:
         result = run(["stat", "--json", "--source", "poll", "--metrics", "memory,handles", "--duration",
                       "0.5", "--dense", "-p", pid])
     check_eq(result.code, 0, "exit code")

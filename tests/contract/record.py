@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""record -o FILE.pftrace where only polling works: what is read back is what was told."""
+"""record -o FILE.pftrace where only polling works: the file is read back as it was reported live."""
 import os
 
-from commandkit import exits, sleeps, somebody, works
+from commandkit import exits, sleeps, running_process, works
 from lib import cases, check, check_eq, check_in, json_lines, main, run, temp_dir, test
 
 
@@ -14,12 +14,12 @@ def record(path, *arguments, code=0):
 
 def report(path, *options):
     result = run(["report", "--json", *options, path])
-    check_eq((result.code, result.err), (0, ""), "exit code and words of report")
+    check_eq((result.code, result.err), (0, ""), "exit code and messages of report")
     return result.out
 
 
 def ours(text):
-    """Without what the command wrote."""
+    """Without the output of the command."""
     return "".join(line for line in text.splitlines(True) if line.startswith('{"type":'))
 
 
@@ -30,27 +30,28 @@ def a_command_is_recorded_and_the_report_on_the_file_is_the_report_of_the_run():
         live = record(path, "--threads", "--cmdline", "--hz", "50", "--", *works(6), code=6)
         check_in("polling sees no context switches", live.err)
         check_eq(report(path, "--threads", "--cmdline"), ours(live.out), "report")
-        told = json_lines(ours(live.out))
-    check_eq((told[0]["source"], told[0]["lost"], told[0]["complete"]), ("poll", 0, True), "source, lost and complete")
-    (process,) = [o for o in told if o["type"] == "process"]
+        reported = json_lines(ours(live.out))
+    check_eq((reported[0]["source"], reported[0]["lost"], reported[0]["complete"]), ("poll", 0, True),
+             "source, lost and complete")
+    (process,) = [o for o in reported if o["type"] == "process"]
     check_eq(process["exit_code"], 6, "exit_code")
     check(process["cpu_ns"] > 1000000, f"cpu_ns is {process['cpu_ns']}")
 
 
-@cases([("everybody", "-a"), ("a pid", "-p", "PID"), ("a name", "-n", "NAME")])
-def so_are_those_that_are_there(*choice):
-    with temp_dir() as folder, somebody() as pid:
+@cases([("every process", "-a"), ("a pid", "-p", "PID"), ("a name", "-n", "NAME")])
+def preexisting_processes_are_recorded(*choice):
+    with temp_dir() as folder, running_process() as pid:
         path = os.path.join(folder, "run.pftrace")
         name = json_lines(run(["stat", "--json", "-q", "--source", "poll", "-p", pid, "--duration", "0.1"]).out)[1]["name"]
         choice = [{"PID": str(pid), "NAME": name}.get(word, word) for word in choice]
         live = record(path, "--duration", "0.7", *choice)
         check_eq(report(path), live.out, "report")
-        told = [o["pid"] for o in json_lines(live.out) if o["type"] == "process"]
-    check(pid in told, f"{pid} is not among {told}")
+        reported = [o["pid"] for o in json_lines(live.out) if o["type"] == "process"]
+    check(pid in reported, f"{pid} is not among {reported}")
 
 
 @test
-def what_others_read_is_a_perfetto_trace():
+def the_file_is_a_perfetto_trace():
     with temp_dir() as folder:
         path = os.path.join(folder, "run.perfetto-trace")
         record(path, "--", *sleeps(0.3))

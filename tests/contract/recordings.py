@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What scripts rely on when they read recordings: names, exit codes, where words go, how it ends."""
+"""The interface for scripts that read recordings: names, exit codes, where messages go, how it ends."""
 import json
 import os
 import signal
@@ -58,7 +58,7 @@ def a_report_has_every_name_in_order():
 
 
 @test
-def events_have_every_name_in_order_and_come_in_order_of_time():
+def events_have_every_name_in_order_and_are_in_time_order():
     with recording("mixed", "--events", 3000) as path:
         found = objects(["events", "--json", path])
         raw = objects(["events", "--json", "--payload", "--limit", 5, path])
@@ -112,7 +112,7 @@ def two_parts_add_up_to_the_whole():
 
 
 @test
-def several_files_are_merged_and_several_threads_change_nothing():
+def several_files_are_merged_and_worker_threads_change_nothing():
     with recording("mixed", "--events", 3000) as a, recording("tracelogging") as b:
         found = objects(["events", "--json", a, b])
         for workers in (1, 2, 5):
@@ -126,7 +126,7 @@ def several_files_are_merged_and_several_threads_change_nothing():
 
 
 @test
-def filters_leave_what_they_name():
+def filters_select_what_they_name():
     with recording("mixed", "--events", 5000) as path:
         every = objects(["events", "--json", path])
         pid = next(o["pid"] for o in every if o["event"] == "Thread/CSwitch" and o["pid"])
@@ -148,7 +148,7 @@ def filters_leave_what_they_name():
 
 
 @test
-def command_lines_come_only_when_asked_for_and_without_secrets():
+def command_lines_are_present_only_on_request_and_without_secrets():
     with recording("versions") as path:
         check("cmdline" not in run(["report", "--json", path]).out, "cmdline without --cmdline")
         found = objects(["report", "--json", "--cmdline", path])
@@ -160,7 +160,7 @@ def command_lines_come_only_when_asked_for_and_without_secrets():
     ("empty", "empty"),
     ("too short", "short"),
 ])
-def what_is_no_recording_is_1_and_says_where(kind):
+def a_file_that_is_not_a_recording_is_1_with_the_offset(kind):
     with recording(kind) as path:
         for command in (["report"], ["events"], ["stat"], ["report", "--json"]):
             result = run([*command, path])
@@ -171,14 +171,14 @@ def what_is_no_recording_is_1_and_says_where(kind):
 
 
 @test
-def a_file_that_is_not_there_is_1_and_named():
+def a_missing_file_is_1_and_named():
     result = run(["report", "/no/such/file.etl"])
     check_eq((result.code, result.out), (1, ""), "result")
     check_in("/no/such/file.etl", result.err)
 
 
 @cases([(kind, kind) for kind in ("truncated", "damaged-event-huge", "damaged-noise", "damaged-packed")])
-def damage_is_told_in_one_line_and_the_rest_is_read(kind):
+def damage_is_reported_in_one_line_and_the_rest_is_read(kind):
     with recording(kind, "--events", 5000) as path:
         for command in (["report", "--json"], ["events", "--json"]):
             result = run([*command, path])
@@ -194,7 +194,7 @@ def damage_is_told_in_one_line_and_the_rest_is_read(kind):
 
 
 @test
-def a_reader_that_goes_away_is_no_error():
+def a_reader_that_closes_its_end_is_not_an_error():
     with recording("mixed", "--events", 50000) as path:
         for command in (["events", "--json"], ["events"], ["report", "--json", "--threads"]):
             child = start([*command, path])
@@ -205,7 +205,7 @@ def a_reader_that_goes_away_is_no_error():
 
 
 @test
-def a_full_disk_is_1_and_said():
+def a_full_disk_is_1_with_a_message():
     if not os.path.exists("/dev/full"):
         skip("no /dev/full")
     with recording("mixed", "--events", 5000) as path:

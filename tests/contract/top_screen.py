@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""top on a terminal: takes the screen, answers to keys, gives the screen back however it ends."""
+"""top on a terminal: it takes over the screen, responds to keys, and restores the screen however it ends."""
 import fcntl
 import os
 import pty
@@ -11,14 +11,14 @@ import sys
 import termios
 import time
 
-from commandkit import UNDER_WINE, linux_only, somebody
+from commandkit import UNDER_WINE, linux_only, running_process
 from lib import ETWATCH, cases, check, check_eq, check_in, end, main, run, start, test
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
 class Screen:
-    """The program on a pseudo terminal of its own."""
+    """The program on its own pseudo terminal."""
 
     def __init__(self, arguments, rows=24, columns=100, environment=None):
         self.main, side = pty.openpty()
@@ -81,48 +81,48 @@ def on_screen(arguments, body, **options):
         screen.close()
 
 
-def check_given_back(screen):
-    if UNDER_WINE:  # whose console draws some things twice
+def check_restored(screen):
+    if UNDER_WINE:  # its console draws some things twice
         check(screen.text.rfind(LEAVE) > screen.text.rfind(ENTER) >= 0, f"the end is {screen.text[-60:]!r}")
         return
-    check_eq(screen.text.count(ENTER), screen.text.count(LEAVE), "screens taken and given back")
+    check_eq(screen.text.count(ENTER), screen.text.count(LEAVE), "screens taken over and restored")
     check(screen.text.rstrip().endswith(LEAVE), f"the end is {screen.text[-60:]!r}")
     check_eq(termios.tcgetattr(screen.side), screen.before, "mode of the terminal")
 
 
 @test
-def q_quits_and_gives_the_screen_back():
+def q_quits_and_restores_the_screen():
     def body(screen):
         check_in(ENTER, screen.text)
         screen.keys("q")
         check_eq(screen.wait(), 0, "exit code")
-        check_given_back(screen)
+        check_restored(screen)
     on_screen([], body)
 
 
 @cases([("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM), ("SIGHUP", signal.SIGHUP)])
-def a_signal_gives_the_screen_back(number):
+def a_signal_restores_the_screen(number):
     if number != signal.SIGINT:
         linux_only("Windows has no signals but Ctrl-C and Ctrl-Break")
 
     def body(screen):
         screen.child.send_signal(number)
         check_eq(screen.wait(), 128 + number, "exit code")
-        check_given_back(screen)
+        check_restored(screen)
     on_screen([], body)
 
 
 @test
-def control_c_gives_the_screen_back():
+def control_c_restores_the_screen():
     def body(screen):
         screen.keys("\x03")
         check_eq(screen.wait(), 128 + signal.SIGINT, "exit code")
-        check_given_back(screen)
+        check_restored(screen)
     on_screen([], body)
 
 
 @test
-def keys_choose_the_order_and_show_help():
+def keys_select_the_order_and_show_help():
     def body(screen):
         check_in("by CPU", screen.text)
         screen.keys("m")
@@ -141,7 +141,7 @@ def keys_choose_the_order_and_show_help():
 
 @test
 def no_line_is_wider_than_the_screen_and_a_resize_is_followed():
-    linux_only("Wine's console breaks lines by itself and is not told of a new size")
+    linux_only("Wine's console breaks lines itself and gets no resize notification")
 
     def widest(text):
         lines = text.replace("\x1b[K", "").replace("\x1b[H", "\n").replace("\x1b[J", "")
@@ -169,7 +169,7 @@ def no_line_is_wider_than_the_screen_and_a_resize_is_followed():
 
 
 @test
-def colours_come_on_a_terminal_and_not_with_no_color():
+def colours_are_used_on_a_terminal_and_not_with_no_color():
     def with_colour(screen):
         check_in("\x1b[1m", screen.text)
         screen.keys("q")
@@ -190,7 +190,7 @@ def a_busy_process_is_on_the_first_screen():
         screen.keys("q")
         screen.wait()
     if UNDER_WINE:
-        with somebody() as pid:
+        with running_process() as pid:
             on_screen(["-p", str(pid)], body)
         return
     busy = start(["-c", "import time\nend = time.time() + 60\nwhile time.time() < end: pass"], program=sys.executable)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Alerts in a recording: the same whatever the sample rate, and the samples the same with and without."""
+"""Alerts in a recording: the same at every sample rate, and the samples are the same with and without alerts."""
 import os
 
 from etlkit import make_etl
@@ -18,7 +18,7 @@ def alerts(objects):
 
 
 @test
-def the_rate_of_samples_does_not_change_them():
+def the_sample_rate_does_not_change_alerts():
     with temp_dir() as folder:
         path = os.path.join(folder, "x.etl")
         make_etl("switches", path)
@@ -40,17 +40,17 @@ def samples_have_the_same_counts_with_and_without_alerts():
 
 
 @test
-def what_is_left_out_of_a_recording_is_left_out_of_everything():
+def excluded_processes_are_absent_from_samples_alerts_and_totals():
     with temp_dir() as folder:
         path = os.path.join(folder, "x.etl")
         make_etl("switches", path)
         everything = stat(path)
         objects = stat(path, "--exclude-system", "--exclude-name", "inf*", "--alert", "cpu_percent>50 for 2ms")
         busiest = stat(path, "--top", "1")
-    def who(found):
+    def pids(found):
         return {o["pid"] for o in found if "pid" in o}, {o.get("name") for o in found}
-    check("inference.exe" in who(everything)[1], "the recording lacks it")
-    check("inference.exe" not in who(objects)[1] and not {0, 4} & who(objects)[0], "they are there")
+    check("inference.exe" in pids(everything)[1], "the recording lacks it")
+    check("inference.exe" not in pids(objects)[1] and not {0, 4} & pids(objects)[0], "the excluded processes are present")
 
     def total(found):
         return sum(o["cpu_ns"] for o in found if o["type"] == "sample")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Microsoft's own decoder against ours: its counts, and every line that it printed, field by field.
+"""Microsoft's decoder compared with this one: its counts, and every line that it printed, field by field.
 
-A baseline has a line EVENT for the first few events of each kind (time in ms since the recording
-began, PID, TID, process, CPU, payload length, then fields as it displays them) and a line COUNT for
-each kind. The tables below say how it displays things and where its names differ from the
-documented ones. What it shows although it is in no payload is worked out from other events, or from the headers.
+A baseline has an EVENT line for the first few events of each kind (time in ms since the recording began, PID, TID,
+process, CPU, payload length, then fields as it displays them) and a COUNT line for each kind. The tables below
+describe how it displays values and where its names differ from the documented ones. Displayed values that are in no
+payload are derived from other events or from the headers.
 """
 import collections
 import re
@@ -14,7 +14,7 @@ from etlkit import NO_ID, corpus, events, in_time_order, walk
 from lib import cases, check, check_eq, main
 
 FILES = ["perfview-net452-x64", "perfview-primitive-types", "perfview-gcevents", "perfview-gcrundown"]
-CUT = 20  # what is longer is cut there and gets "..."
+CUT = 20  # longer values are cut there and end in "..."
 
 Line = collections.namedtuple("Line", "time_ms name pid tid process cpu length fields")
 
@@ -34,7 +34,7 @@ def read_baseline(name):
 
 def read_line(text):
     time, name, rest = re.match(r"EVENT ([\d.,]+): (.*?) (PID=.*)$", text).groups()
-    # A value may hold anything, but never "; Name=".
+    # A value may contain anything except "; Name=".
     parts = re.split(r"(?:^|; )(\w+)=", rest)[1:]
     fields = [(key, re.sub(r"; ?$", "", value)) for key, value in zip(parts[::2], parts[1::2])]
     head = dict(fields[:5])
@@ -51,7 +51,7 @@ def cut(text):
 
 
 def number(value):
-    """The forms it has for a number: plain, with separators, as an address."""
+    """The forms in which it shows a number: plain, with separators, as an address."""
     return [str(value), f"{value:,}", f"0x{value & (1 << 64) - 1:08x}"]
 
 
@@ -65,7 +65,7 @@ def date(text):
 
 
 def displays(value):
-    """Every way it might show a value of ours."""
+    """Every form in which it might show one of our values."""
     if value is None:
         return [""]
     if isinstance(value, bool):
@@ -95,7 +95,7 @@ RENAMED = {
     "Windows Kernel/PerfInfo/": {"SampleSource": "Source"},
     "Microsoft-Windows-Kernel-File/Create": {"IrpPtr": "Irp", "FileAttributes": "CreateAttributes"},
 }
-# Shown with a sign although documented without one.
+# Shown with a sign although documented as unsigned.
 SIGNED_32 = {"SessionID", "TimeDateStamp", "MaxHashTableSize"}
 PROCESS_FLAGS = {0: "None", 1: "PackageFullName", 2: "Wow64", 4: "Protected"}
 IO_PRIORITY = ["Notset", "Verylow", "Low", "Normal", "High", "Critical"]
@@ -106,7 +106,7 @@ IRP_FLAGS = [(1, "Nocache"), (2, "MountCompletion"), (4, "SynchronousApi"), (8, 
 
 
 def field(event, line, name):
-    """(whether we have it, our value) of a field of theirs."""
+    """(whether the field exists here, its value here) for one of its fields."""
     for kind, names in RENAMED.items():
         if line.name.startswith(kind):
             name = names.get(name, name)
@@ -116,11 +116,11 @@ def field(event, line, name):
     return False, None
 
 
-# ------------------------------------------------------- what it makes of payloads
+# ------------------------------------------------------- values derived from payloads
 
 
 class State:
-    """What it has collected from other events of the recording when it shows one."""
+    """The state it has collected from other events of the recording when it shows one."""
 
     def __init__(self, all_events):
         self.first_ns = all_events[0]["t_ns"]
@@ -131,7 +131,7 @@ class State:
         for event in all_events:
             kind, fields = event["event"], event["fields"] or {}
             if kind in ("DiskIO/Read", "DiskIO/Write"):
-                # An I/O is served from when the one before it is done.
+                # An I/O is served from the completion of the previous one.
                 event["served"] = min(fields["HighResResponseTime"], event["t_raw"] - disk_done[fields["DiskNumber"]])
                 disk_done[fields["DiskNumber"]] = event["t_raw"]
             elif kind == "Type/BulkType":
@@ -149,14 +149,14 @@ class State:
 
     def dos_path(self, path):
         if path.lower().startswith("\\windows\\"):
-            return self.system_drive + path  # as the kernel names what was loaded from there
+            return self.system_drive + path  # the kernel's name for images loaded from there
         for nt_path, dos in self.drives:
             if path.lower().startswith(nt_path.lower()):
                 return dos + path[len(nt_path):]
         return path
 
     def name(self, pid):
-        """As it shows that of a process."""
+        """The form in which it shows a process name."""
         return re.sub(r"\.exe$", "", self.names.get(pid, "" if pid < 0 else f"Process({pid})"))
 
     def milliseconds(self, ticks):
@@ -182,18 +182,18 @@ def second_twice(text):
 
 
 def create_options(value):
-    """A name where it has one for the whole."""
+    """A name where it has one for the whole value."""
     value &= 0xFFFFFF
     return {0x20: "FILE_ATTRIBUTE_ARCHIVE"}.get(value, str(value))
 
 
 def creator(event, which):
-    """Who made a thread: the header tells."""
+    """The creator of a thread: it is in the header."""
     return f"{event['header'][which]:,}" if event["event"] == "Thread/Start" else "-1"
 
 
 def depth(fields):
-    """The oldest generation of which something was kept."""
+    """The oldest generation that survived."""
     return str(max(i for i in range(3) if i == 0 or fields[f"TotalPromotedSize{i}"]))
 
 
@@ -201,7 +201,7 @@ def total(fields, name):
     return f"{sum(fields.get(f'{name}{i}', 0) for i in range(5)):,}"
 
 
-# (beginning of the kind, field): (our fields, our event, state) -> what it shows.
+# (beginning of the kind, field): (fields, event, state) -> the displayed value.
 SHOWN = {
     ("Windows Kernel/Process/", "Flags"): lambda f, e, s: PROCESS_FLAGS[f["Flags"]],
     ("Windows Kernel/Image/", "FileName"): lambda f, e, s: s.dos_path(f["FileName"]),
@@ -221,21 +221,21 @@ SHOWN = {
     ("Microsoft-Windows-DotNETRuntime/GC/FinalizeObject", "TypeName"): lambda f, e, s: s.types.get(f["TypeID"], ""),
     # Windows 8 does not write it yet.
     ("Windows Kernel/Thread/", "ThreadName"): lambda f, e, s: f.get("ThreadName", ""),
-    # It has the fields of the first version still.
+    # It still uses the fields of the first version.
     ("Windows Kernel/UdpIp/", "context"): lambda f, e, s: f"0x{f['PID'] | f['size'] << 32:08x}",
     ("Windows Kernel/UdpIp/", "dsize"): lambda f, e, s: "0",
     ("Windows Kernel/SystemConfig/NIC", "PhysicalAddr"): lambda f, e, s: f"{signed(f['PhysicalAddr'], 64):,}",
-    # The name that it has for the id.
+    # Its own name for the ID.
     ("Windows Kernel/SystemConfig/Services", "ProcessName"):
         lambda f, e, s: f["ProcessName"].removesuffix(".exe") if f["ProcessId"] else "Idle",
     # It reads the upper half of the size.
     ("KernelTraceControl/ImageID", "ProcessID"): lambda f, e, s: str(f["ImageSize"] >> 32),
     ("KernelTraceControl/ImageID", "BuildTime"): lambda f, e, s: unix_date(f["TimeDateStamp"]),
-    # The schema calls it unsigned.
+    # The schema declares it unsigned.
     ("solar_system/", "int64_type"): lambda f, e, s: str(signed(f["int64_type"], 64)),
     # It takes the seconds for the milliseconds.
     ("solar_system/", "system_time_type"): lambda f, e, s: second_twice(f["system_time_type"]),
-    # One word, of which it shows the parts.
+    # One word, shown in parts.
     ("Microsoft-Windows-Kernel-File/Create", "CreateOptions"): lambda f, e, s: create_options(f["CreateOptions"]),
     ("Microsoft-Windows-Kernel-File/Create", "CreateDisposition"):
         lambda f, e, s: DISPOSITION[f["CreateOptions"] >> 24],
@@ -247,13 +247,13 @@ SHOWN = {
         lambda f, e, s: f"0x{f['Values'][0]['TypeID']:08x}",
     ("Microsoft-Windows-DotNETRuntime/Type/BulkType", "TypeName_0"): lambda f, e, s: f["Values"][0]["Name"],
     ("Microsoft-Windows-DotNETRuntime", "ModuleILFileName"): lambda f, e, s: f["ModuleILPath"].rsplit("\\", 1)[-1],
-    # Nothing where no mechanism was used.
+    # Empty where no mechanism was used.
     ("Microsoft-Windows-DotNETRuntime", "ConcurrentCompactMechanisms"):
         lambda f, e, s: str(f.get("ConcurrentCompactMechanisms") or ""),
 }
-# Ids that are not those of ours: (our fields, our event) -> the process and the thread that it shows.
-# Ours are of whom the event is about.
-HEADER = "those in the header: who wrote it"
+# IDs that differ from ours: (fields, event) -> the displayed process and thread. Ours belong to the subject of the
+# event.
+HEADER = "those in the header: the writer"
 OTHER_IDS = {
     "Windows Kernel/SystemConfig/Services": ("the service's process", lambda f, e: (f["ProcessId"], e["header"][1])),
     "Windows Kernel/Image/Unload": ("without the thread", lambda f, e: (e["pid"], -1)),
@@ -261,7 +261,7 @@ OTHER_IDS = {
     "Windows Kernel/DiskIO/FlushBuffers": ("the duration as the thread", lambda f, e: (-1, f["HighResResponseTime"])),
     "Microsoft-Windows-Kernel-Process/": (HEADER, lambda f, e: e["header"]),
 }
-# Shown with a default where the payload is of a version that does not have them yet.
+# Shown with a default if the payload is of a version without them.
 DEFAULTS = {"": ["PauseMode", "MemoryPressure", "CondemnReasons0", "CondemnReasons1", "Count", "FreeListAllocated",
                  "FreeListRejected", "EndOfSegAllocated", "CondemnedAllocated", "PinnedAllocated",
                  "PinnedAllocatedAdvance", "RunningFreeListEfficiency"],
@@ -277,7 +277,7 @@ def rule(table, line, name):
 
 
 class Tally:
-    """How many lines and fields agree, by kind."""
+    """Counts of lines and fields that agree, by kind."""
 
     def __init__(self):
         self.lines = collections.Counter()
@@ -310,7 +310,7 @@ class Tally:
 
 
 def compare_field(line, event, state, name, text):
-    """(whether it agrees, what was found)"""
+    """(whether it agrees, the value found)"""
     make = rule(SHOWN, line, name)
     if make is not None:
         got = cut(make(event["fields"] or {}, event, state))
@@ -332,7 +332,7 @@ def candidates(all_events, first_ns):
 
 
 def our_kind(line, event):
-    """Whether our event is of the kind of their line, as far as both can tell."""
+    """Whether an event is of the kind of a baseline line, as far as both can be compared."""
     provider, name = line.name.split("/", 1)
     if event["provider"] == provider:
         return event["event"] == name
@@ -340,15 +340,15 @@ def our_kind(line, event):
 
 
 def find(line, by_place, first_ns):
-    """The event of ours at the place of a line."""
+    """The event that corresponds to a line."""
     us, found = int(line.time_ms * 1000), []
     for near in (us - 1, us, us + 1):
         for event in by_place.get((near, line.cpu, line.length), []):
-            if abs((event["t_ns"] - first_ns) / 1e6 - line.time_ms) < 0.00051 and "told" not in event:
+            if abs((event["t_ns"] - first_ns) / 1e6 - line.time_ms) < 0.00051 and "matched" not in event:
                 found.append(event)
     check(found, f"no event of ours is at {line.time_ms} ms on CPU {line.cpu} with {line.length} bytes: {line.name}")
     event = next((event for event in found if our_kind(line, event)), found[0])
-    event["told"] = True  # the next line at this place is another event
+    event["matched"] = True  # the next line with this key is another event
     return event
 
 
@@ -374,7 +374,7 @@ def compare(line, event, state, tally):
 
 
 def with_headers(ours, path):
-    """Our events, each with what its header says: a reader of our own, in Python, looks it up."""
+    """Our events, each with its header, which a separate Python reader extracts."""
     records = in_time_order(walk(path))
     check_eq(len(ours), len(records), "number of events")
     for event, record in zip(ours, records):
@@ -388,7 +388,7 @@ _read = {}
 
 
 def read(name):
-    """(lines, counts, our events) of a recording, once."""
+    """(lines, counts, events) of a recording, cached."""
     if name not in _read:
         path = corpus("etl", name + ".etl")
         _read[name] = *read_baseline(name), with_headers(events(path, "--payload"), path)
@@ -396,7 +396,7 @@ def read(name):
 
 
 @cases([(name, name) for name in FILES])
-def every_line_of_microsofts_decoder_is_ours_too(name):
+def every_line_of_microsofts_decoder_agrees(name):
     lines, _, ours = read(name)
     state, tally = State(ours), Tally()
     by_place = candidates(ours, state.first_ns)
@@ -409,7 +409,7 @@ def every_line_of_microsofts_decoder_is_ours_too(name):
 
 
 def counted(event):
-    """Whether Microsoft's decoder shows an event: not the samples of an idle CPU."""
+    """Whether Microsoft's decoder shows an event: it omits samples of an idle CPU."""
     if event["provider"] == "Windows Kernel" and event["event"] == "PerfInfo/Sample":
         fields = event["fields"]
         return fields["ThreadId"] != 0 or fields["ExecutingDPC"] or fields["ExecutingISR"]
@@ -417,7 +417,7 @@ def counted(event):
 
 
 @cases([(name, name) for name in FILES])
-def every_count_of_microsofts_decoder_is_ours_too(name):
+def every_count_of_microsofts_decoder_agrees(name):
     _, counts, ours = read(name)
     got = collections.Counter(f"{e['provider']}/{e['event']}" for e in ours if counted(e))
     same = sum(got[kind] == count for kind, count in counts.items())

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every real recording: nothing unreadable, every event once, in order, with its bytes.
 
-What the table of the recordings says about each is one oracle; the second reading of the format in
-etlkit is the other, event by event.
+Each is checked against the table of recordings and, event by event, against the independent reader in etlkit.
 """
 import collections
 import hashlib
@@ -22,7 +21,7 @@ KERNEL = {"EventTrace/Header": (0, 0), "PartitionInfo": (0, 80), "Process/DCStar
           "Thread/DCStart": (5, 3), "Thread/DCEnd": (5, 4), "SampledProfile": (0xF, 46),
           "StackKeyUser": (0x18, 38), "StackKeyKernel": (0x18, 37), "StackKeyDelete": (0x18, 35),
           "FileIo/FileRundown": (4, 36)}
-# Its names of the others.
+# The table's names of other events.
 PROVIDERS = {"KTC-SysConfigEx": "9b79ee91-b5fd-41c0-a243-4248e266e9d0",
              "KTC-ImageId": "b3e675d7-2554-4f18-830b-2762732560de",
              "KTC-EventMetadata": "bbccf6c1-6cd1-48c4-80ff-839482e37671",
@@ -42,14 +41,14 @@ PROVIDERS = {"KTC-SysConfigEx": "9b79ee91-b5fd-41c0-a243-4248e266e9d0",
 
 
 def key(record):
-    """What makes a kind of event: where it is from and which."""
+    """The key of an event kind: its origin and its number."""
     if record.kind == "kernel":
         return record.group, record.opcode
     return record.guid, record.opcode if record.kind == "classic" else record.id
 
 
 def wanted_classes(row):
-    """[(key, count)] of what the table lists of a file."""
+    """[(key, count)] that the table lists for a file."""
     for part in row["top_event_classes"].split("; "):
         name, count = part.rsplit("=", 1)
         if name in KERNEL:
@@ -60,7 +59,7 @@ def wanted_classes(row):
 
 
 @test
-def the_real_recordings_are_those_of_the_table():
+def the_recordings_match_the_table():
     if not ROWS:
         corpus("MANIFEST.tsv")
     for row in ROWS:
@@ -69,7 +68,7 @@ def the_real_recordings_are_those_of_the_table():
 
 
 @cases(FILES)
-def the_second_reading_agrees_with_the_table(row):
+def the_independent_reader_agrees_with_the_table(row):
     counts = collections.Counter(key(record) for record in walk(corpus("etl", row["file"])))
     check_eq(sum(counts.values()), int(row["events"]), "events")
     for which, count in wanted_classes(row):
@@ -94,7 +93,7 @@ def a_report_has_the_facts_of_the_table(row):
 
 
 def check_ids(record, event, where):
-    """The header's, or those of whom the event is about, which are then in the payload."""
+    """The IDs are those of the header, or those of the subject of the event, which are then in the payload."""
     about = {value for name, value in (event["fields"] or {}).items()
              if re.search("process|thread|pid|ttid", name, re.I)}
     if record.tid not in (NO_ID, event["tid"]):
@@ -104,29 +103,29 @@ def check_ids(record, event, where):
 
 
 @cases(FILES)
-def every_event_is_told_once_in_order_with_its_bytes(row):
+def every_event_is_reported_once_in_order_with_its_bytes(row):
     path = corpus("etl", row["file"])
     records = in_time_order(walk(path))
-    told = events(path, "--payload")
-    check_eq(len(told), len(records), "events")
-    for number, (record, event) in enumerate(zip(records, told)):
+    reported = events(path, "--payload")
+    check_eq(len(reported), len(records), "events")
+    for number, (record, event) in enumerate(zip(records, reported)):
         where = f"event {number} at {record.offset:#x}"
         check_eq(event["cpu"], record.cpu, where + ": cpu")
         check_eq((event["opcode"], event["version"]), (record.opcode, record.version & 0xFF),
                  where + ": opcode, version")
         check_eq(event["payload"], record.payload.hex(), where + ": payload")
         check_ids(record, event, where)
-    times = [event["t_ns"] for event in told]
+    times = [event["t_ns"] for event in reported]
     check_eq(times, sorted(times), "times")
 
 
 @cases(FILES)
-def the_classes_of_a_report_are_those_of_its_events(row):
+def the_classes_of_a_report_match_its_events(row):
     path = corpus("etl", row["file"])
-    told = collections.Counter((e["provider"], e["event"], e["id"], e["opcode"], e["version"]) for e in events(path))
+    reported = collections.Counter((e["provider"], e["event"], e["id"], e["opcode"], e["version"]) for e in events(path))
     classes = {(c["provider"], c["event"], c["id"], c["opcode"], c["version"]): c["count"]
                for c in report(path)["class"]}
-    check_eq(classes, dict(told), "classes")
+    check_eq(classes, dict(reported), "classes")
 
 
 main()

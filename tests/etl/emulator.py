@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A recording played to a live session: samples and report are those of the recording, byte for byte.
 
-etw_replay (tests/windows/etw_replay.c) plays it to the emulator of ETW and takes it back through the code that
-reads live sessions: once event by event, once in whole buffers. Of the samples only the name of the source
-differs, of the report what belongs to the file and not to what is in it.
+etw_replay (tests/windows/etw_replay.c) plays it to the ETW emulator and reads it back through the code for live
+sessions: once event by event, once in whole buffers. In the samples only the name of the source differs, in the
+report only the properties of the file itself.
 """
 import itertools
 import json
@@ -22,16 +22,16 @@ MADE = [("counters", "counters", "--events", 20000), ("counters, 32 bit", "count
         ("Windows 7", "windows7", "--events", 10000), ("wall clock", "clock-system", "--events", 10000),
         ("cycles", "clock-cycles", "--events", 10000), ("TraceLogging", "tracelogging"), ("EventSource", "eventsource"),
         ("schemas", "metadata")]
-# (samples a second, threads too). Under Wine it is the same code.
+# (samples per second, with threads). Under Wine it is the same code.
 RATES = [(100, True)] if UNDER_WINE else [(10, False), (100, True), (1000, False)]
-# 32-bit headers around 64-bit payloads: one by one the kernel's classes come without their headers.
+# 32-bit headers around 64-bit payloads: event by event the kernel's classes arrive without their headers.
 LYING = {"syzygy-image-data-64-v1.etl", "syzygy-process-data-64-v2.etl", "syzygy-test-data-64-v2.etl"}
 WAYS = [("event by event", ()), ("whole buffers", ("-b",))]
 FILE_ONLY = re.compile(r'"(file_bytes|compressed|files|path)":(\[[^\]]*\]|"[^"]*"|\w+)')
 
 
 def play(*arguments):
-    """None, or why this recording cannot be compared."""
+    """None, or the reason why this recording cannot be compared."""
     result = run_tool("etw_replay", *arguments)
     if result.code != 0 and ("has losses" in result.err or "odd header" in result.err):
         return result.err.strip()
@@ -45,7 +45,7 @@ def samples_of(text):
 
 
 def at_a_time(lines):
-    """What happened on several CPUs in the same instant has no order in buffers of each."""
+    """Events on several CPUs at the same instant have no order in per-CPU buffers."""
     moments = itertools.groupby(lines, lambda line: json.loads(line).get("t_ns"))
     return [line for _, together in moments for line in sorted(together)]
 
@@ -97,9 +97,9 @@ def a_made_recording_gives_the_same_samples_and_report(way, made):
 
 @cases([(f"{kind}, {way}", kind, options) for kind, (way, options) in (("headers", WAYS[1]), ("versions", WAYS[0]),
                                                                       ("versions", WAYS[1]))])
-def so_does_the_report_where_samples_cannot(kind, way):
-    """Kernel classes that nobody knows come in buffers alone, and who is told of late was there before for who can
-    read a recording twice."""
+def the_report_is_the_same_where_samples_cannot_be(kind, way):
+    """Unknown kernel classes arrive only in buffers, and a process logged late counts as preexisting only for a
+    reader that can read the recording twice."""
     with temp_dir() as folder:
         path = os.path.join(folder, "made.etl")
         make_etl(kind, path)
@@ -114,7 +114,7 @@ REAL = sorted(name for name in os.listdir(REAL) if name.endswith(".etl")) if os.
 def a_real_recording_gives_the_same_samples_and_report(name, way):
     path = corpus("etl", name)
     if name in LYING and not way:
-        skip("its events say that they are of 32 bit and are not")
+        skip("its events claim to be 32-bit but are not")
     with temp_dir() as folder:
         for hz, threads in RATES[-2:]:
             refused = compare_samples(path, folder, way, hz, threads)

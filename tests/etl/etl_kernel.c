@@ -20,7 +20,7 @@ void etl_process(struct etl_payload *p, unsigned version, unsigned ptr, const st
     if (version >= 4)
         etl_u32(p, x->flags);
     if (x->sid) {
-        /* A TOKEN_USER as it was in memory, then what it pointed to. */
+        /* A TOKEN_USER as it was in memory, followed by the data it pointed to. */
         etl_pointer(p, ptr, 0xFFFFA00012345678);
         etl_pointer(p, ptr, 0);
         etl_bytes(p, x->sid, x->sid_size);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of payloads, self-describing events and recordings in memory. The kernel's classes are
- * in etl_kernel.c. */
+/*
+ * Payload bytes, self-describing events and recordings in memory. The kernel's classes are in
+ * etl_kernel.c.
+ */
 #include "etl_kit.h"
 
 #include <stdio.h>
@@ -119,7 +121,7 @@ void etl_guid(const char *text, uint8_t ret_guid[16])
 void etl_tlg_begin(struct etl_payload *p, const char *event_name)
 {
     etl_clear(p);
-    etl_u16(p, 0); /* the size, at the end */
+    etl_u16(p, 0); /* the size is set at the end */
     etl_u8(p, 0);  /* no tags */
     etl_ansi(p, event_name);
 }
@@ -140,7 +142,7 @@ void etl_tlg_array(struct etl_payload *p, const char *name, unsigned in_type, un
 
 void etl_tlg_struct(struct etl_payload *p, const char *name, unsigned field_count)
 {
-    /* In the place of the output format: how many of the next fields are in it. */
+    /* In place of the output format: the number of following fields that belong to it. */
     etl_tlg_field(p, name, 24, field_count);
 }
 
@@ -186,7 +188,7 @@ enum { EVENT_INFO_BYTES = 112, PROPERTY_BYTES = 24 };
 
 static size_t wide_size(const char *text)
 {
-    static struct etl_payload scratch; /* test code, one thread */
+    static struct etl_payload scratch; /* test code, single-threaded */
     if (!text)
         return 0;
     etl_clear(&scratch);
@@ -279,7 +281,7 @@ void etl_memory_free(struct etl_memory *memory)
     *memory = (struct etl_memory){0};
 }
 
-/* As seen in real recordings: what is frequent, and the rundown, has no ids in its header. */
+/* As in real recordings: frequent events and the rundown have no IDs in their header. */
 static bool is_short_header(unsigned hook)
 {
     unsigned group = hook >> 8, opcode = hook & 0xFF;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Builders for the content of recordings, for unit tests and for make_etl: the payloads of the
- * kernel's classes in each version and pointer size, events that describe themselves, and a
- * recording in memory. The layouts are written down here independently of src/decode/.
+ * kernel's classes in each version and pointer size, self-describing events, and a recording in
+ * memory. The layouts are written here independently of src/decode/.
  */
 #ifndef ETL_KIT_H
 #define ETL_KIT_H
@@ -13,11 +13,11 @@
 
 #include "etl_writer.h"
 
-/* ------------------------------------------------------------ payload by hand */
+/* ------------------------------------------------------------ payload bytes */
 
 enum { ETL_PAYLOAD_ROOM = 16384 };
 
-/* Bytes being put together. What does not fit ends the program: tests know their sizes. */
+/* A payload under construction. Overflow ends the program: tests know their sizes. */
 struct etl_payload {
     uint8_t bytes[ETL_PAYLOAD_ROOM];
     uint32_t size;
@@ -30,8 +30,8 @@ void etl_u32(struct etl_payload *p, uint32_t value);
 void etl_u64(struct etl_payload *p, uint64_t value);
 void etl_pointer(struct etl_payload *p, unsigned pointer_size, uint64_t value); /* 4 or 8 */
 void etl_bytes(struct etl_payload *p, const void *bytes, size_t size);
-void etl_ansi(struct etl_payload *p, const char *text); /* with its end; NULL: nothing at all */
-void etl_wide(struct etl_payload *p, const char *text); /* UTF-16 from UTF-8, the same */
+void etl_ansi(struct etl_payload *p, const char *text); /* with terminator; NULL writes nothing */
+void etl_wide(struct etl_payload *p, const char *text); /* UTF-16 from UTF-8, likewise */
 
 /* "{3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c}", braces or not, as it is on disk. */
 void etl_guid(const char *text, uint8_t ret_guid[16]);
@@ -45,7 +45,7 @@ struct etl_process {
     uint32_t flags;
     const uint8_t *sid; /* NULL: none */
     uint32_t sid_size;
-    const char *image, *command_line, *package, *application; /* NULL: left out */
+    const char *image, *command_line, *package, *application; /* NULL: omitted */
     uint64_t exit_filetime;                                   /* version 5 */
 };
 void etl_process(struct etl_payload *p, unsigned version, unsigned ptr,
@@ -68,7 +68,7 @@ struct etl_thread {
     const char *name; /* versions 3 and 4; NULL: without */
 };
 void etl_thread(struct etl_payload *p, unsigned version, unsigned ptr, const struct etl_thread *x);
-/* End of version 1: only the ids. */
+/* The end event of version 1: only the IDs. */
 void etl_thread_short(struct etl_payload *p, unsigned version, uint32_t pid, uint32_t tid);
 void etl_thread_name(struct etl_payload *p, uint32_t pid, uint32_t tid, const char *name);
 
@@ -85,7 +85,7 @@ void etl_sample(struct etl_payload *p, unsigned version, unsigned ptr, uint64_t 
                 unsigned count, unsigned flags);
 void etl_sample_interval(struct etl_payload *p, unsigned version, uint32_t source,
                          uint32_t now_100ns, uint32_t before_100ns);
-/* The names of the hardware counters that events carry, in their order. */
+/* The names of the hardware counters that events carry, in order. */
 void etl_counter_names(struct etl_payload *p, const char *const *names, uint32_t count);
 void etl_counter_corruption(struct etl_payload *p, uint32_t cpu, uint32_t source,
                             uint64_t good_raw);
@@ -145,7 +145,7 @@ struct etl_net {
     uint32_t start_time, end_time, sequence;
     uint64_t connection;
 };
-/* opcode tells which fields there are: 10 send, 11 receive, …; + 16 for IPv6 */
+/* The opcode determines the fields: 10 send, 11 receive, …; + 16 for IPv6. */
 void etl_tcp(struct etl_payload *p, unsigned ptr, unsigned opcode, const struct etl_net *x);
 void etl_udp(struct etl_payload *p, unsigned ptr, unsigned opcode, const struct etl_net *x);
 
@@ -153,7 +153,7 @@ void etl_extension(struct etl_payload *p, const uint32_t group_mask[8], uint32_t
 
 /* ------------------------------------------------------- self-describing events */
 
-/* TraceLogging: the metadata of one event, as it stands in the extended item of type 0xB. */
+/* TraceLogging: the metadata of one event, as in the extended item of type 0xB. */
 void etl_tlg_begin(struct etl_payload *p, const char *event_name);
 /* A field. in_type with its flags (0x20 constant count, 0x40 variable count), out_type 0: none. */
 void etl_tlg_field(struct etl_payload *p, const char *name, unsigned in_type, unsigned out_type);
@@ -162,7 +162,7 @@ void etl_tlg_struct(struct etl_payload *p, const char *name, unsigned field_coun
 void etl_tlg_end(struct etl_payload *p);
 /* Provider traits: the provider's name, extended item of type 0xC. */
 void etl_tlg_provider(struct etl_payload *p, const char *name);
-/* Frames data as an extended item, padded to 8. more: another one follows. */
+/* Frames data as an extended item, padded to 8. more: another item follows. */
 void etl_extended(struct etl_payload *p, unsigned type, const void *data, size_t size, bool more);
 
 /* EventSource: one chunk of a manifest; the event has id 0xFFFE. */
@@ -200,12 +200,14 @@ void etl_memory_free(struct etl_memory *memory);
 int etl_memory_write(void *ctx, const void *bytes, size_t len);
 int etl_memory_rewrite(void *ctx, uint64_t offset, const void *bytes, size_t len);
 
-/* Writes an event of a kernel class with its usual header: PERFINFO for what the scheduler, the
- * profiler and the rundown log, SYSTEM with these ids for the rest. */
+/*
+ * Writes an event of a kernel class with its usual header: PERFINFO for events of the scheduler,
+ * the profiler and the rundown, SYSTEM with these IDs for the others.
+ */
 int etl_write_kernel(struct ew_etl_writer *writer, unsigned ptr, unsigned hook, unsigned version,
                      uint16_t cpu, uint64_t t_raw, uint32_t pid, uint32_t tid,
                      const struct etl_payload *payload);
-/* The same with hardware counters of the CPU, which only the short header has room for. */
+/* The same with hardware counters of the CPU, which only the short header can carry. */
 int etl_write_counted(struct ew_etl_writer *writer, unsigned ptr, unsigned hook, unsigned version,
                       uint16_t cpu, uint64_t t_raw, const uint64_t *counters, uint32_t count,
                       const struct etl_payload *payload);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer of recordings: one open buffer per CPU, which goes out when the next event does not
- * fit, in one call of write each. Buffers of different CPUs therefore follow each other by the time
- * they were full, as Windows writes them.
+ * The writer of recordings: one open buffer per CPU, written in a single call when the next event
+ * does not fit. Buffers of different CPUs therefore follow each other in the order in which they
+ * were filled, as Windows writes them.
  *
  * Memory: one buffer for each CPU that has events, and room to compress one.
  */
@@ -33,8 +33,8 @@ enum {
 };
 
 struct open_buffer {
-    uint8_t *bytes; /* NULL: this CPU had no event yet */
-    uint32_t used;  /* with the buffer's header */
+    uint8_t *bytes; /* NULL: this CPU has had no event yet */
+    uint32_t used;  /* including the buffer's header */
     uint64_t last_raw;
 };
 
@@ -43,9 +43,9 @@ struct ew_etl_writer {
     struct open_buffer *cpus;
     uint8_t *packed;  /* compressed form of one buffer */
     uint8_t *header;  /* the header buffer as written, for the patch at the end */
-    uint32_t buffers; /* written, with the header buffer */
+    uint32_t buffers; /* buffers written, including the header buffer */
     uint32_t messages;
-    int error; /* sticky: a write that failed leaves a file without sense */
+    int error; /* sticky: a failed write leaves an unusable file */
 };
 
 /* -------------------------------------------------------------------- buffers */
@@ -123,7 +123,7 @@ static int flush_buffer(struct ew_etl_writer *w, uint16_t cpu, uint16_t flags)
     return rc;
 }
 
-/* The header buffer: never compressed. Its size in a compressed file is just what it needs. */
+/* The header buffer is never compressed. In a compressed file its size is exactly what it needs. */
 static int write_header(struct ew_etl_writer *w)
 {
     uint8_t *event;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes .etl recordings: buffers per CPU, every kind of event header, compressed or not.
+ * Writes .etl recordings: per-CPU buffers, every kind of event header, optional compression.
  *
  * The bytes go to a write function in file order; patching the header at the end (EndTime,
- * BuffersWritten, events lost) goes through `rewrite`, which may be NULL: then the file looks like
- * one that was never closed.
+ * BuffersWritten, events lost) goes through `rewrite`, which may be NULL: the file then looks as if
+ * it was never closed.
  */
 #ifndef EW_SOURCE_ETL_WRITER_H
 #define EW_SOURCE_ETL_WRITER_H
@@ -26,7 +26,7 @@ struct ew_etl_writer_config {
     int64_t start_filetime;                /* 0: 2026-01-01 */
     uint32_t log_file_mode;
     bool compress;  /* XPRESS; the mode bit and layout version follow */
-    bool cpu_bytes; /* Windows 7 and before: 8-bit CPU numbers, no flag 0x20 */
+    bool cpu_bytes; /* Windows 7 and earlier: 8-bit CPU numbers, no flag 0x20 */
     const char *session_name, *file_name; /* UTF-8; NULL: "etwatch" */
     void *ctx;
     int (*write)(void *ctx, const void *bytes, size_t len);
@@ -56,11 +56,13 @@ struct ew_etl_event {
 };
 
 int ew_etl_writer_new(const struct ew_etl_writer_config *config, struct ew_etl_writer **ret_writer);
-/* Events of one CPU in time order; ETWATCH_EINVAL if not, or if it fits no buffer. */
+/*
+ * Events of one CPU must be in time order; ETWATCH_EINVAL if not, or if the event fits no buffer.
+ */
 int ew_etl_write(struct ew_etl_writer *writer, const struct ew_etl_event *event);
-/* Ends the buffer of this CPU here, with flags of our choice (2: events lost before it, …). */
+/* Ends the buffer of this CPU here, with the given flags (2: events lost before it, …). */
 int ew_etl_writer_end_buffer(struct ew_etl_writer *writer, uint16_t cpu, uint16_t flags);
-/* Writes what is open, patches the header. The writer stays to be freed. */
+/* Writes the open buffers and patches the header. The caller still has to free the writer. */
 int ew_etl_writer_finish(struct ew_etl_writer *writer, uint64_t end_raw, uint32_t events_lost,
                          uint32_t buffers_lost);
 void ew_etl_writer_free(struct ew_etl_writer *writer);

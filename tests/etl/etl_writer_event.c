@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events as bytes: every header type, its fields where Windows puts them. */
+/* Events as bytes: every header type with its fields at Windows' offsets. */
 #include <string.h>
 
 #include "etl_writer_layout.h"
@@ -77,7 +77,7 @@ static void put_bytes(uint8_t *out, const void *bytes, size_t size)
         memset(out, 0, size);
 }
 
-/* SYSTEM, COMPACT and PERFINFO begin alike. */
+/* SYSTEM, COMPACT and PERFINFO begin with the same fields. */
 static void put_kernel(const struct ew_etl_event *event, size_t size, uint8_t *out)
 {
     ew_store_u16(out, event->version);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log-file header event: the first of every recording, which says how all others are to be
- * read. Its layout depends on the size of pointers, because two of its fields once were some.
+ * The log-file header event: the first event of every recording, which describes how to read all
+ * others. Its layout depends on the pointer size, because two of its fields were once pointers.
  */
 #include <string.h>
 
@@ -54,7 +54,7 @@ uint64_t ew_etl_ticks_to_100ns(const struct ew_etl_writer_config *config, uint64
     return ticks / hz * 10000000 + ticks % hz * 10000000 / hz;
 }
 
-/* UTF-16 with its end; returns where it went to. NULL out: only counts. */
+/* UTF-16 with terminator; returns the end. With out NULL it only counts. */
 static size_t put_name(const char *name, uint8_t *out)
 {
     size_t size = 0, len = strlen(name);
@@ -91,7 +91,7 @@ static void put_info(const struct ew_etl_writer_config *c, uint8_t *info)
     ew_store_u32(info + 0x0C, c->cpu_count);
     ew_store_u32(info + 0x18, TIMER_100NS);
     ew_store_u32(info + 0x20, c->log_file_mode);
-    ew_store_u32(info + 0x24, 1); /* this buffer; the true number comes at the end */
+    ew_store_u32(info + 0x24, 1); /* this buffer; the final number is patched at the end */
     ew_store_u32(info + 0x28, 1);
     ew_store_u32(info + 0x2C, c->pointer_size);
     ew_store_u32(info + 0x34, CPU_MHZ);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the writer share: little-endian stores, and the framing of events and of the
- * log-file header. */
+/*
+ * Shared by the parts of the writer: little-endian stores, and the framing of events and of the
+ * log-file header.
+ */
 #ifndef EW_SOURCE_ETL_WRITER_LAYOUT_H
 #define EW_SOURCE_ETL_WRITER_LAYOUT_H
 
@@ -33,27 +35,29 @@ static inline void ew_store_u64(uint8_t *p, uint64_t value)
     ew_store_u32(p + 4, (uint32_t)(value >> 32));
 }
 
-/* Bytes of the event with its header, without padding; 0 if the header type is none. May be more
- * than an event can have. */
+/*
+ * Size of the event with its header, without padding; 0 if the header type is invalid. May be more
+ * than the maximum event size.
+ */
 size_t ew_etl_event_size(const struct ew_etl_event *event);
-/* Writes it, in so many bytes. number counts the messages of the session. */
+/* Writes the event into the given number of bytes. number counts the messages of the session. */
 void ew_etl_event_put(const struct ew_etl_event *event, size_t size, uint32_t number, uint8_t *out);
 
-/* A config in which nothing is 0 any more that stands for a default. */
+/* A config with every default filled in. */
 struct ew_etl_writer_config ew_etl_config_filled(const struct ew_etl_writer_config *config);
 /* Ticks of the session's clock in 100 ns. */
 uint64_t ew_etl_ticks_to_100ns(const struct ew_etl_writer_config *config, uint64_t ticks);
 
-/* The log-file header event with its names, in a block to be freed. ETWATCH_ENOMEM. */
+/* The log-file header event with its names, in a block that the caller frees. ETWATCH_ENOMEM. */
 int ew_etl_file_header_new(const struct ew_etl_writer_config *config, uint8_t **ret_bytes,
                            size_t *ret_size);
 
-/* What is only known at the end. */
+/* Values that are known only at the end. */
 struct ew_etl_closing {
     int64_t end_filetime;
     uint32_t buffers_written, events_lost, buffers_lost;
 };
-/* Writes it into the header event. */
+/* Writes them into the header event. */
 void ew_etl_file_header_close(uint8_t *event, uint32_t pointer_size,
                               const struct ew_etl_closing *closing);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every kind of sound recording that our maker knows, against the second reading of the format."""
+"""Every kind of undamaged recording that make_etl can make, compared with an independent reader of the format."""
 import collections
 import os
 
@@ -13,20 +13,20 @@ ROWS = [(f"{kind}{' compressed' if options else ''}", kind, options) for kind in
 
 
 @cases(ROWS)
-def every_event_is_told_once_and_in_order(kind, options):
+def every_event_is_reported_once_and_in_order(kind, options):
     with temp_dir() as folder:
         path = os.path.join(folder, "made.etl")
         make_etl(kind, path, "--events", 6000, "--buffer", 8192, "--cpus", 3, *options)
-        records, told, trace = list(walk(path)), events(path, "--payload"), report(path)["trace"][0]
-    check_eq(collections.Counter((e["cpu"], e["opcode"], e["version"], e["payload"]) for e in told),
+        records, reported, trace = list(walk(path)), events(path, "--payload"), report(path)["trace"][0]
+    check_eq(collections.Counter((e["cpu"], e["opcode"], e["version"], e["payload"]) for e in reported),
              collections.Counter((r.cpu, r.opcode, r.version & 0xFF, r.payload.hex()) for r in records), "events")
     check_eq((trace["events"], trace["bad_buffers"], trace["bad_events"], trace["late"]), (len(records), 0, 0, 0),
              "events and damage")
-    times = [e["t_ns"] for e in told]
+    times = [e["t_ns"] for e in reported]
     check_eq(times, sorted(times), "times")
-    # Of one CPU the order is that of the recording's own clock; messages may have no time.
+    # Events of one CPU are ordered by the recording's clock; messages may have no time.
     for cpu in {r.cpu for r in records}:
-        mine = [e["payload"] for e in told if e["cpu"] == cpu]
+        mine = [e["payload"] for e in reported if e["cpu"] == cpu]
         clocked = [r for r in records if r.cpu == cpu]
         if all(r.t_raw is not None for r in clocked):
             theirs = [r.payload.hex() for r in sorted(clocked, key=lambda r: r.t_raw)]

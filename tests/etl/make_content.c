@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Small recordings written by hand: each shows one thing that decoders must cope with. */
+/* Small recordings written by hand, each with one feature that decoders must handle. */
 #include <string.h>
 
 #include <etwatch/etwatch.h>
 
 #include "make_etl.h"
 
-/* 0b8e5f3a-6c1d-4e2f-9a7b-112233445566: a provider of nobody */
+/* 0b8e5f3a-6c1d-4e2f-9a7b-112233445566: an unregistered provider */
 static const uint8_t provider[16] = {0x3a, 0x5f, 0x8e, 0x0b, 0x1d, 0x6c, 0x2f, 0x4e,
                                      0x9a, 0x7b, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66};
 
@@ -35,7 +35,7 @@ static int end(struct hand *h, uint32_t events_lost, uint32_t buffers_lost)
     return rc;
 }
 
-/* Fills in what all events here have, and the payload at hand. */
+/* Fills in the common fields of all events here, and the current payload. */
 static void put(struct hand *h, struct ew_etl_event event)
 {
     h->now += 1000;
@@ -249,7 +249,7 @@ static int make_eventsource(const struct make_options *o, struct make_output *ou
     int rc = begin(&h, o, output);
     if (rc < 0)
         return rc;
-    put_request(&h, 1); /* before the manifest: as it happens */
+    put_request(&h, 1); /* before the manifest, as in practice */
     size_t size = sizeof manifest - 1, half = size / 2;
     for (unsigned i = 0; i < 2; i++) {
         etl_manifest_chunk(&h.payload, i, 2, manifest + i * half, i ? size - half : half);
@@ -505,7 +505,8 @@ static int make_lost(const struct make_options *o, struct make_output *output)
         etl_switch(&h.payload, 4, &s);
         put_kernel(&h, 8, 0x0524, 4);
         if (i == 4) {
-            /* Five events and a buffer are missing here; the flags say so, and so does an event. */
+            /* Five events and a buffer are missing here; both the flags and an event report that.
+             */
             rc = ew_etl_writer_end_buffer(h.writer, 0, 2);
             if (rc == 0)
                 rc = ew_etl_writer_end_buffer(h.writer, 0, 4);
@@ -526,6 +527,6 @@ const struct make_kind make_content_kinds[] = {
     {"metadata", "events with KernelTraceControl metadata", make_metadata},
     {"headers", "every kind of event header, every padding", make_headers},
     {"versions", "every version of every kernel class, 32 and 64 bit", make_versions},
-    {"lost", "events and buffers lost, told in three ways", make_lost},
+    {"lost", "events and buffers lost, reported in three ways", make_lost},
     {NULL, NULL, NULL},
 };

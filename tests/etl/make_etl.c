@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_etl KIND OUT: makes a recording of one kind, for tests, for fuzzing and for the bench. The
- * same arguments give the same bytes. Memory does not grow with the file.
+ * make_etl KIND OUT: makes a recording of one kind, for tests, fuzzing and benchmarks. The same
+ * arguments give the same bytes. Memory does not grow with the file.
  */
 #include "make_etl.h"
 
@@ -144,7 +144,7 @@ struct ew_etl_writer_config make_config(const struct make_options *options,
 
 /* ---------------------------------------------------------------------- truth */
 
-/* What a tick of the session's clock is; the writer says 2400 MHz for all CPUs. */
+/* The length of a tick of the session's clock; the writer declares 2400 MHz for all CPUs. */
 struct tick {
     uint64_t ns, per;
 };

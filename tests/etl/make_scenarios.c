@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings of the made-up machine: what is in them, and what became of the file. */
+/* Recordings of the synthetic machine: their content, and the state of the file. */
 #include <string.h>
 
 #include <etwatch/etwatch.h>
@@ -117,7 +117,7 @@ static int make_profile(const struct make_options *o, struct make_output *output
 {
     struct ew_etl_writer_config config = make_config(o, output);
     struct etl_scenario_config what = scenario(o, output, ETL_SAMPLES | ETL_CHURN | ETL_IMAGES);
-    what.max_threads = 300; /* much else happens between two samples */
+    what.max_threads = 300; /* many other events between two samples */
     return record(o, &config, &what);
 }
 
@@ -126,8 +126,10 @@ static int make_mixed(const struct make_options *o, struct make_output *output)
     return make_classes(o, output, ETL_EVERYTHING);
 }
 
-/* What a recording for scheduling and CPU use is full of, dense: 8 samples a millisecond and CPU,
- * about 100,000 events a second and CPU, and about as many threads as a desktop has. */
+/*
+ * A dense recording for scheduling and CPU use: 8 samples per millisecond and CPU, about 100,000
+ * events per second and CPU, and about as many threads as on a desktop.
+ */
 static int make_dense(const struct make_options *o, struct make_output *output, bool chains)
 {
     struct ew_etl_writer_config config = make_config(o, output);
@@ -145,7 +147,7 @@ static int make_bench(const struct make_options *o, struct make_output *output)
     return make_dense(o, output, true);
 }
 
-/* The hardest there is: which CPU comes next, and with what, cannot be predicted at all. */
+/* The worst case for readers: the next CPU and the kind of event are entirely random. */
 static int make_chance(const struct make_options *o, struct make_output *output)
 {
     return make_dense(o, output, false);
@@ -228,15 +230,15 @@ const struct make_kind make_plain_kinds[] = {
     {"profile", "processes, threads and profile samples, no switches", make_profile},
     {"mixed", "every class of the kernel", make_mixed},
     {"bench", "every class, dense, mostly switches, samples, interrupts, faults", make_bench},
-    {"chance", "the same, but every event on any CPU, by chance", make_chance},
+    {"chance", "the same, but every event on a random CPU", make_chance},
     {"counters", "every class, and hardware counters with switches", make_counters},
-    {"counters-ours", "the same, as a session of ours asks for them", make_counters_ours},
+    {"counters-ours", "the same, as an etwatch session requests them", make_counters_ours},
     {"counters-late", "the same, named only at the end", make_counters_late},
     {"counters-unnamed", "the same, never named", make_counters_unnamed},
     {"counters-renamed", "the same, given other names halfway", make_counters_renamed},
-    {"counters-restart", "the same, those of one CPU begin anew", make_counters_restart},
+    {"counters-restart", "the same, those of one CPU restart", make_counters_restart},
     {"counters-pause", "the same, some switches have none", make_counters_pause},
-    {"counters-disturbed", "the same, and Windows does not trust them", make_counters_disturbed},
+    {"counters-disturbed", "the same, marked as unreliable by Windows", make_counters_disturbed},
     {"windows7", "versions and buffers of Windows 7", make_windows7},
     {"unclosed", "the session was never stopped", make_unclosed},
     {"circular", "old buffers overwritten by new ones", make_circular},

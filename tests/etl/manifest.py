@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A provider that no table knows, and its manifest in the way in which an EventSource sends its own.
+"""A provider that no table knows, and its manifest in the form in which an EventSource sends its own.
 
-The manifest is that of elastic's test provider. Its recording has no schemas: the manifest is put
-behind it. What Windows said about two events of another recording is written down as text: these
-events are made again from the text and the manifest, and must come out as they went in.
+The manifest is that of elastic's test provider. Its recording has no schemas: the manifest is appended to it. What
+Windows reported about two events of another recording is available as text: these events are rebuilt from the text
+and the manifest, and must be decoded to the same values.
 """
 import datetime
 import json
@@ -106,7 +106,7 @@ def golden_event(want, t_raw):
                           want["ProcessID"], want["ThreadID"], want["KeywordsRaw"])
 
 
-# -------------------------------------------------------------- and back again
+# -------------------------------------------------------------- back to text
 
 
 def same(want, got):
@@ -121,7 +121,7 @@ def same(want, got):
         return struct.pack("<f", got) == struct.pack("<f", float(want))
     if isinstance(got, int):
         return got == number(want)
-    if re.match(r"\d+-\d+-\d+T", want):  # not all write the same number of digits
+    if re.match(r"\d+-\d+-\d+T", want):  # the number of digits varies
         return got.rstrip("Z").rstrip("0") == want.rstrip("Z").rstrip("0")
     return got.lower() in (want.lower(), want.lower().strip("{}"), want.lower().removeprefix("0x"))
 
@@ -143,13 +143,13 @@ def check_golden(read):
 
 
 @cases([("in one piece", 60000), ("in chunks", 3000)])
-def what_windows_said_about_events_comes_out_again(chunk):
+def events_rebuilt_from_windows_text_decode_to_the_same_values(chunk):
     what = [golden_event(want, 1000 + i) for i, want in enumerate(golden())]
     check_golden(read_back(small_etl(what) + buffer(manifest_chunks(2000, chunk))))
 
 
 @test
-def chunks_with_events_between_them_are_put_together():
+def chunks_with_events_between_them_are_assembled():
     what = [golden_event(want, 1001 + 2 * i) for i, want in enumerate(golden())]
     chunks = [bytes(c) for c in manifest_chunks(1000, 3000)]
     for i, chunk in enumerate(chunks):
@@ -159,7 +159,7 @@ def chunks_with_events_between_them_are_put_together():
 
 
 @test
-def a_manifest_that_comes_last_decodes_a_real_recording():
+def a_manifest_at_the_end_decodes_a_real_recording():
     path = corpus("etl", "beats-sample.etl")
     records = list(walk(path))
     with open(path, "rb") as file:

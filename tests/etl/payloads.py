@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Payloads of kernel events with the fields that others found in them, put into recordings by hand.
+"""Payloads of kernel events with the fields that another decoder found in them, put into recordings.
 
-The table gives class, version, pointer size, bytes and fields, the latter as the tests of another
-decoder name and write them. Where the documented name is another, RENAMED says so. Each payload is
-read twice: with the kernel's own short header, and with the GUID of its class in a classic one.
+The table gives class, version, pointer size, bytes and fields, with the names and notation of the tests of the
+other decoder. RENAMED lists the documented names that differ. Each payload is read twice: with the kernel's own
+short header, and with the GUID of its class in a classic header.
 """
 import csv
 import datetime
@@ -15,7 +15,7 @@ import struct
 from etlkit import classic_event, corpus, events, kernel_event, small_etl
 from lib import check, check_eq, main, temp_dir, test
 
-# The group number that stands for the GUID of a class in the kernel's own headers.
+# The group number that replaces the GUID of a class in the kernel's own headers.
 GROUPS = {"68fdd900-4a3e-11d1-84f4-0000f80464e3": 0, "3d6fa8d4-fe05-11d0-9dda-00c04fd7ba7c": 1,
           "3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c": 2, "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c": 3,
           "90cbdc39-4a3e-11d1-84f4-0000f80464e3": 4, "3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c": 5,
@@ -24,7 +24,7 @@ GROUPS = {"68fdd900-4a3e-11d1-84f4-0000f80464e3": 0, "3d6fa8d4-fe05-11d0-9dda-00
           "def2fe46-7bd6-4b80-bd94-f57fe20d0ce3": 0x18}
 RENAMED = {"Image": {"BaseAddress": "ImageBase", "ModuleSize": "ImageSize", "ImageCheckSum": "ImageChecksum",
                      "ImageFileName": "FileName"}}
-# Not fields of ours but of the time zone, which is one.
+# Not separate fields here, but members of the time zone field.
 NESTED = {"Bias", "StandardName", "StandardBias", "DaylightName", "DaylightBias"}
 
 
@@ -58,7 +58,7 @@ def filetime(text):
 
 
 def numbers(name, value, bits):
-    """Every number that a value of ours may stand for in the table."""
+    """Every number that one of our values may represent in the table."""
     if isinstance(value, bool):
         return {int(value)}
     if isinstance(value, int):
@@ -87,7 +87,7 @@ def check_event(row, event):
         if isinstance(want, int):
             check(want in numbers(name, got, bits), f"{row['test']}: {ours} is {got!r}, not {want} ({want:#x})")
         elif isinstance(want, str):
-            check_eq(" ".join(got.split()), " ".join(want.split()), f"{row['test']}: {ours}")  # so does the table
+            check_eq(" ".join(got.split()), " ".join(want.split()), f"{row['test']}: {ours}")  # as in the table
         else:
             check(isinstance(got, str) and in_payload(got, payload), f"{row['test']}: {ours} is {got!r}")
 
@@ -111,21 +111,21 @@ def check_all(make):
 
 
 @test
-def payloads_in_the_kernels_own_headers_have_the_fields_that_others_found():
+def payloads_in_the_kernels_own_headers_have_the_expected_fields():
     check_all(lambda number, row, payload: kernel_event(
         GROUPS[row["provider_guid"].lower()], int(row["opcode"]), int(row["version"]), 1000 + number, payload,
         int(row["ptr_bits"]) // 8, pid=5, tid=6))
 
 
 @test
-def payloads_in_classic_headers_have_the_fields_that_others_found():
+def payloads_in_classic_headers_have_the_expected_fields():
     check_all(lambda number, row, payload: classic_event(
         row["provider_guid"], int(row["opcode"]), int(row["version"]), 1000 + number, payload,
         int(row["ptr_bits"]) // 8, pid=5, tid=6))
 
 
 @test
-def no_kernel_event_is_called_by_its_number():
+def every_kernel_event_has_a_name():
     table = rows()
     read = read_back([classic_event(row["provider_guid"], int(row["opcode"]), int(row["version"]), 1000 + number,
                                     bytes.fromhex(row["payload_hex"]), int(row["ptr_bits"]) // 8)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Files that are no recordings, or were once: said so with an offset, or read as far as possible.
+"""Files that are not recordings or are damaged: refused with an offset, or read as far as possible.
 
-Every variant is read by the program itself. It must end by itself, with 0 (what could be read was)
-or 1 (nothing could, and the message says at which byte), and with as much memory as for a good file.
+Every variant is read by the program itself. It must end without help, with 0 (the readable part was read) or 1
+(nothing could be read, and the message has the offset), and with no more memory than for a good file.
 """
 import json
 import os
@@ -29,7 +29,7 @@ def process_event(opcode, t_raw, pid, name):
 
 
 def content(base=1000):
-    """Events of several kinds; the lengths in their headers and payloads are there to be bent."""
+    """Events of several kinds; the lengths in their headers and payloads are damaged by the tests."""
     def switch(new, old):
         return struct.pack("<IIbbBbBBBBIi", new, old, 8, 8, 0, 0, 0, 0, 5, 0, 1, 0)
 
@@ -47,12 +47,12 @@ def content(base=1000):
 
 
 def sound():
-    """The file that the others are made from: a header, and a buffer on each of two CPUs."""
+    """The file from which the others are made: a header, and a buffer on each of two CPUs."""
     return buffer([header_event(cpus=2)], 4096, kind=4) + buffer(content(1000), 4096) + \
         buffer(content(2000), 4096, cpu=1)
 
 
-# A process of its own starts the program, because what a program took at most counts in what started it.
+# A separate process starts the program, because the peak memory of a child counts in its parent.
 STARTER = """
 import json, os, sys
 for line in sys.stdin:
@@ -66,7 +66,7 @@ for line in sys.stdin:
 
 
 class Reader:
-    """Reads one variant after the other, with the largest memory that any of them took."""
+    """Reads one variant after the other and keeps the peak memory of all of them."""
 
     def __init__(self, folder):
         self.path = os.path.join(folder, "variant.etl")
@@ -117,7 +117,7 @@ def both(reader, data, what):
     ("text", b"This is not a recording.\n" * 400),
     ("a zip of one", b"PK\x03\x04" + bytes(5000)),
 ])
-def what_is_no_recording_is_refused_with_the_offset(data):
+def a_file_that_is_not_a_recording_is_refused_with_the_offset(data):
     with temp_dir() as folder:
         reader = Reader(folder)
         both(reader, data, "file")
@@ -136,7 +136,7 @@ def a_folder_and_a_missing_file_are_refused():
 
 
 @test
-def a_file_cut_anywhere_is_read_up_to_there():
+def a_file_truncated_anywhere_is_read_up_to_there():
     data = sound()
     cuts = {0, 1, 3, 4, 8, 71, 72, 73, 0x48 + 0x20, 0x48 + 0x20 + 0x110, 4095, 4096, 4097, 4096 + 71, 4096 + 72,
             4096 + 73, 8191, 8192, 8193, 8192 + 72, len(data) - 1}
@@ -145,11 +145,11 @@ def a_file_cut_anywhere_is_read_up_to_there():
         reader = Reader(folder)
         for cut in sorted(cuts):
             both(reader, data[:cut], f"cut at {cut}")
-        check(reader.codes[0] and reader.codes[1], f"both outcomes must come up: {reader.codes}")
+        check(reader.codes[0] and reader.codes[1], f"both outcomes must occur: {reader.codes}")
 
 
-def lies(data, size):
-    """(offset, value) for the length that stands at each place, as every wrong value worth trying."""
+def wrong_values(data, size):
+    """(offset, value) for each length field with every wrong value worth trying."""
     values = {1: (0, 1, 0x7F, 0xFF), 2: (0, 1, 7, 8, 0x0F, 0x10, 0x47, 0x50, 0x7FFF, 0x8000, 0xFFF8, 0xFFFF),
               4: (0, 1, 0x47, 0x48, 0x49, 0xFFF, 0x1001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF),
               8: (0, 1, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF)}[size]
@@ -157,7 +157,7 @@ def lies(data, size):
 
 
 @test(seconds=600)
-def a_lie_in_any_length_field_does_no_harm():
+def a_wrong_value_in_any_length_field_is_handled():
     data = sound()
     fields = [(base + at, size, f"buffer header {base}+{at:#x}")
               for base in (0, 4096, 8192)
@@ -175,7 +175,7 @@ def a_lie_in_any_length_field_does_no_harm():
     with temp_dir() as folder:
         reader = Reader(folder)
         for offset, size, what in fields:
-            for value in lies(data[offset:offset + size], size):
+            for value in wrong_values(data[offset:offset + size], size):
                 bent = data[:offset] + value.to_bytes(size, "little") + data[offset + size:]
                 reader.read(bent, f"{what} = {value:#x}")
         check(reader.codes[0] > 100, f"most can still be read: {reader.codes}")
@@ -189,7 +189,7 @@ def flipped(data, rng, count):
 
 
 @test(seconds=600)
-def flipped_bits_do_no_harm():
+def flipped_bits_are_handled():
     rng = random.Random(11)
     data = sound()
     with temp_dir() as folder:
@@ -199,13 +199,13 @@ def flipped_bits_do_no_harm():
 
 
 @test
-def buffers_that_overlap_or_repeat_end():
+def overlapping_and_repeated_buffers_are_handled():
     first, second, third = (sound()[i:i + 4096] for i in (0, 4096, 8192))
     small = struct.pack("<I", 72) + second[4:72]
     with temp_dir() as folder:
         reader = Reader(folder)
         both(reader, first + second * 200 + third, "one buffer two hundred times")
-        both(reader, first + small * 5000, "buffers of nothing but their header")
+        both(reader, first + small * 5000, "buffers with only their header")
         both(reader, first * 3 + second, "header buffers again")
         both(reader, first + struct.pack("<I", 8) + second[4:] + third, "a buffer that reaches into the next")
         both(reader, first + bytes(4096) + second, "a hole")
@@ -213,7 +213,7 @@ def buffers_that_overlap_or_repeat_end():
 
 
 @test
-def what_comes_behind_damage_is_still_read():
+def events_after_damage_are_still_read():
     data = bytearray(sound())
     at = 4096 + 72
     data[at:at + 4] = bytes(4)  # the first event of the second buffer has no marker
@@ -230,7 +230,7 @@ def what_comes_behind_damage_is_still_read():
 
 
 @test(seconds=600)
-def every_kind_of_file_of_our_own_maker_is_read_bent_or_not():
+def every_kind_of_made_recording_is_read_damaged_or_not():
     rng = random.Random(13)
     with temp_dir() as folder:
         path, reader = os.path.join(folder, "made.etl"), Reader(folder)
@@ -242,12 +242,12 @@ def every_kind_of_file_of_our_own_maker_is_read_bent_or_not():
                 both(reader, data, f"{kind} {options}")
                 for i in range(3):
                     size = rng.randrange(len(data) + 1)
-                    both(reader, flipped(data[:size], rng, 3 * i) if size else b"", f"{kind} {options}, bent {i}")
-        check(reader.codes[0] > reader.codes[1] > 0, f"both outcomes must come up: {reader.codes}")
+                    both(reader, flipped(data[:size], rng, 3 * i) if size else b"", f"{kind} {options}, damage {i}")
+        check(reader.codes[0] > reader.codes[1] > 0, f"both outcomes must occur: {reader.codes}")
 
 
 @test(seconds=600)
-def bent_real_recordings_do_no_harm():
+def damaged_real_recordings_are_handled():
     corpus("MANIFEST.tsv")
     rng = random.Random(17)
     with temp_dir() as folder:
@@ -257,7 +257,7 @@ def bent_real_recordings_do_no_harm():
                 data = file.read(1 << 19)
             for i in range(4):
                 size = rng.randrange(1000, len(data) + 1)
-                both(reader, flipped(data[:size], rng, i * i * 10), f"{row['file']}, bent {i}")
+                both(reader, flipped(data[:size], rng, i * i * 10), f"{row['file']}, damage {i}")
 
 
 @test(seconds=300)
@@ -276,7 +276,7 @@ def memory_does_not_grow_with_the_file():
 
 
 @test
-def more_processes_than_a_report_can_hold_are_counted_as_lost():
+def processes_beyond_the_limit_of_a_report_are_counted_as_lost():
     limit, more = 65536, 500
     started = [process_event(1, 1000 + i, 4 + 4 * i, "p.exe") for i in range(limit + more)]
     data = buffer([header_event()], 4096, kind=4) + b"".join(
@@ -292,12 +292,12 @@ def more_processes_than_a_report_can_hold_are_counted_as_lost():
 
 
 @test
-def what_a_file_says_about_loss_is_told():
+def losses_in_a_file_are_reported():
     with temp_dir() as folder:
         path = os.path.join(folder, "lost.etl")
         make_etl("lost", path)
         trace = report(path)["trace"][0]
-        check(trace["lost"] > 0, "no loss is told")
+        check(trace["lost"] > 0, "no loss is reported")
         check_eq(trace["complete"], False, "complete")
 
 

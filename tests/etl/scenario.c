@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens on the made-up machine. Time only goes forward and is one for all CPUs, so events of
- * each CPU are in order by themselves. Invariants: a thread is in exactly one of: the waiting list,
- * the ready list, a CPU, or dead; an id is in use by at most one process or thread at a time.
+ * The events on the synthetic machine. Time only moves forward and is shared by all CPUs, so the
+ * events of each CPU are in order. Invariants: a thread is in exactly one of: the waiting list, the
+ * ready list, a CPU, or dead; an ID is used by at most one process or thread at a time.
  */
 #include "scenario.h"
 
@@ -58,7 +58,7 @@ static void free_id(struct machine *m, uint32_t id)
     m->free_ids[m->free_count++] = id;
 }
 
-/* ------------------------------------------------------------ coming and going */
+/* ------------------------------------------------------------ starts and exits */
 
 static bool has_room(const struct machine *m)
 {
@@ -99,7 +99,7 @@ static uint32_t add_thread(struct machine *m, uint32_t process, uint64_t start_r
 static void load_images(struct machine *m, uint16_t cpu, uint32_t process, unsigned hook)
 {
     for (uint32_t i = 0; machine_has(m, ETL_IMAGES) && i < 3; i++)
-        tell_image(m, cpu, process, hook, i);
+        emit_image(m, cpu, process, hook, i);
     if (machine_has(m, ETL_IMAGES) && (hook == 0x030A || hook == 0x1403))
         m->truth.processes[process].image_count += 3;
 }
@@ -108,16 +108,16 @@ static void start_process(struct machine *m, uint16_t cpu, uint32_t by)
 {
     uint32_t parent = by == ETL_IDLE ? 4 : m->truth.threads[by].pid;
     uint32_t process = add_process(m, parent, m->now);
-    tell_process(m, cpu, process, 1, by);
+    emit_process(m, cpu, process, 1, by);
     uint32_t thread = add_thread(m, process, m->now);
-    tell_thread(m, cpu, thread, 1, by);
+    emit_thread(m, cpu, thread, 1, by);
     load_images(m, cpu, process, 0x030A);
 }
 
 static void start_thread(struct machine *m, uint16_t cpu, uint32_t by)
 {
     uint32_t thread = add_thread(m, m->truth.threads[by].process, m->now);
-    tell_thread(m, cpu, thread, 1, by);
+    emit_thread(m, cpu, thread, 1, by);
 }
 
 /* -------------------------------------------------------------------- switches */
@@ -146,7 +146,7 @@ static void switch_to(struct machine *m, uint16_t cpu, uint32_t to, unsigned sta
         m->truth.threads[to].ready_ticks += m->now - m->threads[to].ready_raw;
         m->threads[to].state = ETL_RUNNING;
     }
-    tell_switch(m, cpu, from, to, state);
+    emit_switch(m, cpu, from, to, state);
     m->truth.switches++;
     c->thread = to;
     c->since_raw = m->now;
@@ -159,7 +159,7 @@ static void make_ready(struct machine *m, uint16_t cpu, uint32_t thread)
     m->threads[thread].state = ETL_IS_READY;
     m->threads[thread].ready_raw = m->now;
     m->truth.readies++;
-    tell_ready(m, cpu, thread);
+    emit_ready(m, cpu, thread);
 }
 
 static void switch_somewhere(struct machine *m, uint16_t cpu)
@@ -172,7 +172,7 @@ static void switch_somewhere(struct machine *m, uint16_t cpu)
     unsigned state = from == ETL_IDLE ? 2 : machine_random(m, 5) < 3 ? 5 : 1;
     switch_to(m, cpu, to, state);
     if (machine_has(m, ETL_STACKS) && machine_random(m, 8) == 0 && to != ETL_IDLE)
-        tell_stack(m, cpu, to, m->now);
+        emit_stack(m, cpu, to, m->now);
 }
 
 /* ---------------------------------------------------------------------- disk */
@@ -183,7 +183,7 @@ static void end_io(struct machine *m, uint16_t cpu, uint32_t i)
     struct etl_truth_thread *t = &m->truth.threads[io.thread];
     m->ios[i] = m->ios[--m->io_count];
     m->threads[io.thread].io_count--;
-    tell_disk_end(m, cpu, &io);
+    emit_disk_end(m, cpu, &io);
     *(io.is_write ? &t->disk_write_bytes : &t->disk_read_bytes) += io.bytes;
     (*(io.is_write ? &t->disk_writes : &t->disk_reads))++;
 }
@@ -201,10 +201,10 @@ static void begin_io(struct machine *m, uint16_t cpu, uint32_t thread)
                               .bytes = 512u << machine_random(m, 10),
                               .is_write = machine_random(m, 3) == 0};
     m->threads[thread].io_count++;
-    tell_disk_begin(m, cpu, io);
+    emit_disk_begin(m, cpu, io);
 }
 
-/* The thread that runs here ends, and its process with the last one. */
+/* Ends the thread that runs here, and its process with the last one. */
 static void end_thread(struct machine *m, uint16_t cpu)
 {
     uint32_t thread = m->cpus[cpu].thread;
@@ -217,15 +217,15 @@ static void end_thread(struct machine *m, uint16_t cpu)
         }
     }
     t->end_raw = m->now;
-    tell_thread(m, cpu, thread, 2, thread);
+    emit_thread(m, cpu, thread, 2, thread);
     bool is_last = --p->live_threads == 0;
     if (is_last) {
         p->exit_status = (int32_t)machine_random(m, 3) - 1;
-        tell_terminate(m, cpu, t->process, thread);
+        emit_terminate(m, cpu, t->process, thread);
         m->now++;
-        tell_counters(m, cpu, t->process, 32);
+        emit_counters(m, cpu, t->process, 32);
         p->end_raw = m->now;
-        tell_process(m, cpu, t->process, 2, thread);
+        emit_process(m, cpu, t->process, 2, thread);
     }
     m->now += 1 + machine_random(m, 5);
     switch_to(m, cpu, ETL_IDLE, 4);
@@ -244,7 +244,7 @@ static void interrupt(struct machine *m, uint16_t cpu)
         return;
     uint64_t ticks = 1 + machine_random(m, quiet < 400 ? (uint32_t)quiet : 400);
     bool is_isr = machine_random(m, 3) == 0;
-    tell_interrupt(m, cpu, is_isr, m->now - ticks);
+    emit_interrupt(m, cpu, is_isr, m->now - ticks);
     *(is_isr ? &m->truth.isr_ticks : &m->truth.dpc_ticks) += ticks;
     if (c->thread != ETL_IDLE)
         m->truth.threads[c->thread].interrupt_ticks += ticks;
@@ -255,18 +255,18 @@ static void fault(struct machine *m, uint16_t cpu, uint32_t thread, uint32_t kin
 {
     struct etl_truth_thread *t = &m->truth.threads[thread];
     if (kind == 0) {
-        tell_hard_fault(m, cpu, thread, m->now - machine_random(m, 2000));
+        emit_hard_fault(m, cpu, thread, m->now - machine_random(m, 2000));
         t->hard_faults++;
     } else if (kind <= 2) {
-        tell_virtual(m, cpu, t->process, kind == 2);
+        emit_virtual(m, cpu, t->process, kind == 2);
     } else {
-        tell_fault(m, cpu, 10 + kind % 4);
+        emit_fault(m, cpu, 10 + kind % 4);
         t->faults++;
     }
 }
 
-/* What a running thread does besides being switched. roll: 0 to 999. */
-static void act(struct machine *m, uint16_t cpu, uint32_t thread, uint32_t roll)
+/* The work of a running thread apart from switches. roll: 0 to 999. */
+static void do_work(struct machine *m, uint16_t cpu, uint32_t thread, uint32_t roll)
 {
     struct etl_truth_thread *t = &m->truth.threads[thread];
     struct etl_truth_process *p = &m->truth.processes[t->process];
@@ -277,13 +277,13 @@ static void act(struct machine *m, uint16_t cpu, uint32_t thread, uint32_t roll)
     } else if (roll < 780 && machine_has(m, ETL_DISK)) {
         begin_io(m, cpu, thread);
     } else if (roll < 860 && machine_has(m, ETL_FILES)) {
-        tell_file(m, cpu, thread, other, bytes);
+        emit_file(m, cpu, thread, other, bytes);
         *(other ? &t->file_write_bytes : &t->file_read_bytes) += bytes;
     } else if (roll < 960 && machine_has(m, ETL_NET)) {
-        tell_net(m, cpu, t->process, other, bytes);
+        emit_net(m, cpu, t->process, other, bytes);
         *(other ? &p->sent_bytes : &p->received_bytes) += bytes;
     } else if (roll >= 960 && machine_has(m, ETL_CHURN) && has_room(m)) {
-        /* Those of the first process never end, so that there is always somebody to run. */
+        /* Threads of the first process never end, so that there is always a thread to run. */
         if (roll >= 980 && t->process != 0)
             end_thread(m, cpu);
         else if (roll % 4 == 0)
@@ -306,7 +306,7 @@ static void one_event(struct machine *m)
     else if (roll < 680 && machine_has(m, ETL_INTERRUPTS))
         interrupt(m, cpu);
     else if (thread != ETL_IDLE)
-        act(m, cpu, thread, machine_random(m, 1000));
+        do_work(m, cpu, thread, machine_random(m, 1000));
     m->cpus[cpu].last_raw = m->now;
 }
 
@@ -321,7 +321,7 @@ static void soon(struct machine *m, uint16_t cpu)
         take_samples(m);
 }
 
-/* A device is done: it interrupts, which wakes somebody, who gets the CPU. */
+/* A device completes: it interrupts, which wakes a thread that gets the CPU. */
 static void wake_chain(struct machine *m, uint16_t cpu)
 {
     if (machine_has(m, ETL_INTERRUPTS)) {
@@ -345,7 +345,7 @@ static void fault_chain(struct machine *m, uint16_t cpu, uint32_t thread)
     }
 }
 
-/* What happens on one CPU comes in chains of causes, a few microseconds long. */
+/* Events on one CPU occur in causal chains of a few microseconds. */
 static void one_chain(struct machine *m)
 {
     uint16_t cpu = (uint16_t)machine_random(m, m->config.cpu_count);
@@ -357,13 +357,13 @@ static void one_chain(struct machine *m)
     else if (roll < 75 && machine_has(m, ETL_FAULTS))
         fault_chain(m, cpu, thread);
     else if (roll < 85)
-        act(m, cpu, thread, 700 + machine_random(m, 300));
+        do_work(m, cpu, thread, 700 + machine_random(m, 300));
     else
         switch_somewhere(m, cpu);
     m->cpus[cpu].last_raw = m->now;
 }
 
-/* All CPUs are sampled at their own instants, before what comes next. */
+/* Each CPU is sampled at its own instants, before the next event. */
 static void take_samples(struct machine *m)
 {
     uint64_t step = m->config.sample_100ns * m->config.perf_frequency / 10000000;
@@ -377,9 +377,9 @@ static void take_samples(struct machine *m)
         again = c->next_sample_raw < m->now;
         if (!again)
             break;
-        /* What happened on this CPU in the meantime may have taken longer than until then. */
+        /* Events on this CPU in the meantime may have taken longer than that. */
         c->last_raw = c->next_sample_raw > c->last_raw ? c->next_sample_raw : c->last_raw;
-        tell_sample(m, (uint16_t)due, c->thread, c->last_raw);
+        emit_sample(m, (uint16_t)due, c->thread, c->last_raw);
         m->truth.samples++;
         if (c->thread == ETL_IDLE)
             m->truth.idle_samples++;
@@ -389,19 +389,19 @@ static void take_samples(struct machine *m)
     }
 }
 
-/* ------------------------------------------------------------------- the whole */
+/* ------------------------------------------------------------------- the session */
 
 static void begin_session(struct machine *m)
 {
-    tell_session_start(m);
+    emit_session_start(m);
     uint32_t count = m->config.process_count;
     for (uint32_t i = 0; i < count && has_room(m); i++) {
         uint32_t process = add_process(m, i == 0 ? 0 : m->truth.processes[0].pid, 0);
         m->now++;
-        tell_process(m, 0, process, 3, ETL_IDLE);
+        emit_process(m, 0, process, 3, ETL_IDLE);
         load_images(m, 0, process, 0x1403);
         for (uint32_t k = 0; k < 1 + machine_random(m, 6) && has_room(m); k++)
-            tell_thread(m, 0, add_thread(m, process, 0), 3, ETL_IDLE);
+            emit_thread(m, 0, add_thread(m, process, 0), 3, ETL_IDLE);
     }
     for (uint32_t cpu = 0; cpu < m->config.cpu_count; cpu++) {
         struct machine_cpu *c = &m->cpus[cpu];
@@ -433,18 +433,18 @@ static void end_session(struct machine *m)
     for (uint32_t i = 0; i < m->truth.process_count; i++) {
         if (m->truth.processes[i].end_raw != 0)
             continue;
-        tell_process(m, 0, i, 4, ETL_IDLE);
-        tell_counters(m, 0, i, 33);
+        emit_process(m, 0, i, 4, ETL_IDLE);
+        emit_counters(m, 0, i, 33);
         load_images(m, 0, i, 0x1404);
     }
     for (uint32_t i = 0; i < m->truth.thread_count; i++) {
         if (m->truth.threads[i].end_raw == 0)
-            tell_thread(m, 0, i, 4, ETL_IDLE);
+            emit_thread(m, 0, i, 4, ETL_IDLE);
     }
     if (machine_has(m, ETL_COUNTERS) && m->config.counters == ETL_COUNTERS_NAMED_LATE)
-        tell_counter_names(m, false);
+        emit_counter_names(m, false);
     if (machine_has(m, ETL_COUNTERS) && m->config.counters == ETL_COUNTERS_DISTURBED)
-        tell_counters_disturbed(m);
+        emit_counters_disturbed(m);
     for (uint32_t cpu = 0; cpu < m->config.cpu_count; cpu++)
         m->truth.idle_ticks += m->now - m->cpus[cpu].since_raw;
     m->truth.last_raw = m->now;
@@ -501,7 +501,7 @@ int etl_scenario_run(const struct etl_scenario_config *config, struct ew_etl_wri
             if (machine_has(m, ETL_SAMPLES))
                 take_samples(m);
             if (machine_has(m, ETL_MEMORY) && m->now >= m->next_memory_raw) {
-                tell_memory(m, 0);
+                emit_memory(m, 0);
                 m->next_memory_raw = m->now + m->config.perf_frequency / 2;
             }
             if (m->config.chains)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hardware counters of the made-up machine. They never stop: each run adds what it took, idle
- * ones too, and a switch says where they are. What each thread had of them is the truth.
+ * The hardware counters of the synthetic machine. They never stop: each run adds its counts, idle
+ * ones too, and a switch has the current values. The counts of each thread are the truth.
  */
 #include "scenario_machine.h"
 
@@ -20,7 +20,7 @@ static uint64_t counted(struct machine *m, uint32_t which, uint64_t ticks)
     return ticks * per_tick[which] + (etl_random(&m->counter_random) >> 33) % 1000;
 }
 
-/* The counters of this CPU, and only once: they begin anew. */
+/* The counters of this CPU restart, only once. */
 static bool falls(struct machine *m)
 {
     bool now = m->config.counters == ETL_COUNTERS_RESTART && m->truth.switches >= FALL_AT &&
@@ -38,7 +38,7 @@ void count_run(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t ticks)
     if (!machine_has(m, ETL_COUNTERS))
         return;
     if (m->config.counters == ETL_COUNTERS_RENAMED && m->truth.switches == RENAME_AT)
-        tell_counter_names(m, true);
+        emit_counter_names(m, true);
     bool fell = t != NULL && falls(m), known = c->counters_known && !pause && !fell;
     for (uint32_t i = 0; i < ETL_COUNTER_COUNT; i++) {
         uint64_t more = counted(m, i, ticks);
@@ -66,16 +66,16 @@ uint32_t carry_counters(const struct machine *m, uint16_t cpu, uint64_t to[ETL_C
     return 3;
 }
 
-void tell_counter_names(struct machine *m, bool others)
+void emit_counter_names(struct machine *m, bool others)
 {
     static const char *const other[ETL_COUNTER_COUNT] = {"TotalCycles", "InstructionRetired",
                                                          "BranchInstructions", "LLCMisses"};
     etl_counter_names(&m->payload, others ? other : names, ETL_COUNTER_COUNT);
-    tell_short(m, 0, 0x0F30);
+    emit_short(m, 0, 0x0F30);
 }
 
-void tell_counters_disturbed(struct machine *m)
+void emit_counters_disturbed(struct machine *m)
 {
     etl_counter_corruption(&m->payload, 0, 19, m->truth.first_raw);
-    tell_short(m, 0, 0x0F31);
+    emit_short(m, 0, 0x0F31);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the made-up machine tells what happens: as the events of its Windows version. */
+/* Writes what happens on the synthetic machine as the events of its Windows version. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static unsigned version_of(const struct machine *m, unsigned hook)
     }
 }
 
-static void tell_at(struct machine *m, uint16_t cpu, uint64_t t_raw, unsigned hook, uint32_t by)
+static void emit_at(struct machine *m, uint16_t cpu, uint64_t t_raw, unsigned hook, uint32_t by)
 {
     uint32_t pid = by == ETL_IDLE ? SYSTEM_PID : m->truth.threads[by].pid;
     uint32_t tid = by == ETL_IDLE ? NO_ID_TID : m->truth.threads[by].tid;
@@ -49,14 +49,14 @@ static void tell_at(struct machine *m, uint16_t cpu, uint64_t t_raw, unsigned ho
     m->truth.events++;
 }
 
-static void tell(struct machine *m, uint16_t cpu, unsigned hook, uint32_t by)
+static void emit(struct machine *m, uint16_t cpu, unsigned hook, uint32_t by)
 {
-    tell_at(m, cpu, m->now, hook, by);
+    emit_at(m, cpu, m->now, hook, by);
 }
 
-void tell_short(struct machine *m, uint16_t cpu, unsigned hook)
+void emit_short(struct machine *m, uint16_t cpu, unsigned hook)
 {
-    tell(m, cpu, hook, ETL_IDLE);
+    emit(m, cpu, hook, ETL_IDLE);
 }
 
 static uint32_t tid_of(const struct machine *m, uint32_t thread)
@@ -64,24 +64,24 @@ static uint32_t tid_of(const struct machine *m, uint32_t thread)
     return thread == ETL_IDLE ? 0 : m->truth.threads[thread].tid;
 }
 
-void tell_session_start(struct machine *m)
+void emit_session_start(struct machine *m)
 {
     static const uint32_t mask[8] = {0x0301FFFF, 2, 0, 0, 0, 0, 0, 0};
     etl_extension(&m->payload, mask, 70);
-    tell(m, 0, 0x0005, ETL_IDLE);
+    emit(m, 0, 0x0005, ETL_IDLE);
     if (machine_has(m, ETL_SAMPLES)) {
         uint32_t interval = m->config.sample_100ns;
         etl_sample_interval(&m->payload, 3, 0, interval, interval);
-        tell(m, 0, 0x0F49, ETL_IDLE);
+        emit(m, 0, 0x0F49, ETL_IDLE);
     }
     bool named = m->config.counters != ETL_COUNTERS_UNNAMED &&
                  m->config.counters != ETL_COUNTERS_NAMED_LATE &&
                  m->config.counters != ETL_COUNTERS_OURS;
     if (machine_has(m, ETL_COUNTERS) && named)
-        tell_counter_names(m, false);
+        emit_counter_names(m, false);
 }
 
-void tell_process(struct machine *m, uint16_t cpu, uint32_t process, unsigned opcode, uint32_t by)
+void emit_process(struct machine *m, uint16_t cpu, uint32_t process, unsigned opcode, uint32_t by)
 {
     /* S-1-5-18 */
     static const uint8_t sid[] = {1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0};
@@ -103,17 +103,17 @@ void tell_process(struct machine *m, uint16_t cpu, uint32_t process, unsigned op
                             .package = "",
                             .application = ""};
     etl_process(&m->payload, version_of(m, 0x0300u | opcode), m->config.pointer_size, &x);
-    tell(m, cpu, 0x0300u | opcode, by);
+    emit(m, cpu, 0x0300u | opcode, by);
 }
 
-void tell_terminate(struct machine *m, uint16_t cpu, uint32_t process, uint32_t by)
+void emit_terminate(struct machine *m, uint16_t cpu, uint32_t process, uint32_t by)
 {
     etl_clear(&m->payload);
     etl_u32(&m->payload, m->truth.processes[process].pid);
-    tell(m, cpu, 0x030B, by);
+    emit(m, cpu, 0x030B, by);
 }
 
-void tell_counters(struct machine *m, uint16_t cpu, uint32_t process, unsigned opcode)
+void emit_counters(struct machine *m, uint16_t cpu, uint32_t process, unsigned opcode)
 {
     const struct etl_truth_process *p = &m->truth.processes[process];
     if (!machine_has(m, ETL_MEMORY))
@@ -134,10 +134,10 @@ void tell_counters(struct machine *m, uint16_t cpu, uint32_t process, unsigned o
                              .nonpaged = 1024,
                              .private_bytes = peak / 2};
     etl_counters(&m->payload, m->config.pointer_size, &x);
-    tell(m, cpu, 0x0300u | opcode, ETL_IDLE);
+    emit(m, cpu, 0x0300u | opcode, ETL_IDLE);
 }
 
-void tell_thread(struct machine *m, uint16_t cpu, uint32_t thread, unsigned opcode, uint32_t by)
+void emit_thread(struct machine *m, uint16_t cpu, uint32_t thread, unsigned opcode, uint32_t by)
 {
     const struct etl_truth_thread *t = &m->truth.threads[thread];
     static const char *const names[] = {"", "worker", "render"};
@@ -156,10 +156,10 @@ void tell_thread(struct machine *m, uint16_t cpu, uint32_t thread, unsigned opco
                            .io_priority = 2,
                            .name = m->config.windows7 ? NULL : names[thread % 3]};
     etl_thread(&m->payload, 3, m->config.pointer_size, &x);
-    tell(m, cpu, 0x0500u | opcode, by);
+    emit(m, cpu, 0x0500u | opcode, by);
 }
 
-void tell_image(struct machine *m, uint16_t cpu, uint32_t process, unsigned hook, uint32_t nth)
+void emit_image(struct machine *m, uint16_t cpu, uint32_t process, unsigned hook, uint32_t nth)
 {
     static const char *const libraries[] = {"\\Windows\\System32\\ntdll.dll",
                                             "\\Windows\\System32\\kernel32.dll"};
@@ -177,10 +177,10 @@ void tell_image(struct machine *m, uint16_t cpu, uint32_t process, unsigned hook
                           .timestamp = 0x5F000000 + nth,
                           .path = path};
     etl_image(&m->payload, version_of(m, 0x1403), m->config.pointer_size, &x);
-    tell(m, cpu, hook, ETL_IDLE);
+    emit(m, cpu, hook, ETL_IDLE);
 }
 
-void tell_switch(struct machine *m, uint16_t cpu, uint32_t from, uint32_t to, unsigned state)
+void emit_switch(struct machine *m, uint16_t cpu, uint32_t from, uint32_t to, unsigned state)
 {
     if (!machine_has(m, ETL_SWITCHES))
         return;
@@ -198,7 +198,7 @@ void tell_switch(struct machine *m, uint16_t cpu, uint32_t from, uint32_t to, un
     uint64_t counters[ETL_COUNTER_COUNT];
     uint32_t count = carry_counters(m, cpu, counters);
     if (count == 0) {
-        tell(m, cpu, 0x0524, ETL_IDLE);
+        emit(m, cpu, 0x0524, ETL_IDLE);
         return;
     }
     int rc = etl_write_counted(m->writer, m->config.pointer_size, 0x0524, version_of(m, 0x0524),
@@ -208,24 +208,24 @@ void tell_switch(struct machine *m, uint16_t cpu, uint32_t from, uint32_t to, un
     m->truth.events++;
 }
 
-void tell_ready(struct machine *m, uint16_t cpu, uint32_t thread)
+void emit_ready(struct machine *m, uint16_t cpu, uint32_t thread)
 {
     if (!machine_has(m, ETL_READY))
         return;
     etl_ready(&m->payload, tid_of(m, thread), 1, 0, (unsigned)(m->now & 1));
-    tell(m, cpu, 0x0532, ETL_IDLE);
+    emit(m, cpu, 0x0532, ETL_IDLE);
 }
 
-void tell_sample(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t t_raw)
+void emit_sample(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t t_raw)
 {
     uint64_t ip = (thread == ETL_IDLE ? 0xFFFFF80201230000 : 0x7FF600001000) + t_raw % 4096;
     etl_sample(&m->payload, 2, m->config.pointer_size, ip, tid_of(m, thread), 1, 8u << 3);
-    tell_at(m, cpu, t_raw, 0x0F2E, ETL_IDLE);
+    emit_at(m, cpu, t_raw, 0x0F2E, ETL_IDLE);
     if (machine_has(m, ETL_STACKS) && thread != ETL_IDLE && t_raw % 3 == 0)
-        tell_stack(m, cpu, thread, t_raw);
+        emit_stack(m, cpu, thread, t_raw);
 }
 
-void tell_interrupt(struct machine *m, uint16_t cpu, bool is_isr, uint64_t began_raw)
+void emit_interrupt(struct machine *m, uint16_t cpu, bool is_isr, uint64_t began_raw)
 {
     unsigned ptr = m->config.pointer_size;
     uint64_t routine = 0xFFFFF80204560000 + began_raw % 16 * 0x100;
@@ -234,17 +234,17 @@ void tell_interrupt(struct machine *m, uint16_t cpu, bool is_isr, uint64_t began
     else
         etl_dpc(&m->payload, ptr, began_raw, routine);
     static const unsigned dpcs[] = {0x0F44, 0x0F44, 0x0F44, 0x0F45};
-    tell(m, cpu, is_isr ? 0x0F43 : dpcs[began_raw % 4], ETL_IDLE);
+    emit(m, cpu, is_isr ? 0x0F43 : dpcs[began_raw % 4], ETL_IDLE);
 }
 
-void tell_fault(struct machine *m, uint16_t cpu, unsigned opcode)
+void emit_fault(struct machine *m, uint16_t cpu, unsigned opcode)
 {
     etl_fault(&m->payload, m->config.pointer_size, 0x1F0000000 + m->now % 65536 * 4096,
               0x7FF600002000 + m->now % 256);
-    tell(m, cpu, 0x0200u | opcode, ETL_IDLE);
+    emit(m, cpu, 0x0200u | opcode, ETL_IDLE);
 }
 
-void tell_hard_fault(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t began_raw)
+void emit_hard_fault(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t began_raw)
 {
     struct etl_hard_fault x = {.began_raw = began_raw,
                                .offset = m->now % 1000 * 4096,
@@ -253,24 +253,24 @@ void tell_hard_fault(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t 
                                .tid = tid_of(m, thread),
                                .bytes = 32768};
     etl_hard_fault(&m->payload, m->config.pointer_size, &x);
-    tell(m, cpu, 0x0220, ETL_IDLE);
+    emit(m, cpu, 0x0220, ETL_IDLE);
 }
 
-void tell_virtual(struct machine *m, uint16_t cpu, uint32_t process, bool is_free)
+void emit_virtual(struct machine *m, uint16_t cpu, uint32_t process, bool is_free)
 {
     etl_virtual(&m->payload, m->config.pointer_size, 0x1F0000000, 65536,
                 m->truth.processes[process].pid, is_free ? 0x8000 : 0x1000);
-    tell(m, cpu, is_free ? 0x0263 : 0x0262, ETL_IDLE);
+    emit(m, cpu, is_free ? 0x0263 : 0x0262, ETL_IDLE);
 }
 
-void tell_disk_begin(struct machine *m, uint16_t cpu, const struct machine_io *io)
+void emit_disk_begin(struct machine *m, uint16_t cpu, const struct machine_io *io)
 {
     etl_disk_init(&m->payload, version_of(m, 0x010C), m->config.pointer_size, io->irp,
                   tid_of(m, io->thread));
-    tell(m, cpu, io->is_write ? 0x010D : 0x010C, io->thread);
+    emit(m, cpu, io->is_write ? 0x010D : 0x010C, io->thread);
 }
 
-void tell_disk_end(struct machine *m, uint16_t cpu, const struct machine_io *io)
+void emit_disk_end(struct machine *m, uint16_t cpu, const struct machine_io *io)
 {
     struct etl_disk x = {.disk = 0,
                          .irp_flags = 0x60043,
@@ -281,10 +281,10 @@ void tell_disk_end(struct machine *m, uint16_t cpu, const struct machine_io *io)
                          .response_ticks = m->now - io->began_raw,
                          .tid = tid_of(m, io->thread)};
     etl_disk(&m->payload, version_of(m, 0x010A), m->config.pointer_size, &x);
-    tell(m, cpu, io->is_write ? 0x010B : 0x010A, ETL_IDLE);
+    emit(m, cpu, io->is_write ? 0x010B : 0x010A, ETL_IDLE);
 }
 
-void tell_file(struct machine *m, uint16_t cpu, uint32_t thread, bool is_write, uint32_t bytes)
+void emit_file(struct machine *m, uint16_t cpu, uint32_t thread, bool is_write, uint32_t bytes)
 {
     struct etl_file x = {.offset = m->now % 4096,
                          .irp = 0xFFFFA48900007000,
@@ -294,10 +294,10 @@ void tell_file(struct machine *m, uint16_t cpu, uint32_t thread, bool is_write, 
                          .bytes = bytes,
                          .flags = 0x60900};
     etl_file(&m->payload, version_of(m, 0x0443), m->config.pointer_size, &x);
-    tell(m, cpu, is_write ? 0x0444 : 0x0443, thread);
+    emit(m, cpu, is_write ? 0x0444 : 0x0443, thread);
 }
 
-void tell_net(struct machine *m, uint16_t cpu, uint32_t process, bool is_send, uint32_t bytes)
+void emit_net(struct machine *m, uint16_t cpu, uint32_t process, bool is_send, uint32_t bytes)
 {
     struct etl_net x = {.pid = m->truth.processes[process].pid,
                         .bytes = bytes,
@@ -311,10 +311,10 @@ void tell_net(struct machine *m, uint16_t cpu, uint32_t process, bool is_send, u
     bool is_udp = m->now % 4 == 0, is_v6 = m->now % 3 == 0;
     unsigned opcode = (is_send ? 10u : 11u) + (is_v6 ? 16u : 0u);
     (is_udp ? etl_udp : etl_tcp)(&m->payload, m->config.pointer_size, opcode, &x);
-    tell(m, cpu, (is_udp ? 0x0800u : 0x0600u) | opcode, ETL_IDLE);
+    emit(m, cpu, (is_udp ? 0x0800u : 0x0600u) | opcode, ETL_IDLE);
 }
 
-void tell_memory(struct machine *m, uint16_t cpu)
+void emit_memory(struct machine *m, uint16_t cpu)
 {
     enum { MAX_SETS = 200 };
     struct etl_working_set sets[MAX_SETS];
@@ -328,15 +328,15 @@ void tell_memory(struct machine *m, uint16_t cpu)
             (struct etl_working_set){p->pid, pages / 4 * 3, pages, 4 * pages, pages / 2};
     }
     etl_working_sets(&m->payload, 2, m->config.pointer_size, sets, count);
-    tell(m, cpu, 0x027D, ETL_IDLE);
+    emit(m, cpu, 0x027D, ETL_IDLE);
 }
 
-void tell_stack(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t event_raw)
+void emit_stack(struct machine *m, uint16_t cpu, uint32_t thread, uint64_t event_raw)
 {
     const uint64_t frames[] = {0xFFFFF80201230010, 0xFFFFF80201231020, 0x7FF600001234,
                                0x7FF600004321};
     const struct etl_truth_thread *t = &m->truth.threads[thread];
     etl_stack(&m->payload, m->config.pointer_size, event_raw, t->pid, t->tid, frames,
               2 + event_raw % 3);
-    tell_at(m, cpu, event_raw, 0x1820, ETL_IDLE);
+    emit_at(m, cpu, event_raw, 0x1820, ETL_IDLE);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Several recordings at once are one, by time; filters and histograms say what the events say."""
+"""Several recordings at once are merged by time; filters and histograms agree with the events."""
 import collections
 import os
 import struct
@@ -18,7 +18,7 @@ def write(folder, name, data):
 
 
 def split_by_cpu(path, folder):
-    """Two recordings: the buffers of even CPUs and those of odd ones, each behind the same header."""
+    """Two recordings: the buffers of even CPUs and those of odd ones, each after the same header."""
     with open(path, "rb") as file:
         data = file.read()
     parts = [data[:BUFFER], data[:BUFFER]]
@@ -42,7 +42,7 @@ def a_recording_in_two_files_gives_the_events_of_the_whole():
         for files in (parts, parts[::-1]):
             got = run(["events", "--json", *files])
             check_eq(got.code, 0, f"exit code ({got.err})")
-            # Equal times are told in the order of the files.
+            # Events with equal times are reported in the order of the files.
             check_eq(sorted(without_header(got.out)), sorted(wanted), "events")
             times = [o["t_ns"] for o in json_lines(got.out)]
             check_eq(times, sorted(times), "times")
@@ -53,7 +53,7 @@ def a_recording_in_two_files_gives_the_events_of_the_whole():
 
 @test
 def each_file_has_its_own_clock():
-    """The second begins a second later on the wall, with another counter and frequency."""
+    """The second begins a second later by wall clock, with another counter and frequency."""
     base = 132_000_000_000_000_000
 
     def recording(start_filetime, first_raw, frequency, times_ms):
@@ -66,12 +66,12 @@ def each_file_has_its_own_clock():
     with temp_dir() as folder:
         first = write(folder, "a.etl", recording(base, 5_000_000, 10_000_000, [0, 500, 1100, 2000]))
         second = write(folder, "b.etl", recording(base + 10_000_000, 77, 2_441_406, [0, 50, 200, 1500]))
-        told = [e for e in events(first, second) if e["event"] == "Process/Terminate"]
-    start = told[0]["t_ns"]
-    offsets = [(e["t_ns"] - start) / 1e6 for e in told]
+        reported = [e for e in events(first, second) if e["event"] == "Process/Terminate"]
+    start = reported[0]["t_ns"]
+    offsets = [(e["t_ns"] - start) / 1e6 for e in reported]
     wanted = [0, 500, 1000, 1050, 1100, 1200, 2000, 2500]
     check(all(abs(a - b) < 0.001 for a, b in zip(offsets, wanted)), f"times are {offsets}")
-    check_eq([e["fields"]["ProcessId"] for e in told], [0, 500, 0, 50, 1100, 200, 2000, 1500], "order")
+    check_eq([e["fields"]["ProcessId"] for e in reported], [0, 500, 0, 50, 1100, 200, 2000, 1500], "order")
 
 
 def kind(o):
@@ -83,28 +83,28 @@ def counts_are_those_of_the_events():
     with temp_dir() as folder:
         path = os.path.join(folder, "made.etl")
         make_etl("mixed", path)
-        told = collections.Counter(map(kind, events(path)))
+        reported = collections.Counter(map(kind, events(path)))
         counted = {kind(o): o["count"] for o in json_lines(run(["events", "--count-by-type", "--json", path]).out)
                    if o["type"] == "class"}
-        check_eq(counted, dict(told), "counts")
+        check_eq(counted, dict(reported), "counts")
 
 
 @test
-def filters_choose_from_the_events_and_change_none():
+def filters_select_events_and_change_none():
     with temp_dir() as folder:
         path = os.path.join(folder, "made.etl")
         make_etl("mixed", path, "--seed", 2)
         everything = events(path)
 
-        def chosen(*options):
+        def selected(*options):
             return events(path, *options)
 
-        check_eq(chosen("--event", "CSwitch"), [e for e in everything if "CSwitch" in e["event"]], "by event")
+        check_eq(selected("--event", "CSwitch"), [e for e in everything if "CSwitch" in e["event"]], "by event")
         start = everything[0]["t_ns"]
-        check_eq(chosen("--from", "10ms", "--to", "20ms"),
+        check_eq(selected("--from", "10ms", "--to", "20ms"),
                  [e for e in everything if 10e6 <= e["t_ns"] - start < 20e6], "by time")
-        check_eq(chosen("--limit", "17"), everything[:17], "the first ones")
-        by_name = chosen("-n", "explorer")
+        check_eq(selected("--limit", "17"), everything[:17], "the first ones")
+        by_name = selected("-n", "explorer")
         check(by_name and {e["name"] for e in by_name} >= {"explorer.exe"}, "by name")
         pids = {e["pid"] for e in by_name if e["name"] == "explorer.exe"}
         wanted = [e for e in everything if e["name"] == "explorer.exe"]

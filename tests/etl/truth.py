@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Recordings of a made-up machine whose every thread is known: the report must find exactly that.
+"""Recordings of a synthetic machine with known values for every thread: the report must match exactly.
 
-make_etl writes what each process and thread did into a file of its own while it makes the events up.
-There is no tolerance anywhere: times are ticks of the recording's clock, the rest is counted.
+make_etl writes the work of each process and thread into a separate file while it generates the events. There is no
+tolerance: times are ticks of the recording's clock, everything else is counted.
 """
 import collections
 import json
@@ -13,16 +13,16 @@ from lib import cases, check, check_eq, main, run, temp_dir, test
 
 HEADER_RAW = 1_000_000_000  # when the session of make_etl begins
 
-# Ours: theirs. Of processes and threads alike.
+# Our name: its name. For processes and threads.
 BOTH = {"switches_voluntary": "switches_waiting", "switches_involuntary": "switches_ready",
         "runq_wait_ns": "ready_ns", "faults_major": "hard_faults", "faults_minor": "faults",
         "disk_read_bytes": "disk_read_bytes", "disk_write_bytes": "disk_write_bytes",
         "io_read_bytes": "file_read_bytes", "io_write_bytes": "file_write_bytes"}
 PROCESS = {"ppid": "parent", "session_id": "session", "name": "name",
            "net_sent_bytes": "sent_bytes", "net_received_bytes": "received_bytes"}
-# What only switches tell.
+# Values from switches only.
 SWITCHES = {"switches_voluntary", "switches_involuntary", "runq_wait_ns"}
-# What adds up over samples.
+# Values that add up over samples.
 ADDED = ["cpu_ns", *BOTH, "net_sent_bytes", "net_received_bytes", "io_read_ops", "io_write_ops"]
 
 
@@ -52,7 +52,7 @@ def check_values(ours, theirs, names, what):
 
 
 def check_system(trace, truth):
-    """Every CPU second of the recording is somebody's."""
+    """Every CPU second of the recording is attributed."""
     interrupts = truth["dpc_ns"] + truth["isr_ns"]
     check_eq((trace["dpc_ns"], trace["isr_ns"]), (truth["dpc_ns"], truth["isr_ns"]), "DPCs and ISRs")
     check_eq(trace["busy_ns"] + trace["idle_ns"] + interrupts, truth["busy_ns"] + truth["idle_ns"], "all CPU time")
@@ -66,22 +66,22 @@ def check_process(process, theirs, what):
     check_values(process, theirs, {**BOTH, **PROCESS}, what)
     check_eq(process["cpu_ns"], theirs["cpu_ns"] - theirs["interrupt_ns"], f"{what}: cpu_ns")
     check_eq(process["rss_peak_bytes"], theirs["working_set_peak_bytes"], f"{what}: rss_peak_bytes")
-    # Switches tell the time exactly, samples the mode, about: a recording of both has both.
+    # Switches give the exact time, samples an estimate of the mode: a recording of both has both.
     sampled = process["cpu_user_ns"] is not None
     check_eq(process["estimated"], ["cpu_user_ns", "cpu_kernel_ns"] if sampled else [], f"{what}: estimated")
-    check(sampled or theirs["samples"] == 0, f"{what}: samples tell no mode")
+    check(sampled or theirs["samples"] == 0, f"{what}: samples give no mode")
     if sampled:
         check_eq((process["cpu_user_ns"] > 0, process["cpu_kernel_ns"]), (theirs["samples"] > 0, 0), f"{what}: modes")
 
 
-def check_lives(found, truth, clock):
-    """Ids, starts and ends of all processes and threads; pairs of ours and theirs."""
+def check_lifetimes(found, truth, clock):
+    """IDs, starts and exits of all processes and threads; returns pairs of ours and theirs."""
     ours = {(p["pid"], p["start_ns"]): p for p in found["process"] if p["pid"] != 0}
     theirs = {(p["pid"], clock.ns(p["start_raw"])): p for p in truth["processes"]}
     check_eq(sorted(map(str, ours)), sorted(map(str, theirs)), "processes")
     alive = collections.Counter(t["process"] for t in truth["threads"] if not t["end_raw"])
     for number, (which, process) in enumerate(theirs.items()):
-        # Those at the end of the recording; of a process that ended, all it ever had.
+        # Threads at the end of the recording; for an exited process all it ever had.
         check_eq(ours[which]["threads"], process["threads"] if process["end_raw"] else alive[number],
                  f"threads of process {which}")
         check_eq(ours[which]["exit_ns"], clock.ns(process["end_raw"]), f"end of process {which}")
@@ -105,12 +105,12 @@ def check_lives(found, truth, clock):
     ("Windows 7", "windows7", ()),
     ("never closed", "unclosed", ()),
 ])
-def a_report_finds_what_happened(kind, options):
+def a_report_matches_the_truth(kind, options):
     with temp_dir() as folder:
         path, truth = made(folder, kind, *options)
         found = report(path, "--threads")
     trace = found["trace"][0]
-    processes, threads, more = check_lives(found, truth, Clock(trace, truth))
+    processes, threads, more = check_lifetimes(found, truth, Clock(trace, truth))
     check_eq((trace["undecoded"], trace["cpu_from"]), (0, "switches"), "undecoded, CPU from")
     check_system(trace, truth)
     for what, ours, theirs in processes:
@@ -119,13 +119,13 @@ def a_report_finds_what_happened(kind, options):
         check(ours is not None, f"{what} is missing")
         check_values(ours, theirs, BOTH, what)
         check_eq(ours["cpu_ns"], theirs["cpu_ns"] - theirs["interrupt_ns"], f"{what}: cpu_ns")
-    for pid, tid, _ in more:  # what a process did in no thread that is known
-        check_eq(tid, pid, f"a thread that was made up: {pid}/{tid}")
+    for pid, tid, _ in more:  # work of a process outside of any known thread
+        check_eq(tid, pid, f"a thread that does not exist: {pid}/{tid}")
     print(f"# {len(processes)} processes, {len(threads)} threads, {trace['events']} events")
 
 
 PMC = ["cycles", "instructions", "cache_misses"]
-# What becomes of the counters: known to the last one, with a gap that is marked, or not known.
+# What happens to the counters: known exactly, with a marked gap, or unknown.
 FATES = {"counters": "whole", "counters-late": "whole", "counters-restart": "gap", "counters-pause": "gap",
          "counters-unnamed": None, "counters-renamed": None, "counters-disturbed": None}
 
@@ -135,14 +135,14 @@ def hardware_counters_are_exact_marked_or_null(kind, fate):
     with temp_dir() as folder:
         path, truth = made(folder, kind, "--seed", "11")
         found = report(path, "--threads")
-    processes, threads, _ = check_lives(found, truth, Clock(found["trace"][0], truth))
+    processes, threads, _ = check_lifetimes(found, truth, Clock(found["trace"][0], truth))
     for what, ours, theirs in processes + threads:
         for name in PMC:
             check_eq(ours[name], theirs[name] if fate else None, f"{what}: {name}")
     for what, ours, theirs in processes:
         check_eq(ours["complete"], not (fate and theirs["counters_gap"]), f"{what}: complete")
     check_eq(any(theirs["counters_gap"] for _, _, theirs in processes), kind in ("counters-restart", "counters-pause"),
-             "somebody has a gap")
+             "a process has a gap")
 
 
 @cases([(f"{kind}, {hz} Hz", kind, hz) for kind in FATES for hz in (10, 1000)])
@@ -166,7 +166,7 @@ def hardware_counters_of_samples_add_up(kind, hz):
 
 
 @test
-def a_part_of_a_recording_has_its_part_of_the_counters():
+def a_part_of_a_recording_has_its_share_of_the_counters():
     with temp_dir() as folder:
         early, _ = made(folder, "counters", "--seed", "13")
         parts = [report(early, "--from", a, "--to", b) for a, b in (("0", "30ms"), ("30ms", "1000s"))]
@@ -177,17 +177,17 @@ def a_part_of_a_recording_has_its_part_of_the_counters():
         for process in whole["process"]:
             got = sum(p[name] for part in parts for p in part["process"] if identity(p) == identity(process))
             check_eq(got, process[name], f"{identity(process)}: {name}")
-        # How much was before cannot be known when the names come after it.
+        # The counts before the middle are unknown when the names come after it.
         check_eq({p[name] for p in unknown["process"]}, {None}, f"{name} from the middle on")
 
 
 @test
-def what_was_not_recorded_is_null_and_not_zero():
+def metrics_that_were_not_recorded_are_null_and_not_zero():
     with temp_dir() as folder:
         path, truth = made(folder, "switches")
         found = report(path, "--threads")
     trace = found["trace"][0]
-    processes, _, _ = check_lives(found, truth, Clock(trace, truth))
+    processes, _, _ = check_lifetimes(found, truth, Clock(trace, truth))
     for what, ours, theirs in processes:
         check_values(ours, theirs, {name: BOTH[name] for name in SWITCHES}, what)
         check_eq(ours["cpu_ns"], theirs["cpu_ns"], f"{what}: cpu_ns")
@@ -196,7 +196,7 @@ def what_was_not_recorded_is_null_and_not_zero():
 
 
 @test
-def without_switches_samples_are_an_estimate_and_say_so():
+def without_switches_values_from_samples_are_marked_as_estimated():
     with temp_dir() as folder:
         path, truth = made(folder, "profile")
         found = report(path)
@@ -207,9 +207,9 @@ def without_switches_samples_are_an_estimate_and_say_so():
     for theirs in truth["processes"]:
         process = ours[theirs["pid"], clock.ns(theirs["start_raw"])]
         check_eq(process["cpu_ns"], theirs["samples"] * 1_000_000, f"process {theirs['pid']}: cpu_ns")
-        check({"cpu_ns", "cpu_user_ns"} <= set(process["estimated"]), f"process {theirs['pid']}: not said to be estimated")
+        check({"cpu_ns", "cpu_user_ns"} <= set(process["estimated"]), f"process {theirs['pid']}: not marked as estimated")
         check_eq((process["cpu_user_ns"], process["cpu_kernel_ns"]), (process["cpu_ns"], 0), "in user space, in the kernel")
-        check_eq([process[name] for name in sorted(SWITCHES)], [None] * 3, "what only switches tell")
+        check_eq([process[name] for name in sorted(SWITCHES)], [None] * 3, "values from switches only")
 
 
 @cases([(f"{hz} Hz, {kind}", kind, hz) for kind in ("mixed", "switches", "windows7") for hz in (10, 100, 1000)])
@@ -236,7 +236,7 @@ def the_samples_of_a_recording_add_up_to_its_report(kind, hz):
             continue
         check_eq(exits[which]["exit_code"], total["exit_code"], f"{which}: exit code")
         for name in ADDED:
-            # Of its whole life: not known of a process that was there before.
+            # Totals of its whole lifetime: unknown for a preexisting process.
             wanted = total[name] if which[1] is not None else None
             check_eq(exits[which][name], wanted, f"{which}: {name} at its exit")
 
@@ -261,7 +261,7 @@ def parts_of_a_recording_add_up_to_the_whole():
 
 
 @cases([("plain", ()), ("compressed", ("--compress",))])
-def more_threads_to_read_with_change_nothing(options):
+def the_number_of_worker_threads_changes_nothing(options):
     with temp_dir() as folder:
         path, _ = made(folder, "mixed", "--events", "200000", "--buffer", "16384", "--seed", "9", *options)
         wanted = run(["events", "--json", "--workers", "1", path]).out

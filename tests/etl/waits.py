@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waits of a recording, against a second reading of the same events in Python."""
+"""Waits of a recording, compared with an independent computation from the same events in Python."""
 import os
 from collections import defaultdict
 
@@ -7,7 +7,7 @@ from etlkit import make_etl
 from lib import cases, check, check_eq, json_lines, main, run, temp_dir
 
 PAGE_REASONS = (1, 2, 8, 9)
-FREQUENCY = 10_000_000  # of the performance counter in made recordings
+FREQUENCY = 10_000_000  # performance counter frequency in made recordings
 
 
 def expected(events):
@@ -61,7 +61,7 @@ def expected(events):
 
 
 @cases([("switches", "switches"), ("mixed", "mixed"), ("windows7", "windows7")])
-def every_wait_is_the_one_of_the_events(kind):
+def every_wait_matches_the_events(kind):
     with temp_dir() as folder:
         path = os.path.join(folder, "x.etl")
         make_etl(kind, path)
@@ -92,12 +92,12 @@ def every_wait_is_the_one_of_the_events(kind):
         if o["type"] == "waits":
             check_eq(o["disk_ns"], answers[o["tid"]] if answers else None, f"time of the disk for thread {o['tid']}")
     faulted = {e["fields"]["TThreadId"] for e in events if e["event"] == "Memory/HardFault"}
-    told = {o["tid"]: o["fault_ns"] for o in objects if o["type"] == "waits"}
+    reported = {o["tid"]: o["fault_ns"] for o in objects if o["type"] == "waits"}
     if not faulted:
-        check_eq(set(told.values()), {None}, "time of faults, of which the recording knows nothing")
+        check_eq(set(reported.values()), {None}, "time of faults that are not in the recording")
     else:
-        late = {tid for tid, fault_ns in told.items() if fault_ns > 0}
-        check(late and late <= faulted, "time of hard faults is not with those that had them")
+        late = {tid for tid, fault_ns in reported.items() if fault_ns > 0}
+        check(late and late <= faulted, "time of hard faults is not attributed to their threads")
 
 
 @cases([("switches", "switches"), ("mixed", "mixed"), ("lost events", "lost")])
@@ -110,7 +110,7 @@ def a_perfetto_trace_made_of_it_has_the_same_waits(kind):
     check(ours, "no waits")
     for o in ours:
         if o["type"] == "waits":
-            o["fault_ns"] = o["disk_ns"] = None  # hard faults and requests to disks are not in the trace
+            o["fault_ns"] = o["disk_ns"] = None  # hard faults and disk requests are not in the trace
     check_eq(theirs, ours, "waits")
 
 

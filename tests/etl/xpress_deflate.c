@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plain LZ77 of MS-XCA, compression: greedy. The flags of 32 literals and matches go before them,
- * so their place is kept free and filled when the last of them is known; the lengths of two matches
- * share a byte the same way. The unused flags at the end are ones, as the format wants it.
+ * Plain LZ77 of MS-XCA, compression: greedy. The flags of 32 literals and matches precede them, so
+ * space is reserved and filled once the last of them is known; the lengths of two matches share a
+ * byte in the same way. The unused flags at the end are ones, as the format requires.
  */
 #include <stdbool.h>
 
@@ -25,7 +25,7 @@ struct output {
 size_t ew_xpress_bound(size_t size)
 {
     /* Plain: 4 bytes of flags for 32 literals. Huffman: 256 bytes for each 64 KiB, at most 15 bits
-     * a literal, and the words that are always written at the end. */
+     * per literal, and the words that are always written at the end. */
     return 2 * size + (size / 65536 + 1) * 264 + 16;
 }
 
@@ -111,7 +111,7 @@ int64_t ew_xpress_deflate(const uint8_t *in, size_t in_size, uint8_t *out_bytes)
         } else {
             *out.at++ = in[pos++];
         }
-        /* After its bytes: the next flags may begin behind them. */
+        /* After its bytes: the next flags may begin right after them. */
         add_flag(&out, match.len != 0);
     }
     unsigned unused = 32 - out.flag_count;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * LZ77+Huffman of MS-XCA, compression: for each 64 KiB of input the matches are found and counted,
- * the code is made, and then they are written. Matches end with their block, so that every reader
- * finds the next table.
+ * the code is computed, and then they are written. Matches end with their block, so that every
+ * reader finds the next table.
  *
- * Two words are always kept free in the output, as every reader has them in hand before it looks
+ * Two words are always reserved in the output, because every reader has read them before it looks
  * for a length byte; see xpress_huffman.c.
  */
 #include <stdbool.h>
@@ -26,10 +26,10 @@ enum {
     WINDOW = 65536,
 };
 
-/* distance 0: a literal, which is in len. */
+/* distance 0: a literal, stored in len. */
 struct token {
     uint16_t distance;
-    uint16_t len; /* of a match less EW_XPRESS_MIN_MATCH */
+    uint16_t len; /* match length minus EW_XPRESS_MIN_MATCH */
 };
 
 struct symbol {
@@ -44,10 +44,10 @@ struct work {
     uint32_t weights[SYMBOLS];
     uint8_t lengths[SYMBOLS];
     uint16_t codes[SYMBOLS];
-    uint8_t *words[2]; /* kept free for the coming words */
+    uint8_t *words[2]; /* reserved for the next words */
     uint8_t *at;
     uint32_t word;
-    unsigned free_bits; /* of word's 16 */
+    unsigned free_bits; /* bits used of word's 16 */
 };
 
 static unsigned distance_bits(unsigned distance)
@@ -92,8 +92,8 @@ static int by_weight(const void *left, const void *right)
 }
 
 /*
- * Depths of Huffman's tree over count >= 2 symbols sorted by weight: leaves and inner nodes are two
- * queues that are already in order, so that the two lightest are always at their fronts.
+ * Depths of a Huffman tree over count >= 2 symbols sorted by weight: leaves and inner nodes are two
+ * queues that are already sorted, so the two lightest are always at their fronts.
  */
 static void tree_depths(const struct symbol *sorted, unsigned count, uint16_t *depths)
 {
@@ -116,8 +116,10 @@ static void tree_depths(const struct symbol *sorted, unsigned count, uint16_t *d
         depths[node] = (uint16_t)(depths[parent[node]] + 1);
 }
 
-/* Depths that are too great become the greatest allowed; what that overdraws is taken from the
- * deepest ones that can still go down, which are the lightest. */
+/*
+ * Depths that are too large are set to the maximum; the excess is compensated by the deepest
+ * symbols that can still go down, which are the lightest.
+ */
 static void limit_depths(uint16_t *depths, unsigned count)
 {
     uint32_t used = 0, all = 1u << MAX_BITS;
@@ -132,7 +134,7 @@ static void limit_depths(uint16_t *depths, unsigned count)
             depths[i]++;
         }
     }
-    /* Give back what the last step took too much: the heaviest first. */
+    /* Undo the overcompensation of the last step: the heaviest first. */
     for (unsigned i = count; i-- > 0;) {
         while (depths[i] > 1 && used + (all >> depths[i]) <= all) {
             used += all >> depths[i];
@@ -150,7 +152,7 @@ static void make_code(struct work *w)
         if (w->weights[i] != 0)
             sorted[count++] = (struct symbol){w->weights[i], (uint16_t)i};
     }
-    /* A code of a single symbol would leave half of all codes without meaning. */
+    /* A code with a single symbol would leave half of all codes undefined. */
     if (count == 1) {
         sorted[1] = (struct symbol){0, (uint16_t)(sorted[0].value == 0 ? 1 : 0)};
         count = 2;

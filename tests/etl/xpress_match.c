@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hash chains over three bytes: head holds the last position of each hash, prev, a ring as long as
- * the window, the one before each. Positions are kept plus one, so that zeroed memory means none.
+ * Hash chains over three bytes: head holds the last position of each hash; prev, a ring as long as
+ * the window, holds the previous position of each. Positions are stored plus one, so that zeroed
+ * memory means none.
  *
- * Recordings are full of exact repetitions a few events back, so short chains find nearly all there
- * is; the depth is what compressing costs.
+ * Recordings are full of exact repetitions a few events back, so short chains find nearly all
+ * matches; the depth determines the cost of compression.
  */
 #include "xpress_match.h"
 
@@ -42,7 +43,7 @@ static uint32_t hash_at(const uint8_t *p)
     return three * 0x9E3779B1u >> (32 - HASH_BITS);
 }
 
-/* Puts everything before pos into the chains. */
+/* Enters everything before pos into the chains. */
 static void enter_until(struct ew_xpress_finder *f, size_t pos)
 {
     size_t last = f->size < EW_XPRESS_MIN_MATCH ? 0 : f->size - EW_XPRESS_MIN_MATCH + 1;
@@ -73,7 +74,7 @@ struct ew_xpress_match ew_xpress_find(struct ew_xpress_finder *f, size_t pos, si
     uint32_t candidate = f->head[hash_at(f->in + pos)];
     for (int depth = 0; candidate != 0 && depth < DEPTH; depth++) {
         size_t at = candidate - 1;
-        /* An entry of the ring that was overwritten leads to positions outside of the window. */
+        /* An overwritten entry of the ring leads to positions outside of the window. */
         if (pos - at > f->window)
             break;
         if (best.len == 0 ||

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The example programs do what their first lines say."""
+"""The example programs do what their file comments promise."""
 import os
 import subprocess
 
@@ -20,7 +20,7 @@ def measure_call_agrees_with_the_cpu_clock():
     values = dict(line.split() for line in result.out.splitlines())
     check(int(values["samples"]) > 1, result.out)
     clock_ms = float(values["clock_ms"])
-    # Polling sees the time since the last tick of the kernel late; eBPF sees all of it.
+    # Polling sees the time since the kernel's last tick late; eBPF sees all of it.
     slack = 0.02 if values["source"] == "ebpf" else 0.2
     check_between(float(values["cpu_ms"]), clock_ms * (1 - slack) - 1, clock_ms * (1 + slack) + 5,
                   "cpu_ms (with its own start and stop)")
@@ -45,7 +45,7 @@ def spikes_reports_nothing_of_an_idle_process():
 
 
 @test
-def collect_writes_what_a_busy_process_did():
+def collect_writes_the_work_of_a_busy_process():
     busy = start(["-c", BUSY], program="/bin/sh", stdout=subprocess.DEVNULL)
     with temp_dir() as folder:
         out = os.path.join(folder, "samples.arrow")
@@ -59,7 +59,7 @@ def collect_writes_what_a_busy_process_did():
 
 
 @test
-def follow_takes_one_process_after_the_other():
+def follow_watches_processes_added_one_after_the_other():
     busy = start(["-c", BUSY], program="/bin/sh", stdout=subprocess.DEVNULL)
     idle = start(["30"], program="/bin/sleep")
     result = example("follow", "0.6", busy.pid, idle.pid)
@@ -72,7 +72,7 @@ def follow_takes_one_process_after_the_other():
 
 
 @test
-def follow_names_a_process_that_is_not_there():
+def follow_names_a_process_that_does_not_exist():
     gone = subprocess.Popen(["/bin/true"])
     gone.wait()
     result = example("follow", "0.2", gone.pid)
@@ -81,7 +81,7 @@ def follow_names_a_process_that_is_not_there():
 
 
 @test
-def trace_report_names_who_used_most_cpu():
+def trace_report_names_the_busiest_processes():
     with temp_dir() as folder:
         path = os.path.join(folder, "t.etl")
         make_etl("switches", path, "--events", 5000)
@@ -95,7 +95,7 @@ def trace_report_names_who_used_most_cpu():
         check_in("Thread/CSwitch", result.out)
         check_eq(lines[-1][2:], ["lost", "0"], "last line")
     result = example("trace_report", __file__)
-    check_eq((result.code, result.out), (1, ""), "result for what is no recording")
+    check_eq((result.code, result.out), (1, ""), "result for a file that is not a recording")
     check_in("not an .etl recording", result.err)
 
 

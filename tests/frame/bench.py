@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The bench must not flatter: its verdicts, its truth and the ends of its programs."""
+"""The benchmarks must not flatter: their verdicts, their reference values and the exit of their programs."""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ from lib import BUILD, ROOT, cases, check, check_eq, check_in, main, skip, test
 
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 sys.dont_write_bytecode = True
-# `lib` is the tests' own module by now; the bench's package goes by its folder's name.
+# `lib` is already the tests' own module; the bench's package is imported under its folder's name.
 import importlib.util  # noqa: E402
 
 
@@ -43,22 +43,22 @@ def program(name):
     ("over the bar", [1, 3, 9], {"bar": 2}, "MISS"),
     ("nothing measured", [], {"bar": 2}, "not measured"),
     ("no bar", [1], {}, ""),
-    ("enough of a lower limit", [10, 10], {"bar": 10, "at_least": True}, "pass"),
+    ("a lower limit that is reached", [10, 10], {"bar": 10, "at_least": True}, "pass"),
     ("one bad repeat does not move the median", [10, 10, 9], {"bar": 10, "at_least": True}, "pass"),
     ("one bad repeat counts where the worst does", [10, 10, 9],
      {"bar": 10, "at_least": True, "worst": True}, "MISS"),
     ("one loss counts", [0, 0, 1], {"bar": 1, "worst": True}, "MISS"),
-    ("over the bar by less than can be told", [1.006], {"bar": 1.005, "resolution": 0.002},
+    ("over the bar by less than can be resolved", [1.006], {"bar": 1.005, "resolution": 0.002},
      "not resolved"),
-    ("over the bar by more than can be told", [1.01], {"bar": 1.005, "resolution": 0.002}, "MISS"),
+    ("over the bar by more than can be resolved", [1.01], {"bar": 1.005, "resolution": 0.002}, "MISS"),
 ])
-def a_verdict_follows_the_figures(values, options, want):
+def a_verdict_follows_the_values(values, options, want):
     check_eq(figures.Row("row", "unit", values, **options).verdict, want, "verdict")
 
 
 @test
-def what_the_accuracy_of_metrics_needs_is_built_with_the_bench():
-    """`./dev accuracy` builds no tests: what is only among those would leave the table empty."""
+def programs_that_the_accuracy_section_needs_are_built_with_the_bench():
+    """`./dev accuracy` builds no tests: a program that only tests build would leave the table empty."""
     with open(os.path.join(ROOT, "bench", "lib", "amounts.py"), encoding="utf-8") as file:
         needed = set(re.findall(r'built\(bench, "(\w+)"\)', file.read()))
     check(needed >= {"amounts", "make_etl", "etwatch_emulated"}, f"only {needed} found")
@@ -71,8 +71,8 @@ def what_the_accuracy_of_metrics_needs_is_built_with_the_bench():
 @test
 def every_empty_cell_of_the_accuracy_has_a_reason():
     amounts = importlib.import_module("benchlib.amounts")
-    way = {"exactness": "unavailable", "how": "nobody tells"}
-    known = {"exactness": "exact", "how": "somebody does"}
+    way = {"exactness": "unavailable", "how": "no source"}
+    known = {"exactness": "exact", "how": "measured"}
     table = {"a_bytes": dict.fromkeys(("ebpf", "etl", "etw", "poll-linux"), way),
              "b": dict.fromkeys(("ebpf", "etl", "etw", "poll-linux"), known)}
     lines = amounts.grid({("b", "ebpf"): [0.0]}, {"etw": "it is not built"}, table)
@@ -80,7 +80,8 @@ def every_empty_cell_of_the_accuracy_has_a_reason():
     check_eq([cells[0][0], cells[0].count("-"), cells[1].count("-")], ["a_bytes", len(cells[0]) - 1, len(cells[1]) - 2],
              "cells")
     text = "\n".join(lines[3:])
-    for words in ("nobody tells: ebpf: a_bytes", "it is not built: etw: a_bytes b", "psutil does not tell it: psutil: a_bytes b"):
+    for words in ("no source: ebpf: a_bytes", "it is not built: etw: a_bytes b",
+                  "psutil does not have it: psutil: a_bytes b"):
         check_in(words, text, "reasons")
 
 
@@ -92,20 +93,20 @@ def a_pass_is_not_claimed_where_a_miss_could_not_be_seen():
 
 
 @test
-def the_interval_of_the_median_holds_the_median_and_narrows():
+def the_interval_of_the_median_contains_the_median_and_narrows():
     few, many = list(range(11)), [x % 11 for x in range(1100)]
     low, high = figures.median_interval(few)
     check(low <= 5 <= high, "few values")
     narrow_low, narrow_high = figures.median_interval(many)
-    check(narrow_high - narrow_low < high - low, "more values must say more")
+    check(narrow_high - narrow_low < high - low, "more values must narrow the interval")
 
 
 @test
-def a_missing_peer_is_shown_and_has_no_figure():
+def a_missing_peer_is_shown_without_a_value():
     section = figures.Section("s", "title")
     section.add("peer", "%", [], note="not installed")
     check_in("not installed", section.table())
-    check("median" not in section.as_json()["rows"][0], "a figure out of nothing")
+    check("median" not in section.as_json()["rows"][0], "a value without a measurement")
 
 
 def truth_of(*points):
@@ -119,22 +120,22 @@ WINDOW = accuracy.WINDOW_NS
 
 
 @test
-def a_window_without_a_sample_counts_as_nothing_done():
-    truth = truth_of((0, 0), (4 * WINDOW, 4 * WINDOW))  # ran all the time
+def a_window_without_a_sample_counts_as_zero():
+    truth = truth_of((0, 0), (4 * WINDOW, 4 * WINDOW))  # ran the whole time
     seen = {1 * WINDOW: (WINDOW, WINDOW), 3 * WINDOW: (WINDOW, WINDOW), 4 * WINDOW: (WINDOW, WINDOW)}
     errors = accuracy.window_errors(seen, truth, False)
     check_eq([round(e) for e in errors], [0, 100, 0, 0], "errors")
 
 
 @test
-def time_put_into_the_wrong_window_is_an_error():
+def time_in_the_wrong_window_is_an_error():
     truth = truth_of((0, 0), (WINDOW, WINDOW), (2 * WINDOW, WINDOW))
     seen = {1 * WINDOW: (WINDOW, WINDOW // 2), 2 * WINDOW: (WINDOW, WINDOW // 2)}
     check_eq([round(e) for e in accuracy.window_errors(seen, truth, False)], [50, 50], "errors")
 
 
 @test
-def the_pattern_logs_about_the_time_it_was_asked_to_use():
+def the_pattern_logs_about_the_requested_time():
     with tempfile.TemporaryDirectory() as folder:
         prefix = os.path.join(folder, "truth")
         subprocess.run([program("pattern"), "--log", prefix, "--seconds", "1", "--on-us", "2000",
@@ -149,7 +150,7 @@ def the_pattern_logs_about_the_time_it_was_asked_to_use():
 
 
 @test
-def a_burst_makes_as_many_processes_as_asked_and_says_what_they_cost():
+def a_burst_makes_the_requested_processes_and_reports_their_cost():
     with tempfile.NamedTemporaryFile("r") as pids:
         out = subprocess.run([program("burst"), "--count", "37", "--pids", pids.name], input="go\n",
                              text=True, check=True, stdout=subprocess.PIPE).stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the build hands out: an installed library that others can use, and nothing more."""
+"""The build output: an installed library that other programs can use, and nothing more."""
 import glob
 import os
 import re
@@ -41,7 +41,7 @@ def pkg_config(folder, lib, *arguments):
     return result.out.split()
 
 
-def client_says(arguments, library_path):
+def client_output(arguments, library_path):
     with temp_dir() as folder:
         source, program = folder + "/client.c", folder + "/client"
         with open(source, "w", encoding="utf-8") as file:
@@ -56,7 +56,7 @@ def client_says(arguments, library_path):
 def a_program_builds_with_the_installed_shared_library():
     with temp_dir() as folder:
         lib = install(folder)
-        result = client_says(pkg_config(folder, lib, "--cflags", "--libs"), lib)
+        result = client_output(pkg_config(folder, lib, "--cflags", "--libs"), lib)
         check_eq((result.code, result.out), (0, "0.1.0 missing rights\n"))
 
 
@@ -66,9 +66,9 @@ def a_program_builds_with_the_installed_static_library():
         lib = install(folder)
         os.remove(lib + "/libetwatch.so")
         wanted = pkg_config(folder, lib, "--cflags", "--libs", "--static")
-        # The sysroot is put before the folders of the system's own libraries too.
+        # The sysroot is also prepended to the folders of the system's own libraries.
         wanted = [w for w in wanted if not w.startswith("-L") or w == "-L" + lib]
-        result = client_says(wanted, "")
+        result = client_output(wanted, "")
         check_eq((result.code, result.out), (0, "0.1.0 missing rights\n"))
 
 
@@ -111,7 +111,7 @@ def header_and_build_agree_on_the_version():
 
 
 @test
-def the_public_headers_stand_alone_in_c_and_cplusplus():
+def the_public_headers_compile_alone_in_c_and_cplusplus():
     for path in sorted(glob.glob(ROOT + "/include/etwatch/*.h")):
         for language, standard in (("c", "c11"), ("c++", "c++11")):
             done = run(["-x", language, f"-std={standard}", "-fsyntax-only", "-Wall", "-Wextra",
@@ -121,7 +121,7 @@ def the_public_headers_stand_alone_in_c_and_cplusplus():
 
 
 @test(seconds=600)
-def a_build_without_ebpf_works_and_says_how_to_get_it():
+def a_build_without_ebpf_works_and_reports_how_to_get_it():
     with temp_dir() as folder:
         done = run(["setup", folder, ROOT, "-Debpf=disabled", "-Dtests=false", "-Dwerror=true", "-Doptimization=0"],
                    program=tool("meson"))
@@ -134,7 +134,7 @@ def a_build_without_ebpf_works_and_says_how_to_get_it():
 
 
 def fake_path(folder, names):
-    """A PATH with only these programs, and an id that is not root."""
+    """A PATH with only these programs, and an `id` that reports a user other than root."""
     for name in names:
         os.symlink(shutil.which(name), os.path.join(folder, name))
     for name, text in (("id", "echo 1000"), ("apt-get", "exit 9")):

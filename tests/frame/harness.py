@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The harnesses themselves: what fails must be seen to fail, or no other test means anything."""
+"""The harnesses themselves: a failure must be detected, or no other test means anything."""
 import os
 import sys
 

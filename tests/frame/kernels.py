@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The judgement of tests/kernels: it passes what is right and sees what is wrong. The guests
-themselves are `./dev kernels`, for which this is no place: they take minutes."""
+"""The checks of tests/kernels: they pass correct output and detect wrong output. The guests themselves are run by
+`./dev kernels`: they take minutes."""
 import copy
 import importlib.util
 import json
@@ -49,11 +49,11 @@ def problems(objects, truth=None):
 
 
 @test
-def a_right_run_has_no_problem():
+def a_correct_run_has_no_problem():
     check_eq(problems(good_run()[1]), [])
 
 
-def spoil(kind, pid, key, value):
+def break_run(kind, pid, key, value):
     def change(objects):
         for one in objects:
             if one["type"] == kind and one.get("pid") == pid:
@@ -63,26 +63,26 @@ def spoil(kind, pid, key, value):
 
 
 @cases([
-    ("another source", spoil("meta", None, "source", "poll")),
-    ("a lost event", spoil("stats", None, "lost", 1)),
-    ("an incomplete sample", spoil("sample", 11, "complete", False)),
+    ("another source", break_run("meta", None, "source", "poll")),
+    ("a lost event", break_run("stats", None, "lost", 1)),
+    ("an incomplete sample", break_run("sample", 11, "complete", False)),
     ("no exit of a child", lambda o: [x for x in o if (x["type"], x.get("pid")) != ("exit", 12)]),
     ("no start of a child", lambda o: [x for x in o if (x["type"], x.get("pid")) != ("start", 11)]),
     ("a start too many", lambda o: o[:-1] + [dict(o[1])] + o[-1:]),
-    ("too little CPU time", spoil("exit", 10, "cpu_ns", 560_000_000)),
-    ("too much CPU time", spoil("exit", 10, "cpu_ns", 700_000_000)),
-    ("no CPU time", spoil("exit", 10, "cpu_ns", None)),
-    ("a child with too little CPU time", spoil("exit", 11, "cpu_ns", 2_900_000)),
-    ("a child with too much CPU time", spoil("exit", 11, "cpu_ns", 15_000_000)),
-    ("samples that do not add up", spoil("sample", 12, "cpu_ns", 2_000_000)),
-    ("a wrong exit code", spoil("exit", 11, "exit_code", 0)),
-    ("a wrong signal", spoil("exit", 12, "exit_signal", 15)),
-    ("faults not counted", spoil("exit", 10, "faults_minor", 0)),
-    ("no peak of memory", spoil("exit", 10, "rss_peak_bytes", None)),
-    ("a foreign process", spoil("exit", 11, "name", "sh")),
+    ("too little CPU time", break_run("exit", 10, "cpu_ns", 560_000_000)),
+    ("too much CPU time", break_run("exit", 10, "cpu_ns", 700_000_000)),
+    ("no CPU time", break_run("exit", 10, "cpu_ns", None)),
+    ("a child with too little CPU time", break_run("exit", 11, "cpu_ns", 2_900_000)),
+    ("a child with too much CPU time", break_run("exit", 11, "cpu_ns", 15_000_000)),
+    ("samples that do not add up", break_run("sample", 12, "cpu_ns", 2_000_000)),
+    ("a wrong exit code", break_run("exit", 11, "exit_code", 0)),
+    ("a wrong signal", break_run("exit", 12, "exit_signal", 15)),
+    ("faults not counted", break_run("exit", 10, "faults_minor", 0)),
+    ("no peak of memory", break_run("exit", 10, "rss_peak_bytes", None)),
+    ("a foreign process", break_run("exit", 11, "name", "sh")),
     ("no end of the stream", lambda o: o[:-1]),
 ])
-def a_wrong_run_is_seen(change):
+def a_wrong_run_is_detected(change):
     check(problems(change(copy.deepcopy(good_run()[1]))), "nothing was noticed")
 
 
@@ -98,7 +98,7 @@ def a_fallback_is_one_line_with_reason_and_fix(lines, right):
 
 
 def spinner(*cpu_ms):
-    """What is said of a spinner that used so much in each interval of 100 ms after the first one."""
+    """The problems reported for a spinner that used these amounts in each interval of 100 ms after the first one."""
     step = CHECKS.Step("pid")
     common = {"pid": 7, "complete": True, "name": "spin"}
     objects = [{"type": "meta", "source": "ebpf", "available": []}, dict(common, type="start", t_ns=0)]
@@ -111,9 +111,9 @@ def spinner(*cpu_ms):
 
 @cases([
     ("all of a CPU", (100, 100, 100), 0),
-    ("and what was not known at the beginning", (100, 104, 100), 0),
+    ("and time unknown at the beginning", (100, 104, 100), 0),
     ("more than a tick of that", (100, 115, 100), 1),
-    ("that over some intervals", (103, 103, 103), 0),
+    ("the same over some intervals", (103, 103, 103), 0),
     ("more than a tick over some intervals", (104, 104, 104), 1),
     ("hardly anything", (10, 10, 10), 1),
 ])
@@ -122,12 +122,12 @@ def a_spinner_uses_one_cpu(cpu_ms, count):
 
 
 @test
-def a_guest_that_stops_half_way_is_seen():
+def a_guest_that_stops_half_way_is_detected():
     text = 'step doctor\nout ok    source ebpf   works\nstatus 0\nstep run\ndata {"type":"meta"}\n'
     found = dict(CHECKS.check_guest(text, "ebpf", None))
     check_eq(found.get("run"), "did not come to an end")
     check_eq(found.get("guest"), "did not come to its end")
-    check("doctor" not in found, "the doctor was right")
+    check("doctor" not in found, "doctor was correct")
 
 
 main()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the fuzz targets of the decoders share: a record around bytes, and a look at every field. */
+/* Shared by the fuzz targets of the decoders: a record around bytes, and a check of every field. */
 #ifndef DECODE_INPUT_H
 #define DECODE_INPUT_H
 
@@ -9,7 +9,7 @@
 #include "decode/decode.h"
 #include "fuzz.h"
 
-/* The list is well formed and all of it can be read. */
+/* Checks that the list is well formed and all of it can be read. */
 static inline void check_fields(const struct ew_fields *fields)
 {
     uint32_t depth = 0;
@@ -25,7 +25,7 @@ static inline void check_fields(const struct ew_fields *fields)
             depth++;
             break;
         case EW_FIELD_CLOSE:
-            require(depth > 0, "nothing closes before it opens");
+            require(depth > 0, "nothing is closed before it is opened");
             depth--;
             break;
         case EW_FIELD_TEXT:
@@ -47,7 +47,7 @@ static inline void check_fields(const struct ew_fields *fields)
             break;
         }
     }
-    require(depth == 0, "what opens is closed");
+    require(depth == 0, "every opened entry is closed");
 }
 
 static inline void check_names(struct ew_decoder *decoder, const struct ew_record *record)
@@ -69,7 +69,7 @@ static inline void check_record(struct ew_decoder *decoder, const struct ew_reco
     ew_fields_done(&fields);
 }
 
-/* A manifest record; its header has no extended items. */
+/* A manifest record without extended items. */
 static inline struct ew_record make_input_record(const uint8_t *provider, uint16_t id,
                                                  uint8_t version, const uint8_t *payload,
                                                  size_t size)

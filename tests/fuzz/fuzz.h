@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every fuzz target has: its entry, and a promise that ends it when it is broken. */
+/* Shared by every fuzz target: the entry point, and a check that ends the program when it fails. */
 #ifndef EW_TESTS_FUZZ_H
 #define EW_TESTS_FUZZ_H
 
@@ -18,10 +18,10 @@ static inline void require(int ok, const char *what)
     }
 }
 
-/* Every byte that is handed out is looked at, so that the address sanitizer checks it. */
+/* Reads every byte, so that the address sanitizer checks it. */
 static inline unsigned touch(const void *text, size_t len)
 {
-    static volatile unsigned seen; /* so that no read is left out */
+    static volatile unsigned seen; /* prevents the compiler from omitting the reads */
     const uint8_t *bytes = text;
     unsigned sum = 0;
     for (size_t i = 0; i < len; i++)

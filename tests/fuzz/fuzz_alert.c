@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text up to the first NUL as a condition; the bytes behind it as windows of a process, one each:
- * how much it ran, 0 for no sample. A condition is read whole or refused with a place in it;
- * whatever is told lies in the time that was fed, and lasts as long as asked for.
+ * Text up to the first NUL is a condition; each byte after it is a window of a process: how much it
+ * ran, 0 for no sample. A condition is parsed completely or refused with a position; every alert
+ * lies in the time that was fed, and lasts at least as long as required.
  */
 #include <stdint.h>
 #include <string.h>
@@ -12,18 +12,18 @@
 
 enum { INPUT_MAX = 1024, WINDOW_NS = 1000000, BEGIN_NS = 1000000000 };
 
-struct told {
+struct reported {
     const struct ew_alert_rule *rule;
     uint64_t until_ns;
 };
 
 static void on_alert(void *ctx, const struct etwatch_alert *alert)
 {
-    const struct told *told = ctx;
+    const struct reported *reported = ctx;
     require(alert->from_ns >= BEGIN_NS - WINDOW_NS && alert->from_ns <= alert->to_ns, "a time");
-    require(alert->to_ns <= told->until_ns, "not after the end");
-    uint64_t asked_ns = told->rule->for_ns;
-    require(alert->to_ns - alert->from_ns + asked_ns / 64 >= asked_ns, "long enough");
+    require(alert->to_ns <= reported->until_ns, "not after the end");
+    uint64_t least_ns = reported->rule->for_ns;
+    require(alert->to_ns - alert->from_ns + least_ns / 64 >= least_ns, "long enough");
     require(alert->thread_entries <= alert->thread_count, "threads");
 }
 
@@ -66,16 +66,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t len = strlen(text);
     int rc = ew_alert_parse(text, &rule, &err);
     require(rc == 0 || (rc == ETWATCH_EINVAL && err.message[0] != '\0' && err.offset <= len),
-            "read whole or refused with a place");
+            "parsed completely or refused with a position");
     if (rc != 0)
         return 0;
-    struct told told = {.rule = &rule, .until_ns = BEGIN_NS + (uint64_t)size * WINDOW_NS};
+    struct reported reported = {.rule = &rule, .until_ns = BEGIN_NS + (uint64_t)size * WINDOW_NS};
     struct ew_alerts_config config = {
         .rules = &rule,
         .rule_count = 1,
         .classes = EW_ALERT_FINE | EW_ALERT_COARSE,
         .edges = true,
-        .ctx = &told,
+        .ctx = &reported,
         .alert = on_alert,
     };
     struct ew_alerts *alerts;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input is a program for the cursor and, behind it, what the cursor reads. After every step:
- * the position is within the data, it never goes back but by a seek, and an error stays as it is.
+ * The input is a program for the cursor followed by the data that the cursor reads. After every
+ * step: the position is within the data, it moves backwards only by a seek, and an error is kept.
  */
 #include <stdint.h>
 
@@ -76,6 +76,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 "the first error stays");
         require(!in.error || in.error_offset <= in.size, "the error lies within the data");
     }
-    (void)sum; /* only there so that every read happens */
+    (void)sum; /* only to keep every read */
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any record to a typed event: no byte outside the payload is read, texts lie within it, and a
- * record cut by one byte is decoded as well or told to be too short.
+ * Any record as a typed event: no byte outside the payload is read, strings lie within it, and a
+ * record truncated by one byte is decoded or reported as too short.
  */
 #include "decode/decode.h"
 #include "fuzz.h"

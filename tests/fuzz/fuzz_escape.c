@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes through the three ways text leaves the program. The oracles are independent of the
- * writers: the JSON string must be one closed string of printable, valid UTF-8 on one line; the CSV
- * field must read back as one field; the screen text must hold no control character and no more
- * columns than asked for.
+ * Any bytes through the three text writers. The oracles are independent of the writers: the JSON
+ * string must be one closed string of printable, valid UTF-8 on one line; the CSV field must be
+ * read back as one field; the screen text must have no control character and no more columns than
+ * requested.
  */
 #include <stdint.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void check_json(const struct ew_buf *buf)
 static void check_csv(const struct ew_buf *buf)
 {
     int inside = 0;
-    require(buf->len > 0, "a field is never nothing");
+    require(buf->len > 0, "a field is never empty");
     for (size_t i = 0; i < buf->len; i++) {
         if (buf->data[i] == '"')
             inside = !inside;

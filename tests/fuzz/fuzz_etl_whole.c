@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input is a recording, and everything is done with it that a report and a list of events do:
- * read, learned from, named, taken apart into fields, decoded, added up. Whatever it is: fields are
- * properly nested, text is where it can be read, and no CPU is given more time than there was.
+ * The input is a recording, and everything that a report and a list of events do is done with it:
+ * reading, learning, naming, decoding of fields, adding up. For any input, fields are properly
+ * nested, strings can be read, and no CPU gets more time than there was.
  */
 #include <stdint.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct run {
     unsigned sum;
 };
 
-static unsigned look_at_fields(const struct ew_fields *fields)
+static unsigned check_fields(const struct ew_fields *fields)
 {
     uint32_t depth = 0;
     unsigned sum = 0;
@@ -34,7 +34,7 @@ static unsigned look_at_fields(const struct ew_fields *fields)
             depth++;
             break;
         case EW_FIELD_CLOSE:
-            require(depth > 0, "what is closed was open");
+            require(depth > 0, "every closed entry was open");
             depth--;
             break;
         case EW_FIELD_TEXT:
@@ -51,7 +51,7 @@ static unsigned look_at_fields(const struct ew_fields *fields)
             break;
         }
     }
-    require(depth == 0, "what is open is closed");
+    require(depth == 0, "every open entry is closed");
     return sum;
 }
 
@@ -75,7 +75,7 @@ static void use(struct run *run, const struct ew_record *record)
         touch(names.provider, strlen(names.provider)) + touch(names.event, strlen(names.event));
     ew_fields_clear(&run->fields);
     (void)ew_decoder_fields(run->decoder, record, &run->fields);
-    run->sum += look_at_fields(&run->fields);
+    run->sum += check_fields(&run->fields);
     if (!ew_decode_event(record, &event) || event.kind == EW_EVENT_OTHER)
         return;
     if (event.kind == EW_EVENT_SWITCH && event.u.cswitch.pmc_count > 0)
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t known_ns = system.busy_ns + system.idle_ns + system.dpc_ns + system.isr_ns;
     if (system.cpu_from_switches && system.cpus > 0)
         require(known_ns / system.cpus <= run.last_ns, "no more time than there was");
-    volatile unsigned sum = run.sum; /* only there so that every read happens */
+    volatile unsigned sum = run.sum; /* only to keep every read */
     (void)sum;
     ew_fields_done(&run.fields);
     ew_tally_free(run.tally);

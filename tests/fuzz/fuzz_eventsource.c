@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The input: a byte of flags, the size of a manifest, its text, a payload. The text is learned
- * whole or as chunks; whatever it says, events of its provider (seeds use this one) are decoded
- * with the payload.
+ * whole or in chunks; for any text, events of its provider (seeds use this one) are decoded with
+ * the payload.
  */
 #include "decode_input.h"
 #include "fuzz.h"

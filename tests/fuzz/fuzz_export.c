@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input is a recording, and everything is exported from it: stacks of its samples, slices of
- * its switches, its events as a table with typed fields. Whatever it is: every sample is in the
- * stacks, a slice does not end before it begins, and every column is as long as its batch.
+ * The input is a recording that is exported completely: stacks of its samples, slices of its
+ * switches, its events as a table with typed fields. For any input, every sample is in the stacks,
+ * a slice does not end before it begins, and every column is as long as its batch.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ static int drop(void *ctx, const void *bytes, size_t len)
     return 0;
 }
 
-/* As etwatch_trace_open does it, of bytes in memory. NULL: they are no recording. */
+/* Like etwatch_trace_open, for bytes in memory. NULL: they are not a recording. */
 static struct etwatch_trace *open_bytes(const uint8_t *data, size_t size)
 {
     struct ew_etl_options options = {.workers = 1, .window_bytes = 1 << 20};
@@ -44,7 +44,7 @@ static struct etwatch_trace *open_bytes(const uint8_t *data, size_t size)
 
 static void export_stacks(const uint8_t *data, size_t size)
 {
-    struct etwatch_trace *all = open_bytes(data, size), *chosen = open_bytes(data, size);
+    struct etwatch_trace *all = open_bytes(data, size), *selected = open_bytes(data, size);
     struct ew_stacks_counts counts;
     struct ew_flame flame;
     struct ew_buf out;
@@ -52,29 +52,29 @@ static void export_stacks(const uint8_t *data, size_t size)
     ew_flame_init(&flame);
     ew_buf_init(&out, OUT_MAX, drop, NULL);
     out.flush_at = 1;
-    require(ew_stacks_read(all, chosen, &flame, &counts) == 0, "stacks are read");
+    require(ew_stacks_read(all, selected, &flame, &counts) == 0, "stacks are read");
     for (uint32_t i = 0; i < flame.node_count; i++)
         sum += flame.nodes[i].count;
-    require(sum + counts.refused == counts.samples, "every sample is somewhere");
-    require(counts.with_stack <= counts.samples, "a stack is of a sample");
+    require(sum + counts.refused == counts.samples, "every sample is counted");
+    require(counts.with_stack <= counts.samples, "every stack belongs to a sample");
     ew_flame_put_folded(&flame, &out);
     ew_flame_put_speedscope(&flame, &out, "fuzz");
     require(out.error == 0, "stacks are written");
     ew_buf_done(&out);
     ew_flame_done(&flame);
     etwatch_trace_free(all);
-    etwatch_trace_free(chosen);
+    etwatch_trace_free(selected);
 }
 
 static void export_timeline(const uint8_t *data, size_t size)
 {
     struct etwatch_trace *trace = open_bytes(data, size);
-    struct ew_selection everybody = {0};
+    struct ew_selection all = {0};
     struct ew_buf out;
     uint64_t slices = 0;
     ew_buf_init(&out, OUT_MAX, drop, NULL);
     out.flush_at = 1;
-    require(ew_timeline_chrome(trace, &everybody, &out, &slices) == 0, "slices are written");
+    require(ew_timeline_chrome(trace, &all, &out, &slices) == 0, "slices are written");
     ew_buf_done(&out);
     etwatch_trace_free(trace);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any record to named fields: no byte outside the payload is read, the list is well formed, names
- * are there for every event that has fields, and decoding twice gives the same.
+ * Any record as named fields: no byte outside the payload is read, the list is well formed, every
+ * event with fields has a name, and decoding twice gives the same result.
  */
 #include "decode/kernel.h"
 #include "fuzz.h"
@@ -19,7 +19,7 @@ static unsigned check_list(const struct ew_fields *fields)
             depth++;
             break;
         case EW_FIELD_CLOSE:
-            require(depth > 0, "nothing is closed that was not opened");
+            require(depth > 0, "every closed entry was open");
             depth--;
             break;
         case EW_FIELD_TEXT:
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ew_fields_init(&fields);
     bool named = ew_kernel_names(&record, scratch, &provider, &event);
     int result = ew_kernel_fields(&record, &fields);
-    require(!result || named, "what has fields has a name");
+    require(!result || named, "an event with fields has a name");
     require(!named || (*provider && *event), "names are not empty");
     require(result || fields.count == 0, "an unknown layout has no fields");
     unsigned sum = check_list(&fields);

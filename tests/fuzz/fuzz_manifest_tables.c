@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input: which event of which table, the size of pointers, and a payload. Any payload gives a
- * well-formed list, and what is said to be used up lies within it.
+ * The input: the event and its table, the pointer size, and a payload. Any payload gives a
+ * well-formed list, and the number of consumed bytes lies within it.
  */
 #include "decode_input.h"
 
@@ -32,10 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     ew_store_init(&store);
     ew_fields_init(&fields);
-    const struct ew_schema *schema = ew_table_compile(&store, table, event);
+    const struct ew_schema *schema = ew_manifest_table_compile(&store, table, event);
     require(schema != NULL, "every table compiles");
     (void)ew_schema_decode(schema, data + 3, size - 3, data[2] & 1 ? 4 : 8, &fields, &used);
-    require(used <= size - 3, "used up no more than there is");
+    require(used <= size - 3, "consumed no more than there is");
     check_fields(&fields);
     ew_fields_done(&fields);
     ew_store_done(&store);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any command line, with a secret put behind it. Whatever the arguments before it are, the secret
- * must not come out, the text must be terminated within its buffer, and a smaller buffer must hold
- * the start of the same text.
+ * Any command line, followed by a secret. Whatever the preceding arguments are, the secret must not
+ * be in the output, the text must be terminated within its buffer, and a smaller buffer must hold a
+ * prefix of the same text.
  */
 #include <stdint.h>
 #include <string.h>
@@ -26,9 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(len < sizeof whole && strlen(whole) == len, "the text is terminated");
     require(memchr(data, 'M', size) != NULL || strstr(whole, "Mark") == NULL, "nothing leaks");
     size_t part_len = ew_mask_cmdline(args, size + sizeof secret, part, sizeof part);
-    require(part_len < sizeof part && memcmp(part, whole, part_len) == 0, "a cut is a cut");
+    require(part_len < sizeof part && memcmp(part, whole, part_len) == 0,
+            "a truncated text is a prefix");
 
-    /* Alone, and cut in the middle of an argument. */
+    /* Alone, and truncated in the middle of an argument. */
     len = ew_mask_cmdline((const char *)data, size, whole, sizeof whole);
     require(strlen(whole) == len, "the text is terminated");
     return 0;

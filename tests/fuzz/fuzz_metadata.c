@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input: blocks of metadata, each with its opcode (even 32, odd 33) and size, and what is left
- * as payload of the event that each block describes.
+ * The input: blocks of metadata, each with its opcode (even 32, odd 33) and size; the remaining
+ * bytes are the payload of the event that each block describes.
  */
 #include "decode_input.h"
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any words as a command line (NUL separates them), and the same bytes as a configuration file. The
- * parser must end, free everything, and leave one line of message exactly when it refuses.
+ * Any words as a command line (separated by NUL), and the same bytes as a configuration file. The
+ * parser must end, free everything, and write one line of message exactly when it refuses.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void check(int rc, const char *message)
     }
 }
 
-/* A path in the input would be opened: what a fuzzer finds on the disk is no input of ours. */
+/* A path in the input would be opened: files on the fuzzer's disk are not part of the input. */
 static bool names_a_file(const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i + 8 <= size; i++)

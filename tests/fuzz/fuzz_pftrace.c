@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A Perfetto trace of any bytes: what is told lies within its bounds, and the reading ends. */
+/* A Perfetto trace of any bytes: every reported value is within its limits, and reading ends. */
 #include <string.h>
 
 #include "fuzz.h"
 #include "source/pftrace/reader.h"
 
-static void touch_word(const char *word)
+static void touch_text(const char *word)
 {
     if (word != NULL)
         (void)touch(word, strlen(word));
@@ -14,9 +14,9 @@ static void touch_word(const char *word)
 static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
 {
     (void)ctx;
-    touch_word(meta->fallback);
-    touch_word(os);
-    touch_word(host);
+    touch_text(meta->fallback);
+    touch_text(os);
+    touch_text(host);
     return 0;
 }
 
@@ -25,11 +25,11 @@ static int on_sample(void *ctx, const struct etwatch_sample *sample)
     (void)ctx;
     require(sample->type >= ETWATCH_TYPE_START && sample->type <= ETWATCH_TYPE_THREAD,
             "a sample has a type");
-    touch_word(sample->name);
-    touch_word(sample->thread_name);
-    touch_word(sample->user);
-    touch_word(sample->cgroup);
-    touch_word(sample->cmdline);
+    touch_text(sample->name);
+    touch_text(sample->thread_name);
+    touch_text(sample->user);
+    touch_text(sample->cgroup);
+    touch_text(sample->cmdline);
     return 0;
 }
 
@@ -38,8 +38,8 @@ static int on_event(void *ctx, const struct etwatch_event *event)
     (void)ctx;
     require(event->kind >= ETWATCH_EVENT_SWITCH && event->kind <= ETWATCH_EVENT_EXIT,
             "an event has a kind");
-    touch_word(event->name);
-    touch_word(event->next_name);
+    touch_text(event->name);
+    touch_text(event->next_name);
     return 0;
 }
 
@@ -78,8 +78,8 @@ static int on_other(void *ctx, const char *provider, const char *event, uint64_t
     (void)ctx;
     (void)t_ns;
     (void)decoded;
-    touch_word(provider);
-    touch_word(event);
+    touch_text(provider);
+    touch_text(event);
     return 0;
 }
 

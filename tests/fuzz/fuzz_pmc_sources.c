@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of sources of hardware counters, as any bytes: it is read to its end and not past it,
- * and what is asked for is in it.
+ * The list of hardware counter sources, as any bytes: it is read to its end and not past it, and
+ * every requested source is in it.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ static uint32_t query(void *ctx, uint64_t session, uint32_t what, void *value, u
                       uint32_t *ret_size)
 {
     const struct input *input = ctx;
-    require(session == 0 && what == EW_ETW_INFO_PROFILE_SOURCES, "the one question");
+    require(session == 0 && what == EW_ETW_INFO_PROFILE_SOURCES, "the only query");
     *ret_size = (uint32_t)input->size;
     if (input->size > size)
         return 122;

@@ -7,18 +7,19 @@
 #include "model/cgroup.h"
 #include "source/poll/proc_text.h"
 
-/* What is shown of it, and whom it matches. */
+/* The path shown for it, and what it matches. */
 static void use_lines(const char *text, size_t size)
 {
     struct ew_span shown, id;
     bool only;
     if (!ew_cgroup_shown(text, size, &shown, &only))
         return;
-    require(shown.text >= text && shown.text + shown.len <= text + size, "what is shown is in it");
+    require(shown.text >= text && shown.text + shown.len <= text + size,
+            "the shown path is part of it");
     if (!ew_cgroup_container(shown, &id))
         return;
     char wanted[sizeof EW_CGROUP_CONTAINER + EW_CONTAINER_ID_LEN] = EW_CGROUP_CONTAINER;
-    require(id.len == EW_CONTAINER_ID_LEN, "an id is that long");
+    require(id.len == EW_CONTAINER_ID_LEN, "an ID has this length");
     memcpy(wanted + sizeof EW_CGROUP_CONTAINER - 1, id.text, id.len);
     require(ew_cgroup_matches(shown, wanted), "a path is in its own container");
     require(ew_cgroup_text_matches(text, size, wanted), "and so are its lines");

@@ -14,6 +14,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rc != 0)
         require(error.code == rc && error.offset <= size, "the error lies within the text");
     else
-        require(data[size - 1] == '\n', "only a text that ends in a line end is whole");
+        require(data[size - 1] == '\n', "only text that ends with a newline is complete");
     return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/PID/stat from any bytes: an error lies within the text, and what was read whole is whole
- * again when it is cut anywhere: never another number. */
+/*
+ * /proc/PID/stat from any bytes: an error lies within the text, and a complete line truncated
+ * anywhere gives the same numbers or an error, never other numbers.
+ */
 #include <stdint.h>
 #include <string.h>
 
@@ -20,6 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t len = size > 64 ? size - 64 : 0; len < size; len++)
         if (ew_proc_parse_stat(data, len, &cut, NULL) == 0)
             require(cut.start_ticks == stat.start_ticks && cut.exit_code == stat.exit_code,
-                    "a cut text gives the same numbers or none");
+                    "truncated text gives the same numbers or none");
     return 0;
 }

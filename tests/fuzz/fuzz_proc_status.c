@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/PID/status from any bytes, also as the question whose namespace it is. */
+/* /proc/PID/status from any bytes, also for the check of the pid namespace. */
 #include <stdint.h>
 #include <string.h>
 
@@ -16,8 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(error.code == rc && error.offset <= size, "the error lies within the text");
         return 0;
     }
-    require(size > 0 && data[size - 1] == '\n', "only a text that ends in a line end is whole");
+    require(size > 0 && data[size - 1] == '\n', "only text that ends with a newline is complete");
     if (size > 1 && data[size - 2] != '\n')
-        require(ew_proc_parse_status(data, size - 1, &cut, NULL) != 0, "a cut line is an error");
+        require(ew_proc_parse_status(data, size - 1, &cut, NULL) != 0,
+                "a truncated line is an error");
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc says of the whole machine: any bytes, every parser. */
+/* The /proc files about the whole machine: any bytes, every parser. */
 #include <stdlib.h>
 
 #include "sensor/system_text.h"

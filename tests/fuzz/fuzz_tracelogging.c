@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t items = (size_t)(data[2] | data[3] << 8);
     if (items > size - 4)
         items = size - 4;
-    /* On the heap with its exact size, so that a step too far is seen. */
+    /* On the heap with its exact size, so that a read past the end is detected. */
     uint8_t *header = malloc(0x50 + items);
     require(header != NULL, "memory for the header");
     memset(header, 0, 0x50);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plain LZ77: whatever is inflated does no harm, and what was compressed comes back. */
+/* Plain LZ77: decompressing any data is safe, and compressed data is decompressed unchanged. */
 #define INFLATE ew_xpress_inflate
 #define DEFLATE ew_xpress_deflate
 #include "xpress_deflate.h"

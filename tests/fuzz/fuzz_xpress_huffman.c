@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* LZ77 with Huffman codes: whatever is inflated does no harm, and what was compressed comes back.
+/*
+ * LZ77 with Huffman codes: decompressing any data is safe, and compressed data is decompressed
+ * unchanged.
  */
 #define INFLATE ew_xpress_huffman_inflate
 #define DEFLATE ew_xpress_huffman_deflate

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A record from arbitrary bytes: eight that choose header, class, event, version and GUID, then the
- * payload. The payload is a copy of its own, so that a read behind its end is seen.
+ * A record from arbitrary bytes: eight bytes select header, class, event, version and GUID, the
+ * rest is the payload. The payload is a separate copy, so that a read past its end is detected.
  */
 #ifndef KERNEL_INPUT_H
 #define KERNEL_INPUT_H

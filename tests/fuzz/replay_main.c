@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs a fuzz target over its corpus folder as an ordinary test, with any compiler and under Wine.
- * The inputs are given in a block of exactly their size, so that the address sanitizer sees a read
- * past the end. An empty corpus is a failure: it would test nothing.
+ * Each input is in a block of exactly its size, so that the address sanitizer detects a read past
+ * the end. An empty corpus is a failure: it would test nothing.
  *
- * With a file instead of a folder it runs that one alone: to look at a crash, and for AFL, which
- * starts it anew for each input.
+ * With a file instead of a folder it runs that input alone: to examine a crash, and for AFL, which
+ * starts it again for each input.
  */
 #include <dirent.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fuzz target for one way to compress: INFLATE and DEFLATE are its functions.
+ * A fuzz target for one compression format: INFLATE and DEFLATE are its functions.
  *
- * The first two bytes say how much output there is room for; the rest is inflated as it is, and
- * then taken as data: compressed and inflated it must be what it was.
+ * The first two bytes are the size of the output buffer; the rest is decompressed as it is, and
+ * then used as data: compressed and decompressed it must be unchanged.
  */
 #include <stdint.h>
 #include <string.h>
@@ -15,7 +15,9 @@
 #include "source/etl/xpress.h"
 #include "xpress_deflate.h"
 
-/* Blocks have exactly the size they are said to have, so that the address sanitizer sees it. */
+/*
+ * Blocks have exactly the declared size, so that the address sanitizer detects any access outside.
+ */
 static uint8_t *make(size_t size)
 {
     uint8_t *block = ew_calloc(size ? size : 1, 1);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """stat on recorded /proc trees (tests/golden/proc/README.md): the exact bytes of every start.
 
-Times and user names differ from machine to machine and are blotted out; nothing else may differ.
+Times and user names differ between machines and are masked; nothing else may differ.
 """
 import os
 import re
@@ -25,7 +25,7 @@ def stat(tree, *more):
 
 
 @cases([(tree, tree) for tree in TREES])
-def json_of_a_recorded_tree_is_this(tree):
+def json_of_a_recorded_tree_matches_the_golden_file(tree):
     lines = [line for line in stat(tree, "--json").split("\n") if '"type":"start"' in line]
     text = "\n".join(lines) + "\n"
     text = re.sub(r'"(start_ns|t_ns)":\d+', r'"\1":TIME', text)
@@ -34,7 +34,7 @@ def json_of_a_recorded_tree_is_this(tree):
 
 
 @cases([(tree, tree) for tree in ("normal", "weird_names")])
-def csv_of_a_recorded_tree_is_this(tree):
+def csv_of_a_recorded_tree_matches_the_golden_file(tree):
     names = "type,pid,name,ppid,session_id,dt_ns,source,complete,rss_bytes,virtual_bytes,threads,priority"
     text = stat(tree, "--csv", "--columns", names)
     check(text.startswith(names + "\n"), text[:80])

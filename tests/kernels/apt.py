@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Kernels as Debian and Ubuntu ship them: packages are looked up, fetched and unpacked, never
-installed. apt does it all, with lists, cache and settings of its own, so the machine's stay as
-they are; what it fetches is signed, and kept for the next time."""
+"""Kernels as Debian and Ubuntu ship them: packages are looked up, fetched and unpacked, never installed. apt does
+all of it with separate lists, cache and settings, so those of the machine are unchanged; fetched packages are
+signed, and kept for the next run."""
 import os
 import re
 import subprocess
 import tarfile
 
-DISTRIBUTIONS = {  # where its packages are, the package with its keys and the file with them
+DISTRIBUTIONS = {  # URL of its packages, the package with its keys and the file that contains them
     "debian": (os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian"),
                "debian-archive-keyring", "debian-archive-keyring.gpg"),
     "ubuntu": (os.environ.get("UBUNTU_MIRROR", "http://archive.ubuntu.com/ubuntu"),
@@ -55,7 +55,7 @@ class Archive:
         return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
     def key_file(self):
-        """The keys that the suite is signed with: the machine's, else those that Debian ships."""
+        """The keys that sign the suite: the machine's, otherwise those that Debian ships."""
         path = f"/usr/share/keyrings/{self.keys}"
         kept = os.path.join(self.cache, "keyring")
         if os.path.exists(path):
@@ -68,7 +68,7 @@ class Archive:
         return kept + path
 
     def packages(self):
-        """Every package name of the suite."""
+        """All package names of the suite."""
         if self.names is None:
             for folder in ("lists/partial", "archives/partial"):
                 os.makedirs(os.path.join(self.folder, folder), exist_ok=True)
@@ -81,7 +81,7 @@ class Archive:
         return self.names
 
     def newest(self, pattern):
-        """The package that holds the newest kernel whose name matches."""
+        """The package with the newest kernel that matches the pattern."""
         found = sorted((name for name in self.packages() if re.fullmatch(pattern, name)), key=natural)
         if not found:
             raise NotAvailable(f"{self.suite} has no {pattern}")
@@ -100,7 +100,7 @@ class Archive:
         return os.path.join(folder, sorted(found, key=natural)[-1])
 
     def kernel(self, pattern):
-        """The path of the newest matching kernel, fetched if it is not there yet."""
+        """The path of the newest matching kernel, fetched if missing."""
         package = self.newest(pattern)
         path = os.path.join(self.cache, "boot", package)
         if not os.path.exists(path):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What a guest said, against what its load measured of itself. Every function yields sentences:
-what is wrong. Nothing is said about how long anything took: emulation has a time of its own."""
+"""Checks the output of a guest against what its load measured of itself. Every function yields sentences: the
+problems. Durations are not checked: time in an emulator has little meaning."""
 import json
 
-BOUNDS = {  # counter: the key of the load's own figure that it may not fall short of
+BOUNDS = {  # counter: the key of the load's own value, which is its lower limit
     "faults_minor": ("memory_bytes", 4096), "io_write_bytes": ("written_bytes", 1),
     "io_write_ops": ("writes", 1), "switches_voluntary": ("sleeps", 1),
 }
-TICK_NS = 10_000_000  # the longest that a kernel may have
+TICK_NS = 10_000_000  # the longest tick that a kernel may have
 
 
 class Step:
@@ -24,7 +24,7 @@ class Step:
 
 
 def parse(text):
-    """{name: Step}, the spinner's pid, whether the guest came to its end."""
+    """{name: Step}, the spinner's pid, whether the guest ran to its end."""
     steps, spinner, ended, step = {}, None, False, None
     for line in text.split("\n"):
         word, _, rest = line.partition(" ")
@@ -42,7 +42,7 @@ def parse(text):
 
 
 def check_whole(step, source):
-    """The frame of every stream: meta first, stats last, the right source, nothing lost."""
+    """The frame of every stream: meta first, stats last, the correct source, nothing lost."""
     if step.status != 0:
         yield f"exit status {step.status}: {' '.join(step.err[:1])}"
     kinds = [one["type"] for one in step.objects()]
@@ -52,7 +52,7 @@ def check_whole(step, source):
     meta, stats = step.objects()[0], step.objects()[-1]
     for one in (meta, stats):
         if one["source"] != source:
-            yield f"{one['type']} says source {one['source']}, not {source}"
+            yield f"{one['type']} has source {one['source']}, not {source}"
     for count in ("lost", "undecoded"):
         if stats[count] != 0:
             yield f"{stats[count]} {count}"
@@ -62,17 +62,17 @@ def check_whole(step, source):
 
 
 def check_fallback(step, reason):
-    """One line, that names what failed, what is done instead and the fix."""
+    """One line that names the failure, the replacement and the fix."""
     words = [line for line in step.err if line.startswith("etwatch:")]
     if len(words) != 1 or "polling" not in words[0] or "fix:" not in words[0]:
-        yield f"no single line that says polling, and the fix: {words}"
+        yield f"no single line with polling and the fix: {words}"
     elif reason not in words[0]:
-        yield f"the line does not say '{reason}': {words[0]}"
+        yield f"the line does not contain '{reason}': {words[0]}"
 
 
 def check_cpu(step, truth, share, slack_ns):
-    """CPU time in the exit object: what was measured, and little more: what a process needs to die
-    comes on top of what it, or its parent, could measure."""
+    """CPU time in the exit object: the measured value plus a little, because exiting takes CPU time that neither
+    the process nor its parent can measure."""
     for end in step.objects("exit"):
         low, high = truth["cpu_ns"] * (1 - share) - 10_000, truth["cpu_ns"] * (1 + share) + slack_ns
         if end["pid"] == truth["pid"] and (end["cpu_ns"] is None or not low <= end["cpu_ns"] <= high):
@@ -80,8 +80,8 @@ def check_cpu(step, truth, share, slack_ns):
 
 
 def check_all_cpu(step, truth):
-    """An emulated CPU may stand still for a while in the midst of a switch, with its clock going on:
-    a few children may be somewhat off, not many, and none by far."""
+    """An emulated CPU may stop for a while in the middle of a switch while its clock goes on: a few children may be
+    somewhat off, not many, and none by far."""
     yield from check_cpu(step, truth, 0.05, 20e6)
     off = [line for child in truth["children"] for line in check_cpu(step, child, 0.01, 10e6)]
     if len(off) > len(truth["children"]) // 6:
@@ -91,7 +91,7 @@ def check_all_cpu(step, truth):
 
 
 def check_process(step, truth, is_child):
-    """One process of the load: one start, one exit, as its parent saw it, samples that add up."""
+    """One process of the load: one start, one exit as its parent saw it, and samples that add up."""
     pid = truth["pid"]
     mine = [one for one in step.objects() if one.get("pid") == pid]
     starts = [one for one in mine if one["type"] == "start"]
@@ -104,10 +104,10 @@ def check_process(step, truth, is_child):
         yield f"pid {pid}: no cpu_ns"
         return
     added = sum(one["cpu_ns"] or 0 for one in mine if one["type"] == "sample")
-    # The first process was there before the watching began; of its children nothing may be missing.
+    # The first process existed before watching began; of its children nothing may be missing.
     before = 1000 if is_child else end["cpu_ns"] * 0.02
     if not -1000 <= end["cpu_ns"] - added <= before:
-        yield f"pid {pid}: samples add up to {added} ns, the exit says {end['cpu_ns']}"
+        yield f"pid {pid}: samples add up to {added} ns, the exit has {end['cpu_ns']}"
     if is_child:
         for name, none in (("exit_code", -1), ("exit_signal", 0)):
             if truth[name] != none and end[name] != truth[name]:
@@ -115,7 +115,7 @@ def check_process(step, truth, is_child):
 
 
 def check_totals(step, truth):
-    """The load's own totals, as far as the kernel keeps them; what it doesn't must be null."""
+    """The load's own totals, as far as the kernel keeps them; the others must be null."""
     available = step.objects("meta")[0]["available"]
     for end in step.objects("exit"):
         if end["pid"] != truth["pid"]:
@@ -126,14 +126,14 @@ def check_totals(step, truth):
                 if end[name] is not None:
                     yield f"{name} is not available, yet {end[name]}"
             elif end[name] is None or not least <= end[name] <= least * 3 + 2000:
-                yield f"{name} {end[name]}, the load knows of {least}"
+                yield f"{name} {end[name]}, the load measured {least}"
         peak = end["rss_peak_bytes"]
         if peak is None or not truth["memory_bytes"] <= peak <= 2 * truth["memory_bytes"]:
             yield f"rss_peak_bytes {peak}, the load touched {truth['memory_bytes']}"
 
 
 def check_run(step, source):
-    """The whole of `run`: every process of the load."""
+    """All of `run`: every process of the load."""
     yield from check_whole(step, source)
     try:
         truth = json.loads(step.out[-1])
@@ -142,7 +142,7 @@ def check_run(step, source):
         return
     if not step.objects():
         return
-    if source == "poll":  # short children are missed, which is why there is anything better
+    if source == "poll":  # short children are missed, which is why polling is only the fallback
         exits = [one for one in step.objects("exit") if one["pid"] == truth["pid"]]
         if len(exits) != 1:
             yield f"{len(exits)} exits of the load"
@@ -157,7 +157,7 @@ def check_run(step, source):
 
 
 def check_stat(step, source, spinner, only):
-    """A spinner keeps one CPU busy: it must be seen so, and with a filter nobody else."""
+    """A spinner keeps one CPU busy: it must be reported so, and with a filter no other process."""
     yield from check_whole(step, source)
     began = [one["t_ns"] for one in step.objects("start") if one["pid"] == spinner]
     samples = [one for one in step.objects("sample") if one["pid"] == spinner and
@@ -170,9 +170,9 @@ def check_stat(step, source, spinner, only):
     shares = [one["cpu_ns"] / one["dt_ns"] for one in samples if one["cpu_ns"] is not None]
     if not shares:
         return
-    # The kernel brings a running thread's CPU time up to date once a tick, which comes late in an emulated machine:
-    # what it had used when watching began is known to a tick only, and the rest comes with the time until it next
-    # leaves the CPU, however many intervals that is.
+    # The kernel updates a running thread's CPU time once per tick, which comes late in an emulated machine: the CPU
+    # time at the start of watching is known only to a tick, and the rest is added when the thread next leaves the
+    # CPU, however many intervals later.
     over_ns = [one["cpu_ns"] - one["dt_ns"] for one in samples if (one["cpu_ns"] or 0) > 1.01 * one["dt_ns"]]
     if source == "ebpf" and sum(over_ns) > TICK_NS:
         yield f"the spinner, one thread, used {max(shares):.3f} CPUs"
@@ -195,16 +195,17 @@ def check_doctor(step, works):
     if len(lines) != 1:
         yield f"doctor has no line about the source ebpf: {step.out} {step.err}"
     elif (lines[0][0] == "ok") != works:
-        yield f"doctor says: {' '.join(lines[0])}"
+        yield f"doctor reports: {' '.join(lines[0])}"
 
 
 def check_guest(text, source, reason):
-    """Everything. source: what must have been chosen; reason: what a fallback must name."""
+    """All checks. source: the source that must have been selected; reason: what the message of a fallback must
+    contain."""
     steps, spinner, ended = parse(text)
     filtered = {"pid", "cgroup", "name", "metrics", "least"}
     for name in ("doctor", "run", "run_1000hz", "all", "pid", "name", "uid", "cgroup", "metrics", "least", "events"):
         if name not in steps or steps[name].status is None:
-            yield name, "did not come to an end"
+            yield name, "did not finish"
             continue
         step = steps[name]
         if name == "doctor":
@@ -212,7 +213,7 @@ def check_guest(text, source, reason):
         elif name.startswith("run"):
             problems = list(check_run(step, source))
         elif source == "poll" and name in ("cgroup", "events"):
-            continue  # what polling cannot do is another test's matter
+            continue  # limits of polling are tested elsewhere
         else:
             problems = list(check_stat(step, source, spinner, name in filtered))
             problems += check_events(step) if name == "events" else []
@@ -224,4 +225,4 @@ def check_guest(text, source, reason):
                         *check_fallback(steps["no_btf"], "type information")):
             yield "no_btf", problem
     if not ended:
-        yield "guest", "did not come to its end"
+        yield "guest", "did not run to its end"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A guest: the program, a shell and the libraries they need in a file system in memory, booted by
-one kernel under software emulation, with no network and no disk."""
+"""A guest: the program, a shell and the libraries they need in an in-memory file system, booted by one kernel under
+software emulation, without network and disk."""
 import gzip
 import os
 import re
@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def libraries(program):
-    """What the loader would open for this program, itself included."""
+    """The files that the loader would open for this program, including the program itself."""
     result = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, check=False)
     if "not found" in result.stdout:
@@ -20,7 +20,7 @@ def libraries(program):
 
 
 def archive_entry(name, mode, data=b"", device=(0, 0)):
-    """One entry of a cpio archive of the kind the kernel unpacks ("newc")."""
+    """One entry of a cpio archive in the format that the kernel unpacks ("newc")."""
     name = name.encode() + b"\0"
     fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, device[0], device[1], len(name), 0)
     header = b"070701" + b"".join(b"%08X" % field for field in fields)
@@ -60,18 +60,16 @@ def make_image(build, cache):
 
 
 def boot(kernel, image, folder, seconds):
-    """Boots, waits until the guest has powered off; what it sent, and how it ended: None, or what
-    went wrong."""
+    """Boots and waits until the guest has powered off; returns its output and None, or what went wrong."""
     os.makedirs(folder, exist_ok=True)
     results, console = os.path.join(folder, "results"), os.path.join(folder, "console")
     for path in (results, console):
         if os.path.exists(path):
             os.unlink(path)
-    # Two traps of QEMU 7.2. It spoils the flags of an emulated cmpxchg16b, on which the allocator of
-    # newer kernels runs: hence no cx16. And with a thread per CPU, one may run on in the old
-    # translation of an instruction that the kernel has just patched (which is how tracepoints are
-    # switched on), for ever: hence one thread for both. tsc=reliable: else
-    # the scheduler's clock and the system's are two that differ by per cents.
+    # Two bugs of QEMU 7.2. It corrupts the flags of an emulated cmpxchg16b, which the allocator of newer kernels
+    # uses: hence no cx16. And with a thread per CPU, one may keep running the old translation of an instruction that
+    # the kernel has just patched (which is how tracepoints are enabled), forever: hence one thread for both.
+    # tsc=reliable: otherwise the scheduler's clock and the system's clock differ by percents.
     command = ["nice", "-n", "19", "qemu-system-x86_64", "-accel", "tcg,thread=single", "-machine", "q35",
                "-cpu", "max,-cx16", "-smp", "2", "-m", "768", "-nodefaults", "-display", "none",
                "-no-reboot", "-serial", f"file:{console}", "-debugcon", f"file:{results}", "-kernel", kernel,

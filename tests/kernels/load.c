@@ -3,11 +3,11 @@
  * A load that knows what it did, for the guests of tests/kernels/run.
  *
  *   load             two busy threads, 32 MB touched, 1 MB written, 23 children; then one line of
- *                    JSON with what the kernel told it about itself and about each child
+ *                    JSON with the kernel's accounting of itself and of each child
  *   load spin S      keeps one CPU busy for S seconds
- *   load child N     what some of the children become by exec: burns a little, exits with N
- *   load send        copies its input to I/O port 0xe9, behind which the emulator keeps a file: no
- *                    driver and no interrupt lie between
+ *   load child N     executed by some of the children: burns a little, exits with N
+ *   load send        copies its input to I/O port 0xe9, which the emulator writes to a file:
+ * without a driver and without interrupts
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@
 enum {
     THREADS = 2,
     THREAD_MS = 300,
-    CHILDREN = 23, /* a prime: no batch size hides a lost one */
+    CHILDREN = 23, /* a prime: no batch size hides a lost child */
     CHILD_MS = 3,
     MEMORY_BYTES = 32 << 20,
     BLOCK_BYTES = 4096,
@@ -61,10 +61,10 @@ static int touch_memory(void)
 {
     char *memory =
         mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    /* Small pages, whatever the machine's habit: then the number of faults is known. */
+    /* Small pages, whatever the machine's default: the number of faults is then known. */
     if (memory == MAP_FAILED)
         return -1;
-    (void)madvise(memory, MEMORY_BYTES, MADV_NOHUGEPAGE); /* fails where there are no others */
+    (void)madvise(memory, MEMORY_BYTES, MADV_NOHUGEPAGE); /* fails where there are no huge pages */
     for (size_t at = 0; at < MEMORY_BYTES; at += 4096)
         memory[at] = 1;
     return munmap(memory, MEMORY_BYTES);
@@ -87,7 +87,7 @@ static int write_blocks(void)
     return result;
 }
 
-/* Children end in three ways: by themselves, after an exec, and by a signal. */
+/* Children exit in three ways: normally, after an exec, and by a signal. */
 static _Noreturn void be_child(int number)
 {
     char text[16];
@@ -157,7 +157,7 @@ static int send_input(void)
 
 int main(int argc, char **argv)
 {
-    /* Children leave by _exit or exec only, so what is buffered here is written once. */
+    /* Children exit only by _exit or exec, so buffered output is written once. */
     static char buffer[1 << 16];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     if (argc == 3 && strcmp(argv[1], "spin") == 0) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that does a known amount of everything that is measured and tells what it did as JSON
- * objects: the truth that the live tests and `./dev accuracy` hold the figures against. It is a
- * child; its parent tells what the kernel has on record for it. That is asked for when the child
- * has left the CPU for good and before it is gone: until then its last steps are not in the record.
+ * A process that does a known amount of everything that is measured and prints what it did as JSON
+ * objects: the reference for the live tests and `./dev accuracy`. It is a child; its parent prints
+ * the kernel's record of it, read after the child has left the CPU for the last time and before it
+ * is reaped: earlier its last steps are missing from the record.
  *
- *   amounts [SECONDS]        what is so many at a time (threads, descriptors, memory, priorities)
- *                            and stays so for a while (default 3), and bytes of the network
- *   amounts counts           what adds up: one thread, so that the record has all of it
- *   amounts states MS        threads that wait and one that runs, for so long; then as long stopped
+ *   amounts [SECONDS]        gauges (threads, descriptors, memory, priorities)
+ *                            held for SECONDS (default 3), and network bytes
+ *   amounts counts           counters: one thread, so that the record covers everything
+ *   amounts states MS        threads that wait and one that runs for MS; then stopped for MS
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ enum {
     NET_BYTES = 300000,
     FILE_BYTES = 200000,
     PAGES = 700,
-    BURN_MS = 200, /* in user mode, and in the kernel */
+    BURN_MS = 200, /* in user mode and in the kernel */
     NAPS = 40,
     DISK_BYTES = 1 << 20,
     HARD_PAGES = 64,
@@ -94,7 +94,7 @@ static void set_up(void)
     }
 }
 
-/* Both ends are ours: so many bytes out, as many in. */
+/* Both ends belong to this process: equal numbers of bytes sent and received. */
 static void talk(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -148,7 +148,10 @@ static void touch_pages(void)
         memory[i * page] = 1;
 }
 
-/* Awake for a millisecond in fifty, so that whoever reads only who ran reads us. */
+/*
+ * Runs for one millisecond in fifty, so that sources that read only processes that ran read this
+ * one.
+ */
 static void stay(long seconds)
 {
     uint64_t until = clock_ns(CLOCK_MONOTONIC) + (uint64_t)seconds * 1000000000u;
@@ -174,7 +177,7 @@ static long kilobytes(const char *name)
     return value;
 }
 
-static void tell(void)
+static void print_gauges(void)
 {
     printf("{\"pid\":%d,\"handles\":%d,\"threads\":%d,\"priority\":%d,\"affinity\":1,"
            "\"io_priority\":%d,\"net_sent_bytes\":%d,\"net_received_bytes\":%d,"
@@ -186,7 +189,7 @@ static void tell(void)
     (void)fflush(stdout);
 }
 
-/* ------------------------------------------------------------------------- what adds up */
+/* ------------------------------------------------------------------------- counters */
 
 static void burn_user(long ms)
 {
@@ -208,7 +211,10 @@ static void burn_kernel(long ms)
     (void)close(fd);
 }
 
-/* A file on a disk, not in memory; -1: there is none. Its blocks are there, its pages are not. */
+/*
+ * A file on a disk, not in memory; -1 if there is none. Its blocks are allocated, its pages are not
+ * cached.
+ */
 static int make_file(void)
 {
     static const char *const folders[] = {"/tmp", "/var/tmp", "."};
@@ -230,7 +236,10 @@ static int make_file(void)
     return -1;
 }
 
-/* Each page by itself: from the disk, not from what was read ahead. Then all of it, both ways. */
+/*
+ * Reads each page separately, from the disk and not from read-ahead. Then reads and writes all of
+ * it.
+ */
 static void use_disk(int fd)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -272,7 +281,7 @@ static void count(int disk)
                (int)HARD_PAGES, DISK_BYTES + HARD_PAGES * page, (int)DISK_BYTES);
     printf("}\n");
     (void)fflush(stdout);
-    pause_ms(400); /* whoever polls sees all of the above */
+    pause_ms(400); /* polling sees all of the above */
 }
 
 /* -------------------------------------------------------------------------------- states */
@@ -314,7 +323,7 @@ static void states(long ms)
 
 /* ---------------------------------------------------------------------------- the record */
 
-/* The number behind a word in a file of /proc, -1 if it is not there. */
+/* The number after a label in a file of /proc; -1 if it is missing. */
 static long long of_proc(pid_t pid, const char *name, const char *word)
 {
     char path[64], text[4096];
@@ -329,7 +338,7 @@ static long long of_proc(pid_t pid, const char *name, const char *word)
     return at == NULL ? -1 : strtoll(at + strlen(word), NULL, 10);
 }
 
-static void tell_proc(pid_t pid, const char *name, const char *word, const char *as)
+static void print_proc(pid_t pid, const char *name, const char *word, const char *as)
 {
     long long value = of_proc(pid, name, word);
     if (value >= 0)
@@ -341,8 +350,8 @@ static uint64_t of_timeval(struct timeval time)
     return ((uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_usec) * 1000u;
 }
 
-/* What the kernel has on record for all of its life, the end included. */
-static int wait_and_tell(pid_t child)
+/* The kernel's record of the whole lifetime, including the exit. */
+static int wait_and_print(pid_t child)
 {
     struct rusage usage;
     siginfo_t info;
@@ -351,13 +360,13 @@ static int wait_and_tell(pid_t child)
         fail("waitid");
     pause_ms(50);
     printf("{\"ended\":%d", (int)child);
-    tell_proc(child, "schedstat", "", "runq_wait_ns");
-    tell_proc(child, "io", "rchar: ", "io_read_bytes");
-    tell_proc(child, "io", "wchar: ", "io_write_bytes");
-    tell_proc(child, "io", "syscr: ", "io_read_ops");
-    tell_proc(child, "io", "syscw: ", "io_write_ops");
-    tell_proc(child, "io", "\nread_bytes: ", "disk_read_bytes");
-    tell_proc(child, "io", "\nwrite_bytes: ", "disk_write_bytes");
+    print_proc(child, "schedstat", "", "runq_wait_ns");
+    print_proc(child, "io", "rchar: ", "io_read_bytes");
+    print_proc(child, "io", "wchar: ", "io_write_bytes");
+    print_proc(child, "io", "syscr: ", "io_read_ops");
+    print_proc(child, "io", "syscw: ", "io_write_ops");
+    print_proc(child, "io", "\nread_bytes: ", "disk_read_bytes");
+    print_proc(child, "io", "\nwrite_bytes: ", "disk_write_bytes");
     if (wait4(child, &status, 0, &usage) != child)
         fail("wait4");
     uint64_t user_ns = of_timeval(usage.ru_utime), kernel_ns = of_timeval(usage.ru_stime);
@@ -392,8 +401,8 @@ int main(int argc, char **argv)
         talk();
         write_file();
         stay(argc > 1 ? strtol(what, NULL, 10) : 3);
-        tell();
+        print_gauges();
         return 0;
     }
-    return wait_and_tell(child);
+    return wait_and_print(child);
 }

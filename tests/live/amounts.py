@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Every metric against a process that did a known amount of it (amounts.c), on each source.
+"""Every metric is compared with a process that did a known amount of it (amounts.c), with each source.
 
-What adds up is held against what the kernel has on record for a process with one thread, asked for
-when it has left the CPU for good: of threads that end before their process the kernel itself forgets
-the last steps, and whoever waits may be told before the process has made its own.
+Counters are compared with the kernel's record of a process with one thread, read after it has left the CPU for the
+last time: for threads that exit before their process the kernel itself loses the last steps, and a waiting parent
+may be woken before the process has made its own.
 """
 import os
 import statistics
 
 from lib import (BUILD, cases, check, check_between, check_eq, json_lines, main, need_ebpf, run, skip, start,
                  temp_dir, test)
-from livekit import WORKLOADS, first_line, of_type, programs_of, told, total, truth_of, watch
+from livekit import WORKLOADS, first_line, of_type, programs_of, truth_with, total, truth_of, watch
 
 AMOUNTS = os.path.join(BUILD, "tests", "amounts")
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
@@ -20,13 +20,13 @@ _watched = {}
 
 
 def amounts(source):
-    """One run per source serves every test here."""
+    """One run per source is shared by all tests here."""
     if source == "ebpf":
         need_ebpf()
     if source not in _watched:
         result = watch([], "--metrics", "all", "--hz", 10, program=AMOUNTS, source=source)
-        truth = told(truth_of(result.truth), "handles")
-        truth.update(told(truth_of(result.truth), "ended"))
+        truth = truth_with(truth_of(result.truth), "handles")
+        truth.update(truth_with(truth_of(result.truth), "ended"))
         samples = of_type(result.objects, "sample", pid=truth["pid"])
         check(samples, "no samples")
         _watched[source] = truth, samples, of_type(result.objects, "start", pid=truth["pid"])
@@ -34,21 +34,21 @@ def amounts(source):
 
 
 def usual(samples, name):
-    """What it said most of the time: everything was done at once, and then it stayed that way."""
+    """The most frequent value: everything was set up at once and then stayed unchanged."""
     known = [s[name] for s in samples if s[name] is not None]
     check(known, f"{name} is never known")
     return statistics.mode(known)
 
 
 @cases(SOURCES)
-def gauges_that_were_set_are_what_they_were_set_to(source):
+def gauges_have_the_values_that_were_set(source):
     truth, samples, _ = amounts(source)
     for name in ("handles", "threads", "priority", "affinity", "io_priority"):
         check_eq(usual(samples, name), truth[name], name)
 
 
 @cases(SOURCES)
-def the_peak_of_descriptors_is_at_least_what_is_open(source):
+def the_peak_of_descriptors_is_at_least_the_open_ones(source):
     truth, samples, _ = amounts(source)
     check_between(usual(samples, "handles_peak"), truth["handles"], truth["handles"] + 3, "handles_peak")
 
@@ -65,9 +65,9 @@ def threads_that_sleep_are_waiting_and_none_is_suspended(source):
 
 
 @cases(SOURCES)
-def memory_is_what_the_process_sees_of_itself(source):
+def memory_matches_what_the_process_reads_about_itself(source):
     truth, samples, _ = amounts(source)
-    lag = 64 * 4096 * (os.cpu_count() or 1) * (source == "ebpf") + 200000  # its own asking takes some too
+    lag = 64 * 4096 * (os.cpu_count() or 1) * (source == "ebpf") + 200000  # its own measurement takes some too
     for name in ("private_bytes", "rss_bytes"):
         check_between(usual(samples, name), truth[name] - lag, truth[name] + lag, name)
     check_between(usual(samples, "virtual_bytes"), truth["virtual_bytes"] - 200000, truth["virtual_bytes"],
@@ -75,25 +75,25 @@ def memory_is_what_the_process_sees_of_itself(source):
 
 
 @test
-def bytes_of_the_network_are_exact():
+def network_bytes_are_exact():
     truth, samples, _ = amounts("ebpf")
     for name in ("net_sent_bytes", "net_received_bytes"):
         check_eq(total(samples, name), truth[name], name)
 
 
 @test
-def bytes_of_the_network_are_null_when_polling():
+def network_bytes_are_null_when_polling():
     _, samples, _ = amounts("poll")
     check_eq({s["net_sent_bytes"] for s in samples}, {None}, "net_sent_bytes")
 
 
 def counts_of(source):
-    """(what was done, what the kernel has on record, samples) of a process with one thread."""
+    """(amounts done, the kernel's record, samples) of a process with one thread."""
     if source == "ebpf":
         need_ebpf()
     if ("counts", source) not in _watched:
         result = watch(["counts"], "--metrics", "all", "--hz", 50, program=AMOUNTS, source=source)
-        done, record = told(truth_of(result.truth), "counted"), told(truth_of(result.truth), "ended")
+        done, record = truth_with(truth_of(result.truth), "counted"), truth_with(truth_of(result.truth), "ended")
         samples = of_type(result.objects, "sample", pid=record["ended"])
         check(samples, "no samples")
         _watched["counts", source] = done, record, samples
@@ -101,7 +101,7 @@ def counts_of(source):
 
 
 def check_counts(record, found):
-    """Counts to the last one, times to a thousandth."""
+    """Counts are exact, times within a thousandth."""
     for name in COUNTS:
         if name in record:
             check_eq(found[name], record[name], name)
@@ -111,19 +111,19 @@ def check_counts(record, found):
 
 
 @test
-def what_adds_up_is_what_the_kernel_has_on_record():
+def counters_match_the_kernels_record():
     _, record, samples = counts_of("ebpf")
     check_counts(record, {name: total(samples, name) for name in [*COUNTS, "cpu_ns", "runq_wait_ns"]})
 
 
 @test
-def what_adds_up_is_in_a_recording_too():
+def counters_in_a_recording_match_the_kernels_record():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "counts.pftrace")
         result = run(["record", "-q", "--source", "ebpf", "--metrics", "all", "-o", path, "--", AMOUNTS, "counts"])
         check_eq(result.code, 0, f"exit code ({result.err.strip()})")
-        record = told(truth_of(result.out), "ended")
+        record = truth_with(truth_of(result.out), "ended")
         report = run(["report", "--json", path])
         check_eq(report.code, 0, f"exit code ({report.err.strip()})")
     found = [o for o in json_lines(report.out) if o["type"] == "process" and o["pid"] == record["ended"]]
@@ -132,8 +132,8 @@ def what_adds_up_is_in_a_recording_too():
 
 
 @test
-def a_polled_process_has_done_what_it_had_done_when_it_was_last_looked_at():
-    """It rests before it ends; then only the end itself is missing."""
+def counters_of_a_polled_process_are_those_of_its_last_reading():
+    """It is idle before it exits, so only the exit itself is missing."""
     _, record, samples = counts_of("poll")
     for name in ("io_read_bytes", "io_write_bytes", "io_read_ops", "io_write_ops", "disk_read_bytes",
                  "disk_write_bytes", "faults_major"):
@@ -147,36 +147,36 @@ def a_polled_process_has_done_what_it_had_done_when_it_was_last_looked_at():
 
 
 @cases(SOURCES)
-def disk_and_switches_are_what_was_done(source):
+def disk_bytes_and_switches_match_the_amounts(source):
     done, record, samples = counts_of(source)
     if "disk_read_bytes" not in done:
-        skip("no file system of a disk here that allows O_DIRECT")
+        skip("no file system on a disk here allows O_DIRECT")
     check(total(samples, "switches_voluntary") >= done["naps"] + done["faults_major"], "switches")
     for name in ("disk_read_bytes", "disk_write_bytes", "faults_major"):
         if record.get(name) != done[name]:
-            skip(f"this file system counts otherwise: {name} is {record.get(name)}, not {done[name]}")
+            skip(f"this file system counts differently: {name} is {record.get(name)}, not {done[name]}")
         check_eq(total(samples, name), done[name], name)
 
 
 @cases(SOURCES)
-def user_and_kernel_time_are_what_was_burnt_in_each(source):
-    """The kernel samples the mode at its tick, so this is an estimate; together they are exact."""
+def user_and_kernel_time_match_the_amounts(source):
+    """The kernel samples the mode at its tick, so the split is an estimate; the sum is exact."""
     done, record, samples = counts_of(source)
     for name in ("cpu_user_ns", "cpu_kernel_ns"):
         check_between(total(samples, name), done[name] * 0.6, done[name] * 1.6, name)
         check_between(total(samples, name), record[name] - 3e7, record[name] + 3e7, f"{name} of the record")
     both = total(samples, "cpu_user_ns") + total(samples, "cpu_kernel_ns")
-    # /proc tells them in hundredths of a second, each cut off.
+    # /proc reports them in hundredths of a second, each truncated.
     check_between(both, total(samples, "cpu_ns") - 2e7 * (source == "poll"), total(samples, "cpu_ns") + 1000, "both")
 
 
 @cases(SOURCES)
-def threads_are_in_the_state_in_which_they_are(source):
+def thread_states_match_the_real_states(source):
     if source == "ebpf":
         need_ebpf()
     result = watch(["states", "800"], "--metrics", "cpu,threads", "--rate", "threads=20", "--dense", "--hz", 20,
                    program=AMOUNTS, source=source)
-    truth = told(truth_of(result.truth), "states")
+    truth = truth_with(truth_of(result.truth), "states")
     samples = of_type(result.objects, "sample", pid=truth["states"])
     for sample in samples:
         sample["active"] = (None if sample["threads_running"] is None
@@ -189,20 +189,20 @@ def threads_are_in_the_state_in_which_they_are(source):
 
 
 @cases(SOURCES)
-def what_is_not_asked_for_is_not_measured(source):
+def metrics_that_are_not_selected_are_not_measured(source):
     if source == "ebpf":
         need_ebpf()
     result = watch(["0"], "--metrics", "cpu", program=AMOUNTS, source=source)
-    truth = told(truth_of(result.truth), "handles")
+    truth = truth_with(truth_of(result.truth), "handles")
     for o in of_type(result.objects, "sample", pid=truth["pid"]):
         for name in ("rss_bytes", "handles", "io_write_bytes", "net_sent_bytes", "threads", "faults_minor",
                      "disk_read_bytes"):
             check_eq(o[name], None, name)
-        check(o["cpu_ns"] is not None and o["switches_voluntary"] is not None, "what was asked for is not known")
+        check(o["cpu_ns"] is not None and o["switches_voluntary"] is not None, "a selected metric is unknown")
 
 
 def size_of_the_switch_program(metrics):
-    """Instructions that are left of it when the kernel has taken it."""
+    """The number of instructions that remain after the kernel has loaded the program."""
     child = start(["stat", "-p", os.getpid(), "--source", "ebpf", "--metrics", metrics, "--hz", 100, "--dense",
                    "--json"])
     first_line(child)
@@ -216,29 +216,29 @@ def size_of_the_switch_program(metrics):
 
 
 @test
-def what_is_not_asked_for_is_not_even_in_the_kernel():
+def metrics_that_are_not_selected_add_no_instructions_to_the_kernel_program():
     need_ebpf()
     least, more, most = (size_of_the_switch_program(m) for m in ("cpu_ns", "cpu", "default"))
     check(least < more < most, f"{least}, {more} and {most} instructions")
 
 
 @test
-def what_an_alert_is_about_is_measured():
+def the_metric_of_an_alert_is_measured():
     need_ebpf()
     result = watch(["counts"], "--metrics", "memory", "--alert", "io_read_bytes>1MB", program=AMOUNTS)
-    record = told(truth_of(result.truth), "ended")
+    record = truth_with(truth_of(result.truth), "ended")
     check(of_type(result.objects, "alert", pid=record["ended"]), "no alert")
 
 
 @test
-def memory_can_be_polled_beside_the_events():
+def memory_can_be_polled_next_to_the_events():
     need_ebpf()
     with temp_dir() as folder:
         config = os.path.join(folder, "etwatch.conf")
         with open(config, "w", encoding="utf-8") as file:
             file.write("[cpu]\nbackend = ebpf\n[memory]\nbackend = poll\nrate = 20\n")
         result = watch(["1"], "--config", config, "--metrics", "cpu,memory", "--hz", 20, program=AMOUNTS)
-    truth = told(truth_of(result.truth), "handles")
+    truth = truth_with(truth_of(result.truth), "handles")
     samples = of_type(result.objects, "sample", pid=truth["pid"])
     for name in ("private_bytes", "rss_bytes", "virtual_bytes"):
         check_between(usual(samples, name), truth[name] - 200000, truth[name] + 200000, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What was recorded on the running kernel, exported: the same as the other commands say about the file."""
+"""A recording of the running kernel, exported: it agrees with what the other commands report for the file."""
 import collections
 import json
 import os
@@ -37,7 +37,8 @@ def a_recorded_trace_is_exported_as_it_is_reported():
 
 
 def pids_of(path, *options):
-    """Who is told of with these options: by the report, in slices, in samples, and as who leaves or comes."""
+    """The processes reported with these options: by the report, in slices, in samples, and as outgoing or incoming
+    thread."""
     def objects(*arguments):
         return json_lines(run([*arguments, *options, path]).out)
     reported = {o["pid"] for o in objects("report", "--json") if o["type"] == "process"}
@@ -49,7 +50,7 @@ def pids_of(path, *options):
 
 
 @test
-def whoever_is_asked_for_comes_with_its_threads_and_descendants():
+def a_selected_process_includes_its_threads_and_descendants():
     need_ebpf()
     script = "import subprocess, threading\nt = threading.Thread(target=sum, args=(range(300000),))\nt.start()\nt.join()\n" \
              "subprocess.run(['sh', '-c', 'true; sleep 0.05; true'])"
@@ -65,7 +66,8 @@ def whoever_is_asked_for_comes_with_its_threads_and_descendants():
         check(2 < len(family) < len(every), f"{len(family)} of {len(every)}")
         reported, slices, samples, events = pids_of(path, "-p", str(python[0]))
         check_eq((reported, slices), (family, family), "by the report and by the scheduling")
-        # Who was not watched is known by the names of its threads alone: others may be called so too.
+        # Processes that were not watched are known only by the names of their threads: others may have the same
+        # names.
         reported, slices, _, _ = pids_of(path, "-n", "python3")
         check_eq((reported, slices & set(every)), (family, family), "by name")
         check(samples <= family and samples, f"samples: {samples}")

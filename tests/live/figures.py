@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The figures against the truth: what the kernel itself has on record for the same process."""
+"""Values compared with the kernel's own record of the same process."""
 import os
 import shutil
 import signal
 import sys
 
 from lib import check, check_between, check_eq, main, need_ebpf, skip, test
-from livekit import WORKLOADS, check_stories, identity, of_type, one, told, total, watch
+from livekit import WORKLOADS, check_stories, identity, of_type, one, truth_with, total, watch
 
-# The last switch of a thread is counted when it is over, after whoever waits may have asked.
+# The last switch of a thread is counted when it has happened, possibly after a waiting process has read the count.
 SWITCHES_LATE = 1
 
 
@@ -17,8 +17,8 @@ def exit_of(watched, pid):
 
 
 def check_usage(watched, threads=1):
-    """The exit object of the child, its samples and what wait4() told must agree."""
-    truth = told(watched.truth, "status")
+    """The exit object of the child, its samples and the result of wait4() must agree."""
+    truth = truth_with(watched.truth, "status")
     check_stories(watched.objects)
     ended = exit_of(watched, truth["pid"])
     samples = of_type(watched.objects, "sample", pid=truth["pid"])
@@ -42,24 +42,24 @@ def check_usage(watched, threads=1):
 @test
 def cpu_time_is_what_the_kernel_charged():
     need_ebpf()
-    ended = check_usage(watch(["tell", "burn", 200], "--hz", 100))
+    ended = check_usage(watch(["usage", "burn", 200], "--hz", 100))
     check(ended["cpu_ns"] >= 200e6, f"{ended['cpu_ns']} for 200 ms of work")
 
 
 @test
-def faults_switches_and_memory_are_what_wait4_tells():
+def faults_switches_and_memory_match_wait4():
     need_ebpf()
-    ended = check_usage(watch(["tell", "mix"], "--hz", 1000))
-    check(ended["faults_minor"] >= 3000 and ended["switches_voluntary"] >= 25, "the deed was not done")
+    ended = check_usage(watch(["usage", "mix"], "--hz", 1000))
+    check(ended["faults_minor"] >= 3000 and ended["switches_voluntary"] >= 25, "the workload did not run")
 
 
 @test
-def reads_and_writes_are_what_proc_self_io_tells():
+def reads_and_writes_match_proc_self_io():
     need_ebpf()
-    watched = watch(["tell", "mix"], "--hz", 100)
-    truth = told(watched.truth, "io_read_bytes")
-    ended = exit_of(watched, told(watched.truth, "status")["pid"])
-    # After it asked it read that very answer and wrote one line.
+    watched = watch(["usage", "mix"], "--hz", 100)
+    truth = truth_with(watched.truth, "io_read_bytes")
+    ended = exit_of(watched, truth_with(watched.truth, "status")["pid"])
+    # After reading the file it read that answer itself and wrote one line.
     for name, more in (("io_read_bytes", 512), ("io_write_bytes", 512), ("io_read_ops", 1), ("io_write_ops", 1)):
         check_between(ended[name], truth[name], truth[name] + more, name)
 
@@ -67,7 +67,7 @@ def reads_and_writes_are_what_proc_self_io_tells():
 @test
 def many_threads_add_up_to_their_process():
     need_ebpf()
-    watched = watch(["tell", "threads", 5, 40], "--hz", 100, "--threads")
+    watched = watch(["usage", "threads", 5, 40], "--hz", 100, "--threads")
     ended = check_usage(watched, threads=6)
     rows = of_type(watched.objects, "thread", pid=ended["pid"])
     for truth in (t for t in watched.truth if "tid" in t):
@@ -84,20 +84,20 @@ def many_threads_add_up_to_their_process():
 
 
 @test
-def a_process_whose_threads_end_it_together_ends_once():
+def a_process_ended_by_several_threads_at_once_exits_once():
     need_ebpf()
     for _ in range(5):
-        watched = watch(["tell", "die-together", 20], "--hz", 1000)
+        watched = watch(["usage", "die-together", 20], "--hz", 1000)
         ended = check_usage(watched, threads=21)
         check_eq((ended["exit_code"], ended["exit_signal"]), (3, 0), "how it ended")
 
 
 @test
-def memory_freed_on_the_way_out_is_cpu_time_too():
-    """The kernel tells of an exit before it takes the memory apart, which may take long."""
+def freeing_memory_at_exit_counts_as_cpu_time():
+    """The kernel reports an exit before it frees the memory, which may take long."""
     need_ebpf()
     for options in (["--hz", 1000, "--latency", 1], ["--hz", 10]):
-        check_usage(watch(["tell", "hoard", 600], *options))
+        check_usage(watch(["usage", "hoard", 600], *options))
 
 
 @test
@@ -109,7 +109,7 @@ def twenty_three_processes_are_twenty_three_starts_and_exits():
     exits = of_type(watched.objects, "exit", ppid=parent["pid"])
     check_eq((len(starts), len(exits)), (23, 23), "starts and exits")
     check_eq(sorted(e["exit_code"] for e in exits), list(range(23)), "exit codes")
-    check_eq({identity(e) for e in exits}, {identity(s) for s in starts}, "who began and who ended")
+    check_eq({identity(e) for e in exits}, {identity(s) for s in starts}, "processes that started and exited")
     for e in exits:
         samples = of_type(watched.objects, "sample", pid=e["pid"], start_ns=e["start_ns"])
         check_eq(total(samples, "cpu_ns"), e["cpu_ns"], "CPU time of the samples")
@@ -118,7 +118,7 @@ def twenty_three_processes_are_twenty_three_starts_and_exits():
 
 
 @test
-def the_exit_status_and_the_signal_are_told():
+def the_exit_status_and_the_signal_are_reported():
     need_ebpf()
     script = "(exit 7) & (kill -TERM $BASHPID) & (kill -KILL $BASHPID) & wait; exit 0"
     if not shutil.which("bash"):
@@ -145,7 +145,7 @@ def priority_and_affinity_follow_the_process():
 
 
 @test
-def the_wait_for_a_cpu_is_what_schedstat_tells():
+def the_wait_for_a_cpu_matches_schedstat():
     need_ebpf()
     if not os.path.exists("/proc/self/schedstat"):
         skip("the kernel keeps no schedstat")
@@ -155,7 +155,7 @@ def the_wait_for_a_cpu_is_what_schedstat_tells():
               "print(open('/proc/self/schedstat').read().split()[1])\n")
     watched = watch(["-c", script], "--hz", 100, program=sys.executable)
     ended = of_type(watched.objects, "exit")[-1]
-    # It asked before it was over, and may have waited once more since.
+    # It read the file before it exited, and may have waited once more since.
     check(ended["runq_wait_ns"] >= int(watched.truth), f"{ended['runq_wait_ns']} for {watched.truth}")
     samples = of_type(watched.objects, "sample", pid=ended["pid"])
     check_between(total(samples, "runq_wait_ns"), 0, ended["runq_wait_ns"], "what the samples add up to")
@@ -163,24 +163,24 @@ def the_wait_for_a_cpu_is_what_schedstat_tells():
 
 @test
 def a_thread_that_never_leaves_the_cpu_is_in_every_interval():
-    """Nothing switches while it computes: what it used must not come in one lump at the end."""
+    """Nothing switches while it computes: its CPU time must not appear as one lump at the end."""
     need_ebpf()
     watched = watch(["burn", 900], "--hz", 20)
     ended = of_type(watched.objects, "exit")[-1]
     samples = of_type(watched.objects, "sample", pid=ended["pid"])
     check(len(samples) >= 18, f"{len(samples)} samples of 900 ms of work at 20 Hz")
     for sample in samples:
-        check_between(sample["cpu_percent"], 0, 100.5, "per cent of one core for one thread")
+        check_between(sample["cpu_percent"], 0, 100.5, "percent of one core for one thread")
     check_between(total(samples, "cpu_ns"), 900e6, ended["cpu_ns"], "CPU time of all samples")
-    # It wants the CPU all the time: where it did not get it, it waited for it.
+    # It wants the CPU all the time: when it was not running, it waited for the CPU.
     inner = samples[1:-1]
     wanted = total(inner, "cpu_ns") + total(inner, "runq_wait_ns")
     check(wanted >= 0.9 * total(inner, "dt_ns"), f"used or waited for {wanted} of {total(inner, 'dt_ns')} ns")
 
 
 @test
-def no_interval_has_more_cpu_time_than_it_is_long():
-    """Beside others that come and go, at a high rate, and with threads that move between CPUs."""
+def no_interval_has_more_cpu_time_than_its_length():
+    """With other processes starting and exiting, at a high rate, and with threads that move between CPUs."""
     need_ebpf()
     watched = watch(["-c", f"{WORKLOADS} threads 4 60 & {WORKLOADS} burn 150 & {WORKLOADS} forks 20 3 & wait"], "--hz", 1000,
                     "--threads", program="sh")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Only those who were asked for, and all of them: by pid, name, user and cgroup."""
+"""Filters by pid, name, user and cgroup select exactly the right processes."""
 import contextlib
 import hashlib
 import os
@@ -21,7 +21,7 @@ def need(source):
 
 @contextlib.contextmanager
 def watching(*options):
-    """A `stat` that has begun; yields the function that ends it and returns what it wrote."""
+    """A `stat` that has started; yields a function that ends it and returns its output."""
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
         monitor = start(["stat", "--json", "-q", "-o", path, *options])
@@ -51,8 +51,8 @@ def children_of(pid):
 
 
 @cases(SOURCES)
-def a_pid_means_the_process_and_all_its_descendants(source):
-    """Those it has already, and those it makes later; not its parent, not its brothers."""
+def a_pid_selects_the_process_and_all_its_descendants(source):
+    """Existing and later descendants; not its parent, not its siblings."""
     need(source)
     script = f"{WORKLOADS} sleep 60 & {WORKLOADS} sleep 60 & echo ready; read go; (sh -c '{WORKLOADS} burn 600; :'); :"
     with temp_dir() as folder:
@@ -66,22 +66,22 @@ def a_pid_means_the_process_and_all_its_descendants(source):
         family.stdin.write(b"go\n")
         family.stdin.close()
         family.wait()
-        wait_until(lambda: family.pid in pids(read_lines(path), "exit"), "the end of the family's head")
+        wait_until(lambda: family.pid in pids(read_lines(path), "exit"), "the exit of the parent")
         monitor.send_signal(signal.SIGINT)
         monitor.wait()
         objects = read_lines(path)
     check_stories(objects)
     seen = pids(objects)
-    check(brother.pid not in seen and os.getpid() not in seen, "somebody else is shown")
+    check(brother.pid not in seen and os.getpid() not in seen, "another process is shown")
     burner = [e for e in of_type(objects, "exit", name="workloads") if e["cpu_ns"] >= 200e6]
     check_eq(len(burner), 1, "grandchildren that burnt")
     check_in(burner[0]["ppid"], seen, "parents that are shown")
     sleepers = [s for s in of_type(objects, "start", name="workloads", ppid=family.pid)]
-    check_eq(len(sleepers), 2, "children that were there before")
+    check_eq(len(sleepers), 2, "preexisting children")
 
 
 @cases(SOURCES)
-def a_name_means_its_versions_and_nothing_else(source):
+def a_name_selects_its_versions_and_nothing_else(source):
     need(source)
     with temp_dir() as folder:
         names = ["etwprog", "etwprog3.11", "etwprog-dbg", "etwprogress", "xetwprog"]
@@ -95,17 +95,17 @@ def a_name_means_its_versions_and_nothing_else(source):
             objects = finish()
         seen = pids(objects)
     for child in old:
-        check_in(child.pid, seen, "processes that were there before")
+        check_in(child.pid, seen, "preexisting processes")
     check_eq({name for name, child in new.items() if child.pid in seen}, set(names[:3]), "names that are shown")
     check_eq({s["name"] for s in of_type(objects, "start")} - set(names[:3]), set(), "other names")
 
 
 @cases(SOURCES)
-def a_user_means_his_processes_and_nobody_elses(source):
+def a_user_selects_only_that_users_processes(source):
     need(source)
     if os.getuid() != 0 or not shutil.which("setpriv"):
-        skip("needs root and setpriv to be somebody else")
-    uid = 61234  # nobody has it
+        skip("needs root and setpriv to change the user")
+    uid = 61234  # an unused user ID
     with temp_dir() as folder:
         os.chmod(folder, 0o755)
         program = os.path.join(folder, "workloads")
@@ -114,18 +114,18 @@ def a_user_means_his_processes_and_nobody_elses(source):
         old = start(as_user, program="setpriv")
         wait_until(lambda: os.stat(f"/proc/{old.pid}").st_uid == uid, "the other user")
         with watching("--source", source, "--user", uid, "--hz", 20) as finish:
-            # Named through a parent of his own: a user is recognised when something begins.
+            # Selected through a parent of the same user: a user is matched when a process starts.
             new = start(["--reuid", uid, "--clear-groups", "sh", "-c", f"{program} burn 600; :"], program="setpriv")
             new.wait()
             time.sleep(0.3)
             objects = finish()
-    check_in(old.pid, pids(objects), "processes that were there before")
+    check_in(old.pid, pids(objects), "preexisting processes")
     check_eq({s["user"] for s in of_type(objects, "start")}, {str(uid)}, "users")
     check([s for s in of_type(objects, "exit", name="workloads") if s["cpu_ns"] >= 500e6], "the new one is not shown")
 
 
 @test
-def a_cgroup_that_nobody_is_in_is_not_passed_over_in_silence():
+def a_cgroup_without_processes_is_reported():
     for wanted, words in ((["--cgroup", "no/such/group"], "no/such/group"), (["--container", "deadbeef01"], "deadbeef01")):
         result = run(["stat", "--source", "poll", "--json", "--duration", "0.3", *wanted])
         check_eq(result.code, 0, "exit code")
@@ -160,7 +160,7 @@ def put_into(group, pid):
 
 
 @cases(SOURCES)
-def a_cgroup_means_who_is_in_it_or_below_or_comes_in(source):
+def a_cgroup_selects_processes_in_it_below_it_and_moved_into_it(source):
     need(source)
     root = cgroup_root()
     name = f"etwatch-test-{os.getpid()}-{source}"
@@ -177,7 +177,7 @@ def a_cgroup_means_who_is_in_it_or_below_or_comes_in(source):
             for child in (inside, lower, outside, comer):
                 child.kill()
                 child.wait()
-    check_eq(pids(objects), {inside.pid, lower.pid, comer.pid}, "who is shown")
+    check_eq(pids(objects), {inside.pid, lower.pid, comer.pid}, "processes shown")
     groups = {s["pid"]: s["cgroup"] for s in of_type(objects, "start")}
     check_eq((groups[inside.pid], groups[lower.pid]), ("/" + name, "/" + name + "/below"), "names of the cgroups")
     for child in (inside, lower, comer):
@@ -204,7 +204,7 @@ def a_container_is_found_by_the_beginning_of_its_id(source):
             for child in (inside, outside):
                 child.kill()
                 child.wait()
-    check_eq(pids(objects), {inside.pid}, "who is shown")
+    check_eq(pids(objects), {inside.pid}, "processes shown")
     check_eq({s["cgroup"] for s in of_type(objects, "start")}, {f"/{folder}/docker-{found}.scope"}, "its cgroup")
 
 
@@ -229,11 +229,12 @@ def a_container_in_cgroups_of_version_1_is_polled_and_shown():
     check_in("version 1", polled.err, "why it polls")
     for result in (polled, by_events):
         starts = of_type(json_lines(result.out), "start")
-        check_eq({(s["pid"], s["cgroup"]) for s in starts}, {(inside.pid, f"/{folder}/{found}")}, "who is shown, where")
+        check_eq({(s["pid"], s["cgroup"]) for s in starts}, {(inside.pid, f"/{folder}/{found}")},
+                 "processes and cgroups shown")
 
 
 @test
-def a_container_that_is_not_there_is_an_error():
+def a_container_that_does_not_exist_is_an_error():
     need_ebpf()
     result = run(["stat", "--source", "ebpf", "--container", "f" * 64, "--duration", 1])
     check_eq(result.code, 1, f"exit code ({result.err})")
@@ -251,12 +252,12 @@ def rules_add_up():
         with watching("--source", "ebpf", "-n", "etwother", "-p", second.pid) as finish:
             time.sleep(0.3)
             seen = pids(finish())
-    check_eq(seen & {first.pid, second.pid, third.pid}, {first.pid, second.pid}, "who is shown")
+    check_eq(seen & {first.pid, second.pid, third.pid}, {first.pid, second.pid}, "processes shown")
 
 
 @test
-def a_zombie_is_one_clear_line_and_not_watched_for_ever():
-    """It is still a process, but nothing will ever be heard of it."""
+def a_zombie_is_refused_with_one_line_and_not_watched_forever():
+    """It is still a process, but no further event of it can follow."""
     need_ebpf()
     parent = start(["-c", "import os, time\n"
                     "pid = os.fork()\n"
@@ -275,7 +276,7 @@ def a_zombie_is_one_clear_line_and_not_watched_for_ever():
 
 
 @cases(SOURCES)
-def a_process_that_ends_while_we_begin_ends_the_watching(source):
+def a_process_that_exits_during_the_start_ends_the_watching(source):
     need(source)
     for delay in (0.01, 0.03, 0.06, 0.1, 0.15, 0.2):
         child = start([delay], program="sleep")
@@ -285,8 +286,8 @@ def a_process_that_ends_while_we_begin_ends_the_watching(source):
 
 
 @cases(SOURCES)
-def a_glob_asks_for_whole_names(source):
-    """And follows the descendants, as any name does."""
+def a_glob_matches_whole_names(source):
+    """Descendants are followed, as with any name."""
     need(source)
     with temp_dir() as folder:
         wanted, other = os.path.join(folder, "ew_globbed_1"), os.path.join(folder, "xew_globbed_1")
@@ -306,11 +307,11 @@ def a_glob_asks_for_whole_names(source):
 
 
 @cases(SOURCES)
-def what_is_excluded_is_left_out_until_it_is_another_program(source):
-    """By name, also of a fork that has not executed its program yet; its descendants are not."""
+def an_excluded_process_stays_excluded_until_it_runs_another_program(source):
+    """By name, also for a fork that has not called exec yet; its descendants are not excluded."""
     need(source)
     with temp_dir() as folder:
-        out = os.path.join(folder, "ew_left_out")
+        out = os.path.join(folder, "ew_excluded")
         shutil.copy(shutil.which("sh"), out)
         script = f"echo ready; read go; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; {WORKLOADS} burn 300; :"
         family = start(["-c", script], program=out, stdin=-1)
@@ -325,12 +326,12 @@ def what_is_excluded_is_left_out_until_it_is_another_program(source):
         check_eq(named, {"workloads"}, "names of samples")
         burnt = [o for o in of_type(objects, "exit") if o["name"] == "workloads"]
         check_eq(len(burnt), 1, "exits")
-        least = 300_000_000 if source == "ebpf" else 1  # polling sees the last round before the end
+        least = 300_000_000 if source == "ebpf" else 1  # polling has only the last round before the exit
         check(burnt[0]["cpu_ns"] >= least, f"{burnt[0]['cpu_ns']} ns")
 
 
 @cases(SOURCES)
-def a_pid_or_a_user_can_be_left_out(source):
+def a_pid_or_a_user_can_be_excluded(source):
     need(source)
     kept, left = start(["sleep", 60], program=WORKLOADS), start(["sleep", 60], program=WORKLOADS)
     with watching("-n", "workloads", "--exclude-pid", left.pid, "--source", source) as finish:
@@ -341,7 +342,7 @@ def a_pid_or_a_user_can_be_left_out(source):
     for child in (kept, left):
         child.kill()
         child.wait()
-    check(not seen & {kept.pid, left.pid}, f"{seen} has one of ours")
+    check(not seen & {kept.pid, left.pid}, f"{seen} has one of the test's own")
 
 
 @cases(SOURCES)
@@ -351,7 +352,7 @@ def without_the_system_there_are_no_kernel_threads(source):
         skip("no kernel threads are visible here")
     with watching("-a", "--kernel-threads", "--exclude-system", "--source", source) as finish:
         seen = pids(finish())
-    check(2 not in seen and os.getpid() in seen, "kthreadd is there, or we are not")
+    check(2 not in seen and os.getpid() in seen, "kthreadd is shown, or the test itself is not")
 
 
 main()

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Who is who: ids used again, programs executed, parents gone, sessions left."""
+"""Process identity: reused IDs, exec, exited parents, new sessions."""
 import os
 import signal
 import subprocess
 import sys
 
 from lib import check, check_between, check_eq, check_in, main, need_ebpf, run, skip, start, temp_dir, test
-from livekit import CANNOT, WORKLOADS, check_stories, first_line, of_type, one, told, total, truth_of, wait_until, watch
+from livekit import CANNOT, WORKLOADS, check_stories, first_line, of_type, one, truth_with, total, truth_of, wait_until, watch
 
 MS = 1000000
 
 
 def check_same_pid(objects, truth):
-    """One pid, several processes: each with its own start, end, status and CPU time."""
+    """One pid, several processes: each with its own start, exit, status and CPU time."""
     pid = truth[0]["pid"]
     check_eq({t["pid"] for t in truth}, {pid}, "process ids")
     starts = of_type(objects, "start", pid=pid)
     exits = of_type(objects, "exit", pid=pid)
     check_eq(len({s["start_ns"] for s in starts}), len(truth), "different start times")
-    check_eq([e["start_ns"] for e in exits], sorted(s["start_ns"] for s in starts), "who ended, in what order")
+    check_eq([e["start_ns"] for e in exits], sorted(s["start_ns"] for s in starts), "exits in order")
     check_stories(objects)
     for e, t in zip(exits, truth):
         check_eq((e["exit_code"], e["complete"]), (t["status"] >> 8, True), "exit code and completeness")
@@ -29,7 +29,7 @@ def check_same_pid(objects, truth):
 
 
 @test
-def a_pid_used_again_at_once_is_another_process():
+def a_pid_reused_at_once_is_another_process():
     need_ebpf()
     for hz in (10, 1000):
         watched = watch(["same-pid", 6, 2], "--hz", hz)
@@ -38,7 +38,7 @@ def a_pid_used_again_at_once_is_another_process():
 
 
 @test
-def a_pid_used_again_is_another_process_for_whoever_watches_all():
+def a_reused_pid_is_another_process_when_everything_is_watched():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
@@ -52,13 +52,13 @@ def a_pid_used_again_is_another_process_for_whoever_watches_all():
         with open(path, encoding="utf-8") as file:
             objects = truth_of(file.read())
     truth = truth_of(result.out)
-    # Others may have had the pid before.
+    # Other processes may have had the pid before.
     first = min((e["start_ns"] for e in of_type(objects, "exit", pid=truth[0]["pid"], exit_code=1)), default=0)
     check_same_pid([o for o in objects if (o.get("start_ns") or 0) >= first], truth)
 
 
 @test
-def a_process_with_many_threads_is_not_mixed_with_the_next_one_of_its_pid():
+def a_process_with_many_threads_is_not_mixed_with_the_next_process_of_its_pid():
     need_ebpf()
     watched = watch(["same-pid-threads", 4, 3], "--hz", 10, "--threads")
     check_eq(watched.code, 0, "exit code")
@@ -66,7 +66,7 @@ def a_process_with_many_threads_is_not_mixed_with_the_next_one_of_its_pid():
     exits = of_type(watched.objects, "exit", pid=pid)
     check_eq(len(exits), len(watched.truth), "exits")
     for e, t in zip(exits, watched.truth):
-        # Of threads other than the leader wait4() misses the last steps.
+        # For threads other than the leader wait4() misses the last steps.
         check_between(e["cpu_ns"], t["cpu_ns"], t["cpu_ns"] * 1.02 + 1 * MS, "CPU time")
         check_eq((e["exit_code"], e["complete"]), (t["status"] >> 8, True), "exit code and completeness")
         rows = of_type(watched.objects, "thread", pid=pid, start_ns=e["start_ns"])
@@ -74,7 +74,7 @@ def a_process_with_many_threads_is_not_mixed_with_the_next_one_of_its_pid():
 
 
 @test
-def a_tid_used_again_is_another_thread():
+def a_reused_tid_is_another_thread():
     need_ebpf()
     watched = watch(["same-tid", 5, 4], "--hz", 10, "--threads")
     check_eq(watched.code, 0, "exit code")
@@ -83,7 +83,7 @@ def a_tid_used_again_is_another_thread():
     ended = of_type(watched.objects, "exit")[-1]
     rows = of_type(watched.objects, "thread", tid=tid)
     truth = sum(t["cpu_ns"] for t in watched.truth)
-    # Each also has to begin and to end.
+    # Starting and exiting takes CPU time as well.
     check_between(total(rows, "cpu_ns"), truth, truth + len(watched.truth) * 3 * MS, "CPU time under that tid")
     everything = of_type(watched.objects, "thread", pid=ended["pid"])
     samples = of_type(watched.objects, "sample", pid=ended["pid"])
@@ -91,15 +91,15 @@ def a_tid_used_again_is_another_thread():
 
 
 @test
-def a_pid_named_by_the_user_means_the_process_that_has_it():
-    """It ends and the pid is a stranger's: that one is not shown."""
+def a_selected_pid_means_the_process_that_has_it_at_start():
+    """It exits and the pid is reused by an unrelated process, which is not shown."""
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
-        pair = start(["same-pid-asked"], program=WORKLOADS, stdin=subprocess.PIPE)
+        pair = start(["same-pid-wait"], program=WORKLOADS, stdin=subprocess.PIPE)
         line = first_line(pair)
         pid = truth_of(line.decode())[0]["pid"]
-        # A second process keeps the watching going when the first has ended.
+        # A second process keeps the watching going after the first one has exited.
         other = start(["sleep", 60], program=WORKLOADS)
         monitor = start(["stat", "-p", f"{pid},{other.pid}", "--json", "-q", "--source", "ebpf", "--latency", "1000",
                          "-o", path])
@@ -117,10 +117,10 @@ def a_pid_named_by_the_user_means_the_process_that_has_it():
 
 
 @test
-def a_program_executed_keeps_its_process_and_takes_the_new_name():
+def a_process_keeps_its_identity_and_takes_the_new_name_on_exec():
     need_ebpf()
-    watched = watch(["-c", f"exec {WORKLOADS} tell burn 50"], "--hz", 100, program="sh")
-    truth = told(truth_of(watched.truth), "status")
+    watched = watch(["-c", f"exec {WORKLOADS} usage burn 50"], "--hz", 100, program="sh")
+    truth = truth_with(truth_of(watched.truth), "status")
     parent = of_type(watched.objects, "exit")[-1]
     check_eq(parent["name"], "workloads", "name after the exec")
     check_eq(len(of_type(watched.objects, "start", pid=parent["pid"])), 1, "starts of the process that executed")
@@ -128,12 +128,12 @@ def a_program_executed_keeps_its_process_and_takes_the_new_name():
 
 
 @test
-def a_thread_that_executes_a_program_is_still_its_process():
-    """It takes the leader's id; what both have used is counted once."""
+def a_thread_that_calls_exec_stays_the_same_process():
+    """It takes the leader's ID; the CPU time of both is counted once."""
     need_ebpf()
     for hz in (10, 100, 1000):
-        watched = watch(["tell", "thread-exec", WORKLOADS, "burn", 20], "--hz", hz, "--threads")
-        truth = told(watched.truth, "status")
+        watched = watch(["usage", "thread-exec", WORKLOADS, "burn", 20], "--hz", hz, "--threads")
+        truth = truth_with(watched.truth, "status")
         ended = one(watched.objects, "exit", pid=truth["pid"])
         one(watched.objects, "start", pid=truth["pid"])
         check_between(ended["cpu_ns"], truth["cpu_ns"], truth["cpu_ns"] * 1.01 + 5 * MS, f"CPU time at {hz} Hz")
@@ -142,9 +142,9 @@ def a_thread_that_executes_a_program_is_still_its_process():
 
 
 @test
-def whoever_forks_twice_is_still_followed():
+def a_process_that_forks_twice_is_still_followed():
     need_ebpf()
-    # The one in the middle ends at once; the last one works for a while.
+    # The process in the middle exits at once; the last one works for a while.
     watched = watch(["-c", f"({WORKLOADS} burn 80 & ) ; wait; exit 0"], "--wait-all", program="sh")
     ended = one(watched.objects, "exit", name="workloads")
     check(ended["cpu_ns"] >= 80 * MS, f"CPU time is {ended['cpu_ns']}")
@@ -158,7 +158,7 @@ def a_daemon_is_followed_into_its_own_session():
     check_eq(watched.code, 0, "exit code")
     exits = of_type(watched.objects, "exit")
     check_eq(len(exits), 3, "processes")
-    # The one in the middle made the session, and the daemon outlived it.
+    # The process in the middle created the session, and the daemon outlived it.
     daemon = max(exits, key=lambda e: e["cpu_ns"])
     middle = one(watched.objects, "exit", pid=daemon["session_id"])
     first = next(e for e in exits if e not in (daemon, middle))

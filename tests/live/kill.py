@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kill -9 at any moment: nothing stays in the kernel, no process stays, what was written can be read."""
+"""kill -9 at any moment: nothing stays in the kernel, no process stays, and the output so far is readable."""
 import os
 import random
 import shutil
@@ -27,7 +27,7 @@ def check_nothing_stays(before, made):
 
 
 def check_whole(path):
-    """Every line but a last one that was cut is an object; the first is the meta object."""
+    """Every line except a truncated last one is an object; the first is the meta object."""
     if not os.path.exists(path):
         return 0
     with open(path, encoding="utf-8") as file:
@@ -52,8 +52,8 @@ def kill_after(arguments, seconds, folder, number):
 
 
 @test
-def what_we_look_for_is_there_while_we_watch():
-    """Else the tests below would find nothing although something stayed."""
+def loaded_programs_are_found_while_watching():
+    """Otherwise the tests below would find nothing even if something stayed."""
     need_ebpf()
     before = loaded()
     with temp_dir() as folder:
@@ -61,12 +61,12 @@ def what_we_look_for_is_there_while_we_watch():
         monitor = start(["stat", "-a", "--json", "-q", "--source", "ebpf", "-o", path])
         wait_until(lambda: read_lines(path), "the first line")
         new = loaded() - before
-        check(len(new) >= 4, f"{len(new)} programs are loaded while we watch")
+        check(len(new) >= 4, f"{len(new)} programs are loaded while watching")
         check(len(programs_of(monitor.pid) & new) >= 4, "the programs are not found through the descriptors")
 
 
 @test
-def during_the_start_it_leaves_nothing():
+def killed_during_the_start_it_leaves_nothing():
     need_ebpf()
     chance = random.Random(11)
     before, pins = loaded() - held(), pinned()
@@ -83,7 +83,7 @@ def during_the_start_it_leaves_nothing():
 
 
 @test
-def while_it_watches_a_storm_it_leaves_nothing():
+def killed_while_watching_a_storm_it_leaves_nothing():
     need_ebpf()
     chance = random.Random(12)
     before, pins = loaded() - held(), pinned()
@@ -103,7 +103,7 @@ def while_it_watches_a_storm_it_leaves_nothing():
 
 
 @test
-def a_stopped_monitor_that_is_killed_leaves_nothing():
+def a_suspended_monitor_that_is_killed_leaves_nothing():
     need_ebpf()
     before = loaded() - held()
     with temp_dir() as folder:
@@ -116,11 +116,11 @@ def a_stopped_monitor_that_is_killed_leaves_nothing():
         os.kill(monitor.pid, signal.SIGKILL)
         monitor.wait()
         check_nothing_stays(before, made)
-        check(check_whole(path) >= 1, "not even the first line")
+        check(check_whole(path) >= 1, "the first line is missing")
 
 
 def with_pins():
-    """Where there is no place to pin anything, one of our own: else nothing pinned could ever be found."""
+    """Mounts a bpf file system if there is none: otherwise nothing pinned could be found."""
     if os.path.ismount("/sys/fs/bpf") or os.geteuid() != 0 or "ETWATCH_PINS" in os.environ or \
             not shutil.which("unshare"):
         return

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""More than fits: a full log, ring or table is counted, marks what it touches, and is over some time."""
+"""Overload: a full log, ring or table is counted, marks the affected samples, and the monitor recovers."""
 import os
 import signal
 import subprocess
 import time
 
 from lib import cases, check, check_between, check_eq, main, need_ebpf, start, temp_dir, test
-from livekit import (WORKLOADS, check_stories, first_line, of_type, one, read_lines, told, total, truth_of, wait_until,
+from livekit import (WORKLOADS, check_stories, first_line, of_type, one, read_lines, truth_with, total, truth_of, wait_until,
                      watch)
 
 STAGES = ("kernel_log", "lifecycle", "stream", "table", "queue")
 
 
 def worker_exit(story):
-    """The exit of the process that told its truth. A storm may use up all pids and take its again."""
+    """The exit of the process that printed its usage. A storm may use up all pids and reuse this one."""
     exits = of_type(story.objects, "exit", pid=story.truth["pid"])
     identities = {e["start_ns"] for e in exits}
     check_eq(len(identities), len(exits), f"exits of one process: {exits}")
@@ -25,7 +25,7 @@ def lost(objects, stage):
 
 
 def stall(monitor, until):
-    """The reader stands still until that has happened."""
+    """The reader is suspended until the condition holds."""
     os.kill(monitor.pid, signal.SIGSTOP)
     try:
         until()
@@ -34,14 +34,14 @@ def stall(monitor, until):
 
 
 class Stalled:
-    """A watched shell that is stormed while the reader stands still, and works on when it is back."""
+    """A watched shell that produces a storm while the reader is suspended, and continues after it resumes."""
 
     def __init__(self, *options):
         with temp_dir() as folder:
             path = os.path.join(folder, "out")
-            # Each line that it reads lets it go on.
+            # Each line that it reads lets it continue.
             script = (f"read go; {WORKLOADS} forks 6000 0 >/dev/null; {WORKLOADS} storm 1 >/dev/null; echo stormed;"
-                      f" read go; {WORKLOADS} tell burn 300; exit 7")
+                      f" read go; {WORKLOADS} usage burn 300; exit 7")
             monitor = start(["run", "--json", "-q", "--source", "ebpf", "-o", path, *options, "--", "sh", "-c",
                              script], stdin=subprocess.PIPE)
             wait_until(lambda: of_type(read_lines(path), "start"), "the start of the shell", 60)
@@ -49,9 +49,9 @@ class Stalled:
             def storm():
                 monitor.stdin.write(b"go\n")
                 monitor.stdin.flush()
-                check_eq(first_line(monitor), b"stormed\n", "what the shell says")
+                check_eq(first_line(monitor), b"stormed\n", "the output of the shell")
             stall(monitor, storm)
-            wait_until(lambda: of_type(read_lines(path), "loss"), "a word about the loss", 60)
+            wait_until(lambda: of_type(read_lines(path), "loss"), "a loss object", 60)
             time.sleep(1)  # intervals without loss
             monitor.stdin.write(b"go\n")
             monitor.stdin.flush()
@@ -63,7 +63,7 @@ class Stalled:
 
 
 @test
-def a_full_log_is_counted_marks_what_it_touches_and_recovers():
+def a_full_log_is_counted_marks_the_affected_samples_and_recovers():
     need_ebpf()
     story = Stalled("--hz", "1000", "--budget", "off")
     objects = story.objects
@@ -74,13 +74,13 @@ def a_full_log_is_counted_marks_what_it_touches_and_recovers():
     losses = of_type(objects, "loss")
     for o in losses:
         check(o["from_ns"] < o["to_ns"], f"a loss without a time: {o}")
-    # Whatever lies in the time of a loss is marked; what came after all losses is not.
+    # Samples that overlap a loss are marked; samples after all losses are not.
     marked = [s for s in of_type(objects, "sample") if not s["complete"]]
     check(marked, "no sample is marked")
     for sample in of_type(objects, "sample"):
         touched = any(o["from_ns"] < sample["t_ns"] and sample["t_ns"] - sample["dt_ns"] < o["to_ns"]
                       for o in losses if o["stage"] in ("kernel_log", "lifecycle"))
-        check(not touched or not sample["complete"], f"a sample in a lossy time is called complete: {sample}")
+        check(not touched or not sample["complete"], f"a sample that overlaps a loss is marked complete: {sample}")
     after = max(o["to_ns"] for o in losses)
     later = [s for s in of_type(objects, "sample") if s["t_ns"] - s["dt_ns"] > after]
     check(len(later) >= 100, f"{len(later)} samples after the last loss")
@@ -89,25 +89,25 @@ def a_full_log_is_counted_marks_what_it_touches_and_recovers():
 
 
 @test
-def totals_are_right_after_a_loss_and_nobody_stays_behind():
+def totals_are_correct_after_a_loss_and_no_process_stays_in_the_table():
     need_ebpf()
     story = Stalled("--hz", "100")
     check(story.stats["lost"] > 0, "nothing was lost")
     worker = worker_exit(story)
     check_eq(worker["complete"], True, "the process that came after the loss is complete")
     check_between(worker["cpu_ns"], story.truth["cpu_ns"], story.truth["cpu_ns"] * 1.001 + 2000, "its CPU time")
-    # Whose exit was lost ends too: unknown how, and marked.
+    # A process with a lost exit ends too: with unknown status, and marked.
     check_eq(story.stats["processes"], 0, "processes left in the table")
     starts = {(o["pid"], o["start_ns"]) for o in of_type(story.objects, "start")}
     exits = [(o["pid"], o["start_ns"]) for o in of_type(story.objects, "exit")]
     check_eq(len(exits), len(set(exits)), "exits, each once")
-    check_eq(set(exits), starts, "who began and who ended")
+    check_eq(set(exits), starts, "processes that started and exited")
     for o in of_type(story.objects, "exit"):
-        check(o["exit_code"] is not None or not o["complete"], f"unknown how it ended, but complete: {o}")
+        check(o["exit_code"] is not None or not o["complete"], f"complete although its exit status is unknown: {o}")
 
 
 @test
-def stat_ends_with_its_processes_although_their_exits_were_lost():
+def stat_ends_with_its_processes_even_if_their_exits_were_lost():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "out")
@@ -129,7 +129,7 @@ def stat_ends_with_its_processes_although_their_exits_were_lost():
 
 
 @test
-def a_full_stream_is_counted_and_goes_on():
+def a_full_event_stream_is_counted_and_continues():
     need_ebpf()
     story = Stalled("--hz", "10", "--events")
     check(lost(story.objects, "stream") > 0, "the stream was never full")
@@ -143,7 +143,7 @@ def a_full_stream_is_counted_and_goes_on():
 
 
 @test
-def without_a_loss_every_event_of_the_stream_is_there():
+def without_a_loss_every_event_of_the_stream_is_delivered():
     need_ebpf()
     watched = watch(["forks", 50, 1], "--events", "--hz", 10)
     stats = one(watched.objects, "stats")
@@ -153,9 +153,9 @@ def without_a_loss_every_event_of_the_stream_is_there():
     children = {e["pid"] for e in exits}
     check_eq(len(children), 50, "children")
     events = of_type(watched.objects, "event")
-    for kind, who in (("fork", "child_pid"), ("exit", "pid")):
-        check_eq({e[who] for e in events if e["event"] == kind} & children, children, f"{kind} events")
-    # Each switch away of a child is one event: as many as the kernel counted, and the last one.
+    for kind, field in (("fork", "child_pid"), ("exit", "pid")):
+        check_eq({e[field] for e in events if e["event"] == kind} & children, children, f"{kind} events")
+    # Each switch-out of a child is one event: as many as the kernel counted, plus the last one.
     for e in exits:
         switches = [s for s in events if s["event"] == "switch" and s["pid"] == e["pid"]]
         check_eq(len(switches), e["switches_voluntary"] + e["switches_involuntary"], "switches of one child")
@@ -165,12 +165,12 @@ def without_a_loss_every_event_of_the_stream_is_there():
 
 
 @test
-def five_thousand_threads_are_all_seen_or_counted_and_memory_stays_bounded():
+def five_thousand_threads_are_all_reported_or_counted_and_memory_is_bounded():
     need_ebpf()
     count = 5000
-    watched = watch(["tell", "crowd", count, 1], "--threads", "--hz", 10, timeout=110)
+    watched = watch(["usage", "crowd", count, 1], "--threads", "--hz", 10, timeout=110)
     check_eq(watched.code, 0, "exit code")
-    truth = told(watched.truth, "status")
+    truth = truth_with(watched.truth, "status")
     ended = one(watched.objects, "exit", pid=truth["pid"])
     samples = of_type(watched.objects, "sample", pid=truth["pid"])
     threads = of_type(watched.objects, "thread", pid=truth["pid"])
@@ -180,34 +180,34 @@ def five_thousand_threads_are_all_seen_or_counted_and_memory_stays_bounded():
     check(stats["self_rss_peak_bytes"] < 32e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
     check_eq(total(threads, "cpu_ns"), total(samples, "cpu_ns"), "CPU time of all threads")
     if stats["lost"] == 0:
-        check_eq(len({t["tid"] for t in threads}), count + 1, "threads that were told")
+        check_eq(len({t["tid"] for t in threads}), count + 1, "threads that were reported")
         check_eq((ended["complete"], ended["faults_minor"]), (True, truth["faults_minor"]), "complete, and faults")
     else:
-        # A reader that does not get the CPU for long; then it says so.
+        # The reader may not get the CPU for long; in that case it reports a loss.
         check_eq(ended["complete"], False, "complete, although something was lost")
 
 
 @cases([("ebpf", "ebpf"), ("poll", "poll")])
-def a_fork_bomb_is_told_or_counted_and_memory_stays_bounded(source):
+def a_fork_bomb_is_reported_or_counted_and_memory_is_bounded(source):
     if source == "ebpf":
         need_ebpf()
     count = 4000
-    # They are there until the input ends.
+    # They exist until the input ends.
     watched = watch(["-c", f"sleep 1 | {WORKLOADS} bomb {count}"], "--hz", 10, program="sh", source=source, timeout=110)
     check_eq(watched.code, 0, "exit code")
     stories = check_stories(watched.objects)
     stats = one(watched.objects, "stats")
     check(stats["self_rss_peak_bytes"] < 32e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
     check_eq(stats["processes"], 0, "left in the table")
-    check_eq([who for who, story in stories.items() if story[-1]["type"] != "exit"], [], "who has no end")
+    check_eq([process for process, story in stories.items() if story[-1]["type"] != "exit"], [], "processes without an exit")
     if stats["lost"] == 0:
-        check(len(stories) >= count, f"{len(stories)} of {count} processes were told")
+        check(len(stories) >= count, f"{len(stories)} of {count} processes were reported")
 
 
 @test
-def a_storm_of_threads_that_live_shortly_keeps_memory_bounded():
+def memory_is_bounded_in_a_storm_of_short_lived_threads():
     need_ebpf()
-    watched = watch(["tell", "storm", 2], "--hz", 100)
+    watched = watch(["usage", "storm", 2], "--hz", 100)
     stats = one(watched.objects, "stats")
     check(stats["self_rss_peak_bytes"] < 32e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
     check_eq(stats["threads"], 0, "threads left in the table")
@@ -218,7 +218,7 @@ def a_storm_of_threads_that_live_shortly_keeps_memory_bounded():
     if stats["lost"] == 0:
         check_eq(ended["complete"], True, "complete")
         check_eq(ended["faults_minor"], truth["faults_minor"], "faults")
-        # Of each thread wait4() misses its last steps.
+        # For each thread wait4() misses its last steps.
         check_between(ended["cpu_ns"], truth["cpu_ns"], truth["cpu_ns"] * 1.5, "CPU time")
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Polling through the program, against workloads that know what they did."""
+"""Polling through the program, compared with workloads that measure themselves."""
 import subprocess
 import sys
 import time
 
 from lib import check, check_between, check_eq, check_in, end, json_lines, main, run, start, test
 
-# Burns CPU, then says how much the kernel charged it.
+# Burns CPU, then prints how much the kernel charged it.
 BURN = """
 import time
 end = time.process_time() + 0.6
@@ -25,7 +25,7 @@ def of_type(objects, kind):
 
 
 @test
-def cpu_time_of_the_samples_adds_up_to_what_the_process_used():
+def cpu_time_of_the_samples_adds_up_to_that_of_the_process():
     result = run(["run", "--source", "poll", "--json", "-q", "--hz", "20", "-o", "/dev/stderr", "--",
                   sys.executable, "-c", BURN])
     check_eq(result.code, 0, "exit code")
@@ -34,7 +34,7 @@ def cpu_time_of_the_samples_adds_up_to_what_the_process_used():
     pid = of_type(objects, "start")[0]["pid"]
     exits = [e for e in of_type(objects, "exit") if e["pid"] == pid]
     check_eq(len(exits), 1, "exits")
-    # The exit total covers the life of the process; printing and ending it cost some more.
+    # The exit total covers the whole lifetime; printing and exiting cost a little more.
     check(exits[0]["cpu_ns"] <= used_ns * 1.5 + 50e6, f"{exits[0]['cpu_ns']} for {used_ns}")
     if exits[0]["complete"]:
         check(exits[0]["cpu_ns"] >= used_ns, f"{exits[0]['cpu_ns']} for {used_ns}")
@@ -43,7 +43,7 @@ def cpu_time_of_the_samples_adds_up_to_what_the_process_used():
 
 
 @test
-def every_sample_says_that_it_is_polled_and_what_is_estimated():
+def every_sample_is_marked_as_polled_and_estimates_are_named():
     result, objects = poll("--hz", "50", "--", "sleep", "0.3")
     check_eq(result.code, 0, "exit code")
     for o in objects:
@@ -54,13 +54,13 @@ def every_sample_says_that_it_is_polled_and_what_is_estimated():
 
 
 @test
-def twenty_three_children_that_live_long_enough_are_all_seen():
+def twenty_three_children_that_live_long_enough_are_all_reported():
     script = "for i in $(seq 23); do sleep 2 & done; wait"
     result, objects = poll("--hz", "20", "--", "sh", "-c", script)
     check_eq(result.code, 0, "exit code")
     sleeps = {s["pid"] for s in of_type(objects, "start") if s["name"] in ("sleep", "sh")}
     check(len(sleeps) >= 24, f"only {len(sleeps)} of 24 processes were seen")
-    check_eq({e["pid"] for e in of_type(objects, "exit")} >= sleeps, True, "each has its end")
+    check_eq({e["pid"] for e in of_type(objects, "exit")} >= sleeps, True, "each has its exit")
 
 
 @test
@@ -75,7 +75,7 @@ def an_idle_process_gives_no_samples_but_dense_rows():
         child.kill()
         child.wait()
     check_eq(len(of_type(sparse, "start")), 1, "starts")
-    check_eq(len(of_type(sparse, "sample")), 0, "samples of a process that did nothing")
+    check_eq(len(of_type(sparse, "sample")), 0, "samples of an idle process")
     rows = of_type(dense, "sample")
     check(len(rows) >= 3, f"{len(rows)} dense rows")
     for row in rows:
@@ -104,7 +104,7 @@ def threads_are_listed_and_do_not_count_twice():
 
 @test
 def command_lines_are_shown_without_their_secrets():
-    # Its own process group: the sleep that the shell waits for is ended with it.
+    # In its own process group: the sleep that the shell waits for is ended with it.
     secret = start(["-c", "sleep 60; :", "sh", "--password=hunter2", "--token", "t0ken x",
                     "https://me:pa55@host/"], program="sh")
     try:
@@ -116,14 +116,14 @@ def command_lines_are_shown_without_their_secrets():
         end(secret)
     for word in ("hunter2", "t0ken", "pa55"):
         check(word not in without.out + shown.out, f"{word} leaks")
-    told = of_type(json_lines(shown.out), "start")[0]
-    check_eq(told["cmdline"],
+    started = of_type(json_lines(shown.out), "start")[0]
+    check_eq(started["cmdline"],
              "sh -c sleep 60; : sh --password=*** --token *** https://me:***@host/", "cmdline")
     check_eq(of_type(json_lines(without.out), "start")[0].get("cmdline"), None, "cmdline unasked")
 
 
 @test
-def a_name_rule_takes_versions_and_nothing_else():
+def a_name_selects_its_versions_and_nothing_else():
     child = subprocess.Popen(["sleep", "60"])
     try:
         time.sleep(0.2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Polling when things are missing: rights, files, descriptors, processes."""
+"""Polling when something is missing: rights, files, descriptors, processes."""
 import json
 import os
 import shutil
@@ -10,7 +10,7 @@ import time
 
 from lib import (ETWATCH, ROOT, check, check_eq, check_in, json_lines, main, run, skip, start, temp_dir,
                  test)
-from livekit import as_nobody
+from livekit import run_unprivileged
 
 IO_NAMES = ("io_read_bytes", "io_write_bytes", "io_read_ops", "io_write_ops", "disk_read_bytes",
             "disk_write_bytes")
@@ -21,32 +21,32 @@ def by_type(result, kind):
 
 
 @test
-def without_rights_it_polls_and_says_so_in_one_line():
+def without_rights_it_polls_and_reports_that_in_one_line():
     with temp_dir() as folder:
-        result = as_nobody(["stat", "-a", "--json", "--duration", "0.5"], folder)
+        result = run_unprivileged(["stat", "-a", "--json", "--duration", "0.5"], folder)
     check_eq(result.code, 0, "exit code")
     lines = [line for line in result.err.splitlines() if "polling" in line]
     check_eq(len(lines), 1, f"lines about polling in {result.err!r}")
     check_in("fix", lines[0], "the line about polling")
     check_eq({o["source"] for o in json_lines(result.out) if "source" in o}, {"poll"}, "sources")
-    check(by_type(result, "start"), "no process was told")
+    check(by_type(result, "start"), "no process was reported")
 
 
 @test
 def without_rights_and_without_fallback_it_is_exit_code_3():
     with temp_dir() as folder:
         for more in (["--no-fallback"], ["--source", "ebpf"]):
-            result = as_nobody(["stat", "-a", "--json", "--duration", "0.5", *more], folder)
+            result = run_unprivileged(["stat", "-a", "--json", "--duration", "0.5", *more], folder)
             check_eq(result.code, 3, f"exit code with {more}")
             check_eq(len(result.err.splitlines()), 1, f"lines on standard error: {result.err!r}")
 
 
 @test
-def other_users_processes_are_counted_with_io_unknown():
+def io_of_other_users_processes_is_unknown():
     child = subprocess.Popen(["sleep", "60"])
     try:
         with temp_dir() as folder:
-            result = as_nobody(["stat", "-p", child.pid, "--dense", "--json", "--source", "poll",
+            result = run_unprivileged(["stat", "-p", child.pid, "--dense", "--json", "--source", "poll",
                                 "--duration", "0.5"], folder)
     finally:
         child.kill()
@@ -59,13 +59,13 @@ def other_users_processes_are_counted_with_io_unknown():
     for sample in samples:
         for name in IO_NAMES:
             check_eq(sample[name], None, name)
-        check(sample["rss_bytes"] and sample["cpu_ns"] == 0, f"not idle in memory: {sample}")
+        check(sample["rss_bytes"] and sample["cpu_ns"] == 0, f"no memory value: {sample}")
 
 
 @test
-def without_rights_a_command_of_ones_own_has_everything():
+def without_rights_an_own_command_has_all_values():
     with temp_dir() as folder:
-        result = as_nobody(["run", "--json", "--hz", "50", "--", "sh", "-c",
+        result = run_unprivileged(["run", "--json", "--hz", "50", "--", "sh", "-c",
                             "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 7"], folder)
     check_eq(result.code, 7, "exit code")
     exits = by_type(result, "exit")
@@ -76,32 +76,32 @@ def without_rights_a_command_of_ones_own_has_everything():
 
 
 @test
-def a_process_that_does_not_exist_is_one_clear_line():
+def a_process_that_does_not_exist_is_refused_with_one_line():
     result = run(["stat", "-p", 4194303, "--source", "poll", "--json", "--duration", "0.3"])
     check_eq(result.code, 1, "exit code")
     check_in("4194303", result.err, "standard error")
 
 
 @test
-def a_root_that_is_no_proc_is_one_clear_line():
+def a_root_that_is_not_a_proc_file_system_is_refused_with_one_line():
     result = run(["stat", "-a", "--source", "poll", "--proc-root", "/no/such/proc", "--duration", "0.3"])
     check(result.code in (1, 2), f"exit code is {result.code}")
     check_in("/no/such/proc", result.err, "standard error")
 
 
 @test
-def a_root_that_may_not_be_read_is_one_clear_line_and_exit_code_3():
+def an_unreadable_root_is_refused_with_one_line_and_exit_code_3():
     with temp_dir() as folder:
         closed = os.path.join(folder, "closed")
         os.mkdir(closed, 0o700)
-        result = as_nobody(["stat", "-a", "--source", "poll", "--proc-root", closed, "--duration", "0.3"], folder)
+        result = run_unprivileged(["stat", "-a", "--source", "poll", "--proc-root", closed, "--duration", "0.3"], folder)
     check_eq(result.code, 3, "exit code")
     check_eq(len(result.err.splitlines()), 1, f"lines on standard error: {result.err!r}")
     check_in(f"cannot open {closed}: Permission denied", result.err, "standard error")
 
 
 @test
-def unreadable_and_cut_files_are_counted_and_the_rest_goes_on():
+def unreadable_and_truncated_files_are_counted_and_the_rest_is_read():
     for tree, pids, undecoded in (("unreadable", {100, 101, 103}, False),
                                   ("truncated", {101, 102, 103, 105}, True)):
         root = os.path.join(ROOT, "tests/golden/proc", tree)
@@ -127,7 +127,7 @@ def few_descriptors_are_enough():
 
 
 @test
-def a_storm_of_threads_is_read_and_memory_stays_bounded():
+def many_threads_are_read_and_memory_is_bounded():
     count = 2000
     work = ("import threading, time\n"
             "threading.stack_size(65536)\n"
@@ -142,7 +142,7 @@ def a_storm_of_threads_is_read_and_memory_stays_bounded():
     most = max(s["threads"] or 0 for s in by_type(result, "sample"))
     check_eq(most, count + 1, "most threads of a sample")
     tids = {t["tid"] for t in by_type(result, "thread")}
-    check(len(tids) > count, f"{len(tids)} of {count + 1} threads were told")
+    check(len(tids) > count, f"{len(tids)} of {count + 1} threads were reported")
     stats = by_type(result, "stats")[0]
     check_eq(stats["lost"], 0, "lost")
     check(stats["self_rss_peak_bytes"] < 24e6, f"{stats['self_rss_peak_bytes']} bytes of memory")
@@ -158,7 +158,7 @@ def killed_at_any_moment_it_leaves_whole_lines():
             os.kill(monitor.pid, signal.SIGKILL)
             monitor.wait()
             text = ""
-            if os.path.exists(path):  # else it was killed before it could open it
+            if os.path.exists(path):  # otherwise it was killed before it opened the file
                 with open(path, encoding="utf-8", errors="replace") as file:
                     text = file.read()
         whole = text[:text.rfind("\n") + 1]
@@ -167,8 +167,8 @@ def killed_at_any_moment_it_leaves_whole_lines():
 
 
 @test
-def a_pid_used_again_is_another_process():
-    """In a pid namespace of its own the next pid can be chosen."""
+def a_reused_pid_is_another_process():
+    """In its own pid namespace the next pid can be selected."""
     if os.getuid() != 0 or not shutil.which("unshare"):
         skip("needs root and unshare for a pid namespace")
     if run(["-pf", "--mount-proc", "true"], program="unshare").code != 0:
@@ -190,7 +190,7 @@ def a_pid_used_again_is_another_process():
         path = os.path.join(folder, "out.json")
         result = run(["-pf", "--mount-proc", "sh", "-c", script, "sh", ETWATCH, path], program="unshare")
         if result.code == 77:
-            skip("the next pid cannot be chosen here")
+            skip("the next pid cannot be selected here")
         with open(path, encoding="utf-8") as file:
             objects = json_lines(file.read())
     starts = [o["start_ns"] for o in objects if o["type"] == "start" and o["pid"] == 500]

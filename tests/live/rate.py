@@ -1,42 +1,42 @@
 # SPDX-License-Identifier: MIT
-"""The rate and what it costs: the budget is kept and said, dense gives every interval."""
+"""The rate and its cost: the budget is kept and reported, dense output has every interval."""
 import json
 import os
 import re
 
 from lib import ETWATCH, cases, check, check_between, check_eq, main, need_ebpf, run, skip, test
-from livekit import WORKLOADS, check_stories, of_type, one, told, total, watch
+from livekit import WORKLOADS, check_stories, of_type, one, truth_with, total, watch
 
 SOURCES = [("ebpf", "ebpf"), ("poll", "poll")]
 
 
 @cases(SOURCES)
-def a_tiny_budget_lowers_the_rate_and_says_so(source):
+def a_tiny_budget_lowers_the_rate_and_the_summary_reports_it(source):
     if source == "ebpf":
         need_ebpf()
     result = run(["run", "--source", source, "--hz", "1000", "--latency", "1", "--budget", "0.01", "--", "sh", "-c",
                   f"{WORKLOADS} forks 100000 0 & sleep 4; kill $!"])
     check_eq(result.code, 0, "exit code")
-    said = re.search(r"(\d+) Hz requested, ([\d.]+) reached", result.out)
-    check(said, f"the summary does not tell the rate: {result.out[-300:]!r}")
-    asked, reached = float(said[1]), float(said[2])
-    check_eq(asked, 1000, "Hz requested")
-    check(reached < 900, f"{reached} Hz were reached on a budget that cannot pay for them")
+    match = re.search(r"(\d+) Hz \w+, ([\d.]+) reached", result.out)
+    check(match, f"the summary has no rate: {result.out[-300:]!r}")
+    requested, reached = float(match[1]), float(match[2])
+    check_eq(requested, 1000, "Hz requested")
+    check(reached < 900, f"{reached} Hz were reached on a budget that is too small for it")
 
 
 @test
 def while_the_rate_falls_no_time_is_lost_or_counted_twice():
     need_ebpf()
-    watched = watch(["tell", "burn", 1500], "--hz", 1000, "--latency", 1, "--budget", 0.01)
+    watched = watch(["usage", "burn", 1500], "--hz", 1000, "--latency", 1, "--budget", 0.01)
     stats = one(watched.objects, "stats")
     check(stats["hz_effective"] < 1000, f"the rate is still {stats['hz_effective']} Hz")
-    check(stats["hz_reached"] < stats["hz_requested"], "the rate reached is not told")
-    truth = told(watched.truth, "status")
+    check(stats["hz_reached"] < stats["hz_requested"], "the reached rate is not reported")
+    truth = truth_with(watched.truth, "status")
     ended = one(watched.objects, "exit", pid=truth["pid"])
     check_between(ended["cpu_ns"], truth["cpu_ns"], truth["cpu_ns"] * 1.001 + 2000, "CPU time")
     samples = of_type(watched.objects, "sample", pid=truth["pid"])
     check_eq(total(samples, "cpu_ns"), ended["cpu_ns"], "CPU time of all samples")
-    # Unknown is not wrong: an interval may hold other counts only. The sum above is exact.
+    # Unknown is allowed: an interval may have only other counts. The sum above is exact.
     for sample in (s for s in samples if s["cpu_ns"] is not None):
         check_between(sample["cpu_ns"], 0, sample["dt_ns"] + 100000, "CPU time of one thread in an interval")
     for a, b in zip(samples, samples[1:]):
@@ -54,21 +54,21 @@ def without_a_budget_the_rate_stays():
 
 
 @cases(SOURCES)
-def dense_gives_every_interval_of_every_process(source):
-    """One row after the other, without a gap, from the start to the end, busy or not."""
+def dense_output_has_every_interval_of_every_process(source):
+    """One row after the other without a gap, from start to exit, busy or not."""
     if source == "ebpf":
         need_ebpf()
     script = f"{WORKLOADS} sleep 1 & {WORKLOADS} burn 200 & wait; exit 0"
     watched = watch(["-c", script], "--dense", "--hz", 20, program="sh", source=source)
     stories = check_stories(watched.objects)
     check_eq(len(stories), 3, "processes")
-    for who, story in stories.items():
+    for process, story in stories.items():
         rows = [o for o in story if o["type"] == "sample"]
         ended = story[-1]
-        check_eq(ended["type"], "exit", f"last object of {who}")
+        check_eq(ended["type"], "exit", f"last object of {process}")
         for a, b in zip(rows, rows[1:]):
-            check_eq(b["t_ns"] - b["dt_ns"], a["t_ns"], f"where an interval of {who} begins")
-        check_eq(rows[-1]["t_ns"], ended["t_ns"], f"where the last interval of {who} ends")
+            check_eq(b["t_ns"] - b["dt_ns"], a["t_ns"], f"where an interval of {process} begins")
+        check_eq(rows[-1]["t_ns"], ended["t_ns"], f"where the last interval of {process} ends")
     sleeper = max((s for s in stories.values() if s[0]["name"] != "sh"), key=lambda s: s[-1]["dt_ns"])
     idle = [o for o in sleeper if o["type"] == "sample" and o["cpu_ns"] == 0]
     check(len(idle) >= 10, f"{len(idle)} idle rows of a process that slept for a second at 20 Hz")
@@ -77,7 +77,7 @@ def dense_gives_every_interval_of_every_process(source):
 
 
 @test
-def without_dense_a_process_that_does_nothing_gives_no_sample():
+def without_dense_an_idle_process_has_no_sample():
     need_ebpf()
     watched = watch(["-c", f"{WORKLOADS} sleep 1; exit 0"], "--hz", 20, program="sh")
     sleeper = one(watched.objects, "exit", name="workloads")
@@ -87,22 +87,22 @@ def without_dense_a_process_that_does_nothing_gives_no_sample():
 
 
 @test
-def what_watching_costs_in_the_kernel_is_told():
-    """Also after the rights to measure it have been given up."""
+def the_cost_of_watching_in_the_kernel_is_reported():
+    """Also after the privileges for measuring it have been dropped."""
     need_ebpf()
     if os.geteuid() != 0:
         skip("the kernel measures programs only for root")
-    stats = one(watch(["tell", "burn", 500], "--hz", 100).objects, "stats")
-    check(stats["self_kernel_percent"] is not None, "unknown although we may measure it")
+    stats = one(watch(["usage", "burn", 500], "--hz", 100).objects, "stats")
+    check(stats["self_kernel_percent"] is not None, "unknown although it can be measured")
     check(0 < stats["self_kernel_percent"] <= stats["self_cpu_percent"], f"{stats}")
 
 
 @test
-def several_at_once_agree():
-    """Each has its own programs in the kernel, and all of them see the same."""
+def several_monitors_at_once_agree():
+    """Each has its own programs in the kernel, and all report the same."""
     need_ebpf()
     inner = [ETWATCH, "run", "--json", "-q", "--source", "ebpf", "-o", os.devnull, "--"]
-    watched = watch([*inner[1:], *inner, WORKLOADS, "tell", "burn", 200], "--hz", 100, program=ETWATCH)
+    watched = watch([*inner[1:], *inner, WORKLOADS, "usage", "burn", 200], "--hz", 100, program=ETWATCH)
     check_eq(watched.code, 0, "exit code")
     truth = json.loads(watched.truth)
     ended = one(watched.objects, "exit", pid=truth["pid"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""record -o FILE.pftrace: what is read back is what was told, and others read it as we do."""
+"""record -o FILE.pftrace: the file is read back as it was reported live, and other tools read it the same way."""
 import collections
 import os
 import re
@@ -12,8 +12,8 @@ from lib import check, check_eq, check_in, json_lines, main, need_ebpf, run, ski
 from livekit import WORKLOADS, of_type, wait_until
 import toolkit
 
-# Threads that share the CPUs, processes that come and go, and one that sleeps. Not so many that
-# process ids would be used again: threads are told apart by them here.
+# Threads that share the CPUs, processes that come and go, and one that sleeps. Few enough that no process ID is
+# reused: the test identifies threads by them.
 WORK = f"{WORKLOADS} threads 4 30 >/dev/null; {WORKLOADS} forks 10 2 >/dev/null; /bin/true; sleep 0.1"
 
 def record(folder, *options, command=("sh", "-c", WORK), name="run.pftrace", code=0, **more):
@@ -35,19 +35,19 @@ def classes(text):
 
 
 @test
-def the_report_on_the_file_is_the_report_of_the_run_to_the_last_byte():
+def the_report_on_the_file_equals_the_report_of_the_run_byte_for_byte():
     need_ebpf()
     with temp_dir() as folder:
         path, live = record(folder, "--json", "--threads", "--cmdline", "--hz", "100")
         check_eq(report(path, "--threads", "--cmdline"), live.out, "report")
-        told = json_lines(live.out)
-        check(len(of_type(told, "process")) >= 7, "a shell, what it ran and their children")
-        check(len(of_type(told, "thread")) > 0, "threads")
-        check_eq(told[0]["complete"], True, "complete")
+        reported = json_lines(live.out)
+        check(len(of_type(reported, "process")) >= 7, "a shell, its commands and their children")
+        check(len(of_type(reported, "thread")) > 0, "threads")
+        check_eq(reported[0]["complete"], True, "complete")
 
 
 @test
-def polling_records_counters_and_says_so():
+def polling_records_counters_without_switches():
     with temp_dir() as folder:
         path = os.path.join(folder, "run.pftrace")
         live = run(["record", "--json", "--source", "poll", "-o", path, "--", "sh", "-c", "sleep 0.5"])
@@ -58,7 +58,7 @@ def polling_records_counters_and_says_so():
 
 
 @test
-def perfetto_itself_reads_every_packet_and_counts_as_we_do():
+def perfetto_reads_every_packet_and_counts_the_same():
     need_ebpf()
     with temp_dir() as folder:
         path, live = record(folder, "--json")
@@ -69,16 +69,16 @@ def perfetto_itself_reads_every_packet_and_counts_as_we_do():
         check_eq(theirs["counts"]["unknown"], 0, "fields that Perfetto does not know")
         check(theirs["columns"], "columns of a compact bundle differ in length")
         missing = {o["pid"] for o in of_type(json_lines(live.out), "process")} - set(theirs["pids"])
-        check_eq(missing, set(), "processes that Perfetto does not hear of")
+        check_eq(missing, set(), "processes that Perfetto does not know")
 
 
 @test
-def its_trace_processor_finds_what_the_report_says():
+def perfettos_trace_processor_agrees_with_the_report():
     need_ebpf()
     with temp_dir() as folder:
         path, live = record(folder, "--json", "--alert", "cpu_percent>20 for 10ms")
-        told, ours = json_lines(live.out), classes(live.out)
-        started = {o["pid"]: o for o in of_type(told, "process") if o["start_ns"] >= told[0]["start_ns"]}
+        reported, ours = json_lines(live.out), classes(live.out)
+        started = {o["pid"]: o for o in of_type(reported, "process") if o["start_ns"] >= reported[0]["start_ns"]}
         pids = ",".join(map(str, started))
         broken, [[switches]], [[woken]], kinds, states, processes, counters, alerts = toolkit.sql(
             path,
@@ -93,7 +93,7 @@ def its_trace_processor_finds_what_the_report_says():
                  where t.upid = process.upid and s.dur > 0) from process where pid in ({pids})""",
             f"""select distinct t.name from process_counter_track t join process using (upid) where pid in ({pids})""",
             "select count(*) from slice where name = 'alert'")
-        # Where a switch is missing in what the kernel tells (perf has the same holes), a thread has no end.
+        # Where the kernel's events lack a switch (perf has the same gaps), a thread has no end.
         check_eq([row for row in broken if row[0] != "mismatched_sched_switch_tids"], [], "what it cannot use")
         check_eq(switches, ours["sched_switch"], "switches")
         check(woken > 0.5 * ours["sched_waking"], f"wake-ups: {woken} of {ours['sched_waking']}")
@@ -104,7 +104,7 @@ def its_trace_processor_finds_what_the_report_says():
         check_eq(sorted(row[0] for row in processes), sorted(started), "processes, once each")
         for pid, name, begins, ends, threads, lives in processes:
             check_eq(name, started[pid]["name"], "name of a process")
-            check((begins, ends) == (1, 1) and threads >= 1 and lives >= 1, f"life of {name} ({pid})")
+            check((begins, ends) == (1, 1) and threads >= 1 and lives >= 1, f"lifetime of {name} ({pid})")
         names = {name for name, in counters}
         check({"cpu_percent", "rss_bytes", "faults_minor/s", "io_read_bytes/s"} <= names, f"counters: {names}")
         check_eq(alerts, [[ours.get("alert", 0)]], "alerts")
@@ -112,7 +112,7 @@ def its_trace_processor_finds_what_the_report_says():
 
 
 def perf_switches(folder, until):
-    """Switches by the thread that left, from perf, while until() runs; None where perf cannot."""
+    """Switches by outgoing thread, from perf, while until() runs; None where perf cannot be used."""
     data = os.path.join(folder, "perf.data")
     perf = subprocess.Popen(["perf", "record", "-q", "-a", "-m", "8192", "-e", "sched:sched_switch", "-o", data, "--",
                              "sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -136,7 +136,7 @@ def perf_switches(folder, until):
 
 
 @test
-def perf_sees_the_same_number_of_switches_of_every_thread():
+def perf_counts_the_same_number_of_switches_of_every_thread():
     need_ebpf()
     if shutil.which("perf") is None:
         skip("perf is not installed")
@@ -158,7 +158,7 @@ def perf_sees_the_same_number_of_switches_of_every_thread():
                     ended.add(fields["prev_pid"])
             elif o["event"] == "task_newtask":
                 begun.add(fields["child_tid"])
-        # Those whose whole life lies within both recordings, of the whole machine.
+        # Processes that lived entirely within both recordings, of the whole machine.
         both = begun & ended
         watched = {o["pid"] for o in of_type(json_lines(got["live"].out), "process")}
         check(len(both & watched) >= 6, f"processes to compare: {both & watched}")
@@ -167,7 +167,7 @@ def perf_sees_the_same_number_of_switches_of_every_thread():
 
 
 @test
-def a_recorder_that_is_killed_leaves_what_it_wrote():
+def the_file_of_a_killed_recorder_is_readable():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "run.pftrace")
@@ -181,7 +181,7 @@ def a_recorder_that_is_killed_leaves_what_it_wrote():
 
 
 @test
-def a_full_disk_is_told_and_what_was_recorded_stays():
+def a_full_disk_is_reported_and_the_recording_is_kept():
     need_ebpf()
     if os.geteuid() != 0:
         skip("a small disk needs root to mount it")
@@ -203,7 +203,7 @@ def a_full_disk_is_told_and_what_was_recorded_stays():
 
 
 @test
-def a_file_that_cannot_be_opened_is_told_before_anything_runs():
+def a_file_that_cannot_be_opened_is_reported_before_the_command_runs():
     with temp_dir() as folder:
         mark = os.path.join(folder, "ran")
         result = run(["record", "-o", os.path.join(folder, "no", "run.pftrace"), "--", "touch", mark])
@@ -220,25 +220,25 @@ def the_exit_status_is_that_of_the_command():
 
 
 @test
-def files_are_rotated_and_each_is_complete_in_itself():
+def files_are_rotated_and_each_is_readable_alone():
     need_ebpf()
     with temp_dir() as folder:
         record(folder, "--max-size", "64K", "--rotate", "2", "--hz", "1000", "--latency", "20",
                command=("sh", "-c", f"{WORKLOADS} storm 4 >/dev/null"), timeout=100)
         names = sorted(os.listdir(folder))
         check_eq(len(names), 2, f"files: {names}")
-        check("run.pftrace" not in names, f"the first was kept: {names}")
+        check("run.pftrace" not in names, f"the first file was kept: {names}")
         switches = 0
         for name in names:
-            told = json_lines(report(os.path.join(folder, name)))
-            switches += told[0]["switches"]
-            check(of_type(told, "process"), f"processes in {name}")
-            check_eq(told[0]["bad_events"], 0, "damage")
+            reported = json_lines(report(os.path.join(folder, name)))
+            switches += reported[0]["switches"]
+            check(of_type(reported, "process"), f"processes in {name}")
+            check_eq(reported[0]["bad_events"], 0, "damage")
         check(switches > 0, "switches")
 
 
 @test
-def a_file_that_has_its_size_ends_the_recording():
+def the_maximum_file_size_ends_the_recording():
     need_ebpf()
     with temp_dir() as folder:
         path, _ = record(folder, "--max-size", "64K", "--hz", "1000", "--latency", "20", "-a", command=None,
@@ -247,14 +247,14 @@ def a_file_that_has_its_size_ends_the_recording():
 
 
 @test
-def the_ring_is_written_when_a_signal_asks_for_it():
+def the_ring_is_written_on_a_signal():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "run.pftrace")
         recorder = start(["record", "-a", "-o", path, "--ring", "2s"], stderr=subprocess.PIPE)
         wait_until(lambda: os.path.exists(path), "the file", 60)
         time.sleep(3)
-        check_eq(os.path.getsize(path), 0, "bytes before anybody asked")
+        check_eq(os.path.getsize(path), 0, "bytes before the signal")
         recorder.send_signal(signal.SIGUSR1)
         wait_until(lambda: os.path.getsize(path) > 0, "the ring in the file", 60)
         time.sleep(0.5)
@@ -267,20 +267,20 @@ def the_ring_is_written_when_a_signal_asks_for_it():
 
 
 @test
-def the_ring_is_written_when_its_condition_holds_and_else_leaves_no_file():
+def the_ring_is_written_when_its_condition_holds_and_otherwise_leaves_no_file():
     need_ebpf()
     with temp_dir() as folder:
         path, _ = record(folder, "--ring", "5s", "--trigger", "cpu_percent>1 for 10ms",
                          command=("sh", "-c", f"{WORKLOADS} burn 300 >/dev/null; sleep 1"))
-        told = json_lines(report(path))
-        check(of_type(told, "process"), "processes")
+        reported = json_lines(report(path))
+        check(of_type(reported, "process"), "processes")
         record(folder, "--ring", "5s", "--trigger", "rss_bytes>1000000000000",
                command=("sleep", "0.3"), name="none.pftrace")
         check(not os.path.exists(os.path.join(folder, "none.pftrace")), "an empty file stays")
 
 
 @test
-def a_ring_that_nobody_asked_for_says_what_it_held():
+def a_ring_that_is_never_written_is_summarized():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "run.pftrace")

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Where the kernel does not let us: one clear line and polling instead, or exit code 3."""
+"""Where the kernel refuses access: one clear line and polling instead, or exit code 3."""
 import os
 import shutil
 
 from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, need_ebpf, run, skip, temp_dir, test
-from livekit import WORKLOADS, as_nobody, of_type
+from livekit import WORKLOADS, run_unprivileged, of_type
 
 STAT = ["stat", "--json", "--duration", "0.3", "-p", str(os.getpid())]
 
 
-def in_mounts_of_its_own(setup, arguments):
-    """Runs etwatch where `setup` has changed what is mounted; nobody else sees that."""
+def in_own_mount_namespace(setup, arguments):
+    """Runs etwatch in its own mount namespace in which `setup` has changed the mounts."""
     if os.getuid() != 0 or not shutil.which("unshare"):
         skip("needs root and unshare")
     return run(["-m", "sh", "-c", f'{setup} || exit 99; exec "$@"', "sh", ETWATCH, *arguments], program="unshare")
 
 
 def without_btf(arguments):
-    result = in_mounts_of_its_own("mount -t tmpfs none /sys/kernel/btf", arguments)
+    result = in_own_mount_namespace("mount -t tmpfs none /sys/kernel/btf", arguments)
     return result, "has no type information"
 
 
@@ -26,7 +26,7 @@ def locked_down(arguments):
         skip("there is no /sys/kernel/security to put a file into")
     setup = ("mount -t tmpfs none /sys/kernel/security && "
              "echo 'none integrity [confidentiality]' > /sys/kernel/security/lockdown")
-    return in_mounts_of_its_own(setup, arguments), "locked down"
+    return in_own_mount_namespace(setup, arguments), "locked down"
 
 
 def without_bpf(arguments):
@@ -35,7 +35,7 @@ def without_bpf(arguments):
 
 def without_rights(arguments):
     with temp_dir() as folder:
-        return as_nobody(arguments, folder), "not permitted"
+        return run_unprivileged(arguments, folder), "not permitted"
 
 
 def in_a_pid_namespace(arguments):
@@ -61,7 +61,7 @@ def checked(result):
 
 
 @cases(REFUSALS)
-def it_polls_and_says_why_in_one_line(refuse):
+def it_polls_and_reports_the_reason_in_one_line(refuse):
     need_ebpf()
     result, reason = refuse(STAT)
     checked(result)
@@ -74,7 +74,7 @@ def it_polls_and_says_why_in_one_line(refuse):
     objects = json_lines(result.out)
     check_eq({o["source"] for o in objects if "source" in o}, {"poll"}, "sources")
     check_in(reason, objects[0]["fallback"].lower(), "fallback in the meta object")
-    check(of_type(objects, "start"), "nobody was told")
+    check(of_type(objects, "start"), "no process was reported")
 
 
 @cases(REFUSALS)
@@ -90,7 +90,7 @@ def without_a_fallback_it_is_exit_code_3_and_one_line(refuse):
 
 
 @cases(REFUSALS)
-def a_command_that_cannot_be_watched_as_asked_is_not_run(refuse):
+def a_command_that_cannot_be_watched_as_requested_is_not_run(refuse):
     need_ebpf()
     with temp_dir() as folder:
         os.chmod(folder, 0o777)
@@ -98,7 +98,7 @@ def a_command_that_cannot_be_watched_as_asked_is_not_run(refuse):
         result, _ = refuse(["run", "--no-fallback", "--", "touch", mark])
         checked(result)
         check_eq(result.code, 3, f"exit code ({result.err.strip()})")
-        check(not os.path.exists(mark), "the command was run all the same")
+        check(not os.path.exists(mark), "the command was run nevertheless")
 
 
 @cases(REFUSALS)
@@ -116,30 +116,30 @@ def complaints(result):
 
 
 @cases(REFUSALS)
-def the_doctor_names_what_is_missing_and_the_fix(refuse):
+def doctor_names_the_problem_and_the_fix(refuse):
     need_ebpf()
     result, _ = refuse(["doctor", "--json"])
     found = complaints(checked(result))
     usual = complaints(run(["doctor", "--json"]))
     more = [c for name, c in found.items() if name not in usual or c["state"] != usual[name]["state"]]
-    check(more, f"the doctor finds no more than without it: {sorted(usual)}")
+    check(more, f"doctor finds no more problems than usual: {sorted(usual)}")
     for c in more:
-        check(c["cost"] and c["fix"], f"what it costs or the fix is not named: {c}")
+        check(c["cost"] and c["fix"], f"the consequence or the fix is missing: {c}")
 
 
 @test
-def integrity_lockdown_is_no_obstacle():
+def integrity_lockdown_does_not_prevent_watching():
     need_ebpf()
     if not os.path.isdir("/sys/kernel/security"):
         skip("there is no /sys/kernel/security to put a file into")
     setup = ("mount -t tmpfs none /sys/kernel/security && "
              "echo 'none [integrity] confidentiality' > /sys/kernel/security/lockdown")
-    result = checked(in_mounts_of_its_own(setup, [*STAT, "--no-fallback"]))
+    result = checked(in_own_mount_namespace(setup, [*STAT, "--no-fallback"]))
     check_eq(result.code, 0, f"exit code ({result.err.strip()})")
 
 
 @test
-def the_stream_of_events_has_no_fallback():
+def the_event_stream_has_no_fallback():
     need_ebpf()
     result, _ = without_bpf([*STAT, "--events"])
     check_eq(result.code, 3, f"exit code ({result.err.strip()})")
@@ -147,18 +147,18 @@ def the_stream_of_events_has_no_fallback():
 
 
 @test
-def root_in_a_sandbox_is_not_told_to_become_root():
+def root_in_a_sandbox_is_not_advised_to_become_root():
     need_ebpf()
     if os.getuid() != 0:
         skip("needs root")
     result, _ = without_bpf([*STAT, "--no-fallback"])
-    check("run as root" not in result.err, f"root is told to become root: {result.err!r}")
+    check("run as root" not in result.err, f"root is advised to become root: {result.err!r}")
     check_in("seccomp", result.err, "the line")
 
 
 @test
-def an_unreadable_proc_does_not_hinder_what_the_kernel_tells():
-    """Names of users and command lines come from files; figures do not."""
+def an_unreadable_proc_does_not_affect_kernel_metrics():
+    """Names of users and command lines come from files; the metrics do not."""
     need_ebpf()
     if os.getuid() != 0 or not shutil.which("unshare"):
         skip("needs root and unshare")

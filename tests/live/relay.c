@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that know when they ran and who woke them, for the live tests of alerts and waits. What
- * they did is on standard output, one JSON object a line; times are those of the raw clock.
+ * Programs that know when they ran and which thread woke them, for the live tests of alerts and
+ * waits. They print what they did to standard output, one JSON object per line; times are those of
+ * the raw clock.
  *
- *   relay spikes N MS MS    N bursts of so much CPU time with a pause before each
- *   relay pass N MS         N times a byte through two pipes: the first thread waits so long and
- *                           writes, the second passes it on to the third; tells their ids
- *   relay borrow N MS       N times a child that has its parent's memory for so long; meanwhile
- * that one can do nothing: a wait that no signal ends, as that for a disk
+ *   relay spikes N MS MS    N bursts of MS of CPU time, each after a pause of MS
+ *   relay pass N MS         N times a byte through two pipes: the first thread waits MS and
+ *                           writes, the second passes it on to the third; prints their IDs
+ *   relay borrow N MS       N times a child that borrows its parent's memory for MS (vfork); the
+ * parent is blocked meanwhile: an uninterruptible wait, as for a disk
  */
 #include <errno.h>
 #include <pthread.h>
@@ -66,7 +67,7 @@ static uint64_t burn(long ms)
 
 static void spikes(long count, long ms, long pause)
 {
-    /* between_ns: CPU time since the burst before, to fall asleep and to wake up. */
+    /* between_ns: CPU time since the previous burst, for going to sleep and waking up. */
     static uint64_t from_ns[MOST], to_ns[MOST], cpu_ns[MOST], between_ns[MOST + 1];
     uint64_t used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (count > MOST)
@@ -116,7 +117,7 @@ static void *take(void *arg)
     return NULL;
 }
 
-/* Each byte is written long after the others wait for it. */
+/* Each byte is written long after the other threads began to wait for it. */
 static void pass(long count, long ms)
 {
     pthread_t threads[2];
@@ -137,7 +138,7 @@ static void pass(long count, long ms)
            ids[2]);
 }
 
-/* The child has the stack of its parent too, so it does nothing but sleep. */
+/* The child also runs on its parent's stack, so it only sleeps. */
 static __attribute__((noinline)) pid_t lend(const struct timespec *length)
 {
     pid_t child = vfork();
@@ -169,7 +170,7 @@ static void borrow(long count, long ms)
 int main(int argc, char **argv)
 {
     struct sched_param high = {.sched_priority = 10};
-    /* Nobody interrupts a burst, where the machine allows that. */
+    /* Nothing interrupts a burst where the machine allows real-time priority. */
     (void)sched_setscheduler(0, SCHED_FIFO, &high);
     if (argc == 5 && strcmp(argv[1], "spikes") == 0)
         spikes(number(argv[2]), number(argv[3]), number(argv[4]));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who waited for whom: a chain of threads that wake each other a known number of times."""
+"""Waits and wakers: a chain of threads that wake each other a known number of times."""
 import os
 import sys
 
@@ -12,7 +12,7 @@ COUNT, MS = 25, 10
 
 
 def watch_relay(*options):
-    """`etwatch waits` of a relay that runs under it from before its first byte."""
+    """`etwatch waits` of a relay that is watched from before its first byte."""
     child = start(["-c", f"read go; exec {RELAY} pass {COUNT} {MS}"], program="sh", stdin=-1)
     monitor = start(["waits", "-q", "-p", child.pid, *options], program=ETWATCH)
     wait_until(lambda: os.path.exists(f"/proc/{monitor.pid}") and programs_loaded(monitor.pid), "the monitor")
@@ -25,15 +25,15 @@ def watch_relay(*options):
     return truth, out
 
 
-def run_relay(deed):
+def run_relay(workload):
     """`etwatch run --waits` of a relay."""
-    watched = watch([deed, COUNT, MS], "--waits", program=RELAY)
+    watched = watch([workload, COUNT, MS], "--waits", program=RELAY)
     check_eq(watched.code, 0, f"exit code ({watched.err})")
     return truth_of(watched.truth)[0], watched.objects
 
 
 def programs_loaded(pid):
-    """It sleeps in its loop, with the descriptors of its programs open."""
+    """The process sleeps in its loop with the descriptors of its programs open."""
     links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         state = file.read().rsplit(")", 1)[1].split()[0]
@@ -41,10 +41,10 @@ def programs_loaded(pid):
 
 
 def check_chain(objects, truth):
-    """The threads of a relay woke each other as often as it says, and waited as long."""
+    """The threads of a relay woke each other as often as it printed, and waited as long."""
     middle = one(objects, "wake", tid=truth["middle"], waker_tid=truth["first"])
     last = one(objects, "wake", tid=truth["last"], waker_tid=truth["middle"])
-    # The thread itself is made by the first one: its first wake-up is no wait.
+    # The first thread creates this thread: its first wake-up is not a wait.
     for edge, name, waker in ((middle, "middle", "first"), (last, "last", "middle")):
         check_eq((edge["thread_name"], edge["waker_name"]), (name, waker), "names")
         check_eq((edge["pid"], edge["waker_pid"]), (truth["pid"], truth["pid"]), "processes")
@@ -66,7 +66,7 @@ def a_chain_of_threads_is_found_with_exact_counts():
 
 
 @test
-def every_switch_says_how_long_who_comes_had_waited_and_who_woke_it():
+def every_switch_has_the_wait_and_the_waker_of_the_incoming_thread():
     need_ebpf()
     with temp_dir() as folder:
         path = os.path.join(folder, "out.jsonl")
@@ -78,24 +78,24 @@ def every_switch_says_how_long_who_comes_had_waited_and_who_woke_it():
     check_eq(one(objects, "stats")["lost"], 0, "lost")
     came = [o for o in of_type(objects, "event", event="switch", next_tid=truth["last"])
             if o["waker_tid"] == truth["middle"]]
-    check_between(len(came), COUNT - 1, COUNT, "times that the last one came after the middle one woke it")
+    check_between(len(came), COUNT - 1, COUNT, "switches to the last thread after the middle one woke it")
     for event in came:
         check_eq(event["waker_pid"], truth["pid"], "process of the waker")
         check(event["ready_ns"] <= event["wait_ns"], f"ready for {event['ready_ns']} of {event['wait_ns']} ns")
-    check(sum(event["wait_ns"] for event in came) >= (COUNT - 1) * (MS - 1) * 1_000_000, "it waited for too short")
+    check(sum(event["wait_ns"] for event in came) >= (COUNT - 1) * (MS - 1) * 1_000_000, "the wait is too short")
     for event in of_type(objects, "event", event="switch", next_tid=0):
         check_eq((event["wait_ns"], event["waker_tid"]), (None, None), "wait of the idle thread")
 
 
 @test
-def run_tells_of_its_command_in_the_same_words():
+def run_reports_the_waits_of_its_command_in_the_same_format():
     need_ebpf()
     truth, objects = run_relay("pass")
     check_chain(objects, truth)
     check_eq(objects[-1]["type"], "stats", "the last object")
-    check_eq([o["type"] for o in objects if o["type"] == "event"], [], "events, which nobody asked for")
+    check_eq([o["type"] for o in objects if o["type"] == "event"], [], "events that were not requested")
     shown = run(["run", "--waits", "-q", "--", RELAY, "pass", 5, 2])
-    check_in("chains: the thread that ended most of the waiting", shown.out, "table")
+    check_in("chains of wakers", shown.out, "table")
     check_in("relay", shown.out, "summary")
 
 
@@ -115,7 +115,7 @@ for i in range(4 << 20, 8 << 20, 16384):
 
 
 @test
-def waiting_for_a_disk_and_for_a_page_of_it_is_told_apart():
+def waits_for_disk_reads_and_for_page_faults_are_distinguished():
     need_ebpf()
     with temp_dir() as folder:
         out = os.path.join(folder, "out.jsonl")
@@ -146,18 +146,18 @@ def a_recording_has_the_same_waits():
 
 
 @test
-def a_wait_that_nothing_interrupts_is_told_apart_and_who_ended_it():
+def an_uninterruptible_wait_is_distinguished_and_has_its_waker():
     need_ebpf()
     truth, objects = run_relay("borrow")
     parent = one(objects, "waits", tid=truth["pid"])
     blocked = [o for o in of_type(objects, "wake") if o["tid"] == truth["pid"] and o["blocked_ns"] > 0]
     children = {o["tid"] for o in of_type(objects, "waits")} - {truth["pid"]}
     by_children = [o for o in blocked if o["waker_tid"] in children]
-    check_eq(sum(o["count"] for o in by_children), COUNT, "times that a child let go of its parent")
+    check_eq(sum(o["count"] for o in by_children), COUNT, "times that a child released its parent")
     check_eq(len(by_children), COUNT, "children")
-    check(all(o["blocked_ns"] >= MS * 1_000_000 for o in by_children), "one waited too short")
+    check(all(o["blocked_ns"] >= MS * 1_000_000 for o in by_children), "one wait is too short")
     check(parent["blocked_ns"] <= truth["waited_ns"], f"{parent['blocked_ns']} blocked of {truth['waited_ns']}")
-    check_eq(parent["blocked_ns"], sum(o["blocked_ns"] for o in blocked), "time blocked, by who ended it")
+    check_eq(parent["blocked_ns"], sum(o["blocked_ns"] for o in blocked), "time blocked, by waker")
 
 
 @test
@@ -171,7 +171,7 @@ def the_table_has_the_chain():
 
 
 @test
-def it_needs_to_know_whom_and_cannot_poll():
+def waits_needs_processes_and_cannot_poll():
     result = run(["waits"])
     check_eq(result.code, 2, "exit code")
     check_in("waits needs a selection of processes", result.err, "message")

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that know exactly what they did, for the live tests: each deed does something and says
- * on standard output, as one JSON object a line, what the kernel itself has on record for it.
+ * Processes that know exactly what they did, for the live tests: each workload does something and
+ * prints the kernel's own record of it to standard output, one JSON object per line.
  *
- *   workloads tell WORK…        does WORK in a child and tells what wait4() says of it
+ *   workloads usage WORK…       runs WORK in a child and prints its usage from wait4()
  *   workloads burn MS           computes until its own CPU clock has reached MS milliseconds
- *   workloads hoard MB          ends with so much memory, which the kernel then has to take apart
+ *   workloads hoard MB          exits with MB of memory, which the kernel then has to free
  *   workloads mix               computes, sleeps, touches memory, reads and writes
- *   workloads threads N MS      N threads that burn MS each; tells the CPU clock of each
+ *   workloads threads N MS      N threads that burn MS each; prints the CPU clock of each
  *   workloads die-together N    N threads that all end the process at the same time
  *   workloads crowd N SECONDS   N threads that exist at once
  *   workloads storm SECONDS     short-lived threads without pause
  *   workloads forks N MS        N children, one after the other, that burn MS each
- *   workloads bomb N            N children that exist at once; ends when its standard input does
+ *   workloads bomb N            N children that exist at once, until its standard input ends
  *   workloads same-pid N MS     N children, one after the other, all with one process id
  *   workloads same-pid-threads N MS   the same; each has three more threads that burn
- *   workloads same-pid-asked    two of them, the second unwatched: it begins when a line is read
- *   workloads same-tid N MS     threads, one after the other, all with one thread id
- *   workloads thread-exec CMD…  a thread that is not the leader executes CMD, others are alive
- *   workloads daemon CMD…       CMD as a daemon: two forks and a session of its own
- *   workloads without-bpf CMD…  CMD with bpf() refused
- *   workloads programs          the ids, names and instructions of the BPF programs of ours (ew_…)
- *   workloads sleep SECONDS     and nothing else
+ *   workloads same-pid-wait     two children; the second one, unwatched, starts after a line of
+ * input workloads same-tid N MS     threads, one after the other, all with one thread id workloads
+ * thread-exec CMD…  a thread that is not the leader executes CMD, others are alive workloads daemon
+ * CMD…       CMD as a daemon: two forks and its own session workloads without-bpf CMD…  CMD with
+ * bpf() refused workloads programs          the IDs, names and instruction counts of etwatch's BPF
+ * programs (ew_…) workloads sleep SECONDS     and nothing else
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +90,7 @@ static void burn(clockid_t clock, long ms)
             continue;
 }
 
-static void tell_usage(pid_t pid, int status, const struct rusage *usage)
+static void print_usage(pid_t pid, int status, const struct rusage *usage)
 {
     printf("{\"pid\":%d,\"status\":%d,\"cpu_ns\":%llu,\"faults_minor\":%ld,\"faults_major\":%ld,"
            "\"switches_voluntary\":%ld,\"switches_involuntary\":%ld,\"rss_peak_bytes\":%ld}\n",
@@ -102,20 +101,20 @@ static void tell_usage(pid_t pid, int status, const struct rusage *usage)
     (void)fflush(stdout);
 }
 
-static void wait_and_tell(pid_t pid)
+static void wait_and_print(pid_t pid)
 {
     struct rusage usage;
     int status = 0;
     while (wait4(pid, &status, 0, &usage) != pid)
         if (errno != EINTR)
             fail("wait4");
-    tell_usage(pid, status, &usage);
+    print_usage(pid, status, &usage);
 }
 
 /* ------------------------------------------------------------------------ workloads */
 
-/* What it has read and written by now, as /proc/self/io has it; reading that is not in it yet. */
-static void tell_io(void)
+/* Bytes read and written so far, from /proc/self/io; reading that file is not included yet. */
+static void print_io(void)
 {
     char text[512] = "";
     int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
@@ -165,7 +164,7 @@ static void mix(void)
     for (int i = 0; fd >= 0 && i < BLOCKS; i++)
         if (pread(fd, block, BLOCK, (off_t)i * BLOCK) != BLOCK)
             fail("read");
-    tell_io();
+    print_io();
 }
 
 static pthread_barrier_t together;
@@ -176,7 +175,7 @@ static void *burn_thread(void *arg)
     (void)snprintf(name, sizeof name, "burner-%d", (int)gettid() % 1000);
     (void)prctl(PR_SET_NAME, name, 0, 0, 0);
     burn(CLOCK_THREAD_CPUTIME_ID, (long)(intptr_t)arg);
-    /* Alive until its name was seen: that is read of threads that are still there. */
+    /* Stays alive until its name was read: names are read only from existing threads. */
     (void)pthread_barrier_wait(&together);
     pause_ms(300);
     flockfile(stdout);
@@ -206,7 +205,7 @@ static void *return_at_once(void *arg)
     return arg;
 }
 
-/* count threads and, at the barrier, this one. */
+/* Starts count threads that meet this one at the barrier. */
 static pthread_t *start_threads(long count, void *(*run)(void *), void *arg)
 {
     pthread_attr_t attributes;
@@ -264,7 +263,7 @@ static void forks(long count, long ms)
     }
     if (getrusage(RUSAGE_CHILDREN, &usage) != 0)
         fail("getrusage");
-    tell_usage(0, 0, &usage);
+    print_usage(0, 0, &usage);
 }
 
 static void bomb(long count)
@@ -296,9 +295,9 @@ static void bomb(long count)
     free(pids);
 }
 
-/* --------------------------------------------------------------- ids used again */
+/* --------------------------------------------------------------- reused IDs */
 
-/* A child with this process id, or any if it is 0. */
+/* A child with this process ID, or with any if it is 0. */
 static pid_t fork_as(pid_t wanted)
 {
     struct clone_args args = {.exit_signal = SIGCHLD};
@@ -308,7 +307,7 @@ static pid_t fork_as(pid_t wanted)
     }
     long pid = syscall(SYS_clone3, &args, sizeof args);
     if (pid < 0)
-        fail("clone3 with a chosen pid");
+        fail("clone3 with a selected pid");
     return (pid_t)pid;
 }
 
@@ -318,7 +317,7 @@ static void *burn_too(void *arg)
     return NULL;
 }
 
-/* The children are told apart by their CPU time: the i-th burns i times as long. */
+/* The children are distinguished by their CPU time: the i-th burns i times as long. */
 static void same_pid(long count, long ms, bool threads)
 {
     pid_t pid = 0;
@@ -330,11 +329,11 @@ static void same_pid(long count, long ms, bool threads)
             burn(CLOCK_PROCESS_CPUTIME_ID, ms * i);
             _exit((int)i);
         }
-        wait_and_tell(pid);
+        wait_and_print(pid);
     }
 }
 
-static void same_pid_asked(void)
+static void same_pid_wait(void)
 {
     char line;
     int go[2];
@@ -349,17 +348,17 @@ static void same_pid_asked(void)
     (void)fflush(stdout);
     (void)!read(STDIN_FILENO, &line, 1);
     (void)close(go[1]);
-    wait_and_tell(pid);
+    wait_and_print(pid);
     if (fork_as(pid) == 0) {
         burn(CLOCK_PROCESS_CPUTIME_ID, 50);
         pause_ms(300);
         _exit(2);
     }
-    wait_and_tell(pid);
+    wait_and_print(pid);
 }
 
 struct short_thread {
-    pid_t wanted, tid; /* 0: any will do */
+    pid_t wanted, tid; /* 0: any ID */
     long ms;
 };
 
@@ -375,7 +374,7 @@ static void *short_run(void *arg)
     return NULL;
 }
 
-/* The next id to be given out, unless somebody else is faster. */
+/* Sets the next ID, unless another process takes it first. */
 static void choose_next_id(pid_t next)
 {
     char text[16];
@@ -395,7 +394,7 @@ static void same_tid(long count, long ms)
         for (int attempt = 0; self.tid == 0 || (wanted != 0 && self.tid != wanted); attempt++) {
             pthread_t thread;
             if (attempt == ATTEMPTS)
-                fail("somebody else has the thread id");
+                fail("another process took the thread id");
             if (wanted != 0)
                 choose_next_id(wanted);
             if (pthread_create(&thread, NULL, short_run, &self) != 0)
@@ -406,7 +405,7 @@ static void same_tid(long count, long ms)
     }
 }
 
-/* ------------------------------------------------------------------- other ways */
+/* ------------------------------------------------------------------- other workloads */
 
 static char **command_of_thread;
 
@@ -455,7 +454,8 @@ static void become_daemon(char **command)
     pid = fork();
     if (pid != 0)
         _exit(pid < 0 ? 1 : 0);
-    /* Its parent is gone before it goes on: whoever adopts it is its parent then. */
+    /* Continues only after its parent has exited, so that its parent is the process that adopted
+     * it. */
     while (getppid() == parent)
         pause_ms(1);
     (void)execvp(command[0], command);
@@ -510,7 +510,7 @@ static void programs(void)
         fail("bpf");
 }
 
-static void tell(char **arguments)
+static void run_and_print_usage(char **arguments)
 {
     pid_t pid = fork();
     if (pid < 0)
@@ -519,54 +519,54 @@ static void tell(char **arguments)
         (void)execv("/proc/self/exe", arguments);
         fail("exec");
     }
-    wait_and_tell(pid);
+    wait_and_print(pid);
 }
 
-static int do_deed(char **argv)
+static int do_workload(char **argv)
 {
-    const char *deed = argv[1];
+    const char *workload = argv[1];
     const char *first = argv[2], *second = first == NULL ? NULL : argv[3];
-    if (strcmp(deed, "tell") == 0)
-        tell(argv + 1);
-    else if (strcmp(deed, "burn") == 0)
+    if (strcmp(workload, "usage") == 0)
+        run_and_print_usage(argv + 1);
+    else if (strcmp(workload, "burn") == 0)
         burn(CLOCK_PROCESS_CPUTIME_ID, number(first));
-    else if (strcmp(deed, "hoard") == 0)
+    else if (strcmp(workload, "hoard") == 0)
         hoard(number(first));
-    else if (strcmp(deed, "mix") == 0)
+    else if (strcmp(workload, "mix") == 0)
         mix();
-    else if (strcmp(deed, "threads") == 0) {
+    else if (strcmp(workload, "threads") == 0) {
         pthread_t *threads =
             start_threads(number(first), burn_thread, (void *)(intptr_t)number(second));
         (void)pthread_barrier_wait(&together);
         join_threads(threads, number(first));
-    } else if (strcmp(deed, "die-together") == 0) {
+    } else if (strcmp(workload, "die-together") == 0) {
         (void)start_threads(number(first), end_all, NULL);
         end_all(NULL);
-    } else if (strcmp(deed, "crowd") == 0)
+    } else if (strcmp(workload, "crowd") == 0)
         crowd(number(first), number(second));
-    else if (strcmp(deed, "storm") == 0)
+    else if (strcmp(workload, "storm") == 0)
         storm(number(first));
-    else if (strcmp(deed, "forks") == 0)
+    else if (strcmp(workload, "forks") == 0)
         forks(number(first), number(second));
-    else if (strcmp(deed, "bomb") == 0)
+    else if (strcmp(workload, "bomb") == 0)
         bomb(number(first));
-    else if (strcmp(deed, "same-pid") == 0)
+    else if (strcmp(workload, "same-pid") == 0)
         same_pid(number(first), number(second), false);
-    else if (strcmp(deed, "same-pid-threads") == 0)
+    else if (strcmp(workload, "same-pid-threads") == 0)
         same_pid(number(first), number(second), true);
-    else if (strcmp(deed, "same-pid-asked") == 0)
-        same_pid_asked();
-    else if (strcmp(deed, "same-tid") == 0)
+    else if (strcmp(workload, "same-pid-wait") == 0)
+        same_pid_wait();
+    else if (strcmp(workload, "same-tid") == 0)
         same_tid(number(first), number(second));
-    else if (strcmp(deed, "thread-exec") == 0 && first != NULL)
+    else if (strcmp(workload, "thread-exec") == 0 && first != NULL)
         thread_exec(argv + 2);
-    else if (strcmp(deed, "daemon") == 0 && first != NULL)
+    else if (strcmp(workload, "daemon") == 0 && first != NULL)
         become_daemon(argv + 2);
-    else if (strcmp(deed, "without-bpf") == 0 && first != NULL)
+    else if (strcmp(workload, "without-bpf") == 0 && first != NULL)
         without_bpf(argv + 2);
-    else if (strcmp(deed, "programs") == 0)
+    else if (strcmp(workload, "programs") == 0)
         programs();
-    else if (strcmp(deed, "sleep") == 0)
+    else if (strcmp(workload, "sleep") == 0)
         pause_ms(number(first) * 1000);
     else
         return 2;
@@ -576,8 +576,8 @@ static int do_deed(char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "workloads: which deed? See the top of workloads.c\n");
+        fprintf(stderr, "workloads: no such workload; see the top of workloads.c\n");
         return 2;
     }
-    return do_deed(argv);
+    return do_workload(argv);
 }

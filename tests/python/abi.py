@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The ctypes declarations are those of the C headers, field by field, and fit the library."""
+"""The ctypes declarations match the C headers field by field, and fit the library."""
 import ctypes
 import glob
 import os
@@ -17,7 +17,7 @@ CODE = "import etwatch; print(etwatch.__version__)"
 
 
 def layout():
-    """One assertion of C for every struct, every field and every number."""
+    """One C assertion for every struct, every field and every number."""
     yield "#include <stddef.h>"
     for name in sorted(os.listdir(os.path.join(ROOT, "include", "etwatch"))):
         if name.endswith(".h"):
@@ -52,7 +52,7 @@ def compile_layout(compiler, extra=""):
 
 
 @test
-def the_declarations_are_what_the_headers_say():
+def the_declarations_match_the_headers():
     result = run([os.path.join(ROOT, "scripts", "python_abi.py"), "--check"], program=sys.executable)
     check_eq(result.code, 0, result.out + result.err)
 
@@ -70,7 +70,7 @@ def every_struct_has_the_same_layout_on_windows():
 
 
 @test
-def a_wrong_offset_would_be_seen():
+def a_wrong_offset_is_detected():
     result = compile_layout("cc", '_Static_assert(offsetof(struct etwatch_sample, has) == 1, "seen");')
     check(result.returncode != 0 and "seen" in result.stderr, result.stderr)
 
@@ -87,7 +87,7 @@ def every_function_of_the_headers_is_bound():
 
 
 @test
-def what_the_generator_does_not_know_is_an_error():
+def unknown_declarations_are_an_error_of_the_generator():
     import python_abi
     for text in ("struct a { long double x; };", "ETWATCH_API int f(int a[3]);", "union u { int a; };"):
         parser = python_abi.Parser(text)
@@ -96,7 +96,7 @@ def what_the_generator_does_not_know_is_an_error():
             python_abi.Writer(parser).fill("a", parser.structs.get("a") or [])
         except python_abi.Unknown:
             continue
-        check(False, f"nothing is said about {text!r}")
+        check(False, f"no error for {text!r}")
 
 
 @test
@@ -145,7 +145,7 @@ def what_no_source_measures_is_no_column_but_an_attribute():
 
 
 def fake_library(folder, version):
-    """A library that only knows its version."""
+    """A library that only has a version."""
     if not shutil.which("cc"):
         skip("no C compiler")
     source, path = os.path.join(folder, "fake.c"), os.path.join(folder, "libfake.so")
@@ -160,7 +160,7 @@ def import_with(library):
 
 
 @test
-def a_library_of_another_version_is_refused_and_both_are_named():
+def a_library_of_another_version_is_refused_with_both_versions():
     with temp_dir() as folder:
         result = import_with(fake_library(folder, "9.8.7"))
     check_eq(result.code, 1, result.out)
@@ -178,7 +178,7 @@ def a_library_of_the_same_version_that_lacks_a_function_is_refused():
 
 
 @test
-def what_is_no_library_or_not_there_is_an_import_error():
+def an_invalid_or_missing_library_is_an_import_error():
     with temp_dir() as folder:
         result = import_with(fake_library(folder, None))
         check_in("is not libetwatch", result.err)
@@ -190,7 +190,7 @@ def what_is_no_library_or_not_there_is_an_import_error():
 
 
 @test
-def each_code_becomes_the_exception_that_fits():
+def each_code_becomes_the_matching_exception():
     for code, kind in ((_abi.ETWATCH_EINVAL, ValueError), (_abi.ETWATCH_ENOMEM, MemoryError),
                        (_abi.ETWATCH_ENOENT, ProcessLookupError), (_abi.ETWATCH_EPERM, PermissionError)):
         error = _native.error_of(code)

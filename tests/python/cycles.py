@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Cycles by thread: from the CPU's counters where they can be read, else told by hand."""
+"""Cycles by thread: from the CPU's counters where they can be read, otherwise from hand-made values."""
 import ctypes
 import sys
 
@@ -14,13 +14,13 @@ def busy():
 
 
 @test
-def cycles_are_told_by_thread_where_there_are_any():
+def cycles_are_reported_by_thread_where_available():
     child = busy()
     with ETWMonitor(ETWMonitorConfig(target_processes={child.pid}), metrics=["cycles"]) as monitor:
         wait_until(lambda: child.pid in monitor.get_process_metrics(), "the process is known")
         wait_until(lambda: (monitor.get_process_metrics(child.pid).user_time or 0) > 50, "CPU time")
         metrics = monitor.get_process_metrics(child.pid)
-        if metrics.cpu_cycles is None:  # no counters of the CPU: what the library would tell is told by hand
+        if metrics.cpu_cycles is None:  # no CPU counters: the test supplies the library's values
             check_eq(metrics.thread_cpu_cycles, None)
             row = _native.sized(_abi.Sample)
             row.type, row.pid, row.tid, row.cycles = _abi.ETWATCH_TYPE_THREAD, child.pid, child.pid, 1234

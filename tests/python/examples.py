@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The uses that users wrote down, as programs: each of examples/python does what it says."""
+"""The documented use cases as programs: each example of examples/python does what it describes."""
 import os
 import re
 import subprocess
@@ -9,7 +9,7 @@ from etlkit import make_etl
 from lib import ROOT, Result, check, check_eq, check_in, main, need_ebpf, run, skip, start, temp_dir, test
 
 BUSY = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
-# Says when it begins and ends to be busy, 5 ms long, a few times, and how long it had a CPU meanwhile.
+# Prints when it starts and stops being busy, for 5 ms, a few times, and how long it had a CPU meanwhile.
 SPIKES = """
 import sys, time
 input()
@@ -40,7 +40,7 @@ def python(code):
 
 
 def watching(name, child, *arguments):
-    """Runs an example that says when it watches; the child goes on from input() then."""
+    """Runs an example that prints when it is watching; the child continues from input() then."""
     path = os.path.join(ROOT, "examples", "python", name + ".py")
     program = start(["-X", "dev", path, child.pid, *arguments], program=sys.executable)
     first = program.stderr.readline()
@@ -53,7 +53,7 @@ def watching(name, child, *arguments):
 
 
 @test
-def monitor_tells_what_processes_of_a_name_did():
+def monitor_reports_the_processes_of_a_name():
     busy = python(BUSY)
     result = example("monitor", "1.5", "python")
     check_eq(result.code, 0, result.err)
@@ -70,7 +70,7 @@ def monitor_tells_what_processes_of_a_name_did():
 @test
 def callback_prints_the_cpu_use_of_one_process_only():
     busy = python(BUSY)
-    for seconds in ("1", "10"):  # on a machine that is too busy to let it run often, for longer
+    for seconds in ("1", "10"):  # longer on a machine that is too busy to run it often
         result = example("callback", busy.pid, seconds)
         check_eq(result.code, 0, result.err)
         lines = result.out.splitlines()
@@ -82,7 +82,7 @@ def callback_prints_the_cpu_use_of_one_process_only():
 
 
 @test
-def callback_names_a_process_that_is_not_there():
+def callback_names_a_process_that_does_not_exist():
     gone = subprocess.Popen(["/bin/true"])
     gone.wait()
     result = example("callback", gone.pid, "1")
@@ -100,12 +100,12 @@ def no_spike_of_five_milliseconds_is_missed():
     check_eq(len(made), 6, "spikes that were made")
     truth = [(begin, end) for begin, end, used in made if used > 0.9 * (end - begin)]
     if not truth:
-        skip("the machine is too busy: no spike had a CPU for itself")
-    told = [(float(at), float(at) + float(ms) / 1000)
+        skip("the machine is too busy: no spike had a CPU of its own")
+    spikes = [(float(at), float(at) + float(ms) / 1000)
             for at, ms in re.findall(r"spike at ([\d.]+) for ([\d.]+) ms", result.out)]
     for begin, end in truth:
-        check(any(to > begin - 0.002 and at < end + 0.002 for at, to in told),
-              f"the spike of {begin} to {end} is not in {told}")
+        check(any(to > begin - 0.002 and at < end + 0.002 for at, to in spikes),
+              f"the spike of {begin} to {end} is not in {spikes}")
     check_in(" 0 events lost", result.out)
 
 
@@ -147,7 +147,7 @@ def memory_shows_address_and_size_of_faults_and_allocations():
 
 
 @test
-def memory_says_that_a_running_process_does_not_tell_addresses():
+def memory_reports_unknown_addresses_for_a_running_process():
     child = python("import time\ninput()\nfor _ in range(5):\n    time.sleep(0.05)\n    bytearray(20_000_000)")
     result = watching("memory", child, "30")
     check_eq(result.code, 0, result.err)
@@ -155,7 +155,7 @@ def memory_says_that_a_running_process_does_not_tell_addresses():
 
 
 @test
-def recording_names_who_used_most_cpu():
+def recording_names_the_busiest_processes():
     with temp_dir() as folder:
         path = os.path.join(folder, "t.etl")
         make_etl("switches", path, "--events", 5000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""run, watch and open: what they give, what they refuse, and how they end."""
+"""run, watch and open: what they return, what they refuse, and how they end."""
 import asyncio
 import os
 import re
@@ -28,7 +28,7 @@ sys.exit(7)
 
 
 def python(code):
-    """A child that does this when go() says so."""
+    """A child that runs this code when go() is called."""
     return start(["-c", "input()\n" + code], program=sys.executable, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
 
 
@@ -58,7 +58,7 @@ def name_of(pid):
 
 
 @test
-def a_run_tells_status_processes_threads_and_samples():
+def a_run_returns_status_processes_threads_and_samples():
     result = etwatch.run([sys.executable, "-c", FAMILY], hz=200)
     check_eq((result.status, result.returncode), (7, 7))
     names = result.processes["name"]
@@ -86,7 +86,7 @@ def a_run_misses_nothing_of_a_command_that_is_over_at_once():
 
 
 @test
-def a_run_hands_over_output_environment_and_folder():
+def a_run_passes_output_environment_and_folder():
     with temp_dir() as folder:
         result = etwatch.run(["sh", "-c", 'echo "$WORD"; pwd; echo no >&2; kill -9 $$'], capture_output=True, text=True,
                              cwd=folder, env={"WORD": "yes", "PATH": os.environ["PATH"]})
@@ -109,16 +109,16 @@ def a_run_hands_over_output_environment_and_folder():
     ("an unknown metric", ValueError, "metrics magic", ["true"], {"metrics": ["magic"]}),
     ("both kinds of output", ValueError, "capture_output", ["true"], {"capture_output": True, "stdout": 1}),
 ])
-def a_run_that_cannot_be_is_refused(kind, words, command, options):
+def an_impossible_run_is_refused(kind, words, command, options):
     raises(kind, words, etwatch.run, command, **options)
 
 
 @test
-def a_run_past_its_time_is_ended():
+def a_run_past_its_timeout_is_ended():
     began = time.monotonic()
     raises(subprocess.TimeoutExpired, "", etwatch.run, ["sleep", "60"], timeout=0.3)
     raises(subprocess.TimeoutExpired, "", etwatch.run, ["sleep", "60"], timeout=0.3, capture_output=True)
-    check(time.monotonic() - began < 50, "it went on")
+    check(time.monotonic() - began < 50, "it continued")
     check_eq(sleepers(os.getpid()), [], "children that are left")
 
 
@@ -132,15 +132,15 @@ def ctrl_c_ends_a_run_and_its_child():
     child.send_signal(2)
     check_eq(child.wait(30), -2, "exit status")
     check_in(b"KeyboardInterrupt", child.stderr.read())
-    check(not os.path.exists(f"/proc/{sleeper}"), "the command goes on")
+    check(not os.path.exists(f"/proc/{sleeper}"), "the command still runs")
 
 
 # ----------------------------------------------------------------------------- watch
 
 
 @test
-def a_watch_ends_with_the_process_it_was_asked_for():
-    child = python(BUSY.replace("time.time", "time.process_time").format(0.4))  # however long that takes
+def a_watch_ends_with_its_process():
+    child = python(BUSY.replace("time.time", "time.process_time").format(0.4))  # however long it takes
     with etwatch.watch(child.pid, hz=1000, latency_ms=50) as watch:
         go(child)
         samples = list(watch)
@@ -153,7 +153,7 @@ def a_watch_ends_with_the_process_it_was_asked_for():
 
 
 @test
-def a_watch_of_what_ends_before_it_begins_is_over():
+def a_watch_of_a_process_that_exits_before_it_begins_is_over():
     child = python("pass")
     watch = etwatch.watch(child.pid)
     go(child)
@@ -173,7 +173,7 @@ def a_watch_can_be_limited_in_time():
 
 
 @test
-def a_watch_gives_threads_starts_and_exits_if_asked():
+def a_watch_returns_threads_starts_and_exits_on_request():
     child = python(FAMILY)
     with etwatch.watch(child.pid, hz=100, threads=True, lifecycle=True) as watch:
         go(child)
@@ -204,7 +204,7 @@ def a_watch_works_with_async_for():
 
 
 @test
-def a_watch_by_name_and_of_everything():
+def a_watch_can_select_by_name_or_everything():
     child = python(BUSY.format(60))
     go(child)
     for target in ("python", ["python", child.pid], None):
@@ -213,7 +213,7 @@ def a_watch_by_name_and_of_everything():
 
 
 @test
-def what_a_sample_knows_is_there_by_name_and_in_columns():
+def values_of_a_sample_are_available_by_name_and_in_columns():
     child = python(BUSY.format(60))
     go(child)
     with etwatch.watch(child.pid, hz=50, latency_ms=50) as watch:
@@ -243,7 +243,7 @@ def what_a_sample_knows_is_there_by_name_and_in_columns():
     ("a budget of 0", ValueError, "budget", None, {"budget": 0}),
     ("a rate in words", TypeError, "hz", None, {"hz": "fast"}),
 ])
-def a_watch_that_cannot_be_is_refused(kind, words, target, options):
+def an_impossible_watch_is_refused(kind, words, target, options):
     raises(kind, words, etwatch.watch, target, **options)
 
 
@@ -259,7 +259,7 @@ def ctrl_c_ends_a_watch():
 
 
 @test
-def events_that_were_not_asked_for_are_refused():
+def events_that_were_not_requested_are_refused():
     with etwatch.watch(os.getpid()) as watch:
         raises(etwatch.ETWSessionError, "events=True", lambda: next(watch.events()))
 
@@ -274,15 +274,15 @@ def recording(folder, kind="mixed", *options):
 
 
 @test
-def a_recording_has_what_the_program_says_of_it():
+def a_recording_agrees_with_the_program():
     from lib import json_lines
     with temp_dir() as folder:
         path = recording(folder)
         report = json_lines(run(["report", "--json", "--threads", path]).out)
         with etwatch.open(path) as trace:
-            told = [o for o in report if o["type"] == "process"]
+            reported = [o for o in report if o["type"] == "process"]
             check_eq([(r["pid"], r["name"], r["cpu_ns"]) for r in trace.processes],
-                     [(o["pid"], o["name"], o["cpu_ns"]) for o in told], "processes")
+                     [(o["pid"], o["name"], o["cpu_ns"]) for o in reported], "processes")
             check_eq(len(trace.threads), sum(o["type"] == "thread" for o in report), "threads")
             check_eq(trace.stats["events"], sum(o["count"] for o in report if o["type"] == "class"), "events")
             check_eq(sum(trace.classes["count"]), trace.stats["events"])
@@ -291,7 +291,7 @@ def a_recording_has_what_the_program_says_of_it():
 
 
 @test
-def events_of_a_recording_are_those_that_the_program_tells():
+def events_of_a_recording_agree_with_the_program():
     from lib import json_lines
     with temp_dir() as folder:
         path = recording(folder)
@@ -337,13 +337,13 @@ def a_perfetto_recording_is_read_in_the_same_way():
 
 
 @test
-def progress_is_told_and_what_it_raises_ends_the_reading():
+def progress_is_reported_and_an_exception_in_it_ends_the_reading():
     with temp_dir() as folder:
         path = recording(folder, "switches", "--events", 300000)
-        told = []
-        trace = etwatch.open(path, progress=lambda done, whole: told.append((done, whole)))
+        reported = []
+        trace = etwatch.open(path, progress=lambda done, whole: reported.append((done, whole)))
         check(trace.stats["events"] >= 300000, "events")
-        check(told and all(0 <= done <= whole for done, whole in told), repr(told[:5]))
+        check(reported and all(0 <= done <= whole for done, whole in reported), repr(reported[:5]))
 
         def enough(_done, _whole):
             raise KeyError("enough")
@@ -369,14 +369,14 @@ def a_recording_that_cannot_be_read_is_refused(kind, words, path, options):
 
 
 @test
-def a_closed_recording_says_so_and_may_be_closed_again():
+def a_closed_recording_raises_an_error_and_may_be_closed_again():
     with temp_dir() as folder:
         trace = etwatch.open(recording(folder, "switches"))
         rows = trace.processes.rows()
         next(rows)
         trace.close()
         trace.close()
-        check(len(list(rows)) > 3, "a reading that had begun does not go on")
+        check(len(list(rows)) > 3, "a started iteration does not continue")
         raises(etwatch.ETWSessionError, "closed", lambda: trace.stats)
         raises(etwatch.ETWSessionError, "closed", lambda: list(trace.processes.rows()))
 

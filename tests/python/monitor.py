@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ETWMonitor and what is around it: every name, default and behaviour that users wrote down."""
+"""ETWMonitor and its environment: every documented name, default and behaviour."""
 import dataclasses
 import inspect
 import logging
@@ -81,7 +81,7 @@ def every_field_has_its_default_and_is_a_keyword():
     ("no session", "session_name", "", "session_name"),
     ("small buffers", "buffer_size_kb", 1, "buffer_size_kb 4 16384"),
     ("too few buffers", "min_buffers", 1, "min_buffers 2"),
-    ("fewer at most than at least", "max_buffers", 3, "min_buffers max_buffers"),
+    ("maximum below minimum", "max_buffers", 3, "min_buffers max_buffers"),
     ("no flush", "flush_timer", 0, "flush_timer"),
     ("a profile rate that no machine has", "cpu_sampling_interval", 9000, "cpu_sampling_interval 8000"),
     ("a budget below 0", "overhead_limit", -1, "overhead_limit"),
@@ -106,7 +106,7 @@ def a_wrong_type_is_refused_by_field(field, value):
 
 
 @test
-def a_field_that_was_spoilt_later_is_refused_at_the_start():
+def a_field_made_invalid_later_is_refused_at_the_start():
     monitor = ETWMonitor()
     monitor.config.sampling_rate_hz = 5000
     raises(ValueError, "sampling_rate_hz", monitor.start_monitoring)
@@ -114,7 +114,7 @@ def a_field_that_was_spoilt_later_is_refused_at_the_start():
 
 
 @test
-def the_names_that_users_wrote_are_there():
+def the_documented_names_exist():
     for name in """ETWMonitorConfig ETWMonitor MetricSample ProcessMetrics ETWError ETWSessionError
             ETWAccessDeniedError ETWProviderError ETWSessionLostError MonitorFactory select_monitor SystemMonitor
             UnifiedMonitor AdaptiveSampler run watch open""".split():
@@ -130,7 +130,7 @@ def the_names_that_users_wrote_are_there():
 
 
 @test
-def errors_are_one_family_and_carry_the_code_and_the_fix():
+def errors_have_one_base_class_and_carry_the_code_and_the_fix():
     for name in ("ETWSessionError", "ETWAccessDeniedError", "ETWProviderError", "ETWSessionLostError"):
         kind = getattr(etwatch, name)
         check(issubclass(kind, etwatch.ETWError), name)
@@ -140,7 +140,7 @@ def errors_are_one_family_and_carry_the_code_and_the_fix():
 
 
 @test
-def samples_come_by_the_names_that_users_know():
+def samples_have_the_documented_names():
     child = busy()
     with ETWMonitor(ETWMonitorConfig(target_processes={child.pid}, sampling_rate_hz=50)) as monitor:
         check_in(monitor.backend, ("ebpf", "poll", "etw"))
@@ -162,7 +162,7 @@ def samples_come_by_the_names_that_users_know():
 
 
 @test
-def collect_gives_each_sample_once_and_no_more_than_the_buffer_holds():
+def collect_returns_each_sample_once_and_no_more_than_the_buffer_holds():
     child = busy()
     config = ETWMonitorConfig(target_processes={child.pid}, sampling_rate_hz=200, buffer_size=40)
     with ETWMonitor(config) as monitor:
@@ -170,7 +170,7 @@ def collect_gives_each_sample_once_and_no_more_than_the_buffer_holds():
         first = monitor.collect_metrics()
         check_between(len(first), 1, 40, "samples")
         found = monitor.get_statistics()
-        check(found["dropped"] == found["collect_dropped"] > 0, "what went is not counted")
+        check(found["dropped"] == found["collect_dropped"] > 0, "dropped samples are not counted")
         seen = {(s.timestamp, s.metric_name) for s in first}
         wait_until(lambda: monitor.get_statistics()["samples"] > 120, "more")
         for sample in monitor.collect_metrics():
@@ -193,7 +193,7 @@ def start_stop_and_cleanup_may_each_be_called_twice_and_in_any_order():
     monitor.cleanup()
     monitor.cleanup()
     monitor.collect_metrics()
-    check(monitor.get_statistics()["samples"] is not None, "the last figures are gone")
+    check(monitor.get_statistics()["samples"] is not None, "the last values are gone")
     with monitor as same:
         check(same is monitor and monitor.is_monitoring, "no context manager")
     check(not monitor.is_monitoring, "it still runs")
@@ -213,7 +213,7 @@ def one_process_has_its_metrics_and_all_are_a_dict():
         check(metrics.thread_ids == [child.pid] and metrics.thread_count == 1, repr(metrics))
         check(metrics.working_set_size > 1e6 and metrics.virtual_bytes >= metrics.working_set_size, repr(metrics))
         check(metrics.page_faults > 100 and metrics.context_switches > 0, repr(metrics))
-        check_eq(metrics.command_line, None, "command line without being asked for")
+        check_eq(metrics.command_line, None, "command line that was not requested")
         everyone = monitor.get_process_metrics()
         check(isinstance(everyone, dict) and everyone[child.pid].pid == child.pid, repr(everyone))
         child.kill()
@@ -225,7 +225,7 @@ def one_process_has_its_metrics_and_all_are_a_dict():
 
 
 @test
-def the_summary_has_averages_and_percentiles_also_of_what_has_ended():
+def the_summary_has_averages_and_percentiles_also_of_exited_processes():
     child = busy()
     with ETWMonitor(ETWMonitorConfig(target_processes={child.pid})) as monitor:
         wait_until(lambda: monitor.get_statistics()["samples"] > 30, "samples")
@@ -244,7 +244,7 @@ def the_summary_has_averages_and_percentiles_also_of_what_has_ended():
 
 
 @test
-def statistics_tell_the_rate_the_loss_and_the_cost():
+def statistics_have_the_rate_the_loss_and_the_cost():
     child = busy()
     with ETWMonitor(ETWMonitorConfig(target_processes={child.pid}, sampling_rate_hz=100)) as monitor:
         wait_until(lambda: monitor.get_statistics()["duration"] > 1, "a second")
@@ -257,11 +257,11 @@ def statistics_tell_the_rate_the_loss_and_the_cost():
 
 
 @test
-def processes_come_and_go_while_it_runs():
+def processes_can_be_added_and_removed_while_it_runs():
     first, second = busy(), busy()
     monitor = ETWMonitor()
     monitor.start_monitoring()  # everything
-    monitor.add_process(first.pid)  # from now on this one
+    monitor.add_process(first.pid)  # this one from now on
     pids = set()
     monitor.collect_metrics()
     wait_until(lambda: pids.update(s.pid for s in monitor.collect_metrics()) or first.pid in pids, "the first")
@@ -286,7 +286,7 @@ def processes_come_and_go_while_it_runs():
 
 
 @test
-def of_more_than_max_processes_the_busiest_are_told_and_the_rest_is_summed():
+def beyond_max_processes_the_busiest_are_reported_and_the_rest_is_summed():
     children = [busy() for _ in range(3)]
     config = ETWMonitorConfig(target_processes={child.pid for child in children}, max_processes=1, sampling_rate_hz=10)
     with ETWMonitor(config) as monitor:
@@ -296,7 +296,7 @@ def of_more_than_max_processes_the_busiest_are_told_and_the_rest_is_summed():
         check_eq({s.process_name for s in rest}, {"(others)"})
         for at in {s.timestamp for s in rest}:
             check(len({s.pid for s in got if s.timestamp == at}) <= 2, "more than the busiest and the rest")
-        check(-1 not in monitor.get_process_metrics(), "the others are no process")
+        check(-1 not in monitor.get_process_metrics(), "the others are not a process")
         check_in(-1, monitor.get_process_summary())
 
 
@@ -311,7 +311,7 @@ def a_name_matches_with_version_and_without():
 
 
 @test
-def callbacks_get_one_sample_or_lists_until_they_are_taken_back():
+def callbacks_get_one_sample_or_lists_until_they_are_unregistered():
     child = busy()
     singles, lists = [], []
 
@@ -324,17 +324,17 @@ def callbacks_get_one_sample_or_lists_until_they_are_taken_back():
         wait_until(lambda: len(singles) > 50 and len(lists) > 3, "samples")
         check(all(isinstance(sample, MetricSample) for sample in singles), "not all are MetricSample")
         check(all(isinstance(some, list) for some in lists), "not all are lists")
-        check(monitor.unregister_callback(single) and monitor.unregister_callback(lists.append), "not taken back")
-        check(not monitor.unregister_callback(single), "taken back twice")
+        check(monitor.unregister_callback(single) and monitor.unregister_callback(lists.append), "not unregistered")
+        check(not monitor.unregister_callback(single), "unregistered twice")
         time.sleep(0.3)
         before = len(singles)
         time.sleep(0.3)
-        check_eq(len(singles), before, "calls after it was taken back")
+        check_eq(len(singles), before, "calls after it was unregistered")
     raises(TypeError, "callback", monitor.register_callback, 7)
 
 
 @test
-def a_list_of_samples_is_a_list_whatever_is_done_with_it():
+def a_list_of_samples_behaves_like_a_list():
     child = busy()
     lists = []
     with ETWMonitor(ETWMonitorConfig(target_processes={child.pid})) as monitor:
@@ -342,18 +342,18 @@ def a_list_of_samples_is_a_list_whatever_is_done_with_it():
         wait_until(lambda: len(lists) > 12, "lists")
     full = [some for some in lists if some]
     check(len(full) > 8, "lists")
-    workloads = [len, list, sorted, lambda x: x[0], lambda x: x[-1], lambda x: [] + x, lambda x: x + [], lambda x: x[:2],
+    operations = [len, list, sorted, lambda x: x[0], lambda x: x[-1], lambda x: [] + x, lambda x: x + [], lambda x: x[:2],
              lambda x: [s for s in x], lambda x: x.copy(), lambda x: x == [], repr, bool, tuple, lambda x: x.index(x[0])]
-    for deed in workloads:
+    for operation in operations:
         batch = full[0].samples
         fresh, plain = MetricList(batch), list(MetricList(batch))
-        check_eq(deed(fresh), deed(plain), f"deed {workloads.index(deed)}")
+        check_eq(operation(fresh), operation(plain), f"operation {operations.index(operation)}")
         check_eq(len(fresh), len(plain))
     check_eq(pickle.loads(pickle.dumps(MetricList(full[0].samples))), list(full[0]))
 
 
 @test
-def a_callback_that_raises_is_logged_and_counted_and_the_others_go_on():
+def a_callback_that_raises_is_logged_and_counted_and_the_others_continue():
     child = busy()
     good = []
 
@@ -372,7 +372,7 @@ def a_callback_that_raises_is_logged_and_counted_and_the_others_go_on():
 
 
 @test
-def a_callback_that_blocks_does_not_hold_up_the_rest_and_drops_are_counted():
+def a_callback_that_blocks_does_not_delay_the_others_and_drops_are_counted():
     child = busy()
     go, inside = threading.Event(), threading.Event()
 
@@ -393,22 +393,22 @@ def a_callback_that_blocks_does_not_hold_up_the_rest_and_drops_are_counted():
 
 
 @test
-def a_callback_may_stop_and_clean_up_and_drop_its_monitor():
+def a_callback_may_stop_clean_up_and_drop_its_monitor():
     child = busy()
-    for deed in ("stop_monitoring", "cleanup", "__del__"):
+    for method in ("stop_monitoring", "cleanup", "__del__"):
         done = threading.Event()
         holder = [ETWMonitor(ETWMonitorConfig(target_processes={child.pid}, callback_batch_ms=20))]
 
-        def callback(_, deed=deed, holder=holder, done=done):
-            if holder and deed == "__del__":
+        def callback(_, method=method, holder=holder, done=done):
+            if holder and method == "__del__":
                 holder.clear()
             elif holder:
-                getattr(holder[0], deed)()
+                getattr(holder[0], method)()
             done.set()
 
         holder[0].register_callback(callback)
         holder[0].start_monitoring()
-        check(done.wait(30), f"{deed} in a callback")
+        check(done.wait(30), f"{method} in a callback")
         holder.clear()
 
 
@@ -438,7 +438,7 @@ def kernel_flags_switch_the_matching_groups():
 
 
 @test
-def the_switches_of_a_config_are_kinds_of_kernel_events_that_etw_knows():
+def the_switches_of_a_config_are_known_etw_kernel_events():
     known, index = set(), 0
     while _native.lib.etwatch_session_kernel_name(index) is not None:
         known.add(_native.lib.etwatch_session_kernel_name(index).decode())
@@ -450,11 +450,11 @@ def the_switches_of_a_config_are_kinds_of_kernel_events_that_etw_knows():
     check("cswitch" not in kernel_kinds(ETWMonitorConfig(enable_context_switch=False)), "switched off")
 
 
-# -------------------------------------------------------------------------- around it
+# -------------------------------------------------------------------------- other classes
 
 
 @test
-def the_limits_of_each_use_case_are_as_written():
+def the_limits_of_each_use_case_are_as_documented():
     limits = {"development": 50, "testing": 20, "staging": 10, "production": 5, "critical": 2}
     for use_case, limit in limits.items():
         monitor = etwatch.select_monitor(use_case, 20)
@@ -471,19 +471,19 @@ def the_factory_makes_a_monitor():
 
 
 @test
-def the_adaptive_sampler_slows_down_and_comes_back():
+def the_adaptive_sampler_slows_down_and_recovers():
     sampler = etwatch.AdaptiveSampler(100.0, 5.0)
     check_eq([round(sampler.adjust_rate(x), 6) for x in (5.1, 9, 5.0, 2.0, 1.9, 1.9, 0)], [80, 64, 64, 64, 76.8, 92.16, 100])
-    told = []
-    sampler = etwatch.AdaptiveSampler(told.append, sampling_hz=10)
+    rates = []
+    sampler = etwatch.AdaptiveSampler(rates.append, sampling_hz=10)
     sampler.adjust_rate(50)
     sampler.adjust_rate(3)
-    check_eq(told, [8.0])
+    check_eq(rates, [8.0])
     raises(ValueError, "overhead", sampler.adjust_rate, -1)
 
 
 @test
-def the_system_monitor_sees_the_whole_machine():
+def the_system_monitor_reports_the_whole_machine():
     system = etwatch.SystemMonitor()
     busy()
     time.sleep(0.3)
@@ -526,7 +526,7 @@ def without_rights_it_polls_and_warns_once_or_refuses():
             print(type(error).__name__, bool(error.fix), error.os_code)
     """
     if os.getuid() != 0:
-        skip("only root can give up rights")
+        skip("only root can drop privileges")
     result = run(["-X", "dev", "-c", code], program=sys.executable)
     check_eq(result.code, 0, result.err)
     lines = result.out.split("\n")

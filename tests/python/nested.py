@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The nested configuration that users wrote down: what it takes, what it refuses, what it changes."""
+"""The documented nested configuration: what it accepts, what it refuses, what it changes."""
 import json
 import os
 import sys
@@ -36,7 +36,7 @@ def the_nested_dict_is_accepted_as_configuration():
     ("an unknown group", {"monitoring": {"cpus": {}}}, ValueError, "cpus cpu memory"),
     ("an unknown key", {"monitoring": {"cpu": {"hz": 1}}}, ValueError, "monitoring.cpu 'hz' sampling_hz"),
     ("an unknown backend", {"monitoring": {"cpu": {"backend": "magic"}}}, ValueError, "backend magic etw ebpf poll"),
-    ("one that no summary has", {"monitoring": {"memory": {"aggregation": "sum"}}}, ValueError,
+    ("an aggregation that no summary has", {"monitoring": {"memory": {"aggregation": "sum"}}}, ValueError,
      "monitoring.memory.aggregation sum p99"),
     ("an unknown aggregation", {"monitoring": {"cpu": {"aggregation": "p12"}}}, ValueError, "aggregation p12 p95"),
     ("a rate out of range", {"monitoring": {"cpu": {"sampling_hz": 0}}}, ValueError, "monitoring.cpu.sampling_hz"),
@@ -45,7 +45,7 @@ def the_nested_dict_is_accepted_as_configuration():
     ("no dict at all", 7, TypeError, "config 7"),
     ("a field that does not exist", {"sampling_rate": 1}, ValueError, "sampling_rate"),
 ])
-def a_nested_dict_with_a_mistake_is_refused_by_its_place(settings, kind, words):
+def a_nested_dict_with_a_mistake_is_refused_with_its_path(settings, kind, words):
     try:
         ETWMonitor(settings)
     except kind as error:
@@ -56,7 +56,7 @@ def a_nested_dict_with_a_mistake_is_refused_by_its_place(settings, kind, words):
 
 
 @test
-def a_group_has_the_aggregates_that_were_asked_for_and_none_if_it_is_off():
+def a_group_has_the_requested_aggregates_and_none_if_it_is_off():
     child = busy()
     monitor = ETWMonitor({"monitoring": {"cpu": {"sampling_hz": 50, "aggregation": ["p95", "max"]}, "memory": {},
                                          "io": {"enabled": False}}, "target_processes": {child.pid}})
@@ -73,7 +73,7 @@ def a_group_has_the_aggregates_that_were_asked_for_and_none_if_it_is_off():
 
 
 @test
-def what_is_persisted_is_json_lines():
+def persisted_data_is_json_lines():
     with temp_dir() as folder:
         path = os.path.join(folder, "kept.jsonl")
         child = busy()
@@ -81,7 +81,7 @@ def what_is_persisted_is_json_lines():
                                              "storage": {"persist_to_disk": path}},
                               "target_processes": {child.pid}})
         with monitor:
-            wait_until(lambda: os.path.getsize(path) > 0, "something is written")
+            wait_until(lambda: os.path.getsize(path) > 0, "a file is written")
         with open(path, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
         check_eq({row["pid"] for row in rows}, {child.pid})

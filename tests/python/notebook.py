@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The notebook in examples/: it was executed, says nothing of the machine, and still runs."""
+"""The notebook in examples/: it was executed, contains nothing about the machine, and still runs."""
 import glob
 import json
 import os
@@ -29,7 +29,7 @@ def every_cell_was_executed_without_an_error_and_there_is_a_picture():
 
 
 @test
-def nothing_in_it_tells_where_it_was_made():
+def no_path_of_the_machine_is_in_the_notebook():
     for path in NOTEBOOKS:
         with open(path, encoding="utf-8") as file:
             text = re.sub(r'"image/png": "[^"]*"', "", file.read())
@@ -38,7 +38,7 @@ def nothing_in_it_tells_where_it_was_made():
 
 
 @test(seconds=300)
-def it_runs_from_beginning_to_end():
+def the_notebook_runs_from_beginning_to_end():
     need("nbclient", "ipykernel", "matplotlib", "pandas")
     for path in NOTEBOOKS:
         result = run([os.path.join(ROOT, "scripts", "run_notebook.py"), path], program=python(), timeout=280,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pictures: what is drawn is what the table says."""
+"""Plots: they show the values of the table."""
 import json
 
 from lib import cases, check_eq, check_in, main, test
@@ -20,33 +20,33 @@ def row(t, cpu, pid=1, **more):
 """
 
 
-# One interpreter for all: to import matplotlib takes longer than all of this.
+# One interpreter for all snippets: importing matplotlib takes longer than all of them.
 ALL = """
 import json, sys, traceback
-told = []
+results = []
 for code in json.loads(sys.argv[1]):
     try:
         exec(code, dict(globals()))
-        told.append("")
+        results.append("")
     except Exception as error:
-        told.append(traceback.format_exc())
-print(json.dumps(told))
+        results.append(traceback.format_exc())
+print(json.dumps(results))
 """
-_codes, _told = [], []
+_codes, _results = [], []
 
 
 def draws(code):
-    """Registers code, and gives what must be called to learn how it went."""
+    """Registers code and returns a function that gives its outcome."""
     _codes.append(code)
     number = len(_codes) - 1
 
     def outcome():
         need("matplotlib")
-        if not _told:
+        if not _results:
             result = snippet(MADE + ALL, json.dumps(_codes), options=())
             check_eq(result.code, 0, result.out + result.err)
-            _told.extend(json.loads(result.out))
-        return _told[number]
+            _results.extend(json.loads(result.out))
+        return _results[number]
     return outcome
 
 
@@ -132,7 +132,7 @@ def misuse_is_named(code, expected):
 
 
 @test
-def without_matplotlib_the_error_says_so():
+def without_matplotlib_the_error_names_it():
     result = snippet(MADE.split("from etwatch import plot")[1].join(["from etwatch import plot", ""])
                      .replace("import matplotlib\n", "") + "import sys\nsys.modules['matplotlib'] = None\n"
                      "sys.modules['matplotlib.pyplot'] = None\nsamples([]).plot('cpu')")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""etwatch.Process beside psutil.Process: the same calls, the same answers."""
+"""etwatch.Process compared with psutil.Process: the same calls, the same answers."""
 import json
 import os
 
@@ -11,7 +11,7 @@ import os, signal, subprocess, sys, time
 import etwatch.process as ours
 from etwatch.process import Process
 """
-# What stands still while we look: a process that sleeps.
+# A process that does not change while it is read: it sleeps.
 BESIDE = HEAD + """
 import psutil
 child = subprocess.Popen(["sleep", "60"])
@@ -39,33 +39,33 @@ _answers = {}
 
 
 def answers():
-    """What both say, by name; asked once. Of tuples, the fields that both have."""
+    """The answers of both by name, read once. For tuples, the fields that both have."""
     need("psutil")
     if not _answers:
         result = runs(BESIDE.replace("{code}", f"""
     import json
-    told = {{}}
+    answers_of = {{}}
     for name in {NAMES!r}:
         a, b = getattr(mine, name), getattr(theirs, name)
         a, b = (a, b) if name == "pid" else (a(), b())
         if hasattr(b, "_fields"):
             common = [field for field in a._fields if field in b._fields]
             a, b = ({{field: getattr(one, field) for field in common}} for one in (a, b))
-        told[name] = [a, b]
-    print(json.dumps(told))
+        answers_of[name] = [a, b]
+    print(json.dumps(answers_of))
     """))
         _answers.update(json.loads(result.out))
     return _answers
 
 
 @cases([(name, name) for name in NAMES])
-def an_answer_is_psutils(name):
+def an_answer_equals_that_of_psutil(name):
     mine, theirs = answers()[name]
     check_eq(mine, theirs, name)
 
 
 @test
-def thread_ids_and_times_are_psutils():
+def thread_ids_and_times_equal_those_of_psutil():
     need("psutil")
     runs(BESIDE.replace("{code}", """
     assert [tuple(t) for t in mine.threads()] == [tuple(t) for t in theirs.threads()]
@@ -73,13 +73,13 @@ def thread_ids_and_times_are_psutils():
 
 
 @test
-def the_start_is_psutils_to_the_second_that_the_kernel_rounds():
+def the_start_equals_that_of_psutil_within_rounding():
     need("psutil")
     runs(BESIDE.replace("{code}", "assert abs(mine.create_time() - theirs.create_time()) < 1.5"))
 
 
 @test
-def parents_and_children_are_psutils():
+def parents_and_children_equal_those_of_psutil():
     need("psutil")
     runs(BESIDE.replace("{code}", """
     assert [p.pid for p in mine.parents()] == [p.pid for p in theirs.parents()]
@@ -90,7 +90,7 @@ def parents_and_children_are_psutils():
 
 
 @test
-def open_files_are_psutils():
+def open_files_equal_those_of_psutil():
     need("psutil")
     runs(HEAD + """
 import psutil, tempfile
@@ -101,7 +101,7 @@ with tempfile.NamedTemporaryFile() as file:
 
 
 @test
-def cpu_percent_of_a_busy_process_is_about_what_psutil_says():
+def cpu_percent_of_a_busy_process_is_close_to_that_of_psutil():
     need("psutil")
     runs(BESIDE.replace('["sleep", "60"]', '[sys.executable, "-c", "print(flush=True)\\nimport time\\nend = time.time() + 60\\nwhile time.time() < end: pass"], '
                         'stdout=subprocess.PIPE').replace(
@@ -117,15 +117,15 @@ def cpu_percent_of_a_busy_process_is_about_what_psutil_says():
 
 
 @test
-def many_threads_are_all_told():
+def many_threads_are_all_listed():
     runs(HEAD + """
 import threading
 go = threading.Event()
 threads = [threading.Thread(target=go.wait) for _ in range(150)]
 [t.start() for t in threads]
-told = Process().threads()
-assert len(told) == Process().num_threads() == 151
-assert {t.native_id for t in threads} < {t.id for t in told}
+answers_of = Process().threads()
+assert len(answers_of) == Process().num_threads() == 151
+assert {t.native_id for t in threads} < {t.id for t in answers_of}
 go.set()
 [t.join() for t in threads]
 """)
@@ -135,17 +135,17 @@ go.set()
 def as_dict_and_oneshot_read_once():
     runs(HEAD + """
 process = Process()
-asked, original = [], ours.Reading
+readings, original = [], ours.Reading
 class Counted(original):
     def __init__(self, *arguments):
-        asked.append(arguments)
+        readings.append(arguments)
         super().__init__(*arguments)
 ours.Reading = Counted
 with process.oneshot():
     process.num_threads(), process.memory_info(), process.cpu_times(), process.ppid()
-assert len(asked) == 1, asked
+assert len(readings) == 1, readings
 got = process.as_dict(["pid", "name", "memory_info"])
-assert got["pid"] == os.getpid() and got["memory_info"].rss > 0 and len(asked) == 2
+assert got["pid"] == os.getpid() and got["memory_info"].rss > 0 and len(readings) == 2
 assert len(process.as_dict()) >= 29
 info = [p for p in ours.process_iter(["pid", "name"]) if p.pid == os.getpid()][0].info
 assert info["pid"] == os.getpid()
@@ -161,7 +161,7 @@ assert Process() != Process(os.getppid()) and Process() != 3
 
 
 @test
-def a_process_that_ended_is_no_such_process():
+def an_exited_process_raises_no_such_process():
     runs(HEAD + """
 child = subprocess.Popen(["sleep", "60"])
 process = Process(child.pid)
@@ -169,20 +169,20 @@ assert process.is_running() and ours.pid_exists(child.pid)
 child.kill(); child.wait()
 assert not process.is_running() and not ours.pid_exists(child.pid)
 assert "terminated" in repr(process)
-for ask in (process.cpu_times, process.memory_info, process.io_counters, process.threads, process.cmdline,
+for call in (process.cpu_times, process.memory_info, process.io_counters, process.threads, process.cmdline,
             process.status, process.exe, process.children, process.num_ctx_switches, process.cpu_affinity):
     try:
-        ask()
+        call()
     except ours.NoSuchProcess as error:
         assert isinstance(error, ProcessLookupError) and error.pid == child.pid and not isinstance(
             error, ours.ZombieProcess), error
     else:
-        raise AssertionError(ask)
+        raise AssertionError(call)
 """)
 
 
 @test
-def a_zombie_is_told_apart():
+def a_zombie_is_distinguished():
     runs(HEAD + """
 child = subprocess.Popen(["true"])
 process = Process(child.pid)
@@ -218,45 +218,45 @@ assert process.wait(5) == -signal.SIGKILL
 
 
 @test
-def what_is_not_ours_to_read_is_denied():
+def unreadable_values_raise_access_denied():
     if os.geteuid() != 0:
-        skip("needs root to become somebody else")
+        skip("needs root to change the user")
     keeper = start(["30"], program="/bin/sleep")
     runs(HEAD + f"""
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 process = Process({keeper.pid})
 assert process.name() == "sleep" and process.memory_info().rss > 0 and process.num_threads() == 1
-for ask in (process.io_counters, process.environ, process.cwd, process.open_files):
+for call in (process.io_counters, process.environ, process.cwd, process.open_files):
     try:
-        ask()
+        call()
     except ours.AccessDenied as error:
         assert isinstance(error, PermissionError) and error.pid == {keeper.pid}
     else:
-        raise AssertionError(ask)
+        raise AssertionError(call)
 assert process.as_dict(["io_counters", "name"], ad_value="?") == {{"io_counters": "?", "name": "sleep"}}
 """)
 
 
 @cases([
     ("a text as pid", "Process('1')", "TypeError: pid"),
-    ("a truth as pid", "Process(True)", "TypeError: pid"),
+    ("a boolean as pid", "Process(True)", "TypeError: pid"),
     ("a negative pid", "Process(-1)", "ValueError: pid"),
-    ("a pid past all", "Process(2**32)", "ValueError: pid"),
-    ("nobody's pid", "Process(4194304)", "NoSuchProcess: process PID not found (pid=4194304)"),
+    ("a pid beyond the maximum", "Process(2**32)", "ValueError: pid"),
+    ("an unused pid", "Process(4194304)", "NoSuchProcess: process PID not found (pid=4194304)"),
     ("a negative interval", "Process().cpu_percent(-1)", "ValueError: interval"),
     ("a negative timeout", "Process().wait(-1)", "ValueError: timeout"),
     ("an unknown kind of memory", "Process().memory_percent('rsx')", "ValueError: memtype: one of rss"),
     ("an unknown attribute", "Process().as_dict(['cpu'])", "ValueError: attrs: no such names: cpu"),
     ("attributes as text", "Process().as_dict('name')", "TypeError: attrs"),
 ])
-def misuse_is_named(code, expected):
+def misuse_is_reported(code, expected):
     result = snippet(HEAD + code)
     check_eq(result.code, 1)
     check_in(expected, result.err)
 
 
 @test
-def on_windows_the_tuples_are_those_of_windows_and_the_rest_says_so():
+def on_windows_the_tuples_are_those_of_windows_and_the_rest_is_not_implemented():
     runs("""
 import ctypes, importlib, os, subprocess, sys
 import etwatch
@@ -293,26 +293,26 @@ assert other.wait(5) is None and not other.is_running()
 
 
 @test
-def the_list_of_processes_is_that_of_the_kernel():
+def the_list_of_processes_equals_that_of_the_kernel():
     result = runs(HEAD + "print(*ours.pids())")
-    told = set(map(int, result.out.split()))
+    answers_of = set(map(int, result.out.split()))
     there = {int(name) for name in os.listdir("/proc") if name.isdigit()}
-    check_in(os.getpid(), told)
-    check(len(told ^ there) < 0.2 * len(there), f"{len(told)} against {len(there)}")
+    check_in(os.getpid(), answers_of)
+    check(len(answers_of ^ there) < 0.2 * len(there), f"{len(answers_of)} against {len(there)}")
 
 
 @test
-def twenty_threads_may_ask_at_once():
+def twenty_threads_may_read_at_once():
     runs(HEAD + """
 import threading
 wrong = []
-def ask():
+def call():
     try:
         for _ in range(50):
             assert Process().num_threads() >= 1 and len(ours.pids()) > 1
     except BaseException as error:
         wrong.append(error)
-threads = [threading.Thread(target=ask) for _ in range(20)]
+threads = [threading.Thread(target=call) for _ in range(20)]
 [t.start() for t in threads]; [t.join() for t in threads]
 assert not wrong, wrong
 """)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nothing that a caller does from Python ends the interpreter: every deed runs in one of its own, under
--X dev with faulthandler, and must come to its end in order."""
+"""Nothing that a caller does from Python crashes the interpreter: every snippet runs in its own interpreter under
+-X dev with faulthandler, and must exit normally."""
 import os
 import sys
 
@@ -19,7 +19,7 @@ def spin(seconds):
 """
 
 
-def deed(code, expect="done", status=0):
+def runs(code, expect="done", status=0):
     result = run(["-X", "dev", "-W", "error::ResourceWarning", "-c", HEAD + code], program=sys.executable, timeout=110)
     check_eq(result.code, status, result.err[-3000:])
     check_in(expect, result.out)
@@ -28,7 +28,7 @@ def deed(code, expect="done", status=0):
 
 
 EVERYTHING = """
-def workloads(m, pid=os.getpid()):
+def operations(m, pid=os.getpid()):
     return [m.start_monitoring, m.stop_monitoring, m.cleanup, m.collect_metrics, m.get_process_metrics,
             lambda: m.get_process_metrics(pid), lambda: m.add_process(pid), lambda: m.remove_process(pid),
             lambda: m.register_callback(print_nothing), lambda: m.unregister_callback(print_nothing),
@@ -42,15 +42,15 @@ expected = (etwatch.ETWError, ProcessLookupError)
 
 @test
 def every_function_may_be_called_in_any_order():
-    deed(EVERYTHING + """
+    runs(EVERYTHING + """
 random.seed(7)
 for round in range(3):
     m = ETWMonitor(me)
     for _ in range(60):
-        try: random.choice(workloads(m))()
+        try: random.choice(operations(m))()
         except expected: pass
     if round: m.cleanup()
-    for d in workloads(m):
+    for d in operations(m):
         try: d()
         except expected: pass
     del m
@@ -61,14 +61,14 @@ print("done")
 
 @test
 def every_function_may_be_called_from_many_threads_at_once():
-    deed(EVERYTHING + """
+    runs(EVERYTHING + """
 m = ETWMonitor(me)
 errors = []
 def work(seed):
     r = random.Random(seed)
     end = time.monotonic() + 3
     while time.monotonic() < end:
-        try: r.choice(workloads(m))()
+        try: r.choice(operations(m))()
         except expected: pass
         except BaseException as e: errors.append(repr(e)); return
 threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
@@ -81,8 +81,8 @@ print("done")
 
 
 @test
-def what_lies_below_may_be_called_after_it_was_closed():
-    deed("""
+def the_native_monitor_may_be_called_after_it_was_closed():
+    runs("""
 from etwatch._monitor import NativeMonitor, make_config
 from etwatch import _abi
 n = NativeMonitor(make_config(flags=_abi.ETWATCH_CONFIG_ALL | _abi.ETWATCH_CONFIG_QUEUE, hz=100, latency_ms=20))
@@ -110,7 +110,7 @@ print("done")
 
 @cases([
     ("without a stop", "m.start_monitoring(); time.sleep(0.2)"),
-    ("with a callback at work", "m.register_callback(lambda s: None); m.start_monitoring(); spin(0.3)"),
+    ("with a running callback", "m.register_callback(lambda s: None); m.start_monitoring(); spin(0.3)"),
     ("with a callback that blocks", "m.register_batch_callback(lambda b: time.sleep(100)); m.start_monitoring(); spin(0.4)"),
     ("with a watch in the middle", "w = etwatch.watch(os.getpid(), hz=1000).start(); i = iter(w); spin(0.2); next(i)"),
     ("with a watch in another thread", """w = etwatch.watch(os.getpid(), hz=100, latency_ms=20).start()
@@ -121,22 +121,22 @@ w.start(); i = w.events(duration=0.2); time.sleep(0.1)"""),
     ("from another thread", "m.start_monitoring(); threading.Timer(0.2, m.cleanup).start()"),
 ])
 def the_interpreter_may_end_at_any_time(code):
-    deed("m = ETWMonitor(me)\n" + code + "\nprint('done', flush=True)\n")
+    runs("m = ETWMonitor(me)\n" + code + "\nprint('done', flush=True)\n")
 
 
 @test
-def sys_exit_and_signals_end_it_as_they_should():
-    deed("m = ETWMonitor(me)\nm.start_monitoring()\nprint('done', flush=True)\nsys.exit(3)", status=3)
-    deed("m = ETWMonitor(me)\nm.start_monitoring()\nprint('done', flush=True)\nos.kill(os.getpid(), signal.SIGTERM)\n"
+def sys_exit_and_signals_end_the_interpreter_as_usual():
+    runs("m = ETWMonitor(me)\nm.start_monitoring()\nprint('done', flush=True)\nsys.exit(3)", status=3)
+    runs("m = ETWMonitor(me)\nm.start_monitoring()\nprint('done', flush=True)\nos.kill(os.getpid(), signal.SIGTERM)\n"
          "time.sleep(50)", status=128 + 15)
-    result = deed("m = ETWMonitor(me)\nm.register_callback(lambda s: None)\nm.start_monitoring()\n"
+    result = runs("m = ETWMonitor(me)\nm.register_callback(lambda s: None)\nm.start_monitoring()\n"
                   "print('done', flush=True)\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(50)", status=128 + 2)
     check_in("KeyboardInterrupt", result.err)
 
 
 @test
-def a_child_after_a_fork_leaves_the_monitor_alone_and_may_make_its_own():
-    deed(EVERYTHING + """
+def a_forked_child_does_not_affect_the_monitor_and_may_make_its_own():
+    runs(EVERYTHING + """
 m = ETWMonitor(me)
 m.register_callback(print_nothing)
 w = etwatch.watch(os.getpid(), hz=100).start()
@@ -145,7 +145,7 @@ spin(0.3)
 for _ in range(5):
     pid = os.fork()
     if pid == 0:
-        for d in workloads(m)[1:]:
+        for d in operations(m)[1:]:
             try: d()
             except expected: pass
         try: w.read(0.1)
@@ -160,15 +160,15 @@ for _ in range(5):
     assert os.waitpid(pid, 0)[1] == 0
 before = m.get_statistics()["samples"]
 spin(0.3)
-assert m.get_statistics()["samples"] > before, "the parent's monitor stands still"
+assert m.get_statistics()["samples"] > before, "the parent's monitor has stopped"
 m.cleanup(); w.close()
 print("done")
 """)
 
 
 @test
-def multiprocessing_by_fork_works_beside_it():
-    deed("""
+def multiprocessing_by_fork_works_next_to_a_monitor():
+    runs("""
 import multiprocessing
 def square(x): return x * x
 m = ETWMonitor(me)
@@ -184,7 +184,7 @@ print("done")
 
 @test
 def a_callback_may_drop_the_last_reference():
-    deed("""
+    runs("""
 for kind in ("register_callback", "register_batch_callback"):
     box = [ETWMonitor(me)]
     gone = threading.Event()
@@ -201,8 +201,8 @@ print("done")
 
 
 @test
-def exceptions_that_are_no_errors_do_not_end_the_callbacks():
-    deed("""
+def exceptions_in_callbacks_do_not_end_the_callbacks():
+    runs("""
 seen = []
 def callback(batch):
     seen.append(len(batch))
@@ -218,10 +218,10 @@ print("done")
 
 
 @test
-def memory_stays_flat_over_many_monitors():
+def memory_does_not_grow_over_many_monitors():
     if os.environ.get("ETWATCH_SANITIZED"):
-        skip("the address sanitizer keeps what was freed")
-    deed("""
+        skip("the address sanitizer keeps freed memory")
+    runs("""
 def rss():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 import warnings; warnings.simplefilter("ignore")
@@ -239,8 +239,8 @@ print("done")
 
 
 @test
-def strings_that_are_no_text_come_through():
-    deed("""
+def strings_that_are_not_valid_text_are_handled():
+    runs("""
 import subprocess
 name = b"\\xff\\xfe\\"<\\x01>"
 child = subprocess.Popen(["/bin/sh", "-c", "read x; while :; do :; done"], stdin=subprocess.PIPE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The border to C under the address sanitizer: everything that crosses it, once."""
+"""The boundary to C under the address sanitizer: every kind of call, once."""
 import os
 
 from etlkit import make_etl
@@ -26,7 +26,7 @@ def runs(code, *arguments):
 
 
 @test
-def a_process_is_asked():
+def a_process_is_read():
     runs("""
 import etwatch, os
 p = etwatch.Process()
@@ -39,7 +39,7 @@ except etwatch.NoSuchProcess:
 
 
 @test
-def a_run_and_its_tables():
+def a_run_and_its_tables_are_clean():
     runs("""
 import etwatch, gc
 result = etwatch.run(["sh", "-c", "true; for i in 1 2 3; do true; done"], hz=1000)
@@ -56,7 +56,7 @@ gc.collect()
 
 
 @test
-def the_old_monitor_and_its_callbacks():
+def the_old_monitor_and_its_callbacks_are_clean():
     runs("""
 import etwatch, time
 monitor = etwatch.ETWMonitor(etwatch.ETWMonitorConfig(sampling_rate_hz=200))
@@ -73,7 +73,7 @@ assert seen
 
 
 @test
-def a_recording_read_to_the_end_and_left_in_the_middle():
+def a_recording_read_to_the_end_and_abandoned_in_the_middle_is_clean():
     with temp_dir() as folder:
         path = os.path.join(folder, "t.etl")
         make_etl("switches", path, "--events", 5000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables: what goes in comes out, in Python and in other people's tools."""
+"""Tables: values are read back unchanged, in Python and in other tools."""
 from lib import cases, check, check_eq, check_in, main, test
 from toolkit import need, snippet
 
@@ -21,7 +21,7 @@ def runs(code, **options):
 
 
 @test
-def columns_rows_and_slices_are_what_went_in():
+def columns_rows_and_slices_have_the_original_values():
     runs("""
 assert table.to_dict() == VALUES
 assert len(table) == 3 and table.shape == (3, 8) and table.columns == list(VALUES)
@@ -44,7 +44,7 @@ assert again.to_dict() == table.to_dict()
 
 
 @test
-def nothing_is_kept_when_every_reader_is_gone():
+def nothing_is_kept_after_the_last_reader():
     runs("""
 unused = table.__arrow_c_stream__()
 del unused
@@ -70,14 +70,14 @@ def fail(address):
     raise PermissionError('closed')
 Table.from_stream(fail).columns""", "PermissionError: closed"),
 ])
-def misuse_is_named(code, expected):
+def misuse_is_reported(code, expected):
     result = snippet(MADE + code)
     check_eq(result.code, 1)
     check_in(expected, result.err)
 
 
 @test
-def html_escapes_what_programs_are_called():
+def html_escapes_program_names():
     result = runs("print(table._repr_html_())")
     check_in("&lt;b&gt;", result.out)
     check("<b>" not in result.out, result.out)
@@ -87,13 +87,13 @@ def html_escapes_what_programs_are_called():
 
 
 @test
-def polars_takes_a_table():
+def polars_accepts_a_table():
     need("polars")
     runs("frame = table.to_polars(); assert frame.to_dict(as_series=False) == VALUES, frame")
 
 
 @test
-def pyarrow_takes_a_table_and_may_keep_one_column_of_it():
+def pyarrow_accepts_a_table_and_may_keep_one_column_of_it():
     need("pyarrow")
     runs("""
 import pyarrow
@@ -111,7 +111,7 @@ assert not _arrow._alive
 
 
 @test
-def duckdb_takes_a_table():
+def duckdb_accepts_a_table():
     need("duckdb", "pyarrow")
     runs("""
 import duckdb
@@ -148,7 +148,7 @@ assert frame["t"].dt.tz is not None and frame["t"].isna().tolist() == [False, Tr
 
 
 @test
-def a_tool_that_is_not_there_is_named():
+def a_missing_tool_is_named():
     result = snippet(MADE + "sys.modules['polars'] = None\ntable.to_polars()")
     check_in("ImportError: this needs polars: pip install polars", result.err)
 

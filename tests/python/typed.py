@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Types: the package and the programs that use it keep to them, strictly, and a breach is seen."""
+"""Types: the package and programs that use it pass strict type checking, and errors are detected."""
 import os
 
 from lib import ROOT, check_eq, check_in, main, run, temp_dir, test
@@ -42,7 +42,7 @@ def the_package_and_its_users_are_strictly_typed():
 
 
 @test
-def a_wrong_type_is_seen_by_users():
+def a_wrong_type_in_user_code_is_detected():
     with temp_dir() as folder:
         path = os.path.join(folder, "user.py")
         with open(path, "w", encoding="utf-8") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The wheels that ./dev wheel makes: what is in them, and that they work where nothing else is."""
+"""The wheels that ./dev wheel makes: their content, and that they work without anything else installed."""
 import base64
 import glob
 import hashlib
@@ -27,7 +27,7 @@ def wheel(platform):
 
 
 def bare_environment(folder):
-    """A PATH with nothing that builds: no compiler, no Meson."""
+    """A PATH without build tools: no compiler, no Meson."""
     return {"PATH": folder, "HOME": folder, "LANG": "C.UTF-8", "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_NO_INDEX": "1"}
 
@@ -46,7 +46,7 @@ def new_venv(folder):
     ("Linux", "manylinux", ["libetwatch.so", "etwatch"]),
     ("Windows", "win_amd64", ["etwatch.dll", "etwatch.exe"]),
 ])
-def a_wheel_has_what_its_record_says(platform, files):
+def a_wheel_matches_its_record(platform, files):
     with zipfile.ZipFile(wheel(platform)) as archive:
         names = archive.namelist()
         record = next(name for name in names if name.endswith("/RECORD"))
@@ -66,21 +66,21 @@ def a_wheel_has_what_its_record_says(platform, files):
 
 
 @test
-def the_linux_wheel_needs_nothing_that_is_not_in_it_or_everywhere():
+def the_linux_wheel_needs_only_its_own_and_standard_libraries():
     path = wheel("manylinux")
     tagged = tuple(int(part) for part in re.search(r"manylinux_(\d+)_(\d+)_", path).groups())
     with temp_dir() as folder, zipfile.ZipFile(path) as archive:
         inside = [name for name in archive.namelist() if name.startswith("etwatch/lib/")]
         for name in inside:
             facts = elf.read(archive.extract(name, folder))
-            check(facts.glibc <= tagged, f"{name} needs glibc {facts.glibc}, the tag says {tagged}")
+            check(facts.glibc <= tagged, f"{name} needs glibc {facts.glibc}, the tag has {tagged}")
             for soname in facts.needed:
                 check(etwatch_build.SYSTEM.fullmatch(soname) or f"etwatch/lib/{soname}" in inside,
                       f"{name} needs {soname}")
 
 
 @test
-def no_wheel_tells_where_it_was_built():
+def no_wheel_contains_its_build_path():
     for platform in ("manylinux", "win_amd64"):
         with zipfile.ZipFile(wheel(platform)) as archive:
             for name in archive.namelist():
@@ -120,7 +120,7 @@ def the_exit_status_of_the_program_is_that_of_the_module():
 
 @test(seconds=300)
 def pip_builds_the_package_from_the_checkout():
-    wheel("manylinux")  # its build folder is used again
+    wheel("manylinux")  # its build folder is reused
     if run(["-m", "pip", "--version"], program=sys.executable).code != 0:
         skip("this Python has no pip")
     with temp_dir() as folder:
@@ -150,7 +150,7 @@ def an_sdist_has_what_a_build_needs():
     ("only a header", b"\x7fELF\x02\x01" + bytes(40)),
     ("a segment table past the end", b"\x7fELF\x02\x01" + bytes(26) + b"\xff" * 32),
 ])
-def a_damaged_library_is_an_error_and_no_wheel(data):
+def a_damaged_library_is_an_error_and_gives_no_wheel(data):
     with temp_dir() as folder:
         path = os.path.join(folder, "lib.so")
         with open(path, "wb") as file:

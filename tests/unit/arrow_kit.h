@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking into Arrow arrays. */
+/* Helpers that read values out of Arrow arrays. */
 #ifndef ARROW_KIT_H
 #define ARROW_KIT_H
 
@@ -27,7 +27,7 @@ static inline bool is_null(const struct ArrowArray *array, size_t row)
 }
 
 /* The text of a dictionary column; NULL for a null. Valid until the next call. */
-static inline const char *word_at(const struct ArrowArray *array, size_t row)
+static inline const char *text_at(const struct ArrowArray *array, size_t row)
 {
     static char text[64];
     if (is_null(array, row))
@@ -46,7 +46,7 @@ static inline int64_t number_at(const struct ArrowArray *array, size_t row)
     return ((const int64_t *)array->buffers[1])[row];
 }
 
-/* Everything of a stream; how many rows and batches it had. */
+/* Reads a stream to its end and counts its rows and batches. */
 static inline uint64_t drain(struct ArrowArrayStream *stream, unsigned *ret_batches)
 {
     uint64_t rows = 0;

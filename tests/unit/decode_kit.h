@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of decoders: payloads put together by hand, records around them, and fields as one line
- * of text, so that a test can say what it expects: "a=1 b='x' c=[1 2] d={e=-3}".
+ * Helpers for decoder tests: builders for payloads and the records around them, and the decoded
+ * fields as one line of text, so that a test can compare them with "a=1 b='x' c=[1 2] d={e=-3}".
  */
 #ifndef DECODE_KIT_H
 #define DECODE_KIT_H
@@ -38,13 +38,13 @@ static inline void put_int(struct bytes *bytes, uint64_t value, size_t size)
     }
 }
 
-/* With its terminator. */
+/* Including the terminator. */
 static inline void put_text(struct bytes *bytes, const char *text)
 {
     put(bytes, text, strlen(text) + 1);
 }
 
-/* ASCII as UTF-16, with its terminator. */
+/* ASCII as UTF-16, including the terminator. */
 static inline void put_wide(struct bytes *bytes, const char *text)
 {
     do {
@@ -52,7 +52,10 @@ static inline void put_wide(struct bytes *bytes, const char *text)
     } while (*text++);
 }
 
-/* A manifest record: header, extended items behind it, payload elsewhere. */
+/*
+ * A manifest record: the header, its extended items directly after it, the payload in separate
+ * memory.
+ */
 struct made_record {
     struct ew_record record;
     uint8_t header[KIT_HEADER + 8192];
@@ -86,7 +89,7 @@ static inline void make_classic(struct made_record *made, const char *guid, uint
     made->record.opcode = opcode;
 }
 
-/* Adds an extended item, and links the one before to it. */
+/* Adds an extended item and links the previous one to it. */
 static inline void add_item(struct made_record *made, unsigned type, const void *data, size_t size)
 {
     uint8_t *items = made->header + KIT_HEADER;
@@ -183,7 +186,10 @@ static inline const char *show(const struct ew_fields *fields)
     return text;
 }
 
-/* Decodes the record and shows its fields; *ret_ok (may be NULL): decoded whole. */
+/*
+ * Decodes the record and formats its fields. *ret_ok (may be NULL) is set if all of the record was
+ * decoded.
+ */
 static inline const char *decode(struct ew_decoder *decoder, const struct ew_record *record,
                                  bool *ret_ok)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of the reader: recordings made by the writer, and everything the reader says of them
- * in one list that can be compared. */
+/*
+ * Helpers for tests of the reader: recordings made by the writer, and everything that the reader
+ * returns for them as one list that can be compared.
+ */
 #ifndef ETL_READER_KIT_H
 #define ETL_READER_KIT_H
 
@@ -15,15 +17,15 @@
 
 enum { KIT_HEADER_SIZE = 72, KIT_START_RAW = 1000000 };
 
-/* What of a record outlives its batch. */
+/* The part of a record that is kept after its batch is gone. */
 struct seen {
     uint64_t t_ns, t_raw;
     uint32_t pid, tid, payload_size;
-    uint32_t first; /* of the payload, as a number */
+    uint32_t first; /* the payload, as a number */
     uint16_t cpu, id, extended_size;
     uint8_t kind, header_type, pointer_size, version, opcode, group;
     uint32_t file;
-    uint32_t sum; /* over header, payload and provider */
+    uint32_t sum; /* checksum over header, payload and provider */
 };
 
 struct seen_list {
@@ -72,7 +74,7 @@ static inline void kit_keep(struct seen_list *list, struct ew_etl_reader *reader
         s->sum = kit_sum(s->sum, r->provider, 16);
 }
 
-/* Everything there is. Freed with kit_free. */
+/* Reads all records. The caller frees the list with kit_free. */
 static inline struct seen_list kit_drain(struct ew_etl_reader *reader)
 {
     struct seen_list list = {0};
@@ -157,7 +159,7 @@ static inline void kit_finish(struct ew_etl_writer *writer, uint64_t end_raw)
     ew_etl_writer_free(writer);
 }
 
-/* `count` events in the order of time, numbered from 0, spread over the CPUs at random. */
+/* `count` events in time order, numbered from 0, distributed over the CPUs at random. */
 static inline void kit_make(struct etl_memory *memory, struct ew_etl_writer_config config,
                             uint32_t count)
 {
@@ -172,7 +174,7 @@ static inline void kit_make(struct etl_memory *memory, struct ew_etl_writer_conf
     kit_finish(writer, raw + 1);
 }
 
-/* Where the event with this number begins, in a recording that is not compressed. */
+/* The offset of the event with this number in an uncompressed recording. */
 static inline uint8_t *kit_find(struct etl_memory *memory, uint32_t number, uint16_t cpu)
 {
     for (size_t i = 16; i + 24 <= memory->size; i += 8) {
@@ -191,7 +193,7 @@ static inline void kit_set(uint8_t *p, unsigned size, uint64_t value)
         p[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* The n-th buffer from 0, the header; NULL if there are fewer. */
+/* The n-th buffer; number 0 is the header. NULL if there are fewer. */
 static inline uint8_t *kit_buffer(const struct etl_memory *memory, size_t n)
 {
     size_t at = 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of live ETW share: a text that is compared, and recordings that the emulator
- * plays. */
+/*
+ * Helpers for the tests of live ETW: the output as text that can be compared, and recordings that
+ * the emulator plays back.
+ */
 #ifndef ETW_KIT_H
 #define ETW_KIT_H
 
@@ -18,12 +20,12 @@
 
 enum { START_RAW = 1000000, TICK_NS = 100, FLUSH_MS = 2, CPU_MHZ = 2400 };
 #define START_NS ((uint64_t)START_RAW * TICK_NS)
-/* Everything that the made-up machine logs. */
+/* Every kernel event that the synthetic machine logs. */
 #define ALL_KERNEL ((UINT32_C(1) << EW_ETW_KERNEL_COUNT) - 1)
 
-/* ------------------------------------------------------------------------- two ways */
+/* ------------------------------------------------------------------------- delivery */
 
-/* What the emulator at hand offers: events one by one, or whole buffers too. */
+/* What the current emulator offers: only single events, or whole buffers as well. */
 static bool offers_buffers;
 
 static inline struct etw_emulator *make_emulator(const struct etw_emulator_config *config)
@@ -33,8 +35,10 @@ static inline struct etw_emulator *make_emulator(const struct etw_emulator_confi
     return etw_emulator_new(&both);
 }
 
-/* A test of what must hold whichever way events come. */
-#define TEST_BOTH_WAYS(sentence)           \
+/*
+ * Runs the test once with single events and once with whole buffers; the result must be the same.
+ */
+#define TEST_BOTH_DELIVERIES(sentence)     \
     static void sentence##_this_way(void); \
     TEST(sentence)                         \
     {                                      \
@@ -56,7 +60,7 @@ struct recorded_scenario {
     uint32_t clock;
 };
 
-/* When START_NS is, by each clock. */
+/* START_NS in the unit of each clock. */
 static inline uint64_t start_by(uint32_t clock)
 {
     if (clock == 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is told, as JSON that can be compared byte for byte; and what a recording tells. */
+/* The reported objects as JSON that can be compared byte for byte, and the same for a recording. */
 #ifndef TOLD_KIT_H
 #define TOLD_KIT_H
 
@@ -103,9 +103,10 @@ static inline void remove_recorded(const struct recorded *recorded)
     test_folder_remove(recorded->folder);
 }
 
-/* pid: of whom alone; NULL: as flags say. */
-static inline void tell_recorded(const char *path, double hz, uint32_t flags, const uint32_t *pid,
-                                 struct text *text, struct etwatch_meta *ret_meta)
+/* pid selects one process; with NULL the flags decide. */
+static inline void report_recording(const char *path, double hz, uint32_t flags,
+                                    const uint32_t *pid, struct text *text,
+                                    struct etwatch_meta *ret_meta)
 {
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_config config = {

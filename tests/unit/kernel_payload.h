@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads of kernel events, built byte by byte, and records around them; and what was decoded,
- * asked for by name.
+ * Builders for payloads of kernel events and the records around them, and lookup of decoded fields
+ * by name.
  */
 #ifndef KERNEL_PAYLOAD_H
 #define KERNEL_PAYLOAD_H
@@ -45,7 +45,7 @@ static inline void put_wide(struct payload *payload, const char *text)
     put(payload, 0, 2);
 }
 
-/* S-1-5-21-… with two parts, behind a TOKEN_USER. */
+/* S-1-5-21-… with two sub-authorities, after a TOKEN_USER. */
 static inline void put_sid(struct payload *payload)
 {
     put_pointer(payload, 0xffff8000u);
@@ -58,7 +58,9 @@ static inline void put_sid(struct payload *payload)
     put(payload, 1001, 4);
 }
 
-/* Bytes that are nowhere the same for long; the texts of a layout end somewhere in them. */
+/*
+ * Bytes without long runs of equal values, so that the strings of a layout end somewhere in them.
+ */
 static inline void fill(struct payload *payload, uint32_t size, uint32_t seed)
 {
     payload->size = size;
@@ -86,7 +88,7 @@ static inline struct ew_record kernel_record(const struct payload *payload, uint
                               .group = group};
 }
 
-/* The first entry of that name, at whatever depth; NULL: none. */
+/* The first entry with that name at any depth; NULL if there is none. */
 static inline const struct ew_field *field_named(const struct ew_fields *fields, const char *name)
 {
     for (uint32_t i = 0; i < fields->count; i++) {
@@ -98,7 +100,10 @@ static inline const struct ew_field *field_named(const struct ew_fields *fields,
     return NULL;
 }
 
-/* Its value as a number: signed ones extended, addresses and ports as they are. */
+/*
+ * The value as a number: signed values are sign-extended, addresses and ports are taken as they
+ * are.
+ */
 static inline uint64_t field_number(const struct ew_fields *fields, const char *name)
 {
     test_row(name);

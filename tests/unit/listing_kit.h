@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of processes as Windows writes them, made by hand. */
+/* Process lists in the format that Windows returns, built by hand. */
 #ifndef LISTING_KIT_H
 #define LISTING_KIT_H
 
@@ -9,9 +9,9 @@
 #include "source/poll_windows/listing.h"
 
 enum { LIST_MAX = 64 * 1024, NAME_UNITS = 40 };
-#define ADDRESS UINT64_C(0x7ff600000000) /* where the list seems to lie */
+#define ADDRESS UINT64_C(0x7ff600000000) /* address at which the list claims to be */
 #define ZERO UINT64_C(130000000000000000)
-#define MS_UNITS UINT64_C(10000) /* of 100 ns */
+#define MS_UNITS UINT64_C(10000) /* units of 100 ns */
 #define MS UINT64_C(1000000)
 
 /* ------------------------------------------------------------------ lists by hand */
@@ -23,10 +23,10 @@ struct row {
     uint32_t threads;
     uint32_t faults, hard;
     uint64_t rss, read_bytes;
-    uint64_t other_bytes, pools; /* pools: paged, and half of it nonpaged */
-    uint32_t states[4];          /* of the first threads; 0: 5, waiting */
+    uint64_t other_bytes, pools; /* paged pool; half of it is the nonpaged pool */
+    uint32_t states[4];          /* state of the first threads; 0 means 5, waiting */
     uint32_t wait_reason;
-    uint32_t first_tid; /* 0: pid + 100 */
+    uint32_t first_tid; /* 0 means pid + 100 */
     uint64_t cycles;
 };
 
@@ -41,7 +41,7 @@ static inline void put(uint8_t *at, uint64_t value, size_t size)
         at[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* Returns where the record begins. */
+/* Returns the offset of the record. */
 static inline size_t add_row(struct list *list, size_t last, const struct row *row)
 {
     size_t at = list->size, name_len = 2 * strlen(row->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of the monitor share. Every question that does not depend on the source is put to
- * polling, which works everywhere, and to eBPF where it can be opened.
+ * Helpers for the tests of the monitor. Every test that does not depend on the source runs with
+ * polling, which works everywhere, and with eBPF where it can be opened.
  */
 #ifndef MONITOR_KIT_H
 #define MONITOR_KIT_H
@@ -28,7 +28,7 @@ static inline struct etwatch_config config_for(uint32_t source)
     };
 }
 
-/* False, with a remark in the output, where this source cannot work; polling always can. */
+/* Returns false and prints a note if this source cannot work here; polling always works. */
 static inline int can_open(uint32_t source)
 {
     struct etwatch_config config = config_for(source);
@@ -36,12 +36,12 @@ static inline int can_open(uint32_t source)
     struct etwatch_monitor *monitor = NULL;
     test_row(etwatch_source_name(source));
     int rc = etwatch_monitor_new(&config, &monitor, &error);
-    CHECK(rc == 0 || rc == ETWATCH_ENOTSUP); /* a source of another system */
+    CHECK(rc == 0 || rc == ETWATCH_ENOTSUP); /* a source of another operating system */
     if (rc == 0)
         rc = etwatch_monitor_open(monitor, &error);
     etwatch_monitor_free(monitor);
     if (rc != 0 && source == ETWATCH_SOURCE_EBPF)
-        printf("# not asked of ebpf: %s\n", error.message);
+        printf("# not run with ebpf: %s\n", error.message);
     else
         CHECK_EQ_INT(rc, 0);
     return rc == 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For the tests of the poll source: shows it recorded trees round by round and keeps what it tells.
- * The root is a link that points to another tree in each round.
+ * Helpers for the tests of the poll source: they present a recorded tree to it in each round and
+ * keep the facts that it reports. The root is a symbolic link that points to another tree in each
+ * round.
  */
 #ifndef POLL_ROUNDS_H
 #define POLL_ROUNDS_H
@@ -21,13 +22,13 @@ struct rounds {
     struct ew_poll *poll;
     struct ew_facts facts;
     uint64_t now_ns, horizon_ns;
-    /* What the last round told. */
+    /* The facts of the last round. */
     struct ew_process_fact processes[FACTS_MAX];
     struct ew_reading readings[FACTS_MAX];
     char thread_names[FACTS_MAX][EW_NAME_SIZE];
     int process_count, reading_count;
     uint64_t lost;
-    int order[2 * FACTS_MAX]; /* pid, or -pid for a reading, as they came */
+    int order[2 * FACTS_MAX]; /* pid, or -pid for a reading, in order of arrival */
     int order_count;
 };
 
@@ -64,8 +65,8 @@ static inline void rounds_done(struct rounds *rounds)
     (void)rmdir(rounds->folder);
 }
 
-/* Points the root at a tree below tests/golden/proc. */
-static inline void show(struct rounds *rounds, const char *tree)
+/* Points the root to a tree below tests/golden/proc. */
+static inline void point_root_at(struct rounds *rounds, const char *tree)
 {
     char relative[128];
     (void)snprintf(relative, sizeof relative, "golden/proc/%s", tree);
@@ -81,7 +82,7 @@ static inline void rounds_open(struct rounds *rounds, const char *tree,
     (void)snprintf(rounds->folder, sizeof rounds->folder, "/tmp/etwatch-poll-XXXXXX");
     CHECK(mkdtemp(rounds->folder) != NULL);
     (void)snprintf(rounds->root, sizeof rounds->root, "%s/proc", rounds->folder);
-    show(rounds, tree);
+    point_root_at(rounds, tree);
     struct ew_source_config config = {
         .filter = *filter, .threads = threads, .max_processes = max, .proc_root = rounds->root};
     struct ew_error error = {.code = 0};
@@ -93,7 +94,7 @@ static inline void rounds_open(struct rounds *rounds, const char *tree,
     rounds->now_ns = UINT64_C(100000000000);
 }
 
-/* Does one round 100 ms after the last. */
+/* Drains once, 100 ms after the previous round. */
 static inline void drain_again(struct rounds *rounds)
 {
     struct ew_error error;
@@ -107,7 +108,7 @@ static inline void drain_again(struct rounds *rounds)
 
 static inline void drain_tree(struct rounds *rounds, const char *tree)
 {
-    show(rounds, tree);
+    point_root_at(rounds, tree);
     drain_again(rounds);
 }
 

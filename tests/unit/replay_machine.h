@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small machine for the tests of recordings: processes and threads that come, run, work and go,
- * as a list of events that can be told one by one or written to a file. No two have the same time.
+ * A small synthetic machine for the tests of recordings: processes and threads that start, run, do
+ * I/O and exit, as a list of events that can be replayed one by one or written to a file. No two
+ * events have the same time.
  */
 #ifndef REPLAY_MACHINE_H
 #define REPLAY_MACHINE_H
@@ -25,7 +26,7 @@ struct item {
 
 struct thread {
     uint32_t pid, tid;
-    int cpu; /* -1: on none */
+    int cpu; /* -1: on no CPU */
 };
 
 struct machine {
@@ -42,7 +43,7 @@ static uint64_t draw(struct machine *m, uint64_t below)
     return etl_random(&m->seed) % below;
 }
 
-static void tell(struct machine *m, unsigned hook, unsigned version, uint16_t cpu, uint32_t pid,
+static void emit(struct machine *m, unsigned hook, unsigned version, uint16_t cpu, uint32_t pid,
                  uint32_t tid, const struct etl_payload *payload)
 {
     bool perfinfo = hook >> 8 == 5 && (hook & 0xFF) >= 36;
@@ -63,10 +64,10 @@ static void tell(struct machine *m, unsigned hook, unsigned version, uint16_t cp
     };
     m->now_raw += 1 + draw(m, 3000);
     if (draw(m, 5000) == 0)
-        m->now_raw += draw(m, 30 * 10000000); /* nothing at all for up to half a minute */
+        m->now_raw += draw(m, 30 * 10000000); /* no event for up to half a minute */
 }
 
-static void tell_process(struct machine *m, unsigned opcode, uint32_t pid, uint32_t parent)
+static void emit_process(struct machine *m, unsigned opcode, uint32_t pid, uint32_t parent)
 {
     struct etl_payload payload;
     char name[32];
@@ -80,15 +81,15 @@ static void tell_process(struct machine *m, unsigned opcode, uint32_t pid, uint3
                                       .exit_status = opcode == 2 ? (int32_t)(pid % 5) : 259,
                                       .image = name,
                                       .command_line = "run --password=hunter2 x"});
-    tell(m, 0x0300 | opcode, 4, 0, 4, 8, &payload);
+    emit(m, 0x0300 | opcode, 4, 0, 4, 8, &payload);
 }
 
-static void tell_thread(struct machine *m, unsigned opcode, uint32_t pid, uint32_t tid)
+static void emit_thread(struct machine *m, unsigned opcode, uint32_t pid, uint32_t tid)
 {
     struct etl_payload payload;
     etl_clear(&payload);
     etl_thread(&payload, 3, PTR, &(struct etl_thread){.pid = pid, .tid = tid, .base_priority = 8});
-    tell(m, 0x0500 | opcode, 3, 0, 4, 8, &payload);
+    emit(m, 0x0500 | opcode, 3, 0, 4, 8, &payload);
 }
 
 static void add_thread(struct machine *m, unsigned opcode, uint32_t pid)
@@ -97,14 +98,14 @@ static void add_thread(struct machine *m, unsigned opcode, uint32_t pid)
         return;
     struct thread *thread = &m->threads[m->thread_count++];
     *thread = (struct thread){.pid = pid, .tid = m->next_id += 4, .cpu = -1};
-    tell_thread(m, opcode, pid, thread->tid);
+    emit_thread(m, opcode, pid, thread->tid);
 }
 
 static void add_process(struct machine *m, unsigned opcode)
 {
     uint32_t pid = m->next_id += 4;
     uint32_t parent = m->thread_count == 0 ? 4 : m->threads[draw(m, m->thread_count)].pid;
-    tell_process(m, opcode, pid, parent);
+    emit_process(m, opcode, pid, parent);
     for (uint64_t i = draw(m, 3) + 1; i > 0; i--)
         add_thread(m, opcode, pid);
 }
@@ -136,7 +137,7 @@ static void do_switch(struct machine *m)
     m->on_cpu[cpu] = x.new_tid;
     etl_clear(&payload);
     etl_switch(&payload, 4, &x);
-    tell(m, 0x0524, 4, cpu, 0, 0, &payload);
+    emit(m, 0x0524, 4, cpu, 0, 0, &payload);
 }
 
 static void do_work(struct machine *m)
@@ -148,26 +149,26 @@ static void do_work(struct machine *m)
     switch (draw(m, 4)) {
     case 0:
         etl_ready(&payload, thread->tid, 1, 1, 0);
-        tell(m, 0x0532, 2, cpu, 0, 0, &payload);
+        emit(m, 0x0532, 2, cpu, 0, 0, &payload);
         break;
     case 1:
         etl_fault(&payload, PTR, 0x1000, 0x2000);
-        tell(m, 0x020B, 2, cpu, thread->pid, thread->tid, &payload);
+        emit(m, 0x020B, 2, cpu, thread->pid, thread->tid, &payload);
         break;
     case 2:
         etl_disk(&payload, 3, PTR,
                  &(struct etl_disk){.bytes = 512 + (uint32_t)draw(m, 9) * 512, .tid = thread->tid});
-        tell(m, 0x010A, 3, cpu, 0, 0, &payload);
+        emit(m, 0x010A, 3, cpu, 0, 0, &payload);
         break;
     default:
         etl_tcp(&payload, PTR, 10,
                 &(struct etl_net){.pid = thread->pid, .bytes = (uint32_t)draw(m, 1500)});
-        tell(m, 0x060A, 2, cpu, 0, 0, &payload);
+        emit(m, 0x060A, 2, cpu, 0, 0, &payload);
         break;
     }
 }
 
-/* A whole process goes, if none of its threads is on a CPU. */
+/* Ends a whole process, if none of its threads is on a CPU. */
 static void end_process(struct machine *m)
 {
     uint32_t pid = any_thread(m)->pid, kept = 0, threads = 0;
@@ -180,12 +181,12 @@ static void end_process(struct machine *m)
         return;
     for (uint32_t i = 0; i < m->thread_count; i++) {
         if (m->threads[i].pid == pid)
-            tell_thread(m, 2, pid, m->threads[i].tid);
+            emit_thread(m, 2, pid, m->threads[i].tid);
         else
             m->threads[kept++] = m->threads[i];
     }
     m->thread_count = kept;
-    tell_process(m, 2, pid, 4);
+    emit_process(m, 2, pid, 4);
 }
 
 static inline void make_machine(struct machine *m, uint64_t seed)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples for the sink tests: a fixed set whose text is known, and sinks that write to memory. */
+/* Samples for the sink tests: a fixed set with known text, and sinks that write to memory. */
 #ifndef SAMPLE_MAKER_H
 #define SAMPLE_MAKER_H
 
@@ -58,7 +58,7 @@ static inline void set_memory(struct etwatch_sample *s, uint64_t rss_bytes)
                                                   ETWATCH_M_threads, ETWATCH_M_priority));
 }
 
-/* A write function that keeps everything in a struct ew_buf. */
+/* A write function that appends everything to a struct ew_buf. */
 static inline int keep(void *ctx, const void *bytes, size_t len)
 {
     ew_buf_bytes(ctx, bytes, len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the sampler tests share: a sampler with known settings that keeps all it delivers, and short
- * names for facts. Times in tests are milliseconds since the epoch: MS(12) is 12 ms into the run.
+ * Helpers for the sampler tests: a sampler with known settings that keeps everything it delivers,
+ * and short names for facts. Times in tests are milliseconds since the epoch: MS(12) is 12 ms into
+ * the run.
  */
 #ifndef SAMPLER_KIT_H
 #define SAMPLER_KIT_H
@@ -80,7 +81,7 @@ static inline void kit_event(void *ctx, const struct etwatch_event *events, size
     kit.event_count += count;
 }
 
-/* 10 ms intervals, everything else as plain as can be. */
+/* Intervals of 10 ms, all other settings at their plainest. */
 static inline struct ew_sampler_config kit_config(void)
 {
     return (struct ew_sampler_config){
@@ -109,7 +110,7 @@ static inline void kit_close(void)
     kit.sampler = NULL;
 }
 
-/* Delivered objects are dropped, so that the next are [0] on. */
+/* Drops the objects delivered so far; the next ones start at [0]. */
 static inline int kit_cut(uint64_t horizon_ns)
 {
     kit.count = 0;
@@ -132,7 +133,7 @@ static inline void kit_start(uint32_t pid, uint64_t t_ns, const char *name)
     kit_process(EW_PROCESS_START, pid, t_ns, t_ns, name);
 }
 
-/* There since 1 s before the epoch. */
+/* A process that started 1 s before the epoch. */
 static inline void kit_seen(uint32_t pid, const char *name)
 {
     kit_process(EW_PROCESS_SEEN, pid, EPOCH - 1000 * NS_PER_MS, EPOCH, name);
@@ -154,7 +155,7 @@ static inline void kit_reading(struct ew_reading reading)
     kit.facts.reading(kit.facts.ctx, &reading);
 }
 
-/* Readings of CPU time and voluntary switches, of a thread whose start time is unknown. */
+/* Readings of CPU time and voluntary switches of a thread with unknown start time. */
 static inline struct ew_reading kit_values(enum ew_reading_kind kind, uint32_t pid, uint32_t tid,
                                            uint64_t t_ns, uint64_t cpu_ns, uint64_t switches)
 {
@@ -195,7 +196,7 @@ static inline bool kit_has(const struct etwatch_sample *s, uint32_t metric)
     return etwatch_sample_has(s, metric);
 }
 
-/* "S1 s1 X1": kind and pid of each object; T and t are processes before and threads (tid). */
+/* "S1 s1 X1": kind and pid of each object. T and t are preexisting processes and threads (tid). */
 static inline const char *kit_story(void)
 {
     static char text[4096];
@@ -211,14 +212,14 @@ static inline const char *kit_story(void)
     return text;
 }
 
-/* The n-th SAMPLE of a process among the objects at hand; the test fails if there is none. */
+/* The n-th SAMPLE of a process among the kept objects; the test fails if there is none. */
 static inline const struct etwatch_sample *kit_nth(uint32_t type, uint32_t pid, size_t n)
 {
     for (size_t i = 0; i < kit.count; i++) {
         if (kit.object[i].s.type == type && kit.object[i].s.pid == pid && n-- == 0)
             return &kit.object[i].s;
     }
-    FAIL("there is no such object");
+    FAIL("no such object");
     return NULL;
 }
 

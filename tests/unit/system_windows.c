@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows has no fork: the busy child is this same program, started with one word more, which is
- * seen before main. All children are in one job that ends with us.
+ * Windows has no fork: the busy child is this program again, started with an extra argument that is
+ * checked before main. All children are in one job object that ends with this process.
  */
 #include "system.h"
 
@@ -36,7 +36,7 @@ void test_folder(char *folder, size_t size)
         if (CreateDirectoryA(folder, NULL))
             return;
     }
-    FAIL("no folder can be made");
+    FAIL("cannot make a folder");
 }
 
 void test_folder_remove(const char *folder)

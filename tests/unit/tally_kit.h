@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tally tests share: short names for events, a tally that is fed by hand, and a pipeline
+ * Helpers for the tally tests: short names for events, a tally that is fed by hand, and a pipeline
  * from events to samples and their JSON. Times are microseconds since FIRST: US(12).
  */
 #ifndef TALLY_KIT_H
@@ -128,7 +128,7 @@ static inline uint64_t kit_raw_to_ns(void *ctx, const struct ew_record *record, 
     return raw;
 }
 
-/* Working sets of a made-up event: entries of the kit. */
+/* Working sets of a synthetic event: entries of the kit. */
 static struct ew_working_set kit_sets[8];
 static uint32_t kit_set_count;
 
@@ -196,13 +196,13 @@ static inline void take_totals(const struct ew_tally *tally, bool threads)
     CHECK_EQ_INT(ew_tally_totals(tally, threads, kit_on_total, &kit_totals), 0);
 }
 
-/* The n-th entry of this process and thread (0: the process) among the totals taken. */
+/* The n-th entry of this process and thread (0: the process) among the totals. */
 static inline const struct ew_total *total_nth(uint32_t pid, uint32_t tid, size_t n)
 {
     for (size_t i = 0; i < kit_totals.count; i++)
         if (kit_totals.total[i].pid == pid && kit_totals.total[i].tid == tid && n-- == 0)
             return &kit_totals.total[i];
-    FAIL("there is no such total");
+    FAIL("no such total");
     return NULL;
 }
 
@@ -225,7 +225,7 @@ static inline struct ew_tally_system system_of(const struct ew_tally *tally)
 
 /* --------------------------------------------------------------------- pipeline */
 
-/* Events to samples to JSON, with the sums of the samples by process and thread. */
+/* From events to samples to JSON, with the sums of the samples by process and thread. */
 struct pipeline {
     struct ew_tally *tally;
     struct ew_sampler *sampler;
@@ -233,13 +233,13 @@ struct pipeline {
     struct etwatch_sink *sink;
     struct ew_buf json;
     size_t samples, starts, exits, incomplete;
-    uint32_t only_pid; /* samples of this one are kept */
+    uint32_t only_pid; /* samples of this process are kept */
     struct etwatch_sample kept[64];
     size_t kept_count;
-    struct etwatch_sample exit; /* of that one */
-    uint64_t sum[2][4096];      /* cpu_ns by pid / 4, by tid / 4 */
+    struct etwatch_sample exit; /* its samples */
+    uint64_t sum[2][4096];      /* cpu_ns by pid / 4 and by tid / 4 */
     uint64_t switches[4096], net[4096], runq[4096];
-    uint64_t most_cpu_ns; /* of one thread in one interval */
+    uint64_t most_cpu_ns; /* largest value of one thread in one interval */
 };
 
 static inline int pipe_write(void *ctx, const void *bytes, size_t len)

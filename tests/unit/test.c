@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the list of tests of one program and the verdict on the one that runs. Tests register
- * themselves before main; the list is kept in the order of the source, because constructors run in
- * opposite orders on ELF and on Windows. Every line is flushed as it is written, so that a crash
- * shows which test it was.
+ * Owns the list of tests of one program and the verdict on the running test. Tests register
+ * themselves before main; the list is kept in source order, because constructors run in opposite
+ * orders on ELF and on Windows. Every line is flushed at once, so that after a crash the last line
+ * shows which test ran.
  */
 #include "test.h"
 
@@ -127,7 +127,7 @@ void test_contains(const char *text, const char *part, const char *file, int lin
 
 struct refusal {
     size_t call;   /* allocations so far */
-    size_t refuse; /* the one to fail, from 1; 0 = none */
+    size_t refuse; /* number of the allocation that fails, from 1; 0 = none */
 };
 
 static int count_and_refuse(void *ctx, size_t size)
@@ -148,7 +148,7 @@ size_t test_count_allocations(void (*body)(void *ctx), void *ctx)
 
 void test_torture(int (*body)(void *ctx), void *ctx, const char *file, int line)
 {
-    /* More allocations than any one operation of ours makes: a loop that never ends is a defect. */
+    /* More allocations than any single operation makes: beyond this the loop would never end. */
     const size_t limit = 20000;
     for (size_t n = 1; n <= limit; n++) {
         struct refusal refusal = {0, n};

@@ -7,8 +7,8 @@
  *   program NAME…           runs those
  *   program --list          prints the names
  *
- * A failed CHECK ends its test. In a thread that the test started it is recorded and the thread
- * goes on, because only the test's own thread can be left from here.
+ * A failed CHECK ends its test. In a thread that the test started, the failure is recorded and the
+ * thread continues, because longjmp works only in the test's own thread.
  */
 #ifndef TEST_H
 #define TEST_H
@@ -42,34 +42,35 @@ void test_register(struct test_case *test);
 /* NULL equals only NULL. */
 #define CHECK_EQ_STR(got, want) test_eq_str((got), (want), __FILE__, __LINE__, #got)
 #define CHECK_EQ_MEM(got, want, size) test_eq_mem((got), (want), (size), __FILE__, __LINE__, #got)
-/* |got - want| <= tolerance; NaN is near nothing. */
+/* |got - want| <= tolerance; NaN is never near. */
 #define CHECK_NEAR(got, want, tolerance) \
     test_near((double)(got), (double)(want), (double)(tolerance), __FILE__, __LINE__, #got)
 #define CHECK_CONTAINS(text, part) test_contains((text), (part), __FILE__, __LINE__, #text)
 #define FAIL(reason) test_check(0, __FILE__, __LINE__, reason)
 
-/* Ends the test as skipped. The reason says what is missing and is shown in the summary. */
+/* Ends the test as skipped. The reason states what is missing and is shown in the summary. */
 #define SKIP(reason) test_skip(reason)
 
-/* In a loop over a table: the remark of the row at hand, shown with every failure until the next.
+/*
+ * For loops over a table: describes the current row; shown with every failure until the next call.
  */
 void test_row(const char *remark);
 
-/* A file below tests/, as a path that can be opened. Valid until the next call. */
+/* The path of a file below tests/. Valid until the next call. */
 const char *test_path(const char *relative);
 
 /*
- * Runs body again and again, with the first allocation failing, then the second, … until a run
- * needs none that fails. Body returns 0 for success or a negative code: a run in which an
- * allocation failed must return a negative code, the last run must return 0. Whatever body makes
- * it must free in both cases (the address sanitizer build sees what it leaves).
+ * Runs body repeatedly: first with the first allocation failing, then with the second, and so on
+ * until a run completes without a failed allocation. Body returns 0 for success or a negative code:
+ * a run in which an allocation failed must return a negative code, the last run must return 0. In
+ * both cases body must free everything it made (the address sanitizer build finds leaks).
  */
 #define TORTURE(body, ctx) test_torture((body), (ctx), __FILE__, __LINE__)
 
-/* How many times body called the allocator, on this thread. */
+/* The number of allocator calls that body made on this thread. */
 size_t test_count_allocations(void (*body)(void *ctx), void *ctx);
 
-/* Behind the macros. */
+/* Used by the macros. */
 void test_check(int ok, const char *file, int line, const char *what);
 void test_eq_int(intmax_t got, intmax_t want, const char *file, int line, const char *what);
 void test_eq_uint(uintmax_t got, uintmax_t want, const char *file, int line, const char *what);

@@ -8,7 +8,7 @@
 
 #define ERROR_BOUND (1.0 / 128)
 
-TEST(nothing_added_is_all_zero)
+TEST(without_values_every_result_is_zero)
 {
     struct ew_aggregate a;
     struct etwatch_aggregate r;
@@ -20,7 +20,7 @@ TEST(nothing_added_is_all_zero)
     ew_aggregate_done(&a);
 }
 
-TEST(one_to_a_hundred_has_known_percentiles)
+TEST(percentiles_of_one_to_a_hundred_are_known)
 {
     struct ew_aggregate a;
     struct etwatch_aggregate r;
@@ -36,7 +36,7 @@ TEST(one_to_a_hundred_has_known_percentiles)
     ew_aggregate_done(&a);
 }
 
-TEST(zeros_count_without_being_added_one_by_one)
+TEST(zeros_are_counted_in_one_call)
 {
     struct ew_aggregate a;
     struct etwatch_aggregate r;
@@ -52,7 +52,7 @@ TEST(zeros_count_without_being_added_one_by_one)
     ew_aggregate_done(&a);
 }
 
-TEST(ninety_five_percent_idle_leaves_the_95th_at_zero_and_the_99th_not)
+TEST(if_95_percent_are_zero_the_95th_percentile_is_zero_and_the_99th_is_not)
 {
     struct ew_aggregate a;
     struct etwatch_aggregate r;
@@ -72,7 +72,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Values over twelve powers of ten, against the sorted list. */
+/* Values over twelve powers of ten, compared with the sorted list. */
 TEST(percentiles_of_any_values_are_within_the_stated_error)
 {
     enum { COUNT = 5000 };
@@ -102,7 +102,7 @@ TEST(percentiles_of_any_values_are_within_the_stated_error)
     ew_aggregate_done(&a);
 }
 
-TEST(values_at_and_beyond_the_ends_of_the_range_do_no_harm)
+TEST(values_at_and_beyond_the_range_limits_are_handled)
 {
     static const double odd[] = {0x1p-16, 0x1p-30, 0x1.fffffp47, 0x1p60, INFINITY, 5e-324};
     struct ew_aggregate a;
@@ -160,7 +160,7 @@ static int add_some(void *ctx)
     return r;
 }
 
-TEST(memory_may_run_out_anywhere)
+TEST(every_failed_allocation_is_handled)
 {
     TORTURE(add_some, NULL);
 }

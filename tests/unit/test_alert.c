@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Conditions are read strictly; what held is told with the interval in which it did. */
+/*
+ * Conditions are parsed strictly; an alert is reported with the interval in which its condition
+ * held.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +12,7 @@
 
 #define MS UINT64_C(1000000)
 
-/* -------------------------------------------------------------------- the text */
+/* -------------------------------------------------------------------- conditions */
 
 struct good {
     const char *remark, *text;
@@ -21,8 +24,8 @@ struct good {
 
 static const struct good goods[] = {
     {"the usual", "cpu_percent>80 for 20ms", ETWATCH_M_cpu_percent, EW_ALERT_ABOVE, 80, 20 * MS},
-    {"a unit of its own", "cpu_percent >= 80% for 1s", ETWATCH_M_cpu_percent, EW_ALERT_AT_LEAST, 80,
-     1000 * MS},
+    {"a unit of the metric", "cpu_percent >= 80% for 1s", ETWATCH_M_cpu_percent, EW_ALERT_AT_LEAST,
+     80, 1000 * MS},
     {"no time", "rss_bytes>1.5GiB", ETWATCH_M_rss_bytes, EW_ALERT_ABOVE, 1.5 * 1073741824.0, 0},
     {"a rate", "io_write_bytes>10MB/s for 2s", ETWATCH_M_io_write_bytes, EW_ALERT_ABOVE, 10e6,
      2000 * MS},
@@ -33,7 +36,7 @@ static const struct good goods[] = {
      60000 * MS},
 };
 
-TEST(a_condition_is_read_with_its_units)
+TEST(a_condition_is_parsed_with_its_units)
 {
     for (size_t i = 0; i < sizeof goods / sizeof goods[0]; i++) {
         struct ew_alert_rule rule;
@@ -61,18 +64,18 @@ static const struct bad bads[] = {
     {"no number", "cpu_percent>x", 12, "a number is needed, not \"x\""},
     {"no number at all", "cpu_percent>", 12, "a number is needed"},
     {"a unit of something else", "cpu_percent>80MB", 14, "only % or nothing"},
-    {"per cent of memory", "rss_bytes>80%", 12, "a unit of memory"},
+    {"percent of memory", "rss_bytes>80%", 12, "a unit of memory"},
     {"a gauge per second", "rss_bytes>80MB/s", 14, "a gauge has no rate"},
-    {"no time behind for", "cpu_percent>80 for", 18, "a time is needed"},
+    {"no time after for", "cpu_percent>80 for", 18, "a time is needed"},
     {"a time without unit", "cpu_percent>80 for 20", 21, "a unit of time"},
     {"too short", "cpu_percent>80 for 10us", 21, "between 1ms and one day"},
-    {"something else behind", "cpu_percent>80 or 3", 15, "not \"or\""},
-    {"too much behind", "cpu_percent>80 for 20ms x", 24, "nothing may follow"},
+    {"another word follows", "cpu_percent>80 or 3", 15, "not \"or\""},
+    {"a word too many", "cpu_percent>80 for 20ms x", 24, "nothing may follow"},
     {"two points", "cpu_percent>8.0.1", 15, "\"for TIME\" or nothing"},
     {"no use in watching", "exit_code>0", 0, "goes up and down"},
 };
 
-TEST(a_condition_that_is_wrong_is_refused_with_the_place)
+TEST(a_wrong_condition_is_refused_with_the_position)
 {
     for (size_t i = 0; i < sizeof bads / sizeof bads[0]; i++) {
         struct ew_alert_rule rule;
@@ -87,7 +90,7 @@ TEST(a_condition_that_is_wrong_is_refused_with_the_place)
 
 /* ------------------------------------------------------------------ the windows */
 
-struct told {
+struct reported {
     struct etwatch_alert alert[16];
     struct etwatch_alert_thread thread[16];
     char name[16][32];
@@ -96,28 +99,28 @@ struct told {
 
 static void on_alert(void *ctx, const struct etwatch_alert *alert)
 {
-    struct told *told = ctx;
-    CHECK(told->count < 16);
-    told->alert[told->count] = *alert;
+    struct reported *reported = ctx;
+    CHECK(reported->count < 16);
+    reported->alert[reported->count] = *alert;
     if (alert->thread_entries > 0)
-        told->thread[told->count] = alert->threads[0];
-    (void)snprintf(told->name[told->count], sizeof told->name[0], "%s",
+        reported->thread[reported->count] = alert->threads[0];
+    (void)snprintf(reported->name[reported->count], sizeof reported->name[0], "%s",
                    alert->name == NULL ? "(null)" : alert->name);
-    told->count++;
+    reported->count++;
 }
 
-static struct ew_alerts *open_alerts(struct told *told, const char *text, bool edges)
+static struct ew_alerts *open_alerts(struct reported *reported, const char *text, bool edges)
 {
     struct ew_alert_rule rule;
     struct ew_alerts *alerts;
-    memset(told, 0, sizeof *told);
+    memset(reported, 0, sizeof *reported);
     CHECK_EQ_INT(ew_alert_parse(text, &rule, NULL), 0);
     struct ew_alerts_config config = {
         .rules = &rule,
         .rule_count = 1,
         .classes = EW_ALERT_FINE | EW_ALERT_COARSE,
         .edges = edges,
-        .ctx = told,
+        .ctx = reported,
         .alert = on_alert,
     };
     CHECK_EQ_INT(ew_alerts_new(&config, &alerts), 0);
@@ -149,10 +152,10 @@ static void feed(struct ew_alerts *alerts, uint64_t t_ms, uint64_t cpu_us)
     ew_alerts_feed(alerts, samples, 2);
 }
 
-TEST(a_burst_is_cut_out_of_the_windows_it_begins_and_ends_in)
+TEST(a_burst_is_trimmed_to_where_it_begins_and_ends_inside_its_windows)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent>80 for 4ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent>80 for 4ms", true);
     /* 5.4 ms from 102.7 to 108.1. */
     feed(alerts, 103, 300);
     for (uint64_t t = 104; t <= 108; t++)
@@ -160,108 +163,109 @@ TEST(a_burst_is_cut_out_of_the_windows_it_begins_and_ends_in)
     feed(alerts, 109, 100);
     ew_alerts_advance(alerts, 400 * MS);
     ew_alerts_advance(alerts, 800 * MS);
-    CHECK_EQ_UINT(told.count, 1);
-    CHECK_EQ_UINT(told.alert[0].from_ns, 102700 * MS / 1000);
-    CHECK_EQ_UINT(told.alert[0].to_ns, 108100 * MS / 1000);
-    CHECK_NEAR(told.alert[0].value, 100, 1e-6);
-    CHECK_NEAR(told.alert[0].peak, 100, 1e-6);
-    CHECK_EQ_UINT(told.alert[0].flags,
+    CHECK_EQ_UINT(reported.count, 1);
+    CHECK_EQ_UINT(reported.alert[0].from_ns, 102700 * MS / 1000);
+    CHECK_EQ_UINT(reported.alert[0].to_ns, 108100 * MS / 1000);
+    CHECK_NEAR(reported.alert[0].value, 100, 1e-6);
+    CHECK_NEAR(reported.alert[0].peak, 100, 1e-6);
+    CHECK_EQ_UINT(reported.alert[0].flags,
                   ETWATCH_ALERT_COMPLETE | ETWATCH_ALERT_ENDED | ETWATCH_ALERT_EXACT);
-    CHECK_EQ_UINT(told.alert[0].window_ns, MS);
-    CHECK_EQ_UINT(told.alert[0].thread_count, 1);
-    CHECK_EQ_UINT(told.thread[0].tid, 8);
-    CHECK_EQ_UINT(told.thread[0].cpu_ns, 5400 * 1000);
-    CHECK_EQ_STR(told.name[0], "burner");
+    CHECK_EQ_UINT(reported.alert[0].window_ns, MS);
+    CHECK_EQ_UINT(reported.alert[0].thread_count, 1);
+    CHECK_EQ_UINT(reported.thread[0].tid, 8);
+    CHECK_EQ_UINT(reported.thread[0].cpu_ns, 5400 * 1000);
+    CHECK_EQ_STR(reported.name[0], "burner");
     ew_alerts_free(alerts);
 }
 
-TEST(a_burst_shorter_than_asked_is_not_told)
+TEST(a_burst_shorter_than_the_duration_is_not_reported)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent>80 for 4ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent>80 for 4ms", true);
     feed(alerts, 103, 500);
     for (uint64_t t = 104; t <= 106; t++)
         feed(alerts, t, 1000);
     feed(alerts, 107, 400); /* 3.9 ms */
     ew_alerts_advance(alerts, 400 * MS);
     ew_alerts_finish(alerts);
-    CHECK_EQ_UINT(told.count, 0);
+    CHECK_EQ_UINT(reported.count, 0);
     ew_alerts_free(alerts);
 }
 
-TEST(without_edges_the_windows_themselves_are_told)
+TEST(without_edges_whole_windows_are_reported)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent>80 for 4ms", false);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent>80 for 4ms", false);
     feed(alerts, 103, 300);
     for (uint64_t t = 104; t <= 108; t++)
         feed(alerts, t, 1000);
     feed(alerts, 109, 100);
     ew_alerts_advance(alerts, 400 * MS);
     ew_alerts_finish(alerts);
-    CHECK_EQ_UINT(told.count, 1);
-    CHECK_EQ_UINT(told.alert[0].from_ns, 103 * MS);
-    CHECK_EQ_UINT(told.alert[0].to_ns, 108 * MS);
-    CHECK_EQ_UINT(told.alert[0].flags, ETWATCH_ALERT_COMPLETE | ETWATCH_ALERT_ENDED);
+    CHECK_EQ_UINT(reported.count, 1);
+    CHECK_EQ_UINT(reported.alert[0].from_ns, 103 * MS);
+    CHECK_EQ_UINT(reported.alert[0].to_ns, 108 * MS);
+    CHECK_EQ_UINT(reported.alert[0].flags, ETWATCH_ALERT_COMPLETE | ETWATCH_ALERT_ENDED);
     ew_alerts_free(alerts);
 }
 
 TEST(the_threads_of_two_bursts_in_a_row_are_kept_apart)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent>80 for 4ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent>80 for 4ms", true);
     for (uint64_t t = 1; t <= 20; t++)
         feed(alerts, t, t == 10 ? 200 : 1000);
     ew_alerts_advance(alerts, 400 * MS);
     ew_alerts_advance(alerts, 800 * MS);
-    CHECK_EQ_UINT(told.count, 2);
-    CHECK_EQ_UINT(told.alert[0].from_ns, 0);
-    CHECK_EQ_UINT(told.alert[0].to_ns, 9100 * MS / 1000);
-    CHECK_EQ_UINT(told.thread[0].cpu_ns, 9200 * 1000); /* the shared window is the first's */
-    CHECK_EQ_UINT(told.alert[1].from_ns, 9900 * MS / 1000);
-    CHECK_EQ_UINT(told.alert[1].to_ns, 20 * MS);
-    CHECK_EQ_UINT(told.thread[1].cpu_ns, 10000 * 1000);
+    CHECK_EQ_UINT(reported.count, 2);
+    CHECK_EQ_UINT(reported.alert[0].from_ns, 0);
+    CHECK_EQ_UINT(reported.alert[0].to_ns, 9100 * MS / 1000);
+    CHECK_EQ_UINT(reported.thread[0].cpu_ns,
+                  9200 * 1000); /* the shared window belongs to the first burst */
+    CHECK_EQ_UINT(reported.alert[1].from_ns, 9900 * MS / 1000);
+    CHECK_EQ_UINT(reported.alert[1].to_ns, 20 * MS);
+    CHECK_EQ_UINT(reported.thread[1].cpu_ns, 10000 * 1000);
     ew_alerts_free(alerts);
 }
 
-TEST(a_long_one_is_told_when_it_has_held_and_when_it_ends)
+TEST(a_long_alert_is_reported_when_it_fires_and_when_it_ends)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent>80 for 4ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent>80 for 4ms", true);
     for (uint64_t t = 1; t <= 400; t++)
         feed(alerts, t, 1000);
     ew_alerts_advance(alerts, 400 * MS);
-    CHECK_EQ_UINT(told.count, 1);
-    CHECK_EQ_UINT(told.alert[0].flags & ETWATCH_ALERT_ENDED, 0);
+    CHECK_EQ_UINT(reported.count, 1);
+    CHECK_EQ_UINT(reported.alert[0].flags & ETWATCH_ALERT_ENDED, 0);
     for (uint64_t t = 401; t <= 450; t++)
         feed(alerts, t, 1000);
     ew_alerts_advance(alerts, 800 * MS);
     ew_alerts_advance(alerts, 1200 * MS);
-    CHECK_EQ_UINT(told.count, 2);
-    CHECK_EQ_UINT(told.alert[1].from_ns, told.alert[0].from_ns);
-    CHECK_EQ_UINT(told.alert[1].to_ns, 450 * MS);
-    CHECK_EQ_UINT(told.alert[1].flags & ETWATCH_ALERT_ENDED, ETWATCH_ALERT_ENDED);
+    CHECK_EQ_UINT(reported.count, 2);
+    CHECK_EQ_UINT(reported.alert[1].from_ns, reported.alert[0].from_ns);
+    CHECK_EQ_UINT(reported.alert[1].to_ns, 450 * MS);
+    CHECK_EQ_UINT(reported.alert[1].flags & ETWATCH_ALERT_ENDED, ETWATCH_ALERT_ENDED);
     ew_alerts_free(alerts);
 }
 
-TEST(short_pauses_do_not_end_what_is_asked_to_hold_for_long)
+TEST(short_pauses_do_not_end_an_alert_with_a_long_duration)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent>80 for 80ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent>80 for 80ms", true);
     for (uint64_t t = 1; t <= 200; t++)
         feed(alerts, t, t % 10 == 0 ? 0 : 1000);
     ew_alerts_advance(alerts, 400 * MS);
     ew_alerts_advance(alerts, 800 * MS);
-    CHECK_EQ_UINT(told.count, 1);
-    CHECK_NEAR(told.alert[0].value, 90, 0.6);
-    CHECK_EQ_UINT(told.alert[0].from_ns, 0);
+    CHECK_EQ_UINT(reported.count, 1);
+    CHECK_NEAR(reported.alert[0].value, 90, 0.6);
+    CHECK_EQ_UINT(reported.alert[0].from_ns, 0);
     ew_alerts_free(alerts);
 }
 
-TEST(the_end_of_the_process_ends_it)
+TEST(the_exit_of_the_process_ends_its_alert)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent>80 for 4ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent>80 for 4ms", true);
     for (uint64_t t = 1; t <= 6; t++)
         feed(alerts, t, 1000);
     struct etwatch_sample over = {.size = sizeof over,
@@ -271,16 +275,16 @@ TEST(the_end_of_the_process_ends_it)
                                   .t_ns = 6 * MS,
                                   .has = EW_METRIC_SET(ETWATCH_M_cpu_ns)};
     ew_alerts_feed(alerts, &over, 1);
-    CHECK_EQ_UINT(told.count, 1);
-    CHECK_EQ_UINT(told.alert[0].to_ns, 6 * MS);
-    CHECK(told.alert[0].flags & ETWATCH_ALERT_ENDED);
+    CHECK_EQ_UINT(reported.count, 1);
+    CHECK_EQ_UINT(reported.alert[0].to_ns, 6 * MS);
+    CHECK(reported.alert[0].flags & ETWATCH_ALERT_ENDED);
     ew_alerts_free(alerts);
 }
 
-TEST(doing_nothing_is_below_a_threshold)
+TEST(an_idle_process_is_below_a_threshold)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent<5 for 100ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent<5 for 100ms", true);
     struct etwatch_sample start = {
         .size = sizeof start, .type = ETWATCH_TYPE_START, .pid = 7, .start_ns = 5, .t_ns = 50 * MS};
     ew_alerts_feed(alerts, &start, 1);
@@ -288,11 +292,11 @@ TEST(doing_nothing_is_below_a_threshold)
         feed(alerts, t, 1000);
     ew_alerts_advance(alerts, 450 * MS);
     ew_alerts_finish(alerts);
-    CHECK_EQ_UINT(told.count, 2);
-    CHECK_EQ_UINT(told.alert[0].from_ns, 50 * MS);
-    CHECK_EQ_UINT(told.alert[1].from_ns, 50 * MS);
-    CHECK_EQ_UINT(told.alert[1].to_ns, 375 * MS);
-    CHECK(told.alert[1].flags & ETWATCH_ALERT_ENDED);
+    CHECK_EQ_UINT(reported.count, 2);
+    CHECK_EQ_UINT(reported.alert[0].from_ns, 50 * MS);
+    CHECK_EQ_UINT(reported.alert[1].from_ns, 50 * MS);
+    CHECK_EQ_UINT(reported.alert[1].to_ns, 375 * MS);
+    CHECK(reported.alert[1].flags & ETWATCH_ALERT_ENDED);
     ew_alerts_free(alerts);
 }
 
@@ -313,40 +317,40 @@ static void read_memory(struct ew_alerts *alerts, uint64_t t_ms, bool known, uin
     ew_alerts_feed(alerts, &sample, 1);
 }
 
-TEST(a_gauge_holds_from_the_first_to_the_last_time_it_was_read_so)
+TEST(a_gauge_alert_lasts_from_the_first_to_the_last_matching_reading)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "rss_bytes>100MB for 250ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "rss_bytes>100MB for 250ms", true);
     read_memory(alerts, 100, true, 50);
     read_memory(alerts, 200, true, 150);
     read_memory(alerts, 300, false, 0);
     read_memory(alerts, 400, true, 130);
     read_memory(alerts, 500, true, 60);
-    CHECK_EQ_UINT(told.count, 1);
-    CHECK_EQ_UINT(told.alert[0].from_ns, 200 * MS);
-    CHECK_EQ_UINT(told.alert[0].to_ns, 500 * MS);
-    CHECK_NEAR(told.alert[0].peak, 150e6, 1);
-    CHECK_EQ_UINT(told.alert[0].flags & ETWATCH_ALERT_EXACT, 0);
+    CHECK_EQ_UINT(reported.count, 1);
+    CHECK_EQ_UINT(reported.alert[0].from_ns, 200 * MS);
+    CHECK_EQ_UINT(reported.alert[0].to_ns, 500 * MS);
+    CHECK_NEAR(reported.alert[0].peak, 150e6, 1);
+    CHECK_EQ_UINT(reported.alert[0].flags & ETWATCH_ALERT_EXACT, 0);
     ew_alerts_free(alerts);
 }
 
-TEST(a_gauge_that_still_holds_is_told_from_when_it_was_first_read_so)
+TEST(a_gauge_alert_that_still_holds_starts_at_the_first_matching_reading)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "rss_bytes<100MB for 150ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "rss_bytes<100MB for 150ms", true);
     read_memory(alerts, 1000, true, 50);
     read_memory(alerts, 1200, true, 60);
     ew_alerts_finish(alerts);
-    CHECK_EQ_UINT(told.count, 1);
-    CHECK_EQ_UINT(told.alert[0].from_ns, 1000 * MS);
-    CHECK_EQ_UINT(told.alert[0].to_ns, 1200 * MS);
+    CHECK_EQ_UINT(reported.count, 1);
+    CHECK_EQ_UINT(reported.alert[0].from_ns, 1000 * MS);
+    CHECK_EQ_UINT(reported.alert[0].to_ns, 1200 * MS);
     ew_alerts_free(alerts);
 }
 
-TEST(more_processes_than_there_is_room_for_are_counted)
+TEST(processes_beyond_the_limit_are_counted)
 {
-    struct told told;
-    struct ew_alerts *alerts = open_alerts(&told, "cpu_percent>80 for 4ms", true);
+    struct reported reported;
+    struct ew_alerts *alerts = open_alerts(&reported, "cpu_percent>80 for 4ms", true);
     for (uint32_t pid = 1; pid <= EW_ALERT_TRACKS_MAX + 5; pid++) {
         struct etwatch_sample sample = {
             .size = sizeof sample,
@@ -363,7 +367,7 @@ TEST(more_processes_than_there_is_room_for_are_counted)
     CHECK_EQ_UINT(ew_alerts_lost(alerts), 5);
     ew_alerts_advance(alerts, 10 * MS);
     ew_alerts_advance(alerts, 20 * MS);
-    feed(alerts, 30, 1000); /* they are idle by now: there is room again */
+    feed(alerts, 30, 1000); /* all are idle by now: there is room again */
     CHECK_EQ_UINT(ew_alerts_lost(alerts), 5);
     ew_alerts_free(alerts);
 }

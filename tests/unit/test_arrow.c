@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrow: what is in the arrays, who owns them, and that nothing stays behind whoever releases what
- * first (the address sanitizer build sees it). Files are read back by other people's programs in
- * tests/contract/export_tools.py.
+ * Arrow: the content of the arrays, their ownership, and that nothing leaks in any order of release
+ * (found by the address sanitizer build). tests/contract/export_tools.py reads the files back with
+ * other programs.
  */
 #include "test.h"
 
@@ -31,7 +31,7 @@ static struct ew_layout *two_columns(uint32_t batch_rows)
     return layout;
 }
 
-TEST(a_value_that_was_not_set_is_null_and_a_batch_is_cut_when_it_is_full)
+TEST(an_unset_value_is_null_and_a_full_batch_is_delivered)
 {
     struct ew_layout *layout = two_columns(1000);
     struct ew_columns columns;
@@ -61,9 +61,9 @@ TEST(a_value_that_was_not_set_is_null_and_a_batch_is_cut_when_it_is_full)
     CHECK_EQ_INT(array.children[2]->null_count, 500);
     CHECK(is_null(array.children[0], 0));
     CHECK_EQ_INT(number_at(array.children[0], 998), 998);
-    CHECK_EQ_STR(word_at(array.children[1], 8), "four");
-    CHECK_EQ_STR(word_at(array.children[1], 10), "two");
-    CHECK_EQ_STR(word_at(array.children[1], 11), NULL);
+    CHECK_EQ_STR(text_at(array.children[1], 8), "four");
+    CHECK_EQ_STR(text_at(array.children[1], 10), "two");
+    CHECK_EQ_STR(text_at(array.children[1], 11), NULL);
     const int32_t *offsets = array.children[2]->buffers[1];
     CHECK_EQ_INT(offsets[500], 0);
     CHECK_EQ_INT(offsets[1000], 1500);
@@ -87,11 +87,11 @@ TEST(a_column_may_outlive_its_batch_and_the_others)
     CHECK_EQ_INT(ew_batch_export(batch, &array), 0);
     ew_batch_unref(batch);
     moved = *array.children[1];
-    array.children[1]->release = NULL; /* as Arrow says a child is moved */
+    array.children[1]->release = NULL; /* the Arrow specification moves a child like this */
     array.release(&array);
     ew_columns_done(&columns);
     ew_layout_unref(layout);
-    CHECK_EQ_STR(word_at(&moved, 9), "kept");
+    CHECK_EQ_STR(text_at(&moved, 9), "kept");
     struct ArrowArray words = *moved.dictionary;
     moved.dictionary->release = NULL;
     moved.release(&moved);
@@ -100,7 +100,7 @@ TEST(a_column_may_outlive_its_batch_and_the_others)
     words.release(&words);
 }
 
-TEST(a_dictionary_goes_on_in_the_next_batch_and_old_batches_keep_theirs)
+TEST(a_dictionary_continues_in_the_next_batch_and_earlier_batches_keep_theirs)
 {
     struct ew_layout *layout = two_columns(100);
     struct ew_columns columns;
@@ -125,7 +125,7 @@ TEST(a_dictionary_goes_on_in_the_next_batch_and_old_batches_keep_theirs)
         char want[32];
         (void)snprintf(want, sizeof want, "word %d", b * 20 + 24);
         CHECK_EQ_INT(column->dictionary->length, b * 20 + 25);
-        CHECK_EQ_STR(word_at(column, 24), want);
+        CHECK_EQ_STR(text_at(column, 24), want);
         CHECK_EQ_INT(((const int32_t *)column->buffers[1])[24], b * 20 + 24);
     }
     for (int b = 49; b >= 0; b -= 2)
@@ -134,7 +134,7 @@ TEST(a_dictionary_goes_on_in_the_next_batch_and_old_batches_keep_theirs)
         arrays[b].release(&arrays[b]);
 }
 
-TEST(text_that_is_no_utf8_is_made_valid)
+TEST(invalid_utf8_is_replaced)
 {
     struct ew_layout *layout = two_columns(0);
     struct ew_columns columns;
@@ -193,7 +193,7 @@ TEST(a_flatbuffer_has_its_fields_where_its_table_says)
     size_t table = ew_load_u32(bytes);
     size_t list = table - ew_load_u32(bytes + table);
     CHECK_EQ_UINT(ew_load_u16(bytes + list), 4 + 2 * 5);
-    CHECK_EQ_UINT(ew_load_u16(bytes + list + 6), 0); /* field 1 is not there */
+    CHECK_EQ_UINT(ew_load_u16(bytes + list + 6), 0); /* field 1 is absent */
     size_t number = table + ew_load_u16(bytes + list + 8);
     CHECK_EQ_UINT(number % 8, 0);
     CHECK_EQ_UINT(ew_load_u64(bytes + number), 0x1122334455667788);
@@ -235,10 +235,10 @@ TEST(a_stream_of_a_trace_outlives_it_and_two_can_be_read_at_once)
     struct ArrowArray batch;
     CHECK_EQ_INT(events.get_schema(&events, &schema), 0);
     CHECK_EQ_INT(events.get_next(&events, &batch), 0);
-    CHECK_EQ_UINT(drain(&processes, NULL), 2 + 1); /* and the header event's own */
+    CHECK_EQ_UINT(drain(&processes, NULL), 2 + 1); /* plus the header event */
     CHECK_EQ_INT(batch.length, 10);
-    CHECK_EQ_STR(word_at(batch.children[column_of(&schema, "event")], 5), "Thread/Start");
-    CHECK_EQ_STR(word_at(batch.children[column_of(&schema, "name")], 5), "child.exe");
+    CHECK_EQ_STR(text_at(batch.children[column_of(&schema, "event")], 5), "Thread/Start");
+    CHECK_EQ_STR(text_at(batch.children[column_of(&schema, "name")], 5), "child.exe");
     events.release(&events);
     processes.release(&processes);
     batch.release(&batch);
@@ -246,7 +246,7 @@ TEST(a_stream_of_a_trace_outlives_it_and_two_can_be_read_at_once)
     remove_file(&file);
 }
 
-TEST(batches_have_as_many_rows_as_was_asked_for)
+TEST(batches_have_the_requested_number_of_rows)
 {
     struct file file;
     struct ArrowArrayStream stream;
@@ -308,13 +308,14 @@ TEST(errors_of_a_stream_have_a_text_and_it_can_be_released)
     CHECK_CONTAINS(error.message, "99");
     CHECK_EQ_INT(etwatch_trace_table(trace, ETWATCH_TABLE_PROCESSES, &options, &stream, NULL), 0);
     CHECK(stream.get_last_error(&stream) == NULL);
-    if (stream.get_next(&stream, &batch) != 0) /* so small that it may be over before it is asked */
+    if (stream.get_next(&stream, &batch) !=
+        0) /* so small that the read may be over before it is queried */
         CHECK(stream.get_last_error(&stream) != NULL);
     else if (batch.release != NULL)
         batch.release(&batch);
     stream.release(&stream);
     (void)remove(file.path);
-    FILE *still = fopen(file.path, "rb"); /* Windows keeps a file that is open */
+    FILE *still = fopen(file.path, "rb"); /* Windows does not remove an open file */
     if (still == NULL) {
         CHECK(etwatch_trace_table(trace, ETWATCH_TABLE_EVENTS, NULL, &stream, &error) < 0);
         CHECK_CONTAINS(error.message, "t.etl");
@@ -386,8 +387,8 @@ static int fail_one(void *ctx, size_t size)
     return ++failing->count == failing->at;
 }
 
-/* Names of processes may be missing then, so it may end well; it must not leave anything. */
-TEST(whichever_allocation_of_an_export_fails_nothing_stays_behind)
+/* Process names may be missing in that case, so the export may still succeed; it must not leak. */
+TEST(an_export_leaks_nothing_whichever_allocation_fails)
 {
     struct file file;
     unsigned failed = 0;
@@ -443,7 +444,7 @@ static int build_and_write(void *ctx)
     return rc;
 }
 
-TEST(running_out_of_memory_is_an_error_and_leaves_nothing_behind)
+TEST(running_out_of_memory_is_an_error_and_leaks_nothing)
 {
     TORTURE(build_and_write, NULL);
 }
@@ -466,7 +467,7 @@ TEST(a_write_that_fails_ends_the_file_with_its_code)
     remove_file(&file);
 }
 
-TEST(streams_that_are_not_ours_are_refused_where_they_cannot_be_written)
+TEST(foreign_streams_that_cannot_be_written_are_refused)
 {
     struct ew_layout *layout = two_columns(0);
     struct ew_batch_list none = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap door and the error record, which everything else leans on. */
+/* The allocator and the error record, which every other module uses. */
 #include <stdint.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ TEST(calloc_gives_zeroed_memory)
     ew_free(block);
 }
 
-TEST(an_array_whose_size_overflows_is_refused)
+TEST(an_array_size_that_overflows_is_refused)
 {
     CHECK(ew_calloc(SIZE_MAX / 2, 3) == NULL);
     CHECK(ew_realloc_array(NULL, SIZE_MAX / 2, 3) == NULL);
@@ -53,14 +53,14 @@ static int refuse_all(void *ctx, size_t size)
 
 TEST(the_hook_sees_the_size_and_can_refuse)
 {
-    size_t asked = 0;
-    ew_alloc_set_hook(refuse_all, &asked);
+    size_t requested = 0;
+    ew_alloc_set_hook(refuse_all, &requested);
     void *zeroed = ew_calloc(3, 5);
     void *array = ew_realloc_array(NULL, 2, 10);
     char *copy = ew_strdup("four");
     ew_alloc_set_hook(NULL, NULL);
     CHECK(zeroed == NULL && array == NULL && copy == NULL);
-    CHECK_EQ_UINT(asked, 15 + 20 + 5);
+    CHECK_EQ_UINT(requested, 15 + 20 + 5);
 }
 
 static int copy_two(void *ctx)
@@ -107,7 +107,7 @@ TEST(an_error_carries_code_os_code_message_and_fix)
     CHECK_EQ_STR(err.message, "cannot open map");
 }
 
-TEST(a_new_error_forgets_the_old_fix)
+TEST(a_new_error_clears_the_previous_fix)
 {
     struct ew_error err;
     ew_error_set(&err, ETWATCH_EPERM, 1, "first");
@@ -116,13 +116,13 @@ TEST(a_new_error_forgets_the_old_fix)
     CHECK_EQ_STR(err.fix, "");
 }
 
-TEST(an_error_nobody_wants_still_returns_its_code)
+TEST(an_error_without_a_destination_still_returns_its_code)
 {
     CHECK_EQ_INT(ew_error_set(NULL, ETWATCH_ELIMIT, 0, "unseen"), ETWATCH_ELIMIT);
     ew_error_fix(NULL, "unseen");
 }
 
-TEST(a_long_message_is_cut_and_ended)
+TEST(a_long_message_is_truncated_and_terminated)
 {
     char text[600];
     memset(text, 'x', sizeof text - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rate follows what the monitor costs; known answers for each step. */
+/* The rate follows the cost of the monitor; the expected value of each step is known. */
 #include "sampler/budget.h"
 #include "test.h"
 
@@ -25,7 +25,7 @@ TEST(at_the_budget_and_down_to_two_fifths_nothing_changes)
     }
 }
 
-TEST(well_under_the_budget_twice_in_a_row_it_rises)
+TEST(well_under_the_budget_twice_in_a_row_the_rate_rises)
 {
     struct ew_budget budget;
     ew_budget_init(&budget, 1000, 2);
@@ -38,7 +38,7 @@ TEST(well_under_the_budget_twice_in_a_row_it_rises)
     CHECK_NEAR(ew_budget_feed(&budget, PERCENT(0.1), SECOND), low * 1.44, 1e-9);
 }
 
-TEST(one_calm_second_between_busy_ones_raises_nothing)
+TEST(one_calm_second_between_busy_ones_does_not_raise_the_rate)
 {
     struct ew_budget budget;
     ew_budget_init(&budget, 100, 2);
@@ -49,7 +49,7 @@ TEST(one_calm_second_between_busy_ones_raises_nothing)
     }
 }
 
-TEST(the_rate_is_never_above_what_was_asked)
+TEST(the_rate_never_exceeds_the_requested_rate)
 {
     struct ew_budget budget;
     ew_budget_init(&budget, 10, 2);
@@ -68,14 +68,16 @@ TEST(the_rate_is_never_below_a_tenth_of_a_hertz)
     CHECK_NEAR(budget.hz, 0.1, 1e-12);
 }
 
-TEST(no_time_passed_is_no_answer)
+TEST(without_elapsed_time_the_rate_is_unchanged)
 {
     struct ew_budget budget;
     ew_budget_init(&budget, 100, 2);
     CHECK_NEAR(ew_budget_feed(&budget, SECOND, 0), 100, 1e-9);
 }
 
-/* Cost in proportion to the rate, from far above the budget: it settles and then stays. */
+/*
+ * The cost is proportional to the rate and starts far above the budget: the rate settles and stays.
+ */
 TEST(a_cost_that_follows_the_rate_settles_without_flapping)
 {
     struct ew_budget budget;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The output buffer: numbers, escapes, bounds, and that only whole lines leave it. */
+/* The output buffer: numbers, escapes, limits, and that it writes out only whole lines. */
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "test.h"
 
-/* What was written into buf, as a string. */
+/* The content of buf as a string. */
 static const char *content(struct ew_buf *buf)
 {
     ew_buf_char(buf, '\0');
@@ -90,7 +90,7 @@ TEST(doubles_have_fixed_decimals_and_no_exponent)
     }
 }
 
-TEST(what_is_no_number_is_refused_and_leaves_no_trace)
+TEST(nan_and_infinity_are_refused_and_write_nothing)
 {
     static const double values[] = {NAN, INFINITY, -INFINITY, 1e17, -1e300, DBL_MAX};
     struct ew_buf buf;
@@ -102,7 +102,7 @@ TEST(what_is_no_number_is_refused_and_leaves_no_trace)
     ew_buf_done(&buf);
 }
 
-TEST(the_locale_has_no_say_in_numbers)
+TEST(numbers_do_not_depend_on_the_locale)
 {
     static const char *const locales[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE"};
     bool set = false;
@@ -151,8 +151,9 @@ TEST(json_strings_are_escaped)
         {"caf\xC3\xA9", "\"caf\xC3\xA9\"", "two bytes"},
         {"\xE2\x82\xAC\xF0\x9F\x98\x80", "\"\xE2\x82\xAC\xF0\x9F\x98\x80\"",
          "three and four bytes"},
-        {"\xC2\x85\xE2\x80\xA8\xE2\x80\xA9", "\"\\u0085\\u2028\\u2029\"", "line ends for some"},
-        {"a\xFFz", "\"a" BAD "z\"", "a byte that never occurs"},
+        {"\xC2\x85\xE2\x80\xA8\xE2\x80\xA9", "\"\\u0085\\u2028\\u2029\"",
+         "line ends in some programs"},
+        {"a\xFFz", "\"a" BAD "z\"", "a byte that UTF-8 never uses"},
         {"\xC3", "\"" BAD "\"", "cut at the end"},
         {"\xE2\x82", "\"" BAD BAD "\"", "cut after two of three"},
         {"\xE2\x82z", "\"" BAD BAD "z\"", "cut in the middle"},
@@ -173,7 +174,7 @@ TEST(a_nul_inside_a_json_string_is_escaped)
     ew_buf_done(&buf);
 }
 
-TEST(csv_fields_are_quoted_only_if_they_must_be)
+TEST(csv_fields_are_quoted_only_when_necessary)
 {
     static const struct text_row rows[] = {
         {"plain", "plain", "nothing to do"},
@@ -190,7 +191,7 @@ TEST(csv_fields_are_quoted_only_if_they_must_be)
     check_texts(ew_buf_csv_field, rows, sizeof rows / sizeof rows[0]);
 }
 
-TEST(screen_text_fits_and_cannot_steer_the_terminal)
+TEST(screen_text_fits_and_contains_no_terminal_controls)
 {
     static const struct {
         const char *text;
@@ -201,7 +202,7 @@ TEST(screen_text_fits_and_cannot_steer_the_terminal)
     } rows[] = {
         {"abc", 5, "abc", 3, "fits"},
         {"abc", 3, "abc", 3, "fits exactly"},
-        {"abcd", 3, "ab+", 3, "is cut and says so"},
+        {"abcd", 3, "ab+", 3, "is cut and marked"},
         {"abc", 0, "", 0, "no room at all"},
         {"\x1b[31mred", 20, "?[31mred", 8, "escape sequence"},
         {"\xC2\x9B"
@@ -268,7 +269,7 @@ static int record_write(void *ctx, const void *bytes, size_t len)
     return writes->fail_with;
 }
 
-TEST(only_whole_lines_leave_the_buffer)
+TEST(only_whole_lines_are_written_out)
 {
     struct writes writes = {.whole_lines = true};
     struct ew_buf buf;

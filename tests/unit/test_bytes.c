@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bounded cursor: what it reads, where it stops, and that its first error stays. */
+/* The bounded cursor: the values it reads, where it stops, and that its first error is kept. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -35,7 +35,7 @@ TEST(integers_are_little_endian_at_any_alignment)
     CHECK(ew_bytes_ok(&in));
 }
 
-TEST(an_integer_that_does_not_fit_is_truncation_at_its_start)
+TEST(an_integer_that_does_not_fit_is_truncated_input_at_its_start)
 {
     static const uint8_t data[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     for (size_t size = 0; size < 8; size++) {
@@ -90,7 +90,7 @@ TEST(a_size_near_the_largest_does_not_wrap)
     check_failed(&in, ETWATCH_ETRUNC, 0);
 }
 
-TEST(a_sub_range_ends_where_it_was_told_and_knows_where_it_lies)
+TEST(a_sub_range_ends_at_its_size_and_knows_its_offset)
 {
     struct ew_bytes in = over("ab12cd"), sub, inner;
     ew_bytes_skip(&in, 2);
@@ -205,7 +205,7 @@ TEST(hexadecimal_numbers_take_either_case)
     check_failed(&in, ETWATCH_EFORMAT, 0);
 }
 
-TEST(fields_are_passed_over_within_their_line)
+TEST(fields_are_skipped_within_their_line)
 {
     struct ew_bytes in = over("a  bb\tccc d\nnext");
     ew_bytes_skip_fields(&in, 2);
@@ -218,7 +218,7 @@ TEST(fields_are_passed_over_within_their_line)
     check_failed(&in, ETWATCH_ETRUNC, 11);
 }
 
-TEST(expected_text_tells_a_cut_from_a_difference)
+TEST(expected_text_distinguishes_truncation_from_a_mismatch)
 {
     struct ew_bytes in = over("VmRSS:");
     CHECK(!ew_bytes_accept(&in, "VmHWM:"));
@@ -255,7 +255,7 @@ TEST(text_is_taken_up_to_a_stop)
     check_failed(&in, ETWATCH_ETRUNC, 0);
 }
 
-TEST(lines_come_one_by_one_and_the_last_needs_no_end)
+TEST(lines_are_read_one_by_one_and_the_last_needs_no_newline)
 {
     struct ew_bytes in = over("one\n\nthree");
     struct ew_span line;
@@ -269,7 +269,7 @@ TEST(lines_come_one_by_one_and_the_last_needs_no_end)
     CHECK(ew_bytes_ok(&in));
 }
 
-TEST(a_copied_span_is_cut_to_its_buffer_and_terminated)
+TEST(a_copied_span_is_truncated_to_its_buffer_and_terminated)
 {
     struct ew_span span = {"abcdef", 6};
     char buffer[8];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which cgroups a path or a container asks for, and which path of a process is shown. */
+/* Which cgroups a path or a container ID selects, and which path of a process is shown. */
 #include "model/cgroup.h"
 #include "test.h"
 
@@ -14,7 +14,7 @@ static struct ew_span span(const char *text)
     return (struct ew_span){text, strlen(text)};
 }
 
-TEST(a_cgroup_is_above_what_lies_below_it)
+TEST(a_cgroup_contains_the_cgroups_below_it)
 {
     static const struct {
         const char *remark, *path, *wanted;
@@ -23,11 +23,11 @@ TEST(a_cgroup_is_above_what_lies_below_it)
         {"the same", "/system.slice", "system.slice", 1},
         {"below", "/system.slice/a.service", "/system.slice/", 1},
         {"a longer name", "/system.slice2", "system.slice", 0},
-        {"the root is above all", "/user.slice", "/", 1},
-        {"nothing is the root", "/a", "", 1},
+        {"the root contains everything", "/user.slice", "/", 1},
+        {"an empty path is the root", "/a", "", 1},
         {"the root itself", "/", "/", 1},
         {"above", "/system.slice", "system.slice/a.service", 0},
-        {"the root is below nothing", "/", "/a", 0},
+        {"no cgroup contains the root", "/", "/a", 0},
         {"two parts", "/a/b", "a/b/", 1},
         {"part of a part", "/a/bc", "/a/b", 0},
     };
@@ -37,7 +37,7 @@ TEST(a_cgroup_is_above_what_lies_below_it)
     }
 }
 
-TEST(a_container_is_found_in_the_paths_of_those_who_make_them)
+TEST(a_container_is_found_in_the_paths_of_every_container_runtime)
 {
     static const struct {
         const char *remark, *path;
@@ -50,7 +50,7 @@ TEST(a_container_is_found_in_the_paths_of_those_who_make_them)
         {"podman of a user",
          "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope/container",
          1},
-        {"who looks after it", "/machine.slice/libpod-conmon-" ID ".scope", 0},
+        {"the monitor of a container", "/machine.slice/libpod-conmon-" ID ".scope", 0},
         {"containerd in kubernetes",
          "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1c5b.slice/"
          "cri-containerd-" ID ".scope",
@@ -76,7 +76,7 @@ TEST(a_container_is_found_in_the_paths_of_those_who_make_them)
     }
 }
 
-TEST(the_id_of_a_container_is_that_of_the_inner_one)
+TEST(the_id_of_a_nested_container_is_that_of_the_inner_one)
 {
     struct ew_span id;
     CHECK(ew_cgroup_container(span("/docker/" OTHER "/docker/" ID), &id));
@@ -84,7 +84,7 @@ TEST(the_id_of_a_container_is_that_of_the_inner_one)
     CHECK(!ew_cgroup_container(span("/user.slice"), &id));
 }
 
-TEST(containers_are_found_in_either_version_and_paths_in_the_second)
+TEST(containers_are_found_in_both_cgroup_versions_and_paths_in_version_2)
 {
     static const char first[] = "4:memory:/docker/" ID "\n1:name=systemd:/docker/" ID "\n";
     static const char both[] = "4:memory:/docker/" ID "\n0::/system.slice/containerd.service\n";
@@ -112,7 +112,7 @@ TEST(containers_are_found_in_either_version_and_paths_in_the_second)
     }
 }
 
-TEST(the_path_that_is_shown_is_the_one_that_tells_most)
+TEST(the_most_specific_path_is_shown)
 {
     static const struct {
         const char *text, *shown; /* NULL: none */

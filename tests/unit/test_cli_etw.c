@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands sessions and record against the emulator: what they write, how they end, and that
- * nothing is left running however they do. Signals, the command and the screen are the test's.
+ * The commands sessions and record with the ETW emulator: their output, their exit codes, and that
+ * no session is left running however they end. The test provides signals, the command and the
+ * screen.
  */
 #include "test.h"
 
@@ -19,7 +20,7 @@
 #include "source/etw/controller.h"
 #include "system.h"
 
-/* ------------------------------------------------- the library, with the emulator in it */
+/* ------------------------------------------------- the library, using the emulator */
 
 static struct etw_emulator *emulator;
 
@@ -73,9 +74,9 @@ static int clean_sessions(struct etwatch_error_info *reterr)
 static char words[4096]; /* on standard error */
 static char data[1 << 16];
 static size_t data_len;
-static int ending;      /* the signal that comes ... */
-static int looks;       /* ... after so many looks */
-static int child_looks; /* the command ends after so many */
+static int ending;      /* the signal to deliver ... */
+static int looks;       /* ... after this many calls */
+static int child_looks; /* the command exits after this many calls */
 static bool child_made, child_let_go, child_reaped;
 static int hold_error, release_error;
 
@@ -245,7 +246,7 @@ static void add_sessions(void)
     etw_emulator_add(emulator, "a, \"b\" \xc3\xa4", 0, 0);
 }
 
-TEST(sessions_are_a_table_for_people)
+TEST(sessions_are_shown_as_a_table)
 {
     struct ew_options options = {.command = EW_CMD_SESSIONS};
     begin(&(struct etw_emulator_config){0});
@@ -261,7 +262,7 @@ TEST(sessions_are_a_table_for_people)
     etw_emulator_free(emulator);
 }
 
-TEST(sessions_have_fixed_names_for_programs)
+TEST(sessions_as_json_and_csv_have_fixed_names)
 {
     struct ew_options options = {.command = EW_CMD_SESSIONS, .json = true};
     begin(&(struct etw_emulator_config){0});
@@ -297,7 +298,7 @@ TEST(sessions_have_fixed_names_for_programs)
     etw_emulator_free(emulator);
 }
 
-TEST(cleanup_says_how_many_it_ended_and_ends_no_other)
+TEST(cleanup_reports_how_many_sessions_it_ended_and_ends_no_others)
 {
     struct ew_options options = {.command = EW_CMD_SESSIONS, .cleanup = true};
     begin(&(struct etw_emulator_config){0});
@@ -327,13 +328,13 @@ struct place {
     char folder[320], path[340];
 };
 
-static void make_place(struct place *place)
+static void make_folder(struct place *place)
 {
     test_folder(place->folder, sizeof place->folder);
     (void)snprintf(place->path, sizeof place->path, "%s/x.etl", place->folder);
 }
 
-static void leave_place(struct place *place)
+static void remove_folder(struct place *place)
 {
     (void)remove(place->path);
     test_folder_remove(place->folder);
@@ -341,46 +342,46 @@ static void leave_place(struct place *place)
     etw_emulator_free(emulator);
 }
 
-TEST(a_recording_ends_after_its_time_with_0_and_tells_what_it_is)
+TEST(a_recording_ends_after_its_duration_with_0_and_is_summarized)
 {
     struct place place;
     begin(&(struct etw_emulator_config){0});
-    make_place(&place);
+    make_folder(&place);
     looks = 1 << 30;
     struct ew_options options = {.output_path = place.path, .duration_ns = 150000000};
     CHECK_EQ_INT(ew_record_etl(&options), 0);
     CHECK_CONTAINS(words, "recorded ");
     CHECK_CONTAINS(words, "lost: 0; own cost ");
-    leave_place(&place);
+    remove_folder(&place);
 }
 
-TEST(a_signal_ends_a_recording_with_its_number)
+TEST(a_signal_ends_a_recording_with_128_plus_its_number)
 {
     struct place place;
     begin(&(struct etw_emulator_config){0});
-    make_place(&place);
+    make_folder(&place);
     looks = 2;
     ending = 2;
     struct ew_options options = {.output_path = place.path};
     CHECK_EQ_INT(ew_record_etl(&options), 130);
     CHECK_CONTAINS(words, "recorded ");
-    leave_place(&place);
+    remove_folder(&place);
 }
 
-TEST(a_recording_of_a_command_ends_with_it_and_its_status)
+TEST(a_recording_of_a_command_ends_with_the_command_and_returns_its_status)
 {
     struct place place;
     char name[] = "x", *command[] = {name, NULL};
     begin(&(struct etw_emulator_config){0});
-    make_place(&place);
+    make_folder(&place);
     child_looks = 2;
     struct ew_options options = {.output_path = place.path, .child = command};
     CHECK_EQ_INT(ew_record_etl(&options), 42);
     CHECK(child_let_go && child_reaped);
-    leave_place(&place);
+    remove_folder(&place);
 }
 
-TEST(what_goes_wrong_leaves_no_session_and_lets_no_command_go)
+TEST(a_failed_start_leaves_no_session_and_does_not_release_the_command)
 {
     static const struct {
         const char *part;
@@ -402,7 +403,7 @@ TEST(what_goes_wrong_leaves_no_session_and_lets_no_command_go)
         uint32_t pid = 4;
         test_row(rows[i].part);
         begin(&rows[i].emulated);
-        make_place(&place);
+        make_folder(&place);
         hold_error = rows[i].hold;
         release_error = rows[i].release;
         struct ew_options options = {
@@ -412,15 +413,15 @@ TEST(what_goes_wrong_leaves_no_session_and_lets_no_command_go)
         CHECK_EQ_INT(child_made, rows[i].made);
         CHECK_EQ_INT(child_reaped, rows[i].made);
         CHECK(!child_let_go);
-        leave_place(&place);
+        remove_folder(&place);
     }
 }
 
-TEST(a_recording_that_somebody_stops_is_1_and_said)
+TEST(a_recording_stopped_from_outside_ends_with_1_and_a_message)
 {
     struct place place;
     begin(&(struct etw_emulator_config){.stop_after = 0});
-    make_place(&place);
+    make_folder(&place);
     looks = 1 << 30;
     struct ew_options options = {.output_path = place.path, .duration_ns = 30000000000u};
     /* The name is free for a moment: the next one ends ours as an orphan. */
@@ -434,5 +435,5 @@ TEST(a_recording_that_somebody_stops_is_1_and_said)
     CHECK_CONTAINS(words, "was stopped by another program");
     etwatch_recorder_free(recording.recorder);
     ew_waiter_free(recording.waiter);
-    leave_place(&place);
+    remove_folder(&place);
 }

@@ -23,7 +23,7 @@
 #undef put_line
 #undef is_thread
 
-/* What summary.c needs of its neighbours, without their operating system. */
+/* The functions that summary.c calls in other files, without their operating system code. */
 const char *ew_signals_name(int number)
 {
     return number == 9 ? "SIGKILL" : "SIG?";
@@ -43,7 +43,7 @@ static struct etwatch_sample busy(uint32_t type, uint32_t pid, uint64_t at_ms, u
     return sample;
 }
 
-TEST(the_summary_shows_totals_threads_and_how_each_ended)
+TEST(the_summary_shows_totals_threads_and_exit_statuses)
 {
     struct ew_summary summary;
     struct ew_buf out;
@@ -85,7 +85,7 @@ TEST(the_summary_shows_totals_threads_and_how_each_ended)
     ew_summary_done(&summary);
 }
 
-TEST(the_summary_leaves_out_the_time_that_the_child_was_held)
+TEST(the_summary_excludes_the_time_before_the_child_was_released)
 {
     struct ew_summary summary;
     struct ew_buf out;

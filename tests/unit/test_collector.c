@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The collector: what a monitor delivers, in tables; what is kept, dropped and taken. */
+/* The collector: a monitor's output in tables; what is kept, dropped and taken out. */
 #include "test.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static struct etwatch_collector *new_collector(uint64_t max_rows)
     return collector;
 }
 
-TEST(a_collector_keeps_samples_in_their_tables_and_gives_them_again_and_again)
+TEST(a_collector_keeps_samples_in_tables_that_can_be_read_repeatedly)
 {
     struct etwatch_collector *collector = new_collector(0);
     struct etwatch_sample samples[] = {
@@ -53,9 +53,9 @@ TEST(a_collector_keeps_samples_in_their_tables_and_gives_them_again_and_again)
     const struct ArrowArray *cpu = batch.children[column_of(&schema, "cpu_ns")];
     CHECK_EQ_INT(number_at(cpu, 0), 5000);
     CHECK(is_null(cpu, 1));
-    CHECK_EQ_STR(word_at(batch.children[column_of(&schema, "name")], 0), "python");
-    CHECK_EQ_STR(word_at(batch.children[column_of(&schema, "name")], 1), NULL);
-    CHECK_EQ_STR(word_at(batch.children[column_of(&schema, "source")], 1), "ebpf");
+    CHECK_EQ_STR(text_at(batch.children[column_of(&schema, "name")], 0), "python");
+    CHECK_EQ_STR(text_at(batch.children[column_of(&schema, "name")], 1), NULL);
+    CHECK_EQ_STR(text_at(batch.children[column_of(&schema, "source")], 1), "ebpf");
     CHECK_EQ_STR(schema.children[column_of(&schema, "affinity")]->format, "L");
     CHECK_EQ_STR(schema.children[column_of(&schema, "t_ns")]->format, "l");
     batch.release(&batch);
@@ -100,7 +100,7 @@ TEST(collecting_allocates_nothing_per_row)
     etwatch_collector_free(collector);
 }
 
-TEST(a_collector_refuses_what_it_has_not)
+TEST(a_collector_refuses_tables_it_does_not_have)
 {
     struct etwatch_collector *collector = new_collector(0);
     struct ArrowArrayStream stream;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real recordings (the folder that ETWATCH_CORPUS names; skipped without it): every event whose
- * schema is known is decoded to the last byte, and a provider's manifest gives the values that
- * another decoder found.
+ * Real recordings (in the folder ETWATCH_CORPUS; skipped without it): every event with a known
+ * schema is decoded to its last byte, and a provider's manifest gives the same values as another
+ * decoder.
  */
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ static char *read_file(const char *relative, size_t *ret_size)
 
 typedef void (*record_fn)(void *ctx, struct ew_decoder *decoder, const struct ew_record *record);
 
-/* Learns from the whole recording, then hands out its records. */
+/* Learns schemas from the whole recording, then passes its records to the callback. */
 static void walk(const char *name, const char *manifest, size_t manifest_size, record_fn fn,
                  void *ctx)
 {
@@ -83,8 +83,8 @@ static void check_consumed(void *ctx, struct ew_decoder *decoder, const struct e
     ew_fields_clear(&totals->fields);
     bool ok = ew_schema_decode(schema, record->payload, record->payload_size, record->pointer_size,
                                &totals->fields, &used);
-    /* EventSource: the text of a manifest is not a field, and its enums are written wider than its
-     * manifest says. */
+    /* EventSource: the manifest text itself is not a field, and enums are written wider than the
+     * manifest declares. */
     bool wide = schema->origin == EW_SCHEMA_EVENTSOURCE;
     if (!ok || (used != record->payload_size && !wide)) {
         char text[1400];
@@ -110,7 +110,7 @@ TEST(every_known_event_is_decoded_to_its_last_byte)
         walk(name, NULL, 0, check_consumed, &totals);
     }
     ew_fields_done(&totals.fields);
-    printf("# %lu of %lu manifest events have a known schema, %lu of those say more\n",
+    printf("# %lu of %lu manifest events have a known schema, %lu of those have extra bytes\n",
            totals.known, totals.records, totals.rest);
     CHECK(totals.records > 0);
     CHECK(totals.known * 100 >= totals.records * 99);
@@ -119,8 +119,8 @@ TEST(every_known_event_is_decoded_to_its_last_byte)
 /* ------------------------------------------------- against another decoder */
 
 /*
- * The reference is another decoder's output for the same provider, but of another run of it: names,
- * their order and what is an array can be compared, values cannot.
+ * The reference is the output of another decoder for the same provider, but from another run:
+ * names, their order and which fields are arrays can be compared, values cannot.
  */
 struct comparison {
     const char *json; /* of one event */
@@ -128,7 +128,7 @@ struct comparison {
     unsigned records, properties;
 };
 
-/* The property comes next in the reference; what follows its name is where its value begins. */
+/* Finds the property as the next one in the reference; its value begins after its name. */
 static const char *next_property(const char *json, const struct ew_field *field)
 {
     char key[128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Manifests: the XML reader, what is learned from a text, and chunks in a stream. */
+/* Manifests: the XML reader, learning from a manifest text, and manifests sent in chunks. */
 #include <stdlib.h>
 
 #include <etwatch/etwatch.h>
@@ -76,7 +76,7 @@ TEST(tags_are_read_one_by_one)
     CHECK_EQ_INT(ew_xml_next(&xml), EW_XML_END);
 }
 
-TEST(bad_markup_ends_the_reading)
+TEST(bad_markup_ends_reading)
 {
     static const char *const rows[] = {
         "",    "<",      "<a",        "<a x", "<a x=", "<a x=1",   "<a x='1", "<a x='1'", "</",
@@ -136,7 +136,7 @@ static void check_learned(struct ew_decoder *decoder)
     CHECK_EQ_STR(names(decoder, &made.record), "Made-Up/Lone&ly");
     CHECK_EQ_STR(decode(decoder, &made.record, &ok), "");
     CHECK(ok);
-    /* No task and no symbol; a template that is not there; a type that nobody knows. */
+    /* No task and no symbol; a missing template; an unknown type. */
     for (uint16_t id = 3; id <= 5; id++) {
         make_record(&made, PROVIDER, id, 0, "x", 1);
         char want[64];
@@ -145,7 +145,7 @@ static void check_learned(struct ew_decoder *decoder)
         CHECK_EQ_STR(decode(decoder, &made.record, &ok), "payload=#78");
         CHECK(!ok);
     }
-    /* Another version of a known event is another event. */
+    /* Another version of a known event is a different event. */
     make_record(&made, PROVIDER, 1, 2, "x", 1);
     CHECK_EQ_STR(names(decoder, &made.record), "Made-Up/EventID(1)");
 }
@@ -175,7 +175,7 @@ TEST(a_manifest_in_utf16_is_the_same)
     ew_decoder_free(decoder);
 }
 
-TEST(a_manifest_cut_anywhere_is_survived)
+TEST(a_manifest_truncated_anywhere_is_handled)
 {
     for (size_t len = 0; len < sizeof manifest; len += 7) {
         struct ew_decoder *decoder;
@@ -206,7 +206,7 @@ static const struct ew_record *chunk(uint32_t pid, unsigned total, unsigned numb
 
 enum { PIECE = 500 };
 
-/* The n-th piece of the manifest, which has `total`. */
+/* The n-th of `total` pieces of the manifest. */
 static const struct ew_record *piece(uint32_t pid, unsigned number)
 {
     size_t whole = sizeof manifest - 1, from = (size_t)number * PIECE;
@@ -219,13 +219,13 @@ static unsigned piece_count(void)
     return (unsigned)((sizeof manifest - 1 + PIECE - 1) / PIECE);
 }
 
-TEST(chunks_are_put_together_per_process)
+TEST(chunks_are_assembled_per_process)
 {
     struct ew_decoder *decoder;
     CHECK_EQ_INT(ew_decoder_new(&decoder), 0);
     for (unsigned i = 0; i < piece_count(); i++) {
         CHECK_EQ_INT(ew_decoder_learn(decoder, piece(1, i)), 0);
-        if (i + 1 < piece_count()) /* another process, mixed in, never complete */
+        if (i + 1 < piece_count()) /* another process, interleaved, never complete */
             CHECK_EQ_INT(ew_decoder_learn(decoder, piece(2, i)), 0);
     }
     check_learned(decoder);
@@ -253,14 +253,14 @@ TEST(chunks_out_of_order_are_refused)
     CHECK(ew_decoder_refused(decoder) > 0);
     make_record(&made, PROVIDER, 1, 0, "", 0);
     CHECK_EQ_STR(names(decoder, &made.record), PROVIDER "/EventID(1)");
-    /* From the first chunk on it is well again. */
+    /* From the first chunk on it is accepted again. */
     for (unsigned i = 0; i < piece_count(); i++)
         CHECK_EQ_INT(ew_decoder_learn(decoder, piece(1, i)), 0);
     check_learned(decoder);
     ew_decoder_free(decoder);
 }
 
-TEST(manifests_without_end_are_bounded)
+TEST(manifests_that_never_end_are_bounded)
 {
     static char big[60000];
     struct ew_decoder *decoder;
@@ -269,7 +269,7 @@ TEST(manifests_without_end_are_bounded)
     for (unsigned i = 0; i < 100; i++)
         CHECK_EQ_INT(ew_decoder_learn(decoder, chunk(1, 65535, i, big, sizeof big)), 0);
     CHECK(ew_decoder_refused(decoder) > 0);
-    /* More manifests at once than are kept: the oldest ones are given up. */
+    /* More incomplete manifests at once than are kept: the oldest ones are dropped. */
     uint64_t before = ew_decoder_refused(decoder);
     for (uint32_t pid = 100; pid < 100 + 2 * EW_EVENTSOURCE_OPEN_MAX; pid++)
         CHECK_EQ_INT(ew_decoder_learn(decoder, chunk(pid, 2, 0, big, 10)), 0);
@@ -277,7 +277,7 @@ TEST(manifests_without_end_are_bounded)
     ew_decoder_free(decoder);
 }
 
-TEST(what_is_no_chunk_is_left_alone)
+TEST(events_that_are_not_chunks_are_ignored)
 {
     struct ew_decoder *decoder;
     CHECK_EQ_INT(ew_decoder_new(&decoder), 0);
@@ -304,18 +304,19 @@ static int learn_all(void *ctx)
         r = ew_decoder_learn(decoder, piece(1, i));
     uint64_t refused = ew_decoder_refused(decoder);
     ew_decoder_free(decoder);
-    /* A store that could not grow has refused something and told so. */
+    /* A store that could not grow must have refused something and reported it. */
     return r < 0 ? r : refused ? ETWATCH_ENOMEM : 0;
 }
 
-TEST(no_memory_is_told)
+TEST(running_out_of_memory_is_reported)
 {
     TORTURE(learn_all, NULL);
 }
 
 TEST(the_store_is_bounded)
 {
-    /* Each manifest has a provider of its own with many events; the sum is far beyond the store. */
+    /* Each manifest has its own provider with many events; the total is far more than the store
+     * holds. */
     static char text[300000];
     struct ew_decoder *decoder;
     CHECK_EQ_INT(ew_decoder_new(&decoder), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every layout of the kernel's classes is written out with values that differ from field to field,
- * read back, and cut at every length.
+ * Every layout of the kernel's classes is written with values that differ from field to field, read
+ * back, and truncated at every length.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +39,10 @@ static const struct {
 
 enum { LIST_LEN = 2 };
 
-/* A number that fits and is not that of the item before or behind; register values are the length
- * of the lists to come. */
+/*
+ * A number that fits and differs from that of the previous and next item. Register values are the
+ * lengths of the lists that follow.
+ */
 static uint64_t value_of(const struct ew_kernel_item *item, unsigned i)
 {
     return item->arg ? LIST_LEN : 33 + i % 90;
@@ -186,7 +188,7 @@ static void check_field(const struct ew_field *field, const struct ew_kernel_ite
     }
 }
 
-/* Two inner structs may have members of the same name. */
+/* Two inner structs may have members with the same name. */
 static bool named_before(const struct ew_kernel_event *event, unsigned i)
 {
     for (unsigned k = 0; k < i; k++)
@@ -218,8 +220,11 @@ static void check_layout(const struct ew_fields *fields, const struct ew_kernel_
     }
 }
 
-/* Not every cut is told: a list may end, and so may the last text. But nothing outside is read
- * (the payload is at the end of its heap block), and what is there is well formed. */
+/*
+ * Not every truncation is detected: a list may end early, and so may the last string. But nothing
+ * outside the payload is read (the payload is at the end of its heap block), and the decoded fields
+ * are well formed.
+ */
 static void check_cuts(const struct payload *payload, uint8_t class_id,
                        const struct ew_kernel_event *event, struct ew_fields *fields)
 {
@@ -255,8 +260,8 @@ static void check_row(struct payload *payload, uint8_t class_id,
     check_layout(fields, event);
     uint32_t count = fields->count;
     check_cuts(payload, class_id, event, fields);
-    /* A later version brings more bytes, which change nothing (a list to the end would take them).
-     */
+    /* A later version has more bytes, which change nothing (a list without a count would take
+     * them). */
     if (event->item_count < 2 || event->items[event->item_count - 2].type != K_LIST) {
         put(payload, 0, 8);
         record.payload_size = payload->size;
@@ -286,12 +291,12 @@ static void check_table(uint8_t pointer_size)
     ew_fields_done(&fields);
 }
 
-TEST(every_layout_gives_back_what_was_written_with_64_bits)
+TEST(every_64_bit_layout_reads_back_as_written)
 {
     check_table(8);
 }
 
-TEST(every_layout_gives_back_what_was_written_with_32_bits)
+TEST(every_32_bit_layout_reads_back_as_written)
 {
     check_table(4);
 }

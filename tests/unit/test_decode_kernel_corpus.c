@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads of real kernel events with the fields that another decoder's tests expect of them
- * (reference/kernel_payloads.tsv in the folder that ETWATCH_CORPUS names), and the kernel events of
- * the recordings there. Skipped without it.
+ * Payloads of real kernel events with the fields that another decoder's tests expect
+ * (reference/kernel_payloads.tsv in the folder ETWATCH_CORPUS), and the kernel events of the
+ * recordings there. Skipped without it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct score {
     unsigned rows, good_rows, fields, good_fields, unnamed;
 };
 
-/* "3d6fa8d0-…" to the order of bytes on disk. */
+/* "3d6fa8d0-…" to the byte order on disk. */
 static void parse_guid(const char *text, uint8_t guid[16])
 {
     static const uint8_t place[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -48,7 +48,7 @@ static void parse_hex(const char *text, struct payload *payload)
     }
 }
 
-/* The other decoder calls the fields of images as version 0 did. */
+/* The other decoder names image fields as version 0 did. */
 static const char *our_name(const struct ew_record *record, uint8_t class_id, const char *name)
 {
     static const char *const pairs[][2] = {{"BaseAddress", "ImageBase"},
@@ -76,7 +76,7 @@ static void unquote(const char *text, char *out)
     *out = '\0';
 }
 
-/* Runs of blanks were lost when the expected values were taken from their source. */
+/* Runs of blanks were lost when the expected values were extracted from their source. */
 static bool is_same_text(const char *got, size_t len, const char *want)
 {
     for (size_t i = 0; i < len; i++) {
@@ -97,8 +97,8 @@ static bool is_equal(const struct ew_field *field, const char *want, struct scor
     }
     char *end;
     errno = 0;
-    uint64_t value = strtoull(want, &end, 0); /* takes a minus too */
-    if (end == want || errno) {               /* a constant of the other program's source */
+    uint64_t value = strtoull(want, &end, 0); /* accepts a minus sign too */
+    if (end == want || errno) {               /* a constant in the other program's source */
         score->unnamed++;
         return field->type == EW_FIELD_TEXT;
     }
@@ -162,7 +162,7 @@ static void check_row(char *columns[COLUMN_COUNT], struct ew_fields *fields, str
     record.provider = guid;
     uint8_t class_id = ew_kernel_class_of(&record, &opcode);
     CHECK(class_id != EW_KERNEL_NO_CLASS);
-    /* The same once more as the kernel itself writes it. */
+    /* Decodes it again in the form in which the kernel itself writes it. */
     record.kind = EW_RECORD_KERNEL;
     record.group = class_id;
     ew_fields_clear(fields);
@@ -174,7 +174,7 @@ static void check_row(char *columns[COLUMN_COUNT], struct ew_fields *fields, str
         printf("# row %s\n", columns[TEST_NAME]);
 }
 
-TEST(real_payloads_have_the_fields_that_are_expected)
+TEST(real_payloads_have_the_expected_fields)
 {
     static char line[LINE_SIZE], path[4096];
     const char *corpus = getenv("ETWATCH_CORPUS");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What accounting gets. The typed decoders read fixed offsets, the tables name the fields: two ways
- * to the same bytes, which must agree for every version and both sizes of pointers.
+ * The events that accounting uses. The typed decoders read fixed offsets, the tables name the
+ * fields: two ways to read the same bytes, which must agree for every version and both pointer
+ * sizes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -275,7 +276,8 @@ static void check_agreement(size_t row, uint8_t version, uint8_t pointer_size)
     CHECK(!both.event.from_manifest);
     agreed[row].agree(&both, version);
     ew_fields_done(&both.fields);
-    /* Too short for one is too short for the other, but for texts and what only the tables name. */
+    /* If a payload is too short for one decoder it is too short for the other, except for strings
+     * and fields that only the tables name. */
     for (uint32_t size = 0; size < 240; size++) {
         uint8_t *bytes = malloc(size ? size : 1);
         CHECK(bytes != NULL);
@@ -388,14 +390,14 @@ TEST(a_class_by_its_guid_is_the_same_class)
             CHECK_EQ_INT(event.kind, EW_EVENT_PROCESS_START);
             check_process(&event, version);
             if (version == 0)
-                continue;            /* without a 32-bit field the sizes cannot be told apart */
-            record.pointer_size = 4; /* as a 32-bit program replays it */
+                continue; /* without a 32-bit field the two sizes are indistinguishable */
+            record.pointer_size = 4; /* as a 32-bit program rewrites it */
             CHECK(ew_decode_event(&record, &event));
             check_process(&event, version);
         }
 }
 
-TEST(lost_events_are_told)
+TEST(lost_events_are_reported)
 {
     static const uint8_t lost_guid[16] = {0xe0, 0x9a, 0x39, 0x6a, 0xc6, 0x4b, 0xe9, 0x4d,
                                           0x87, 0x0b, 0x36, 0x57, 0xf8, 0x94, 0x7e, 0x7e};
@@ -426,8 +428,8 @@ TEST(a_name_given_to_a_thread)
     CHECK(event.u.thread.name.wide);
 }
 
-/* The header's process is the thread's only if the header speaks of that thread. */
-TEST(a_thread_from_the_payload_takes_no_foreign_process)
+/* The header's process is used only if the header refers to the same thread. */
+TEST(a_thread_in_the_payload_does_not_take_another_threads_process)
 {
     static struct payload payload = {.pointer_size = 8};
     struct ew_event event;
@@ -445,7 +447,7 @@ TEST(a_thread_from_the_payload_takes_no_foreign_process)
     CHECK_EQ_UINT(event.pid, EW_NO_ID);
 }
 
-TEST(what_does_not_count_is_other)
+TEST(events_without_accounting_are_other)
 {
     static const uint8_t others[][2] = {{15, 66}, {15, 70}, {15, 95}, {15, 51}, {3, 11},  {5, 37},
                                         {4, 36},  {9, 10},  {24, 32}, {2, 128}, {11, 10}, {0, 0},
@@ -493,7 +495,7 @@ static void check_working_sets(uint8_t pointer_size, uint8_t version, unsigned c
     }
     CHECK(!ew_decode_working_set(&record, 3, &set));
     record.payload_size--;
-    if (version != 1) /* cut, it is told by its version alone */
+    if (version != 1) /* a truncated one is identified by its version alone */
         CHECK(!ew_decode_working_set(&record, 2, &set));
     memset(payload.bytes, 0xff, 4);
     CHECK(!ew_decode_working_set(&record, UINT32_MAX - 1, &set));
@@ -507,6 +509,6 @@ TEST(working_sets_by_version_and_by_length)
     for (uint8_t pointer_size = 4; pointer_size <= 8; pointer_size += 4) {
         check_working_sets(pointer_size, 0, 4);
         check_working_sets(pointer_size, 2, 8);
-        check_working_sets(pointer_size, 1, 8); /* the length says what it is */
+        check_working_sets(pointer_size, 1, 8); /* the length identifies the layout */
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names and fields of the kernel's classes. The layouts that matter most are spelled out here a
- * second time, byte by byte, so that the tables are not their own witness.
+ * Names and fields of the kernel's classes. The most important layouts are written out here again,
+ * byte by byte, so that the tables are not tested against themselves.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +81,8 @@ TEST(a_process_without_a_sid_has_a_null)
     ew_fields_done(&got.fields);
 }
 
-/* Some writers wipe the pointer in front of the SID. */
-TEST(a_sid_behind_a_wiped_token_is_found)
+/* Some writers clear the pointer before the SID. */
+TEST(a_sid_after_a_cleared_token_is_found)
 {
     for (uint8_t pointer_size = 4; pointer_size <= 8; pointer_size += 4) {
         static struct payload payload;
@@ -106,7 +106,7 @@ TEST(a_sid_behind_a_wiped_token_is_found)
     }
 }
 
-TEST(the_last_text_may_lack_its_end)
+TEST(the_last_string_may_lack_its_terminator)
 {
     static struct payload payload = {.pointer_size = 8};
     payload.size = 0;
@@ -152,7 +152,7 @@ TEST(a_thread_has_a_name_from_windows_10_on)
     ew_fields_done(&got.fields);
 }
 
-/* The test vectors of a switch that catapult has, read by hand. */
+/* catapult's test vectors of a context switch, decoded by hand. */
 TEST(switches_of_all_versions)
 {
     static struct payload payload = {.pointer_size = 8};
@@ -194,7 +194,7 @@ TEST(switches_of_all_versions)
     ew_fields_done(&got.fields);
 }
 
-TEST(a_sample_says_what_the_cpu_was_at)
+TEST(a_sample_has_the_address_that_the_cpu_executed)
 {
     static struct payload payload = {.pointer_size = 4};
     payload.size = 0;
@@ -228,7 +228,7 @@ TEST(addresses_and_ports_are_in_network_order)
     CHECK_EQ_UINT(field_number(&got.fields, "sport"), 445);
     CHECK_EQ_UINT(field_number(&got.fields, "connid"), 9);
     ew_fields_done(&got.fields);
-    payload.size -= 4; /* the connection has four bytes only */
+    payload.size -= 4; /* the connection ID has only four bytes */
     got = decode(&payload, 8, 11, 2);
     CHECK_EQ_INT(got.result, 1);
     CHECK_EQ_UINT(field_number(&got.fields, "connid"), 9);
@@ -255,8 +255,8 @@ TEST(a_stack_is_a_list_of_addresses)
     ew_fields_done(&got.fields);
 }
 
-/* A count that the payload has no room for. */
-TEST(a_lying_count_ends_at_the_payload)
+/* A count larger than the payload allows. */
+TEST(a_count_that_is_too_large_ends_at_the_payload)
 {
     static struct payload payload = {.pointer_size = 8};
     payload.size = 0;
@@ -294,7 +294,7 @@ TEST(the_header_of_a_recording)
         payload.bytes[zone] = 0xc4; /* -60 */
         memset(payload.bytes + zone + 1, 0xff, 3);
         payload.bytes[zone + 4] = 'S';
-        payload.bytes[zone + 68 + 2] = 11; /* of the standard time's month */
+        payload.bytes[zone + 68 + 2] = 11; /* the month of standard time */
         payload.size += 176;
         put(&payload, 130371020571099993u, 8);
         put(&payload, 10000000, 8);
@@ -315,7 +315,7 @@ TEST(the_header_of_a_recording)
         CHECK_EQ_UINT(field_number(&got.fields, "BuffersLost"), 2);
         check_text(&got.fields, "LogFileNameString", "[multiple files]");
         ew_fields_done(&got.fields);
-        payload.size = zone + 90; /* within the inner struct */
+        payload.size = zone + 90; /* inside the inner struct */
         got = decode(&payload, 0, 0, 2);
         CHECK_EQ_INT(got.result, -1);
         CHECK_EQ_UINT(got.fields.open, 0);
@@ -330,8 +330,8 @@ static const uint8_t image_guid[16] = {0x1d, 0x5d, 0xb1, 0x2c, 0xc1, 0x5f, 0xd2,
 static const uint8_t control_guid[16] = {0x91, 0xee, 0x79, 0x9b, 0xfd, 0xb5, 0xc0, 0x41,
                                          0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0};
 
-/* A 32-bit program replayed what a 64-bit system had written. */
-TEST(pointers_wider_than_the_header_says)
+/* A 32-bit program rewrote a recording of a 64-bit system. */
+TEST(pointers_wider_than_the_header_declares_are_decoded)
 {
     static struct payload payload;
     for (uint8_t version = 0; version <= 3; version++)
@@ -448,8 +448,8 @@ TEST(classes_by_their_guid)
     ew_fields_done(&fields);
 }
 
-/* Bytes that fit neither size are read as the header says. */
-TEST(pointers_of_a_damaged_image_are_as_the_header_says)
+/* Bytes that fit neither pointer size are read as the header declares. */
+TEST(pointers_of_a_damaged_image_are_as_the_header_declares)
 {
     static struct payload payload = {.pointer_size = 4};
     struct ew_fields fields;

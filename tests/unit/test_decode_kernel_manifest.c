@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Typed events from the providers with a manifest that tell what the kernel's classes tell: the
- * layouts of every version, spelled out, and cut at every length.
+ * Typed events from the manifest providers that report the same facts as the kernel's classes: the
+ * layouts of every version, written out, and truncated at every length.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void write_start(struct payload *payload, uint8_t flagged, uint8_t sequen
     put_wide(payload, "\\x.exe");
 }
 
-TEST(processes_of_the_provider_with_a_manifest)
+TEST(processes_of_the_manifest_provider_are_decoded)
 {
     static struct payload payload = {.pointer_size = 8};
     for (uint8_t version = 0; version <= 4; version++)
@@ -120,7 +120,7 @@ TEST(processes_of_the_provider_with_a_manifest)
     }
 }
 
-TEST(threads_and_images_of_the_provider_with_a_manifest)
+TEST(threads_and_images_of_the_manifest_provider_are_decoded)
 {
     static struct payload payload;
     for (uint8_t pointer_size = 4; pointer_size <= 8; pointer_size += 4) {
@@ -157,7 +157,7 @@ TEST(threads_and_images_of_the_provider_with_a_manifest)
     }
 }
 
-TEST(network_disk_and_files_of_the_providers_with_a_manifest)
+TEST(network_disk_and_files_of_the_manifest_providers_are_decoded)
 {
     static const struct {
         uint16_t id;

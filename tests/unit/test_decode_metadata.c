@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Event metadata that a merged recording carries: what TDH said about its events. */
+/* Event metadata in a merged recording: the descriptions that TDH gave for its events. */
 #include "decode/decoder.h"
 #include "decode/internal.h"
 #include "decode/schema.h"
@@ -182,7 +182,7 @@ TEST(events_and_maps_are_learned_in_any_order)
                      "Rows=[{A=1 B='a'} {A=2 B='b'}] Two=[8 9] Fix='foo' Name='n'");
         CHECK(ok);
         CHECK_EQ_UINT(ew_decoder_schema(decoder, &made.record)->origin, EW_SCHEMA_METADATA);
-        /* Another version is another event, of a provider that has a name by now. */
+        /* Another version is a different event; the name of its provider is known by now. */
         made.record.version = 3;
         CHECK_EQ_STR(names(decoder, &made.record), "Made-Up/EventID(7)");
         ew_decoder_free(decoder);
@@ -213,7 +213,7 @@ TEST(classic_events_are_found_by_class_and_opcode)
     ew_decoder_free(decoder);
 }
 
-TEST(the_first_description_stays)
+TEST(the_first_description_is_kept)
 {
     static struct bytes bytes;
     static struct made_record made;
@@ -230,7 +230,7 @@ TEST(the_first_description_stays)
     ew_decoder_free(decoder);
 }
 
-TEST(metadata_cut_or_wrong_is_survived)
+TEST(truncated_or_wrong_metadata_is_handled)
 {
     static struct bytes bytes, bad;
     static struct made_record made;
@@ -245,7 +245,7 @@ TEST(metadata_cut_or_wrong_is_survived)
         (void)decode(decoder, &made.record, NULL);
         ew_decoder_free(decoder);
     }
-    /* Every number of it, made as large as it can be. */
+    /* Every number of the metadata, set to its maximum. */
     for (size_t at = 48; at + 4 <= FIXED + 11 * PROPERTY; at += 4) {
         struct ew_decoder *decoder;
         bad = bytes;
@@ -275,7 +275,7 @@ TEST(a_map_that_claims_too_much_is_refused)
     ew_decoder_free(decoder);
 }
 
-TEST(types_that_tdh_does_not_have_are_refused)
+TEST(types_unknown_to_tdh_are_refused)
 {
     static struct bytes bytes;
     static struct made_record made;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The walk over a payload by a schema: every type, arrays, structs, and payloads that lie. */
+/* Walking a payload by a schema: every type, arrays, structs, and payloads with wrong lengths. */
 #include "base/address.h"
 #include "decode/schema.h"
 #include "decode_kit.h"
@@ -27,7 +27,7 @@ static const char *run(const struct ew_schema *schema, const void *payload, size
     return text;
 }
 
-TEST(every_type_is_decoded_and_a_byte_less_is_not)
+TEST(every_type_is_decoded_and_one_byte_less_is_not)
 {
     static const struct {
         unsigned in, out, pointer_size;
@@ -122,7 +122,7 @@ TEST(text_ends_at_its_nul_or_with_the_payload)
     CHECK(ok);
     CHECK_EQ_STR(run(&schema, "\0\0\0", 3, 8, &ok, NULL), "a='' w=''");
     CHECK(ok);
-    /* The payload ends before the second one begins. */
+    /* The payload ends before the second string begins. */
     CHECK_EQ_STR(run(&schema, "xyz", 3, 8, &ok, &used), "a='xyz'");
     CHECK(!ok);
     CHECK_EQ_UINT(used, 3);
@@ -156,7 +156,7 @@ TEST(lengths_and_counts_come_from_other_fields)
                  "rest=[7 8]");
     CHECK(ok);
     CHECK_EQ_UINT(used, sizeof payload - 1);
-    /* A count that the payload cannot hold: what is there, and no more. */
+    /* A count that the payload cannot hold: only the elements that are there are decoded. */
     CHECK_EQ_STR(run(&schema, "\x7F", 1, 8, &ok, &used), "n=127");
     CHECK(!ok);
     CHECK_EQ_UINT(used, 1);
@@ -200,7 +200,7 @@ TEST(optional_fields_may_be_missing)
     CHECK(!ok);
 }
 
-TEST(values_have_names)
+TEST(enum_values_have_names)
 {
     static const struct ew_map_entry entries[] = {
         {0, "None", 4}, {1, "A", 1}, {2, "B", 1}, {3, "Both", 4}, {8, "D", 1}};
@@ -223,7 +223,7 @@ TEST(values_have_names)
     }
 }
 
-TEST(a_map_that_is_not_known_yet_names_nothing)
+TEST(a_value_of_an_unknown_map_has_no_name)
 {
     static const struct ew_map map = {.style = EW_MAP_BITS};
     static const struct ew_schema_field field = {FIELD("f", EW_IN_UINT8), .map = &map};
@@ -231,16 +231,16 @@ TEST(a_map_that_is_not_known_yet_names_nothing)
     CHECK_EQ_STR(run(&schema, "\x00", 1, 8, NULL, NULL), "f=0:");
 }
 
-TEST(schemas_that_lie_are_survived)
+TEST(inconsistent_schemas_are_handled)
 {
     bool ok;
-    /* A struct that is its own member. */
+    /* A struct that is a member of itself. */
     static const struct ew_schema_field loop[] = {
         {FIELD("s", EW_IN_STRUCT), .first = 0, .members = 1}};
     static const struct ew_schema loop_schema = SCHEMA(loop, 1);
     (void)run(&loop_schema, "x", 1, 8, &ok, NULL);
     CHECK(!ok);
-    /* Members behind the end, a length from nowhere, a type that nobody knows. */
+    /* Members beyond the end, a length field that does not exist, an unknown type. */
     static const struct ew_schema_field beyond[] = {
         {FIELD("s", EW_IN_STRUCT), .first = 7, .members = 1}};
     static const struct ew_schema beyond_schema = SCHEMA(beyond, 1);
@@ -257,9 +257,9 @@ TEST(schemas_that_lie_are_survived)
     CHECK(!ok);
 }
 
-TEST(an_array_of_nothing_ends_at_the_limit)
+TEST(an_array_of_zero_size_members_ends_at_the_limit)
 {
-    /* Its members take no bytes, so that only the list of fields bounds it. */
+    /* Its members take no bytes, so only the list of fields bounds it. */
     static const struct ew_schema_field fields[] = {
         {FIELD("n", EW_IN_UINT32)},
         {FIELD("s", EW_IN_STRUCT), .count_by = EW_EXTENT_FIELD, .count = 0, .first = 2,
@@ -318,7 +318,7 @@ TEST(addresses_are_shortened)
         {{[15] = 1}, "::1"},
         {{0x20, 1, 0x0d, 0xb8}, "2001:db8::"},
         {{0x20, 1, 0x0d, 0xb8, [15] = 1}, "2001:db8::1"},
-        /* The longest run; of equal ones the first; a single zero stays. */
+        /* The longest run; among equal runs the first; a single zero stays. */
         {{0x20, 1, [8] = 0, 1, [15] = 1}, "2001::1:0:0:1"},
         {{0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 1}, "1::1:0:0:1:1"},
         {{0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}, "1:0:1:1:1:1:1:1"},

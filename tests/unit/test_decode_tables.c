@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of known providers: that each is well made, and what some of them decode. */
+/* The tables of known providers: that each is well formed, and what some of them decode. */
 #include "decode/decoder.h"
 #include "decode/manifests.h"
 #include "decode_kit.h"
@@ -24,7 +24,7 @@ TEST(every_table_compiles)
             char row[256];
             snprintf(row, sizeof row, "%s %u v%u %s", table->name, e->id, e->version, e->name);
             test_row(row);
-            const struct ew_schema *schema = ew_table_compile(&store, table, e);
+            const struct ew_schema *schema = ew_manifest_table_compile(&store, table, e);
             CHECK(schema != NULL);
             CHECK_EQ_STR(schema->event, e->name);
             events++;
@@ -51,7 +51,7 @@ TEST(tables_are_in_order_and_providers_differ)
     }
 }
 
-TEST(a_notation_that_is_wrong_is_refused)
+TEST(a_wrong_notation_is_refused)
 {
     static const char *const rows[] = {"a",      ":u4",    "a:u5",   "a:u4[b]",  "a:u4[",
                                        "a:u4]",  "a{b:u4", "a:u4}",  "a:u4=Map", "a:w(b)",
@@ -62,7 +62,7 @@ TEST(a_notation_that_is_wrong_is_refused)
         struct ew_store store;
         test_row(rows[i]);
         ew_store_init(&store);
-        CHECK(ew_table_compile(&store, &table, &e) == NULL);
+        CHECK(ew_manifest_table_compile(&store, &table, &e) == NULL);
         ew_store_done(&store);
     }
 }
@@ -96,7 +96,7 @@ static void check_rows(const struct row *rows, size_t count)
 
 #define BYTES(text) text, sizeof(text) - 1
 
-TEST(events_of_the_kernel_s_manifests)
+TEST(events_of_the_kernel_manifests_are_decoded)
 {
     static const struct row rows[] = {
         {KERNEL_PROCESS, 1, 0, 8,
@@ -143,14 +143,14 @@ TEST(events_of_the_kernel_s_manifests)
     check_rows(rows, sizeof rows / sizeof rows[0]);
 }
 
-TEST(events_of_dotnet_and_graphics)
+TEST(events_of_dotnet_and_graphics_are_decoded)
 {
     static const struct row rows[] = {
         {DOTNET, 1, 2, 8, BYTES("\x01\0\0\0\x02\0\0\0\x01\0\0\0\x00\0\0\0\x08\0\x05\0\0\0\0\0\0\0"),
          "Microsoft-Windows-DotNETRuntime/GC/Start",
          "Count=1 Depth=2 Reason=1:Induced Type=0:NonConcurrentGC ClrInstanceID=8 "
          "ClientSequenceNumber=5"},
-        /* Arrays of structs as they lie in memory, with their padding. */
+        /* Arrays of structs with their layout in memory, including padding. */
         {DOTNET, 208, 0, 8,
          BYTES(
              "\x08\0\x01\0\x01\0\0\0\x02\0\0\0\x03\0\0\0PPPP\x04\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0"),
@@ -191,7 +191,7 @@ TEST(a_later_version_is_decoded_as_the_last_known)
     ew_decoder_free(decoder);
 }
 
-TEST(what_nobody_knows_has_its_header_and_payload)
+TEST(an_unknown_event_has_its_header_and_payload)
 {
     static struct made_record made;
     struct ew_decoder *decoder;
@@ -209,7 +209,7 @@ TEST(what_nobody_knows_has_its_header_and_payload)
     CHECK_EQ_STR(names(decoder, &made.record), "00000000-0000-0000-0000-00000000abcd/Message(33)");
     ew_decoder_names(decoder, &made.record, &found);
     CHECK_EQ_UINT(found.origin, EW_SCHEMA_NONE);
-    /* A provider whose name is known, an event that is not. */
+    /* A known provider, an unknown event. */
     make_record(&made, DXGI, 9999, 0, "", 0);
     CHECK_EQ_STR(names(decoder, &made.record), "Microsoft-Windows-DXGI/EventID(9999)");
     CHECK_EQ_STR(decode(decoder, &made.record, &ok), "");

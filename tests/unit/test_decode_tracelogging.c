@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TraceLogging: schemas carried by the event, well made and not. */
+/* TraceLogging: valid and damaged schemas that the event itself carries. */
 #include "decode/decoder.h"
 #include "decode/internal.h"
 #include "decode_kit.h"
@@ -8,11 +8,11 @@
 
 enum { CONST_COUNT = 0x20, PREFIX_COUNT = 0x40, CUSTOM = 0x60, CHAIN = 0x80 };
 
-/* The item: size and tags first, then the name; fields are appended by the test. */
+/* The item: size and tags first, then the name; the test appends the fields. */
 static void begin_schema(struct bytes *schema, const char *name)
 {
     schema->size = 0;
-    put_int(schema, 0, 3); /* the size comes at the end */
+    put_int(schema, 0, 3); /* the size is set at the end */
     put_text(schema, name);
 }
 
@@ -42,7 +42,7 @@ static struct ew_decoder *new_decoder(void)
     return decoder;
 }
 
-TEST(fields_of_every_kind)
+TEST(fields_of_every_kind_are_decoded)
 {
     static struct bytes schema, payload;
     static struct made_record made;
@@ -54,7 +54,7 @@ TEST(fields_of_every_kind)
     add_field(&schema, "counted", EW_IN_COUNTED_UTF16);
     put_int(&payload, 2, 2);
     put_int(&payload, 'x', 2);
-    add_field(&schema, "bytes", EW_IN_BINARY); /* counted in TraceLogging */
+    add_field(&schema, "bytes", EW_IN_BINARY); /* counted strings in TraceLogging */
     put_int(&payload, 2, 2);
     put_int(&payload, 0xBBAA, 2);
     add_shown(&schema, "json", EW_IN_COUNTED_ANSI, 12);
@@ -85,7 +85,7 @@ TEST(fields_of_every_kind)
     ew_decoder_free(decoder);
 }
 
-TEST(arrays_structs_tags_and_custom_encodings)
+TEST(arrays_structs_tags_and_custom_encodings_are_decoded)
 {
     static struct bytes schema, payload;
     static struct made_record made;
@@ -93,7 +93,7 @@ TEST(arrays_structs_tags_and_custom_encodings)
     add_field(&schema, "two", EW_IN_UINT8 | CONST_COUNT);
     put_int(&schema, 2, 2);
     add_field(&schema, "some", EW_IN_UINT16 | PREFIX_COUNT);
-    /* An array of structs with a struct inside; the tag bytes say nothing about the layout. */
+    /* An array of structs with a nested struct; the tag bytes do not affect the layout. */
     add_field(&schema, "list", EW_IN_STRUCT | PREFIX_COUNT | CHAIN);
     put_int(&schema, 2 | CHAIN, 1);
     put_int(&schema, 0x05, 1);
@@ -139,11 +139,11 @@ TEST(names_come_from_the_event_and_the_traits)
     made.record.opcode = 2;
     add_item(&made, EW_EXT_TRAITS, "\x0B\x00My.Source\0", 12);
     CHECK_EQ_STR(names(decoder, &made.record), "My.Source/OrtRun/Stop");
-    /* Learned once, the name serves events without traits. */
+    /* Once learned, the name also applies to events without traits. */
     CHECK_EQ_INT(ew_decoder_learn(decoder, &made.record), 0);
     make_record(&made, "00000000-1111-2222-3333-444444444444", 7, 0, "", 0);
     CHECK_EQ_STR(names(decoder, &made.record), "My.Source/EventID(7)");
-    /* And some providers are known by their GUID. */
+    /* Some providers are known by their GUID. */
     make_record(&made, PROVIDER, 0, 0, "", 0);
     set_schema(&made, &schema);
     CHECK_EQ_STR(names(decoder, &made.record), "Microsoft.ML.ONNXRuntime/OrtRun");
@@ -166,7 +166,7 @@ TEST(a_payload_that_is_too_short_is_shown_raw_from_there_on)
     ew_decoder_free(decoder);
 }
 
-/* Every damaged schema: no crash, and the payload is there raw. */
+/* For every damaged schema: no crash, and the payload is reported raw. */
 static void check_undecoded(const struct bytes *item, const char *remark)
 {
     static struct made_record made;
@@ -192,17 +192,17 @@ TEST(damaged_schemas_leave_the_payload_raw)
     for (size_t cut = 0; cut < good.size; cut++) {
         bad = good;
         bad.size = cut;
-        check_undecoded(&bad, "the item is shorter than it says");
+        check_undecoded(&bad, "the item is shorter than it claims");
         if (cut >= 2) {
             bad.data[0] = (uint8_t)cut;
-            /* A name alone is a schema: an event without fields. */
+            /* A name alone is a valid schema: an event without fields. */
             if (cut != 9)
                 check_undecoded(&bad, "it ends within a field");
         }
     }
     bad = good;
     bad.data[0] = (uint8_t)(good.size + 1);
-    check_undecoded(&bad, "it says more than there is");
+    check_undecoded(&bad, "it claims more bytes than there are");
     begin_schema(&bad, "Deep");
     for (int i = 0; i < EW_SCHEMA_DEPTH_MAX + 1; i++) {
         add_field(&bad, "s", EW_IN_STRUCT | CHAIN);
@@ -219,7 +219,7 @@ TEST(damaged_schemas_leave_the_payload_raw)
     check_undecoded(&bad, "too many fields");
 }
 
-TEST(extended_items_that_lie_are_survived)
+TEST(inconsistent_extended_items_are_handled)
 {
     static struct made_record made;
     struct ew_bytes data;
@@ -231,7 +231,8 @@ TEST(extended_items_that_lie_are_survived)
     CHECK(ew_extended_find(&made.record, EW_EXT_TRAITS, &data));
     CHECK_EQ_UINT(data.size, 2);
     CHECK(ew_traits_provider(&made.record) == NULL);
-    /* An item of size 0 that says another one follows, and one that goes beyond the end. */
+    /* An item of size 0 that claims that another one follows, and one that extends beyond the end.
+     */
     made.header[KIT_HEADER] = 0;
     CHECK(!ew_extended_find(&made.record, EW_EXT_TRAITS, &data));
     made.header[KIT_HEADER] = 255;

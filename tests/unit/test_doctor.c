@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The probes of the doctor on recorded trees, and what a refused system call is taken for. */
+/* The probes of doctor on recorded trees, and how a refused system call is interpreted. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void probe(const char *tree, int (*try_bpf)(void), struct ew_buf *out)
     CHECK_EQ_INT(out->error, 0);
 }
 
-/* The root of the trees differs from machine to machine. */
+/* The root of the trees differs between machines. */
 static void hide_root(char *text)
 {
     char root[512];
@@ -99,17 +99,17 @@ TEST(with_all_rights_everything_is_fine)
     check_tree("root", works);
 }
 
-TEST(without_rights_each_one_is_named_with_its_fix)
+TEST(without_rights_each_missing_one_is_reported_with_its_fix)
 {
-    check_tree("nobody", refused);
+    check_tree("nobody", refused); /* words-ok: a user's name */
 }
 
-TEST(an_old_locked_kernel_says_what_it_lacks)
+TEST(missing_features_of_an_old_locked_down_kernel_are_reported)
 {
     check_tree("old_locked", missing);
 }
 
-TEST(a_tree_without_any_file_is_no_crash)
+TEST(an_empty_tree_is_handled)
 {
     check_tree("nothing", NULL);
 }
@@ -124,7 +124,7 @@ TEST(a_refusal_in_spite_of_the_capability_points_at_seccomp)
     ew_buf_done(&out);
 }
 
-TEST(the_public_call_finds_sys_beside_proc)
+TEST(the_public_call_finds_sys_next_to_proc)
 {
     char root[600];
     struct ew_buf out;

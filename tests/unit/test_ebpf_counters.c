@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the processor counts, on machines that have no such counters too: the CPU clock of the
- * kernel takes their place, so that the way from the event of each CPU to the reading of a thread
- * is the same. It counts nanoseconds, which the scheduler's own accounting knows as well.
+ * Hardware counters, testable on machines without them: the kernel's CPU clock event replaces them,
+ * so that the path from the per-CPU event to the reading of a thread is the same. It counts
+ * nanoseconds, which can be compared with the scheduler's accounting.
  */
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ static void take_process(void *ctx, const struct ew_process_fact *fact)
     (void)fact;
 }
 
-/* Notes of switches only: what a thread on a CPU has done since it came is counted when it leaves.
+/*
+ * Readings at switches only: counts of a thread that is on a CPU are added when it is switched out.
  */
 static void take_reading(void *ctx, const struct ew_reading *reading)
 {
@@ -62,7 +63,7 @@ static void burn_ms(long ms)
     while (t.tv_sec * 1000000000LL + t.tv_nsec < until);
 }
 
-TEST(a_thread_gets_what_was_counted_while_it_ran)
+TEST(a_thread_is_charged_what_was_counted_while_it_ran)
 {
     uint32_t pid = (uint32_t)getpid();
     uint64_t epoch_ns = ew_os_raw_ns(), horizon_ns = 0;
@@ -95,6 +96,6 @@ TEST(a_thread_gets_what_was_counted_while_it_ran)
     CHECK(seen.count > 5);
     double counted = (double)(seen.last[0] - seen.first[0]);
     double used = (double)(seen.last[1] - seen.first[1]);
-    /* The clock runs on in interrupts and while a hypervisor runs others. */
+    /* The clock also runs during interrupts and while the hypervisor runs other guests. */
     CHECK(used > 20e6 && counted > 0.9 * used && counted < 10 * used);
 }

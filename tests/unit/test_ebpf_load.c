@@ -185,13 +185,13 @@ static size_t make_blob(struct blob *blob)
 TEST(fields_are_found_by_name)
 {
     struct blob blob;
-    struct ew_kernel_btf btf;
+    struct ew_ebpf_btf btf;
     struct ew_kernel_field field;
     struct ew_kernel_type wanted[] = {{.name = "outer", .kind = BTF_KIND_STRUCT},
                                       {.name = "alias", .kind = BTF_KIND_TYPEDEF},
                                       {.name = "inner", .kind = BTF_KIND_FUNC}};
     size_t size = make_blob(&blob);
-    CHECK_EQ_INT(ew_kernel_btf_index(&btf, &blob, size, wanted, 3), 0);
+    CHECK_EQ_INT(ew_ebpf_btf_index(&btf, &blob, size, wanted, 3), 0);
     CHECK_EQ_UINT(btf.type_count, TYPE_COUNT);
     CHECK_EQ_UINT(wanted[0].count, 1);
     CHECK_EQ_UINT(wanted[0].ids[0], OUTER);
@@ -209,12 +209,12 @@ TEST(fields_are_found_by_name)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         test_row(rows[i].path);
-        bool found = ew_kernel_btf_field(&btf, ALIAS, rows[i].path, &field);
+        bool found = ew_ebpf_btf_field(&btf, ALIAS, rows[i].path, &field);
         CHECK_EQ_INT(found ? (int)field.offset : -1, rows[i].found);
         CHECK_EQ_UINT(found ? field.size : 0, rows[i].size);
     }
     test_row(NULL);
-    CHECK(ew_kernel_btf_field(&btf, OUTER, ".u:bits", &field));
+    CHECK(ew_ebpf_btf_field(&btf, OUTER, ".u:bits", &field));
     CHECK(field.bits);
     CHECK_EQ_UINT(field.offset, 24);
     CHECK_EQ_UINT(field.size, 8);
@@ -222,9 +222,9 @@ TEST(fields_are_found_by_name)
     CHECK_EQ_UINT(field.left_shift, 64 - (9 + 3));
 #endif
     CHECK_EQ_UINT(field.right_shift, 61);
-    CHECK(!ew_kernel_btf_field(&btf, 0, ".u:a", &field));
-    CHECK(!ew_kernel_btf_field(&btf, TYPE_COUNT + 1, ".u:a", &field));
-    ew_kernel_btf_close(&btf);
+    CHECK(!ew_ebpf_btf_field(&btf, 0, ".u:a", &field));
+    CHECK(!ew_ebpf_btf_field(&btf, TYPE_COUNT + 1, ".u:a", &field));
+    ew_ebpf_btf_close(&btf);
 }
 
 /* Every length, in memory of just that size, and every byte changed. */
@@ -235,21 +235,21 @@ TEST(damaged_type_information_is_refused_or_harmless)
     for (size_t size = 0; size <= whole; size++)
         for (int byte = -1; byte < (size == whole ? (int)whole : 0); byte++) {
             struct ew_kernel_type wanted[] = {{.name = "outer", .kind = BTF_KIND_STRUCT}};
-            struct ew_kernel_btf btf;
+            struct ew_ebpf_btf btf;
             struct ew_kernel_field field;
             unsigned char *copy = malloc(size == 0 ? 1 : size);
             CHECK(copy != NULL);
             memcpy(copy, &blob, size);
             if (byte >= 0)
                 copy[byte] ^= 0xff;
-            int error = ew_kernel_btf_index(&btf, copy, size, wanted, 1);
+            int error = ew_ebpf_btf_index(&btf, copy, size, wanted, 1);
             CHECK(size == whole || error != 0);
             for (uint32_t id = 0; error == 0 && id <= btf.type_count + 1; id++) {
-                (void)ew_kernel_btf_field(&btf, id, ".au:tail[1]", &field);
-                (void)ew_kernel_btf_field(&btf, id, ".u:bits", &field);
-                (void)ew_kernel_btf_field(&btf, id, ".s:b.u:a", &field);
+                (void)ew_ebpf_btf_field(&btf, id, ".au:tail[1]", &field);
+                (void)ew_ebpf_btf_field(&btf, id, ".u:bits", &field);
+                (void)ew_ebpf_btf_field(&btf, id, ".s:b.u:a", &field);
             }
-            ew_kernel_btf_close(&btf);
+            ew_ebpf_btf_close(&btf);
             free(copy);
         }
 }

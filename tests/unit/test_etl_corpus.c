@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Real recordings, Windows 6.0 to 11, 32 and 64 bits, compressed or not: every event that the
- * manifest counts, in order, without a single byte that is not understood. They are not part of the
- * tree: ETWATCH_CORPUS names the folder with MANIFEST.tsv and etl/.
+ * manifest counts, in order, with every byte understood. They are not part of the tree:
+ * ETWATCH_CORPUS names the folder with MANIFEST.tsv and etl/.
  */
 #include <stdio.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings that are not as they should be: what can be read is read, the rest is counted with the
- * place where it began. */
+/*
+ * Damaged recordings: the readable part is read, the rest is counted with the offset where the
+ * damage begins.
+ */
 #include <stdio.h>
 
 #include "etl_reader_kit.h"
@@ -23,9 +25,9 @@ static int open_rc(const void *bytes, size_t size, struct ew_error *error)
     return rc;
 }
 
-/* ------------------------------------------------------------------ no recording */
+/* ------------------------------------------------------------------ not a recording */
 
-TEST(what_is_no_recording_is_refused_with_its_place)
+TEST(a_file_that_is_not_a_recording_is_refused_with_the_offset)
 {
     static const char text[] = "This is not a recording, but it is long enough to be one of the "
                                "shortest that there could be, if it only were one.";
@@ -47,7 +49,7 @@ TEST(a_first_buffer_without_the_header_event_is_refused)
     struct etl_memory memory;
     struct ew_error error;
     make(&memory);
-    memory.bytes[KIT_HEADER_SIZE + 6] = 1; /* another event */
+    memory.bytes[KIT_HEADER_SIZE + 6] = 1; /* not the header event */
     CHECK_EQ_INT(open_rc(memory.bytes, memory.size, &error), ETWATCH_EFORMAT);
     CHECK_EQ_UINT(error.offset, KIT_HEADER_SIZE);
     memory.bytes[KIT_HEADER_SIZE + 6] = 0;
@@ -78,7 +80,7 @@ TEST(a_backup_of_a_real_time_session_needs_no_header_event)
 
 /* -------------------------------------------------------------------- cut files */
 
-TEST(a_file_cut_anywhere_gives_what_is_left_of_it)
+TEST(a_file_truncated_anywhere_gives_the_events_it_still_has)
 {
     struct etl_memory memory;
     uint64_t before = 0;
@@ -109,7 +111,7 @@ TEST(a_file_cut_anywhere_gives_what_is_left_of_it)
     etl_memory_free(&memory);
 }
 
-TEST(a_file_that_ends_inside_an_event_says_so)
+TEST(a_file_that_ends_inside_an_event_is_reported)
 {
     struct etl_memory memory;
     make(&memory);
@@ -147,7 +149,7 @@ TEST(a_file_that_was_never_closed_is_read_to_its_end)
     etl_memory_free(&memory);
 }
 
-TEST(room_that_was_never_written_is_no_damage)
+TEST(space_that_was_never_written_is_not_damage)
 {
     struct etl_memory memory;
     make(&memory);
@@ -164,9 +166,9 @@ TEST(room_that_was_never_written_is_no_damage)
     etl_memory_free(&memory);
 }
 
-/* ------------------------------------------------------------------------- lies */
+/* ---------------------------------------------------------------- wrong values */
 
-TEST(a_buffer_header_that_cannot_be_is_passed_over)
+TEST(an_impossible_buffer_header_is_skipped)
 {
     static const struct {
         const char *remark;
@@ -174,11 +176,11 @@ TEST(a_buffer_header_that_cannot_be_is_passed_over)
         uint64_t value;
         const char *what;
     } rows[] = {
-        {"a size of nothing", 0, 4, 0, "shorter"},
+        {"a size of 0", 0, 4, 0, "shorter"},
         {"a size below its header", 0, 4, 71, "shorter"},
         {"a size beyond reason", 0, 4, 0x7FFFFFFF, "16 MiB"},
-        {"filled with nothing", 0x30, 4, 0, "filled"},
-        {"filled below its header", 0x30, 4, 71, "filled"},
+        {"a fill level of 0", 0x30, 4, 0, "filled"},
+        {"a fill level below its header", 0x30, 4, 71, "filled"},
     };
     struct etl_memory memory;
     make(&memory);
@@ -202,7 +204,7 @@ TEST(a_buffer_header_that_cannot_be_is_passed_over)
     etl_memory_free(&memory);
 }
 
-TEST(a_buffer_that_claims_to_be_fuller_than_it_is_ends_at_its_marker)
+TEST(a_buffer_with_too_large_a_fill_level_ends_at_its_marker)
 {
     struct etl_memory memory;
     make(&memory);
@@ -217,7 +219,7 @@ TEST(a_buffer_that_claims_to_be_fuller_than_it_is_ends_at_its_marker)
     etl_memory_free(&memory);
 }
 
-TEST(sizes_that_overlap_or_overshoot_neither_loop_nor_crash)
+TEST(overlapping_and_overlong_sizes_neither_loop_nor_crash)
 {
     struct etl_memory memory;
     make(&memory);
@@ -232,7 +234,7 @@ TEST(sizes_that_overlap_or_overshoot_neither_loop_nor_crash)
     etl_memory_free(&memory);
 }
 
-TEST(an_event_that_lies_ends_its_buffer_and_only_that)
+TEST(an_event_with_a_wrong_size_ends_only_its_own_buffer)
 {
     static const struct {
         const char *remark;
@@ -240,7 +242,7 @@ TEST(an_event_that_lies_ends_its_buffer_and_only_that)
         uint64_t value;
         const char *what;
     } rows[] = {
-        {"a size of nothing", 4, 2, 0, "shorter than its header"},
+        {"a size of 0", 4, 2, 0, "shorter than its header"},
         {"a size below its header", 4, 2, 15, "shorter than its header"},
         {"a size beyond the buffer", 4, 2, 0xFFFF, "cut short"},
         {"an unknown type", 2, 1, 99, "unknown type"},
@@ -274,7 +276,7 @@ TEST(an_event_that_lies_ends_its_buffer_and_only_that)
     etl_memory_free(&memory);
 }
 
-TEST(the_lowest_place_of_damage_is_the_one_that_is_told)
+TEST(the_lowest_offset_of_damage_is_reported)
 {
     struct etl_memory memory;
     make(&memory);
@@ -311,7 +313,7 @@ TEST(damage_in_compressed_bytes_is_counted_and_the_rest_is_read)
     kit_free(&two);
     kit_free(&list);
 
-    kit_set(b + 0x30, 4, 16 * 1048576 + 1); /* more than any buffer inflates to */
+    kit_set(b + 0x30, 4, 16 * 1048576 + 1); /* more than any buffer decompresses to */
     list = kit_read(&memory, 1);
     CHECK_EQ_UINT(list.counts.bad_buffers, 1);
     CHECK_CONTAINS(list.counts.first_bad, "inflate");
@@ -352,7 +354,7 @@ TEST(a_circular_file_begins_with_its_oldest_buffer_of_each_cpu)
     struct etl_memory memory;
     make(&memory);
     struct seen_list whole = kit_read(&memory, 1);
-    /* The header stays where it is; the buffers behind it go around by three. */
+    /* The header stays in place; the buffers after it rotate by three. */
     size_t count = memory.size / BUFFER - 1, by = 3;
     uint8_t *turned = malloc(memory.size);
     CHECK(turned != NULL && count > by);
@@ -394,12 +396,12 @@ TEST(equal_times_at_the_seam_of_a_circular_file_stay_in_the_order_of_their_cpu)
     etl_memory_free(&memory);
 }
 
-TEST(a_time_out_of_order_is_put_right_if_it_is_near)
+TEST(a_time_slightly_out_of_order_is_sorted)
 {
     struct etl_memory memory;
     make(&memory);
     struct seen_list whole = kit_read(&memory, 1);
-    /* Event 200 says that it was where event 195 is. */
+    /* Event 200 gets the time of event 195. */
     const struct seen *s = &whole.items[1 + 200];
     uint8_t *event = kit_find(&memory, 200, s->cpu);
     kit_set(event + 8, 8, whole.items[1 + 195].t_raw);
@@ -414,14 +416,14 @@ TEST(a_time_out_of_order_is_put_right_if_it_is_near)
     etl_memory_free(&memory);
 }
 
-TEST(one_damaged_time_harms_nothing_but_its_own_event)
+TEST(one_damaged_time_affects_only_its_own_event)
 {
     static const struct {
         const char *remark;
         uint64_t raw;
     } rows[] = {
         {"far in the future", KIT_START_RAW + UINT64_C(1000000000000000)},
-        {"beyond all clocks", UINT64_C(0x7FFFFFFFFFFFFFFF)},
+        {"beyond the range of any clock", UINT64_C(0x7FFFFFFFFFFFFFFF)},
         {"at the beginning", KIT_START_RAW},
         {"before the beginning", 1},
         {"negative", UINT64_MAX - 5},
@@ -439,7 +441,7 @@ TEST(one_damaged_time_harms_nothing_but_its_own_event)
             CHECK_EQ_UINT(list.count, whole.count);
             CHECK_EQ_UINT(list.counts.late, 1);
             kit_check_order(&list);
-            /* It keeps its own word, and stands within its CPU where it stood. */
+            /* It keeps its own time and its position within its CPU. */
             size_t moved = 0;
             for (size_t j = 0; j < list.count; j++) {
                 if (list.items[j].first == number && list.items[j].opcode == 36)
@@ -458,7 +460,7 @@ TEST(one_damaged_time_harms_nothing_but_its_own_event)
 
 /* ----------------------------------------------------------------------- memory */
 
-/* Reads with a small index, straight from the merge. */
+/* Reads with a small index, directly from the merge. */
 static uint64_t count_with_index(struct etl_memory *memory, uint32_t entry_max, uint64_t *ret_late)
 {
     struct ew_etl_file *file = calloc(1, sizeof *file);
@@ -491,7 +493,7 @@ static uint64_t count_with_index(struct etl_memory *memory, uint32_t entry_max, 
     return count;
 }
 
-TEST(a_full_index_costs_order_but_no_record)
+TEST(with_a_full_index_order_is_lost_but_no_record)
 {
     struct etl_memory memory;
     uint64_t late;
@@ -499,7 +501,7 @@ TEST(a_full_index_costs_order_but_no_record)
     CHECK_EQ_UINT(count_with_index(&memory, 1000, &late), 20001);
     CHECK_EQ_UINT(late, 0);
     CHECK_EQ_UINT(count_with_index(&memory, 32, &late), 20001);
-    CHECK_EQ_UINT(late, 0); /* far enough ahead for CPUs that are equally busy */
+    CHECK_EQ_UINT(late, 0); /* far enough ahead for equally busy CPUs */
     CHECK_EQ_UINT(count_with_index(&memory, 1, &late), 20001);
     CHECK(late > 0);
     etl_memory_free(&memory);
@@ -525,7 +527,7 @@ TEST(a_batch_that_keeps_much_memory_alive_ends_early)
     const struct ew_record *records;
     int got, total = 0;
     while ((got = ew_etl_next(reader, &records)) > 0) {
-        CHECK(got < 16); /* 12 MB of events, half a MiB of them at once */
+        CHECK(got < 16); /* 12 MB of events, half a MiB of them at a time */
         total += got;
     }
     CHECK_EQ_INT(total, 201);

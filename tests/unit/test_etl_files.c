@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock of a recording, what it says about itself, and several files at once. */
+/* The clock of a recording, its own description, and several files at once. */
 #include <stdio.h>
 
 #include "etl_reader_kit.h"
@@ -18,7 +18,7 @@ TEST(ticks_become_ns_without_rounding_errors)
         uint64_t ticks, ns;
     } rows[] = {
         {"10 MHz", 1, 10000000, 0, 123456789, 12345678900},
-        {"a counter that divides nothing", 1, 3579545, 0, 3579545, 1000000000},
+        {"a frequency that does not divide a second", 1, 3579545, 0, 3579545, 1000000000},
         {"rounded down", 1, 3579545, 0, 1, 279},
         {"after a year", 1, 3579545, 0, UINT64_C(3579545) * 31536000 + 1,
          UINT64_C(31536000000000279)},
@@ -28,7 +28,7 @@ TEST(ticks_become_ns_without_rounding_errors)
         {"cycles", 3, 3579545, 2500, 5000, 2000},
         {"no frequency", 1, 0, 0, 5, 500},
         {"an absurd frequency", 1, UINT64_MAX, 0, 5, 500},
-        {"more than there is time", 1, 1, 0, UINT64_MAX / 2, EW_ETL_NS_MAX},
+        {"more than the time range", 1, 1, 0, UINT64_MAX / 2, EW_ETL_NS_MAX},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct ew_etl_clock clock;
@@ -36,7 +36,7 @@ TEST(ticks_become_ns_without_rounding_errors)
         ew_etl_clock_init(&clock, rows[i].kind, rows[i].hz, rows[i].mhz, 1000);
         CHECK_EQ_UINT(ew_etl_clock_ticks_ns(&clock, rows[i].ticks), rows[i].ns);
         CHECK_EQ_UINT(ew_etl_clock_ns(&clock, 1000 + rows[i].ticks), rows[i].ns);
-        CHECK_EQ_UINT(ew_etl_clock_ns(&clock, 999), 0); /* nothing is before the beginning */
+        CHECK_EQ_UINT(ew_etl_clock_ns(&clock, 999), 0); /* no time is before the beginning */
         clock.zero_ns = 1000000000000;
         if (rows[i].ns < 1000000000000)
             CHECK_EQ_UINT(ew_etl_clock_ns(&clock, 1000 - rows[i].ticks),
@@ -44,7 +44,7 @@ TEST(ticks_become_ns_without_rounding_errors)
     }
 }
 
-TEST(any_frequency_gives_the_same_by_division_and_by_multiplication)
+TEST(division_and_multiplication_agree_for_any_frequency)
 {
     static const uint64_t frequencies[] = {
         1,       3,        7919,     32768,      1193182,    2147483,    3312642,    3579545,
@@ -56,7 +56,7 @@ TEST(any_frequency_gives_the_same_by_division_and_by_multiplication)
         for (int n = 0; n < 20000; n++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
             uint64_t ticks = seed >> (1 + n % 62);
-            if (n % 3 == 0) /* on and beside whole seconds, where rounding would show */
+            if (n % 3 == 0) /* at and next to whole seconds, where rounding would show */
                 ticks = ticks / frequencies[i] * frequencies[i] - (uint64_t)(n / 3 % 3) + 1;
             if (ticks > INT64_MAX)
                 continue;
@@ -65,7 +65,7 @@ TEST(any_frequency_gives_the_same_by_division_and_by_multiplication)
     }
 }
 
-TEST(the_file_says_when_it_began)
+TEST(the_start_time_is_read_from_the_file)
 {
     struct etl_memory memory;
     struct ew_etl_writer_config config = {.start_filetime = 133700000000000000,
@@ -132,7 +132,7 @@ static void remove_all(const char *const *paths, size_t count)
 TEST(several_files_are_merged_each_with_its_own_clock)
 {
     struct etl_memory a, b;
-    /* The second begins 1 ms later, at another place of its counter and with another frequency. */
+    /* The second recording begins 1 ms later, with another counter origin and another frequency. */
     struct ew_etl_writer_config first = {.start_filetime = 133700000000000000, .cpu_count = 1},
                                 second = {.start_filetime = 133700000000010000,
                                           .cpu_count = 1,
@@ -144,7 +144,7 @@ TEST(several_files_are_merged_each_with_its_own_clock)
     kit_finish(writer, KIT_START_RAW + 100000);
     writer = kit_writer(&b, second);
     for (uint32_t i = 0; i < 500; i++)
-        kit_put(writer, 0, 77 + 4 * i + 2, 2 * (250 + i) + 1); /* in the middle between them */
+        kit_put(writer, 0, 77 + 4 * i + 2, 2 * (250 + i) + 1); /* halfway between them */
     kit_finish(writer, 77 + 100000);
     const char *paths[] = {store("a.etl", &a), store("b.etl", &b)};
     for (uint32_t workers = 1; workers <= 2; workers++) {
@@ -174,9 +174,9 @@ TEST(several_files_are_merged_each_with_its_own_clock)
     etl_memory_free(&b);
 }
 
-TEST(sessions_of_one_boot_are_put_in_order_by_their_common_counter)
+TEST(sessions_of_one_boot_are_ordered_by_their_common_counter)
 {
-    /* The wall clock of the second was read 10 ms off; the counter is the same. */
+    /* The wall clock of the second recording was read 10 ms off; the counter is the same. */
     struct etl_memory a, b;
     struct ew_etl_writer_config first = {.start_filetime = 133700000000000000, .cpu_count = 1},
                                 second = {.start_filetime = 133700000000100500,
@@ -205,7 +205,7 @@ TEST(sessions_of_one_boot_are_put_in_order_by_their_common_counter)
     etl_memory_free(&b);
 }
 
-TEST(times_in_payloads_are_turned_by_the_clock_of_their_file)
+TEST(times_in_payloads_are_converted_with_the_clock_of_their_file)
 {
     struct etl_memory a, b;
     struct ew_etl_writer_config first = {.start_filetime = 133700000000000000, .cpu_count = 1},
@@ -232,7 +232,7 @@ TEST(times_in_payloads_are_turned_by_the_clock_of_their_file)
     etl_memory_free(&b);
 }
 
-TEST(what_cannot_be_opened_is_told_with_its_path)
+TEST(a_file_that_cannot_be_opened_is_reported_with_its_path)
 {
     struct ew_etl_reader *reader = NULL;
     struct ew_error error = {0};
@@ -253,7 +253,7 @@ TEST(a_pipe_is_refused_and_not_waited_for)
     const char *path = store("pipe.etl", &memory);
     CHECK_EQ_INT(remove(path), 0);
     if (!test_pipe(path))
-        SKIP("no pipes among the files of this system");
+        SKIP("this system has no named pipes in the file system");
     struct ew_etl_reader *reader = NULL;
     struct ew_error error = {0};
     CHECK_EQ_INT(ew_etl_open(&path, 1, NULL, &reader, &error), ETWATCH_EOS);
@@ -262,7 +262,7 @@ TEST(a_pipe_is_refused_and_not_waited_for)
     etl_memory_free(&memory);
 }
 
-TEST(a_file_that_is_cut_while_it_is_read_gives_what_is_left)
+TEST(a_file_truncated_while_it_is_read_gives_the_remaining_events)
 {
     struct etl_memory memory;
     kit_make(&memory, (struct ew_etl_writer_config){.cpu_count = 2, .buffer_bytes = 8192}, 40000);

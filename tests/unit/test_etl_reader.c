@@ -92,7 +92,7 @@ static void check_kinds(const struct etl_memory *memory)
         CHECK_EQ_UINT(r->id, k->kind == EW_RECORD_MANIFEST ? 600 + i : 0);
     }
     CHECK_EQ_INT(ew_etl_next(reader, &r), 0);
-    CHECK_EQ_INT(ew_etl_next(reader, &r), 0); /* and stays there */
+    CHECK_EQ_INT(ew_etl_next(reader, &r), 0); /* and the value stays there */
     struct ew_etl_counts counts;
     ew_etl_counts(reader, &counts);
     CHECK_EQ_UINT(counts.records, 1 + KIND_COUNT);
@@ -133,7 +133,7 @@ TEST(files_of_32_bit_systems_are_read_the_same)
     etl_memory_free(&memory);
 }
 
-TEST(hardware_counters_before_the_data_are_passed_over)
+TEST(hardware_counters_before_the_data_are_skipped)
 {
     struct etl_memory memory;
     struct ew_etl_writer *writer = kit_writer(&memory, (struct ew_etl_writer_config){0});
@@ -191,7 +191,8 @@ TEST(extended_items_are_between_header_and_payload)
     CHECK_EQ_MEM(r[1].payload, "after", 5);
     ew_etl_close(reader);
 
-    /* A chain that does not end inside the event: what is left of it, and counted. */
+    /* A chain that does not end inside the event: the readable part is returned and the error is
+     * counted. */
     uint8_t *at = kit_buffer(&memory, 1) + KIT_HEADER_SIZE;
     kit_set(at + 0x50 + 16, 2, 0x4000);
     struct seen_list list = kit_read(&memory, 1);
@@ -218,7 +219,8 @@ TEST(messages_may_lack_every_optional_field)
     struct seen_list list = kit_read(&memory, 1);
     CHECK_EQ_UINT(list.count, 3);
     CHECK_EQ_UINT(list.items[2].kind, EW_RECORD_MESSAGE);
-    CHECK_EQ_UINT(list.items[2].t_ns, 5000); /* of the event before: it has none of its own */
+    CHECK_EQ_UINT(list.items[2].t_ns,
+                  5000); /* taken from the previous event: it has none of its own */
     CHECK_EQ_UINT(list.items[2].pointer_size, 4);
     CHECK_EQ_UINT(list.items[2].pid, EW_NO_ID);
     CHECK_EQ_UINT(list.items[2].payload_size, 1);
@@ -253,12 +255,12 @@ TEST(cpus_are_merged_by_time_for_any_number_of_workers)
     }
 }
 
-TEST(one_cpu_that_flushes_late_is_still_in_order)
+TEST(events_of_a_cpu_that_flushes_late_are_still_in_order)
 {
     struct etl_memory memory;
     struct ew_etl_writer *writer =
         kit_writer(&memory, (struct ew_etl_writer_config){.cpu_count = 2, .buffer_bytes = 4096});
-    kit_put(writer, 1, KIT_START_RAW + 5, 0); /* stays in its buffer to the very end */
+    kit_put(writer, 1, KIT_START_RAW + 5, 0); /* stays in its buffer until the very end */
     for (uint32_t i = 1; i < 20000; i++)
         kit_put(writer, 0, KIT_START_RAW + 10 * i, i);
     kit_finish(writer, KIT_START_RAW + 1000000);
@@ -270,7 +272,7 @@ TEST(one_cpu_that_flushes_late_is_still_in_order)
     etl_memory_free(&memory);
 }
 
-TEST(equal_times_come_in_file_order)
+TEST(equal_times_are_in_file_order)
 {
     struct etl_memory memory;
     struct ew_etl_writer *writer =
@@ -307,9 +309,9 @@ TEST(cpu_numbers_of_one_byte_are_read_without_their_alignment)
     etl_memory_free(&memory);
 }
 
-TEST(events_larger_than_a_part_of_a_buffer_come_whole)
+TEST(events_larger_than_a_part_of_a_buffer_are_delivered_whole)
 {
-    /* 1 MiB buffers are open in parts; the events cross every border there can be. */
+    /* Buffers of 1 MiB are decoded in parts; the events cross every border between parts. */
     struct etl_memory memory;
     struct ew_etl_writer *writer =
         kit_writer(&memory, (struct ew_etl_writer_config){.cpu_count = 2, .buffer_bytes = 1 << 20});
@@ -345,7 +347,7 @@ TEST(events_larger_than_a_part_of_a_buffer_come_whole)
     etl_memory_free(&memory);
 }
 
-TEST(a_loss_is_told_before_the_first_event_after_it)
+TEST(a_loss_is_reported_before_the_first_event_after_it)
 {
     struct etl_memory memory;
     struct ew_etl_writer *writer =
@@ -363,16 +365,16 @@ TEST(a_loss_is_told_before_the_first_event_after_it)
     CHECK_EQ_UINT(list.items[3].cpu, 0);
     CHECK_EQ_UINT(list.items[3].t_ns, 300);
     CHECK_EQ_UINT(list.items[4].first, 2);
-    CHECK_EQ_UINT(list.counts.records, 4); /* it is no record of the file */
+    CHECK_EQ_UINT(list.counts.records, 4); /* it is not a record of the file */
     CHECK_EQ_UINT(list.counts.flag_events_lost, 1);
     CHECK_EQ_UINT(list.counts.flag_buffers_lost, 1);
     kit_free(&list);
     etl_memory_free(&memory);
 }
 
-/* --------------------------------------------------------------------- life */
+/* ------------------------------------------------------------------- lifetime */
 
-TEST(a_reader_can_begin_again_and_be_left_anywhere)
+TEST(a_reader_can_restart_and_be_closed_anywhere)
 {
     struct etl_memory memory;
     struct ew_etl_writer_config config = {.cpu_count = 4, .buffer_bytes = 4096, .compress = true};
@@ -416,7 +418,7 @@ static int read_with_failures(void *ctx)
     return rc;
 }
 
-TEST(a_lack_of_memory_anywhere_is_an_error_and_no_leak)
+TEST(running_out_of_memory_anywhere_is_an_error_and_leaks_nothing)
 {
     struct etl_memory memory;
     kit_make(&memory,
@@ -440,7 +442,7 @@ static void walk_on(void *ctx)
         CHECK(ew_etl_next(w->reader, &records) > 0);
 }
 
-TEST(nothing_is_allocated_once_the_window_is_there)
+TEST(nothing_is_allocated_once_the_window_is_filled)
 {
     struct etl_memory memory;
     kit_make(&memory, (struct ew_etl_writer_config){.cpu_count = 4, .buffer_bytes = 8192}, 100000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the writer wrote is what the reader reads: random events with every kind of header on
- * several CPUs, in all kinds of files, record by record.
+ * What the writer writes the reader reads back: random events with every kind of header on several
+ * CPUs, in all kinds of files, compared record by record.
  */
 #include <stdint.h>
 #include <stdio.h>

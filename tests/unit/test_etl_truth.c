@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the bytes of a recording to what every thread did: a made-up machine whose answer is known
- * is written, read, decoded and added up, and the sums must be the answer, to the nanosecond.
+ * From the bytes of a recording to the work of every thread: a recording of a synthetic machine
+ * with known results is written, read, decoded and added up; the sums must match to the nanosecond.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const struct kind kinds[] = {
 
 struct check {
     const struct etl_truth *truth;
-    uint64_t first_ns; /* of START_RAW in the reader's clock */
+    uint64_t first_ns; /* START_RAW in the reader's clock */
     uint32_t found, found_processes;
 };
 
@@ -156,7 +156,7 @@ static void check_counters(const struct ew_total *x, const struct etl_truth_thre
 static int on_total(void *ctx, const struct ew_total *x)
 {
     struct check *c = ctx;
-    /* What a process did in no thread is told under its own id. */
+    /* Work of a process outside of any thread is reported under the process ID. */
     if ((x->flags & EW_TOTAL_IDLE) || x->pid == 0 || x->tid == x->pid)
         return 0;
     if (x->tid == 0) {
@@ -170,7 +170,7 @@ static int on_total(void *ctx, const struct ew_total *x)
     return 0;
 }
 
-TEST(what_every_thread_did_comes_out_of_the_bytes)
+TEST(the_work_of_every_thread_is_computed_from_the_bytes)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the writer of recordings writes, byte by byte: buffers, the header event, each kind of event
- * header, compression. The offsets are those of Windows' structures, written out here once more.
+ * The output of the recording writer, byte by byte: buffers, the header event, each kind of event
+ * header, compression. The offsets are those of Windows' structures, written out here a second
+ * time.
  */
 #include <stdint.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct memory {
     uint8_t *bytes;
     size_t size;
     unsigned writes, rewrites;
-    int fail_at; /* the write with this number fails; 0: none */
+    int fail_at; /* the number of the write that fails; 0: none */
 };
 
 static int write_memory(void *ctx, const void *bytes, size_t len)
@@ -223,13 +224,13 @@ TEST(each_cpu_fills_its_own_buffers)
     CHECK_EQ_UINT(ew_load_u64(second + 8), 6001);
     CHECK_EQ_UINT(second[16], 1);
     CHECK_EQ_UINT(ew_load_u64(m.bytes + BUFFER + 0x10), 6000 + per_buffer - 1);
-    /* 16 + 21 bytes in a place of 40. */
+    /* 16 + 21 bytes in a slot of 40. */
     CHECK_EQ_UINT(ew_load_u16(m.bytes + 3 * BUFFER + HEAD + 4), 37);
     ew_etl_writer_free(writer);
     ew_free(m.bytes);
 }
 
-TEST(a_buffer_ended_by_hand_has_the_flags_that_were_asked_for)
+TEST(a_buffer_ended_by_hand_has_the_requested_flags)
 {
     struct memory m = make_memory();
     struct ew_etl_writer_config config = config_for(&m);
@@ -237,7 +238,7 @@ TEST(a_buffer_ended_by_hand_has_the_flags_that_were_asked_for)
     struct ew_etl_event event = switch_event(1, 6000, "abcdefgh", 8);
     CHECK_EQ_INT(ew_etl_write(writer, &event), 0);
     CHECK_EQ_INT(ew_etl_writer_end_buffer(writer, 1, 2), 0);
-    CHECK_EQ_INT(ew_etl_writer_end_buffer(writer, 1, 0), 0); /* nothing in it: no buffer */
+    CHECK_EQ_INT(ew_etl_writer_end_buffer(writer, 1, 0), 0); /* an empty buffer is not written */
     CHECK_EQ_INT(ew_etl_writer_end_buffer(writer, 3, 4), 0);
     CHECK_EQ_INT(ew_etl_writer_end_buffer(writer, 4, 0), ETWATCH_EINVAL);
     CHECK_EQ_UINT(m.size, 3 * BUFFER);
@@ -297,7 +298,7 @@ TEST(compressed_buffers_inflate_to_the_plain_ones)
 
 static const uint8_t guid[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-/* One event alone in a buffer; returns where it begins. */
+/* One event alone in a buffer; returns its offset. */
 static const uint8_t *write_one(struct memory *m, struct ew_etl_event *event)
 {
     struct ew_etl_writer_config config = config_for(m);
@@ -313,7 +314,7 @@ static const uint8_t *write_one(struct memory *m, struct ew_etl_event *event)
     return m->bytes + BUFFER + HEAD;
 }
 
-TEST(system_and_compact_headers)
+TEST(system_and_compact_headers_have_their_layout)
 {
     static const struct {
         uint8_t type;
@@ -343,7 +344,7 @@ TEST(system_and_compact_headers)
     }
 }
 
-TEST(classic_headers)
+TEST(classic_headers_have_their_layout)
 {
     static const uint8_t types[] = {10, 20, 11, 21};
     for (size_t i = 0; i < 4; i++) {
@@ -369,7 +370,7 @@ TEST(classic_headers)
     }
 }
 
-TEST(event_headers_with_extended_items)
+TEST(event_headers_and_extended_items_have_their_layout)
 {
     static const uint8_t item[16] = {16, 0, 0xD, 0, 0, 0, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8};
     for (uint8_t type = 18; type <= 19; type++) {
@@ -406,7 +407,7 @@ TEST(event_headers_with_extended_items)
     }
 }
 
-TEST(messages_have_the_parts_that_their_flags_say)
+TEST(messages_have_the_parts_that_their_flags_declare)
 {
     static const struct {
         uint32_t flags;
@@ -438,7 +439,7 @@ TEST(messages_have_the_parts_that_their_flags_say)
 
 /* ---------------------------------------------------------------------- errors */
 
-TEST(events_that_cannot_be_written)
+TEST(events_that_cannot_be_written_are_refused)
 {
     struct memory m = make_memory();
     struct ew_etl_writer_config config = config_for(&m);
@@ -465,7 +466,7 @@ TEST(events_that_cannot_be_written)
     ew_free(m.bytes);
 }
 
-TEST(configs_that_make_no_sense)
+TEST(invalid_configurations_are_refused)
 {
     struct memory m = make_memory();
     struct ew_etl_writer *writer;
@@ -518,7 +519,7 @@ static int write_something(void *ctx)
     return rc;
 }
 
-TEST(writing_without_memory_says_so)
+TEST(writing_without_memory_is_an_error)
 {
     struct memory m = make_memory();
     TORTURE(write_something, &m);

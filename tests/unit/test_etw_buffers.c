@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole buffers through the rings: the records are those that the reader makes of the same buffers
- * in a recording, whatever their size and whether they are compressed; what is flagged, damaged or
- * has no room is counted.
+ * Whole buffers through the rings: the records equal those that the reader makes of the same
+ * buffers in a recording, whatever their size and compression. Flagged and damaged buffers, and
+ * those without room, are counted.
  */
 #include "test.h"
 
@@ -44,7 +44,7 @@ static void write_scenario(uint32_t buffer_bytes, bool compressed, struct etl_me
     etl_truth_free(&truth);
 }
 
-/* As a session would hand them over: one after another, as they lie in the file. */
+/* Puts the buffers in the order in which a session would deliver them: as in the file. */
 static void put_file(struct ew_etw_rings *rings, const uint8_t *bytes, size_t size)
 {
     for (size_t at = 0; size - at >= HEADER;) {
@@ -67,7 +67,7 @@ static void check_record(const struct ew_record *got, const struct ew_record *wa
     CHECK_EQ_MEM(got->header, want->header, size);
 }
 
-/* Returns how many there were. in_order: the reader had nothing to put right. */
+/* Returns the number of records. in_order: the reader had nothing to reorder. */
 static uint64_t check_bytes(const uint8_t *bytes, size_t size, bool *ret_in_order)
 {
     struct ew_etl_reader *reader;
@@ -147,7 +147,7 @@ static uint8_t *read_whole(const char *path, size_t *ret_size)
     return bytes;
 }
 
-TEST(so_do_those_of_real_recordings)
+TEST(whole_buffers_of_real_recordings_give_the_records_of_the_reader)
 {
     const char *corpus = getenv("ETWATCH_CORPUS");
     char line[1024], path[1024];
@@ -178,7 +178,7 @@ TEST(so_do_those_of_real_recordings)
 
 /* ----------------------------------------------------------------------- made by hand */
 
-/* A buffer of so many switches of CPU 1; returns its size. */
+/* Makes a buffer with this many switches of CPU 1; returns its size. */
 static uint32_t make_buffer(uint8_t *bytes, uint32_t events, uint64_t t_raw, uint16_t flags)
 {
     uint32_t size = HEADER + events * ETW_SWITCH_SIZE;
@@ -239,7 +239,7 @@ TEST(damage_in_a_buffer_is_a_loss_and_the_next_buffer_is_read)
     ew_etw_rings_free(rings);
 }
 
-TEST(events_of_buffers_without_room_are_counted)
+TEST(events_of_buffers_that_do_not_fit_are_counted)
 {
     static uint8_t bytes[65536];
     static struct ew_record got[4096];
@@ -268,7 +268,7 @@ TEST(events_of_buffers_without_room_are_counted)
     ew_etw_rings_free(rings);
 }
 
-TEST(what_is_no_buffer_is_passed_over)
+TEST(bytes_that_are_not_a_buffer_are_skipped)
 {
     uint8_t bytes[256];
     struct ew_record got[4];

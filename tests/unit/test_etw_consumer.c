@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of a live session by themselves: what they add up to, sessions of others, clocks, and who
- * is told of.
+ * Records of a live session alone: their totals, sessions of other programs, clocks, and the
+ * selection of processes.
  */
 #include "etw_kit.h"
 
@@ -15,7 +15,7 @@
 static int print_total(void *ctx, const struct ew_total *total)
 {
     char line[512];
-    uint64_t zero_ns = ((struct text *)ctx)->lost; /* of its clock */
+    uint64_t zero_ns = ((struct text *)ctx)->lost; /* in units of its clock */
     int len = snprintf(
         line, sizeof line, "%u %u %u %s %llu %llu %u", total->flags, total->pid, total->tid,
         total->name, (unsigned long long)(total->start_ns ? total->start_ns - zero_ns : 0),
@@ -103,7 +103,7 @@ static void totals_live(const struct recorded_scenario *recorded, uint32_t cpus,
     etw_emulator_free(emulator);
 }
 
-TEST_BOTH_WAYS(what_everybody_did_is_the_same_in_all)
+TEST_BOTH_DELIVERIES(totals_are_the_same_in_every_delivery)
 {
     struct recorded_scenario recorded;
     struct text live, want;
@@ -119,9 +119,9 @@ TEST_BOTH_WAYS(what_everybody_did_is_the_same_in_all)
     forget(&recorded);
 }
 
-/* ------------------------------------------------------------------- others' sessions */
+/* ------------------------------------------------------------------- foreign sessions */
 
-TEST_BOTH_WAYS(another_session_is_read_and_not_touched)
+TEST_BOTH_DELIVERIES(a_foreign_session_is_read_and_not_changed)
 {
     struct recorded_scenario recorded;
     record(&recorded, &(struct etl_scenario_config){
@@ -165,7 +165,7 @@ TEST_BOTH_WAYS(another_session_is_read_and_not_touched)
 
 /* ---------------------------------------------------------------------------- clocks */
 
-TEST_BOTH_WAYS(every_clock_of_a_session_becomes_the_machines)
+TEST_BOTH_DELIVERIES(every_session_clock_is_converted_to_the_machines_clock)
 {
     static const struct {
         uint32_t clock;
@@ -174,7 +174,8 @@ TEST_BOTH_WAYS(every_clock_of_a_session_becomes_the_machines)
         {1, 10000000, 12345678, 1234567800},
         {1, 3000000, 3000001, 1000000333},
         {1, 24000000, UINT64_C(24000000) * 86400 * 365, UINT64_C(31536000000000000)},
-        /* 100 ns since 1601; the machine's clock was 0 when the wall's was start_filetime */
+        /* units of 100 ns since 1601; the machine's clock was 0 when the wall clock was
+           start_filetime */
         {2, 10000000, UINT64_C(134116992000000000) + 55, 5500},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -189,24 +190,24 @@ TEST_BOTH_WAYS(every_clock_of_a_session_becomes_the_machines)
     }
 }
 
-/* ---------------------------------------------------------------------- who is chosen */
+/* --------------------------------------------------------------------- selection */
 
-struct chosen {
+struct selection {
     uint32_t pid;
     uint32_t processes, others, readings;
 };
 
 static void on_process(void *ctx, const struct ew_process_fact *fact)
 {
-    struct chosen *chosen = ctx;
-    chosen->processes += fact->pid == chosen->pid;
-    chosen->others += fact->pid != chosen->pid && fact->ppid != chosen->pid;
+    struct selection *selection = ctx;
+    selection->processes += fact->pid == selection->pid;
+    selection->others += fact->pid != selection->pid && fact->ppid != selection->pid;
 }
 
 static void on_reading(void *ctx, const struct ew_reading *reading)
 {
-    struct chosen *chosen = ctx;
-    chosen->readings += reading->pid == chosen->pid;
+    struct selection *selection = ctx;
+    selection->readings += reading->pid == selection->pid;
 }
 
 static void ignore_loss(void *ctx, const struct etwatch_loss *loss)
@@ -215,12 +216,12 @@ static void ignore_loss(void *ctx, const struct etwatch_loss *loss)
     (void)loss;
 }
 
-TEST_BOTH_WAYS(whoever_is_added_is_told_from_then_on)
+TEST_BOTH_DELIVERIES(an_added_process_is_reported_from_then_on)
 {
     struct recorded_scenario recorded;
-    struct chosen chosen = {.pid = 8}; /* of the first process of the made-up machine */
+    struct selection selection = {.pid = 8}; /* the first process of the synthetic machine */
     struct ew_facts facts = {
-        .ctx = &chosen, .process = on_process, .reading = on_reading, .loss = ignore_loss};
+        .ctx = &selection, .process = on_process, .reading = on_reading, .loss = ignore_loss};
     record(&recorded, &(struct etl_scenario_config){.classes = ETL_SWITCHES | ETL_READY,
                                                     .cpu_count = 4,
                                                     .seed = 51,
@@ -245,21 +246,21 @@ TEST_BOTH_WAYS(whoever_is_added_is_told_from_then_on)
         CHECK_EQ_INT(source->ops->drain(source, UINT64_MAX / 4, &facts, &horizon_ns, NULL), 0);
         test_sleep_ms(1);
     }
-    CHECK_EQ_UINT(chosen.processes + chosen.others + chosen.readings, 0);
-    CHECK_EQ_INT(source->ops->add(source, chosen.pid), 0);
-    CHECK_EQ_INT(source->ops->add(source, chosen.pid), 0);
+    CHECK_EQ_UINT(selection.processes + selection.others + selection.readings, 0);
+    CHECK_EQ_INT(source->ops->add(source, selection.pid), 0);
+    CHECK_EQ_INT(source->ops->add(source, selection.pid), 0);
     while (!etw_emulator_done(emulator)) {
         CHECK_EQ_INT(source->ops->drain(source, UINT64_MAX / 4, &facts, &horizon_ns, NULL), 0);
         test_sleep_ms(1);
     }
-    CHECK_EQ_UINT(chosen.processes, 1);
-    CHECK_EQ_UINT(chosen.others, 0);
-    CHECK(chosen.readings > 10);
-    CHECK_EQ_INT(source->ops->remove(source, chosen.pid), 0);
-    CHECK_EQ_INT(source->ops->remove(source, chosen.pid), ETWATCH_ENOENT);
-    uint32_t before = chosen.readings;
+    CHECK_EQ_UINT(selection.processes, 1);
+    CHECK_EQ_UINT(selection.others, 0);
+    CHECK(selection.readings > 10);
+    CHECK_EQ_INT(source->ops->remove(source, selection.pid), 0);
+    CHECK_EQ_INT(source->ops->remove(source, selection.pid), ETWATCH_ENOENT);
+    uint32_t before = selection.readings;
     CHECK_EQ_INT(source->ops->finish(source, horizon_ns, &facts, NULL), 0);
-    CHECK_EQ_UINT(chosen.readings, before);
+    CHECK_EQ_UINT(selection.readings, before);
     source->ops->close(source);
     etw_emulator_free(emulator);
     forget(&recorded);
@@ -288,7 +289,7 @@ static int open_and_close(void *ctx)
     return rc;
 }
 
-TEST_BOTH_WAYS(without_memory_no_session_is_left)
+TEST_BOTH_DELIVERIES(without_memory_no_session_is_left_running)
 {
     struct etw_emulator *emulator = make_emulator(&(struct etw_emulator_config){.generate = 1});
     TORTURE(open_and_close, emulator);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A live session against the emulator: fed with a recording it tells what reading the recording
- * tells, byte for byte; losses are counted once, wherever they happen; a session that is stopped
- * comes back, and when it does not, the error says so.
+ * A live session with the emulator: fed with a recording it reports what reading the recording
+ * reports, byte for byte. Losses are counted once, wherever they happen. A stopped session is
+ * restarted; if that fails the error explains why.
  */
 #include "etw_kit.h"
 
@@ -11,10 +11,10 @@
 
 /* ----------------------------------------------------------------------------- live */
 
-struct told {
+struct reported {
     struct ew_source_stats stats;
     struct ew_error error;
-    int rc; /* of the drain that failed */
+    int rc; /* error of the drain that failed */
     struct etwatch_metric_set available;
     uint64_t drains;
 };
@@ -41,9 +41,9 @@ static struct ew_source *open_live(struct etw_emulator *emulator, struct ew_etw_
     return source;
 }
 
-/* Drains until all has come and has been told, as the monitor would. */
-static void tell_live(struct etw_emulator *emulator, struct ew_etw_config *etw, double hz,
-                      uint32_t flags, struct text *text, struct told *told)
+/* Drains until everything has arrived and is reported, as the monitor does. */
+static void report_live(struct etw_emulator *emulator, struct ew_etw_config *etw, double hz,
+                        uint32_t flags, struct text *text, struct reported *reported)
 {
     struct ew_source *source = open_live(emulator, etw, hz, flags);
     struct ew_sampler *sampler = NULL;
@@ -51,7 +51,7 @@ static void tell_live(struct etw_emulator *emulator, struct ew_etw_config *etw, 
     struct etw_emulator_counts counts;
     uint64_t horizon_ns = 0;
     struct ew_sampler_config config = {
-        .source = ETWATCH_SOURCE_ETL, /* to be the same bytes */
+        .source = ETWATCH_SOURCE_ETL, /* to get the same bytes */
         .threads = (flags & ETWATCH_CONFIG_THREADS) != 0,
         .dense = (flags & ETWATCH_CONFIG_DENSE) != 0,
         .available = source->ops->available,
@@ -64,8 +64,8 @@ static void tell_live(struct etw_emulator *emulator, struct ew_etw_config *etw, 
         .emit = on_samples,
         .loss = on_loss,
     };
-    memset(told, 0, sizeof *told);
-    told->available = source->ops->available;
+    memset(reported, 0, sizeof *reported);
+    reported->available = source->ops->available;
     begin_text(text);
     CHECK_EQ_INT(ew_sampler_new(&config, &sampler), 0);
     ew_sampler_facts(sampler, &facts);
@@ -73,16 +73,17 @@ static void tell_live(struct etw_emulator *emulator, struct ew_etw_config *etw, 
         test_sleep_ms(1);
         bool done = etw_emulator_done(emulator);
         etw_emulator_counts(emulator, &counts);
-        told->rc = source->ops->drain(source, counts.last_ns, &facts, &horizon_ns, &told->error);
-        told->drains++;
-        if (told->rc != 0 || (done && horizon_ns >= counts.last_ns))
+        reported->rc =
+            source->ops->drain(source, counts.last_ns, &facts, &horizon_ns, &reported->error);
+        reported->drains++;
+        if (reported->rc != 0 || (done && horizon_ns >= counts.last_ns))
             break;
         CHECK(ew_sampler_deliver(sampler, horizon_ns) >= 0);
     } while (true);
-    if (told->rc == 0)
-        CHECK_EQ_INT(source->ops->finish(source, counts.last_ns, &facts, &told->error), 0);
+    if (reported->rc == 0)
+        CHECK_EQ_INT(source->ops->finish(source, counts.last_ns, &facts, &reported->error), 0);
     CHECK(ew_sampler_finish(sampler, counts.last_ns) >= 0);
-    source->ops->stats(source, &told->stats);
+    source->ops->stats(source, &reported->stats);
     source->ops->close(source);
     ew_sampler_free(sampler);
     end_text(text);
@@ -93,8 +94,8 @@ static void compare_recorded(struct recorded_scenario *recorded, uint32_t cpus, 
 {
     struct text live, want;
     struct etwatch_meta meta;
-    struct told told;
-    tell_recorded(recorded->file.path, hz, flags, NULL, &want, &meta);
+    struct reported reported;
+    report_recording(recorded->file.path, hz, flags, NULL, &want, &meta);
     struct etw_emulator *emulator =
         make_emulator(&(struct etw_emulator_config){.cpu_count = cpus,
                                                     .clock = recorded->clock,
@@ -104,16 +105,16 @@ static void compare_recorded(struct recorded_scenario *recorded, uint32_t cpus, 
                                                     .recording_size = recorded->memory.size,
                                                     .hold = hold});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
-    tell_live(emulator, &etw, hz, flags, &live, &told);
-    CHECK_EQ_INT(told.rc, 0);
-    CHECK(etwatch_metric_set_equal(&told.available, &meta.available));
+    report_live(emulator, &etw, hz, flags, &live, &reported);
+    CHECK_EQ_INT(reported.rc, 0);
+    CHECK(etwatch_metric_set_equal(&reported.available, &meta.available));
     CHECK(want.len > 5000);
     check_same(&live, &want);
     struct etw_emulator_counts counts;
     etw_emulator_counts(emulator, &counts);
     CHECK_EQ_UINT(counts.sessions, 0);
-    CHECK_EQ_UINT(told.stats.events, counts.delivered);
-    CHECK_EQ_UINT(told.stats.lost, 0);
+    CHECK_EQ_UINT(reported.stats.events, counts.delivered);
+    CHECK_EQ_UINT(reported.stats.lost, 0);
     /* A session that counts cycles is read event by event. */
     CHECK_EQ_INT(counts.buffers > 0, offers_buffers && recorded->clock != 3);
     etw_emulator_free(emulator);
@@ -130,7 +131,7 @@ static void compare(const struct etl_scenario_config *what, double hz, uint32_t 
     forget(&recorded);
 }
 
-TEST_BOTH_WAYS(a_session_fed_with_a_recording_tells_what_the_recording_tells)
+TEST_BOTH_DELIVERIES(a_session_fed_with_a_recording_reports_what_the_recording_reports)
 {
     compare(
         &(struct etl_scenario_config){
@@ -138,7 +139,7 @@ TEST_BOTH_WAYS(a_session_fed_with_a_recording_tells_what_the_recording_tells)
         100, ETWATCH_CONFIG_ALL, 0);
 }
 
-TEST_BOTH_WAYS(so_it_is_at_every_rate_with_threads_and_when_events_are_held_back)
+TEST_BOTH_DELIVERIES(reports_are_equal_at_every_rate_with_threads_and_with_delayed_events)
 {
     struct etl_scenario_config what = {.classes = ETL_EVERYTHING, .event_count = 12000};
     static const struct {
@@ -164,7 +165,7 @@ TEST_BOTH_WAYS(so_it_is_at_every_rate_with_threads_and_when_events_are_held_back
     }
 }
 
-TEST_BOTH_WAYS(so_it_is_with_every_clock_and_compressed)
+TEST_BOTH_DELIVERIES(reports_are_equal_with_every_clock_and_compressed)
 {
     static const struct {
         const char *remark;
@@ -197,7 +198,7 @@ static void check_losses(bool marks)
 {
     struct recorded_scenario recorded;
     struct text text;
-    struct told told;
+    struct reported reported;
     struct etw_emulator_counts counts;
     record(&recorded,
            &(struct etl_scenario_config){
@@ -209,7 +210,7 @@ static void check_losses(bool marks)
                                                     .lose_every = 997,
                                                     .lose_marks = marks});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
-    tell_live(emulator, &etw, 100, ETWATCH_CONFIG_ALL, &text, &told);
+    report_live(emulator, &etw, 100, ETWATCH_CONFIG_ALL, &text, &reported);
     etw_emulator_counts(emulator, &counts);
     CHECK(counts.lost >= 20);
     CHECK_EQ_UINT(text.lost, counts.lost);
@@ -220,7 +221,7 @@ static void check_losses(bool marks)
     forget(&recorded);
 }
 
-TEST_BOTH_WAYS(as_many_events_are_told_lost_as_were)
+TEST_BOTH_DELIVERIES(the_reported_number_of_lost_events_is_exact)
 {
     test_row("only totals");
     check_losses(false);
@@ -228,19 +229,19 @@ TEST_BOTH_WAYS(as_many_events_are_told_lost_as_were)
     check_losses(true);
 }
 
-TEST_BOTH_WAYS(a_full_pool_loses_and_says_how_many)
+TEST_BOTH_DELIVERIES(losses_of_a_full_pool_are_counted)
 {
     struct text text;
-    struct told told;
+    struct reported reported;
     struct etw_emulator_counts counts;
     struct etw_emulator *emulator =
         make_emulator(&(struct etw_emulator_config){.cpu_count = 2, .generate = 40000});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}, .pool_bytes = 1};
-    tell_live(emulator, &etw, 10, ETWATCH_CONFIG_ALL, &text, &told);
+    report_live(emulator, &etw, 10, ETWATCH_CONFIG_ALL, &text, &reported);
     etw_emulator_counts(emulator, &counts);
     CHECK_EQ_UINT(counts.delivered, 80000);
-    CHECK_EQ_UINT(told.stats.events + told.stats.lost, counts.delivered);
-    CHECK_EQ_UINT(text.lost, told.stats.lost);
+    CHECK_EQ_UINT(reported.stats.events + reported.stats.lost, counts.delivered);
+    CHECK_EQ_UINT(text.lost, reported.stats.lost);
     etw_emulator_free(emulator);
     free(text.bytes);
 }
@@ -250,28 +251,28 @@ TEST_BOTH_WAYS(a_full_pool_loses_and_says_how_many)
 static void check_restarts(uint32_t times)
 {
     struct text text;
-    struct told told;
+    struct reported reported;
     struct etw_emulator_counts counts;
     struct etw_emulator *emulator = make_emulator(&(struct etw_emulator_config){
         .cpu_count = 2, .generate = 1000, .stop_after = 500, .stop_times = times});
     struct ew_etw_config etw = {.session = {.kernel = ALL_KERNEL}};
-    tell_live(emulator, &etw, 10, ETWATCH_CONFIG_ALL, &text, &told);
+    report_live(emulator, &etw, 10, ETWATCH_CONFIG_ALL, &text, &reported);
     etw_emulator_counts(emulator, &counts);
-    CHECK_EQ_INT(told.rc, times <= 3 ? 0 : ETWATCH_ESTATE);
+    CHECK_EQ_INT(reported.rc, times <= 3 ? 0 : ETWATCH_ESTATE);
     if (times > 3) {
-        CHECK_EQ_INT(told.error.code, ETWATCH_ESTATE);
-        CHECK_CONTAINS(told.error.message, "etwatch-watch");
+        CHECK_EQ_INT(reported.error.code, ETWATCH_ESTATE);
+        CHECK_CONTAINS(reported.error.message, "etwatch-watch");
     }
-    /* Every gap is one. */
+    /* Every gap is one loss. */
     CHECK_EQ_UINT(text.lost, times <= 3 ? times : 3);
     CHECK_EQ_UINT(counts.starts, times <= 3 ? times + 1 : 4);
     CHECK_EQ_UINT(counts.sessions, 0);
-    CHECK_EQ_UINT(told.stats.events, counts.delivered);
+    CHECK_EQ_UINT(reported.stats.events, counts.delivered);
     etw_emulator_free(emulator);
     free(text.bytes);
 }
 
-TEST_BOTH_WAYS(a_session_that_somebody_stops_comes_back_three_times)
+TEST_BOTH_DELIVERIES(a_session_stopped_from_outside_is_restarted_three_times)
 {
     check_restarts(1);
     check_restarts(3);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole way, through the monitor and in the machine's own time: events of the emulator become
- * samples of the source etw, and when the session is gone for good, or cannot be had, the monitor
- * polls and says why.
+ * The whole path through the monitor, in real time: events of the emulator become samples of the
+ * source etw. If the session ends for good or cannot be opened, the monitor falls back to polling
+ * and reports why.
  */
 #include "test.h"
 
@@ -84,7 +84,7 @@ static uint32_t flags_for(const char *const *metrics, const char *const *alerts)
     return session.enable_flags;
 }
 
-TEST(the_kernel_is_asked_for_what_the_metrics_need)
+TEST(only_the_kernel_events_that_the_metrics_need_are_enabled)
 {
     enum {
         BASE = 0x1 | 0x2 | 0x8 | 0x10, /* processes, threads, counters, switches */
@@ -134,7 +134,7 @@ TEST(events_of_a_session_become_samples)
 
 /* ------------------------------------------------------------- the session's buffers */
 
-/* Until the session has told everything; returns what the monitor counted. */
+/* Runs until the session has delivered everything; returns what the monitor counted. */
 static struct etwatch_stats watch_all(struct etw_emulator *emulator, struct ew_etw_config *etw,
                                       struct seen *seen)
 {
@@ -150,7 +150,7 @@ static struct etwatch_stats watch_all(struct etw_emulator *emulator, struct ew_e
     return stats;
 }
 
-TEST(through_the_buffers_of_the_session_nothing_is_lost)
+TEST(no_event_is_lost_in_the_buffers_of_the_session)
 {
     for (int whole = 0; whole < 2; whole++) {
         struct seen seen = {0};
@@ -172,7 +172,7 @@ TEST(through_the_buffers_of_the_session_nothing_is_lost)
     }
 }
 
-TEST(what_finds_no_free_buffer_is_counted_once)
+TEST(events_without_a_free_buffer_are_counted_once)
 {
     for (int whole = 0; whole < 2; whole++) {
         struct seen seen = {0};
@@ -197,11 +197,11 @@ TEST(what_finds_no_free_buffer_is_counted_once)
     }
 }
 
-TEST(events_that_come_too_late_are_counted)
+TEST(events_that_arrive_too_late_are_counted)
 {
     struct seen seen = {0};
     struct etw_emulator_counts counts;
-    /* What one CPU did comes long after what the others did at the same time. */
+    /* The events of one CPU arrive long after those of the others for the same time. */
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
                                                        .real_time = true,
@@ -220,7 +220,7 @@ TEST(events_that_come_too_late_are_counted)
     etw_emulator_free(emulator);
 }
 
-/* Until it polls. */
+/* Waits until the monitor polls. */
 static void wait_for_polling(struct etwatch_monitor *monitor)
 {
     for (int i = 0; i < 2000 && meta_of(monitor).source != ETWATCH_SOURCE_POLL; i++)
@@ -228,7 +228,7 @@ static void wait_for_polling(struct etwatch_monitor *monitor)
     CHECK_EQ_UINT(meta_of(monitor).source, ETWATCH_SOURCE_POLL);
 }
 
-TEST(when_the_session_is_gone_for_good_it_polls)
+TEST(after_its_session_has_ended_for_good_the_monitor_polls)
 {
     struct seen seen = {0};
     struct etw_emulator *emulator =
@@ -255,7 +255,7 @@ TEST(when_the_session_is_gone_for_good_it_polls)
     etw_emulator_free(emulator);
 }
 
-TEST(where_no_session_is_to_be_had_it_polls_or_says_why_not)
+TEST(without_a_session_the_monitor_polls_or_explains_why_not)
 {
     static const struct {
         struct etw_emulator_config emulated;
@@ -295,7 +295,7 @@ TEST(another_session_is_read_by_name)
     struct etwatch_monitor *monitor = NULL;
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
     monitor->etw = &etw;
-    /* Asked for by name: nothing else will do. */
+    /* Selected by name: no other source may replace it. */
     CHECK_EQ_INT(etwatch_monitor_open(monitor, &error), ETWATCH_ENOENT);
     CHECK_CONTAINS(error.message, "NT Kernel Logger");
     etw_emulator_add(emulator, "NT Kernel Logger", 0x100, 0x13);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a user wants of a session, through the public structs: it arrives at Windows as it was
- * meant, can be changed while a monitor runs, and what cannot be is refused before anything is
- * started. Recordings that ETW writes. Who of several has which session.
+ * Session options in the public structs: they reach Windows unchanged, can be changed while a
+ * monitor runs, and impossible ones are refused before anything starts.
  */
 #include "test.h"
 
@@ -42,10 +41,10 @@ static const struct etwatch_provider crowded = {
     .size = sizeof crowded, .name = "X", .pids = (const uint32_t[9]){0}, .pid_count = 9};
 static const struct etwatch_provider loud = {.size = sizeof loud, .name = "X", .level = 256};
 
-TEST(what_cannot_be_is_refused_by_its_name)
+TEST(impossible_options_are_refused_by_name)
 {
     static const struct {
-        const char *part; /* of the message */
+        const char *part; /* part of the message */
         struct etwatch_session_options options;
     } rows[] = {
         {"buffer_kb must be 4 to 16384, not 3", {.buffer_kb = 3}},
@@ -78,7 +77,7 @@ TEST(what_cannot_be_is_refused_by_its_name)
     }
 }
 
-TEST(a_session_is_described_or_another_is_read_not_both)
+TEST(session_options_and_a_foreign_session_exclude_each_other)
 {
     struct etwatch_session_options options = {.size = sizeof options};
     struct etwatch_config config = {.size = sizeof config,
@@ -99,8 +98,8 @@ TEST(a_session_is_described_or_another_is_read_not_both)
     CHECK_CONTAINS(error.message, "session_options.size");
 }
 
-/* On a system without ETW nothing else takes its place. */
-TEST(a_described_session_is_not_replaced_by_another_source)
+/* On a system without ETW no other source replaces it. */
+TEST(a_session_with_options_is_not_replaced_by_another_source)
 {
     struct etwatch_session_options options = {.size = sizeof options, .kernel = "cswitch"};
     struct etwatch_config config = {
@@ -133,7 +132,7 @@ static void check_provider(const char *name, const char *guid)
     etw_emulator_free(emulator);
 }
 
-TEST(a_provider_is_found_by_guid_by_name_or_by_the_name_it_is_made_from)
+TEST(a_provider_is_found_by_guid_by_name_or_by_the_hash_of_its_name)
 {
     const char *process = "22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716";
     check_provider("22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716", process);
@@ -146,7 +145,7 @@ TEST(a_provider_is_found_by_guid_by_name_or_by_the_name_it_is_made_from)
     check_provider("*MYCOMPANY.mycomponent", "ce5fa4ea-ab00-5402-8b76-9f76ac858fb5");
 }
 
-TEST(a_provider_that_nobody_knows_is_refused_and_the_fix_says_how)
+TEST(an_unknown_provider_is_refused_with_a_fix)
 {
     static const char *const names[] = {"No-Such-Provider", "*", "*\xff",
                                         "22fb2cd6-0e7b-422b-a0c7-2fad1fd0e71"};
@@ -172,7 +171,7 @@ TEST(a_provider_that_nobody_knows_is_refused_and_the_fix_says_how)
     etw_emulator_free(emulator);
 }
 
-TEST(sha1_is_that_of_the_standard)
+TEST(sha1_matches_the_standard)
 {
     static const struct {
         const char *text;
@@ -194,8 +193,8 @@ TEST(sha1_is_that_of_the_standard)
 
 /* -------------------------------------------------------------------- what arrives */
 
-static struct etwatch_monitor *open_described(struct ew_etw_config *etw,
-                                              const struct etwatch_session_options *options)
+static struct etwatch_monitor *open_with_options(struct ew_etw_config *etw,
+                                                 const struct etwatch_session_options *options)
 {
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_error_info error = {.size = sizeof error};
@@ -211,7 +210,7 @@ static struct etwatch_monitor *open_described(struct ew_etw_config *etw,
     return monitor;
 }
 
-TEST(everything_that_was_described_arrives)
+TEST(every_option_reaches_windows)
 {
     const uint32_t pids[2] = {7, 8};
     const uint16_t ids[3] = {1, 2, 3};
@@ -240,12 +239,12 @@ TEST(everything_that_was_described_arrives)
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.os_build = 19045, .real_time = true});
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator)};
-    struct etwatch_monitor *monitor = open_described(&etw, &options);
+    struct etwatch_monitor *monitor = open_with_options(&etw, &options);
     struct etw_emulator_session got = seen(emulator, "etwatch-mine");
     CHECK_EQ_UINT(got.buffer_kb, 128);
     CHECK_EQ_UINT(got.min_buffers, 10);
     CHECK_EQ_UINT(got.max_buffers, 20);
-    /* Processes and threads always; the profiler with its rate. */
+    /* Processes and threads are always enabled, and the profiler with its rate. */
     CHECK_EQ_UINT(got.enable_flags, 0x1 | 0x2 | 0x10 | 0x100 | 0x1000 | 0x1000000);
     CHECK_EQ_UINT(got.stack_count, 1 + 3);
     CHECK_EQ_UINT(got.providers, 2);
@@ -304,7 +303,7 @@ TEST(kernel_events_change_while_a_monitor_runs)
     etw_emulator_free(emulator);
 }
 
-TEST(only_a_session_of_ours_can_be_changed)
+TEST(only_own_sessions_can_be_changed)
 {
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.real_time = true});

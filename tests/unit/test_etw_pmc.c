@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hardware counters in a live session: what is asked of Windows and what is not, what a refusal
- * means, and that what switches carry becomes what each thread had of it, to the last one.
+ * Hardware counters in a live session: which counters are requested from Windows, how a refusal is
+ * handled, and that the values at context switches are attributed to threads exactly.
  */
 #include "etw_kit.h"
 
@@ -23,8 +23,8 @@ static const char *const all[] = {"Timer",        "TotalIssues",        "CacheMi
 static const char *const amd[] = {"Timer", "TotalIssues", "DcacheMisses", "TotalCycles", NULL};
 static const char *const none[] = {"Timer", NULL};
 
-static struct ew_etw_pmc asked(const struct etw_emulator_config *config, uint32_t wanted,
-                               struct etw_emulator_session *ret_seen)
+static struct ew_etw_pmc requested(const struct etw_emulator_config *config, uint32_t wanted,
+                                   struct etw_emulator_session *ret_seen)
 {
     struct etw_emulator *emulator = etw_emulator_new(config);
     struct ew_etw_session_config what = {.counters = wanted};
@@ -39,12 +39,12 @@ static struct ew_etw_pmc asked(const struct etw_emulator_config *config, uint32_
     return pmc;
 }
 
-/* ------------------------------------------------------------------ what is asked */
+/* ------------------------------------------------------------------ what is requested */
 
-TEST(the_best_names_are_asked_for_in_our_order)
+TEST(the_best_counters_are_requested_in_the_order_of_the_metrics)
 {
     struct etw_emulator_session seen = {0};
-    struct ew_etw_pmc pmc = asked(&(struct etw_emulator_config){.sources = all}, WANTED, &seen);
+    struct ew_etw_pmc pmc = requested(&(struct etw_emulator_config){.sources = all}, WANTED, &seen);
     CHECK_EQ_UINT(seen.counter_count, 3);
     CHECK_EQ_UINT(seen.counters[0], 105); /* UnhaltedCoreCycles, not TotalCycles */
     CHECK_EQ_UINT(seen.counters[1], 107); /* InstructionRetired, not TotalIssues */
@@ -58,63 +58,64 @@ TEST(the_best_names_are_asked_for_in_our_order)
         CHECK(ew_etw_pmc_unavailable_reason(&pmc, i) == NULL);
 }
 
-TEST(what_nobody_asks_for_is_not_asked_of_windows)
+TEST(counters_that_are_not_selected_are_not_requested)
 {
     struct etw_emulator_session seen = {0};
-    struct ew_etw_pmc pmc = asked(&(struct etw_emulator_config){.sources = all}, 0, &seen);
+    struct ew_etw_pmc pmc = requested(&(struct etw_emulator_config){.sources = all}, 0, &seen);
     CHECK_EQ_UINT(seen.counter_count, 0);
     CHECK(!seen.counted_switches);
     CHECK_EQ_UINT(pmc.map.count, 0);
-    pmc = asked(&(struct etw_emulator_config){.sources = all}, EW_HAS_C(instructions), &seen);
+    pmc = requested(&(struct etw_emulator_config){.sources = all}, EW_HAS_C(instructions), &seen);
     CHECK_EQ_UINT(seen.counter_count, 1);
     CHECK_EQ_UINT(ew_pmc_has(&pmc.map), EW_HAS_C(instructions));
 }
 
 /* ----------------------------------------------------------------------- refusals */
 
-static void check_why(const struct ew_etw_pmc *pmc, uint32_t metric, const char *word)
+static void check_reason(const struct ew_etw_pmc *pmc, uint32_t metric, const char *word)
 {
     const char *why = ew_etw_pmc_unavailable_reason(pmc, metric);
     CHECK(why != NULL && strstr(why, word) != NULL);
 }
 
-TEST(what_the_machine_lacks_has_a_reason_and_the_rest_goes_on)
+TEST(a_missing_counter_has_a_reason_and_the_others_work)
 {
     struct etw_emulator_session seen = {0};
-    struct ew_etw_pmc pmc = asked(&(struct etw_emulator_config){.sources = amd}, WANTED, &seen);
+    struct ew_etw_pmc pmc = requested(&(struct etw_emulator_config){.sources = amd}, WANTED, &seen);
     CHECK_EQ_UINT(ew_pmc_has(&pmc.map), EW_HAS_C(cycles) | EW_HAS_C(instructions));
     CHECK_EQ_UINT(seen.counters[1], 101);
-    check_why(&pmc, ETWATCH_M_cache_misses, "no such counter");
+    check_reason(&pmc, ETWATCH_M_cache_misses, "no such counter");
     CHECK(ew_etw_pmc_unavailable_reason(&pmc, ETWATCH_M_cycles) == NULL);
-    pmc = asked(&(struct etw_emulator_config){.sources = none}, WANTED, &seen);
+    pmc = requested(&(struct etw_emulator_config){.sources = none}, WANTED, &seen);
     CHECK_EQ_UINT(pmc.map.count, 0);
     CHECK_EQ_UINT(seen.counter_count, 0);
-    check_why(&pmc, ETWATCH_M_cycles, "virtual");
-    /* An old Windows does not know the question. */
-    pmc = asked(&(struct etw_emulator_config){0}, WANTED, &seen);
-    check_why(&pmc, ETWATCH_M_cycles, "error 50");
+    check_reason(&pmc, ETWATCH_M_cycles, "virtual");
+    /* An old Windows does not know the query. */
+    pmc = requested(&(struct etw_emulator_config){0}, WANTED, &seen);
+    check_reason(&pmc, ETWATCH_M_cycles, "error 50");
 }
 
-TEST(fewer_are_asked_for_where_not_all_are_free)
+TEST(if_not_all_counters_are_free_fewer_are_requested)
 {
     struct etw_emulator_session seen = {0};
     struct ew_etw_pmc pmc =
-        asked(&(struct etw_emulator_config){.sources = all, .max_counters = 2}, WANTED, &seen);
+        requested(&(struct etw_emulator_config){.sources = all, .max_counters = 2}, WANTED, &seen);
     CHECK_EQ_UINT(ew_pmc_has(&pmc.map), EW_HAS_C(cycles) | EW_HAS_C(instructions));
     CHECK_EQ_UINT(seen.counter_count, 2);
-    check_why(&pmc, ETWATCH_M_cache_misses, "error 170");
-    pmc =
-        asked(&(struct etw_emulator_config){.sources = all, .counters_busy = true}, WANTED, &seen);
+    check_reason(&pmc, ETWATCH_M_cache_misses, "error 170");
+    pmc = requested(&(struct etw_emulator_config){.sources = all, .counters_busy = true}, WANTED,
+                    &seen);
     CHECK_EQ_UINT(pmc.map.count, 0);
-    check_why(&pmc, ETWATCH_M_cycles, "error 170");
-    check_why(&pmc, ETWATCH_M_instructions, "error 170");
-    pmc = asked(&(struct etw_emulator_config){.sources = all, .no_counted_events = true}, WANTED,
-                &seen);
+    check_reason(&pmc, ETWATCH_M_cycles, "error 170");
+    check_reason(&pmc, ETWATCH_M_instructions, "error 170");
+    pmc = requested(&(struct etw_emulator_config){.sources = all, .no_counted_events = true},
+                    WANTED, &seen);
     CHECK_EQ_UINT(pmc.map.count, 0);
-    check_why(&pmc, ETWATCH_M_cycles, "with context switches (error 87)");
-    pmc = asked(&(struct etw_emulator_config){.sources = all, .no_privilege = true}, WANTED, &seen);
+    check_reason(&pmc, ETWATCH_M_cycles, "with context switches (error 87)");
+    pmc = requested(&(struct etw_emulator_config){.sources = all, .no_privilege = true}, WANTED,
+                    &seen);
     CHECK_EQ_UINT(pmc.map.count, 0);
-    check_why(&pmc, ETWATCH_M_cycles, "error 1314");
+    check_reason(&pmc, ETWATCH_M_cycles, "error 1314");
 }
 
 TEST(a_long_list_is_read_to_its_end)
@@ -127,7 +128,8 @@ TEST(a_long_list_is_read_to_its_end)
         names[i] = texts[i];
     }
     names[600] = "TotalCycles";
-    struct ew_etw_pmc pmc = asked(&(struct etw_emulator_config){.sources = names}, WANTED, &seen);
+    struct ew_etw_pmc pmc =
+        requested(&(struct etw_emulator_config){.sources = names}, WANTED, &seen);
     CHECK_EQ_UINT(ew_pmc_has(&pmc.map), EW_HAS_C(cycles));
     CHECK_EQ_UINT(seen.counters[0], 700);
 }
@@ -163,7 +165,7 @@ static void no_loss(void *ctx, const struct etwatch_loss *loss)
     (void)loss;
 }
 
-/* Opens a source on the emulator, drains all of it and adds up. */
+/* Opens a source on the emulator, drains it to the end and adds up the samples. */
 static struct sums watch(struct etw_emulator *emulator, struct etwatch_metric_set metrics,
                          struct etwatch_metric_set *ret_available)
 {
@@ -269,7 +271,7 @@ static struct etw_emulator *play(const struct made *made, const char *const *sou
                                                        .sources = sources});
 }
 
-TEST_BOTH_WAYS(known_counters_in_exact_sums_out)
+TEST_BOTH_DELIVERIES(known_counters_give_exact_sums)
 {
     struct made made;
     struct etwatch_metric_set available;
@@ -290,8 +292,8 @@ TEST_BOTH_WAYS(known_counters_in_exact_sums_out)
     unmake(&made);
 }
 
-/* The session asks for three, but what comes has four: nobody knows what they are. */
-TEST_BOTH_WAYS(counters_that_are_not_those_asked_for_are_not_told)
+/* The session requests three counters, but its events have four: their meaning is unknown. */
+TEST_BOTH_DELIVERIES(counters_other_than_those_requested_are_not_reported)
 {
     struct made made;
     struct etwatch_metric_set available;
@@ -304,7 +306,7 @@ TEST_BOTH_WAYS(counters_that_are_not_those_asked_for_are_not_told)
     unmake(&made);
 }
 
-TEST_BOTH_WAYS(counters_of_others_in_the_stream_are_told_if_it_names_them)
+TEST_BOTH_DELIVERIES(counters_of_a_foreign_session_are_reported_if_the_stream_names_them)
 {
     struct made made;
     struct etwatch_metric_set available;
@@ -321,7 +323,7 @@ TEST_BOTH_WAYS(counters_of_others_in_the_stream_are_told_if_it_names_them)
 
 static struct list list;
 
-static int list_it(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
+static int list_processes(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
 {
     (void)ctx;
     (void)reterr;
@@ -329,17 +331,18 @@ static int list_it(void *ctx, struct ew_listing *ret_listing, struct ew_error *r
     return 0;
 }
 
-static void close_it(void *ctx)
+static void close_list(void *ctx)
 {
     (void)ctx;
 }
 
-/* What a source offers of cycles: available, estimated, and why not. */
+/* How a source offers cycles: available, estimated, or unavailable with the reason. */
 static void check_cycles(const char *const *sources, uint32_t kernel, uint64_t listed_cycles,
                          bool available, bool estimated, const char *why)
 {
     struct row row = {.pid = 8, .name = "a.exe", .cycles = listed_cycles};
-    struct ew_winpoll_system system = {.list = list_it, .close = close_it, .raw_zero = ZERO};
+    struct ew_winpoll_system system = {
+        .list = list_processes, .close = close_list, .raw_zero = ZERO};
     make_list(&list, &row, 1);
     struct etw_emulator *emulator = etw_emulator_new(
         &(struct etw_emulator_config){.generate = 1, .sources = sources, .processes = &system});
@@ -364,7 +367,7 @@ static void check_cycles(const char *const *sources, uint32_t kernel, uint64_t l
     etw_emulator_free(emulator);
 }
 
-TEST(without_a_counter_cycles_are_those_of_the_list)
+TEST(without_a_hardware_counter_cycles_come_from_the_process_list)
 {
     check_cycles(all, 0, 500, true, false, NULL);
     check_cycles(none, 0, 500, true, true, "no such counter");
@@ -372,7 +375,7 @@ TEST(without_a_counter_cycles_are_those_of_the_list)
     check_cycles(all, EW_ETW_PROCESS, 0, false, false, "which this session does not log");
 }
 
-TEST(a_session_that_comes_back_with_fewer_counters_tells_none)
+TEST(a_session_restarted_with_fewer_counters_reports_none)
 {
     struct made made;
     struct etwatch_metric_set available;

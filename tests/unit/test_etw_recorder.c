@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings that ETW writes, and who of several programs of ours has which session: what is left
- * behind is known and goes, what is in use stays.
+ * Recordings that ETW writes, and which of several etwatch processes owns which session: sessions
+ * left behind are recognized and ended, sessions in use are kept.
  */
 #include "test.h"
 
@@ -19,13 +19,13 @@ struct place {
     char folder[320], path[340];
 };
 
-static void make_place(struct place *place)
+static void make_folder(struct place *place)
 {
     test_folder(place->folder, sizeof place->folder);
     (void)snprintf(place->path, sizeof place->path, "%s/x.etl", place->folder);
 }
 
-static void leave_place(struct place *place)
+static void remove_folder(struct place *place)
 {
     (void)remove(place->path);
     test_folder_remove(place->folder);
@@ -64,17 +64,17 @@ static struct etwatch_recorder_stats stats_of(struct etwatch_recorder *recorder)
     return stats;
 }
 
-TEST(a_recording_is_a_session_of_its_own_and_ends_with_it)
+TEST(a_recording_has_its_own_session_and_ends_with_it)
 {
     struct place place;
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.os_build = 19045, .real_time = true});
     struct etw_emulator_session session;
-    make_place(&place);
+    make_folder(&place);
     struct etwatch_recorder *recorder = start(emulator, place.path, NULL);
     CHECK(etw_emulator_session(emulator, "etwatch-record", &session));
     CHECK_EQ_UINT(session.log_mode, 0x02000000 | 0x08000000 | 0x1);
-    CHECK((session.enable_flags & 0x4) != 0); /* images: whoever reads stacks needs them */
+    CHECK((session.enable_flags & 0x4) != 0); /* images: readers of stacks need them */
     CHECK_EQ_UINT(stats_of(recorder).running, 1);
     CHECK_EQ_INT(etwatch_recorder_stop(recorder), 0);
     CHECK_EQ_UINT(counts_of(emulator).sessions, 0);
@@ -84,7 +84,7 @@ TEST(a_recording_is_a_session_of_its_own_and_ends_with_it)
     CHECK_EQ_UINT(stats_of(recorder).duration_ns, duration_ns);
     etwatch_recorder_free(recorder);
     CHECK_EQ_UINT(counts_of(emulator).stops, 1);
-    leave_place(&place);
+    remove_folder(&place);
     etw_emulator_free(emulator);
 }
 
@@ -93,18 +93,18 @@ static void note_file(void *ctx, const struct ew_etw_session_info *info)
     (void)snprintf(ctx, 400, "%.399s", info->file);
 }
 
-TEST(the_session_knows_the_whole_path_of_its_file)
+TEST(the_session_has_the_full_path_of_its_file)
 {
     struct place place;
     char file[400] = "";
     struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
-    make_place(&place);
+    make_folder(&place);
     struct etwatch_recorder *recorder = start(emulator, place.path, NULL);
     CHECK_EQ_INT(ew_etw_session_list(etw_emulator_api(emulator), note_file, file, NULL), 1);
     CHECK_CONTAINS(file, "x.etl");
     CHECK(file[0] == '/' || file[1] == ':');
     etwatch_recorder_free(recorder);
-    leave_place(&place);
+    remove_folder(&place);
     etw_emulator_free(emulator);
 }
 
@@ -128,7 +128,7 @@ TEST(a_recording_that_cannot_begin_leaves_neither_session_nor_file)
         struct etwatch_recorder *recorder = NULL;
         struct ew_error error = {0};
         test_row(rows[i].remark);
-        make_place(&place);
+        make_folder(&place);
         CHECK_EQ_INT(
             ew_recorder_start(etw_emulator_api(emulator), place.path, &options, &recorder, &error),
             rows[i].code);
@@ -136,59 +136,59 @@ TEST(a_recording_that_cannot_begin_leaves_neither_session_nor_file)
         CHECK(error.message[0] != '\0' && error.fix[0] != '\0');
         CHECK_EQ_UINT(counts_of(emulator).sessions, 0);
         CHECK(!file_is_there(place.path));
-        leave_place(&place);
+        remove_folder(&place);
         etw_emulator_free(emulator);
     }
 }
 
-TEST(a_file_that_was_there_is_not_removed_when_nothing_can_begin)
+TEST(an_existing_file_is_not_removed_when_the_start_fails)
 {
     struct place place;
     struct etwatch_recorder *recorder = NULL;
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.no_rights = true});
-    make_place(&place);
+    make_folder(&place);
     FILE *file = fopen(place.path, "wb");
     CHECK(file != NULL);
     CHECK_EQ_INT(fclose(file), 0);
     CHECK_EQ_INT(ew_recorder_start(etw_emulator_api(emulator), place.path, NULL, &recorder, NULL),
                  ETWATCH_EPERM);
     CHECK(file_is_there(place.path));
-    leave_place(&place);
+    remove_folder(&place);
     etw_emulator_free(emulator);
 }
 
-TEST(a_file_that_cannot_be_written_is_told_before_anything_is_started)
+TEST(a_file_that_cannot_be_written_is_reported_before_anything_starts)
 {
     struct place place;
     struct etwatch_recorder *recorder = NULL;
     struct ew_error error = {0};
     struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
-    make_place(&place);
+    make_folder(&place);
     CHECK_EQ_INT(
         ew_recorder_start(etw_emulator_api(emulator), place.folder, NULL, &recorder, &error),
         ETWATCH_EOS);
     CHECK_CONTAINS(error.message, "cannot write to");
     CHECK(error.os_code != 0);
     CHECK_EQ_UINT(counts_of(emulator).starts, 0);
-    leave_place(&place);
+    remove_folder(&place);
     etw_emulator_free(emulator);
 }
 
-TEST(a_recording_that_somebody_stops_says_so)
+TEST(a_recording_stopped_from_outside_is_reported)
 {
     struct place place;
     struct ew_etw_session_info info;
     struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
-    make_place(&place);
+    make_folder(&place);
     struct etwatch_recorder *recorder = start(emulator, place.path, NULL);
-    /* Nobody is told of owners here: it counts as left behind. */
+    /* The emulator reports no owners: the session counts as left behind. */
     CHECK_EQ_INT(ew_etw_session_cleanup(etw_emulator_api(emulator), NULL), 1);
     CHECK_EQ_INT(ew_etw_session_query(etw_emulator_api(emulator), "etwatch-record", &info, NULL),
                  ETWATCH_ENOENT);
     CHECK_EQ_UINT(stats_of(recorder).running, 0);
     etwatch_recorder_free(recorder);
-    leave_place(&place);
+    remove_folder(&place);
     etw_emulator_free(emulator);
 }
 
@@ -199,11 +199,11 @@ static int start_and_stop(void *ctx)
     struct etwatch_provider provider = {.size = sizeof provider, .name = ETW_EMULATOR_PROVIDER};
     struct etwatch_session_options options = {
         .size = sizeof options, .providers = &provider, .provider_count = 1};
-    make_place(&place);
+    make_folder(&place);
     int rc = ew_recorder_start(etw_emulator_api(ctx), place.path, &options, &recorder, NULL);
     etwatch_recorder_free(recorder);
     CHECK_EQ_UINT(counts_of(ctx).ours, 0);
-    leave_place(&place);
+    remove_folder(&place);
     return rc;
 }
 
@@ -214,7 +214,7 @@ TEST(without_memory_no_recording_is_left_running)
     etw_emulator_free(emulator);
 }
 
-/* ------------------------------------------------------------------ several of ours */
+/* ------------------------------------------------------------- several processes */
 
 static struct etwatch_monitor *watch(const struct ew_etw_config *etw)
 {
@@ -226,7 +226,7 @@ static struct etwatch_monitor *watch(const struct ew_etw_config *etw)
     return monitor;
 }
 
-TEST(who_comes_second_leaves_the_first_alone)
+TEST(a_second_monitor_does_not_disturb_the_first)
 {
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.real_time = true, .knows_owners = true});
@@ -252,7 +252,7 @@ static void count_orphans(void *ctx, const struct ew_etw_session_info *info)
     *(int *)ctx += info->orphan;
 }
 
-TEST(what_a_killed_program_left_is_an_orphan_and_is_taken_over)
+TEST(the_session_of_a_killed_program_is_an_orphan_and_is_taken_over)
 {
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.real_time = true, .knows_owners = true});
@@ -266,7 +266,8 @@ TEST(what_a_killed_program_left_is_an_orphan_and_is_taken_over)
     CHECK_EQ_INT(ew_etw_session_list(etw.api, count_orphans, &orphans, NULL), 2);
     CHECK_EQ_INT(orphans, 1);
     struct etwatch_monitor *next = watch(&etw);
-    CHECK_EQ_UINT(counts_of(emulator).ours, 2); /* with the other whose name only begins so */
+    CHECK_EQ_UINT(counts_of(emulator).ours,
+                  2); /* together with the other session that only shares the start of the name */
     CHECK_EQ_UINT(counts_of(emulator).stops, 1);
     etwatch_monitor_free(next);
     etwatch_monitor_free(killed);
@@ -275,7 +276,7 @@ TEST(what_a_killed_program_left_is_an_orphan_and_is_taken_over)
 
 enum { KILLS = 100 };
 
-TEST(a_hundred_programs_that_were_killed_leave_one_session_each_kind_and_cleanup_none)
+TEST(a_hundred_killed_programs_leave_one_session_of_each_kind_and_cleanup_removes_them)
 {
     struct place place;
     struct etw_emulator *emulator =
@@ -283,9 +284,9 @@ TEST(a_hundred_programs_that_were_killed_leave_one_session_each_kind_and_cleanup
     struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .pool_bytes = 1 << 20};
     struct etwatch_monitor *watching[KILLS];
     struct etwatch_recorder *recording[KILLS];
-    make_place(&place);
+    make_folder(&place);
     for (int i = 0; i < KILLS; i++) {
-        /* Nothing is stopped. What they have in memory is given back only for the test. */
+        /* Nothing is stopped. The memory is freed only for the test. */
         watching[i] = watch(&etw);
         recording[i] = start(emulator, place.path, NULL);
         CHECK_EQ_UINT(counts_of(emulator).ours, 2);
@@ -299,6 +300,6 @@ TEST(a_hundred_programs_that_were_killed_leave_one_session_each_kind_and_cleanup
         etwatch_monitor_free(watching[i]);
     }
     CHECK_EQ_UINT(counts_of(emulator).sessions, 0);
-    leave_place(&place);
+    remove_folder(&place);
     etw_emulator_free(emulator);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events as ETW hands them over become the records that a reader of recordings makes of the same
- * events; between two threads none is lost or changed, and what does not fit is counted.
+ * Events as ETW delivers them become the same records that a reader of recordings makes of them.
+ * Between two threads no event is lost or changed, and events that do not fit are counted.
  */
 #include "test.h"
 
@@ -44,7 +44,7 @@ static void write_scenario(uint32_t pointer_size, struct etl_memory *memory)
     etl_truth_free(&truth);
 }
 
-/* One of each header, with items behind the one that can have them. */
+/* One event of each header type, with extended items after the header that supports them. */
 static void write_headers(struct etl_memory *memory)
 {
     static const uint8_t types[] = {1, 2, 3, 4, 10, 20, 11, 21, 15, 16, 17, 18, 19};
@@ -90,7 +90,9 @@ static void write_headers(struct etl_memory *memory)
     ew_etl_writer_free(writer);
 }
 
-/* Programs may log the kernel's classes too, with the long header; a session does not tell which.
+/*
+ * Programs may log the kernel's classes too, with the long header; a session does not distinguish
+ * them.
  */
 static bool is_imitation(const struct ew_record *record)
 {
@@ -129,7 +131,7 @@ static void check_record(const struct ew_record *got, const struct ew_record *wa
         CHECK_EQ_MEM(got->header + 0x50, want->header + 0x50, want->extended_size);
 }
 
-/* Through the rings and back, each against the one of the reader. */
+/* Passes the records through the rings and compares each with that of the reader. */
 static uint64_t check_reader(struct ew_etl_reader *reader, uint32_t cpus)
 {
     struct ew_etw_rings *rings;
@@ -169,7 +171,7 @@ static uint64_t check_recording(const struct etl_memory *memory)
     return check_reader(reader, CPUS);
 }
 
-TEST(an_event_of_a_session_is_the_record_of_a_recording)
+TEST(an_event_of_a_session_gives_the_record_of_a_recording)
 {
     for (uint32_t pointer_size = 4; pointer_size <= 8; pointer_size += 4) {
         struct etl_memory memory = {0};
@@ -179,7 +181,7 @@ TEST(an_event_of_a_session_is_the_record_of_a_recording)
     }
 }
 
-TEST(so_it_is_for_every_kind_of_header)
+TEST(every_kind_of_header_gives_the_record_of_a_recording)
 {
     struct etl_memory memory = {0};
     write_headers(&memory);
@@ -187,7 +189,7 @@ TEST(so_it_is_for_every_kind_of_header)
     etl_memory_free(&memory);
 }
 
-TEST(so_it_is_for_real_recordings)
+TEST(events_of_real_recordings_give_the_same_records)
 {
     const char *corpus = getenv("ETWATCH_CORPUS");
     char line[1024], path[1024];
@@ -210,7 +212,7 @@ TEST(so_it_is_for_real_recordings)
     CHECK(checked > 100000);
 }
 
-TEST(the_classes_are_those_that_are_decoded)
+TEST(the_classes_are_those_of_the_decoder)
 {
     static const uint8_t unknown[16] = {1};
     int found = 0;
@@ -229,14 +231,14 @@ TEST(the_classes_are_those_that_are_decoded)
     CHECK_EQ_MEM(ew_etw_lost_guid, etl_rt_lost, 16);
 }
 
-TEST(records_come_by_time_up_to_the_horizon)
+TEST(records_are_ordered_by_time_up_to_the_horizon)
 {
     struct ew_etw_rings *rings;
     struct ew_record got[16];
     struct etw_event event;
     CHECK_EQ_INT(ew_etw_rings_new(CPUS, MIB, &rings), 0);
     etw_event_switch(&event);
-    /* A buffer of one CPU after that of another. */
+    /* The buffer of one CPU after that of another. */
     for (unsigned cpu = 0; cpu < 3; cpu++)
         for (unsigned i = 0; i < 4; i++) {
             etw_event_set_switch(&event, 100 * i + (cpu == 2 ? 0 : cpu), (uint16_t)cpu, i);
@@ -244,7 +246,7 @@ TEST(records_come_by_time_up_to_the_horizon)
         }
     CHECK_EQ_UINT(ew_etw_rings_take(rings, 150, got, 16), 6);
     static const uint64_t times[] = {0, 0, 1, 100, 100, 101};
-    static const uint16_t cpus[] = {0, 2, 1, 0, 2, 1}; /* equal times: as they were put */
+    static const uint16_t cpus[] = {0, 2, 1, 0, 2, 1}; /* equal times: in insertion order */
     for (int i = 0; i < 6; i++) {
         CHECK_EQ_UINT(got[i].t_raw, times[i]);
         CHECK_EQ_UINT(got[i].cpu, cpus[i]);
@@ -264,7 +266,7 @@ TEST(records_come_by_time_up_to_the_horizon)
     ew_etw_rings_free(rings);
 }
 
-TEST(what_does_not_fit_is_counted_and_marked)
+TEST(events_that_do_not_fit_are_counted_and_marked)
 {
     struct ew_etw_rings *rings;
     static struct ew_record got[4096];
@@ -275,7 +277,8 @@ TEST(what_does_not_fit_is_counted_and_marked)
     for (uint32_t i = 0; i < 30000; i++) {
         etw_event_set_switch(&event, i, (uint16_t)(i % 2), i / 2);
         ew_etw_rings_put(rings, event.bytes);
-        /* Taken twice while they come: room is made, and what was lost before is marked there. */
+        /* Drained twice while events arrive: this frees room, and the earlier loss is marked there.
+         */
         size_t count;
         if (i != 12000 && i != 20000 && i != 29999)
             continue;
@@ -317,7 +320,7 @@ static void put_many(void *arg)
     }
 }
 
-TEST(between_two_threads_nothing_is_lost_without_being_counted)
+TEST(between_two_threads_every_lost_event_is_counted)
 {
     struct ew_etw_rings *rings;
     static struct ew_record got[1024];
@@ -378,7 +381,7 @@ static int make_rings(void *ctx)
     return rc;
 }
 
-TEST(making_them_without_memory_fails_cleanly)
+TEST(making_rings_without_memory_fails_cleanly)
 {
     TORTURE(make_rings, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions against the emulator: what is asked of Windows, what is left behind (nothing), and what
- * every refusal is called.
+ * Sessions with the emulator: the calls made to Windows, that nothing is left behind, and the error
+ * of every refusal.
  */
 #include "test.h"
 
@@ -39,7 +39,7 @@ static uint32_t ours(struct etw_emulator *emulator)
     return counts.ours;
 }
 
-/* ------------------------------------------------------------------ what is asked */
+/* ------------------------------------------------------------------ requests */
 
 TEST(a_session_is_a_system_logger_in_real_time_with_enough_buffers)
 {
@@ -49,8 +49,8 @@ TEST(a_session_is_a_system_logger_in_real_time_with_enough_buffers)
     } rows[] = {
         {1, 64, 16, 64, 0},        {4, 64, 32, 64, 0},     {16, 64, 128, 256, 0},
         {64, 64, 512, 1024, 0},    {64, 128, 512, 512, 0}, {128, 64, 1024, 1024, 0},
-        {256, 64, 1024, 1024, 0},  /* 64 MiB are all used */
-        {1024, 64, 2048, 2048, 0}, /* two a CPU whatever it takes */
+        {256, 64, 1024, 1024, 0},  /* the limit of 64 MiB is fully used */
+        {1024, 64, 2048, 2048, 0}, /* two per CPU in any case */
         {8, 64, 16, 16, 1 << 20},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -72,7 +72,7 @@ TEST(a_session_is_a_system_logger_in_real_time_with_enough_buffers)
     }
 }
 
-TEST(a_session_writes_a_file_by_itself)
+TEST(a_session_writes_a_file_without_a_consumer)
 {
     struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
     struct ew_etw_session *session =
@@ -84,7 +84,7 @@ TEST(a_session_writes_a_file_by_itself)
     etw_emulator_free(emulator);
 }
 
-TEST(kernel_events_are_flags_before_windows_11_and_providers_from_then_on)
+TEST(kernel_events_are_flags_before_windows_11_and_providers_since)
 {
     struct ew_etw_session_config config = {.kernel = EW_ETW_PROCESS | EW_ETW_CSWITCH | EW_ETW_DISK};
     struct etw_emulator *emulator =
@@ -129,7 +129,7 @@ TEST(kernel_events_have_names)
     }
 }
 
-TEST(stacks_and_providers_are_asked_for_with_their_filters)
+TEST(stacks_and_providers_are_enabled_with_their_filters)
 {
     static const uint32_t pids[] = {4, 8, 12};
     static const uint16_t ids[] = {1, 2};
@@ -160,7 +160,7 @@ TEST(stacks_and_providers_are_asked_for_with_their_filters)
     etw_emulator_free(emulator);
 }
 
-TEST(the_interval_of_the_profiler_is_put_back)
+TEST(the_interval_of_the_profiler_is_restored)
 {
     struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
     struct etw_emulator_counts counts;
@@ -177,12 +177,12 @@ TEST(the_interval_of_the_profiler_is_put_back)
 
 /* -------------------------------------------------------------------- left behind */
 
-TEST(whoever_dies_leaves_one_session_that_the_next_takes_over)
+TEST(a_killed_process_leaves_one_session_that_the_next_takes_over)
 {
     struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
     struct ew_etw_session *lost[100];
     for (size_t i = 0; i < 100; i++) {
-        /* Killed: nothing is stopped. What it had in memory is given back only for the test. */
+        /* Killed: nothing is stopped. The memory is freed only for the test. */
         lost[i] = start(emulator, &(struct ew_etw_session_config){0});
         CHECK_EQ_INT(ew_etw_session_took_over(lost[i]), i > 0);
         CHECK_EQ_UINT(ours(emulator), 1);
@@ -208,7 +208,7 @@ static void take_name(void *ctx, const struct ew_etw_session_info *info)
     CHECK_EQ_UINT(info->buffer_kb, 64);
 }
 
-TEST(all_sessions_are_listed_and_only_ours_are_ended)
+TEST(all_sessions_are_listed_and_only_own_sessions_are_ended)
 {
     struct etw_emulator *emulator =
         etw_emulator_new(&(struct etw_emulator_config){.max_sessions = 200});
@@ -269,7 +269,7 @@ static void check_refusal(const struct etw_emulator_config *emulated,
     etw_emulator_free(emulator);
 }
 
-TEST(every_refusal_has_its_code_and_names_what_helps)
+TEST(every_refusal_has_its_code_and_a_fix)
 {
     struct ew_etw_session_config plain = {0}, profile = {.kernel = EW_ETW_PROFILE};
     test_row("no rights");
@@ -298,7 +298,7 @@ TEST(every_refusal_has_its_code_and_names_what_helps)
                   &(struct ew_etw_session_config){.name = "etwatch-\xff"}, ETWATCH_EINVAL, 0, "");
 }
 
-TEST(words_for_codes)
+TEST(every_error_code_has_a_text)
 {
     static const struct {
         uint32_t os_code;
@@ -342,8 +342,8 @@ static void count_session(void *ctx, const struct etwatch_session_info *info)
     ++*(int *)ctx;
 }
 
-/* Only Windows itself has sessions: here the answer is why not. */
-TEST(the_public_look_says_why_there_is_nothing_to_see)
+/* Only Windows has sessions: elsewhere the error explains that. */
+TEST(without_etw_the_public_list_is_an_error_with_a_reason)
 {
     struct ew_error why = {0};
     struct etwatch_error_info error = {.size = sizeof error};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* export: stacks of samples and slices of time, from a recording of which everything is known. */
+/* export: stacks of samples and slices of time, from a recording with known content. */
 #include "test.h"
 
 #include <stdio.h>
@@ -66,9 +66,9 @@ static void put_definition(struct file *file, unsigned opcode, uint64_t t_raw, u
 }
 
 /*
- * app.exe (200) with thread 204: two samples whose kernel and user parts come apart, the second
- * told by keys whose frames are told at the end; one sample without a stack; one of the kernel
- * alone. A stack of something else (a switch) is in between. 1 ms is 10000 ticks.
+ * app.exe (200) with thread 204: two samples with separate kernel and user stacks, the second by
+ * keys that are defined at the end; one sample without a stack; one with only a kernel stack. A
+ * stack of another event (a switch) is in between. 1 ms is 10000 ticks.
  */
 static void make_file(struct file *file)
 {
@@ -143,7 +143,7 @@ TEST(a_sample_gets_both_parts_of_its_stack_and_frames_are_named_by_module)
     remove_file(&file);
 }
 
-TEST(speedscope_has_the_samples_in_order_with_the_time_each_stands_for)
+TEST(speedscope_has_the_samples_in_order_with_the_time_each_represents)
 {
     struct file file;
     struct ew_buf out;
@@ -157,7 +157,7 @@ TEST(speedscope_has_the_samples_in_order_with_the_time_each_stands_for)
     remove_file(&file);
 }
 
-TEST(a_part_without_samples_is_refused_and_says_why)
+TEST(a_range_without_samples_is_refused_with_the_reason)
 {
     struct file file;
     struct ew_buf out;
@@ -195,7 +195,7 @@ TEST(a_name_cannot_break_a_folded_line)
     ew_flame_done(&flame);
 }
 
-TEST(of_two_modules_at_one_place_the_one_that_was_there_counts)
+TEST(an_address_belongs_to_the_module_loaded_there_at_that_time)
 {
     struct ew_modules modules;
     char name[64];
@@ -226,7 +226,7 @@ TEST(of_two_modules_at_one_place_the_one_that_was_there_counts)
 
 /* -------------------------------------------------------------------- timeline */
 
-TEST(a_slice_lasts_from_switch_to_switch_and_says_why_it_ended)
+TEST(a_slice_lasts_from_switch_to_switch_with_the_reason_for_its_end)
 {
     struct file file;
     struct ew_buf out;
@@ -241,8 +241,9 @@ TEST(a_slice_lasts_from_switch_to_switch_and_says_why_it_ended)
                              "\"priority\":0,\"end_state\":\"waiting\",\"wait_reason\":0}}");
     ew_buf_done(&out);
     uint32_t other = 999;
-    struct etwatch_trace_options chosen = {.size = sizeof chosen, .pids = &other, .pid_count = 1};
-    CHECK_EQ_INT(export_file(&file, ETWATCH_EXPORT_CHROME, &chosen, &out, &counts, NULL), 0);
+    struct etwatch_trace_options selected = {
+        .size = sizeof selected, .pids = &other, .pid_count = 1};
+    CHECK_EQ_INT(export_file(&file, ETWATCH_EXPORT_CHROME, &selected, &out, &counts, NULL), 0);
     CHECK_EQ_UINT(counts.rows, 0);
     CHECK(strstr(out.data, "app.exe") == NULL);
     ew_buf_done(&out);
@@ -270,7 +271,7 @@ static int drop(void *ctx, const void *bytes, size_t len)
     return 0;
 }
 
-TEST(whichever_allocation_fails_nothing_stays_behind)
+TEST(nothing_leaks_whichever_allocation_fails)
 {
     static const uint32_t formats[] = {ETWATCH_EXPORT_SPEEDSCOPE, ETWATCH_EXPORT_CHROME};
     struct etwatch_trace_options single = {.size = sizeof single, .workers = 1};

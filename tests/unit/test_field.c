@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of fields and text that becomes UTF-8. */
+/* The list of fields, and conversion of text to UTF-8. */
 #include <string.h>
 
 #include <etwatch/etwatch.h>
@@ -68,12 +68,12 @@ TEST(utf16_length_ends_at_the_first_nul_unit)
     CHECK_EQ_UINT(ew_utf16_len((const uint8_t *)"a\0\0\0b\0", 6), 2);
     CHECK_EQ_UINT(ew_utf16_len((const uint8_t *)"a\0b\0", 4), 4);
     CHECK_EQ_UINT(ew_utf16_len((const uint8_t *)"a\0b", 3), 2);
-    /* The zero of one unit and the zero of the next are no NUL. */
+    /* The zero bytes of two adjacent units are not a NUL. */
     CHECK_EQ_UINT(ew_utf16_len((const uint8_t *)"\x41\x00\x00\x01\x00\x00", 6), 4);
     CHECK_EQ_UINT(ew_utf16_len(NULL, 0), 0);
 }
 
-TEST(text_stays_where_it_is_until_the_next_clear)
+TEST(text_does_not_move_until_the_next_clear)
 {
     uint8_t wide[512];
     struct ew_fields fields;
@@ -109,7 +109,7 @@ static void one_event(void *ctx)
         ew_fields_utf16(fields, "f", 1, wide, sizeof wide);
 }
 
-TEST(like_events_allocate_nothing)
+TEST(similar_events_allocate_nothing)
 {
     struct ew_fields fields;
     ew_fields_init(&fields);
@@ -120,7 +120,7 @@ TEST(like_events_allocate_nothing)
     ew_fields_done(&fields);
 }
 
-TEST(ansi_that_is_no_utf8_is_latin1)
+TEST(ansi_that_is_not_utf8_is_latin1)
 {
     struct ew_fields fields;
     ew_fields_init(&fields);
@@ -135,7 +135,7 @@ TEST(ansi_that_is_no_utf8_is_latin1)
     ew_fields_done(&fields);
 }
 
-/* Opening and closing entries balance and nothing closes before it opens. */
+/* Opening and closing entries balance, and none closes before it opens. */
 static void check_nesting(const struct ew_fields *fields)
 {
     uint32_t depth = 0;
@@ -150,7 +150,7 @@ static void check_nesting(const struct ew_fields *fields)
     CHECK_EQ_UINT(depth, 0);
 }
 
-TEST(a_cut_list_still_closes_what_it_opened)
+TEST(a_truncated_list_still_closes_its_open_entries)
 {
     struct ew_fields fields;
     ew_fields_init(&fields);
@@ -167,7 +167,7 @@ TEST(a_cut_list_still_closes_what_it_opened)
     CHECK_EQ_UINT(fields.count, EW_FIELDS_MAX);
     CHECK_EQ_UINT(fields.open, 0);
     check_nesting(&fields);
-    ew_fields_close(&fields); /* one too many changes nothing */
+    ew_fields_close(&fields); /* an extra one changes nothing */
     CHECK_EQ_UINT(fields.count, EW_FIELDS_MAX);
     ew_fields_clear(&fields);
     CHECK(!fields.cut);
@@ -210,7 +210,7 @@ static int fill(void *ctx)
     return error;
 }
 
-TEST(no_memory_is_told)
+TEST(running_out_of_memory_is_reported)
 {
     TORTURE(fill, NULL);
 }

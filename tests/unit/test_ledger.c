@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables under the sampler: objects that do not move, ids with several bearers, shared strings,
- * limits and eviction. */
+/*
+ * The tables behind the sampler: objects that do not move, IDs used by several objects, shared
+ * strings, limits and eviction.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,8 +37,8 @@ TEST(pool_objects_are_zeroed_do_not_move_and_are_reused)
     ew_pool_done(&pool);
 }
 
-/* Against a plain array, with ids that collide, bearers that share an id, and many removals. */
-TEST(index_finds_every_bearer_of_an_id_after_any_removals)
+/* Compared with a plain array, with colliding hashes, several objects per ID, and many removals. */
+TEST(the_index_finds_every_object_of_an_id_after_any_removals)
 {
     enum { PAIRS = 3000, IDS = 701 };
     static uint32_t id_of[PAIRS + 1];
@@ -69,7 +71,7 @@ TEST(index_finds_every_bearer_of_an_id_after_any_removals)
     ew_index_done(&index);
 }
 
-TEST(equal_strings_are_one_string_until_the_last_holder_leaves)
+TEST(equal_strings_are_shared_until_the_last_reference_is_dropped)
 {
     struct ew_intern intern;
     ew_intern_init(&intern);
@@ -112,7 +114,7 @@ TEST(a_reused_pid_is_another_process)
     ew_ledger_done(&ledger);
 }
 
-TEST(of_processes_with_one_pid_the_one_that_runs_is_found)
+TEST(of_several_processes_with_one_pid_the_running_one_is_found)
 {
     struct ew_ledger ledger;
     struct ew_process *ended, *runs;
@@ -181,7 +183,7 @@ static struct ew_thread *add_open_thread(struct ew_ledger *ledger, struct ew_pro
     return thread;
 }
 
-TEST(a_full_thread_table_evicts_only_who_is_idle_since_before_its_interval)
+TEST(a_full_thread_table_evicts_only_threads_idle_since_before_their_interval)
 {
     struct ew_ledger ledger;
     struct ew_process *process;
@@ -201,7 +203,7 @@ TEST(a_full_thread_table_evicts_only_who_is_idle_since_before_its_interval)
     ew_ledger_done(&ledger);
 }
 
-TEST(a_sweep_evicts_who_has_been_idle_for_long)
+TEST(a_sweep_evicts_threads_that_are_idle_for_long)
 {
     struct ew_ledger ledger;
     struct ew_process *process;
@@ -217,7 +219,7 @@ TEST(a_sweep_evicts_who_has_been_idle_for_long)
     ew_ledger_done(&ledger);
 }
 
-TEST(a_thread_that_takes_over_the_leaders_id_is_found_there_with_its_counts)
+TEST(a_thread_that_takes_over_the_leaders_id_keeps_its_counts)
 {
     struct ew_ledger ledger;
     struct ew_process *process;
@@ -233,8 +235,7 @@ TEST(a_thread_that_takes_over_the_leaders_id_is_found_there_with_its_counts)
     ew_ledger_done(&ledger);
 }
 
-/* Sums what is asked for; frees are not seen, so blocks that were grown count twice: an upper
- * bound. */
+/* Sums the requested sizes. Frees are not counted, so grown blocks count twice: an upper bound. */
 static int add_size(void *ctx, size_t size)
 {
     *(size_t *)ctx += size;
@@ -253,7 +254,7 @@ TEST(ten_thousand_idle_processes_fit_in_little_more_than_five_megabytes)
         (void)snprintf(name, sizeof name, "worker%u", i % 500);
         int r = ew_ledger_add_process(&ledger, i, i, &process);
         r = r < 0 ? r : ew_ledger_set_text(&ledger, &process->name, name);
-        r = r < 0 ? r : ew_ledger_set_text(&ledger, &process->user, "nobody");
+        r = r < 0 ? r : ew_ledger_set_text(&ledger, &process->user, "daemon");
         if (r < 0)
             break;
     }
@@ -283,7 +284,7 @@ static int fill(void *ctx)
     return r;
 }
 
-TEST(memory_may_run_out_anywhere)
+TEST(every_failed_allocation_is_handled)
 {
     TORTURE(fill, NULL);
 }

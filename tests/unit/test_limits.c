@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library at its stated limits, and processes that come and go by the user's wish: more
- * processes than the table holds, more threads, adding and removing while it runs.
+ * The library at its documented limits: more processes or threads than the tables hold; and
+ * processes that the caller adds and removes while it runs.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +25,7 @@ static void end_child(pid_t pid)
 
 enum { TABLE = 40, CROWD = 100, KEPT_MAX = 4096 };
 
-/* What was delivered, as far as the tests ask. */
+/* The delivered objects, as far as the tests need them. */
 struct story {
     struct etwatch_sample kept[KEPT_MAX];
     size_t count;
@@ -72,7 +72,7 @@ static struct etwatch_stats stats_of(struct etwatch_monitor *monitor)
     return stats;
 }
 
-/* Delivers for so long. */
+/* Polls the monitor for this long. */
 static void poll_for(struct etwatch_monitor *monitor, int ms)
 {
     struct timespec now;
@@ -84,7 +84,7 @@ static void poll_for(struct etwatch_monitor *monitor, int ms)
     } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < end_ms);
 }
 
-/* Until a START or EXIT of the process was delivered; false after ten seconds. */
+/* Polls until a START or EXIT of the process is delivered; false after ten seconds. */
 static int poll_until(struct etwatch_monitor *monitor, uint32_t type, pid_t pid)
 {
     for (int i = 0; i < 500 && count_of(type, pid) == 0; i++)
@@ -92,7 +92,9 @@ static int poll_until(struct etwatch_monitor *monitor, uint32_t type, pid_t pid)
     return count_of(type, pid) > 0;
 }
 
-/* A shell's worth of children: it lets its parent know when they are there, and ends with the pipe.
+/*
+ * Many children of one process: it signals its parent when they exist, and exits when the pipe is
+ * closed.
  */
 static pid_t start_crowd(int count, int *ret_fd)
 {
@@ -145,7 +147,7 @@ static void more_processes_than_the_table_holds(uint32_t source, int all)
     CHECK_EQ_UINT(stats.lost, story.lost_table);
     CHECK(all || count_of(ETWATCH_TYPE_START, 0) <= TABLE);
 
-    /* Room again: whoever comes now is told. */
+    /* There is room again: new processes are reported. */
     close(fd[1]);
     waitpid(head, NULL, 0);
     close(fd[0]);
@@ -162,7 +164,7 @@ static void more_processes_than_the_table_holds(uint32_t source, int all)
     etwatch_monitor_free(monitor);
 }
 
-TEST(a_full_table_of_processes_is_a_loss_that_is_counted_and_over_some_time)
+TEST(a_full_process_table_is_a_counted_loss_that_can_end)
 {
     for (int i = 0; i < SOURCE_COUNT; i++)
         if (can_open(sources[i]))
@@ -187,7 +189,7 @@ static void *spin(void *arg)
     return NULL;
 }
 
-TEST(more_threads_than_the_table_holds_keep_their_process_right)
+TEST(the_process_is_correct_with_more_threads_than_the_table_holds)
 {
     enum { THREADS = 60 };
     pthread_t threads[THREADS];
@@ -213,7 +215,7 @@ TEST(more_threads_than_the_table_holds_keep_their_process_right)
     pthread_barrier_destroy(&there);
     CHECK(stats.threads <= THREADS / 2);
     CHECK(story.lost_table > 0);
-    /* What no thread of the table tells is missing, and said to be. */
+    /* CPU time of threads that are not in the table is missing, and marked as missing. */
     int marked = 0;
     for (size_t i = 0; i < story.count; i++)
         marked |= story.kept[i].type == ETWATCH_TYPE_SAMPLE &&
@@ -223,9 +225,8 @@ TEST(more_threads_than_the_table_holds_keep_their_process_right)
 }
 
 /*
- * One busy thread cannot use more than the interval it is in. Polling sees what it used a tick
- * late, and of a thread that runs when watching begins only what it had used at the last tick is
- * known.
+ * One busy thread cannot use more than its interval. Polling sees CPU time a tick late, and for a
+ * thread that runs when watching begins only the CPU time up to the last tick is known.
  */
 static void check_no_lumps(pid_t pid)
 {
@@ -243,7 +244,7 @@ static void check_no_lumps(pid_t pid)
     }
 }
 
-TEST(who_is_added_is_told_and_the_others_are_not_disturbed)
+TEST(an_added_process_is_reported_and_the_others_are_not_disturbed)
 {
     for (int i = 0; i < SOURCE_COUNT; i++) {
         if (!can_open(sources[i]))
@@ -260,7 +261,7 @@ TEST(who_is_added_is_told_and_the_others_are_not_disturbed)
         size_t before = count_of(ETWATCH_TYPE_START, second);
         int added = etwatch_monitor_add(monitor, (uint32_t)second);
         int seen = poll_until(monitor, ETWATCH_TYPE_SAMPLE, second);
-        /* Twice makes no difference. */
+        /* Adding it twice makes no difference. */
         int again = etwatch_monitor_add(monitor, (uint32_t)second);
         poll_for(monitor, 250);
         end_child(second);
@@ -277,7 +278,7 @@ TEST(who_is_added_is_told_and_the_others_are_not_disturbed)
     }
 }
 
-TEST(who_is_removed_is_silent_and_may_come_back)
+TEST(a_removed_process_is_not_reported_and_can_be_added_again)
 {
     for (int i = 0; i < SOURCE_COUNT; i++) {
         if (!can_open(sources[i]))
@@ -291,7 +292,7 @@ TEST(who_is_removed_is_silent_and_may_come_back)
         int rc = etwatch_monitor_open(monitor, NULL);
         int seen = poll_until(monitor, ETWATCH_TYPE_SAMPLE, busy);
         int removed = etwatch_monitor_remove(monitor, pid);
-        poll_for(monitor, 150); /* what it had done is delivered */
+        poll_for(monitor, 150); /* the work done so far is delivered */
         size_t samples = count_of(ETWATCH_TYPE_SAMPLE, busy);
         poll_for(monitor, 300);
         size_t later = count_of(ETWATCH_TYPE_SAMPLE, busy),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Secrets in command lines. In the tables '|' stands for the NUL that ends an argument. */
+/*
+ * Masking of secrets in command lines. In the tables '|' stands for the NUL that ends an argument.
+ */
 #include <string.h>
 
 #include "model/mask.h"
@@ -26,7 +28,7 @@ static void check_rows(const struct row *rows, size_t count)
 
 #define CHECK_ROWS(rows) check_rows((rows), sizeof(rows) / sizeof(rows)[0])
 
-TEST(what_is_no_secret_stays_as_it_is)
+TEST(text_without_secrets_is_unchanged)
 {
     static const struct row rows[] = {
         {"ls|-la|/tmp|", "ls -la /tmp", "a plain command"},
@@ -35,7 +37,7 @@ TEST(what_is_no_secret_stays_as_it_is)
         {"a||b|", "a  b", "an empty argument between"},
         {"sort|--key=2|file|", "sort --key=2 file", "a key that sorts"},
         {"openssl|req|-key|server.pem|", "openssl req -key server.pem", "the path of a key"},
-        {"git|commit|--author=me|", "git commit --author=me", "an author is no auth"},
+        {"git|commit|--author=me|", "git commit --author=me", "author is not auth"},
         {"run|--max-tokens=512|--tokenizer=bpe|", "run --max-tokens=512 --tokenizer=bpe",
          "tokens of a language model"},
         {"curl|http://host:8080/path?x=1|", "curl http://host:8080/path?x=1", "a port"},
@@ -64,7 +66,7 @@ TEST(values_of_secret_names_are_masked)
         {"x|--dbPassword=a|", "x --dbPassword=***", "a hump"},
         {"x|-password|a|", "x -password ***", "one dash"},
         {"x|--api-key|a|", "x --api-key ***", "a key of an interface"},
-        {"x|--apiKey=a|", "x --apiKey=***", "the same with a hump"},
+        {"x|--apiKey=a|", "x --apiKey=***", "the same in camel case"},
         {"x|--token|a|", "x --token ***", "a token"},
         {"x|--auth-token=a|", "x --auth-token=***", "two such parts"},
         {"openssl|-passin|pass:a|", "openssl -passin ***", "openssl"},
@@ -84,14 +86,14 @@ TEST(values_of_secret_names_are_masked)
     CHECK_ROWS(rows);
 }
 
-TEST(headers_are_masked_but_for_their_scheme)
+TEST(headers_are_masked_except_for_their_scheme)
 {
     static const struct row rows[] = {
         {"curl|-H|Authorization: Bearer abc.def|u|", "curl -H Authorization: Bearer *** u",
          "Bearer"},
         {"curl|-H|authorization:Basic YTpi|", "curl -H authorization:Basic ***", "Basic"},
         {"curl|-H|Authorization: abc def|", "curl -H Authorization: ***", "no scheme"},
-        {"curl|-H|X-Api-Key: abc|", "curl -H X-Api-Key: ***", "a header of its own"},
+        {"curl|-H|X-Api-Key: abc|", "curl -H X-Api-Key: ***", "a custom header"},
         {"curl|-H|Cookie: a=1; b=2|", "curl -H Cookie: ***", "all cookies"},
         {"curl|-HAuthorization: Bearer x|", "curl -HAuthorization: Bearer ***", "attached"},
         {"sh|-c|curl -H \"Authorization: Bearer x y\" http://h|",
@@ -124,10 +126,10 @@ TEST(short_options_are_masked_where_their_program_is_known)
     static const struct row rows[] = {
         {"mysql|-uroot|-psecret|db|", "mysql -uroot -p*** db", "mysql"},
         {"/usr/bin/mysqldump|-psecret|", "/usr/bin/mysqldump -p***", "by path"},
-        {"sudo|mysql|-psecret|", "sudo mysql -p***", "behind another program"},
-        {"mysql|-p|db|", "mysql -p db", "mysql asks for it: db is the database"},
+        {"sudo|mysql|-psecret|", "sudo mysql -p***", "after another program"},
+        {"mysql|-p|db|", "mysql -p db", "mysql prompts for it: db is the database"},
         {"sshpass|-p|s x|ssh|h|", "sshpass -p *** ssh h", "sshpass, apart"},
-        {"sshpass|-ps|ssh|-p|22|", "sshpass -p*** ssh -p ***", "in doubt it is one"},
+        {"sshpass|-ps|ssh|-p|22|", "sshpass -p*** ssh -p ***", "masked when in doubt"},
         {"7z|a|-psecret|x.7z|", "7z a -p*** x.7z", "7z"},
         {"redis-cli|-a|s|get|", "redis-cli -a *** get", "redis"},
         {"curl|-u|me:s:t|http://h|", "curl -u me:*** http://h", "user and password"},

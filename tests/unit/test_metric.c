@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of metrics: complete, without contradictions, and what the sources say of themselves.
- */
+/* The metric table: complete and consistent, and matching what the sources declare. */
 #include "model/metric.h"
 
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "metric_kit.h"
 #include "test.h"
 
-TEST(every_metric_has_a_row_with_nothing_left_out)
+TEST(every_metric_has_a_complete_row)
 {
     static const char *const groups[] = {"cpu",     "memory",  "threads", "io",
                                          "handles", "devices", "exit"};
@@ -66,11 +65,14 @@ TEST(exported_names_are_unique_with_their_labels)
     }
 }
 
-/* What the conventions (1.43, 1.44) define; all else would be invented under their name. */
-TEST(names_of_opentelemetry_are_those_it_defines)
+/*
+ * The names that the semantic conventions (1.43, 1.44) define; any other would be an invented name
+ * in their namespace.
+ */
+TEST(opentelemetry_names_are_defined_by_its_conventions)
 {
     static const struct {
-        const char *name, *unit, *attribute; /* its key; "": it has none */
+        const char *name, *unit, *attribute; /* its key; "" if it has none */
     } defined[] = {
         {"process.cpu.time", "s", "cpu.mode"},
         {"process.memory.usage", "By", ""},
@@ -215,7 +217,7 @@ TEST(members_beyond_the_first_word_are_selected_rated_and_polled)
     CHECK(ew_metric_set_intersects(&plain, &high));
 }
 
-TEST(a_caller_with_an_older_header_gets_what_it_has_room_for)
+TEST(a_caller_with_an_older_header_gets_the_fields_it_has)
 {
     struct etwatch_metric_info info;
     memset(&info, 0x5a, sizeof info);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The public monitor: its configuration, its states, its limits and the order of what it tells. */
+/*
+ * The public monitor: its configuration, its states, its limits and the order of what it reports.
+ */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -54,7 +56,7 @@ TEST(a_bad_value_is_refused_by_name)
     }
 }
 
-TEST(a_system_has_one_source_of_events)
+TEST(a_system_has_one_event_source)
 {
     static const uint32_t kinds[] = {ETWATCH_SOURCE_ETW, ETWATCH_SOURCE_EBPF};
     int refused = 0;
@@ -146,8 +148,10 @@ static int refuse_one(void *ctx, size_t size)
     return ++countdown->calls == countdown->refuse;
 }
 
-/* What fails after the start is counted as a loss and the monitor goes on, so any result will do:
- * what is tested is that nothing crashes, leaks or stays open. */
+/*
+ * A failure after the start is counted as a loss and the monitor continues, so any result is
+ * accepted: this test checks that nothing crashes, leaks or stays open.
+ */
 TEST(watching_survives_every_allocation_failure)
 {
     for (int s = 0; s < SOURCE_COUNT; s++) {
@@ -239,7 +243,7 @@ TEST(a_running_monitor_can_be_freed)
     }
 }
 
-TEST(a_process_that_is_not_there_is_refused)
+TEST(a_process_that_does_not_exist_is_refused)
 {
     uint32_t gone = test_start_busy();
     test_end_child(gone);
@@ -258,7 +262,7 @@ TEST(a_process_that_is_not_there_is_refused)
     }
 }
 
-/* ------------------------------------------------------------------ what is told */
+/* ------------------------------------------------------------------ output */
 
 struct story {
     uint32_t pid;
@@ -292,7 +296,7 @@ static void listen(void *ctx, const struct etwatch_sample *samples, size_t count
     }
 }
 
-TEST(a_process_is_told_from_start_over_samples_to_exit)
+TEST(a_process_is_reported_from_start_through_samples_to_exit)
 {
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
@@ -354,7 +358,7 @@ TEST(two_monitors_see_the_same_process)
     }
 }
 
-TEST(a_queue_that_nobody_reads_drops_the_oldest_and_counts_them)
+TEST(a_queue_without_a_reader_drops_the_oldest_and_counts_them)
 {
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
@@ -378,7 +382,7 @@ TEST(a_queue_that_nobody_reads_drops_the_oldest_and_counts_them)
         for (int i = 0; i < 4; i++)
             CHECK_EQ_UINT(batch[i].pid, self);
         CHECK(batch[3].name != NULL && batch[3].name[0] != '\0');
-        /* What was handed out stays readable, also after the stop. */
+        /* Delivered objects stay readable, also after the stop. */
         CHECK(batch[3].user == NULL || strlen(batch[3].user) < 256);
         CHECK(batch[3].cgroup == NULL || strlen(batch[3].cgroup) < 4096);
         CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);

@@ -11,7 +11,7 @@ struct caller {
     int stop;
 };
 
-static void ask_back(void *ctx, const struct etwatch_sample *samples, size_t count)
+static void query_and_stop(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     (void)samples;
     (void)count;
@@ -31,7 +31,7 @@ static struct etwatch_monitor *monitor_with(struct caller *caller, uint32_t sour
     config.flags |= ETWATCH_CONFIG_DENSE;
     config.pids = pid;
     config.pid_count = 1;
-    config.callbacks.on_samples = ask_back;
+    config.callbacks.on_samples = query_and_stop;
     config.callbacks.ctx = caller;
     return new_monitor(&config);
 }
@@ -43,7 +43,7 @@ static void wait_for_call(struct caller *caller)
     CHECK(atomic_load(&caller->calls) > 0);
 }
 
-TEST(a_callback_may_ask_and_stop_its_monitor_on_the_librarys_thread)
+TEST(a_callback_may_query_and_stop_its_monitor_on_the_librarys_thread)
 {
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
@@ -60,7 +60,7 @@ TEST(a_callback_may_ask_and_stop_its_monitor_on_the_librarys_thread)
     }
 }
 
-TEST(a_callback_may_ask_and_stop_its_monitor_in_the_callers_loop)
+TEST(a_callback_may_query_and_stop_its_monitor_in_the_callers_loop)
 {
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
@@ -79,8 +79,8 @@ TEST(a_callback_may_ask_and_stop_its_monitor_in_the_callers_loop)
     }
 }
 
-/* Steps that bring nothing must not begin the wait anew: then this would never return. */
-TEST(a_read_ends_at_its_timeout_although_the_monitor_goes_on)
+/* A step without output must not restart the wait; otherwise this would never return. */
+TEST(a_read_ends_at_its_timeout_while_the_monitor_keeps_running)
 {
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (!can_open(sources[s]))
@@ -152,7 +152,7 @@ struct crowd {
     atomic_int over;
 };
 
-static void ask_everything(void *arg)
+static void call_everything(void *arg)
 {
     struct crowd *crowd = arg;
     while (!atomic_load(&crowd->over)) {
@@ -184,7 +184,7 @@ TEST(many_threads_may_use_one_monitor_while_it_starts_and_stops)
         struct crowd crowd = {.monitor = new_monitor(&config), .pid = busy};
         struct ew_thread_handle *askers[3];
         for (int i = 0; i < 3; i++)
-            CHECK_EQ_INT(ew_os_thread_start(ask_everything, &crowd, &askers[i]), 0);
+            CHECK_EQ_INT(ew_os_thread_start(call_everything, &crowd, &askers[i]), 0);
         for (int i = 0; i < 4; i++) {
             CHECK_EQ_INT(etwatch_monitor_start(crowd.monitor, NULL), 0);
             test_sleep_ms(60);

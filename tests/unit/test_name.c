@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Which names a pattern asks for. */
+/* Which names a pattern matches. */
 #include "model/name.h"
 #include "test.h"
 
-TEST(a_pattern_asks_for_its_name_and_versions_of_it)
+TEST(a_pattern_matches_its_name_and_versions_of_it)
 {
     static const struct {
         const char *pattern, *name;
@@ -21,10 +21,10 @@ TEST(a_pattern_asks_for_its_name_and_versions_of_it)
         {"python", "pytho", 0, "the name is shorter"},
         {"python", "xpython", 0, "the pattern is not at the start"},
         {"python3", "python3.11", 1, "the pattern ends in a digit"},
-        {"python3", "python", 0, "the pattern asks for more"},
+        {"python3", "python", 0, "the pattern is longer"},
         {"python3.11", "python3.1", 0, "a prefix of the pattern"},
         {"", "python", 0, "an empty pattern"},
-        {"", "", 0, "nothing asks for nothing"},
+        {"", "", 0, "an empty pattern matches nothing"},
         {"python", "", 0, "a process without a name"},
         {"my-very-long-program", "my-very-long-pr", 1, "Linux cut the name"},
         {"my-very-long-program", "my-very-long-p", 0, "shorter than Linux cuts"},
@@ -35,7 +35,7 @@ TEST(a_pattern_asks_for_its_name_and_versions_of_it)
         {"*.exe", "python.exe", 1, "a star at the start"},
         {"*.exe", "python.exe.bak", 0, "a glob is the whole name"},
         {"p?thon", "python", 1, "any one byte"},
-        {"p?thon", "pthon", 0, "but not none"},
+        {"p?thon", "pthon", 0, "but not zero bytes"},
         {"python?", "python", 0, "nor at the end"},
         {"*", "anything", 1, "everything"},
         {"a*b*c", "aXXbYYbc", 1, "the last star is made longer"},

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line and the configuration file: what is taken, and what is refused with which words.
+/*
+ * The command line and the configuration file: what is accepted, and what is refused with which
+ * message.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +18,7 @@
 
 enum { WORDS_MAX = 48 };
 
-/* A command line as one string, cut at blanks; '_' in it becomes a blank. */
+/* A command line as one string, split at blanks; '_' in it becomes a blank. */
 struct line {
     char text[512];
     char *words[WORDS_MAX + 1];
@@ -44,7 +46,7 @@ static int parse(struct line *line, const char *text, struct ew_options *options
 
 struct refused {
     const char *line;
-    const char *part; /* of the message */
+    const char *part; /* part of the message */
 };
 
 static void check_refused(const struct refused *rows, size_t count)
@@ -160,7 +162,7 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
     check_refused(rows, sizeof rows / sizeof rows[0]);
 }
 
-TEST(a_recording_is_named_by_its_file)
+TEST(a_recording_is_selected_by_its_file)
 {
     struct line line;
     struct ew_options options;
@@ -329,7 +331,7 @@ TEST(options_with_a_unit_are_kept_in_ns_and_bytes)
     ew_options_done(&o);
 }
 
-TEST(the_command_of_run_is_left_alone)
+TEST(the_arguments_of_the_command_of_run_are_not_parsed)
 {
     static const char *const lines[] = {"run --threads -- ls -l --hz x",
                                         "run --threads ls -l --hz x"};
@@ -348,7 +350,7 @@ TEST(the_command_of_run_is_left_alone)
     }
 }
 
-TEST(help_and_version_need_nothing_else)
+TEST(help_and_version_need_no_other_argument)
 {
     static const struct {
         const char *line;

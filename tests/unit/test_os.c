@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The border to the operating system. Times are only compared in the direction that cannot fail on
- * a slow machine: never early, never backwards. */
+/*
+ * The operating system layer. Times are compared only in the direction that cannot fail on a slow
+ * machine: never early, never backwards.
+ */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +11,7 @@
 
 #define MS UINT64_C(1000000)
 
-TEST(the_raw_clock_never_goes_back)
+TEST(the_raw_clock_never_goes_backwards)
 {
     uint64_t before_ns = ew_os_raw_ns();
     for (int i = 0; i < 1000; i++) {
@@ -37,7 +39,7 @@ TEST(cpu_time_of_a_thread_grows_while_it_works)
     CHECK(ew_os_cpu_count() >= 1);
 }
 
-TEST(own_memory_is_seen_to_grow_and_the_peak_stays)
+TEST(own_memory_grows_and_its_peak_is_kept)
 {
     enum { BLOCK = 32 * 1024 * 1024 };
     uint64_t rss_bytes, peak_bytes, more_bytes, more_peak_bytes;
@@ -74,7 +76,7 @@ TEST(a_wait_ends_at_its_deadline_and_not_before)
     uint64_t until_ns = ew_os_raw_ns() + 5 * MS;
     CHECK_EQ_INT(ew_waiter_wait(waiter, until_ns, -1), 0);
     CHECK(ew_os_raw_ns() >= until_ns);
-    /* One that is over already returns at once, and does not hang. */
+    /* A deadline in the past returns at once. */
     CHECK_EQ_INT(ew_waiter_wait(waiter, 0, -1), 0);
     ew_waiter_free(waiter);
     ew_waiter_free(NULL);
@@ -96,7 +98,7 @@ static void wake(void *arg)
     ew_waiter_wake(arg);
 }
 
-TEST(a_wait_without_end_is_ended_by_another_thread)
+TEST(a_wait_without_a_deadline_is_ended_by_another_thread)
 {
     struct ew_waiter *waiter;
     struct ew_thread_handle *thread;
@@ -124,7 +126,7 @@ static void set_value(void *arg)
     ew_mutex_unlock(shared->mutex);
 }
 
-TEST(a_thread_wakes_who_waits_for_it)
+TEST(a_thread_wakes_the_thread_that_waits_for_it)
 {
     struct shared shared = {.value = 0};
     struct ew_thread_handle *thread;
@@ -164,7 +166,7 @@ static int make_all(void *ctx)
     return rc;
 }
 
-TEST(any_allocation_may_fail)
+TEST(every_failed_allocation_is_handled)
 {
     TORTURE(make_all, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The border to Linux: what only it has. */
+/* The parts of the operating system layer that only Linux has. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,14 +13,14 @@
 #include "os/os.h"
 #include "test.h"
 
-TEST(a_user_has_a_name_or_at_least_a_number)
+TEST(a_user_has_a_name_or_a_number)
 {
     char name[64];
     ew_os_user_name(0, name, sizeof name);
     CHECK_EQ_STR(name, "root");
     ew_os_user_name(4123456789u, name, sizeof name);
     CHECK_EQ_STR(name, "4123456789");
-    /* A name that does not fit is not cut into another one. */
+    /* A name that does not fit is not truncated into another name. */
     ew_os_user_name(0, name, 4);
     CHECK_EQ_STR(name, "0");
     name[0] = 'x';
@@ -28,7 +28,7 @@ TEST(a_user_has_a_name_or_at_least_a_number)
     CHECK_EQ_INT(name[0], 'x');
 }
 
-TEST(arguments_come_with_their_ends)
+TEST(arguments_include_their_terminators)
 {
     char folder[] = "/tmp/etwatch-os-XXXXXX", path[128], buffer[64];
     static const char args[] = "curl\0--password\0a b";
@@ -57,7 +57,7 @@ TEST(arguments_come_with_their_ends)
     (void)rmdir(folder);
 }
 
-TEST(small_questions_about_a_process_are_answered_from_the_tree)
+TEST(properties_of_a_process_are_read_from_the_tree)
 {
     char root[256], group[64];
     (void)snprintf(root, sizeof root, "%s", test_path("golden/proc/users"));
@@ -81,7 +81,7 @@ TEST(a_user_is_found_by_name)
     CHECK(!ew_os_user_id("no-such-user-here", &uid));
 }
 
-/* The line of /proc/self/status that starts with label, as a number in hex. */
+/* The line of /proc/self/status that starts with label, as a hexadecimal number. */
 static unsigned long long own_status(const char *label)
 {
     char line[256];
@@ -95,7 +95,7 @@ static unsigned long long own_status(const char *label)
     return value;
 }
 
-TEST(rights_that_are_dropped_do_not_come_back)
+TEST(dropped_privileges_do_not_return)
 {
     pid_t pid = fork();
     CHECK(pid >= 0);
@@ -112,7 +112,7 @@ TEST(rights_that_are_dropped_do_not_come_back)
     CHECK_EQ_INT(status, 0);
 }
 
-TEST(a_readable_descriptor_ends_the_wait_and_is_left_to_the_caller)
+TEST(a_readable_descriptor_ends_the_wait_and_is_not_read)
 {
     struct ew_waiter *waiter;
     int ends[2];
@@ -148,7 +148,7 @@ TEST(a_signal_handler_may_wake_and_the_wait_returns)
     ew_waiter_free(signalled);
 }
 
-static void look_at_signals(void *arg)
+static void read_signal_mask(void *arg)
 {
     sigset_t blocked;
     (void)pthread_sigmask(SIG_SETMASK, NULL, &blocked);
@@ -159,10 +159,10 @@ TEST(a_thread_takes_no_signals)
 {
     struct ew_thread_handle *thread;
     bool in_thread = false;
-    CHECK_EQ_INT(ew_os_thread_start(look_at_signals, &in_thread, &thread), 0);
+    CHECK_EQ_INT(ew_os_thread_start(read_signal_mask, &in_thread, &thread), 0);
     ew_os_thread_join(thread);
     CHECK(in_thread);
-    /* The caller's own are as they were. */
+    /* The caller's own mask is unchanged. */
     sigset_t blocked;
     CHECK_EQ_INT(pthread_sigmask(SIG_SETMASK, NULL, &blocked), 0);
     CHECK_EQ_INT(sigismember(&blocked, SIGTERM), 0);

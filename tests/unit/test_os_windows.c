@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The border to Windows: what only it has. */
+/* The parts of the operating system layer that only Windows has. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,20 +14,20 @@
 
 #include <etwatch/etwatch.h>
 
-TEST(text_goes_over_the_border_and_back)
+TEST(text_survives_conversion_to_utf16_and_back)
 {
     static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
     char back[32];
     wchar_t *wide = ew_wide_from_utf8(text);
     CHECK(wide != NULL);
     CHECK_EQ_UINT(wcslen(wide), 5);
-    CHECK_EQ_UINT(ew_utf8_from_wide(wide, 5, back, sizeof back), sizeof text - 1);
+    CHECK_EQ_UINT(ew_wide_to_utf8(wide, 5, back, sizeof back), sizeof text - 1);
     CHECK_EQ_STR(back, text);
     ew_free(wide);
     CHECK(ew_wide_from_utf8("\xff") == NULL);
 }
 
-TEST(processes_are_there_and_then_not_and_no_number_beside_theirs)
+TEST(a_process_exists_until_it_exits_and_neighbouring_ids_do_not)
 {
     uint32_t child = test_start_busy();
     CHECK(ew_os_process_exists("/proc", child));
@@ -38,7 +38,7 @@ TEST(processes_are_there_and_then_not_and_no_number_beside_theirs)
     CHECK(!ew_os_process_exists("/proc", child));
 }
 
-TEST(the_command_line_of_a_process_comes_in_arguments)
+TEST(the_command_line_of_a_process_is_split_into_arguments)
 {
     char text[1024];
     size_t len = 0;
@@ -66,7 +66,7 @@ TEST(a_process_has_a_user_with_a_name)
     CHECK(!ew_os_process_user(0xFFFFFFF0, &key, name, sizeof name));
 }
 
-TEST(a_file_is_found_by_a_name_of_any_letters)
+TEST(a_file_name_may_have_any_characters)
 {
     char folder[320], path[400], bytes[8];
     struct ew_os_file *file = NULL;
@@ -118,7 +118,7 @@ static bool has_privilege(const wchar_t *name)
     return found;
 }
 
-TEST(rights_that_are_dropped_do_not_come_back)
+TEST(dropped_privileges_do_not_return)
 {
     struct ew_windows_version version;
     ew_windows_version(&version);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Perfetto traces, written and read back: whatever went in comes out, to the last bit, whole or
- * compressed, and what is damaged is counted and does no harm.
+ * Perfetto traces, written and read back: everything is read back to the last bit, compressed or
+ * not, and damage is counted and harmless.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum { FILE_MAX = 1 << 22, MANY = 5000 };
 
 /* --------------------------------------------------------------- wire format */
 
-TEST(a_varint_comes_back_whatever_its_size)
+TEST(a_varint_of_any_size_is_read_back)
 {
     const uint64_t values[] = {0, 1, 127, 128, 16383, 16384, UINT32_MAX, UINT64_MAX};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -82,7 +82,7 @@ TEST(a_message_longer_than_127_bytes_keeps_its_content)
 static const uint8_t hello_fixed[] = {0x78, 0x01, 0xCB, 0x48, 0xCD, 0xC9, 0xC9, 0x57,
                                       0xC8, 0x40, 0x27, 0x01, 0x68, 0x03, 0x08, 0xB1};
 
-TEST(what_zlib_compressed_comes_back)
+TEST(data_compressed_by_zlib_is_read_back)
 {
     struct ew_inflated out = {.max = 1000};
     size_t at = 0;
@@ -92,7 +92,7 @@ TEST(what_zlib_compressed_comes_back)
     ew_inflated_done(&out);
 }
 
-TEST(a_compressed_stream_that_is_cut_anywhere_is_refused)
+TEST(a_compressed_stream_truncated_anywhere_is_refused)
 {
     for (size_t size = 0; size < sizeof hello_fixed; size++) {
         struct ew_inflated out = {.max = 1000};
@@ -111,13 +111,14 @@ TEST(a_compressed_stream_with_a_flipped_bit_is_refused)
         memcpy(bytes, hello_fixed, sizeof bytes);
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         int rc = ew_inflate(bytes, sizeof bytes, &out, &at);
-        /* Only the compression level, which says nothing, may change with its check bits. */
+        /* Only the compression level, which has no effect, may change, together with its check
+         * bits. */
         CHECK(rc < 0 || (out.len == 23 && memcmp(out.data, "hello hello hello hello", 23) == 0));
         ew_inflated_done(&out);
     }
 }
 
-TEST(more_than_the_maximum_is_not_unpacked)
+TEST(more_than_the_maximum_is_not_decompressed)
 {
     struct ew_inflated out = {.max = 10};
     size_t at = 0;
@@ -170,8 +171,8 @@ static struct etwatch_sink *new_sink(struct file *file)
     return sink;
 }
 
-/* What was read is compared with what was written as it comes. */
-struct heard {
+/* Objects are compared with what was written as they are read. */
+struct readback {
     const struct etwatch_sample *samples;
     size_t sample_count, sample_at;
     const struct etwatch_event *events;
@@ -181,10 +182,10 @@ struct heard {
     struct etwatch_stats last_stats;
 };
 
-static int hear_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
+static int on_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
 {
-    struct heard *heard = ctx;
-    heard->metas++;
+    struct readback *readback = ctx;
+    readback->metas++;
     CHECK_EQ_UINT(meta->anchor_unix_ns, 1700000000123456789u);
     CHECK_EQ_UINT(meta->anchor_raw_ns, 5000000001u);
     static const struct etwatch_metric_set estimated = {{12, 0, 5, 0}};
@@ -198,19 +199,19 @@ static int hear_meta(void *ctx, const struct etwatch_meta *meta, const char *os,
     return 0;
 }
 
-static void check_word(const char *got, const char *want)
+static void check_text(const char *got, const char *want)
 {
     CHECK((got == NULL) == (want == NULL));
     if (got != NULL && want != NULL)
         CHECK_EQ_STR(got, want);
 }
 
-static int hear_sample(void *ctx, const struct etwatch_sample *got)
+static int on_sample(void *ctx, const struct etwatch_sample *got)
 {
-    struct heard *heard = ctx;
-    if (heard->sample_at == heard->sample_count)
+    struct readback *readback = ctx;
+    if (readback->sample_at == readback->sample_count)
         FAIL("more samples than were written");
-    const struct etwatch_sample *want = &heard->samples[heard->sample_at++];
+    const struct etwatch_sample *want = &readback->samples[readback->sample_at++];
     CHECK_EQ_UINT(got->type, want->type);
     CHECK_EQ_UINT(got->pid, want->pid);
     CHECK_EQ_UINT(got->tid, want->tid);
@@ -224,19 +225,19 @@ static int hear_sample(void *ctx, const struct etwatch_sample *got)
 #define ETWATCH_X(name, type, kind) CHECK_EQ_MEM(&got->name, &want->name, sizeof got->name);
     ETWATCH_METRICS(ETWATCH_X)
 #undef ETWATCH_X
-    check_word(got->name, want->name);
-    check_word(got->thread_name, want->thread_name);
-    check_word(got->user, want->user);
-    check_word(got->cmdline, want->cmdline);
+    check_text(got->name, want->name);
+    check_text(got->thread_name, want->thread_name);
+    check_text(got->user, want->user);
+    check_text(got->cmdline, want->cmdline);
     return 0;
 }
 
-static int hear_event(void *ctx, const struct etwatch_event *got)
+static int on_event(void *ctx, const struct etwatch_event *got)
 {
-    struct heard *heard = ctx;
-    if (heard->event_at == heard->event_count)
+    struct readback *readback = ctx;
+    if (readback->event_at == readback->event_count)
         FAIL("more events than were written");
-    const struct etwatch_event *want = &heard->events[heard->event_at++];
+    const struct etwatch_event *want = &readback->events[readback->event_at++];
     CHECK_EQ_UINT(got->kind, want->kind);
     CHECK_EQ_UINT(got->t_ns, want->t_ns);
     CHECK_EQ_UINT(got->cpu, want->cpu);
@@ -248,45 +249,45 @@ static int hear_event(void *ctx, const struct etwatch_event *got)
     CHECK_EQ_INT(got->next_priority, want->next_priority);
     CHECK_EQ_UINT(got->state, want->state);
     CHECK_EQ_UINT(got->target_cpu, want->target_cpu);
-    check_word(got->name, want->name);
-    check_word(got->next_name, want->next_name);
+    check_text(got->name, want->name);
+    check_text(got->next_name, want->next_name);
     return 0;
 }
 
-static int hear_loss(void *ctx, const struct etwatch_loss *loss)
+static int on_loss(void *ctx, const struct etwatch_loss *loss)
 {
-    struct heard *heard = ctx;
-    heard->losses++;
-    heard->loss = *loss;
+    struct readback *readback = ctx;
+    readback->losses++;
+    readback->loss = *loss;
     return 0;
 }
 
-static int hear_stats(void *ctx, const struct etwatch_stats *stats)
+static int on_stats(void *ctx, const struct etwatch_stats *stats)
 {
-    struct heard *heard = ctx;
-    heard->stats++;
-    heard->last_stats = *stats;
+    struct readback *readback = ctx;
+    readback->stats++;
+    readback->last_stats = *stats;
     return 0;
 }
 
-static int hear_other(void *ctx, const char *provider, const char *event, uint64_t t_ns,
-                      bool decoded)
+static int on_other(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded)
 {
-    struct heard *heard = ctx;
-    heard->others += provider != NULL && event != NULL && (t_ns != 0 || decoded);
+    struct readback *readback = ctx;
+    readback->others += provider != NULL && event != NULL && (t_ns != 0 || decoded);
     return 0;
 }
 
-static struct ew_pftrace_counts read_back(const uint8_t *bytes, size_t size, struct heard *heard)
+static struct ew_pftrace_counts read_back(const uint8_t *bytes, size_t size,
+                                          struct readback *readback)
 {
     struct ew_pftrace_visitor visitor = {
-        .ctx = heard,
-        .meta = hear_meta,
-        .sample = hear_sample,
-        .event = hear_event,
-        .loss = hear_loss,
-        .stats = hear_stats,
-        .other = hear_other,
+        .ctx = readback,
+        .meta = on_meta,
+        .sample = on_sample,
+        .event = on_event,
+        .loss = on_loss,
+        .stats = on_stats,
+        .other = on_other,
     };
     struct ew_pftrace_counts counts;
     struct ew_pftrace *trace = ew_pftrace_new();
@@ -315,7 +316,7 @@ static struct etwatch_sample sample_of(uint32_t type, uint64_t t_ns)
     };
 }
 
-TEST(a_sample_comes_back_to_the_last_bit)
+TEST(a_sample_is_read_back_to_the_last_bit)
 {
     struct etwatch_sample samples[5] = {
         sample_of(ETWATCH_TYPE_START, 0), sample_of(ETWATCH_TYPE_SAMPLE, 100),
@@ -341,10 +342,10 @@ TEST(a_sample_comes_back_to_the_last_bit)
     struct etwatch_sink *sink = new_sink(file);
     CHECK_EQ_INT(etwatch_sink_samples(sink, samples, 5), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
-    struct heard heard = {.samples = samples, .sample_count = 5};
-    struct ew_pftrace_counts counts = read_back(file->bytes, file->len, &heard);
-    CHECK_EQ_UINT(heard.sample_at, 5);
-    CHECK_EQ_UINT(heard.metas, 1);
+    struct readback readback = {.samples = samples, .sample_count = 5};
+    struct ew_pftrace_counts counts = read_back(file->bytes, file->len, &readback);
+    CHECK_EQ_UINT(readback.sample_at, 5);
+    CHECK_EQ_UINT(readback.metas, 1);
     CHECK_EQ_UINT(counts.bad_packets, 0);
     etwatch_sink_free(sink);
     ew_free(file);
@@ -394,46 +395,46 @@ static struct etwatch_event *make_events(uint32_t cpu, size_t count)
     return events;
 }
 
-TEST(every_switch_and_wakeup_of_a_cpu_comes_back_in_order)
+TEST(every_switch_and_wakeup_of_a_cpu_is_read_back_in_order)
 {
     struct etwatch_event *events = make_events(3, MANY);
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
     CHECK_EQ_INT(etwatch_sink_events(sink, events, MANY), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
-    struct heard heard = {.events = events, .event_count = MANY};
-    struct ew_pftrace_counts counts = read_back(file->bytes, file->len, &heard);
-    CHECK_EQ_UINT(heard.event_at, MANY);
-    CHECK_EQ_UINT(heard.others, 0);
+    struct readback readback = {.events = events, .event_count = MANY};
+    struct ew_pftrace_counts counts = read_back(file->bytes, file->len, &readback);
+    CHECK_EQ_UINT(readback.event_at, MANY);
+    CHECK_EQ_UINT(readback.others, 0);
     CHECK_EQ_UINT(counts.bad_packets, 0);
-    /* A switch with its wake-up; random times are all that does not repeat. */
+    /* A switch with its wake-up; only the random times do not repeat. */
     CHECK(file->len < 16 * MANY);
     etwatch_sink_free(sink);
     ew_free(events);
     ew_free(file);
 }
 
-TEST(a_switch_after_a_gap_says_who_left)
+TEST(a_switch_after_a_gap_names_the_outgoing_thread)
 {
     struct etwatch_event *events = make_events(0, MANY);
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
-    /* Every tenth and its neighbour are missing: chains break. */
+    /* Every tenth event and its neighbour are missing: chains break. */
     size_t kept = 0;
     for (size_t i = 0; i < MANY; i++)
         if (i % 10 > 1)
             events[kept++] = events[i];
     CHECK_EQ_INT(etwatch_sink_events(sink, events, kept), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
-    struct heard heard = {.events = events, .event_count = kept};
-    (void)read_back(file->bytes, file->len, &heard);
-    CHECK_EQ_UINT(heard.event_at, kept);
+    struct readback readback = {.events = events, .event_count = kept};
+    (void)read_back(file->bytes, file->len, &readback);
+    CHECK_EQ_UINT(readback.event_at, kept);
     etwatch_sink_free(sink);
     ew_free(events);
     ew_free(file);
 }
 
-TEST(losses_and_statistics_come_back)
+TEST(losses_and_statistics_are_read_back)
 {
     struct file *file = new_file();
     struct etwatch_sink *sink = new_sink(file);
@@ -444,15 +445,15 @@ TEST(losses_and_statistics_come_back)
     CHECK_EQ_INT(etwatch_sink_loss(sink, &loss), 0);
     CHECK_EQ_INT(etwatch_sink_stats(sink, &stats), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
-    struct heard heard = {0};
-    (void)read_back(file->bytes, file->len, &heard);
-    CHECK_EQ_UINT(heard.losses, 1);
-    CHECK_EQ_UINT(heard.loss.stage, ETWATCH_LOSS_STREAM);
-    CHECK_EQ_UINT(heard.loss.count, 9);
-    CHECK_EQ_UINT(heard.loss.from_ns, 5);
-    CHECK_EQ_UINT(heard.stats, 1);
-    CHECK_EQ_UINT(heard.last_stats.duration_ns, 77);
-    CHECK(heard.last_stats.self_cpu_percent == 0.125);
+    struct readback readback = {0};
+    (void)read_back(file->bytes, file->len, &readback);
+    CHECK_EQ_UINT(readback.losses, 1);
+    CHECK_EQ_UINT(readback.loss.stage, ETWATCH_LOSS_STREAM);
+    CHECK_EQ_UINT(readback.loss.count, 9);
+    CHECK_EQ_UINT(readback.loss.from_ns, 5);
+    CHECK_EQ_UINT(readback.stats, 1);
+    CHECK_EQ_UINT(readback.last_stats.duration_ns, 77);
+    CHECK(readback.last_stats.self_cpu_percent == 0.125);
     etwatch_sink_free(sink);
     ew_free(file);
 }
@@ -471,18 +472,18 @@ TEST(after_a_restart_the_rest_can_be_read_alone)
     CHECK_EQ_INT(etwatch_sink_samples(sink, &samples[1], 1), 0);
     CHECK_EQ_INT(etwatch_sink_events(sink, events + 10, 20), 0);
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
-    struct heard heard = {
+    struct readback readback = {
         .samples = samples, .sample_count = 2, .events = events + 10, .event_count = 20};
-    (void)read_back(file->bytes + from, file->len - from, &heard);
-    CHECK_EQ_UINT(heard.metas, 1);
-    CHECK_EQ_UINT(heard.sample_at, 2);
-    CHECK_EQ_UINT(heard.event_at, 20);
+    (void)read_back(file->bytes + from, file->len - from, &readback);
+    CHECK_EQ_UINT(readback.metas, 1);
+    CHECK_EQ_UINT(readback.sample_at, 2);
+    CHECK_EQ_UINT(readback.event_at, 20);
     etwatch_sink_free(sink);
     ew_free(events);
     ew_free(file);
 }
 
-TEST(a_trace_cut_anywhere_is_told_up_to_its_last_whole_packet)
+TEST(a_trace_truncated_anywhere_is_read_up_to_its_last_whole_packet)
 {
     struct etwatch_event *events = make_events(0, 300);
     struct file *file = new_file();
@@ -494,9 +495,9 @@ TEST(a_trace_cut_anywhere_is_told_up_to_its_last_whole_packet)
         ends[i] = file->len;
     }
     for (size_t size = ends[0]; size < file->len; size++) {
-        struct heard heard = {.events = events, .event_count = 300};
-        struct ew_pftrace_counts counts = read_back(file->bytes, size, &heard);
-        CHECK_EQ_UINT(heard.event_at, size >= ends[1] ? 200 : 100);
+        struct readback readback = {.events = events, .event_count = 300};
+        struct ew_pftrace_counts counts = read_back(file->bytes, size, &readback);
+        CHECK_EQ_UINT(readback.event_at, size >= ends[1] ? 200 : 100);
         CHECK_EQ_UINT(counts.bad_packets, size != ends[0] && size != ends[1]);
     }
     etwatch_sink_free(sink);
@@ -518,7 +519,7 @@ static int ignore_event(void *ctx, const struct etwatch_event *event)
     return 0;
 }
 
-TEST(a_flipped_bit_anywhere_does_no_harm)
+TEST(a_flipped_bit_anywhere_is_harmless)
 {
     struct etwatch_event *events = make_events(0, 40);
     struct etwatch_sample start = sample_of(ETWATCH_TYPE_START, 0);
@@ -540,7 +541,7 @@ TEST(a_flipped_bit_anywhere_does_no_harm)
     ew_free(file);
 }
 
-/* --------------------------------------------------------------------- short of memory */
+/* --------------------------------------------------------------------- out of memory */
 
 static int write_and_read(void *ctx)
 {
@@ -583,8 +584,10 @@ static int fail_one(void *ctx, size_t size)
     return failing->count++ == failing->at;
 }
 
-/* Some are done without (compression, a track of its own), so not every failure is an error. */
-TEST(an_allocation_that_fails_is_no_crash)
+/*
+ * Some allocations are optional (compression, a separate track), so not every failure is an error.
+ */
+TEST(a_failed_allocation_does_not_crash)
 {
     struct file *file = new_file();
     bool failed = true;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The poll source on recorded trees: values, starts and ends, and files that cannot be used. */
+/* The poll source on recorded trees: values, starts and exits, and unusable files. */
 #include "poll_rounds.h"
 
 #define TICK_NS UINT64_C(10000000)
 
-/* /proc does not say whose the bytes of the network are, counts reads and writes alone, and knows
- * nothing of what the processor counts. */
+/*
+ * /proc does not attribute network bytes to processes, counts only reads and writes, and has no
+ * hardware counters.
+ */
 static const uint32_t all_counters =
     ((1u << EW_COUNTER_COUNT) - 1) &
     ~(EW_HAS_C(net_received_bytes) | EW_HAS_C(net_sent_bytes) | EW_HAS_C(io_other_bytes) |
@@ -15,7 +17,7 @@ static const uint32_t all_gauges = EW_HAS_G(rss_bytes) | EW_HAS_G(rss_peak_bytes
                                    EW_HAS_G(private_bytes) | EW_HAS_G(virtual_bytes) |
                                    EW_HAS_G(threads) | EW_HAS_G(priority) | EW_HAS_G(affinity);
 
-TEST(the_first_round_tells_who_is_there_with_all_values)
+TEST(the_first_round_reports_preexisting_processes_with_all_values)
 {
     struct rounds rounds;
     rounds_open(&rounds, "normal", &everything, false, 100);
@@ -59,7 +61,7 @@ TEST(the_first_round_tells_who_is_there_with_all_values)
     rounds_done(&rounds);
 }
 
-TEST(what_is_kept_per_thread_is_unknown_for_a_process_of_several)
+TEST(per_thread_values_are_unknown_for_a_process_with_several_threads)
 {
     struct rounds rounds;
     uint32_t per_thread =
@@ -73,7 +75,7 @@ TEST(what_is_kept_per_thread_is_unknown_for_a_process_of_several)
     rounds_done(&rounds);
 }
 
-TEST(a_process_that_had_several_threads_never_gets_those_totals_back)
+TEST(a_process_that_had_several_threads_never_regains_those_totals)
 {
     struct rounds rounds;
     uint32_t per_thread =
@@ -89,7 +91,7 @@ TEST(a_process_that_had_several_threads_never_gets_those_totals_back)
     rounds_done(&rounds);
 }
 
-TEST(kernel_threads_are_left_out_unless_asked_for)
+TEST(kernel_threads_are_excluded_unless_selected)
 {
     struct rounds rounds;
     rounds_open(&rounds, "kernel_threads", &everything, false, 100);
@@ -109,7 +111,7 @@ TEST(kernel_threads_are_left_out_unless_asked_for)
     rounds_done(&rounds);
 }
 
-TEST(names_come_through_as_they_are)
+TEST(names_are_reported_unchanged)
 {
     static const char *const names[] = {"a b",      "(sd-pam)", "x) R 1 (y", "two\nlines",
                                         "\xff\xfe", "",         "tab\there", "123456789012345"};
@@ -140,7 +142,7 @@ TEST(without_schedstat_the_wait_is_unknown_and_the_rest_is_there)
     rounds_done(&rounds);
 }
 
-TEST(a_file_that_cannot_be_read_costs_only_its_values)
+TEST(an_unreadable_file_makes_only_its_own_values_unknown)
 {
     const uint32_t io = EW_HAS_C(io_read_bytes) | EW_HAS_C(io_write_bytes) | EW_HAS_C(io_read_ops) |
                         EW_HAS_C(io_write_ops) | EW_HAS_C(disk_read_bytes) |
@@ -156,7 +158,7 @@ TEST(a_file_that_cannot_be_read_costs_only_its_values)
     CHECK(fact != NULL);
     CHECK_EQ_UINT(fact->counter_has & io, io);
     CHECK_EQ_UINT(fact->has & EW_HAS_UID, 0);
-    /* stat knows these two as well. */
+    /* stat has these two as well. */
     CHECK_EQ_UINT(fact->gauge[EW_G_rss_bytes], 250 * 4096);
     CHECK_EQ_UINT(fact->gauge[EW_G_virtual_bytes], 4096000);
     CHECK_EQ_UINT(fact->gauge_has & EW_HAS_G(rss_peak_bytes), 0);
@@ -164,7 +166,7 @@ TEST(a_file_that_cannot_be_read_costs_only_its_values)
     rounds_done(&rounds);
 }
 
-TEST(a_truncated_file_is_counted_and_costs_only_its_values)
+TEST(a_truncated_file_is_counted_and_makes_only_its_own_values_unknown)
 {
     struct rounds rounds;
     rounds_open(&rounds, "truncated", &everything, false, 100);
@@ -183,7 +185,7 @@ TEST(a_truncated_file_is_counted_and_costs_only_its_values)
     rounds_done(&rounds);
 }
 
-TEST(a_known_process_whose_stat_breaks_is_unknown_for_the_round_and_not_gone)
+TEST(a_process_with_a_malformed_stat_is_unknown_for_the_round_and_not_ended)
 {
     struct rounds rounds;
     rounds_open(&rounds, "falls/1", &everything, false, 100);
@@ -201,7 +203,7 @@ TEST(a_known_process_whose_stat_breaks_is_unknown_for_the_round_and_not_gone)
     rounds_done(&rounds);
 }
 
-TEST(so_is_one_whose_stat_may_not_be_read_any_more)
+TEST(a_process_with_an_unreadable_stat_is_unknown_for_the_round_and_not_ended)
 {
     struct rounds rounds;
     rounds_open(&rounds, "truncated", &everything, false, 100);
@@ -236,12 +238,12 @@ TEST(the_largest_values_saturate_and_larger_ones_are_refused)
     rounds_done(&rounds);
 }
 
-TEST(starts_and_ends_are_told_by_difference)
+TEST(starts_and_exits_are_found_by_comparing_rounds)
 {
     struct rounds rounds;
     rounds_open(&rounds, "rounds/1", &everything, false, 100);
     drain_again(&rounds);
-    CHECK_EQ_INT(rounds.process_count, 3); /* a zombie that was there before is nobody */
+    CHECK_EQ_INT(rounds.process_count, 3); /* a preexisting zombie is not reported */
     CHECK(process_fact(&rounds, 103, EW_PROCESS_SEEN) == NULL);
 
     drain_tree(&rounds, "rounds/2");
@@ -250,10 +252,11 @@ TEST(starts_and_ends_are_told_by_difference)
     CHECK(start != NULL && process_fact(&rounds, 201, EW_PROCESS_START) != NULL);
     CHECK_EQ_UINT(start->start_ns, 1100 * TICK_NS);
     CHECK_EQ_UINT(start->counter_has, 0);
-    /* Its counts since birth come as a reading. */
+    /* Its counts since its start are reported as a reading. */
     CHECK_EQ_UINT(reading_of(&rounds, 200, 0)->counter[EW_C_cpu_ns], 3 * TICK_NS);
     CHECK(!reading_of(&rounds, 200, 0)->incomplete);
-    /* What the one that is gone did since the last round is not known, nor how it ended. */
+    /* The work of the vanished process since the last round is unknown, and so is its exit status.
+     */
     const struct ew_process_fact *gone = process_fact(&rounds, 101, EW_PROCESS_EXIT);
     CHECK(gone != NULL);
     CHECK_EQ_UINT(gone->has & EW_HAS_EXIT_STATUS, 0);
@@ -279,7 +282,7 @@ TEST(a_zombie_ends_with_its_status_and_final_counts_once)
     CHECK_EQ_UINT(reading_of(&rounds, 200, 0)->counter[EW_C_cpu_ns], 9 * TICK_NS);
     CHECK(!reading_of(&rounds, 200, 0)->incomplete);
     CHECK_EQ_UINT(reading_of(&rounds, 200, 0)->gauge_has, 0);
-    /* One that came and ended between two rounds. */
+    /* A process that started and exited between two rounds. */
     CHECK(process_fact(&rounds, 300, EW_PROCESS_START) != NULL);
     end = process_fact(&rounds, 300, EW_PROCESS_EXIT);
     CHECK(end != NULL && (end->has & EW_HAS_EXIT_STATUS));
@@ -293,7 +296,7 @@ TEST(a_zombie_ends_with_its_status_and_final_counts_once)
     rounds_done(&rounds);
 }
 
-TEST(the_pid_of_a_reaped_zombie_may_be_used_again)
+TEST(the_pid_of_a_reaped_zombie_may_be_reused)
 {
     struct rounds rounds;
     rounds_open(&rounds, "rounds/2", &everything, false, 100);
@@ -324,7 +327,7 @@ TEST(a_new_name_is_an_exec_of_the_same_process)
     rounds_done(&rounds);
 }
 
-TEST(a_reused_pid_is_an_end_and_a_start_and_never_one_process)
+TEST(a_reused_pid_is_an_exit_and_a_start_and_never_one_process)
 {
     struct rounds rounds;
     rounds_open(&rounds, "reuse/1", &everything, false, 100);
@@ -337,7 +340,8 @@ TEST(a_reused_pid_is_an_end_and_a_start_and_never_one_process)
     CHECK_EQ_INT(rounds.processes[1].kind, EW_PROCESS_START);
     CHECK_EQ_UINT(rounds.processes[1].start_ns, 2000 * TICK_NS);
     CHECK_EQ_STR(rounds.processes[1].name, "new");
-    /* The last of the old one, then the first of the new one, then the other process. */
+    /* The last reading of the old process, then the first of the new one, then the other process.
+     */
     CHECK_EQ_INT(rounds.reading_count, 3);
     CHECK_EQ_UINT(rounds.readings[0].start_ns, 1000 * TICK_NS);
     CHECK_EQ_UINT(rounds.readings[0].counter[EW_C_cpu_ns], 50 * TICK_NS);
@@ -367,7 +371,7 @@ TEST(a_counter_that_falls_is_held_and_marked)
     rounds_done(&rounds);
 }
 
-TEST(beyond_the_limit_processes_are_lost_and_said_so_once)
+TEST(processes_beyond_the_limit_are_reported_as_lost_once)
 {
     struct rounds rounds;
     rounds_open(&rounds, "weird_names", &everything, false, 5);
@@ -377,7 +381,7 @@ TEST(beyond_the_limit_processes_are_lost_and_said_so_once)
     drain_again(&rounds);
     CHECK_EQ_INT(rounds.process_count, 0);
     CHECK_EQ_UINT(rounds.lost, 3);
-    /* When there is room again, one of them is taken in. */
+    /* Once there is room again, one of them is added. */
     CHECK_EQ_INT(ew_source_poll.remove(&rounds.poll->base.source, 102), 0);
     drain_again(&rounds);
     CHECK_EQ_INT(rounds.process_count, 1);
@@ -387,7 +391,7 @@ TEST(beyond_the_limit_processes_are_lost_and_said_so_once)
     rounds_done(&rounds);
 }
 
-TEST(a_recorded_tree_says_that_its_times_are_estimates)
+TEST(times_of_a_recorded_tree_are_marked_as_estimates)
 {
     struct rounds rounds;
     rounds_open(&rounds, "normal", &everything, false, 100);
@@ -398,7 +402,7 @@ TEST(a_recorded_tree_says_that_its_times_are_estimates)
     rounds_done(&rounds);
 }
 
-TEST(a_root_that_is_not_there_is_an_error_that_names_it)
+TEST(a_missing_root_is_an_error_with_its_path)
 {
     static const struct ew_poll_units units = {.ticks_per_s = 100, .page_bytes = 4096};
     struct ew_source_config config = {.max_processes = 5, .proc_root = "/nowhere/proc"};
@@ -409,7 +413,7 @@ TEST(a_root_that_is_not_there_is_an_error_that_names_it)
     CHECK_CONTAINS(error.fix, "mount -t proc");
 }
 
-TEST(a_root_that_vanishes_is_an_error_and_may_come_back)
+TEST(a_root_that_vanishes_is_an_error_and_may_return)
 {
     struct rounds rounds;
     struct ew_error error;
@@ -445,14 +449,15 @@ static int one_round(void *ctx)
     if (rc < 0)
         return rc;
     rc = ew_source_poll.drain(&poll->base.source, 1, &rounds->facts, &rounds->horizon_ns, &error);
-    /* One process or thread that finds no memory does not end the round, but is told. */
+    /* A process or thread for which there is no memory does not end the round, but is reported as
+     * lost. */
     if (rc == 0 && (rounds->lost > 0))
         rc = ETWATCH_ENOMEM;
     ew_source_poll.close(&poll->base.source);
     return rc;
 }
 
-TEST(any_allocation_may_fail)
+TEST(every_failed_allocation_is_handled)
 {
     struct rounds rounds;
     rounds_open(&rounds, "threads/1", &everything, true, 100);
@@ -465,7 +470,7 @@ static void drain_quietly(void *ctx)
     drain_again(ctx);
 }
 
-TEST(a_round_without_news_allocates_nothing)
+TEST(a_round_without_changes_allocates_nothing)
 {
     struct rounds rounds;
     rounds_open(&rounds, "threads/1", &everything, true, 100);

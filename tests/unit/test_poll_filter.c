@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The poll source on recorded trees: whom it watches, and threads. */
+/* The poll source on recorded trees: selection of processes, and threads. */
 #include "poll_rounds.h"
 
 #define TICK_NS UINT64_C(10000000)
 
-/* Whether exactly these were told as kind in the last round. */
-static void check_told(const struct rounds *rounds, enum ew_process_kind kind, const uint32_t *pids,
-                       int count)
+/* Checks that the last round reported exactly these processes with this kind. */
+static void check_reported(const struct rounds *rounds, enum ew_process_kind kind,
+                           const uint32_t *pids, int count)
 {
-    int told = 0;
+    int reported = 0;
     for (int i = 0; i < rounds->process_count; i++)
-        told += rounds->processes[i].kind == kind;
-    CHECK_EQ_INT(told, count);
+        reported += rounds->processes[i].kind == kind;
+    CHECK_EQ_INT(reported, count);
     for (int i = 0; i < count; i++)
         CHECK(process_fact(rounds, pids[i], kind) != NULL);
 }
 
-#define CHECK_TOLD(rounds, kind, ...)                             \
-    check_told((rounds), (kind), (const uint32_t[]){__VA_ARGS__}, \
-               sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+#define CHECK_TOLD(rounds, kind, ...)                                 \
+    check_reported((rounds), (kind), (const uint32_t[]){__VA_ARGS__}, \
+                   sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
 static void check_filter(const char *tree, struct ew_filter filter, const uint32_t *pids, int count,
                          const char *remark)
@@ -27,7 +27,7 @@ static void check_filter(const char *tree, struct ew_filter filter, const uint32
     test_row(remark);
     rounds_open(&rounds, tree, &filter, false, 100);
     drain_again(&rounds);
-    check_told(&rounds, EW_PROCESS_SEEN, pids, count);
+    check_reported(&rounds, EW_PROCESS_SEEN, pids, count);
     drain_again(&rounds);
     CHECK_EQ_INT(rounds.process_count, 0);
     rounds_done(&rounds);
@@ -66,15 +66,15 @@ TEST(users_and_cgroups_select_processes)
     check_filter("users", (struct ew_filter){.cgroups = scope, .cgroup_count = 1},
                  (uint32_t[]){101}, 1, "an inner one");
     check_filter("users", (struct ew_filter){.cgroups = top, .cgroup_count = 1},
-                 (uint32_t[]){100, 101, 102, 103}, 4, "the root, but who is in no such tree");
+                 (uint32_t[]){100, 101, 102, 103}, 4, "the root, except processes in no such tree");
     check_filter("users", (struct ew_filter){.cgroups = none, .cgroup_count = 1}, NULL, 0,
-                 "part of a name is no cgroup");
+                 "part of a name is not a cgroup");
     check_filter("users",
                  (struct ew_filter){.names = names, .name_count = 1, .uids = root, .uid_count = 1},
                  (uint32_t[]){101, 102, 104}, 3, "any rule is enough");
     check_filter("users", (struct ew_filter){.all = false}, NULL, 0, "no rule");
     check_filter("kernel_threads", (struct ew_filter){.uids = root, .uid_count = 1},
-                 (uint32_t[]){100}, 1, "kernel threads are no user's processes");
+                 (uint32_t[]){100}, 1, "kernel threads belong to no user");
     check_filter("kernel_threads", (struct ew_filter){.cgroups = top, .cgroup_count = 1},
                  (uint32_t[]){100}, 1, "nor in a group");
 }
@@ -90,14 +90,14 @@ TEST(names_select_processes_also_after_an_exec)
     drain_tree(&rounds, "rounds/3");
     CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 100);
     CHECK_EQ_STR(rounds.processes[0].name, "python3.11");
-    /* What it did under its old name is not counted. */
+    /* The work under its old name is not counted. */
     CHECK_EQ_UINT(rounds.processes[0].counter[EW_C_cpu_ns], 21 * TICK_NS);
     CHECK_EQ_INT(rounds.reading_count, 0);
     rounds_done(&rounds);
     check_filter("kernel_threads", filter, (uint32_t[]){3}, 1, "a kernel thread by its name");
 }
 
-TEST(a_pid_brings_its_descendants_and_keeps_them_when_their_parent_ends)
+TEST(a_pid_selects_its_descendants_also_after_their_parent_exits)
 {
     static const uint32_t pids[] = {100};
     struct ew_filter filter = {.pids = pids, .pid_count = 1};
@@ -109,14 +109,14 @@ TEST(a_pid_brings_its_descendants_and_keeps_them_when_their_parent_ends)
     CHECK_TOLD(&rounds, EW_PROCESS_START, 200, 201);
     drain_tree(&rounds, "rounds/3");
     CHECK_TOLD(&rounds, EW_PROCESS_EXIT, 200);
-    CHECK_TOLD(&rounds, EW_PROCESS_START, 202); /* of 201, which belongs to init now */
+    CHECK_TOLD(&rounds, EW_PROCESS_START, 202); /* child of 201, now reparented to init */
     drain_tree(&rounds, "rounds/4");
     CHECK_TOLD(&rounds, EW_PROCESS_EXIT, 202);
     CHECK_EQ_INT(rounds.process_count, 1); /* 200 is another process now */
     rounds_done(&rounds);
 }
 
-TEST(descendants_that_are_there_already_belong_to_the_tree)
+TEST(preexisting_descendants_belong_to_the_tree)
 {
     static const uint32_t pids[] = {100};
     check_filter("rounds/2", (struct ew_filter){.pids = pids, .pid_count = 1},
@@ -136,7 +136,7 @@ TEST(a_pid_means_the_process_that_has_it_now)
     CHECK_EQ_INT(rounds.process_count, 1);
     rounds_done(&rounds);
 
-    /* Nor is one that comes later under a pid that was not there. */
+    /* A later process with a pid that was unused then is not selected either. */
     rounds_open(&rounds, "users", &(struct ew_filter){.pids = (uint32_t[]){200}, .pid_count = 1},
                 false, 100);
     drain_again(&rounds);
@@ -147,9 +147,9 @@ TEST(a_pid_means_the_process_that_has_it_now)
 
 TEST(processes_are_added_and_removed_between_rounds)
 {
-    struct ew_filter nobody = {.all = false};
+    struct ew_filter none = {.all = false};
     struct rounds rounds;
-    rounds_open(&rounds, "rounds/2", &nobody, false, 100);
+    rounds_open(&rounds, "rounds/2", &none, false, 100);
     drain_again(&rounds);
     CHECK_EQ_INT(rounds.process_count, 0);
     CHECK_EQ_INT(ew_source_poll.add(&rounds.poll->base.source, 4711), ETWATCH_ENOENT);
@@ -193,19 +193,19 @@ static const char *thread_name(const struct rounds *rounds, uint32_t tid)
     return NULL;
 }
 
-TEST(threads_are_told_one_by_one_and_add_up_in_the_process)
+TEST(threads_are_reported_one_by_one_and_add_up_in_the_process)
 {
     struct rounds rounds;
     rounds_open(&rounds, "threads/1", &everything, true, 100);
     drain_again(&rounds);
     CHECK_TOLD(&rounds, EW_PROCESS_SEEN, 100, 200);
-    CHECK_EQ_INT(rounds.reading_count, 3); /* the threads; the process's own are in the fact */
+    CHECK_EQ_INT(rounds.reading_count, 3); /* the threads; the name of the process is in its fact */
     const struct ew_reading *worker = reading_of(&rounds, 100, 101);
     CHECK(worker != NULL);
     CHECK_EQ_STR(thread_name(&rounds, 101), "worker-1");
     CHECK_EQ_UINT(worker->start_ns, 1001 * TICK_NS);
     CHECK_EQ_INT(worker->kind, EW_READING_AT);
-    CHECK_EQ_UINT(worker->counter[EW_C_cpu_ns], 200000000); /* exact, not the ticks */
+    CHECK_EQ_UINT(worker->counter[EW_C_cpu_ns], 200000000); /* exact, not in ticks */
     CHECK_EQ_UINT(worker->counter[EW_C_cpu_user_ns], 20 * TICK_NS);
     CHECK_EQ_UINT(worker->counter[EW_C_switches_voluntary], 20);
     CHECK_EQ_UINT(worker->counter[EW_C_runq_wait_ns], 2000);
@@ -215,11 +215,12 @@ TEST(threads_are_told_one_by_one_and_add_up_in_the_process)
     CHECK_EQ_UINT(pool->counter[EW_C_switches_voluntary], 30);
     CHECK_EQ_UINT(pool->counter[EW_C_switches_involuntary], 3);
     CHECK_EQ_UINT(pool->counter[EW_C_runq_wait_ns], 3000);
-    CHECK_EQ_UINT(pool->counter[EW_C_cpu_ns], 30 * TICK_NS); /* of stat: those that ended too */
+    CHECK_EQ_UINT(pool->counter[EW_C_cpu_ns],
+                  30 * TICK_NS); /* from stat: includes threads that exited */
     rounds_done(&rounds);
 }
 
-TEST(only_threads_that_ran_are_told_and_those_that_end_stay_in_the_sum)
+TEST(only_threads_that_ran_are_reported_and_exited_ones_stay_in_the_sum)
 {
     struct rounds rounds;
     rounds_open(&rounds, "threads/1", &everything, true, 100);
@@ -231,7 +232,7 @@ TEST(only_threads_that_ran_are_told_and_those_that_end_stay_in_the_sum)
     CHECK_EQ_UINT(reading_of(&rounds, 100, 102)->counter[EW_C_cpu_ns], 50000000);
     CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_switches_voluntary], 45);
     CHECK_EQ_INT(rounds.reading_count, 3);
-    /* The process comes before its threads. */
+    /* The process is reported before its threads. */
     CHECK_EQ_UINT(rounds.readings[0].tid, 0);
 
     drain_tree(&rounds, "threads/3");
@@ -242,7 +243,7 @@ TEST(only_threads_that_ran_are_told_and_those_that_end_stay_in_the_sum)
     CHECK_EQ_UINT(over->ran_from_cpu_ns, 300000000);
     CHECK_EQ_UINT(over->ran_from_ns, over->t_ns);
     CHECK_EQ_STR(thread_name(&rounds, 102), "renamed");
-    /* 11 + 30 of the one that ended + 6 */
+    /* 11 + 30 of the exited thread + 6 */
     CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_switches_voluntary], 47);
     CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_runq_wait_ns], 1100 + 3000 + 600);
     CHECK_EQ_UINT(rounds.poll->base.thread_count, 3);
@@ -251,7 +252,7 @@ TEST(only_threads_that_ran_are_told_and_those_that_end_stay_in_the_sum)
     rounds_done(&rounds);
 }
 
-TEST(a_tid_used_again_is_another_thread)
+TEST(a_reused_tid_is_another_thread)
 {
     struct rounds rounds;
     rounds_open(&rounds, "threads/3", &everything, true, 100);
@@ -265,14 +266,14 @@ TEST(a_tid_used_again_is_another_thread)
     CHECK_EQ_UINT(over->start_ns, 1050 * TICK_NS);
     CHECK_EQ_UINT(over->counter[EW_C_cpu_ns], 60000000);
     CHECK_EQ_UINT(begun->start_ns, 1300 * TICK_NS);
-    CHECK_EQ_UINT(begun->counter[EW_C_cpu_ns], 3 * TICK_NS); /* no schedstat: its ticks */
+    CHECK_EQ_UINT(begun->counter[EW_C_cpu_ns], 3 * TICK_NS); /* no schedstat: in ticks */
     CHECK_EQ_UINT(begun->counter_has & EW_HAS_C(runq_wait_ns), 0);
-    /* 11 + 6 of the one before + 2 */
+    /* 11 + 6 of the previous thread + 2 */
     CHECK_EQ_UINT(reading_of(&rounds, 100, 0)->counter[EW_C_switches_voluntary], 19);
     rounds_done(&rounds);
 }
 
-TEST(threads_go_with_their_process)
+TEST(threads_are_removed_with_their_process)
 {
     struct rounds rounds;
     rounds_open(&rounds, "threads/1", &everything, true, 100);
@@ -286,7 +287,7 @@ TEST(threads_go_with_their_process)
 
 /* ------------------------------------------------------------------- table */
 
-TEST(the_table_finds_what_is_in_it_through_any_adding_and_removing)
+TEST(the_table_finds_its_entries_after_any_additions_and_removals)
 {
     enum { PIDS = 3000 };
     static uint8_t there[PIDS + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The poll source on the real /proc, against children that know what they did: the CPU time by
- * their own clock, bytes and switches by counting. No assertion depends on how long anything takes.
+ * The poll source on the real /proc, with children that know what they did: their CPU time by their
+ * own clock, bytes and switches by counting. No assertion depends on how long anything takes.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -64,7 +64,7 @@ static void live_open(uint32_t pid, bool threads)
     }
 }
 
-static uint64_t ahead_ns; /* of the clock, for what happens after seconds */
+static uint64_t ahead_ns; /* monotonic time, for events that follow after seconds */
 
 static void drain(void)
 {
@@ -83,7 +83,7 @@ static const struct ew_process_fact *fact_of(pid_t pid, enum ew_process_kind kin
     return NULL;
 }
 
-/* The last reading of a process, or of a thread of it. */
+/* The last reading of a process or of one of its threads. */
 static const struct ew_reading *reading_of(pid_t pid, uint32_t tid)
 {
     for (int i = live.reading_count; i-- > 0;)
@@ -92,7 +92,7 @@ static const struct ew_reading *reading_of(pid_t pid, uint32_t tid)
     return NULL;
 }
 
-/* A child that does one step of its work whenever it is told to, and answers with a number. */
+/* A child that does one step of its work per request and answers with a number. */
 struct child {
     pid_t pid;
     int to, from;
@@ -135,7 +135,7 @@ static struct child start_child(uint64_t (*work)(char step))
     return (struct child){pid, to[1], from[0]};
 }
 
-static uint64_t tell(struct child child, char step)
+static uint64_t request_step(struct child child, char step)
 {
     uint64_t answer = 0;
     CHECK_EQ_INT(write(child.to, &step, 1), 1);
@@ -143,8 +143,8 @@ static uint64_t tell(struct child child, char step)
     return answer;
 }
 
-/* Waits until the child has ended but is not reaped. */
-static void let_end(struct child child)
+/* Waits until the child has exited but is not reaped. */
+static void wait_for_exit(struct child child)
 {
     siginfo_t info;
     (void)close(child.to);
@@ -158,64 +158,64 @@ static void reap(struct child child)
     CHECK_EQ_INT(waitpid(child.pid, &status, 0), child.pid);
 }
 
-static uint64_t burn_and_tell_cpu(char step)
+static uint64_t burn_and_return_cpu(char step)
 {
     burn(step == 'b' ? 20000000 : 0);
     return own_cpu_ns();
 }
 
-TEST(cpu_time_lies_between_what_the_child_says_before_and_after)
+TEST(cpu_time_lies_between_the_childs_own_readings)
 {
-    struct child child = start_child(burn_and_tell_cpu);
+    struct child child = start_child(burn_and_return_cpu);
     live_open((uint32_t)child.pid, false);
-    uint64_t before_ns = tell(child, 'b');
+    uint64_t before_ns = request_step(child, 'b');
     drain();
     const struct ew_process_fact *seen = fact_of(child.pid, EW_PROCESS_SEEN);
     CHECK(seen != NULL);
-    uint64_t after_ns = tell(child, 't');
+    uint64_t after_ns = request_step(child, 't');
     CHECK(seen->counter[EW_C_cpu_ns] >= before_ns);
     CHECK(seen->counter[EW_C_cpu_ns] <= after_ns);
     for (int i = 0; i < 5; i++) {
-        before_ns = tell(child, 'b');
+        before_ns = request_step(child, 'b');
         drain();
         const struct ew_reading *reading = reading_of(child.pid, 0);
         CHECK(reading != NULL);
-        after_ns = tell(child, 't');
+        after_ns = request_step(child, 't');
         CHECK(reading->counter[EW_C_cpu_ns] >= before_ns);
         CHECK(reading->counter[EW_C_cpu_ns] <= after_ns);
     }
-    let_end(child);
+    wait_for_exit(child);
     drain();
     reap(child);
     ew_source_poll.close(live.source);
 }
 
-TEST(a_child_that_does_nothing_is_not_told_again)
+TEST(an_idle_child_is_not_reported_again)
 {
-    struct child child = start_child(burn_and_tell_cpu);
-    (void)tell(child, 't');
+    struct child child = start_child(burn_and_return_cpu);
+    (void)request_step(child, 't');
     live_open((uint32_t)child.pid, false);
     drain();
     CHECK(fact_of(child.pid, EW_PROCESS_SEEN) != NULL);
-    /* It may still be on its way to sleep for a moment; afterwards it is silent. */
-    int told = 0;
+    /* It may run a moment longer before it sleeps; after that no sample follows. */
+    int reported = 0;
     for (int i = 0; i < 200; i++) {
         drain();
-        told += live.reading_count;
+        reported += live.reading_count;
     }
-    CHECK(told <= 2);
-    let_end(child);
+    CHECK(reported <= 2);
+    wait_for_exit(child);
     reap(child);
     ew_source_poll.close(live.source);
 }
 
-TEST(a_zombie_tells_its_status_and_its_final_counts)
+TEST(a_zombie_is_reported_with_its_status_and_final_counts)
 {
-    struct child child = start_child(burn_and_tell_cpu);
+    struct child child = start_child(burn_and_return_cpu);
     live_open((uint32_t)child.pid, false);
     drain();
-    uint64_t cpu_ns = tell(child, 'b');
-    let_end(child);
+    uint64_t cpu_ns = request_step(child, 'b');
+    wait_for_exit(child);
     drain();
     const struct ew_process_fact *end = fact_of(child.pid, EW_PROCESS_EXIT);
     const struct ew_reading *reading = reading_of(child.pid, 0);
@@ -230,10 +230,10 @@ TEST(a_zombie_tells_its_status_and_its_final_counts)
     (void)getrusage(RUSAGE_CHILDREN, &before);
     reap(child);
     (void)getrusage(RUSAGE_CHILDREN, &after);
-    /* The kernel's own record of the whole life, for what ticks do not touch. */
+    /* The kernel's own record of the whole lifetime, for counters that do not depend on ticks. */
     CHECK_EQ_UINT(reading->counter[EW_C_faults_minor],
                   (uint64_t)(after.ru_minflt - before.ru_minflt));
-    /* The switch that leaves the CPU for good may come after the reading. */
+    /* The final switch away from the CPU may happen after the reading. */
     uint64_t switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
     CHECK(reading->counter[EW_C_switches_voluntary] <= switches);
     CHECK(reading->counter[EW_C_switches_voluntary] + 1 >= switches);
@@ -242,9 +242,9 @@ TEST(a_zombie_tells_its_status_and_its_final_counts)
     ew_source_poll.close(live.source);
 }
 
-TEST(a_child_that_is_killed_and_reaped_unseen_ends_incomplete)
+TEST(a_child_killed_and_reaped_between_rounds_ends_incomplete)
 {
-    struct child child = start_child(burn_and_tell_cpu);
+    struct child child = start_child(burn_and_return_cpu);
     live_open((uint32_t)child.pid, false);
     drain();
     CHECK_EQ_INT(kill(child.pid, SIGKILL), 0);
@@ -273,21 +273,21 @@ TEST(io_is_counted_to_the_byte)
 {
     struct child child = start_child(write_to_null);
     live_open((uint32_t)child.pid, false);
-    (void)tell(child, 't');
+    (void)request_step(child, 't');
     drain();
     const struct ew_process_fact *seen = fact_of(child.pid, EW_PROCESS_SEEN);
     CHECK(seen != NULL);
     if (!(seen->counter_has & EW_HAS_C(io_write_bytes)))
         SKIP("no right to read /proc/PID/io");
     uint64_t bytes = seen->counter[EW_C_io_write_bytes], calls = seen->counter[EW_C_io_write_ops];
-    (void)tell(child, 'w');
+    (void)request_step(child, 'w');
     drain();
     const struct ew_reading *reading = reading_of(child.pid, 0);
     CHECK(reading != NULL);
     /* 23 blocks, and the answer of 8 bytes. */
     CHECK_EQ_UINT(reading->counter[EW_C_io_write_bytes] - bytes, 23 * 1000 + 8);
     CHECK_EQ_UINT(reading->counter[EW_C_io_write_ops] - calls, 23 + 1);
-    let_end(child);
+    wait_for_exit(child);
     reap(child);
     ew_source_poll.close(live.source);
 }
@@ -315,15 +315,15 @@ TEST(children_of_a_watched_process_are_followed)
     live_open((uint32_t)child.pid, false);
     drain();
     for (int i = 0; i < 23; i++) {
-        pid_t kid = (pid_t)tell(child, 'f');
+        pid_t kid = (pid_t)request_step(child, 'f');
         drain();
         CHECK(fact_of(kid, EW_PROCESS_START) != NULL);
         CHECK_EQ_UINT(fact_of(kid, EW_PROCESS_START)->ppid, (uint32_t)child.pid);
-        (void)tell(child, 'k');
+        (void)request_step(child, 'k');
         drain();
         CHECK(fact_of(kid, EW_PROCESS_EXIT) != NULL);
     }
-    let_end(child);
+    wait_for_exit(child);
     reap(child);
     ew_source_poll.close(live.source);
 }
@@ -358,13 +358,13 @@ static uint64_t run_threads(char step)
     return own_cpu_ns();
 }
 
-TEST(threads_are_read_and_their_end_is_told)
+TEST(threads_are_read_and_their_exit_is_reported)
 {
     struct child child = start_child(run_threads);
     live_open((uint32_t)child.pid, true);
     drain();
     CHECK(fact_of(child.pid, EW_PROCESS_SEEN) != NULL);
-    uint64_t burned_ns = tell(child, 'f');
+    uint64_t burned_ns = request_step(child, 'f');
     drain();
     uint64_t sum_ns = 0;
     int count = 0, over = 0;
@@ -377,13 +377,13 @@ TEST(threads_are_read_and_their_end_is_told)
     CHECK(sum_ns >= burned_ns);
     CHECK_EQ_UINT(reading_of(child.pid, 0)->gauge[EW_G_threads], 4);
     CHECK(reading_of(child.pid, 0)->counter[EW_C_cpu_ns] >= burned_ns);
-    uint64_t total_ns = tell(child, 'j');
+    uint64_t total_ns = request_step(child, 'j');
     drain();
     for (int i = 0; i < live.reading_count; i++)
         over += live.readings[i].kind == EW_READING_FINAL;
     CHECK_EQ_INT(over, 3);
     CHECK(reading_of(child.pid, 0)->counter[EW_C_cpu_ns] >= total_ns);
-    let_end(child);
+    wait_for_exit(child);
     reap(child);
     ew_source_poll.close(live.source);
 }
@@ -393,20 +393,20 @@ TEST(with_few_descriptors_the_values_are_the_same)
     struct rlimit limit, small;
     CHECK_EQ_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
     small = limit;
-    small.rlim_cur = 66; /* two may be kept, a process has four */
+    small.rlim_cur = 66; /* two may be kept open, a process has four */
     CHECK_EQ_INT(setrlimit(RLIMIT_NOFILE, &small), 0);
-    struct child child = start_child(burn_and_tell_cpu);
+    struct child child = start_child(burn_and_return_cpu);
     live_open((uint32_t)child.pid, false);
     const struct ew_poll *poll = (const struct ew_poll *)live.source;
     for (int i = 0; i < 5; i++) {
-        uint64_t before_ns = tell(child, 'b');
+        uint64_t before_ns = request_step(child, 'b');
         drain();
         CHECK(poll->files.kept_count <= 2);
         CHECK(i == 0 || reading_of(child.pid, 0)->counter[EW_C_cpu_ns] >= before_ns);
         CHECK(i == 0 || reading_of(child.pid, 0)->gauge_has & EW_HAS_G(rss_peak_bytes));
     }
     CHECK_EQ_UINT(poll->files.kept_count, 2);
-    let_end(child);
+    wait_for_exit(child);
     drain();
     CHECK_EQ_UINT(poll->files.kept_count, 0);
     reap(child);
@@ -414,24 +414,24 @@ TEST(with_few_descriptors_the_values_are_the_same)
     CHECK_EQ_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-TEST(the_files_of_a_busy_process_stay_open_until_it_rests)
+TEST(the_files_of_a_busy_process_stay_open_until_it_is_idle)
 {
-    struct child child = start_child(burn_and_tell_cpu);
+    struct child child = start_child(burn_and_return_cpu);
     live_open((uint32_t)child.pid, false);
     const struct ew_poll *poll = (const struct ew_poll *)live.source;
     for (int i = 0; i < 4; i++) {
-        (void)tell(child, 'b');
+        (void)request_step(child, 'b');
         drain();
     }
     CHECK_EQ_UINT(poll->files.kept_count, EW_POLL_FILE_COUNT);
-    /* It falls asleep once its answer is out; then nothing keeps its clock going. */
+    /* It sleeps once its answer is written; from then on its clock stops. */
     do {
         drain();
         ahead_ns += UINT64_C(6000000000);
     } while (poll->files.kept_count > 0 && ahead_ns < UINT64_C(600000000000));
     CHECK_EQ_UINT(poll->files.kept_count, 0);
     ahead_ns = 0;
-    let_end(child);
+    wait_for_exit(child);
     reap(child);
     ew_source_poll.close(live.source);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of /proc: what is read, and where a malformed text is said to be malformed. */
+/* Parsing of /proc text: the values, and the position at which malformed text is reported. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ TEST(a_stat_line_gives_its_fields)
     CHECK_EQ_INT(stat.exit_code, 768);
 }
 
-TEST(a_name_may_hold_anything)
+TEST(a_name_may_contain_any_bytes)
 {
     static const struct {
         const char *line, *comm;
@@ -63,7 +63,7 @@ TEST(a_name_may_hold_anything)
     }
 }
 
-TEST(a_name_longer_than_its_place_is_cut)
+TEST(a_name_longer_than_its_buffer_is_truncated)
 {
     struct ew_proc_stat stat;
     char line[512];
@@ -85,13 +85,13 @@ TEST(a_malformed_stat_line_is_refused_at_its_byte)
         {"99999999999 (a) S 1", "a pid too large", ETWATCH_EFORMAT, 0},
         {"1 a S 1", "no name", ETWATCH_EFORMAT, 2},
         {"1 (a", "a name without end", ETWATCH_ETRUNC, 3},
-        {"1 (a)", "nothing behind the name", ETWATCH_ETRUNC, 5},
-        {"1 (a)S 1", "no blank behind the name", ETWATCH_EFORMAT, 5},
-        {"1 (a) S x", "a parent that is none", ETWATCH_EFORMAT, 8},
-        {"1 (a) S 1 7", "cut behind the group", ETWATCH_ETRUNC, 11},
+        {"1 (a)", "nothing after the name", ETWATCH_ETRUNC, 5},
+        {"1 (a)S 1", "no blank after the name", ETWATCH_EFORMAT, 5},
+        {"1 (a) S x", "a malformed parent", ETWATCH_EFORMAT, 8},
+        {"1 (a) S 1 7", "cut after the group", ETWATCH_ETRUNC, 11},
         {"1 (a) S 1 7 42 0 -1 18446744073709551616 ", "too large", ETWATCH_EFORMAT, 20},
         {"1 (a) S 1 7 42 0 -1 0 -5 ", "a negative count", ETWATCH_EFORMAT, 22},
-        {"1 (a) S " FIELDS_TO_25, "cut behind the memory", ETWATCH_ETRUNC, 80},
+        {"1 (a) S " FIELDS_TO_25, "cut after the memory", ETWATCH_ETRUNC, 80},
         {"1 (a) S " FIELDS_TO_25 FIELDS_TO_51 "76", "cut within the last", ETWATCH_ETRUNC, 135},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -105,7 +105,7 @@ TEST(a_malformed_stat_line_is_refused_at_its_byte)
     }
 }
 
-TEST(a_stat_line_cut_anywhere_is_refused)
+TEST(a_stat_line_truncated_anywhere_is_refused)
 {
     static const char line[] = STAT("100 (worker) S ");
     struct ew_proc_stat stat;
@@ -113,7 +113,7 @@ TEST(a_stat_line_cut_anywhere_is_refused)
         CHECK(ew_proc_parse_stat(line, len, &stat, NULL) != 0);
 }
 
-TEST(an_id_outside_the_namespace_is_none)
+TEST(an_id_outside_the_namespace_is_zero)
 {
     struct ew_proc_stat stat;
     CHECK_EQ_INT(parse_stat("1 (a) S -1 7 -1 0 -1 0 0 0 0 0 0 0 0 0 -2 0 1 0 5 0 0 0 " FIELDS_TO_51
@@ -125,7 +125,7 @@ TEST(an_id_outside_the_namespace_is_none)
     CHECK_EQ_INT(stat.priority, -2);
 }
 
-TEST(the_kernel_thread_bit_is_seen)
+TEST(the_kernel_thread_bit_is_recognized)
 {
     struct ew_proc_stat stat;
     CHECK_EQ_INT(parse_stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 "
@@ -163,7 +163,7 @@ TEST(a_malformed_io_file_is_refused_at_its_byte)
         {"rchar: 12", "cut within a number", ETWATCH_ETRUNC, 9},
         {"rchar: 12\n", "five are missing", ETWATCH_ETRUNC, 10},
         {"rchar: x\n", "no number", ETWATCH_EFORMAT, 7},
-        {"rchar: 1x\n", "something behind it", ETWATCH_EFORMAT, 8},
+        {"rchar: 1x\n", "trailing text", ETWATCH_EFORMAT, 8},
         {"rchar: 1\nwchar: 18446744073709551616\n", "too large", ETWATCH_EFORMAT, 16},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -209,7 +209,7 @@ static int parse_status(const char *text, struct ew_proc_status *ret, struct ew_
     return ew_proc_parse_status(text, strlen(text), ret, reterr);
 }
 
-TEST(status_gives_what_it_has)
+TEST(status_gives_the_fields_it_has)
 {
     struct ew_proc_status status;
     CHECK_EQ_INT(parse_status("Name:\tx\nUid:\t1000\t0\t0\t0\nVmPeak:\t 9 kB\nVmSize:\t 4 kB\n"
@@ -248,7 +248,7 @@ TEST(a_malformed_status_is_refused_at_its_byte)
         {"Uid:\t4294967296\t0\n", "a uid too large", ETWATCH_EFORMAT, 5},
         {"Cpus_allowed:\txyz\n", "no mask", ETWATCH_EFORMAT, 14},
         {"Cpus_allowed:\t1ffffffff\n", "a group of the mask too large", ETWATCH_EFORMAT, 14},
-        {"voluntary_ctxt_switches:\t7", "cut behind a count", ETWATCH_ETRUNC, 26},
+        {"voluntary_ctxt_switches:\t7", "cut after a count", ETWATCH_ETRUNC, 26},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct ew_proc_status status;
@@ -302,7 +302,7 @@ TEST(the_cgroup_is_that_of_version_2)
     CHECK_EQ_UINT(error.offset, 7);
 }
 
-TEST(loadavg_tells_the_last_id)
+TEST(loadavg_gives_the_last_id)
 {
     uint32_t pid = 0;
     struct ew_error error;
@@ -315,7 +315,7 @@ TEST(loadavg_tells_the_last_id)
     CHECK_EQ_UINT(error.offset, 14);
 }
 
-TEST(only_a_single_id_that_is_ours_means_our_namespace)
+TEST(only_a_single_id_equal_to_our_pid_means_our_namespace)
 {
     static const struct {
         const char *text;

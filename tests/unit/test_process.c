@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions about one process: this one is asked, whose answers are known. */
+/* Queries about one process: the test process itself, for which the answers are known. */
 #include <etwatch/process.h>
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static uint32_t self(void)
     return test_own_pid();
 }
 
-TEST(a_process_is_told_with_its_name_times_and_memory)
+TEST(a_process_is_described_with_its_name_times_and_memory)
 {
     struct etwatch_sample sample = {.size = sizeof sample};
     struct etwatch_process_id id;
@@ -45,7 +45,7 @@ TEST(the_identity_of_a_process_does_not_change)
     CHECK_NEAR((double)first.start_raw_ns, (double)second.start_raw_ns, 1e6);
 }
 
-TEST(a_name_is_cut_to_the_buffer)
+TEST(a_name_is_truncated_to_the_buffer)
 {
     struct etwatch_sample sample = {.size = sizeof sample};
     char name[5] = "zzzz";
@@ -53,7 +53,7 @@ TEST(a_name_is_cut_to_the_buffer)
     CHECK_EQ_STR(name, "test");
 }
 
-TEST(the_threads_of_a_process_are_told_and_counted)
+TEST(the_threads_of_a_process_are_listed_and_counted)
 {
     struct etwatch_process_thread threads[64], none;
     int count = etwatch_process_threads(self(), threads, 64, NULL);
@@ -75,7 +75,7 @@ TEST(the_list_has_this_process_and_counts_what_does_not_fit)
     free(ids);
 }
 
-TEST(nobody_is_an_error_that_says_so)
+TEST(an_unknown_process_is_an_error_with_a_message)
 {
     struct etwatch_sample sample = {.size = sizeof sample};
     struct etwatch_error_info error = {.size = sizeof error};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of processes beside the events: gauges of those that ran, and after a loss everybody who
- * came or went unnoticed.
+ * The polled process list next to the event stream: gauges of processes that ran, and after a loss
+ * all processes that started or exited unnoticed.
  */
 #include "metric_kit.h"
 #include "test.h"
@@ -21,11 +21,11 @@ enum { INTERVAL_MS = 100 };
 struct machine {
     struct list list;
     uint32_t lists, closed, held;
-    char told[2048];
+    char reported[2048];
     struct ew_reading last; /* of a process */
 };
 
-static int list_it(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
+static int list_processes(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
 {
     struct machine *m = ctx;
     (void)reterr;
@@ -55,7 +55,7 @@ static void release(void *ctx, void *held)
     ((struct machine *)ctx)->held--;
 }
 
-static void close_it(void *ctx)
+static void close_list(void *ctx)
 {
     ((struct machine *)ctx)->closed++;
 }
@@ -63,22 +63,22 @@ static void close_it(void *ctx)
 static struct ew_winpoll_system system_of(struct machine *m)
 {
     return (struct ew_winpoll_system){.ctx = m,
-                                      .list = list_it,
+                                      .list = list_processes,
                                       .hold = hold,
                                       .slow = more,
                                       .slow_has = EW_METRIC_SET(ETWATCH_M_gdi_objects),
                                       .release = release,
-                                      .close = close_it,
+                                      .close = close_list,
                                       .raw_zero = ZERO};
 }
 
-/* ------------------------------------------------------------------------ what is told */
+/* ------------------------------------------------------------------------ facts */
 
 static void note(struct machine *m, const char *what, uint32_t pid, const char *name)
 {
-    size_t len = strlen(m->told);
-    (void)snprintf(m->told + len, sizeof m->told - len, "%s%s %u%s%s", len > 0 ? ", " : "", what,
-                   pid, name[0] != '\0' ? " " : "", name);
+    size_t len = strlen(m->reported);
+    (void)snprintf(m->reported + len, sizeof m->reported - len, "%s%s %u%s%s", len > 0 ? ", " : "",
+                   what, pid, name[0] != '\0' ? " " : "", name);
 }
 
 static void on_process(void *ctx, const struct ew_process_fact *fact)
@@ -143,24 +143,24 @@ static uint64_t units_at(uint64_t t_ns)
 
 static struct machine machine;
 
-/* A second later, and everything up to the end of that interval. */
-static const char *look_and_tell(struct ew_list_sync *beside, struct ew_tally *tally,
-                                 const struct ew_facts *facts, uint64_t now_ns)
+/* Reads the list a second later and drains up to the end of that interval. */
+static const char *poll_and_drain(struct ew_etw_list_sync *sync, struct ew_tally *tally,
+                                  const struct ew_facts *facts, uint64_t now_ns)
 {
-    machine.told[0] = '\0';
-    CHECK_EQ_UINT(ew_list_sync_read(beside, now_ns), now_ns);
+    machine.reported[0] = '\0';
+    CHECK_EQ_UINT(ew_etw_list_sync_read(sync, now_ns), now_ns);
     ew_tally_advance(tally, now_ns, facts);
-    ew_list_sync_emit(beside, tally, facts);
+    ew_etw_list_sync_emit(sync, tally, facts);
     ew_tally_advance(tally, now_ns + INTERVAL_MS * MS, facts);
-    return machine.told;
+    return machine.reported;
 }
 
-TEST(gauges_are_told_of_those_that_ran)
+TEST(gauges_are_reported_for_processes_that_ran)
 {
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_list_sync *beside = NULL;
+    struct ew_etw_list_sync *sync = NULL;
     memset(m, 0, sizeof *m);
     struct row a = {.pid = 8,
                     .name = "a.exe",
@@ -175,26 +175,26 @@ TEST(gauges_are_told_of_those_that_ran)
     struct ew_tally *tally = new_tally();
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
-    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &beside), 0);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
     static const struct etwatch_metric_set expected = EW_METRIC_SET(
         ETWATCH_M_rss_bytes, ETWATCH_M_handles, ETWATCH_M_gdi_objects, ETWATCH_M_pool_paged_bytes,
         ETWATCH_M_io_other_ops, ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
-    CHECK(includes(ew_list_sync_available(beside), &expected));
-    CHECK(!etwatch_metric_set_has(ew_list_sync_available(beside), ETWATCH_M_threads_running));
-    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8, read 12");
+    CHECK(includes(ew_etw_list_sync_available(sync), &expected));
+    CHECK(!etwatch_metric_set_has(ew_etw_list_sync_available(sync), ETWATCH_M_threads_running));
+    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 2000 * MS), "read 8, read 12");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 8192);
     CHECK_EQ_UINT(m->last.gauge[EW_G_gdi_objects], 77);
     CHECK_EQ_UINT(m->last.t_ns, 2100 * MS);
-    /* Not before a second has gone by. */
-    CHECK_EQ_UINT(ew_list_sync_read(beside, 2900 * MS), UINT64_MAX);
-    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "");
+    /* Not before a second has passed. */
+    CHECK_EQ_UINT(ew_etw_list_sync_read(sync, 2900 * MS), UINT64_MAX);
+    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 3000 * MS), "");
     CHECK_EQ_UINT(m->last.counter_has, EW_HAS_C(io_other_bytes) | EW_HAS_C(io_other_ops) |
                                            EW_HAS_C(cpu_user_ns) | EW_HAS_C(cpu_kernel_ns));
     a.kernel = 1;
     a.rss = 5000;
     a.other_bytes = 700;
     RELIST(m, b, a, other);
-    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 4000 * MS), "read 8");
+    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 4000 * MS), "read 8");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 5000);
     CHECK_EQ_UINT(m->last.gauge[EW_G_pool_nonpaged_bytes], 32);
     CHECK_EQ_UINT(m->last.counter[EW_C_io_other_bytes], 700);
@@ -202,48 +202,48 @@ TEST(gauges_are_told_of_those_that_ran)
     CHECK_EQ_UINT(m->last.counter[EW_C_cpu_user_ns], 500);
     CHECK_EQ_UINT(m->last.counter[EW_C_cpu_kernel_ns], 100);
     CHECK_EQ_UINT(m->last.gauge[EW_G_threads], 2);
-    ew_list_sync_free(beside);
+    ew_etw_list_sync_free(sync);
     ew_tally_free(tally);
     CHECK_EQ_UINT(m->closed, 1);
     CHECK_EQ_UINT(m->held, 0);
 }
 
-TEST(cycles_are_told_if_nobody_else_counts_them)
+TEST(cycles_are_reported_if_no_event_counts_them)
 {
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_list_sync *beside = NULL;
+    struct ew_etw_list_sync *sync = NULL;
     memset(m, 0, sizeof *m);
     struct row a = {.pid = 8, .name = "a.exe", .user = 5, .cycles = 700};
     RELIST(m, a);
     struct ew_tally *tally = new_tally();
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
-    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &beside), 0);
-    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 2000 * MS), "read 8");
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 2000 * MS), "read 8");
     CHECK_EQ_UINT(m->last.counter_has & EW_HAS_C(cycles), 0);
-    CHECK(ew_list_sync_count_cycles(beside));
+    CHECK(ew_etw_list_sync_count_cycles(sync));
     a.cycles = 900;
     RELIST(m, a);
-    CHECK_EQ_STR(look_and_tell(beside, tally, &facts, 3000 * MS), "read 8");
+    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 3000 * MS), "read 8");
     CHECK((m->last.counter_has & EW_HAS_C(cycles)) != 0);
     CHECK_EQ_UINT(m->last.counter[EW_C_cycles], 900);
-    ew_list_sync_free(beside);
-    /* As in Wine: 0 is not known. */
+    ew_etw_list_sync_free(sync);
+    /* As under Wine: 0 means unknown. */
     a.cycles = 0;
     RELIST(m, a);
-    CHECK_EQ_INT(ew_list_sync_new(&system, BEGUN_NS, &beside), 0);
-    CHECK(!ew_list_sync_count_cycles(beside));
-    ew_list_sync_free(beside);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    CHECK(!ew_etw_list_sync_count_cycles(sync));
+    ew_etw_list_sync_free(sync);
     ew_tally_free(tally);
 }
 
-TEST(after_a_loss_who_came_or_went_is_found)
+TEST(after_a_loss_started_and_exited_processes_are_found)
 {
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct ew_facts facts = facts_of(m);
-    struct ew_list_sync *beside = NULL;
+    struct ew_etw_list_sync *sync = NULL;
     memset(m, 0, sizeof *m);
     struct row stays = {.pid = 8, .name = "stays.exe", .created = units_at(10 * MS)};
     struct row came = {.pid = 16, .name = "came.exe", .created = units_at(1400 * MS)};
@@ -254,33 +254,34 @@ TEST(after_a_loss_who_came_or_went_is_found)
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "stays.exe", BEGUN_NS);
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "gone.exe", BEGUN_NS);
     event_of(tally, &facts, EW_EVENT_PROCESS_START, 24, "before.exe", 1001 * MS);
-    /* It may have left the list before its end is logged. */
+    /* It may have left the list before its exit is logged. */
     event_of(tally, &facts, EW_EVENT_PROCESS_START, 28, "ending.exe", 1980 * MS);
-    CHECK_EQ_INT(ew_list_sync_new(&system, 300 * MS, &beside), 0);
-    ew_list_sync_note_loss(beside, 1500 * MS);
-    const char *told = look_and_tell(beside, tally, &facts, 2000 * MS);
-    CHECK_CONTAINS(told, "exit 12 gone.exe");
-    CHECK_CONTAINS(told, "seen 16 came.exe");
-    CHECK(strstr(told, "exit 24") == NULL); /* began within a second of the one in the list */
-    CHECK(strstr(told, "20 young.exe") == NULL);
-    CHECK(strstr(told, "exit 28") == NULL);
-    CHECK(strstr(told, "exit 8") == NULL && strstr(told, "seen 8") == NULL);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, 300 * MS, &sync), 0);
+    ew_etw_list_sync_note_loss(sync, 1500 * MS);
+    const char *reported = poll_and_drain(sync, tally, &facts, 2000 * MS);
+    CHECK_CONTAINS(reported, "exit 12 gone.exe");
+    CHECK_CONTAINS(reported, "seen 16 came.exe");
+    CHECK(strstr(reported, "exit 24") ==
+          NULL); /* its start time is within a second of that in the list */
+    CHECK(strstr(reported, "20 young.exe") == NULL);
+    CHECK(strstr(reported, "exit 28") == NULL);
+    CHECK(strstr(reported, "exit 8") == NULL && strstr(reported, "seen 8") == NULL);
     /* Once is enough. */
-    told = look_and_tell(beside, tally, &facts, 3000 * MS);
-    CHECK(strstr(told, "young") == NULL);
+    reported = poll_and_drain(sync, tally, &facts, 3000 * MS);
+    CHECK(strstr(reported, "young") == NULL);
     again.created = units_at(2500 * MS);
     RELIST(m, stays, came, young, again);
-    ew_list_sync_note_loss(beside, 3500 * MS);
-    told = look_and_tell(beside, tally, &facts, 4000 * MS);
-    CHECK_CONTAINS(told, "exit 24 before.exe");
-    CHECK_CONTAINS(told, "seen 24 again.exe");
-    CHECK_CONTAINS(told, "seen 20 young.exe");
-    CHECK_CONTAINS(told, "exit 28 ending.exe");
-    ew_list_sync_free(beside);
+    ew_etw_list_sync_note_loss(sync, 3500 * MS);
+    reported = poll_and_drain(sync, tally, &facts, 4000 * MS);
+    CHECK_CONTAINS(reported, "exit 24 before.exe");
+    CHECK_CONTAINS(reported, "seen 24 again.exe");
+    CHECK_CONTAINS(reported, "seen 20 young.exe");
+    CHECK_CONTAINS(reported, "exit 28 ending.exe");
+    ew_etw_list_sync_free(sync);
     ew_tally_free(tally);
 }
 
-/* -------------------------------------------------------------------- the whole way */
+/* ---------------------------------------------------------------- through a monitor */
 
 struct seen {
     uint64_t cpu_ns, rss_bytes;
@@ -302,13 +303,13 @@ static void on_samples(void *ctx, const struct etwatch_sample *samples, size_t c
     }
 }
 
-TEST(a_process_whose_start_was_lost_is_watched)
+TEST(a_process_with_a_lost_start_is_watched)
 {
     struct machine *m = &machine;
     struct ew_winpoll_system system = system_of(m);
     struct seen seen = {0};
     memset(m, 0, sizeof *m);
-    /* The threads that the emulator switches between on its first CPU. */
+    /* The threads that the emulator schedules on its first CPU. */
     struct row worker = {.pid = 500,
                          .name = "worker.exe",
                          .created = ZERO + 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue of a reader: order, loss, and strings that go along with the samples. */
+/* The queue of a reader: order, loss, and the strings stored with the samples. */
 #include "monitor/monitor.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void put(struct ew_queue *queue, uint32_t pid, const char *name, const ch
     ew_queue_put(queue, &sample);
 }
 
-TEST(a_copy_has_its_strings_each_once)
+TEST(a_copy_contains_each_string_once)
 {
     struct ew_queue queue;
     struct etwatch_sample got[8];
@@ -34,7 +34,7 @@ TEST(a_copy_has_its_strings_each_once)
     put(&queue, 3, "one", "/a");
     CHECK_EQ_INT(ew_queue_copy(&queue, got, 8, texts, sizeof texts, &used), 3);
     CHECK_EQ_UINT(used, sizeof "one" + sizeof "two" + sizeof "root" + sizeof "/a");
-    put(&queue, 4, "else", "/b"); /* the queue's memory is used again; the copy has its own */
+    put(&queue, 4, "else", "/b"); /* the queue reuses its memory; the copy has its own */
     CHECK_EQ_STR(got[0].name, "one");
     CHECK_EQ_STR(got[1].name, "two");
     CHECK_EQ_STR(got[2].user, "root");
@@ -44,7 +44,7 @@ TEST(a_copy_has_its_strings_each_once)
     ew_queue_done(&queue);
 }
 
-TEST(what_finds_no_room_for_its_strings_is_left_for_the_next_copy)
+TEST(samples_without_room_for_their_strings_are_left_for_the_next_copy)
 {
     struct ew_queue queue;
     struct etwatch_sample got[8];
@@ -58,7 +58,7 @@ TEST(what_finds_no_room_for_its_strings_is_left_for_the_next_copy)
     CHECK_EQ_UINT(got[0].pid, 1);
     CHECK_EQ_INT(ew_queue_copy(&queue, got, 8, texts, sizeof texts, &used), 1);
     CHECK_EQ_UINT(got[0].pid, 2);
-    CHECK(got[0].user == NULL); /* 13 bytes of strings, 12 of room: unknown, not cut */
+    CHECK(got[0].user == NULL); /* 13 bytes of strings, room for 12: unknown, not truncated */
     CHECK_EQ_INT(ew_queue_copy(&queue, got, 8, texts, sizeof texts, &used), 1);
     CHECK_EQ_UINT(got[0].pid, 3);
     CHECK(got[0].name == NULL);
@@ -67,7 +67,7 @@ TEST(what_finds_no_room_for_its_strings_is_left_for_the_next_copy)
     ew_queue_done(&queue);
 }
 
-TEST(the_oldest_go_first_however_it_is_read)
+TEST(the_oldest_are_dropped_first_however_the_queue_is_read)
 {
     struct ew_queue queue;
     struct etwatch_sample got[8];
@@ -88,7 +88,7 @@ TEST(the_oldest_go_first_however_it_is_read)
     ew_queue_done(&queue);
 }
 
-TEST(a_long_name_is_cut_and_ends)
+TEST(a_long_name_is_truncated_and_terminated)
 {
     struct ew_queue queue;
     struct etwatch_sample got[1];

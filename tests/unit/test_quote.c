@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Command lines of Windows: what is quoted here must come out of Microsoft's rules as it went in.
- */
+/* Command lines of Windows: quoted arguments must be parsed back unchanged by Microsoft's rules. */
 #include "test.h"
 
 #include <string.h>
@@ -18,7 +17,7 @@ static const char *quoted(const char *argument)
     return out.data;
 }
 
-TEST(arguments_are_quoted_as_microsofts_rules_ask)
+TEST(arguments_are_quoted_by_microsofts_rules)
 {
     static const struct {
         const char *argument, *want, *remark;
@@ -28,7 +27,7 @@ TEST(arguments_are_quoted_as_microsofts_rules_ask)
         {"two words", "\"two words\"", "a blank"},
         {"tab\there", "\"tab\there\"", "a tab"},
         {"C:\\dir\\file", "C:\\dir\\file", "backslashes are plain"},
-        {"C:\\a dir\\", "\"C:\\a dir\\\\\"", "before the closing quote each stands twice"},
+        {"C:\\a dir\\", "\"C:\\a dir\\\\\"", "doubled before the closing quote"},
         {"say \"hi\"", "\"say \\\"hi\\\"\"", "quotes"},
         {"a\\\"b", "\"a\\\\\\\"b\"", "a backslash before a quote"},
         {"a\\\\b c", "\"a\\\\b c\"", "backslashes elsewhere in quotes"},
@@ -41,7 +40,7 @@ TEST(arguments_are_quoted_as_microsofts_rules_ask)
     }
 }
 
-/* The rules the other way round, as the C library of a program applies them to one argument. */
+/* The rules in reverse, as the C library of a program applies them to one argument. */
 static void read_back(const char *line, char *ret_argument)
 {
     bool inside = false;
@@ -68,7 +67,7 @@ static void read_back(const char *line, char *ret_argument)
     *ret_argument = '\0';
 }
 
-TEST(every_short_argument_comes_back_as_it_was)
+TEST(every_short_argument_is_parsed_back_unchanged)
 {
     static const char letters[] = {'a', ' ', '"', '\\', '\t'};
     enum { LETTERS = sizeof letters, LEN = 6 };
@@ -96,7 +95,7 @@ TEST(a_program_with_a_quote_in_its_name_is_refused)
     ew_buf_done(&out);
 }
 
-TEST(batch_files_are_known_by_their_ends)
+TEST(batch_files_are_recognized_by_their_extension)
 {
     CHECK(ew_quote_is_batch("x.bat"));
     CHECK(ew_quote_is_batch("C:\\x.CMD"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording gives what the same events give when they are delivered as they happen: a made-up
- * machine is told once record by record, in chunks of odd sizes, and once through a file, and the
- * JSON of both must be the same bytes.
+ * A recording gives the same output as its events delivered live: the events of a synthetic machine
+ * are delivered once record by record, in chunks of odd sizes, and once through a file; the JSON of
+ * both must be equal byte for byte.
  */
 #include "test.h"
 
@@ -45,7 +45,7 @@ static void write_recording(struct recorded *recorded, const struct machine *m, 
 
 struct direct {
     struct ew_sampler *sampler;
-    uint32_t pid; /* wanted; 0: all */
+    uint32_t pid; /* selected; 0: all */
 };
 
 static void on_interval_over(void *ctx, uint64_t end_ns)
@@ -99,7 +99,7 @@ static struct ew_record record_of(const struct ew_etl_event *event)
     };
 }
 
-/* A live session asks who is there when it begins, before it takes anything else. */
+/* A live session queries the existing processes when it begins, before it takes any other event. */
 static void learn_rundown(const struct machine *m, struct ew_tally *tally)
 {
     for (size_t i = 0; i < m->count; i++) {
@@ -111,8 +111,8 @@ static void learn_rundown(const struct machine *m, struct ew_tally *tally)
     }
 }
 
-static void tell_directly(const struct machine *m, double hz, uint32_t flags, const uint32_t *pid,
-                          const struct etwatch_meta *meta, struct text *text)
+static void report_directly(const struct machine *m, double hz, uint32_t flags, const uint32_t *pid,
+                            const struct etwatch_meta *meta, struct text *text)
 {
     struct direct direct = {.pid = pid != NULL ? *pid : 0};
     struct ew_tally *tally = NULL;
@@ -178,8 +178,8 @@ static void compare(uint64_t seed, bool compress, double hz, uint32_t flags, boo
     make_machine(&machine, seed);
     uint32_t pid = machine.items[0].payload[8]; /* of the first process */
     write_recording(&recorded, &machine, compress);
-    tell_recorded(recorded.path, hz, flags, one ? &pid : NULL, &got, &meta);
-    tell_directly(&machine, hz, flags, one ? &pid : NULL, &meta, &want);
+    report_recording(recorded.path, hz, flags, one ? &pid : NULL, &got, &meta);
+    report_directly(&machine, hz, flags, one ? &pid : NULL, &meta, &want);
     remove_recorded(&recorded);
     CHECK(got.len > 10000);
     check_same(&got, &want);
@@ -189,7 +189,7 @@ static void compare(uint64_t seed, bool compress, double hz, uint32_t flags, boo
     free(machine.items);
 }
 
-TEST(a_recording_gives_the_bytes_of_the_same_events_told_directly)
+TEST(a_recording_gives_the_bytes_of_the_same_events_delivered_directly)
 {
     static const double rates[] = {0.5, 10, 37, 1000};
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
@@ -200,20 +200,20 @@ TEST(a_recording_gives_the_bytes_of_the_same_events_told_directly)
     }
 }
 
-TEST(so_it_is_with_threads_and_with_every_interval)
+TEST(with_threads_and_dense_intervals_the_bytes_are_the_same)
 {
     compare(11, false, 100, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_THREADS, false);
     compare(12, true, 20, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_DENSE, false);
     compare(13, false, 50, ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_CMDLINE, false);
 }
 
-TEST(so_it_is_for_one_process_and_its_descendants)
+TEST(for_one_process_and_its_descendants_the_bytes_are_the_same)
 {
     compare(21, false, 100, 0, true);
     compare(22, false, 1000, ETWATCH_CONFIG_THREADS, true);
 }
 
-TEST(a_recording_says_what_it_is_and_ends)
+TEST(a_recording_has_metadata_and_ends)
 {
     struct machine machine;
     struct recorded recorded;
@@ -221,14 +221,14 @@ TEST(a_recording_says_what_it_is_and_ends)
     struct etwatch_meta meta;
     make_machine(&machine, 31);
     write_recording(&recorded, &machine, false);
-    tell_recorded(recorded.path, 100, ETWATCH_CONFIG_ALL, NULL, &text, &meta);
+    report_recording(recorded.path, 100, ETWATCH_CONFIG_ALL, NULL, &text, &meta);
     remove_recorded(&recorded);
     CHECK_EQ_UINT(meta.source, ETWATCH_SOURCE_ETL);
     CHECK_EQ_UINT(meta.cpu_count, CPUS);
     CHECK(etwatch_metric_set_is_empty(&meta.estimated));
     CHECK(etwatch_metric_set_has(&meta.available, ETWATCH_M_cpu_ns));
     CHECK(!etwatch_metric_set_has(&meta.available, ETWATCH_M_io_read_bytes));
-    /* Whoever lives at the end has no exit, as after a stop. */
+    /* A process that is alive at the end has no exit, as after a stop. */
     size_t starts = 0, exits = 0;
     for (const char *at = text.bytes; (at = strstr(at, "{\"type\":\"start\"")) != NULL; at++)
         starts++;
@@ -251,7 +251,7 @@ TEST(a_recording_waits_for_its_reader)
     size_t lines = 0, read = 0;
     make_machine(&machine, 41);
     write_recording(&recorded, &machine, false);
-    tell_recorded(recorded.path, 20, ETWATCH_CONFIG_ALL, NULL, &text, &meta);
+    report_recording(recorded.path, 20, ETWATCH_CONFIG_ALL, NULL, &text, &meta);
     for (size_t i = 0; i < text.len; i++)
         lines += text.bytes[i] == '\n';
     const char *path = recorded.path;
@@ -261,7 +261,8 @@ TEST(a_recording_waits_for_its_reader)
         .hz = 20,
         .traces = &path,
         .trace_count = 1,
-        .queue_samples = 3000, /* more than come at once after silence, fewer than there are */
+        .queue_samples =
+            3000, /* more than arrive at once after a pause, fewer than there are in total */
     };
     CHECK_EQ_INT(etwatch_monitor_new(&config, &monitor, NULL), 0);
     CHECK_EQ_INT(etwatch_monitor_start(monitor, NULL), 0);
@@ -275,7 +276,7 @@ TEST(a_recording_waits_for_its_reader)
     CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     CHECK_EQ_INT(etwatch_monitor_stats(monitor, &stats), 0);
     CHECK_EQ_UINT(stats.queue_dropped, 0);
-    CHECK_EQ_UINT(stats.events, machine.count + 1); /* and the header */
+    CHECK_EQ_UINT(stats.events, machine.count + 1); /* plus the header */
     CHECK_EQ_UINT(stats.source, ETWATCH_SOURCE_ETL);
     etwatch_monitor_free(monitor);
     remove_recorded(&recorded);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums for people: identity, totals at exit, blocks, the maximum, and that nothing gets lost. */
+/* Sums for display: identity, totals at exit, blocks, the maximum, and that nothing is lost. */
 #include "sample_maker.h"
 #include "sink/rollup.h"
 #include "test.h"
@@ -47,7 +47,7 @@ TEST(a_reused_pid_is_another_row)
     ew_rollup_done(&rollup);
 }
 
-TEST(a_value_nobody_measured_stays_unknown)
+TEST(a_value_that_was_not_measured_stays_unknown)
 {
     struct ew_rollup rollup;
     ew_rollup_init(&rollup, 16, false);
@@ -58,7 +58,7 @@ TEST(a_value_nobody_measured_stays_unknown)
     ew_rollup_done(&rollup);
 }
 
-TEST(totals_at_exit_replace_the_sums_only_if_asked_for)
+TEST(totals_at_exit_replace_the_sums_only_if_requested)
 {
     for (int totals = 0; totals < 2; totals++) {
         struct ew_rollup rollup;
@@ -79,7 +79,7 @@ TEST(totals_at_exit_replace_the_sums_only_if_asked_for)
     }
 }
 
-TEST(the_counters_in_a_start_are_no_news)
+TEST(the_counters_in_a_start_are_not_added)
 {
     struct ew_rollup rollup;
     ew_rollup_init(&rollup, 16, false);
@@ -113,7 +113,7 @@ TEST(the_next_block_begins_at_zero_without_what_exited)
     ew_rollup_done(&rollup);
 }
 
-TEST(the_busiest_process_comes_first_with_its_threads_below)
+TEST(the_busiest_process_is_first_followed_by_its_threads)
 {
     struct ew_rollup rollup;
     ew_rollup_init(&rollup, 16, false);
@@ -176,7 +176,7 @@ TEST(live_processes_beyond_the_maximum_are_summed_in_the_rest)
     ew_rollup_done(&rollup);
 }
 
-TEST(a_storm_of_threads_leaves_room_for_processes)
+TEST(many_threads_leave_room_for_processes)
 {
     struct ew_rollup rollup;
     ew_rollup_init(&rollup, 64, true);

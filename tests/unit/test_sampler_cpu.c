@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where counts go: which interval, how a run is split, what is known where. */
+/* Attribution of counts: to which interval, how a run is split, what is known in which interval. */
 #include "metric_kit.h"
 #include "sampler_kit.h"
 
@@ -60,12 +60,12 @@ TEST(cpu_before_the_run_belongs_to_the_open_interval)
     kit_close();
 }
 
-TEST(stolen_time_is_spread_over_the_run_and_the_sum_is_exact)
+TEST(stolen_time_is_distributed_over_the_run_and_the_sum_is_exact)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
     kit_read(OPEN, 1, 1, MS(5), 0, 0);
-    /* 25 ms on the CPU, of which the hypervisor gave 10000001 ns. */
+    /* 25 ms on the CPU, during which the hypervisor granted 10000001 ns. */
     kit_ran(SPAN, 1, 1, MS(5), 0, MS(30), 10000001, 1);
     (void)kit_cut(MS(40));
     uint64_t a = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns;
@@ -107,7 +107,7 @@ TEST(a_run_seen_at_a_drain_is_not_counted_again_when_it_ends)
     kit_close();
 }
 
-TEST(what_else_a_run_counted_goes_to_its_largest_part_and_is_unknown_elsewhere)
+TEST(other_counts_of_a_run_go_to_its_largest_part_and_are_unknown_elsewhere)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -122,7 +122,7 @@ TEST(what_else_a_run_counted_goes_to_its_largest_part_and_is_unknown_elsewhere)
     kit_close();
 }
 
-TEST(what_a_run_did_not_count_is_known_to_be_0_in_all_its_intervals)
+TEST(counters_unchanged_by_a_run_are_0_in_all_its_intervals)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -136,7 +136,7 @@ TEST(what_a_run_did_not_count_is_known_to_be_0_in_all_its_intervals)
     kit_close();
 }
 
-TEST(another_thread_supplies_what_a_run_through_leaves_unknown)
+TEST(another_thread_supplies_counts_that_a_long_run_leaves_unknown)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -204,7 +204,8 @@ TEST(a_first_open_is_only_a_baseline)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
-    kit_read(OPEN, 1, 1, MS(5), 900 * NS_PER_MS, 50); /* evicted and back, as far as we know */
+    kit_read(OPEN, 1, 1, MS(5), 900 * NS_PER_MS,
+             50); /* evicted and reported again, as far as the sampler knows */
     kit_read(AT, 1, 1, MS(10), 901 * NS_PER_MS, 51);
     (void)kit_cut(MS(10));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 1);
@@ -212,7 +213,7 @@ TEST(a_first_open_is_only_a_baseline)
     kit_close();
 }
 
-TEST(what_a_newborn_waited_before_its_first_run_counts)
+TEST(the_wait_of_a_new_thread_before_its_first_run_counts)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
@@ -253,7 +254,7 @@ TEST(a_wait_that_ends_with_an_open_belongs_to_its_interval_and_is_not_late)
     kit_close();
 }
 
-TEST(a_first_reading_of_a_thread_born_under_watch_counts_from_0)
+TEST(the_first_reading_of_a_thread_started_while_watched_counts_from_0)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -265,7 +266,7 @@ TEST(a_first_reading_of_a_thread_born_under_watch_counts_from_0)
     kit_close();
 }
 
-TEST(a_first_reading_of_an_older_thread_is_only_a_baseline)
+TEST(the_first_reading_of_an_older_thread_is_only_a_baseline)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -281,7 +282,7 @@ TEST(a_process_watched_later_counts_only_from_then_on)
 {
     kit_open(kit_config());
     (void)kit_cut(MS(100));
-    kit_process(EW_PROCESS_SEEN, 1, MS(20), MS(100), "a"); /* began after the epoch */
+    kit_process(EW_PROCESS_SEEN, 1, MS(20), MS(100), "a"); /* started after the epoch */
     struct ew_reading r = kit_values(AT, 1, 1, MS(110), 50 * NS_PER_MS, 4);
     r.start_ns = MS(20);
     kit_reading(r);
@@ -299,7 +300,7 @@ static void read_split(uint64_t t_ns, uint64_t cpu_ns, uint64_t user_ns)
     kit_reading(r);
 }
 
-TEST(user_and_kernel_time_add_up_to_the_cpu_time_though_their_split_swings)
+TEST(user_and_kernel_time_add_up_to_the_cpu_time_although_their_split_varies)
 {
     kit_open(kit_config());
     kit_start(1, MS(0), "a");
@@ -311,13 +312,13 @@ TEST(user_and_kernel_time_add_up_to_the_cpu_time_though_their_split_swings)
         CHECK_EQ_UINT(s->cpu_ns, 1000);
         CHECK_EQ_UINT(s->cpu_user_ns + s->cpu_kernel_ns, 1000);
     }
-    read_split(MS(55), 5000, 4000); /* another split of the same sum is no activity */
+    read_split(MS(55), 5000, 4000); /* another split of the same sum is not activity */
     (void)kit_cut(MS(60));
     CHECK_EQ_STR(kit_story(), "");
     kit_close();
 }
 
-TEST(a_readings_unknown_counters_are_no_zeros)
+TEST(unknown_counters_of_a_reading_are_not_zero)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -408,7 +409,7 @@ TEST(an_ended_thread_is_in_the_samples_of_its_last_interval)
     kit_close();
 }
 
-TEST(from_a_new_interval_length_on_samples_have_it)
+TEST(samples_follow_a_new_interval_length)
 {
     kit_open(kit_config());
     kit_seen(1, "a");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which sample a gauge is on, rows for idle processes, and aggregates. */
+/* Which sample a gauge belongs to, rows for idle processes, and aggregates. */
 #include "metric_kit.h"
 #include "sampler_kit.h"
 
@@ -44,8 +44,11 @@ static void note_rss(enum ew_reading_kind kind, uint64_t from_ns, uint64_t t_ns,
     kit_reading(r);
 }
 
-/* Intervals of 10 ms; what a switch notes is true for the last one that was over by then. */
-TEST(memory_noted_at_switches_is_on_every_sample_of_a_cut)
+/*
+ * Intervals of 10 ms; a value recorded at a switch is valid for the last interval that had ended by
+ * then.
+ */
+TEST(memory_recorded_at_switches_is_on_every_sample_of_a_cut)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -58,19 +61,19 @@ TEST(memory_noted_at_switches_is_on_every_sample_of_a_cut)
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1 s1");
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->rss_bytes, 2000);
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->rss_bytes, 3000);
-    /* [30, 40) ended in the middle of a run: nobody looked. */
+    /* [30, 40) ended in the middle of a run: no value was read. */
     CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2), RSS));
     CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 3), RSS));
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 3)->rss_bytes, 4000);
     kit_close();
 }
 
-TEST(a_gauge_read_before_the_end_is_true_if_the_process_has_not_run_since)
+TEST(a_gauge_read_before_the_end_is_valid_if_the_process_has_not_run_since)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
     kit_read(OPEN, 1, 1, MS(1), 0, 0);
-    read_rss(1, MS(5), NS_PER_MS, 4096); /* off the CPU, and not on it again */
+    read_rss(1, MS(5), NS_PER_MS, 4096); /* off the CPU, and not scheduled again */
     (void)kit_cut(MS(10));
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->rss_bytes, 4096);
     CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), RSS));
@@ -108,7 +111,7 @@ TEST(a_gauge_read_before_the_counts_of_its_drain_is_on_the_same_sample)
     kit_close();
 }
 
-TEST(gauges_read_at_different_times_are_judged_one_by_one)
+TEST(gauges_read_at_different_times_are_valid_independently)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -162,7 +165,7 @@ TEST(exit_gauges_are_on_the_last_sample_and_the_exit)
     kit_close();
 }
 
-TEST(sparse_gives_no_sample_where_nothing_was_counted)
+TEST(sparse_output_has_no_sample_where_nothing_was_counted)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -182,7 +185,7 @@ static struct ew_sampler_config dense_config(void)
     return config;
 }
 
-TEST(dense_gives_every_interval_of_every_process)
+TEST(dense_output_has_every_interval_of_every_process)
 {
     kit_open(dense_config());
     kit_seen(1, "a");
@@ -204,7 +207,7 @@ TEST(dense_gives_every_interval_of_every_process)
     kit_close();
 }
 
-TEST(dense_rows_carry_the_last_gauges_while_the_process_rests)
+TEST(dense_rows_carry_the_last_gauges_while_the_process_is_idle)
 {
     kit_open(dense_config());
     kit_seen(1, "a");
@@ -300,7 +303,7 @@ TEST(dense_rows_do_not_change_the_aggregate)
     run_aggregate(true);
 }
 
-TEST(an_aggregate_that_was_not_asked_for_is_not_there)
+TEST(an_aggregate_that_was_not_requested_is_absent)
 {
     kit_open(kit_config());
     kit_seen(1, "a");

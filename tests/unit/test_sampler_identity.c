@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which process a fact is about: reused ids, unknown ones, exec, watching again. */
+/* Which process a fact belongs to: reused IDs, unknown ones, exec, watching again. */
 #include "sampler_kit.h"
 
 #define CPU(s) ((s)->cpu_ns / NS_PER_MS)
@@ -28,7 +28,7 @@ TEST(a_pid_that_comes_back_ends_the_old_process_with_unknown_status)
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->start_ns, UNIX_MS(7));
     (void)kit_cut(MS(20));
     (void)kit_cut(MS(30));
-    CHECK_EQ_STR(kit_story(), "s1 X1"); /* its thread was never told to be over */
+    CHECK_EQ_STR(kit_story(), "s1 X1"); /* the exit of its thread was never reported */
     const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
     CHECK_EQ_STR(s->name, "old");
     CHECK_EQ_UINT(CPU(s), 1);
@@ -63,7 +63,7 @@ TEST(readings_of_old_and_new_under_one_pid_do_not_mix)
     kit_close();
 }
 
-TEST(a_thread_of_a_new_process_is_not_given_to_the_one_that_ended)
+TEST(a_thread_of_a_new_process_does_not_belong_to_the_exited_one)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "old");
@@ -80,7 +80,7 @@ TEST(a_thread_of_a_new_process_is_not_given_to_the_one_that_ended)
     kit_close();
 }
 
-TEST(readings_of_a_process_that_has_left_make_no_new_one)
+TEST(readings_of_an_exited_process_do_not_create_a_new_one)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
@@ -101,7 +101,7 @@ TEST(readings_of_a_process_that_has_left_make_no_new_one)
     kit_close();
 }
 
-TEST(a_reading_of_an_unknown_process_makes_it_without_name_and_not_complete)
+TEST(a_reading_of_an_unknown_process_creates_it_without_name_and_incomplete)
 {
     kit_open(kit_config());
     struct ew_reading r = kit_values(OPEN, 1, 1, MS(2), 50, 0);
@@ -132,7 +132,7 @@ TEST(a_start_that_follows_its_readings_in_the_same_drain_is_complete)
     kit_close();
 }
 
-TEST(an_exit_of_an_unknown_process_is_told_with_a_start)
+TEST(an_exit_of_an_unknown_process_is_reported_with_a_start)
 {
     kit_open(kit_config());
     kit_exit(1, MS(3), MS(5), 7);
@@ -144,7 +144,7 @@ TEST(an_exit_of_an_unknown_process_is_told_with_a_start)
     kit_close();
 }
 
-TEST(a_start_told_twice_is_one_start)
+TEST(a_start_fact_sent_twice_is_one_start)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
@@ -155,7 +155,7 @@ TEST(a_start_told_twice_is_one_start)
     kit_close();
 }
 
-TEST(an_exec_changes_the_name_and_asks_for_the_strings_again)
+TEST(an_exec_changes_the_name_and_rereads_the_strings)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "sh");
@@ -173,7 +173,7 @@ TEST(an_exec_changes_the_name_and_asks_for_the_strings_again)
     kit_close();
 }
 
-TEST(a_thread_that_execs_takes_its_counts_to_the_leaders_id)
+TEST(a_thread_that_calls_exec_moves_its_counts_to_the_leaders_id)
 {
     kit_open(kit_config());
     kit_start(1, MS(0), "a");
@@ -183,15 +183,16 @@ TEST(a_thread_that_execs_takes_its_counts_to_the_leaders_id)
     struct ew_process_fact fact = {
         .kind = EW_PROCESS_EXEC, .pid = 1, .start_ns = MS(0), .t_ns = MS(5), .old_tid = 2};
     kit.facts.process(kit.facts.ctx, &fact);
-    kit_ran(SPAN, 1, 2, MS(2), 0, MS(4), 2 * NS_PER_MS, 1); /* from before, under the old id */
+    kit_ran(SPAN, 1, 2, MS(2), 0, MS(4), 2 * NS_PER_MS, 1); /* from before, under the old ID */
     kit_read(AT, 1, 1, MS(10), 5 * NS_PER_MS, 1);
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1");
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 8); /* 3 of the leader, 5 of the other */
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)),
+                  8); /* 3 of the leader, 5 of the other thread */
     kit_close();
 }
 
-TEST(after_a_loss_whoever_is_not_seen_again_has_ended)
+TEST(after_a_loss_processes_that_are_not_seen_again_have_exited)
 {
     kit_open(kit_config());
     kit_seen(1, "stays");
@@ -209,14 +210,14 @@ TEST(after_a_loss_whoever_is_not_seen_again_has_ended)
     CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     CHECK(!kit_has(s, ETWATCH_M_exit_ns) && !kit_has(s, ETWATCH_M_exit_code));
     (void)kit_cut(MS(30));
-    (void)kit_cut(MS(40)); /* the other's thread was never told to be over */
+    (void)kit_cut(MS(40)); /* the exit of the other process's thread was never reported */
     CHECK_EQ_STR(kit_story(), "s3 X3");
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_EXIT, 3, 0)->cpu_ns, NS_PER_MS);
     CHECK_EQ_UINT(kit_counts().processes, 2);
     kit_close();
 }
 
-TEST(a_forgotten_process_goes_without_exit_and_can_come_back)
+TEST(a_forgotten_process_is_dropped_without_exit_and_can_return)
 {
     kit_open(kit_config());
     kit_seen(1, "a");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Who there is, when it is announced, how it ends, and in what order all that is told. */
+/*
+ * Processes over their lifetime: when they are announced, how they end, and in which order
+ * everything is reported.
+ */
 #include "metric_kit.h"
 #include "sampler_kit.h"
 
@@ -86,7 +89,7 @@ TEST(exit_totals_fill_the_last_sample_of_a_process_without_readings)
     kit_close();
 }
 
-TEST(readings_after_the_exit_know_better_than_its_totals)
+TEST(readings_after_the_exit_override_its_totals)
 {
     kit_open(kit_config());
     kit_start(5, MS(8), "a");
@@ -102,7 +105,7 @@ TEST(readings_after_the_exit_know_better_than_its_totals)
     kit_close();
 }
 
-TEST(exit_totals_overrule_the_sum_of_readings)
+TEST(exit_totals_override_the_sum_of_readings)
 {
     kit_open(kit_config());
     kit_start(5, MS(1), "a");
@@ -117,7 +120,7 @@ TEST(exit_totals_overrule_the_sum_of_readings)
     kit_close();
 }
 
-TEST(totals_of_a_process_seen_before_begin_with_what_it_had)
+TEST(totals_of_a_preexisting_process_include_its_earlier_counts)
 {
     kit_open(kit_config());
     struct ew_process_fact fact = {.kind = EW_PROCESS_SEEN,
@@ -135,7 +138,7 @@ TEST(totals_of_a_process_seen_before_begin_with_what_it_had)
     CHECK_EQ_UINT(CPU(s), 42);
     CHECK_EQ_UINT(s->dt_ns, 105 * NS_PER_MS);
     CHECK_NEAR(s->cpu_percent, 40, 1e-9);
-    /* How often it switched before is not known, so neither is the total. */
+    /* The number of earlier switches is unknown, so the total is unknown too. */
     CHECK(!kit_has(s, ETWATCH_M_switches_voluntary));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 5, 0)), 2);
     kit_close();
@@ -169,7 +172,7 @@ TEST(preexisting_processes_are_announced_first_and_marked)
     kit_close();
 }
 
-TEST(within_an_interval_come_starts_then_samples_then_exits)
+TEST(within_an_interval_starts_precede_samples_and_samples_precede_exits)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
@@ -200,13 +203,13 @@ TEST(an_exit_waits_for_the_last_reading_of_a_known_thread)
     CHECK_EQ_STR(kit_story(), "s1 X1");
     const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0);
     CHECK_EQ_UINT(CPU(s), 4);
-    CHECK_EQ_UINT(s->t_ns, UNIX_MS(6)); /* still of the interval it ended in */
+    CHECK_EQ_UINT(s->t_ns, UNIX_MS(6)); /* still belongs to the interval in which it ended */
     CHECK_EQ_UINT(s->dt_ns, 5 * NS_PER_MS);
     CHECK_EQ_UINT(kit_counts().late, 0);
     kit_close();
 }
 
-TEST(an_exit_waits_two_seconds_for_the_last_reading_and_then_says_that_it_is_missing)
+TEST(an_exit_waits_two_seconds_for_the_last_reading_and_is_then_incomplete)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
@@ -252,8 +255,8 @@ TEST(a_process_ends_when_it_leaves_the_cpu_for_the_last_time)
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
     kit_read(OPEN, 1, 1, MS(2), 0, 0);
-    kit_ran(FINAL, 1, 1, MS(2), 0, MS(11), 9 * NS_PER_MS, 1); /* leaves the CPU later ... */
-    kit_exit(1, MS(1), MS(9.9), 0);                           /* ... than it was told to be over */
+    kit_ran(FINAL, 1, 1, MS(2), 0, MS(11), 9 * NS_PER_MS, 1); /* it leaves the CPU later ... */
+    kit_exit(1, MS(1), MS(9.9), 0);                           /* ... than its exit was reported */
     (void)kit_cut(MS(20));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 X1");
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 8);
@@ -264,10 +267,11 @@ TEST(a_process_ends_when_it_leaves_the_cpu_for_the_last_time)
     kit_close();
 }
 
-TEST(whoever_had_ended_before_it_was_watched_does_not_stay)
+TEST(a_process_that_exited_before_it_was_watched_is_dropped)
 {
     kit_open(kit_config());
-    kit_ran(FINAL, 1, 1, MS(2), 5 * NS_PER_MS, MS(3), 6 * NS_PER_MS, 1); /* no start, no exit */
+    kit_ran(FINAL, 1, 1, MS(2), 5 * NS_PER_MS, MS(3), 6 * NS_PER_MS,
+            1); /* neither start nor exit */
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1 X1");
     const struct etwatch_sample *e = kit_nth(ETWATCH_TYPE_EXIT, 1, 0);
@@ -277,7 +281,7 @@ TEST(whoever_had_ended_before_it_was_watched_does_not_stay)
     kit_close();
 }
 
-TEST(an_exit_that_was_concluded_takes_its_status_when_it_is_told)
+TEST(a_concluded_exit_takes_its_status_when_it_is_reported)
 {
     kit_open(kit_config());
     kit_ran(FINAL, 1, 1, MS(2), 5 * NS_PER_MS, MS(3), 6 * NS_PER_MS, 1);
@@ -290,7 +294,7 @@ TEST(an_exit_that_was_concluded_takes_its_status_when_it_is_told)
     kit_close();
 }
 
-TEST(a_last_reading_after_the_exit_makes_the_last_sample_longer)
+TEST(a_last_reading_after_the_exit_extends_the_last_sample)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
@@ -305,7 +309,7 @@ TEST(a_last_reading_after_the_exit_makes_the_last_sample_longer)
     kit_close();
 }
 
-TEST(counts_placed_after_the_end_are_moved_into_the_last_sample)
+TEST(counts_attributed_after_the_end_move_to_the_last_sample)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");
@@ -351,7 +355,7 @@ static void describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
     *ret_cmdline = cmdline;
 }
 
-TEST(strings_are_asked_for_once_per_process_and_once_per_exec)
+TEST(strings_are_read_once_per_process_and_once_per_exec)
 {
     struct ew_sampler_config config = kit_config();
     config.describe = describe;
@@ -385,7 +389,7 @@ TEST(strings_are_asked_for_once_per_process_and_once_per_exec)
     kit_close();
 }
 
-TEST(finish_delivers_the_last_shorter_interval_and_the_exits_that_wait)
+TEST(finish_delivers_the_last_shorter_interval_and_pending_exits)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "a");

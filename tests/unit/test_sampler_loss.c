@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What is lost is told, counted and marked; limits hold; memory may run out, and none is needed
- * once everything has been seen. */
+/*
+ * Losses are reported, counted and marked; limits hold; running out of memory is handled, and in a
+ * steady state nothing is allocated.
+ */
 #include "sampler_kit.h"
 
 #define OPEN EW_READING_OPEN
@@ -19,7 +21,7 @@ static bool complete(uint32_t pid, size_t n)
     return (kit_nth(ETWATCH_TYPE_SAMPLE, pid, n)->flags & ETWATCH_SAMPLE_COMPLETE) != 0;
 }
 
-TEST(a_lost_time_marks_every_sample_that_it_touches)
+TEST(a_loss_marks_every_sample_that_it_overlaps)
 {
     static const uint32_t stages[] = {ETWATCH_LOSS_KERNEL_LOG, ETWATCH_LOSS_LIFECYCLE};
     for (size_t i = 0; i < 2; i++) {
@@ -58,7 +60,7 @@ TEST(a_loss_of_the_event_stream_marks_no_sample)
     kit_close();
 }
 
-TEST(a_loss_told_after_its_samples_marks_the_next_ones)
+TEST(a_loss_reported_after_its_samples_marks_the_next_ones)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -104,7 +106,7 @@ TEST(an_incomplete_reading_without_counts_marks_the_next_sample_and_the_exit)
     kit_close();
 }
 
-TEST(an_exit_is_complete_only_if_nothing_was_lost_in_its_life)
+TEST(an_exit_is_complete_only_if_nothing_was_lost_during_its_lifetime)
 {
     kit_open(kit_config());
     kit_start(1, MS(1), "before");
@@ -118,7 +120,7 @@ TEST(an_exit_is_complete_only_if_nothing_was_lost_in_its_life)
     kit_close();
 }
 
-TEST(more_losses_than_can_be_kept_apart_mark_more_not_less)
+TEST(losses_beyond_the_limit_are_merged_and_mark_more_samples)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -180,7 +182,7 @@ TEST(a_thread_table_full_of_busy_threads_marks_the_process)
     kit_close();
 }
 
-TEST(idle_threads_make_room_and_come_back_without_loss)
+TEST(idle_threads_are_evicted_and_return_without_loss)
 {
     struct ew_sampler_config config = kit_config();
     config.max_threads = 2;
@@ -188,7 +190,7 @@ TEST(idle_threads_make_room_and_come_back_without_loss)
     kit_seen(1, "a");
     uint64_t cpu_ns[6] = {0}, sum = 0;
     for (uint32_t i = 0; i < 60; i++) {
-        uint32_t tid = i % 6; /* each rests five intervals between its runs */
+        uint32_t tid = i % 6; /* each is idle for five intervals between its runs */
         kit_read(OPEN, 1, 10 + tid, MS(i * 10 + 1), cpu_ns[tid], 0);
         cpu_ns[tid] += NS_PER_MS;
         kit_read(AT, 1, 10 + tid, MS(i * 10 + 10), cpu_ns[tid], 0);
@@ -202,7 +204,7 @@ TEST(idle_threads_make_room_and_come_back_without_loss)
     kit_close();
 }
 
-TEST(long_idle_threads_are_given_up)
+TEST(threads_that_are_idle_for_long_are_dropped)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -214,7 +216,7 @@ TEST(long_idle_threads_are_given_up)
     kit_close();
 }
 
-TEST(more_cells_than_may_wait_are_folded_and_the_sum_is_exact)
+TEST(cells_beyond_the_limit_are_folded_and_the_sum_is_exact)
 {
     struct ew_sampler_config config = kit_config();
     config.interval_ns = NS_PER_MS;
@@ -234,7 +236,7 @@ TEST(more_cells_than_may_wait_are_folded_and_the_sum_is_exact)
     kit_close();
 }
 
-/* One cut of a busy machine in a steady state: 20 processes of two threads, at 1000 Hz. */
+/* One cut of a busy machine in a steady state: 20 processes with two threads each, at 1000 Hz. */
 static uint64_t steady_ms;
 
 static void steady_cut(void *ctx)
@@ -273,7 +275,7 @@ TEST(a_steady_state_allocates_nothing)
     kit_close();
 }
 
-/* Everything once, with memory failing at each allocation in turn. */
+/* Every operation once, with each allocation failing in turn. */
 static int everything(void *ctx)
 {
     (void)ctx;
@@ -310,7 +312,7 @@ static int everything(void *ctx)
     return failure;
 }
 
-TEST(memory_may_run_out_anywhere)
+TEST(every_failed_allocation_is_handled)
 {
     TORTURE(everything, NULL);
 }

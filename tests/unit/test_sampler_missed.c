@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where counts go when a source came late, missed a switch or took a reading that was old news. */
+/* Attribution of counts when a source began late, missed a switch or took an outdated reading. */
 #include "sampler_kit.h"
 
 #define CPU(s) ((s)->cpu_ns / NS_PER_MS)
@@ -8,7 +8,7 @@
 #define AT EW_READING_AT
 #define FINAL EW_READING_FINAL
 
-TEST(who_was_on_the_cpu_when_watching_began_counts_from_then_on)
+TEST(a_thread_on_the_cpu_when_watching_begins_counts_from_then_on)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -26,7 +26,7 @@ TEST(a_thread_read_as_it_runs_is_not_credited_before_that_reading)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
-    kit_read(AT, 1, 1, MS(2), 72 * NS_PER_MS, 3); /* a baseline, taken while it is on the CPU */
+    kit_read(AT, 1, 1, MS(2), 72 * NS_PER_MS, 3); /* a baseline, read while it is on the CPU */
     kit_ran(SPAN, 1, 1, EPOCH - 5 * NS_PER_MS, 65 * NS_PER_MS, MS(10), 80 * NS_PER_MS, 3);
     (void)kit_cut(MS(10));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 8);
@@ -38,10 +38,10 @@ TEST(a_stale_baseline_is_corrected_by_the_end_of_the_run)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
-    /* On the CPU for 4 s, and the kernel has not added that up when the baseline is taken. */
+    /* On the CPU for 4 s, and the kernel has not updated its counter when the baseline is read. */
     uint64_t from_ns = EPOCH - 4000 * NS_PER_MS;
     kit_read(AT, 1, 1, MS(2), 70 * NS_PER_MS, 3);
-    kit_ran(SPAN, 1, 1, from_ns, 70 * NS_PER_MS, MS(1), 4071 * NS_PER_MS, 3); /* a bit older */
+    kit_ran(SPAN, 1, 1, from_ns, 70 * NS_PER_MS, MS(1), 4071 * NS_PER_MS, 3); /* slightly older */
     kit_ran(SPAN, 1, 1, from_ns, 70 * NS_PER_MS, MS(20), 4090 * NS_PER_MS, 4);
     (void)kit_cut(MS(20));
     uint64_t sum = 0;
@@ -53,23 +53,23 @@ TEST(a_stale_baseline_is_corrected_by_the_end_of_the_run)
     kit_close();
 }
 
-TEST(a_first_run_that_cannot_be_is_only_a_baseline)
+TEST(an_impossible_first_run_is_only_a_baseline)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
-    kit_ran(SPAN, 1, 1, MS(4), 0, MS(5), 850 * NS_PER_MS, 3); /* 850 ms in one */
+    kit_ran(SPAN, 1, 1, MS(4), 0, MS(5), 850 * NS_PER_MS, 3); /* 850 ms in one interval */
     kit_read(AT, 1, 1, MS(10), 852 * NS_PER_MS, 3);
     (void)kit_cut(MS(10));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 2);
     kit_close();
 }
 
-TEST(more_than_fits_into_the_open_interval_is_a_run_from_its_open_on)
+TEST(more_cpu_time_than_the_open_interval_is_a_run_since_its_open)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
     kit_read(OPEN, 1, 1, MS(8), 0, 0);
-    kit_read(AT, 1, 1, MS(60), 25 * NS_PER_MS, 7); /* that it left the CPU was missed */
+    kit_read(AT, 1, 1, MS(60), 25 * NS_PER_MS, 7); /* its switch-out was missed */
     (void)kit_cut(MS(60));
     CHECK_EQ_STR(kit_story(), "S1 s1 s1 s1 s1");
     static const uint64_t want[] = {2, 10, 10, 3};
@@ -106,7 +106,7 @@ TEST(a_run_shorter_than_its_cpu_time_leaves_the_rest_before_it)
     kit_close();
 }
 
-TEST(a_base_line_is_news_only_of_an_unknown_thread)
+TEST(a_baseline_counts_only_for_an_unknown_thread)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -142,7 +142,7 @@ TEST(counts_for_a_delivered_interval_go_to_the_oldest_open_one_and_are_late)
     kit_close();
 }
 
-TEST(a_run_from_a_delivered_interval_keeps_what_is_not_late_in_its_place)
+TEST(in_a_run_from_a_delivered_interval_only_the_late_part_moves)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
@@ -150,13 +150,14 @@ TEST(a_run_from_a_delivered_interval_keeps_what_is_not_late_in_its_place)
     (void)kit_cut(MS(20));
     kit_ran(SPAN, 1, 1, MS(5), 0, MS(35), 30 * NS_PER_MS, 1);
     (void)kit_cut(MS(40));
-    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)), 25); /* 15 late and 10 of its own */
+    CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)),
+                  25); /* 15 ms late and 10 ms of its own */
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 5);
     CHECK_EQ_UINT(kit_counts().late, 1);
     kit_close();
 }
 
-TEST(a_reading_older_than_the_last_moves_nothing_back)
+TEST(a_reading_older_than_the_last_one_is_ignored)
 {
     kit_open(kit_config());
     kit_seen(1, "a");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Polling: a cut closes one interval, whatever its length; readings are of whole processes. */
+/* Polling: a cut closes one interval of any length; readings are of whole processes. */
 #include "model/metric.h"
 #include "sampler_kit.h"
 
@@ -80,13 +80,13 @@ TEST(a_process_found_new_counts_from_0)
     kit_close();
 }
 
-TEST(threads_are_told_beside_the_process_and_not_added_to_it)
+TEST(threads_are_reported_next_to_the_process_and_not_added_to_it)
 {
     open_rounds(false, true);
     kit_process(EW_PROCESS_START, 1, MS(4), MS(10), "a");
     poll(1, 1, MS(4), MS(10), 2 * NS_PER_MS);
     poll(1, 2, MS(5), MS(10), NS_PER_MS);
-    poll(1, 0, MS(4), MS(10), 4 * NS_PER_MS); /* with a thread that came and went */
+    poll(1, 0, MS(4), MS(10), 4 * NS_PER_MS); /* includes a thread that started and exited */
     (void)kit_cut(MS(10));
     CHECK_EQ_STR(kit_story(), "S1 s1 t2 t1");
     CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->cpu_ns, 4 * NS_PER_MS);
@@ -111,7 +111,7 @@ TEST(an_exit_does_not_wait_for_threads)
     kit_close();
 }
 
-TEST(a_process_that_vanished_has_a_last_sample_that_knows_nothing)
+TEST(the_last_sample_of_a_vanished_process_has_no_values)
 {
     open_rounds(false, false);
     seen_with_cpu(1, 70);
@@ -120,7 +120,7 @@ TEST(a_process_that_vanished_has_a_last_sample_that_knows_nothing)
     struct ew_reading r = kit_values(AT, 1, 0, MS(20), 80, 0);
     r.start_ns = 5000;
     r.counter_has = EW_HAS_C(cpu_ns);
-    r.incomplete = true; /* what it did after the last round nobody knows */
+    r.incomplete = true; /* the work after the last round is unknown */
     kit_reading(r);
     kit_process(EW_PROCESS_EXIT, 1, 5000, MS(20), NULL);
     (void)kit_cut(MS(20));
@@ -131,7 +131,7 @@ TEST(a_process_that_vanished_has_a_last_sample_that_knows_nothing)
     kit_close();
 }
 
-TEST(dense_rows_are_0_for_who_did_not_run_and_unknown_for_who_could_not_be_read)
+TEST(dense_rows_are_0_for_idle_processes_and_unknown_for_unreadable_ones)
 {
     open_rounds(true, false);
     seen_with_cpu(1, 70);
@@ -181,7 +181,7 @@ TEST(gauges_of_a_round_are_on_its_sample)
     kit_close();
 }
 
-TEST(a_cut_without_time_passed_closes_nothing)
+TEST(a_cut_without_elapsed_time_closes_nothing)
 {
     open_rounds(false, false);
     seen_with_cpu(1, 70);
@@ -192,7 +192,7 @@ TEST(a_cut_without_time_passed_closes_nothing)
     kit_close();
 }
 
-TEST(a_change_of_interval_is_the_callers_business)
+TEST(the_interval_length_is_determined_by_the_caller)
 {
     open_rounds(false, false);
     CHECK_EQ_INT(ew_sampler_set_interval(kit.sampler, MS(3.3), 20 * NS_PER_MS), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where intervals begin and end, with changes of length and at the edges of 64 bits. */
+/* Where intervals begin and end, with changes of length and at the limits of 64 bits. */
 #include <etwatch/etwatch.h>
 
 #include "sampler/internal.h"
@@ -7,7 +7,7 @@
 
 #define MS UINT64_C(1000000)
 
-TEST(an_interval_holds_its_start_and_not_its_end)
+TEST(an_interval_contains_its_start_and_not_its_end)
 {
     struct ew_ticks t;
     ew_ticks_init(&t, 1000 * MS, 10 * MS);
@@ -26,7 +26,7 @@ TEST(times_before_the_epoch_belong_to_the_first_interval)
     CHECK_EQ_UINT(ew_ticks_index(&t, 999 * MS), 0);
 }
 
-TEST(numbers_go_on_when_the_length_changes)
+TEST(numbering_continues_when_the_length_changes)
 {
     struct ew_ticks t;
     ew_ticks_init(&t, 0, 10 * MS);
@@ -76,8 +76,8 @@ TEST(changes_are_limited_until_their_time_has_passed)
     CHECK_EQ_UINT(ew_ticks_end(&t, EW_TICKS_CHANGES), next + 30 * MS);
 }
 
-/* From 1000 Hz to 0.1 Hz at the end of what 64 bits of nanoseconds can say (584 years). */
-TEST(nothing_overflows_at_the_end_of_time)
+/* From 1000 Hz to 0.1 Hz at the end of 64 bits of nanoseconds (584 years). */
+TEST(nothing_overflows_at_the_end_of_the_time_range)
 {
     static const uint64_t lengths[] = {EW_INTERVAL_MIN_NS, 3333333, EW_INTERVAL_MAX_NS};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
@@ -90,7 +90,7 @@ TEST(nothing_overflows_at_the_end_of_time)
     }
 }
 
-TEST(the_remembered_interval_gives_the_same_answers)
+TEST(the_cached_interval_gives_the_same_results)
 {
     struct ew_ticks t;
     ew_ticks_init(&t, 7, 3 * MS);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The property everything rests on: for any schedule, CPU time per process and interval is the
- * truth to the nanosecond, and no count is lost or doubled.
+ * The property on which everything depends: for any schedule, CPU time per process and interval is
+ * exact to the nanosecond, and no count is lost or doubled.
  *
- * A simulated machine runs threads on CPUs and keeps the truth; beside it a simulated kernel log
- * writes what an in-kernel log would: an OPEN at a thread's first switch-in of an interval, a SPAN
- * at a switch-out after a run across an interval end, a FINAL at the end of a thread; and at each
- * drain a SPAN for who is on a CPU and an AT for who else ran. The readings of different threads
- * are handed over in random order.
+ * A simulated machine runs threads on CPUs and keeps the true values. A simulated kernel log writes
+ * what the in-kernel log would: an OPEN at a thread's first switch-in of an interval, a SPAN at a
+ * switch-out after a run across an interval end, a FINAL at the end of a thread; and at each drain
+ * a SPAN for every thread on a CPU and an AT for every other thread that ran. The readings of
+ * different threads are delivered in random order.
  */
 #include <stdlib.h>
 
@@ -64,8 +64,8 @@ static struct world {
     struct ew_process_fact fact[LIVES * 2];
     size_t fact_count;
     bool out_of_order;
-    uint32_t window; /* this many threads can run at a time ... */
-    uint32_t base;   /* ... from this one on */
+    uint32_t window; /* this many threads can run at the same time ... */
+    uint32_t base;   /* ... starting with this one */
 } w;
 
 static uint64_t rnd(uint64_t below)
@@ -175,8 +175,10 @@ static bool pid_in_use(uint32_t pid)
     return false;
 }
 
-/* A new process with one thread, or one more thread of a process that has some. Ids come from a
- * small range, so they are reused all the time. */
+/*
+ * A new process with one thread, or another thread of an existing process. IDs come from a small
+ * range, so they are reused all the time.
+ */
 static void spawn(void)
 {
     size_t slot = 0;
@@ -236,7 +238,7 @@ static int compare_records(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-static void hand_over_facts(void)
+static void deliver_facts(void)
 {
     for (size_t i = 0; i < w.fact_count; i++)
         kit.facts.process(kit.facts.ctx, &w.fact[i]);
@@ -257,7 +259,7 @@ static void drain(void)
     }
     if (w.out_of_order)
         qsort(w.record, w.record_count, sizeof w.record[0], compare_records);
-    hand_over_facts();
+    deliver_facts();
     for (size_t i = 0; i < w.record_count; i++)
         kit.facts.reading(kit.facts.ctx, &w.record[i].reading);
     w.record_count = 0;
@@ -265,13 +267,13 @@ static void drain(void)
         w.key[i] = (uint32_t)rnd(UINT32_MAX);
 }
 
-static struct life *life_of(const struct etwatch_sample *s)
+static struct life *lifetime_of(const struct etwatch_sample *s)
 {
     for (size_t i = 0; i < w.life_count; i++) {
         if (w.life[i].pid == s->pid && w.life[i].start_ns + (uint64_t)UNIX_MINUS_RAW == s->start_ns)
             return &w.life[i];
     }
-    FAIL("a sample of a process that never was");
+    FAIL("a sample of a process that never existed");
     return NULL;
 }
 
@@ -280,7 +282,7 @@ static void check_emitted(void *ctx, const struct etwatch_sample *samples, size_
     (void)ctx;
     for (size_t i = 0; i < count; i++) {
         const struct etwatch_sample *s = &samples[i];
-        struct life *life = life_of(s);
+        struct life *life = lifetime_of(s);
         uint64_t t_ns = s->t_ns - (uint64_t)UNIX_MINUS_RAW;
         CHECK((s->flags & ETWATCH_SAMPLE_COMPLETE) != 0);
         if (s->type == ETWATCH_TYPE_START) {
@@ -309,7 +311,7 @@ static void check_emitted(void *ctx, const struct etwatch_sample *samples, size_
     }
 }
 
-static void check_life(const struct life *life, bool threads)
+static void check_lifetime(const struct life *life, bool threads)
 {
     for (size_t i = 0; threads && i < INTERVALS; i++)
         CHECK_EQ_UINT(life->got_thread_cpu_ns[i], life->cpu_ns[i]);
@@ -360,7 +362,7 @@ static void walk(uint64_t seed, bool out_of_order, uint64_t interval_ns, uint32_
         CHECK(kit_counts().threads <= max_threads);
         w.base = w.window < THREADS ? (w.base + 1) % THREADS : 0;
     }
-    /* Whoever is on a CPU was read at the last drain: that is the truth to compare with. */
+    /* Threads on a CPU were read at the last drain: that is the true value to compare with. */
     for (size_t i = 0; i < THREADS; i++) {
         if (w.runner[i].live && w.runner[i].cpu >= 0)
             credit_truth(&w.runner[i]);
@@ -370,23 +372,23 @@ static void walk(uint64_t seed, bool out_of_order, uint64_t interval_ns, uint32_
     CHECK_EQ_UINT(kit_counts().lost, 0);
     CHECK(w.life_count > 50);
     for (size_t i = 0; i < w.life_count; i++)
-        check_life(&w.life[i], threads);
+        check_lifetime(&w.life[i], threads);
     kit_close();
 }
 
-TEST(cpu_time_is_the_truth_to_the_nanosecond_for_readings_in_order)
+TEST(cpu_time_is_exact_to_the_nanosecond_for_readings_in_order)
 {
     for (uint64_t seed = 1; seed <= 6; seed++)
         walk(seed, false, 10 * NS_PER_MS, 1000, false);
 }
 
-TEST(cpu_time_is_the_truth_to_the_nanosecond_for_threads_in_any_order)
+TEST(cpu_time_is_exact_to_the_nanosecond_for_threads_in_any_order)
 {
     for (uint64_t seed = 11; seed <= 16; seed++)
         walk(seed, true, 10 * NS_PER_MS, 1000, false);
 }
 
-TEST(cpu_time_is_the_truth_at_a_thousand_hertz)
+TEST(cpu_time_is_exact_at_a_thousand_hertz)
 {
     for (uint64_t seed = 21; seed <= 24; seed++)
         walk(seed, true, NS_PER_MS, 1000, false);
@@ -398,7 +400,9 @@ TEST(threads_add_up_to_their_process_in_every_interval)
         walk(seed, true, NS_PER_MS, 1000, true);
 }
 
-/* A third of the table can be busy at a time: threads are evicted and come back all the time. */
+/*
+ * A third of the table can be busy at the same time: threads are evicted and return all the time.
+ */
 TEST(evicting_idle_threads_changes_no_number)
 {
     for (uint64_t seed = 31; seed <= 36; seed++)

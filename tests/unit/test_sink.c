@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What all sinks promise: exact text for a fixed set of facts, unknown is never 0, bad arguments.
+/*
+ * The contract of all sinks: exact text for a fixed set of facts, unknown is never 0, bad arguments
+ * are refused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -135,7 +137,7 @@ static const struct etwatch_sink_options plain = {
     .os = "Linux 6.1.0",
 };
 
-TEST(json_lines_of_a_fixed_set_of_facts_are_these)
+TEST(json_lines_of_a_fixed_set_of_facts_match_the_golden_file)
 {
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, &plain);
@@ -144,7 +146,7 @@ TEST(json_lines_of_a_fixed_set_of_facts_are_these)
     ew_buf_done(&text);
 }
 
-TEST(csv_of_a_fixed_set_of_facts_is_this)
+TEST(csv_of_a_fixed_set_of_facts_matches_the_golden_file)
 {
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_CSV, &text, &plain);
@@ -153,7 +155,7 @@ TEST(csv_of_a_fixed_set_of_facts_is_this)
     ew_buf_done(&text);
 }
 
-TEST(the_table_of_a_fixed_set_of_facts_is_this)
+TEST(the_table_of_a_fixed_set_of_facts_matches_the_golden_file)
 {
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_TABLE, &text, &plain);
@@ -162,7 +164,7 @@ TEST(the_table_of_a_fixed_set_of_facts_is_this)
     ew_buf_done(&text);
 }
 
-TEST(chosen_columns_come_in_the_order_asked_for)
+TEST(selected_columns_are_in_the_requested_order)
 {
     static const char *const names[] = {"name", "pid", "cpu_percent"};
     struct etwatch_sink_options options = plain;
@@ -229,7 +231,7 @@ TEST(a_metric_of_zero_is_zero_and_an_unknown_one_is_null)
     ew_buf_done(&text);
 }
 
-TEST(a_double_that_is_no_number_becomes_null)
+TEST(a_double_that_is_not_finite_becomes_null)
 {
     struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);
     sample.has = EW_METRICS(ETWATCH_M_cpu_percent);
@@ -294,8 +296,8 @@ TEST(what_no_source_measures_is_in_no_output)
         CHECK(strstr(etwatch_sink_column(i), "gpu") == NULL);
 }
 
-/* Each metric alone must appear under its own name and with its own value. */
-TEST(every_metric_lands_under_its_own_name)
+/* Each metric alone must appear under its own name with its own value. */
+TEST(every_metric_is_written_under_its_own_name)
 {
     struct etwatch_metric_set shown = ew_metrics_measurable();
     EW_METRIC_SET_EACH (m, &shown) {
@@ -320,7 +322,7 @@ TEST(every_metric_lands_under_its_own_name)
     }
 }
 
-TEST(the_command_line_is_there_only_when_asked_for)
+TEST(the_command_line_is_written_only_on_request)
 {
     struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);
     struct etwatch_sink_options options = {.size = sizeof options, .flags = ETWATCH_SINK_CMDLINE};
@@ -336,7 +338,7 @@ TEST(the_command_line_is_there_only_when_asked_for)
     ew_buf_done(&text);
 }
 
-TEST(events_name_the_other_thread_by_its_part)
+TEST(events_name_the_other_thread_by_its_role)
 {
     struct etwatch_event event = {.size = sizeof event,
                                   .kind = ETWATCH_EVENT_WAKEUP,
@@ -368,7 +370,7 @@ TEST(events_name_the_other_thread_by_its_part)
     ew_buf_done(&text);
 }
 
-TEST(a_switch_tells_who_woke_the_next_one_and_how_long_it_waited)
+TEST(a_switch_has_the_waker_and_the_wait_of_the_incoming_thread)
 {
     struct etwatch_event event = {.size = sizeof event,
                                   .kind = ETWATCH_EVENT_SWITCH,
@@ -382,9 +384,9 @@ TEST(a_switch_tells_who_woke_the_next_one_and_how_long_it_waited)
     struct ew_buf text;
     struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
     CHECK_EQ_INT(etwatch_sink_events(sink, &event, 1), 0);
-    const char *said = close_sink(sink, &text);
-    CHECK_CONTAINS(said, "\"waker_pid\":30,\"waker_tid\":31,");
-    CHECK_CONTAINS(said, "\"wait_reason\":\"UserRequest\",\"wait_ns\":5,\"ready_ns\":null,");
+    const char *output = close_sink(sink, &text);
+    CHECK_CONTAINS(output, "\"waker_pid\":30,\"waker_tid\":31,");
+    CHECK_CONTAINS(output, "\"wait_reason\":\"UserRequest\",\"wait_ns\":5,\"ready_ns\":null,");
     ew_buf_done(&text);
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every process of a stream with its totals and spreads; bounded, and what goes is counted. */
+/*
+ * Every process of a stream with its totals and distributions; memory is bounded, and dropped
+ * processes are counted.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +15,7 @@
 
 #define MS UINT64_C(1000000)
 
-struct told {
+struct reported {
     uint32_t count;
     struct etwatch_summary_process process[8];
     struct etwatch_sample sample[8];
@@ -22,24 +25,24 @@ struct told {
 
 static void on_process(void *ctx, const struct etwatch_summary_process *process)
 {
-    struct told *told = ctx;
-    uint32_t i = told->count++;
+    struct reported *reported = ctx;
+    uint32_t i = reported->count++;
     if (i >= 8)
         return;
-    told->process[i] = *process;
-    told->sample[i] = *process->sample;
-    memcpy(told->metrics[i], process->metrics, sizeof told->metrics[i]);
-    (void)snprintf(told->name[i], sizeof told->name[i], "%s",
+    reported->process[i] = *process;
+    reported->sample[i] = *process->sample;
+    memcpy(reported->metrics[i], process->metrics, sizeof reported->metrics[i]);
+    (void)snprintf(reported->name[i], sizeof reported->name[i], "%s",
                    process->sample->name == NULL ? "" : process->sample->name);
 }
 
-static struct told *tell(struct etwatch_summary *summary, uint32_t pid)
+static struct reported *read_all(struct etwatch_summary *summary, uint32_t pid)
 {
-    static struct told told;
-    memset(&told, 0, sizeof told);
-    int count = etwatch_summary_for_each(summary, pid, on_process, &told);
-    CHECK_EQ_INT(count, told.count);
-    return &told;
+    static struct reported reported;
+    memset(&reported, 0, sizeof reported);
+    int count = etwatch_summary_for_each(summary, pid, on_process, &reported);
+    CHECK_EQ_INT(count, reported.count);
+    return &reported;
 }
 
 static struct etwatch_sample make(uint32_t type, uint32_t pid, uint64_t t_ns, uint64_t dt_ns)
@@ -80,25 +83,27 @@ TEST(counters_are_added_gauges_are_the_latest)
     second.rss_bytes = 8192;
     second.name = "two";
     add(summary, second);
-    struct told *told = tell(summary, 0);
-    CHECK_EQ_UINT(told->count, 1);
-    CHECK_EQ_UINT(told->sample[0].cpu_ns, 15000000);
-    CHECK_EQ_UINT(told->sample[0].rss_bytes, 8192);
-    CHECK_METRICS(told->sample[0].has, ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns,
+    struct reported *reported = read_all(summary, 0);
+    CHECK_EQ_UINT(reported->count, 1);
+    CHECK_EQ_UINT(reported->sample[0].cpu_ns, 15000000);
+    CHECK_EQ_UINT(reported->sample[0].rss_bytes, 8192);
+    CHECK_METRICS(reported->sample[0].has, ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns,
                   ETWATCH_M_rss_bytes);
-    CHECK_EQ_STR(told->name[0], "two");
-    CHECK_EQ_UINT(told->process[0].samples, 2);
-    CHECK_EQ_UINT(told->process[0].flags, 0);
-    CHECK_EQ_UINT(told->process[0].first_ns, 1000 * MS);
-    CHECK_EQ_UINT(told->process[0].last_ns, 1020 * MS);
-    CHECK_NEAR(told->metrics[0][ETWATCH_M_cpu_percent].avg, 75, 1e-9);
-    CHECK_NEAR(told->metrics[0][ETWATCH_M_cpu_percent].max, 100, 0);
-    CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_io_read_bytes].count, 0);
+    CHECK_EQ_STR(reported->name[0], "two");
+    CHECK_EQ_UINT(reported->process[0].samples, 2);
+    CHECK_EQ_UINT(reported->process[0].flags, 0);
+    CHECK_EQ_UINT(reported->process[0].first_ns, 1000 * MS);
+    CHECK_EQ_UINT(reported->process[0].last_ns, 1020 * MS);
+    CHECK_NEAR(reported->metrics[0][ETWATCH_M_cpu_percent].avg, 75, 1e-9);
+    CHECK_NEAR(reported->metrics[0][ETWATCH_M_cpu_percent].max, 100, 0);
+    CHECK_EQ_UINT(reported->metrics[0][ETWATCH_M_io_read_bytes].count, 0);
     etwatch_summary_free(summary);
 }
 
-/* Values are held a while: whenever it is told, none may be missing and none may count twice. */
-TEST(a_spread_is_whole_at_any_moment)
+/*
+ * Values are buffered: whenever the summary is read, none may be missing and none may count twice.
+ */
+TEST(a_distribution_is_complete_at_any_moment)
 {
     struct etwatch_summary *summary;
     struct ew_aggregate want[2];
@@ -118,37 +123,37 @@ TEST(a_spread_is_whole_at_any_moment)
         if (i == 39)
             add(summary, make(ETWATCH_TYPE_EXIT, 7, 400 * MS, 400 * MS));
         if (i % 3 != 0 && i != 39)
-            continue; /* several are held then */
-        struct told *told = tell(summary, 7);
+            continue; /* several are buffered at that point */
+        struct reported *reported = read_all(summary, 7);
         ew_aggregate_result(&want[0], &result);
-        CHECK_EQ_MEM(&told->metrics[0][ETWATCH_M_cpu_percent], &result, sizeof result);
+        CHECK_EQ_MEM(&reported->metrics[0][ETWATCH_M_cpu_percent], &result, sizeof result);
         ew_aggregate_result(&want[1], &result);
-        CHECK_EQ_MEM(&told->metrics[0][ETWATCH_M_rss_bytes], &result, sizeof result);
+        CHECK_EQ_MEM(&reported->metrics[0][ETWATCH_M_rss_bytes], &result, sizeof result);
     }
     ew_aggregate_done(&want[0]);
     ew_aggregate_done(&want[1]);
     etwatch_summary_free(summary);
 }
 
-TEST(intervals_of_which_nothing_was_heard_count_as_zero_for_cpu_and_not_for_memory)
+TEST(intervals_without_a_sample_count_as_zero_for_cpu_and_not_for_memory)
 {
     struct etwatch_summary *summary;
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
     add(summary, make(ETWATCH_TYPE_START, 7, 0, 0));
     add(summary, busy(7, 10 * MS, 80));
-    add(summary, busy(8, 1000 * MS, 10)); /* another one: the stream goes on */
-    struct told *told = tell(summary, 7);
-    CHECK_EQ_UINT(told->count, 1);
-    CHECK_EQ_UINT(told->process[0].last_ns, 1000 * MS);
-    CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_cpu_percent].count, 100);
-    CHECK_NEAR(told->metrics[0][ETWATCH_M_cpu_percent].avg, 0.8, 1e-9);
-    CHECK_NEAR(told->metrics[0][ETWATCH_M_cpu_percent].p99, 0, 0);
-    CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_rss_bytes].count, 1);
-    CHECK_NEAR(told->metrics[0][ETWATCH_M_rss_bytes].avg, 4096, 0);
+    add(summary, busy(8, 1000 * MS, 10)); /* another process: the stream goes on */
+    struct reported *reported = read_all(summary, 7);
+    CHECK_EQ_UINT(reported->count, 1);
+    CHECK_EQ_UINT(reported->process[0].last_ns, 1000 * MS);
+    CHECK_EQ_UINT(reported->metrics[0][ETWATCH_M_cpu_percent].count, 100);
+    CHECK_NEAR(reported->metrics[0][ETWATCH_M_cpu_percent].avg, 0.8, 1e-9);
+    CHECK_NEAR(reported->metrics[0][ETWATCH_M_cpu_percent].p99, 0, 0);
+    CHECK_EQ_UINT(reported->metrics[0][ETWATCH_M_rss_bytes].count, 1);
+    CHECK_NEAR(reported->metrics[0][ETWATCH_M_rss_bytes].avg, 4096, 0);
     etwatch_summary_free(summary);
 }
 
-TEST(an_exit_brings_the_totals_of_the_life)
+TEST(an_exit_sets_the_totals_of_the_lifetime)
 {
     struct etwatch_summary *summary;
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
@@ -160,13 +165,13 @@ TEST(an_exit_brings_the_totals_of_the_life)
     end.exit_code = 3;
     add(summary, end);
     add(summary, busy(8, 1000 * MS, 50));
-    struct told *told = tell(summary, 7);
-    CHECK_EQ_UINT(told->process[0].flags, ETWATCH_SUMMARY_ENDED);
-    CHECK_EQ_UINT(told->process[0].last_ns, 20 * MS);
-    CHECK_EQ_UINT(told->sample[0].type, ETWATCH_TYPE_EXIT);
-    CHECK_EQ_UINT(told->sample[0].cpu_ns, 99 * MS);
-    CHECK_EQ_INT(told->sample[0].exit_code, 3);
-    CHECK_EQ_UINT(told->metrics[0][ETWATCH_M_cpu_percent].count, 2);
+    struct reported *reported = read_all(summary, 7);
+    CHECK_EQ_UINT(reported->process[0].flags, ETWATCH_SUMMARY_ENDED);
+    CHECK_EQ_UINT(reported->process[0].last_ns, 20 * MS);
+    CHECK_EQ_UINT(reported->sample[0].type, ETWATCH_TYPE_EXIT);
+    CHECK_EQ_UINT(reported->sample[0].cpu_ns, 99 * MS);
+    CHECK_EQ_INT(reported->sample[0].exit_code, 3);
+    CHECK_EQ_UINT(reported->metrics[0][ETWATCH_M_cpu_percent].count, 2);
     etwatch_summary_free(summary);
 }
 
@@ -176,7 +181,7 @@ static void count_them(void *ctx, const struct etwatch_sample *samples, size_t c
     *sum += count * samples[0].pid;
 }
 
-TEST(somebody_else_may_get_the_same_samples)
+TEST(another_consumer_may_receive_the_same_samples)
 {
     size_t sum = 0;
     struct etwatch_summary_options options = {
@@ -197,12 +202,12 @@ TEST(a_reused_pid_is_another_process)
     struct etwatch_sample other = busy(7, 20 * MS, 60);
     other.start_ns++;
     add(summary, other);
-    CHECK_EQ_UINT(tell(summary, 7)->count, 2);
-    CHECK_EQ_UINT(tell(summary, 9)->count, 0);
+    CHECK_EQ_UINT(read_all(summary, 7)->count, 2);
+    CHECK_EQ_UINT(read_all(summary, 9)->count, 0);
     etwatch_summary_free(summary);
 }
 
-TEST(when_it_is_full_those_go_that_ended_first_and_are_counted)
+TEST(a_full_summary_drops_the_first_exited_and_counts_them)
 {
     struct etwatch_summary_options options = {.size = sizeof options, .max_processes = 3};
     struct etwatch_summary *summary;
@@ -210,21 +215,21 @@ TEST(when_it_is_full_those_go_that_ended_first_and_are_counted)
     for (uint32_t pid = 1; pid <= 3; pid++)
         add(summary, busy(pid, pid * 10 * MS, 50));
     add(summary, make(ETWATCH_TYPE_EXIT, 2, 40 * MS, 10 * MS));
-    add(summary, busy(4, 50 * MS, 50)); /* 2 has ended: it goes */
-    struct told *told = tell(summary, 0);
-    CHECK_EQ_UINT(told->count, 3);
-    CHECK_EQ_UINT(told->sample[0].pid, 1);
-    CHECK_EQ_UINT(told->sample[1].pid, 3);
-    CHECK_EQ_UINT(told->sample[2].pid, 4);
-    add(summary, busy(5, 60 * MS, 50)); /* none has: the first seen goes */
-    told = tell(summary, 0);
-    CHECK_EQ_UINT(told->count, 3);
-    CHECK_EQ_UINT(told->sample[0].pid, 3);
+    add(summary, busy(4, 50 * MS, 50)); /* 2 has exited: it is dropped */
+    struct reported *reported = read_all(summary, 0);
+    CHECK_EQ_UINT(reported->count, 3);
+    CHECK_EQ_UINT(reported->sample[0].pid, 1);
+    CHECK_EQ_UINT(reported->sample[1].pid, 3);
+    CHECK_EQ_UINT(reported->sample[2].pid, 4);
+    add(summary, busy(5, 60 * MS, 50)); /* none has exited: the first one seen is dropped */
+    reported = read_all(summary, 0);
+    CHECK_EQ_UINT(reported->count, 3);
+    CHECK_EQ_UINT(reported->sample[0].pid, 3);
     CHECK_EQ_UINT(etwatch_summary_dropped(summary), 2);
     etwatch_summary_free(summary);
 }
 
-TEST(threads_and_what_is_not_valid_are_left_out)
+TEST(threads_and_invalid_values_are_excluded)
 {
     struct etwatch_summary_options small = {.size = 4};
     struct etwatch_summary *summary = NULL;
@@ -237,7 +242,7 @@ TEST(threads_and_what_is_not_valid_are_left_out)
     etwatch_summary_add(NULL, &thread, 1);
     CHECK_EQ_INT(etwatch_summary_for_each(summary, 0, NULL, NULL), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_summary_for_each(NULL, 0, on_process, NULL), ETWATCH_EINVAL);
-    CHECK_EQ_UINT(tell(summary, 0)->count, 0);
+    CHECK_EQ_UINT(read_all(summary, 0)->count, 0);
     CHECK_EQ_UINT(etwatch_summary_dropped(NULL), 0);
     etwatch_summary_free(summary);
     etwatch_summary_free(NULL);
@@ -264,7 +269,7 @@ static void check_cycles(void *ctx, const struct etwatch_summary_process *proces
     CHECK_EQ_UINT(process->threads[2].cycles, 0);
 }
 
-TEST(cycles_are_told_by_thread)
+TEST(cycles_are_reported_by_thread)
 {
     struct etwatch_summary *summary;
     CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
@@ -281,8 +286,8 @@ TEST(cycles_are_told_by_thread)
     etwatch_summary_free(summary);
 }
 
-/* The two histograms have one scale: whatever is added, they say the same. */
-TEST(a_spread_says_what_an_aggregate_says)
+/* The two histograms have one scale: for any values they give the same results. */
+TEST(a_distribution_agrees_with_an_aggregate)
 {
     struct ew_aggregate a;
     struct ew_sparse_histogram s = {0};
@@ -317,13 +322,13 @@ static int keep_some(void *ctx)
         sample.user = i % 2 == 0 ? "root" : "me";
         etwatch_summary_add(summary, &sample, 1);
     }
-    (void)tell(summary, 0);
+    (void)read_all(summary, 0);
     error = etwatch_summary_dropped(summary) > 0 ? ETWATCH_ENOMEM : 0;
     etwatch_summary_free(summary);
     return error;
 }
 
-TEST(without_memory_nothing_breaks)
+TEST(every_failed_allocation_is_handled)
 {
     TORTURE(keep_some, NULL);
 }

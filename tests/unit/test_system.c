@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole machine: the text of /proc with known answers, and a reading of this machine. */
+/* The whole machine: /proc text with known results, and a reading of this machine. */
 #include <etwatch/system.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ static struct ew_system_text text;
 
 #define PARSE(which, words) ew_system_parse_##which(words, strlen(words), &text)
 
-TEST(every_file_gives_its_figures)
+TEST(every_file_gives_its_values)
 {
     text = (struct ew_system_text){0};
     PARSE(stat, "cpu  10 1 20 100 5 2 3 4 9 9\ncpu0 5 0 10 50 2 1 1 2 0 0\ncpu2 1 2 3 4 5 6 7 8\n"
@@ -63,8 +63,8 @@ TEST(a_reading_of_this_machine_makes_sense)
     etwatch_system_close(reader);
 }
 
-/* Others come and go meanwhile, so at least. */
-TEST(who_came_and_went_is_estimated_from_two_lists)
+/* Other processes start and exit meanwhile, so the counts are lower bounds. */
+TEST(starts_and_exits_are_estimated_from_two_lists)
 {
     struct etwatch_system_reader *reader = NULL;
     struct etwatch_system system = {.size = sizeof system};
@@ -83,7 +83,7 @@ TEST(who_came_and_went_is_estimated_from_two_lists)
     etwatch_system_close(reader);
 }
 
-TEST(what_somebody_counted_is_exact)
+TEST(counts_set_by_the_caller_are_exact)
 {
     struct etwatch_system_reader *reader = NULL;
     struct etwatch_system system = {.size = sizeof system};
@@ -101,7 +101,7 @@ TEST(what_somebody_counted_is_exact)
     etwatch_system_close(reader);
 }
 
-TEST(an_average_begins_with_what_is_and_follows_it)
+TEST(an_average_begins_with_the_current_value_and_follows_it)
 {
     double load[3] = {0};
     ew_system_average(4, 0, 1000, load);
@@ -115,7 +115,7 @@ TEST(an_average_begins_with_what_is_and_follows_it)
     CHECK_NEAR(load[0], 2, 1e-6);
 }
 
-TEST(every_figure_has_a_row_that_says_how_on_each_system)
+TEST(every_value_has_a_row_with_its_origin_on_each_system)
 {
     struct etwatch_metric_info info = {.size = sizeof info};
     struct etwatch_metric_backend backend = {.size = sizeof backend};

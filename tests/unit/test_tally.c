@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Accounting from events: schedules written by hand, with the answers worked out by hand. */
+/* Accounting from events: hand-written schedules with results computed by hand. */
 #include "tally_kit.h"
 
-/* Process 100 with threads 104 and 108, process 200 with thread 204, there from the beginning. */
+/* Process 100 with threads 104 and 108, process 200 with thread 204, all preexisting. */
 static void rundown(struct ew_tally *tally)
 {
     feed(tally, ev_process(EW_EVENT_PROCESS_THERE, US(0), 100, 4, "alpha.exe"));
@@ -19,11 +19,11 @@ static void check_all_time(const struct ew_tally *tally, uint64_t cpus, uint64_t
                   cpus * wall_us * 1000);
 }
 
-TEST(time_goes_to_the_thread_that_leaves)
+TEST(time_is_charged_to_the_outgoing_thread)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
-    feed(tally, ev_switch(US(10), 0, 0, 104, WAITING)); /* before: nobody is known */
+    feed(tally, ev_switch(US(10), 0, 0, 104, WAITING)); /* before this no running thread is known */
     feed(tally, ev_switch(US(30), 0, 104, 204, READY));
     feed(tally, ev_switch(US(35), 0, 204, 104, WAITING));
     feed(tally, ev_switch(US(60), 0, 104, 0, WAITING));
@@ -76,13 +76,13 @@ TEST(waiting_for_a_cpu_is_counted_from_ready_and_from_preemption)
     rundown(tally);
     feed(tally, ev_switch(US(10), 0, 0, 104, WAITING));
     feed(tally, ev_ready(US(12), 0, 204));
-    feed(tally, ev_ready(US(15), 0, 204)); /* told twice: the first counts */
+    feed(tally, ev_ready(US(15), 0, 204)); /* logged twice: the first counts */
     feed(tally, ev_switch(US(20), 0, 104, 204, READY));
     feed(tally, ev_switch(US(50), 0, 204, 104, WAITING));
     take_totals(tally, false);
     CHECK_EQ_UINT(total_of(200)->counter[EW_C_runq_wait_ns], 8000);
     CHECK_EQ_UINT(total_of(100)->counter[EW_C_runq_wait_ns], 30000);
-    /* Made ready while it was still on its way out: it waits from when it is out. */
+    /* Made ready while it was still being switched out: it waits from its switch-out. */
     feed(tally, ev_ready(US(60), 1, 104));
     feed(tally, ev_switch(US(70), 0, 104, 0, WAITING));
     feed(tally, ev_switch(US(75), 0, 0, 104, WAITING));
@@ -108,7 +108,7 @@ TEST(a_yield_is_voluntary_and_waits)
     ew_tally_free(tally);
 }
 
-TEST(a_thread_whose_process_is_told_at_the_end_counts_from_the_beginning)
+TEST(a_thread_counts_from_the_beginning_if_its_process_is_logged_at_the_end)
 {
     struct ew_tally *tally = tally_open(tally_config());
     feed(tally, ev_switch(US(0), 0, 0, 304, WAITING));
@@ -127,13 +127,14 @@ TEST(a_thread_whose_process_is_told_at_the_end_counts_from_the_beginning)
     ew_tally_free(tally);
 }
 
-TEST(a_thread_id_used_again_is_another_thread)
+TEST(a_reused_thread_id_is_another_thread)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
     feed(tally, ev_switch(US(0), 0, 0, 104, WAITING));
     feed(tally, ev_thread(EW_EVENT_THREAD_END, US(10), 100, 104));
-    feed(tally, ev_switch(US(12), 0, 104, 0, TERMINATED)); /* its end is told before its last run */
+    feed(tally,
+         ev_switch(US(12), 0, 104, 0, TERMINATED)); /* its end is logged before its last run */
     feed(tally, ev_thread(EW_EVENT_THREAD_START, US(20), 200, 104));
     feed(tally, ev_switch(US(30), 0, 0, 104, WAITING));
     feed(tally, ev_switch(US(35), 0, 104, 0, WAITING));
@@ -146,7 +147,7 @@ TEST(a_thread_id_used_again_is_another_thread)
     ew_tally_free(tally);
 }
 
-TEST(a_thread_may_wait_after_its_end_was_told)
+TEST(a_thread_may_wait_after_its_end_was_logged)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -159,11 +160,11 @@ TEST(a_thread_may_wait_after_its_end_was_told)
     feed(tally, ev_switch(US(27), 0, 104, 0, TERMINATED));
     take_totals(tally, true);
     CHECK_EQ_UINT(cpu_us(total_of(100)), 19);
-    CHECK_EQ_UINT(kit_totals.count, 1 + 2 + 2); /* the ended one is not kept */
+    CHECK_EQ_UINT(kit_totals.count, 1 + 2 + 2); /* the exited thread is not kept */
     ew_tally_free(tally);
 }
 
-TEST(a_thread_whose_last_switch_is_lost_is_over_at_the_end)
+TEST(a_thread_with_a_lost_last_switch_ends_with_the_recording)
 {
     struct ew_tally_config config = tally_config();
     config.threads = true;
@@ -183,7 +184,7 @@ TEST(a_thread_whose_last_switch_is_lost_is_over_at_the_end)
     ew_tally_free(tally);
 }
 
-TEST(a_process_id_used_again_is_another_process)
+TEST(a_reused_process_id_is_another_process)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -214,7 +215,7 @@ TEST(a_process_id_used_again_is_another_process)
     ew_tally_free(tally);
 }
 
-TEST(two_providers_may_tell_the_same_start)
+TEST(two_providers_may_log_the_same_start)
 {
     struct ew_tally *tally = tally_open(tally_config());
     feed(tally, ev_process(EW_EVENT_PROCESS_START, US(0), 100, 4, "alpha.exe"));
@@ -230,17 +231,17 @@ TEST(two_providers_may_tell_the_same_start)
     ew_tally_free(tally);
 }
 
-TEST(interrupts_are_taken_off_the_thread_and_nest)
+TEST(interrupt_time_is_subtracted_from_the_thread_and_nests)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
     feed(tally, ev_switch(US(0), 0, 0, 104, WAITING));
-    feed(tally, ev_irq(US(10), US(12), 0, true)); /* an ISR by itself */
+    feed(tally, ev_irq(US(10), US(12), 0, true)); /* an ISR alone */
     feed(tally, ev_irq(US(22), US(24), 0, true)); /* two in a DPC */
     feed(tally, ev_irq(US(25), US(26), 0, true));
     feed(tally, ev_irq(US(20), US(30), 0, false));
     feed(tally, ev_switch(US(50), 0, 104, 0, WAITING));
-    feed(tally, ev_irq(US(60), US(64), 0, false)); /* idle, too */
+    feed(tally, ev_irq(US(60), US(64), 0, false)); /* during idle, too */
     feed(tally, ev_switch(US(70), 0, 0, 204, WAITING));
     ew_tally_finish(tally, US(80), NULL);
     take_totals(tally, false);
@@ -253,7 +254,7 @@ TEST(interrupts_are_taken_off_the_thread_and_nest)
     ew_tally_free(tally);
 }
 
-TEST(an_interrupt_told_after_many_others_counts_once)
+TEST(an_interrupt_logged_after_many_others_counts_once)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -269,7 +270,7 @@ TEST(an_interrupt_told_after_many_others_counts_once)
     ew_tally_free(tally);
 }
 
-TEST(after_a_loss_nobody_is_known_until_the_next_switch)
+TEST(after_a_loss_the_running_thread_is_unknown_until_the_next_switch)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -293,7 +294,7 @@ TEST(after_a_loss_nobody_is_known_until_the_next_switch)
     ew_tally_free(tally);
 }
 
-TEST(a_switch_from_somebody_else_means_that_others_were_lost)
+TEST(a_switch_from_an_unexpected_thread_means_that_switches_were_lost)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -313,7 +314,7 @@ TEST(without_switches_time_is_estimated_from_samples)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
-    feed(tally, ev_sample(US(5), 0, 104)); /* before the interval is told */
+    feed(tally, ev_sample(US(5), 0, 104)); /* before the interval is reported */
     feed(tally, ev_sample_interval(US(6), 5000));
     feed(tally, ev_sample(US(10), 0, 104));
     feed(tally, ev_sample(US(15), 0, 0));
@@ -336,7 +337,7 @@ TEST(without_switches_time_is_estimated_from_samples)
     CHECK_EQ_UINT(s.busy_ns, 2500000);
     CHECK_EQ_UINT(s.dpc_ns, 1000000);
     CHECK_EQ_UINT(s.samples, 5);
-    /* Switches win over samples as soon as there are any. */
+    /* Switches take precedence over samples as soon as there are any. */
     feed(tally, ev_switch(US(30), 0, 0, 104, WAITING));
     feed(tally, ev_switch(US(40), 0, 104, 0, WAITING));
     take_totals(tally, false);
@@ -345,14 +346,14 @@ TEST(without_switches_time_is_estimated_from_samples)
     ew_tally_free(tally);
 }
 
-TEST(samples_tell_the_mode_that_switches_do_not)
+TEST(samples_give_the_cpu_mode_that_switches_lack)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
     feed(tally, ev_switch(US(1), 0, 0, 104, WAITING));
     struct ew_event kernel = ev_sample(US(2), 0, 104);
     kernel.u.sample.in_kernel = true;
-    feed(tally, kernel); /* before the interval is told */
+    feed(tally, kernel); /* before the interval is reported */
     feed(tally, ev_sample_interval(US(3), 5000));
     feed(tally, kernel);
     feed(tally, ev_sample(US(4), 0, 104));
@@ -361,14 +362,14 @@ TEST(samples_tell_the_mode_that_switches_do_not)
     feed(tally, ev_switch(US(9), 0, 104, 0, WAITING));
     take_totals(tally, false);
     const struct ew_total *total = total_of(100);
-    CHECK_EQ_UINT(cpu_us(total), 8); /* exact all the same */
+    CHECK_EQ_UINT(cpu_us(total), 8); /* still exact */
     CHECK_EQ_UINT(total->counter[EW_C_cpu_kernel_ns], 1000000);
     CHECK_EQ_UINT(total->counter[EW_C_cpu_user_ns], 500000);
     CHECK((total->counter_has & EW_HAS_C(cpu_kernel_ns)) != 0);
     ew_tally_free(tally);
 }
 
-TEST(a_sample_interval_that_is_never_told_is_a_millisecond)
+TEST(a_sample_interval_that_is_never_logged_is_a_millisecond)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -379,7 +380,7 @@ TEST(a_sample_interval_that_is_never_told_is_a_millisecond)
     ew_tally_free(tally);
 }
 
-TEST(idle_is_no_process)
+TEST(idle_is_not_a_process)
 {
     struct ew_tally *tally = tally_open(tally_config());
     feed(tally, ev_process(EW_EVENT_PROCESS_THERE, US(0), 0, 0, "Idle"));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* From events to samples through the real sampler: exact at interval ends, honest about the rest.
+/*
+ * From events to samples through the real sampler: exact at interval ends, and incomplete values
+ * are marked.
  */
 #include "tally_kit.h"
 
-/* The n-th sample kept of the process that the pipeline keeps. */
+/* The n-th kept sample of the process that the pipeline keeps. */
 static uint64_t cpu_of(const struct pipeline *p, size_t n)
 {
     CHECK(n < p->kept_count);
@@ -45,7 +47,7 @@ TEST(a_run_is_split_exactly_at_interval_ends)
     pipe_close(p);
 }
 
-TEST(what_happens_exactly_at_an_end_belongs_to_the_next_interval)
+TEST(an_event_exactly_at_an_end_belongs_to_the_next_interval)
 {
     struct pipeline *p = open_for(100, 1000);
     pipe_feed(p, ev_switch(US(500), 0, 0, 104, WAITING));
@@ -102,7 +104,7 @@ TEST(a_process_starts_and_exits_with_its_totals)
     pipe_close(p);
 }
 
-TEST(the_last_switch_may_come_in_a_later_interval_than_the_end)
+TEST(the_last_switch_may_be_in_a_later_interval_than_the_exit)
 {
     struct pipeline *p = open_for(200, 1000);
     pipe_feed(p, ev_switch(US(500), 0, 0, 204, WAITING));
@@ -115,7 +117,7 @@ TEST(the_last_switch_may_come_in_a_later_interval_than_the_end)
     pipe_close(p);
 }
 
-TEST(network_bytes_are_in_the_interval_they_came_in)
+TEST(network_bytes_are_in_the_interval_of_their_event)
 {
     struct pipeline *p = open_for(200, 1000);
     pipe_feed(p, ev_net(EW_EVENT_NET_RECEIVE, US(100), 200, NO, 10));
@@ -128,14 +130,17 @@ TEST(network_bytes_are_in_the_interval_they_came_in)
     CHECK_EQ_UINT(p->kept[0].net_received_bytes, 10);
     CHECK_EQ_UINT(p->kept[1].net_received_bytes, 20);
     CHECK_EQ_UINT(p->kept[1].net_sent_bytes, 40);
-    /* Known to be none where only threads were active. */
+    /* Known to be zero where only threads were active. */
     CHECK(etwatch_sample_has(&p->kept[2], ETWATCH_M_net_sent_bytes));
     CHECK_EQ_UINT(p->kept[2].net_sent_bytes, 0);
     pipe_close(p);
 }
 
-/* An idle thread's entry may be evicted from the ledger; what it did before must not come again. */
-TEST(a_process_that_talks_again_after_long_is_not_counted_twice)
+/*
+ * An idle thread's entry may be evicted from the ledger; its earlier work must not be counted
+ * again.
+ */
+TEST(a_process_active_again_after_a_long_time_is_not_counted_twice)
 {
     struct pipeline *p = open_for(300, 1000);
     pipe_feed(p, ev_process(EW_EVENT_PROCESS_START, US(10), 300, 100, "child.exe"));
@@ -149,7 +154,7 @@ TEST(a_process_that_talks_again_after_long_is_not_counted_twice)
     pipe_close(p);
 }
 
-TEST(a_thread_told_late_in_the_same_interval_loses_nothing)
+TEST(a_thread_logged_late_in_the_same_interval_loses_nothing)
 {
     struct pipeline *p = pipe_open(tally_config(), 1000, true);
     p->only_pid = 100;
@@ -165,7 +170,7 @@ TEST(a_thread_told_late_in_the_same_interval_loses_nothing)
     pipe_close(p);
 }
 
-TEST(a_thread_told_in_a_later_interval_is_marked)
+TEST(a_thread_logged_in_a_later_interval_is_marked)
 {
     struct pipeline *p = pipe_open(tally_config(), 1000, true);
     p->only_pid = 100;
@@ -175,7 +180,7 @@ TEST(a_thread_told_in_a_later_interval_is_marked)
     pipe_feed(p, ev_switch(US(1400), 0, 104, 0, WAITING));
     pipe_finish(p, US(3000));
     CHECK_EQ_UINT(p->kept_count, 1);
-    CHECK_EQ_UINT(cpu_of(p, 0), 400); /* of the interval at hand all is known */
+    CHECK_EQ_UINT(cpu_of(p, 0), 400); /* for the current interval everything is known */
     CHECK_EQ_UINT(p->incomplete, 1);
     take_totals(p->tally, false);
     CHECK_EQ_UINT(cpu_us(total_of(100)), 1300);
@@ -194,7 +199,7 @@ TEST(a_loss_marks_the_samples_until_the_next_switch)
     pipe_feed(p, ev_switch(US(3200), 0, 104, 0, WAITING));
     pipe_feed(p, ev_switch(US(4200), 0, 0, 104, WAITING));
     pipe_finish(p, US(5000));
-    /* alpha: 0.9 ms, 0.2 ms, nothing known, 0.1 ms and a lot that is not known, 0.8 ms */
+    /* alpha: 0.9 ms, 0.2 ms, nothing known, 0.1 ms and a large unknown part, 0.8 ms */
     CHECK_EQ_UINT(p->kept_count, 4);
     CHECK_EQ_UINT(cpu_of(p, 0), 900);
     CHECK((p->kept[0].flags & ETWATCH_SAMPLE_COMPLETE) != 0);
@@ -209,7 +214,7 @@ TEST(a_loss_marks_the_samples_until_the_next_switch)
     pipe_close(p);
 }
 
-TEST(an_interrupt_over_an_interval_end_is_made_up_for_in_the_next)
+TEST(an_interrupt_across_an_interval_end_is_corrected_in_the_next)
 {
     struct pipeline *p = open_for(100, 1000);
     pipe_feed(p, ev_switch(US(0), 0, 0, 104, WAITING));
@@ -243,7 +248,7 @@ TEST(samples_alone_give_estimated_intervals)
 {
     struct pipeline *p = open_for(100, 10000);
     pipe_feed(p, ev_sample_interval(US(0), 10000));
-    pipe_feed(p, ev_sample(US(9990), 0, 104)); /* stands for a millisecond: of this interval */
+    pipe_feed(p, ev_sample(US(9990), 0, 104)); /* represents a millisecond of this interval */
     for (uint64_t i = 11; i < 15; i++)
         pipe_feed(p, ev_sample(US(1000 * i), 0, 104));
     pipe_finish(p, US(20000));
@@ -261,12 +266,12 @@ static bool only_beta(void *ctx, uint32_t pid, const char *name)
     return strcmp(name, "beta.exe") == 0;
 }
 
-TEST(only_the_wanted_and_their_descendants_are_told)
+TEST(only_selected_processes_and_their_descendants_are_reported)
 {
     struct ew_tally_config config = tally_config();
     config.selected = only_beta;
     struct pipeline *p = pipe_open(config, 1000, false);
-    /* The rundown tells a grandchild before its ancestors. */
+    /* The rundown logs a grandchild before its ancestors. */
     pipe_feed(p, ev_process(EW_EVENT_PROCESS_THERE, US(0), 400, 300, "grandchild.exe"));
     pipe_feed(p, ev_thread(EW_EVENT_THREAD_THERE, US(0), 400, 404));
     pipe_feed(p, ev_process(EW_EVENT_PROCESS_THERE, US(0), 300, 200, "child.exe"));
@@ -286,13 +291,13 @@ TEST(only_the_wanted_and_their_descendants_are_told)
     CHECK_EQ_UINT(p->sum[0][100 / 4], 0);
     CHECK_EQ_UINT(p->sum[0][200 / 4], 200000);
     CHECK_EQ_UINT(p->sum[0][400 / 4], 100000);
-    take_totals(p->tally, false); /* totals are of everybody */
+    take_totals(p->tally, false); /* totals cover all processes */
     CHECK_EQ_UINT(cpu_us(total_of(100)), 100);
     pipe_close(p);
 }
 
-/* Never a zero that means "not known". */
-TEST(what_is_no_longer_logged_is_unknown_from_then_on)
+/* Never a zero that means "unknown". */
+TEST(metrics_of_disabled_events_become_unknown)
 {
     struct pipeline *p = open_for(100, 1000);
     pipe_feed(p, ev_switch(US(100), 0, 0, 104, WAITING));
@@ -309,7 +314,7 @@ TEST(what_is_no_longer_logged_is_unknown_from_then_on)
     CHECK(!etwatch_sample_has(last, ETWATCH_M_cpu_ns));
     CHECK(!etwatch_sample_has(last, ETWATCH_M_switches_voluntary));
     CHECK(etwatch_sample_has(last, ETWATCH_M_io_read_bytes));
-    CHECK_EQ_UINT(p->sum[1][104 / 4], 900000); /* of an interval that is half known: nothing */
+    CHECK_EQ_UINT(p->sum[1][104 / 4], 900000); /* an interval that is half known */
     pipe_close(p);
 }
 
@@ -329,8 +334,8 @@ TEST(intervals_may_change_their_length)
     pipe_close(p);
 }
 
-/* A time far ahead must not make millions of intervals: nobody runs through such silence. */
-TEST(a_long_silence_ends_what_is_known)
+/* A time far ahead must not create millions of intervals: no thread runs through such a gap. */
+TEST(a_long_gap_makes_the_running_threads_unknown)
 {
     struct pipeline *p = open_for(100, 1000);
     pipe_feed(p, ev_switch(US(0), 0, 0, 104, WAITING));
@@ -360,7 +365,7 @@ static void keep_thread(void *ctx, const struct etwatch_sample *samples, size_t 
     }
 }
 
-TEST(threads_are_told_with_name_priority_and_affinity)
+TEST(threads_are_reported_with_name_priority_and_affinity)
 {
     struct ew_sampler_config sampler_config = {.source = ETWATCH_SOURCE_ETL,
                                                .threads = true,

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Hardware counters that switches carry: whose they are, and when they are nobody's. */
+/*
+ * Hardware counters in context switches: which thread they belong to, and when they belong to none.
+ */
 #include "tally_kit.h"
 
-/* A switch at which the CPU's counters say this; all counters of one event lie in a row. */
+/*
+ * A switch with these values of the CPU's counters; all counters of one event are stored in a row.
+ */
 static struct ew_event counted(struct ew_event e, uint8_t count, uint64_t first, uint64_t second)
 {
     static uint64_t places[64][2];
@@ -79,9 +83,9 @@ static bool complete(uint32_t pid)
     return (total_of(pid)->flags & EW_TOTAL_INCOMPLETE) == 0;
 }
 
-/* ------------------------------------------------------------------------ whose they are */
+/* ------------------------------------------------------------------------ attribution */
 
-TEST(what_a_cpu_counted_is_of_the_thread_that_ran)
+TEST(counts_of_a_cpu_belong_to_the_thread_that_ran)
 {
     struct ew_tally *tally = begin();
     feed(tally, counted(ev_switch(US(10), 0, 0, 104, WAITING), 2, 1000, 10));
@@ -97,13 +101,13 @@ TEST(what_a_cpu_counted_is_of_the_thread_that_ran)
     CHECK_EQ_UINT(cycles(100, 108), 7);
     CHECK_EQ_UINT(cycles(100, 0), 1307);
     CHECK_EQ_UINT(cycles(200, 0), 100 + 3);
-    CHECK_EQ_UINT(cycles(0, 0), 493); /* the idle one's */
+    CHECK_EQ_UINT(cycles(0, 0), 493); /* of the idle thread */
     CHECK_EQ_UINT(total_of(100)->counter[EW_C_cache_misses], 3 + 8);
     CHECK_EQ_UINT(total_of(100)->counter_has & EW_HAS_C(instructions), 0);
     CHECK(complete(100) && complete(200));
 }
 
-TEST(what_was_before_the_first_switch_is_nobodys)
+TEST(counts_before_the_first_switch_belong_to_no_thread)
 {
     struct ew_tally *tally = begin();
     feed(tally, counted(ev_switch(US(10), 0, 104, 204, WAITING), 2, 70000, 500));
@@ -113,7 +117,7 @@ TEST(what_was_before_the_first_switch_is_nobodys)
     CHECK_EQ_UINT(cycles(200, 0), 1);
 }
 
-TEST(over_a_loss_nothing_is_counted)
+TEST(across_a_loss_nothing_is_counted)
 {
     struct ew_tally *tally = begin();
     feed(tally, counted(ev_switch(US(10), 0, 0, 104, WAITING), 2, 1000, 10));
@@ -126,7 +130,7 @@ TEST(over_a_loss_nothing_is_counted)
     CHECK(!complete(100));
 }
 
-TEST(a_switch_from_somebody_else_tells_that_one_was_lost)
+TEST(a_switch_from_an_unexpected_thread_means_that_one_was_lost)
 {
     struct ew_tally *tally = begin();
     feed(tally, counted(ev_switch(US(10), 0, 0, 104, WAITING), 2, 1000, 10));
@@ -137,7 +141,7 @@ TEST(a_switch_from_somebody_else_tells_that_one_was_lost)
     CHECK_EQ_UINT(cycles(200, 0), 0);
 }
 
-TEST(a_counter_that_falls_is_a_gap_and_only_it)
+TEST(a_counter_that_decreases_is_a_gap_of_that_counter_only)
 {
     struct ew_tally *tally = begin();
     feed(tally, counted(ev_switch(US(10), 0, 0, 104, WAITING), 2, 1000, 10));
@@ -168,9 +172,9 @@ TEST(switches_without_counters_are_a_gap_once_there_were_some)
     CHECK(complete(200));
 }
 
-/* -------------------------------------------------------------------------- what they are */
+/* ------------------------------------------------------------------------ names */
 
-TEST(names_may_come_late_but_not_twice_in_two_ways)
+TEST(names_may_come_late_but_must_not_change)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -191,7 +195,7 @@ TEST(names_may_come_late_but_not_twice_in_two_ways)
     CHECK(!known(100));
 }
 
-TEST(as_many_as_have_names_or_none)
+TEST(counters_are_used_only_if_all_have_names)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -210,7 +214,7 @@ TEST(as_many_as_have_names_or_none)
     CHECK(!known(100));
 }
 
-TEST(names_without_counters_are_not_zeros)
+TEST(names_without_counters_do_not_give_zeros)
 {
     struct ew_tally *tally = begin();
     feed(tally, ev_switch(US(10), 0, 0, 104, WAITING));
@@ -219,7 +223,7 @@ TEST(names_without_counters_are_not_zeros)
     CHECK(!known(100));
 }
 
-TEST(disturbed_counters_are_not_told)
+TEST(disturbed_counters_are_not_reported)
 {
     struct ew_tally *tally = begin();
     feed(tally, counted(ev_switch(US(10), 0, 0, 104, WAITING), 2, 1000, 10));
@@ -229,7 +233,7 @@ TEST(disturbed_counters_are_not_told)
     CHECK(!known(100));
 }
 
-TEST(of_two_names_for_one_thing_the_better_counts)
+TEST(of_two_names_for_one_metric_the_better_is_used)
 {
     struct ew_pmc_map map = map_of("TotalCycles", "UnhaltedCoreCycles");
     CHECK_EQ_UINT(map.counter[0], EW_PMC_NONE);
@@ -238,14 +242,14 @@ TEST(of_two_names_for_one_thing_the_better_counts)
     CHECK_EQ_UINT(map.counter[0], EW_C_cycles);
     CHECK_EQ_UINT(map.counter[1], EW_PMC_NONE);
     CHECK_EQ_UINT(ew_pmc_has(&map), EW_HAS_C(cycles));
-    map = map_of("UnhaltedReferenceCycles", "DcacheMisses"); /* similar, and something else */
+    map = map_of("UnhaltedReferenceCycles", "DcacheMisses"); /* similar, but a different counter */
     CHECK_EQ_UINT(ew_pmc_has(&map), 0);
     CHECK_EQ_UINT(map.count, 2);
 }
 
 /* -------------------------------------------------------------------------- in samples */
 
-TEST(a_run_is_counted_where_it_ends)
+TEST(a_run_counts_in_the_interval_in_which_it_ends)
 {
     struct ew_tally_config config = tally_config();
     config.pmc = map_of("TotalCycles", "LLCMisses");
@@ -253,7 +257,7 @@ TEST(a_run_is_counted_where_it_ends)
     struct pipeline *p = pipe_open(config, 1000, false);
     p->only_pid = 100;
     struct ew_event first = counted(ev_switch(US(100), 0, 0, 104, WAITING), 2, 1000, 10);
-    ew_tally_learn(p->tally, &first); /* as a session does with what it begins with */
+    ew_tally_learn(p->tally, &first); /* as a session does with its initial events */
     pipe_feed(p, ev_process(EW_EVENT_PROCESS_THERE, US(0), 100, 4, "alpha.exe"));
     pipe_feed(p, ev_thread(EW_EVENT_THREAD_THERE, US(0), 100, 104));
     pipe_feed(p, first);
@@ -268,7 +272,7 @@ TEST(a_run_is_counted_where_it_ends)
     CHECK_EQ_UINT(p->kept[1].cache_misses, 8);
     CHECK((p->kept[1].flags & ETWATCH_SAMPLE_COMPLETE) != 0);
     CHECK(!etwatch_sample_has(&p->kept[0], ETWATCH_M_instructions));
-    /* It still runs: what it counts is not told any more. */
+    /* It still runs: its counts are not reported any more. */
     CHECK((p->kept[2].flags & ETWATCH_SAMPLE_COMPLETE) == 0);
     pipe_close(p);
 }
@@ -332,7 +336,7 @@ static int run_once(void *ctx)
     return rc;
 }
 
-TEST(any_allocation_may_fail)
+TEST(every_failed_allocation_is_handled)
 {
     TORTURE(run_once, NULL);
 }

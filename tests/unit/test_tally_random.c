@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Made-up machines, and a second opinion. A machine makes up who has which CPU from when to when,
- * with interrupts in between; what each thread should get is found by laying these pieces over the
- * intervals, one by one, without any of the tally's bookkeeping. The tally sees only the events.
+ * Random machines checked by an independent computation. A machine generates which thread has which
+ * CPU from when to when, with interrupts in between; the expected time of each thread is computed
+ * by intersecting these pieces with the intervals, one by one, without the tally's bookkeeping. The
+ * tally sees only the events.
  */
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@
 
 enum { CPUS = 3, PROCESSES = 5, THREADS = 48, EVENTS_MAX = 40000, PIECES_MAX = 20000 };
 
-/* A run of a thread (index; THREADS: idle) on a CPU, or an interrupt in it. */
+/* A run of a thread (index; THREADS: idle) on a CPU, or an interrupt during it. */
 struct piece {
     uint64_t from_ns, to_ns;
     uint32_t thread;
@@ -20,8 +21,8 @@ struct piece {
 
 struct life {
     uint32_t pid, tid;
-    uint64_t end_ns; /* 0: lives on */
-    bool told_late;  /* only the rundown at the end tells its process */
+    uint64_t end_ns;  /* 0: never exits */
+    bool logged_late; /* only the rundown at the end names its process */
     uint64_t ready_ns, runq_ns, voluntary, involuntary, faults;
     bool running;
 };
@@ -35,9 +36,9 @@ struct machine {
     struct life life[THREADS];
     uint32_t lives; /* used so far */
     uint32_t on_cpu[CPUS];
-    uint64_t since_ns[CPUS], free_ns[CPUS]; /* the run began; no interrupt before this */
+    uint64_t since_ns[CPUS], free_ns[CPUS]; /* start of the run; no interrupt before this */
     uint64_t now_ns, end_ns;
-    uint32_t free_tid; /* of a thread that ended: to be used again */
+    uint32_t free_tid; /* ID of a thread that exited, for reuse */
 };
 
 static struct machine m;
@@ -69,7 +70,7 @@ static uint32_t tid_of(uint32_t thread)
     return thread == THREADS ? 0 : m.life[thread].tid;
 }
 
-/* Another thread that is neither over nor on a CPU, or idle. */
+/* Another thread that is neither exited nor on a CPU, or idle. */
 static uint32_t pick(void)
 {
     for (int tries = 0; tries < 8; tries++) {
@@ -101,7 +102,7 @@ static void do_switch(uint16_t cpu)
     uint8_t state = roll(3) == 0 ? READY : WAITING;
     if (old != THREADS) {
         struct life *life = &m.life[old];
-        /* Its end was told a moment ago: this is its last switch. */
+        /* Its end was logged a moment ago: this is its last switch. */
         if (life->end_ns != 0)
             state = TERMINATED;
         life->voluntary += state != READY;
@@ -111,7 +112,7 @@ static void do_switch(uint16_t cpu)
         life->running = false;
     }
     log_event(ev_switch(m.now_ns, cpu, tid_of(old), tid_of(next), state));
-    if (m.since_ns[cpu] != 0) /* before the first switch nobody is known */
+    if (m.since_ns[cpu] != 0) /* before the first switch the running thread is unknown */
         add_piece(m.since_ns[cpu], m.now_ns, old, cpu);
     if (next != THREADS) {
         struct life *life = &m.life[next];
@@ -126,7 +127,7 @@ static void do_switch(uint16_t cpu)
     m.since_ns[cpu] = m.free_ns[cpu] = m.now_ns;
 }
 
-/* An interrupt that ends now, with another inside it as often as not. */
+/* An interrupt that ends now; half of them contain another one. */
 static void do_interrupt(uint16_t cpu)
 {
     if (m.since_ns[cpu] == 0 || m.now_ns - m.free_ns[cpu] < 400)
@@ -139,7 +140,7 @@ static void do_interrupt(uint16_t cpu)
             add_piece(from_ns + inner_ns, from_ns + 2 * inner_ns, m.on_cpu[cpu], cpu);
         inner->interrupt = inner->is_isr = true;
         struct ew_event event = ev_irq(inner->from_ns, inner->to_ns, cpu, true);
-        /* In order of time: it ended before what happened meanwhile. */
+        /* In time order: it ended before the events that happened meanwhile. */
         size_t at = m.event_count;
         while (at > 0 && m.event[at - 1].t_ns > event.t_ns)
             at--;
@@ -182,8 +183,8 @@ static void do_something(void)
         if (roll(6) == 0)
             new_thread();
         break;
-    case 4: /* the thread ends; its last switch comes */
-        if (life == NULL || m.since_ns[cpu] == 0 || life->told_late || roll(4) != 0)
+    case 4: /* the thread exits; its last switch follows */
+        if (life == NULL || m.since_ns[cpu] == 0 || life->logged_late || roll(4) != 0)
             break;
         log_event(ev_thread(EW_EVENT_THREAD_END, m.now_ns, life->pid, life->tid));
         life->end_ns = m.now_ns;
@@ -196,7 +197,7 @@ static void do_something(void)
     }
 }
 
-static void make(uint64_t seed, bool told_late, uint64_t long_ns)
+static void make(uint64_t seed, bool logged_late, uint64_t long_ns)
 {
     memset(&m, 0, sizeof m);
     m.random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
@@ -206,8 +207,8 @@ static void make(uint64_t seed, bool told_late, uint64_t long_ns)
     for (m.lives = 0; m.lives < 16; m.lives++) {
         struct life *life = &m.life[m.lives];
         *life = (struct life){.pid = 100 * (1 + m.lives % PROCESSES), .tid = 1004 + 4 * m.lives};
-        life->told_late = told_late && m.lives % 3 == 0;
-        if (!life->told_late)
+        life->logged_late = logged_late && m.lives % 3 == 0;
+        if (!life->logged_late)
             log_event(ev_thread(EW_EVENT_THREAD_THERE, m.now_ns, life->pid, life->tid));
     }
     for (uint32_t cpu = 0; cpu < CPUS; cpu++)
@@ -223,12 +224,12 @@ static void make(uint64_t seed, bool told_late, uint64_t long_ns)
         if (m.since_ns[cpu] != 0)
             add_piece(m.since_ns[cpu], m.end_ns, m.on_cpu[cpu], cpu);
     for (uint32_t i = 0; i < m.lives; i++)
-        if (m.life[i].told_late)
+        if (m.life[i].logged_late)
             log_event(
                 ev_thread(EW_EVENT_THREAD_STILL, m.end_ns - 1000, m.life[i].pid, m.life[i].tid));
 }
 
-/* ------------------------------------------------------------ the second opinion */
+/* --------------------------------------------------- independent computation */
 
 static uint64_t overlap(const struct piece *piece, uint64_t from_ns, uint64_t to_ns)
 {
@@ -237,7 +238,7 @@ static uint64_t overlap(const struct piece *piece, uint64_t from_ns, uint64_t to
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* Time that the thread had in [from_ns, to_ns), without interrupts; an ISR in a DPC counts once. */
+/* The thread's time in [from_ns, to_ns) without interrupts; an ISR in a DPC counts once. */
 static uint64_t had_ns(uint32_t thread, uint64_t from_ns, uint64_t to_ns)
 {
     uint64_t ns = 0;
@@ -255,7 +256,7 @@ static void check_threads(const struct ew_tally *tally)
     take_totals(tally, true);
     for (uint32_t i = 0; i < m.lives; i++) {
         const struct life *life = &m.life[i];
-        /* The id may have been used again: the n-th that had it in that process. */
+        /* The ID may have been reused: the n-th thread with this ID in that process. */
         size_t nth = 0;
         for (uint32_t k = 0; k < i; k++)
             nth += m.life[k].tid == life->tid && m.life[k].pid == life->pid;
@@ -294,7 +295,7 @@ static void check_system(const struct ew_tally *tally)
     CHECK_EQ_UINT(s.unattributed, 0);
 }
 
-TEST(totals_equal_the_second_opinion)
+TEST(totals_equal_the_independent_computation)
 {
     for (uint64_t seed = 1; seed <= 12; seed++) {
         make(seed, seed % 2 == 0, 20000000);
@@ -311,8 +312,8 @@ TEST(totals_equal_the_second_opinion)
     }
 }
 
-/* Totals do not depend on whether and how facts are told. */
-TEST(samples_sum_up_to_the_totals)
+/* Totals do not depend on whether and how facts are reported. */
+TEST(samples_add_up_to_the_totals)
 {
     static const uint64_t interval_us[] = {1000, 1700, 5000, 100000};
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -329,7 +330,8 @@ TEST(samples_sum_up_to_the_totals)
         for (uint32_t pid = 100; pid <= 100 * PROCESSES; pid += 100) {
             const struct ew_total *total = total_of(pid);
             uint64_t over_ns = p->sum[0][pid / 4] - total->counter[EW_C_cpu_ns];
-            /* A thread whose last run began its end in an interrupt may have been told too much. */
+            /* A thread may have been reported with too much time if its last run ended in an
+             * interrupt. */
             CHECK(over_ns <= 60000);
             CHECK_EQ_UINT(p->switches[pid / 4], total->counter[EW_C_switches_voluntary] +
                                                     total->counter[EW_C_switches_involuntary]);
@@ -340,7 +342,7 @@ TEST(samples_sum_up_to_the_totals)
     }
 }
 
-/* Without interrupts every sample is exactly what the pieces say. */
+/* Without interrupts every sample equals the pieces exactly. */
 static struct {
     uint64_t interval_ns;
     size_t checked;
@@ -406,8 +408,8 @@ TEST(every_sample_is_exact)
     }
 }
 
-/* Live, events come in pieces and time goes on between them; a recording comes at once. */
-TEST(how_events_arrive_makes_no_difference)
+/* Live events arrive in pieces with time in between; a recording arrives at once. */
+TEST(the_result_does_not_depend_on_how_events_arrive)
 {
     for (uint64_t seed = 31; seed <= 36; seed++) {
         make(seed, seed % 2 == 0, 30000000);
@@ -426,7 +428,7 @@ TEST(how_events_arrive_makes_no_difference)
             if (roll(3) == 0)
                 ew_tally_advance(live->tally, event->t_ns, &live->facts);
             pipe_feed(live, *event);
-            /* As far as is certain: up to just before the next. */
+            /* Up to the certain time: just before the next event. */
             if (i + 1 < m.event_count && roll(5) == 0)
                 ew_tally_advance(live->tally, m.event[i + 1].t_ns, &live->facts);
         }
@@ -441,7 +443,7 @@ TEST(how_events_arrive_makes_no_difference)
     }
 }
 
-/* Events lost at random: no time appears or disappears, nobody gets more than they had. */
+/* Events lost at random: no time appears or disappears, and no thread gets more than it had. */
 TEST(after_losses_all_time_is_still_accounted_for)
 {
     for (uint64_t seed = 41; seed <= 52; seed++) {
@@ -476,8 +478,8 @@ TEST(after_losses_all_time_is_still_accounted_for)
     }
 }
 
-/* Nonsense in any order: nothing but counts comes of it. */
-TEST(nonsense_is_survived)
+/* Random events in any order: the only effect is counts. */
+TEST(random_events_are_handled)
 {
     for (uint64_t seed = 61; seed <= 70; seed++) {
         m.random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What threads did: whose faults, I/O and network bytes they are; gauges, images, limits. */
+/*
+ * The work of threads: which thread faults, I/O and network bytes belong to; gauges, images,
+ * limits.
+ */
 #include "tally_kit.h"
 
 static void rundown(struct ew_tally *tally)
@@ -10,11 +13,11 @@ static void rundown(struct ew_tally *tally)
     feed(tally, ev_thread(EW_EVENT_THREAD_THERE, US(0), 200, 204));
 }
 
-TEST(a_fault_without_ids_is_of_the_thread_that_runs)
+TEST(a_fault_without_ids_belongs_to_the_running_thread)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
-    feed(tally, ev_fault(US(1), 0, NO, NO, 11)); /* nobody is known to run */
+    feed(tally, ev_fault(US(1), 0, NO, NO, 11)); /* no running thread is known */
     feed(tally, ev_switch(US(2), 0, 0, 104, WAITING));
     feed(tally, ev_fault(US(3), 0, NO, NO, 11));
     feed(tally, ev_fault(US(4), 0, NO, 204, 10));
@@ -29,7 +32,7 @@ TEST(a_hard_fault_is_counted_once)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
-    feed(tally, ev_fault(US(3), 0, NO, 104, 14)); /* the class of all faults tells it as well */
+    feed(tally, ev_fault(US(3), 0, NO, 104, 14)); /* the class of all faults logs it as well */
     struct ew_event hard = kit_event(EW_EVENT_HARD_FAULT, US(4), NO, 104);
     feed(tally, hard);
     feed(tally, ev_fault(US(5), 0, NO, 104, 12));
@@ -39,7 +42,7 @@ TEST(a_hard_fault_is_counted_once)
     ew_tally_free(tally);
 }
 
-TEST(a_header_with_both_ids_tells_whose_thread_it_is)
+TEST(a_header_with_both_ids_assigns_the_thread_to_its_process)
 {
     struct ew_tally *tally = tally_open(tally_config());
     struct ew_event fault = ev_fault(US(1), 0, 300, 304, 11);
@@ -56,7 +59,7 @@ static struct ew_event by_manifest(struct ew_event event)
     return event;
 }
 
-TEST(what_a_class_and_a_manifest_provider_tell_counts_once)
+TEST(an_event_logged_by_class_and_manifest_provider_counts_once)
 {
     struct ew_tally *tally = tally_open(tally_config());
     feed(tally, by_manifest(ev_process(EW_EVENT_PROCESS_START, US(0), 100, 4, "alpha.exe")));
@@ -94,11 +97,12 @@ TEST(files_count_bytes_and_operations)
     ew_tally_free(tally);
 }
 
-TEST(a_disk_transfer_is_of_who_handed_it_over)
+TEST(a_disk_transfer_belongs_to_the_thread_that_issued_it)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
-    feed(tally, ev_io(EW_EVENT_DISK_READ, US(1), 104, 0x1000, 512)); /* version 3 names it */
+    feed(tally,
+         ev_io(EW_EVENT_DISK_READ, US(1), 104, 0x1000, 512)); /* version 3 names the thread */
     feed(tally, ev_io(EW_EVENT_DISK_INIT, US(2), 204, 0x2000, 0));
     feed(tally, ev_io(EW_EVENT_DISK_READ, US(3), NO, 0x2000, 1024)); /* version 2 does not */
     feed(tally, ev_io(EW_EVENT_DISK_WRITE, US(4), NO, 0x3000, 99));
@@ -109,13 +113,13 @@ TEST(a_disk_transfer_is_of_who_handed_it_over)
     ew_tally_free(tally);
 }
 
-TEST(a_transfer_that_ends_after_its_thread_is_of_the_process)
+TEST(a_transfer_that_ends_after_its_thread_belongs_to_the_process)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
     feed(tally, ev_io(EW_EVENT_DISK_INIT, US(2), 104, 0x2000, 0));
     feed(tally, ev_thread(EW_EVENT_THREAD_END, US(3), 100, 104));
-    feed(tally, ev_thread(EW_EVENT_THREAD_START, US(4), 200, 104)); /* the id is taken again */
+    feed(tally, ev_thread(EW_EVENT_THREAD_START, US(4), 200, 104)); /* the ID is reused */
     feed(tally, ev_io(EW_EVENT_DISK_WRITE, US(5), 104, 0x2000, 4096));
     take_totals(tally, true);
     CHECK_EQ_UINT(total_of(100)->counter[EW_C_disk_write_bytes], 4096);
@@ -124,12 +128,13 @@ TEST(a_transfer_that_ends_after_its_thread_is_of_the_process)
     ew_tally_free(tally);
 }
 
-TEST(network_bytes_are_of_the_process_in_the_event)
+TEST(network_bytes_belong_to_the_process_in_the_event)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
-    feed(tally, ev_net(EW_EVENT_NET_SEND, US(1), 100, 104, 10));    /* in its own thread */
-    feed(tally, ev_net(EW_EVENT_NET_RECEIVE, US(2), 100, 204, 20)); /* in the thread of another */
+    feed(tally, ev_net(EW_EVENT_NET_SEND, US(1), 100, 104, 10)); /* in its own thread */
+    feed(tally,
+         ev_net(EW_EVENT_NET_RECEIVE, US(2), 100, 204, 20)); /* in the thread of another process */
     feed(tally, ev_net(EW_EVENT_NET_RECEIVE, US(3), 100, NO, 40));
     take_totals(tally, true);
     CHECK_EQ_UINT(total_of(100)->counter[EW_C_net_sent_bytes], 10);
@@ -141,7 +146,7 @@ TEST(network_bytes_are_of_the_process_in_the_event)
     ew_tally_free(tally);
 }
 
-TEST(memory_is_told_by_working_sets_and_at_the_end)
+TEST(memory_is_reported_from_working_sets_and_at_the_end)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -163,7 +168,7 @@ TEST(memory_is_told_by_working_sets_and_at_the_end)
     ew_tally_free(tally);
 }
 
-TEST(faults_told_at_the_end_stand_in_for_those_not_recorded)
+TEST(faults_in_the_final_counts_replace_those_not_recorded)
 {
     struct ew_tally *tally = tally_open(tally_config());
     feed(tally, ev_process(EW_EVENT_PROCESS_START, US(0), 100, 4, "alpha.exe"));
@@ -188,7 +193,7 @@ static int keep_image(void *ctx, const struct ew_tally_image *image)
     return 0;
 }
 
-TEST(images_are_kept_if_asked_for)
+TEST(images_are_kept_on_request)
 {
     struct ew_tally_config config = tally_config();
     config.images = true;
@@ -225,7 +230,7 @@ TEST(images_are_kept_if_asked_for)
     ew_tally_free(tally);
 }
 
-TEST(names_are_the_last_part_in_utf8)
+TEST(names_are_the_last_path_component_in_utf8)
 {
     struct ew_tally *tally = tally_open(tally_config());
     struct ew_event start = ev_process(EW_EVENT_PROCESS_START, US(0), 100, 4, "");
@@ -243,7 +248,7 @@ TEST(names_are_the_last_part_in_utf8)
     ew_tally_free(tally);
 }
 
-TEST(ended_processes_beyond_the_limit_become_the_rest)
+TEST(exited_processes_beyond_the_limit_are_summed_in_the_rest)
 {
     struct ew_tally_config config = tally_config();
     config.max_processes = 4;
@@ -269,7 +274,7 @@ TEST(ended_processes_beyond_the_limit_become_the_rest)
     ew_tally_free(tally);
 }
 
-/* One process after the other, and of none the last switch. */
+/* One process after the other, each without its last switch. */
 TEST(lost_last_switches_do_not_keep_processes_for_ever)
 {
     struct ew_tally_config config = tally_config();
@@ -313,7 +318,7 @@ TEST(short_threads_need_no_memory)
     ew_tally_free(tally);
 }
 
-TEST(threads_beyond_the_limit_are_counted_and_their_time_is_nobodys)
+TEST(threads_beyond_the_limit_are_counted_and_their_time_is_not_attributed)
 {
     struct ew_tally_config config = tally_config();
     config.max_threads = 2;
@@ -329,7 +334,7 @@ TEST(threads_beyond_the_limit_are_counted_and_their_time_is_nobodys)
     ew_tally_free(tally);
 }
 
-TEST(ids_of_any_size_are_told_apart)
+TEST(ids_of_any_size_are_distinguished)
 {
     struct ew_tally *tally = tally_open(tally_config());
     static const uint32_t tids[] = {104, 105, 106, 1u << 26, (1u << 26) + 4, 0xfffffff0u, 7};
@@ -347,7 +352,7 @@ TEST(ids_of_any_size_are_told_apart)
     ew_tally_free(tally);
 }
 
-TEST(who_it_is_about_can_be_asked)
+TEST(the_process_of_an_event_can_be_queried)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -367,8 +372,8 @@ TEST(who_it_is_about_can_be_asked)
     ew_tally_free(tally);
 }
 
-/* What was learned in a first pass is there from the beginning. */
-TEST(a_first_pass_tells_who_was_there)
+/* Facts learned in a first pass are known from the beginning. */
+TEST(a_first_pass_learns_the_preexisting_processes)
 {
     struct ew_tally *tally = tally_open(tally_config());
     struct ew_event events[] = {
@@ -393,7 +398,8 @@ TEST(a_first_pass_tells_who_was_there)
     pid = 600;
     CHECK_EQ_STR(ew_tally_identify(tally, 0, &pid, &tid), "quiet.exe");
     pid = NO, tid = 404;
-    CHECK(ew_tally_identify(tally, 0, &pid, &tid) == NULL); /* the name is of who came later */
+    CHECK(ew_tally_identify(tally, 0, &pid, &tid) ==
+          NULL); /* the name belongs to the later process */
     CHECK_EQ_UINT(pid, 400);
     pid = NO, tid = 308;
     CHECK(ew_tally_identify(tally, 0, &pid, &tid) == NULL);
@@ -410,7 +416,7 @@ TEST(a_first_pass_tells_who_was_there)
     ew_tally_free(tally);
 }
 
-TEST(totals_can_be_taken_as_of_a_moment)
+TEST(totals_can_be_computed_for_a_given_time)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
@@ -484,7 +490,7 @@ static int with_failures(void *ctx)
     return r;
 }
 
-TEST(no_memory_is_told_and_nothing_else_breaks)
+TEST(running_out_of_memory_is_reported_and_nothing_else_breaks)
 {
     TORTURE(with_failures, NULL);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The N busiest of each interval as they are; the others as one sample, nothing lost. */
+/*
+ * The N busiest processes of each interval unchanged; the others summed in one sample, nothing
+ * lost.
+ */
 #include <string.h>
 
 #include "metric_kit.h"
@@ -39,7 +42,7 @@ static struct etwatch_sample sample_of(uint32_t type, uint32_t pid, uint64_t t_n
     };
 }
 
-TEST(the_busiest_stay_and_the_rest_is_their_sum)
+TEST(the_busiest_are_kept_and_the_rest_is_the_sum_of_the_others)
 {
     struct seen seen = {0};
     struct ew_top_n top_n = {
@@ -72,12 +75,12 @@ TEST(the_busiest_stay_and_the_rest_is_their_sum)
     CHECK_EQ_STR(rest->name, "other");
     CHECK_EQ_UINT(rest->cpu_ns, 15);
     CHECK_NEAR(rest->cpu_percent, 15, 1e-9);
-    /* One of them does not know its faults, and no sum of memory would be that of the rest. */
+    /* The faults of one process are unknown, and no sum of memory would be correct for the rest. */
     CHECK_METRICS(rest->has, ETWATCH_M_cpu_ns, ETWATCH_M_cpu_percent);
     ew_top_n_done(&top_n);
 }
 
-TEST(who_does_not_know_the_metric_comes_last_and_a_loss_marks_the_rest)
+TEST(processes_without_the_metric_are_last_and_a_loss_marks_the_rest)
 {
     struct seen seen = {0};
     struct ew_top_n top_n = {
@@ -94,7 +97,7 @@ TEST(who_does_not_know_the_metric_comes_last_and_a_loss_marks_the_rest)
     ew_top_n_done(&top_n);
 }
 
-TEST(as_many_as_there_are_leave_no_rest)
+TEST(if_n_covers_all_processes_there_is_no_rest)
 {
     struct seen seen = {0};
     struct ew_top_n top_n = {.count = 2, .ctx = &seen, .deliver = deliver};

@@ -18,8 +18,8 @@
 #include "trace_kit.h"
 
 /*
- * One CPU. parent.exe (100) is told only in the rundown at the end; it has child.exe (200), which
- * runs from tick 1000 to 3000 and 5000 to 6000 and ends; its id comes again as other.exe.
+ * One CPU. parent.exe (100) appears only in the rundown at the end; its child child.exe (200) runs
+ * from tick 1000 to 3000 and from 5000 to 6000 and exits; its ID is reused by other.exe.
  */
 static void make_file(struct file *file)
 {
@@ -41,7 +41,7 @@ static void make_file(struct file *file)
 
 /* -------------------------------------------------------------------- events */
 
-TEST(events_come_in_order_with_names_that_are_told_later)
+TEST(events_are_in_order_with_names_that_are_logged_later)
 {
     static const struct {
         const char *event;
@@ -105,7 +105,7 @@ static size_t count_events(const struct file *file, const struct etwatch_trace_o
     return count;
 }
 
-TEST(a_part_and_a_choice_of_processes_leave_out_the_rest)
+TEST(a_time_range_and_a_process_filter_exclude_the_rest)
 {
     static const uint32_t child = 200, parent = 100;
     static const char *const names[] = {"parent"};
@@ -121,7 +121,7 @@ TEST(a_part_and_a_choice_of_processes_leave_out_the_rest)
     options.pids = &child;
     options.pid_count = 1;
     CHECK_EQ_UINT(count_events(&file, &options), 7);
-    options.pids = &parent; /* with its child, not with who had the child's id later */
+    options.pids = &parent; /* with its child, but not the later process with the child's ID */
     CHECK_EQ_UINT(count_events(&file, &options), 9);
     options.pid_count = 0;
     options.names = names;
@@ -132,7 +132,7 @@ TEST(a_part_and_a_choice_of_processes_leave_out_the_rest)
 
 /* -------------------------------------------------------------------- report */
 
-struct told {
+struct reported {
     size_t systems, classes, processes, threads;
     uint64_t class_events;
     struct etwatch_sample child, parent;
@@ -142,18 +142,18 @@ struct told {
 
 static int on_system(void *ctx, const struct etwatch_trace_system *system)
 {
-    struct told *told = ctx;
-    told->systems++;
+    struct reported *reported = ctx;
+    reported->systems++;
     CHECK_EQ_UINT(system->cpu_from_switches, 1);
-    CHECK_EQ_UINT(told->classes, 0);
+    CHECK_EQ_UINT(reported->classes, 0);
     return 0;
 }
 
 static int on_class(void *ctx, const struct etwatch_trace_class *klass)
 {
-    struct told *told = ctx;
-    told->classes++;
-    told->class_events += klass->count;
+    struct reported *reported = ctx;
+    reported->classes++;
+    reported->class_events += klass->count;
     CHECK_EQ_UINT(klass->decoded, 1);
     return 0;
 }
@@ -161,24 +161,24 @@ static int on_class(void *ctx, const struct etwatch_trace_class *klass)
 static int on_process(void *ctx, const struct etwatch_sample *process,
                       const struct etwatch_metric_set *estimated)
 {
-    struct told *told = ctx;
+    struct reported *reported = ctx;
     CHECK(etwatch_metric_set_is_empty(estimated));
-    told->processes += process->type == ETWATCH_TYPE_EXIT;
-    told->threads += process->type == ETWATCH_TYPE_THREAD;
+    reported->processes += process->type == ETWATCH_TYPE_EXIT;
+    reported->threads += process->type == ETWATCH_TYPE_THREAD;
     if (process->type == ETWATCH_TYPE_EXIT && process->name != NULL) {
         if (strcmp(process->name, "child.exe") == 0) {
-            told->child = *process;
-            (void)snprintf(told->child_cmdline, sizeof told->child_cmdline, "%s",
+            reported->child = *process;
+            (void)snprintf(reported->child_cmdline, sizeof reported->child_cmdline, "%s",
                            process->cmdline != NULL ? process->cmdline : "-");
         }
         if (strcmp(process->name, "parent.exe") == 0)
-            told->parent = *process;
+            reported->parent = *process;
     }
-    return told->code;
+    return reported->code;
 }
 
 static int report(const struct file *file, const struct etwatch_trace_options *options,
-                  uint32_t flags, struct told *told)
+                  uint32_t flags, struct reported *reported)
 {
     struct etwatch_trace *trace = open_file(file, options);
     struct etwatch_report_callbacks callbacks = {
@@ -187,69 +187,70 @@ static int report(const struct file *file, const struct etwatch_trace_options *o
         .on_system = on_system,
         .on_class = on_class,
         .on_process = on_process,
-        .ctx = told,
+        .ctx = reported,
     };
     int rc = etwatch_trace_report(trace, &callbacks, NULL, NULL);
     etwatch_trace_free(trace);
     return rc;
 }
 
-TEST(a_report_adds_up_what_each_process_did)
+TEST(a_report_adds_up_the_work_of_each_process)
 {
     struct file file;
-    struct told told = {0};
+    struct reported reported = {0};
     make_file(&file);
-    CHECK_EQ_INT(report(&file, NULL, ETWATCH_REPORT_THREADS | ETWATCH_REPORT_CMDLINE, &told), 0);
-    CHECK_EQ_UINT(told.systems, 1);
-    CHECK_EQ_UINT(told.class_events, 13);
-    CHECK_EQ_UINT(told.child.cpu_ns, 3000 * TICK_NS);
-    CHECK_EQ_UINT(told.parent.cpu_ns, 500 * TICK_NS);
-    CHECK_EQ_UINT(told.child.dt_ns, 5600 * TICK_NS);
-    CHECK_NEAR(told.child.cpu_percent, 100.0 * 3000 / 5600, 1e-9);
-    CHECK_EQ_INT(told.child.exit_code, 7);
-    CHECK_EQ_UINT(told.child.ppid, 100);
-    CHECK_EQ_UINT(told.child.threads, 1);
-    CHECK_EQ_STR(told.child_cmdline, "\"a b.exe\" --token *** x");
-    CHECK((told.child.flags & ETWATCH_SAMPLE_COMPLETE) != 0);
-    CHECK(!etwatch_sample_has(&told.child, ETWATCH_M_disk_read_bytes));
-    CHECK_EQ_UINT(told.parent.start_ns, 0);
-    CHECK(!etwatch_sample_has(&told.parent, ETWATCH_M_exit_ns));
-    CHECK(told.threads >= 2);
+    CHECK_EQ_INT(report(&file, NULL, ETWATCH_REPORT_THREADS | ETWATCH_REPORT_CMDLINE, &reported),
+                 0);
+    CHECK_EQ_UINT(reported.systems, 1);
+    CHECK_EQ_UINT(reported.class_events, 13);
+    CHECK_EQ_UINT(reported.child.cpu_ns, 3000 * TICK_NS);
+    CHECK_EQ_UINT(reported.parent.cpu_ns, 500 * TICK_NS);
+    CHECK_EQ_UINT(reported.child.dt_ns, 5600 * TICK_NS);
+    CHECK_NEAR(reported.child.cpu_percent, 100.0 * 3000 / 5600, 1e-9);
+    CHECK_EQ_INT(reported.child.exit_code, 7);
+    CHECK_EQ_UINT(reported.child.ppid, 100);
+    CHECK_EQ_UINT(reported.child.threads, 1);
+    CHECK_EQ_STR(reported.child_cmdline, "\"a b.exe\" --token *** x");
+    CHECK((reported.child.flags & ETWATCH_SAMPLE_COMPLETE) != 0);
+    CHECK(!etwatch_sample_has(&reported.child, ETWATCH_M_disk_read_bytes));
+    CHECK_EQ_UINT(reported.parent.start_ns, 0);
+    CHECK(!etwatch_sample_has(&reported.parent, ETWATCH_M_exit_ns));
+    CHECK(reported.threads >= 2);
     remove_file(&file);
 }
 
-TEST(a_part_counts_only_what_lies_in_it)
+TEST(a_time_range_counts_only_events_inside_it)
 {
     struct file file;
-    struct told told = {0};
+    struct reported reported = {0};
     struct etwatch_trace_options options = {.size = sizeof options, .from_ns = 1500 * TICK_NS};
     make_file(&file);
     options.until_ns = 2500 * TICK_NS; /* in the middle of a run, without any event in it */
-    CHECK_EQ_INT(report(&file, &options, 0, &told), 0);
-    CHECK_EQ_UINT(told.child.cpu_ns, 1000 * TICK_NS);
-    CHECK_EQ_UINT(told.class_events, 0);
-    memset(&told, 0, sizeof told);
+    CHECK_EQ_INT(report(&file, &options, 0, &reported), 0);
+    CHECK_EQ_UINT(reported.child.cpu_ns, 1000 * TICK_NS);
+    CHECK_EQ_UINT(reported.class_events, 0);
+    memset(&reported, 0, sizeof reported);
     options.until_ns = 5500 * TICK_NS;
-    CHECK_EQ_INT(report(&file, &options, 0, &told), 0);
-    CHECK_EQ_UINT(told.child.cpu_ns, 2000 * TICK_NS);
-    CHECK_EQ_UINT(told.parent.cpu_ns, 0);
-    CHECK(!etwatch_sample_has(&told.child, ETWATCH_M_exit_ns)); /* its end comes later */
+    CHECK_EQ_INT(report(&file, &options, 0, &reported), 0);
+    CHECK_EQ_UINT(reported.child.cpu_ns, 2000 * TICK_NS);
+    CHECK_EQ_UINT(reported.parent.cpu_ns, 0);
+    CHECK(!etwatch_sample_has(&reported.child, ETWATCH_M_exit_ns)); /* its exit is later */
     remove_file(&file);
 }
 
-TEST(a_loss_without_a_place_marks_everybody)
+TEST(a_loss_without_a_time_marks_every_process)
 {
     struct file file;
-    struct told told = {0};
+    struct reported reported = {0};
     begin_file(&file, 1);
     put_process(&file, 1, START_RAW + 600, 200, 100, "child.exe");
     put_thread(&file, 1, START_RAW + 700, 200, 204);
     put_switch(&file, START_RAW + 1000, 0, 204);
     put_switch(&file, START_RAW + 3000, 204, 0);
     end_file(&file, START_RAW + 10000, 3);
-    CHECK_EQ_INT(report(&file, NULL, 0, &told), 0);
-    CHECK_EQ_UINT(told.child.cpu_ns, 2000 * TICK_NS);
-    CHECK_EQ_UINT(told.child.flags & ETWATCH_SAMPLE_COMPLETE, 0);
+    CHECK_EQ_INT(report(&file, NULL, 0, &reported), 0);
+    CHECK_EQ_UINT(reported.child.cpu_ns, 2000 * TICK_NS);
+    CHECK_EQ_UINT(reported.child.flags & ETWATCH_SAMPLE_COMPLETE, 0);
     remove_file(&file);
 }
 
@@ -261,15 +262,15 @@ static int end_at_once(void *ctx, uint64_t done, uint64_t all)
     return 1;
 }
 
-TEST(whoever_asks_for_the_end_gets_it)
+TEST(a_callback_can_end_the_walk)
 {
     struct file file;
-    struct told told = {.code = -77};
+    struct reported reported = {.code = -77};
     make_file(&file);
-    CHECK_EQ_INT(report(&file, NULL, 0, &told), -77);
-    CHECK_EQ_UINT(told.processes, 1);
+    CHECK_EQ_INT(report(&file, NULL, 0, &reported), -77);
+    CHECK_EQ_UINT(reported.processes, 1);
     remove_file(&file);
-    /* Progress is told every megabyte. */
+    /* Progress is reported every megabyte. */
     int calls = 0;
     struct etwatch_trace_options options = {
         .size = sizeof options, .workers = 1, .on_progress = end_at_once, .ctx = &calls};
@@ -278,10 +279,10 @@ TEST(whoever_asks_for_the_end_gets_it)
     for (uint32_t i = 0; i < 100000; i++)
         put_switch(&file, START_RAW + 10 + i, i % 2 == 0 ? 0 : 204, i % 2 == 0 ? 204 : 0);
     end_file(&file, START_RAW + 200000, 0);
-    memset(&told, 0, sizeof told);
-    CHECK_EQ_INT(report(&file, &options, 0, &told), ETWATCH_ESTATE);
+    memset(&reported, 0, sizeof reported);
+    CHECK_EQ_INT(report(&file, &options, 0, &reported), ETWATCH_ESTATE);
     CHECK_EQ_INT(calls, 1);
-    CHECK(told.class_events > 1000 && told.class_events < 100001);
+    CHECK(reported.class_events > 1000 && reported.class_events < 100001);
     struct etwatch_trace *trace = open_file(&file, &options);
     CHECK_EQ_INT(etwatch_trace_next(trace, &event, NULL), ETWATCH_ESTATE);
     etwatch_trace_free(trace);
@@ -290,7 +291,7 @@ TEST(whoever_asks_for_the_end_gets_it)
 
 /* ------------------------------------------------------------------ refusals */
 
-TEST(what_cannot_be_is_refused)
+TEST(impossible_options_are_refused)
 {
     struct file file;
     struct etwatch_trace *trace = NULL;
@@ -332,12 +333,12 @@ static int walk_all(void *ctx)
     struct etwatch_trace_options options = {.size = sizeof options, .workers = 1};
     struct etwatch_trace_event event = {.size = sizeof event};
     struct etwatch_trace *trace = NULL;
-    struct told told = {0};
+    struct reported reported = {0};
     struct etwatch_report_callbacks callbacks = {
         .size = sizeof callbacks,
         .flags = ETWATCH_REPORT_THREADS,
         .on_process = on_process,
-        .ctx = &told,
+        .ctx = &reported,
     };
     int rc = etwatch_trace_open(&path, 1, &options, &trace, NULL);
     while (rc == 0 && (rc = etwatch_trace_next(trace, &event, NULL)) > 0)
@@ -355,9 +356,11 @@ static int fail_nth(void *ctx, size_t size)
     return (*left)-- == 0;
 }
 
-/* Where memory is short something may stay unknown, or the call fails; but nothing is left, freed
- * twice or used after that (the address sanitizer build looks at it). */
-TEST(memory_may_run_out_anywhere)
+/*
+ * When memory is short, values may stay unknown or the call may fail; but nothing leaks, is freed
+ * twice or used after free (checked by the address sanitizer build).
+ */
+TEST(every_failed_allocation_is_handled)
 {
     struct file file;
     long n = 0;
@@ -376,7 +379,7 @@ TEST(memory_may_run_out_anywhere)
 
 /* -------------------------------------------------------------------- pieces */
 
-TEST(an_id_means_who_had_it_then)
+TEST(an_id_means_the_process_that_had_it_at_that_time)
 {
     struct ew_process_history history;
     static const uint8_t first[] = "C:\\x\\first.exe", second[] = "second.exe";
@@ -384,7 +387,7 @@ TEST(an_id_means_who_had_it_then)
     event.u.process.image = (struct ew_event_text){first, sizeof first - 1, false};
     ew_process_history_init(&history);
     ew_process_history_learn(&history, &event);
-    event.kind = EW_EVENT_PROCESS_STILL; /* its start was not told */
+    event.kind = EW_EVENT_PROCESS_STILL; /* its start was not logged */
     event.t_ns = 900;
     event.u.process.image = (struct ew_event_text){second, sizeof second - 1, false};
     ew_process_history_learn(&history, &event);
@@ -416,13 +419,14 @@ TEST(an_id_means_who_had_it_then)
     ew_process_history_done(&history);
 }
 
-TEST(real_numbers_read_back_as_they_were_in_any_locale)
+TEST(real_numbers_are_read_back_exactly_in_any_locale)
 {
     static const double values[] = {
         0, 1.5, 0.1, -2.25, 1e300, 5e-324, 3.141592653589793, 1.0 / 3, 1e15, 1e16, 123456789.125};
     static const char *const locales[] = {"C", "de_DE.UTF-8", "ar_EG.UTF-8"};
     for (size_t l = 0; l < sizeof locales / sizeof locales[0]; l++) {
-        (void)setlocale(LC_NUMERIC, locales[l]); /* where there is none it stays as it is */
+        (void)setlocale(LC_NUMERIC, locales[l]); /* setlocale fails where it is not installed, and
+                                                    the locale is unchanged */
         for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
             char text[EW_REAL_LEN];
             CHECK(ew_raw_real(text, values[i], false) != NULL);
@@ -440,7 +444,7 @@ TEST(real_numbers_read_back_as_they_were_in_any_locale)
     CHECK(ew_raw_real(text, -INFINITY, false) == NULL);
 }
 
-TEST(a_command_line_is_masked_by_argument)
+TEST(a_command_line_is_masked_argument_by_argument)
 {
     char text[EW_CMDLINE_BYTES];
     ew_cmdline_mask("\"C:\\Program Files\\x.exe\"  --password hunter2 \"--token=a b\" y", text);

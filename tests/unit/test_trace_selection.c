@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is told of a Perfetto trace when some processes are asked for: they and their descendants. */
+/*
+ * Which processes of a Perfetto trace are reported when some are selected: those and their
+ * descendants.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +12,7 @@
 #include "system.h"
 #include "test.h"
 
-struct told {
+struct reported {
     uint32_t pids[8];
     uint32_t count;
 };
@@ -22,10 +25,10 @@ static int put_bytes(void *ctx, const void *bytes, size_t size)
 static int take_process(void *ctx, const struct etwatch_sample *process,
                         const struct etwatch_metric_set *estimated)
 {
-    struct told *told = ctx;
+    struct reported *reported = ctx;
     (void)estimated;
-    if (told->count < sizeof told->pids / sizeof told->pids[0])
-        told->pids[told->count++] = process->pid;
+    if (reported->count < sizeof reported->pids / sizeof reported->pids[0])
+        reported->pids[reported->count++] = process->pid;
     return 0;
 }
 
@@ -44,21 +47,21 @@ static struct etwatch_sample start_of(uint32_t pid, uint32_t ppid)
     };
 }
 
-static void report_of(const char *path, uint32_t pid, struct told *ret_told)
+static void report_of(const char *path, uint32_t pid, struct reported *ret_reported)
 {
     struct etwatch_trace_options options = {.size = sizeof options, .pids = &pid, .pid_count = 1};
     struct etwatch_report_callbacks callbacks = {
-        .size = sizeof callbacks, .on_process = take_process, .ctx = ret_told};
+        .size = sizeof callbacks, .on_process = take_process, .ctx = ret_reported};
     struct etwatch_trace *trace = NULL;
-    *ret_told = (struct told){0};
+    *ret_reported = (struct reported){0};
     CHECK_EQ_INT(etwatch_trace_open(&path, 1, &options, &trace, NULL), 0);
     CHECK_EQ_INT(etwatch_trace_report(trace, &callbacks, NULL, NULL), 0);
     etwatch_trace_free(trace);
 }
 
-TEST(a_descendant_that_is_told_before_its_parent_is_one_all_the_same)
+TEST(a_descendant_recorded_before_its_parent_is_selected)
 {
-    /* 40 is the grandchild of 20, 50 a stranger; who is watched last may come first. */
+    /* 40 is the grandchild of 20, 50 is unrelated; the process watched last may come first. */
     const struct etwatch_sample starts[] = {start_of(40, 30), start_of(30, 20), start_of(50, 10),
                                             start_of(20, 10)};
     char folder[320], path[400];
@@ -72,15 +75,15 @@ TEST(a_descendant_that_is_told_before_its_parent_is_one_all_the_same)
     CHECK_EQ_INT(etwatch_sink_flush(sink), 0);
     etwatch_sink_free(sink);
     CHECK_EQ_INT(fclose(file), 0);
-    struct told told;
-    report_of(path, 20, &told);
-    CHECK_EQ_UINT(told.count, 3);
-    for (uint32_t i = 0; i < told.count; i++)
-        CHECK(told.pids[i] != 50);
-    report_of(path, 30, &told);
-    CHECK_EQ_UINT(told.count, 2);
-    report_of(path, 50, &told);
-    CHECK_EQ_UINT(told.count, 1);
+    struct reported reported;
+    report_of(path, 20, &reported);
+    CHECK_EQ_UINT(reported.count, 3);
+    for (uint32_t i = 0; i < reported.count; i++)
+        CHECK(reported.pids[i] != 50);
+    report_of(path, 30, &reported);
+    CHECK_EQ_UINT(reported.count, 2);
+    report_of(path, 50, &reported);
+    CHECK_EQ_UINT(reported.count, 1);
     (void)remove(path);
     test_folder_remove(folder);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers for people, and the grid they stand in. */
+/* Numbers formatted for display, and the grid that contains them. */
 #include <string.h>
 
 #include "base/grid.h"
@@ -103,7 +103,7 @@ TEST(a_grid_is_as_wide_as_its_cells)
     ew_buf_done(&out);
 }
 
-TEST(a_grid_is_cut_to_the_width_and_rows_asked_for)
+TEST(a_grid_is_limited_to_the_requested_width_and_rows)
 {
     struct ew_grid grid;
     struct ew_buf out;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A switch says how long who comes had waited, how long of that it was ready, and who woke it. */
+/*
+ * A switch reports how long the incoming thread had waited, how much of that it was ready, and
+ * which thread woke it.
+ */
 #include "sampler/wait_tracker.h"
 #include "test.h"
 
@@ -8,8 +11,8 @@
 
 static struct ew_wait_tracker *wait_tracker;
 
-static struct etwatch_event tell(uint32_t kind, uint64_t t_ns, uint32_t tid, uint32_t other,
-                                 uint32_t state)
+static struct etwatch_event send_event(uint32_t kind, uint64_t t_ns, uint32_t tid, uint32_t other,
+                                       uint32_t state)
 {
     struct etwatch_event event = {.size = sizeof event,
                                   .kind = kind,
@@ -23,8 +26,8 @@ static struct etwatch_event tell(uint32_t kind, uint64_t t_ns, uint32_t tid, uin
     return event;
 }
 
-#define SWITCH(t, from, to, state) tell(ETWATCH_EVENT_SWITCH, t, from, to, state)
-#define WAKE(t, who, by) tell(ETWATCH_EVENT_WAKEUP, t, who, by, 0)
+#define SWITCH(t, from, to, state) send_event(ETWATCH_EVENT_SWITCH, t, from, to, state)
+#define WAKE(t, thread, by) send_event(ETWATCH_EVENT_WAKEUP, t, thread, by, 0)
 
 static void check_wait(struct etwatch_event event, uint64_t wait_ns, uint64_t ready_ns,
                        uint32_t waker_tid)
@@ -35,33 +38,34 @@ static void check_wait(struct etwatch_event event, uint64_t wait_ns, uint64_t re
     CHECK_EQ_UINT(event.waker_pid, waker_tid == NOBODY ? NOBODY : 1000 + waker_tid);
 }
 
-TEST(a_switch_tells_the_wait_of_who_comes)
+TEST(a_switch_reports_the_wait_of_the_incoming_thread)
 {
     CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
-    check_wait(SWITCH(100, 0, 1, 0), UNKNOWN_NS, UNKNOWN_NS, NOBODY); /* who knows since when */
+    check_wait(SWITCH(100, 0, 1, 0), UNKNOWN_NS, UNKNOWN_NS,
+               NOBODY); /* waiting since an unknown time */
     check_wait(SWITCH(200, 1, 2, 1), UNKNOWN_NS, UNKNOWN_NS, NOBODY); /* 1 sleeps */
     check_wait(WAKE(250, 1, 2), UNKNOWN_NS, UNKNOWN_NS, NOBODY);
     (void)WAKE(260, 1, 3);                        /* it is awake already */
     check_wait(SWITCH(300, 2, 1, 0), 100, 50, 2); /* 2 is preempted */
     check_wait(SWITCH(420, 1, 2, 2), 120, 120, NOBODY);
-    /* Runs again and nobody said that it was woken: it waited all the same. */
+    /* It runs again without a logged wake-up: it waited nevertheless. */
     check_wait(SWITCH(500, 2, 1, 1), 80, UNKNOWN_NS, NOBODY);
     ew_wait_tracker_free(wait_tracker);
 }
 
-TEST(a_new_thread_waits_from_its_birth)
+TEST(a_new_thread_waits_from_its_start)
 {
     CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
-    (void)tell(ETWATCH_EVENT_FORK, 10, 1, 5, 0);
+    (void)send_event(ETWATCH_EVENT_FORK, 10, 1, 5, 0);
     (void)WAKE(15, 5, 1);
     check_wait(SWITCH(40, 1, 5, 1), 30, 25, 1);
     ew_wait_tracker_free(wait_tracker);
 }
 
-TEST(a_number_that_is_used_again_is_somebody_else)
+TEST(a_reused_id_is_another_thread)
 {
     CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);
-    (void)SWITCH(10, 7, 0, 0x80); /* it is over */
+    (void)SWITCH(10, 7, 0, 0x80); /* it has exited */
     check_wait(SWITCH(50, 0, 7, 0), UNKNOWN_NS, UNKNOWN_NS, NOBODY);
     ew_wait_tracker_free(wait_tracker);
 }
@@ -77,7 +81,7 @@ TEST(after_a_loss_nothing_is_known)
     ew_wait_tracker_free(wait_tracker);
 }
 
-/* The second pass finds all that had room, and nothing grows with what comes and goes. */
+/* The second pass finds all threads that fit, and nothing grows as threads start and exit. */
 TEST(the_table_is_bounded)
 {
     CHECK_EQ_INT(ew_wait_tracker_new(&wait_tracker), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The times of a thread add up, and a wait belongs to who ended it. */
+/* The times of a thread add up, and a wait is attributed to the thread that ended it. */
 #include "sampler/waits.h"
 #include "test.h"
 
@@ -21,11 +21,11 @@ static const struct ew_waits_edge *edge(const struct etwatch_waits *waits, uint3
     return NULL;
 }
 
-TEST(a_wakes_b_who_waited)
+TEST(a_wait_is_attributed_to_the_waker)
 {
     struct etwatch_waits *waits = open_waits();
     ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
-    ew_waits_switch(waits, 10, 2, EW_WAIT_SLEEP, 1); /* 2 ran 10 */
+    ew_waits_switch(waits, 10, 2, EW_WAIT_SLEEP, 1); /* 2 ran for 10 */
     ew_waits_wake(waits, 35, 2, 1);                  /* waited 25 for 1 */
     ew_waits_switch(waits, 40, 1, EW_WAIT_READY, 2); /* was ready for 5 */
     ew_waits_switch(waits, 60, 2, EW_WAIT_BLOCKED, 1);
@@ -50,7 +50,7 @@ TEST(a_wakes_b_who_waited)
     etwatch_waits_free(waits);
 }
 
-TEST(a_wake_up_of_one_who_runs_is_none)
+TEST(waking_a_running_thread_is_not_a_wake_up)
 {
     struct etwatch_waits *waits = open_waits();
     ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
@@ -61,7 +61,7 @@ TEST(a_wake_up_of_one_who_runs_is_none)
     etwatch_waits_free(waits);
 }
 
-TEST(what_was_lost_is_nobodys_time)
+TEST(time_across_a_loss_is_not_attributed)
 {
     struct etwatch_waits *waits = open_waits();
     ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
@@ -75,7 +75,7 @@ TEST(what_was_lost_is_nobodys_time)
     etwatch_waits_free(waits);
 }
 
-TEST(states_of_linux_are_told_apart)
+TEST(states_of_linux_are_distinguished)
 {
     struct etwatch_waits *waits = open_waits();
     static const struct {
@@ -128,7 +128,7 @@ static int everything(void *ctx)
     return rc;
 }
 
-TEST(without_memory_it_is_counted)
+TEST(without_memory_the_loss_is_counted)
 {
     TORTURE(everything, NULL);
 }
@@ -157,7 +157,7 @@ static void take_cpu(struct etwatch_waits *waits, uint64_t t_ns)
     (void)etwatch_waits_add(waits, &event);
 }
 
-TEST(a_wait_for_a_disk_after_which_there_is_one_more_hard_fault_was_for_that)
+TEST(a_disk_wait_followed_by_a_new_hard_fault_is_a_fault_wait)
 {
     struct etwatch_waits *waits = open_waits();
     CHECK(!ew_waits_knows_io(waits));
@@ -166,13 +166,13 @@ TEST(a_wait_for_a_disk_after_which_there_is_one_more_hard_fault_was_for_that)
     take_cpu(waits, 15);
     leave_cpu(waits, 20, 2, 2, 7); /* faults */
     take_cpu(waits, 50);
-    leave_cpu(waits, 51, 0, 1, 7); /* preempted before that is over */
+    leave_cpu(waits, 51, 0, 1, 7); /* preempted before the fault is over */
     take_cpu(waits, 52);
     leave_cpu(waits, 60, 1, 1, 8); /* sleeps */
     take_cpu(waits, 90);
     leave_cpu(waits, 95, 2, 1, 8); /* blocked by something else */
     take_cpu(waits, 99);
-    leave_cpu(waits, 100, 0x80, 1, 9); /* a fault that nobody waited for */
+    leave_cpu(waits, 100, 0x80, 1, 9); /* a fault without a wait */
     ew_waits_end(waits, 100);
     const struct ew_waits_thread *thread = ew_waits_find(waits, 2);
     CHECK(ew_waits_knows_io(waits));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The poll source for Windows on lists of our own making: the layout, and what becomes of processes
- * that come, go, fork, hand on their number or stay unreadable. It runs on every system.
+ * The poll source for Windows with synthetic lists: the layout, and processes that start, exit,
+ * fork, have their ID reused or stay unreadable. It runs on every system.
  */
 #include "test.h"
 
@@ -58,8 +58,8 @@ TEST(a_list_is_read_to_its_end)
     CHECK_EQ_INT(ew_listing_next(&l.listing, &l.process), 0);
 }
 
-/* In a block of its own size, so that the address sanitizer sees a read past the end. */
-TEST(a_list_that_is_cut_anywhere_is_refused_and_not_read_past)
+/* In a block of exactly its size, so that the address sanitizer detects a read past the end. */
+TEST(a_list_truncated_anywhere_is_refused_and_not_read_past)
 {
     struct machine *m = new_machine(
         ROWS(idle, {.pid = 8, .name = "a.exe", .threads = 2}, {.pid = 12, .name = "b.exe"}));
@@ -78,14 +78,14 @@ TEST(a_list_that_is_cut_anywhere_is_refused_and_not_read_past)
                 ew_listed_thread(&process, i, &thread);
         }
         ew_free(cut);
-        /* The last name is padded: without the padding the list is still whole. */
+        /* The last name is padded: without the padding the list is still complete. */
         CHECK(rc < 0 || size >= m->list.size - 2 * NAME_UNITS);
     }
 }
 
 /* -------------------------------------------------------------------------- rounds */
 
-TEST(who_is_there_is_seen_and_who_comes_later_starts)
+TEST(preexisting_processes_are_seen_and_later_ones_start)
 {
     struct row a = {
         .pid = 8, .name = "a.exe", .created = ZERO + 7 * MS_UNITS, .user = MS_UNITS, .rss = 4096};
@@ -110,7 +110,7 @@ TEST(who_is_there_is_seen_and_who_comes_later_starts)
     close_on(m, source);
 }
 
-TEST(what_no_process_has_is_not_counted_by_the_system)
+TEST(the_system_process_has_no_counts_of_other_processes)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};
     struct machine *m = new_machine(ROWS(idle, a));
@@ -131,7 +131,7 @@ TEST(what_no_process_has_is_not_counted_by_the_system)
     close_on(m, source);
 }
 
-TEST(an_end_brings_the_last_figures_of_who_was_held)
+TEST(the_exit_of_a_process_with_an_open_handle_has_its_final_values)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};
     struct machine *m = new_machine(ROWS(idle, a));
@@ -149,7 +149,7 @@ TEST(an_end_brings_the_last_figures_of_who_was_held)
     close_on(m, source);
 }
 
-TEST(an_end_of_who_could_not_be_held_is_marked)
+TEST(the_exit_of_a_process_without_a_handle_is_marked)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};
     struct machine *m = new_machine(ROWS(idle, a));
@@ -164,7 +164,7 @@ TEST(an_end_of_who_could_not_be_held_is_marked)
     close_on(m, source);
 }
 
-TEST(a_number_that_is_used_again_is_another_process)
+TEST(a_reused_pid_is_another_process)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO + 1, .user = 9 * MS_UNITS};
     struct row b = {.pid = 8, .name = "b.exe", .created = ZERO + 2 * MS_UNITS};
@@ -180,7 +180,7 @@ TEST(a_number_that_is_used_again_is_another_process)
     close_on(m, source);
 }
 
-TEST(a_process_that_is_held_keeps_its_number)
+TEST(a_process_with_an_open_handle_keeps_its_pid)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO + MS_UNITS};
     struct machine *m = new_machine(ROWS(idle, a));
@@ -204,18 +204,19 @@ TEST(descendants_of_a_pid_are_watched_and_others_are_not)
     struct row grandchild = {.pid = 20, .ppid = 16, .name = "g.exe", .created = ZERO + 300};
     struct row older = {.pid = 24, .ppid = 8, .name = "o.exe", .created = ZERO + 50};
     struct row other = {.pid = 28, .ppid = 4, .name = "x.exe", .created = ZERO + 300};
-    /* A child stands before its parent; one is older than the process that has its parent's id. */
+    /* A child is listed before its parent; another is older than the process that has its parent's
+     * ID. */
     struct machine *m = new_machine(ROWS(idle, grandchild, child, older, other, a));
     struct ew_source *source = open_on(m, &filter, false, 100);
     CHECK_EQ_STR(round_of(m, source, MS), "seen 8, seen 16, seen 20");
-    /* Its parent ends in the same round: still one of the tree. */
+    /* Its parent exits in the same round: it still belongs to the tree. */
     struct row late = {.pid = 32, .ppid = 16, .name = "l.exe", .created = ZERO + 400};
     RELIST(m, idle, grandchild, a, late);
     CHECK_EQ_STR(round_of(m, source, 2 * MS), "start 32, read 32, read 16, exit 16");
     close_on(m, source);
 }
 
-TEST(names_are_asked_for_without_their_end)
+TEST(names_are_matched_without_their_extension)
 {
     static const char *const wanted = "python";
     struct ew_filter filter = {.names = &wanted, .name_count = 1};
@@ -226,7 +227,7 @@ TEST(names_are_asked_for_without_their_end)
     close_on(m, source);
 }
 
-TEST(threads_are_told_when_they_ran_and_when_they_end)
+TEST(threads_are_reported_when_they_ran_and_when_they_exit)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = 2 * MS_UNITS, .threads = 2};
     struct machine *m = new_machine(ROWS(idle, a));
@@ -242,14 +243,14 @@ TEST(threads_are_told_when_they_ran_and_when_they_end)
     close_on(m, source);
 }
 
-TEST(faults_go_on_where_32_bits_end)
+TEST(fault_counts_continue_beyond_32_bits)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .faults = UINT32_MAX, .hard = 5};
     struct machine *m = new_machine(ROWS(idle, a));
     struct ew_source *source = open_on(m, &all, false, 100);
     (void)round_of(m, source, MS);
     CHECK_EQ_UINT(m->facts[0].counter[EW_C_faults_minor], UINT32_MAX - 5u);
-    a.faults = 9; /* ten more, of which one was hard */
+    a.faults = 9; /* ten more, one of them a hard fault */
     a.hard = 6;
     RELIST(m, idle, a);
     CHECK_EQ_STR(round_of(m, source, 2 * MS), "read 8");
@@ -258,7 +259,7 @@ TEST(faults_go_on_where_32_bits_end)
     close_on(m, source);
 }
 
-TEST(a_counter_that_falls_is_overruled_and_marked)
+TEST(a_counter_that_decreases_is_corrected_and_marked)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = 9 * MS_UNITS};
     struct machine *m = new_machine(ROWS(idle, a));
@@ -272,7 +273,7 @@ TEST(a_counter_that_falls_is_overruled_and_marked)
     close_on(m, source);
 }
 
-TEST(more_than_the_table_holds_is_a_loss)
+TEST(processes_beyond_the_limit_are_a_loss)
 {
     struct machine *m = new_machine(ROWS(idle, {.pid = 8, .name = "a", .created = ZERO},
                                          {.pid = 12, .name = "b", .created = ZERO},
@@ -285,7 +286,7 @@ TEST(more_than_the_table_holds_is_a_loss)
     close_on(m, source);
 }
 
-TEST(who_is_removed_is_silent_and_may_come_back)
+TEST(a_removed_process_is_not_reported_and_can_be_added_again)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO};
     struct machine *m = new_machine(ROWS(idle, a));
@@ -301,13 +302,13 @@ TEST(who_is_removed_is_silent_and_may_come_back)
     close_on(m, source);
 }
 
-TEST(what_windows_does_not_have_cannot_be_asked_for)
+TEST(metrics_that_windows_lacks_cannot_be_selected)
 {
     static const uint32_t uid = 0;
     struct machine *m = new_machine(ROWS(idle));
     struct ew_source_config config = {.filter = {.uids = &uid, .uid_count = 1},
                                       .max_processes = 10};
-    struct ew_winpoll_system system = {.ctx = m, .list = list_it, .close = close_it};
+    struct ew_winpoll_system system = {.ctx = m, .list = list_processes, .close = close_list};
     struct ew_source *source = NULL;
     struct ew_error error = {0};
     CHECK_EQ_INT(ew_winpoll_open(&config, &system, &source, &error), ETWATCH_EINVAL);
@@ -318,7 +319,7 @@ static int open_once(void *ctx)
 {
     struct machine *m = ctx;
     struct ew_source_config config = {.filter = all, .max_processes = 10};
-    struct ew_winpoll_system system = {.ctx = m, .list = list_it, .close = close_it};
+    struct ew_winpoll_system system = {.ctx = m, .list = list_processes, .close = close_list};
     struct ew_source *source = NULL;
     struct ew_error error = {0};
     int rc = ew_winpoll_open(&config, &system, &source, &error);
@@ -327,7 +328,7 @@ static int open_once(void *ctx)
     return rc;
 }
 
-TEST(any_allocation_may_fail)
+TEST(every_failed_allocation_is_handled)
 {
     TORTURE(open_once, new_machine(ROWS(idle)));
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The poll source for Windows: what not every list and not every Windows has. */
+/* The poll source for Windows: values that not every list and not every Windows version has. */
 #include "metric_kit.h"
 #include "winpoll_kit.h"
 
-/* ------------------------------------------------------------------- what else there is */
+/* ------------------------------------------------------------------- additional values */
 
-TEST(pools_other_io_and_what_threads_do_are_told)
+TEST(pools_other_io_and_thread_states_are_reported)
 {
     struct row a = {.pid = 8,
                     .name = "a.exe",
@@ -41,7 +41,7 @@ TEST(pools_other_io_and_what_threads_do_are_told)
     close_on(m, source);
 }
 
-TEST(where_nobody_runs_states_are_not_told)
+TEST(if_no_thread_runs_states_are_unknown)
 {
     struct row a = {.pid = 8, .name = "a.exe", .threads = 2};
     struct machine *m = new_machine(ROWS(idle, a));
@@ -54,7 +54,7 @@ TEST(where_nobody_runs_states_are_not_told)
     close_on(m, source);
 }
 
-TEST(cycles_are_told_to_the_last_one)
+TEST(cycles_are_exact)
 {
     struct row a = {.pid = 8, .name = "a.exe", .cycles = 1000}, b = {.pid = 12, .name = "b.exe"};
     struct machine *m = new_machine(ROWS(idle, a, b));
@@ -64,7 +64,7 @@ TEST(cycles_are_told_to_the_last_one)
     CHECK_EQ_UINT(m->facts[0].counter[EW_C_cycles], 1000);
     CHECK((m->facts[1].counter_has & EW_HAS_C(cycles)) != 0); /* it never ran */
     CHECK_EQ_UINT(m->facts[1].counter[EW_C_cycles], 0);
-    /* Less than a tick: nothing else tells that it ran. */
+    /* Less than a tick: no other value shows that it ran. */
     a.cycles = 1500;
     RELIST(m, idle, a, b);
     CHECK_EQ_STR(round_of(m, source, 20 * MS), "read 8");
@@ -75,14 +75,14 @@ TEST(cycles_are_told_to_the_last_one)
     CHECK_EQ_STR(round_of(m, source, 30 * MS), "read 8, exit 8");
     CHECK_EQ_UINT(m->readings[0].counter[EW_C_cycles], 1700);
     CHECK(!m->readings[0].incomplete);
-    m->last.cycles = 0; /* not told: what the list said is not the end of it */
+    m->last.cycles = 0; /* unknown: the value in the list is not the final one */
     RELIST(m, idle);
     CHECK_EQ_STR(round_of(m, source, 40 * MS), "read 12, exit 12");
     CHECK(m->readings[0].incomplete);
     close_on(m, source);
 }
 
-TEST(where_nobody_has_cycles_they_are_not_told_and_the_reason_is)
+TEST(if_no_process_has_cycles_they_are_unavailable_with_a_reason)
 {
     struct row busy_idle = {.pid = 0, .name = "", .cycles = 99};
     struct machine *m = new_machine(ROWS(busy_idle, {.pid = 8, .name = "a.exe", .user = 5}));
@@ -95,7 +95,7 @@ TEST(where_nobody_has_cycles_they_are_not_told_and_the_reason_is)
     close_on(m, source);
 }
 
-TEST(threads_of_chosen_processes_are_held_for_their_cycles)
+TEST(threads_of_selected_processes_are_opened_for_their_cycles)
 {
     static const uint32_t wanted = 8;
     struct ew_filter filter = {.pids = &wanted, .pid_count = 1};
@@ -109,16 +109,16 @@ TEST(threads_of_chosen_processes_are_held_for_their_cycles)
     m->thread_cycles = 800; /* ran for less than a tick */
     CHECK_EQ_STR(round_of(m, source, 3 * MS), "thread 108, thread 112");
     CHECK_EQ_UINT(m->readings[1].counter[EW_C_cycles], 800);
-    m->thread_cycles = 900; /* what it still did before its end */
+    m->thread_cycles = 900; /* its work before its exit */
     a.threads = 1;
     RELIST(m, idle, a);
     CHECK_EQ_STR(round_of(m, source, 4 * MS), "read 8, thread 108, final 112");
     CHECK_EQ_UINT(m->readings[2].counter[EW_C_cycles], 900);
-    CHECK_EQ_UINT(m->asked_threads, 2);
+    CHECK_EQ_UINT(m->thread_queries, 2);
     close_on(m, source);
 }
 
-TEST(threads_of_everybody_or_that_cannot_be_held_have_no_cycles)
+TEST(threads_without_a_handle_have_no_cycles)
 {
     static const uint32_t wanted = 8;
     struct ew_filter filter = {.pids = &wanted, .pid_count = 1};
@@ -128,30 +128,30 @@ TEST(threads_of_everybody_or_that_cannot_be_held_have_no_cycles)
     struct ew_source *source = open_on(m, &all, true, 100);
     CHECK_EQ_STR(round_of(m, source, MS), "seen 8, thread 108, thread 112");
     CHECK_EQ_UINT(m->readings[0].counter_has & EW_HAS_C(cycles), 0);
-    CHECK_EQ_UINT(m->asked_threads, 0);
+    CHECK_EQ_UINT(m->thread_queries, 0);
     close_on(m, source);
     m = new_machine(ROWS(idle, a));
     source = open_on(m, &filter, true, 100);
     CHECK_EQ_STR(round_of(m, source, MS), "seen 8, thread 108, thread 112");
     CHECK_EQ_UINT(m->readings[0].counter_has & EW_HAS_C(cycles), 0);
-    CHECK_EQ_UINT(m->asked_threads, 2);
+    CHECK_EQ_UINT(m->thread_queries, 2);
     close_on(m, source);
 }
 
-TEST(what_takes_a_call_is_asked_of_those_that_ran)
+TEST(gauges_that_need_a_call_are_read_only_for_processes_that_ran)
 {
     struct row a = {.pid = 8, .name = "a.exe", .user = 5}, b = {.pid = 12, .name = "b.exe"};
     struct machine *m = new_machine(ROWS(idle, a, b));
     struct ew_source *source = open_on(m, &all, false, 100);
     CHECK_EQ_STR(round_of(m, source, 10 * MS), "seen 8, seen 12");
-    CHECK_EQ_UINT(m->asked_more, 2);
+    CHECK_EQ_UINT(m->gauge_queries, 2);
     CHECK_EQ_UINT(m->facts[0].gauge[EW_G_gdi_objects], 10);
     CHECK_EQ_STR(round_of(m, source, 20 * MS), "");
-    CHECK_EQ_UINT(m->asked_more, 2);
+    CHECK_EQ_UINT(m->gauge_queries, 2);
     a.user = 6;
     RELIST(m, idle, a, b);
     CHECK_EQ_STR(round_of(m, source, 30 * MS), "read 8");
-    CHECK_EQ_UINT(m->asked_more, 3);
+    CHECK_EQ_UINT(m->gauge_queries, 3);
     CHECK_EQ_UINT(m->readings[0].gauge[EW_G_gdi_objects], 12);
     CHECK_EQ_UINT(m->readings[0].gauge[EW_G_affinity], 3);
     close_on(m, source);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both compressions of MS-XCA: the examples that the specification prints, round trips, and what
- * damaged input does. Every buffer has exactly the size it is said to have, so that the address
- * sanitizer sees any access outside.
+ * Both compressions of MS-XCA: the examples printed in the specification, round trips, and damaged
+ * input. Every buffer has exactly the declared size, so that the address sanitizer detects any
+ * access outside.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -69,7 +69,7 @@ static uint8_t shape_byte(enum shape shape, const uint8_t *data, size_t i)
         return (uint8_t)next_random();
     case TEXT:
         return next_random() % 16 ? (uint8_t)words[i % (sizeof words - 1)] : (uint8_t)(97 + i % 7);
-    case EVENTS: /* 40-byte records in which a few bytes move */
+    case EVENTS: /* 40-byte records in which a few bytes change */
         return (uint8_t)(i % 40 < 4 ? i / 40 : i % 40 == 8 ? next_random() : i % 40);
     case FAR_REPEATS:
         return i < 8000 ? (uint8_t)next_random() : data[i - 8000 + i % 3 / 2];
@@ -119,7 +119,7 @@ static void check_round_trip(const struct method *method, const uint8_t *data, s
     ew_free(packed);
 }
 
-/* -------------------------------------------------- what the standard prints */
+/* -------------------------------------------------- examples of the specification */
 
 static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz";
 
@@ -129,7 +129,7 @@ static void fill_abc(uint8_t *out)
         out[i] = (uint8_t)("abc"[i % 3]);
 }
 
-/* The first 256 bytes of an example, given as those that are not zero, and then the stream. */
+/* The first 256 bytes of an example, given by those that are not zero, followed by the stream. */
 static uint8_t *huffman_example(const uint8_t (*lengths)[2], size_t count, const uint8_t *stream,
                                 size_t stream_size)
 {
@@ -156,7 +156,7 @@ static void check_example(const struct method *method, const uint8_t *packed, si
     ew_free(own);
 }
 
-TEST(plain_examples_of_the_specification_both_ways)
+TEST(plain_examples_of_the_specification_work_in_both_directions)
 {
     uint8_t letters[4 + 26] = {0x3f, 0, 0, 0}, abc[300];
     static const uint8_t repeated[] = {0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63,
@@ -167,7 +167,7 @@ TEST(plain_examples_of_the_specification_both_ways)
     check_example(&methods[0], repeated, sizeof repeated, abc, sizeof abc);
 }
 
-TEST(huffman_examples_of_the_specification_both_ways)
+TEST(huffman_examples_of_the_specification_work_in_both_directions)
 {
     static const uint8_t letter_lengths[][2] = {
         {0x30, 0x50}, {0x31, 0x55}, {0x32, 0x55}, {0x33, 0x55}, {0x34, 0x55},
@@ -224,7 +224,7 @@ TEST(every_small_size_survives_a_round_trip)
 }
 
 /* Lengths at each border of their encodings: 3 bits, nibble, byte, 16 bits, 32 bits. */
-TEST(match_lengths_at_every_border)
+TEST(match_lengths_at_every_encoding_limit_survive_a_round_trip)
 {
     static const size_t lengths[] = {3,   4,   8,   9,   10,    11,    23,    24,    25,    26,
                                      278, 279, 280, 281, 65537, 65538, 65539, 65540, 70000, 200000};
@@ -247,8 +247,8 @@ TEST(match_lengths_at_every_border)
     }
 }
 
-/* Two long matches share a length byte, whatever stands between them. */
-TEST(shared_length_nibbles)
+/* Two long matches share a length byte, whatever is between them. */
+TEST(shared_length_nibbles_survive_a_round_trip)
 {
     uint8_t data[4096];
     size_t size = 0;
@@ -267,8 +267,8 @@ TEST(shared_length_nibbles)
 
 /* --------------------------------------------------------------- bad input */
 
-/* Truncated anywhere: never more than was there, never something else than the true beginning. */
-TEST(truncated_input_gives_the_beginning_and_says_so)
+/* Truncated anywhere: the output is never longer than the input allows and always a true prefix. */
+TEST(truncated_input_gives_a_prefix_and_an_error)
 {
     for (size_t m = 0; m < 2; m++) {
         for (int shape = 0; shape < SHAPES; shape++) {
@@ -292,7 +292,7 @@ TEST(truncated_input_gives_the_beginning_and_says_so)
     }
 }
 
-TEST(less_output_than_there_is_stops_at_the_border)
+TEST(output_stops_at_the_end_of_a_smaller_buffer)
 {
     for (size_t m = 0; m < 2; m++) {
         size_t size = 700, packed_size, written;
@@ -301,7 +301,7 @@ TEST(less_output_than_there_is_stops_at_the_border)
         for (size_t room = 0; room <= size; room++) {
             uint8_t *out = make(room);
             int rc = methods[m].inflate(packed, packed_size, out, room, &written);
-            CHECK(rc == 0 || rc == ETWATCH_EFORMAT); /* a match may not be cut */
+            CHECK(rc == 0 || rc == ETWATCH_EFORMAT); /* a match must not be cut */
             CHECK(rc < 0 ? written < room : written == room);
             CHECK_EQ_MEM(out, data, written);
             ew_free(out);
@@ -311,14 +311,15 @@ TEST(less_output_than_there_is_stops_at_the_border)
     }
 }
 
-TEST(more_output_than_there_is_is_truncation)
+TEST(too_large_an_output_size_is_truncated_input)
 {
     for (size_t m = 0; m < 2; m++) {
         size_t size = 500, packed_size, written;
         uint8_t *data = make_shape(TEXT, size), *out = make(size + 100000);
         uint8_t *packed = compress(&methods[m], data, size, &packed_size);
         int rc = methods[m].inflate(packed, packed_size, out, size + 100000, &written);
-        /* Plain ends exactly; the end symbol of Huffman is also a match of three bytes. */
+        /* The plain format ends exactly; the end symbol of Huffman is also a match of three bytes.
+         */
         CHECK_EQ_INT(rc, ETWATCH_ETRUNC);
         CHECK(written >= size && written <= size + 100);
         CHECK_EQ_MEM(out, data, size);
@@ -359,7 +360,7 @@ struct bad_input {
     size_t written;
 };
 
-TEST(plain_input_that_breaks_the_rules)
+TEST(malformed_plain_input_is_refused)
 {
     static const struct bad_input rows[] = {
         {"nothing", {0}, 0, 1, ETWATCH_ETRUNC, 0},
@@ -368,12 +369,12 @@ TEST(plain_input_that_breaks_the_rules)
         {"a match at the beginning", {0, 0, 0, 0x80, 0, 0}, 6, 3, ETWATCH_EFORMAT, 0},
         {"a match before the beginning", {0, 0, 0, 0x40, 'a', 8, 0}, 7, 4, ETWATCH_EFORMAT, 1},
         {"a match past the end", {0, 0, 0, 0x40, 'a', 0, 0}, 7, 3, ETWATCH_EFORMAT, 1},
-        {"a match that just fits", {0, 0, 0, 0x40, 'a', 0, 0}, 7, 4, 0, 4},
+        {"a match that exactly fits", {0, 0, 0, 0x40, 'a', 0, 0}, 7, 4, 0, 4},
         {"half of a match", {0, 0, 0, 0x40, 'a', 0}, 6, 4, ETWATCH_ETRUNC, 1},
         {"no nibble", {0, 0, 0, 0x40, 'a', 7, 0}, 7, 14, ETWATCH_ETRUNC, 1},
         {"no byte", {0, 0, 0, 0x40, 'a', 7, 0, 15}, 8, 14, ETWATCH_ETRUNC, 1},
         {"no word", {0, 0, 0, 0x40, 'a', 7, 0, 15, 255, 1}, 10, 400, ETWATCH_ETRUNC, 1},
-        {"no double word",
+        {"a missing double word",
          {0, 0, 0, 0x40, 'a', 7, 0, 15, 255, 0, 0, 1, 1},
          13,
          400,
@@ -405,8 +406,8 @@ TEST(plain_input_that_breaks_the_rules)
     }
 }
 
-/* The same far from the ends, where the fast loop is at work. */
-TEST(bad_matches_in_the_fast_loop)
+/* The same far from the ends, where the fast loop is used. */
+TEST(bad_matches_in_the_fast_loop_are_refused)
 {
     uint8_t in[400] = {0}, out[4000];
     static const struct {
@@ -433,7 +434,7 @@ TEST(bad_matches_in_the_fast_loop)
     }
 }
 
-TEST(huffman_tables_that_are_no_code)
+TEST(invalid_huffman_tables_are_refused)
 {
     uint8_t in[300], out[64];
     size_t written = 77;
@@ -458,7 +459,7 @@ static int deflate_both(void *ctx)
     return huffman < 0 ? (int)huffman : 0;
 }
 
-TEST(compression_without_memory_says_so)
+TEST(compression_without_memory_is_an_error)
 {
     uint8_t out[1024];
     TORTURE(deflate_both, out);
@@ -478,7 +479,10 @@ static uint8_t *read_file(const char *path, size_t *ret_size)
     return bytes;
 }
 
-/* Every event of a buffer ends where the next one begins, and the last one with the buffer. */
+/*
+ * Every event of a buffer ends where the next one begins, and the last one at the end of the
+ * buffer.
+ */
 static void check_walk(const uint8_t *events, size_t size)
 {
     size_t at = 0;
@@ -520,7 +524,7 @@ static unsigned check_file(const uint8_t *bytes, size_t size)
     return count;
 }
 
-TEST(the_compressed_buffers_of_real_recordings)
+TEST(compressed_buffers_of_real_recordings_are_decompressed)
 {
     const char *corpus = getenv("ETWATCH_CORPUS");
     char path[1024];

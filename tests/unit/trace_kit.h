@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small recordings for tests of what reads them: written event by event, opened as a trace. */
+/* Small recordings for tests of their readers: written event by event, opened as a trace. */
 #ifndef TRACE_KIT_H
 #define TRACE_KIT_H
 

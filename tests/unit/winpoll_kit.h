@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A Windows by hand for the poll source: lists of our own making, and what was told as text. */
+/* A simulated Windows for the poll source: synthetic lists, and the reported facts as text. */
 #ifndef WINPOLL_KIT_H
 #define WINPOLL_KIT_H
 
@@ -13,7 +13,7 @@
 
 enum { TOLD_MAX = 256 };
 
-/* ------------------------------------------------------------- a system by hand */
+/* ------------------------------------------------------------- the simulated system */
 
 struct machine {
     struct list list;
@@ -21,18 +21,18 @@ struct machine {
     uint32_t refused_pid;
     struct ew_winpoll_last last;
     bool last_known;
-    uint32_t asked_more;
-    uint64_t thread_cycles; /* of every thread; 0: none can be held */
-    uint32_t asked_threads;
-    /* What was told, as text: one word a fact. */
-    char told[4096];
+    uint32_t gauge_queries;
+    uint64_t thread_cycles; /* of every thread; 0: no thread can be opened */
+    uint32_t thread_queries;
+    /* The reported facts as text: one word per fact. */
+    char reported[4096];
     struct ew_reading readings[TOLD_MAX];
     struct ew_process_fact facts[TOLD_MAX];
     size_t reading_count, fact_count;
     uint64_t lost;
 };
 
-static inline int list_it(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
+static inline int list_processes(void *ctx, struct ew_listing *ret_listing, struct ew_error *reterr)
 {
     struct machine *m = ctx;
     (void)reterr;
@@ -61,7 +61,7 @@ static inline uint32_t more(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT
 {
     struct machine *m = ctx;
     CHECK(held == m);
-    gauge[EW_G_gdi_objects] = 10 + m->asked_more++;
+    gauge[EW_G_gdi_objects] = 10 + m->gauge_queries++;
     gauge[EW_G_affinity] = 3;
     return EW_HAS_G(gdi_objects) | EW_HAS_G(affinity);
 }
@@ -77,7 +77,7 @@ static inline void *hold_thread(void *ctx, uint32_t tid)
 {
     struct machine *m = ctx;
     (void)tid;
-    m->asked_threads++;
+    m->thread_queries++;
     m->held += m->thread_cycles != 0;
     return m->thread_cycles != 0 ? m : NULL;
 }
@@ -89,17 +89,17 @@ static inline uint64_t thread_cycles(void *ctx, void *held)
     return m->thread_cycles;
 }
 
-static inline void close_it(void *ctx)
+static inline void close_list(void *ctx)
 {
     ((struct machine *)ctx)->closed++;
 }
 
 static inline void note(struct machine *m, const char *what, uint32_t id)
 {
-    size_t len = strlen(m->told);
-    int more =
-        snprintf(m->told + len, sizeof m->told - len, "%s%s %u", len > 0 ? ", " : "", what, id);
-    CHECK(more > 0 && len + (size_t)more < sizeof m->told);
+    size_t len = strlen(m->reported);
+    int more = snprintf(m->reported + len, sizeof m->reported - len, "%s%s %u", len > 0 ? ", " : "",
+                        what, id);
+    CHECK(more > 0 && len + (size_t)more < sizeof m->reported);
 }
 
 static inline void on_process(void *ctx, const struct ew_process_fact *fact)
@@ -132,7 +132,7 @@ static inline struct ew_source *open_on(struct machine *m, const struct ew_filte
 {
     struct ew_source_config config = {.filter = *filter, .threads = threads, .max_processes = max};
     struct ew_winpoll_system system = {.ctx = m,
-                                       .list = list_it,
+                                       .list = list_processes,
                                        .hold = hold,
                                        .last = last,
                                        .slow = more,
@@ -140,7 +140,7 @@ static inline struct ew_source *open_on(struct machine *m, const struct ew_filte
                                        .release = release,
                                        .hold_thread = hold_thread,
                                        .thread_cycles = thread_cycles,
-                                       .close = close_it,
+                                       .close = close_list,
                                        .raw_zero = ZERO};
     struct ew_source *source = NULL;
     struct ew_error error = {0};
@@ -148,18 +148,18 @@ static inline struct ew_source *open_on(struct machine *m, const struct ew_filte
     return source;
 }
 
-/* What one round tells. */
+/* The facts of one round. */
 static inline const char *round_of(struct machine *m, struct ew_source *source, uint64_t now_ns)
 {
     struct ew_facts facts = {
         .ctx = m, .process = on_process, .reading = on_reading, .loss = on_loss};
     struct ew_error error = {0};
     uint64_t horizon_ns = 0;
-    m->told[0] = '\0';
+    m->reported[0] = '\0';
     m->fact_count = m->reading_count = 0;
     CHECK_EQ_INT(source->ops->drain(source, now_ns, &facts, &horizon_ns, &error), 0);
     CHECK_EQ_UINT(horizon_ns, now_ns);
-    return m->told;
+    return m->reported;
 }
 
 static inline void close_on(struct machine *m, struct ew_source *source)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock guards the list of free buffers and the queue of full ones. */
+/* The lock protects the list of free buffers and the queue of full ones. */
 #include "etw_buffers.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ struct etw_buffers {
     struct ew_mutex *lock;
     uint32_t cpu_count, buffer_bytes;
     uint64_t sequence;
-    struct etw_buffer **current; /* of each CPU */
+    struct etw_buffer **current; /* one per CPU */
     bool *lost;                  /* likewise: since its last buffer */
     struct etw_buffer *free, *first, *last;
 };
@@ -83,7 +83,7 @@ static void queue(struct etw_buffers *buffers, uint16_t cpu)
     if (buffer == NULL)
         return;
     memcpy(buffer->bytes + 0x30, &buffer->filled, 4);
-    if (buffer->filled < buffers->buffer_bytes) /* what Windows puts behind the last event */
+    if (buffer->filled < buffers->buffer_bytes) /* what Windows writes after the last event */
         memset(buffer->bytes + buffer->filled, 0xFF, buffers->buffer_bytes - buffer->filled);
     buffer->next = NULL;
     ew_mutex_lock(buffers->lock);
@@ -122,7 +122,7 @@ bool etw_buffers_write(struct etw_buffers *buffers, uint16_t cpu, uint64_t t_raw
         buffers->current[cpu] = buffer;
     }
     memcpy(buffer->bytes + buffer->filled, event, size);
-    memset(buffer->bytes + buffer->filled + size, 0xA5, padded - size); /* anything may be there */
+    memset(buffer->bytes + buffer->filled + size, 0xA5, padded - size); /* may contain anything */
     memcpy(buffer->bytes + 0x10, &t_raw, 8);
     buffer->filled += padded;
     buffer->events++;

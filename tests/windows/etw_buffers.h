@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The buffers of a session, as Windows has them: a fixed number, each CPU fills one at a time, full
- * ones wait until somebody has read them, and without a free one the event is lost. One thread
- * writes, one takes; only the lists between them are shared.
+ * ones wait until they are read, and without a free one the event is lost. One thread writes, one
+ * thread takes; only the lists between them are shared.
  */
 #ifndef ETW_BUFFERS_H
 #define ETW_BUFFERS_H
@@ -17,21 +17,21 @@ struct etw_buffers;
 struct etw_buffer {
     struct etw_buffer *next;
     uint32_t filled, events;
-    uint8_t bytes[]; /* with the header of 72 bytes */
+    uint8_t bytes[]; /* including the header of 72 bytes */
 };
 
 struct etw_buffers *etw_buffers_new(uint32_t cpu_count, uint32_t buffer_bytes, uint32_t count);
 void etw_buffers_free(struct etw_buffers *buffers);
 
-/* Whoever writes: an event as recordings have it. False: no buffer is free. */
+/* Writer thread: writes an event in the format of recordings. False: no buffer is free. */
 bool etw_buffers_write(struct etw_buffers *buffers, uint16_t cpu, uint64_t t_raw, const void *event,
                        uint32_t size);
-/* Something was lost: the next buffer of this CPU says so. */
+/* Marks a loss: the next buffer of this CPU is flagged. */
 void etw_buffers_mark(struct etw_buffers *buffers, uint16_t cpu);
-/* What every CPU is filling can be taken. */
+/* Makes the partly filled buffer of every CPU available. */
 void etw_buffers_flush(struct etw_buffers *buffers);
 
-/* Whoever takes. NULL: there is none. */
+/* Taking thread: the next full buffer, or NULL if there is none. */
 struct etw_buffer *etw_buffers_take(struct etw_buffers *buffers);
 void etw_buffers_give(struct etw_buffers *buffers, struct etw_buffer *buffer);
 

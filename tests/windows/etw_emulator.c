@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions, their limits and rights. One lock guards all. */
+/* Sessions, their limits and rights. One lock protects all of them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +121,7 @@ static uint32_t start(void *ctx, uint64_t *ret_session, const uint16_t *name,
     return rc;
 }
 
-static void tell(const struct session *session, struct ew_etw_properties *p)
+static void fill_properties(const struct session *session, struct ew_etw_properties *p)
 {
     uint32_t size = p->size, name_at = p->name_at, file_at = p->file_name_at;
     *p = session->properties;
@@ -143,14 +143,16 @@ void emulator_end_session(struct etw_emulator *emulator, struct session *session
     ew_cond_signal(emulator->changed);
 }
 
-/* When it returns, what was in the buffers has been handed over; with time of the machine, as with
- * Windows, it only will be. */
+/*
+ * Buffered events are delivered before this returns; with real time, as with Windows, they are
+ * delivered later.
+ */
 static void flush(struct etw_emulator *emulator)
 {
-    uint32_t asked = atomic_fetch_add(&emulator->flush_asked, 1) + 1;
+    uint32_t requested = atomic_fetch_add(&emulator->flush_requested, 1) + 1;
     ew_cond_signal(emulator->changed);
     while (emulator->feeding && !emulator->config.real_time &&
-           (int32_t)(asked - atomic_load(&emulator->flush_done)) > 0)
+           (int32_t)(requested - atomic_load(&emulator->flush_done)) > 0)
         (void)ew_cond_wait(emulator->changed, emulator->lock, -1);
 }
 
@@ -161,7 +163,7 @@ static uint32_t control_session(struct etw_emulator *emulator, struct session *s
     case EW_ETW_CONTROL_STOP:
         if (emulator->config.no_rights || emulator->config.stuck_session)
             return EW_WIN_ACCESS_DENIED;
-        tell(session, properties);
+        fill_properties(session, properties);
         emulator_end_session(emulator, session);
         return 0;
     case EW_ETW_CONTROL_UPDATE:
@@ -172,7 +174,7 @@ static uint32_t control_session(struct etw_emulator *emulator, struct session *s
         flush(emulator);
         return 0;
     default:
-        tell(session, properties);
+        fill_properties(session, properties);
         return 0;
     }
 }
@@ -197,7 +199,7 @@ static uint32_t query_all(void *ctx, struct ew_etw_properties **array, uint32_t 
     ew_mutex_lock(emulator->lock);
     for (size_t i = 0; i < SESSIONS_ROOM; i++) {
         if (emulator->sessions[i].used && found < count)
-            tell(&emulator->sessions[i], array[found]);
+            fill_properties(&emulator->sessions[i], array[found]);
         found += emulator->sessions[i].used;
     }
     ew_mutex_unlock(emulator->lock);
@@ -262,7 +264,7 @@ static uint32_t set_counted(const struct etw_emulator *emulator, struct session 
 }
 
 /* PROFILE_SOURCE_INFO: distance to the next, number, limits, eight bytes, name. */
-static uint32_t tell_sources(const struct etw_emulator *emulator, uint8_t *to, uint32_t size,
+static uint32_t fill_sources(const struct etw_emulator *emulator, uint8_t *to, uint32_t size,
                              uint32_t *ret_size)
 {
     uint32_t count = count_sources(emulator), at = 0;
@@ -314,7 +316,7 @@ static uint32_t query_information(void *ctx, uint64_t handle, uint32_t what, voi
     struct etw_emulator *emulator = ctx;
     struct ew_etw_profile_interval interval = {0};
     if (handle == 0 && what == EW_ETW_INFO_PROFILE_SOURCES && emulator->config.sources != NULL)
-        return tell_sources(emulator, value, size, ret_size);
+        return fill_sources(emulator, value, size, ret_size);
     if (handle != 0 || what != EW_ETW_INFO_PROFILE_INTERVAL || size < sizeof interval)
         return EW_WIN_NOT_SUPPORTED;
     ew_mutex_lock(emulator->lock);
@@ -369,7 +371,7 @@ static void anchor(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
     *ret_raw_ns = 0;
 }
 
-/* Whether a name is what ASCII text says. */
+/* Whether a UTF-16 name equals ASCII text. */
 static bool is_text(const uint16_t *name, const char *text)
 {
     size_t i = 0;
@@ -414,7 +416,7 @@ static void *claim_name(void *ctx, const uint16_t *name)
     return made;
 }
 
-/* Whoever was killed has none any more. */
+/* A killed process has no claim any more. */
 static void release_name(void *ctx, void *claim)
 {
     struct etw_emulator *emulator = ctx;

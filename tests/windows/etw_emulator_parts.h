@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the two halves of the emulator: sessions, and the events they yield. */
+/* Shared by the two halves of the emulator: sessions, and the events they deliver. */
 #ifndef ETW_EMULATOR_PARTS_H
 #define ETW_EMULATOR_PARTS_H
 
@@ -13,7 +13,7 @@ enum { SESSIONS_ROOM = 256, TRACES_ROOM = 512, SYSTEM_RESERVED = 2, HANDLE_BASE 
 
 struct session {
     bool used;
-    uint64_t serial; /* another one each time */
+    uint64_t serial; /* a different one each time */
     uint16_t name[EW_ETW_NAME_MAX];
     uint16_t file[512];
     struct ew_etw_properties properties;
@@ -21,7 +21,7 @@ struct session {
     uint64_t delivered;
 };
 
-/* A name that somebody has. */
+/* A claimed name. */
 struct claim {
     bool used;
     uint64_t serial;
@@ -50,20 +50,20 @@ struct etw_emulator {
     struct etw_emulator_counts counts;
     uint32_t stopped_by_others;
     bool done;
-    bool feeding;                             /* somebody fills buffers, and takes requests: */
-    _Atomic uint32_t flush_asked, flush_done; /* the number of the last one */
+    bool feeding; /* a thread fills buffers and takes flush requests: */
+    _Atomic uint32_t flush_requested, flush_done; /* the number of the last request */
     _Atomic uint64_t now_ns, last_ns;
     _Atomic uint64_t delivered, lost, buffers;
 };
 
-/* With the lock held: whether the session is still there and nobody has closed the trace. */
+/* With the lock held: whether the session still exists and the trace is not closed. */
 bool emulator_goes_on(const struct etw_emulator *emulator, const struct trace *trace);
 
-/* With the lock held. handle 0: by name. */
+/* With the lock held. handle 0: find by name. */
 struct session *emulator_find(struct etw_emulator *emulator, uint64_t handle, const uint16_t *name);
 void emulator_end_session(struct etw_emulator *emulator, struct session *session);
 
-/* For the table. */
+/* For the table of functions. */
 uint64_t emulator_open_trace(void *ctx, struct ew_etw_logfile *logfile, uint32_t *ret_error);
 uint64_t emulator_open_buffers(void *ctx, const uint16_t *name,
                                const struct ew_etw_open_options *options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The offsets are those of evntcons.h on 64-bit Windows, written down here once more. */
+/* The offsets are those of evntcons.h on 64-bit Windows, written out here a second time. */
 #include "etw_events.h"
 
 #include <string.h>

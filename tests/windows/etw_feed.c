@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events of a session. They are handed over without the lock, on the thread that calls
- * `process`, as ETW does: from one thread, in order of time as far as they come together.
+ * The events of a session. They are delivered without the lock, on the thread that calls `process`,
+ * as ETW does: from one thread, in time order within each group.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static uint64_t open_session(struct etw_emulator *emulator, const uint16_t *name
         trace->session = (uint32_t)(session - emulator->sessions);
         trace->serial = session->serial;
         handle = ++emulator->trace_count;
-        /* From here on it is as late as the events say, of which none has come yet. */
+        /* From here on the time is that of the events, none of which has arrived yet. */
         if (!emulator->config.real_time && emulator->config.recording != NULL)
             atomic_store(&emulator->now_ns, 0);
         header->clock = emulator->config.clock;
@@ -76,7 +76,7 @@ static void wait_for_end(struct etw_emulator *emulator, const struct trace *trac
     ew_mutex_lock(emulator->lock);
     if (emulator_goes_on(emulator, trace)) {
         emulator->done = true;
-        /* Time goes on. */
+        /* Time passes. */
         atomic_fetch_add(&emulator->now_ns, 1000000000);
     }
     ew_cond_signal(emulator->changed);
@@ -85,7 +85,7 @@ static void wait_for_end(struct etw_emulator *emulator, const struct trace *trac
     ew_mutex_unlock(emulator->lock);
 }
 
-/* What is held goes out when somebody asks for it, or when the session ends. */
+/* Held events are delivered on a flush request, or when the session ends. */
 static void wait_for_flush(struct etw_emulator *emulator, const struct trace *trace)
 {
     ew_mutex_lock(emulator->lock);
@@ -119,10 +119,10 @@ struct feed {
     struct etw_emulator *emulator;
     const struct trace *trace;
     uint64_t count;
-    struct etw_buffers *buffers; /* NULL: events are handed over as they come */
-    struct etw_event event;      /* for handing over */
+    struct etw_buffers *buffers; /* NULL: events are delivered directly */
+    struct etw_event event;      /* for delivery */
     struct etw_moved moved;      /* likewise */
-    uint64_t ticks;              /* the recording is moved by */
+    uint64_t ticks;              /* the recording is shifted by this much */
     uint32_t flushed, flush_s;
     uint64_t timer_ns;
     _Atomic bool over; /* nothing more will be written */
@@ -130,13 +130,13 @@ struct feed {
 
 /* ------------------------------------------------------------------ from the buffers */
 
-static void hand_over(struct feed *feed, struct etw_event *event)
+static void deliver_all(struct feed *feed, struct etw_event *event)
 {
     etw_event_context(event, feed->trace->context);
     feed->trace->on_event(event->bytes);
 }
 
-static void hand_over_events(struct feed *feed, const struct etw_buffer *buffer)
+static void deliver_events(struct feed *feed, const struct etw_buffer *buffer)
 {
     const uint8_t *at = buffer->bytes + 72, *end = buffer->bytes + buffer->filled;
     struct ew_etl_frame frame;
@@ -146,13 +146,13 @@ static void hand_over_events(struct feed *feed, const struct etw_buffer *buffer)
         (void)ew_etl_fill(&record, at, frame.size, frame.type, ew_load_u16(buffer->bytes + 0x28));
         record.t_raw = frame.t_raw;
         if (etw_event_from(&feed->event, &record))
-            hand_over(feed, &feed->event);
+            deliver_all(feed, &feed->event);
         at += ew_etl_padded(frame.size);
     }
 }
 
-/* True: there was one. */
-static bool hand_over_buffer(struct feed *feed)
+/* True: there was a buffer. */
+static bool deliver_buffer(struct feed *feed)
 {
     struct etw_emulator *emulator = feed->emulator;
     struct etw_buffer *buffer = etw_buffers_take(feed->buffers);
@@ -169,26 +169,26 @@ static bool hand_over_buffer(struct feed *feed)
         (void)feed->trace->on_buffer(buffer->bytes, ew_load_u32(buffer->bytes), NULL,
                                      feed->trace->context);
     else
-        hand_over_events(feed, buffer);
+        deliver_events(feed, buffer);
     atomic_fetch_add(&emulator->delivered, buffer->events);
     atomic_fetch_add(&emulator->buffers, feed->trace->on_buffer != NULL);
     etw_buffers_give(feed->buffers, buffer);
     return true;
 }
 
-/* Whoever writes looks whether somebody asked for what is there. */
+/* The writer checks for a flush request. */
 static void serve_flush(struct feed *feed)
 {
     struct etw_emulator *emulator = feed->emulator;
-    uint32_t asked = atomic_load_explicit(&emulator->flush_asked, memory_order_relaxed);
-    if (feed->buffers == NULL || asked == feed->flushed)
+    uint32_t requested = atomic_load_explicit(&emulator->flush_requested, memory_order_relaxed);
+    if (feed->buffers == NULL || requested == feed->flushed)
         return;
-    feed->flushed = asked;
+    feed->flushed = requested;
     etw_buffers_flush(feed->buffers);
-    while (!emulator->config.real_time && hand_over_buffer(feed))
+    while (!emulator->config.real_time && deliver_buffer(feed))
         ;
     ew_mutex_lock(emulator->lock);
-    atomic_store(&emulator->flush_done, asked);
+    atomic_store(&emulator->flush_done, requested);
     ew_cond_signal(emulator->changed);
     ew_mutex_unlock(emulator->lock);
 }
@@ -202,21 +202,21 @@ static void lose(struct feed *feed)
     ew_mutex_unlock(emulator->lock);
 }
 
-static void tell_time(struct etw_emulator *emulator, uint64_t t_ns)
+static void set_time(struct etw_emulator *emulator, uint64_t t_ns)
 {
     if (!emulator->config.real_time)
         atomic_store(&emulator->now_ns, t_ns);
     atomic_store_explicit(&emulator->last_ns, t_ns, memory_order_relaxed);
 }
 
-/* Without the machine's time nothing is too late: whoever writes hands over. */
+/* Without real time nothing can be too late: the writer delivers directly. */
 static void write_event(struct feed *feed, uint16_t cpu, uint64_t t_raw, const void *event,
                         uint32_t size, uint64_t t_ns)
 {
     bool fits = etw_buffers_write(feed->buffers, cpu, t_raw, event, size);
-    while (!fits && !feed->emulator->config.real_time && hand_over_buffer(feed))
+    while (!fits && !feed->emulator->config.real_time && deliver_buffer(feed))
         fits = etw_buffers_write(feed->buffers, cpu, t_raw, event, size);
-    tell_time(feed->emulator, t_ns);
+    set_time(feed->emulator, t_ns);
     if (fits)
         return;
     lose(feed);
@@ -246,7 +246,7 @@ static bool before_event(struct feed *feed)
         emulator_end_session(emulator, session);
         on = false;
     }
-    /* What is in the buffers of a session that ends still comes. */
+    /* Events in the buffers of a session that ends are still delivered. */
     bool closed = feed->trace->closed;
     bool stopped_by_us = !on && !closed && emulator->stopped_by_others == 0;
     ew_mutex_unlock(emulator->lock);
@@ -266,12 +266,12 @@ static bool is_lost(struct feed *feed)
 
 static void deliver(struct feed *feed, struct etw_event *event, uint64_t t_ns)
 {
-    tell_time(feed->emulator, t_ns);
-    hand_over(feed, event);
+    set_time(feed->emulator, t_ns);
+    deliver_all(feed, event);
     atomic_fetch_add_explicit(&feed->emulator->delivered, 1, memory_order_relaxed);
 }
 
-static void tell_record(struct feed *feed, const struct ew_record *record)
+static void feed_record(struct feed *feed, const struct ew_record *record)
 {
     bool lost = is_lost(feed), marks = feed->emulator->config.lose_marks;
     if (record->kind == EW_RECORD_LOSS)
@@ -289,7 +289,7 @@ static void tell_record(struct feed *feed, const struct ew_record *record)
         deliver(feed, &feed->event, t_ns);
     } else if (lost && marks) {
         etw_event_lost(&feed->event, record->t_raw, record->cpu);
-        hand_over(feed, &feed->event);
+        deliver_all(feed, &feed->event);
     }
 }
 
@@ -309,11 +309,11 @@ static void feed_recording(struct feed *feed)
     bool on = true;
     while (on && (count = ew_etl_next(reader, &records)) > 0)
         for (int i = 0; i < count && (on = before_event(feed)); i++)
-            tell_record(feed, &records[i]);
+            feed_record(feed, &records[i]);
     ew_etl_close(reader);
 }
 
-/* Nobody need ask: the session has a timer. */
+/* No request is needed: the session has a timer. */
 static void serve_timer(struct feed *feed)
 {
     struct etw_emulator *emulator = feed->emulator;
@@ -322,7 +322,7 @@ static void serve_timer(struct feed *feed)
         return;
     feed->timer_ns = now_ns + feed->flush_s * UINT64_C(1000000000);
     ew_mutex_lock(emulator->lock);
-    atomic_fetch_add(&emulator->flush_asked, 1);
+    atomic_fetch_add(&emulator->flush_requested, 1);
     ew_mutex_unlock(emulator->lock);
 }
 
@@ -338,7 +338,7 @@ static void sleep_until(struct feed *feed, uint64_t due_ns)
     }
 }
 
-static void tell_switch(struct feed *feed, struct etw_event *event, uint64_t i, uint64_t t_ns)
+static void feed_switch(struct feed *feed, struct etw_event *event, uint64_t i, uint64_t t_ns)
 {
     const struct etw_emulator_config *config = &feed->emulator->config;
     uint64_t t_raw = from_ns(feed->emulator, t_ns);
@@ -366,7 +366,7 @@ static void feed_switches(struct feed *feed)
         uint64_t due_ns = config->rate_hz == 0 ? 0 : i * 1000000000 / config->rate_hz;
         if (config->rate_hz != 0 && i % 1024 == 0)
             sleep_until(feed, began_ns + due_ns);
-        tell_switch(feed, &event, i, config->real_time ? began_ns + due_ns : 1000000 + i * 1000);
+        feed_switch(feed, &event, i, config->real_time ? began_ns + due_ns : 1000000 + i * 1000);
     }
 }
 
@@ -390,8 +390,8 @@ static void set_feeding(struct etw_emulator *emulator, bool feeding)
     ew_mutex_unlock(emulator->lock);
 }
 
-/* One thread writes, this one hands over. */
-static void hand_over_while_written(struct feed *feed)
+/* One thread writes, this one delivers. */
+static void deliver_while_writing(struct feed *feed)
 {
     struct etw_emulator *emulator = feed->emulator;
     struct ew_thread_handle *writer = NULL;
@@ -400,7 +400,7 @@ static void hand_over_while_written(struct feed *feed)
     bool over;
     do {
         over = atomic_load(&feed->over);
-        if (hand_over_buffer(feed)) {
+        if (deliver_buffer(feed)) {
             over = false;
             continue;
         }
@@ -427,10 +427,10 @@ uint32_t emulator_process(void *ctx, uint64_t handle)
     feed->timer_ns = ew_os_raw_ns() + feed->flush_s * UINT64_C(1000000000);
     set_feeding(emulator, feed->buffers != NULL);
     if (feed->buffers != NULL && emulator->config.real_time)
-        hand_over_while_written(feed);
+        deliver_while_writing(feed);
     else
         write_all(feed);
-    while (feed->buffers != NULL && hand_over_buffer(feed))
+    while (feed->buffers != NULL && deliver_buffer(feed))
         ;
     set_feeding(emulator, false);
     wait_for_end(emulator, feed->trace);

@@ -16,7 +16,7 @@ static void add(uint8_t *at, uint64_t ticks)
     memcpy(at, &value, 8);
 }
 
-/* Where the header has its time; 0: it has none. What a message has says its flags. */
+/* The offset of the time in the header; 0: it has none. For a message its flags determine it. */
 static size_t time_at(const struct ew_record *record)
 {
     if (record->header_type == PERFINFO_32 || record->header_type == PERFINFO_64)
@@ -30,7 +30,7 @@ static size_t time_at(const struct ew_record *record)
     return (flags & 8) != 0 ? at : 0;
 }
 
-/* An interrupt and a hard fault say when they began. */
+/* An interrupt and a hard fault contain their start time. */
 static void move_payload(const struct ew_record *record, uint8_t *payload, uint64_t ticks)
 {
     struct ew_event event;

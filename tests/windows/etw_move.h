@@ -12,8 +12,10 @@ struct etw_moved {
     _Alignas(8) uint8_t bytes[1 << 17];
 };
 
-/* A copy of the event with ticks added to its time, and to the times in its payload that matter to
- * who adds it up. Anything but a loss. */
+/*
+ * A copy of the event with ticks added to its time, and to the times in its payload that matter for
+ * accounting. Any event except a loss.
+ */
 const struct ew_record *etw_move(struct etw_moved *moved, const struct ew_record *record,
                                  uint64_t ticks);
 

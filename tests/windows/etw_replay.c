@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plays a recording to a live session of the emulator, and writes what came of it: samples as JSON
- * Lines, and the events that the session handed over as a recording, to be reported on.
+ * Plays a recording to a live session of the emulator and writes the result: samples as JSON Lines,
+ * or the events that the session delivered as a recording for the report.
  *
  *   etw_replay samples FILE.etl OUT.jsonl HZ [threads]
  *   etw_replay events FILE.etl OUT.etl
- *   -b before these: whole buffers, as Windows 11 offers them
+ *   -b before these: whole buffers, as Windows 11 delivers them
  *
- * The recording is moved to one second after the start of the machine, so that its ticks become the
- * same nanoseconds as when it is read; what came is moved back.
+ * The recording is shifted to one second after the start of the machine, so that its ticks become
+ * the same nanoseconds as when it is read; the result is shifted back.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,9 +37,9 @@ struct play {
     struct ew_etl_file_info info;
     int64_t unix_minus_raw_ns;
     uint64_t first_ns, last_ns;          /* as the reader has them */
-    uint64_t there_ns;                   /* the last who was told to be there */
+    uint64_t there_ns;                   /* the last process logged by the rundown */
     uint64_t kinds;                      /* EW_KIND */
-    uint64_t ticks;                      /* the recording is moved by */
+    uint64_t ticks;                      /* the recording is shifted by this much */
     uint8_t head[BUFFER_HEADER + 65536]; /* the log-file header, as a buffer */
     uint32_t head_size;
     struct etw_emulator *emulator;
@@ -70,7 +70,7 @@ static void read_file(struct play *play, const char *path)
     (void)fclose(file);
 }
 
-/* ---------------------------------------------------------------------- what it is */
+/* ---------------------------------------------------------------------- the recording */
 
 static bool is_head(const struct ew_record *record)
 {
@@ -122,19 +122,19 @@ static void learn(struct play *play)
         for (int i = 0; i < count; i++)
             learn_record(play, &records[i]);
     ew_etl_counts(reader, &counts);
-    /* Who was there is told at its end alone: a session must have told it before it begins. */
+    /* The rundown is only at the end of a recording: a session must log it before it begins. */
     if (play->there_ns == 0)
         play->there_ns = play->last_ns;
     must(play->head_size != 0, "no header");
     must(counts.late == 0 && counts.bad_buffers + counts.bad_records == 0 &&
              play->info.events_lost + play->info.buffers_lost == 0,
-         "the recording has losses, damage or no order");
+         "the recording has losses, damage or is out of order");
     ew_etl_close(reader);
 }
 
 /* ---------------------------------------------------------------------- the session */
 
-/* What the session must log for these events. */
+/* The kernel events that the session must log for these events. */
 static uint32_t kernel_of(uint64_t kinds)
 {
     static const struct {
@@ -250,7 +250,7 @@ static struct ew_source *open_source(struct play *play, uint64_t interval_ns, bo
     return source;
 }
 
-static void tell_samples(struct play *play, const char *path, double hz, bool threads)
+static void write_samples(struct play *play, const char *path, double hz, bool threads)
 {
     FILE *file = fopen(path, "wb");
     uint64_t interval_ns = (uint64_t)(1e9 / hz + 0.5), end_ns = BASE_NS + play->last_ns;
@@ -339,7 +339,7 @@ static void take_all(const struct play *play, struct ew_etw_consumer *consumer,
         fail(error.message);
 }
 
-static void tell_events(struct play *play, const char *path)
+static void write_events(struct play *play, const char *path)
 {
     static struct writing writing;
     struct ew_etw_consumer *consumer = NULL;
@@ -375,9 +375,9 @@ int main(int argc, char **argv)
     learn(&play);
     start(&play, buffers);
     if (samples)
-        tell_samples(&play, word[2], strtod(word[3], NULL), argc - buffers > 5);
+        write_samples(&play, word[2], strtod(word[3], NULL), argc - buffers > 5);
     else
-        tell_events(&play, word[2]);
+        write_events(&play, word[2]);
     etw_emulator_free(play.emulator);
     free(play.bytes);
     return 0;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program with the emulator in the place of ETW, on every system:
+ * The program with the emulator instead of ETW, on every system:
  *
  *   etwatch_emulated HOW COMMAND…
  *
- * HOW is words with commas between them: a recording, which begins when a session does; buffers
- * (whole ones are offered), no-rights, no-privilege, full (no system logger is free), stuck (a
- * session of our name cannot be ended), logger (the NT Kernel Logger runs), loses (one event of
- * 97), stops (somebody ends our session again and again), counters, amd, no-counters, busy (which
- * hardware counters there are: all, those of AMD, none, none that are free). It ends with 99 if a
- * session of ours is left.
+ * HOW is a list of words separated by commas: a recording, which begins when a session does;
+ * buffers (whole buffers are available), no-rights, no-privilege, full (no system logger is free),
+ * stuck (a session with our name cannot be ended), logger (the NT Kernel Logger runs), loses (one
+ * event of 97), stops (the session is stopped from outside repeatedly), counters, amd, no-counters,
+ * busy (the hardware counters: all, those of AMD, none, none that are free). It ends with 99 if a
+ * session of etwatch is left.
  *
- * The two functions below take the place of the library's, which the linker then leaves out.
+ * The two functions below replace those of the library, which the linker then omits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@
 #include "source/source.h"
 
 #undef ew_main
-int ew_main(int argc, char **argv);       /* the program's */
-int emulated_main(int argc, char **argv); /* where this one begins */
+int ew_main(int argc, char **argv);       /* the program's main */
+int emulated_main(int argc, char **argv); /* the start time of this recording */
 
 enum { LEFT_BEHIND = 99, KERNEL_FLAGS = 0x13 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the program and the library for Windows ask for and offer: only DLLs that Windows ships, only the API."""
+"""The imports and exports of the program and the library for Windows: only DLLs that Windows ships, only the API."""
 import os
 import re
 import shutil
@@ -9,7 +9,7 @@ import sys
 from lib import ROOT, check, check_eq, main, skip, test
 from winekit import windows_build
 
-# Of every Windows 10 and 11, server core included.
+# Present in every Windows 10 and 11, including Server Core.
 SHIPPED = {"kernel32.dll", "advapi32.dll", "ntdll.dll", "msvcrt.dll"}
 
 
@@ -27,15 +27,15 @@ def imported(name):
 
 
 @test
-def the_program_needs_only_what_windows_ships():
+def the_program_needs_only_dlls_that_windows_ships():
     dlls = imported("etwatch.exe")
-    check("kernel32.dll" in dlls, f"imports are not understood: {dlls}")
-    check_eq(dlls - SHIPPED, set(), "what else is imported")
+    check("kernel32.dll" in dlls, f"imports cannot be parsed: {dlls}")
+    check_eq(dlls - SHIPPED, set(), "other imports")
 
 
 @test
-def the_library_needs_only_what_windows_ships():
-    check_eq(imported("etwatch.dll") - SHIPPED, set(), "what else is imported")
+def the_library_needs_only_dlls_that_windows_ships():
+    check_eq(imported("etwatch.dll") - SHIPPED, set(), "other imports")
 
 
 @test
@@ -48,12 +48,12 @@ def the_library_exports_what_the_headers_declare_and_nothing_else():
     from exports import exported
     declared = exported(os.path.join(folder, header) for header in sorted(os.listdir(folder))
                         if header.endswith(".h"))
-    check(len(declared) > 20, "the headers are not understood")
+    check(len(declared) > 20, "the headers cannot be parsed")
     check_eq(sorted(names), declared, "exported functions")
 
 
 @test
-def the_program_is_one_for_the_console():
+def the_program_is_a_console_program():
     check("(Windows CUI)" in objdump("etwatch.exe"), "not a console program")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The program for Windows watches what runs in Wine."""
+"""The program for Windows watches processes in Wine."""
 import os
 import shutil
 
@@ -7,12 +7,12 @@ from lib import cases, check, check_between, check_eq, check_in, json_lines, mai
 from winekit import start_wine, windows_build, wine
 
 
-def acts():
+def workloads():
     return os.path.join(windows_build(), "tests", "workloads.exe")
 
 
 def split(text):
-    """What the command wrote, and our objects: both go to standard output."""
+    """The output of the command, and our objects: both go to standard output."""
     lines = text.splitlines()
     ours = [line for line in lines if line.startswith('{"type":')]
     return [line for line in lines if line not in ours], json_lines("\n".join(ours))
@@ -29,8 +29,8 @@ def exits(objects):
 
 
 @test
-def cpu_time_is_what_the_load_says_it_used():
-    result, words, objects = watch(acts(), "burn", 1500, options=["--hz", "20"])
+def cpu_time_matches_that_of_the_load():
+    result, words, objects = watch(workloads(), "burn", 1500, options=["--hz", "20"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     said_ms = int(words[0])
     (end,) = exits(objects).values()
@@ -43,7 +43,7 @@ def cpu_time_is_what_the_load_says_it_used():
 
 
 @test
-def all_processes_of_wine_are_there():
+def all_processes_of_wine_are_reported():
     result = wine(["stat", "-a", "--source", "poll", "--hz", "5", "--duration", "0.5", "--json"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     objects = json_lines(result.out)
@@ -58,7 +58,7 @@ def all_processes_of_wine_are_there():
 
 
 @test
-def what_wine_does_not_count_is_null_and_not_zero():
+def metrics_that_wine_does_not_count_are_null_and_not_zero():
     result = wine(["stat", "-a", "--source", "poll", "--hz", "5", "--duration", "0.5", "--json"])
     objects = json_lines(result.out)
     for o in objects:
@@ -66,29 +66,29 @@ def what_wine_does_not_count_is_null_and_not_zero():
             for name in ("io_read_bytes", "faults_minor", "switches_voluntary", "private_bytes"):
                 check_eq(o[name], None, name)
     check("cpu_ns" in objects[0]["available"], "cpu_ns is not available")
-    check("io_read_bytes" not in objects[0]["available"], "io_read_bytes is said to be available")
+    check("io_read_bytes" not in objects[0]["available"], "io_read_bytes is listed as available")
 
 
 @test
-def a_process_has_its_user_and_if_asked_for_its_command_line():
-    result, _, objects = watch(acts(), "sleep", 100, "--password=secret", options=["--cmdline"])
+def a_process_has_its_user_and_on_request_its_command_line():
+    result, _, objects = watch(workloads(), "sleep", 100, "--password=secret", options=["--cmdline"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     start = next(o for o in objects if o["type"] == "start")
     check(start["user"], f"no user: {start}")
-    check(start["cmdline"] and "acts" in start["cmdline"] and "secret" not in start["cmdline"], f"{start['cmdline']}")
-    # By that name he is found, and left out.
+    check(start["cmdline"] and "workloads" in start["cmdline"] and "secret" not in start["cmdline"], f"{start['cmdline']}")
+    # The user is selected and excluded by that name.
     poll = ["--source", "poll", "--duration", "0.3", "--json", "-q"]
-    mine, others = (wine(["stat", *who, *poll]) for who in (["-u", start["user"]], ["-a", "--exclude-user", start["user"]]))
+    mine, others = (wine(["stat", *rule, *poll]) for rule in (["-u", start["user"]], ["-a", "--exclude-user", start["user"]]))
     check_eq((mine.code, others.code), (0, 0), f"exit codes ({mine.err}{others.err})")
-    check_eq({o["user"] for o in json_lines(mine.out) if o["type"] == "start"}, {start["user"]}, "users of those chosen")
-    check_eq([o for o in json_lines(others.out) if o["type"] == "start" and o["user"] == start["user"]], [], "left out")
+    check_eq({o["user"] for o in json_lines(mine.out) if o["type"] == "start"}, {start["user"]}, "users selected")
+    check_eq([o for o in json_lines(others.out) if o["type"] == "start" and o["user"] == start["user"]], [], "excluded")
     for wrong in (["-u", "0"], ["-u", "nosuchuser"], ["-u", start["user"], "-n", "x"], ["-a", "--exclude-cgroup", "x"]):
         check_eq(wine(["stat", *poll, *wrong]).code, 2, f"exit code of {wrong}")
 
 
 @test
 def children_are_watched_too():
-    result, _, objects = watch(acts(), "tree", 300, options=["--hz", "50"])
+    result, _, objects = watch(workloads(), "tree", 300, options=["--hz", "50"])
     check_eq(result.code, 0)
     ends = list(exits(objects).values())
     check_eq(len(ends), 2, "processes")
@@ -98,16 +98,16 @@ def children_are_watched_too():
 
 
 @test
-def who_outlives_his_parents_is_watched_too():
-    result, _, objects = watch(acts(), "orphan", 400, options=["--hz", "20", "--wait-all"])
+def a_process_that_outlives_its_parents_is_watched_too():
+    result, _, objects = watch(workloads(), "orphan", 400, options=["--hz", "20", "--wait-all"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     burnt = max(o["cpu_ns"] or 0 for o in exits(objects).values())
     check_between(burnt / 1e6, 380, 500, "cpu_ns of the last")
 
 
 @cases([("small", "3", 3), ("large", "0x1234", 0x1234 & 0xFF), ("none", "0", 0)])
-def the_exit_status_of_the_command_is_ours(status, want):
-    result, _, objects = watch(acts(), "exit", status)
+def the_exit_status_of_the_command_is_returned(status, want):
+    result, _, objects = watch(workloads(), "exit", status)
     check_eq(result.code, want, "exit code")
     for end in exits(objects).values():
         check_eq(end["exit_code"], int(status, 0))
@@ -117,7 +117,7 @@ def the_exit_status_of_the_command_is_ours(status, want):
 def arguments_arrive_as_they_were_given():
     given = ["plain", "two words", "", 'with "quotes"', "back\\slash", "C:\\a dir\\", 'a\\"b', "tab\there",
              "Größe Ж 漢 😀", "*", "%PATH%", "a&b|c<d>e^f"]
-    _, words, _ = watch(acts(), "args", *given)
+    _, words, _ = watch(workloads(), "args", *given)
     check_eq(words, given)
 
 
@@ -125,14 +125,14 @@ def arguments_arrive_as_they_were_given():
 def a_program_of_any_name_is_run_and_named():
     with temp_dir() as folder:
         path = os.path.join(folder, "Größe 漢.exe")
-        shutil.copy(acts(), path)
+        shutil.copy(workloads(), path)
         result, _, objects = watch(path, "sleep", "200")
         check_eq(result.code, 0, f"exit code ({result.err})")
         check_eq({o["name"] for o in objects if o["type"] == "exit"}, {"Größe 漢.exe"})
 
 
 @test
-def a_command_that_is_not_there_is_127():
+def a_command_that_does_not_exist_is_127():
     result = wine(["run", "--source", "poll", "--", "no-such-program-here"])
     check_eq(result.code, 127)
     check_in("cannot run no-such-program-here: No such file or directory", result.err)
@@ -150,8 +150,8 @@ def a_batch_file_is_refused():
 
 
 @test
-def without_events_it_polls_and_says_so():
-    result = wine(["run", "--", acts(), "exit", "0"])
+def without_events_it_polls_and_reports_that():
+    result = wine(["run", "--", workloads(), "exit", "0"])
     check_eq(result.code, 0)
     check_in("polling instead", result.err)
     check_in("PID", result.out)
@@ -162,7 +162,7 @@ def without_events_it_polls_and_says_so():
 
 
 @test
-def the_doctor_knows_wine_and_the_rights():
+def doctor_reports_wine_and_the_rights():
     result = wine(["doctor", "--json"])
     check_eq(result.code, 0)
     checks = {o["id"]: o for o in json_lines(result.out)}
@@ -176,7 +176,7 @@ def the_doctor_knows_wine_and_the_rights():
 
 
 @test
-def the_whole_machine_is_told_as_far_as_wine_knows_it():
+def the_whole_machine_is_reported_as_far_as_wine_knows_it():
     result = wine(["stat", "--system-stats", "--json", "-a", "--source", "poll", "--hz", "1", "--duration", "2.5"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     objects = json_lines(result.out)
@@ -191,24 +191,24 @@ def the_whole_machine_is_told_as_far_as_wine_knows_it():
         check(all(0 <= p <= 100 for p in o["cpu_percents"]), f"cpu_percents: {o['cpu_percents']}")
         check(abs(o["cpu_percent"] - sum(o["cpu_percents"])) <= 100, f"{o['cpu_percent']} of {o['cpu_percents']}")
         check(o["processes"] >= 1 and o["threads"] >= o["processes"], f"{o['processes']} processes, {o['threads']} threads")
-        check(o["processes_started"] is not None and o["processes_ended"] is not None, "who came and went")
+        check(o["processes_started"] is not None and o["processes_ended"] is not None, "starts and exits")
         check({"processes_started", "processes_ended"} <= set(o["estimated"]), f"estimated: {o['estimated']}")
-    # Wine does not tell what threads do, and has no page files and no pages.
+    # Wine does not report thread states, and has neither page files nor paging.
     for name in ("load_1", "threads_running", "swap_total_bytes", "paged_in_bytes"):
         check_eq({o[name] for o in [first, *later]}, {None}, name)
 
 
 @test
-def the_matrix_says_of_each_metric_why_not_and_once_that_a_source_does_not_work():
+def the_matrix_has_a_reason_per_metric_and_one_line_per_missing_source():
     result = wine(["doctor", "--metrics"])
     check_eq(result.code, 0, "exit code")
     rows = {tuple(line.split()[:2]): line for line in result.out.splitlines() if line.count("  ") > 1}
     check_in("no such counter", rows["io", "net_sent_bytes"], "reason")
-    check_eq(result.out.count("has no ETW"), 1, "times that it says so")
+    check_eq(result.out.count("has no ETW"), 1, "number of such lines")
 
 
 @test
-def a_reader_that_goes_away_is_no_error():
+def a_reader_that_closes_its_end_is_not_an_error():
     child = start_wine(["stat", "-a", "--source", "poll", "--hz", "50", "--duration", "20", "--json"])
     child.stdout.readline()
     child.stdout.close()
@@ -218,14 +218,14 @@ def a_reader_that_goes_away_is_no_error():
 
 
 @test
-def there_is_no_proc_to_be_replaced():
+def a_replacement_for_proc_is_refused():
     result = wine(["stat", "-a", "--source", "poll", "--proc-root", "C:\\", "--duration", "1"])
     check_eq(result.code, 2)
     check_in("/proc", result.err)
 
 
 @test
-def usage_is_explained_in_the_same_words():
+def usage_text_is_the_same():
     result = wine(["stat", "--hz", "no"])
     check_eq(result.code, 2)
     check_in("--hz", result.err)

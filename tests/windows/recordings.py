@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One recording, two systems: the program for Windows writes the very bytes that the one for Linux writes."""
+"""One recording, two systems: the program for Windows writes the same bytes as the one for Linux."""
 import os
 import re
 import subprocess
@@ -11,7 +11,7 @@ from winekit import environment, launcher, windows_build
 
 KINDS = [("mixed", "--events", 20000), ("switches", "--events", 20000), ("profile", "--events", 20000),
          ("lost",), ("truncated", "--events", 3000), ("tracelogging",), ("eventsource",), ("metadata",)]
-ASKED = [("report",), ("report", "--json", "--threads", "--images"), ("report", "--csv", "--cmdline"),
+COMMANDS = [("report",), ("report", "--json", "--threads", "--images"), ("report", "--csv", "--cmdline"),
          ("events",), ("events", "--json", "--payload"), ("events", "--count-by-type"), ("stat", "--json", "--hz", "100", "-q")]
 OWN_COST = re.compile(rb'"(self_\w+)":[\d.]+')
 
@@ -22,15 +22,15 @@ def output(command, folder, wine=None):
     return done.returncode, OWN_COST.sub(rb'"\1":COST', done.stdout), done.stderr
 
 
-def compare(folder, name, asked=None):
+def compare(folder, name, commands=None):
     build = windows_build()
-    for arguments in asked or ASKED:
+    for arguments in commands or COMMANDS:
         want = output([ETWATCH, *arguments, name], folder)
         got = output([*launcher(), os.path.join(build, "etwatch.exe"), *arguments, name], folder, environment(build))
         what = " ".join(arguments)
         check_eq(got[0], want[0], f"exit code of {what} ({got[2]!r})")
-        check_eq(got[2], want[2], f"words of {what}")
-        check(len(want[1]) > 0, f"{what} says nothing")
+        check_eq(got[2], want[2], f"messages of {what}")
+        check(len(want[1]) > 0, f"{what} has no output")
         for number, (a, b) in enumerate(zip(got[1].splitlines(), want[1].splitlines()), 1):
             check_eq(a, b, f"line {number} of {what}")
         check_eq(got[1], want[1], f"output of {what}")
@@ -57,11 +57,11 @@ def an_export_has_the_same_bytes(kind, *arguments):
     compared = 0
     with temp_dir() as folder:
         make_etl(kind, os.path.join(folder, "x.etl"), *arguments)
-        for asked in EXPORTS:
+        for options in EXPORTS:
             done = []
             for out, program, more in (("linux", [ETWATCH], None),
                                        ("windows", [*launcher(), os.path.join(build, "etwatch.exe")], environment(build))):
-                code, words, err = output([*program, "export", "x.etl", *asked, "-o", out], folder, more)
+                code, words, err = output([*program, "export", "x.etl", *options, "-o", out], folder, more)
                 path = os.path.join(folder, out)
                 data = b""
                 if os.path.exists(path):
@@ -69,18 +69,18 @@ def an_export_has_the_same_bytes(kind, *arguments):
                         data = file.read()
                     os.remove(path)
                 done.append((code, words, err.replace(out.encode(), b"OUT"), data))
-            what = " ".join(asked)
+            what = " ".join(options)
             (code, words, err, data), want = done[1], done[0]
-            check_eq((code, words, err), want[:3], f"exit code and words of {what}")
-            if "perfetto" in asked:
+            check_eq((code, words, err), want[:3], f"exit code and messages of {what}")
+            if "perfetto" in options:
                 check_eq(list(packets(data)), list(packets(want[3])), f"packets of {what}")
-            check(data == want[3] or "perfetto" in asked, f"{what} gives other bytes")
+            check(data == want[3] or "perfetto" in options, f"{what} gives other bytes")
             compared += code == 0 and len(data) > 0
-    check(compared > len(EXPORTS) // 2, f"only {compared} of {len(EXPORTS)} say something")
+    check(compared > len(EXPORTS) // 2, f"only {compared} of {len(EXPORTS)} have output")
 
 
 @test
-def names_of_files_may_have_any_letters():
+def names_of_files_may_have_any_characters():
     with temp_dir() as folder:
         name = "Größe Ж 漢 😀.etl"
         make_etl("tracelogging", os.path.join(folder, name))
@@ -88,7 +88,7 @@ def names_of_files_may_have_any_letters():
 
 
 @test
-def an_output_file_may_have_any_letters():
+def the_name_of_an_output_file_may_have_any_characters():
     build = windows_build()
     with temp_dir() as folder:
         make_etl("lost", os.path.join(folder, "x.etl"))
@@ -101,7 +101,7 @@ def an_output_file_may_have_any_letters():
 
 
 @test
-def a_file_that_is_not_there_is_named_in_the_same_words():
+def a_missing_file_is_reported_with_the_same_message():
     with temp_dir() as folder:
         build = windows_build()
         want = output([ETWATCH, "report", "none.etl"], folder)
@@ -118,7 +118,7 @@ def a_program_that_uses_the_dll_reads_recordings_too():
         example = os.path.join("examples", "trace_report")
         want = output([os.path.join(BUILD, example), "x.etl"], folder)
         check_eq(want[0], 0, "exit code on Linux")
-        # Windows looks for a DLL in PATH, among other places.
+        # Windows searches PATH for a DLL, among other places.
         got = output([*launcher(), os.path.join(build, example + ".exe"), "x.etl"], folder,
                      {**environment(build), "WINEPATH": build})
         check_eq(got[0], 0, f"exit code ({got[2]!r})")

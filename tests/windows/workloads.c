@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of the program for Windows watch: a program that knows what it did.
+ * Watched by the tests of the program for Windows: a program that knows what it did.
  *
- * burn MS: computes until it has used so much CPU time, rests, and says how much it was.
- * work CODE: burns a little and ends with this code.
- * args ARG…: writes its arguments, each in UTF-8 on a line of its own.
+ * burn MS: computes until it has used MS of CPU time, sleeps, and prints how much it was.
+ * work CODE: burns a little and exits with this code.
+ * args ARG…: prints its arguments in UTF-8, one per line.
  * tree MS: starts itself to burn, waits for it.
- * orphan MS: starts itself to start itself to burn, and ends at once, as the next does.
- * leave MS: starts itself to sleep, and ends at once.
- * here MS: writes its id, and works now and then for so long.
+ * orphan MS: starts itself to start itself to burn, and exits at once, as the next does.
+ * leave MS: starts itself to sleep, and exits at once.
+ * here MS: prints its ID, and works now and then for MS.
  * exit CODE, sleep MS [CODE].
- * mark FILE: sleeps; at the end of each tenth of a second it adds a byte to the file.
- * touch FILE: makes it. alone FILE: ends with 0 if nobody else has it open.
+ * mark FILE: sleeps and appends a byte to the file every tenth of a second.
+ * touch FILE: creates it. alone FILE: exits with 0 if no other process has it open.
  */
 #include <fcntl.h>
 #include <io.h>
@@ -33,7 +33,7 @@ static unsigned long long used_ms(void)
     return units / 10000;
 }
 
-/* The rest is longer than an interval of the watcher, so that he sees all of it. */
+/* The sleep is longer than an interval of the monitor, so that the monitor sees all of it. */
 static int burn(unsigned long long ms)
 {
     while (used_ms() < ms)
@@ -44,7 +44,7 @@ static int burn(unsigned long long ms)
     return 0;
 }
 
-/* A minute: whoever kills us is sooner. */
+/* A minute: the test kills this process earlier. */
 static int mark(const wchar_t *path)
 {
     for (int i = 0; i < 600; i++) {

@@ -68,7 +68,7 @@ bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t siz
                   text->Buffer != NULL) ||
                  read_memory(pid, text));
     if (read) {
-        size_t len = ew_utf8_from_wide(text->Buffer, text->Length / sizeof(wchar_t), buffer, size);
+        size_t len = ew_wide_to_utf8(text->Buffer, text->Length / sizeof(wchar_t), buffer, size);
         /* Includes the terminator of the last argument. */
         *ret_len = split_args(buffer, len) + (len > 0 ? 1 : 0);
     }

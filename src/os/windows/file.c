@@ -134,7 +134,7 @@ bool ew_os_full_path(const char *path, char *buffer, size_t size)
     const DWORD room = sizeof full / sizeof full[0];
     DWORD units = wide ? GetFullPathNameW(wide, room, full, NULL) : 0;
     ew_free(wide);
-    return units > 0 && units < room && ew_utf8_from_wide(full, units, buffer, size) < size - 1;
+    return units > 0 && units < room && ew_wide_to_utf8(full, units, buffer, size) < size - 1;
 }
 
 FILE *ew_os_stream_open(const char *path)

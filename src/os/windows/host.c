@@ -15,7 +15,7 @@ void ew_os_host_name(char *buffer, size_t size)
         return;
     buffer[0] = '\0';
     if (GetComputerNameExW(ComputerNameDnsHostname, name, &units))
-        (void)ew_utf8_from_wide(name, units, buffer, size);
+        (void)ew_wide_to_utf8(name, units, buffer, size);
 }
 
 void ew_os_system_name(char *buffer, size_t size)

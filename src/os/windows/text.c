@@ -27,7 +27,7 @@ wchar_t *ew_wide_from_utf8(const char *text)
     return wide;
 }
 
-size_t ew_utf8_from_wide(const wchar_t *text, size_t units, char *buffer, size_t size)
+size_t ew_wide_to_utf8(const wchar_t *text, size_t units, char *buffer, size_t size)
 {
     return ew_utf16_to_utf8((const uint8_t *)text, units * sizeof *text, buffer, size);
 }

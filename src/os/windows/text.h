@@ -9,7 +9,7 @@
 /* NULL if text is not valid UTF-8 or memory is exhausted. Free with ew_free. */
 wchar_t *ew_wide_from_utf8(const char *text);
 /* Converts UTF-16 units and terminates; truncates to size. Returns the length. */
-size_t ew_utf8_from_wide(const wchar_t *text, size_t units, char *buffer, size_t size);
+size_t ew_wide_to_utf8(const wchar_t *text, size_t units, char *buffer, size_t size);
 /* The errno equivalent of a GetLastError code, so that strerror can describe it. */
 int ew_errno_from_windows(unsigned long code);
 

@@ -54,7 +54,7 @@ static bool name_of(PSID sid, char *buffer, size_t size)
     SID_NAME_USE use;
     if (!LookupAccountSidW(NULL, sid, name, &name_units, domain, &domain_units, &use))
         return false;
-    (void)ew_utf8_from_wide(name, name_units, buffer, size);
+    (void)ew_wide_to_utf8(name, name_units, buffer, size);
     return buffer[0] != '\0';
 }
 

@@ -35,7 +35,7 @@ static void close_source(struct ew_source *base)
     ew_ebpf_cost_close(source);
     ew_ebpf_life_close(source);
     ew_ebpf_object_close(&source->object);
-    ew_proc_gauges_free(source->proc_gauges);
+    ew_ebpf_proc_gauges_free(source->proc_gauges);
     ew_free(source->requested);
     ew_free(source->active);
     ew_free(source->active_index);
@@ -64,7 +64,7 @@ static void describe_source(struct ew_ebpf_source *source, const struct etwatch_
 {
     struct etwatch_metric_set *available = &source->ops.available, polled_memory = *polled;
     struct etwatch_metric_set optional = ew_ebpf_optional_available(&source->object.optional);
-    struct etwatch_metric_set from_proc = ew_proc_gauges_available(source->proc_gauges);
+    struct etwatch_metric_set from_proc = ew_ebpf_proc_gauges_available(source->proc_gauges);
     source->optional = source->object.optional.net || source->object.optional.pmu != 0;
     etwatch_metric_set_subtract(available, &ew_ebpf_net_metrics);
     etwatch_metric_set_subtract(available, &ew_ebpf_pmu_metrics);
@@ -110,7 +110,7 @@ static int open_source(const struct ew_source_config *config, struct ew_source *
     }
     source->units.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     source->units.affinity_fits = source->object.cpu_count <= 64;
-    error = ew_proc_gauges_new(source, config, &source->proc_gauges);
+    error = ew_ebpf_proc_gauges_new(source, config, &source->proc_gauges);
     describe_source(source, &config->polled);
     if (error == 0)
         error = ew_ebpf_life_open(source, config->events);
@@ -203,7 +203,7 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
         error = ew_ebpf_read_logs(source, horizon_ns, reterr);
     }
     if (error == 0) {
-        ew_proc_gauges_read(source->proc_gauges, now_ns, facts);
+        ew_ebpf_proc_gauges_read(source->proc_gauges, now_ns, facts);
         ew_ebpf_flush_exits(source);
         if (recover)
             facts->all_seen(facts->ctx, now_ns);

@@ -75,22 +75,23 @@ uint32_t ew_ebpf_optional_counters(const struct ew_ebpf_optional *optional,
 /* Polled gauges: read from /proc on request, only of processes that ran. */
 
 struct ew_ebpf_source;
-struct ew_proc_gauges;
+struct ew_ebpf_proc_gauges;
 
 /* *ret_gauges is NULL if no such gauge is selected or /proc is missing. 0 or ETWATCH_ENOMEM. */
-int ew_proc_gauges_new(struct ew_ebpf_source *source, const struct ew_source_config *config,
-                       struct ew_proc_gauges **ret_gauges);
-void ew_proc_gauges_free(struct ew_proc_gauges *proc_gauges);
+int ew_ebpf_proc_gauges_new(struct ew_ebpf_source *source, const struct ew_source_config *config,
+                            struct ew_ebpf_proc_gauges **ret_gauges);
+void ew_ebpf_proc_gauges_free(struct ew_ebpf_proc_gauges *proc_gauges);
 
 /* The process ran or started. NULL is ignored. */
-void ew_proc_gauges_ran(struct ew_proc_gauges *proc_gauges, uint32_t pid);
-void ew_proc_gauges_gone(struct ew_proc_gauges *proc_gauges, uint32_t pid);
+void ew_ebpf_proc_gauges_ran(struct ew_ebpf_proc_gauges *proc_gauges, uint32_t pid);
+void ew_ebpf_proc_gauges_gone(struct ew_ebpf_proc_gauges *proc_gauges, uint32_t pid);
 /* Reads and delivers the gauges that are due. */
-void ew_proc_gauges_read(struct ew_proc_gauges *proc_gauges, uint64_t now_ns,
-                         const struct ew_facts *facts);
+void ew_ebpf_proc_gauges_read(struct ew_ebpf_proc_gauges *proc_gauges, uint64_t now_ns,
+                              const struct ew_facts *facts);
 
 /* The gauges that can be read here. */
-struct etwatch_metric_set ew_proc_gauges_available(const struct ew_proc_gauges *proc_gauges);
+struct etwatch_metric_set
+ew_ebpf_proc_gauges_available(const struct ew_ebpf_proc_gauges *proc_gauges);
 
 /* ----------------------------------------------------------------------------- object */
 
@@ -183,8 +184,8 @@ struct ew_ebpf_running {
 
 struct ew_ebpf_source {
     struct ew_source base;
-    struct ew_source_ops ops;           /* a copy: the available metrics depend on the machine */
-    struct ew_proc_gauges *proc_gauges; /* NULL: no polled gauges */
+    struct ew_source_ops ops; /* a copy: the available metrics depend on the machine */
+    struct ew_ebpf_proc_gauges *proc_gauges; /* NULL: no polled gauges */
     struct ew_ebpf_object object;
     struct ew_ebpf_units units;
     struct ring_buffer *rings;   /* lifecycle records */

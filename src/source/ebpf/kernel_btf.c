@@ -58,7 +58,7 @@ static size_t record_size(const struct btf_type *type)
     return sizes[kind].fixed + (size_t)sizes[kind].per_member * BTF_INFO_VLEN(type->info);
 }
 
-static const struct btf_type *type_at(const struct ew_kernel_btf *btf, size_t at)
+static const struct btf_type *type_at(const struct ew_ebpf_btf *btf, size_t at)
 {
     if (at + sizeof(struct btf_type) > btf->types_size)
         return NULL;
@@ -67,7 +67,7 @@ static const struct btf_type *type_at(const struct ew_kernel_btf *btf, size_t at
     return size != 0 && at + size <= btf->types_size ? type : NULL;
 }
 
-static const struct btf_type *type_by_id(const struct ew_kernel_btf *btf, uint32_t id)
+static const struct btf_type *type_by_id(const struct ew_ebpf_btf *btf, uint32_t id)
 {
     if (id == 0 || id > btf->type_count)
         return NULL;
@@ -77,7 +77,7 @@ static const struct btf_type *type_by_id(const struct ew_kernel_btf *btf, uint32
     return type_at(btf, at);
 }
 
-static const char *string_at(const struct ew_kernel_btf *btf, uint32_t offset)
+static const char *string_at(const struct ew_ebpf_btf *btf, uint32_t offset)
 {
     return offset < btf->strings_size ? (const char *)btf->strings + offset : "";
 }
@@ -97,7 +97,7 @@ static uint32_t bucket_of(const char *name)
     return hash % BUCKETS;
 }
 
-static int add_mark(struct ew_kernel_btf *btf, uint32_t *size, size_t at)
+static int add_mark(struct ew_ebpf_btf *btf, uint32_t *size, size_t at)
 {
     uint32_t index = btf->type_count / MARK_STEP;
     if (index == *size) {
@@ -112,8 +112,8 @@ static int add_mark(struct ew_kernel_btf *btf, uint32_t *size, size_t at)
     return 0;
 }
 
-int ew_kernel_btf_index(struct ew_kernel_btf *btf, const void *data, size_t size,
-                        struct ew_kernel_type *wanted, uint32_t wanted_count)
+int ew_ebpf_btf_index(struct ew_ebpf_btf *btf, const void *data, size_t size,
+                      struct ew_kernel_type *wanted, uint32_t wanted_count)
 {
     struct btf_header header;
     memset(btf, 0, sizeof *btf);
@@ -162,8 +162,8 @@ int ew_kernel_btf_index(struct ew_kernel_btf *btf, const void *data, size_t size
     return 0;
 }
 
-int ew_kernel_btf_open(struct ew_kernel_btf *btf, const char *path, struct ew_kernel_type *wanted,
-                       uint32_t wanted_count)
+int ew_ebpf_btf_open(struct ew_ebpf_btf *btf, const char *path, struct ew_kernel_type *wanted,
+                     uint32_t wanted_count)
 {
     struct stat status;
     memset(btf, 0, sizeof *btf);
@@ -190,15 +190,15 @@ int ew_kernel_btf_open(struct ew_kernel_btf *btf, const char *path, struct ew_ke
     (void)close(fd);
     if (data == MAP_FAILED)
         return ENOMEM;
-    int error = got == size ? ew_kernel_btf_index(btf, data, size, wanted, wanted_count) : EIO;
+    int error = got == size ? ew_ebpf_btf_index(btf, data, size, wanted, wanted_count) : EIO;
     btf->data = data;
     btf->size = size;
     if (error != 0)
-        ew_kernel_btf_close(btf);
+        ew_ebpf_btf_close(btf);
     return error;
 }
 
-void ew_kernel_btf_close(struct ew_kernel_btf *btf)
+void ew_ebpf_btf_close(struct ew_ebpf_btf *btf)
 {
     if (btf->data != NULL)
         (void)munmap(btf->data, btf->size);
@@ -209,7 +209,7 @@ void ew_kernel_btf_close(struct ew_kernel_btf *btf)
 /* -------------------------------------------------------------------------- fields */
 
 /* Without typedefs and qualifiers; NULL: void, or not valid. */
-static const struct btf_type *bare(const struct ew_kernel_btf *btf, uint32_t id)
+static const struct btf_type *bare(const struct ew_ebpf_btf *btf, uint32_t id)
 {
     for (int depth = 0; depth < DEPTH_MAX; depth++) {
         const struct btf_type *type = type_by_id(btf, id);
@@ -241,7 +241,7 @@ static bool is_composite(const struct btf_type *type)
 }
 
 /* In bytes; 0: unknown. */
-static uint64_t size_of(const struct ew_kernel_btf *btf, const struct btf_type *type)
+static uint64_t size_of(const struct ew_ebpf_btf *btf, const struct btf_type *type)
 {
     uint64_t count = 1;
     for (int depth = 0; type != NULL && depth < DEPTH_MAX; depth++) {
@@ -267,7 +267,7 @@ static uint64_t size_of(const struct ew_kernel_btf *btf, const struct btf_type *
 }
 
 /* Does the kernel's field have the shape that the program expects? */
-static bool shape_matches(const struct ew_kernel_btf *btf, const struct btf_type *type,
+static bool shape_matches(const struct ew_ebpf_btf *btf, const struct btf_type *type,
                           const char *shape)
 {
     for (; *shape == 'a'; shape++) {
@@ -295,7 +295,7 @@ struct place {
 };
 
 /* Looks in anonymous members too. */
-static bool find_member(const struct ew_kernel_btf *btf, const struct btf_type *type,
+static bool find_member(const struct ew_ebpf_btf *btf, const struct btf_type *type,
                         const char *name, size_t length, int depth, struct place *place)
 {
     const struct btf_member *members = (const struct btf_member *)(const void *)(type + 1);
@@ -326,7 +326,7 @@ static bool find_member(const struct ew_kernel_btf *btf, const struct btf_type *
     return false;
 }
 
-static bool enter_array(const struct ew_kernel_btf *btf, struct place *place, uint32_t index)
+static bool enter_array(const struct ew_ebpf_btf *btf, struct place *place, uint32_t index)
 {
     if (kind_of(place->type) != BTF_KIND_ARRAY)
         return false;
@@ -341,7 +341,7 @@ static bool enter_array(const struct ew_kernel_btf *btf, struct place *place, ui
     return place->type != NULL && size != 0;
 }
 
-static bool walk(const struct ew_kernel_btf *btf, const char *path, struct place *place)
+static bool walk(const struct ew_ebpf_btf *btf, const char *path, struct place *place)
 {
     while (*path != '\0') {
         if (*path == '[') {
@@ -389,8 +389,8 @@ static bool place_bits(const struct place *place, struct ew_kernel_field *ret_fi
     return true;
 }
 
-bool ew_kernel_btf_field(const struct ew_kernel_btf *btf, uint32_t type_id, const char *path,
-                         struct ew_kernel_field *ret_field)
+bool ew_ebpf_btf_field(const struct ew_ebpf_btf *btf, uint32_t type_id, const char *path,
+                       struct ew_kernel_field *ret_field)
 {
     struct place place = {.type = bare(btf, type_id)};
     memset(ret_field, 0, sizeof *ret_field);

@@ -18,7 +18,7 @@ struct ew_kernel_type {
     uint16_t next;                    /* internal */
 };
 
-struct ew_kernel_btf {
+struct ew_ebpf_btf {
     void *data; /* mapped; NULL: the caller's */
     size_t size;
     const unsigned char *types, *strings;
@@ -35,14 +35,14 @@ struct ew_kernel_field {
 };
 
 /* Maps or reads `path` and finds what is wanted. 0 or an errno. */
-int ew_kernel_btf_open(struct ew_kernel_btf *btf, const char *path, struct ew_kernel_type *wanted,
-                       uint32_t wanted_count);
-void ew_kernel_btf_close(struct ew_kernel_btf *btf);
+int ew_ebpf_btf_open(struct ew_ebpf_btf *btf, const char *path, struct ew_kernel_type *wanted,
+                     uint32_t wanted_count);
+void ew_ebpf_btf_close(struct ew_ebpf_btf *btf);
 /* The same for data in memory, 4-byte aligned, which must outlive it. Close it all the same. */
-int ew_kernel_btf_index(struct ew_kernel_btf *btf, const void *data, size_t size,
-                        struct ew_kernel_type *wanted, uint32_t wanted_count);
+int ew_ebpf_btf_index(struct ew_ebpf_btf *btf, const void *data, size_t size,
+                      struct ew_kernel_type *wanted, uint32_t wanted_count);
 /* Follows the path (see struct ew_image_field) from a struct. false: there is no such field. */
-bool ew_kernel_btf_field(const struct ew_kernel_btf *btf, uint32_t type_id, const char *path,
-                         struct ew_kernel_field *ret_field);
+bool ew_ebpf_btf_field(const struct ew_ebpf_btf *btf, uint32_t type_id, const char *path,
+                       struct ew_kernel_field *ret_field);
 
 #endif

@@ -91,13 +91,13 @@ static int on_life(void *ctx, void *data, size_t size)
         break;
     case EW_K_LIFE_EXIT:
         fact.kind = EW_PROCESS_EXIT;
-        ew_proc_gauges_gone(source->proc_gauges, fact.pid);
+        ew_ebpf_proc_gauges_gone(source->proc_gauges, fact.pid);
         return keep_exit(source, &fact);
     default:
         source->undecoded++;
         return 0;
     }
-    ew_proc_gauges_ran(source->proc_gauges, fact.pid);
+    ew_ebpf_proc_gauges_ran(source->proc_gauges, fact.pid);
     source->facts->process(source->facts->ctx, &fact);
     return 0;
 }

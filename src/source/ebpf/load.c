@@ -48,7 +48,7 @@ struct value {
 struct loader {
     const struct ew_load_plan *plan;
     struct ew_loaded *loaded;
-    struct ew_kernel_btf btf;
+    struct ew_ebpf_btf btf;
     struct ew_kernel_type wanted[WANTED_MAX];
     uint32_t wanted_count;
     char names[EW_IMAGE_FUNCTIONS_MAX][64]; /* of what programs attach to */
@@ -157,8 +157,8 @@ static int find_types(struct loader *loader)
         if (loader->plan->programs[i])
             error = want_attach_target(loader, i);
     if (error == 0)
-        error = ew_kernel_btf_open(&loader->btf, "/sys/kernel/btf/vmlinux", loader->wanted,
-                                   loader->wanted_count);
+        error = ew_ebpf_btf_open(&loader->btf, "/sys/kernel/btf/vmlinux", loader->wanted,
+                                 loader->wanted_count);
     for (uint32_t i = 0; error == 0 && image->kfuncs[i] != NULL; i++)
         if (find_wanted(loader, image->kfuncs[i], BTF_KIND_FUNC)->count == 0)
             error = ENOSYS;
@@ -175,7 +175,7 @@ static int evaluate(const struct loader *loader, const struct ew_image_field *fi
         ret_value->value = field->kind == CORE_TYPE_EXISTS ? type_id != 0 : type_id;
         return 0;
     }
-    bool exists = type_id != 0 && ew_kernel_btf_field(&loader->btf, type_id, field->path, &found);
+    bool exists = type_id != 0 && ew_ebpf_btf_field(&loader->btf, type_id, field->path, &found);
     ret_value->missing = !exists && field->kind != CORE_FIELD_EXISTS;
     if (!exists)
         return 0;
@@ -533,7 +533,7 @@ int ew_load_directly(const struct ew_load_plan *plan, struct ew_loaded *ret_load
         (void)close(loader->btf_fd);
     if (loader->rodata_fd >= 0)
         (void)close(loader->rodata_fd);
-    ew_kernel_btf_close(&loader->btf);
+    ew_ebpf_btf_close(&loader->btf);
     ew_free(loader->insns);
     ew_free(loader);
     if (error != 0)

@@ -338,7 +338,7 @@ static void begin_reading(const struct ew_ebpf_source *source, const struct ew_k
     ret_reading->tid = thread->entry.tid;
     ret_reading->start_ns = ew_ebpf_start(thread->entry.start_ns);
     ret_reading->thread_name = thread->name;
-    ew_proc_gauges_ran(source->proc_gauges, thread->entry.tgid);
+    ew_ebpf_proc_gauges_ran(source->proc_gauges, thread->entry.tgid);
     ew_ebpf_gauges(&source->units, thread, &ret_reading->gauge_has, ret_reading->gauge);
 }
 

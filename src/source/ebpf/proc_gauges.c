@@ -22,7 +22,7 @@ struct item {
     struct ew_slow_gauges_item slow;
 };
 
-struct ew_proc_gauges {
+struct ew_ebpf_proc_gauges {
     struct ew_ebpf_source *source;
     struct ew_proc_files files;
     struct ew_slow_gauges slow;
@@ -36,7 +36,7 @@ struct ew_proc_gauges {
 /* Threads of the process that were on a CPU when the CPUs were last read. */
 static uint32_t on_cpu(void *ctx, uint32_t pid)
 {
-    const struct ew_ebpf_source *source = ((struct ew_proc_gauges *)ctx)->source;
+    const struct ew_ebpf_source *source = ((struct ew_ebpf_proc_gauges *)ctx)->source;
     uint32_t count = 0;
     for (uint32_t i = 0; i < source->running_count; i++)
         if (source->object.running[source->running[i].cpu].thread.entry.tgid == pid)
@@ -44,15 +44,15 @@ static uint32_t on_cpu(void *ctx, uint32_t pid)
     return count;
 }
 
-int ew_proc_gauges_new(struct ew_ebpf_source *source, const struct ew_source_config *config,
-                       struct ew_proc_gauges **ret_gauges)
+int ew_ebpf_proc_gauges_new(struct ew_ebpf_source *source, const struct ew_source_config *config,
+                            struct ew_ebpf_proc_gauges **ret_gauges)
 {
     *ret_gauges = NULL;
     struct ew_slow_gauges slow = {0};
     ew_slow_gauges_init(&slow, config);
     if (!ew_slow_gauges_wanted(&slow))
         return 0;
-    struct ew_proc_gauges *proc_gauges = ew_calloc(1, sizeof *proc_gauges);
+    struct ew_ebpf_proc_gauges *proc_gauges = ew_calloc(1, sizeof *proc_gauges);
     if (proc_gauges == NULL)
         return ETWATCH_ENOMEM;
     proc_gauges->source = source;
@@ -70,7 +70,7 @@ int ew_proc_gauges_new(struct ew_ebpf_source *source, const struct ew_source_con
     return 0;
 }
 
-void ew_proc_gauges_free(struct ew_proc_gauges *proc_gauges)
+void ew_ebpf_proc_gauges_free(struct ew_ebpf_proc_gauges *proc_gauges)
 {
     if (proc_gauges == NULL)
         return;
@@ -81,7 +81,8 @@ void ew_proc_gauges_free(struct ew_proc_gauges *proc_gauges)
     ew_free(proc_gauges);
 }
 
-struct etwatch_metric_set ew_proc_gauges_available(const struct ew_proc_gauges *proc_gauges)
+struct etwatch_metric_set
+ew_ebpf_proc_gauges_available(const struct ew_ebpf_proc_gauges *proc_gauges)
 {
     struct etwatch_metric_set available = {{0}};
     if (proc_gauges == NULL)
@@ -97,7 +98,7 @@ struct etwatch_metric_set ew_proc_gauges_available(const struct ew_proc_gauges *
 /* ----------------------------------------------------------------------- the table */
 
 /* The item of pid, or the free one where it belongs. */
-static struct item *find(const struct ew_proc_gauges *proc_gauges, uint32_t pid)
+static struct item *find(const struct ew_ebpf_proc_gauges *proc_gauges, uint32_t pid)
 {
     uint32_t at = (pid * 2654435761u) & (proc_gauges->size - 1);
     while (proc_gauges->items[at].pid != 0 && proc_gauges->items[at].pid != pid)
@@ -105,7 +106,7 @@ static struct item *find(const struct ew_proc_gauges *proc_gauges, uint32_t pid)
     return &proc_gauges->items[at];
 }
 
-static bool grow(struct ew_proc_gauges *proc_gauges)
+static bool grow(struct ew_ebpf_proc_gauges *proc_gauges)
 {
     if (proc_gauges->count * 2 < proc_gauges->size)
         return true;
@@ -123,7 +124,7 @@ static bool grow(struct ew_proc_gauges *proc_gauges)
 }
 
 /* Items that follow in the same run are inserted again. */
-static void drop(struct ew_proc_gauges *proc_gauges, struct item *item)
+static void drop(struct ew_ebpf_proc_gauges *proc_gauges, struct item *item)
 {
     uint32_t mask = proc_gauges->size - 1, at = (uint32_t)(item - proc_gauges->items);
     item->pid = 0;
@@ -135,7 +136,7 @@ static void drop(struct ew_proc_gauges *proc_gauges, struct item *item)
     }
 }
 
-static void enqueue(struct ew_proc_gauges *proc_gauges, struct item *item)
+static void enqueue(struct ew_ebpf_proc_gauges *proc_gauges, struct item *item)
 {
     if (proc_gauges->queue_count == proc_gauges->queue_size) {
         uint32_t size = proc_gauges->queue_size == 0 ? 256 : proc_gauges->queue_size * 2;
@@ -149,7 +150,7 @@ static void enqueue(struct ew_proc_gauges *proc_gauges, struct item *item)
     item->queued = true;
 }
 
-void ew_proc_gauges_ran(struct ew_proc_gauges *proc_gauges, uint32_t pid)
+void ew_ebpf_proc_gauges_ran(struct ew_ebpf_proc_gauges *proc_gauges, uint32_t pid)
 {
     if (proc_gauges == NULL || pid == 0 || !grow(proc_gauges))
         return;
@@ -167,7 +168,7 @@ void ew_proc_gauges_ran(struct ew_proc_gauges *proc_gauges, uint32_t pid)
         enqueue(proc_gauges, item);
 }
 
-void ew_proc_gauges_gone(struct ew_proc_gauges *proc_gauges, uint32_t pid)
+void ew_ebpf_proc_gauges_gone(struct ew_ebpf_proc_gauges *proc_gauges, uint32_t pid)
 {
     if (proc_gauges == NULL || proc_gauges->size == 0)
         return;
@@ -187,8 +188,8 @@ static void deliver(const struct ew_facts *facts, uint32_t pid, uint64_t now_ns,
     facts->reading(facts->ctx, &reading);
 }
 
-void ew_proc_gauges_read(struct ew_proc_gauges *proc_gauges, uint64_t now_ns,
-                         const struct ew_facts *facts)
+void ew_ebpf_proc_gauges_read(struct ew_ebpf_proc_gauges *proc_gauges, uint64_t now_ns,
+                              const struct ew_facts *facts)
 {
     uint32_t kept = 0, reads = 0;
     if (proc_gauges == NULL || proc_gauges->size == 0)

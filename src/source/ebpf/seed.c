@@ -183,7 +183,7 @@ int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
     else
         ew_error_set(reterr, error, errno, "eBPF: cannot list the tasks");
     for (uint32_t i = 0; error == 0 && i < seeds.count; i++) {
-        ew_proc_gauges_ran(source->proc_gauges, seeds.facts[i].pid);
+        ew_ebpf_proc_gauges_ran(source->proc_gauges, seeds.facts[i].pid);
         source->facts->process(source->facts->ctx, &seeds.facts[i]);
     }
     for (uint32_t i = 0; error == 0 && i < seeds.base_line_count; i++)

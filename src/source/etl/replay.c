@@ -19,7 +19,7 @@ struct replay {
     struct ew_source base;
     struct ew_source_ops ops; /* available and estimated reflect this recording */
     struct ew_etl_reader *reader;
-    struct ew_record_accounting accounting;
+    struct ew_accounting accounting;
     const struct ew_record *batch;
     uint32_t batch_count, batch_at;
     uint64_t header_lost;  /* lost events according to the headers ... */
@@ -71,9 +71,9 @@ static int learn(struct replay *replay)
     if (count < 0)
         return count;
     struct etwatch_metric_set counted = ew_pmc_metrics(ew_tally_counters(replay->accounting.tally));
-    replay->ops.available = ew_record_accounting_available(kinds);
+    replay->ops.available = ew_accounting_available(kinds);
     etwatch_metric_set_union(&replay->ops.available, &counted);
-    replay->ops.estimated = ew_record_accounting_estimated(kinds);
+    replay->ops.estimated = ew_accounting_estimated(kinds);
     return ew_etl_rewind(replay->reader);
 }
 
@@ -84,13 +84,13 @@ static int open_accounting(struct replay *replay, const struct ew_source_config 
         .clock_ctx = replay->reader,
         .raw_to_ns = raw_to_ns,
     };
-    return ew_record_accounting_init(&replay->accounting, config, &own);
+    return ew_accounting_init(&replay->accounting, config, &own);
 }
 
 static void close_replay(struct ew_source *source)
 {
     struct replay *replay = (struct replay *)source;
-    ew_record_accounting_done(&replay->accounting);
+    ew_accounting_done(&replay->accounting);
     if (replay->reader != NULL)
         ew_etl_close(replay->reader);
     ew_free(replay);
@@ -156,7 +156,7 @@ static void take(struct replay *replay, const struct ew_record *record,
     if (record->kind == EW_RECORD_LOSS)
         take_loss(replay, record, facts);
     else
-        ew_record_accounting_take(&replay->accounting, record, facts);
+        ew_accounting_take(&replay->accounting, record, facts);
 }
 
 static int fetch(struct replay *replay)
@@ -215,7 +215,7 @@ static int change_filter(struct ew_source *source, uint32_t pid)
 
 static const char *cmdline(struct ew_source *source, uint32_t pid)
 {
-    return ew_record_accounting_cmdline(&((const struct replay *)source)->accounting, pid);
+    return ew_accounting_cmdline(&((const struct replay *)source)->accounting, pid);
 }
 
 static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)

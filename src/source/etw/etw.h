@@ -120,25 +120,26 @@ void ew_startup_buffer_done(struct ew_startup_buffer *buffer);
  * held back until the events have caught up.
  */
 
-struct ew_list_sync;
+struct ew_etw_list_sync;
 
 /* Takes ownership of system, also on failure. begun_ns: from then on events report starts. */
-int ew_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
-                     struct ew_list_sync **ret_list_sync);
-void ew_list_sync_free(struct ew_list_sync *list_sync); /* may be NULL */
+int ew_etw_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
+                         struct ew_etw_list_sync **ret_list_sync);
+void ew_etw_list_sync_free(struct ew_etw_list_sync *list_sync); /* may be NULL */
 
 /* Reads a list if one is due and none is pending. Returns the time of the pending list;
  * UINT64_MAX: none. */
-uint64_t ew_list_sync_read(struct ew_list_sync *list_sync, uint64_t now_ns);
+uint64_t ew_etw_list_sync_read(struct ew_etw_list_sync *list_sync, uint64_t now_ns);
 /* Emits the pending list. The tally must have processed all events up to its time. */
-void ew_list_sync_emit(struct ew_list_sync *list_sync, struct ew_tally *tally,
-                       const struct ew_facts *facts);
+void ew_etw_list_sync_emit(struct ew_etw_list_sync *list_sync, struct ew_tally *tally,
+                           const struct ew_facts *facts);
 /* Events were lost up to t_ns. */
-void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns);
+void ew_etw_list_sync_note_loss(struct ew_etw_list_sync *list_sync, uint64_t t_ns);
 
 /* The metrics that it adds; valid as long as list_sync. */
-const struct etwatch_metric_set *ew_list_sync_available(const struct ew_list_sync *list_sync);
+const struct etwatch_metric_set *
+ew_etw_list_sync_available(const struct ew_etw_list_sync *list_sync);
 /* Also emits cycles, if the list has them. False: it does not. */
-bool ew_list_sync_count_cycles(struct ew_list_sync *list_sync);
+bool ew_etw_list_sync_count_cycles(struct ew_etw_list_sync *list_sync);
 
 #endif

@@ -25,15 +25,15 @@ struct live {
     struct ew_source base;
     struct ew_source_ops ops; /* available and estimated reflect this session */
     struct ew_etw_consumer *consumer;
-    struct ew_record_accounting accounting;
+    struct ew_accounting accounting;
     struct ew_etw_config config;
     struct ew_startup_buffer startup;
-    struct ew_list_sync *list_sync; /* NULL: the system cannot list processes */
-    uint64_t list_due_ns;           /* time of the pending list */
-    uint64_t lost_before;           /* losses already noted */
-    bool rundown_done;              /* the rundown has been processed */
-    uint64_t started_ns;            /* when the session was started */
-    uint64_t classes_ns;            /* when other classes were enabled; 0: no pending change */
+    struct ew_etw_list_sync *list_sync; /* NULL: the system cannot list processes */
+    uint64_t list_due_ns;               /* time of the pending list */
+    uint64_t lost_before;               /* losses already noted */
+    bool rundown_done;                  /* the rundown has been processed */
+    uint64_t started_ns;                /* when the session was started */
+    uint64_t classes_ns;                /* when other classes were enabled; 0: no pending change */
     uint32_t classes;
     struct etwatch_metric_set metrics; /* requested */
     struct ew_pmc_map pmc;             /* hardware counters that switches carry */
@@ -73,7 +73,7 @@ static uint32_t needed_kernel_events(const struct ew_source_config *config)
     if (etwatch_metric_set_is_empty(&config->metrics) || config->events)
         return EW_ETW_KERNEL_WATCH;
     for (size_t i = 0; i < sizeof gives / sizeof gives[0]; i++) {
-        struct etwatch_metric_set metrics = ew_record_accounting_available(gives[i].kinds);
+        struct etwatch_metric_set metrics = ew_accounting_available(gives[i].kinds);
         if (ew_metric_set_intersects(&metrics, &config->metrics))
             kernel |= gives[i].kernel;
     }
@@ -113,7 +113,7 @@ static void update_counters(struct live *live)
     bool missing =
         etwatch_metric_set_has(&live->metrics, ETWATCH_M_cycles) && (has & EW_HAS_C(cycles)) == 0;
     live->lists_cycles =
-        missing && live->list_sync != NULL && ew_list_sync_count_cycles(live->list_sync);
+        missing && live->list_sync != NULL && ew_etw_list_sync_count_cycles(live->list_sync);
     if (!live->lists_cycles)
         return;
     etwatch_metric_set_add(&live->ops.available, ETWATCH_M_cycles);
@@ -130,10 +130,10 @@ static uint32_t update_available(struct live *live)
             kinds |= gives[i].kinds;
             classes |= gives[i].classes;
         }
-    live->ops.available = ew_record_accounting_available(kinds);
-    live->ops.estimated = ew_record_accounting_estimated(kinds);
+    live->ops.available = ew_accounting_available(kinds);
+    live->ops.estimated = ew_accounting_estimated(kinds);
     if (live->list_sync != NULL)
-        etwatch_metric_set_union(&live->ops.available, ew_list_sync_available(live->list_sync));
+        etwatch_metric_set_union(&live->ops.available, ew_etw_list_sync_available(live->list_sync));
     /* From clock ticks or CPU samples. */
     struct etwatch_metric_set modes = EW_METRICS(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
     etwatch_metric_set_intersect(&modes, &live->ops.available);
@@ -152,8 +152,8 @@ static void close_live(struct ew_source *source)
 {
     struct live *live = (struct live *)source;
     ew_etw_consumer_close(live->consumer);
-    ew_list_sync_free(live->list_sync);
-    ew_record_accounting_done(&live->accounting);
+    ew_etw_list_sync_free(live->list_sync);
+    ew_accounting_done(&live->accounting);
     ew_startup_buffer_done(&live->startup);
     ew_free(live);
 }
@@ -179,7 +179,7 @@ static void open_list_sync(struct live *live, const struct etwatch_metric_set *m
     if (!etwatch_metric_set_is_empty(metrics) &&
         !ew_metric_set_intersects(metrics, &system.slow_has))
         system.slow = NULL; /* no process needs to be opened then */
-    (void)ew_list_sync_new(&system, live->started_ns, &live->list_sync);
+    (void)ew_etw_list_sync_new(&system, live->started_ns, &live->list_sync);
 }
 
 static int open_live(const struct ew_source_config *config, struct ew_source **ret_source,
@@ -212,7 +212,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
         open_list_sync(live, &config->metrics);
         live->pmc = own.pmc = ew_etw_consumer_pmc(live->consumer)->map;
         own.classes_known = update_available(live);
-        rc = ew_record_accounting_init(&live->accounting, config, &own);
+        rc = ew_accounting_init(&live->accounting, config, &own);
         if (rc < 0)
             ew_error_set(reterr, rc, 0, "%s", etwatch_strerror(rc));
         live->accounting.horizon_ns = live->accounting.last_ns = config->epoch_ns;
@@ -231,7 +231,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
 static void emit_list(struct live *live, const struct ew_facts *facts)
 {
     ew_tally_advance(live->accounting.tally, live->list_due_ns, facts);
-    ew_list_sync_emit(live->list_sync, live->accounting.tally, facts);
+    ew_etw_list_sync_emit(live->list_sync, live->accounting.tally, facts);
     live->list_due_ns = UINT64_MAX;
 }
 
@@ -240,7 +240,7 @@ static void take(struct live *live, const struct ew_record *record, const struct
     if (record->t_ns >= live->list_due_ns)
         emit_list(live, facts);
     if (record->kind != EW_RECORD_LOSS) {
-        ew_record_accounting_take(&live->accounting, record, facts);
+        ew_accounting_take(&live->accounting, record, facts);
         return;
     }
     uint64_t count = record->payload_size >= 8 ? ew_load_u64(record->payload) : 1;
@@ -324,7 +324,7 @@ static void note_losses(struct live *live)
     struct ew_tally_system system;
     ew_tally_system(live->accounting.tally, &system);
     if (live->list_sync != NULL && system.lost > live->lost_before)
-        ew_list_sync_note_loss(live->list_sync, live->accounting.last_ns);
+        ew_etw_list_sync_note_loss(live->list_sync, live->accounting.last_ns);
     live->lost_before = system.lost;
 }
 
@@ -333,7 +333,7 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
 {
     struct live *live = (struct live *)source;
     if (live->list_sync != NULL && live->rundown_done)
-        live->list_due_ns = ew_list_sync_read(live->list_sync, now_ns);
+        live->list_due_ns = ew_etw_list_sync_read(live->list_sync, now_ns);
     int rc = take_all(live, facts, reterr);
     if (rc < 0 && !live->rundown_done)
         end_startup(live, facts);

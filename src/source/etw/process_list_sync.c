@@ -27,7 +27,7 @@ struct ran {
     uint64_t created, units, cycles;
 };
 
-struct ew_list_sync {
+struct ew_etw_list_sync {
     struct ew_winpoll_system system;
     struct ew_listing listing;
     uint64_t begun_ns;
@@ -42,7 +42,7 @@ struct ew_list_sync {
 
 /* -------------------------------------------------------------------- new and free */
 
-static void describe(struct ew_list_sync *list_sync)
+static void describe(struct ew_etw_list_sync *list_sync)
 {
     struct ew_listing listing = list_sync->listing;
     struct ew_listed_process listed;
@@ -71,10 +71,10 @@ static void describe(struct ew_list_sync *list_sync)
 #undef EW_X
 }
 
-int ew_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
-                     struct ew_list_sync **ret_list_sync)
+int ew_etw_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
+                         struct ew_etw_list_sync **ret_list_sync)
 {
-    struct ew_list_sync *list_sync = ew_calloc(1, sizeof *list_sync);
+    struct ew_etw_list_sync *list_sync = ew_calloc(1, sizeof *list_sync);
     if (list_sync == NULL) {
         system->close(system->ctx);
         return ETWATCH_ENOMEM;
@@ -87,7 +87,7 @@ int ew_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
     return 0;
 }
 
-void ew_list_sync_free(struct ew_list_sync *list_sync)
+void ew_etw_list_sync_free(struct ew_etw_list_sync *list_sync)
 {
     if (list_sync == NULL)
         return;
@@ -96,19 +96,20 @@ void ew_list_sync_free(struct ew_list_sync *list_sync)
     ew_free(list_sync);
 }
 
-bool ew_list_sync_count_cycles(struct ew_list_sync *list_sync)
+bool ew_etw_list_sync_count_cycles(struct ew_etw_list_sync *list_sync)
 {
     return list_sync->emits_cycles = list_sync->has_cycles;
 }
 
-const struct etwatch_metric_set *ew_list_sync_available(const struct ew_list_sync *list_sync)
+const struct etwatch_metric_set *
+ew_etw_list_sync_available(const struct ew_etw_list_sync *list_sync)
 {
     return &list_sync->available;
 }
 
 /* ------------------------------------------------------------------------ listing */
 
-uint64_t ew_list_sync_read(struct ew_list_sync *list_sync, uint64_t now_ns)
+uint64_t ew_etw_list_sync_read(struct ew_etw_list_sync *list_sync, uint64_t now_ns)
 {
     bool time = list_sync->listed_ns == 0 || now_ns >= list_sync->listed_ns + list_every_ns;
     if (!list_sync->pending && time && now_ns > list_sync->listed_ns) {
@@ -119,7 +120,7 @@ uint64_t ew_list_sync_read(struct ew_list_sync *list_sync, uint64_t now_ns)
     return list_sync->pending ? list_sync->listed_ns : UINT64_MAX;
 }
 
-void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns)
+void ew_etw_list_sync_note_loss(struct ew_etw_list_sync *list_sync, uint64_t t_ns)
 {
     if (t_ns > list_sync->lost_ns)
         list_sync->lost_ns = t_ns;
@@ -128,7 +129,7 @@ void ew_list_sync_note_loss(struct ew_list_sync *list_sync, uint64_t t_ns)
 /* ------------------------------------------------------------------------- gauges */
 
 /* The entry of the previous list for this process, or NULL. Both lists have the same order. */
-static const struct ran *find_ran(const struct ew_list_sync *list_sync,
+static const struct ran *find_ran(const struct ew_etw_list_sync *list_sync,
                                   const struct ew_listed_process *listed, uint32_t *at)
 {
     for (uint32_t i = 0; i < list_sync->ran_count; i++) {
@@ -142,7 +143,7 @@ static const struct ran *find_ran(const struct ew_list_sync *list_sync,
     return NULL;
 }
 
-static void emit_gauges(struct ew_list_sync *list_sync, const struct ew_listed_process *listed,
+static void emit_gauges(struct ew_etw_list_sync *list_sync, const struct ew_listed_process *listed,
                         struct ew_tally *tally, const struct ew_facts *facts)
 {
     const struct ew_winpoll_system *system = &list_sync->system;
@@ -168,7 +169,7 @@ static void emit_gauges(struct ew_list_sync *list_sync, const struct ew_listed_p
 
 /* Emits gauges, and the I/O that no event reports, of the processes that ran since the previous
  * list; then this list becomes the previous one. */
-static void emit_all_gauges(struct ew_list_sync *list_sync, struct ew_tally *tally,
+static void emit_all_gauges(struct ew_etw_list_sync *list_sync, struct ew_tally *tally,
                             const struct ew_facts *facts)
 {
     struct ew_listing listing = list_sync->listing;
@@ -201,14 +202,14 @@ static void emit_all_gauges(struct ew_list_sync *list_sync, struct ew_tally *tal
 
 /* ------------------------------------------------------------------------- repair */
 
-static uint64_t raw_ns(const struct ew_list_sync *list_sync, uint64_t time)
+static uint64_t raw_ns(const struct ew_etw_list_sync *list_sync, uint64_t time)
 {
     uint64_t zero = list_sync->system.raw_zero;
     return time > zero ? (time - zero) * NS_PER_UNIT : 0;
 }
 
 /* Whether the listed process is the one that started at start_ns (0: before the session). */
-static bool is_same(const struct ew_list_sync *list_sync, uint64_t created, uint64_t start_ns)
+static bool is_same(const struct ew_etw_list_sync *list_sync, uint64_t created, uint64_t start_ns)
 {
     uint64_t created_ns = raw_ns(list_sync, created);
     if (start_ns == 0)
@@ -223,7 +224,7 @@ struct listed_id {
 };
 
 struct pid_index {
-    const struct ew_list_sync *list_sync;
+    const struct ew_etw_list_sync *list_sync;
     struct listed_id *ids;
     size_t count;
 };
@@ -244,7 +245,7 @@ static bool is_listed(void *ctx, uint32_t pid, uint64_t start_ns)
 }
 
 /* Ends the processes that are not in the list. */
-static void end_absent(struct ew_list_sync *list_sync, uint64_t old_ns, struct ew_tally *tally,
+static void end_absent(struct ew_etw_list_sync *list_sync, uint64_t old_ns, struct ew_tally *tally,
                        const struct ew_facts *facts)
 {
     struct ew_listing listing = list_sync->listing;
@@ -290,7 +291,7 @@ static void emit_present(const struct ew_listed_process *listed, uint64_t t_ns,
     }
 }
 
-static void repair(struct ew_list_sync *list_sync, struct ew_tally *tally,
+static void repair(struct ew_etw_list_sync *list_sync, struct ew_tally *tally,
                    const struct ew_facts *facts)
 {
     uint64_t t_ns = list_sync->listed_ns, old_ns = t_ns > young_ns ? t_ns - young_ns : 0;
@@ -302,8 +303,8 @@ static void repair(struct ew_list_sync *list_sync, struct ew_tally *tally,
             emit_present(&listed, t_ns, tally, facts);
 }
 
-void ew_list_sync_emit(struct ew_list_sync *list_sync, struct ew_tally *tally,
-                       const struct ew_facts *facts)
+void ew_etw_list_sync_emit(struct ew_etw_list_sync *list_sync, struct ew_tally *tally,
+                           const struct ew_facts *facts)
 {
     if (!list_sync->pending)
         return;
