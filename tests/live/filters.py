@@ -316,7 +316,7 @@ def an_excluded_process_stays_excluded_until_it_runs_another_program(source):
         script = f"echo ready; read go; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; {WORKLOADS} burn 300; :"
         family = start(["-c", script], program=out, stdin=-1)
         family.stdout.readline()
-        with watching("-p", family.pid, "--exclude-name", "ew_left*", "--source", source, "--hz", 20) as finish:
+        with watching("-p", family.pid, "--exclude-name", "ew_excl*", "--source", source, "--hz", 20) as finish:
             family.stdin.write(b"go\n")
             family.stdin.close()
             family.wait()
