@@ -113,8 +113,8 @@ def check_short(etwatch, workloads):
 
 def check_record(etwatch, folder):
     path = os.path.join(folder, "trace.etl")
-    code, _, err = call(etwatch, "record", "-o", path, "--duration", 3, "--profile-hz", 1000, "--stacks", "profile",
-                        "--provider", "Microsoft-Windows-Kernel-File:5:0x10")
+    code, _, err = call(etwatch, "record", "-o", path, "--duration", 3, "--cpu-sample-hz", 1000, "--stacks", "profile",
+                        "--enable-provider", "Microsoft-Windows-Kernel-File:5:0x10")
     say(code == 0 and os.path.getsize(path) > 100000, "ETW writes a recording", err.strip())
     code, out, err = call(etwatch, "report", "--json", path)
     kinds = {o["type"] for o in objects(out)}
@@ -142,7 +142,7 @@ def check_perfetto(etwatch, folder):
     say(call(etwatch, "report", "--json", "--threads", path)[1] == live, "its report equals that of the run, byte for byte")
     if lines:
         say(lines[0]["lost"] == 0 and lines[0]["switches"] > 1000, "with every switch", lines[0]["switches"])
-    kinds = {o["event"]: o["count"] for o in objects(call(etwatch, "events", "--json", "--count", path)[1])}
+    kinds = {o["event"]: o["count"] for o in objects(call(etwatch, "events", "--json", "--count-by-type", path)[1])}
     for name in ("sched_switch", "sched_waking", "task_newtask", "sched_process_exit"):
         say(kinds.get(name, 0) > 0, f"it contains {name}", kinds.get(name))
     code, out, err = call(etwatch, "stat", "-a", "--json", "--events", "--duration", 1, "--no-fallback")
@@ -153,7 +153,7 @@ def check_perfetto(etwatch, folder):
 
 
 def check_refusals(etwatch):
-    for words, want in (((["--provider", "No-Such-Provider"]), 2), (["--kernel", "swaps"], 2),
+    for words, want in (((["--enable-provider", "No-Such-Provider"]), 2), (["--kernel", "swaps"], 2),
                         (["--session", "no such session"], 1)):
         code, _, err = call(etwatch, "stat", "-a", "--duration", 1, *words)
         say(code == want and not ours(etwatch), f"refused: {' '.join(words)}", err.strip())

@@ -479,6 +479,15 @@ struct etwatch_alert {
     const struct etwatch_alert_thread *threads;
 };
 
+/* The most conditions that one monitor takes. */
+#define ETWATCH_ALERTS_MAX 16
+
+/* Checks a condition (METRIC OP VALUE[UNIT][/s] [for TIME]) without a monitor. ETWATCH_EINVAL: the
+ * message says what is wrong, `fix` the right form, `offset` the byte. ret_metric (may be NULL):
+ * enum etwatch_metric. */
+ETWATCH_API int etwatch_alert_check(const char *condition, uint32_t *ret_metric,
+                                    struct etwatch_error_info *reterr);
+
 /* ------------------------------------------------------------ configuration */
 
 enum etwatch_config_flag {

@@ -53,6 +53,9 @@ struct etwatch_metric_info {
     double default_hz;             /* how often it is read at most; 0: with every sample */
     const char *otlp_linux;        /* otlp and otlp_unit on Linux, where they may differ */
     const char *otlp_linux_unit;
+    uint32_t has_average; /* 1: an average over intervals is meaningful (etwatch/window.h); 0 for
+                             ids, masks, levels and peaks */
+    uint32_t reserved;
 };
 
 struct etwatch_metric_backend {

@@ -97,6 +97,9 @@ struct etwatch_sink;
 ETWATCH_API int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
                                  const struct etwatch_sink_options *options,
                                  struct etwatch_sink **ret_sink, struct etwatch_error_info *reterr);
+/* An alert as one line of text without its end, cut to size bytes with the terminating 0. Returns
+ * the length of the whole text, like snprintf, or ETWATCH_ENOMEM. */
+ETWATCH_API int etwatch_alert_text(const struct etwatch_alert *alert, char *ret_text, size_t size);
 /* Frees without writing what is buffered. NULL is fine. */
 ETWATCH_API void etwatch_sink_free(struct etwatch_sink *sink);
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Tuple
 VERSION = "0.1.0"
 
 ETWATCH_METRIC_SET_WORDS = 4
+ETWATCH_ALERTS_MAX = 16
 ETWATCH_READ_COPY_MIN = 16384
 ARROW_FLAG_DICTIONARY_ORDERED = 1
 ARROW_FLAG_NULLABLE = 2
@@ -120,6 +121,12 @@ ETWATCH_EXACTNESS_ESTIMATED = 1
 ETWATCH_EXACTNESS_POLLED = 2
 ETWATCH_EXACTNESS_EXACT = 3
 ETWATCH_PROCESS_THREAD_SUMS = 1
+ETWATCH_ROLLUP_TOTALS = 1
+ETWATCH_ROLLUP_ACTIVE = 1
+ETWATCH_ROLLUP_PREEXISTING = 2
+ETWATCH_ROLLUP_EXITED = 4
+ETWATCH_ROLLUP_THREADS_UNLISTED = 1
+ETWATCH_ROLLUP_INCOMPLETE = 2
 ETWATCH_SESSION_OURS = 1
 ETWATCH_SESSION_SYSTEM = 2
 ETWATCH_SESSION_REAL_TIME = 4
@@ -159,6 +166,10 @@ ETWATCH_SYSTEM_METRIC_COUNT = 22
 ETWATCH_SYSTEM_LINUX = 0
 ETWATCH_SYSTEM_WINDOWS = 1
 ETWATCH_SYSTEM_OS_COUNT = 2
+ETWATCH_WINDOW_AVG = 1
+ETWATCH_WINDOW_MAX = 2
+ETWATCH_WINDOW_P95 = 4
+ETWATCH_WINDOW_P99 = 8
 
 # The metrics in the order of their indexes: name, C type, kind.
 METRICS: Tuple[Tuple[str, str, str], ...] = (
@@ -307,6 +318,10 @@ class ReportCallbacks(ctypes.Structure):
     pass
 
 
+class AccountOptions(ctypes.Structure):
+    pass
+
+
 class ArrowSchema(ctypes.Structure):
     pass
 
@@ -344,6 +359,18 @@ class ProcessId(ctypes.Structure):
 
 
 class ProcessThread(ctypes.Structure):
+    pass
+
+
+class RollupOptions(ctypes.Structure):
+    pass
+
+
+class RollupRow(ctypes.Structure):
+    pass
+
+
+class RollupInfo(ctypes.Structure):
     pass
 
 
@@ -388,6 +415,26 @@ class SummaryProcess(ctypes.Structure):
 
 
 class System(ctypes.Structure):
+    pass
+
+
+class WaitsThread(ctypes.Structure):
+    pass
+
+
+class WaitsEdge(ctypes.Structure):
+    pass
+
+
+class WaitsInfo(ctypes.Structure):
+    pass
+
+
+class WindowMetric(ctypes.Structure):
+    pass
+
+
+class AggregatorOptions(ctypes.Structure):
     pass
 
 
@@ -548,6 +595,9 @@ ReportCallbacks._fields_ = [
     ("on_process", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Sample), POINTER(MetricSet))),
     ("on_image", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceImage))), ("ctx", c_void_p),
 ]
+AccountOptions._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32),
+]
 ArrowSchema._fields_ = [
     ("format", c_char_p), ("name", c_char_p), ("metadata", c_char_p), ("flags", c_int64), ("n_children", c_int64),
     ("children", POINTER(POINTER(ArrowSchema))), ("dictionary", POINTER(ArrowSchema)),
@@ -584,6 +634,7 @@ MetricInfo._fields_ = [
     ("unit", c_char_p), ("group", c_char_p), ("help", c_char_p), ("prometheus", c_char_p),
     ("prometheus_labels", c_char_p), ("scale", c_double), ("otlp", c_char_p), ("otlp_attribute", c_char_p),
     ("otlp_unit", c_char_p), ("default_hz", c_double), ("otlp_linux", c_char_p), ("otlp_linux_unit", c_char_p),
+    ("has_average", c_uint32), ("reserved", c_uint32),
 ]
 MetricBackend._fields_ = [
     ("size", c_uint32), ("exactness", c_uint32), ("on_request", c_uint32), ("reserved", c_uint32), ("how", c_char_p),
@@ -594,6 +645,16 @@ ProcessId._fields_ = [
 ProcessThread._fields_ = [
     ("tid", c_uint32), ("reserved", c_uint32), ("start_ns", c_uint64), ("has", MetricSet), ("cpu_ns", c_uint64),
     ("cpu_user_ns", c_uint64), ("cpu_kernel_ns", c_uint64),
+]
+RollupOptions._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("max_rows", c_uint32), ("reserved", c_uint32),
+]
+RollupRow._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("first_ns", c_uint64), ("sum", POINTER(Sample)),
+]
+RollupInfo._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("last_ns", c_uint64), ("cpu_ns", c_uint64), ("active", c_uint64),
+    ("unlisted", c_uint64), ("unlisted_cpu_ns", c_uint64),
 ]
 Provider._fields_ = [
     ("size", c_uint32), ("level", c_uint32), ("name", c_char_p), ("keywords", c_uint64), ("pids", POINTER(c_uint32)),
@@ -649,6 +710,28 @@ System._fields_ = [
     ("threads_ended", c_uint64), ("switches", c_uint64), ("processes_started", c_uint64),
     ("processes_ended", c_uint64),
 ]
+WaitsThread._fields_ = [
+    ("size", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("reserved", c_uint32), ("name", c_char_p),
+    ("run_ns", c_uint64), ("ready_ns", c_uint64), ("sleep_ns", c_uint64), ("blocked_ns", c_uint64),
+    ("fault_ns", c_uint64), ("disk_ns", c_uint64), ("sleeps", c_uint64), ("blocks", c_uint64),
+    ("wait_max_ns", c_uint64), ("switches", c_uint64), ("preempted", c_uint64),
+]
+WaitsEdge._fields_ = [
+    ("size", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("waker_pid", c_uint32), ("waker_tid", c_uint32),
+    ("reserved", c_uint32), ("name", c_char_p), ("waker_name", c_char_p), ("count", c_uint64), ("wait_ns", c_uint64),
+    ("wait_max_ns", c_uint64), ("blocked_ns", c_uint64), ("ready_ns", c_uint64),
+]
+WaitsInfo._fields_ = [
+    ("size", c_uint32), ("thread_count", c_uint32), ("edge_count", c_uint32), ("reserved", c_uint32),
+    ("events", c_uint64), ("dropped", c_uint64),
+]
+WindowMetric._fields_ = [
+    ("metric", c_uint32), ("values", c_uint32),
+]
+AggregatorOptions._fields_ = [
+    ("size", c_uint32), ("metric_count", c_uint32), ("length_ns", c_uint64), ("metrics", POINTER(WindowMetric)),
+    ("on_window", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Window))), ("ctx", c_void_p),
+]
 
 # The structs by their C name.
 STRUCTS: Dict[str, Any] = {
@@ -678,6 +761,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_trace_image": TraceImage,
     "etwatch_trace_system": TraceSystem,
     "etwatch_report_callbacks": ReportCallbacks,
+    "etwatch_account_options": AccountOptions,
     "ArrowSchema": ArrowSchema,
     "ArrowArray": ArrowArray,
     "ArrowArrayStream": ArrowArrayStream,
@@ -688,6 +772,9 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_metric_backend": MetricBackend,
     "etwatch_process_id": ProcessId,
     "etwatch_process_thread": ProcessThread,
+    "etwatch_rollup_options": RollupOptions,
+    "etwatch_rollup_row": RollupRow,
+    "etwatch_rollup_info": RollupInfo,
     "etwatch_provider": Provider,
     "etwatch_recorder_stats": RecorderStats,
     "etwatch_session_info": SessionInfo,
@@ -699,6 +786,11 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_summary_thread": SummaryThread,
     "etwatch_summary_process": SummaryProcess,
     "etwatch_system": System,
+    "etwatch_waits_thread": WaitsThread,
+    "etwatch_waits_edge": WaitsEdge,
+    "etwatch_waits_info": WaitsInfo,
+    "etwatch_window_metric": WindowMetric,
+    "etwatch_aggregator_options": AggregatorOptions,
 }
 
 # Function: what it returns, what it takes.
@@ -706,6 +798,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_version": (c_char_p, []),
     "etwatch_strerror": (c_char_p, [c_int]),
     "etwatch_source_name": (c_char_p, [c_uint32]),
+    "etwatch_alert_check": (c_int, [c_char_p, POINTER(c_uint32), POINTER(ErrorInfo)]),
     "etwatch_monitor_new": (c_int, [POINTER(Config), POINTER(Callbacks), POINTER(c_void_p), POINTER(ErrorInfo)]),
     "etwatch_monitor_free": (None, [c_void_p]),
     "etwatch_monitor_start": (c_int, [c_void_p, POINTER(ErrorInfo)]),
@@ -735,6 +828,16 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_trace_fields": (c_int, [c_void_p, POINTER(TraceEvent)]),
     "etwatch_trace_rewind": (c_int, [c_void_p]),
     "etwatch_trace_report": (c_int, [c_void_p, POINTER(ReportCallbacks), POINTER(TraceSystem), POINTER(ErrorInfo)]),
+    "etwatch_account_new": (c_int, [POINTER(AccountOptions), POINTER(c_void_p)]),
+    "etwatch_account_free": (None, [c_void_p]),
+    "etwatch_account_add_meta": (c_int, [c_void_p, POINTER(Meta)]),
+    "etwatch_account_add_sample": (c_int, [c_void_p, POINTER(Sample)]),
+    "etwatch_account_add_event": (c_int, [c_void_p, POINTER(Event)]),
+    "etwatch_account_add_loss": (c_int, [c_void_p, POINTER(Loss)]),
+    "etwatch_account_add_alert": (c_int, [c_void_p, POINTER(Alert)]),
+    "etwatch_account_add_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "etwatch_account_stats": (c_int, [c_void_p, POINTER(TraceStats)]),
+    "etwatch_account_report": (c_int, [c_void_p, POINTER(ReportCallbacks)]),
     "etwatch_table_name": (c_char_p, [c_uint32]),
     "etwatch_trace_table": (c_int, [
         c_void_p, c_uint32, POINTER(TableOptions), POINTER(ArrowArrayStream), POINTER(ErrorInfo),
@@ -769,6 +872,13 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     ]),
     "etwatch_process_threads": (c_int, [c_uint32, POINTER(ProcessThread), c_size_t, POINTER(ErrorInfo)]),
     "etwatch_process_list": (c_int, [POINTER(ProcessId), c_size_t, POINTER(ErrorInfo)]),
+    "etwatch_rollup_new": (c_int, [POINTER(RollupOptions), POINTER(c_void_p)]),
+    "etwatch_rollup_free": (None, [c_void_p]),
+    "etwatch_rollup_add": (c_int, [c_void_p, POINTER(Sample)]),
+    "etwatch_rollup_next": (c_int, [c_void_p]),
+    "etwatch_rollup_sort": (c_int, [c_void_p, c_uint32, c_uint32]),
+    "etwatch_rollup_row": (c_int, [c_void_p, c_uint32, POINTER(RollupRow)]),
+    "etwatch_rollup_info": (c_int, [c_void_p, POINTER(RollupInfo)]),
     "etwatch_session_kernel_name": (c_char_p, [c_uint32]),
     "etwatch_monitor_set_kernel": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(ErrorInfo)]),
     "etwatch_recorder_start": (c_int, [c_char_p, POINTER(SessionOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
@@ -783,6 +893,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_new": (c_int, [
         c_uint32, etwatch_write_fn, c_void_p, POINTER(SinkOptions), POINTER(c_void_p), POINTER(ErrorInfo),
     ]),
+    "etwatch_alert_text": (c_int, [POINTER(Alert), c_char_p, c_size_t]),
     "etwatch_sink_free": (None, [c_void_p]),
     "etwatch_sink_meta": (c_int, [c_void_p, POINTER(Meta)]),
     "etwatch_sink_samples": (c_int, [c_void_p, POINTER(Samples)]),
@@ -816,4 +927,18 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_system_os_name": (c_char_p, [c_uint32]),
     "etwatch_system_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
     "etwatch_system_backend": (c_int, [c_uint32, c_uint32, POINTER(MetricBackend)]),
+    "etwatch_waits_new": (c_int, [POINTER(c_void_p)]),
+    "etwatch_waits_free": (None, [c_void_p]),
+    "etwatch_waits_add": (c_int, [c_void_p, POINTER(Event)]),
+    "etwatch_waits_add_loss": (c_int, [c_void_p, c_uint32, POINTER(Loss)]),
+    "etwatch_waits_read": (c_int, [c_void_p, c_void_p, POINTER(ErrorInfo)]),
+    "etwatch_waits_end": (c_int, [c_void_p]),
+    "etwatch_waits_info": (c_int, [c_void_p, POINTER(WaitsInfo)]),
+    "etwatch_waits_thread": (c_int, [c_void_p, c_uint32, POINTER(WaitsThread)]),
+    "etwatch_waits_edge": (c_int, [c_void_p, c_uint32, POINTER(WaitsEdge)]),
+    "etwatch_aggregator_new": (c_int, [POINTER(AggregatorOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_aggregator_free": (None, [c_void_p]),
+    "etwatch_aggregator_add": (c_int, [c_void_p, POINTER(Sample)]),
+    "etwatch_aggregator_end": (c_int, [c_void_p]),
+    "etwatch_aggregator_dropped": (c_uint64, [c_void_p]),
 }

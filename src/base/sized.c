@@ -80,6 +80,12 @@ int ew_sized_out(void *to, const void *from, size_t from_size)
     return 0;
 }
 
+const void *ew_sized_or_null(const void *from, void *scratch, size_t size)
+{
+    const void *view = NULL;
+    return from != NULL && ew_sized_view(&view, scratch, size, from) == 0 ? view : NULL;
+}
+
 int ew_items_in(struct ew_items *ret_items, const void *batch)
 {
     if (batch == NULL)

@@ -36,6 +36,8 @@ int ew_sized_check(const void *to);
 /* For a struct that is only read during a call: *ret_view is the caller's struct itself, or scratch
  * (size bytes) with a copy if the caller's is shorter. Errors as ew_sized_in. */
 int ew_sized_view(const void **ret_view, void *scratch, size_t size, const void *from);
+/* The same as a pointer, for calls at a high rate: NULL on an error, or if from is NULL. */
+const void *ew_sized_or_null(const void *from, void *scratch, size_t size);
 
 /* What struct etwatch_samples and the other batches have in common. */
 struct ew_items {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the child process and the pipes to it. The child closes one when it is ready, waits on the
- * next before exec; the last is closed by a successful exec (close-on-exec) or carries the errno of
- * a failed one.
+ * Owns the child process and three pipes to it. The child closes the first when it is ready and
+ * waits on the second before exec; the third is closed by a successful exec (close-on-exec) or
+ * carries the errno of a failed one.
  *
- * Whatever becomes of us the child does not stay behind: while it is held the closed pipe ends it,
- * later the kernel sends it SIGTERM when we die (PR_SET_PDEATHSIG).
+ * The child never outlives etwatch unnoticed: while it is held, the closed pipe ends it; later the
+ * kernel sends it SIGTERM when etwatch dies (PR_SET_PDEATHSIG).
  */
-#include "cli/child.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,25 +17,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/args/options.h"
-#include "cli/signals.h"
-
-/* The name that the process has until exec: that of the command, as it will have then. */
-static void take_name(const char *command)
+/* Gives the process the name of the command already before exec. */
+static void set_name(const char *command)
 {
     const char *slash = strrchr(command, '/');
     (void)prctl(PR_SET_NAME, slash != NULL ? slash + 1 : command, 0, 0, 0);
 }
 
-static void become(char **command, pid_t parent, int ready_fd, int go_fd, int failed_fd)
+static void run_child(char **command, pid_t parent, int ready_fd, int go_fd, int failed_fd)
 {
     char go;
     ssize_t got;
-    take_name(command[0]);
+    set_name(command[0]);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     if (getppid() != parent)
         _exit(EW_EXIT_FAILED);
-    (void)close(ready_fd); /* not written to: that would count as the command's own output */
+    (void)close(ready_fd); /* a byte would count as I/O of the command */
     do
         got = read(go_fd, &go, 1);
     while (got < 0 && errno == EINTR);
@@ -73,7 +70,7 @@ static int make_pipes(int ready[2], int go[2], int failed[2])
     return 0;
 }
 
-/* Until the child is what it is to be: whoever looks at it then finds the name of the command. */
+/* Waits until the child has its name, so that the monitor reads the right one. */
 static void wait_until_ready(int ready_fd)
 {
     char nothing;
@@ -96,7 +93,7 @@ int ew_child_hold(struct ew_child *child, char **command)
         (void)close(ready[0]);
         (void)close(go[1]);
         (void)close(failed[0]);
-        become(command, parent, ready[1], go[0], failed[1]);
+        run_child(command, parent, ready[1], go[0], failed[1]);
     }
     (void)close(ready[1]);
     (void)close(go[0]);
@@ -128,7 +125,7 @@ int ew_child_release(struct ew_child *child)
     return got == (ssize_t)sizeof error ? error : 0;
 }
 
-static bool look(struct ew_child *child, int flags)
+static bool check_exit(struct ew_child *child, int flags)
 {
     siginfo_t info;
     memset(&info, 0, sizeof info);
@@ -144,15 +141,15 @@ static bool look(struct ew_child *child, int flags)
 
 bool ew_child_ended(struct ew_child *child)
 {
-    return look(child, WNOHANG);
+    return check_exit(child, WNOHANG);
 }
 
 void ew_child_wait(struct ew_child *child)
 {
-    (void)look(child, 0);
+    (void)check_exit(child, 0);
 }
 
-/* The sources of Linux follow the tree by themselves. */
+/* On Linux the sources follow the process tree. */
 uint32_t ew_child_take_started(struct ew_child *child)
 {
     (void)child;

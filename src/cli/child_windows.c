@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the child process and the job it is in. It is made with its first thread suspended, which
+ * Owns the child process and its job. The process is created with its first thread suspended, which
  * holds it until it is watched.
  *
- * Whatever becomes of us the child does not stay behind: the job ends all its processes when its
- * last handle is closed, which Windows does for us however we end. Once the child has ended by
- * itself, what it started may go on, as on every system.
+ * The child never outlives etwatch: the job ends all its processes when its last handle is closed,
+ * and Windows closes it however etwatch ends. Once the child has exited by itself, its descendants
+ * may continue, as on every system.
  *
- * What is wrong with the command shows when the process is made, but is told where other systems
- * tell it, when it is let go.
+ * A command that cannot be run fails when the process is created; the error is reported when it is
+ * released, as on other systems.
  */
-#include "cli/child.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <windows.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
-#include "cli/args/options.h"
-#include "cli/quote.h"
 #include "os/windows/text.h"
 
-/* NULL and *ret_error: the command has no form that Windows would read as it is meant. */
+/* NULL and *ret_error: the command cannot be expressed as a Windows command line. */
 static wchar_t *command_line(char **command, int *ret_error)
 {
     struct ew_buf line;
@@ -41,22 +38,22 @@ static wchar_t *command_line(char **command, int *ret_error)
     return wide;
 }
 
-static void set_ends_with_us(HANDLE job, bool ends)
+static void set_kill_on_close(HANDLE job, bool on)
 {
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {0};
-    limits.BasicLimitInformation.LimitFlags = ends ? JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE : 0;
+    limits.BasicLimitInformation.LimitFlags = on ? JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE : 0;
     (void)SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
 }
 
-/* A process whose parent lived between two looks at the list belongs to nobody there, but to the
- * job: it says so at the port when a process comes. */
+/* If the parent of a process existed only between two polls, the process list does not show that it
+ * is a descendant. The job knows: it reports every new process at the port. */
 static void make_job(struct ew_child *child)
 {
     JOBOBJECT_ASSOCIATE_COMPLETION_PORT port = {0};
     child->job = CreateJobObjectW(NULL, NULL);
     if (!child->job)
         return;
-    set_ends_with_us(child->job, true);
+    set_kill_on_close(child->job, true);
     child->port = CreateIoCompletionPort(INVALID_HANDLE_VALUE, NULL, 0, 1);
     port.CompletionKey = child->job;
     port.CompletionPort = child->port;
@@ -89,16 +86,16 @@ bool ew_child_tree_ended(struct ew_child *child)
 static int create(struct ew_child *child, wchar_t *line)
 {
     STARTUPINFOW startup = {.cb = sizeof startup, .dwFlags = STARTF_USESTDHANDLES};
-    PROCESS_INFORMATION made;
+    PROCESS_INFORMATION info;
     startup.hStdInput = GetStdHandle(STD_INPUT_HANDLE);
     startup.hStdOutput = GetStdHandle(STD_OUTPUT_HANDLE);
     startup.hStdError = GetStdHandle(STD_ERROR_HANDLE);
     if (!CreateProcessW(NULL, line, NULL, NULL, TRUE, CREATE_SUSPENDED, NULL, NULL, &startup,
-                        &made))
+                        &info))
         return ew_errno_from_windows(GetLastError());
-    child->pid = made.dwProcessId;
-    child->process = made.hProcess;
-    child->thread = made.hThread;
+    child->pid = info.dwProcessId;
+    child->process = info.hProcess;
+    child->thread = info.hThread;
     make_job(child);
     return 0;
 }
@@ -123,7 +120,7 @@ int ew_child_release(struct ew_child *child)
     return 0;
 }
 
-static bool look(struct ew_child *child, DWORD wait_ms)
+static bool check_exit(struct ew_child *child, DWORD wait_ms)
 {
     DWORD code = 0;
     if (child->ended)
@@ -138,12 +135,12 @@ static bool look(struct ew_child *child, DWORD wait_ms)
 
 bool ew_child_ended(struct ew_child *child)
 {
-    return look(child, 0);
+    return check_exit(child, 0);
 }
 
 void ew_child_wait(struct ew_child *child)
 {
-    (void)look(child, INFINITE);
+    (void)check_exit(child, INFINITE);
 }
 
 static void close_handle(void **handle)
@@ -155,12 +152,12 @@ static void close_handle(void **handle)
 
 void ew_child_reap(struct ew_child *child)
 {
-    if (child->thread) { /* never let go */
+    if (child->thread) { /* never released */
         (void)TerminateProcess(child->process, EW_EXIT_FAILED);
         (void)WaitForSingleObject(child->process, INFINITE);
     }
     if (child->job)
-        set_ends_with_us(child->job, false);
+        set_kill_on_close(child->job, false);
     close_handle(&child->thread);
     close_handle(&child->process);
     close_handle(&child->job);
@@ -168,7 +165,7 @@ void ew_child_reap(struct ew_child *child)
     child->reaped = true;
 }
 
-/* There are no signals; what a console tells us it tells the child too. */
+/* Windows has no signals; a console sends its events to the child as well. */
 void ew_child_signal(const struct ew_child *child, int number)
 {
     (void)child;

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor: the probes of the library, then the proof: each source is opened for a moment. The probes
- * explain; whether a source works is what the last lines say.
+ * doctor: the checks of the library, then the proof: each source is opened for a moment. The checks
+ * explain; the last lines show whether a source works.
  */
-#include "cli/commands.h"
+#include "cli/cli.h"
 
 #include <string.h>
 
-#include "base/buf.h"
-#include "cli/doctor_metrics.h"
-#include "cli/output.h"
-#include "cli/signals.h"
-#include "cli/term.h"
-#include "cli/watch_run.h"
 #include "os/os.h"
 
 struct doctor {
@@ -54,7 +48,7 @@ static void put_padded(struct ew_buf *out, const char *text, size_t width)
     ew_buf_repeat(out, ' ', used < width ? width - used : 0);
 }
 
-static void put_words(struct doctor *doctor, const struct etwatch_check *check)
+static void put_text(struct doctor *doctor, const struct etwatch_check *check)
 {
     static const char *const colors[] = {"\033[32m", "\033[33m", "\033[31m"};
     struct ew_buf *out = &doctor->out;
@@ -86,10 +80,10 @@ static void on_check(void *ctx, const struct etwatch_check *check)
     if (doctor->options->json)
         put_json(doctor, check);
     else
-        put_words(doctor, check);
+        put_text(doctor, check);
 }
 
-/* Opens a source for a moment. One that this system cannot have is passed over. */
+/* Opens a source for a moment. A source that this system does not have is skipped. */
 static bool try_source(struct doctor *doctor, uint32_t source, const char *id, const char *what)
 {
     struct etwatch_monitor *monitor = NULL;
@@ -114,9 +108,10 @@ static bool try_source(struct doctor *doctor, uint32_t source, const char *id, c
         .found = rc == 0                  ? "works"
                  : err.message[0] != '\0' ? err.message
                                           : etwatch_strerror(rc),
-        .cost = rc == 0                         ? ""
-                : source != ETWATCH_SOURCE_POLL ? "etwatch polls instead"
-                                                : "nothing can be watched without events",
+        .cost = rc == 0 ? ""
+                : source != ETWATCH_SOURCE_POLL
+                    ? "etwatch polls instead"
+                    : "without a source for events, nothing can be watched",
         .fix = err.fix,
     };
     on_check(doctor, &check);
@@ -127,7 +122,7 @@ static int finish(struct doctor *doctor, struct ew_output *output, int rc, bool 
 {
     ew_buf_done(&doctor->out);
     if (rc < 0 && !ew_output_reader_gone(output)) {
-        ew_complain("%s", etwatch_strerror(rc));
+        ew_print_error("%s", etwatch_strerror(rc));
         return EW_EXIT_FAILED;
     }
     return any_source ? EW_EXIT_OK : EW_EXIT_RIGHTS;

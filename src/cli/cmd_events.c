@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* events: every event of recordings, or how often each kind came. */
-#include "cli/commands.h"
+/* events: every event of recordings, or the number of events of each type. */
+#include "cli/cli.h"
 
 #include <string.h>
-
-#include "cli/histogram.h"
-#include "cli/recording.h"
-#include "cli/signals.h"
-#include "cli/term.h"
-#include "cli/watch_run.h"
 
 enum { SIGNALS_EVERY = 1024 };
 
@@ -17,7 +11,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-/* Whether part is in text; ASCII letters of either case are the same. */
+/* Whether text contains part; ASCII letters are compared without case. */
 static bool has_part(const char *text, const char *part)
 {
     for (; *text != '\0'; text++) {
@@ -30,7 +24,7 @@ static bool has_part(const char *text, const char *part)
     return false;
 }
 
-/* As it is usually written; braces around it are left out. */
+/* The usual form, without braces. */
 static void put_guid(const uint8_t guid[16], char text[37])
 {
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -46,18 +40,18 @@ static void put_guid(const uint8_t guid[16], char text[37])
 
 static bool is_guid(const struct etwatch_trace_event *event, const char *word)
 {
-    char text[37], wanted[37];
+    char text[37], word_lower[37];
     size_t len = strlen(word), from = word[0] == '{';
     if (len - from < 36)
         return false;
     for (size_t i = 0; i < 36; i++)
-        wanted[i] = lower(word[from + i]);
-    wanted[36] = '\0';
+        word_lower[i] = lower(word[from + i]);
+    word_lower[36] = '\0';
     put_guid(event->provider_guid, text);
-    return strcmp(text, wanted) == 0;
+    return strcmp(text, word_lower) == 0;
 }
 
-static bool is_wanted(const struct ew_options *options, const struct etwatch_trace_event *event)
+static bool is_selected(const struct ew_options *options, const struct etwatch_trace_event *event)
 {
     bool provider = options->providers.count == 0, name = options->events.count == 0;
     for (uint32_t i = 0; i < options->providers.count && !provider; i++)
@@ -68,7 +62,7 @@ static bool is_wanted(const struct ew_options *options, const struct etwatch_tra
     return provider && name;
 }
 
-/* Fields are decoded only for what is shown. */
+/* Fields are decoded only for events that are shown. */
 static int walk(struct ew_recording *recording, struct ew_histogram *histogram,
                 struct etwatch_error_info *error)
 {
@@ -79,9 +73,9 @@ static int walk(struct ew_recording *recording, struct ew_histogram *histogram,
     while ((rc = etwatch_trace_next(recording->trace, &event, error)) > 0) {
         if (++seen % SIGNALS_EVERY == 0 && ew_signals_ending() != 0)
             return ETWATCH_ESTATE;
-        if (!is_wanted(options, &event))
+        if (!is_selected(options, &event))
             continue;
-        if (options->count) {
+        if (options->count_by_type) {
             rc = ew_histogram_add(histogram, &event);
         } else {
             rc = etwatch_trace_fields(recording->trace, &event);
@@ -94,14 +88,15 @@ static int walk(struct ew_recording *recording, struct ew_histogram *histogram,
     return rc < 0 ? rc : 0;
 }
 
-static void tell_lost(const struct ew_recording *recording)
+static void report_loss(const struct ew_recording *recording)
 {
     struct etwatch_trace_stats stats = {.size = sizeof stats};
     if (etwatch_trace_stats(recording->trace, &stats) < 0 ||
         (stats.lost == 0 && stats.lost_buffers == 0))
         return;
-    ew_say(recording->options, "%llu events and %llu buffers were lost when this was recorded",
-           (unsigned long long)stats.lost, (unsigned long long)stats.lost_buffers);
+    ew_print_info(recording->options,
+                  "%llu events and %llu buffers were lost while this was recorded",
+                  (unsigned long long)stats.lost, (unsigned long long)stats.lost_buffers);
 }
 
 int ew_cmd_events(const struct ew_options *options)
@@ -115,18 +110,18 @@ int ew_cmd_events(const struct ew_options *options)
         (void)ew_recording_close(&recording, 0, NULL);
         return code;
     }
-    /* Lines and a bar on one screen would be in each other's way. */
-    if (!options->count && options->output_path == NULL && ew_term_is(EW_TERM_OUT))
+    /* A progress bar would be mixed with the lines on the same screen. */
+    if (!options->count_by_type && options->output_path == NULL && ew_term_is(EW_TERM_OUT))
         recording.show_progress = false;
     ew_histogram_init(&histogram);
     int rc = walk(&recording, &histogram, &error);
     ew_recording_hide_progress(&recording);
-    if (options->count && (rc == 0 || rc == ETWATCH_ESTATE)) {
+    if (options->count_by_type && (rc == 0 || rc == ETWATCH_ESTATE)) {
         int put = ew_histogram_put(&histogram, recording.sink);
         rc = rc == 0 ? put : rc;
     }
     if (recording.output.os_error == 0)
-        tell_lost(&recording);
+        report_loss(&recording);
     ew_histogram_done(&histogram);
     return ew_recording_close(&recording, rc, &error);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* export: recordings in the formats of other tools. */
-#include "cli/commands.h"
+/* export: converts recordings to the formats of other tools. */
+#include "cli/cli.h"
 
 #include <etwatch/export.h>
-
-#include "cli/recording.h"
-#include "cli/term.h"
-#include "cli/watch_run.h"
 
 static uint32_t flags_of(const struct ew_options *options)
 {
@@ -15,7 +11,7 @@ static uint32_t flags_of(const struct ew_options *options)
     flags |= export->fields ? (uint32_t)ETWATCH_TABLE_FIELDS : 0;
     flags |= export->typed ? (uint32_t)ETWATCH_TABLE_TYPED : 0;
     flags |= export->timestamps ? (uint32_t)ETWATCH_TABLE_TIMESTAMPS : 0;
-    flags |= options->raw ? (uint32_t)ETWATCH_TABLE_PAYLOAD : 0;
+    flags |= options->payload ? (uint32_t)ETWATCH_TABLE_PAYLOAD : 0;
     flags |=
         (options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0 ? (uint32_t)ETWATCH_TABLE_CMDLINE : 0;
     flags |=
@@ -28,25 +24,26 @@ static unsigned long long big(uint64_t value)
     return value;
 }
 
-/* What the data alone does not say. */
+/* Facts that the data does not show by itself. */
 static void report_counts(const struct ew_recording *recording,
                           const struct etwatch_export_counts *counts,
                           const struct etwatch_trace_stats *stats)
 {
     const struct ew_options *options = recording->options;
     if (counts->without_stack > 0)
-        ew_say(options, "%llu of %llu samples have no stack: only where they were",
-               big(counts->without_stack), big(counts->rows));
+        ew_print_info(options, "%llu of %llu samples have no stack: only their address is shown",
+                      big(counts->without_stack), big(counts->rows));
     if (counts->frames_unnamed > 0)
-        ew_say(options, "%llu of %llu frames are of no module that the recording knows",
-               big(counts->frames_unnamed), big(counts->frames));
+        ew_print_info(options, "%llu of %llu frames belong to no module of the recording",
+                      big(counts->frames_unnamed), big(counts->frames));
     if (counts->rows == 0 && options->export.format == ETWATCH_EXPORT_CHROME)
-        ew_say(options, "there are no context switches in what was asked for: no slices");
+        ew_print_info(options, "the selected part has no context switches, so there are no slices");
     if (counts->refused > 0)
-        ew_complain("%llu samples did not fit into memory and were left out", big(counts->refused));
+        ew_print_error("%llu samples did not fit into memory and were dropped",
+                       big(counts->refused));
     if (stats->lost > 0 || stats->lost_buffers > 0)
-        ew_say(options, "%llu events and %llu buffers were lost when this was recorded",
-               big(stats->lost), big(stats->lost_buffers));
+        ew_print_info(options, "%llu events and %llu buffers were lost while this was recorded",
+                      big(stats->lost), big(stats->lost_buffers));
     ew_recording_report_damage(recording, stats);
 }
 
@@ -70,7 +67,8 @@ int ew_cmd_export(const struct ew_options *options)
     uint32_t format = options->export.format;
     bool binary = format == ETWATCH_EXPORT_ARROW || format == ETWATCH_EXPORT_PERFETTO;
     if (binary && options->output_path == NULL && ew_term_is(EW_TERM_OUT)) {
-        ew_complain("%s is not for a terminal: use -o FILE", etwatch_export_name(format));
+        ew_print_error("%s is binary and not for a terminal: use -o FILE",
+                       etwatch_export_name(format));
         return EW_EXIT_USAGE;
     }
     int code = ew_recording_open(&recording, options, 0, 0);

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* metrics: the table of metrics as the library has it, for people, scripts and docs/metrics.md. */
-#include "cli/commands.h"
+/* metrics: the table of metrics of the library, for people, scripts and docs/metrics.md. */
+#include "cli/cli.h"
 
 #include <string.h>
 
 #include <etwatch/system.h>
-
-#include "base/buf.h"
-#include "cli/output.h"
-#include "cli/watch_run.h"
-#include "sink/grid.h"
 
 /* The metrics that some source measures; the others are not shown. */
 static struct etwatch_metric_set measured_metrics(void)
@@ -28,8 +23,8 @@ static void put_json_text(struct ew_buf *out, const char *key, const char *text)
         ew_buf_json_string(out, text, strlen(text));
 }
 
-static void put_json_way(struct ew_buf *out, const char *key, const char *name,
-                         const struct etwatch_metric_backend *backend)
+static void put_json_backend(struct ew_buf *out, const char *key, const char *name,
+                             const struct etwatch_metric_backend *backend)
 {
     put_json_text(out, key, name);
     put_json_text(out, ":{\"exactness\":", etwatch_exactness_name(backend->exactness));
@@ -71,19 +66,19 @@ static void put_json(struct ew_buf *out, const struct etwatch_metric_info *info)
     for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++) {
         struct etwatch_metric_backend backend = {.size = sizeof backend};
         (void)etwatch_metric_backend(info->metric, i, &backend);
-        put_json_way(out, i == 0 ? "" : ",", etwatch_backend_name(i), &backend);
+        put_json_backend(out, i == 0 ? "" : ",", etwatch_backend_name(i), &backend);
     }
     ew_buf_text(out, "}}\n");
 }
 
-/* Of the whole machine: read beside any source, by system. */
+/* Metrics of the whole machine are the same for every source and depend on the system. */
 static void put_json_system(struct ew_buf *out, const struct etwatch_metric_info *info)
 {
     put_json_info(out, "system_metric", info);
     for (uint32_t i = 0; i < ETWATCH_SYSTEM_OS_COUNT; i++) {
         struct etwatch_metric_backend backend = {.size = sizeof backend};
         (void)etwatch_system_backend(info->metric, i, &backend);
-        put_json_way(out, i == 0 ? "" : ",", etwatch_system_os_name(i), &backend);
+        put_json_backend(out, i == 0 ? "" : ",", etwatch_system_os_name(i), &backend);
     }
     ew_buf_text(out, "}}\n");
 }
@@ -140,7 +135,7 @@ static void put_csv(struct ew_buf *out, const struct etwatch_metric_info *info)
     }
 }
 
-/* What each source's way to look at the whole machine is. */
+/* The system of each backend, for metrics of the whole machine. */
 static uint32_t os_of(uint32_t backend)
 {
     return backend == ETWATCH_BACKEND_ETW || backend == ETWATCH_BACKEND_POLL_WINDOWS
@@ -150,13 +145,13 @@ static uint32_t os_of(uint32_t backend)
                : ETWATCH_SYSTEM_OS_COUNT;
 }
 
-static void system_way(uint32_t metric, uint32_t backend,
-                       struct etwatch_metric_backend *ret_backend)
+static void system_backend(uint32_t metric, uint32_t backend,
+                           struct etwatch_metric_backend *ret_backend)
 {
     *ret_backend = (struct etwatch_metric_backend){
         .size = sizeof *ret_backend,
         .exactness = ETWATCH_EXACTNESS_UNAVAILABLE,
-        .how = "a recording tells of processes; its report sums them up",
+        .how = "a recording has processes only; its report adds them up",
     };
     (void)etwatch_system_backend(metric, os_of(backend), ret_backend);
 }
@@ -166,7 +161,7 @@ static void put_csv_system(struct ew_buf *out, const struct etwatch_metric_info 
     put_csv_info(out, info);
     for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++) {
         struct etwatch_metric_backend backend;
-        system_way(info->metric, i, &backend);
+        system_backend(info->metric, i, &backend);
         put_csv_cell(out, etwatch_exactness_name(backend.exactness), ',');
         put_csv_cell(out, backend.how, i + 1 < ETWATCH_BACKEND_COUNT ? ',' : '\n');
     }
@@ -174,7 +169,7 @@ static void put_csv_system(struct ew_buf *out, const struct etwatch_metric_info 
 
 /* ------------------------------------------------------------------------ for people */
 
-enum { FIRST_WAY = 3, COLUMN_COUNT = FIRST_WAY + ETWATCH_BACKEND_COUNT };
+enum { FIRST_BACKEND = 3, COLUMN_COUNT = FIRST_BACKEND + ETWATCH_BACKEND_COUNT };
 
 static void put_cell(struct ew_grid *grid, const char *text, const char *mark)
 {
@@ -192,7 +187,7 @@ static void put_row(struct ew_grid *grid, const struct etwatch_metric_info *info
     for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++) {
         struct etwatch_metric_backend backend = {.size = sizeof backend};
         if (system)
-            system_way(info->metric, i, &backend);
+            system_backend(info->metric, i, &backend);
         else
             (void)etwatch_metric_backend(info->metric, i, &backend);
         put_cell(grid,
@@ -211,7 +206,7 @@ static void put_table(struct ew_buf *out)
     struct ew_grid grid;
     struct etwatch_metric_set measured = measured_metrics();
     for (uint32_t i = 0; i < ETWATCH_BACKEND_COUNT; i++)
-        columns[FIRST_WAY + i] =
+        columns[FIRST_BACKEND + i] =
             (struct ew_grid_column){.heading = etwatch_backend_name(i), .left = true};
     ew_grid_init(&grid, columns, COLUMN_COUNT);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
@@ -227,8 +222,9 @@ static void put_table(struct ew_buf *out)
     (void)ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
     ew_buf_text(out,
-                "\n* only on request (--metrics NAME, its group, or all); the group system: stat "
-                "--system, read\n  beside any source; --json says how each is obtained\n");
+                "\n* only on request: --metrics NAME, its group, or all\n"
+                "The group system is the whole machine (stat --system-stats), with any source.\n"
+                "--json shows how each metric is obtained.\n");
 }
 
 int ew_cmd_metrics(const struct ew_options *options)
@@ -262,7 +258,7 @@ int ew_cmd_metrics(const struct ew_options *options)
     int rc = ew_buf_flush(&out);
     ew_buf_done(&out);
     if (rc < 0 && !ew_output_reader_gone(&output)) {
-        ew_complain("%s", etwatch_strerror(rc));
+        ew_print_error("%s", etwatch_strerror(rc));
         return EW_EXIT_FAILED;
     }
     return EW_EXIT_OK;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* report: what recordings hold, as a whole, by kind of event and by process. */
-#include "cli/commands.h"
-
-#include "cli/recording.h"
+/* report: recordings summarized: the machine, the types of events, each process. */
+#include "cli/cli.h"
 
 static int on_system(void *ctx, const struct etwatch_trace_system *system)
 {

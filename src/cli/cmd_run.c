@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run: makes the child, holds it, begins to watch, lets it go, and stays until it has ended. The
- * child's exit status is ours whatever becomes of the watching.
+ * run: creates the child and holds it, starts watching, releases it, and waits until it has exited.
+ * The exit status is that of the child, even if watching fails.
  */
-#include "cli/commands.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/child.h"
-#include "cli/signals.h"
-#include "cli/summary.h"
-#include "cli/term.h"
-#include "cli/waits_live.h"
-#include "cli/watch_run.h"
 #include "os/os.h"
 
 struct run {
     const struct ew_options *options;
-    struct ew_watch session;
+    struct ew_watch watch;
     struct ew_summary summary;
     struct ew_child child;
-    bool exit_seen;             /* of the child itself, in the samples */
-    struct ew_waits_live waits; /* --waits */
+    bool exit_seen;             /* the EXIT of the child was delivered */
+    struct ew_waits_view waits; /* --waits */
 };
 
 static int add_sample(void *ctx, const struct etwatch_sample *sample)
@@ -31,28 +25,28 @@ static int add_sample(void *ctx, const struct etwatch_sample *sample)
     struct run *run = ctx;
     if (sample->type == ETWATCH_TYPE_EXIT && sample->pid == run->child.pid)
         run->exit_seen = true;
-    int rc = run->options->waits ? ew_waits_live_sample(&run->waits, sample) : 0;
+    int rc = run->options->waits ? ew_waits_view_sample(&run->waits, sample) : 0;
     return rc == 0 ? ew_summary_add(&run->summary, sample) : rc;
 }
 
 static void add_events(void *ctx, const struct etwatch_events *batch)
 {
-    ew_waits_live_events(&((struct run *)ctx)->waits, batch);
+    ew_waits_view_events(&((struct run *)ctx)->waits, batch);
 }
 
 static void add_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct run *run = ctx;
-    ew_waits_live_loss(&run->waits, loss, run->session.meta.source);
+    (void)etwatch_waits_add_loss(run->waits.waits, run->watch.meta.source, loss);
 }
 
-/* Objects of the stream; tables follow the summary. */
+/* JSON: objects of the stream. Tables follow the summary. */
 static int end_waits(void *ctx)
 {
     struct run *run = ctx;
-    ew_waits_live_end(&run->waits, run->options);
+    ew_waits_view_end(&run->waits, run->options);
     return run->options->json
-               ? ew_waits_write(&run->waits.view, &run->session.output, true, false, EW_TERM_OUT)
+               ? ew_waits_view_print(&run->waits, &run->watch.output, true, false, EW_TERM_OUT)
                : 0;
 }
 
@@ -68,16 +62,16 @@ static void forward_signals(struct run *run)
         ew_child_signal(&run->child, number);
 }
 
-/* Some of them may be over already: that is no error. */
+/* Some of them may have exited already; that is not an error. */
 static void add_started(struct run *run)
 {
     uint32_t pid;
     while ((pid = ew_child_take_started(&run->child)) != 0)
-        (void)etwatch_monitor_add(run->session.monitor, pid);
+        (void)etwatch_monitor_add(run->watch.monitor, pid);
 }
 
-/* Until the child has ended (with --wait-all: the last descendant) or the watching has. */
-static void watch(struct run *run)
+/* Until the child (with --wait-all: its last descendant) has exited, or the watch is over. */
+static void watch_until_exit(struct run *run)
 {
     bool go_on = true;
     while (go_on) {
@@ -86,11 +80,11 @@ static void watch(struct run *run)
         bool ended = ew_child_ended(&run->child);
         if (ended && !run->options->wait_all)
             break;
-        /* What it forked is known once its own exit is: facts come in the order of time. */
-        bool last = run->exit_seen && run->session.live == 0 && ew_child_tree_ended(&run->child);
+        /* Deliveries are in order of time: all its children are known once its exit is. */
+        bool last = run->exit_seen && run->watch.live == 0 && ew_child_tree_ended(&run->child);
         if (ended && (last || ew_signals_ending() != 0))
             break;
-        go_on = ew_watch_step(&run->session, 1000);
+        go_on = ew_watch_step(&run->watch, 1000);
     }
 }
 
@@ -116,7 +110,7 @@ static int write_summary(struct run *run)
     bool data = !options->json && !options->csv;
     int screen = data ? EW_TERM_OUT : EW_TERM_ERR;
     bool to_screen = (!data || options->output_path == NULL) && ew_term_is(screen);
-    struct ew_output words = {.fd = EW_TERM_ERR};
+    struct ew_output messages = {.fd = EW_TERM_ERR};
     struct ew_buf out;
     uint32_t columns = 0, rows = 0;
     char how[64];
@@ -126,31 +120,31 @@ static int write_summary(struct run *run)
     if (to_screen)
         ew_term_size(&columns, &rows);
     describe_end(run, how, sizeof how);
-    ew_buf_init(&out, 0, ew_output_write, data ? &run->session.output : &words);
-    int rc = ew_summary_write(&run->summary, &out, options->child[0], how, &run->session.stats,
+    ew_buf_init(&out, 0, ew_output_write, data ? &run->watch.output : &messages);
+    int rc = ew_summary_write(&run->summary, &out, options->child[0], how, &run->watch.stats,
                               columns, to_screen && ew_term_color(screen));
     if (rc == 0)
         rc = ew_buf_flush(&out);
     ew_buf_done(&out);
     if (rc == 0 && options->waits && !options->json)
-        rc = ew_waits_write(&run->waits.view, data ? &run->session.output : &words, false,
-                            to_screen, screen);
+        rc = ew_waits_view_print(&run->waits, data ? &run->watch.output : &messages, false,
+                                 to_screen, screen);
     return data ? rc : 0;
 }
 
-static int report_exec(struct run *run, int error)
+static int fail_exec(struct run *run, int error)
 {
-    ew_complain("cannot run %s: %s", run->options->child[0], strerror(error));
-    ew_watch_stop(&run->session);
-    (void)ew_watch_close(&run->session);
-    return error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
+    int code = ew_child_print_error(run->options->child, error);
+    ew_watch_stop(&run->watch);
+    (void)ew_watch_close(&run->watch);
+    return code;
 }
 
 static int watch_child(struct run *run)
 {
-    int code = ew_watch_open(&run->session, run->child.pid);
+    int code = ew_watch_open(&run->watch, run->child.pid);
     if (code != EW_EXIT_OK) {
-        (void)ew_watch_close(&run->session);
+        (void)ew_watch_close(&run->watch);
         return code;
     }
     uint64_t raw_ns;
@@ -158,14 +152,14 @@ static int watch_child(struct run *run)
     ew_os_anchor(&run->summary.released_ns, &raw_ns);
     int error = ew_child_release(&run->child);
     if (error != 0)
-        return report_exec(run, error);
-    watch(run);
-    /* While it is a zombie its last figures can still be read. */
-    ew_watch_stop(&run->session);
+        return fail_exec(run, error);
+    watch_until_exit(run);
+    /* The last values of a zombie can still be read. */
+    ew_watch_stop(&run->watch);
     wait_for_child(run);
-    if (run->session.error == 0)
-        run->session.error = write_summary(run);
-    (void)ew_watch_close(&run->session);
+    if (run->watch.error == 0)
+        run->watch.error = write_summary(run);
+    (void)ew_watch_close(&run->watch);
     return run->child.status;
 }
 
@@ -176,33 +170,38 @@ int ew_cmd_run(const struct ew_options *options)
     int code = EW_EXIT_OK;
     if (options->waits) {
         own.config_flags |= ETWATCH_CONFIG_EVENTS;
-        code = ew_waits_live_init(&run.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
-        run.session.no_events = (options->config_flags & ETWATCH_CONFIG_EVENTS) == 0;
-        run.session.on_events = add_events;
-        run.session.on_loss = add_loss;
-        run.session.on_end = end_waits;
+        code = ew_waits_view_init(&run.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
+        run.watch.no_events = (options->config_flags & ETWATCH_CONFIG_EVENTS) == 0;
+        run.watch.on_events = add_events;
+        run.watch.on_loss = add_loss;
+        run.watch.on_end = end_waits;
     }
     if (code == EW_EXIT_OK)
-        code = ew_watch_prepare(&run.session, &own, format_of(options));
+        code = ew_watch_prepare(&run.watch, &own, format_of(options));
     if (code != EW_EXIT_OK) {
-        (void)ew_watch_close(&run.session);
+        (void)ew_watch_close(&run.watch);
         return code;
     }
-    ew_summary_init(&run.summary);
-    run.session.on_sample = add_sample;
-    run.session.ctx = &run;
+    if (ew_summary_init(&run.summary) < 0) {
+        ew_print_error("out of memory");
+        (void)ew_watch_close(&run.watch);
+        ew_waits_view_done(&run.waits);
+        return EW_EXIT_FAILED;
+    }
+    run.watch.on_sample = add_sample;
+    run.watch.ctx = &run;
     ew_signals_init();
     ew_signals_watch_child();
     int error = ew_child_hold(&run.child, options->child);
     if (error != 0) {
-        ew_complain("cannot make a process: %s", strerror(error));
-        (void)ew_watch_close(&run.session);
+        ew_print_error("cannot create a process: %s", strerror(error));
+        (void)ew_watch_close(&run.watch);
         code = EW_EXIT_FAILED;
     } else {
         code = watch_child(&run);
         ew_child_reap(&run.child);
     }
     ew_summary_done(&run.summary);
-    ew_waits_live_done(&run.waits);
+    ew_waits_view_done(&run.waits);
     return code;
 }

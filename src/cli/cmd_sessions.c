@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sessions: the ETW sessions of this machine, for people and for programs; ends those of ours. */
-#include "cli/commands.h"
+/* sessions: lists the ETW sessions of this machine; stops those that etwatch left behind. */
+#include "cli/cli.h"
 
 #include <string.h>
-
-#include <etwatch/session.h>
-
-#include "base/buf.h"
-#include "cli/output.h"
-#include "cli/signals.h"
-#include "cli/watch_run.h"
 
 struct listing {
     const struct ew_options *options;
@@ -96,7 +89,7 @@ static void put_csv_header(struct ew_buf *out)
 
 static void put_csv_text(struct ew_buf *out, const char *text)
 {
-    if (text[0] != '\0') /* unknown is nothing at all */
+    if (text[0] != '\0') /* an unknown value is empty */
         ew_buf_csv_field(out, text, strlen(text));
 }
 
@@ -183,9 +176,10 @@ static int list(struct listing *listing, struct etwatch_error_info *reterr)
         put_table_header(&listing->out);
     int rc = etwatch_session_list(on_session, listing, reterr);
     if (rc >= 0 && !listing->options->json && !listing->options->csv)
-        ew_say(listing->options, "%d sessions, %u of etwatch (*), %u of them left behind (!)%s", rc,
-               (unsigned)listing->ours, (unsigned)listing->orphans,
-               listing->orphans > 0 ? "; end those with: etwatch sessions --cleanup" : "");
+        ew_print_info(listing->options,
+                      "%d sessions, %u of etwatch (*), %u of them left behind (!)%s", rc,
+                      (unsigned)listing->ours, (unsigned)listing->orphans,
+                      listing->orphans > 0 ? "; stop these with: etwatch sessions --cleanup" : "");
     return rc;
 }
 
@@ -197,7 +191,7 @@ static int clean_up(struct listing *listing, struct etwatch_error_info *reterr)
         return rc;
     ew_buf_text(out, listing->options->json  ? "{\"type\":\"cleanup\",\"ended\":"
                      : listing->options->csv ? "ended\n"
-                                             : "ended ");
+                                             : "stopped ");
     ew_buf_u64(out, (uint64_t)rc);
     ew_buf_text(out, listing->options->json  ? "}\n"
                      : listing->options->csv ? "\n"
@@ -212,23 +206,16 @@ int ew_cmd_sessions(const struct ew_options *options)
     struct listing listing = {.options = options};
     struct ew_output output;
     int error = ew_output_open(&output, options->output_path);
-    if (error != 0) {
-        ew_complain("cannot write to %s: %s", options->output_path, strerror(error));
-        return EW_EXIT_FAILED;
-    }
+    if (error != 0)
+        return ew_print_write_error(options->output_path, error);
     ew_signals_init();
     ew_buf_init(&listing.out, 0, ew_output_write, &output);
     int rc = options->cleanup ? clean_up(&listing, &err) : list(&listing, &err);
-    int code = rc < 0 ? ew_complain_about(&err, rc) : EW_EXIT_OK;
-    if (rc >= 0 && ew_buf_flush(&listing.out) < 0 && !ew_output_reader_gone(&output)) {
-        ew_complain("cannot write: %s", strerror(output.os_error));
-        code = EW_EXIT_FAILED;
-    }
+    int code = rc < 0 ? ew_print_failure(&err, rc) : EW_EXIT_OK;
+    if (rc >= 0 && ew_buf_flush(&listing.out) < 0 && !ew_output_reader_gone(&output))
+        code = ew_print_write_error(options->output_path, output.os_error);
     ew_buf_done(&listing.out);
     error = ew_output_close(&output);
-    if (error != 0 && code == EW_EXIT_OK) {
-        ew_complain("cannot write to %s: %s", options->output_path, strerror(error));
-        code = EW_EXIT_FAILED;
-    }
-    return code;
+    return error != 0 && code == EW_EXIT_OK ? ew_print_write_error(options->output_path, error)
+                                            : code;
 }

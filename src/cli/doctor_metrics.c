@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor --metrics: which metrics can be had on this machine, from which source, how exact, and why
- * not. Each source is opened for a moment with everything asked for; what it then offers is the
- * answer, and the table of metrics explains it.
+ * doctor --metrics: which metrics are available on this machine, from which source, how exact, and
+ * why not. Each source is opened for a moment with all metrics selected; those that it then reports
+ * as available are, and the table of metrics explains the rest.
  */
-#include "cli/doctor_metrics.h"
+#include "cli/cli.h"
 
 #include <string.h>
 
 #include <etwatch/system.h>
-
-#include "sink/grid.h"
 
 enum { SOURCES_MAX = 2, REASON_SIZE = 200 };
 
@@ -19,7 +17,7 @@ struct column {
     uint32_t backend; /* enum etwatch_backend */
     bool works;
     struct etwatch_metric_set available, estimated;
-    char why[ETWATCH_METRIC_COUNT][REASON_SIZE];
+    char reasons[ETWATCH_METRIC_COUNT][REASON_SIZE];
 };
 
 static void copy_text(char *to, const char *text)
@@ -29,8 +27,8 @@ static void copy_text(char *to, const char *text)
     to[len] = '\0';
 }
 
-/* Opens the source and asks it. False if this system has no such source at all. */
-static bool ask(struct column *column, const char *proc_root)
+/* Opens the source and reads its metrics. False: this system does not have this source. */
+static bool probe(struct column *column, const char *proc_root)
 {
     struct etwatch_monitor *monitor = NULL;
     struct etwatch_error_info err = {.size = sizeof err};
@@ -54,9 +52,9 @@ static bool ask(struct column *column, const char *proc_root)
         column->available = meta.available;
     column->estimated = meta.estimated;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        const char *why =
+        const char *reason =
             column->works ? etwatch_monitor_unavailable_reason(monitor, i) : err.message;
-        copy_text(column->why[i], why != NULL ? why : "");
+        copy_text(column->reasons[i], reason != NULL ? reason : "");
     }
     etwatch_monitor_free(monitor);
     return true;
@@ -76,19 +74,19 @@ static const char *how_of(const struct column *column, uint32_t metric)
 {
     struct etwatch_metric_backend backend = {.size = sizeof backend};
     (void)etwatch_metric_backend(metric, column->backend, &backend);
-    return column->why[metric][0] != '\0' ? column->why[metric] : backend.how;
+    return column->reasons[metric][0] != '\0' ? column->reasons[metric] : backend.how;
 }
 
 /* ------------------------------------------------------------- the whole machine */
 
-/* The same whatever the source. */
+/* The same for every source. */
 struct machine {
     struct etwatch_system_reader *reader;
     uint32_t os;
     struct etwatch_metric_set has, estimated;
 };
 
-/* Counters are known from the second reading on; between the two the sources are asked. */
+/* Counters are known from the second reading on; the sources are probed between the two. */
 static void begin_machine(struct machine *machine, const char *proc_root)
 {
     struct etwatch_system system = {.size = sizeof system};
@@ -118,7 +116,7 @@ static void system_cell(const struct machine *machine, uint32_t metric,
     if (etwatch_metric_set_has(&machine->has, metric))
         return;
     ret_backend->exactness = ETWATCH_EXACTNESS_UNAVAILABLE;
-    ret_backend->how = "this system does not tell it";
+    ret_backend->how = "this system does not report it";
 }
 
 static void put_json_machine(struct ew_buf *out, const struct machine *machine)
@@ -186,9 +184,9 @@ static void put_cell(struct ew_grid *grid, const char *text)
     ew_grid_end(grid);
 }
 
-/* Why the first source has it not; if it has it, why the second has it not. One that does not work
- * at all has the same reason for everything, which is said once: it counts only if no other does.
- */
+/* Why the first source does not have this metric, else why the second does not. A source that does
+ * not work has the same reason for every metric, which is printed once below the table: it counts
+ * only if no source works. */
 static const char *reason(const struct column *columns, uint32_t count, uint32_t metric)
 {
     bool any = false;
@@ -208,7 +206,7 @@ static void put_broken(struct ew_buf *out, const struct column *columns, uint32_
             continue;
         ew_buf_text(out, etwatch_source_name(columns[c].source));
         ew_buf_text(out, " does not work here: ");
-        ew_buf_text(out, columns[c].why[0]);
+        ew_buf_text(out, columns[c].reasons[0]);
         ew_buf_char(out, '\n');
     }
 }
@@ -228,7 +226,7 @@ static void put_machine_rows(struct ew_grid *grid, const struct machine *machine
     }
 }
 
-static void put_words(struct ew_buf *out, const struct column *columns, uint32_t count,
+static void put_table(struct ew_buf *out, const struct column *columns, uint32_t count,
                       const struct machine *machine)
 {
     struct ew_grid_column headings[SOURCES_MAX + 3] = {{.heading = "GROUP", .left = true},
@@ -238,7 +236,7 @@ static void put_words(struct ew_buf *out, const struct column *columns, uint32_t
     for (uint32_t c = 0; c < count; c++)
         headings[2 + c] = (struct ew_grid_column){.heading = etwatch_source_name(columns[c].source),
                                                   .left = true};
-    headings[2 + count] = (struct ew_grid_column){.heading = "WHY NOT", .left = true};
+    headings[2 + count] = (struct ew_grid_column){.heading = "REASON", .left = true};
     ew_grid_init(&grid, headings, 3 + count);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
@@ -277,7 +275,7 @@ bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
         memset(&columns[count], 0, sizeof columns[count]);
         columns[count].source = kinds[i].source;
         columns[count].backend = poll && windows ? ETWATCH_BACKEND_POLL_WINDOWS : kinds[i].backend;
-        if (!ask(&columns[count], options->proc_root))
+        if (!probe(&columns[count], options->proc_root))
             continue;
         windows = windows || kinds[i].source == ETWATCH_SOURCE_ETW;
         any = any || columns[count].works;
@@ -288,7 +286,7 @@ bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
         put_json(out, columns, count);
         put_json_machine(out, &machine);
     } else {
-        put_words(out, columns, count, &machine);
+        put_table(out, columns, count, &machine);
     }
     return any;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the program begins: arguments come as they are. */
-#include "cli/commands.h"
+/* The entry point: arguments are passed as they are. */
+#include "cli/cli.h"
 
 int main(int argc, char **argv)
 {

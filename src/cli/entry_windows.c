@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the program begins: arguments come in UTF-16 and go on in UTF-8, output is bytes and not
- * text with other line ends, and a console is told that these bytes are UTF-8. A console belongs to
- * all who write to it, so its code page is put back at the end.
+ * The entry point: converts the arguments from UTF-16 to UTF-8, switches the outputs to binary, so
+ * that line ends are not changed, and the console to UTF-8. The console is shared with other
+ * programs, so its code page is restored at the end.
  */
 #include <fcntl.h>
 #include <io.h>
@@ -12,10 +12,10 @@
 
 #include "base/alloc.h"
 #include "base/utf16.h"
-#include "cli/commands.h"
+#include "cli/cli.h"
 #include "os/windows/text.h"
 
-/* The C library must not replace *.etl or the pattern of a name by files: 0 turns that off. */
+/* Keeps the C library from expanding *.etl and patterns of names: 0 turns that off. */
 int _dowildcard = 0;
 
 int wmain(int argc, wchar_t **wide);
@@ -52,7 +52,7 @@ static char **convert(int argc, wchar_t **wide)
 int wmain(int argc, wchar_t **wide)
 {
     prepare_output();
-    /* They live as long as the program. */
+    /* Never freed: they are used until the end. */
     char **argv = convert(argc, wide);
     if (!argv) {
         (void)fputs("etwatch: out of memory\n", stderr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns the kinds that were seen, found by a hash of their names and numbers. */
-#include "cli/histogram.h"
+/* Owns the types of events that were seen, in a hash table of their names and numbers. */
+#include "cli/cli.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The program: reads the command line and hands over to the command. */
-#include <errno.h>
+/* The program: reads the command line and calls the command. */
 #include <stdio.h>
 
-#include <etwatch/etwatch.h>
-
-#include "base/buf.h"
-#include "cli/args/options.h"
-#include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/watch_run.h"
+#include "cli/cli.h"
 
 static int print(const char *text, size_t len)
 {
     struct ew_output output;
     (void)ew_output_open(&output, NULL);
-    if (ew_output_write(&output, text, len) == 0 || output.os_error == EPIPE)
+    if (ew_output_write(&output, text, len) == 0 || ew_output_reader_gone(&output))
         return EW_EXIT_OK;
-    ew_complain("cannot write to standard output");
-    return EW_EXIT_FAILED;
+    return ew_print_write_error(NULL, output.os_error);
 }
 
 static int print_help(enum ew_command command)
@@ -76,7 +68,7 @@ int ew_main(int argc, char **argv)
     char message[EW_MESSAGE_SIZE];
     int code = ew_options_parse(argc, argv, &options, message);
     if (code != 0)
-        ew_complain("%s", message);
+        ew_print_error("%s", message);
     else if (options.help)
         code = print_help(options.command);
     else if (options.version)

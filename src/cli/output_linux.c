@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the descriptor of the data. A batch is one write of whole lines; only if the system takes
- * less, or the descriptor is non-blocking and full, are there more.
+ * Owns the descriptor of the data. A batch is one write of whole lines, unless the system accepts
+ * only a part of it, or the descriptor is non-blocking and full.
  */
-#include "cli/output.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +11,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <etwatch/etwatch.h>
-
-#include "cli/signals.h"
 
 int ew_output_open(struct ew_output *output, const char *path)
 {
@@ -52,7 +48,7 @@ int ew_output_write(void *ctx, const void *bytes, size_t len)
             continue;
         }
         bool full = errno == EAGAIN || errno == EWOULDBLOCK;
-        /* A reader that does not read cannot keep us from ending if the user asks twice. */
+        /* A second signal ends the program even if the reader does not read. */
         if ((errno != EINTR && !full) || ew_signals_insisting()) {
             output->os_error = errno;
             return ETWATCH_EOS;
@@ -63,10 +59,10 @@ int ew_output_write(void *ctx, const void *bytes, size_t len)
     return 0;
 }
 
-void ew_output_cut(struct ew_output *output, uint64_t bytes)
+void ew_output_truncate(struct ew_output *output, uint64_t bytes)
 {
     if (output->path != NULL && output->fd >= 0 && ftruncate(output->fd, (off_t)bytes) != 0)
-        return; /* a reader passes over what is left of a packet */
+        return; /* readers skip a truncated packet */
 }
 
 bool ew_output_reader_gone(const struct ew_output *output)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Owns the descriptor of the data. A batch is one write of whole lines. */
-#include "cli/output.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <windows.h>
-
-#include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
 #include "os/windows/text.h"
@@ -24,7 +22,7 @@ int ew_output_open(struct ew_output *output, const char *path)
     wchar_t *wide = ew_wide_from_utf8(path);
     if (wide == NULL)
         return EINVAL;
-    /* Not for children: a command that outlives us would keep the file open. */
+    /* Not inherited: a command that outlives etwatch would keep the file open. */
     output->fd = _wopen(wide, _O_WRONLY | _O_CREAT | _O_TRUNC | _O_BINARY | _O_NOINHERIT,
                         _S_IREAD | _S_IWRITE);
     int error = output->fd < 0 ? errno : 0;
@@ -41,16 +39,16 @@ int ew_output_close(struct ew_output *output)
     return error;
 }
 
-/* Past the C library, which takes a write that was cut short for a full disk. */
+/* Not the write of the C library, which treats a partial write as a full disk. */
 int ew_output_write(void *ctx, const void *bytes, size_t len)
 {
-    const DWORD most = 1 << 30;
+    const DWORD max = 1 << 30;
     struct ew_output *output = ctx;
     const char *at = bytes;
     HANDLE handle = (HANDLE)_get_osfhandle(output->fd);
     while (len > 0) {
         DWORD done = 0;
-        if (!WriteFile(handle, at, len < most ? (DWORD)len : most, &done, NULL) || done == 0) {
+        if (!WriteFile(handle, at, len < max ? (DWORD)len : max, &done, NULL) || done == 0) {
             output->os_error = ew_errno_from_windows(GetLastError());
             return ETWATCH_EOS;
         }
@@ -60,7 +58,7 @@ int ew_output_write(void *ctx, const void *bytes, size_t len)
     return 0;
 }
 
-void ew_output_cut(struct ew_output *output, uint64_t bytes)
+void ew_output_truncate(struct ew_output *output, uint64_t bytes)
 {
     if (output->path != NULL && output->fd >= 0)
         (void)_chsize_s(output->fd, (long long)bytes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rules, from Microsoft's documentation of C startup code: blanks and tabs part arguments
- * outside of quotes; a quote is written \"; backslashes are plain, except right before a quote,
- * where each stands twice.
+ * The rules, from Microsoft's documentation of C startup code: blanks and tabs separate arguments
+ * outside of quotes; a quote is written \"; backslashes are literal, except right before a quote,
+ * where each is doubled.
  */
-#include "cli/quote.h"
+#include "cli/cli.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ bool ew_quote_program(struct ew_buf *out, const char *program)
     return true;
 }
 
-/* Trailing dots and blanks are no part of a file's name. */
+/* Windows ignores trailing dots and blanks of a file name. */
 bool ew_quote_is_batch(const char *program)
 {
     size_t len = strlen(program);

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings that ETW writes itself. We only begin, look once in a while, and end: whatever happens
- * in between, the session is stopped before the program ends, and with it the file is whole.
+ * Recordings that ETW writes itself. etwatch starts the session, polls it, and stops it. The
+ * session is always stopped before the program ends: only then is the file complete.
  */
-#include "cli/record.h"
+#include "cli/cli.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <etwatch/metrics.h>
-#include <etwatch/session.h>
 
-#include "base/buf.h"
-#include "cli/args/etw_options.h"
-#include "cli/child.h"
-#include "cli/signals.h"
-#include "cli/term.h"
-#include "cli/watch_run.h"
+#include "base/units.h"
 #include "os/os.h"
-#include "sink/units.h"
 
-enum { LOOK_MS = 100, TELL_MS = 1000 };
+enum { POLL_MS = 100, PROGRESS_MS = 1000 };
 
 struct recording {
     const struct ew_options *options;
@@ -30,7 +22,7 @@ struct recording {
     struct ew_child child;
     struct ew_waiter *waiter;
     uint64_t begun_ns, begun_cpu_ns;
-    bool shown; /* there is a line of progress on the screen */
+    bool shown; /* the progress line is on the screen */
 };
 
 static void put_state(struct recording *recording, struct ew_buf *out)
@@ -53,7 +45,7 @@ static void put_state(struct recording *recording, struct ew_buf *out)
     ew_buf_text(out, " % of a core");
 }
 
-/* On a terminal only: a line that is written over. */
+/* One line that is overwritten; only on a terminal. */
 static void show_progress(struct recording *recording)
 {
     struct ew_buf line;
@@ -79,58 +71,59 @@ static void show_end(struct recording *recording)
     put_state(recording, &line);
     ew_buf_char(&line, '\0');
     if (line.error == 0)
-        ew_say(recording->options, "recorded %s: %s", recording->options->output_path, line.data);
+        ew_print_info(recording->options, "recorded %s: %s", recording->options->output_path,
+                      line.data);
     ew_buf_done(&line);
 }
 
-static void pass_signals(struct recording *recording)
+static void forward_signals(struct recording *recording)
 {
     int number;
     while ((number = ew_signals_take_forward()) != 0)
         ew_child_signal(&recording->child, number);
 }
 
-/* Whether there is a reason to end. */
+/* Whether the command has exited, a signal arrived, or the duration is over. */
 static bool is_over(struct recording *recording)
 {
     const struct ew_options *options = recording->options;
-    uint64_t gone_ns = ew_os_raw_ns() - recording->begun_ns;
+    uint64_t passed_ns = ew_os_raw_ns() - recording->begun_ns;
     if (options->child != NULL) {
-        pass_signals(recording);
+        forward_signals(recording);
         if (ew_child_ended(&recording->child))
             return true;
     } else if (ew_signals_ending() != 0) {
         return true;
     }
-    return options->duration_s > 0 && (double)gone_ns >= options->duration_s * 1e9;
+    return options->duration_ns > 0 && passed_ns >= options->duration_ns;
 }
 
-/* False: the session was ended by somebody else. */
+/* False: another program stopped the session. */
 static bool wait_for_end(struct recording *recording)
 {
-    uint64_t tell_ns = recording->begun_ns + TELL_MS * UINT64_C(1000000);
+    uint64_t progress_ns = recording->begun_ns + PROGRESS_MS * UINT64_C(1000000);
     while (!is_over(recording)) {
         uint64_t now_ns = ew_os_raw_ns();
-        if (now_ns >= tell_ns) {
-            tell_ns = now_ns + TELL_MS * UINT64_C(1000000);
+        if (now_ns >= progress_ns) {
+            progress_ns = now_ns + PROGRESS_MS * UINT64_C(1000000);
             (void)etwatch_recorder_stats(recording->recorder, &recording->stats);
             if (recording->stats.running == 0)
                 return false;
             show_progress(recording);
         }
-        (void)ew_waiter_wait(recording->waiter, now_ns + LOOK_MS * UINT64_C(1000000), -1);
+        (void)ew_waiter_wait(recording->waiter, now_ns + POLL_MS * UINT64_C(1000000), -1);
     }
     return true;
 }
 
-/* Hardware counters that were asked for and cannot be had. */
-static void tell_lacking(const struct recording *recording)
+/* Reports requested hardware counters that are unavailable. */
+static void report_unavailable(const struct recording *recording)
 {
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         struct etwatch_metric_info info = {.size = sizeof info};
-        const char *why = etwatch_recorder_unavailable_reason(recording->recorder, i);
-        if (why != NULL && etwatch_metric_info(i, &info) == 0)
-            ew_say(recording->options, "%s is not recorded: %s", info.name, why);
+        const char *reason = etwatch_recorder_unavailable_reason(recording->recorder, i);
+        if (reason != NULL && etwatch_metric_info(i, &info) == 0)
+            ew_print_info(recording->options, "%s is not recorded: %s", info.name, reason);
     }
 }
 
@@ -138,21 +131,21 @@ static int begin_recording(struct recording *recording)
 {
     const struct ew_options *options = recording->options;
     struct etwatch_error_info err = {.size = sizeof err};
-    struct ew_cli_session_options etw;
-    (void)ew_cli_session_options(options, &etw);
+    struct ew_session_options etw;
+    (void)ew_session_options(options, &etw);
     etw.options.counters = options->metrics;
     int rc = etwatch_recorder_start(options->output_path, &etw.options, &recording->recorder, &err);
     if (rc == ETWATCH_ENOTSUP) {
-        ew_complain("%s; record a Perfetto trace instead: etwatch record -o FILE.pftrace",
-                    err.message);
+        ew_print_error("%s; record a Perfetto trace instead: etwatch record -o FILE.pftrace",
+                       err.message);
         return ew_exit_code(rc);
     }
     if (rc < 0)
-        return ew_complain_about(&err, rc);
+        return ew_print_failure(&err, rc);
     recording->begun_ns = ew_os_raw_ns();
     recording->begun_cpu_ns = ew_os_thread_cpu_ns();
     recording->stats.size = sizeof recording->stats;
-    tell_lacking(recording);
+    report_unavailable(recording);
     return EW_EXIT_OK;
 }
 
@@ -164,8 +157,8 @@ static int record(struct recording *recording)
     show_end(recording);
     if (ours)
         return EW_EXIT_OK;
-    ew_complain("the session that wrote %s was stopped by somebody else, or the disk is full",
-                recording->options->output_path);
+    ew_print_error("the session that wrote %s was stopped by another program, or the disk is full",
+                   recording->options->output_path);
     return EW_EXIT_FAILED;
 }
 
@@ -175,19 +168,18 @@ static int record_command(struct recording *recording)
     ew_signals_watch_child();
     int error = ew_child_hold(&recording->child, options->child);
     if (error != 0) {
-        ew_complain("cannot make a process: %s", strerror(error));
+        ew_print_error("cannot create a process: %s", strerror(error));
         return EW_EXIT_FAILED;
     }
     int code = begin_recording(recording);
     error = code == EW_EXIT_OK ? ew_child_release(&recording->child) : 0;
     if (error != 0) {
-        ew_complain("cannot run %s: %s", options->child[0], strerror(error));
-        code = error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
+        code = ew_child_print_error(options->child, error);
     } else if (code == EW_EXIT_OK) {
         (void)record(recording);
         while (!ew_child_ended(&recording->child)) {
             ew_child_wait(&recording->child);
-            pass_signals(recording);
+            forward_signals(recording);
         }
         code = recording->child.status;
     }
@@ -208,14 +200,14 @@ static int record_machine(struct recording *recording)
 int ew_record_etl(const struct ew_options *options)
 {
     struct recording recording = {.options = options};
-    if (options->pid_count > 0 || options->names.count > 0) {
-        ew_complain("ETW records the whole machine: leave out -p and -n, and choose when reading "
-                    "(etwatch report -p PID %s)",
-                    options->output_path);
+    if (options->pids.count > 0 || options->names.count > 0) {
+        ew_print_error("ETW records the whole machine: remove -p and -n, and select processes when "
+                       "reading (etwatch report -p PID %s)",
+                       options->output_path);
         return EW_EXIT_USAGE;
     }
     if (ew_waiter_new(&recording.waiter) < 0) {
-        ew_complain("out of memory");
+        ew_print_error("out of memory");
         return EW_EXIT_FAILED;
     }
     ew_signals_init();

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the files and the memory of a recording. Invariant: a file holds whole packets only; if a
- * write fails in the middle, what it left is cut off, and the error stays for the caller to tell.
+ * Owns the files and the memory of a recording. Invariant: a file has only whole packets. If a
+ * write fails in the middle, the file is truncated to the last whole packet, and the error is kept
+ * for the caller.
  *
- * The ring is a row of parts, each begun with everything a reader needs. Old parts go whole when
- * they are older than the ring is long or when all of them are too large: so memory is bounded by
- * max_bytes and what is kept is never less than asked for by more than one part's time.
+ * The ring is a sequence of parts, each of which begins with everything that a reader needs. The
+ * oldest part is dropped as a whole when the rest is long enough, or when the ring is too large. So
+ * memory is bounded by max_bytes, and the ring is at most one part shorter than requested.
  */
-#include "cli/record_file.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <etwatch/etwatch.h>
-
 #include "base/alloc.h"
 #include "os/os.h"
 
-/* What is written after the last look: a flush or two. */
+/* What may still be written after the size was checked: a flush or two. */
 enum { REST_BYTES = 256 * 1024 };
 
 /* run.pftrace, run.2.pftrace, run.3.pftrace, … */
@@ -53,12 +52,12 @@ static int open_number(struct ew_record_file *file, uint32_t number)
 }
 
 int ew_record_file_open(struct ew_record_file *file, const char *path, uint64_t max_bytes,
-                        uint32_t keep, uint64_t ring_ns)
+                        uint32_t keep_files, uint64_t ring_ns)
 {
     *file = (struct ew_record_file){
         .path = path,
         .max_bytes = max_bytes,
-        .keep = keep,
+        .keep_files = keep_files,
         .ring_ns = ring_ns,
     };
     return open_number(file, 1);
@@ -82,7 +81,7 @@ static void drop_oldest(struct ew_record_file *file)
     file->part_count--;
 }
 
-static int keep_in_ring(struct ew_record_file *file, const void *bytes, size_t len)
+static int write_ring(struct ew_record_file *file, const void *bytes, size_t len)
 {
     while (file->part_count > 1 && file->max_bytes != 0 &&
            file->ring_bytes + len > file->max_bytes) {
@@ -112,8 +111,8 @@ static int keep_in_ring(struct ew_record_file *file, const void *bytes, size_t l
     return 0;
 }
 
-/* A part that is over needs no room to grow: memory is what it holds. */
-static void fit(struct ew_ring_part *part)
+/* Shrinks a finished part to its content. */
+static void shrink(struct ew_ring_part *part)
 {
     char *smaller = part->len == 0 ? NULL : ew_realloc_array(part->bytes, part->len, 1);
     if (smaller == NULL)
@@ -129,7 +128,7 @@ static void next_part(struct ew_record_file *file, uint64_t now_ns)
             (file->part_count > 1 && now_ns - file->parts[1].begun_ns >= file->ring_ns)))
         drop_oldest(file);
     if (file->part_count > 0)
-        fit(&file->parts[file->part_count - 1]);
+        shrink(&file->parts[file->part_count - 1]);
     struct ew_ring_part *part = &file->parts[file->part_count++];
     part->len = 0;
     part->begun_ns = now_ns;
@@ -142,7 +141,7 @@ static int write_file(struct ew_record_file *file, const void *bytes, size_t len
     int rc = file->open ? ew_output_write(&file->output, bytes, len) : ETWATCH_EOS;
     if (rc < 0) {
         file->os_error = file->output.os_error;
-        ew_output_cut(&file->output, file->bytes);
+        ew_output_truncate(&file->output, file->bytes);
         return rc;
     }
     file->bytes += len;
@@ -153,7 +152,7 @@ int ew_record_file_write(void *ctx, const void *bytes, size_t len)
 {
     struct ew_record_file *file = ctx;
     if (file->ring_ns != 0)
-        return keep_in_ring(file, bytes, len);
+        return write_ring(file, bytes, len);
     file->total_bytes += len;
     return write_file(file, bytes, len);
 }
@@ -161,7 +160,7 @@ int ew_record_file_write(void *ctx, const void *bytes, size_t len)
 bool ew_record_file_full(const struct ew_record_file *file)
 {
     uint64_t rest = REST_BYTES < file->max_bytes / 4 ? REST_BYTES : file->max_bytes / 4;
-    return file->max_bytes != 0 && file->ring_ns == 0 && file->keep == 0 &&
+    return file->max_bytes != 0 && file->ring_ns == 0 && file->keep_files == 0 &&
            file->bytes + rest >= file->max_bytes;
 }
 
@@ -175,7 +174,7 @@ bool ew_record_file_due(const struct ew_record_file *file, uint64_t now_ns)
                (now_ns - newest->begun_ns >= file->ring_ns / (EW_RING_PARTS - 2) ||
                 newest->len >= file->max_bytes / 8);
     }
-    return file->keep != 0 && file->bytes + rest >= file->max_bytes;
+    return file->keep_files != 0 && file->bytes + rest >= file->max_bytes;
 }
 
 int ew_record_file_next(struct ew_record_file *file, uint64_t now_ns)
@@ -187,8 +186,8 @@ int ew_record_file_next(struct ew_record_file *file, uint64_t now_ns)
     int error = close_file(file);
     if (error == 0)
         error = open_number(file, file->number + 1);
-    if (error == 0 && file->number > file->keep) {
-        char *old = numbered(file->path, file->number - file->keep);
+    if (error == 0 && file->number > file->keep_files) {
+        char *old = numbered(file->path, file->number - file->keep_files);
         if (old != NULL)
             (void)remove(old);
         ew_free(old);
@@ -212,7 +211,7 @@ int ew_record_file_dump(struct ew_record_file *file)
 int ew_record_file_close(struct ew_record_file *file)
 {
     int error = close_file(file);
-    uint64_t ring_bytes = file->ring_bytes; /* what it held at the end can still be told */
+    uint64_t ring_bytes = file->ring_bytes; /* still reported after the end */
     if (file->ring_ns != 0 && file->dumps == 0 && file->name != NULL)
         (void)remove(file->name);
     while (file->part_count > 0)

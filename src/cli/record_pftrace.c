@@ -1,48 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings in Perfetto's format: everything that the monitor delivers goes into the trace as it
- * comes, and into an account that can tell at the end what a report on the file would.
+ * Recordings in the format of Perfetto: everything that the monitor delivers goes into the trace,
+ * and into an account that gives the same report at the end as `etwatch report` on the file.
  *
- * The scheduling of the whole machine is recorded, whatever processes were named: who else was on
- * the CPU is what one wants to know of a thread that waited. Where only polling works there are
- * counters and no scheduling, and that is said.
+ * The scheduling of the whole machine is recorded, whatever processes are selected: it shows which
+ * other thread had the CPU while a thread waited. With polling there are counters but no
+ * scheduling, and a message says so.
  */
-#include "cli/record.h"
+#include "cli/cli.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <etwatch/sink.h>
+#include <etwatch/account.h>
 
-#include "base/buf.h"
-#include "cli/child.h"
-#include "cli/record_file.h"
-#include "cli/signals.h"
-#include "cli/term.h"
-#include "cli/watch_run.h"
+#include "base/units.h"
 #include "os/os.h"
-#include "sampler/account.h"
-#include "sink/units.h"
 
-static const uint64_t tell_every_ns = 1000 * 1000 * 1000u;
-/* What happened at the time of a trigger is told a moment later. */
+static const uint64_t progress_every_ns = 1000 * 1000 * 1000u;
+/* Samples of the time of a trigger are delivered a moment later. */
 static const uint64_t dump_after_ns = 500 * 1000 * 1000u;
-/* What a ring may hold if nobody says. */
+/* The default memory of a ring. */
 static const uint64_t ring_max_bytes = 64u << 20;
 
 struct recording {
     const struct ew_options *given;
-    struct ew_options options; /* with what a recording needs; shares the strings of given */
-    struct ew_watch session;
+    struct ew_options options; /* given, adapted to a recording; shares its strings */
+    struct ew_watch watch;
     struct ew_record_file file;
     struct etwatch_sink *sink;
-    struct ew_account *account;
+    struct etwatch_account *account;
     struct ew_child child;
     char host[256], os[256];
     uint64_t events;
-    uint64_t tell_ns;
-    uint64_t dump_ns; /* when the ring is to be written; 0: nobody asked */
+    uint64_t progress_ns; /* raw clock: the next progress line */
+    uint64_t dump_ns;     /* raw clock: when to write the ring; 0: not requested */
     bool full, shown;
 };
 
@@ -51,7 +43,7 @@ struct recording {
 static int on_meta(void *ctx, const struct etwatch_meta *meta)
 {
     struct recording *recording = ctx;
-    ew_account_meta(recording->account, meta);
+    (void)etwatch_account_add_meta(recording->account, meta);
     return etwatch_sink_meta(recording->sink, meta);
 }
 
@@ -59,7 +51,7 @@ static int on_samples(void *ctx, const struct etwatch_samples *batch)
 {
     struct recording *recording = ctx;
     for (size_t i = 0; i < batch->count; i++)
-        ew_account_sample(recording->account, etwatch_sample_at(batch, i));
+        (void)etwatch_account_add_sample(recording->account, etwatch_sample_at(batch, i));
     return etwatch_sink_samples(recording->sink, batch);
 }
 
@@ -68,14 +60,14 @@ static int on_events(void *ctx, const struct etwatch_events *batch)
     struct recording *recording = ctx;
     recording->events += batch->count;
     for (size_t i = 0; i < batch->count; i++)
-        ew_account_event(recording->account, etwatch_event_at(batch, i));
+        (void)etwatch_account_add_event(recording->account, etwatch_event_at(batch, i));
     return etwatch_sink_events(recording->sink, batch);
 }
 
 static int on_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct recording *recording = ctx;
-    ew_account_loss(recording->account, loss);
+    (void)etwatch_account_add_loss(recording->account, loss);
     return etwatch_sink_loss(recording->sink, loss);
 }
 
@@ -84,14 +76,14 @@ static int on_alert(void *ctx, const struct etwatch_alert *alert)
     struct recording *recording = ctx;
     if ((recording->given->triggers >> alert->rule & 1) != 0 && recording->dump_ns == 0)
         recording->dump_ns = ew_os_raw_ns() + dump_after_ns;
-    ew_account_other(recording->account, "etwatch", "alert", alert->from_ns, true);
+    (void)etwatch_account_add_alert(recording->account, alert);
     return etwatch_sink_alert(recording->sink, alert);
 }
 
 static int on_stats(void *ctx, const struct etwatch_stats *stats)
 {
     struct recording *recording = ctx;
-    ew_account_stats(recording->account, stats);
+    (void)etwatch_account_add_stats(recording->account, stats);
     int rc = etwatch_sink_stats(recording->sink, stats);
     return rc == 0 ? etwatch_sink_flush(recording->sink) : rc;
 }
@@ -134,15 +126,15 @@ static void put_state(struct recording *recording, const struct etwatch_stats *s
     ew_buf_text(out, " % of a core");
 }
 
-/* On a terminal only: a line that is written over. */
+/* One line that is overwritten; only on a terminal. */
 static void show_progress(struct recording *recording, uint64_t now_ns)
 {
     struct etwatch_stats stats = {.size = sizeof stats};
     struct ew_buf line;
-    if (now_ns < recording->tell_ns || recording->given->quiet || !ew_term_is(EW_TERM_ERR))
+    if (now_ns < recording->progress_ns || recording->given->quiet || !ew_term_is(EW_TERM_ERR))
         return;
-    recording->tell_ns = now_ns + tell_every_ns;
-    if (etwatch_monitor_stats(recording->session.monitor, &stats) < 0)
+    recording->progress_ns = now_ns + progress_every_ns;
+    if (etwatch_monitor_stats(recording->watch.monitor, &stats) < 0)
         return;
     ew_buf_init(&line, 0, NULL, NULL);
     ew_buf_text(&line, "\rrecording: ");
@@ -155,21 +147,22 @@ static void show_progress(struct recording *recording, uint64_t now_ns)
     recording->shown = true;
 }
 
-static void tell_end(struct recording *recording)
+static void report_end(struct recording *recording)
 {
     struct ew_record_file *file = &recording->file;
     struct ew_buf line;
     if (recording->shown)
         (void)fputs("\n", stderr);
     ew_buf_init(&line, 0, NULL, NULL);
-    put_state(recording, &recording->session.stats, &line);
+    put_state(recording, &recording->watch.stats, &line);
     ew_buf_char(&line, '\0');
     if (line.error == 0 && file->ring_ns != 0 && file->dumps == 0)
-        ew_say(recording->given, "%s was not written: nothing asked for it (%s)", file->path,
-               line.data);
+        ew_print_info(recording->given,
+                      "%s was not written: no trigger fired and no SIGUSR1 arrived (%s)",
+                      file->path, line.data);
     else if (line.error == 0)
-        ew_say(recording->given, "recorded %s: %s%s", file->path, line.data,
-               recording->full ? "; ended by --max-size" : "");
+        ew_print_info(recording->given, "recorded %s: %s%s", file->path, line.data,
+                      recording->full ? "; ended by --max-size" : "");
     ew_buf_done(&line);
 }
 
@@ -178,8 +171,8 @@ static void tell_end(struct recording *recording)
 static void fail_file(struct recording *recording, int error)
 {
     recording->file.os_error = error;
-    if (recording->session.error == 0)
-        recording->session.error = ETWATCH_EOS;
+    if (recording->watch.error == 0)
+        recording->watch.error = ETWATCH_EOS;
 }
 
 static void begin_piece(struct recording *recording, uint64_t now_ns)
@@ -190,8 +183,8 @@ static void begin_piece(struct recording *recording, uint64_t now_ns)
         fail_file(recording, error);
     else if (rc == 0)
         rc = etwatch_sink_restart(recording->sink);
-    if (rc < 0 && recording->session.error == 0)
-        recording->session.error = rc;
+    if (rc < 0 && recording->watch.error == 0)
+        recording->watch.error = rc;
 }
 
 static void dump_ring(struct recording *recording, uint64_t now_ns)
@@ -208,29 +201,29 @@ static void dump_ring(struct recording *recording, uint64_t now_ns)
     }
     if (recording->shown)
         (void)fputs("\n", stderr);
-    ew_say(recording->given, "wrote %s: %.1f MB", file->name, (double)bytes / 1e6);
+    ew_print_info(recording->given, "wrote %s: %.1f MB", file->name, (double)bytes / 1e6);
     begin_piece(recording, now_ns);
 }
 
-/* One delivery, and what follows from it. False: the recording is over. */
+/* Handles one delivery. False: the recording is over. */
 static bool step(struct recording *recording)
 {
-    bool go_on = ew_watch_step(&recording->session, 1000);
+    bool go_on = ew_watch_step(&recording->watch, 1000);
     uint64_t now_ns = ew_os_raw_ns();
     bool ring = recording->file.ring_ns != 0;
     if (ew_signals_take_user() && ring)
         recording->dump_ns = now_ns;
-    if (recording->dump_ns != 0 && now_ns >= recording->dump_ns && recording->session.error == 0)
+    if (recording->dump_ns != 0 && now_ns >= recording->dump_ns && recording->watch.error == 0)
         dump_ring(recording, now_ns);
     else if (ew_record_file_due(&recording->file, now_ns))
         begin_piece(recording, now_ns);
     if (ew_record_file_full(&recording->file))
         recording->full = true;
     show_progress(recording, now_ns);
-    return go_on && !recording->full && recording->session.error == 0;
+    return go_on && !recording->full && recording->watch.error == 0;
 }
 
-static void pass_signals(struct recording *recording)
+static void forward_signals(struct recording *recording)
 {
     int number;
     while ((number = ew_signals_take_forward()) != 0)
@@ -242,60 +235,44 @@ static void watch_child(struct recording *recording)
     uint32_t pid;
     bool go_on = true;
     while (go_on) {
-        pass_signals(recording);
+        forward_signals(recording);
         while ((pid = ew_child_take_started(&recording->child)) != 0)
-            (void)etwatch_monitor_add(recording->session.monitor, pid);
+            (void)etwatch_monitor_add(recording->watch.monitor, pid);
         if (ew_child_ended(&recording->child))
             break;
         go_on = step(recording);
     }
 }
 
-static bool only_pids(const struct ew_options *options)
-{
-    return options->pid_count > 0 && options->names.count == 0 && options->uid_count == 0 &&
-           options->cgroups.count == 0 && (options->config_flags & ETWATCH_CONFIG_ALL) == 0;
-}
-
 static void watch_machine(struct recording *recording)
 {
-    struct ew_watch *session = &recording->session;
-    bool until_gone = only_pids(&recording->options);
+    const struct ew_watch *watch = &recording->watch;
+    bool until_exit = ew_options_only_pids(&recording->options);
     while (ew_signals_ending() == 0 && step(recording))
-        if (until_gone && session->live == 0 && session->any_started)
+        if (until_exit && watch->live == 0 && watch->any_started)
             break;
 }
 
 /* ------------------------------------------------------------------------- report */
 
-struct telling {
+struct report {
     struct recording *recording;
     struct etwatch_sink *sink;
 };
 
-static int tell_class(void *ctx, const struct etwatch_trace_class *klass)
+static int on_report_system(void *ctx, const struct etwatch_trace_system *system)
 {
-    return etwatch_sink_class(((struct telling *)ctx)->sink, klass);
-}
-
-static int tell_process(void *ctx, const struct etwatch_sample *process,
-                        const struct etwatch_metric_set *estimated)
-{
-    return etwatch_sink_process(((struct telling *)ctx)->sink, process, estimated);
-}
-
-static int tell_trace(struct recording *recording, struct etwatch_sink *sink)
-{
-    const struct etwatch_meta *meta = &recording->session.meta;
+    const struct report *report = ctx;
+    const struct recording *recording = report->recording;
+    const struct etwatch_meta *meta = &recording->watch.meta;
     struct etwatch_trace_stats stats = {.size = sizeof stats};
-    struct etwatch_trace_system system = {.size = sizeof system};
     struct etwatch_trace_file file = {
         .size = sizeof file,
         .cpu_count = meta->cpu_count,
         .pointer_size = 8,
         .clock = 4,
         .start_ns = meta->anchor_unix_ns,
-        .end_ns = ew_account_end_ns(recording->account),
+        .end_ns = meta->anchor_unix_ns + recording->watch.stats.duration_ns,
         .file_bytes = recording->file.bytes,
         .path = recording->file.path,
         .format = ETWATCH_TRACE_PERFETTO,
@@ -308,97 +285,109 @@ static int tell_trace(struct recording *recording, struct etwatch_sink *sink)
         .file_count = 1,
         .files = &file,
         .stats = &stats,
-        .system = &system,
+        .system = system,
     };
-    ew_account_sum(recording->account, &stats, &system);
-    return etwatch_sink_trace(sink, &summary);
+    int rc = etwatch_account_stats(recording->account, &stats);
+    return rc == 0 ? etwatch_sink_trace(report->sink, &summary) : rc;
 }
 
-/* What `etwatch report FILE --json` will say, from what was delivered and not from the file. */
-static int tell_report(struct recording *recording)
+static int on_report_class(void *ctx, const struct etwatch_trace_class *klass)
+{
+    return etwatch_sink_class(((struct report *)ctx)->sink, klass);
+}
+
+static int on_report_process(void *ctx, const struct etwatch_sample *process,
+                             const struct etwatch_metric_set *estimated)
+{
+    return etwatch_sink_process(((struct report *)ctx)->sink, process, estimated);
+}
+
+/* --json: the output of `etwatch report FILE --json`, from what was delivered and not from the
+ * file. */
+static int write_report(struct recording *recording)
 {
     struct ew_output output;
-    struct telling telling = {.recording = recording};
-    uint32_t flags = recording->given->config_flags;
-    struct etwatch_sink_options wanted = {
-        .size = sizeof wanted,
-        .flags = (flags & ETWATCH_CONFIG_CMDLINE) != 0 ? (uint32_t)ETWATCH_SINK_CMDLINE : 0,
+    struct report report = {.recording = recording};
+    bool cmdline = (recording->given->config_flags & ETWATCH_CONFIG_CMDLINE) != 0;
+    struct etwatch_sink_options sink_options = {
+        .size = sizeof sink_options,
+        .flags = cmdline ? (uint32_t)ETWATCH_SINK_CMDLINE : 0,
     };
-    struct ew_account_visitor teller = {
-        .ctx = &telling,
-        .on_class = tell_class,
-        .on_process = tell_process,
-        .cmdline = (flags & ETWATCH_CONFIG_CMDLINE) != 0,
+    struct etwatch_report_callbacks callbacks = {
+        .size = sizeof callbacks,
+        .flags = cmdline ? (uint32_t)ETWATCH_REPORT_CMDLINE : 0,
+        .on_system = on_report_system,
+        .on_class = on_report_class,
+        .on_process = on_report_process,
+        .ctx = &report,
     };
     (void)ew_output_open(&output, NULL);
-    int rc = etwatch_sink_new(ETWATCH_FORMAT_JSONL, ew_output_write, &output, &wanted,
-                              &telling.sink, NULL);
+    int rc = etwatch_sink_new(ETWATCH_FORMAT_JSONL, ew_output_write, &output, &sink_options,
+                              &report.sink, NULL);
     if (rc == 0)
-        rc = tell_trace(recording, telling.sink);
+        rc = etwatch_account_report(recording->account, &callbacks);
     if (rc == 0)
-        rc = ew_account_visit_classes(recording->account, &teller);
+        rc = etwatch_sink_end(report.sink);
     if (rc == 0)
-        rc = ew_account_visit_processes(recording->account, &teller);
-    if (rc == 0)
-        rc = etwatch_sink_end(telling.sink);
-    if (rc == 0)
-        rc = etwatch_sink_flush(telling.sink);
-    etwatch_sink_free(telling.sink);
-    if (rc < 0 && !ew_output_reader_gone(&output))
-        ew_complain("cannot write to standard output: %s",
-                    output.os_error != 0 ? strerror(output.os_error) : etwatch_strerror(rc));
-    return rc < 0 && !ew_output_reader_gone(&output) ? EW_EXIT_FAILED : EW_EXIT_OK;
+        rc = etwatch_sink_flush(report.sink);
+    etwatch_sink_free(report.sink);
+    if (rc == 0 || ew_output_reader_gone(&output))
+        return EW_EXIT_OK;
+    ew_print_error("cannot write to standard output: %s",
+                   output.os_error != 0 ? strerror(output.os_error) : etwatch_strerror(rc));
+    return EW_EXIT_FAILED;
 }
 
-/* -------------------------------------------------------------- beginning and end */
+/* ----------------------------------------------------------------- start and end */
 
 static int prepare(struct recording *recording)
 {
     const struct ew_options *given = recording->given;
     struct etwatch_error_info err = {.size = sizeof err};
-    struct ew_account_options account = {
-        .threads = (given->config_flags & ETWATCH_CONFIG_THREADS) != 0,
+    bool threads = (given->config_flags & ETWATCH_CONFIG_THREADS) != 0;
+    struct etwatch_account_options account = {
+        .size = sizeof account,
+        .flags = threads ? (uint32_t)ETWATCH_REPORT_THREADS : 0,
     };
     uint64_t max_bytes = given->max_bytes;
     if (given->ring_ns != 0 && max_bytes == 0)
         max_bytes = ring_max_bytes;
     int error = ew_record_file_open(&recording->file, given->output_path, max_bytes, given->rotate,
                                     given->ring_ns);
-    if (error != 0) {
-        ew_complain("cannot write to %s: %s", given->output_path, strerror(error));
-        return EW_EXIT_FAILED;
-    }
+    if (error != 0)
+        return ew_print_write_error(given->output_path, error);
     ew_os_host_name(recording->host, sizeof recording->host);
     ew_os_system_name(recording->os, sizeof recording->os);
-    struct etwatch_sink_options wanted = {
-        .size = sizeof wanted, .host = recording->host, .os = recording->os};
+    struct etwatch_sink_options sink_options = {
+        .size = sizeof sink_options, .host = recording->host, .os = recording->os};
     int rc = etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, ew_record_file_write, &recording->file,
-                              &wanted, &recording->sink, &err);
+                              &sink_options, &recording->sink, &err);
     if (rc < 0)
-        return ew_complain_about(&err, rc);
-    recording->account = ew_account_new(&account);
-    if (recording->account == NULL)
-        return ew_complain_about(&err, ETWATCH_ENOMEM);
-    recording->session.tap = &tap;
-    recording->session.tap_ctx = recording;
-    return ew_watch_prepare(&recording->session, &recording->options, 0);
+        return ew_print_failure(&err, rc);
+    rc = etwatch_account_new(&account, &recording->account);
+    if (rc < 0)
+        return ew_print_failure(&err, rc);
+    recording->watch.tap = &tap;
+    recording->watch.tap_ctx = recording;
+    return ew_watch_prepare(&recording->watch, &recording->options, 0);
 }
 
-static int open_session(struct recording *recording, uint32_t pid)
+static int open_watch(struct recording *recording, uint32_t pid)
 {
-    int code = ew_watch_open(&recording->session, pid);
-    if (code == EW_EXIT_OK && recording->session.meta.source == ETWATCH_SOURCE_POLL)
-        ew_say(recording->given, "polling sees no switches: the recording has counters and starts, "
-                                 "no scheduling");
-    recording->tell_ns = ew_os_raw_ns() + tell_every_ns;
+    int code = ew_watch_open(&recording->watch, pid);
+    if (code == EW_EXIT_OK && recording->watch.meta.source == ETWATCH_SOURCE_POLL)
+        ew_print_info(recording->given,
+                      "polling sees no context switches: the recording has counters, "
+                      "starts and exits, but no scheduling");
+    recording->progress_ns = ew_os_raw_ns() + progress_every_ns;
     return code;
 }
 
-/* Ends the session and says how it went. An exit code. */
+/* Stops the watch and reports how it went. An exit code. */
 static int finish(struct recording *recording)
 {
-    ew_watch_stop(&recording->session);
-    if (recording->dump_ns != 0 && recording->session.error == 0)
+    ew_watch_stop(&recording->watch);
+    if (recording->dump_ns != 0 && recording->watch.error == 0)
         dump_ring(recording, ew_os_raw_ns());
     int error = recording->file.os_error;
     int closed = ew_record_file_close(&recording->file);
@@ -406,19 +395,19 @@ static int finish(struct recording *recording)
     if (error != 0) {
         if (recording->shown)
             (void)fputs("\n", stderr);
-        ew_complain("cannot write to %s: %s; what was recorded until then can be read",
-                    recording->file.path, strerror(error));
-        recording->session.error = 0;
-        (void)ew_watch_close(&recording->session);
+        ew_print_error("cannot write to %s: %s; the part that was written before can be read",
+                       recording->file.path, strerror(error));
+        recording->watch.error = 0;
+        (void)ew_watch_close(&recording->watch);
         return EW_EXIT_FAILED;
     }
     int code = EW_EXIT_OK;
-    if (recording->session.meta_known && recording->session.error == 0) {
-        tell_end(recording);
+    if (recording->watch.meta_known && recording->watch.error == 0) {
+        report_end(recording);
         if (recording->given->json)
-            code = tell_report(recording);
+            code = write_report(recording);
     }
-    int end_code = ew_watch_close(&recording->session);
+    int end_code = ew_watch_close(&recording->watch);
     return code != EW_EXIT_OK ? code : end_code;
 }
 
@@ -428,23 +417,21 @@ static int record_command(struct recording *recording)
     ew_signals_watch_child();
     int error = ew_child_hold(&recording->child, options->child);
     if (error != 0) {
-        ew_complain("cannot make a process: %s", strerror(error));
+        ew_print_error("cannot create a process: %s", strerror(error));
         return EW_EXIT_FAILED;
     }
-    int code = open_session(recording, recording->child.pid);
+    int code = open_watch(recording, recording->child.pid);
     if (code == EW_EXIT_OK) {
         error = ew_child_release(&recording->child);
-        if (error != 0) {
-            ew_complain("cannot run %s: %s", options->child[0], strerror(error));
-            code = error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
-        }
+        if (error != 0)
+            code = ew_child_print_error(options->child, error);
     }
     if (code == EW_EXIT_OK) {
         watch_child(recording);
         code = finish(recording);
         while (!ew_child_ended(&recording->child)) {
             ew_child_wait(&recording->child);
-            pass_signals(recording);
+            forward_signals(recording);
         }
         code = code != EW_EXIT_OK ? code : recording->child.status;
     }
@@ -454,7 +441,7 @@ static int record_command(struct recording *recording)
 
 static int record_machine(struct recording *recording)
 {
-    int code = open_session(recording, 0);
+    int code = open_watch(recording, 0);
     if (code != EW_EXIT_OK)
         return code;
     watch_machine(recording);
@@ -467,15 +454,14 @@ int ew_record_pftrace(const struct ew_options *given)
 {
     struct recording recording = {.given = given, .options = *given};
     struct ew_options *options = &recording.options;
-    bool chosen = given->pid_count > 0 || given->names.count > 0 || given->uid_count > 0 ||
-                  given->cgroups.count > 0;
     options->output_path = NULL;
     options->json = false;
-    if (!chosen && given->child == NULL)
+    if (!ew_options_select(given) && given->child == NULL)
         options->config_flags |= ETWATCH_CONFIG_ALL;
     if (given->source != ETWATCH_SOURCE_POLL)
         options->config_flags |= ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_EVENTS_ALL;
-    /* Whoever records wants everything; what it costs is shown. */
+    /* A recording should be complete: without an explicit budget there is none. Its cost is shown.
+     */
     options->budget_off = given->budget_percent <= 0 && given->profile_percent <= 0;
     int code = prepare(&recording);
     if (code == EW_EXIT_OK) {
@@ -485,9 +471,9 @@ int ew_record_pftrace(const struct ew_options *given)
     }
     (void)ew_record_file_close(&recording.file);
     if (code != EW_EXIT_OK && recording.file.total_bytes == 0)
-        (void)remove(given->output_path); /* nothing was recorded */
-    (void)ew_watch_close(&recording.session);
+        (void)remove(given->output_path); /* it is empty */
+    (void)ew_watch_close(&recording.watch);
     etwatch_sink_free(recording.sink);
-    ew_account_free(recording.account);
+    etwatch_account_free(recording.account);
     return code;
 }

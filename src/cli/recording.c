@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the trace, the sink and the progress bar of one reading. Data goes to the output; the bar
- * and one line about what could not be read go to standard error.
+ * Owns the trace, the sink and the progress bar while recordings are read. Data goes to the output;
+ * the bar and one line about damage go to standard error.
  */
-#include "cli/recording.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,16 +12,12 @@
 #include <etwatch/export.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
-#include "cli/signals.h"
-#include "cli/term.h"
-#include "cli/watch_run.h"
+#include "base/units.h"
 #include "os/os.h"
-#include "sink/units.h"
 
 enum { BAR_WIDTH = 30 };
 
-/* Nobody needs a bar for what is over before he has looked. */
+/* The bar appears only if reading takes noticeably long. */
 static const uint64_t bar_after_ns = 400 * 1000000u, bar_every_ns = 100 * 1000000u;
 
 static void draw(struct ew_recording *recording, uint64_t done, uint64_t all)
@@ -75,7 +71,7 @@ static int make_sink(struct ew_recording *recording, uint32_t format, uint32_t s
     struct etwatch_sink_options wanted = {.size = sizeof wanted, .flags = sink_flags};
     if ((options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0)
         wanted.flags |= ETWATCH_SINK_CMDLINE;
-    if (options->raw)
+    if (options->payload)
         wanted.flags |= ETWATCH_SINK_PAYLOAD;
     if (options->output_path == NULL && ew_term_is(EW_TERM_OUT))
         ew_term_size(&wanted.width, &rows);
@@ -84,7 +80,7 @@ static int make_sink(struct ew_recording *recording, uint32_t format, uint32_t s
     int rc = etwatch_sink_new(format, ew_output_write, &recording->output, &wanted,
                               &recording->sink, &error);
     if (rc < 0)
-        ew_complain("%s", error.message);
+        (void)ew_print_failure(&error, rc);
     return rc < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
 }
 
@@ -92,12 +88,12 @@ struct etwatch_trace_options ew_recording_selection(const struct ew_options *opt
 {
     return (struct etwatch_trace_options){
         .size = sizeof(struct etwatch_trace_options),
-        .pids = options->pids,
-        .pid_count = options->pid_count,
+        .pids = options->pids.ids,
+        .pid_count = options->pids.count,
         .names = (const char *const *)options->names.words,
         .name_count = options->names.count,
-        .exclude_pids = options->exclude_pids,
-        .exclude_pid_count = options->exclude_pid_count,
+        .exclude_pids = options->exclude_pids.ids,
+        .exclude_pid_count = options->exclude_pids.count,
         .exclude_names = (const char *const *)options->exclude_names.words,
         .exclude_name_count = options->exclude_names.count,
         .flags = options->config_flags & ETWATCH_CONFIG_NO_SYSTEM,
@@ -118,13 +114,13 @@ static int open_trace(struct ew_recording *recording)
                                 &wanted, &recording->trace, &error);
     if (rc == 0)
         return EW_EXIT_OK;
-    const char *message = error.message[0] != '\0' ? error.message : etwatch_strerror(rc);
-    ew_complain("%s%s%s", message, error.fix[0] != '\0' ? "; " : "", error.fix);
+    (void)ew_print_failure(&error, rc);
     return EW_EXIT_FAILED;
 }
 
-/* These cannot be used before their end is written: half of one is not to be taken for it. */
-static bool is_whole(const struct ew_options *options)
+/* Formats that are unusable until their end is written get their name only when they are complete.
+ */
+static bool needs_end(const struct ew_options *options)
 {
     uint32_t format = options->command == EW_CMD_EXPORT ? options->export.format : 0;
     return (format == ETWATCH_EXPORT_ARROW || format == ETWATCH_EXPORT_SPEEDSCOPE ||
@@ -135,7 +131,7 @@ static bool is_whole(const struct ew_options *options)
 static int open_output(struct ew_recording *recording)
 {
     const char *path = recording->options->output_path;
-    if (is_whole(recording->options)) {
+    if (needs_end(recording->options)) {
         size_t size = strlen(path) + sizeof ".part";
         recording->part = ew_calloc(size, 1);
         if (recording->part == NULL)
@@ -167,10 +163,8 @@ int ew_recording_open(struct ew_recording *recording, const struct ew_options *o
     *recording = (struct ew_recording){.options = options, .begun_ns = ew_os_raw_ns()};
     recording->show_progress = !options->quiet && ew_term_is(EW_TERM_ERR);
     int error = open_output(recording);
-    if (error != 0) {
-        ew_complain("cannot write to %s: %s", options->output_path, strerror(error));
-        return EW_EXIT_FAILED;
-    }
+    if (error != 0)
+        return ew_print_write_error(options->output_path, error);
     recording->output_open = true;
     ew_signals_init();
     int code = open_trace(recording);
@@ -205,7 +199,6 @@ int ew_recording_put_trace(struct ew_recording *recording,
 
 /* ------------------------------------------------------------------- ending */
 
-/* Damage is told even if nobody asked for words: the data alone looks complete. */
 void ew_recording_report_damage(const struct ew_recording *recording,
                                 const struct etwatch_trace_stats *stats)
 {
@@ -214,28 +207,26 @@ void ew_recording_report_damage(const struct ew_recording *recording,
         return;
     if (etwatch_trace_file(recording->trace, stats->first_bad_file, &file) < 0)
         file.path = "?";
-    ew_complain("%s: damaged: %llu buffers and %llu events could not be read (%llu bytes), the "
-                "first at byte %llu: %s",
-                file.path, (unsigned long long)stats->bad_buffers,
-                (unsigned long long)stats->bad_events, (unsigned long long)stats->bad_bytes,
-                (unsigned long long)stats->first_bad_offset, stats->first_bad);
+    ew_print_error(
+        "%s is damaged: %llu buffers and %llu events (%llu bytes) could not be read, the "
+        "first at byte %llu: %s",
+        file.path, (unsigned long long)stats->bad_buffers, (unsigned long long)stats->bad_events,
+        (unsigned long long)stats->bad_bytes, (unsigned long long)stats->first_bad_offset,
+        stats->first_bad);
 }
 
-static int tell_error(const struct ew_recording *recording, int rc,
-                      const struct etwatch_error_info *error)
+static int report_error(const struct ew_recording *recording, int rc,
+                        const struct etwatch_error_info *error)
 {
     const struct ew_output *output = &recording->output;
     if (rc == 0 || ew_output_reader_gone(output))
         return EW_EXIT_OK;
     if (output->os_error != 0)
-        ew_complain("cannot write to %s: %s",
-                    output->path != NULL ? output->path : "standard output",
-                    strerror(output->os_error));
-    else if (rc == ETWATCH_ESTATE && ew_signals_ending() != 0)
+        return ew_print_write_error(output->path, output->os_error);
+    if (rc == ETWATCH_ESTATE && ew_signals_ending() != 0)
         return EW_EXIT_SIGNAL + ew_signals_ending();
-    else
-        ew_complain("%s", error != NULL && error->message[0] != '\0' ? error->message
-                                                                     : etwatch_strerror(rc));
+    const struct etwatch_error_info none = {.size = sizeof none};
+    (void)ew_print_failure(error != NULL ? error : &none, rc);
     return EW_EXIT_FAILED;
 }
 
@@ -247,7 +238,7 @@ int ew_recording_close(struct ew_recording *recording, int rc,
         int flushed = etwatch_sink_flush(recording->sink);
         rc = rc == 0 ? flushed : rc;
     }
-    int code = tell_error(recording, rc, error);
+    int code = report_error(recording, rc, error);
     struct etwatch_trace_stats stats = {.size = sizeof stats};
     if (recording->trace != NULL && recording->sink != NULL &&
         etwatch_trace_stats(recording->trace, &stats) == 0)
@@ -255,9 +246,7 @@ int ew_recording_close(struct ew_recording *recording, int rc,
     etwatch_sink_free(recording->sink);
     etwatch_trace_free(recording->trace);
     int os_error = close_output(recording, code == EW_EXIT_OK && recording->complete);
-    if (os_error != 0 && code == EW_EXIT_OK) {
-        ew_complain("cannot write to %s: %s", recording->options->output_path, strerror(os_error));
-        code = EW_EXIT_FAILED;
-    }
-    return code;
+    return os_error != 0 && code == EW_EXIT_OK
+               ? ew_print_write_error(recording->options->output_path, os_error)
+               : code;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the signal dispositions. Handlers only set flags; they are installed without SA_RESTART, so
- * that a sleeping or writing main loop comes back and asks.
+ * that a sleeping or writing main loop is interrupted and checks them.
  *
- * A signal that arrives just before the loop goes to sleep does not wake it: the loop therefore
- * never sleeps longer than a quarter of a second.
+ * A signal that arrives just before the loop sleeps does not wake it: so the loop never sleeps
+ * longer than a quarter of a second.
  */
-#include "cli/signals.h"
+#include "cli/cli.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { ENDING_COUNT = sizeof endings / sizeof endings[0] };
 
 static volatile sig_atomic_t ending, ending_count;
 static volatile sig_atomic_t forward[ENDING_COUNT];
-static volatile sig_atomic_t resized, suspending, asked;
+static volatile sig_atomic_t resized, suspending, user_signal;
 static struct sigaction before[ENDING_COUNT], before_pipe;
 
 static void on_ending(int number, siginfo_t *info, void *context)
@@ -34,7 +34,7 @@ static void on_ending(int number, siginfo_t *info, void *context)
 
 static void on_child(int number)
 {
-    (void)number; /* the interrupted sleep is the message */
+    (void)number; /* interrupting the sleep is enough */
 }
 
 static void on_resize(int number)
@@ -52,7 +52,7 @@ static void on_suspend(int number)
 static void on_user(int number)
 {
     (void)number;
-    asked = 1;
+    user_signal = 1;
 }
 
 static void handle(int number, void (*handler)(int))
@@ -98,8 +98,8 @@ void ew_signals_watch_user(void)
 
 bool ew_signals_take_user(void)
 {
-    bool was = asked != 0;
-    asked = 0;
+    bool was = user_signal != 0;
+    user_signal = 0;
     return was;
 }
 

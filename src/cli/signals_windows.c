@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the handler of console events: Ctrl-C, Ctrl-Break, and the end of the console, the session
- * or the machine. Windows calls it on a thread of its own, where it only notes what came; the main
- * loop never sleeps longer than a quarter of a second and asks then.
+ * or the machine. Windows calls it on a separate thread, where it only sets flags; the main loop
+ * never sleeps longer than a quarter of a second and then checks them.
  *
- * Every process of a console is told by itself, the child of `run` too, so nothing is passed on.
+ * Windows sends the event to every process of a console, including the child of `run`, so nothing
+ * is forwarded.
  */
-#include "cli/signals.h"
+#include "cli/cli.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <windows.h>
 
-/* Of the end of a console Windows leaves this long before it ends us. */
-enum { LAST_WORDS_MS = 5000 };
+/* When a console closes, Windows ends the process after this time. */
+enum { CLOSE_GRACE_MS = 5000 };
 
 static volatile LONG ending, ending_count;
 
@@ -33,9 +34,9 @@ static BOOL WINAPI on_event(DWORD event)
 {
     (void)InterlockedCompareExchange(&ending, number_of(event), 0);
     (void)InterlockedIncrement(&ending_count);
-    /* Whoever returns from one of these is ended at once; the main thread ends us before. */
+    /* Windows ends the process when this returns; the main thread exits before. */
     if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT)
-        Sleep(LAST_WORDS_MS);
+        Sleep(CLOSE_GRACE_MS);
     return TRUE;
 }
 
@@ -81,7 +82,7 @@ int ew_signals_take_forward(void)
     return 0;
 }
 
-/* The size of the screen is asked for with every drawing. */
+/* The size of the screen is read at every redraw. */
 bool ew_signals_take_resize(void)
 {
     return false;

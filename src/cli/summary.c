@@ -1,47 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the totals of every process of a run. An exit object carries totals over the whole life, so
- * they replace what was added up; a process that is still alive shows the sum of its samples.
+ * Owns the totals of every process of a run. The totals of an EXIT cover the whole life of a
+ * process, so they replace the sums; a process that still runs shows the sum of its samples.
  */
-#include "cli/summary.h"
-
 #include <string.h>
 
-#include "cli/signals.h"
-#include "cli/watch_run.h"
-#include "sink/columns.h"
-#include "sink/fields.h"
-#include "sink/units.h"
+#include "base/units.h"
+#include "cli/cli.h"
 
-enum { ROWS_KEPT = 1024, ROWS_SHOWN = 60, EXTRA_COLUMNS = 2 };
+enum { MAX_ROWS = 1024, ROWS_SHOWN = 60, EXTRA_COLUMNS = 2 };
 
-static const uint8_t shown[] = {
-    EW_F_pid,
-    EW_F_name,
-    EW_F_METRIC(cpu_percent),
-    EW_F_METRIC(cpu_ns),
-    EW_F_METRIC(cpu_user_ns),
-    EW_F_METRIC(cpu_kernel_ns),
-    EW_F_METRIC(runq_wait_ns),
-    EW_F_METRIC(switches_voluntary),
-    EW_F_METRIC(switches_involuntary),
-    EW_F_METRIC(faults_minor),
-    EW_F_METRIC(faults_major),
-    EW_F_METRIC(rss_peak_bytes),
-    EW_F_METRIC(io_read_bytes),
-    EW_F_METRIC(io_write_bytes),
+static const enum ew_process_column shown[] = {
+    EW_PROCESS_PID,
+    EW_PROCESS_NAME,
+    EW_PROCESS_CPU_PERCENT,
+    EW_PROCESS_CPU,
+    EW_PROCESS_USER,
+    EW_PROCESS_KERNEL,
+    EW_PROCESS_WAIT,
+    EW_PROCESS_SWITCHES_VOLUNTARY,
+    EW_PROCESS_SWITCHES_INVOLUNTARY,
+    EW_PROCESS_FAULTS_MINOR,
+    EW_PROCESS_FAULTS_MAJOR,
+    EW_PROCESS_RSS_PEAK,
+    EW_PROCESS_READ,
+    EW_PROCESS_WRITE,
 };
 enum { SHOWN_COUNT = sizeof shown / sizeof shown[0], WALL_AT = 2 };
 
-void ew_summary_init(struct ew_summary *summary)
+int ew_summary_init(struct ew_summary *summary)
 {
+    const struct etwatch_rollup_options options = {
+        .size = sizeof options, .flags = ETWATCH_ROLLUP_TOTALS, .max_rows = MAX_ROWS};
     *summary = (struct ew_summary){0};
-    ew_rollup_init(&summary->rollup, ROWS_KEPT, true);
+    return etwatch_rollup_new(&options, &summary->rollup);
 }
 
 void ew_summary_done(struct ew_summary *summary)
 {
-    ew_rollup_done(&summary->rollup);
+    etwatch_rollup_free(summary->rollup);
+    summary->rollup = NULL;
 }
 
 int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *sample)
@@ -51,28 +49,38 @@ int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *samp
     if (sample->type == ETWATCH_TYPE_EXIT && sample->pid == summary->child_pid &&
         !summary->ended_ns)
         summary->ended_ns = sample->t_ns;
-    return ew_rollup_add(&summary->rollup, sample);
+    return etwatch_rollup_add(summary->rollup, sample);
 }
 
-/* A process: from its start (or ours) to its end (or the last that was heard). */
-static uint64_t wall_ns(const struct ew_summary *summary, const struct ew_rollup_row *row)
+static bool is_thread(const struct etwatch_rollup_row *row)
 {
-    uint64_t from_ns = row->first_ns, to_ns = row->sum.t_ns;
-    if (row->exited && row->sum.type != ETWATCH_TYPE_THREAD)
-        from_ns = to_ns - row->sum.dt_ns;
-    if (row->sum.pid == summary->child_pid && from_ns < summary->released_ns)
+    return row->sum->type == ETWATCH_TYPE_THREAD;
+}
+
+static bool has_exited(const struct etwatch_rollup_row *row)
+{
+    return (row->flags & ETWATCH_ROLLUP_EXITED) != 0;
+}
+
+/* From the start of a process (or of watching) to its exit (or its last sample). */
+static uint64_t wall_ns(const struct ew_summary *summary, const struct etwatch_rollup_row *row)
+{
+    uint64_t from_ns = row->first_ns, to_ns = row->sum->t_ns;
+    if (has_exited(row) && !is_thread(row))
+        from_ns = to_ns - row->sum->dt_ns;
+    if (row->sum->pid == summary->child_pid && from_ns < summary->released_ns)
         from_ns = summary->released_ns;
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-static void put_exit(struct ew_grid *grid, const struct ew_rollup_row *row)
+static void put_exit(struct ew_grid *grid, const struct etwatch_rollup_row *row)
 {
     struct ew_buf *out = ew_grid_cell(grid);
-    const struct etwatch_sample *sum = &row->sum;
+    const struct etwatch_sample *sum = row->sum;
     bool by_signal = etwatch_sample_has(sum, ETWATCH_M_exit_signal) && sum->exit_signal > 0;
-    if (sum->type == ETWATCH_TYPE_THREAD)
+    if (is_thread(row))
         ew_buf_text(out, "");
-    else if (!row->exited)
+    else if (!has_exited(row))
         ew_buf_text(out, "alive");
     else if (by_signal)
         ew_buf_text(out, ew_signals_name((int)sum->exit_signal));
@@ -84,7 +92,7 @@ static void put_exit(struct ew_grid *grid, const struct ew_rollup_row *row)
 }
 
 static void put_row(struct ew_grid *grid, const struct ew_summary *summary,
-                    const struct ew_rollup_row *row)
+                    const struct etwatch_rollup_row *row)
 {
     uint64_t wall = wall_ns(summary, row);
     for (uint32_t c = 0; c < SHOWN_COUNT; c++) {
@@ -92,7 +100,7 @@ static void put_row(struct ew_grid *grid, const struct ew_summary *summary,
             ew_units_ns(ew_grid_cell(grid), wall);
             ew_grid_end(grid);
         }
-        ew_column_put(grid, row, shown[c], wall);
+        ew_process_column_put(grid, shown[c], row->sum, wall);
     }
     put_exit(grid, row);
 }
@@ -103,7 +111,7 @@ static void make_columns(struct ew_grid_column *columns)
     for (uint32_t c = 0; c < SHOWN_COUNT; c++) {
         if (c == WALL_AT)
             columns[at++] = (struct ew_grid_column){.heading = "WALL", .min_width = 7};
-        columns[at] = ew_column_for(shown[c]);
+        columns[at] = ew_process_column(shown[c]);
         columns[at].min_width = 0;
         at++;
     }
@@ -113,10 +121,8 @@ static void make_columns(struct ew_grid_column *columns)
 static void put_total(struct ew_buf *out, const struct ew_summary *summary, const char *command,
                       const char *how_it_ended, const struct etwatch_stats *stats)
 {
-    uint64_t cpu_ns = summary->rollup.rest.cpu_ns;
-    for (uint32_t i = 0; i < summary->rollup.count; i++)
-        if (summary->rollup.rows[i].sum.type != ETWATCH_TYPE_THREAD)
-            cpu_ns += summary->rollup.rows[i].sum.cpu_ns;
+    struct etwatch_rollup_info sums = {.size = sizeof sums};
+    (void)etwatch_rollup_info(summary->rollup, &sums);
     (void)ew_buf_screen(out, command, strlen(command), 100);
     ew_buf_text(out, ": ");
     ew_buf_text(out, how_it_ended);
@@ -124,37 +130,46 @@ static void put_total(struct ew_buf *out, const struct ew_summary *summary, cons
     bool own = summary->released_ns != 0 && summary->ended_ns > summary->released_ns;
     ew_units_ns(out, own ? summary->ended_ns - summary->released_ns : stats->duration_ns);
     ew_buf_text(out, ", CPU ");
-    ew_units_ns(out, cpu_ns);
+    ew_units_ns(out, sums.cpu_ns);
     ew_buf_text(out, ", ");
     ew_buf_u64(out, summary->started);
     ew_buf_text(out, summary->started == 1 ? " process\n\n" : " processes\n\n");
 }
 
-/* The only thread of a process says nothing that its process does not say. */
-static bool only_thread(const struct ew_summary *summary, size_t i, size_t count)
+static struct etwatch_rollup_row row_at(const struct ew_summary *summary, uint32_t i)
 {
-    const struct ew_rollup_row *row = ew_rollup_sorted(&summary->rollup, i);
-    if (row->sum.type != ETWATCH_TYPE_THREAD || i == 0)
-        return false;
-    bool first = ew_rollup_sorted(&summary->rollup, i - 1)->sum.type != ETWATCH_TYPE_THREAD;
-    bool last = i + 1 == count ||
-                ew_rollup_sorted(&summary->rollup, i + 1)->sum.type != ETWATCH_TYPE_THREAD ||
-                ew_rollup_sorted(&summary->rollup, i + 1)->sum.pid != row->sum.pid;
-    return first && last;
+    struct etwatch_rollup_row row = {.size = sizeof row};
+    (void)etwatch_rollup_row(summary->rollup, i, &row);
+    return row;
 }
 
-/* What is not listed: rows beyond those shown, and processes that had to make room. */
-static void put_rest(struct ew_buf *out, const struct ew_summary *summary, size_t from,
-                     size_t count)
+/* The row of the only thread of a process would repeat that of the process. */
+static bool is_only_thread(const struct ew_summary *summary, uint32_t i, uint32_t count)
 {
-    uint64_t processes = summary->rollup.rest_count, threads = 0;
-    uint64_t cpu_ns = summary->rollup.rest.cpu_ns;
-    for (size_t i = from; i < count; i++) {
-        const struct ew_rollup_row *row = ew_rollup_sorted(&summary->rollup, i);
-        bool thread = row->sum.type == ETWATCH_TYPE_THREAD;
-        threads += thread && !only_thread(summary, i, count);
-        processes += !thread;
-        cpu_ns += thread ? 0 : row->sum.cpu_ns;
+    struct etwatch_rollup_row row = row_at(summary, i);
+    if (!is_thread(&row) || i == 0)
+        return false;
+    struct etwatch_rollup_row before = row_at(summary, i - 1);
+    if (is_thread(&before))
+        return false;
+    if (i + 1 == count)
+        return true;
+    struct etwatch_rollup_row next = row_at(summary, i + 1);
+    return !is_thread(&next) || next.sum->pid != row.sum->pid;
+}
+
+/* What is not listed: rows from `from` on, and processes without a row. */
+static void put_rest(struct ew_buf *out, const struct ew_summary *summary, uint32_t from,
+                     uint32_t count)
+{
+    struct etwatch_rollup_info sums = {.size = sizeof sums};
+    (void)etwatch_rollup_info(summary->rollup, &sums);
+    uint64_t processes = sums.unlisted, threads = 0, cpu_ns = sums.unlisted_cpu_ns;
+    for (uint32_t i = from; i < count; i++) {
+        struct etwatch_rollup_row row = row_at(summary, i);
+        threads += is_thread(&row) && !is_only_thread(summary, i, count);
+        processes += !is_thread(&row);
+        cpu_ns += is_thread(&row) ? 0 : row.sum->cpu_ns;
     }
     if (processes > 0) {
         ew_buf_text(out, "and ");
@@ -163,7 +178,7 @@ static void put_rest(struct ew_buf *out, const struct ew_summary *summary, size_
         ew_units_ns(out, cpu_ns);
         ew_buf_text(out, " of CPU\n");
     }
-    if (summary->rollup.threads_unlisted)
+    if ((sums.flags & ETWATCH_ROLLUP_THREADS_UNLISTED) != 0)
         ew_buf_text(out, "and more threads than can be listed\n");
     else if (threads > 0) {
         ew_buf_text(out, "and ");
@@ -178,21 +193,24 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
 {
     struct ew_grid_column columns[SHOWN_COUNT + EXTRA_COLUMNS];
     struct ew_grid grid;
-    size_t count = ew_rollup_sort(&summary->rollup, ETWATCH_M_cpu_ns, false);
-    size_t at = 0;
-
+    uint32_t at = 0;
+    int rc = etwatch_rollup_sort(summary->rollup, ETWATCH_M_cpu_ns, 0);
+    if (rc < 0)
+        return rc;
+    uint32_t count = (uint32_t)rc;
     put_total(out, summary, command, how_it_ended, stats);
     make_columns(columns);
     ew_grid_init(&grid, columns, SHOWN_COUNT + EXTRA_COLUMNS);
     grid.width = width;
     grid.color = color;
-    for (size_t rows = 0; at < count && rows < ROWS_SHOWN; at++) {
-        if (only_thread(summary, at, count))
+    for (uint32_t rows = 0; at < count && rows < ROWS_SHOWN; at++) {
+        struct etwatch_rollup_row row = row_at(summary, at);
+        if (is_only_thread(summary, at, count))
             continue;
-        put_row(&grid, summary, ew_rollup_sorted(&summary->rollup, at));
+        put_row(&grid, summary, &row);
         rows++;
     }
-    int rc = ew_grid_print(&grid, out, 0);
+    rc = ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
     put_rest(out, summary, at, count);
     ew_buf_text(out, "\nmonitor: ");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns the mode of the terminal: what ew_term_raw changed, ew_term_restore puts back. */
-#include "cli/term.h"
+/* Owns the mode of the terminal: ew_term_raw changes it, ew_term_restore restores it. */
+#include "cli/cli.h"
 
 #include <poll.h>
 #include <stdlib.h>

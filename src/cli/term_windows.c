@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the modes of the console: what ew_term_raw and ew_term_color changed, ew_term_restore and
- * the end of the program put back, since the console goes on after us.
+ * Owns the modes of the console: ew_term_raw and ew_term_color change them, ew_term_restore and the
+ * exit of the program restore them, because the console outlives the program.
  */
-#include "cli/term.h"
+#include "cli/cli.h"
 
 #include <stdlib.h>
 #include <windows.h>
@@ -29,16 +29,16 @@ static void restore_output(void)
             (void)SetConsoleMode(handle_of(which), output_before[which]);
 }
 
-/* Escape sequences are understood from Windows 10 on, once somebody asks for it. */
-static bool understands(int which)
+/* Consoles of Windows 10 and newer understand escape sequences once this mode is set. */
+static bool enable_sequences(int which)
 {
-    const DWORD wanted = ENABLE_PROCESSED_OUTPUT | ENABLE_VIRTUAL_TERMINAL_PROCESSING;
+    const DWORD needed = ENABLE_PROCESSED_OUTPUT | ENABLE_VIRTUAL_TERMINAL_PROCESSING;
     DWORD mode;
     if (!GetConsoleMode(handle_of(which), &mode))
         return false;
-    if ((mode & wanted) == wanted)
+    if ((mode & needed) == needed)
         return true;
-    if (!SetConsoleMode(handle_of(which), mode | wanted))
+    if (!SetConsoleMode(handle_of(which), mode | needed))
         return false;
     output_before[which] = mode;
     changed[which] = true;
@@ -49,7 +49,7 @@ static bool understands(int which)
 bool ew_term_color(int which)
 {
     const char *no_color = getenv("NO_COLOR");
-    return understands(which) && (no_color == NULL || no_color[0] == '\0');
+    return enable_sequences(which) && (no_color == NULL || no_color[0] == '\0');
 }
 
 void ew_term_size(uint32_t *ret_columns, uint32_t *ret_rows)
@@ -84,8 +84,8 @@ void ew_term_restore(void)
     raw = false;
 }
 
-/* Events of the mouse, of windows and of keys that go up are taken and mean nothing. Whether there
- * is one is asked by looking at it: Wine listens to the keyboard only then. */
+/* Events of the mouse, of windows and of released keys are removed and ignored. Peeks before
+ * reading: Wine listens to the keyboard only then. */
 int ew_term_key(void)
 {
     HANDLE input = GetStdHandle(STD_INPUT_HANDLE);

@@ -1,107 +1,136 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pure: the sums in, text out. A chain goes from a thread to who woke it after the longest time
- * altogether, and from there on likewise, until it would come back to itself.
+ * Owns the wait analysis of one command and the list of processes to show. The text is made from
+ * its results alone. A chain leads from a thread to the thread that ended most of its waiting, and
+ * on from there, until a thread repeats.
  */
-#include "cli/waits_view.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sink/grid.h"
-#include "sink/units.h"
+#include "base/units.h"
+#include "cli/cli.h"
 
 enum { ROWS_SHOWN = 40, CHAIN_LONGEST = 8, CHAINS_SHOWN = 10 };
 
-int ew_waits_view_add(struct ew_waits_view *view, uint32_t pid)
+int ew_waits_view_init(struct ew_waits_view *view)
 {
-    for (uint32_t i = 0; i < view->pid_count; i++)
-        if (view->pids[i] == pid)
-            return 0;
-    uint32_t *pids = ew_realloc_array(view->pids, (size_t)view->pid_count + 1, sizeof *pids);
-    if (pids == NULL)
-        return ETWATCH_ENOMEM;
-    pids[view->pid_count++] = pid;
-    view->pids = pids;
-    return 0;
+    *view = (struct ew_waits_view){0};
+    return etwatch_waits_new(&view->waits);
 }
 
 void ew_waits_view_done(struct ew_waits_view *view)
 {
-    ew_waits_free(view->waits);
-    ew_free(view->pids);
+    etwatch_waits_free(view->waits);
+    ew_ids_done(&view->pids);
     *view = (struct ew_waits_view){0};
 }
 
-static bool wanted(const struct ew_waits_view *view, uint32_t pid)
+static bool is_shown(const struct ew_waits_view *view, uint32_t pid)
 {
     if (view->all)
         return pid != UINT32_MAX;
-    for (uint32_t i = 0; i < view->pid_count; i++)
-        if (view->pids[i] == pid)
+    for (uint32_t i = 0; i < view->pids.count; i++)
+        if (view->pids.ids[i] == pid)
             return true;
     return false;
 }
 
-/* ------------------------------------------------------------------------ order */
+int ew_waits_view_add(struct ew_waits_view *view, uint32_t pid)
+{
+    return view->all || is_shown(view, pid) ? 0 : ew_ids_add(&view->pids, pid);
+}
 
-static uint64_t waited(const struct ew_waits_thread *thread)
+int ew_waits_view_sample(struct ew_waits_view *view, const struct etwatch_sample *sample)
+{
+    return sample->type == ETWATCH_TYPE_START ? ew_waits_view_add(view, sample->pid) : 0;
+}
+
+void ew_waits_view_events(struct ew_waits_view *view, const struct etwatch_events *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        (void)etwatch_waits_add(view->waits, etwatch_event_at(batch, i));
+}
+
+void ew_waits_view_end(struct ew_waits_view *view, const struct ew_options *options)
+{
+    struct etwatch_waits_info info = {.size = sizeof info};
+    (void)etwatch_waits_end(view->waits);
+    if (etwatch_waits_info(view->waits, &info) == 0 && info.dropped > 0)
+        ew_print_info(options,
+                      "%llu events were dropped: there are more threads than the table of "
+                      "waits can hold",
+                      (unsigned long long)info.dropped);
+}
+
+/* ----------------------------------------------------------------------- results */
+
+struct numbered_edge {
+    struct etwatch_waits_edge edge;
+    uint32_t number; /* in the order in which edges were first seen */
+};
+
+struct results {
+    struct etwatch_waits_thread *threads; /* to show, sorted */
+    struct numbered_edge *edges;          /* all, sorted */
+    uint32_t thread_count, edge_count;
+};
+
+static uint64_t waited(const struct etwatch_waits_thread *thread)
 {
     return thread->sleep_ns + thread->blocked_ns;
 }
 
-static int by_time(const void *a, const void *b)
+static int by_process(const void *a, const void *b)
 {
-    const struct ew_waits_thread *x = *(const struct ew_waits_thread *const *)a;
-    const struct ew_waits_thread *y = *(const struct ew_waits_thread *const *)b;
+    const struct etwatch_waits_thread *x = a, *y = b;
     if (x->pid != y->pid)
         return x->pid < y->pid ? -1 : 1;
     if (waited(x) != waited(y))
         return waited(x) > waited(y) ? -1 : 1;
-    return x->tid < y->tid ? -1 : 1;
+    return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
 static int by_wait(const void *a, const void *b)
 {
-    const struct ew_waits_edge *x = *(const struct ew_waits_edge *const *)a;
-    const struct ew_waits_edge *y = *(const struct ew_waits_edge *const *)b;
-    if (x->wait_ns != y->wait_ns)
-        return x->wait_ns > y->wait_ns ? -1 : 1;
-    return x->self < y->self ? -1 : 1;
+    const struct numbered_edge *x = a, *y = b;
+    if (x->edge.wait_ns != y->edge.wait_ns)
+        return x->edge.wait_ns > y->edge.wait_ns ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
 }
 
-struct lists {
-    const struct ew_waits_thread **threads;
-    const struct ew_waits_edge **edges;
-    uint32_t thread_count, edge_count;
-};
-
-static int collect(const struct ew_waits_view *view, struct lists *lists)
+static void drop_results(struct results *results)
 {
-    uint32_t threads = 0, edges = 0;
-    while (ew_waits_thread_at(view->waits, threads) != NULL)
-        threads++;
-    while (ew_waits_edge_at(view->waits, edges) != NULL)
-        edges++;
-    lists->threads = ew_calloc(threads + 1, sizeof *lists->threads);
-    lists->edges = ew_calloc(edges + 1, sizeof *lists->edges);
-    if (lists->threads == NULL || lists->edges == NULL)
+    ew_free(results->threads);
+    ew_free(results->edges);
+}
+
+static int collect(const struct ew_waits_view *view, struct results *results)
+{
+    struct etwatch_waits_info info = {.size = sizeof info};
+    int rc = etwatch_waits_info(view->waits, &info);
+    if (rc < 0)
+        return rc;
+    results->threads = ew_calloc(info.thread_count + 1u, sizeof *results->threads);
+    results->edges = ew_calloc(info.edge_count + 1u, sizeof *results->edges);
+    if (results->threads == NULL || results->edges == NULL)
         return ETWATCH_ENOMEM;
-    for (uint32_t i = 0; i < threads; i++) {
-        const struct ew_waits_thread *thread = ew_waits_thread_at(view->waits, i);
+    for (uint32_t i = 0; i < info.thread_count && rc == 0; i++) {
+        struct etwatch_waits_thread *thread = &results->threads[results->thread_count];
+        thread->size = sizeof *thread;
+        rc = etwatch_waits_thread(view->waits, i, thread);
         bool seen = thread->run_ns + thread->ready_ns + waited(thread) > 0;
-        if (seen && wanted(view, thread->pid))
-            lists->threads[lists->thread_count++] = thread;
+        results->thread_count += seen && is_shown(view, thread->pid);
     }
-    for (uint32_t i = 0; i < edges; i++) {
-        const struct ew_waits_edge *edge = ew_waits_edge_at(view->waits, i);
-        if (wanted(view, edge->pid))
-            lists->edges[lists->edge_count++] = edge;
+    for (uint32_t i = 0; i < info.edge_count && rc == 0; i++) {
+        struct numbered_edge *edge = &results->edges[results->edge_count++];
+        edge->number = i;
+        edge->edge.size = sizeof edge->edge;
+        rc = etwatch_waits_edge(view->waits, i, &edge->edge);
     }
-    qsort(lists->threads, lists->thread_count, sizeof *lists->threads, by_time);
-    qsort(lists->edges, lists->edge_count, sizeof *lists->edges, by_wait);
-    return 0;
+    qsort(results->threads, results->thread_count, sizeof *results->threads, by_process);
+    qsort(results->edges, results->edge_count, sizeof *results->edges, by_wait);
+    return rc;
 }
 
 /* ------------------------------------------------------------------------- JSON */
@@ -112,44 +141,41 @@ static void put_number(struct ew_buf *out, const char *key, uint64_t value)
     ew_buf_u64(out, value);
 }
 
-static void put_known(struct ew_buf *out, const char *key, bool known, uint64_t value)
+static void put_known(struct ew_buf *out, const char *key, uint64_t value)
 {
     ew_buf_text(out, key);
-    if (known)
+    if (value != UINT64_MAX)
         ew_buf_u64(out, value);
     else
         ew_buf_text(out, "null");
 }
 
-static void put_who(struct ew_buf *out, const char *pid_key, const char *tid_key,
-                    const char *name_key, const struct ew_waits_view *view, uint32_t pid,
-                    uint32_t tid)
+static void put_text(struct ew_buf *out, const char *key, const char *text)
 {
-    const struct ew_waits_thread *thread = ew_waits_find(view->waits, tid);
-    ew_buf_text(out, pid_key);
-    if (pid == UINT32_MAX)
+    ew_buf_text(out, key);
+    if (text == NULL)
         ew_buf_text(out, "null");
     else
-        ew_buf_u64(out, pid);
-    put_number(out, tid_key, tid);
-    ew_buf_text(out, name_key);
-    if (thread == NULL || thread->name[0] == '\0')
-        ew_buf_text(out, "null");
-    else
-        ew_buf_json_string(out, thread->name, strlen(thread->name));
+        ew_buf_json_string(out, text, strlen(text));
 }
 
-static void json_thread(struct ew_buf *out, const struct ew_waits_view *view,
-                        const struct ew_waits_thread *thread)
+static uint64_t known_pid(uint32_t pid)
+{
+    return pid == UINT32_MAX ? UINT64_MAX : pid;
+}
+
+static void json_thread(struct ew_buf *out, const struct etwatch_waits_thread *thread)
 {
     ew_buf_text(out, "{\"type\":\"waits\"");
-    put_who(out, ",\"pid\":", ",\"tid\":", ",\"thread_name\":", view, thread->pid, thread->tid);
+    put_known(out, ",\"pid\":", known_pid(thread->pid));
+    put_number(out, ",\"tid\":", thread->tid);
+    put_text(out, ",\"thread_name\":", thread->name);
     put_number(out, ",\"run_ns\":", thread->run_ns);
     put_number(out, ",\"ready_ns\":", thread->ready_ns);
     put_number(out, ",\"sleep_ns\":", thread->sleep_ns);
     put_number(out, ",\"blocked_ns\":", thread->blocked_ns);
-    put_known(out, ",\"fault_ns\":", view->faults, thread->fault_ns);
-    put_known(out, ",\"disk_ns\":", view->disks, thread->disk_ns);
+    put_known(out, ",\"fault_ns\":", thread->fault_ns);
+    put_known(out, ",\"disk_ns\":", thread->disk_ns);
     put_number(out, ",\"switches\":", thread->switches);
     put_number(out, ",\"preempted\":", thread->preempted);
     put_number(out, ",\"sleeps\":", thread->sleeps);
@@ -159,13 +185,16 @@ static void json_thread(struct ew_buf *out, const struct ew_waits_view *view,
     ew_buf_end_line(out);
 }
 
-static void json_edge(struct ew_buf *out, const struct ew_waits_view *view,
-                      const struct ew_waits_edge *edge)
+static void json_edge(struct ew_buf *out, const struct etwatch_waits_edge *edge)
 {
     ew_buf_text(out, "{\"type\":\"wake\"");
-    put_who(out, ",\"pid\":", ",\"tid\":", ",\"thread_name\":", view, edge->pid, edge->tid);
-    put_who(out, ",\"waker_pid\":", ",\"waker_tid\":", ",\"waker_name\":", view,
-            edge->waker_tid == 0 ? UINT32_MAX : edge->waker_pid, edge->waker_tid);
+    put_known(out, ",\"pid\":", known_pid(edge->pid));
+    put_number(out, ",\"tid\":", edge->tid);
+    put_text(out, ",\"thread_name\":", edge->name);
+    put_known(out,
+              ",\"waker_pid\":", edge->waker_tid == 0 ? UINT64_MAX : known_pid(edge->waker_pid));
+    put_number(out, ",\"waker_tid\":", edge->waker_tid);
+    put_text(out, ",\"waker_name\":", edge->waker_name);
     put_number(out, ",\"count\":", edge->count);
     put_number(out, ",\"wait_ns\":", edge->wait_ns);
     put_number(out, ",\"wait_max_ns\":", edge->wait_max_ns);
@@ -177,29 +206,27 @@ static void json_edge(struct ew_buf *out, const struct ew_waits_view *view,
 
 /* ------------------------------------------------------------------------ tables */
 
-static void put_thread_name(struct ew_buf *out, const struct ew_waits_view *view, uint32_t tid)
+static void put_thread(struct ew_buf *out, uint32_t tid, const char *name)
 {
-    const struct ew_waits_thread *thread = ew_waits_find(view->waits, tid);
-    if (tid == 0)
+    if (tid == 0) {
         ew_buf_text(out, "(idle, interrupt)");
-    else
-        ew_buf_text(out, thread == NULL || thread->name[0] == '\0' ? "?" : thread->name);
-    if (tid == 0)
         return;
+    }
+    ew_buf_text(out, name == NULL ? "?" : name);
     ew_buf_text(out, " (");
     ew_buf_u64(out, tid);
     ew_buf_char(out, ')');
 }
 
-static void cell_ns(struct ew_grid *grid, uint64_t ns)
+static void cell_thread(struct ew_grid *grid, uint32_t tid, const char *name)
 {
-    ew_units_ns(ew_grid_cell(grid), ns);
+    put_thread(ew_grid_cell(grid), tid, name);
     ew_grid_end(grid);
 }
 
-static void cell_known(struct ew_grid *grid, bool known, uint64_t ns)
+static void cell_ns(struct ew_grid *grid, uint64_t ns)
 {
-    if (known)
+    if (ns != UINT64_MAX)
         ew_units_ns(ew_grid_cell(grid), ns);
     else
         ew_buf_char(ew_grid_cell(grid), '-');
@@ -212,8 +239,8 @@ static void cell_count(struct ew_grid *grid, uint64_t count)
     ew_grid_end(grid);
 }
 
-static int table_threads(const struct ew_waits_view *view, const struct lists *lists,
-                         struct ew_buf *out, uint32_t width, bool color)
+static int table_threads(const struct results *results, struct ew_buf *out, uint32_t width,
+                         bool color)
 {
     static const struct ew_grid_column columns[] = {
         {"PID", 7, 0, false},    {"THREAD", 20, 32, true}, {"RUN", 9, 0, false},
@@ -225,17 +252,16 @@ static int table_threads(const struct ew_waits_view *view, const struct lists *l
     ew_grid_init(&grid, columns, sizeof columns / sizeof columns[0]);
     grid.width = width;
     grid.color = color;
-    for (uint32_t i = 0; i < lists->thread_count; i++) {
-        const struct ew_waits_thread *thread = lists->threads[i];
+    for (uint32_t i = 0; i < results->thread_count; i++) {
+        const struct etwatch_waits_thread *thread = &results->threads[i];
         cell_count(&grid, thread->pid);
-        put_thread_name(ew_grid_cell(&grid), view, thread->tid);
-        ew_grid_end(&grid);
+        cell_thread(&grid, thread->tid, thread->name);
         cell_ns(&grid, thread->run_ns);
         cell_ns(&grid, thread->ready_ns);
         cell_ns(&grid, thread->sleep_ns);
         cell_ns(&grid, thread->blocked_ns);
-        cell_known(&grid, view->faults, thread->fault_ns);
-        cell_known(&grid, view->disks, thread->disk_ns);
+        cell_ns(&grid, thread->fault_ns);
+        cell_ns(&grid, thread->disk_ns);
         cell_count(&grid, thread->sleeps);
         cell_count(&grid, thread->blocks);
         cell_ns(&grid, thread->wait_max_ns);
@@ -245,7 +271,7 @@ static int table_threads(const struct ew_waits_view *view, const struct lists *l
     return rc;
 }
 
-static int table_edges(const struct ew_waits_view *view, const struct lists *lists,
+static int table_edges(const struct ew_waits_view *view, const struct results *results,
                        struct ew_buf *out, uint32_t width, bool color)
 {
     static const struct ew_grid_column columns[] = {
@@ -257,12 +283,12 @@ static int table_edges(const struct ew_waits_view *view, const struct lists *lis
     ew_grid_init(&grid, columns, sizeof columns / sizeof columns[0]);
     grid.width = width;
     grid.color = color;
-    for (uint32_t i = 0; i < lists->edge_count; i++) {
-        const struct ew_waits_edge *edge = lists->edges[i];
-        put_thread_name(ew_grid_cell(&grid), view, edge->tid);
-        ew_grid_end(&grid);
-        put_thread_name(ew_grid_cell(&grid), view, edge->waker_tid);
-        ew_grid_end(&grid);
+    for (uint32_t i = 0; i < results->edge_count; i++) {
+        const struct etwatch_waits_edge *edge = &results->edges[i].edge;
+        if (!is_shown(view, edge->pid))
+            continue;
+        cell_thread(&grid, edge->tid, edge->name);
+        cell_thread(&grid, edge->waker_tid, edge->waker_name);
         cell_count(&grid, edge->count);
         cell_ns(&grid, edge->wait_ns);
         cell_ns(&grid, edge->wait_max_ns);
@@ -276,28 +302,29 @@ static int table_edges(const struct ew_waits_view *view, const struct lists *lis
 
 /* ------------------------------------------------------------------------ chains */
 
-/* Who ended most of its waiting; edges are of any process. */
-static const struct ew_waits_edge *main_waker(const struct ew_waits_view *view, uint32_t tid)
+/* The waker that ended most of the waiting of a thread: edges are sorted, so it is the first. */
+static const struct etwatch_waits_edge *main_waker(const struct results *results, uint32_t tid)
 {
-    const struct ew_waits_edge *best = NULL, *edge;
-    for (uint32_t i = 0; (edge = ew_waits_edge_at(view->waits, i)) != NULL; i++)
-        if (edge->tid == tid && (best == NULL || edge->wait_ns > best->wait_ns))
-            best = edge;
-    return best;
+    for (uint32_t i = 0; i < results->edge_count; i++)
+        if (results->edges[i].edge.tid == tid)
+            return &results->edges[i].edge;
+    return NULL;
 }
 
-static void put_chain(const struct ew_waits_view *view, uint32_t tid, struct ew_buf *out)
+static void put_chain(const struct results *results, const struct etwatch_waits_thread *thread,
+                      struct ew_buf *out)
 {
+    uint32_t tid = thread->tid;
     uint32_t seen[CHAIN_LONGEST] = {tid};
-    put_thread_name(out, view, tid);
+    put_thread(out, tid, thread->name);
     for (uint32_t length = 1; length < CHAIN_LONGEST; length++) {
-        const struct ew_waits_edge *edge = main_waker(view, tid);
+        const struct etwatch_waits_edge *edge = main_waker(results, tid);
         if (edge == NULL)
             break;
         ew_buf_text(out, " <- ");
         ew_units_ns(out, edge->wait_ns);
         ew_buf_text(out, " - ");
-        put_thread_name(out, view, edge->waker_tid);
+        put_thread(out, edge->waker_tid, edge->waker_name);
         tid = edge->waker_tid;
         bool again = tid == 0;
         for (uint32_t i = 0; i < length && !again; i++)
@@ -309,34 +336,50 @@ static void put_chain(const struct ew_waits_view *view, uint32_t tid, struct ew_
     ew_buf_char(out, '\n');
 }
 
-static int write_tables(const struct ew_waits_view *view, const struct lists *lists,
+static int write_tables(const struct ew_waits_view *view, const struct results *results,
                         struct ew_buf *out, uint32_t width, bool color)
 {
-    int rc = table_threads(view, lists, out, width, color);
+    int rc = table_threads(results, out, width, color);
     ew_buf_char(out, '\n');
     if (rc == 0)
-        rc = table_edges(view, lists, out, width, color);
-    ew_buf_text(out, "\nchains: who ended most of the waiting of whom\n");
-    for (uint32_t i = 0; i < lists->thread_count && i < CHAINS_SHOWN; i++)
-        if (main_waker(view, lists->threads[i]->tid) != NULL)
-            put_chain(view, lists->threads[i]->tid, out);
+        rc = table_edges(view, results, out, width, color);
+    ew_buf_text(out, "\nchains of wakers: each thread was mostly woken by the next\n");
+    for (uint32_t i = 0; i < results->thread_count && i < CHAINS_SHOWN; i++)
+        if (main_waker(results, results->threads[i].tid) != NULL)
+            put_chain(results, &results->threads[i], out);
     return rc;
 }
 
 int ew_waits_view_write(const struct ew_waits_view *view, struct ew_buf *out, bool json,
                         uint32_t width, bool color)
 {
-    struct lists lists = {0};
-    int rc = collect(view, &lists);
+    struct results results = {0};
+    int rc = collect(view, &results);
     if (rc == 0 && json) {
-        for (uint32_t i = 0; i < lists.thread_count; i++)
-            json_thread(out, view, lists.threads[i]);
-        for (uint32_t i = 0; i < lists.edge_count; i++)
-            json_edge(out, view, lists.edges[i]);
+        for (uint32_t i = 0; i < results.thread_count; i++)
+            json_thread(out, &results.threads[i]);
+        for (uint32_t i = 0; i < results.edge_count; i++)
+            if (is_shown(view, results.edges[i].edge.pid))
+                json_edge(out, &results.edges[i].edge);
     } else if (rc == 0) {
-        rc = write_tables(view, &lists, out, width, color);
+        rc = write_tables(view, &results, out, width, color);
     }
-    ew_free(lists.threads);
-    ew_free(lists.edges);
+    drop_results(&results);
     return rc == 0 ? out->error : rc;
+}
+
+int ew_waits_view_print(const struct ew_waits_view *view, struct ew_output *output, bool json,
+                        bool to_screen, int which)
+{
+    struct ew_buf out;
+    uint32_t columns = 0, rows = 0;
+    bool screen = to_screen && ew_term_is(which);
+    if (screen)
+        ew_term_size(&columns, &rows);
+    ew_buf_init(&out, 0, ew_output_write, output);
+    int rc = ew_waits_view_write(view, &out, json, columns, screen && ew_term_color(which));
+    if (rc == 0)
+        rc = ew_buf_flush(&out);
+    ew_buf_done(&out);
+    return rc;
 }

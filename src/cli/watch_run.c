@@ -1,209 +1,176 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns the monitor and the sink of one watch. Everything happens on one thread: the loop calls the
- * monitor, the monitor calls back with samples, the sink formats, and one write follows. So the
- * rights given up are those of the whole program, and a slow reader slows only us.
+ * monitor, the monitor calls back with samples, the sink formats, and one write follows. So
+ * dropping privileges concerns the whole program, and a slow reader delays nothing but etwatch.
  *
- * The order of the output is kept here: meta before anything else, stats after everything.
+ * This file keeps the order of the output: meta before anything else, stats after everything.
  */
-#include "cli/watch_run.h"
+#include "cli/cli.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <etwatch/metrics.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "cli/args/etw_options.h"
-#include "cli/signals.h"
-#include "cli/term.h"
+#include "base/units.h"
 #include "os/os.h"
-#include "sampler/alert.h"
-#include "sink/alert.h"
-#include "sink/units.h"
 
 enum { LONGEST_WAIT_MS = 250 };
 
-static void say(const char *format, va_list args)
-{
-    char line[1200];
-    (void)vsnprintf(line, sizeof line, format, args);
-    (void)fprintf(stderr, "etwatch: %s\n", line);
-}
-
-void ew_complain(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    say(format, args);
-    va_end(args);
-}
-
-void ew_say(const struct ew_options *options, const char *format, ...)
-{
-    va_list args;
-    if (options->quiet)
-        return;
-    va_start(args, format);
-    say(format, args);
-    va_end(args);
-}
-
 /* --------------------------------------------------------------------- callbacks */
 
-static void keep_error(struct ew_watch *session, int rc)
+static void keep_error(struct ew_watch *watch, int rc)
 {
-    if (rc < 0 && session->error == 0)
-        session->error = rc;
+    if (rc < 0 && watch->error == 0)
+        watch->error = rc;
 }
 
-/* The first delivery may come while the monitor still opens: meta is asked for as late as that. */
-/* A condition about what is not measured here never holds: better to be told than to wait. */
-static void warn_of_alerts(const struct ew_watch *session)
+/* A condition on a metric that is not measured here can never hold. */
+static void warn_of_alerts(const struct ew_watch *watch)
 {
-    const struct ew_list *alerts = &session->options->alerts;
+    const struct ew_list *alerts = &watch->options->alerts;
     for (uint32_t i = 0; i < alerts->count; i++) {
-        struct ew_alert_rule rule;
-        const char *why = NULL;
-        if (ew_alert_parse(alerts->words[i], &rule, NULL) == 0)
-            why = etwatch_monitor_unavailable_reason(session->monitor, rule.metric);
-        if (why != NULL)
-            ew_say(session->options, "\"%s\" will never be told, it is not measured here: %s",
-                   alerts->words[i], why);
+        uint32_t metric = 0;
+        const char *reason = NULL;
+        if (etwatch_alert_check(alerts->words[i], &metric, NULL) == 0)
+            reason = etwatch_monitor_unavailable_reason(watch->monitor, metric);
+        if (reason != NULL)
+            ew_print_info(watch->options, "alert \"%s\" can never fire: %s", alerts->words[i],
+                          reason);
     }
+    if (alerts->count > 0 && watch->meta.source == ETWATCH_SOURCE_POLL)
+        ew_print_info(watch->options, "polling: alerts are evaluated once per interval of --hz, so "
+                                      "shorter spikes are missed");
 }
 
-static void begin_output(struct ew_watch *session)
+/* Writes meta. Called by the first delivery too, which may come while the monitor still opens. */
+static void begin_output(struct ew_watch *watch)
 {
-    if (session->meta_known)
+    if (watch->meta_known)
         return;
-    session->meta.size = sizeof session->meta;
-    int rc = etwatch_monitor_meta(session->monitor, &session->meta);
-    keep_error(session, rc);
+    watch->meta.size = sizeof watch->meta;
+    int rc = etwatch_monitor_meta(watch->monitor, &watch->meta);
+    keep_error(watch, rc);
     if (rc < 0)
         return;
-    session->meta_known = true;
-    if (session->meta.source == ETWATCH_SOURCE_ETL && session->options->duration_s > 0)
-        session->end_unix_ns =
-            session->meta.anchor_unix_ns + (uint64_t)(session->options->duration_s * 1e9);
-    if (session->meta.fallback[0] != '\0')
-        ew_say(session->options, "%s", session->meta.fallback);
-    warn_of_alerts(session);
-    if (session->options->alerts.count > 0 && session->meta.source == ETWATCH_SOURCE_POLL)
-        ew_say(session->options, "polling: alerts are as fine as --hz, shorter spikes are missed");
-    if (session->tap != NULL)
-        keep_error(session, session->tap->meta(session->tap_ctx, &session->meta));
-    if (session->sink != NULL)
-        keep_error(session, etwatch_sink_meta(session->sink, &session->meta));
+    watch->meta_known = true;
+    if (watch->meta.source == ETWATCH_SOURCE_ETL && watch->options->duration_ns > 0)
+        watch->end_unix_ns = watch->meta.anchor_unix_ns + watch->options->duration_ns;
+    if (watch->meta.fallback[0] != '\0')
+        ew_print_info(watch->options, "%s", watch->meta.fallback);
+    warn_of_alerts(watch);
+    if (watch->tap != NULL)
+        keep_error(watch, watch->tap->meta(watch->tap_ctx, &watch->meta));
+    if (watch->sink != NULL)
+        keep_error(watch, etwatch_sink_meta(watch->sink, &watch->meta));
 }
 
-static void flush(struct ew_watch *session)
+static void flush(struct ew_watch *watch)
 {
-    if (session->tap != NULL)
-        keep_error(session, session->tap->flush(session->tap_ctx));
-    if (session->sink != NULL)
-        keep_error(session, etwatch_sink_flush(session->sink));
+    if (watch->tap != NULL)
+        keep_error(watch, watch->tap->flush(watch->tap_ctx));
+    if (watch->sink != NULL)
+        keep_error(watch, etwatch_sink_flush(watch->sink));
 }
 
-static void count_live(struct ew_watch *session, const struct etwatch_sample *sample)
+static void count_live(struct ew_watch *watch, const struct etwatch_sample *sample)
 {
     if (sample->type == ETWATCH_TYPE_START) {
-        session->live++;
-        session->any_started = true;
-        session->system_started += (sample->flags & ETWATCH_SAMPLE_PREEXISTING) == 0;
+        watch->live++;
+        watch->any_started = true;
+        watch->system_started += (sample->flags & ETWATCH_SAMPLE_PREEXISTING) == 0;
     } else if (sample->type == ETWATCH_TYPE_EXIT) {
-        session->live -= session->live > 0;
-        session->system_ended++;
+        watch->live -= watch->live > 0;
+        watch->system_ended++;
     }
 }
 
-/* How many of them lie before the end of --duration in a recording: intervals come in order. */
-static size_t before_end(struct ew_watch *session, const struct etwatch_samples *batch)
+/* The number of samples before the end of --duration in a recording: intervals come in order. */
+static size_t before_end(struct ew_watch *watch, const struct etwatch_samples *batch)
 {
     size_t kept = 0;
-    while (kept < batch->count && etwatch_sample_at(batch, kept)->t_ns <= session->end_unix_ns)
+    while (kept < batch->count && etwatch_sample_at(batch, kept)->t_ns <= watch->end_unix_ns)
         kept++;
-    session->past_end = session->past_end || kept < batch->count;
+    watch->past_end = watch->past_end || kept < batch->count;
     return kept;
 }
 
 static void on_samples(void *ctx, const struct etwatch_samples *batch)
 {
-    struct ew_watch *session = ctx;
+    struct ew_watch *watch = ctx;
     struct etwatch_samples kept = *batch;
-    bool windows = session->windows.length_ns > 0;
-    begin_output(session);
-    if (session->past_end)
+    bool windows = watch->windows != NULL;
+    begin_output(watch);
+    if (watch->past_end)
         return;
-    if (session->end_unix_ns != 0)
-        kept.count = before_end(session, batch);
+    if (watch->end_unix_ns != 0)
+        kept.count = before_end(watch, batch);
     for (size_t i = 0; i < kept.count; i++) {
         const struct etwatch_sample *sample = etwatch_sample_at(batch, i);
-        count_live(session, sample);
-        if (session->on_sample != NULL)
-            keep_error(session, session->on_sample(session->ctx, sample));
-        if (windows && session->error == 0)
-            keep_error(session, ew_window_aggregate_add(&session->windows, sample, session->sink));
+        count_live(watch, sample);
+        if (watch->on_sample != NULL)
+            keep_error(watch, watch->on_sample(watch->ctx, sample));
+        if (windows && watch->error == 0)
+            keep_error(watch, etwatch_aggregator_add(watch->windows, sample));
     }
-    if (session->tap != NULL)
-        keep_error(session, session->tap->samples(session->tap_ctx, &kept));
-    bool held = session->options->keep > 0 || session->no_samples;
-    if (session->sink != NULL && !windows && !held)
-        keep_error(session, etwatch_sink_samples(session->sink, &kept));
+    if (watch->tap != NULL)
+        keep_error(watch, watch->tap->samples(watch->tap_ctx, &kept));
+    bool held = watch->options->last_samples > 0 || watch->no_samples;
+    if (watch->sink != NULL && !windows && !held)
+        keep_error(watch, etwatch_sink_samples(watch->sink, &kept));
 }
 
 static void on_events(void *ctx, const struct etwatch_events *batch)
 {
-    struct ew_watch *session = ctx;
-    begin_output(session);
-    if (session->tap != NULL)
-        keep_error(session, session->tap->events(session->tap_ctx, batch));
-    if (session->on_events != NULL)
-        session->on_events(session->ctx, batch);
-    if (session->sink != NULL && !session->no_samples && !session->no_events)
-        keep_error(session, etwatch_sink_events(session->sink, batch));
+    struct ew_watch *watch = ctx;
+    begin_output(watch);
+    if (watch->tap != NULL)
+        keep_error(watch, watch->tap->events(watch->tap_ctx, batch));
+    if (watch->on_events != NULL)
+        watch->on_events(watch->ctx, batch);
+    if (watch->sink != NULL && !watch->no_samples && !watch->no_events)
+        keep_error(watch, etwatch_sink_events(watch->sink, batch));
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
-    struct ew_watch *session = ctx;
-    begin_output(session);
-    if (session->on_loss != NULL)
-        session->on_loss(session->ctx, loss);
-    if (session->tap != NULL)
-        keep_error(session, session->tap->loss(session->tap_ctx, loss));
-    if (session->sink != NULL)
-        keep_error(session, etwatch_sink_loss(session->sink, loss));
+    struct ew_watch *watch = ctx;
+    begin_output(watch);
+    if (watch->on_loss != NULL)
+        watch->on_loss(watch->ctx, loss);
+    if (watch->tap != NULL)
+        keep_error(watch, watch->tap->loss(watch->tap_ctx, loss));
+    if (watch->sink != NULL)
+        keep_error(watch, etwatch_sink_loss(watch->sink, loss));
 }
 
-/* In the stream where that has a place for it, else as words. */
+/* An object of the JSON stream, else one line of words. */
 static void on_alert(void *ctx, const struct etwatch_alert *alert)
 {
-    struct ew_watch *session = ctx;
-    struct ew_buf words;
-    begin_output(session);
-    session->alerts++;
-    if (session->tap != NULL)
-        keep_error(session, session->tap->alert(session->tap_ctx, alert));
-    if (session->sink != NULL && session->options->json) {
-        keep_error(session, etwatch_sink_alert(session->sink, alert));
+    struct ew_watch *watch = ctx;
+    begin_output(watch);
+    watch->alerts++;
+    if (watch->tap != NULL)
+        keep_error(watch, watch->tap->alert(watch->tap_ctx, alert));
+    if (watch->sink != NULL && watch->options->json) {
+        keep_error(watch, etwatch_sink_alert(watch->sink, alert));
         return;
     }
-    ew_buf_init(&words, 0, NULL, NULL);
-    ew_alert_text(&words, alert);
-    ew_buf_char(&words, '\0');
-    if (words.error == 0)
-        (void)snprintf(session->last_alert, sizeof session->last_alert, "%s", words.data);
-    ew_buf_done(&words);
-    if (session->options->command != EW_CMD_TOP)
-        ew_say(session->options, "alert: %s", session->last_alert);
+    (void)etwatch_alert_text(alert, watch->last_alert, sizeof watch->last_alert);
+    if (watch->options->command != EW_CMD_TOP)
+        ew_print_info(watch->options, "alert: %s", watch->last_alert);
+}
+
+static int on_window(void *ctx, const struct etwatch_window *window)
+{
+    const struct etwatch_windows one = etwatch_windows_of(window, 1);
+    return etwatch_sink_windows(((struct ew_watch *)ctx)->sink, &one);
 }
 
 /* ----------------------------------------------------------------------- opening */
 
-/* The machine that was watched: this one, or the one that a recording is from. */
+/* The machine that is watched: this one, or that of the recording. */
 static int name_machine(const struct ew_options *options, char *host, char *os, size_t size)
 {
     struct etwatch_error_info err = {.size = sizeof err};
@@ -221,16 +188,15 @@ static int name_machine(const struct ew_options *options, char *host, char *os, 
     if (rc == 0)
         (void)snprintf(os, size, "Windows %u.%u.%u", file.os_major, file.os_minor, file.os_build);
     else
-        ew_complain("%s%s%s", err.message[0] != '\0' ? err.message : etwatch_strerror(rc),
-                    err.fix[0] != '\0' ? "; " : "", err.fix);
+        (void)ew_print_failure(&err, rc);
     etwatch_trace_free(trace);
     host[0] = '\0';
     return rc == 0 ? EW_EXIT_OK : EW_EXIT_FAILED;
 }
 
-static int make_sink(struct ew_watch *session, uint32_t format)
+static int make_sink(struct ew_watch *watch, uint32_t format)
 {
-    const struct ew_options *options = session->options;
+    const struct ew_options *options = watch->options;
     struct etwatch_error_info err = {.size = sizeof err};
     char host[256], os[256];
     uint32_t rows;
@@ -250,136 +216,136 @@ static int make_sink(struct ew_watch *session, uint32_t format)
         ew_term_size(&wanted.width, &rows);
     if (options->output_path == NULL && ew_term_color(EW_TERM_OUT))
         wanted.flags |= ETWATCH_SINK_COLOR;
-    int rc =
-        etwatch_sink_new(format, ew_output_write, &session->output, &wanted, &session->sink, &err);
+    int rc = etwatch_sink_new(format, ew_output_write, &watch->output, &wanted, &watch->sink, &err);
     if (rc == 0)
         return EW_EXIT_OK;
-    ew_complain("%s%s%s", err.message, err.fix[0] != '\0' ? "; " : "", err.fix);
+    (void)ew_print_failure(&err, rc);
     return rc == ETWATCH_EINVAL ? EW_EXIT_USAGE : EW_EXIT_FAILED;
 }
 
-int ew_watch_prepare(struct ew_watch *session, const struct ew_options *options, uint32_t format)
+static int make_windows(struct ew_watch *watch)
 {
-    session->options = options;
-    int error = ew_output_open(&session->output, options->output_path);
-    if (error != 0) {
-        ew_complain("cannot write to %s: %s", options->output_path, strerror(error));
-        return EW_EXIT_FAILED;
-    }
-    session->output_open = true;
-    ew_window_aggregate_init(&session->windows, options->window_s);
-    ew_window_aggregate_want(&session->windows, options->aggregation);
-    return format == 0 ? EW_EXIT_OK : make_sink(session, format);
+    const struct ew_options *options = watch->options;
+    struct etwatch_window_metric metrics[ETWATCH_METRIC_COUNT];
+    struct etwatch_error_info err = {.size = sizeof err};
+    struct etwatch_aggregator_options wanted = {
+        .size = sizeof wanted,
+        .length_ns = options->window_ns,
+        .metrics = metrics,
+        .on_window = on_window,
+        .ctx = watch,
+    };
+    if (options->window_ns == 0)
+        return EW_EXIT_OK;
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
+        if (options->aggregation[i] != 0)
+            metrics[wanted.metric_count++] =
+                (struct etwatch_window_metric){i, options->aggregation[i]};
+    int rc = etwatch_aggregator_new(&wanted, &watch->windows, &err);
+    return rc < 0 ? ew_print_failure(&err, rc) : EW_EXIT_OK;
+}
+
+int ew_watch_prepare(struct ew_watch *watch, const struct ew_options *options, uint32_t format)
+{
+    watch->options = options;
+    int error = ew_output_open(&watch->output, options->output_path);
+    if (error != 0)
+        return ew_print_write_error(options->output_path, error);
+    watch->output_open = true;
+    int code = make_windows(watch);
+    return code != EW_EXIT_OK || format == 0 ? code : make_sink(watch, format);
 }
 
 /* The selected metrics, and those that windows aggregate. */
-static struct etwatch_metric_set selected_metrics(const struct ew_watch *session)
+static struct etwatch_metric_set selected_metrics(const struct ew_options *options)
 {
-    struct etwatch_metric_set metrics = session->options->metrics;
-    const struct etwatch_metric_set *more = &session->windows.more;
-    if (session->windows.length_ns == 0 || etwatch_metric_set_is_empty(more))
+    struct etwatch_metric_set metrics = options->metrics, aggregated = {{0}};
+    for (uint32_t i = 0; options->window_ns > 0 && i < ETWATCH_METRIC_COUNT; i++)
+        if (options->aggregation[i] != 0 && i != ETWATCH_M_cpu_percent && i != ETWATCH_M_rss_bytes)
+            etwatch_metric_set_add(&aggregated, i);
+    if (etwatch_metric_set_is_empty(&aggregated))
         return metrics;
     if (etwatch_metric_set_is_empty(&metrics))
         etwatch_metric_set_add(&metrics, ETWATCH_METRIC_DEFAULT);
-    etwatch_metric_set_union(&metrics, more);
+    etwatch_metric_set_union(&metrics, &aggregated);
     return metrics;
 }
 
-static struct etwatch_config make_config(struct ew_watch *session)
+static struct etwatch_config make_config(struct ew_watch *watch)
 {
-    const struct ew_options *o = session->options;
+    const struct ew_options *o = watch->options;
     double budget = o->budget_percent > 0 ? o->budget_percent : o->profile_percent;
     struct etwatch_config config = {
         .size = sizeof config,
         .source = o->source,
         .flags = o->config_flags | (o->budget_off ? (uint32_t)ETWATCH_CONFIG_NO_BUDGET : 0),
-        .latency_ms = o->latency_ms,
+        .latency_ms = (uint32_t)(o->latency_ns / 1000000),
         .hz = o->hz,
         .budget_percent = budget,
-        .pids = o->pids,
-        .pid_count = o->pid_count,
+        .pids = o->pids.ids,
+        .pid_count = o->pids.count,
         .names = (const char *const *)o->names.words,
         .name_count = o->names.count,
-        .uids = o->uids,
-        .uid_count = o->uid_count,
+        .uids = o->users.ids,
+        .uid_count = o->users.count,
         .cgroups = (const char *const *)o->cgroups.words,
         .cgroup_count = o->cgroups.count,
         .proc_root = o->proc_root,
         .traces = (const char *const *)o->files.words,
         .trace_count = o->files.count,
-        .metrics = selected_metrics(session),
+        .metrics = selected_metrics(o),
         .polled_metrics = o->polled_metrics,
         .rates = o->rates,
         .rate_count = o->rate_count,
     };
     config.alerts = (const char *const *)o->alerts.words;
     config.alert_count = o->alerts.count;
-    if (o->keep > 0) {
+    if (o->last_samples > 0) {
         config.flags |= ETWATCH_CONFIG_QUEUE;
-        config.queue_samples = o->keep;
+        config.queue_samples = o->last_samples;
     }
     config.top_n = o->top_n;
     config.top_n_metric = o->top_n_metric;
-    config.exclude_pids = o->exclude_pids;
-    config.exclude_pid_count = o->exclude_pid_count;
+    config.exclude_pids = o->exclude_pids.ids;
+    config.exclude_pid_count = o->exclude_pids.count;
     config.exclude_names = (const char *const *)o->exclude_names.words;
     config.exclude_name_count = o->exclude_names.count;
-    config.exclude_uids = o->exclude_uids;
-    config.exclude_uid_count = o->exclude_uid_count;
+    config.exclude_uids = o->exclude_users.ids;
+    config.exclude_uid_count = o->exclude_users.count;
     config.exclude_cgroups = (const char *const *)o->exclude_cgroups.words;
     config.exclude_cgroup_count = o->exclude_cgroups.count;
     return config;
 }
 
-int ew_exit_code(int rc)
-{
-    switch (rc) {
-    case ETWATCH_EINVAL:
-        return EW_EXIT_USAGE;
-    case ETWATCH_EPERM:
-    case ETWATCH_ENOTSUP:
-        return EW_EXIT_RIGHTS;
-    default:
-        return EW_EXIT_FAILED;
-    }
-}
-
-int ew_complain_about(const struct etwatch_error_info *err, int rc)
-{
-    const char *message = err->message[0] != '\0' ? err->message : etwatch_strerror(rc);
-    ew_complain("%s%s%s", message, err->fix[0] != '\0' ? "; " : "", err->fix);
-    return ew_exit_code(rc);
-}
-
 static int check_pids(const struct ew_options *options)
 {
     const char *root = options->proc_root != NULL ? options->proc_root : "/proc";
-    for (uint32_t i = 0; i < options->pid_count; i++) {
-        if (!ew_os_process_exists(root, options->pids[i])) {
-            ew_complain("there is no process %u", options->pids[i]);
+    for (uint32_t i = 0; i < options->pids.count; i++) {
+        if (!ew_os_process_exists(root, options->pids.ids[i])) {
+            ew_print_error("there is no process %u", options->pids.ids[i]);
             return EW_EXIT_FAILED;
         }
-        if (ew_os_process_ended(root, options->pids[i])) {
-            ew_complain("process %u has already ended", options->pids[i]);
+        if (ew_os_process_ended(root, options->pids.ids[i])) {
+            ew_print_error("process %u has already ended", options->pids.ids[i]);
             return EW_EXIT_FAILED;
         }
     }
     return EW_EXIT_OK;
 }
 
-int ew_watch_open(struct ew_watch *session, uint32_t pid)
+int ew_watch_open(struct ew_watch *watch, uint32_t pid)
 {
-    struct ew_cli_session_options etw;
+    struct ew_session_options etw;
     struct etwatch_error_info err = {.size = sizeof err};
-    struct etwatch_config config = make_config(session);
-    bool recorded = session->options->files.count > 0;
-    config.session = session->options->etw.session;
-    if (ew_cli_session_options(session->options, &etw))
+    struct etwatch_config config = make_config(watch);
+    bool recorded = watch->options->files.count > 0;
+    config.session = watch->options->etw.session;
+    if (ew_session_options(watch->options, &etw))
         config.session_options = &etw.options;
-    if (!recorded && check_pids(session->options) != EW_EXIT_OK)
+    if (!recorded && check_pids(watch->options) != EW_EXIT_OK)
         return EW_EXIT_FAILED;
-    if (session->options->uid_numbers && !recorded && !ew_os_has_uids()) {
-        ew_complain("users of Windows have no numbers: give their names");
+    if (watch->options->user_numbers && !recorded && !ew_os_has_uids()) {
+        ew_print_error("users of Windows have no numbers: use their names");
         return EW_EXIT_USAGE;
     }
     if (pid != 0) {
@@ -388,77 +354,77 @@ int ew_watch_open(struct ew_watch *session, uint32_t pid)
     }
     struct etwatch_callbacks callbacks = {
         .size = sizeof callbacks,
-        .ctx = session,
+        .ctx = watch,
         .on_samples = on_samples,
         .on_events = (config.flags & ETWATCH_CONFIG_EVENTS) != 0 ? on_events : NULL,
         .on_loss = on_loss,
         .on_alert = on_alert,
     };
-    int rc = etwatch_monitor_new(&config, &callbacks, &session->monitor, &err);
+    int rc = etwatch_monitor_new(&config, &callbacks, &watch->monitor, &err);
     if (rc == 0)
-        rc = etwatch_monitor_open(session->monitor, &err);
+        rc = etwatch_monitor_open(watch->monitor, &err);
     if (rc < 0)
-        return ew_complain_about(&err, rc);
-    session->opened_cpu_ns = ew_os_thread_cpu_ns();
-    if (session->options->system && !recorded &&
-        etwatch_system_open(session->options->proc_root, &session->system) < 0)
-        session->system = NULL;
+        return ew_print_failure(&err, rc);
+    watch->opened_cpu_ns = ew_os_thread_cpu_ns();
+    if (watch->options->system_stats && !recorded &&
+        etwatch_system_open(watch->options->proc_root, &watch->system) < 0)
+        watch->system = NULL;
     ew_os_drop_rights();
-    begin_output(session);
-    flush(session);
-    if (session->options->duration_s > 0 && !recorded)
-        session->end_raw_ns = ew_os_raw_ns() + (uint64_t)(session->options->duration_s * 1e9);
+    begin_output(watch);
+    flush(watch);
+    if (watch->options->duration_ns > 0 && !recorded)
+        watch->end_raw_ns = ew_os_raw_ns() + watch->options->duration_ns;
     return EW_EXIT_OK;
 }
 
 /* ------------------------------------------------------------------------ running */
 
-/* Whether every start and exit of the machine comes by here. */
-static bool sees_all(const struct ew_watch *session)
+/* Whether every start and exit of the machine is delivered to this watch. */
+static bool sees_all(const struct ew_watch *watch)
 {
-    const struct ew_options *o = session->options;
+    const struct ew_options *o = watch->options;
     return (o->config_flags & ETWATCH_CONFIG_ALL) != 0 &&
-           session->meta.source != ETWATCH_SOURCE_POLL && o->exclude_pid_count == 0 &&
-           o->exclude_names.count == 0 && o->exclude_uid_count == 0 &&
+           watch->meta.source != ETWATCH_SOURCE_POLL && o->exclude_pids.count == 0 &&
+           o->exclude_names.count == 0 && o->exclude_users.count == 0 &&
            o->exclude_cgroups.count == 0;
 }
 
-/* Once a second, in the second that is over. */
-static void read_system(struct ew_watch *session)
+/* Once per second; the values are those of the last second. */
+static void read_system(struct ew_watch *watch)
 {
     struct etwatch_system system = {.size = sizeof system};
     uint64_t now_ns = ew_os_raw_ns();
-    if (session->system == NULL || now_ns < session->system_next_ns || !session->meta_known)
+    if (watch->system == NULL || now_ns < watch->system_next_ns || !watch->meta_known)
         return;
-    session->system_next_ns = now_ns + 1000000000;
-    if (sees_all(session))
-        etwatch_system_set_process_counts(session->system, session->system_started,
-                                          session->system_ended);
-    session->system_started = session->system_ended = 0;
-    int rc = etwatch_system_read(session->system, &system);
-    keep_error(session, rc < 0 ? rc : etwatch_sink_system(session->sink, &system));
+    watch->system_next_ns = now_ns + 1000000000;
+    if (sees_all(watch))
+        etwatch_system_set_process_counts(watch->system, watch->system_started,
+                                          watch->system_ended);
+    watch->system_started = watch->system_ended = 0;
+    int rc = etwatch_system_read(watch->system, &system);
+    keep_error(watch, rc < 0 ? rc : etwatch_sink_system(watch->sink, &system));
 }
 
-bool ew_watch_step(struct ew_watch *session, int max_ms)
+bool ew_watch_step(struct ew_watch *watch, int max_ms)
 {
     int wait_ms = max_ms < LONGEST_WAIT_MS ? max_ms : LONGEST_WAIT_MS;
-    if (session->error != 0)
+    if (watch->error != 0)
         return false;
-    if (session->end_raw_ns != 0) {
+    if (watch->end_raw_ns != 0) {
         uint64_t now_ns = ew_os_raw_ns();
-        if (now_ns >= session->end_raw_ns)
+        if (now_ns >= watch->end_raw_ns)
             return false;
-        uint64_t left_ms = (session->end_raw_ns - now_ns + 999999) / 1000000;
+        uint64_t left_ms = (watch->end_raw_ns - now_ns + 999999) / 1000000;
         if (left_ms < (uint64_t)wait_ms)
             wait_ms = (int)left_ms;
     }
     /* A delivery may call back many times; what they leave in the sink is one write. */
-    int rc = etwatch_monitor_poll(session->monitor, wait_ms, NULL);
-    read_system(session);
-    bool over = rc == ETWATCH_ESTATE && session->meta.source == ETWATCH_SOURCE_ETL;
-    keep_error(session, over ? 0 : rc);
-    flush(session);
-    return session->error == 0 && !over && !session->past_end;
+    int rc = etwatch_monitor_poll(watch->monitor, wait_ms, NULL);
+    read_system(watch);
+    bool over = rc == ETWATCH_ESTATE && watch->meta.source == ETWATCH_SOURCE_ETL;
+    keep_error(watch, over ? 0 : rc);
+    flush(watch);
+    return watch->error == 0 && !over && !watch->past_end;
 }
 
 /* ------------------------------------------------------------------------- ending */
@@ -469,7 +435,7 @@ void ew_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
     ew_buf_text(out, source != NULL ? source : "?");
     ew_buf_text(out, ", ");
     (void)ew_buf_fixed(out, stats->hz_requested, stats->hz_requested < 10 ? 1 : 0);
-    ew_buf_text(out, " Hz asked, ");
+    ew_buf_text(out, " Hz requested, ");
     (void)ew_buf_fixed(out, stats->hz_reached, 1);
     ew_buf_text(out, " reached; ");
     ew_buf_u64(out, stats->samples);
@@ -491,11 +457,11 @@ void ew_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
     ew_buf_text(out, " of memory");
 }
 
-/* The monitor knows what its steps cost; formatting, writing and drawing are a cost of ours too. */
-static void count_own_cost(struct ew_watch *session)
+/* The monitor counts its own steps; formatting, writing and drawing cost CPU time as well. */
+static void add_own_cost(struct ew_watch *watch)
 {
-    struct etwatch_stats *stats = &session->stats;
-    double cpu_ns = (double)(ew_os_thread_cpu_ns() - session->opened_cpu_ns);
+    struct etwatch_stats *stats = &watch->stats;
+    double cpu_ns = (double)(ew_os_thread_cpu_ns() - watch->opened_cpu_ns);
     double percent = stats->duration_ns == 0 ? 0 : 100.0 * cpu_ns / (double)stats->duration_ns;
     if (stats->self_kernel_percent > 0)
         percent += stats->self_kernel_percent;
@@ -503,74 +469,72 @@ static void count_own_cost(struct ew_watch *session)
         stats->self_cpu_percent = percent;
 }
 
-/* With --keep: what is left in the ring. */
-static void write_kept(struct ew_watch *session)
+/* --last-samples: the content of the ring. */
+static void write_last_samples(struct ew_watch *watch)
 {
     struct etwatch_samples batch = {.size = sizeof batch};
-    while (session->error == 0 && etwatch_monitor_read(session->monitor, 16, 0, &batch) > 0)
-        keep_error(session, etwatch_sink_samples(session->sink, &batch));
+    while (watch->error == 0 && etwatch_monitor_read(watch->monitor, 16, 0, &batch) > 0)
+        keep_error(watch, etwatch_sink_samples(watch->sink, &batch));
 }
 
-void ew_watch_stop(struct ew_watch *session)
+void ew_watch_stop(struct ew_watch *watch)
 {
-    if (session->stopped || session->monitor == NULL || !session->meta_known)
+    if (watch->stopped || watch->monitor == NULL || !watch->meta_known)
         return;
-    session->stopped = true;
-    keep_error(session, etwatch_monitor_stop(session->monitor));
-    /* eBPF knows at the beginning that there is none; polling sees only who is in one. */
-    if (session->options->cgroups.count > 0 && !session->any_started)
-        ew_say(session->options, "no process was in %s", session->options->cgroups.words[0]);
-    session->stats.size = sizeof session->stats;
-    keep_error(session, etwatch_monitor_stats(session->monitor, &session->stats));
-    count_own_cost(session);
-    if (session->tap != NULL && session->error == 0)
-        keep_error(session, session->tap->stats(session->tap_ctx, &session->stats));
-    flush(session);
-    if (session->on_end != NULL && session->error == 0)
-        keep_error(session, session->on_end(session->ctx));
-    if (session->sink == NULL)
+    watch->stopped = true;
+    keep_error(watch, etwatch_monitor_stop(watch->monitor));
+    /* eBPF rejects a cgroup that does not exist; polling cannot know. */
+    if (watch->options->cgroups.count > 0 && !watch->any_started)
+        ew_print_info(watch->options, "there was no process in the cgroup %s",
+                      watch->options->cgroups.words[0]);
+    watch->stats.size = sizeof watch->stats;
+    keep_error(watch, etwatch_monitor_stats(watch->monitor, &watch->stats));
+    add_own_cost(watch);
+    if (watch->tap != NULL && watch->error == 0)
+        keep_error(watch, watch->tap->stats(watch->tap_ctx, &watch->stats));
+    flush(watch);
+    if (watch->on_end != NULL && watch->error == 0)
+        keep_error(watch, watch->on_end(watch->ctx));
+    if (watch->sink == NULL)
         return;
-    if (session->options->keep > 0)
-        write_kept(session);
-    if (session->windows.length_ns > 0)
-        keep_error(session, ew_window_aggregate_end(&session->windows, session->sink));
-    keep_error(session, etwatch_sink_stats(session->sink, &session->stats));
-    flush(session);
+    if (watch->options->last_samples > 0)
+        write_last_samples(watch);
+    if (watch->windows != NULL)
+        keep_error(watch, etwatch_aggregator_end(watch->windows));
+    keep_error(watch, etwatch_sink_stats(watch->sink, &watch->stats));
+    flush(watch);
 }
 
-static int report_error(const struct ew_watch *session)
+static int report_error(const struct ew_watch *watch)
 {
-    const struct ew_output *output = &session->output;
+    const struct ew_output *output = &watch->output;
     struct etwatch_error_info err = {.size = sizeof err};
-    if (session->error == 0 || ew_output_reader_gone(output))
+    if (watch->error == 0 || ew_output_reader_gone(output))
         return EW_EXIT_OK;
     if (output->os_error != 0)
-        ew_complain("cannot write to %s: %s",
-                    output->path != NULL ? output->path : "standard output",
-                    strerror(output->os_error));
-    else if (etwatch_monitor_last_error(session->monitor, &err) == session->error)
-        (void)ew_complain_about(&err, session->error);
+        (void)ew_print_write_error(output->path, output->os_error);
+    else if (etwatch_monitor_last_error(watch->monitor, &err) == watch->error)
+        (void)ew_print_failure(&err, watch->error);
     else
-        ew_complain("%s", etwatch_strerror(session->error));
-    return ew_exit_code(session->error) == EW_EXIT_RIGHTS ? EW_EXIT_RIGHTS : EW_EXIT_FAILED;
+        ew_print_error("%s", etwatch_strerror(watch->error));
+    return ew_exit_code(watch->error) == EW_EXIT_RIGHTS ? EW_EXIT_RIGHTS : EW_EXIT_FAILED;
 }
 
-int ew_watch_close(struct ew_watch *session)
+int ew_watch_close(struct ew_watch *watch)
 {
-    ew_watch_stop(session);
-    int code = report_error(session);
-    etwatch_system_close(session->system);
-    session->system = NULL;
-    etwatch_monitor_free(session->monitor);
-    etwatch_sink_free(session->sink);
-    ew_window_aggregate_done(&session->windows);
-    session->monitor = NULL;
-    session->sink = NULL;
-    int error = session->output_open ? ew_output_close(&session->output) : 0;
-    session->output_open = false;
-    if (error != 0 && code == EW_EXIT_OK) {
-        ew_complain("cannot write to %s: %s", session->options->output_path, strerror(error));
-        code = EW_EXIT_FAILED;
-    }
-    return code;
+    ew_watch_stop(watch);
+    int code = report_error(watch);
+    etwatch_system_close(watch->system);
+    watch->system = NULL;
+    etwatch_monitor_free(watch->monitor);
+    etwatch_sink_free(watch->sink);
+    etwatch_aggregator_free(watch->windows);
+    watch->monitor = NULL;
+    watch->windows = NULL;
+    watch->sink = NULL;
+    int error = watch->output_open ? ew_output_close(&watch->output) : 0;
+    watch->output_open = false;
+    return error != 0 && code == EW_EXIT_OK
+               ? ew_print_write_error(watch->options->output_path, error)
+               : code;
 }

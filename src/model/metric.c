@@ -28,6 +28,10 @@ const char *etwatch_exactness_name(uint32_t exactness)
     return exactness <= ETWATCH_EXACTNESS_EXACT ? words[exactness] : NULL;
 }
 
+const struct etwatch_metric_set ew_metrics_without_average = EW_METRIC_SET(
+    ETWATCH_M_priority, ETWATCH_M_affinity, ETWATCH_M_io_priority, ETWATCH_M_rss_peak_bytes,
+    ETWATCH_M_handles_peak, ETWATCH_M_exit_ns, ETWATCH_M_exit_code, ETWATCH_M_exit_signal);
+
 int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
 {
     if (metric >= ETWATCH_METRIC_COUNT || ret_info == NULL)
@@ -52,6 +56,7 @@ int etwatch_metric_info(uint32_t metric, struct etwatch_metric_info *ret_info)
         .otlp_linux_unit = row->otlp_linux_unit != NULL ? row->otlp_linux_unit
                            : row->otlp_unit != NULL     ? row->otlp_unit
                                                         : "",
+        .has_average = !etwatch_metric_set_has(&ew_metrics_without_average, metric),
     };
     return ew_sized_out(ret_info, &info, sizeof info);
 }

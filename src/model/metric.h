@@ -101,6 +101,9 @@ uint64_t ew_metrics_period_ns(const struct etwatch_metric_set *selected,
 /* The metrics that are polled for a request: gauges that are read together are polled together. */
 struct etwatch_metric_set ew_metrics_polled(const struct etwatch_metric_set *requested);
 
+/* Ids, masks, levels and peaks: an average over intervals is meaningless. */
+extern const struct etwatch_metric_set ew_metrics_without_average;
+
 /* Always reported: how a process ended. */
 extern const struct etwatch_metric_set ew_metrics_always;
 

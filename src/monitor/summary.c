@@ -219,7 +219,7 @@ static bool hold(struct process *process, const struct etwatch_sample *sample)
         return false;
     struct held *held = &process->held[process->held_count++];
     held->has = sample->has;
-    etwatch_metric_set_subtract(&held->has, &ew_sparse_histogram_excluded);
+    etwatch_metric_set_subtract(&held->has, &ew_metrics_without_average);
     ew_sparse_histogram_values(sample, held->values);
     return process->held_count < HELD_MAX || spread_held(process);
 }

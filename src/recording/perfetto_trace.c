@@ -196,7 +196,7 @@ void ew_perfetto_trace_stats(const struct ew_perfetto_trace *trace,
 struct report {
     struct ew_perfetto_trace *trace;
     struct ew_perfetto_trace_file *file;
-    struct ew_account *account;
+    struct etwatch_account *account;
     const struct etwatch_report_callbacks *callbacks;
     bool any_meta;
     struct selected {
@@ -432,7 +432,7 @@ int ew_perfetto_trace_report(struct ew_perfetto_trace *trace,
     bool ended = rc == ETWATCH_ESTATE;
     if (rc == 0 || ended)
         rc = emit(&report, ret_system);
-    ew_account_free(report.account);
+    etwatch_account_free(report.account);
     ew_free(report.selected);
     return rc == 0 && ended ? ETWATCH_ESTATE : rc;
 }

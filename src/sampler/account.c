@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "model/metric.h"
 
 enum own_kind { START, EXIT, SAMPLE, THREAD, LOST, OWN_COUNT };
@@ -38,7 +39,7 @@ struct total {
     struct etwatch_metric_set estimated;
 };
 
-struct ew_account {
+struct etwatch_account {
     struct ew_account_options options;
     struct etwatch_meta meta;
     struct etwatch_stats stats;
@@ -58,15 +59,15 @@ struct ew_account {
     struct etwatch_trace_system system; /* size 0: unknown */
 };
 
-struct ew_account *ew_account_new(const struct ew_account_options *options)
+struct etwatch_account *ew_account_new(const struct ew_account_options *options)
 {
-    struct ew_account *account = ew_calloc(1, sizeof *account);
+    struct etwatch_account *account = ew_calloc(1, sizeof *account);
     if (account != NULL && options != NULL)
         account->options = *options;
     return account;
 }
 
-void ew_account_free(struct ew_account *account)
+void etwatch_account_free(struct etwatch_account *account)
 {
     if (account == NULL)
         return;
@@ -78,7 +79,7 @@ void ew_account_free(struct ew_account *account)
     ew_free(account);
 }
 
-static void note_time(struct ew_account *account, uint64_t t_ns)
+static void note_time(struct etwatch_account *account, uint64_t t_ns)
 {
     if (account->first_ns == 0 || t_ns < account->first_ns)
         account->first_ns = t_ns;
@@ -87,18 +88,18 @@ static void note_time(struct ew_account *account, uint64_t t_ns)
     account->events++;
 }
 
-void ew_account_meta(struct ew_account *account, const struct etwatch_meta *meta)
+void ew_account_meta(struct etwatch_account *account, const struct etwatch_meta *meta)
 {
     account->meta = *meta;
 }
 
-void ew_account_stats(struct ew_account *account, const struct etwatch_stats *stats)
+void ew_account_stats(struct etwatch_account *account, const struct etwatch_stats *stats)
 {
     account->stats = *stats;
     account->ended = true;
 }
 
-void ew_account_loss(struct ew_account *account, const struct etwatch_loss *loss)
+void ew_account_loss(struct etwatch_account *account, const struct etwatch_loss *loss)
 {
     account->own[LOST]++;
     account->lost += loss->count;
@@ -111,7 +112,8 @@ void ew_account_loss(struct ew_account *account, const struct etwatch_loss *loss
 
 /* ------------------------------------------------------------------- samples */
 
-static struct ew_account_row *row_of(struct ew_account *account, const struct etwatch_sample *s)
+static struct ew_account_row *row_of(struct etwatch_account *account,
+                                     const struct etwatch_sample *s)
 {
     uint32_t tid = s->type == ETWATCH_TYPE_THREAD ? s->tid : 0;
     uint32_t owner = 0;
@@ -128,7 +130,7 @@ static struct ew_account_row *row_of(struct ew_account *account, const struct et
     return row;
 }
 
-void ew_account_sample(struct ew_account *account, const struct etwatch_sample *s)
+void ew_account_sample(struct etwatch_account *account, const struct etwatch_sample *s)
 {
     static const enum own_kind kinds[] = {
         [ETWATCH_TYPE_START] = START,
@@ -162,12 +164,12 @@ void ew_account_sample(struct ew_account *account, const struct etwatch_sample *
 
 /* -------------------------------------------------------------------- events */
 
-void ew_account_by_switches(struct ew_account *account)
+void ew_account_by_switches(struct etwatch_account *account)
 {
     account->by_switches = true;
 }
 
-static void add_run(struct ew_account *account, uint32_t pid, uint32_t tid, const char *name,
+static void add_run(struct etwatch_account *account, uint32_t pid, uint32_t tid, const char *name,
                     uint64_t from_ns, const struct etwatch_event *e)
 {
     struct etwatch_sample s = {
@@ -200,7 +202,7 @@ static void add_run(struct ew_account *account, uint32_t pid, uint32_t tid, cons
         ew_account_row_add(row, &s);
 }
 
-static void take_switch(struct ew_account *account, const struct etwatch_event *e)
+static void take_switch(struct etwatch_account *account, const struct etwatch_event *e)
 {
     if (e->cpu >= EW_ACCOUNT_CPUS_MAX)
         return;
@@ -216,7 +218,7 @@ static void take_switch(struct ew_account *account, const struct etwatch_event *
     cpu->since_ns = e->t_ns;
 }
 
-void ew_account_event(struct ew_account *account, const struct etwatch_event *e)
+void ew_account_event(struct etwatch_account *account, const struct etwatch_event *e)
 {
     if (e->kind == 0 || e->kind >= SCHED_COUNT)
         return;
@@ -226,7 +228,7 @@ void ew_account_event(struct ew_account *account, const struct etwatch_event *e)
         take_switch(account, e);
 }
 
-void ew_account_other(struct ew_account *account, const char *provider, const char *event,
+void ew_account_other(struct etwatch_account *account, const char *provider, const char *event,
                       uint64_t t_ns, bool decoded)
 {
     if (t_ns != 0)
@@ -256,12 +258,12 @@ void ew_account_other(struct ew_account *account, const char *provider, const ch
 
 /* -------------------------------------------------------------------- totals */
 
-void ew_account_system(struct ew_account *account, const struct etwatch_trace_system *system)
+void ew_account_system(struct etwatch_account *account, const struct etwatch_trace_system *system)
 {
     account->system = *system;
 }
 
-void ew_account_total(struct ew_account *account, const struct etwatch_sample *total,
+void ew_account_total(struct etwatch_account *account, const struct etwatch_sample *total,
                       const struct etwatch_metric_set *estimated)
 {
     if (total->type == ETWATCH_TYPE_THREAD && !account->options.threads)
@@ -304,7 +306,8 @@ static int visit_one(struct visit *visit, struct etwatch_sample s, bool thread,
     return visit->selected ? visitor->on_process(visitor->ctx, &s, estimated) : 0;
 }
 
-static int visit_totals(const struct ew_account *account, const struct ew_account_visitor *visitor)
+static int visit_totals(const struct etwatch_account *account,
+                        const struct ew_account_visitor *visitor)
 {
     struct visit visit = {.visitor = visitor, .selected = true};
     int rc = 0;
@@ -318,12 +321,12 @@ static int visit_totals(const struct ew_account *account, const struct ew_accoun
 
 /* ------------------------------------------------------------------- visiting */
 
-uint64_t ew_account_end_ns(const struct ew_account *account)
+uint64_t ew_account_end_ns(const struct etwatch_account *account)
 {
     return account->ended ? account->meta.anchor_unix_ns + account->stats.duration_ns : 0;
 }
 
-void ew_account_sum(const struct ew_account *account, struct etwatch_trace_stats *ret_stats,
+void ew_account_sum(const struct etwatch_account *account, struct etwatch_trace_stats *ret_stats,
                     struct etwatch_trace_system *ret_system)
 {
     uint64_t lost =
@@ -358,7 +361,8 @@ static int visit_class(const struct ew_account_visitor *visitor, const char *pro
     return count == 0 ? 0 : visitor->on_class(visitor->ctx, &klass);
 }
 
-int ew_account_visit_classes(struct ew_account *account, const struct ew_account_visitor *visitor)
+int ew_account_visit_classes(struct etwatch_account *account,
+                             const struct ew_account_visitor *visitor)
 {
     int rc = 0;
     for (uint32_t i = 0; i < OWN_COUNT && rc == 0; i++)
@@ -373,7 +377,7 @@ int ew_account_visit_classes(struct ew_account *account, const struct ew_account
 }
 
 /* Completes a row for the report: its start and end, and cpu_percent over that time. */
-static struct etwatch_sample finish_row(const struct ew_account *account,
+static struct etwatch_sample finish_row(const struct etwatch_account *account,
                                         const struct ew_account_row *row)
 {
     struct etwatch_sample s = row->sum;
@@ -411,7 +415,7 @@ static int by_owner(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-static int visit_rows(struct ew_account *account, const struct ew_account_row **list,
+static int visit_rows(struct etwatch_account *account, const struct ew_account_row **list,
                       const struct ew_account_visitor *visitor)
 {
     struct visit visit = {.visitor = visitor, .selected = true};
@@ -425,7 +429,8 @@ static int visit_rows(struct ew_account *account, const struct ew_account_row **
     return rc;
 }
 
-int ew_account_visit_processes(struct ew_account *account, const struct ew_account_visitor *visitor)
+int ew_account_visit_processes(struct etwatch_account *account,
+                               const struct ew_account_visitor *visitor)
 {
     if (account->total_count > 0 && !account->options.part)
         return visit_totals(account, visitor);
@@ -438,4 +443,143 @@ int ew_account_visit_processes(struct ew_account *account, const struct ew_accou
     int rc = visit_rows(account, list, visitor);
     ew_free(list);
     return rc;
+}
+
+/* -------------------------------------------------------------------- public */
+
+int etwatch_account_new(const struct etwatch_account_options *given,
+                        struct etwatch_account **ret_account)
+{
+    struct etwatch_account_options options = {.size = sizeof options};
+    if (ret_account == NULL)
+        return ETWATCH_EINVAL;
+    int rc = given == NULL
+                 ? 0
+                 : ew_sized_in(&options, sizeof options, given, "etwatch_account_options", NULL);
+    if (rc < 0)
+        return rc;
+    struct ew_account_options own = {.threads = (options.flags & ETWATCH_REPORT_THREADS) != 0};
+    struct etwatch_account *account = ew_account_new(&own);
+    if (account == NULL)
+        return ETWATCH_ENOMEM;
+    *ret_account = account;
+    return 0;
+}
+
+int etwatch_account_add_meta(struct etwatch_account *account, const struct etwatch_meta *given)
+{
+    struct etwatch_meta copy;
+    const struct etwatch_meta *meta =
+        account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (meta == NULL)
+        return ETWATCH_EINVAL;
+    ew_account_meta(account, meta);
+    return 0;
+}
+
+int etwatch_account_add_sample(struct etwatch_account *account, const struct etwatch_sample *given)
+{
+    struct etwatch_sample copy;
+    const struct etwatch_sample *sample =
+        account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (sample == NULL)
+        return ETWATCH_EINVAL;
+    ew_account_sample(account, sample);
+    return 0;
+}
+
+int etwatch_account_add_event(struct etwatch_account *account, const struct etwatch_event *given)
+{
+    struct etwatch_event copy;
+    const struct etwatch_event *event =
+        account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (event == NULL)
+        return ETWATCH_EINVAL;
+    ew_account_event(account, event);
+    return 0;
+}
+
+int etwatch_account_add_loss(struct etwatch_account *account, const struct etwatch_loss *given)
+{
+    struct etwatch_loss copy;
+    const struct etwatch_loss *loss =
+        account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (loss == NULL)
+        return ETWATCH_EINVAL;
+    ew_account_loss(account, loss);
+    return 0;
+}
+
+int etwatch_account_add_alert(struct etwatch_account *account, const struct etwatch_alert *given)
+{
+    struct etwatch_alert copy;
+    const struct etwatch_alert *alert =
+        account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (alert == NULL)
+        return ETWATCH_EINVAL;
+    ew_account_other(account, "etwatch", "alert", alert->from_ns, true);
+    return 0;
+}
+
+int etwatch_account_add_stats(struct etwatch_account *account, const struct etwatch_stats *given)
+{
+    struct etwatch_stats copy;
+    const struct etwatch_stats *stats =
+        account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (stats == NULL)
+        return ETWATCH_EINVAL;
+    ew_account_stats(account, stats);
+    return 0;
+}
+
+int etwatch_account_stats(const struct etwatch_account *account,
+                          struct etwatch_trace_stats *ret_stats)
+{
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    struct etwatch_trace_system system;
+    if (account == NULL || ret_stats == NULL)
+        return ETWATCH_EINVAL;
+    ew_account_sum(account, &stats, &system);
+    return ew_sized_out(ret_stats, &stats, sizeof stats);
+}
+
+static int skip_class(void *ctx, const struct etwatch_trace_class *klass)
+{
+    (void)ctx;
+    (void)klass;
+    return 0;
+}
+
+static int skip_process(void *ctx, const struct etwatch_sample *process,
+                        const struct etwatch_metric_set *estimated)
+{
+    (void)ctx;
+    (void)process;
+    (void)estimated;
+    return 0;
+}
+
+int etwatch_account_report(struct etwatch_account *account,
+                           const struct etwatch_report_callbacks *given)
+{
+    struct etwatch_report_callbacks callbacks;
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    struct etwatch_trace_system system;
+    if (account == NULL || given == NULL)
+        return ETWATCH_EINVAL;
+    int rc = ew_sized_in(&callbacks, sizeof callbacks, given, "etwatch_report_callbacks", NULL);
+    if (rc < 0)
+        return rc;
+    struct ew_account_visitor visitor = {
+        .ctx = callbacks.ctx,
+        .on_class = callbacks.on_class != NULL ? callbacks.on_class : skip_class,
+        .on_process = callbacks.on_process != NULL ? callbacks.on_process : skip_process,
+        .cmdline = (callbacks.flags & ETWATCH_REPORT_CMDLINE) != 0,
+    };
+    ew_account_sum(account, &stats, &system);
+    if (callbacks.on_system != NULL)
+        rc = callbacks.on_system(callbacks.ctx, &system);
+    if (rc == 0)
+        rc = ew_account_visit_classes(account, &visitor);
+    return rc == 0 ? ew_account_visit_processes(account, &visitor) : rc;
 }

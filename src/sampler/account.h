@@ -13,15 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <etwatch/trace.h>
+#include <etwatch/account.h>
 
 enum {
     EW_ACCOUNT_ROWS_MAX = 1 << 17,
     EW_ACCOUNT_CPUS_MAX = 1024,
     EW_ACCOUNT_KINDS_MAX = 512,
 };
-
-struct ew_account;
 
 struct ew_account_options {
     bool threads;     /* THREAD samples get rows of their own */
@@ -31,30 +29,29 @@ struct ew_account_options {
 };
 
 /* NULL: out of memory. */
-struct ew_account *ew_account_new(const struct ew_account_options *options);
-void ew_account_free(struct ew_account *account);
+struct etwatch_account *ew_account_new(const struct ew_account_options *options);
 
-void ew_account_meta(struct ew_account *account, const struct etwatch_meta *meta);
-void ew_account_sample(struct ew_account *account, const struct etwatch_sample *sample);
-void ew_account_event(struct ew_account *account, const struct etwatch_event *event);
-void ew_account_loss(struct ew_account *account, const struct etwatch_loss *loss);
-void ew_account_stats(struct ew_account *account, const struct etwatch_stats *stats);
+void ew_account_meta(struct etwatch_account *account, const struct etwatch_meta *meta);
+void ew_account_sample(struct etwatch_account *account, const struct etwatch_sample *sample);
+void ew_account_event(struct etwatch_account *account, const struct etwatch_event *event);
+void ew_account_loss(struct etwatch_account *account, const struct etwatch_loss *loss);
+void ew_account_stats(struct etwatch_account *account, const struct etwatch_stats *stats);
 /* Any other event, at t_ns (0: no time): counted by name. */
-void ew_account_other(struct ew_account *account, const char *provider, const char *event,
+void ew_account_other(struct etwatch_account *account, const char *provider, const char *event,
                       uint64_t t_ns, bool decoded);
 /* Totals computed by a source with more information: a process or one of the threads that follow
  * it, and the machine. If the whole run is reported, these are the report. */
-void ew_account_total(struct ew_account *account, const struct etwatch_sample *total,
+void ew_account_total(struct etwatch_account *account, const struct etwatch_sample *total,
                       const struct etwatch_metric_set *estimated);
-void ew_account_system(struct ew_account *account, const struct etwatch_trace_system *system);
+void ew_account_system(struct etwatch_account *account, const struct etwatch_trace_system *system);
 /* The recording has no samples: CPU time is computed from switches. */
-void ew_account_by_switches(struct ew_account *account);
+void ew_account_by_switches(struct etwatch_account *account);
 
 /* Sets events, times and losses in *ret_stats; its other fields are kept. */
-void ew_account_sum(const struct ew_account *account, struct etwatch_trace_stats *ret_stats,
+void ew_account_sum(const struct etwatch_account *account, struct etwatch_trace_stats *ret_stats,
                     struct etwatch_trace_system *ret_system);
 /* End of the run, Unix; 0: unknown. */
-uint64_t ew_account_end_ns(const struct ew_account *account);
+uint64_t ew_account_end_ns(const struct etwatch_account *account);
 
 struct ew_account_visitor {
     void *ctx;
@@ -67,8 +64,9 @@ struct ew_account_visitor {
 };
 
 /* 0, ETWATCH_ENOMEM, or the first nonzero result of a callback. */
-int ew_account_visit_classes(struct ew_account *account, const struct ew_account_visitor *visitor);
-int ew_account_visit_processes(struct ew_account *account,
+int ew_account_visit_classes(struct etwatch_account *account,
+                             const struct ew_account_visitor *visitor);
+int ew_account_visit_processes(struct etwatch_account *account,
                                const struct ew_account_visitor *visitor);
 
 /* ----------------------------------------------------------------------- account_rows */

@@ -26,7 +26,7 @@
 #include "base/error.h"
 
 enum {
-    EW_ALERT_RULES_MAX = 16,
+    EW_ALERT_RULES_MAX = ETWATCH_ALERTS_MAX,
     EW_ALERT_TRACKS_MAX = 8192, /* pairs of conditions and relevant processes; about 6 MB */
     EW_ALERT_THREADS_MAX = 16,  /* listed in one alert */
     EW_ALERT_TEXT_SIZE = 128,

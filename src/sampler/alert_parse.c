@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/quantity.h"
 #include "model/metric.h"
 
 enum kind { GAUGE, COUNTER };
@@ -27,21 +28,24 @@ static const struct {
 #undef gauge
 #undef counter
 
-struct unit {
-    const char *name;
-    double factor;
-};
+static bool unit_of_percent(const char *unit, size_t len, double *ret_factor)
+{
+    *ret_factor = 1;
+    return len == 1 && unit[0] == '%';
+}
 
-static const struct unit byte_units[] = {
-    {"B", 1},        {"KB", 1e3},        {"MB", 1e6},           {"GB", 1e9}, {"TB", 1e12},
-    {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"kB", 1e3}, {NULL, 0},
-};
-static const struct unit time_units[] = {
-    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {NULL, 0},
-};
-static const struct unit percent_units[] = {{"%", 1}, {NULL, 0}};
-static const struct unit count_units[] = {
-    {"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {NULL, 0}};
+static bool unit_of_count(const char *unit, size_t len, double *ret_factor)
+{
+    *ret_factor = len != 1                           ? 0
+                  : unit[0] == 'k' || unit[0] == 'K' ? 1e3
+                  : unit[0] == 'M'                   ? 1e6
+                  : unit[0] == 'G'                   ? 1e9
+                                                     : 0;
+    return *ret_factor > 0;
+}
+
+/* The factor of a unit, or false. */
+typedef bool (*unit_fn)(const char *unit, size_t len, double *ret_factor);
 
 static const char form[] = "the form is METRIC OP VALUE [for TIME], such as "
                            "'cpu_percent>80 for 20ms'";
@@ -164,37 +168,36 @@ static bool ends_with(const char *name, const char *end)
     return len >= end_len && strcmp(name + len - end_len, end) == 0;
 }
 
-static const struct unit *units_of(const char *name, const char **ret_what)
+static unit_fn units_of(const char *name, const char **ret_what)
 {
     if (ends_with(name, "_bytes")) {
         *ret_what = "a unit of memory is needed here (B, KB, MB, GB, KiB, MiB, GiB)";
-        return byte_units;
+        return ew_unit_of_memory;
     }
     if (ends_with(name, "_ns")) {
         *ret_what = "a unit of time is needed here (ns, us, ms, s)";
-        return time_units;
+        return ew_unit_of_time;
     }
     if (ends_with(name, "_percent")) {
         *ret_what = "only % or nothing fits here";
-        return percent_units;
+        return unit_of_percent;
     }
     *ret_what = "only K, M, G or nothing fits here";
-    return count_units;
+    return unit_of_count;
 }
 
 /* Multiplies by the unit at the cursor, if any. Only spaces, "/s" or the end may follow it. */
-static int take_unit(struct parse *p, const struct unit *units, const char *what, double *number)
+static int take_unit(struct parse *p, unit_fn units, const char *what, double *number)
 {
+    double factor = 0;
     ew_bytes_skip_spaces(&p->bytes);
     size_t at = p->bytes.pos;
     struct ew_span word = take_word(p);
     if (word.len == 0)
         return 0;
-    for (; units->name != NULL; units++) {
-        if (ew_span_equals(word, units->name)) {
-            *number *= units->factor;
-            return 0;
-        }
+    if (units(word.text, word.len, &factor)) {
+        *number *= factor;
+        return 0;
     }
     if (ew_span_equals(word, "for")) {
         ew_bytes_seek(&p->bytes, at);
@@ -207,7 +210,7 @@ static int take_value(struct parse *p, struct ew_alert_rule *rule)
 {
     const char *name = metrics[rule->metric].name, *what;
     int rc = take_number(p, "a number is needed", &rule->threshold);
-    const struct unit *units = units_of(name, &what);
+    unit_fn units = units_of(name, &what);
     if (rc == 0)
         rc = take_unit(p, units, what, &rule->threshold);
     if (rc != 0)
@@ -234,8 +237,8 @@ static int take_duration(struct parse *p, struct ew_alert_rule *rule)
     ew_bytes_skip_spaces(&p->bytes);
     at = p->bytes.pos;
     if (!in_word(ew_bytes_peek(&p->bytes)))
-        return fail_at(p, at, "a unit of time is needed here (ns, us, ms, s, min)", rest(p));
-    rc = take_unit(p, time_units, "a unit of time is needed here (ns, us, ms, s, min)", &ns);
+        return fail_at(p, at, "a unit of time is needed here (ms, s, m, h)", rest(p));
+    rc = take_unit(p, ew_unit_of_time, "a unit of time is needed here (ms, s, m, h)", &ns);
     if (rc != 0)
         return rc;
     if (ns < 1e6 || ns > 86400e9)
@@ -269,6 +272,20 @@ int ew_alert_parse(const char *text, struct ew_alert_rule *ret_rule, struct ew_e
     (void)snprintf(rule.text, sizeof rule.text, "%s", text);
     *ret_rule = rule;
     return 0;
+}
+
+int etwatch_alert_check(const char *condition, uint32_t *ret_metric,
+                        struct etwatch_error_info *reterr)
+{
+    struct ew_alert_rule rule;
+    struct ew_error err = {0};
+    int rc = condition == NULL ? ew_error_set(&err, ETWATCH_EINVAL, 0, "there is no condition")
+                               : ew_alert_parse(condition, &rule, &err);
+    if (rc < 0)
+        ew_error_out(reterr, &err, rc);
+    else if (ret_metric != NULL)
+        *ret_metric = rule.metric;
+    return rc;
 }
 
 bool ew_alert_fine(const struct ew_alert_rule *rule)

@@ -21,10 +21,6 @@ static const uint8_t kinds[ETWATCH_METRIC_COUNT] = {
 #undef ETWATCH_X
 };
 
-const struct etwatch_metric_set ew_sparse_histogram_excluded = EW_METRIC_SET(
-    ETWATCH_M_priority, ETWATCH_M_affinity, ETWATCH_M_io_priority, ETWATCH_M_rss_peak_bytes,
-    ETWATCH_M_handles_peak, ETWATCH_M_exit_ns, ETWATCH_M_exit_code, ETWATCH_M_exit_signal);
-
 bool ew_sparse_histogram_idle_is_zero(uint32_t metric)
 {
     return kinds[metric] == KIND_counter || metric == ETWATCH_M_cpu_percent;

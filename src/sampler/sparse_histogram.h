@@ -24,8 +24,6 @@ struct ew_sparse_histogram {
     uint32_t bucket_count, bucket_size;
 };
 
-/* The metrics without a meaningful average: ids, masks, levels and peaks. */
-extern const struct etwatch_metric_set ew_sparse_histogram_excluded;
 /* Whether an interval without a sample counts as 0, because the process was idle. */
 bool ew_sparse_histogram_idle_is_zero(uint32_t metric);
 /* All values of a sample, by metric. Doubles suffice: a bucket needs fewer than 53 bits. */

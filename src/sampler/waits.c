@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the two tables. A thread is in one state at a time; each event ends one and starts another,
+ * Owns the two tables. A thread is in one state at a time; each event ends one and begins another,
  * so the times of a thread add up to the time in which it was observed. A wait is attributed to the
- * thread that ended it, so it is counted when the thread is woken; a thread that runs again without
- * a wake-up (the event was lost) has waited, but without a known waker.
+ * thread that ended it, so it is counted at the wake-up. A thread that runs again without a wake-up
+ * (the event was lost) has waited too, but the wait is attributed to no thread.
  */
 #include "sampler/waits.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "ledger/index.h"
 #include "ledger/pool.h"
 
@@ -19,16 +20,19 @@ enum { UNKNOWN, RUNNING, READY, SLEEPING, BLOCKED };
 /* Bits of the Linux task state. */
 enum { LINUX_UNINTERRUPTIBLE = 0x2, LINUX_DEAD = 0x80 | 0x10 | 0x20, LINUX_NOLOAD = 0x400 };
 
-struct ew_waits {
+struct etwatch_waits {
     struct ew_pool threads, edges;
     struct ew_index by_tid, by_pair;
-    uint64_t lost;
-    bool knows_io;
+    uint64_t events, dropped;
+    uint64_t last_ns;
+    bool knows_faults, knows_disks;
 };
 
-int ew_waits_new(struct ew_waits **ret_waits)
+int etwatch_waits_new(struct etwatch_waits **ret_waits)
 {
-    struct ew_waits *waits = ew_calloc(1, sizeof *waits);
+    struct etwatch_waits *waits = ret_waits == NULL ? NULL : ew_calloc(1, sizeof *waits);
+    if (ret_waits == NULL)
+        return ETWATCH_EINVAL;
     if (waits == NULL)
         return ETWATCH_ENOMEM;
     ew_pool_init(&waits->threads, sizeof(struct ew_waits_thread));
@@ -39,7 +43,7 @@ int ew_waits_new(struct ew_waits **ret_waits)
     return 0;
 }
 
-void ew_waits_free(struct ew_waits *waits)
+void etwatch_waits_free(struct etwatch_waits *waits)
 {
     if (waits == NULL)
         return;
@@ -52,20 +56,20 @@ void ew_waits_free(struct ew_waits *waits)
 
 /* -------------------------------------------------------------------- the tables */
 
-static struct ew_waits_thread *find(const struct ew_waits *waits, uint32_t tid)
+static struct ew_waits_thread *find(const struct etwatch_waits *waits, uint32_t tid)
 {
     uint32_t cursor = ew_index_home(&waits->by_tid, tid);
     uint32_t ref = ew_index_next(&waits->by_tid, tid, &cursor);
     return ref == 0 ? NULL : ew_pool_at(&waits->threads, ref);
 }
 
-const struct ew_waits_thread *ew_waits_find(const struct ew_waits *waits, uint32_t tid)
+const struct ew_waits_thread *ew_waits_find(const struct etwatch_waits *waits, uint32_t tid)
 {
     return find(waits, tid);
 }
 
-/* Idle threads all have id 0 and take no part in waits. */
-static struct ew_waits_thread *thread_of(struct ew_waits *waits, uint32_t tid)
+/* All idle threads have the id 0: they never wait, and no thread waits for them. */
+static struct ew_waits_thread *thread_of(struct etwatch_waits *waits, uint32_t tid)
 {
     uint32_t ref = 0;
     struct ew_waits_thread *thread = tid == 0 ? NULL : find(waits, tid);
@@ -78,7 +82,7 @@ static struct ew_waits_thread *thread_of(struct ew_waits *waits, uint32_t tid)
         thread = NULL;
     }
     if (thread == NULL) {
-        waits->lost++;
+        waits->dropped++;
         return NULL;
     }
     thread->self = ref;
@@ -87,8 +91,8 @@ static struct ew_waits_thread *thread_of(struct ew_waits *waits, uint32_t tid)
     return thread;
 }
 
-static struct ew_waits_edge *edge_of(struct ew_waits *waits, const struct ew_waits_thread *thread,
-                                     uint32_t waker_tid)
+static struct ew_waits_edge *edge_of(struct etwatch_waits *waits,
+                                     const struct ew_waits_thread *thread, uint32_t waker_tid)
 {
     uint32_t key = thread->tid * 2654435761u ^ waker_tid, ref = 0;
     uint32_t cursor = ew_index_home(&waits->by_pair, key);
@@ -104,7 +108,7 @@ static struct ew_waits_edge *edge_of(struct ew_waits *waits, const struct ew_wai
         edge = NULL;
     }
     if (edge == NULL) {
-        waits->lost++;
+        waits->dropped++;
         return NULL;
     }
     edge->self = ref;
@@ -113,7 +117,7 @@ static struct ew_waits_edge *edge_of(struct ew_waits *waits, const struct ew_wai
     return edge;
 }
 
-void ew_waits_name(struct ew_waits *waits, uint32_t pid, uint32_t tid, const char *name)
+void ew_waits_name(struct etwatch_waits *waits, uint32_t pid, uint32_t tid, const char *name)
 {
     struct ew_waits_thread *thread = thread_of(waits, tid);
     if (thread == NULL)
@@ -124,7 +128,7 @@ void ew_waits_name(struct ew_waits *waits, uint32_t pid, uint32_t tid, const cha
         (void)snprintf(thread->name, sizeof thread->name, "%s", name);
 }
 
-void ew_waits_owner(struct ew_waits *waits, uint32_t pid, uint32_t tid, const char *name,
+void ew_waits_owner(struct etwatch_waits *waits, uint32_t pid, uint32_t tid, const char *name,
                     uint64_t t_ns)
 {
     struct ew_waits_thread *thread = thread_of(waits, tid);
@@ -167,10 +171,11 @@ static uint64_t leave(struct ew_waits_thread *thread, uint64_t t_ns)
     return length_ns;
 }
 
-void ew_waits_switch(struct ew_waits *waits, uint64_t t_ns, uint32_t tid,
+void ew_waits_switch(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid,
                      enum ew_wait_reason reason, uint32_t next_tid)
 {
     static const uint32_t after[] = {READY, SLEEPING, BLOCKED, UNKNOWN};
+    waits->events++;
     struct ew_waits_thread *thread = thread_of(waits, tid);
     if (thread != NULL) {
         (void)leave(thread, t_ns);
@@ -196,14 +201,15 @@ void ew_waits_switch(struct ew_waits *waits, uint64_t t_ns, uint32_t tid,
     next->since_ns = t_ns;
 }
 
-void ew_waits_wake(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t waker_tid)
+void ew_waits_wake(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t waker_tid)
 {
+    waits->events++;
     struct ew_waits_thread *thread = thread_of(waits, tid);
     if (thread == NULL)
         return;
     uint32_t was = thread->state;
     if (was == RUNNING || was == READY)
-        return; /* woken before it slept */
+        return; /* the wake-up prevented it from sleeping */
     uint64_t length_ns = leave(thread, t_ns);
     thread->state = READY;
     thread->since_ns = t_ns;
@@ -219,21 +225,21 @@ void ew_waits_wake(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t
     edge->wait_max_ns = length_ns > edge->wait_max_ns ? length_ns : edge->wait_max_ns;
 }
 
-void ew_waits_fault(struct ew_waits *waits, uint32_t tid, uint64_t wait_ns)
+void ew_waits_fault(struct etwatch_waits *waits, uint32_t tid, uint64_t wait_ns)
 {
     struct ew_waits_thread *thread = thread_of(waits, tid);
     if (thread != NULL)
         thread->fault_ns += wait_ns;
 }
 
-void ew_waits_disk(struct ew_waits *waits, uint32_t tid, uint64_t length_ns)
+void ew_waits_disk(struct etwatch_waits *waits, uint32_t tid, uint64_t length_ns)
 {
     struct ew_waits_thread *thread = thread_of(waits, tid);
     if (thread != NULL)
         thread->disk_ns += length_ns;
 }
 
-void ew_waits_gap(struct ew_waits *waits)
+void ew_waits_gap(struct etwatch_waits *waits)
 {
     for (uint32_t ref = 1; ref <= ew_pool_last(&waits->threads); ref++) {
         struct ew_waits_thread *thread = ew_pool_at(&waits->threads, ref);
@@ -241,7 +247,7 @@ void ew_waits_gap(struct ew_waits *waits)
     }
 }
 
-void ew_waits_end(struct ew_waits *waits, uint64_t t_ns)
+void ew_waits_end(struct etwatch_waits *waits, uint64_t t_ns)
 {
     for (uint32_t ref = 1; ref <= ew_pool_last(&waits->threads); ref++) {
         struct ew_waits_thread *thread = ew_pool_at(&waits->threads, ref);
@@ -272,11 +278,11 @@ static enum ew_wait_reason reason_of(uint32_t state)
 }
 
 /*
- * A live source reports for the outgoing thread whether it waits for a disk, and its number of hard
- * faults. The kernel counts a fault when it ends: if there is one more than when the thread last
- * left the CPU, the wait in between was for it.
+ * A live source reports for the outgoing thread whether it waits for a disk, and the number of its
+ * hard faults. The kernel counts a fault when it is over: if there is one more than when the thread
+ * last left the CPU, it waited for that fault in between.
  */
-static void note_io(struct ew_waits *waits, const struct etwatch_event *event, bool preempted)
+static void note_io(struct etwatch_waits *waits, const struct etwatch_event *event, bool preempted)
 {
     struct ew_waits_thread *thread = event->io_wait == 0 ? NULL : thread_of(waits, event->tid);
     if (thread == NULL)
@@ -284,13 +290,13 @@ static void note_io(struct ew_waits *waits, const struct etwatch_event *event, b
     bool more = thread->faults_known && thread->hard_faults != event->hard_faults;
     if (more)
         thread->fault_ns += thread->io_wait_ns;
-    if (more || !preempted) /* if preempted, it may not have finished the fault yet */
+    if (more || !preempted) /* else the kernel may not have counted the fault yet */
         thread->io_wait_ns = 0;
     thread->hard_faults = event->hard_faults;
-    thread->faults_known = waits->knows_io = true;
+    thread->faults_known = waits->knows_faults = waits->knows_disks = true;
 }
 
-static void switch_event(struct ew_waits *waits, const struct etwatch_event *event)
+static void switch_event(struct etwatch_waits *waits, const struct etwatch_event *event)
 {
     enum ew_wait_reason reason = reason_of(event->state);
     note_io(waits, event, reason == EW_WAIT_READY);
@@ -300,13 +306,34 @@ static void switch_event(struct ew_waits *waits, const struct etwatch_event *eve
         thread->in_io = event->io_wait == 2;
 }
 
-bool ew_waits_knows_io(const struct ew_waits *waits)
+bool ew_waits_knows_io(const struct etwatch_waits *waits)
 {
-    return waits->knows_io;
+    return waits->knows_faults && waits->knows_disks;
 }
 
-void ew_waits_event(struct ew_waits *waits, const struct etwatch_event *event)
+void ew_waits_know_faults(struct etwatch_waits *waits)
 {
+    waits->knows_faults = true;
+}
+
+void ew_waits_know_disks(struct etwatch_waits *waits)
+{
+    waits->knows_disks = true;
+}
+
+void ew_waits_time(struct etwatch_waits *waits, uint64_t t_ns)
+{
+    waits->last_ns = t_ns;
+}
+
+int etwatch_waits_add(struct etwatch_waits *waits, const struct etwatch_event *given)
+{
+    struct etwatch_event copy;
+    const struct etwatch_event *event =
+        waits == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (event == NULL)
+        return ETWATCH_EINVAL;
+    waits->last_ns = event->t_ns;
     if (event->kind == ETWATCH_EVENT_SWITCH) {
         ew_waits_name(waits, event->pid, event->tid, event->name);
         ew_waits_name(waits, event->next_pid, event->next_tid, event->next_name);
@@ -316,22 +343,102 @@ void ew_waits_event(struct ew_waits *waits, const struct etwatch_event *event)
         ew_waits_name(waits, event->next_pid, event->next_tid, NULL);
         ew_waits_wake(waits, event->t_ns, event->tid, event->next_tid);
     }
+    return 0;
+}
+
+int etwatch_waits_add_loss(struct etwatch_waits *waits, uint32_t source,
+                           const struct etwatch_loss *loss)
+{
+    if (waits == NULL || loss == NULL)
+        return ETWATCH_EINVAL;
+    /* ETW has one stream for all events. */
+    if (loss->stage == ETWATCH_LOSS_STREAM || source == ETWATCH_SOURCE_ETW)
+        ew_waits_gap(waits);
+    return 0;
+}
+
+int etwatch_waits_end(struct etwatch_waits *waits)
+{
+    if (waits == NULL)
+        return ETWATCH_EINVAL;
+    ew_waits_end(waits, waits->last_ns);
+    return 0;
 }
 
 /* ----------------------------------------------------------------------- results */
 
-/* Entries are never freed, so the numbers are contiguous. */
-const struct ew_waits_thread *ew_waits_thread_at(const struct ew_waits *waits, uint32_t i)
+/* Entries are never freed, so the numbers have no holes. */
+const struct ew_waits_thread *ew_waits_thread_at(const struct etwatch_waits *waits, uint32_t i)
 {
     return i < waits->threads.used ? ew_pool_at(&waits->threads, i + 1) : NULL;
 }
 
-const struct ew_waits_edge *ew_waits_edge_at(const struct ew_waits *waits, uint32_t i)
+const struct ew_waits_edge *ew_waits_edge_at(const struct etwatch_waits *waits, uint32_t i)
 {
     return i < waits->edges.used ? ew_pool_at(&waits->edges, i + 1) : NULL;
 }
 
-uint64_t ew_waits_lost(const struct ew_waits *waits)
+int etwatch_waits_info(const struct etwatch_waits *waits, struct etwatch_waits_info *ret_info)
 {
-    return waits->lost;
+    if (waits == NULL || ret_info == NULL)
+        return ETWATCH_EINVAL;
+    struct etwatch_waits_info info = {
+        .thread_count = waits->threads.used,
+        .edge_count = waits->edges.used,
+        .events = waits->events,
+        .dropped = waits->dropped,
+    };
+    return ew_sized_out(ret_info, &info, sizeof info);
+}
+
+static const char *name_of(const struct ew_waits_thread *thread)
+{
+    return thread == NULL || thread->name[0] == '\0' ? NULL : thread->name;
+}
+
+int etwatch_waits_thread(const struct etwatch_waits *waits, uint32_t i,
+                         struct etwatch_waits_thread *ret_thread)
+{
+    const struct ew_waits_thread *thread = waits == NULL ? NULL : ew_waits_thread_at(waits, i);
+    if (thread == NULL || ret_thread == NULL)
+        return ETWATCH_EINVAL;
+    struct etwatch_waits_thread out = {
+        .pid = thread->pid,
+        .tid = thread->tid,
+        .name = name_of(thread),
+        .run_ns = thread->run_ns,
+        .ready_ns = thread->ready_ns,
+        .sleep_ns = thread->sleep_ns,
+        .blocked_ns = thread->blocked_ns,
+        .fault_ns = waits->knows_faults ? thread->fault_ns : UINT64_MAX,
+        .disk_ns = waits->knows_disks ? thread->disk_ns : UINT64_MAX,
+        .sleeps = thread->sleeps,
+        .blocks = thread->blocks,
+        .wait_max_ns = thread->wait_max_ns,
+        .switches = thread->switches,
+        .preempted = thread->preempted,
+    };
+    return ew_sized_out(ret_thread, &out, sizeof out);
+}
+
+int etwatch_waits_edge(const struct etwatch_waits *waits, uint32_t i,
+                       struct etwatch_waits_edge *ret_edge)
+{
+    const struct ew_waits_edge *edge = waits == NULL ? NULL : ew_waits_edge_at(waits, i);
+    if (edge == NULL || ret_edge == NULL)
+        return ETWATCH_EINVAL;
+    struct etwatch_waits_edge out = {
+        .pid = edge->pid,
+        .tid = edge->tid,
+        .waker_pid = edge->waker_pid,
+        .waker_tid = edge->waker_tid,
+        .name = name_of(find(waits, edge->tid)),
+        .waker_name = name_of(find(waits, edge->waker_tid)),
+        .count = edge->count,
+        .wait_ns = edge->wait_ns,
+        .wait_max_ns = edge->wait_max_ns,
+        .blocked_ns = edge->blocked_ns,
+        .ready_ns = edge->ready_ns,
+    };
+    return ew_sized_out(ret_edge, &out, sizeof out);
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which thread waited for which: takes switches and wake-ups and yields the time of each thread by
- * state (running, ready, sleeping, blocked) and, for each pair of threads, how often one woke the
- * other and how long the latter had waited.
- *
- * Events must come in time order. No clock, no thread; tables are bounded, and events beyond the
- * limits are counted.
+ * The inside of etwatch/waits.h: its tables, and the events that the reader of a recording adds one
+ * by one. Events come in the order of time. No clock, no thread; tables are bounded, what finds no
+ * room is counted.
  */
 #ifndef EW_SAMPLER_WAITS_H
 #define EW_SAMPLER_WAITS_H
@@ -13,16 +10,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <etwatch/etwatch.h>
+#include <etwatch/waits.h>
 
 enum { EW_WAITS_THREADS_MAX = 65536, EW_WAITS_EDGES_MAX = 65536 };
 
 /* Why a thread left the CPU. */
 enum ew_wait_reason {
-    EW_WAIT_READY,   /* preempted, still runnable */
-    EW_WAIT_SLEEP,   /* for a timer, a lock, another thread */
-    EW_WAIT_BLOCKED, /* for a disk, or a page from it */
-    EW_WAIT_OVER,    /* the thread ended */
+    EW_WAIT_READY,   /* preempted: it could still run */
+    EW_WAIT_SLEEP,   /* waits for a timer, a lock, another thread */
+    EW_WAIT_BLOCKED, /* waits for a disk, or a page from it */
+    EW_WAIT_OVER,    /* exited */
 };
 
 struct ew_waits_thread {
@@ -31,15 +28,15 @@ struct ew_waits_thread {
     uint32_t pid, tid;
     uint64_t since_ns; /* start of its current state */
     uint32_t state;
-    uint32_t edge; /* READY: the wake-up that made it so; 0: none */
+    uint32_t edge; /* READY: that of the thread that woke it; 0: none */
     uint64_t run_ns, ready_ns, sleep_ns, blocked_ns, fault_ns, disk_ns;
-    uint64_t sleeps, blocks;      /* numbers */
-    uint64_t wait_max_ns;         /* longest of both */
-    uint64_t switches, preempted; /* times switched in; times preempted */
+    uint64_t sleeps, blocks;      /* the number of such waits */
+    uint64_t wait_max_ns;         /* the longest of them */
+    uint64_t switches, preempted; /* times it got a CPU; times it lost it while it could run */
     bool in_io, faults_known;
-    uint32_t hard_faults; /* low 31 bits of the count when it last left the CPU */
-    uint64_t io_wait_ns;  /* the last wait, if it was for a disk: possibly for a fault */
-    uint64_t named_ns;    /* time of the last ew_waits_owner */
+    uint32_t hard_faults; /* so far, low 31 bits, when it last left the CPU */
+    uint64_t io_wait_ns;  /* the last wait, if it was for a disk: a fault may have caused it */
+    uint64_t named_ns;    /* end of the last thread with this id, if that is known */
     char name[24];
 };
 
@@ -50,43 +47,40 @@ struct ew_waits_edge {
     uint32_t pid, tid, waker_pid, waker_tid;
     uint64_t count;
     uint64_t wait_ns, wait_max_ns; /* from leaving the CPU until it was woken */
-    uint64_t blocked_ns;           /* of that, blocked */
+    uint64_t blocked_ns;           /* the part of it in which it was blocked */
     uint64_t ready_ns;             /* from the wake-up until it ran */
 };
 
-struct ew_waits;
-
-int ew_waits_new(struct ew_waits **ret_waits);
-void ew_waits_free(struct ew_waits *waits);
-
-/* pid may be UINT32_MAX: unknown; name NULL: unknown or unchanged. */
-void ew_waits_name(struct ew_waits *waits, uint32_t pid, uint32_t tid, const char *name);
-/* The same for the owner of this tid until t_ns: of several owners the last one counts. */
-void ew_waits_owner(struct ew_waits *waits, uint32_t pid, uint32_t tid, const char *name,
+/* pid may be UINT32_MAX: unknown; name NULL: unknown, or unchanged. */
+void ew_waits_name(struct etwatch_waits *waits, uint32_t pid, uint32_t tid, const char *name);
+/* The same for a thread that existed until t_ns. Ids are reused: the last thread with an id gives
+ * its name. */
+void ew_waits_owner(struct etwatch_waits *waits, uint32_t pid, uint32_t tid, const char *name,
                     uint64_t t_ns);
-void ew_waits_switch(struct ew_waits *waits, uint64_t t_ns, uint32_t tid,
+void ew_waits_switch(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid,
                      enum ew_wait_reason reason, uint32_t next_tid);
-void ew_waits_wake(struct ew_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t waker_tid);
-/* Time waited for a page, from the recording; part of the thread's wait time. */
-void ew_waits_fault(struct ew_waits *waits, uint32_t tid, uint64_t wait_ns);
-/* Duration of a disk request of the thread, from the recording; whether the thread waited for it or
- * not. */
-void ew_waits_disk(struct ew_waits *waits, uint32_t tid, uint64_t length_ns);
-/* Events were lost: the current state of every thread is unknown. */
-void ew_waits_gap(struct ew_waits *waits);
-/* The end: current states are counted up to here, without a waker. */
-void ew_waits_end(struct ew_waits *waits, uint64_t t_ns);
-/* An event from a monitor's event stream. */
-void ew_waits_event(struct ew_waits *waits, const struct etwatch_event *event);
+void ew_waits_wake(struct etwatch_waits *waits, uint64_t t_ns, uint32_t tid, uint32_t waker_tid);
+/* The time that the recording states for a hard fault; a part of the time in which it waited. */
+void ew_waits_fault(struct etwatch_waits *waits, uint32_t tid, uint64_t wait_ns);
+/* The time that a disk took for a request of this thread, as the recording states it, whether the
+ * thread waited for it or not. */
+void ew_waits_disk(struct etwatch_waits *waits, uint32_t tid, uint64_t length_ns);
+/* Events were lost: the state of every thread is unknown. */
+void ew_waits_gap(struct etwatch_waits *waits);
+/* Some event, of whatever kind, at this time. */
+void ew_waits_time(struct etwatch_waits *waits, uint64_t t_ns);
+/* The recording has hard faults, or requests to disks: their times are known from now on. */
+void ew_waits_know_faults(struct etwatch_waits *waits);
+void ew_waits_know_disks(struct etwatch_waits *waits);
+/* Ends the current state of every thread at t_ns; no thread woke it. */
+void ew_waits_end(struct etwatch_waits *waits, uint64_t t_ns);
 
-/* Whether the events include disk waits and hard faults of threads. */
-bool ew_waits_knows_io(const struct ew_waits *waits);
+/* Whether the events have the time that threads wait for disks, and their hard faults. */
+bool ew_waits_knows_io(const struct etwatch_waits *waits);
 
 /* Number i, from 0; NULL after the last. */
-const struct ew_waits_thread *ew_waits_thread_at(const struct ew_waits *waits, uint32_t i);
-const struct ew_waits_edge *ew_waits_edge_at(const struct ew_waits *waits, uint32_t i);
-const struct ew_waits_thread *ew_waits_find(const struct ew_waits *waits, uint32_t tid);
-/* Events beyond the limits of the tables. */
-uint64_t ew_waits_lost(const struct ew_waits *waits);
+const struct ew_waits_thread *ew_waits_thread_at(const struct etwatch_waits *waits, uint32_t i);
+const struct ew_waits_edge *ew_waits_edge_at(const struct etwatch_waits *waits, uint32_t i);
+const struct ew_waits_thread *ew_waits_find(const struct etwatch_waits *waits, uint32_t tid);
 
 #endif

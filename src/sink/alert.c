@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Pure functions that format an alert. Tables and CSV have no rows for alerts; the program prints
- * the text. */
-#include "sink/alert.h"
+/* An alert as text: an object of JSON Lines, or words for people. Tables and CSV have no rows for
+ * it.
+ */
+#include <string.h>
 
+#include "base/units.h"
 #include "sink/json.h"
 #include "sink/sink.h"
-#include "sink/units.h"
 
-enum { THREADS_SHOWN = 3 };
+enum { THREADS_NAMED = 3 };
 
 static void put_threads(struct ew_buf *out, const struct etwatch_alert *alert)
 {
     EW_JSON(out, ",\"thread_count\":");
-    ew_json_number_if(out, alert->thread_count != 0, alert->thread_count); /* 0: no thread data */
+    ew_json_number_if(out, alert->thread_count != 0, alert->thread_count); /* 0: unknown */
     EW_JSON(out, ",\"threads\":[");
     for (uint32_t i = 0; i < alert->thread_entries; i++) {
         if (i > 0)
@@ -66,7 +67,7 @@ void ew_jsonl_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert
     ew_buf_end_line(out);
 }
 
-void ew_alert_text(struct ew_buf *out, const struct etwatch_alert *alert)
+static void put_words(struct ew_buf *out, const struct etwatch_alert *alert)
 {
     ew_buf_text(out, alert->name != NULL ? alert->name : "?");
     ew_buf_text(out, " (");
@@ -81,7 +82,7 @@ void ew_alert_text(struct ew_buf *out, const struct etwatch_alert *alert)
     (void)ew_buf_fixed(out, alert->value, 1);
     ew_buf_text(out, ", at most ");
     (void)ew_buf_fixed(out, alert->peak, 1);
-    for (uint32_t i = 0; i < alert->thread_entries && i < THREADS_SHOWN; i++) {
+    for (uint32_t i = 0; i < alert->thread_entries && i < THREADS_NAMED; i++) {
         const struct etwatch_alert_thread *thread = &alert->threads[i];
         ew_buf_text(out, i == 0 ? "; threads: " : ", ");
         ew_buf_text(out, thread->name != NULL ? thread->name : "?");
@@ -90,9 +91,26 @@ void ew_alert_text(struct ew_buf *out, const struct etwatch_alert *alert)
         ew_buf_text(out, ") ");
         ew_units_ns(out, thread->cpu_ns);
     }
-    if (alert->thread_count > THREADS_SHOWN) {
+    if (alert->thread_count > THREADS_NAMED) {
         ew_buf_text(out, " and ");
-        ew_buf_u64(out, alert->thread_count - THREADS_SHOWN);
+        ew_buf_u64(out, alert->thread_count - THREADS_NAMED);
         ew_buf_text(out, " more");
     }
+}
+
+int etwatch_alert_text(const struct etwatch_alert *alert, char *ret_text, size_t size)
+{
+    struct ew_buf out;
+    if (alert == NULL || (ret_text == NULL && size > 0))
+        return ETWATCH_EINVAL;
+    ew_buf_init(&out, 0, NULL, NULL);
+    put_words(&out, alert);
+    int rc = out.error != 0 ? out.error : (int)out.len;
+    size_t len = rc < 0 || size == 0 ? 0 : out.len < size ? out.len : size - 1;
+    if (size > 0) {
+        memcpy(ret_text, len > 0 ? out.data : "", len);
+        ret_text[len] = '\0';
+    }
+    ew_buf_done(&out);
+    return rc;
 }

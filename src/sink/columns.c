@@ -5,8 +5,9 @@
  */
 #include "sink/columns.h"
 
-#include "sink/fields.h"
-#include "sink/units.h"
+#include <string.h>
+
+#include "base/units.h"
 
 static const struct {
     uint16_t field;
@@ -64,7 +65,51 @@ struct ew_grid_column ew_column_for(uint32_t field)
     return column;
 }
 
-/* A thread is listed below its process: with its own id, and its name indented. */
+static bool ends_with(const char *name, const char *end)
+{
+    size_t len = strlen(name), end_len = strlen(end);
+    return len >= end_len && memcmp(name + len - end_len, end, end_len) == 0;
+}
+
+static void put_u64(struct ew_buf *out, uint32_t field, uint64_t value)
+{
+    const char *name = ew_field_name(field);
+    bool instant = field == EW_F_start_ns || field == EW_F_t_ns ||
+                   field == (uint32_t)EW_WHICH_COUNT + ETWATCH_M_exit_ns;
+    if (instant)
+        ew_units_time(out, value);
+    else if (ends_with(name, "_ns"))
+        ew_units_ns(out, value);
+    else if (ends_with(name, "_bytes"))
+        ew_units_bytes(out, value);
+    else if (field < EW_WHICH_COUNT)
+        ew_buf_u64(out, value);
+    else
+        ew_units_count(out, value);
+}
+
+void ew_field_put(struct ew_buf *out, uint32_t field, const struct ew_value *value)
+{
+    switch (value->kind) {
+    case EW_VALUE_NONE:
+        ew_buf_char(out, '-');
+        break;
+    case EW_VALUE_U64:
+        put_u64(out, field, value->u64);
+        break;
+    case EW_VALUE_I64:
+        ew_buf_i64(out, value->i64);
+        break;
+    case EW_VALUE_DOUBLE:
+        ew_units_percent(out, value->number);
+        break;
+    case EW_VALUE_TEXT:
+        ew_buf_text(out, value->text);
+        break;
+    }
+}
+
+/* A thread stands below its process: its own id, and its name set in. */
 static bool put_thread(struct ew_buf *out, const struct ew_rollup_row *row, uint32_t field)
 {
     if (row->sum.type != ETWATCH_TYPE_THREAD)
@@ -89,7 +134,7 @@ void ew_column_put(struct ew_grid *grid, const struct ew_rollup_row *row, uint32
         ew_units_percent(out, ew_rollup_percent(row, wall_ns));
     } else if (!put_thread(out, row, field)) {
         struct ew_value value = ew_field_value(&row->sum, field);
-        ew_units_field(out, field, &value);
+        ew_field_put(out, field, &value);
     }
     ew_grid_end(grid);
 }

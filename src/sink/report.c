@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sink/grid.h"
-#include "sink/units.h"
+#include "base/grid.h"
+#include "base/units.h"
 
 enum { IMAGES_SHOWN = 20000 };
 

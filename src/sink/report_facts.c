@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sink/units.h"
+#include "base/units.h"
 
 enum { LABEL_WIDTH = 10, TEXT_SHOWN = 300 };
 

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grid.h"
+#include "base/units.h"
+#include "sink/columns.h"
 #include "sink/fields.h"
-#include "sink/grid.h"
 #include "sink/report.h"
-#include "sink/units.h"
 
 enum { ROWS_SHOWN = 20000 };
 
@@ -186,7 +187,7 @@ static void put_cell(struct ew_buf *out, const struct ew_report_row *row, enum c
         struct ew_value value = ew_metric_value(s, metric);
         if (etwatch_metric_set_has(&row->estimated, metric))
             ew_buf_char(out, '~');
-        ew_units_field(out, (uint32_t)EW_WHICH_COUNT + metric, &value);
+        ew_field_put(out, (uint32_t)EW_WHICH_COUNT + metric, &value);
         return;
     }
     switch (column) {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "sink/fields.h"
 
 enum { FIRST_ROWS = 16 };
@@ -437,4 +438,111 @@ size_t ew_rollup_sort(struct ew_rollup *rollup, uint32_t metric, bool active_onl
 const struct ew_rollup_row *ew_rollup_sorted(const struct ew_rollup *rollup, size_t i)
 {
     return rollup->order[i].row;
+}
+
+/* -------------------------------------------------------------------- public */
+
+enum { DEFAULT_ROWS = 4096 };
+
+struct etwatch_rollup {
+    struct ew_rollup own;
+    uint32_t sorted; /* rows of the last sort; 0 after a change */
+};
+
+int etwatch_rollup_new(const struct etwatch_rollup_options *given,
+                       struct etwatch_rollup **ret_rollup)
+{
+    struct etwatch_rollup_options options = {.size = sizeof options};
+    if (ret_rollup == NULL)
+        return ETWATCH_EINVAL;
+    int rc = given == NULL
+                 ? 0
+                 : ew_sized_in(&options, sizeof options, given, "etwatch_rollup_options", NULL);
+    if (rc < 0)
+        return rc;
+    struct etwatch_rollup *rollup = ew_calloc(1, sizeof *rollup);
+    if (rollup == NULL)
+        return ETWATCH_ENOMEM;
+    ew_rollup_init(&rollup->own, options.max_rows != 0 ? options.max_rows : DEFAULT_ROWS,
+                   (options.flags & ETWATCH_ROLLUP_TOTALS) != 0);
+    *ret_rollup = rollup;
+    return 0;
+}
+
+void etwatch_rollup_free(struct etwatch_rollup *rollup)
+{
+    if (rollup == NULL)
+        return;
+    ew_rollup_done(&rollup->own);
+    ew_free(rollup);
+}
+
+int etwatch_rollup_add(struct etwatch_rollup *rollup, const struct etwatch_sample *given)
+{
+    struct etwatch_sample copy;
+    const struct etwatch_sample *sample =
+        rollup == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (sample == NULL)
+        return ETWATCH_EINVAL;
+    rollup->sorted = 0;
+    return ew_rollup_add(&rollup->own, sample);
+}
+
+int etwatch_rollup_next(struct etwatch_rollup *rollup)
+{
+    if (rollup == NULL)
+        return ETWATCH_EINVAL;
+    rollup->sorted = 0;
+    ew_rollup_next(&rollup->own);
+    return 0;
+}
+
+int etwatch_rollup_sort(struct etwatch_rollup *rollup, uint32_t metric, uint32_t flags)
+{
+    if (rollup == NULL || metric >= ETWATCH_METRIC_COUNT ||
+        ew_metric_info[metric].kind != EW_VALUE_U64)
+        return ETWATCH_EINVAL;
+    rollup->own.error = 0;
+    rollup->sorted =
+        (uint32_t)ew_rollup_sort(&rollup->own, metric, (flags & ETWATCH_ROLLUP_ACTIVE) != 0);
+    return rollup->own.error != 0 ? rollup->own.error : (int)rollup->sorted;
+}
+
+int etwatch_rollup_row(const struct etwatch_rollup *rollup, uint32_t i,
+                       struct etwatch_rollup_row *ret_row)
+{
+    if (rollup == NULL || ret_row == NULL || i >= rollup->sorted)
+        return ETWATCH_EINVAL;
+    const struct ew_rollup_row *row = ew_rollup_sorted(&rollup->own, i);
+    struct etwatch_rollup_row out = {
+        .flags = (row->active ? (uint32_t)ETWATCH_ROLLUP_ACTIVE : 0) |
+                 (row->preexisting ? (uint32_t)ETWATCH_ROLLUP_PREEXISTING : 0) |
+                 (row->exited ? (uint32_t)ETWATCH_ROLLUP_EXITED : 0),
+        .first_ns = row->first_ns,
+        .sum = &row->sum,
+    };
+    return ew_sized_out(ret_row, &out, sizeof out);
+}
+
+int etwatch_rollup_info(const struct etwatch_rollup *rollup, struct etwatch_rollup_info *ret_info)
+{
+    if (rollup == NULL || ret_info == NULL)
+        return ETWATCH_EINVAL;
+    const struct ew_rollup *own = &rollup->own;
+    struct etwatch_rollup_info info = {
+        .flags = (own->threads_unlisted ? (uint32_t)ETWATCH_ROLLUP_THREADS_UNLISTED : 0) |
+                 (own->incomplete ? (uint32_t)ETWATCH_ROLLUP_INCOMPLETE : 0),
+        .last_ns = own->last_ns,
+        .cpu_ns = own->rest.cpu_ns,
+        .unlisted = own->rest_count,
+        .unlisted_cpu_ns = own->rest.cpu_ns,
+    };
+    for (uint32_t i = 0; i < own->count; i++) {
+        const struct ew_rollup_row *row = &own->rows[i];
+        if (row->sum.type == ETWATCH_TYPE_THREAD)
+            continue;
+        info.cpu_ns += row->sum.cpu_ns;
+        info.active += row->active;
+    }
+    return ew_sized_out(ret_info, &info, sizeof info);
 }

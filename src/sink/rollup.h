@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums up samples per process and thread for display: a block of the table, a screen of top, the
- * summary of a run. Machine-readable formats contain the samples themselves.
+ * The inside of etwatch/rollup.h: samples added up per process and thread, for a block of the
+ * table, a screen of top, the summary of a run.
  */
 #ifndef EW_SINK_ROLLUP_H
 #define EW_SINK_ROLLUP_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <etwatch/etwatch.h>
+#include <etwatch/rollup.h>
 
 enum { EW_ROLLUP_NAME_SIZE = 64, EW_ROLLUP_USER_SIZE = 33 };
 

@@ -10,10 +10,10 @@
 
 #include <string.h>
 
+#include "base/units.h"
 #include "sink/columns.h"
 #include "sink/fields.h"
 #include "sink/report.h"
-#include "sink/units.h"
 
 enum { ROWS_MAX = 4096 };
 

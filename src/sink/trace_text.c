@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "sink/units.h"
+#include "base/units.h"
 
 enum { PROCESS_WIDTH = 16, EVENT_WIDTH = 30, TEXT_SHOWN = 200, BYTES_SHOWN = 32, LINE_MAX = 65536 };
 

@@ -71,7 +71,7 @@ def events_have_every_name_and_are_those_of_the_recording(way):
         state io_wait wait_reason wait_ns ready_ns priority exit_code exit_signal""".split()
     with recording() as path:
         objects = objects_of(emulated(path + way, "stat", "-a", "--json", "-q", "--events", "--duration", "0.5"))
-        counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count", path]).out)}
+        counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count-by-type", path]).out)}
         reported = [o for o in json_lines(run(["events", "--json", "--event", "cswitch", path]).out)]
     events = [o for o in objects if o["type"] == "event"]
     for o in events:
@@ -146,8 +146,8 @@ def a_recording_is_read_back_as_it_was_reported(options, way):
             result = emulated(path + way, "record", "-q", "--json", "--threads", "-o", out, "--duration", "0.5", *options)
         reported = objects_of(result)
         check_eq(report(out, "--threads"), result.out, "report")
-        events = json_lines(run(["events", "--json", "--count", out]).out)
-        counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count", path]).out)}
+        events = json_lines(run(["events", "--json", "--count-by-type", out]).out)
+        counted = {o["event"]: o["count"] for o in json_lines(run(["events", "--json", "--count-by-type", path]).out)}
     check_eq((reported[0]["source"], reported[0]["lost"], reported[0]["complete"]), ("etw", 0, True),
              "source, lost and complete")
     check_eq(reported[0]["switches"], counted["Thread/CSwitch"], "switches")
@@ -189,9 +189,9 @@ def a_recording_of_a_command_ends_with_its_status():
     ("all loggers in use", "full", ["--no-fallback"], 1, "all system loggers", "etwatch sessions"),
     ("a session with our name that cannot be ended", "stuck", ["--no-fallback"], 1, "", "logman stop"),
     ("no such session", "logger", ["--session", "no-such"], 1, "no-such", "etwatch sessions"),
-    ("no such provider", "logger", ["--no-fallback", "--provider", "No-Such-Provider"], 2, "No-Such-Provider", ""),
-    ("no such kind", "logger", ["--kernel", "process,swaps"], 2, '"swaps" is no kind', ""),
-    ("a buffer too large", "logger", ["--buffer-size", "99999"], 2, "from 4 to 16384", ""),
+    ("no such provider", "logger", ["--no-fallback", "--enable-provider", "No-Such-Provider"], 2, "No-Such-Provider", ""),
+    ("no such kind", "logger", ["--kernel", "process,swaps"], 2, '"swaps" is not a kind', ""),
+    ("a buffer too large", "logger", ["--buffer-size", "99999"], 2, "from 4K to 16M", ""),
     ("maximum below minimum", "logger", ["--no-fallback", "--min-buffers", "64", "--max-buffers", "8"], 2, "", ""),
 ])
 def an_error_has_its_code_and_a_fix(how, arguments, code, words, fix):

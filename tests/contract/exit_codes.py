@@ -10,7 +10,7 @@ from lib import (ETWATCH, ROOT, cases, check, check_eq, check_in, json_lines, ma
 
 
 @cases([
-    ("no command at all", [], "a command is needed"),
+    ("no command at all", [], "a command is missing"),
     ("unknown command", ["recrod"], "the commands are run, stat, top, record, report, events,"),
     ("unknown option", ["stat", "-a", "--gpu"], "unknown option --gpu"),
     ("missing value", ["stat", "-a", "--hz"], "--hz needs a value: --hz N"),
@@ -165,7 +165,7 @@ def etw_features_elsewhere_are_3_with_an_alternative():
                                 (["record", "-o", path, "--", *exits(0)], "record -o FILE.pftrace"),
                                 (["stat", "-a", "--session", "NT Kernel Logger"], where),
                                 (["stat", "-a", "--kernel", "process,cswitch", *own], where),
-                                (["top", "--provider", "X:5:0x10:pid=1:id=2", *own], where)):
+                                (["top", "--enable-provider", "X:5:0x10:pid=1:id=2", *own], where)):
             result = run(arguments)
             check_eq((result.code, result.out), (3, ""), f"exit code and output of {arguments}")
             check_in(part, result.err)
@@ -187,7 +187,11 @@ def help_goes_to_standard_output_and_is_0():
 def every_option_in_the_help_is_in_the_manual():
     with open(os.path.join(ROOT, "docs", "etwatch.1"), encoding="utf-8") as file:
         manual = file.read().replace("Fl -", "--")
-    for command in ("run", "stat", "top", "record", "report", "events", "doctor", "sessions", "metrics"):
+    commands = re.search(r"the commands are (.*)\n", run(["x"]).err)[1].replace(" and ", ", ").split(", ")
+    check_eq(len(commands), 12, f"commands {commands}")
+    for command in commands:
+        check(f".Nm\n.Cm {command}\n" in manual, f"{command} is not in the synopsis")
+        check(f".It Cm {command}\n" in manual, f"{command} is not described")
         for option in re.findall(r"^  .{4}(--[a-z-]+)", run([command, "--help"]).out, re.MULTILINE):
             check(f".It {option}" in manual or f", {option}" in manual, f"{option} is not in the manual")
 

@@ -38,7 +38,7 @@ def rows(text):
         ("every version", "versions"), ("lost events", "lost")])
 def json_lines_of_events_equal_the_output_of_the_events_command(kind, *arguments):
     with recording(kind, *arguments) as path:
-        for more in ([], ["--raw"], ["--event", "switch,start"], ["--provider", "kernel", "--from", "1ms"]):
+        for more in ([], ["--payload"], ["--event", "switch,start"], ["--provider", "kernel", "--from", "1ms"]):
             check_eq(export(path, "-f", "jsonl", *more), run(["events", "--json", *more, path]).out, f"output {more}")
 
 
@@ -94,7 +94,7 @@ def samples_equal_those_of_stat():
 def columns_have_the_documented_names_and_order():
     with recording("mixed", "--events", 1000) as path:
         check_eq(export(path, "-f", "csv").splitlines()[0].split(","), EVENT, "events")
-        check_eq(export(path, "-f", "csv", "--fields", "--raw").splitlines()[0].split(","),
+        check_eq(export(path, "-f", "csv", "--fields", "--payload").splitlines()[0].split(","),
                  EVENT + ["fields", "payload"], "events with fields and payload")
         typed = export(path, "-f", "csv", "--typed", "--event", "ReadyThread").splitlines()[0].split(",")
         check_eq(typed, EVENT + ["TThreadId", "AdjustReason", "AdjustIncrement", "Flag", "Reserved"], "typed")
@@ -281,7 +281,7 @@ def excluded_processes_are_absent_from_every_format_but_their_children_are_not()
             for command in (["events", "--json"], ["export", "-q", "-f", "jsonl"]):
                 names = {o["name"] for o in json_lines(run([*command, "--exclude-name", victim, path]).out)}
                 check(victim not in names and len(names) > 3, f"{command}: {names}")
-        system = {o["pid"] for o in report(path)["process"]} - {o["pid"] for o in report(path, "--no-system")["process"]}
+        system = {o["pid"] for o in report(path)["process"]} - {o["pid"] for o in report(path, "--exclude-system")["process"]}
         check(system <= {0, 4}, f"the system's own: {system}")
         rows_left = rows(export(path, "-f", "csv", "--table", "samples", "--exclude-name", victim))
         check(victim not in {row["name"] for row in rows_left} and rows_left, "samples")
@@ -384,9 +384,9 @@ def the_extension_of_the_output_selects_the_format():
     ("no format", [], "export needs a format"),
     ("an unknown format", ["-f", "xml"], "-f needs one of"),
     ("an unknown table", ["-f", "csv", "--table", "x"], "--table needs one of"),
-    ("a table for stacks", ["-f", "folded", "--table", "events"], "is no table"),
-    ("fields of processes", ["-f", "csv", "--table", "processes", "--fields"], "about events"),
-    ("a rate for events", ["-f", "csv", "--hz", "10"], "about samples"),
+    ("a table for stacks", ["-f", "folded", "--table", "events"], "is not a table"),
+    ("fields of processes", ["-f", "csv", "--table", "processes", "--fields"], "for the table events"),
+    ("a rate for events", ["-f", "csv", "--hz", "10"], "are for samples"),
     ("both kinds of fields", ["-f", "csv", "--fields", "--typed"], "exclude each other"),
     ("timestamps in text", ["-f", "csv", "--timestamps"], "needs -f arrow"),
 ])

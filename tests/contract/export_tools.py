@@ -181,11 +181,11 @@ print(json.dumps([{k: v.hex() if isinstance(v, bytes) else v for k, v in row.ite
     with temp_dir() as folder:
         path, out = os.path.join(folder, "t.etl"), os.path.join(folder, "t.arrow")
         make_etl("tracelogging", path)
-        check_eq(run(["export", "-q", path, "-o", out, "--typed", "--raw"]).code, 0, "export")
+        check_eq(run(["export", "-q", path, "-o", out, "--typed", "--payload"]).code, 0, "export")
         result = snippet(code, out, options=())
         check_eq(result.code, 0, f"exit code ({result.err[-500:]})")
         found = json.loads(result.out)
-        events = json_lines(run(["events", "--json", "--raw", path]).out)
+        events = json_lines(run(["events", "--json", "--payload", path]).out)
     check_eq(len(found), len(events), "rows")
     compared = 0
     for row, event in zip(found, events):

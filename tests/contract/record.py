@@ -28,7 +28,7 @@ def a_command_is_recorded_and_the_report_on_the_file_is_the_report_of_the_run():
     with temp_dir() as folder:
         path = os.path.join(folder, "run.pftrace")
         live = record(path, "--threads", "--cmdline", "--hz", "50", "--", *works(6), code=6)
-        check_in("polling sees no switches", live.err)
+        check_in("polling sees no context switches", live.err)
         check_eq(report(path, "--threads", "--cmdline"), ours(live.out), "report")
         reported = json_lines(ours(live.out))
     check_eq((reported[0]["source"], reported[0]["lost"], reported[0]["complete"]), ("poll", 0, True),

@@ -61,7 +61,7 @@ def a_report_has_every_name_in_order():
 def events_have_every_name_in_order_and_are_in_time_order():
     with recording("mixed", "--events", 3000) as path:
         found = objects(["events", "--json", path])
-        raw = objects(["events", "--json", "--raw", "--limit", 5, path])
+        raw = objects(["events", "--json", "--payload", "--limit", 5, path])
         all_events = objects(["report", "--json", path])[0]["events"]
     for o in found:
         check_eq(list(o), EVENT, "names of an event")
@@ -70,7 +70,7 @@ def events_have_every_name_in_order_and_are_in_time_order():
     check_eq(len(found), all_events, "number of events")
     check_eq(len(raw), 5, "number of events with --limit")
     for o in raw:
-        check_eq(list(o), EVENT + ["payload"], "names of an event with --raw")
+        check_eq(list(o), EVENT + ["payload"], "names of an event with --payload")
         bytes.fromhex(o["payload"])
 
 
@@ -143,8 +143,8 @@ def filters_select_what_they_name():
         named = objects(["report", "--json", "-n", name[:-4], path])
         processes = [o for o in named if o["type"] == "process"]
         check(processes and any(o["name"] == name for o in processes), f"no {name}")
-        counted = objects(["events", "--json", "--count", path])
-        check_eq(sum(o["count"] for o in counted), len(every), "sum of --count")
+        counted = objects(["events", "--json", "--count-by-type", path])
+        check_eq(sum(o["count"] for o in counted), len(every), "sum of --count-by-type")
 
 
 @test

@@ -45,8 +45,8 @@ def excluded_processes_are_absent_from_samples_alerts_and_totals():
         path = os.path.join(folder, "x.etl")
         make_etl("switches", path)
         everything = stat(path)
-        objects = stat(path, "--no-system", "--exclude-name", "inf*", "--alert", "cpu_percent>50 for 2ms")
-        busiest = stat(path, "--max-processes", "1")
+        objects = stat(path, "--exclude-system", "--exclude-name", "inf*", "--alert", "cpu_percent>50 for 2ms")
+        busiest = stat(path, "--top", "1")
     def pids(found):
         return {o["pid"] for o in found if "pid" in o}, {o.get("name") for o in found}
     check("inference.exe" in pids(everything)[1], "the recording lacks it")

@@ -391,7 +391,7 @@ def read(name):
     """(lines, counts, events) of a recording, cached."""
     if name not in _read:
         path = corpus("etl", name + ".etl")
-        _read[name] = *read_baseline(name), with_headers(events(path, "--raw"), path)
+        _read[name] = *read_baseline(name), with_headers(events(path, "--payload"), path)
     return _read[name]
 
 

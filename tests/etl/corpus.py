@@ -106,7 +106,7 @@ def check_ids(record, event, where):
 def every_event_is_reported_once_in_order_with_its_bytes(row):
     path = corpus("etl", row["file"])
     records = in_time_order(walk(path))
-    reported = events(path, "--raw")
+    reported = events(path, "--payload")
     check_eq(len(reported), len(records), "events")
     for number, (record, event) in enumerate(zip(records, reported)):
         where = f"event {number} at {record.offset:#x}"

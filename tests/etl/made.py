@@ -17,7 +17,7 @@ def every_event_is_reported_once_and_in_order(kind, options):
     with temp_dir() as folder:
         path = os.path.join(folder, "made.etl")
         make_etl(kind, path, "--events", 6000, "--buffer", 8192, "--cpus", 3, *options)
-        records, reported, trace = list(walk(path)), events(path, "--raw"), report(path)["trace"][0]
+        records, reported, trace = list(walk(path)), events(path, "--payload"), report(path)["trace"][0]
     check_eq(collections.Counter((e["cpu"], e["opcode"], e["version"], e["payload"]) for e in reported),
              collections.Counter((r.cpu, r.opcode, r.version & 0xFF, r.payload.hex()) for r in records), "events")
     check_eq((trace["events"], trace["bad_buffers"], trace["bad_events"], trace["late"]), (len(records), 0, 0, 0),

@@ -268,7 +268,7 @@ def memory_does_not_grow_with_the_file():
             for options in ((), ("--compress",)):
                 path, reader = os.path.join(folder, "large.etl"), Reader(folder)
                 make_etl("bench", path, "--bytes", size, "--cpus", 4, *options)
-                for command in (("report", "--json"), ("events", "--count", "--json")):
+                for command in (("report", "--json"), ("events", "--count-by-type", "--json")):
                     reader.run(path, f"{size} bytes", command)
                 peaks.append(reader.peak_kb)
     print(f"# peaks in kB: {peaks}")

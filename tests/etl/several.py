@@ -84,7 +84,7 @@ def counts_are_those_of_the_events():
         path = os.path.join(folder, "made.etl")
         make_etl("mixed", path)
         reported = collections.Counter(map(kind, events(path)))
-        counted = {kind(o): o["count"] for o in json_lines(run(["events", "--count", "--json", path]).out)
+        counted = {kind(o): o["count"] for o in json_lines(run(["events", "--count-by-type", "--json", path]).out)
                    if o["type"] == "class"}
         check_eq(counted, dict(reported), "counts")
 

@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/args/choice_options.c"
+#include "cli/args/check.c"
 #include "cli/args/config_file.c"
 #include "cli/args/config_keys.c"
 #include "cli/args/etw_options.c"
-#include "cli/args/export_options.c"
 #include "cli/args/option_table.c"
 #include "cli/args/options.c"
 #include "cli/args/value.c"

@@ -56,13 +56,13 @@ def the_csv_report_matches_the_golden_file():
 @cases([(name, name) for name in ("tracelogging", "eventsource", "metadata", "lost")])
 def the_events_match_the_golden_file(name):
     check_golden(output(name, "events"), f"golden/etl/{name}.events")
-    check_golden(output(name, "events", "--json", "--raw"), f"golden/etl/{name}.events.jsonl")
+    check_golden(output(name, "events", "--json", "--payload"), f"golden/etl/{name}.events.jsonl")
 
 
 @test
 def filtered_events_match_the_golden_file():
     check_golden(output("mixed", "events", "--from", "100us", "--limit", 60), "golden/etl/mixed.events")
-    check_golden(output("mixed", "events", "--count"), "golden/etl/mixed.count")
+    check_golden(output("mixed", "events", "--count-by-type"), "golden/etl/mixed.count")
 
 
 @cases([(name, name, hz) for name, hz in (("mixed", 100), ("profile", 1), ("lost", 1000))])

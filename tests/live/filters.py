@@ -113,7 +113,7 @@ def a_user_selects_only_that_users_processes(source):
         as_user = ["--reuid", uid, "--clear-groups", program, "sleep", 60]
         old = start(as_user, program="setpriv")
         wait_until(lambda: os.stat(f"/proc/{old.pid}").st_uid == uid, "the other user")
-        with watching("--source", source, "--uid", uid, "--hz", 20) as finish:
+        with watching("--source", source, "--user", uid, "--hz", 20) as finish:
             # Selected through a parent of the same user: a user is matched when a process starts.
             new = start(["--reuid", uid, "--clear-groups", "sh", "-c", f"{program} burn 600; :"], program="setpriv")
             new.wait()
@@ -129,7 +129,7 @@ def a_cgroup_without_processes_is_reported():
     for wanted, words in ((["--cgroup", "no/such/group"], "no/such/group"), (["--container", "deadbeef01"], "deadbeef01")):
         result = run(["stat", "--source", "poll", "--json", "--duration", "0.3", *wanted])
         check_eq(result.code, 0, "exit code")
-        check_in("no process was in ", result.err, "standard error")
+        check_in("there was no process in the cgroup ", result.err, "standard error")
         check_in(words, result.err, "standard error")
 
 
@@ -337,7 +337,7 @@ def a_pid_or_a_user_can_be_excluded(source):
     with watching("-n", "workloads", "--exclude-pid", left.pid, "--source", source) as finish:
         seen = pids(finish())
     check(kept.pid in seen and left.pid not in seen, f"{seen} has {left.pid} or lacks {kept.pid}")
-    with watching("-n", "workloads", "--exclude-uid", os.getuid(), "--source", source) as finish:
+    with watching("-n", "workloads", "--exclude-user", os.getuid(), "--source", source) as finish:
         seen = pids(finish())
     for child in (kept, left):
         child.kill()
@@ -350,7 +350,7 @@ def without_the_system_there_are_no_kernel_threads(source):
     need(source)
     if not os.path.exists("/proc/2/stat") or name_of(2) != "kthreadd":
         skip("no kernel threads are visible here")
-    with watching("-a", "--kernel-threads", "--no-system", "--source", source) as finish:
+    with watching("-a", "--kernel-threads", "--exclude-system", "--source", source) as finish:
         seen = pids(finish())
     check(2 not in seen and os.getpid() in seen, "kthreadd is shown, or the test itself is not")
 

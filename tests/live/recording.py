@@ -52,7 +52,7 @@ def polling_records_counters_without_switches():
         path = os.path.join(folder, "run.pftrace")
         live = run(["record", "--json", "--source", "poll", "-o", path, "--", "sh", "-c", "sleep 0.5"])
         check_eq(live.code, 0, "exit code")
-        check_in("polling sees no switches", live.err)
+        check_in("polling sees no context switches", live.err)
         check_eq(report(path), live.out, "report")
         check_eq(json_lines(live.out)[0]["source"], "poll", "source")
 

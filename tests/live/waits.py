@@ -174,7 +174,7 @@ def the_table_has_the_chain():
 def waits_needs_processes_and_cannot_poll():
     result = run(["waits"])
     check_eq(result.code, 2, "exit code")
-    check_in("waits needs to know which processes", result.err, "message")
+    check_in("waits needs a selection of processes", result.err, "message")
 
 
 main()

@@ -371,3 +371,15 @@ TEST(processes_beyond_the_limit_are_counted)
     CHECK_EQ_UINT(ew_alerts_lost(alerts), 5);
     ew_alerts_free(alerts);
 }
+
+TEST(a_condition_is_checked_without_a_monitor)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    uint32_t metric = 0;
+    CHECK_EQ_INT(etwatch_alert_check("rss_bytes>64M for 2m", &metric, &error), 0);
+    CHECK_EQ_UINT(metric, ETWATCH_M_rss_bytes);
+    CHECK_EQ_INT(etwatch_alert_check("rss_bytes>64X", &metric, &error), ETWATCH_EINVAL);
+    CHECK_EQ_UINT(error.offset, 12);
+    CHECK(error.message[0] != '\0' && error.fix[0] != '\0');
+    CHECK_EQ_INT(etwatch_alert_check(NULL, NULL, NULL), ETWATCH_EINVAL);
+}

@@ -6,6 +6,7 @@
  */
 #include "test.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ static void put_words(const char *format, va_list args)
     (void)vsnprintf(words + len, sizeof words - len, format, args);
 }
 
-void ew_complain(const char *format, ...)
+void ew_print_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -93,7 +94,7 @@ void ew_complain(const char *format, ...)
     va_end(args);
 }
 
-void ew_say(const struct ew_options *options, const char *format, ...)
+void ew_print_info(const struct ew_options *options, const char *format, ...)
 {
     va_list args;
     (void)options;
@@ -109,17 +110,22 @@ int ew_exit_code(int rc)
                                                           : EW_EXIT_FAILED;
 }
 
-int ew_complain_about(const struct etwatch_error_info *err, int rc)
+int ew_print_failure(const struct etwatch_error_info *err, int rc)
 {
-    ew_complain("%s; %s", err->message, err->fix);
+    ew_print_error("%s; %s", err->message, err->fix);
     return ew_exit_code(rc);
 }
 
-int ew_parser_fail(struct ew_parser *parser, const char *format, ...)
+int ew_print_write_error(const char *path, int os_error)
 {
-    (void)parser;
-    (void)format;
-    return EW_EXIT_USAGE;
+    ew_print_error("cannot write to %s: %s", path, strerror(os_error));
+    return EW_EXIT_FAILED;
+}
+
+int ew_child_print_error(char **command, int error)
+{
+    ew_print_error("cannot run %s: %s", command[0], strerror(error));
+    return error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
 }
 
 int ew_output_open(struct ew_output *output, const char *path)
@@ -251,7 +257,7 @@ TEST(sessions_are_shown_as_a_table)
     CHECK_CONTAINS(data, "  process,cswitch\n");
     CHECK_CONTAINS(data, "\n! etwatch-watch ");
     CHECK_CONTAINS(words,
-                   "3 sessions, 1 of etwatch (*), 1 of them left behind (!); end those with: "
+                   "3 sessions, 1 of etwatch (*), 1 of them left behind (!); stop these with: "
                    "etwatch sessions --cleanup");
     etw_emulator_free(emulator);
 }
@@ -299,7 +305,7 @@ TEST(cleanup_reports_how_many_sessions_it_ended_and_ends_no_others)
     add_sessions();
     etw_emulator_add(emulator, "etwatch-record", 0x02000001, 0);
     CHECK_EQ_INT(ew_cmd_sessions(&options), 0);
-    CHECK_EQ_STR(data, "ended 2 sessions of etwatch\n");
+    CHECK_EQ_STR(data, "stopped 2 sessions of etwatch\n");
     CHECK_EQ_UINT(sessions_now(), 2);
     data_len = 0;
     options.json = true;
@@ -342,7 +348,7 @@ TEST(a_recording_ends_after_its_duration_with_0_and_is_summarized)
     begin(&(struct etw_emulator_config){0});
     make_folder(&place);
     looks = 1 << 30;
-    struct ew_options options = {.output_path = place.path, .duration_s = 0.15};
+    struct ew_options options = {.output_path = place.path, .duration_ns = 150000000};
     CHECK_EQ_INT(ew_record_etl(&options), 0);
     CHECK_CONTAINS(words, "recorded ");
     CHECK_CONTAINS(words, "lost: 0; own cost ");
@@ -386,7 +392,7 @@ TEST(a_failed_start_leaves_no_session_and_does_not_release_the_command)
     } rows[] = {
         {"access is denied (error 5)", {.no_rights = true}, 0, 0, EW_EXIT_RIGHTS, 0, true},
         {"all system loggers", {.max_system_loggers = 2}, 0, 0, EW_EXIT_FAILED, 0, true},
-        {"cannot make a process", {0}, EAGAIN, 0, EW_EXIT_FAILED, 0, false},
+        {"cannot create a process", {0}, EAGAIN, 0, EW_EXIT_FAILED, 0, false},
         {"cannot run x: ", {0}, 0, ENOENT, EW_EXIT_NOT_FOUND, 0, true},
         {"cannot run x: ", {0}, 0, EACCES, EW_EXIT_CANNOT_EXEC, 0, true},
         {"ETW records the whole machine", {0}, 0, 0, EW_EXIT_USAGE, 1, false},
@@ -400,10 +406,8 @@ TEST(a_failed_start_leaves_no_session_and_does_not_release_the_command)
         make_folder(&place);
         hold_error = rows[i].hold;
         release_error = rows[i].release;
-        struct ew_options options = {.output_path = place.path,
-                                     .child = command,
-                                     .pids = &pid,
-                                     .pid_count = rows[i].pid_count};
+        struct ew_options options = {
+            .output_path = place.path, .child = command, .pids = {&pid, rows[i].pid_count}};
         CHECK_EQ_INT(ew_record_etl(&options), rows[i].code);
         CHECK_CONTAINS(words, rows[i].part);
         CHECK_EQ_INT(child_made, rows[i].made);
@@ -419,8 +423,8 @@ TEST(a_recording_stopped_from_outside_ends_with_1_and_a_message)
     begin(&(struct etw_emulator_config){.stop_after = 0});
     make_folder(&place);
     looks = 1 << 30;
-    struct ew_options options = {.output_path = place.path, .duration_s = 30};
-    /* The name is free for a moment: the next recorder ends this session as an orphan. */
+    struct ew_options options = {.output_path = place.path, .duration_ns = 30000000000u};
+    /* The name is free for a moment: the next one ends ours as an orphan. */
     struct ew_etw_api *api = (struct ew_etw_api *)(uintptr_t)etw_emulator_api(emulator);
     api->claim = NULL;
     struct recording recording = {.options = &options};
@@ -428,7 +432,7 @@ TEST(a_recording_stopped_from_outside_ends_with_1_and_a_message)
     CHECK_EQ_INT(begin_recording(&recording), 0);
     CHECK_EQ_INT(ew_etw_session_cleanup(api, NULL), 1);
     CHECK_EQ_INT(record(&recording), EW_EXIT_FAILED);
-    CHECK_CONTAINS(words, "was stopped by ");
+    CHECK_CONTAINS(words, "was stopped by another program");
     etwatch_recorder_free(recording.recorder);
     ew_waiter_free(recording.waiter);
     remove_folder(&place);

@@ -6,11 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/args/choice_options.c"
+#include "cli/args/check.c"
 #include "cli/args/config_file.c"
 #include "cli/args/config_keys.c"
 #include "cli/args/etw_options.c"
-#include "cli/args/export_options.c"
 #include "cli/args/help.c"
 #include "cli/args/option_table.c"
 #include "cli/args/options.c"
@@ -67,7 +66,7 @@ static void check_refused(const struct refused *rows, size_t count)
 TEST(a_wrong_command_line_is_refused_with_the_right_form)
 {
     static const struct refused rows[] = {
-        {"", "a command is needed"},
+        {"", "a command is missing"},
         {"recrod", "the commands are run, stat, top, record, report, events,"},
         {"--hz 10", "the command comes first"},
         {"stat", "-p PID, -n NAME, -u USER, --cgroup PATH, or -a"},
@@ -81,19 +80,23 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"stat -a --hz inf", "not \"inf\""},
         {"stat -a --hz 1,5", "not \"1,5\""},
         {"stat -a --hz=", "not \"\""},
-        {"stat -a --latency 0", "milliseconds from 1 to 60000"},
-        {"stat -a --duration x", "--duration needs a number of seconds"},
+        {"stat -a --latency 0",
+         "a duration from 1ms to 60s (such as 20ms; a number without a unit is in milliseconds)"},
+        {"stat -a --latency 61s", "not \"61s\""},
+        {"stat -a --latency 20x", "not \"20x\""},
+        {"stat -a --duration x",
+         "--duration needs a duration above 0 (such as 10, 10s, 200ms or 2m)"},
         {"stat -a --duration 0", "above 0"},
         {"stat -a --source proc", "one of auto, ebpf, etw, poll, etl"},
-        {"stat -a --budget 0", "--budget needs a number from 0.01 to 100"},
+        {"stat -a --budget 0", "--budget needs a percentage of one core from 0.01 to 100"},
         {"stat -a --budget 101", "or \"off\""},
-        {"stat -a --profile fast", "development, testing, staging, production, critical"},
+        {"stat -a --budget-profile fast", "development, testing, staging, production, critical"},
         {"stat -p x", "-p needs a process id or a list of them (such as 12,345), not \"x\""},
         {"stat -p 0", "not \"0\""},
         {"stat -p 1,,2", "-p needs a process id"},
         {"stat -p 4294967296", "not \"4294967296\""},
         {"stat -p -5", "not \"-5\""},
-        {"stat -p python", "for a name use -n"},
+        {"stat -p python", "to select by name use -n"},
         {"stat -p", "-p needs a value: -p PID"},
         {"stat -n", "-n needs a value: -n NAME"},
         {"stat -n ,", "a name or a list of names"},
@@ -104,8 +107,8 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"stat -a --columns pid --json", "--columns is for the table and --csv"},
         {"stat -a --columns a,,b", "a list of names (such as pid,name,cpu_percent)"},
         {"stat -a --cmdline", "--cmdline needs --json or --csv"},
-        {"stat -a --window 1 --threads", "leave out --threads"},
-        {"stat -a --window 0", "--window needs a number of seconds"},
+        {"stat -a --window 1 --threads", "remove --threads"},
+        {"stat -a --window 0", "--window needs a duration from 10ms"},
         {"stat -p 1 --kernel-threads", "--kernel-threads needs -a"},
         {"stat -a --gpu", "unknown option --gpu; see 'etwatch stat --help'"},
         {"stat -a --energy", "unknown option --energy; see 'etwatch stat --help'"},
@@ -121,36 +124,36 @@ TEST(a_wrong_command_line_is_refused_with_the_right_form)
         {"run --", "run needs a command"},
         {"run --hz 10", "run needs a command"},
         {"run -p 1 -- ls",
-         "-p is not an option of 'etwatch run' (but of: stat, top, record, report"},
-        {"run --window 1 -- ls", "(but of: stat)"},
+         "-p is not an option of 'etwatch run'; commands that have it: stat, top, record, report"},
+        {"run --window 1 -- ls", "commands that have it: stat"},
         {"record -o a.pftrace --rotate 2", "--rotate needs --max-size"},
         {"record -o a.pftrace --max-size 5", "--max-size needs a size of at least 64K"},
         {"record -o a.pftrace --max-size 5X", "--max-size needs a size of at least 64K"},
-        {"record -o a.pftrace --ring 0.1", "--ring needs a time of at least 1s"},
-        {"record -o a.pftrace --trigger cpu_percent>1", "--trigger needs --ring"},
+        {"record -o a.pftrace --ring 0.1", "--ring needs a duration of at least 1s"},
+        {"record -o a.pftrace --trigger cpu_percent>1", "add --ring TIME"},
         {"record -o a.pftrace --ring 5s --json", "choose one"},
         {"top --json",
-         "--json is not an option of 'etwatch top' (but of: run, stat, record, report, "
-         "events, doctor"},
+         "--json is not an option of 'etwatch top'; commands that have it: run, stat, record, "
+         "report, events, waits, sessions, metrics, doctor"},
         {"doctor --hz 10", "--hz is not an option of 'etwatch doctor'"},
         {"doctor x", "unexpected argument"},
-        {"report", "report needs a recording: etwatch report [options] FILE.etl..."},
+        {"report", "report needs a recording: etwatch report [options] FILE..."},
         {"events --json", "events needs a recording"},
         {"report x.etl --hz 10", "--hz is not an option of 'etwatch report'"},
         {"report x.etl --from 1 --to 1", "--to must be later than --from"},
         {"report x.etl --from soon", "such as 2, 1.5s or 200ms, not \"soon\""},
-        {"report x.etl --to 0", "--to needs a time above 0"},
-        {"report x.etl --to 3h", "not \"3h\""},
+        {"report x.etl --to 0", "and above 0"},
+        {"report x.etl --to 3d", "not \"3d\""},
         {"report x.etl --images --csv", "use --json"},
         {"report x.etl --json --csv", "choose one"},
         {"report x.etl --workers 0", "a number of threads from 1 to 64"},
         {"events x.etl --csv", "--csv is not an option of 'etwatch events'"},
         {"events x.etl --limit 0", "a number of events above 0"},
-        {"events x.etl --count --raw", "leave out --raw and --limit"},
+        {"events x.etl --count-by-type --payload", "remove --payload and --limit"},
         {"events x.etl --provider ,", "the name or GUID of a provider"},
         {"stat --source etl", "--source etl needs a recording: etwatch stat FILE.etl"},
-        {"stat x.etl --source poll", "--source poll cannot read it"},
-        {"stat x.etl -u 0", "a recording knows no users"},
+        {"stat x.etl --source poll", "--source poll cannot read the recording x.etl"},
+        {"stat x.etl -u 0", "a recording has no users"},
         {"stat x.etl --json --events", "etwatch events x.etl"},
         {"top --source etl", "etwatch stat, report or events"},
         {"run --source etl -- ls", "etwatch stat, report or events"},
@@ -184,7 +187,7 @@ TEST(a_recording_is_selected_by_its_file)
     CHECK_EQ_UINT(options.until_ns, 200000000000u);
     CHECK_EQ_UINT(options.limit, 7);
     CHECK_EQ_UINT(options.events.count, 2);
-    CHECK_EQ_UINT(options.pid_count, 1);
+    CHECK_EQ_UINT(options.pids.count, 1);
     ew_options_done(&options);
 }
 
@@ -199,9 +202,9 @@ TEST(every_form_of_an_option_means_the_same)
         test_row(lines[i]);
         CHECK_EQ_INT(parse(&line, lines[i], &options, message), 0);
         CHECK_EQ_INT(options.command, EW_CMD_STAT);
-        CHECK_EQ_UINT(options.pid_count, 2);
-        CHECK_EQ_UINT(options.pids[0], 12);
-        CHECK_EQ_UINT(options.pids[1], 345);
+        CHECK_EQ_UINT(options.pids.count, 2);
+        CHECK_EQ_UINT(options.pids.ids[0], 12);
+        CHECK_EQ_UINT(options.pids.ids[1], 345);
         CHECK_NEAR(options.hz, 2.5, 1e-12);
         ew_options_done(&options);
     }
@@ -214,7 +217,7 @@ TEST(all_options_of_stat_are_kept)
     char message[EW_MESSAGE_SIZE];
     CHECK_EQ_INT(parse(&line,
                        "stat -aq --name=a,b -u 0 --cgroup x/y --latency 20 --duration 0.5 "
-                       "--source poll --no-fallback --budget off --profile critical --csv "
+                       "--source poll --no-fallback --budget off --budget-profile critical --csv "
                        "--columns pid,name -o out --dense --cmdline --kernel-threads --proc-root r",
                        &o, message),
                  0);
@@ -224,16 +227,107 @@ TEST(all_options_of_stat_are_kept)
     CHECK(o.quiet && o.csv && !o.json && o.budget_off);
     CHECK_EQ_UINT(o.names.count, 2);
     CHECK_EQ_STR(o.names.words[1], "b");
-    CHECK_EQ_UINT(o.uid_count, 1);
-    CHECK_EQ_UINT(o.uids[0], 0);
+    CHECK_EQ_UINT(o.users.count, 1);
+    CHECK_EQ_UINT(o.users.ids[0], 0);
     CHECK_EQ_STR(o.cgroups.words[0], "x/y");
-    CHECK_EQ_UINT(o.latency_ms, 20);
-    CHECK_NEAR(o.duration_s, 0.5, 1e-12);
+    CHECK_EQ_UINT(o.latency_ns, 20000000);
+    CHECK_EQ_UINT(o.duration_ns, 500000000);
     CHECK_EQ_UINT(o.source, ETWATCH_SOURCE_POLL);
     CHECK_NEAR(o.profile_percent, 2, 1e-12);
     CHECK_EQ_UINT(o.columns.count, 2);
     CHECK_EQ_STR(o.output_path, "out");
     CHECK_EQ_STR(o.proc_root, "r");
+    ew_options_done(&o);
+}
+
+TEST(an_option_that_was_renamed_is_refused_with_its_new_name)
+{
+    static const struct refused rows[] = {
+        {"stat -a --max-processes 3", "unknown option --max-processes: it is called --top now"},
+        {"stat -a --by=cpu_ns", "--top-by now"},
+        {"stat -a --system", "--system-stats now"},
+        {"stat -a --no-system", "--exclude-system now"},
+        {"top --profile production", "--budget-profile now"},
+        {"record -o x.etl --profile-hz 5", "--cpu-sample-hz now"},
+        {"record -o x.etl --provider X", "--enable-provider now"},
+        {"stat --uid 0", "--user now"},
+        {"stat -a --exclude-uid 0", "--exclude-user now"},
+        {"stat -a --keep 5", "--last-samples now"},
+        {"events x.etl --raw", "--payload now"},
+        {"events x.etl --count", "--count-by-type now"},
+        {"stat -a --flush 100", "--flush-interval now"},
+    };
+    check_refused(rows, sizeof rows / sizeof rows[0]);
+}
+
+TEST(every_duration_and_size_takes_the_same_units)
+{
+    static const struct {
+        const char *text;
+        double bare;
+        uint64_t want;
+    } times[] =
+        {
+            {"10", 1e9, 10000000000u},
+            {"10", 1e6, 10000000},
+            {"10s", 1e6, 10000000000u},
+            {"200ms", 1e9, 200000000},
+            {"1.5s", 1e9, 1500000000},
+            {"2m", 1e9, 120000000000u},
+            {"2min", 1e9, 120000000000u},
+            {"50us", 1e9, 50000},
+            {"7ns", 1e9, 7},
+            {"1h", 1e9, 3600000000000u},
+            {"0", 1e9, 0},
+        },
+      sizes[] = {
+          {"64K", 1, 65536},      {"10M", 1, 10485760},      {"1GiB", 1, 1073741824},
+          {"1G", 1, 1073741824},  {"64", 1024, 65536},       {"64", 1, 64},
+          {"1.5MiB", 1, 1572864}, {"2KB", 1, 2000},          {"3MB", 1, 3000000},
+          {"100B", 1024, 100},    {"1T", 1, 1099511627776u},
+      };
+    static const char *const wrong[] = {"",    "s",   "ms",  "-1",    "1e3",
+                                        "1 s", "1,5", "10x", "1.2.3", "K"};
+    uint64_t value = 0;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        test_row(times[i].text);
+        CHECK(ew_value_duration(times[i].text, times[i].bare, &value));
+        CHECK_EQ_UINT(value, times[i].want);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        test_row(sizes[i].text);
+        CHECK(ew_value_size(sizes[i].text, sizes[i].bare, &value));
+        CHECK_EQ_UINT(value, sizes[i].want);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        test_row(wrong[i]);
+        CHECK(!ew_value_duration(wrong[i], 1e9, &value));
+        CHECK(!ew_value_size(wrong[i], 1, &value));
+    }
+    CHECK(!ew_value_duration("999999999999h", 1e9, &value));
+    CHECK(!ew_value_size("99999999999T", 1, &value));
+}
+
+TEST(options_with_a_unit_are_kept_in_ns_and_bytes)
+{
+    struct line line;
+    struct ew_options o;
+    char message[EW_MESSAGE_SIZE];
+    CHECK_EQ_INT(parse(&line,
+                       "stat -a --latency 1s --duration 2m --window 500ms --flush-interval 50 "
+                       "--buffer-size 1M --buffer-memory 128M",
+                       &o, message),
+                 0);
+    CHECK_EQ_UINT(o.latency_ns, 1000000000);
+    CHECK_EQ_UINT(o.duration_ns, 120000000000u);
+    CHECK_EQ_UINT(o.window_ns, 500000000);
+    CHECK_EQ_UINT(o.etw.flush_ns, 50000000);
+    CHECK_EQ_UINT(o.etw.buffer_bytes, 1 << 20);
+    CHECK_EQ_UINT(o.etw.memory_bytes, 128 << 20);
+    ew_options_done(&o);
+    CHECK_EQ_INT(parse(&line, "record -o x.pftrace --max-size 1GiB --ring 5m", &o, message), 0);
+    CHECK_EQ_UINT(o.max_bytes, 1 << 30);
+    CHECK_EQ_UINT(o.ring_ns, 300000000000u);
     ew_options_done(&o);
 }
 
@@ -288,12 +382,12 @@ TEST(the_help_of_a_command_names_each_of_its_options_and_no_other)
         ew_buf_init(&text, 0, NULL, NULL);
         ew_help_write(&text, all[c]);
         ew_buf_char(&text, '\0');
-        const char *options = strstr(text.data, "\noptions:\n");
+        const char *options = strstr(text.data, ":\n  "); /* the first section */
         CHECK(options != NULL);
-        for (size_t i = 0; ew_option_info(i) != NULL; i++) {
+        for (size_t i = 0; ew_option_at(i) != NULL; i++) {
             char name[64];
-            const char *word = ew_option_info(i)->name;
-            const struct ew_option_info *meant = ew_option_find(word, strlen(word), all[c]);
+            const char *word = ew_option_at(i)->name;
+            const struct ew_option *meant = ew_option_find(word, strlen(word), all[c]);
             (void)snprintf(name, sizeof name, "--%s ", word);
             test_row(name);
             CHECK_EQ_INT(strstr(options, name) != NULL, (meant->commands & all[c]) != 0);
@@ -314,29 +408,30 @@ TEST(wrong_options_of_a_session_are_refused_on_every_system)
 {
     static const struct refused rows[] = {
         {"record", "record needs a file"},
-        {"record -o x.etl --", "no command behind --"},
+        {"record -o x.etl --", "there is no command after --"},
         {"record -o x.etl -a -- ls", "choose one"},
         {"record -o x.etl --session y", "--session is not an option of 'etwatch record'"},
         {"sessions x", "unexpected argument"},
         {"sessions --json --csv", "exclude each other"},
         {"stat -a --session=", "--session needs the name of a session"},
-        {"stat -a --session x --kernel process", "leave out options that describe one of our own"},
+        {"stat -a --session x --kernel process", "remove the options that describe a new one"},
         {"stat -a --source poll --kernel process", "need --source etw, not poll"},
         {"stat x.etl --source etl --session y", "need --source etw, not etl"},
-        {"stat -a --buffer-size 3", "a number of KB from 4 to 16384, not \"3\""},
+        {"stat -a --buffer-size 3",
+         "a size from 4K to 16M (such as 64K; a number without a unit is in KB), not \"3\""},
         {"stat -a --min-buffers 1", "a number of buffers from 2 to 65536"},
-        {"stat -a --min-buffers 9 --max-buffers 8", "--min-buffers is more than --max-buffers"},
-        {"stat -a --flush 0", "milliseconds from 1 to 60000"},
-        {"stat -a --buffer-memory 0", "a number of MB from 1 to 65536"},
-        {"stat -a --profile-hz 8001", "samples a second from 1 to 8000"},
-        {"stat -a --provider :5", "the name or GUID is missing"},
-        {"stat -a --provider X:0", "the level is a number from 1 (critical) to 5 (verbose)"},
-        {"stat -a --provider X:5:0x", "the keywords are a number, such as 0x10"},
-        {"stat -a --provider X:5:0x1:2", "too many parts"},
-        {"stat -a --provider X:pid=", "a list is empty"},
-        {"stat -a --provider X:pid=0", "pid= needs process ids"},
-        {"stat -a --provider X:pid=1,2,3,4,5,6,7,8,9", "at most 8 process ids"},
-        {"stat -a --provider X:id=65536", "id= needs ids of events"},
+        {"stat -a --min-buffers 9 --max-buffers 8", "--min-buffers 9 is more than --max-buffers 8"},
+        {"stat -a --flush-interval 0", "a duration from 1ms to 60s"},
+        {"stat -a --buffer-memory 0", "a size from 1M to 64G"},
+        {"stat -a --cpu-sample-hz 8001", "samples per second from 1 to 8000"},
+        {"stat -a --enable-provider :5", "the name or GUID is missing"},
+        {"stat -a --enable-provider X:0", "the level is a number from 1 (critical) to 5 (verbose)"},
+        {"stat -a --enable-provider X:5:0x", "the keywords are a number, such as 0x10"},
+        {"stat -a --enable-provider X:5:0x1:2", "too many parts"},
+        {"stat -a --enable-provider X:pid=", "a list is empty"},
+        {"stat -a --enable-provider X:pid=0", "pid= needs process ids"},
+        {"stat -a --enable-provider X:pid=1,2,3,4,5,6,7,8,9", "at most 8 process ids"},
+        {"stat -a --enable-provider X:id=65536", "id= needs event ids"},
     };
     check_refused(rows, sizeof rows / sizeof rows[0]);
 }
@@ -345,17 +440,17 @@ TEST(options_of_a_session_become_the_struct_of_the_library)
 {
     struct line line;
     struct ew_options options;
-    struct ew_cli_session_options etw;
+    struct ew_session_options etw;
     char message[EW_MESSAGE_SIZE];
     CHECK_EQ_INT(
         parse(&line,
-              "record -o x.etl --kernel process,cswitch --stacks cswitch --profile-hz 1000 "
+              "record -o x.etl --kernel process,cswitch --stacks cswitch --cpu-sample-hz 1000 "
               "--session-name run --buffer-size 128 --min-buffers 8 --max-buffers 16 "
-              "--buffer-memory 32 --provider My-Provider:4:0xfF:pid=7,8:id=1,2,3 "
-              "--provider *Other.One:id=9",
+              "--buffer-memory 32 --enable-provider My-Provider:4:0xfF:pid=7,8:id=1,2,3 "
+              "--enable-provider *Other.One:id=9",
               &options, message),
         0);
-    CHECK(ew_cli_session_options(&options, &etw));
+    CHECK(ew_session_options(&options, &etw));
     CHECK_EQ_STR(etw.options.kernel, "process,cswitch");
     CHECK_EQ_STR(etw.options.stacks, "cswitch");
     CHECK_EQ_STR(etw.options.name, "run");
@@ -380,10 +475,10 @@ TEST(options_of_a_session_become_the_struct_of_the_library)
     CHECK_EQ_UINT(second->event_ids[0], 9);
     ew_options_done(&options);
     CHECK_EQ_INT(parse(&line, "stat -a --session Mine", &options, message), 0);
-    CHECK(!ew_cli_session_options(&options, &etw));
+    CHECK(!ew_session_options(&options, &etw));
     CHECK_EQ_STR(options.etw.session, "Mine");
     ew_options_done(&options);
-    /* The same option is a filter where events are read. */
+    /* A filter of recordings. */
     CHECK_EQ_INT(parse(&line, "events --provider a,b x.etl", &options, message), 0);
     CHECK_EQ_UINT(options.providers.count, 2);
     CHECK_EQ_UINT(options.etw.providers.count, 0);

@@ -218,3 +218,31 @@ TEST(running_out_of_memory_is_reported)
 {
     TORTURE(add_many, NULL);
 }
+
+TEST(the_public_calls_show_sorted_rows_and_the_sums)
+{
+    struct etwatch_rollup *rollup = NULL;
+    struct etwatch_rollup_row row = {.size = sizeof row};
+    struct etwatch_rollup_info info = {.size = sizeof info};
+    CHECK_EQ_INT(etwatch_rollup_new(NULL, &rollup), 0);
+    for (uint32_t pid = 1; pid <= 3; pid++) {
+        struct etwatch_sample sample = busy(pid, 100, pid * 1000);
+        CHECK_EQ_INT(etwatch_rollup_add(rollup, &sample), 0);
+    }
+    CHECK_EQ_INT(etwatch_rollup_row(rollup, 0, &row), ETWATCH_EINVAL); /* not sorted yet */
+    CHECK_EQ_INT(etwatch_rollup_sort(rollup, ETWATCH_M_cpu_ns, 0), 3);
+    CHECK_EQ_INT(etwatch_rollup_row(rollup, 0, &row), 0);
+    CHECK_EQ_UINT(row.sum->pid, 3);
+    CHECK_EQ_UINT(row.flags, ETWATCH_ROLLUP_ACTIVE);
+    CHECK_EQ_INT(etwatch_rollup_row(rollup, 3, &row), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_rollup_info(rollup, &info), 0);
+    CHECK_EQ_UINT(info.cpu_ns, 6000);
+    CHECK_EQ_UINT(info.active, 3);
+    CHECK_EQ_INT(etwatch_rollup_next(rollup), 0);
+    CHECK_EQ_INT(etwatch_rollup_sort(rollup, ETWATCH_M_cpu_ns, ETWATCH_ROLLUP_ACTIVE), 0);
+    CHECK_EQ_INT(etwatch_rollup_sort(rollup, ETWATCH_M_cpu_percent, 0), ETWATCH_EINVAL);
+    struct etwatch_sample unset = {0};
+    CHECK_EQ_INT(etwatch_rollup_add(rollup, &unset), ETWATCH_EINVAL);
+    etwatch_rollup_free(rollup);
+    etwatch_rollup_free(NULL);
+}

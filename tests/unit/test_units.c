@@ -2,8 +2,9 @@
 /* Numbers formatted for display, and the grid that contains them. */
 #include <string.h>
 
-#include "sink/grid.h"
-#include "sink/units.h"
+#include "base/grid.h"
+#include "base/units.h"
+#include "sink/columns.h"
 #include "test.h"
 
 static const char *text_of(struct ew_buf *buf)
@@ -61,13 +62,13 @@ TEST(a_field_is_shown_by_the_unit_in_its_name)
     struct ew_value unknown = {0};
     struct ew_value value = {.kind = EW_VALUE_U64, .u64 = 2048};
     ew_buf_init(&buf, 0, NULL, NULL);
-    ew_units_field(&buf, EW_WHICH_COUNT + ETWATCH_M_rss_bytes, &value);
+    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_rss_bytes, &value);
     ew_buf_char(&buf, '|');
-    ew_units_field(&buf, EW_WHICH_COUNT + ETWATCH_M_cpu_ns, &value);
+    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_cpu_ns, &value);
     ew_buf_char(&buf, '|');
-    ew_units_field(&buf, EW_WHICH_COUNT + ETWATCH_M_threads, &value);
+    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_threads, &value);
     ew_buf_char(&buf, '|');
-    ew_units_field(&buf, EW_WHICH_COUNT + ETWATCH_M_threads, &unknown);
+    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_threads, &unknown);
     CHECK_EQ_STR(text_of(&buf), "2.00 KB|0.002 ms|2048|-");
     ew_buf_done(&buf);
 }

@@ -3,14 +3,15 @@
 #include "sampler/waits.h"
 #include "test.h"
 
-static struct ew_waits *open_waits(void)
+static struct etwatch_waits *open_waits(void)
 {
-    struct ew_waits *waits;
-    CHECK_EQ_INT(ew_waits_new(&waits), 0);
+    struct etwatch_waits *waits;
+    CHECK_EQ_INT(etwatch_waits_new(&waits), 0);
     return waits;
 }
 
-static const struct ew_waits_edge *edge(const struct ew_waits *waits, uint32_t tid, uint32_t waker)
+static const struct ew_waits_edge *edge(const struct etwatch_waits *waits, uint32_t tid,
+                                        uint32_t waker)
 {
     const struct ew_waits_edge *found;
     for (uint32_t i = 0; (found = ew_waits_edge_at(waits, i)) != NULL; i++)
@@ -22,7 +23,7 @@ static const struct ew_waits_edge *edge(const struct ew_waits *waits, uint32_t t
 
 TEST(a_wait_is_attributed_to_the_waker)
 {
-    struct ew_waits *waits = open_waits();
+    struct etwatch_waits *waits = open_waits();
     ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
     ew_waits_switch(waits, 10, 2, EW_WAIT_SLEEP, 1); /* 2 ran for 10 */
     ew_waits_wake(waits, 35, 2, 1);                  /* waited 25 for 1 */
@@ -46,23 +47,23 @@ TEST(a_wait_is_attributed_to_the_waker)
     CHECK_EQ_UINT(edge(waits, 2, 1)->ready_ns, 5);
     CHECK_EQ_UINT(edge(waits, 2, 1)->blocked_ns, 0);
     CHECK_EQ_UINT(edge(waits, 2, 0)->blocked_ns, 3);
-    ew_waits_free(waits);
+    etwatch_waits_free(waits);
 }
 
 TEST(waking_a_running_thread_is_not_a_wake_up)
 {
-    struct ew_waits *waits = open_waits();
+    struct etwatch_waits *waits = open_waits();
     ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
     ew_waits_wake(waits, 5, 2, 1);
     ew_waits_end(waits, 9);
     CHECK(ew_waits_edge_at(waits, 0) == NULL);
     CHECK_EQ_UINT(ew_waits_find(waits, 2)->run_ns, 9);
-    ew_waits_free(waits);
+    etwatch_waits_free(waits);
 }
 
 TEST(time_across_a_loss_is_not_attributed)
 {
-    struct ew_waits *waits = open_waits();
+    struct etwatch_waits *waits = open_waits();
     ew_waits_switch(waits, 0, 0, EW_WAIT_READY, 2);
     ew_waits_gap(waits);
     ew_waits_switch(waits, 100, 2, EW_WAIT_SLEEP, 0);
@@ -71,12 +72,12 @@ TEST(time_across_a_loss_is_not_attributed)
     CHECK_EQ_UINT(ew_waits_find(waits, 2)->run_ns, 10);
     CHECK_EQ_UINT(ew_waits_find(waits, 2)->sleep_ns, 30);
     CHECK(ew_waits_edge_at(waits, 0) == NULL);
-    ew_waits_free(waits);
+    etwatch_waits_free(waits);
 }
 
 TEST(states_of_linux_are_distinguished)
 {
-    struct ew_waits *waits = open_waits();
+    struct etwatch_waits *waits = open_waits();
     static const struct {
         const char *remark;
         uint32_t state;
@@ -97,7 +98,7 @@ TEST(states_of_linux_are_distinguished)
                                       .pid = 7,
                                       .tid = 10 + i,
                                       .state = rows[i].state};
-        ew_waits_event(waits, &event);
+        (void)etwatch_waits_add(waits, &event);
     }
     ew_waits_end(waits, 110);
     for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -107,21 +108,23 @@ TEST(states_of_linux_are_distinguished)
         CHECK_EQ_UINT(thread->sleep_ns, rows[i].sleep);
         CHECK_EQ_UINT(thread->blocked_ns, rows[i].blocked);
     }
-    ew_waits_free(waits);
+    etwatch_waits_free(waits);
 }
 
 static int everything(void *ctx)
 {
-    struct ew_waits *waits;
+    struct etwatch_waits *waits;
     (void)ctx;
-    int rc = ew_waits_new(&waits);
+    int rc = etwatch_waits_new(&waits);
     if (rc < 0)
         return rc;
     ew_waits_switch(waits, 0, 1, EW_WAIT_SLEEP, 2);
     ew_waits_wake(waits, 5, 1, 2);
-    rc = ew_waits_lost(waits) > 0 ? ETWATCH_ENOMEM : 0;
+    struct etwatch_waits_info info = {.size = sizeof info};
+    CHECK_EQ_INT(etwatch_waits_info(waits, &info), 0);
+    rc = info.dropped > 0 ? ETWATCH_ENOMEM : 0;
     ew_waits_end(waits, 10);
-    ew_waits_free(waits);
+    etwatch_waits_free(waits);
     return rc;
 }
 
@@ -130,7 +133,7 @@ TEST(without_memory_the_loss_is_counted)
     TORTURE(everything, NULL);
 }
 
-static void leave_cpu(struct ew_waits *waits, uint64_t t_ns, uint32_t state, uint32_t io_wait,
+static void leave_cpu(struct etwatch_waits *waits, uint64_t t_ns, uint32_t state, uint32_t io_wait,
                       uint32_t hard_faults)
 {
     struct etwatch_event event = {.size = sizeof event,
@@ -141,22 +144,22 @@ static void leave_cpu(struct ew_waits *waits, uint64_t t_ns, uint32_t state, uin
                                   .state = state,
                                   .io_wait = io_wait,
                                   .hard_faults = hard_faults};
-    ew_waits_event(waits, &event);
+    (void)etwatch_waits_add(waits, &event);
 }
 
-static void take_cpu(struct ew_waits *waits, uint64_t t_ns)
+static void take_cpu(struct etwatch_waits *waits, uint64_t t_ns)
 {
     struct etwatch_event event = {.size = sizeof event,
                                   .kind = ETWATCH_EVENT_SWITCH,
                                   .t_ns = t_ns,
                                   .next_pid = 1,
                                   .next_tid = 2};
-    ew_waits_event(waits, &event);
+    (void)etwatch_waits_add(waits, &event);
 }
 
 TEST(a_disk_wait_followed_by_a_new_hard_fault_is_a_fault_wait)
 {
-    struct ew_waits *waits = open_waits();
+    struct etwatch_waits *waits = open_waits();
     CHECK(!ew_waits_knows_io(waits));
     take_cpu(waits, 0);
     leave_cpu(waits, 10, 2, 2, 7); /* reads */
@@ -177,5 +180,58 @@ TEST(a_disk_wait_followed_by_a_new_hard_fault_is_a_fault_wait)
     CHECK_EQ_UINT(thread->fault_ns, 30);
     CHECK_EQ_UINT(thread->blocked_ns, 5 + 30 + 4);
     CHECK_EQ_UINT(thread->sleep_ns, 30);
-    ew_waits_free(waits);
+    etwatch_waits_free(waits);
+}
+
+TEST(threads_and_edges_are_read_by_number)
+{
+    struct etwatch_waits *waits = open_waits();
+    struct etwatch_event event = {.size = sizeof event,
+                                  .kind = ETWATCH_EVENT_SWITCH,
+                                  .t_ns = 10,
+                                  .pid = 1,
+                                  .tid = 2,
+                                  .name = "reader",
+                                  .state = 1,
+                                  .next_pid = 1,
+                                  .next_tid = 3,
+                                  .next_name = "writer"};
+    CHECK_EQ_INT(etwatch_waits_add(waits, &event), 0);
+    event = (struct etwatch_event){.size = sizeof event,
+                                   .kind = ETWATCH_EVENT_WAKEUP,
+                                   .t_ns = 40,
+                                   .pid = 1,
+                                   .tid = 2,
+                                   .next_pid = 1,
+                                   .next_tid = 3};
+    CHECK_EQ_INT(etwatch_waits_add(waits, &event), 0);
+    event.kind = ETWATCH_EVENT_EXEC; /* ignored, but its time is the end */
+    event.t_ns = 50;
+    CHECK_EQ_INT(etwatch_waits_add(waits, &event), 0);
+    CHECK_EQ_INT(etwatch_waits_end(waits), 0);
+    struct etwatch_waits_info info = {.size = sizeof info};
+    struct etwatch_waits_thread thread = {.size = sizeof thread};
+    struct etwatch_waits_edge edge = {.size = sizeof edge};
+    CHECK_EQ_INT(etwatch_waits_info(waits, &info), 0);
+    CHECK_EQ_UINT(info.thread_count, 2);
+    CHECK_EQ_UINT(info.edge_count, 1);
+    CHECK_EQ_UINT(info.events, 2);
+    CHECK_EQ_UINT(info.dropped, 0);
+    CHECK_EQ_INT(etwatch_waits_thread(waits, 0, &thread), 0);
+    CHECK_EQ_STR(thread.name, "reader");
+    CHECK_EQ_UINT(thread.sleep_ns, 30);
+    CHECK_EQ_UINT(thread.ready_ns, 10);
+    CHECK(thread.fault_ns == UINT64_MAX && thread.disk_ns == UINT64_MAX);
+    CHECK_EQ_INT(etwatch_waits_edge(waits, 0, &edge), 0);
+    CHECK_EQ_STR(edge.waker_name, "writer");
+    CHECK_EQ_UINT(edge.wait_ns, 30);
+    CHECK_EQ_UINT(edge.waker_pid, 1);
+    CHECK_EQ_INT(etwatch_waits_thread(waits, 2, &thread), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_waits_edge(waits, 1, &edge), ETWATCH_EINVAL);
+    thread.size = 0;
+    CHECK_EQ_INT(etwatch_waits_thread(waits, 0, &thread), ETWATCH_EINVAL);
+    etwatch_waits_free(waits);
+    etwatch_waits_free(NULL);
+    CHECK_EQ_INT(etwatch_waits_new(NULL), ETWATCH_EINVAL);
+    CHECK_EQ_INT(etwatch_waits_read(NULL, NULL, NULL), ETWATCH_EINVAL);
 }

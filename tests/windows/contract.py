@@ -26,10 +26,10 @@ def sessions_without_etw_is_3_with_the_reason(arguments):
     ("a recording", ["record", "-o", "{}"], 3, "has no ETW"),
     ("with a command that must not run", ["record", "-o", "{}", "--", "workloads", "mark", "{}"], 3, "has no ETW"),
     ("another's session", ["stat", "-a", "--session", "NT Kernel Logger", "-o", "{}"], 3, "has no ETW"),
-    ("an unknown kernel event", ["stat", "-a", "--kernel", "process,swaps"], 2, '"swaps" is no kind'),
+    ("an unknown kernel event", ["stat", "-a", "--kernel", "process,swaps"], 2, '"swaps" is not a kind'),
     ("a process of a recording", ["record", "-o", "{}", "-p", "4"], 2, "ETW records the whole machine"),
-    ("a buffer that is too large", ["stat", "-a", "--buffer-size", "99999"], 2, "from 4 to 16384"),
-    ("a provider's level", ["stat", "-a", "--provider", "X:0"], 2, "the level is a number"),
+    ("a buffer that is too large", ["stat", "-a", "--buffer-size", "99999"], 2, "from 4K to 16M"),
+    ("a provider's level", ["stat", "-a", "--enable-provider", "X:0"], 2, "the level is a number"),
 ])
 def commands_that_need_etw_are_refused_and_leave_nothing(arguments, code, part):
     with temp_dir() as folder:

@@ -78,7 +78,7 @@ def a_process_has_its_user_and_on_request_its_command_line():
     check(start["cmdline"] and "workloads" in start["cmdline"] and "secret" not in start["cmdline"], f"{start['cmdline']}")
     # The user is selected and excluded by that name.
     poll = ["--source", "poll", "--duration", "0.3", "--json", "-q"]
-    mine, others = (wine(["stat", *rule, *poll]) for rule in (["-u", start["user"]], ["-a", "--exclude-uid", start["user"]]))
+    mine, others = (wine(["stat", *rule, *poll]) for rule in (["-u", start["user"]], ["-a", "--exclude-user", start["user"]]))
     check_eq((mine.code, others.code), (0, 0), f"exit codes ({mine.err}{others.err})")
     check_eq({o["user"] for o in json_lines(mine.out) if o["type"] == "start"}, {start["user"]}, "users selected")
     check_eq([o for o in json_lines(others.out) if o["type"] == "start" and o["user"] == start["user"]], [], "excluded")
@@ -177,7 +177,7 @@ def doctor_reports_wine_and_the_rights():
 
 @test
 def the_whole_machine_is_reported_as_far_as_wine_knows_it():
-    result = wine(["stat", "--system", "--json", "-a", "--source", "poll", "--hz", "1", "--duration", "2.5"])
+    result = wine(["stat", "--system-stats", "--json", "-a", "--source", "poll", "--hz", "1", "--duration", "2.5"])
     check_eq(result.code, 0, f"exit code ({result.err})")
     objects = json_lines(result.out)
     first, *later = [o for o in objects if o["type"] == "system"]

@@ -12,7 +12,7 @@ from winekit import environment, launcher, windows_build
 KINDS = [("mixed", "--events", 20000), ("switches", "--events", 20000), ("profile", "--events", 20000),
          ("lost",), ("truncated", "--events", 3000), ("tracelogging",), ("eventsource",), ("metadata",)]
 COMMANDS = [("report",), ("report", "--json", "--threads", "--images"), ("report", "--csv", "--cmdline"),
-         ("events",), ("events", "--json", "--raw"), ("events", "--count"), ("stat", "--json", "--hz", "100", "-q")]
+         ("events",), ("events", "--json", "--payload"), ("events", "--count-by-type"), ("stat", "--json", "--hz", "100", "-q")]
 OWN_COST = re.compile(rb'"(self_\w+)":[\d.]+')
 
 
@@ -46,7 +46,7 @@ def a_recording_gives_the_same_bytes(kind, *arguments):
 EXPORTS = ([("-f", name) for name in ("perfetto", "arrow", "chrome", "folded", "speedscope")] +
            [("-f", form, "--table", table) for form in ("csv", "jsonl")
             for table in ("events", "samples", "processes", "threads", "classes", "images", "thread_samples")] +
-           [("-f", "arrow", "--table", "events", "--typed", "--raw"), ("-f", "csv", "--fields"),
+           [("-f", "arrow", "--table", "events", "--typed", "--payload"), ("-f", "csv", "--fields"),
             ("-f", "arrow", "--table", "samples", "--hz", "1000", "--timestamps")])
 EXPORTED = [("mixed", "--events", 4000), ("tracelogging",), ("lost",), ("windows7", "--events", 2000)]
 
@@ -133,7 +133,7 @@ def real_recordings_give_the_same_bytes():
     if not small:
         skip("no small real recordings")
     for name in small[:12]:
-        compare(corpus("etl"), name, [("report", "--json", "--threads"), ("events", "--count"),
+        compare(corpus("etl"), name, [("report", "--json", "--threads"), ("events", "--count-by-type"),
                                       ("stat", "--json", "--hz", "10", "-q")])
 
 

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The configuration file: lines of `name = value` with the long names of options, and sections for
- * what belongs to a group of metrics or to the storage, such as
+ * groups of metrics and for the storage, such as
  *
  *     # watch the inference
  *     name = python,onnx
- *     alert = cpu_percent>80 for 20ms   # and again
+ *     alert = cpu_percent>80 for 20ms   # may be repeated
  *
  *     [memory]
  *     rate = 2
  *
- * Options of other commands are allowed and ignored, so that one file serves all of them; `config
- * --check` looks at all of them. Errors name file, line and column. What the sections mean is in
- * config_keys.c.
+ * Options of other commands are ignored, so that one file serves all of them; `config --check`
+ * checks all of them. Errors name file, line and column. config_keys.c has the meaning of the keys.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "cli/args/config_keys.h"
+#include "cli/args/args.h"
 #include "os/os.h"
 
 enum { FILE_MAX = 64 * 1024, VALUE_MAX = 4096 };
 
 struct place {
     const char *path;
-    const char *line; /* where it begins */
+    const char *line; /* its first byte */
     unsigned number;
 };
 
@@ -46,7 +45,7 @@ static struct ew_span trim(struct ew_span span)
     return span;
 }
 
-/* Without what stands behind a '#' that begins the line or follows a blank. */
+/* A comment begins with a '#' at the start of the line or after a blank. */
 static struct ew_span without_comment(struct ew_span line)
 {
     for (size_t i = 0; i < line.len; i++)
@@ -55,13 +54,13 @@ static struct ew_span without_comment(struct ew_span line)
     return line;
 }
 
-static void point(struct ew_parser *p, const struct place *place, const char *at)
+static void set_place(struct ew_parser *p, const struct place *place, const char *at)
 {
     (void)snprintf(p->where, sizeof p->where, "%.200s:%u:%zu: ", place->path, place->number,
                    (size_t)(at - place->line) + 1);
 }
 
-/* "name" or "section.name", with '-' for '_'. */
+/* "name" or "section.name", with each '_' replaced by '-'. */
 static bool full_name(const char *section, struct ew_span name, char *key, size_t size)
 {
     size_t prefix = strlen(section);
@@ -77,17 +76,17 @@ static int apply_line(struct ew_parser *p, const struct place *place, const char
                       struct ew_span name, struct ew_span value_span)
 {
     char value[VALUE_MAX], key[EW_CONFIG_KEY_SIZE];
-    point(p, place, name.text);
+    set_place(p, place, name.text);
     if (!full_name(section, name, key, sizeof key))
         return ew_parser_fail(p, "a line has the form \"name = value\"");
     int rc = ew_config_key_check(p, key);
     if (rc != 0)
         return rc;
-    point(p, place, value_span.len > 0 ? value_span.text : name.text);
+    set_place(p, place, value_span.len > 0 ? value_span.text : name.text);
     if (value_span.len >= sizeof value)
-        return ew_parser_fail(p, "the value of %s is too long", key);
+        return ew_parser_fail(p, "the value of %s is longer than 4095 bytes", key);
     if (memchr(value_span.text, '\0', value_span.len) != NULL)
-        return ew_parser_fail(p, "the value of %s holds a NUL byte", key);
+        return ew_parser_fail(p, "the value of %s contains a NUL byte", key);
     (void)ew_span_copy(value_span, value, sizeof value);
     return ew_config_key_apply(p, key, value);
 }
@@ -95,7 +94,7 @@ static int apply_line(struct ew_parser *p, const struct place *place, const char
 static int take_section(struct ew_parser *p, const struct place *place, struct ew_span line,
                         char *section, size_t size)
 {
-    point(p, place, line.text);
+    set_place(p, place, line.text);
     if (line.len < 3 || line.text[line.len - 1] != ']')
         return ew_parser_fail(p, "a section has the form \"[memory]\"");
     struct ew_span name = trim((struct ew_span){line.text + 1, line.len - 2});
@@ -127,7 +126,7 @@ int ew_config_file_parse(struct ew_parser *p, const char *path, const void *text
         }
         const char *equals = memchr(line.text, '=', line.len);
         if (equals == NULL) {
-            point(p, &place, line.text);
+            set_place(p, &place, line.text);
             rc = ew_parser_fail(p, "a line has the form \"name = value\"");
             break;
         }

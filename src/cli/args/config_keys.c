@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every key is applied as an option: the names of options are their own, those of sections are
- * other words for one (memory.rate = 2 is --rate memory=2), except what only a file says.
+ * The keys of a configuration file. The name of an option is the key of that option; a key of a
+ * section is another spelling of an option (memory.rate = 2 is --rate memory=2), except for the few
+ * that only a file has (backend and aggregation of a group).
  */
-#include "cli/args/config_keys.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <etwatch/metrics.h>
+#include <etwatch/window.h>
 
-#include "cli/args/choice_options.h"
-#include "cli/args/value.h"
-#include "sampler/sparse_histogram.h"
+#include "cli/args/args.h"
 
-#define RING_SAMPLES "10000" /* of a ring that does not say */
+#define RING_SAMPLES "10000" /* the default size of a ring */
 
 /* Keys of sections. */
 static const char *const names[] = {
@@ -23,12 +22,8 @@ static const char *const names[] = {
     "storage.persist", "storage.persist-to-disk", "overhead-limit",
 };
 
-const char *ew_config_key_name(size_t i)
-{
-    return i < sizeof names / sizeof names[0] ? names[i] : NULL;
-}
-
-/* Of a section: a group or a metric, whose '_' the file's reader has made a '-'. */
+/* The metrics of a section: a group or one metric. The reader of the file has replaced '_' by '-'.
+ */
 static int metrics_of(const char *section, struct etwatch_metric_set *ret_metrics)
 {
     char name[EW_CONFIG_KEY_SIZE];
@@ -47,7 +42,7 @@ bool ew_config_section_known(const char *section)
             metrics_of(section, &metrics) != ETWATCH_EINVAL);
 }
 
-/* "memory.rate" as its group and "GROUP.rate"; false if it is of no group. */
+/* Splits "memory.rate" into its group and "GROUP.rate"; false if it has no group. */
 static bool split_group(const char *key, char *group, size_t group_size, char *name, size_t size)
 {
     const char *dot = strchr(key, '.');
@@ -69,13 +64,10 @@ static bool is_own_key(const char *key)
     return false;
 }
 
-static const struct ew_option_info *option_of(const struct ew_parser *p, const char *key)
+static const struct ew_option *option_of(const struct ew_parser *p, const char *key)
 {
-    static const char *const meaningless[] = {"config", "help", "version", "check", "show"};
-    for (size_t i = 0; i < sizeof meaningless / sizeof meaningless[0]; i++)
-        if (strcmp(meaningless[i], key) == 0)
-            return NULL;
-    return ew_option_find(key, strlen(key), p->options->command);
+    const struct ew_option *option = ew_option_find(key, strlen(key), p->options->command);
+    return option == NULL || option->no_key ? NULL : option;
 }
 
 int ew_config_key_check(struct ew_parser *p, const char *key)
@@ -87,53 +79,55 @@ int ew_config_key_check(struct ew_parser *p, const char *key)
                               "unknown key \"%s\"; a group of metrics has rate, backend and "
                               "aggregation, storage has type, samples and persist",
                               key);
+    const char *now = ew_option_renamed(key, strlen(key), p->options->command);
+    if (now != NULL)
+        return ew_parser_fail(p, "unknown option \"%s\": it is called \"%s\" now", key, now);
     return ew_parser_fail(p,
                           "unknown option \"%s\"; use the long names of options, such as "
                           "\"hz = 100\"",
                           key);
 }
 
-/* ------------------------------------------------------------------ as options */
+/* -------------------------------------------------------------------- options */
 
-static int apply_switch(struct ew_parser *p, const struct ew_option_info *info, const char *value)
+static int apply_switch(struct ew_parser *p, const struct ew_option *option, const char *value)
 {
     static const char *const yes[] = {"true", "yes", "on", "1"};
     static const char *const no[] = {"false", "no", "off", "0"};
     for (size_t i = 0; i < 4; i++) {
         if (strcmp(value, yes[i]) == 0)
-            return ew_option_apply(p, info, info->name, NULL);
+            return ew_option_apply(p, option, option->name, NULL);
         if (strcmp(value, no[i]) == 0)
-            return ew_option_apply(p, info, info->name, "false");
+            return ew_option_apply(p, option, option->name, "false");
     }
-    return ew_parser_fail(p, "%s needs true or false, not \"%s\"", info->name, value);
+    return ew_parser_fail(p, "%s needs true or false, not \"%s\"", option->name, value);
 }
 
-/* shown: how the file calls it. */
-static int apply_option(struct ew_parser *p, const char *option, const char *shown,
-                        const char *value)
+/* shown: the key in the file. */
+static int apply_option(struct ew_parser *p, const char *name, const char *shown, const char *value)
 {
-    const struct ew_option_info *info = option_of(p, option);
-    if (info == NULL)
-        return ew_config_key_check(p, option);
+    const struct ew_option *option = option_of(p, name);
+    if (option == NULL)
+        return ew_config_key_check(p, name);
     if (value[0] == '\0')
         return ew_parser_fail(p, "%s needs a value: %s = %s", shown, shown,
-                              info->value != NULL ? info->value : "true");
-    bool belongs = (info->commands & p->options->command) != 0;
+                              option->value != NULL ? option->value : "true");
+    bool belongs = (option->commands & p->options->command) != 0;
     if (!belongs && p->options->command != EW_CMD_CONFIG)
         return 0;
-    return info->value == NULL ? apply_switch(p, info, value)
-                               : ew_option_apply(p, info, shown, value);
+    return option->value == NULL ? apply_switch(p, option, value)
+                                 : ew_option_apply(p, option, shown, value);
 }
 
-/* ---------------------------------------------------------------- of a section */
+/* -------------------------------------------------------------------- sections */
 
 static int apply_rate(struct ew_parser *p, const char *key, const char *group, const char *value)
 {
     char rate[128];
     double hz = 0;
     if (!ew_value_number(value, &hz) || hz < 0.01 || hz > 1000)
-        return ew_parser_fail(p, "%s needs a number from 0.01 to 1000 (a second), not \"%s\"", key,
-                              value);
+        return ew_parser_fail(p, "%s needs a number from 0.01 to 1000 (per second), not \"%s\"",
+                              key, value);
     if (strcmp(group, "cpu") == 0)
         return apply_option(p, "hz", key, value);
     (void)snprintf(rate, sizeof rate, "%s=%.60s", group, value);
@@ -143,8 +137,8 @@ static int apply_rate(struct ew_parser *p, const char *key, const char *group, c
 }
 
 /*
- * What adds up has one source: what a group says must be what the others say. Gauges of memory,
- * threads and handles may be polled beside it.
+ * Counters have one source, so all groups must name the same one. Gauges of memory, threads and
+ * handles may be polled next to it.
  */
 static int apply_backend(struct ew_parser *p, const char *key, const char *group, const char *value)
 {
@@ -162,18 +156,19 @@ static int apply_backend(struct ew_parser *p, const char *key, const char *group
     }
     int rc = apply_option(p, "source", key, value);
     if (rc == 0 && before != 0 && p->options->source != before)
-        rc = ew_parser_fail(p,
-                            "%s comes from the same source as the rest, which is %s already: only "
-                            "memory, threads and handles can be polled beside it",
-                            group, etwatch_source_name(before));
+        rc =
+            ew_parser_fail(p,
+                           "%s must have the same source as the other groups, which is %s already: "
+                           "only memory, threads and handles can be polled in addition",
+                           group, etwatch_source_name(before));
     return rc;
 }
 
 static int read_aggregation(struct ew_parser *p, const char *key, const char *value,
-                            uint32_t *ret_wanted)
+                            uint32_t *ret_values)
 {
     static const char *const words[] = {"avg", "max", "p95", "p99"};
-    uint32_t wanted = 0;
+    uint32_t values = 0;
     for (const char *at = value;;) {
         size_t len = strcspn(at, ","), i = 0, blanks = strspn(at, " ");
         size_t word = len > blanks ? len - blanks : 0;
@@ -182,48 +177,59 @@ static int read_aggregation(struct ew_parser *p, const char *key, const char *va
         if (i == 4)
             return ew_parser_fail(p, "%s needs a list of avg, max, p95 and p99, not \"%s\"", key,
                                   value);
-        wanted |= 1u << i;
+        values |= 1u << i; /* enum etwatch_window_value */
         if (at[len] == '\0')
             break;
         at += len + 1;
     }
-    *ret_wanted = wanted;
+    *ret_values = values;
     return 0;
+}
+
+/* cpu and memory have one metric each that a window always has; any other group is added to it. */
+static bool is_aggregated(const char *group, const struct etwatch_metric_set *metrics,
+                          uint32_t metric)
+{
+    struct etwatch_metric_info info = {.size = sizeof info};
+    if (strcmp(group, "cpu") == 0)
+        return metric == ETWATCH_M_cpu_percent;
+    if (strcmp(group, "memory") == 0)
+        return metric == ETWATCH_M_rss_bytes;
+    return etwatch_metric_set_has(metrics, metric) && etwatch_metric_info(metric, &info) == 0 &&
+           info.has_average != 0;
 }
 
 static int apply_aggregation(struct ew_parser *p, const char *key, const char *group,
                              const char *value)
 {
     struct etwatch_metric_set metrics;
-    uint32_t wanted = 0;
+    uint32_t values = 0, count = 0;
     if (metrics_of(group, &metrics) == ETWATCH_ENOTSUP)
-        return ew_option_not_measured(p, key, group);
-    etwatch_metric_set_subtract(&metrics, &ew_sparse_histogram_excluded);
-    if (strcmp(group, "cpu") == 0)
-        (void)metrics_of("cpu_percent", &metrics);
-    if (strcmp(group, "memory") == 0)
-        (void)metrics_of("rss_bytes", &metrics);
-    if (etwatch_metric_set_is_empty(&metrics))
-        return ew_parser_fail(p, "an average of %s says nothing: leave out %s", group, key);
-    int rc = read_aggregation(p, key, value, &wanted);
-    for (uint32_t i = 0; rc == 0 && i < ETWATCH_METRIC_COUNT; i++)
-        if (etwatch_metric_set_has(&metrics, i))
-            p->options->aggregation[i] = (uint8_t)wanted;
-    return rc;
+        return ew_fail_not_measured(p, key, group);
+    int rc = read_aggregation(p, key, value, &values);
+    for (uint32_t i = 0; rc == 0 && i < ETWATCH_METRIC_COUNT; i++) {
+        if (!is_aggregated(group, &metrics, i))
+            continue;
+        p->options->aggregation[i] = (uint8_t)values;
+        count++;
+    }
+    return rc == 0 && count == 0
+               ? ew_parser_fail(p, "an average of %s is meaningless: remove %s", group, key)
+               : rc;
 }
 
-/* A ring has a size, a stream has none. */
+/* A ring has a number of samples, a stream has none. */
 static int apply_storage_type(struct ew_parser *p, const char *key, const char *value)
 {
     bool ring = strcmp(value, "ring") == 0 || strcmp(value, "circular-buffer") == 0 ||
                 strcmp(value, "circular_buffer") == 0;
     if (!ring && strcmp(value, "stream") != 0)
         return ew_parser_fail(p, "%s needs ring or stream, not \"%s\"", key, value);
-    if (!ring && p->storage_samples)
-        return ew_parser_fail(p, "a stream keeps nothing: leave out storage.samples, or %s = ring",
-                              key);
-    p->storage_streams = !ring;
-    return ring && !p->storage_samples ? apply_option(p, "keep", key, RING_SAMPLES) : 0;
+    if (!ring && p->storage_has_samples)
+        return ew_parser_fail(
+            p, "a stream keeps no samples: remove storage.samples, or set %s = ring", key);
+    p->storage_is_stream = !ring;
+    return ring && !p->storage_has_samples ? apply_option(p, "last-samples", key, RING_SAMPLES) : 0;
 }
 
 static int apply_storage(struct ew_parser *p, const char *key, const char *name, const char *value)
@@ -233,15 +239,16 @@ static int apply_storage(struct ew_parser *p, const char *key, const char *name,
     if (strcmp(name, "type") == 0)
         return apply_storage_type(p, key, value);
     if (strcmp(name, "samples") == 0 || strcmp(name, "max-samples") == 0) {
-        if (p->storage_streams)
-            return ew_parser_fail(p, "%s is for storage.type = ring: a stream keeps nothing", key);
-        p->storage_samples = true;
-        return apply_option(p, "keep", key, value);
+        if (p->storage_is_stream)
+            return ew_parser_fail(p, "%s is for storage.type = ring: a stream keeps no samples",
+                                  key);
+        p->storage_has_samples = true;
+        return apply_option(p, "last-samples", key, value);
     }
     if (no)
         return 0;
     if (yes)
-        return ew_parser_fail(p, "%s needs the name of the file, or false", key);
+        return ew_parser_fail(p, "%s needs the name of a file, or false", key);
     return apply_option(p, "output", key, value);
 }
 

@@ -1,87 +1,157 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every option once: its names, who takes it, its help, and what it sets. The command line, the
- * configuration file and --help all walk this table, so they cannot disagree.
+ * The table of options. The command line, the configuration file, --help and `config --show` walk
+ * it, so they cannot disagree. Most options are a value type and a member of struct ew_options; the
+ * few with a grammar of their own have a setter.
  */
-#include "cli/args/parser.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include <etwatch/export.h>
 #include <etwatch/metrics.h>
+#include <etwatch/window.h>
 
 #include "base/alloc.h"
-#include "cli/args/choice_options.h"
-#include "cli/args/value.h"
+#include "cli/args/args.h"
 #include "os/os.h"
 
 enum {
     WATCH = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP,
     STREAM = EW_CMD_RUN | EW_CMD_STAT,
-    SELECT = EW_CMD_STAT | EW_CMD_TOP,
     TRACE = EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT,
     WALK = EW_CMD_EVENTS | EW_CMD_EXPORT,
-    SESSION = WATCH | EW_CMD_RECORD, /* that make an ETW session */
-    EVERY = EW_CMD_CONFIG | EW_CMD_WAITS | WATCH | EW_CMD_DOCTOR | TRACE | EW_CMD_RECORD |
-            EW_CMD_SESSIONS | EW_CMD_METRICS,
+    SELECT = EW_CMD_STAT | EW_CMD_TOP | EW_CMD_RECORD | EW_CMD_WAITS,
+    SESSION = WATCH | EW_CMD_RECORD, /* commands that start an ETW session */
+    READS_FILE = WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS | EW_CMD_CONFIG,
+    EVERY = READS_FILE | EW_CMD_DOCTOR | EW_CMD_SESSIONS | EW_CMD_METRICS,
 };
 
-struct option {
-    struct ew_option_info info;
-    /* One of the two: a bit of config_flags, or a function. */
-    uint32_t flag;
-    int (*set)(struct ew_parser *parser, const char *shown, const char *value);
-};
+/* ------------------------------------------------------------------- value types */
 
-static int set_number(struct ew_parser *parser, const char *shown, const char *value, double min,
-                      double max, const char *form, double *ret_number)
+static void *member_of(struct ew_parser *p, const struct ew_option *option)
+{
+    return (char *)p->options + option->offset;
+}
+
+static int fail_form(struct ew_parser *p, const struct ew_option *option, const char *shown,
+                     const char *value)
+{
+    return ew_parser_fail(p, "%s needs %s, not \"%s\"", shown, option->form, value);
+}
+
+static int set_number(struct ew_parser *p, const struct ew_option *option, const char *shown,
+                      const char *value)
 {
     double number;
-    if (!ew_value_number(value, &number) || number < min || number > max)
-        return ew_parser_fail(parser, "%s needs %s, not \"%s\"", shown, form, value);
-    *ret_number = number;
+    if (!ew_value_number(value, &number) || number < option->min || number > option->max)
+        return fail_form(p, option, shown, value);
+    *(double *)member_of(p, option) = number;
     return 0;
 }
 
-static int set_hz(struct ew_parser *p, const char *shown, const char *value)
+static int set_count(struct ew_parser *p, const struct ew_option *option, const char *shown,
+                     const char *value)
 {
-    return set_number(p, shown, value, 0.1, 1000,
-                      "a number from 0.1 to 1000 (samples a second, such as 100)", &p->options->hz);
+    uint32_t number;
+    if (!ew_value_u32(value, &number) || number < option->min || number > option->max)
+        return fail_form(p, option, shown, value);
+    *(uint32_t *)member_of(p, option) = number;
+    return 0;
 }
 
-static int set_latency(struct ew_parser *p, const char *shown, const char *value)
+/* BIG, DURATION and SIZE: the same member, three ways to write it. */
+static int set_u64(struct ew_parser *p, const struct ew_option *option, const char *shown,
+                   const char *value)
 {
-    double ms = 0;
-    int rc = set_number(p, shown, value, 1, 60000,
-                        "a number of milliseconds from 1 to 60000 (such as 20)", &ms);
-    p->options->latency_ms = (uint32_t)ms;
+    uint64_t number;
+    bool known = option->type == EW_OPTION_DURATION
+                     ? ew_value_duration(value, option->unit, &number)
+                 : option->type == EW_OPTION_SIZE ? ew_value_size(value, option->unit, &number)
+                                                  : ew_value_u64(value, &number);
+    if (!known || (double)number < option->min || (double)number > option->max)
+        return fail_form(p, option, shown, value);
+    *(uint64_t *)member_of(p, option) = number;
+    return 0;
+}
+
+static int set_text(struct ew_parser *p, const char *shown, const char *value, const char *form,
+                    char **member)
+{
+    if (value[0] == '\0')
+        return ew_parser_fail(p, "%s needs %s", shown, form);
+    char *copy = ew_strdup(value);
+    if (copy == NULL)
+        return ew_parser_fail(p, "out of memory");
+    ew_free(*member);
+    *member = copy;
+    return 0;
+}
+
+static int add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,
+                     struct ew_list *list)
+{
+    int rc = ew_list_add(list, value);
+    if (rc == ETWATCH_EINVAL)
+        return ew_parser_fail(p, "%s needs %s, not \"%s\"", shown, form, value);
+    return rc < 0 ? ew_parser_fail(p, "out of memory") : 0;
+}
+
+static int add_pids(struct ew_parser *p, const struct ew_option *option, const char *shown,
+                    const char *value)
+{
+    struct ew_list words = {0};
+    int rc = add_words(p, shown, value, option->form, &words);
+    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
+        uint32_t pid = 0;
+        /* In a recording of Windows, 0 is the Idle process. */
+        bool recorded = (p->options->command & (TRACE | EW_CMD_STAT)) != 0;
+        if (!ew_value_u32(words.words[i], &pid) || (pid == 0 && !recorded) || pid > INT32_MAX)
+            rc = ew_parser_fail(p, "%s needs %s, not \"%s\"; to select by name use -n", shown,
+                                option->form, words.words[i]);
+        else if (ew_ids_add(member_of(p, option), pid) < 0)
+            rc = ew_parser_fail(p, "out of memory");
+    }
+    ew_list_done(&words);
     return rc;
 }
 
-static int set_duration(struct ew_parser *p, const char *shown, const char *value)
+static int add_users(struct ew_parser *p, const struct ew_option *option, const char *shown,
+                     const char *value)
 {
-    return set_number(p, shown, value, 0.001, 1e9, "a number of seconds above 0 (such as 10)",
-                      &p->options->duration_s);
+    struct ew_list words = {0};
+    int rc = add_words(p, shown, value, option->form, &words);
+    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
+        uint32_t uid = 0;
+        bool number = ew_value_u32(words.words[i], &uid);
+        p->options->user_numbers |= number;
+        if (!number && !ew_os_user_id(words.words[i], &uid))
+            rc = ew_parser_fail(p, "%s: there is no user \"%s\" on this machine", shown,
+                                words.words[i]);
+        else if (ew_ids_add(member_of(p, option), uid) < 0)
+            rc = ew_parser_fail(p, "out of memory");
+    }
+    ew_list_done(&words);
+    return rc;
 }
 
-static int set_window(struct ew_parser *p, const char *shown, const char *value)
-{
-    return set_number(p, shown, value, 0.01, 86400,
-                      "a number of seconds from 0.01 to 86400 (such as 60)", &p->options->window_s);
-}
+/* ------------------------------------------------------ options with their own grammar */
 
 static int set_budget(struct ew_parser *p, const char *shown, const char *value)
 {
+    double percent = 0;
     p->options->budget_off = strcmp(value, "off") == 0;
     if (p->options->budget_off)
         return 0;
-    return set_number(p, shown, value, 0.01, 100,
-                      "a number from 0.01 to 100 (per cent of one core, such as 2) or \"off\"",
-                      &p->options->budget_percent);
+    if (!ew_value_number(value, &percent) || percent < 0.01 || percent > 100)
+        return ew_parser_fail(
+            p,
+            "%s needs a percentage of one core from 0.01 to 100 (such as 2) or \"off\", not \"%s\"",
+            shown, value);
+    p->options->budget_percent = percent;
+    return 0;
 }
 
-static int set_profile(struct ew_parser *p, const char *shown, const char *value)
+static int set_budget_profile(struct ew_parser *p, const char *shown, const char *value)
 {
     static const struct {
         const char *name;
@@ -115,149 +185,174 @@ static int set_source(struct ew_parser *p, const char *shown, const char *value)
                           value);
 }
 
-static int set_output(struct ew_parser *p, const char *shown, const char *value)
+int ew_fail_not_measured(struct ew_parser *p, const char *shown, const char *name)
 {
-    return ew_keep_text(p, shown, value, "the name of a file", &p->options->output_path);
+    return ew_parser_fail(p, "%s: no source measures \"%s\" yet; see 'etwatch metrics'", shown,
+                          name);
 }
 
-static int set_proc_root(struct ew_parser *p, const char *shown, const char *value)
+static int set_metrics(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_keep_text(p, shown, value, "a folder", &p->options->proc_root);
-}
-
-static int set_config(struct ew_parser *p, const char *shown, const char *value)
-{
-    return ew_keep_text(p, shown, value, "the name of a file", &p->options->config_path);
-}
-
-int ew_list_add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,
-                      struct ew_list *list)
-{
-    int rc = ew_list_add(list, value);
-    if (rc == ETWATCH_EINVAL)
-        return ew_parser_fail(p, "%s needs %s, not \"%s\"", shown, form, value);
-    return rc < 0 ? ew_parser_fail(p, "out of memory") : 0;
-}
-
-static int add_names(struct ew_parser *p, const char *shown, const char *value)
-{
-    return ew_list_add_words(p, shown, value, "a name or a list of names (such as python,nginx)",
-                             &p->options->names);
-}
-
-static int add_cgroups(struct ew_parser *p, const char *shown, const char *value)
-{
-    return ew_list_add_words(p, shown, value,
-                             "a path below the cgroup v2 root (such as system.slice)",
-                             &p->options->cgroups);
-}
-
-static int add_columns(struct ew_parser *p, const char *shown, const char *value)
-{
-    return ew_list_add_words(p, shown, value, "a list of names (such as pid,name,cpu_percent)",
-                             &p->options->columns);
-}
-
-static int add_providers(struct ew_parser *p, const char *shown, const char *value)
-{
-    return ew_list_add_words(
-        p, shown, value, "the name or GUID of a provider, or a part of it (such as Kernel-Process)",
-        &p->options->providers);
-}
-
-static int add_events(struct ew_parser *p, const char *shown, const char *value)
-{
-    return ew_list_add_words(p, shown, value,
-                             "the name of an event, or a part of it (such as CSwitch)",
-                             &p->options->events);
-}
-
-static int set_time(struct ew_parser *p, const char *shown, const char *value, uint64_t *ret_ns)
-{
-    if (!ew_value_time(value, ret_ns))
-        return ew_parser_fail(
-            p, "%s needs a time since the recording began, such as 2, 1.5s or 200ms, not \"%s\"",
-            shown, value);
-    return 0;
-}
-
-static int set_from(struct ew_parser *p, const char *shown, const char *value)
-{
-    return set_time(p, shown, value, &p->options->from_ns);
-}
-
-static int set_to(struct ew_parser *p, const char *shown, const char *value)
-{
-    int rc = set_time(p, shown, value, &p->options->until_ns);
-    if (rc == 0 && p->options->until_ns == 0)
-        rc = ew_parser_fail(p, "%s needs a time above 0", shown);
+    static const char form[] = "groups or names of metrics (such as cpu,memory,handles or all)";
+    struct ew_list words = {0};
+    int rc = add_words(p, shown, value, form, &words);
+    p->options->metrics = (struct etwatch_metric_set){{0}};
+    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
+        struct etwatch_metric_set metrics = {{0}};
+        int named = etwatch_metrics_named(words.words[i], &metrics);
+        if (named == ETWATCH_ENOTSUP)
+            rc = ew_fail_not_measured(p, shown, words.words[i]);
+        else if (named != 0)
+            rc = ew_parser_fail(p, "%s needs %s: there is no \"%s\"; see 'etwatch metrics'", shown,
+                                form, words.words[i]);
+        etwatch_metric_set_union(&p->options->metrics, &metrics);
+    }
+    ew_list_done(&words);
     return rc;
 }
 
+/* Whether any of these metrics is read at a rate of its own. */
+static bool any_rated(const struct etwatch_metric_set *metrics)
+{
+    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+        struct etwatch_metric_info info = {.size = sizeof info};
+        if (etwatch_metric_set_has(metrics, i) && etwatch_metric_info(i, &info) == 0 &&
+            info.default_hz > 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_rate(struct ew_parser *p, const char *shown, char *word)
+{
+    static const double min_hz = 0.01, max_hz = 1000;
+    char *equals = strchr(word, '=');
+    double hz = 0;
+    if (equals != NULL)
+        *equals = '\0';
+    struct etwatch_metric_set metrics = {{0}};
+    int named = equals == NULL ? ETWATCH_EINVAL : etwatch_metrics_named(word, &metrics);
+    bool known = equals != NULL && ew_value_number(equals + 1, &hz);
+    if (named == ETWATCH_ENOTSUP)
+        return ew_fail_not_measured(p, shown, word);
+    etwatch_metric_set_remove(&metrics, ETWATCH_METRIC_DEFAULT);
+    bool none = etwatch_metric_set_is_empty(&metrics);
+    if (!none && !any_rated(&metrics))
+        return ew_parser_fail(p, "%s: %s comes with every sample; its rate is that of --hz", shown,
+                              word);
+    if (equals != NULL)
+        *equals = '='; /* the whole word, for the message */
+    if (none || !known || hz < min_hz || hz > max_hz)
+        return ew_parser_fail(p,
+                              "%s needs NAME=HZ with the name of a metric or group and 0.01 to "
+                              "1000 reads per second (such as memory=2,handles=0.5), not \"%s\"",
+                              shown, word);
+    if (p->options->rate_count == EW_RATES_MAX)
+        return ew_parser_fail(p, "%s takes at most %d rates", shown, EW_RATES_MAX);
+    p->options->rates[p->options->rate_count++] = (struct etwatch_rate){metrics, hz};
+    return 0;
+}
+
+static int add_rates(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_list words = {0};
+    int rc = add_words(p, shown, value, "rates (such as memory=2,handles=0.5)", &words);
+    for (uint32_t i = 0; i < words.count && rc == 0; i++)
+        rc = add_rate(p, shown, words.words[i]);
+    ew_list_done(&words);
+    return rc;
+}
+
+/* A container is a cgroup with this id in its path, as docker and podman print it. */
+static int add_containers(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_list ids = {0};
+    int rc = add_words(p, shown, value, "the id of a container (such as 3f2a9c41d07b)", &ids);
+    for (uint32_t i = 0; i < ids.count && rc == 0; i++) {
+        char cgroup[128];
+        size_t len = strlen(ids.words[i]);
+        if (len < 4 || len > 64 || strspn(ids.words[i], "0123456789abcdef") != len)
+            rc = ew_parser_fail(p,
+                                "%s needs the id of a container, 4 to 64 hexadecimal digits as "
+                                "'docker ps' prints them, not \"%s\"",
+                                shown, ids.words[i]);
+        (void)snprintf(cgroup, sizeof cgroup, "container:%.64s", ids.words[i]);
+        if (rc == 0)
+            rc = add_words(p, shown, cgroup, "the id of a container", &p->options->cgroups);
+    }
+    ew_list_done(&ids);
+    return rc;
+}
+
+static int set_top_by(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct etwatch_metric_set metrics = {{0}};
+    int named = etwatch_metrics_named(value, &metrics);
+    uint32_t metric = etwatch_metric_set_next(&metrics, 0);
+    if (named == ETWATCH_ENOTSUP)
+        return ew_fail_not_measured(p, shown, value);
+    if (etwatch_metric_set_count(&metrics) != 1 || metric >= ETWATCH_METRIC_COUNT)
+        return ew_parser_fail(p,
+                              "%s needs the name of one metric (such as cpu_percent or "
+                              "io_write_bytes), not \"%s\"; see 'etwatch metrics'",
+                              shown, value);
+    p->options->top_n_metric = metric;
+    p->options->top_by_given = true;
+    return 0;
+}
+
+/* The message marks the byte that is wrong; a condition is short enough to be repeated. */
+static int add_alert(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    if (etwatch_alert_check(value, NULL, &error) < 0)
+        return ew_parser_fail(p, "%s \"%.*s>>>%.80s\": %s; %s", shown, (int)error.offset, value,
+                              value + error.offset, error.message, error.fix);
+    if (p->options->alerts.count == ETWATCH_ALERTS_MAX)
+        return ew_parser_fail(p, "%s may be given at most %d times", shown, ETWATCH_ALERTS_MAX);
+    return ew_list_add_word(&p->options->alerts, value) < 0 ? ew_parser_fail(p, "out of memory")
+                                                            : 0;
+}
+
+/* A trigger is an alert that also writes the ring. */
 static int add_trigger(struct ew_parser *p, const char *shown, const char *value)
 {
     uint32_t index = p->options->alerts.count;
-    int rc = ew_option_alert(p, shown, value);
+    int rc = add_alert(p, shown, value);
     if (rc == 0)
         p->options->triggers |= 1u << index;
     return rc;
 }
 
-/* Digits and K, M or G, in powers of 1024. */
-static int set_max_size(struct ew_parser *p, const char *shown, const char *value)
+static int add_aggregates(struct ew_parser *p, const char *shown, const char *value)
 {
-    char digits[24];
-    size_t len = strspn(value, "0123456789");
-    const char *unit = value + len;
-    uint64_t factor = unit[0] == '\0'                    ? 1
-                      : unit[0] == 'K' || unit[0] == 'k' ? 1024
-                      : unit[0] == 'M' || unit[0] == 'm' ? 1024 * 1024
-                      : unit[0] == 'G' || unit[0] == 'g' ? 1024 * 1024 * 1024
-                                                         : 0;
-    uint64_t number = 0;
-    (void)snprintf(digits, sizeof digits, "%.*s", (int)(len < 20 ? len : 20), value);
-    if (factor == 0 || (unit[0] != '\0' && unit[1] != '\0') || !ew_value_u64(digits, &number) ||
-        number > UINT64_C(1) << 30 || number * factor < 64 * 1024)
-        return ew_parser_fail(p, "%s needs a size of at least 64K, such as 100M or 2G, not \"%s\"",
-                              shown, value);
-    p->options->max_bytes = number * factor;
-    return 0;
+    static const char form[] = "groups or names of metrics (such as io,handles)";
+    struct ew_list words = {0};
+    int rc = add_words(p, shown, value, form, &words);
+    p->options->aggregate_given |= p->where[0] == '\0';
+    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
+        struct etwatch_metric_set metrics = {{0}};
+        int named = etwatch_metrics_named(words.words[i], &metrics);
+        bool any = false;
+        for (uint32_t metric = 0; metric < ETWATCH_METRIC_COUNT; metric++) {
+            struct etwatch_metric_info info = {.size = sizeof info};
+            if (!etwatch_metric_set_has(&metrics, metric) ||
+                etwatch_metric_info(metric, &info) < 0 || info.has_average == 0)
+                continue;
+            any = true;
+            p->options->aggregation[metric] =
+                ETWATCH_WINDOW_AVG | ETWATCH_WINDOW_MAX | ETWATCH_WINDOW_P95 | ETWATCH_WINDOW_P99;
+        }
+        if (named == ETWATCH_ENOTSUP)
+            rc = ew_fail_not_measured(p, shown, words.words[i]);
+        else if (!any)
+            rc = ew_parser_fail(p, "%s needs %s; \"%s\" has no average", shown, form,
+                                words.words[i]);
+    }
+    ew_list_done(&words);
+    return rc;
 }
 
-static int set_rotate(struct ew_parser *p, const char *shown, const char *value)
-{
-    if (!ew_value_u32(value, &p->options->rotate) || p->options->rotate == 0 ||
-        p->options->rotate > 10000)
-        return ew_parser_fail(p, "%s needs a number of files from 1 to 10000, not \"%s\"", shown,
-                              value);
-    return 0;
-}
-
-static int set_ring(struct ew_parser *p, const char *shown, const char *value)
-{
-    if (!ew_value_time(value, &p->options->ring_ns) || p->options->ring_ns < 1000000000u)
-        return ew_parser_fail(p, "%s needs a time of at least 1s, such as 60s or 5min, not \"%s\"",
-                              shown, value);
-    return 0;
-}
-
-static int set_limit(struct ew_parser *p, const char *shown, const char *value)
-{
-    if (!ew_value_u64(value, &p->options->limit) || p->options->limit == 0)
-        return ew_parser_fail(p, "%s needs a number of events above 0, not \"%s\"", shown, value);
-    return 0;
-}
-
-static int set_workers(struct ew_parser *p, const char *shown, const char *value)
-{
-    if (!ew_value_u32(value, &p->options->workers) || p->options->workers == 0 ||
-        p->options->workers > 64)
-        return ew_parser_fail(p, "%s needs a number of threads from 1 to 64, not \"%s\"", shown,
-                              value);
-    return 0;
-}
-
-/* The number of a name; 0: nothing is called so. */
 static uint32_t find_name(const char *(*name_of)(uint32_t), const char *value)
 {
     for (uint32_t i = 1; name_of(i) != NULL; i++)
@@ -288,273 +383,317 @@ static int set_table(struct ew_parser *p, const char *shown, const char *value)
     return 0;
 }
 
-int ew_read_pids(struct ew_parser *p, const char *shown, const char *value, uint32_t **pids,
-                 uint32_t *count)
+static bool is_kernel_event(const char *word)
 {
-    struct ew_list words = {0};
-    int rc = ew_list_add_words(p, shown, value, "a process id or a list of them (such as 12,345)",
-                               &words);
-    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
-        uint32_t pid = 0;
-        bool recorded = (p->options->command & (TRACE | EW_CMD_STAT)) != 0; /* 0 is Idle there */
-        if (!ew_value_u32(words.words[i], &pid) || (pid == 0 && !recorded) || pid > INT32_MAX)
-            rc = ew_parser_fail(p,
-                                "%s needs a process id or a list of them (such as 12,345), not "
-                                "\"%s\"; for a name use -n",
-                                shown, words.words[i]);
-        else if (ew_u32_add(pids, count, pid) < 0)
-            rc = ew_parser_fail(p, "out of memory");
-    }
-    ew_list_done(&words);
-    return rc;
-}
-
-static int add_pids(struct ew_parser *p, const char *shown, const char *value)
-{
-    return ew_read_pids(p, shown, value, &p->options->pids, &p->options->pid_count);
-}
-
-int ew_read_uids(struct ew_parser *p, const char *shown, const char *value, uint32_t **uids,
-                 uint32_t *count)
-{
-    struct ew_list words = {0};
-    int rc = ew_list_add_words(p, shown, value, "a user name or number, or a list of them", &words);
-    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
-        uint32_t uid = 0;
-        bool number = ew_value_u32(words.words[i], &uid);
-        p->options->uid_numbers |= number;
-        if (!number && !ew_os_user_id(words.words[i], &uid))
-            rc = ew_parser_fail(p, "%s needs a user name or number: there is no user \"%s\"", shown,
-                                words.words[i]);
-        else if (ew_u32_add(uids, count, uid) < 0)
-            rc = ew_parser_fail(p, "out of memory");
-    }
-    ew_list_done(&words);
-    return rc;
-}
-
-static int set_metrics(struct ew_parser *p, const char *shown, const char *value)
-{
-    struct ew_list words = {0};
-    int rc = ew_list_add_words(p, shown, value,
-                               "groups or names (such as cpu,memory,handles or all)", &words);
-    p->options->metrics = (struct etwatch_metric_set){{0}};
-    for (uint32_t i = 0; i < words.count && rc == 0; i++) {
-        struct etwatch_metric_set metrics = {{0}};
-        int named = etwatch_metrics_named(words.words[i], &metrics);
-        if (named == ETWATCH_ENOTSUP)
-            rc = ew_option_not_measured(p, shown, words.words[i]);
-        else if (named != 0)
-            rc = ew_parser_fail(p,
-                                "%s needs groups or names (such as cpu,memory,handles or all): "
-                                "there is no \"%s\"; see 'etwatch metrics'",
-                                shown, words.words[i]);
-        etwatch_metric_set_union(&p->options->metrics, &metrics);
-    }
-    ew_list_done(&words);
-    return rc;
-}
-
-/* Whether one of them is read at a rate of its own. */
-static bool any_has_rate(const struct etwatch_metric_set *metrics)
-{
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
-        struct etwatch_metric_info info = {.size = sizeof info};
-        if (etwatch_metric_set_has(metrics, i) && etwatch_metric_info(i, &info) == 0 &&
-            info.default_hz > 0)
+    for (uint32_t i = 0; etwatch_session_kernel_name(i) != NULL; i++)
+        if (strcmp(etwatch_session_kernel_name(i), word) == 0)
             return true;
-    }
-    return false;
+    return strncmp(word, "EVENT_TRACE_FLAG_", 17) == 0; /* checked by the library */
 }
 
-static int set_one_rate(struct ew_parser *p, const char *shown, char *word)
-{
-    static const double least = 0.01, most = 1000;
-    char *equals = strchr(word, '=');
-    double hz = 0;
-    if (equals != NULL)
-        *equals = '\0';
-    struct etwatch_metric_set metrics = {{0}};
-    int named = equals == NULL ? ETWATCH_EINVAL : etwatch_metrics_named(word, &metrics);
-    bool known = equals != NULL && ew_value_number(equals + 1, &hz);
-    if (named == ETWATCH_ENOTSUP)
-        return ew_option_not_measured(p, shown, word);
-    etwatch_metric_set_remove(&metrics, ETWATCH_METRIC_DEFAULT);
-    bool none = etwatch_metric_set_is_empty(&metrics);
-    if (!none && !any_has_rate(&metrics))
-        return ew_parser_fail(p, "%s: %s comes with every sample, its rate is that of --hz", shown,
-                              word);
-    if (equals != NULL)
-        *equals = '='; /* whole, for the message */
-    if (none || !known || hz < least || hz > most)
-        return ew_parser_fail(p,
-                              "%s needs NAME=HZ with the name of a metric or group and 0.01 to "
-                              "1000 a second (such as memory=2,handles=0.5), not \"%s\"",
-                              shown, word);
-    if (p->options->rate_count == EW_RATES_MAX)
-        return ew_parser_fail(p, "%s: at most %d rates", shown, EW_RATES_MAX);
-    p->options->rates[p->options->rate_count++] = (struct etwatch_rate){metrics, hz};
-    return 0;
-}
-
-static int set_rate(struct ew_parser *p, const char *shown, const char *value)
+static int check_kernel_events(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_list words = {0};
-    int rc = ew_list_add_words(p, shown, value, "rates (such as memory=2,handles=0.5)", &words);
-    for (uint32_t i = 0; i < words.count && rc == 0; i++)
-        rc = set_one_rate(p, shown, words.words[i]);
+    char all[400] = "";
+    size_t used = 0;
+    int rc =
+        ew_list_add(&words, value) < 0 && value[0] != '\0'
+            ? ew_parser_fail(p, "%s needs a list without empty entries, not \"%s\"", shown, value)
+            : 0;
+    for (uint32_t i = 0; etwatch_session_kernel_name(i) != NULL && used < sizeof all; i++)
+        used +=
+            (size_t)snprintf(all + used, sizeof all - used, " %s", etwatch_session_kernel_name(i));
+    for (uint32_t i = 0; rc == 0 && i < words.count; i++)
+        if (!is_kernel_event(words.words[i]))
+            rc = ew_parser_fail(p, "%s: \"%s\" is not a kind of kernel event; use one of:%s", shown,
+                                words.words[i], all);
     ew_list_done(&words);
     return rc;
 }
 
-static int add_uids(struct ew_parser *p, const char *shown, const char *value)
+static int set_kernel(struct ew_parser *p, const char *shown, const char *value)
 {
-    return ew_read_uids(p, shown, value, &p->options->uids, &p->options->uid_count);
+    int rc = check_kernel_events(p, shown, value);
+    return rc != 0
+               ? rc
+               : set_text(p, shown, value, "kinds of kernel events, such as process,thread,cswitch",
+                          &p->options->etw.kernel);
 }
 
-#define SWITCH(function, member)                                                   \
-    static int function(struct ew_parser *p, const char *shown, const char *value) \
-    {                                                                              \
-        (void)shown;                                                               \
-        p->options->member = value == NULL;                                        \
-        return 0;                                                                  \
-    }
-SWITCH(set_json, json)
-SWITCH(set_csv, csv)
-SWITCH(set_quiet, quiet)
-SWITCH(set_wait_all, wait_all)
-SWITCH(set_show_metrics, show_metrics)
-SWITCH(set_system, system)
-SWITCH(set_images, images)
-SWITCH(set_count, count)
-SWITCH(set_raw, raw)
-SWITCH(set_cleanup, cleanup)
-SWITCH(set_waits, waits)
-SWITCH(set_fields, export.fields)
-SWITCH(set_typed, export.typed)
-SWITCH(set_timestamps, export.timestamps)
-SWITCH(set_help, help)
-SWITCH(set_version, version)
-#undef SWITCH
+static int set_stacks(struct ew_parser *p, const char *shown, const char *value)
+{
+    int rc = check_kernel_events(p, shown, value);
+    return rc != 0 ? rc
+                   : set_text(p, shown, value, "kinds of kernel events, such as profile,cswitch",
+                              &p->options->etw.stacks);
+}
+
+static int add_enabled_provider(struct ew_parser *p, const char *shown, const char *value)
+{
+    struct ew_provider parsed;
+    const char *wrong = ew_provider_parse(value, &parsed);
+    if (wrong == NULL && p->options->etw.providers.count == EW_PROVIDERS_MAX)
+        wrong = "at most 16 providers";
+    if (wrong != NULL)
+        return ew_parser_fail(p,
+                              "%s needs NAME[:LEVEL[:KEYWORDS]][:pid=LIST][:id=LIST], not \"%s\": "
+                              "%s",
+                              shown, value, wrong);
+    return ew_list_add_word(&p->options->etw.providers, value) < 0
+               ? ew_parser_fail(p, "out of memory")
+               : 0;
+}
+
+static int set_check(struct ew_parser *p, const char *shown, const char *value)
+{
+    int rc = set_text(p, shown, value, "the name of a file", &p->options->config_path);
+    p->options->check = rc == 0;
+    return rc;
+}
+
+/* ---------------------------------------------------------------------- the table */
+
+#define MS 1e6
+#define SECOND 1e9
+#define KIB 1024.0
+#define MIB (1024.0 * 1024.0)
+
+#define AT(member) .offset = offsetof(struct ew_options, member)
+#define SWITCH(member) .type = EW_OPTION_SWITCH, AT(member)
+#define FLAG(bit) .type = EW_OPTION_FLAG, .flag = (bit)
+#define NUMBER(member, lo, hi) .type = EW_OPTION_NUMBER, AT(member), .min = (lo), .max = (hi)
+#define COUNT(member, lo, hi) .type = EW_OPTION_COUNT, AT(member), .min = (lo), .max = (hi)
+#define BIG(member, lo, hi) .type = EW_OPTION_BIG, AT(member), .min = (lo), .max = (hi)
+#define DURATION(member, bare, lo, hi) \
+    .type = EW_OPTION_DURATION, AT(member), .unit = (bare), .min = (lo), .max = (hi)
+#define SIZE(member, bare, lo, hi) \
+    .type = EW_OPTION_SIZE, AT(member), .unit = (bare), .min = (lo), .max = (hi)
+#define TEXT(member) .type = EW_OPTION_TEXT, AT(member)
+#define LIST(member) .type = EW_OPTION_LIST, AT(member)
+#define PIDS(member) .type = EW_OPTION_PIDS, AT(member)
+#define USERS(member) .type = EW_OPTION_USERS, AT(member)
+#define OTHER(function) .type = EW_OPTION_OTHER, .set = (function)
+
+#define A_PID "a process id or a list of them (such as 12,345)"
+#define A_NAME "a name or a list of names (such as python,nginx)"
+#define A_USER "a user name or number, or a list of them"
+#define A_CGROUP "a path below the cgroup v2 root (such as system.slice)"
+#define A_FILE "the name of a file"
+#define A_TIME "a time since the start of the recording, such as 2, 1.5s or 200ms"
 
 /* clang-format off */
-static const struct option table[] = {
-    {{"pid", 'p', "PID", "this process and its descendants (a list, and again)", SELECT | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, 0, add_pids},
-    {{"name", 'n', "NAME", "processes of this name; python also means python3.11, py* is a glob", SELECT | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, 0, add_names},
-    {{"provider", 0, "NAME", "only events of this provider: its name, a part of it, or its GUID", WALK}, 0, add_providers},
-    {{"event", 0, "NAME", "only events of this name, or with this in their name", WALK}, 0, add_events},
-    {{"from", 0, "TIME", "only from this time of the recording on: 2, 1.5s, 200ms", TRACE | EW_CMD_WAITS}, 0, set_from},
-    {{"to", 0, "TIME", "only up to this time of the recording", TRACE | EW_CMD_WAITS}, 0, set_to},
-    {{"all", 'a', NULL, "watch every process", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, ETWATCH_CONFIG_ALL, NULL},
-    {{"uid", 'u', "USER", "watch the processes of a user, by name or number", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, add_uids},
-    {{"cgroup", 0, "PATH", "watch the processes of a cgroup (v2) and those below it", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, add_cgroups},
-    {{"container", 0, "ID", "watch the processes of a container, by its id or the beginning of it", SELECT | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_containers},
-    {{"exclude-pid", 0, "PID", "leave out this process, not its descendants", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_pids},
-    {{"exclude-name", 0, "NAME", "leave out processes of this name, as with -n", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_names},
-    {{"exclude-uid", 0, "USER", "leave out the processes of a user", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_uids},
-    {{"exclude-cgroup", 0, "PATH", "leave out the processes of a cgroup and those below it", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, ew_option_exclude_cgroups},
-    {{"no-system", 0, NULL, "leave out System, Idle and Registry; on Linux kernel threads", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS}, ETWATCH_CONFIG_NO_SYSTEM, NULL},
-    {{"max-processes", 0, "N", "samples of the N busiest in each interval, the rest summed up as one", STREAM}, 0, ew_option_busiest},
-    {{"by", 0, "METRIC", "what --max-processes goes by (default cpu_percent)", STREAM}, 0, ew_option_busiest_by},
-    {{"kernel-threads", 0, NULL, "with -a: kernel threads too", SELECT}, ETWATCH_CONFIG_KERNEL_THREADS, NULL},
-    {{"hz", 0, "N", "samples a second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT | EW_CMD_RECORD}, 0, set_hz},
-    {{"metrics", 0, "LIST", "what to measure: groups and names of 'etwatch metrics', or all", WATCH | EW_CMD_RECORD}, 0, set_metrics},
-    {{"metrics", 0, NULL, "which metrics can be had here, how exact, and why not", EW_CMD_DOCTOR}, 0, set_show_metrics},
-    {{"rate", 0, "LIST", "how often some are read at most: memory=2,handles=0.5", WATCH | EW_CMD_RECORD}, 0, set_rate},
-    {{"latency", 0, "MS", "how long samples may be held back (default 400)", WATCH | EW_CMD_RECORD}, 0, set_latency},
-    {{"duration", 0, "S", "stop watching after S seconds", WATCH | EW_CMD_RECORD | EW_CMD_WAITS}, 0, set_duration},
-    {{"source", 0, "NAME", "auto, ebpf, etw or poll (default auto); etl: a recording", WATCH | EW_CMD_RECORD}, 0, set_source},
-    {{"no-fallback", 0, NULL, "fail with exit code 3 instead of polling", WATCH | EW_CMD_RECORD}, ETWATCH_CONFIG_NO_FALLBACK, NULL},
-    {{"budget", 0, "PERCENT", "most of one core that watching may cost, or off (default 2)", WATCH | EW_CMD_RECORD}, 0, set_budget},
-    {{"profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2", WATCH | EW_CMD_RECORD}, 0, set_profile},
-    {{"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_RECORD | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS | EW_CMD_WAITS}, 0, set_json},
-    {{"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS | EW_CMD_METRICS}, 0, set_csv},
-    {{"format", 'f', "FORMAT", "perfetto, arrow, csv, jsonl, folded, speedscope or chrome", EW_CMD_EXPORT}, 0, set_format},
-    {{"table", 0, "NAME", "of csv, jsonl, arrow: events (default), samples, thread_samples, processes, threads, classes, images", EW_CMD_EXPORT}, 0, set_table},
-    {{"fields", 0, NULL, "csv, arrow: the fields of events too, as JSON in one column", EW_CMD_EXPORT}, 0, set_fields},
-    {{"typed", 0, NULL, "csv, jsonl, arrow: a column for each field of the events; for few kinds of events", EW_CMD_EXPORT}, 0, set_typed},
-    {{"timestamps", 0, NULL, "arrow: times as timestamps instead of numbers", EW_CMD_EXPORT}, 0, set_timestamps},
-    {{"system", 0, NULL, "with --json: the whole machine too, once a second", EW_CMD_STAT}, 0, set_system},
-    {{"columns", 0, "LIST", "only these columns, for the table and CSV", EW_CMD_STAT}, 0, add_columns},
-    {{"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_WAITS}, 0, set_output},
-    {{"threads", 0, NULL, "every thread too", WATCH | EW_CMD_REPORT | EW_CMD_RECORD}, ETWATCH_CONFIG_THREADS, NULL},
-    {{"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM | EW_CMD_EXPORT}, ETWATCH_CONFIG_DENSE, NULL},
-    {{"events", 0, NULL, "with --json: every switch, wake-up, fork, exec and exit", STREAM}, ETWATCH_CONFIG_EVENTS, NULL},
-    {{"cmdline", 0, NULL, "command lines too; common secrets are masked", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT | EW_CMD_RECORD}, ETWATCH_CONFIG_CMDLINE, NULL},
-    {{"images", 0, NULL, "program files and libraries too", EW_CMD_REPORT}, 0, set_images},
-    {{"count", 0, NULL, "how often each kind of event came, instead of the events", EW_CMD_EVENTS}, 0, set_count},
-    {{"raw", 0, NULL, "the payload in hexadecimal too", WALK}, 0, set_raw},
-    {{"limit", 0, "N", "stop after N events", EW_CMD_EVENTS}, 0, set_limit},
-    {{"workers", 0, "N", "threads to read with (default: one per CPU, at most 8)", TRACE | EW_CMD_WAITS}, 0, set_workers},
-    {{"alert", 0, "CONDITION", "tell when it holds, such as 'cpu_percent>80 for 20ms' (and again)", WATCH | EW_CMD_RECORD}, 0, ew_option_alert},
-    {{"window", 0, "S", "instead of samples: average, maximum, p95 and p99 over S seconds", EW_CMD_STAT}, 0, set_window},
-    {{"aggregate", 0, "LIST", "with --window: of these metrics too (groups and names)", EW_CMD_STAT}, 0, ew_option_aggregate},
-    {{"max-size", 0, "SIZE", "end when the file has this size (such as 100M); of a ring: its memory", EW_CMD_RECORD}, 0, set_max_size},
-    {{"rotate", 0, "N", "with --max-size: go on in a new file, and keep the last N", EW_CMD_RECORD}, 0, set_rotate},
-    {{"ring", 0, "TIME", "keep the last TIME in memory; written at --trigger or SIGUSR1", EW_CMD_RECORD}, 0, set_ring},
-    {{"trigger", 0, "COND", "with --ring: write it when this holds, such as 'cpu_percent>90 for 1s'", EW_CMD_RECORD}, 0, add_trigger},
-    {{"wait-all", 0, NULL, "go on until the last descendant has ended", EW_CMD_RUN}, 0, set_wait_all},
-    {{"waits", 0, NULL, "who waited for whom too: every switch and wake-up is looked at", EW_CMD_RUN}, 0, set_waits},
-    {{"session", 0, "NAME", "ETW: read this session, whosever it is, and change nothing", WATCH}, 0, ew_set_session},
-    {{"session-name", 0, "NAME", "ETW: name of our own session: etwatch-NAME", SESSION}, 0, ew_set_session_name},
-    {{"kernel", 0, "LIST", "ETW: kinds of kernel events: process,thread,image,cswitch,disk,…", SESSION}, 0, ew_set_kernel},
-    {{"stacks", 0, "LIST", "ETW: those of them that come with a stack", SESSION}, 0, ew_set_stacks},
-    {{"profile-hz", 0, "N", "ETW: CPU samples too, N a second", SESSION}, 0, ew_set_profile_hz},
-    {{"provider", 0, "SPEC", "ETW: events of a provider: NAME|GUID[:LEVEL[:KEYWORDS]][:pid=LIST][:id=LIST]", SESSION}, 0, ew_add_etw_provider},
-    {{"buffer-size", 0, "KB", "ETW: size of a buffer, 4 to 16384 (default 64)", SESSION}, 0, ew_set_buffer_kb},
-    {{"min-buffers", 0, "N", "ETW: buffers from the beginning (default: eight a CPU)", SESSION}, 0, ew_set_min_buffers},
-    {{"max-buffers", 0, "N", "ETW: buffers at most (default: sixteen a CPU, at least 64)", SESSION}, 0, ew_set_max_buffers},
-    {{"buffer-memory", 0, "MB", "ETW: what the default buffers may take (default 64)", SESSION}, 0, ew_set_buffer_memory},
-    {{"flush", 0, "MS", "ETW: how long events may stay in a buffer (default 100)", WATCH}, 0, ew_set_flush},
-    {{"cleanup", 0, NULL, "end those that etwatch left behind", EW_CMD_SESSIONS}, 0, set_cleanup},
-    {{"check", 0, "FILE", "whether a configuration file is right; else where it is wrong", EW_CMD_CONFIG}, 0, ew_option_check},
-    {{"show", 0, NULL, "the configuration in force, and where each value comes from", EW_CMD_CONFIG}, 0, ew_option_show},
-    {{"keep", 0, "N", "only the last N samples, written at the end", EW_CMD_STAT}, 0, ew_option_keep},
-    {{"config", 0, "FILE", "read options from FILE: lines of `name = value`", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_CONFIG | EW_CMD_WAITS}, 0, set_config},
-    {{"proc-root", 0, "DIR", "read this instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD}, 0, set_proc_root},
-    {{"quiet", 'q', NULL, "no words on standard error except errors", EVERY}, 0, set_quiet},
-    {{"help", 'h', NULL, "show this", EVERY}, 0, set_help},
-    {{"version", 0, NULL, "show the version", EVERY}, 0, set_version},
+static const struct ew_option table[] = {
+    /* which processes */
+    {"pid", 'p', "PID", "this process and its descendants; a list, may be repeated", SELECT | TRACE, EW_SECTION_PROCESSES, PIDS(pids), .form = A_PID},
+    {"name", 'n', "NAME", "processes with this name; python also matches python3.11, py* is a glob", SELECT | TRACE, EW_SECTION_PROCESSES, LIST(names), .form = A_NAME},
+    {"user", 'u', "USER", "the processes of a user, by name or number", SELECT, EW_SECTION_PROCESSES, USERS(users), .form = A_USER},
+    {"cgroup", 0, "PATH", "the processes of a cgroup (v2) and of the cgroups below it", SELECT, EW_SECTION_PROCESSES, LIST(cgroups), .form = A_CGROUP},
+    {"container", 0, "ID", "the processes of a container, by its id or the start of it", SELECT, EW_SECTION_PROCESSES, OTHER(add_containers), .grows = true},
+    {"all", 'a', NULL, "every process", SELECT, EW_SECTION_PROCESSES, FLAG(ETWATCH_CONFIG_ALL)},
+    {"kernel-threads", 0, NULL, "with -a: include kernel threads", EW_CMD_STAT | EW_CMD_TOP, EW_SECTION_PROCESSES, FLAG(ETWATCH_CONFIG_KERNEL_THREADS)},
+    {"exclude-pid", 0, "PID", "exclude this process, but not its descendants", WATCH | SELECT | TRACE, EW_SECTION_PROCESSES, PIDS(exclude_pids), .form = A_PID},
+    {"exclude-name", 0, "NAME", "exclude processes with this name, by the rules of -n", WATCH | SELECT | TRACE, EW_SECTION_PROCESSES, LIST(exclude_names), .form = A_NAME},
+    {"exclude-user", 0, "USER", "exclude the processes of a user", WATCH | SELECT, EW_SECTION_PROCESSES, USERS(exclude_users), .form = A_USER},
+    {"exclude-cgroup", 0, "PATH", "exclude the processes of a cgroup and of the cgroups below it", WATCH | SELECT, EW_SECTION_PROCESSES, LIST(exclude_cgroups), .form = A_CGROUP},
+    {"exclude-system", 0, NULL, "exclude System, Idle and Registry; on Linux kernel threads", WATCH | SELECT | TRACE, EW_SECTION_PROCESSES, FLAG(ETWATCH_CONFIG_NO_SYSTEM)},
+
+    /* which part of a recording */
+    {"from", 0, "TIME", "from this time of the recording: 2, 1.5s, 200ms, 2m", TRACE | EW_CMD_WAITS, EW_SECTION_PART, DURATION(from_ns, SECOND, 0, 9e18), .form = A_TIME},
+    {"to", 0, "TIME", "up to this time of the recording", TRACE | EW_CMD_WAITS, EW_SECTION_PART, DURATION(until_ns, SECOND, 1, 9e18), .form = A_TIME ", and above 0"},
+    {"provider", 0, "NAME", "events of this provider: its name, a part of it, or its GUID", WALK, EW_SECTION_PART, LIST(providers), .form = "the name or GUID of a provider, or a part of the name (such as Kernel-Process)"},
+    {"event", 0, "NAME", "events with this name, or with this in their name", WALK, EW_SECTION_PART, LIST(events), .form = "the name of an event, or a part of it (such as CSwitch)"},
+    {"limit", 0, "N", "stop after N events", EW_CMD_EVENTS, EW_SECTION_PART, BIG(limit, 1, 1e18), .form = "a number of events above 0"},
+    {"workers", 0, "N", "threads that read (default: one per CPU, at most 8)", TRACE | EW_CMD_WAITS, EW_SECTION_PART, COUNT(workers, 1, 64), .form = "a number of threads from 1 to 64"},
+
+    /* what to measure */
+    {"hz", 0, "N", "samples per second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT | EW_CMD_RECORD, EW_SECTION_MEASURE, NUMBER(hz, 0.1, 1000), .form = "a number from 0.1 to 1000 (samples per second, such as 100)", .standard = "10"},
+    {"duration", 0, "TIME", "stop after this time: 10, 10s, 200ms, 2m", WATCH | EW_CMD_RECORD | EW_CMD_WAITS, EW_SECTION_MEASURE, DURATION(duration_ns, SECOND, MS, 1e18), .form = "a duration above 0 (such as 10, 10s, 200ms or 2m)"},
+    {"metrics", 0, "LIST", "the metrics to measure: groups and names of 'etwatch metrics', or all", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_metrics), .standard = "default"},
+    {"metrics", 0, NULL, "the metrics of this machine: which source has them, how exact, or why not", EW_CMD_DOCTOR, EW_SECTION_MEASURE, SWITCH(show_metrics)},
+    {"rate", 0, "LIST", "limit how often gauges are read: memory=2,handles=0.5 (per second)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(add_rates), .grows = true},
+    {"threads", 0, NULL, "also every thread", WATCH | EW_CMD_REPORT | EW_CMD_RECORD, EW_SECTION_MEASURE, FLAG(ETWATCH_CONFIG_THREADS)},
+    {"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM | EW_CMD_EXPORT, EW_SECTION_MEASURE, FLAG(ETWATCH_CONFIG_DENSE)},
+    {"alert", 0, "CONDITION", "report when a condition holds: 'cpu_percent>80 for 20ms'; may be repeated", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(add_alert), .grows = true},
+    {"waits", 0, NULL, "also which thread waited for which (records every switch and wake-up)", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(waits)},
+    {"wait-all", 0, NULL, "continue until the last descendant has exited", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(wait_all)},
+    {"latency", 0, "TIME", "how long samples may be held back: 20ms, 1s (default 400ms; a number without a unit is in ms)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, DURATION(latency_ns, MS, MS, 60 * SECOND), .form = "a duration from 1ms to 60s (such as 20ms; a number without a unit is in milliseconds)", .standard = "400ms"},
+    {"source", 0, "NAME", "auto, ebpf (Linux), etw (Windows), poll, or etl for a recording (default auto)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_source), .standard = "auto"},
+    {"no-fallback", 0, NULL, "fail with exit status 3 instead of polling", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, FLAG(ETWATCH_CONFIG_NO_FALLBACK)},
+    {"budget", 0, "PERCENT", "the most of one core that etwatch may use, in per cent, or off (default 2)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_budget), .standard = "2"},
+    {"budget-profile", 0, "NAME", "a budget by name: development 50, testing 20, staging 10, production 5, critical 2 per cent", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_budget_profile)},
+
+    /* recording */
+    {"max-size", 0, "SIZE", "stop when the file has this size: 64K, 100M, 1GiB; with --ring: its memory", EW_CMD_RECORD, EW_SECTION_RECORD, SIZE(max_bytes, 1, 64 * KIB, 1e18), .form = "a size of at least 64K, such as 100M or 2GiB"},
+    {"rotate", 0, "N", "with --max-size: continue in a new file, and keep the last N files", EW_CMD_RECORD, EW_SECTION_RECORD, COUNT(rotate, 1, 10000), .form = "a number of files from 1 to 10000"},
+    {"ring", 0, "TIME", "keep the last TIME in memory; written at --trigger or SIGUSR1", EW_CMD_RECORD, EW_SECTION_RECORD, DURATION(ring_ns, SECOND, SECOND, 9e18), .form = "a duration of at least 1s, such as 60s or 5m"},
+    {"trigger", 0, "CONDITION", "with --ring: write it when this holds, such as 'cpu_percent>90 for 1s'", EW_CMD_RECORD, EW_SECTION_RECORD, OTHER(add_trigger), .grows = true},
+
+    /* output */
+    {"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_WAITS, EW_SECTION_OUTPUT, TEXT(output_path), .form = A_FILE},
+    {"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_RECORD | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS | EW_CMD_WAITS, EW_SECTION_OUTPUT, SWITCH(json)},
+    {"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS | EW_CMD_METRICS, EW_SECTION_OUTPUT, SWITCH(csv)},
+    {"format", 'f', "FORMAT", "perfetto, arrow, csv, jsonl, folded, speedscope or chrome", EW_CMD_EXPORT, EW_SECTION_OUTPUT, OTHER(set_format)},
+    {"table", 0, "NAME", "csv, jsonl, arrow: events (default), samples, thread_samples, processes, threads, classes, images", EW_CMD_EXPORT, EW_SECTION_OUTPUT, OTHER(set_table)},
+    {"fields", 0, NULL, "csv, arrow: the fields of events as JSON in one column", EW_CMD_EXPORT, EW_SECTION_OUTPUT, SWITCH(export.fields)},
+    {"typed", 0, NULL, "csv, jsonl, arrow: one column per field of the events; for few kinds of events", EW_CMD_EXPORT, EW_SECTION_OUTPUT, SWITCH(export.typed)},
+    {"timestamps", 0, NULL, "arrow: times as timestamps instead of numbers", EW_CMD_EXPORT, EW_SECTION_OUTPUT, SWITCH(export.timestamps)},
+    {"columns", 0, "LIST", "table, csv: only these columns", EW_CMD_STAT, EW_SECTION_OUTPUT, LIST(columns), .form = "a list of names (such as pid,name,cpu_percent)"},
+    {"top", 0, "N", "per interval only the N processes with the most CPU; the others as one sum", STREAM, EW_SECTION_OUTPUT, COUNT(top_n, 1, 65536), .form = "a number of processes from 1 to 65536"},
+    {"top-by", 0, "METRIC", "the metric that --top compares (default cpu_percent)", STREAM, EW_SECTION_OUTPUT, OTHER(set_top_by), .standard = "cpu_percent"},
+    {"window", 0, "TIME", "instead of samples: average, maximum, p95 and p99 over windows of 10s, 2m, …", EW_CMD_STAT, EW_SECTION_OUTPUT, DURATION(window_ns, SECOND, 10 * MS, 86400 * SECOND), .form = "a duration from 10ms to one day (such as 10, 10s or 2m)"},
+    {"aggregate", 0, "LIST", "with --window: also of these metrics (groups and names)", EW_CMD_STAT, EW_SECTION_OUTPUT, OTHER(add_aggregates), .grows = true},
+    {"last-samples", 0, "N", "only the last N samples, written at the end", EW_CMD_STAT, EW_SECTION_OUTPUT, COUNT(last_samples, 1, 10000000), .form = "a number of samples from 1 to 10000000"},
+    {"events", 0, NULL, "json: also every switch, wake-up, fork, exec and exit", STREAM, EW_SECTION_OUTPUT, FLAG(ETWATCH_CONFIG_EVENTS)},
+    {"system-stats", 0, NULL, "json: also the whole machine, once per second", EW_CMD_STAT, EW_SECTION_OUTPUT, SWITCH(system_stats)},
+    {"count-by-type", 0, NULL, "the number of events of each type instead of the events", EW_CMD_EVENTS, EW_SECTION_OUTPUT, SWITCH(count_by_type)},
+    {"payload", 0, NULL, "also the payload in hexadecimal", WALK, EW_SECTION_OUTPUT, SWITCH(payload)},
+    {"images", 0, NULL, "also program files and libraries", EW_CMD_REPORT, EW_SECTION_OUTPUT, SWITCH(images)},
+    {"cmdline", 0, NULL, "also command lines; common secrets are masked", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT | EW_CMD_RECORD, EW_SECTION_OUTPUT, FLAG(ETWATCH_CONFIG_CMDLINE)},
+
+    /* ETW sessions */
+    {"session", 0, "NAME", "read this existing session and change nothing", WATCH, EW_SECTION_ETW, TEXT(etw.session), .form = "the name of a session (see: etwatch sessions)"},
+    {"session-name", 0, "NAME", "the name of the session to create: etwatch-NAME", SESSION, EW_SECTION_ETW, TEXT(etw.name), .form = "a name, such as inference"},
+    {"kernel", 0, "LIST", "kinds of kernel events: process,thread,image,cswitch,disk,…", SESSION, EW_SECTION_ETW, OTHER(set_kernel)},
+    {"stacks", 0, "LIST", "the kinds of kernel events that have a stack", SESSION, EW_SECTION_ETW, OTHER(set_stacks)},
+    {"cpu-sample-hz", 0, "N", "also CPU samples, N per second", SESSION, EW_SECTION_ETW, COUNT(etw.cpu_sample_hz, 1, 8000), .form = "a number of samples per second from 1 to 8000"},
+    {"enable-provider", 0, "SPEC", "also events of NAME|GUID[:LEVEL[:KEYWORDS]][:pid=LIST][:id=LIST]", SESSION, EW_SECTION_ETW, OTHER(add_enabled_provider), .grows = true},
+    {"buffer-size", 0, "SIZE", "the size of a buffer, 4K to 16M (default 64K; a number without a unit is in KB)", SESSION, EW_SECTION_ETW, SIZE(etw.buffer_bytes, KIB, 4 * KIB, 16 * MIB), .form = "a size from 4K to 16M (such as 64K; a number without a unit is in KB)"},
+    {"min-buffers", 0, "N", "the number of buffers at the start (default: eight per CPU)", SESSION, EW_SECTION_ETW, COUNT(etw.min_buffers, 2, 65536), .form = "a number of buffers from 2 to 65536"},
+    {"max-buffers", 0, "N", "the largest number of buffers (default: sixteen per CPU, at least 64)", SESSION, EW_SECTION_ETW, COUNT(etw.max_buffers, 2, 65536), .form = "a number of buffers from 2 to 65536"},
+    {"buffer-memory", 0, "SIZE", "the memory of the default buffers (default 64M; a number without a unit is in MB)", SESSION, EW_SECTION_ETW, SIZE(etw.memory_bytes, MIB, MIB, 65536 * MIB), .form = "a size from 1M to 64G (such as 64M; a number without a unit is in MB)"},
+    {"flush-interval", 0, "TIME", "how long events may stay in a buffer (default 100ms; a number without a unit is in ms)", WATCH, EW_SECTION_ETW, DURATION(etw.flush_ns, MS, MS, 60 * SECOND), .form = "a duration from 1ms to 60s (such as 100ms; a number without a unit is in milliseconds)"},
+    {"cleanup", 0, NULL, "stop the sessions that etwatch left behind", EW_CMD_SESSIONS, EW_SECTION_ETW, SWITCH(cleanup), .no_key = true},
+
+    /* general */
+    {"check", 0, "FILE", "check a configuration file: print the first error with its place", EW_CMD_CONFIG, EW_SECTION_GENERAL, OTHER(set_check), .no_key = true},
+    {"show", 0, NULL, "print the effective configuration, and where each value comes from", EW_CMD_CONFIG, EW_SECTION_GENERAL, SWITCH(show), .no_key = true},
+    {"config", 0, "FILE", "read options from FILE: lines of `name = value`", READS_FILE, EW_SECTION_GENERAL, TEXT(config_path), .form = A_FILE, .no_key = true},
+    {"proc-root", 0, "DIR", "read this directory instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD, EW_SECTION_GENERAL, TEXT(proc_root), .form = "a directory"},
+    {"quiet", 'q', NULL, "only errors on standard error", EVERY, EW_SECTION_GENERAL, SWITCH(quiet)},
+    {"help", 'h', NULL, "show this text", EVERY, EW_SECTION_GENERAL, SWITCH(help), .no_key = true},
+    {"version", 0, NULL, "show the version", EVERY, EW_SECTION_GENERAL, SWITCH(version), .no_key = true},
+};
+
+/* Options that had another name before 0.1.0. */
+static const struct {
+    const char *old, *name;
+    uint32_t commands; /* where it was renamed */
+} renamed[] = {
+    {"max-processes", "top", EVERY},
+    {"by", "top-by", EVERY},
+    {"system", "system-stats", EVERY},
+    {"no-system", "exclude-system", EVERY},
+    {"profile", "budget-profile", EVERY},
+    {"profile-hz", "cpu-sample-hz", EVERY},
+    {"provider", "enable-provider", SESSION},
+    {"uid", "user", EVERY},
+    {"exclude-uid", "exclude-user", EVERY},
+    {"keep", "last-samples", EVERY},
+    {"raw", "payload", EVERY},
+    {"count", "count-by-type", EVERY},
+    {"flush", "flush-interval", EVERY},
 };
 /* clang-format on */
 
-const struct ew_option_info *ew_option_info(size_t i)
+const struct ew_option *ew_option_at(size_t i)
 {
-    return i < sizeof table / sizeof table[0] ? &table[i].info : NULL;
+    return i < sizeof table / sizeof table[0] ? &table[i] : NULL;
 }
 
-const struct ew_option_info *ew_option_find(const char *name, size_t len, enum ew_command command)
+static bool is_name(const char *name, const char *text, size_t len)
 {
-    const struct ew_option_info *found = NULL;
+    return strlen(name) == len && memcmp(name, text, len) == 0;
+}
+
+const struct ew_option *ew_option_find(const char *name, size_t len, enum ew_command command)
+{
+    const struct ew_option *found = NULL;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        const struct ew_option_info *info = &table[i].info;
-        if (strlen(info->name) != len || memcmp(info->name, name, len) != 0)
+        if (!is_name(table[i].name, name, len))
             continue;
-        if ((info->commands & command) != 0)
-            return info;
+        if ((table[i].commands & command) != 0)
+            return &table[i];
         if (found == NULL)
-            found = info;
+            found = &table[i];
     }
     return found;
 }
 
-const struct ew_option_info *ew_option_find_letter(char letter)
+const struct ew_option *ew_option_find_letter(char letter)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (table[i].info.letter != 0 && table[i].info.letter == letter)
-            return &table[i].info;
+        if (table[i].letter != 0 && table[i].letter == letter)
+            return &table[i];
     return NULL;
 }
 
-int ew_option_apply(struct ew_parser *parser, const struct ew_option_info *info, const char *shown,
+const char *ew_option_renamed(const char *name, size_t len, enum ew_command command)
+{
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
+        if (is_name(renamed[i].old, name, len) && (renamed[i].commands & command) != 0)
+            return renamed[i].name;
+    return NULL;
+}
+
+bool ew_option_grows(const struct ew_option *option)
+{
+    return option->grows || option->type == EW_OPTION_LIST || option->type == EW_OPTION_PIDS ||
+           option->type == EW_OPTION_USERS;
+}
+
+static int add_origin(struct ew_parser *p, const struct ew_option *option, const char *value)
+{
+    struct ew_options *o = p->options;
+    struct ew_origin *grown =
+        ew_realloc_array(o->origins, (size_t)o->origin_count + 1, sizeof *grown);
+    if (grown == NULL)
+        return ETWATCH_ENOMEM;
+    o->origins = grown;
+    struct ew_origin *origin = &grown[o->origin_count];
+    *origin = (struct ew_origin){.option = option->name, .value = NULL};
+    origin->value = ew_strdup(value == NULL ? "true" : value);
+    origin->where = ew_strdup(p->where);
+    if (origin->value == NULL || origin->where == NULL) {
+        ew_free(origin->value);
+        ew_free(origin->where);
+        return ETWATCH_ENOMEM;
+    }
+    o->origin_count++;
+    return 0;
+}
+
+int ew_option_apply(struct ew_parser *p, const struct ew_option *option, const char *shown,
                     const char *value)
 {
-    const struct option *option = (const struct option *)(const void *)info;
-    if (info->value == NULL && value != NULL)
-        parser->options->config_flags &= ~option->flag;
-    else
-        parser->options->config_flags |= option->flag;
-    if (parser->options->command == EW_CMD_CONFIG && ew_origin_add(parser, info, value) < 0)
-        return ew_parser_fail(parser, "out of memory");
-    return option->set == NULL ? 0 : option->set(parser, shown, value);
+    if (p->options->command == EW_CMD_CONFIG && add_origin(p, option, value) < 0)
+        return ew_parser_fail(p, "out of memory");
+    switch (option->type) {
+    case EW_OPTION_SWITCH:
+        *(bool *)member_of(p, option) = value == NULL;
+        return 0;
+    case EW_OPTION_FLAG:
+        if (value == NULL)
+            p->options->config_flags |= option->flag;
+        else
+            p->options->config_flags &= ~option->flag;
+        return 0;
+    case EW_OPTION_NUMBER:
+        return set_number(p, option, shown, value);
+    case EW_OPTION_COUNT:
+        return set_count(p, option, shown, value);
+    case EW_OPTION_BIG:
+    case EW_OPTION_DURATION:
+    case EW_OPTION_SIZE:
+        return set_u64(p, option, shown, value);
+    case EW_OPTION_TEXT:
+        return set_text(p, shown, value, option->form, member_of(p, option));
+    case EW_OPTION_LIST:
+        return add_words(p, shown, value, option->form, member_of(p, option));
+    case EW_OPTION_PIDS:
+        return add_pids(p, option, shown, value);
+    case EW_OPTION_USERS:
+        return add_users(p, option, shown, value);
+    default:
+        return option->set(p, shown, value);
+    }
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads option values. strtod would take "1e3", "inf", "0x10" and, in some locales, "1,5"; a value
- * that is only nearly right should be refused with the right form, so the forms are read here.
+ * Value types of options: numbers, durations, sizes, lists. strtod would accept "1e3", "inf",
+ * "0x10" and, in some locales, "1,5". A value that is almost right must be rejected with the right
+ * form, so the text is read here, independent of the locale.
  */
-#include "cli/args/value.h"
-
 #include <string.h>
 
-#include <etwatch/etwatch.h>
-
 #include "base/alloc.h"
-#include "cli/args/parser.h"
+#include "base/quantity.h"
+#include "cli/args/args.h"
 
 static bool is_digit(char c)
 {
@@ -56,29 +54,34 @@ bool ew_value_u32(const char *text, uint32_t *ret_number)
     return true;
 }
 
-bool ew_value_time(const char *text, uint64_t *ret_ns)
+/* A number and a unit; the result is at most 9e18, which fits into 64 bits. */
+static bool read_quantity(const char *text, double bare_unit,
+                          bool (*unit_of)(const char *unit, size_t len, double *ret_factor),
+                          uint64_t *ret_value)
 {
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}};
     char digits[32];
-    double number;
+    double number, factor = bare_unit;
     size_t len = strspn(text, "0123456789.");
     if (len >= sizeof digits)
         return false;
     memcpy(digits, text, len);
     digits[len] = '\0';
-    if (!ew_value_number(digits, &number))
+    if (!ew_value_number(digits, &number) ||
+        (text[len] != '\0' && !unit_of(text + len, strlen(text + len), &factor)) ||
+        number * factor >= 9e18)
         return false;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        double ns = number * units[i].ns;
-        if (strcmp(units[i].name, text + len) == 0 && ns < 9e18) {
-            *ret_ns = (uint64_t)(ns + 0.5);
-            return true;
-        }
-    }
-    return false;
+    *ret_value = (uint64_t)(number * factor + 0.5);
+    return true;
+}
+
+bool ew_value_duration(const char *text, double unit_ns, uint64_t *ret_ns)
+{
+    return read_quantity(text, unit_ns, ew_unit_of_time, ret_ns);
+}
+
+bool ew_value_size(const char *text, double unit_bytes, uint64_t *ret_bytes)
+{
+    return read_quantity(text, unit_bytes, ew_unit_of_memory, ret_bytes);
 }
 
 static int add_word(struct ew_list *list, const char *word, size_t len)
@@ -121,25 +124,18 @@ void ew_list_done(struct ew_list *list)
     *list = (struct ew_list){0};
 }
 
-int ew_u32_add(uint32_t **array, uint32_t *count, uint32_t value)
+int ew_ids_add(struct ew_ids *ids, uint32_t id)
 {
-    uint32_t *grown = ew_realloc_array(*array, (size_t)*count + 1, sizeof *grown);
+    uint32_t *grown = ew_realloc_array(ids->ids, (size_t)ids->count + 1, sizeof *grown);
     if (grown == NULL)
         return ETWATCH_ENOMEM;
-    grown[(*count)++] = value;
-    *array = grown;
+    grown[ids->count++] = id;
+    ids->ids = grown;
     return 0;
 }
 
-int ew_keep_text(struct ew_parser *p, const char *shown, const char *value, const char *what,
-                 char **ret_text)
+void ew_ids_done(struct ew_ids *ids)
 {
-    if (value[0] == '\0')
-        return ew_parser_fail(p, "%s needs %s", shown, what);
-    char *copy = ew_strdup(value);
-    if (copy == NULL)
-        return ew_parser_fail(p, "out of memory");
-    ew_free(*ret_text);
-    *ret_text = copy;
-    return 0;
+    ew_free(ids->ids);
+    *ids = (struct ew_ids){0};
 }

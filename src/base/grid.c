@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owns the cells of one table. Cells are made safe for a terminal when they are printed, and every
- * line is truncated to the requested width, so a hostile process name can neither control the
- * terminal nor break the columns.
+ * Owns the cells of one table. Control characters are replaced when a cell is printed, and every
+ * line is cut to the configured width, so a hostile process name can neither send escape sequences
+ * to the terminal nor break the columns.
  */
-#include "sink/grid.h"
+#include "base/grid.h"
 
 #include <string.h>
 

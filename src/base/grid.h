@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Aligned columns: cells are collected, then printed with the widths they need. */
-#ifndef EW_SINK_GRID_H
-#define EW_SINK_GRID_H
+/* Aligned columns: cells are collected, then printed with the widths that they need. */
+#ifndef EW_BASE_GRID_H
+#define EW_BASE_GRID_H
 
 #include <stdbool.h>
 
@@ -11,9 +11,9 @@ enum { EW_GRID_COLUMNS_MAX = 128 };
 
 struct ew_grid_column {
     const char *heading;
-    uint16_t min_width; /* keeps successive blocks aligned */
-    uint16_t max_width; /* longer text is truncated; 0: never */
-    bool left;          /* text; numbers are right-aligned */
+    uint16_t min_width; /* keeps consecutive blocks aligned */
+    uint16_t max_width; /* longer text is cut; 0 = no limit */
+    bool left;          /* text; numbers are aligned to the right */
 };
 
 struct ew_grid {
@@ -23,7 +23,7 @@ struct ew_grid {
     uint32_t *ends;     /* end of each cell in text */
     size_t cell_count, cell_size;
     bool color;
-    uint32_t width; /* lines are truncated to this; 0: never */
+    uint32_t width; /* lines are cut to this; 0 = no limit */
     int error;
 };
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Selects the unit by size and the decimals so that three or four digits remain. The unit of a
- * field is the suffix of its name, as everywhere in the project; there is no second table of units.
- */
-#include "sink/units.h"
-
-#include <string.h>
+/* Chooses the unit by magnitude and the number of decimals so that three or four digits remain. */
+#include "base/units.h"
 
 /* Three significant digits: 1.23, 12.3, 123. */
 static void three_digits(struct ew_buf *out, double value)
@@ -112,48 +107,4 @@ void ew_units_clock(struct ew_buf *out, uint64_t unix_ns)
     (void)ew_raw_u64(digits, 1000000 + unix_ns / 1000 % 1000000);
     digits[0] = '.';
     ew_buf_bytes(out, digits, 7);
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    size_t len = strlen(name), end_len = strlen(end);
-    return len >= end_len && memcmp(name + len - end_len, end, end_len) == 0;
-}
-
-static void put_u64(struct ew_buf *out, uint32_t field, uint64_t value)
-{
-    const char *name = ew_field_name(field);
-    bool instant = field == EW_F_start_ns || field == EW_F_t_ns ||
-                   field == (uint32_t)EW_WHICH_COUNT + ETWATCH_M_exit_ns;
-    if (instant)
-        ew_units_time(out, value);
-    else if (ends_with(name, "_ns"))
-        ew_units_ns(out, value);
-    else if (ends_with(name, "_bytes"))
-        ew_units_bytes(out, value);
-    else if (field < EW_WHICH_COUNT)
-        ew_buf_u64(out, value);
-    else
-        ew_units_count(out, value);
-}
-
-void ew_units_field(struct ew_buf *out, uint32_t field, const struct ew_value *value)
-{
-    switch (value->kind) {
-    case EW_VALUE_NONE:
-        ew_buf_char(out, '-');
-        break;
-    case EW_VALUE_U64:
-        put_u64(out, field, value->u64);
-        break;
-    case EW_VALUE_I64:
-        ew_buf_i64(out, value->i64);
-        break;
-    case EW_VALUE_DOUBLE:
-        ew_units_percent(out, value->number);
-        break;
-    case EW_VALUE_TEXT:
-        ew_buf_text(out, value->text);
-        break;
-    }
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages for people: one line each, on standard error. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static void print(const char *format, va_list args)
+{
+    char line[1200];
+    (void)vsnprintf(line, sizeof line, format, args);
+    (void)fprintf(stderr, "etwatch: %s\n", line);
+}
+
+void ew_print_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print(format, args);
+    va_end(args);
+}
+
+void ew_print_info(const struct ew_options *options, const char *format, ...)
+{
+    va_list args;
+    if (options->quiet)
+        return;
+    va_start(args, format);
+    print(format, args);
+    va_end(args);
+}
+
+int ew_exit_code(int rc)
+{
+    switch (rc) {
+    case ETWATCH_EINVAL:
+        return EW_EXIT_USAGE;
+    case ETWATCH_EPERM:
+    case ETWATCH_ENOTSUP:
+        return EW_EXIT_RIGHTS;
+    default:
+        return EW_EXIT_FAILED;
+    }
+}
+
+int ew_print_failure(const struct etwatch_error_info *err, int rc)
+{
+    const char *message = err->message[0] != '\0' ? err->message : etwatch_strerror(rc);
+    ew_print_error("%s%s%s", message, err->fix[0] != '\0' ? "; " : "", err->fix);
+    return ew_exit_code(rc);
+}
+
+int ew_print_write_error(const char *path, int os_error)
+{
+    ew_print_error("cannot write to %s: %s", path != NULL ? path : "standard output",
+                   strerror(os_error));
+    return EW_EXIT_FAILED;
+}
+
+int ew_child_print_error(char **command, int error)
+{
+    ew_print_error("cannot run %s: %s", command[0], strerror(error));
+    return error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
+}
