@@ -57,7 +57,12 @@ static void check_same_programs(const struct ew_image *image)
     if (error == ENOENT)
         SKIP("the kernel lacks a function that a program attaches to");
     CHECK_EQ_INT(error, 0);
-    CHECK_EQ_INT(ew_load_by_libbpf(&plan, &by_libbpf), 0);
+    error = ew_load_by_libbpf(&plan, &by_libbpf);
+    if (error == ESRCH) {
+        ew_loaded_close(&direct);
+        SKIP("libbpf before 1.0 cannot read the BTF of this kernel");
+    }
+    CHECK_EQ_INT(error, 0);
     for (size_t i = 0; i < image->function_count; i++) {
         struct bpf_prog_info one = {0}, other = {0};
         uint32_t size = sizeof one;
