@@ -59,7 +59,6 @@ class Headers:
     def __init__(self, root):
         self.macros = {}  # name: (parameters, body)
         self.version = {}
-        self.numbers = {}  # plain constants
         self.lists = {}  # X list: its rows
         self.numbers = {}  # #define: its value
         self.text = ""

@@ -140,6 +140,7 @@ ETWATCH_API int etwatch_sink_trace(struct etwatch_sink *sink,
                                    const struct etwatch_trace_summary *trace);
 ETWATCH_API int etwatch_sink_class(struct etwatch_sink *sink,
                                    const struct etwatch_trace_class *klass);
+/* estimated: the metrics that are estimates; NULL = none. */
 ETWATCH_API int etwatch_sink_process(struct etwatch_sink *sink,
                                      const struct etwatch_sample *process,
                                      const struct etwatch_metric_set *estimated);

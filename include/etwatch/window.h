@@ -27,7 +27,7 @@ enum etwatch_window_value {
     ETWATCH_WINDOW_P99 = 1u << 3,
 };
 
-/* Fixed: this struct does not grow. */
+/* A metric of a window and its values. FIXED. */
 struct etwatch_window_metric {
     uint32_t metric; /* enum etwatch_metric; etwatch_metric_info.has_average must be 1 */
     uint32_t values; /* enum etwatch_window_value; 0 = all. The others are NaN. */
@@ -47,18 +47,18 @@ struct etwatch_aggregator_options {
 
 /* ETWATCH_EINVAL: no length, no callback, or a metric without an average. */
 ETWATCH_API int etwatch_aggregator_new(const struct etwatch_aggregator_options *options,
-                                       struct etwatch_aggregator **ret_windows,
+                                       struct etwatch_aggregator **ret_aggregator,
                                        struct etwatch_error_info *reterr);
 /* Frees without delivering the open window. NULL is fine. */
-ETWATCH_API void etwatch_aggregator_free(struct etwatch_aggregator *windows);
+ETWATCH_API void etwatch_aggregator_free(struct etwatch_aggregator *aggregator);
 /* Adds a sample, in the order of delivery; delivers the window that it ends. Types other than
  * SAMPLE and EXIT are ignored. */
-ETWATCH_API int etwatch_aggregator_add(struct etwatch_aggregator *windows,
+ETWATCH_API int etwatch_aggregator_add(struct etwatch_aggregator *aggregator,
                                        const struct etwatch_sample *sample);
 /* Delivers the window that is still open, up to the last sample. */
-ETWATCH_API int etwatch_aggregator_end(struct etwatch_aggregator *windows);
+ETWATCH_API int etwatch_aggregator_end(struct etwatch_aggregator *aggregator);
 /* Samples that were dropped because the window had 4096 processes. */
-ETWATCH_API uint64_t etwatch_aggregator_dropped(const struct etwatch_aggregator *windows);
+ETWATCH_API uint64_t etwatch_aggregator_dropped(const struct etwatch_aggregator *aggregator);
 
 #ifdef __cplusplus
 }

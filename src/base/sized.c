@@ -7,6 +7,7 @@
 #include <etwatch/process.h>
 #include <etwatch/summary.h>
 #include <etwatch/trace.h>
+#include <etwatch/window.h>
 
 /* Structs that are marked FIXED: they form plain arrays, so their layout can never change. */
 #define FIXED(name, bytes)                                                          \
@@ -20,6 +21,7 @@ FIXED(metric_set, 32);
 FIXED(process_thread, 72);
 FIXED(rate, 40);
 FIXED(summary_thread, 16);
+FIXED(window_metric, 8);
 #undef FIXED
 
 static uint32_t size_of(const void *sized)

@@ -309,6 +309,7 @@ int etwatch_sink_class(struct etwatch_sink *sink, const struct etwatch_trace_cla
 int etwatch_sink_process(struct etwatch_sink *sink, const struct etwatch_sample *given,
                          const struct etwatch_metric_set *estimated)
 {
+    static const struct etwatch_metric_set none = {{0}};
     struct etwatch_sample scratch;
     const void *process = NULL;
     if (sink == NULL || given == NULL)
@@ -317,7 +318,7 @@ int etwatch_sink_process(struct etwatch_sink *sink, const struct etwatch_sample 
     if (rc < 0)
         return rc;
     if (sink->ops->process != NULL)
-        sink->ops->process(sink, process, estimated);
+        sink->ops->process(sink, process, estimated != NULL ? estimated : &none);
     return sink->out.error;
 }
 

@@ -341,7 +341,8 @@ static int on_system(void *ctx, const struct etwatch_trace_system *system)
     return 0;
 }
 
-static int on_report(void *ctx, const struct etwatch_sample *process, uint64_t estimated)
+static int on_report(void *ctx, const struct etwatch_sample *process,
+                     const struct etwatch_metric_set *estimated)
 {
     (void)ctx;
     (void)estimated;

@@ -42,7 +42,8 @@ def the_version_script_lists_every_declared_function_in_order():
 # -------------------------------------------------------------------------- the headers
 
 def parsed():
-    parser = python_abi.Parser(python_abi.Headers(ROOT).text)
+    headers = python_abi.Headers(ROOT)
+    parser = python_abi.Parser(headers.text, headers.numbers)
     parser.parse()
     return {name: fields for name, fields in parser.structs.items() if fields and name.startswith("etwatch_")}
 

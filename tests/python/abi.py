@@ -139,12 +139,12 @@ def members_of_every_word_of_a_set_are_seen():
     row.cpu_ns = 7
     row.has.words[0] = 1 << _batch.METRIC_NAMES.index("cpu_ns")
     row.has.words[3] = 1 << 63
-    sample = _batch.Batch.take(ctypes.addressof(row), 1)[0]
+    sample = _batch.Batch.take(ctypes.addressof(row), 1, row.size)[0]
     check_eq((sample.cpu_ns, sample.cpu_user_ns, sample.gpu_ns), (7, None, None))
     check(_native.set_has(row.has, 255) and not _native.set_has(row.has, 254), "the last word")
     before, _batch._HAS_WORDS = _batch._HAS_WORDS, 4  # as with more than 192 metrics
     try:
-        batch = _batch.Batch.take(ctypes.addressof(row), 1)
+        batch = _batch.Batch.take(ctypes.addressof(row), 1, row.size)
         check_eq(batch.masks(), [row.has.words[0] | 1 << 255])
         check_eq(batch[0].has, batch.masks()[0])
     finally:
