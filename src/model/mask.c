@@ -29,10 +29,12 @@ struct writer {
 struct scan {
     struct span arg;
     size_t pos;
-    bool cut;          /* the argument is the last one and truncated */
-    bool mask_next;    /* the next word, or argument, is a secret */
-    bool mask_pair;    /* the next word is user:password */
-    unsigned programs; /* enum program, seen so far */
+    bool cut;               /* the argument is the last one and truncated */
+    bool mask_next;         /* the next word, or argument, is a secret */
+    bool mask_pair;         /* the next word is user:password */
+    bool mask_percent;      /* the next is user%password */
+    unsigned mask_in_words; /* the word that is so many words away is a secret; 0: none */
+    unsigned programs;      /* enum program, seen so far */
     struct writer *out;
 };
 
@@ -79,6 +81,12 @@ static bool same(struct span span, const char *text)
     return true;
 }
 
+static bool starts_with(struct span span, const char *text)
+{
+    size_t len = strlen(text);
+    return span.len >= len && same((struct span){span.text, len}, text);
+}
+
 static bool any_of(struct span span, const char *const *texts)
 {
     for (; *texts; texts++)
@@ -110,8 +118,8 @@ static void mask(struct scan *scan, size_t len)
 
 /* Secret as any part of a name; a-b_c.d and aB consist of several parts. */
 static const char *const secret_parts[] = {
-    "pass", "pwd",    "passin",    "passout", "passcode",   "creds",     "auth",
-    "sig",  "bearer", "accesskey", "secrets", "privatekey", "signature", NULL,
+    "pass", "pwd", "pw",  "passin", "passout",   "passcode",   "creds",     "auth",    "sig", "pin",
+    "otp",  "psk", "jwt", "bearer", "accesskey", "privatekey", "signature", "authkey", NULL,
 };
 /* Secret also at the end of a part: dbpassword, mytoken. */
 static const char *const secret_ends[] = {
@@ -124,6 +132,12 @@ static const char *const key_kinds[] = {
     "license", "licence", "master",  "signing",    "client", "service", NULL,
 };
 static const char *const header_parts[] = {"authorization", "cookie", NULL};
+
+/* A key of these kinds names a column, an object or the public half, not a secret. */
+static const char *const open_key_kinds[] = {
+    "public", "pub",   "sort",  "primary", "foreign", "partition", "row",  "hash",
+    "object", "order", "group", "join",    "cache",   "index",     "host", NULL,
+};
 
 static bool ends_with_any(struct span span, const char *const *texts)
 {
@@ -156,6 +170,17 @@ static bool next_part(struct span *name, struct span *ret_part)
     return len > 0;
 }
 
+/* password2, tokens, secret_1: the name without a number or a plural at its end. */
+static struct span stem(struct span part)
+{
+    size_t len = part.len;
+    while (len > 0 && part.text[len - 1] >= '0' && part.text[len - 1] <= '9')
+        len--;
+    if (len > 3 && lower(part.text[len - 1]) == 's' && lower(part.text[len - 2]) != 's')
+        len--;
+    return len > 0 ? (struct span){part.text, len} : part;
+}
+
 static bool is_upper_name(struct span name)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -166,20 +191,33 @@ static bool is_upper_name(struct span name)
     return true;
 }
 
-/* KEY and …_KEY in capitals are environment variables; --key alone is not secret. */
-static bool is_secret_name(struct span name)
+enum secrecy {
+    NO_SECRET,
+    SECRET_UNLESS_PLAIN, /* a count, a list of columns or a path is not a secret */
+    SECRET,
+};
+
+/* KEY and …_KEY in capitals are environment variables; --key alone may sort a list. */
+static enum secrecy secrecy_of(struct span name)
 {
     struct span rest = name, part, before = {NULL, 0};
+    enum secrecy found = NO_SECRET;
     while (next_part(&rest, &part)) {
+        struct span bare = stem(part);
         if (any_of(part, secret_parts) || ends_with_any(part, secret_ends) ||
             ends_with_any(part, header_parts))
-            return true;
-        if (same(part, "key") &&
-            ((before.text && any_of(before, key_kinds)) || is_upper_name(name)))
-            return true;
+            return SECRET;
+        if (any_of(bare, secret_parts) || ends_with_any(bare, secret_ends))
+            found = SECRET_UNLESS_PLAIN;
+        if (same(bare, "key")) {
+            if (is_upper_name(name) || (before.text != NULL && any_of(before, key_kinds)))
+                return SECRET;
+            if (before.text == NULL || !any_of(before, open_key_kinds))
+                found = SECRET_UNLESS_PLAIN;
+        }
         before = part;
     }
-    return false;
+    return found;
 }
 
 static bool is_header_name(struct span name)
@@ -212,6 +250,24 @@ static size_t value_len(const struct scan *scan)
     while (len < left && !ends_value(at(scan, len)))
         len++;
     return len;
+}
+
+/* 512, 2,3n or a path: not a secret although the name could be one of a secret. */
+static bool is_plain_value(const char *text, size_t len)
+{
+    static const char *const endings[] = {".pem", ".key", ".crt", ".pub", ".json", ".txt", NULL};
+    bool digit = false;
+    if (len > 0 && strchr("/.~", text[0]) != NULL)
+        return true;
+    if (ends_with_any((struct span){text, len}, endings))
+        return true;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] >= '0' && text[i] <= '9')
+            digit = true;
+        else if (strchr(".,nrhgMVdibfR", text[i]) == NULL)
+            return false;
+    }
+    return digit && len <= 12;
 }
 
 /* "Bearer x" keeps its first word; the rest of a header, up to the enclosing quote, is secret. */
@@ -297,10 +353,37 @@ struct shape {
 };
 
 static const struct shape shapes[] = {
-    {"AKIA", 16},  {"ASIA", 16},  {"AIza", 30},  {"ghp_", 20},        {"gho_", 20},
-    {"ghu_", 20},  {"ghs_", 20},  {"ghr_", 20},  {"hf_", 20},         {"glpat-", 16},
-    {"xoxb-", 10}, {"xoxp-", 10}, {"xoxa-", 10}, {"xoxr-", 10},       {"sk-", 20},
-    {"npm_", 20},  {"pypi-", 20}, {"ya29.", 20}, {"github_pat_", 20}, {"eyJ", 30},
+    {"AKIA", 16},
+    {"ASIA", 16},
+    {"AIza", 30},
+    {"ghp_", 20},
+    {"gho_", 20},
+    {"ghu_", 20},
+    {"ghs_", 20},
+    {"ghr_", 20},
+    {"hf_", 20},
+    {"glpat-", 16},
+    {"xoxb-", 10},
+    {"xoxp-", 10},
+    {"xoxa-", 10},
+    {"xoxr-", 10},
+    {"xapp-", 10},
+    {"sk-", 20},
+    {"sk_live_", 10},
+    {"sk_test_", 10},
+    {"rk_live_", 10},
+    {"rk_test_", 10},
+    {"npm_", 20},
+    {"pypi-", 20},
+    {"ya29.", 20},
+    {"hvs.", 10},
+    {"hvb.", 10},
+    {"GOCSPX-", 10},
+    {"dop_v1_", 16},
+    {"SG.", 16},
+    {"eyJ", 30},
+    {"github_pat_", 20},
+    {"AGE-SECRET-KEY-", 16},
 };
 
 /* The length of a known token at the position, or 0. */
@@ -321,17 +404,74 @@ static size_t token_len(const struct scan *scan)
 
 /* -------------------------------------------------- programs with short options */
 
-enum program { MYSQL = 1u << 0, SSHPASS = 1u << 1, SEVENZIP = 1u << 2, REDIS = 1u << 3 };
+/* How a program takes a password in a short option or argument. */
+enum program {
+    MYSQL = 1u << 0,      /* -pSECRET; -p alone prompts */
+    SSHPASS = 1u << 1,    /* -pSECRET, -p SECRET; also mongosh, mycli */
+    SEVENZIP = 1u << 2,   /* -pSECRET */
+    REDIS = 1u << 3,      /* -a SECRET */
+    LOGIN = 1u << 4,      /* docker login -p SECRET; elsewhere its -p is a port */
+    LDAP = 1u << 5,       /* -w SECRET */
+    SAMBA = 1u << 6,      /* -U user%SECRET */
+    ZIP = 1u << 7,        /* -P SECRET; also sqlcmd, bcp */
+    ORACLE = 1u << 8,     /* user/SECRET@database */
+    CURL = 1u << 9,       /* -uuser:SECRET, -b COOKIES */
+    HTPASSWD = 1u << 10,  /* -b FILE USER SECRET */
+    LOGGED_IN = 1u << 11, /* the word `login` itself */
+};
 
 static unsigned program_of(struct span word)
 {
     static const struct {
         const char *name;
         unsigned program;
-    } known[] = {{"mysql", MYSQL},      {"mariadb", MYSQL},   {"sshpass", SSHPASS},
-                 {"7z", SEVENZIP},      {"7za", SEVENZIP},    {"7zr", SEVENZIP},
-                 {"redis-cli", REDIS},  {"mysqldump", MYSQL}, {"mysqladmin", MYSQL},
-                 {"mysqlimport", MYSQL}};
+    } known[] = {
+        {"mysql", MYSQL},
+        {"mariadb", MYSQL},
+        {"mysqldump", MYSQL},
+        {"mysqladmin", MYSQL},
+        {"mysqlimport", MYSQL},
+        {"mysqlsh", MYSQL},
+        {"mariadb-dump", MYSQL},
+        {"sshpass", SSHPASS},
+        {"mongo", SSHPASS},
+        {"mongosh", SSHPASS},
+        {"mongodump", SSHPASS},
+        {"mongorestore", SSHPASS},
+        {"mongoexport", SSHPASS},
+        {"mongoimport", SSHPASS},
+        {"mycli", SSHPASS},
+        {"7z", SEVENZIP},
+        {"7za", SEVENZIP},
+        {"7zr", SEVENZIP},
+        {"7zz", SEVENZIP},
+        {"redis-cli", REDIS},
+        {"valkey-cli", REDIS},
+        {"docker", LOGIN},
+        {"podman", LOGIN},
+        {"nerdctl", LOGIN},
+        {"buildah", LOGIN},
+        {"skopeo", LOGIN},
+        {"helm", LOGIN},
+        {"az", LOGIN},
+        {"login", LOGGED_IN},
+        {"ldapsearch", LDAP},
+        {"ldapmodify", LDAP},
+        {"ldapadd", LDAP},
+        {"ldapdelete", LDAP},
+        {"ldapwhoami", LDAP},
+        {"smbclient", SAMBA},
+        {"rpcclient", SAMBA},
+        {"zip", ZIP},
+        {"unzip", ZIP},
+        {"sqlcmd", ZIP},
+        {"bcp", ZIP},
+        {"sqlplus", ORACLE},
+        {"expdp", ORACLE},
+        {"impdp", ORACLE},
+        {"curl", CURL},
+        {"htpasswd", HTPASSWD},
+    };
     for (size_t i = word.len; i-- > 0;)
         if (word.text[i] == '/') {
             word.len -= i + 1;
@@ -344,23 +484,150 @@ static unsigned program_of(struct span word)
     return 0;
 }
 
+/* Masks what follows a sign in the word, as in -U user%secret. */
+static bool mask_after(struct scan *scan, struct span word, char sign)
+{
+    const char *found = memchr(word.text, sign, word.len);
+    if (found == NULL)
+        return false;
+    size_t keep = (size_t)(found - word.text) + 1;
+    copy(scan, keep);
+    mask(scan, word.len - keep);
+    return true;
+}
+
+/* The options of curl, smbclient and htpasswd that are not simply "the rest or the next word". */
+static bool mask_special_option(struct scan *scan, struct span word, char letter)
+{
+    if (letter == 'u' && (scan->programs & CURL) != 0 && word.len > 2)
+        return mask_after(scan, word, ':');
+    if (letter == 'b' && (scan->programs & CURL) != 0) {
+        copy(scan, 2);
+        if (word.len > 2)
+            mask(scan, word.len - 2);
+        scan->mask_next = word.len == 2;
+        return true;
+    }
+    if (letter == 'U' && (scan->programs & SAMBA) != 0) {
+        if (word.len > 2)
+            return mask_after(scan, word, '%');
+        scan->mask_percent = true;
+        copy(scan, word.len);
+        return true;
+    }
+    if (letter == 'b' && (scan->programs & HTPASSWD) != 0) {
+        scan->mask_in_words = 4; /* after this one: the file, the user, the password */
+        copy(scan, word.len);
+        return true;
+    }
+    return false;
+}
+
 /* -p and similar: masks the rest of the word after the two letters, or the next word. */
 static bool mask_short_option(struct scan *scan, struct span word)
 {
     static const char *const pair_options[] = {"-u", "--user", "--proxy-user", NULL};
     char letter = word.len >= 2 && word.text[0] == '-' ? word.text[1] : '\0';
-    bool attached = (letter == 'p' && (scan->programs & (MYSQL | SSHPASS | SEVENZIP))) ||
-                    (letter == 'a' && (scan->programs & REDIS));
-    if (attached && word.len > 2) {
+    const unsigned programs = scan->programs;
+    bool login = (programs & LOGIN) != 0 && (programs & LOGGED_IN) != 0;
+    bool rest = (letter == 'p' && ((programs & (MYSQL | SSHPASS | SEVENZIP)) != 0 || login)) ||
+                (letter == 'a' && (programs & REDIS) != 0) ||
+                (letter == 'w' && (programs & LDAP) != 0) ||
+                (letter == 'P' && (programs & ZIP) != 0);
+    if (mask_special_option(scan, word, letter))
+        return true;
+    if (starts_with(word, "--user=") || starts_with(word, "--proxy-user="))
+        return mask_after(scan, word, ':');
+    if (rest && word.len > 2) {
         copy(scan, 2);
         mask(scan, word.len - 2);
         return true;
     }
-    scan->mask_next = attached && (scan->programs & (SSHPASS | REDIS));
+    scan->mask_next = rest && ((programs & (SSHPASS | REDIS | LDAP | ZIP)) != 0 || login);
     scan->mask_pair = any_of(word, pair_options);
     if (scan->mask_next || scan->mask_pair)
         copy(scan, word.len);
     return scan->mask_next || scan->mask_pair;
+}
+
+/* ------------------------------------------------------------ whole-word forms */
+
+/* user:password@host without a scheme, and user/password@database of Oracle's tools. */
+static bool mask_bare_credentials(struct scan *scan, struct span word)
+{
+    const char *sign = memchr(word.text, '@', word.len);
+    if (sign == NULL || word.text[0] == '-' || sign + 1 == word.text + word.len)
+        return false;
+    const size_t end = (size_t)(sign - word.text);
+    const char mark = (scan->programs & ORACLE) != 0 ? '/' : ':';
+    size_t user = 0;
+    while (user < end && (is_key_char(word.text[user]) || word.text[user] == '+'))
+        user++;
+    if (user == 0 || user + 1 >= end || word.text[user] != mark || word.text[user + 1] == '/')
+        return false; /* "://": a URL, see mask_authority */
+    copy(scan, user + 1);
+    mask(scan, end - user - 1);
+    return true;
+}
+
+/* Paths that are a secret by themselves: knowing the URL is the right to post. */
+static bool mask_webhook(struct scan *scan)
+{
+    static const char *const paths[] = {
+        "hooks.slack.com/services/",    "hooks.slack.com/workflows/",
+        "api.telegram.org/bot",         "discord.com/api/webhooks/",
+        "discordapp.com/api/webhooks/", "webhook.office.com/",
+        "hooks.zapier.com/hooks/",      NULL};
+    size_t left = scan->arg.len - scan->pos, end = 0;
+    for (const char *const *path = paths; *path != NULL; path++) {
+        size_t len = strlen(*path);
+        if (left <= len || !same((struct span){scan->arg.text + scan->pos, len}, *path))
+            continue;
+        copy(scan, len);
+        left -= len;
+        while (end < left && !is_blank(at(scan, end)) && strchr("\"'?#", at(scan, end)) == NULL)
+            end++;
+        mask(scan, end);
+        return true;
+    }
+    return false;
+}
+
+/* A key in PEM form: from its first line to its last, or to the end of the argument. */
+static bool mask_pem(struct scan *scan)
+{
+    static const char begin[] = "-----BEGIN ", end[] = "-----END ";
+    size_t left = scan->arg.len - scan->pos, len = sizeof begin - 1;
+    const char *text = scan->arg.text + scan->pos;
+    if (left < len || memcmp(text, begin, len) != 0)
+        return false;
+    while (len < left &&
+           (left - len < sizeof end - 1 || memcmp(text + len, end, sizeof end - 1) != 0))
+        len++;
+    for (unsigned dashes = 0; len < left && dashes < 10; len++)
+        dashes += text[len] == '-';
+    mask(scan, len);
+    return true;
+}
+
+/* echo SECRET | docker login --password-stdin, in one shell command: masks up to the pipe. */
+static bool mask_piped(struct scan *scan, struct span word)
+{
+    static const char option[] = "--password-stdin";
+    static const char *const writers[] = {"echo", "printf", NULL};
+    size_t left = scan->arg.len - scan->pos, end = word.len, pipe;
+    if (!any_of(word, writers))
+        return false;
+    while (end < left && at(scan, end) != '|')
+        end++;
+    for (pipe = end; pipe + sizeof option - 1 <= left; pipe++)
+        if (memcmp(scan->arg.text + scan->pos + pipe, option, sizeof option - 1) == 0)
+            break;
+    if (end == left || pipe + sizeof option - 1 > left)
+        return false;
+    copy(scan, word.len + 1);
+    mask(scan, end - word.len - 1);
+    return true;
 }
 
 /* --------------------------------------------------------------------- words */
@@ -373,36 +640,62 @@ static struct span word_here(const struct scan *scan)
     return (struct span){scan->arg.text + scan->pos, len};
 }
 
+/* The end of a value in a word that an enclosing quote opened before its name. */
+static size_t quoted_len(const struct scan *scan, char quote)
+{
+    size_t len = 0, left = scan->arg.len - scan->pos;
+    while (len < left && at(scan, len) != quote)
+        len++;
+    return len < left ? len : value_len(scan);
+}
+
 /* Copies a secret name and masks its value. False if nothing was consumed. */
 static bool mask_named(struct scan *scan)
 {
     size_t key_len = 0, skip, left = scan->arg.len - scan->pos;
-    bool starts_arg = scan->pos == 0;
-    char quote = scan->pos > 0 ? scan->arg.text[scan->pos - 1] : '\0';
+    const bool starts_arg = scan->pos == 0;
+    const char before = scan->pos > 0 ? scan->arg.text[scan->pos - 1] : '\0';
     while (key_len < left && is_key_char(at(scan, key_len)))
         key_len++;
-    struct span key = {scan->arg.text + scan->pos, key_len};
-    if (key_len == 0 || !is_secret_name(key))
+    const struct span key = {scan->arg.text + scan->pos, key_len};
+    enum secrecy secrecy = key_len == 0 ? NO_SECRET : secrecy_of(key);
+    if ((before == '?' || before == '&') && secrecy == SECRET_UNLESS_PLAIN)
+        secrecy = SECRET; /* a parameter of a URL */
+    if (secrecy == NO_SECRET)
         return false;
     skip = key_len;
-    if (at(scan, skip) == '"' || at(scan, skip) == '\'') /* {"password": … */
+    while (at(scan, skip) == '\\') /* {\"password\": … inside a quoted shell command */
+        skip++;
+    const bool json = at(scan, skip) == '"' || at(scan, skip) == '\'';
+    const bool escaped = skip > key_len;
+    if (json) /* {"password": … */
         skip++;
     while (skip < left && (at(scan, skip) == ' ' || at(scan, skip) == '\t'))
         skip++;
-    char sign = at(scan, skip);
-    bool option = key.text[0] == '-';
+    const char sign = at(scan, skip);
     if (sign == '=' || sign == ':') {
         skip++;
         while (skip < left && (at(scan, skip) == ' ' || at(scan, skip) == '='))
             skip++;
         copy(scan, skip);
+        size_t len = starts_arg && sign == '=' ? scan->arg.len - scan->pos : value_len(scan);
+        if (escaped && at(scan, 0) == '\\') { /* \"value\" */
+            for (len = 2; len < scan->arg.len - scan->pos && at(scan, len) != '"'; len++)
+                ;
+            len += len < scan->arg.len - scan->pos;
+        } else if (!json && !starts_arg && (before == '"' || before == '\'')) {
+            len = quoted_len(scan, before);
+        }
         if (is_header_name(key) && sign == ':')
-            mask_header(scan, quote);
+            mask_header(scan, before);
+        else if (secrecy == SECRET_UNLESS_PLAIN && is_plain_value(scan->arg.text + scan->pos, len))
+            copy(scan, len);
         else
-            mask(scan, starts_arg && sign == '=' ? scan->arg.len - scan->pos : value_len(scan));
+            mask(scan, len);
         return true;
     }
-    if (option)
+    static const char *const switches[] = {"-stdin", NULL}; /* take no value */
+    if (key.text[0] == '-' && secrecy == SECRET && !ends_with_any(key, switches))
         scan->mask_next = true;
     copy(scan, key_len);
     return true;
@@ -418,18 +711,27 @@ static void scan_word(struct scan *scan)
     }
     struct span word = word_here(scan);
     scan->programs |= program_of(word);
-    if (mask_short_option(scan, word) || mask_named(scan))
+    if (mask_pem(scan) || mask_webhook(scan) || mask_piped(scan, word) ||
+        mask_short_option(scan, word) || mask_bare_credentials(scan, word) || mask_named(scan))
         return;
     if (scan->pos < scan->arg.len)
         copy(scan, 1);
 }
 
-/* Masks the value that the previous word announced. False if nothing was consumed. */
+static bool is_pending(const struct scan *scan)
+{
+    return scan->mask_next || scan->mask_pair || scan->mask_percent || scan->mask_in_words == 1;
+}
+
+/* Masks the value that an earlier word announced. False if nothing was consumed. */
 static bool mask_pending(struct scan *scan)
 {
-    size_t len = scan->pos == 0 ? scan->arg.len : value_len(scan);
-    bool pair = scan->mask_pair;
-    scan->mask_next = scan->mask_pair = false;
+    const size_t len = scan->pos == 0 ? scan->arg.len : value_len(scan);
+    const bool pair = scan->mask_pair, percent = scan->mask_percent;
+    scan->mask_next = scan->mask_pair = scan->mask_percent = false;
+    scan->mask_in_words = 0;
+    if (percent)
+        return mask_after(scan, (struct span){scan->arg.text + scan->pos, len}, '%');
     if (pair)
         return mask_pair(scan, len);
     mask(scan, len ? len : 1);
@@ -440,9 +742,11 @@ static void scan_arg(struct scan *scan)
 {
     bool starts_word = true;
     if (scan->arg.len == 0)
-        scan->mask_next = scan->mask_pair = false;
+        scan->mask_next = scan->mask_pair = scan->mask_percent = false;
+    if (scan->mask_in_words > 1)
+        scan->mask_in_words--;
     while (scan->pos < scan->arg.len) {
-        bool pending = (scan->mask_next || scan->mask_pair) && !is_blank(at(scan, 0));
+        bool pending = is_pending(scan) && !is_blank(at(scan, 0));
         if (pending && mask_pending(scan)) {
             starts_word = false;
         } else if (at(scan, 0) == ':' && at(scan, 1) == '/' && at(scan, 2) == '/') {

@@ -121,6 +121,89 @@ TEST(credentials_in_urls_are_masked)
     CHECK_ROWS(rows);
 }
 
+TEST(more_names_are_secret)
+{
+    static const struct row rows[] = {
+        {"x|--pw|a|--pin=1234|--otp|123456|", "x --pw *** --pin=*** --otp ***", "short names"},
+        {"x|--psk=a|--jwt|b|--authkey=c|", "x --psk=*** --jwt *** --authkey=***", "more of them"},
+        {"x|--key=s3cr3tvalue|", "x --key=***", "a key that is not a column"},
+        {"sort|--key=2,3n|", "sort --key=2,3n", "a key that is"},
+        {"openssl|--key=server.pem|--key=/etc/k|", "openssl --key=server.pem --key=/etc/k",
+         "paths"},
+        {"x|db_key=abcdef|", "x db_key=***", "lower case"},
+        {"x|public_key=abcdef|sort_key=name|", "x public_key=abcdef sort_key=name", "open keys"},
+        {"x|passwords=a,b|secret1=s|token_2=t|", "x passwords=*** secret1=*** token_2=***",
+         "plurals and digits"},
+        {"run|--max-tokens=512|", "run --max-tokens=512", "a count"},
+        {"curl|http://h/?key=abc&x=1|", "curl http://h/?key=***&x=1", "a parameter of a URL"},
+        {"curl|http://h/?key=123|", "curl http://h/?key=***", "even if it is a number"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(more_programs_are_known)
+{
+    static const struct row rows[] = {
+        {"docker|login|-u|me|-p|s|reg|", "docker login -u me -p *** reg", "docker login"},
+        {"podman|login|-ps|reg|", "podman login -p*** reg", "attached"},
+        {"docker|run|-p|80:80|img|", "docker run -p 80:80 img", "a port"},
+        {"curl|--user=me:s|h|", "curl --user=me:*** h", "with an equals sign"},
+        {"curl|-ume:s|h|", "curl -ume:*** h", "attached"},
+        {"curl|-b|sid=1|h|", "curl -b *** h", "cookies"},
+        {"curl|-bsid=1|h|", "curl -b*** h", "cookies, attached"},
+        {"mongosh|-u|me|-p|s|h|", "mongosh -u me -p *** h", "mongosh"},
+        {"mongodump|-ps|", "mongodump -p***", "mongodump"},
+        {"mycli|-p|s|db|", "mycli -p *** db", "mycli"},
+        {"mysqlsh|-ps|", "mysqlsh -p***", "mysqlsh"},
+        {"ldapsearch|-x|-w|s|-b|dc=x|", "ldapsearch -x -w *** -b dc=x", "ldapsearch"},
+        {"smbclient|//h/s|-U|me%s|", "smbclient //h/s -U me%***", "smbclient"},
+        {"smbclient|//h/s|-Ume%s|", "smbclient //h/s -Ume%***", "attached"},
+        {"zip|-P|s|a.zip|f|", "zip -P *** a.zip f", "zip"},
+        {"unzip|-Ps|a.zip|", "unzip -P*** a.zip", "unzip"},
+        {"sqlcmd|-S|h|-U|me|-P|s|", "sqlcmd -S h -U me -P ***", "sqlcmd"},
+        {"sqlplus|scott/tiger@db|", "sqlplus scott/***@db", "user/password@"},
+        {"htpasswd|-b|file|me|s|", "htpasswd -b file me ***", "the third argument"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(more_forms_are_masked)
+{
+    static const struct row rows[] = {
+        {"x|me:s@host|", "x me:***@host", "no scheme"},
+        {"git|clone|git@host:org/repo|", "git clone git@host:org/repo", "a user alone"},
+        {"curl|https://hooks.slack.com/services/T0/B0/xyz|",
+         "curl https://hooks.slack.com/services/***", "Slack"},
+        {"curl|https://api.telegram.org/bot12:AB/send?x=1|",
+         "curl https://api.telegram.org/bot***?x=1", "Telegram"},
+        {"curl|https://discord.com/api/webhooks/1/ab|", "curl https://discord.com/api/webhooks/***",
+         "Discord"},
+        {"sh|-c|curl -d '{\"password\":\"p,q\"}' h|", "sh -c curl -d '{\"password\":***}' h",
+         "JSON"},
+        {"sh|-c|curl -d \"{\\\"password\\\":\\\"p;q\\\"}\" h|",
+         "sh -c curl -d \"{\\\"password\\\":***}\" h", "JSON with escaped quotes"},
+        {"sh|-c|run \"--password=a;b,c\" x|", "sh -c run \"--password=***\" x", "inside quotes"},
+        {"sh|-c|x PASSWORD='a;b' y|", "sh -c x PASSWORD=*** y", "a quoted value"},
+        {"x|sk_live_0123456789ab|", "x ***", "Stripe"},
+        {"x|hvs.0123456789ab|", "x ***", "Vault"},
+        {"x|xapp-1-A0123456789|", "x ***", "Slack app"},
+        {"x|GOCSPX-0123456789ab|", "x ***", "Google client"},
+        {"x|dop_v1_0123456789abcdef0|", "x ***", "DigitalOcean"},
+        {"x|SG.0123456789abcdefgh|", "x ***", "SendGrid"},
+        {"x|AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0|", "x ***", "age"},
+        {"x|-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----|-v|", "x *** -v", "PEM"},
+    };
+    CHECK_ROWS(rows);
+}
+
+TEST(what_is_piped_into_a_password_option_is_masked)
+{
+    static const char args[] = "sh\0-c\0echo hunter2 | docker login -u me --password-stdin reg";
+    char buffer[128];
+    (void)ew_mask_cmdline(args, sizeof args, buffer, sizeof buffer);
+    CHECK_EQ_STR(buffer, "sh -c echo ***| docker login -u me --password-stdin reg");
+}
+
 TEST(short_options_are_masked_where_their_program_is_known)
 {
     static const struct row rows[] = {
