@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "recording/trace.h"
 
 enum {
@@ -98,7 +99,7 @@ static bool grow(void **list, uint32_t count, uint32_t more, uint32_t *size, siz
 
 static uint32_t hash_addresses(const uint64_t *addresses, uint32_t count)
 {
-    uint64_t sum = count;
+    uint64_t sum = ew_hash_seed() ^ count;
     for (uint32_t i = 0; i < count; i++)
         sum = mix(sum ^ addresses[i]);
     return (uint32_t)(sum ^ sum >> 32);
@@ -166,7 +167,7 @@ static uint32_t keep_part(struct reading *r, const struct ew_record *record, uin
 
 static uint32_t key_slot(const struct reading *r, uint64_t key)
 {
-    uint32_t at = (uint32_t)(mix(key) >> 32) & r->key_mask;
+    uint32_t at = (uint32_t)(mix(ew_hash_mix(ew_hash_seed(), key)) >> 32) & r->key_mask;
     while (r->key_index[at] != 0 && r->keys[r->key_index[at] - 1].key != key)
         at = (at + 1) & r->key_mask;
     return at;
@@ -445,6 +446,7 @@ int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *selected,
 {
     struct ew_stacks_counts counts = {0};
     struct reading r = {.trace = selected, .flame = flame, .counts = &counts};
+    struct ew_alloc_limit *before = ew_alloc_limit_use(selected->memory);
     ew_modules_init(&r.modules);
     r.waiting = ew_calloc(WAITING, sizeof *r.waiting);
     r.chain = ew_calloc((size_t)2 * WAITING, sizeof *r.chain);
@@ -455,5 +457,6 @@ int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *selected,
     if (rc == 0)
         *ret_counts = counts;
     done(&r);
-    return rc;
+    (void)ew_alloc_limit_use(before);
+    return ew_trace_result(selected, rc, NULL);
 }

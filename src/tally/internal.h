@@ -44,6 +44,7 @@ struct ew_store_map {
     struct ew_store_slot *slots;
     uint32_t capacity; /* 0 or a power of two */
     uint32_t used;
+    uint32_t seed; /* set with the first slots */
 };
 
 void ew_store_map_done(struct ew_store_map *map);
@@ -62,7 +63,7 @@ static inline void *ew_store_map_get(const struct ew_store_map *map, uint32_t ke
     if (map->capacity == 0)
         return NULL;
     uint32_t mask = map->capacity - 1;
-    for (uint32_t at = ew_store_hash(key) & mask; map->slots[at].value != NULL;
+    for (uint32_t at = ew_store_hash(key ^ map->seed) & mask; map->slots[at].value != NULL;
          at = (at + 1) & mask)
         if (map->slots[at].key == key)
             return map->slots[at].value;
