@@ -93,6 +93,7 @@ void ew_tally_free(struct ew_tally *tally)
     ew_store_pool_done(&tally->cold);
     ew_store_pool_done(&tally->processes);
     ew_store_map_done(&tally->pids);
+    ew_store_map_done(&tally->children);
     ew_store_map_done(&tally->learned);
     ew_store_texts_done(&tally->texts);
     ew_memory_images_free(tally->images);

@@ -49,6 +49,8 @@ def measure(command, path):
 REPORT, REPORT_P = ("report", "--json"), ("report", "--json", "-p", "1000")
 EVENTS, EVENTS_P = ("events", "--json"), ("events", "--json", "-p", "1000")
 EXPORT, WAITS = ("export", "-f", "arrow"), ("waits",)
+TEXT, SAMPLES_P = ("report",), ("export", "-f", "csv", "--table", "samples", "-p", "1000")
+PERFETTO_P = ("export", "-f", "perfetto", "-p", "1000")
 SAMPLES = ("export", "-f", "csv", "--table", "samples")
 
 
@@ -258,23 +260,47 @@ def many_threads(count):
                for i in range(count))
 
 
-def large_claims(count):
-    """Compressed buffers that claim 16 MB each, one for every CPU."""
-    body = b"\0" * 64
-    head = buffer([header_event(cpus=64)], 4096, kind=4)
-    event = kernel_event(5, 36, 2, 1000, bytes(24))
-    out = [head]
-    for i in range(count):
-        raw = buffer([event], cpu=i % 2000)
-        header = bytearray(raw[:0x48])
-        filled = 16 * MB - 8
-        struct.pack_into("<I", header, 0, 0x48 + 1024)
-        struct.pack_into("<I", header, 4, filled)
-        struct.pack_into("<I", header, 8, filled)
-        struct.pack_into("<IH", header, 0x30, filled, 0x20 | 0x40)
-        # A literal run of the event, then one match that repeats it to the end.
-        out.append(bytes(header) + (struct.pack("<I", 0) + event[:32] + struct.pack("<I", 0) + body).ljust(1024, b"\0"))
-    return b"".join(out)
+def packed(event, copies, cpu, t_first):
+    """A compressed buffer (MS-XCA plain LZ77): the event once, then one match that repeats it."""
+    filled = 0x48 + len(event) * copies
+    header = bytearray(buffer([event], cpu=cpu)[:0x48])
+    length = len(event) * (copies - 1) - 3
+    match = struct.pack("<H", (len(event) - 1) << 3 | 7) + b"\x0f\xff" + struct.pack("<HI", 0, length)
+    tokens = [event[i:i + 1] for i in range(len(event))] + [match]
+    body = b""
+    for i in range(0, len(tokens), 32):  # a word of flags before 32 tokens; the match is the last one
+        flags = 1 << 31 - (len(tokens) - 1 - i) if len(tokens) - i <= 32 else 0
+        body += struct.pack("<I", flags) + b"".join(tokens[i:i + 32])
+    size = 0x48 + len(body)
+    struct.pack_into("<II", header, 0, size, filled)
+    struct.pack_into("<I", header, 8, filled)
+    struct.pack_into("<IH", header, 0x30, filled, 0x20 | 0x40)
+    struct.pack_into("<q", header, 0x10, t_first)
+    return bytes(header) + body
+
+
+def large_buffers(count):
+    """Compressed buffers that expand to 1.5 MB each, one for every CPU."""
+    event = kernel_event(5, 3, 3, 1000, struct.pack("<II7QI4B", 8, 12, *[0] * 7, 0, 8, 5, 2, 0) + bytes(8))
+    return buffer([header_event(cpus=64)], 4096, kind=4) + b"".join(packed(event, 14000, i % 2000, 1000) for i in range(count))
+
+
+def dense_buffers(count):
+    """The same within what is allowed."""
+    event = kernel_event(5, 3, 3, 1000, struct.pack("<II7QI4B", 8, 12, *[0] * 7, 0, 8, 5, 2, 0) + bytes(8))
+    return buffer([header_event(cpus=64)], 4096, kind=4) + b"".join(packed(event, 140, i % 2000, 1000) for i in range(count))
+
+
+def wide_table(count):
+    """Events that describe themselves, with hundreds of different fields (TraceLogging)."""
+    def events():
+        for i in range(count):
+            fields = b"".join(b"f%d\0\4" % (i % 4 * 200 + k) for k in range(100))
+            data = struct.pack("<HB", len(fields) + 5, 0) + b"e\0" + fields
+            item = struct.pack("<HHHH", 8 + len(data) + -len(data) % 8, 11, 0, len(data)) + data + bytes(-len(data) % 8)
+            raw = manifest_event(PROVIDER, 1, 1000 + i, item + bytes(100))
+            yield raw[:4] + struct.pack("<H", 1) + raw[6:]
+    return etl(events())
 
 
 CASES = [
@@ -288,13 +314,15 @@ CASES = [
     ("many processes", many_rows, 5000, ".pftrace", (REPORT, SAMPLES)),
     ("empty deflate blocks", empty_blocks, 100_000, ".pftrace", (REPORT,)),
     ("priorities at the end of the range", priorities, 1000, ".pftrace", (EVENTS,)),
-    ("a chain of parents", chain_etl, 2000, ".etl", (REPORT_P, EVENTS_P)),
+    ("a chain of parents", chain_etl, 2000, ".etl", (REPORT_P, EVENTS_P, SAMPLES_P, PERFETTO_P)),
     ("one id started again and again", same_pid, 5000, ".etl", (REPORT, EVENTS)),
     ("one id with many lifetimes", same_pid_late_readers, 6000, ".etl", (EVENTS, EXPORT)),
     ("a bit map", bit_map, 2000, ".etl", (EVENTS, REPORT)),
-    ("many kinds", many_kinds, 8000, ".etl", (REPORT, EVENTS)),
+    ("many kinds", many_kinds, 8000, ".etl", (REPORT, TEXT, EVENTS)),
     ("threads far apart", many_threads, 2000, ".etl", (REPORT, EVENTS)),
-    ("large claims", large_claims, 200, ".etl", (REPORT, EVENTS)),
+    ("large buffers", large_buffers, 60, ".etl", (REPORT, EVENTS)),
+    ("dense buffers", dense_buffers, 200, ".etl", (REPORT, EVENTS)),
+    ("a wide table", wide_table, 1000, ".etl", (EXPORT + ("--typed",), EVENTS)),
 ]
 
 

@@ -51,8 +51,8 @@ static void end_step(const struct cost *cost, const char *what, int rc)
     bool small = cost->allocated <= ALLOCATED_FIXED + ALLOCATED_SHARE * cost->size;
     bool quick = took_ns <= CPU_FIXED_NS + CPU_SHARE_NS * cost->size;
     if (!fits || !small || !quick)
-        fprintf(stderr, "%s of %zu bytes: %d, %llu bytes allocated, %llu ns\n", what, cost->size, rc,
-                (unsigned long long)cost->allocated, (unsigned long long)took_ns);
+        fprintf(stderr, "%s of %zu bytes: %d, %llu bytes allocated, %llu ns\n", what, cost->size,
+                rc, (unsigned long long)cost->allocated, (unsigned long long)took_ns);
     require(fits, "memory is bounded");
     require(small, "allocations are bounded");
     require(quick, "time is bounded");
