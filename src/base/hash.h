@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hashes for tables whose keys come from recordings. They depend on a random seed of this process:
- * whoever writes a file cannot choose keys that collide. Nothing that is output may depend on
+ * Hashes for tables with keys from recordings. They depend on a random seed of this process, so
+ * the author of a file cannot choose keys that collide. Nothing that is output may depend on
  * them, neither its order nor what a full table drops; such tables use a fixed hash.
  */
 #ifndef EW_BASE_HASH_H

@@ -307,7 +307,7 @@ static const char *name_of(const struct ew_process_history *history,
     return lifetime->name == 0 ? NULL : history->text + lifetime->name - 1;
 }
 
-/* Follows the parents of a process up to one whose selection is known, and applies that to all on
+/* Follows the parents of a process up to one with a known selection, and applies that to all on
  * the way, so every process is visited once. Parents may form a circle: it ends where it meets
  * itself. A rundown may list a child before its parent, so the table must be complete. */
 static void inherit(struct ew_process_history_table *table, uint32_t *path, uint8_t *state,

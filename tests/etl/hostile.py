@@ -163,7 +163,7 @@ def chain_pftrace(count):
 
 
 def chosen_starts(count):
-    """Start times whose unseeded hash is the same for all."""
+    """Start times with the same unseeded hash."""
     inverse = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
     return own_head() + b"".join(
         sample(1, 2000 + i, pid=0, start_ns=inverse * (7 << 32 | i) % (1 << 64), name=b"p") for i in range(count))
@@ -232,7 +232,7 @@ def same_pid_late_readers(count):
 
 
 def bit_map(count):
-    """A field whose bits have names, of which there are many."""
+    """A field with names for its bits, and very many of them."""
     entries = "".join(f'<map value="0x{i + 3:x}" message="$(string.m)"/>' for i in range(count))
     xml = (f'<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"><instrumentation><events>'
            f'<provider name="P" guid="{{{PROVIDER}}}" symbol="P" resourceFileName="P" messageFileName="P">'

@@ -114,7 +114,7 @@ struct ew_pftrace {
     struct ew_pft_thread *threads;
     struct ew_pft_cpu cpus[EW_PFT_CPUS_MAX];
     struct ew_pft_run switches, wakings, others;
-    uint32_t run_at[3], run_cpu; /* of the bundle whose events are being emitted */
+    uint32_t run_at[3], run_cpu; /* of the bundle that is being emitted */
     bool runs_open;
     struct ew_bytes etw; /* unread rest of a bundle of Windows events */
     uint32_t etw_cpu;
