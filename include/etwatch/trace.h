@@ -43,6 +43,9 @@ struct etwatch_trace_options {
     uint32_t flags; /* 0 or ETWATCH_CONFIG_NO_SYSTEM; ENOTSUP for a .pftrace of Linux, which does
                        not have that information */
     uint32_t reserved;
+    /* The most memory that the library holds for this trace at a time, including that of its
+     * reports, tables and exports; a call that needs more fails with ETWATCH_ELIMIT. 0 = 1 GiB. */
+    uint64_t max_memory_bytes;
 };
 
 enum etwatch_trace_format {

@@ -546,7 +546,7 @@ TraceOptions._fields_ = [
     ("on_progress", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)), ("ctx", c_void_p),
     ("pids", POINTER(c_uint32)), ("pid_count", c_uint32), ("name_count", c_uint32), ("names", POINTER(c_char_p)),
     ("exclude_pids", POINTER(c_uint32)), ("exclude_names", POINTER(c_char_p)), ("exclude_pid_count", c_uint32),
-    ("exclude_name_count", c_uint32), ("flags", c_uint32), ("reserved", c_uint32),
+    ("exclude_name_count", c_uint32), ("flags", c_uint32), ("reserved", c_uint32), ("max_memory_bytes", c_uint64),
 ]
 TraceFile._fields_ = [
     ("size", c_uint32), ("os_major", c_uint32), ("os_minor", c_uint32), ("os_build", c_uint32),

@@ -2,8 +2,8 @@
 /*
  * Owns the memory of columns. A builder's buffers double until a batch is full and then become the
  * batch's, so nothing is copied; the next batch starts with as much room as the last one needed. A
- * batch is cut early if the text of one column grows large: both its rows and its bytes are
- * bounded.
+ * batch is cut early if its text grows large, or if it has very many columns: both its rows and its
+ * bytes are bounded.
  *
  * Shared objects (layouts, batches) are reference-counted, because a consumer may release an array
  * on any thread.
@@ -18,7 +18,12 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 
-enum { FIRST_ROWS = 256, TEXT_FULL = 32 << 20, TEXT_FIRST = 4096 };
+enum {
+    FIRST_ROWS = 256,
+    TEXT_FULL = 32 << 20, /* of all columns of a batch */
+    TEXT_FIRST = 4096,
+    CELLS_MAX = 8 << 20, /* a batch of very many columns has fewer rows */
+};
 
 struct ew_layout {
     atomic_uint refs;
@@ -182,7 +187,8 @@ int ew_columns_init(struct ew_columns *columns, struct ew_layout *layout)
         return ETWATCH_ENOMEM;
     columns->layout = ew_layout_ref(layout);
     columns->count = layout->count;
-    columns->batch_rows = layout->batch_rows;
+    uint32_t rows_max = CELLS_MAX / (layout->count == 0 ? 1 : layout->count);
+    columns->batch_rows = layout->batch_rows < rows_max ? layout->batch_rows : rows_max;
     for (uint32_t i = 0; i < layout->count; i++) {
         columns->list[i].type = layout->columns[i].type;
         columns->list[i].nullable = layout->columns[i].nullable;
@@ -306,6 +312,7 @@ struct ew_batch *ew_columns_cut(struct ew_columns *columns)
     /* The next batch will probably be as long as this one. */
     columns->capacity = columns->rows < FIRST_ROWS ? 0 : columns->rows;
     columns->rows = 0;
+    columns->text_bytes = 0;
     columns->full = false;
     return &batch->base;
 }
@@ -322,6 +329,7 @@ void ew_columns_reset(struct ew_columns *columns)
         column->text_len = column->text_size = 0;
     }
     columns->rows = columns->capacity = 0;
+    columns->text_bytes = 0;
     columns->full = false;
 }
 
@@ -361,7 +369,8 @@ static void end_text(struct ew_columns *columns, struct ew_column *column, size_
     fill_offsets(column, columns->rows);
     column->text_len += len;
     fill_offsets(column, columns->rows + 1);
-    if (column->text_len >= TEXT_FULL)
+    columns->text_bytes += len;
+    if (columns->text_bytes >= TEXT_FULL)
         columns->full = true;
 }
 

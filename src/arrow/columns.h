@@ -95,9 +95,10 @@ struct ew_columns {
     struct ew_column *list;
     uint32_t count;
     uint32_t rows, capacity, batch_rows;
-    bool full;        /* the batch must be cut before the next row */
-    int error;        /* sticky: ETWATCH_ENOMEM */
-    uint64_t refused; /* texts beyond the maximum, which became null */
+    size_t text_bytes; /* of the rows so far */
+    bool full;         /* the batch must be cut before the next row */
+    int error;         /* sticky: ETWATCH_ENOMEM */
+    uint64_t refused;  /* texts beyond the maximum, which became null */
 };
 
 int ew_columns_init(struct ew_columns *columns, struct ew_layout *layout);

@@ -14,6 +14,7 @@
 #include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/utf8.h"
 
 enum { FIRST_ENTRIES = 32, FIRST_TEXT = 512, FIRST_INDEX = 64 };
@@ -114,7 +115,7 @@ static int make_room(struct ew_column *column, size_t len)
 
 static uint32_t hash(const char *text, size_t len)
 {
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    uint64_t sum = ew_hash_seed();
     for (size_t i = 0; i < len; i++)
         sum = (sum ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
     return (uint32_t)(sum ^ sum >> 32);

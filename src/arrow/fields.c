@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "sink/json.h"
 
-enum { FIELDS_MAX = 1024, NAME_SIZE = 300 };
+enum { NAME_SIZE = 300 };
 
 static bool opens(const struct etwatch_field *field)
 {
@@ -90,15 +91,25 @@ static enum ew_column_type type_of(uint32_t seen)
     }
 }
 
+/* The slot of a name in the index, or the free one for it. */
+static uint32_t slot_of(const struct ew_field_kinds *kinds, const char *name)
+{
+    enum { MASK = 2 * EW_FIELD_KINDS_MAX - 1 };
+    uint64_t hash = ew_hash_seed();
+    for (const char *c = name; *c != '\0'; c++)
+        hash = ew_hash_mix(hash, (uint8_t)*c);
+    uint32_t at = (uint32_t)(hash >> 16) & MASK;
+    while (kinds->index[at] != 0 && strcmp(kinds->list[kinds->index[at] - 1].name, name) != 0)
+        at = (at + 1) & MASK;
+    return at;
+}
+
 /* The field with this name; `hint` is its probable index. */
 static uint32_t find(const struct ew_field_kinds *kinds, const char *name, uint32_t hint)
 {
     if (hint < kinds->count && strcmp(kinds->list[hint].name, name) == 0)
         return hint;
-    for (uint32_t i = 0; i < kinds->count; i++)
-        if (strcmp(kinds->list[i].name, name) == 0)
-            return i;
-    return UINT32_MAX;
+    return (uint32_t)kinds->index[slot_of(kinds, name)] - 1; /* UINT32_MAX: none */
 }
 
 /* The index after fields[i] and everything nested in it. */
@@ -125,7 +136,7 @@ void ew_field_kinds_done(struct ew_field_kinds *kinds)
 
 static int add_kind(struct ew_field_kinds *kinds, const char *name, uint32_t *ret_at)
 {
-    if (kinds->count == FIELDS_MAX)
+    if (kinds->count == EW_FIELD_KINDS_MAX)
         return ETWATCH_ELIMIT;
     if (kinds->count == kinds->size) {
         uint32_t size = kinds->size == 0 ? 16 : kinds->size * 2;
@@ -138,6 +149,7 @@ static int add_kind(struct ew_field_kinds *kinds, const char *name, uint32_t *re
     char *copy = ew_strdup(name);
     if (copy == NULL)
         return ETWATCH_ENOMEM;
+    kinds->index[slot_of(kinds, name)] = (uint16_t)(kinds->count + 1);
     kinds->list[kinds->count] = (struct ew_field_kind){.name = copy};
     *ret_at = kinds->count++;
     return 0;

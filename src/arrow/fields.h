@@ -17,10 +17,13 @@ struct ew_field_kind {
     char *name;
     uint32_t seen; /* kinds of values it had */
 };
+enum { EW_FIELD_KINDS_MAX = 1024 };
+
 struct ew_field_kinds {
     struct ew_field_kind *list;
     uint32_t count, size;
-    uint32_t first; /* column of the first field */
+    uint16_t index[2 * EW_FIELD_KINDS_MAX]; /* hash of a name: index in the list + 1, or 0 */
+    uint32_t first;                         /* column of the first field */
 };
 void ew_field_kinds_done(struct ew_field_kinds *kinds);
 /* Examines one event. 0, ETWATCH_ENOMEM, or ETWATCH_ELIMIT: too many different names. */

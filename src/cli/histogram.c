@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 enum { FIRST_SIZE = 64 };
 
@@ -35,7 +36,7 @@ static uint32_t hash_text(uint32_t hash, const char *text)
 static uint32_t hash(const char *provider, const char *event, uint32_t id, uint32_t opcode,
                      uint32_t version)
 {
-    uint32_t seed = (2166136261u ^ id ^ opcode << 16 ^ version << 24) * 16777619u;
+    uint32_t seed = ((uint32_t)ew_hash_seed() ^ id ^ opcode << 16 ^ version << 24) * 16777619u;
     return hash_text(hash_text(seed, provider), event);
 }
 

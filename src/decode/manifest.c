@@ -134,6 +134,8 @@ static void build_map(const struct build *build, const struct ew_part_map *part,
         if (!entries[i].label)
             return;
     }
+    if (!ew_map_sort(entries, part->count))
+        return;
     map->style = part->flags ? EW_MAP_BITS : EW_MAP_VALUES;
     map->entries = entries;
     map->count = part->count;

@@ -157,6 +157,8 @@ static bool fill_map(struct compile *compile, struct ew_map *map, const char *te
         entries[i].value =
             ew_bytes_accept(&in, "0x") ? ew_bytes_hex_u64(&in) : ew_bytes_dec_u64(&in);
     }
+    if (!ew_map_sort(entries, count))
+        return false;
     map->entries = entries;
     map->count = count;
     map->style = flags ? EW_MAP_FLAGS : EW_MAP_VALUES;

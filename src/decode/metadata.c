@@ -230,6 +230,8 @@ static int learn_map(struct ew_store *store, const struct ew_record *record)
         entries[i].value = ew_bytes_u32(&block);
         entries[i].label_len = entries[i].label ? (uint32_t)strlen(entries[i].label) : 0;
     }
+    if (!ew_map_sort(entries, count))
+        return 0;
     map->style = flags & MAP_IS_BITS ? EW_MAP_BITS : EW_MAP_VALUES;
     map->entries = entries;
     map->count = count;

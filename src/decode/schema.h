@@ -105,9 +105,12 @@ struct ew_map {
     const char *name;
     uint32_t name_len;
     uint32_t count;
-    uint8_t style; /* enum ew_map_style */
-    const struct ew_map_entry *entries;
+    uint8_t style;                      /* enum ew_map_style */
+    const struct ew_map_entry *entries; /* by value; equal values in their original order */
 };
+
+/* Brings the entries into the order that struct ew_map requires. False: out of memory. */
+bool ew_map_sort(struct ew_map_entry *entries, uint32_t count);
 
 struct ew_schema_field {
     const char *name; /* not terminated */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/utf16.h"
 
 enum { BLOCK_BYTES = 64 << 10, FIRST_CAPACITY = 64 };
@@ -104,7 +105,7 @@ const char *ew_store_utf16(struct ew_store *store, const uint8_t *bytes, size_t 
 
 /* ---------------------------------------------------------------- the table */
 
-/* FNV-1a: keys are short, and crafted ones could only slow down lookups in a bounded table. */
+/* FNV-1a from a random start: keys are short. */
 static uint32_t mix(uint32_t hash, const void *bytes, size_t len)
 {
     const uint8_t *at = bytes;
@@ -121,7 +122,7 @@ static uint32_t hash_of(const struct ew_store_entry *key)
                          (uint8_t)(key->id >> 8),
                          (uint8_t)(key->id >> 16),
                          (uint8_t)(key->id >> 24)};
-    uint32_t hash = mix(2166136261u, key->guid, 16);
+    uint32_t hash = mix((uint32_t)ew_hash_seed(), key->guid, 16);
     hash = mix(hash, number, sizeof number);
     if (key->name)
         hash = mix(hash, key->name, key->id);

@@ -10,6 +10,7 @@
 #include <etwatch/etwatch.h>
 
 #include "base/address.h"
+#include "base/alloc.h"
 #include "base/utf16.h"
 #include "decode/schema.h"
 
@@ -76,12 +77,43 @@ uint8_t ew_out_from_tdh(unsigned out)
 
 /* ------------------------------------------------------------------ numbers */
 
+/* Merge sort: of several entries with one value the first applies, so their order must stay. */
+bool ew_map_sort(struct ew_map_entry *entries, uint32_t count)
+{
+    bool sorted = true;
+    for (uint32_t i = 1; i < count && sorted; i++)
+        sorted = entries[i - 1].value <= entries[i].value;
+    if (sorted)
+        return true;
+    struct ew_map_entry *merged = ew_calloc(count, sizeof *merged);
+    if (!merged)
+        return false;
+    for (uint32_t width = 1; width < count; width *= 2) {
+        for (uint32_t from = 0; from < count; from += 2 * width) {
+            uint32_t a = from, a_end = from + width < count ? from + width : count;
+            uint32_t b = a_end, b_end = a_end + width < count ? a_end + width : count;
+            for (uint32_t to = from; to < b_end; to++) {
+                bool left = b == b_end || (a < a_end && entries[a].value <= entries[b].value);
+                merged[to] = entries[left ? a++ : b++];
+            }
+        }
+        memcpy(entries, merged, count * sizeof *entries);
+    }
+    ew_free(merged);
+    return true;
+}
+
 static const struct ew_map_entry *find_label(const struct ew_map *map, uint64_t value)
 {
-    for (uint32_t i = 0; i < map->count; i++)
-        if (map->entries[i].value == value)
-            return &map->entries[i];
-    return NULL;
+    uint32_t low = 0, high = map->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (map->entries[middle].value < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < map->count && map->entries[low].value == value ? &map->entries[low] : NULL;
 }
 
 /* The labels of single bits, in bit order. A bit without a label is shown in hex, or (FLAGS) makes

@@ -204,15 +204,19 @@ static int fill(struct table *table)
 static int next_batch(void *ctx, struct ew_batch **ret_batch, char *message, size_t size)
 {
     struct table *table = ctx;
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct ew_alloc_limit *before = ew_alloc_limit_use(table->trace->memory);
     int rc = table->trace->perfetto != NULL ? fill_from_perfetto(table) : fill(table);
     rc = table->columns.error != 0 ? table->columns.error : rc < 0 ? rc : 0;
-    if (rc < 0) {
-        (void)snprintf(message, size, "%s",
-                       rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));
-        return rc;
+    if (rc == 0) {
+        *ret_batch = ew_columns_cut(&table->columns);
+        rc = table->columns.error;
     }
-    *ret_batch = ew_columns_cut(&table->columns);
-    return table->columns.error;
+    (void)ew_alloc_limit_use(before);
+    rc = ew_trace_result(table->trace, rc, &error);
+    if (rc < 0)
+        (void)snprintf(message, size, "%s", error.message);
+    return rc;
 }
 
 /* -------------------------------------------------------- begin and done */
@@ -311,7 +315,9 @@ int ew_table_events(struct etwatch_trace *trace, const struct etwatch_table_opti
     if (table == NULL)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     table->trace = trace;
+    struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
     int rc = begin(table, options, ret_stream, reterr);
+    (void)ew_alloc_limit_use(before);
     if (rc < 0) {
         table->trace = NULL; /* still owned by the caller */
         done(table);

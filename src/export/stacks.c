@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "recording/trace.h"
 
 enum {
@@ -42,6 +43,8 @@ struct key {
     uint64_t t_ns; /* when it was logged */
     uint32_t part;
     uint32_t older; /* of the same key: index + 1 */
+    uint32_t jump;  /* a still older one, or 0; as in recording/process_history.c */
+    uint32_t depth; /* number of older ones */
 };
 
 struct waiting {
@@ -98,7 +101,7 @@ static bool grow(void **list, uint32_t count, uint32_t more, uint32_t *size, siz
 
 static uint32_t hash_addresses(const uint64_t *addresses, uint32_t count)
 {
-    uint64_t sum = count;
+    uint64_t sum = ew_hash_seed() ^ count;
     for (uint32_t i = 0; i < count; i++)
         sum = mix(sum ^ addresses[i]);
     return (uint32_t)(sum ^ sum >> 32);
@@ -166,7 +169,7 @@ static uint32_t keep_part(struct reading *r, const struct ew_record *record, uin
 
 static uint32_t key_slot(const struct reading *r, uint64_t key)
 {
-    uint32_t at = (uint32_t)(mix(key) >> 32) & r->key_mask;
+    uint32_t at = (uint32_t)(mix(ew_hash_mix(ew_hash_seed(), key)) >> 32) & r->key_mask;
     while (r->key_index[at] != 0 && r->keys[r->key_index[at] - 1].key != key)
         at = (at + 1) & r->key_mask;
     return at;
@@ -194,6 +197,20 @@ static uint64_t pointer_at(const struct ew_record *record, uint32_t at)
                                      : ew_load_u64(record->payload + at);
 }
 
+/* The jump of the entry that follows `older`: see jump_of in recording/process_history.c. */
+static uint32_t jump_of(const struct reading *r, uint32_t older)
+{
+    if (older == 0)
+        return 0;
+    const struct key *first = &r->keys[older - 1];
+    if (first->jump == 0)
+        return older;
+    const struct key *second = &r->keys[first->jump - 1];
+    uint32_t end = second->jump == 0 ? 0 : r->keys[second->jump - 1].depth;
+    bool equal = second->jump != 0 && first->depth - second->depth == second->depth - end;
+    return equal ? second->jump : older;
+}
+
 static void learn_key(struct reading *r, const struct ew_record *record)
 {
     uint32_t width = record->pointer_size == 4 ? 4 : 8;
@@ -208,8 +225,15 @@ static void learn_key(struct reading *r, const struct ew_record *record)
         return;
     uint64_t key = pointer_at(record, 0);
     uint32_t slot = key_slot(r, key);
-    r->keys[r->key_count] =
-        (struct key){.key = key, .t_ns = record->t_ns, .part = part, .older = r->key_index[slot]};
+    uint32_t older = r->key_index[slot];
+    r->keys[r->key_count] = (struct key){
+        .key = key,
+        .t_ns = record->t_ns,
+        .part = part,
+        .older = older,
+        .jump = jump_of(r, older),
+        .depth = older == 0 ? 0 : r->keys[older - 1].depth + 1,
+    };
     r->key_index[slot] = ++r->key_count;
 }
 
@@ -218,13 +242,18 @@ static uint32_t part_of_key(const struct reading *r, uint64_t key, uint64_t t_ns
 {
     if (r->key_index == NULL)
         return NO_PART;
-    uint32_t at = r->key_index[key_slot(r, key)], found = NO_PART;
-    for (; at != 0; at = r->keys[at - 1].older) {
-        if (found != NO_PART && r->keys[at - 1].t_ns < t_ns)
-            break;
-        found = r->keys[at - 1].part;
+    uint32_t at = r->key_index[key_slot(r, key)];
+    if (at == 0)
+        return NO_PART;
+    for (;;) {
+        const struct key *found = &r->keys[at - 1];
+        if (found->jump != 0 && r->keys[found->jump - 1].t_ns >= t_ns)
+            at = found->jump;
+        else if (found->older != 0 && r->keys[found->older - 1].t_ns >= t_ns)
+            at = found->older;
+        else
+            return found->part;
     }
-    return found;
 }
 
 /* ------------------------------------------------------------------ samples */
@@ -445,6 +474,7 @@ int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *selected,
 {
     struct ew_stacks_counts counts = {0};
     struct reading r = {.trace = selected, .flame = flame, .counts = &counts};
+    struct ew_alloc_limit *before = ew_alloc_limit_use(selected->memory);
     ew_modules_init(&r.modules);
     r.waiting = ew_calloc(WAITING, sizeof *r.waiting);
     r.chain = ew_calloc((size_t)2 * WAITING, sizeof *r.chain);
@@ -455,5 +485,6 @@ int ew_stacks_read(struct etwatch_trace *all, struct etwatch_trace *selected,
     if (rc == 0)
         *ret_counts = counts;
     done(&r);
-    return rc;
+    (void)ew_alloc_limit_use(before);
+    return ew_trace_result(selected, rc, NULL);
 }

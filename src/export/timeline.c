@@ -195,7 +195,7 @@ int ew_timeline_chrome(struct etwatch_trace *trace, const struct ew_selection *s
     if (rc == 0)
         rc = etl ? ew_trace_learn(trace) : ew_perfetto_trace_learn(trace->perfetto, selection);
     if (rc == 0 && etl && !ew_selection_is_all(selection))
-        ew_process_history_select(&trace->history, selection);
+        rc = ew_process_history_select(&trace->history, selection);
     if (rc == 0)
         rc = etwatch_trace_file(trace, 0, &file);
     if (rc == 0) {

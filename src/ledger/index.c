@@ -6,6 +6,7 @@
 #include "ledger/index.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 #include <etwatch/etwatch.h>
 
@@ -35,6 +36,7 @@ static int grow(struct ew_index *index)
         .capacity = index->capacity == 0 ? 64 : index->capacity * 2,
         .shift = index->capacity == 0 ? 26 : index->shift - 1,
         .used = index->used,
+        .seed = (uint32_t)(ew_hash_seed() >> 32),
     };
     bigger.slots = ew_calloc(bigger.capacity, sizeof *bigger.slots);
     if (bigger.slots == NULL)

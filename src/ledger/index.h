@@ -18,6 +18,7 @@ struct ew_index {
     uint32_t capacity; /* 0 or a power of two */
     uint32_t used;
     uint32_t shift;
+    uint32_t seed; /* set with the first slots */
 };
 
 void ew_index_init(struct ew_index *index);
@@ -29,7 +30,7 @@ void ew_index_remove(struct ew_index *index, uint32_t id, uint32_t ref);
 /* Multiplicative hash: ids are dense, their low bits must be spread over the high ones. */
 static inline uint32_t ew_index_home(const struct ew_index *index, uint32_t id)
 {
-    return (id * 2654435769u) >> index->shift;
+    return ((id ^ index->seed) * 2654435769u) >> index->shift;
 }
 
 /* All objects of one id: *cursor starts as ew_index_home(); 0 at the end. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 struct ew_intern_entry {
     struct ew_intern_entry *next;
@@ -36,10 +37,10 @@ void ew_intern_done(struct ew_intern *intern)
     ew_intern_init(intern);
 }
 
-/* FNV-1a: the strings are short, and hostile input could at most make a chain slow. */
+/* FNV-1a from a random start: the strings are short. */
 static uint32_t hash_text(const char *text, size_t *ret_len)
 {
-    uint32_t hash = 2166136261u;
+    uint32_t hash = (uint32_t)ew_hash_seed();
     size_t len = 0;
     for (; text[len] != '\0'; len++)
         hash = (hash ^ (unsigned char)text[len]) * 16777619u;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/sized.h"
 #include "model/metric.h"
 #include "model/windows_cmdline.h"
@@ -25,11 +26,13 @@ struct before {
     uint64_t counter[EW_COUNTER_COUNT];
 };
 
-/* A selected process; used to find its descendants. */
+/* The selected processes with one id; used to find their descendants. */
 struct selected {
     uint32_t pid;
-    uint64_t start_ns, end_ns; /* end 0: still running */
-    bool shown;                /* not excluded, and not ended before the range */
+    bool used;
+    bool running;    /* one of them has not ended */
+    bool shown;      /* one is not excluded, and did not end before the range */
+    uint64_t end_ns; /* of the last that ended */
 };
 
 struct report {
@@ -44,10 +47,10 @@ struct report {
     bool began;          /* the time range has begun */
     uint64_t until_ns;   /* raw: time is accounted for up to here */
     uint64_t undecoded;
-    bool loss_located; /* the recording gives the position of losses */
-    bool lossy;        /* it does not, but events were lost */
-    struct selected *selected;
-    size_t selected_count, selected_size;
+    bool loss_located;         /* the recording gives the position of losses */
+    bool lossy;                /* it does not, but events were lost */
+    struct selected *selected; /* hash table by pid */
+    uint32_t selected_count, selected_size;
     bool emit_threads; /* of the current process */
     const char *name;  /* of the current process */
     char cmdline[EW_CMDLINE_BYTES];
@@ -351,32 +354,58 @@ static bool in_part(const struct report *report, const struct ew_total *total)
     return !over;
 }
 
-/* Selected itself, or a child of a selected process: parents come first. */
+/* The entry of a pid, or the free one for it. The table is not empty. */
+static struct selected *selected_slot(struct selected *table, uint32_t size, uint32_t pid)
+{
+    uint32_t at = (uint32_t)(ew_hash_mix(ew_hash_seed(), pid) >> 32) & (size - 1);
+    while (table[at].used && table[at].pid != pid)
+        at = (at + 1) & (size - 1);
+    return &table[at];
+}
+
+static const struct selected *find_selected(const struct report *report, uint32_t pid)
+{
+    if (report->selected_size == 0)
+        return NULL;
+    const struct selected *found = selected_slot(report->selected, report->selected_size, pid);
+    return found->used ? found : NULL;
+}
+
+/* Selected itself, or a child of a selected process. Parents come first: totals are in order of
+ * start, so every process in the table started before this one. */
 static bool is_selected(const struct report *report, const struct ew_total *total)
 {
     const struct ew_selection *selection = &report->trace->selection;
     if (ew_selection_includes_all(selection) ||
         ew_selection_includes(selection, total->pid, total->name))
         return true;
-    for (size_t i = 0; i < report->selected_count && (total->flags & EW_TOTAL_HAS_PPID) != 0; i++) {
-        const struct selected *selected = &report->selected[i];
-        if (selected->pid == total->ppid && selected->pid != total->pid &&
-            selected->start_ns <= total->start_ns &&
-            (selected->end_ns == 0 || selected->end_ns >= total->start_ns))
-            return true;
-    }
-    return false;
+    if ((total->flags & EW_TOTAL_HAS_PPID) == 0 || total->ppid == total->pid)
+        return false;
+    const struct selected *parent = find_selected(report, total->ppid);
+    return parent != NULL && (parent->running || parent->end_ns >= total->start_ns);
 }
 
 static int remember_selected(struct report *report, const struct ew_total *total, bool shown)
 {
-    struct selected *list = grow(report->selected, report->selected_count, &report->selected_size,
-                                 sizeof *report->selected);
-    if (list == NULL)
-        return ETWATCH_ENOMEM;
-    report->selected = list;
-    list[report->selected_count++] = (struct selected){
-        .pid = total->pid, .start_ns = total->start_ns, .end_ns = total->end_ns, .shown = shown};
+    if ((report->selected_count + 1) * 2 > report->selected_size) {
+        uint32_t size = report->selected_size == 0 ? 64 : report->selected_size * 2;
+        struct selected *larger = ew_calloc(size, sizeof *larger);
+        if (larger == NULL)
+            return ETWATCH_ENOMEM;
+        for (uint32_t i = 0; i < report->selected_size; i++)
+            if (report->selected[i].used)
+                *selected_slot(larger, size, report->selected[i].pid) = report->selected[i];
+        ew_free(report->selected);
+        report->selected = larger;
+        report->selected_size = size;
+    }
+    struct selected *entry = selected_slot(report->selected, report->selected_size, total->pid);
+    report->selected_count += !entry->used;
+    entry->used = true;
+    entry->pid = total->pid;
+    entry->running = entry->running || total->end_ns == 0;
+    entry->shown = entry->shown || shown;
+    entry->end_ns = total->end_ns > entry->end_ns ? total->end_ns : entry->end_ns;
     return 0;
 }
 
@@ -423,10 +452,8 @@ static bool image_is_selected(const struct report *report, const struct ew_tally
 {
     if (ew_selection_is_all(&report->trace->selection))
         return true;
-    for (size_t i = 0; i < report->selected_count; i++)
-        if (report->selected[i].shown && report->selected[i].pid == image->pid)
-            return true;
-    return false;
+    const struct selected *process = find_selected(report, image->pid);
+    return process != NULL && process->shown;
 }
 
 static int emit_image(void *ctx, const struct ew_tally_image *image)
@@ -542,14 +569,11 @@ int etwatch_trace_report(struct etwatch_trace *trace,
         ew_error_out(reterr, &why, rc);
         return rc;
     }
+    struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
     rc = trace->perfetto != NULL ? ew_perfetto_trace_report(trace->perfetto, &wanted, &system)
                                  : report_etl(trace, &wanted, &system);
+    (void)ew_alloc_limit_use(before);
     if ((rc == 0 || rc == ETWATCH_ESTATE) && ret_system != NULL)
         (void)ew_sized_out(ret_system, &system, sizeof system);
-    if (rc < 0) {
-        ew_error_set(&why, rc, 0, "%s",
-                     rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));
-        ew_error_out(reterr, &why, why.code);
-    }
-    return rc;
+    return ew_trace_result(trace, rc, reterr);
 }

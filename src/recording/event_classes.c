@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/hash.h"
 
 enum {
     KERNEL_COUNT = EW_CLASS_GROUPS * 256 * EW_CLASS_VERSIONS,
@@ -112,6 +113,7 @@ static uint64_t key_of(const struct ew_record *record)
     uint64_t hash = (uint64_t)record->kind << 40 | (uint64_t)record->id << 24 |
                     (uint64_t)record->opcode << 16 | (uint64_t)record->version << 8 |
                     (record->kind == EW_RECORD_KERNEL ? record->group : 0);
+    hash = mix(ew_hash_seed(), hash);
     if (record->provider != NULL) {
         hash = mix(hash, ew_load_u64(record->provider));
         hash = mix(hash, ew_load_u64(record->provider + 8));

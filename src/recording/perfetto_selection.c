@@ -20,6 +20,27 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
+static int by_parent(const void *a, const void *b)
+{
+    const struct ew_perfetto_trace_process *x = a, *y = b;
+    return (x->ppid > y->ppid) - (x->ppid < y->ppid);
+}
+
+/* Index of the first entry with this parent in a list sorted by parent. */
+static uint32_t first_child(const struct ew_perfetto_trace_process *list, uint32_t count,
+                            uint32_t ppid)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list[middle].ppid < ppid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static struct ew_perfetto_trace_process *find(const struct ew_perfetto_trace *trace, uint32_t pid)
 {
     struct ew_perfetto_trace_process key = {.pid = pid};
@@ -88,34 +109,50 @@ static int on_event(void *ctx, const struct etwatch_event *event)
 }
 
 /* Descendants of an included process are included too; exclusion applies to one process only. */
-static void inherit(struct ew_perfetto_trace *trace)
+static int inherit(struct ew_perfetto_trace *trace)
 {
-    for (bool added = true; added;) {
-        added = false;
-        for (uint32_t i = 0; i < trace->process_count; i++) {
-            struct ew_perfetto_trace_process *process = &trace->processes[i];
-            const struct ew_perfetto_trace_process *parent = find(trace, process->ppid);
-            struct ew_perfetto_trace_process *first = find(trace, process->pid);
-            if (parent != NULL && (parent->flags & INCLUDED) != 0 &&
-                (first->flags & INCLUDED) == 0) {
-                first->flags |= INCLUDED;
-                added = true;
-            }
+    uint32_t count = trace->process_count, waiting = 0;
+    /* Entries sorted by parent, so that each process finds its children at once. */
+    struct ew_perfetto_trace_process *children = ew_calloc(count, sizeof *children);
+    uint32_t *queue = ew_calloc(count, sizeof *queue); /* pids that became included */
+    if (children == NULL || queue == NULL) {
+        ew_free(children);
+        ew_free(queue);
+        return ETWATCH_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        children[i] = trace->processes[i];
+        if (find(trace, trace->processes[i].pid) == &trace->processes[i] &&
+            (trace->processes[i].flags & INCLUDED) != 0)
+            queue[waiting++] = trace->processes[i].pid;
+    }
+    qsort(children, count, sizeof *children, by_parent);
+    for (uint32_t next = 0; next < waiting; next++) {
+        for (uint32_t i = first_child(children, count, queue[next]);
+             i < count && children[i].ppid == queue[next]; i++) {
+            struct ew_perfetto_trace_process *child = find(trace, children[i].pid);
+            if ((child->flags & INCLUDED) != 0)
+                continue;
+            child->flags |= INCLUDED;
+            queue[waiting++] = child->pid;
         }
     }
+    ew_free(children);
+    ew_free(queue);
+    return 0;
 }
 
 /* Merges the flags of all entries of a pid into the one that find returns. */
-static void merge_entries(struct ew_perfetto_trace *trace)
+static int merge_entries(struct ew_perfetto_trace *trace)
 {
     if (trace->process_count == 0)
-        return;
+        return 0;
     qsort(trace->processes, trace->process_count, sizeof *trace->processes, by_pid);
     for (uint32_t i = 0; i < trace->process_count; i++) {
         struct ew_perfetto_trace_process *first = find(trace, trace->processes[i].pid);
         first->flags |= trace->processes[i].flags;
     }
-    inherit(trace);
+    return inherit(trace);
 }
 
 int ew_perfetto_trace_learn(struct ew_perfetto_trace *trace, const struct ew_selection *selection)
@@ -135,8 +172,8 @@ int ew_perfetto_trace_learn(struct ew_perfetto_trace *trace, const struct ew_sel
         while (rc > 0);
         ew_pftrace_rewind(reader);
     }
-    merge_entries(trace);
-    return rc;
+    int merged = merge_entries(trace);
+    return rc < 0 ? rc : merged;
 }
 
 bool ew_perfetto_trace_selected(const struct ew_perfetto_trace *trace,

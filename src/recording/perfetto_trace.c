@@ -9,6 +9,7 @@
 #include "recording/trace.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -201,9 +202,12 @@ struct report {
     bool any_meta;
     struct selected {
         uint32_t pid;
+        bool included;
         uint64_t start_ns;
-    } * selected;
+        uint64_t parent; /* a pid; UINT64_MAX: unknown */
+    } * selected;        /* all processes, if some are selected */
     uint32_t selected_count, selected_size;
+    int error;
 };
 
 static int take_meta(void *ctx, const struct etwatch_meta *meta, const char *os, const char *host)
@@ -311,45 +315,79 @@ static int read_all(struct report *report)
     return rc;
 }
 
-/* Whether a process is already in the list (*ret_found) or a child of one in the list. */
-static bool descends(const struct report *report, const struct etwatch_sample *process,
-                     bool *ret_found)
+/* ------------------------------------------------------------------- selection */
+
+static int by_parent(const void *a, const void *b)
 {
-    bool child = false;
-    *ret_found = false;
-    for (uint32_t i = 0; i < report->selected_count; i++) {
-        const struct selected *selected = &report->selected[i];
-        *ret_found |= selected->pid == process->pid && selected->start_ns == process->start_ns;
-        child |= (process->flags & ETWATCH_SAMPLE_HAS_PPID) != 0 &&
-                 selected->pid == process->ppid && selected->start_ns <= process->start_ns;
+    const struct selected *x = a, *y = b;
+    if (x->parent != y->parent)
+        return x->parent < y->parent ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int by_identity(const void *a, const void *b)
+{
+    const struct selected *x = a, *y = b;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* Index of the first entry that is not before (parent, start_ns), in a list sorted by parent. */
+static uint32_t first_child(const struct report *report, uint64_t parent, uint64_t start_ns)
+{
+    struct selected key = {.parent = parent, .start_ns = start_ns};
+    uint32_t low = 0, high = report->selected_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (by_parent(&report->selected[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return child || *ret_found;
+    return low;
 }
 
 static bool is_selected(void *ctx, const struct etwatch_sample *process)
 {
-    struct report *report = ctx;
+    const struct report *report = ctx;
     const struct ew_selection *selection = report->trace->selection;
     if (ew_selection_is_all(selection))
         return true;
-    bool excluded = ew_selection_excludes(selection, process->pid, process->name), found;
-    if (ew_selection_includes_all(selection))
-        return !excluded;
-    if (!descends(report, process, &found) &&
-        !ew_selection_includes(selection, process->pid, process->name))
+    if (ew_selection_excludes(selection, process->pid, process->name))
         return false;
-    if (!found && report->selected_count == report->selected_size) {
+    if (ew_selection_includes_all(selection))
+        return true;
+    struct selected key = {.pid = process->pid, .start_ns = process->start_ns};
+    const struct selected *found = report->selected_count == 0
+                                       ? NULL
+                                       : bsearch(&key, report->selected, report->selected_count,
+                                                 sizeof *report->selected, by_identity);
+    return found != NULL && found->included;
+}
+
+/* Collects the processes; is called for each by a visit that selects none. */
+static bool note_process(void *ctx, const struct etwatch_sample *process)
+{
+    struct report *report = ctx;
+    if (report->selected_count == report->selected_size) {
         uint32_t size = report->selected_size == 0 ? 64 : report->selected_size * 2;
         struct selected *larger = ew_realloc_array(report->selected, size, sizeof *larger);
-        if (larger == NULL)
-            return !excluded;
+        if (larger == NULL) {
+            report->error = ETWATCH_ENOMEM;
+            return false;
+        }
         report->selected = larger;
         report->selected_size = size;
     }
-    if (!found)
-        report->selected[report->selected_count++] =
-            (struct selected){.pid = process->pid, .start_ns = process->start_ns};
-    return !excluded;
+    bool parent = (process->flags & ETWATCH_SAMPLE_HAS_PPID) != 0;
+    report->selected[report->selected_count++] = (struct selected){
+        .pid = process->pid,
+        .start_ns = process->start_ns,
+        .parent = parent ? process->ppid : UINT64_MAX,
+        .included = ew_selection_includes(report->trace->selection, process->pid, process->name),
+    };
+    return false;
 }
 
 static int skip(void *ctx, const struct etwatch_sample *process,
@@ -361,19 +399,67 @@ static int skip(void *ctx, const struct etwatch_sample *process,
     return 0;
 }
 
-/* A process may precede its parent: repeats until no process is added. */
+/* Includes the descendants of included processes: children that did not start before them. A
+ * process may precede its parent, so included ones are queued. The children of one pid are sorted
+ * by start; `reached` is where those begin that are done, so each is visited once. */
+static int include_descendants(struct report *report)
+{
+    uint32_t count = report->selected_count, waiting = 0;
+    uint32_t *queue = ew_calloc((size_t)count + 1, sizeof *queue);
+    uint32_t *reached =
+        ew_calloc((size_t)count + 1, sizeof *reached); /* by first child: index + 1 */
+    if (queue == NULL || reached == NULL) {
+        ew_free(queue);
+        ew_free(reached);
+        return ETWATCH_ENOMEM;
+    }
+    struct selected *list = report->selected;
+    qsort(list, count, sizeof *list, by_parent);
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].included)
+            queue[waiting++] = i;
+    for (uint32_t next = 0; next < waiting; next++) {
+        const struct selected *parent = &list[queue[next]];
+        uint32_t group = first_child(report, parent->pid, 0);
+        uint32_t from = first_child(report, parent->pid, parent->start_ns);
+        uint32_t end = reached[group] == 0 ? count : reached[group] - 1;
+        for (uint32_t i = from; i < end && list[i].parent == parent->pid; i++) {
+            if (list[i].included)
+                continue;
+            list[i].included = true;
+            queue[waiting++] = i;
+        }
+        if (from < end)
+            reached[group] = from + 1;
+    }
+    ew_free(queue);
+    ew_free(reached);
+    return 0;
+}
+
 static int find_selected(struct report *report)
 {
-    struct ew_account_visitor finder = {.ctx = report, .on_process = skip, .wants = is_selected};
-    uint32_t before;
-    int rc = 0;
+    struct ew_account_visitor finder = {.ctx = report, .on_process = skip, .wants = note_process};
     if (ew_selection_is_all(report->trace->selection) ||
         ew_selection_includes_all(report->trace->selection))
         return 0;
-    do {
-        before = report->selected_count;
-        rc = ew_account_visit_processes(report->account, &finder);
-    } while (rc == 0 && report->selected_count > before);
+    int rc = ew_account_visit_processes(report->account, &finder);
+    if (rc == 0)
+        rc = report->error;
+    if (rc < 0 || report->selected_count == 0)
+        return rc;
+    rc = include_descendants(report);
+    qsort(report->selected, report->selected_count, sizeof *report->selected, by_identity);
+    /* Totals of the same identity are selected together. */
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < report->selected_count; i++) {
+        struct selected *entry = &report->selected[i];
+        if (kept > 0 && by_identity(&report->selected[kept - 1], entry) == 0)
+            report->selected[kept - 1].included |= entry->included;
+        else
+            report->selected[kept++] = *entry;
+    }
+    report->selected_count = kept;
     return rc;
 }
 

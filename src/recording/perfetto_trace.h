@@ -42,7 +42,7 @@ enum ew_perfetto_trace_what {
 struct ew_perfetto_trace_slot {
     struct etwatch_sample sample;
     char *text;
-    size_t text_size;
+    size_t text_size, text_len; /* len: in use */
     uint32_t next_free;
 };
 
@@ -67,6 +67,7 @@ struct ew_perfetto_trace {
     uint64_t order;
     struct ew_perfetto_trace_slot *slots;
     uint32_t slot_count, slot_size, free_slot; /* free_slot: index + 1 */
+    size_t text_bytes;                         /* strings of the waiting samples */
     struct ew_perfetto_trace_item current;
     bool has_current;
     struct etwatch_field fields[EW_PERFETTO_TRACE_FIELDS_MAX];

@@ -11,7 +11,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/perfetto.h"
 #include "recording/perfetto_trace.h"
+
+enum {
+    TEXT_MAX = 16 << 20, /* strings of waiting samples */
+    TEXT_KEPT = 512,     /* a free slot keeps a block of at most this size */
+};
 
 static const char *or_null(const char *text)
 {
@@ -95,6 +101,14 @@ static uint32_t take_slot(struct ew_perfetto_trace *trace)
 
 static void release_slot(struct ew_perfetto_trace *trace, uint32_t slot)
 {
+    struct ew_perfetto_trace_slot *released = &trace->slots[slot];
+    trace->text_bytes -= released->text_len;
+    released->text_len = 0;
+    if (released->text_size > TEXT_KEPT) {
+        ew_free(released->text);
+        released->text = NULL;
+        released->text_size = 0;
+    }
     trace->slots[slot].next_free = trace->free_slot;
     trace->free_slot = slot + 1;
 }
@@ -122,6 +136,7 @@ static bool keep_sample(struct ew_perfetto_trace_slot *slot, const struct etwatc
         *string = at;
         at += len;
     }
+    slot->text_len = size;
     return true;
 }
 
@@ -164,6 +179,7 @@ static int on_sample(void *ctx, const struct etwatch_sample *sample)
     item.slot = take_slot(trace);
     if (item.slot == UINT32_MAX || !keep_sample(&trace->slots[item.slot], sample))
         return ETWATCH_ENOMEM;
+    trace->text_bytes += trace->slots[item.slot].text_len;
     return put(trace, &item);
 }
 
@@ -192,7 +208,8 @@ static int on_other(void *ctx, const char *provider, const char *event, uint64_t
     return put(trace, &item);
 }
 
-/* Fills the heap until a window of items is waiting or the files end. */
+/* Fills the heap until a window of items is waiting, their strings take too much memory, or the
+ * files end. */
 static int fill_window(struct ew_perfetto_trace *trace)
 {
     struct ew_pftrace_visitor visitor = {
@@ -202,7 +219,8 @@ static int fill_window(struct ew_perfetto_trace *trace)
         .loss = on_loss,
         .other = on_other,
     };
-    while (trace->heap_count < EW_PERFETTO_TRACE_WINDOW && trace->file_at < trace->file_count) {
+    while (trace->heap_count < EW_PERFETTO_TRACE_WINDOW && trace->text_bytes < TEXT_MAX &&
+           trace->file_at < trace->file_count) {
         int rc = ew_pftrace_next(trace->files[trace->file_at].reader, &visitor);
         if (rc < 0)
             return rc;
@@ -361,16 +379,16 @@ static void put_event(struct etwatch_field **at, const struct ew_perfetto_trace_
     case ETWATCH_EVENT_SWITCH:
         put_text(at, "prev_comm", or_null(item->name));
         put_number(at, "prev_pid", e->tid);
-        put_signed(at, "prev_prio", e->priority + 100);
+        put_signed(at, "prev_prio", (int64_t)e->priority + EW_PF_PRIO_BASE);
         put_number(at, "prev_state", e->state);
         put_text(at, "next_comm", or_null(item->next_name));
         put_number(at, "next_pid", e->next_tid);
-        put_signed(at, "next_prio", e->next_priority + 100);
+        put_signed(at, "next_prio", (int64_t)e->next_priority + EW_PF_PRIO_BASE);
         break;
     case ETWATCH_EVENT_WAKEUP:
         put_text(at, "comm", or_null(item->name));
         put_number(at, "pid", e->tid);
-        put_signed(at, "prio", e->priority + 100);
+        put_signed(at, "prio", (int64_t)e->priority + EW_PF_PRIO_BASE);
         put_number(at, "waker_pid", e->next_tid);
         if (e->target_cpu != UINT32_MAX)
             put_number(at, "target_cpu", e->target_cpu);

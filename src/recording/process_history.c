@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/utf16.h"
 #include "base/utf8.h"
 #include "model/record.h"
@@ -79,7 +80,7 @@ size_t ew_event_text_copy(const struct ew_event_text *text, char *buffer, size_t
 
 static uint32_t hash(uint32_t id)
 {
-    return (uint32_t)((id * (uint64_t)0x9E3779B97F4A7C15u) >> 40);
+    return (uint32_t)(ew_hash_mix(ew_hash_seed(), id) >> 40);
 }
 
 /* The slot of an id in `newest`, or the free one for it. */
@@ -116,6 +117,21 @@ static bool grow_index(struct ew_process_history_table *table)
     return true;
 }
 
+/* The jump of the lifetime that follows `older` (Myers' skew-binary list): from any lifetime, jumps
+ * and single steps reach every older one in a logarithmic number of moves. */
+static uint32_t jump_of(const struct ew_process_history_table *table, uint32_t older)
+{
+    if (older == 0)
+        return 0;
+    const struct ew_lifetime *first = &table->lifetimes[older - 1];
+    if (first->jump == 0)
+        return older;
+    const struct ew_lifetime *second = &table->lifetimes[first->jump - 1];
+    uint32_t second_end = second->jump == 0 ? 0 : table->lifetimes[second->jump - 1].depth;
+    bool equal = second->jump != 0 && first->depth - second->depth == second->depth - second_end;
+    return equal ? second->jump : older;
+}
+
 static struct ew_lifetime *add(struct ew_process_history_table *table, uint32_t id,
                                uint64_t from_ns)
 {
@@ -134,13 +150,16 @@ static struct ew_lifetime *add(struct ew_process_history_table *table, uint32_t 
             return NULL;
     }
     uint32_t slot = slot_of(table, id);
-    table->used += table->newest[slot] == 0;
+    uint32_t older = table->newest[slot];
+    table->used += older == 0;
     struct ew_lifetime *lifetime = &table->lifetimes[table->count];
     *lifetime = (struct ew_lifetime){
         .from_ns = from_ns,
         .to_ns = UINT64_MAX,
         .id = id,
-        .older = table->newest[slot],
+        .older = older,
+        .jump = jump_of(table, older),
+        .depth = older == 0 ? 0 : table->lifetimes[older - 1].depth + 1,
         .pid = EW_NO_ID,
     };
     table->newest[slot] = ++table->count;
@@ -151,8 +170,12 @@ static const struct ew_lifetime *find(const struct ew_process_history_table *tab
                                       uint64_t t_ns)
 {
     const struct ew_lifetime *lifetime = newest_of(table, id);
-    while (lifetime != NULL && lifetime->from_ns > t_ns)
-        lifetime = lifetime->older == 0 ? NULL : &table->lifetimes[lifetime->older - 1];
+    while (lifetime != NULL && lifetime->from_ns > t_ns) {
+        uint32_t next = lifetime->older;
+        if (lifetime->jump != 0 && table->lifetimes[lifetime->jump - 1].from_ns > t_ns)
+            next = lifetime->jump;
+        lifetime = next == 0 ? NULL : &table->lifetimes[next - 1];
+    }
     return lifetime;
 }
 
@@ -284,9 +307,49 @@ static const char *name_of(const struct ew_process_history *history,
     return lifetime->name == 0 ? NULL : history->text + lifetime->name - 1;
 }
 
-/* A rundown may list a child before its parent, so this repeats until no process is added. */
-void ew_process_history_select(struct ew_process_history *history,
-                               const struct ew_selection *selection)
+/* Follows the parents of a process up to one with a known selection, and applies that to all on
+ * the way, so every process is visited once. Parents may form a circle: it ends where it meets
+ * itself. A rundown may list a child before its parent, so the table must be complete. */
+static void inherit(struct ew_process_history_table *table, uint32_t *path, uint8_t *state,
+                    uint32_t first)
+{
+    enum { UNKNOWN, ON_PATH, KNOWN };
+    uint32_t count = 0, at = first;
+    bool selected = false;
+    for (;;) {
+        const struct ew_lifetime *lifetime = &table->lifetimes[at];
+        selected = lifetime->selected;
+        if (selected || state[at] != UNKNOWN)
+            break;
+        state[at] = ON_PATH;
+        path[count++] = at;
+        if (lifetime->pid == EW_NO_ID || lifetime->pid == lifetime->id)
+            break;
+        const struct ew_lifetime *parent = find(table, lifetime->pid, lifetime->from_ns);
+        if (parent == NULL)
+            break;
+        at = (uint32_t)(parent - table->lifetimes);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        table->lifetimes[path[i]].selected = selected;
+        state[path[i]] = KNOWN;
+    }
+}
+
+static int inherit_all(struct ew_process_history_table *table)
+{
+    uint32_t *path = ew_calloc((size_t)table->count + 1, sizeof *path);
+    uint8_t *state = ew_calloc((size_t)table->count + 1, sizeof *state);
+    bool fits = path != NULL && state != NULL;
+    for (uint32_t i = 0; fits && i < table->count; i++)
+        inherit(table, path, state, i);
+    ew_free(path);
+    ew_free(state);
+    return fits ? 0 : ETWATCH_ENOMEM;
+}
+
+int ew_process_history_select(struct ew_process_history *history,
+                              const struct ew_selection *selection)
 {
     struct ew_process_history_table *table = &history->processes;
     for (uint32_t i = 0; i < table->count; i++)
@@ -294,23 +357,14 @@ void ew_process_history_select(struct ew_process_history *history,
             ew_selection_includes_all(selection) ||
             ew_selection_includes(selection, table->lifetimes[i].id,
                                   name_of(history, &table->lifetimes[i]));
-    for (bool added = true; added;) {
-        added = false;
-        for (uint32_t i = 0; i < table->count; i++) {
-            struct ew_lifetime *lifetime = &table->lifetimes[i];
-            if (lifetime->selected || lifetime->pid == EW_NO_ID || lifetime->pid == lifetime->id)
-                continue;
-            const struct ew_lifetime *parent = find(table, lifetime->pid, lifetime->from_ns);
-            lifetime->selected = parent != NULL && parent->selected;
-            added = added || lifetime->selected;
-        }
-    }
+    int rc = inherit_all(table);
     for (uint32_t i = 0; i < table->count; i++) {
         struct ew_lifetime *lifetime = &table->lifetimes[i];
         lifetime->selected =
             lifetime->selected &&
             !ew_selection_excludes(selection, lifetime->id, name_of(history, lifetime));
     }
+    return rc;
 }
 
 bool ew_process_history_selected(const struct ew_process_history *history,

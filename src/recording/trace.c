@@ -17,6 +17,7 @@
 #include "os/os.h"
 
 enum { CPUS_MAX = 65536, PROGRESS_BYTES = 1 << 20 };
+#define MEMORY_MAX (UINT64_C(1) << 30) /* unless the options set a limit */
 
 static const uint64_t filetime_of_1970 = 116444736000000000u;
 
@@ -76,6 +77,36 @@ static int keep_paths(struct etwatch_trace *trace, const char *const *paths, siz
     return trace->paths == NULL ? ETWATCH_ENOMEM : 0;
 }
 
+static int use_limit(struct etwatch_trace *trace, struct ew_error *reterr)
+{
+    uint64_t max = trace->options.max_memory_bytes;
+    trace->memory = ew_alloc_limit_new(max != 0 ? max : MEMORY_MAX);
+    if (trace->memory == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    (void)ew_alloc_limit_use(trace->memory);
+    return 0;
+}
+
+int ew_trace_result(const struct etwatch_trace *trace, int rc, struct etwatch_error_info *reterr)
+{
+    struct ew_error why = {0};
+    if (ew_alloc_limit_exceeded(trace->memory) && rc != ETWATCH_ESTATE) {
+        uint64_t max = ew_alloc_limit_max(trace->memory);
+        (void)ew_error_set(&why, ETWATCH_ELIMIT, 0,
+                           "the recording needs more memory than the limit of %llu MiB",
+                           (unsigned long long)(max >> 20));
+        ew_error_fix(&why,
+                     "raise the limit (max_memory_bytes), or select processes or a time range");
+        rc = ETWATCH_ELIMIT;
+    } else if (rc < 0) {
+        (void)ew_error_set(&why, rc, 0, "%s",
+                           rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));
+    }
+    if (rc < 0)
+        ew_error_out(reterr, &why, why.code);
+    return rc;
+}
+
 int etwatch_trace_open(const char *const *paths, size_t count,
                        const struct etwatch_trace_options *options,
                        struct etwatch_trace **ret_trace, struct etwatch_error_info *reterr)
@@ -89,7 +120,10 @@ int etwatch_trace_open(const char *const *paths, size_t count,
         return ETWATCH_ENOMEM;
     ew_process_history_init(&trace->history);
     ew_trace_fields_init(&trace->fields);
+    struct ew_alloc_limit *before = ew_alloc_limit_in_use();
     int rc = take_options(trace, options, &why);
+    if (rc == 0)
+        rc = use_limit(trace, &why);
     if (rc == 0 && ew_perfetto_trace_is(paths[0]))
         rc = ew_perfetto_trace_open(paths, count, &trace->options, &trace->selection,
                                     &trace->perfetto, &why);
@@ -97,8 +131,12 @@ int etwatch_trace_open(const char *const *paths, size_t count,
         rc = open_stages(trace, paths, count, &why);
     if (rc == 0 && keep_paths(trace, paths, count) < 0)
         rc = ew_error_set(&why, ETWATCH_ENOMEM, 0, "out of memory");
+    (void)ew_alloc_limit_use(before);
     if (rc < 0) {
-        ew_error_out(reterr, &why, why.code);
+        if (ew_alloc_limit_exceeded(trace->memory))
+            rc = ew_trace_result(trace, rc, reterr);
+        else
+            ew_error_out(reterr, &why, why.code);
         etwatch_trace_free(trace);
         return rc;
     }
@@ -121,6 +159,7 @@ void etwatch_trace_free(struct etwatch_trace *trace)
     ew_decoder_free(trace->decoder);
     if (trace->reader != NULL)
         ew_etl_close(trace->reader);
+    ew_alloc_limit_drop(trace->memory);
     ew_free(trace);
 }
 
@@ -290,7 +329,7 @@ int ew_trace_learn(struct etwatch_trace *trace)
             rc = ew_trace_progress(trace, 0, 2, false);
     }
     if (rc == 0 && !ew_selection_is_all(&trace->selection))
-        ew_process_history_select(&trace->history, &trace->selection);
+        rc = ew_process_history_select(&trace->history, &trace->selection);
     if (rc == 0)
         rc = ew_trace_restart(trace);
     trace->learned = rc == 0;
@@ -447,9 +486,11 @@ int ew_trace_next_record(struct etwatch_trace *trace, const struct ew_record **r
     if (trace->perfetto != NULL)
         return ETWATCH_ENOTSUP;
     trace->current = NULL;
+    struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
     int rc = trace->learned ? 0 : ew_trace_learn(trace);
     if (rc == 0)
         rc = find_next(trace, ret_record, ret_known);
+    (void)ew_alloc_limit_use(before);
     if (rc <= 0)
         return rc;
     trace->current = *ret_record;
@@ -471,16 +512,13 @@ int etwatch_trace_next(struct etwatch_trace *trace, struct etwatch_trace_event *
                        struct etwatch_error_info *reterr)
 {
     struct etwatch_trace_event event;
-    struct ew_error why = {0};
     if (trace == NULL || ret_event == NULL)
         return ETWATCH_EINVAL;
+    struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
     int rc = trace->perfetto != NULL ? ew_perfetto_trace_next(trace->perfetto, &event)
                                      : next_of_etl(trace, &event);
-    if (rc < 0) {
-        ew_error_set(&why, rc, 0, "%s",
-                     rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));
-        ew_error_out(reterr, &why, why.code);
-    }
+    (void)ew_alloc_limit_use(before);
+    rc = ew_trace_result(trace, rc, reterr);
     if (rc <= 0)
         return rc;
     rc = ew_sized_out(ret_event, &event, sizeof event);
@@ -494,8 +532,11 @@ static int decode_fields(struct etwatch_trace *trace, struct etwatch_trace_event
     if (trace->current == NULL)
         return ETWATCH_ESTATE;
     ew_fields_clear(&trace->fields.decoded);
+    struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
     bool whole = ew_decoder_fields(trace->decoder, trace->current, &trace->fields.decoded);
     int rc = ew_trace_fields_convert(&trace->fields);
+    (void)ew_alloc_limit_use(before);
+    rc = ew_trace_result(trace, rc, NULL);
     if (rc < 0)
         return rc;
     if (!whole && (event->flags & ETWATCH_TRACE_DECODED) != 0) {
@@ -522,6 +563,9 @@ int etwatch_trace_rewind(struct etwatch_trace *trace)
 {
     if (trace == NULL)
         return ETWATCH_EINVAL;
-    return trace->perfetto != NULL ? ew_perfetto_trace_rewind(trace->perfetto)
-                                   : ew_trace_restart(trace);
+    struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
+    int rc = trace->perfetto != NULL ? ew_perfetto_trace_rewind(trace->perfetto)
+                                     : ew_trace_restart(trace);
+    (void)ew_alloc_limit_use(before);
+    return rc;
 }

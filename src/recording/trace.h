@@ -10,6 +10,7 @@
 
 #include <etwatch/trace.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "decode/decode.h"
 #include "model/event.h"
@@ -30,6 +31,8 @@ struct ew_lifetime {
     uint64_t to_ns;   /* UINT64_MAX: no end recorded */
     uint32_t id;
     uint32_t older; /* previous lifetime of this id: index + 1, or 0 */
+    uint32_t jump;  /* a still older one, or 0: makes a search logarithmic */
+    uint32_t depth; /* number of older lifetimes of this id */
     uint32_t pid;   /* of a thread: its process; of a process: its parent, or EW_NO_ID */
     uint32_t name;  /* of a process: offset in the text + 1, or 0 */
     bool selected;  /* valid for processes */
@@ -66,9 +69,9 @@ const char *ew_process_history_name(const struct ew_process_history *history, ui
 bool ew_process_history_process_of(const struct ew_process_history *history, uint32_t tid,
                                    uint64_t t_ns, uint32_t *ret_pid);
 
-/* Marks the selected processes and their descendants. Call after learning. */
-void ew_process_history_select(struct ew_process_history *history,
-                               const struct ew_selection *selection);
+/* Marks the selected processes and their descendants. Call after learning. 0 or ETWATCH_ENOMEM. */
+int ew_process_history_select(struct ew_process_history *history,
+                              const struct ew_selection *selection);
 /* Whether the process that had the id at that time is selected. */
 bool ew_process_history_selected(const struct ew_process_history *history,
                                  const struct ew_selection *selection, uint32_t pid, uint64_t t_ns);
@@ -168,6 +171,7 @@ struct ew_trace_fields {
 };
 
 struct etwatch_trace {
+    struct ew_alloc_limit *memory;      /* of all its allocations except itself */
     struct ew_perfetto_trace *perfetto; /* NULL: the files are .etl, and the other members apply */
     struct ew_etl_reader *reader;
     struct ew_decoder *decoder;
@@ -195,6 +199,9 @@ struct etwatch_trace {
 };
 
 /* trace.c */
+/* Sets the error of a failed call. If the memory limit was the cause, or was reached by a call that
+ * otherwise succeeded, returns ETWATCH_ELIMIT, else rc. */
+int ew_trace_result(const struct etwatch_trace *trace, int rc, struct etwatch_error_info *reterr);
 /* Reports progress of one of `passes` passes; ETWATCH_ESTATE if the caller cancels. */
 int ew_trace_progress(struct etwatch_trace *trace, uint32_t pass, uint32_t passes, bool always);
 /* Resets the counts and rewinds the reader. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/sized.h"
 #include "model/metric.h"
 
@@ -48,7 +49,8 @@ struct etwatch_account {
     uint64_t own[OWN_COUNT], sched[SCHED_COUNT];
     struct other_kind *others;
     uint32_t other_count;
-    uint64_t beyond; /* events of kinds beyond the limit */
+    uint16_t other_index[2 * EW_ACCOUNT_KINDS_MAX]; /* hash of the names: index + 1, or 0 */
+    uint64_t beyond;                                /* events of kinds beyond the limit */
     uint64_t events, undecoded, lost, refused;
     uint64_t first_ns, last_ns;
     uint64_t busy_ns, idle_ns;
@@ -228,6 +230,29 @@ void ew_account_event(struct etwatch_account *account, const struct etwatch_even
         take_switch(account, e);
 }
 
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++)
+        hash = ew_hash_mix(hash, (uint8_t)*text);
+    return ew_hash_mix(hash, 0);
+}
+
+/* The slot of a kind, or the free one for it: there are twice as many slots as kinds. */
+static uint16_t *other_slot(struct etwatch_account *account, const char *provider,
+                            const char *event)
+{
+    enum { MASK = 2 * EW_ACCOUNT_KINDS_MAX - 1 };
+    uint64_t hash = hash_text(hash_text(ew_hash_seed(), provider), event);
+    for (uint32_t at = (uint32_t)(hash >> 16) & MASK;; at = (at + 1) & MASK) {
+        uint16_t *slot = &account->other_index[at];
+        if (*slot == 0)
+            return slot;
+        const struct other_kind *kind = &account->others[*slot - 1];
+        if (strcmp(kind->event, event) == 0 && strcmp(kind->provider, provider) == 0)
+            return slot;
+    }
+}
+
 void ew_account_other(struct etwatch_account *account, const char *provider, const char *event,
                       uint64_t t_ns, bool decoded)
 {
@@ -236,12 +261,10 @@ void ew_account_other(struct etwatch_account *account, const char *provider, con
     else
         account->events++;
     account->undecoded += !decoded;
-    for (uint32_t i = 0; i < account->other_count; i++) {
-        struct other_kind *kind = &account->others[i];
-        if (strcmp(kind->event, event) == 0 && strcmp(kind->provider, provider) == 0) {
-            kind->count++;
-            return;
-        }
+    uint16_t *slot = other_slot(account, provider, event);
+    if (*slot != 0) {
+        account->others[*slot - 1].count++;
+        return;
     }
     if (account->others == NULL)
         account->others = ew_calloc(EW_ACCOUNT_KINDS_MAX, sizeof *account->others);
@@ -250,6 +273,7 @@ void ew_account_other(struct etwatch_account *account, const char *provider, con
         return;
     }
     struct other_kind *kind = &account->others[account->other_count++];
+    *slot = (uint16_t)account->other_count;
     (void)snprintf(kind->provider, sizeof kind->provider, "%s", provider);
     (void)snprintf(kind->event, sizeof kind->event, "%s", event);
     kind->count = 1;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 static const struct metric {
     uint16_t offset;
@@ -22,16 +23,10 @@ static const struct metric {
 #undef counter
 };
 
-static uint32_t hash(uint32_t pid, uint64_t start_ns, uint32_t tid)
-{
-    uint64_t h = (start_ns ^ (uint64_t)pid << 32 ^ tid) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(h >> 32);
-}
-
 static void index_row(struct ew_account_rows *rows, uint32_t i)
 {
     const struct etwatch_sample *sum = &rows->rows[i].sum;
-    uint32_t at = hash(sum->pid, sum->start_ns, sum->tid) & rows->index_mask;
+    uint32_t at = ew_hash_identity(sum->pid, sum->start_ns, sum->tid) & rows->index_mask;
     while (rows->index[at] != 0)
         at = (at + 1) & rows->index_mask;
     rows->index[at] = i + 1;
@@ -62,7 +57,7 @@ struct ew_account_row *ew_account_row(struct ew_account_rows *rows, uint32_t pid
                                       uint32_t tid)
 {
     if (rows->size > 0) {
-        uint32_t at = hash(pid, start_ns, tid) & rows->index_mask;
+        uint32_t at = ew_hash_identity(pid, start_ns, tid) & rows->index_mask;
         for (; rows->index[at] != 0; at = (at + 1) & rows->index_mask) {
             struct ew_account_row *row = &rows->rows[rows->index[at] - 1];
             if (row->sum.pid == pid && row->sum.tid == tid && row->sum.start_ns == start_ns)

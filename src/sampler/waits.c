@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/sized.h"
 #include "ledger/index.h"
 #include "ledger/pool.h"
@@ -94,7 +95,8 @@ static struct ew_waits_thread *thread_of(struct etwatch_waits *waits, uint32_t t
 static struct ew_waits_edge *edge_of(struct etwatch_waits *waits,
                                      const struct ew_waits_thread *thread, uint32_t waker_tid)
 {
-    uint32_t key = thread->tid * 2654435761u ^ waker_tid, ref = 0;
+    uint64_t pair = (uint64_t)thread->tid << 32 | waker_tid;
+    uint32_t key = (uint32_t)(ew_hash_mix(ew_hash_seed(), pair) >> 16), ref = 0;
     uint32_t cursor = ew_index_home(&waits->by_pair, key);
     while ((ref = ew_index_next(&waits->by_pair, key, &cursor)) != 0) {
         struct ew_waits_edge *edge = ew_pool_at(&waits->edges, ref);

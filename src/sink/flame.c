@@ -10,6 +10,7 @@
 #include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 enum { TEXT_MAX = 256 << 20, FIRST = 256, DEPTH_MAX = 1024 };
 
@@ -48,7 +49,7 @@ static bool grow(void **list, uint32_t count, uint32_t *size, size_t item, uint3
 
 static uint32_t hash_text(const char *text, size_t len)
 {
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    uint64_t sum = ew_hash_seed();
     for (size_t i = 0; i < len; i++)
         sum = (sum ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
     return (uint32_t)(sum ^ sum >> 32);
@@ -130,8 +131,8 @@ static uint32_t intern_name(struct ew_flame_names *names, const char *text)
 
 static uint32_t node_slot(const struct ew_flame *flame, uint32_t parent, uint64_t key)
 {
-    uint64_t mixed = (key ^ (uint64_t)parent << 32 ^ parent) * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t at = (uint32_t)(mixed >> 32) & flame->index_mask;
+    uint64_t mixed = ew_hash_mix(ew_hash_mix(ew_hash_seed(), key), parent);
+    uint32_t at = (uint32_t)(mixed >> 16) & flame->index_mask;
     while (flame->index[at] != 0) {
         const struct ew_flame_node *node = &flame->nodes[flame->index[at] - 1];
         if (node->parent == parent && node->key == key)

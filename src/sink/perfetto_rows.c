@@ -8,17 +8,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "sink/perfetto.h"
-
-static uint32_t hash(uint32_t pid, uint64_t start_ns, uint32_t tid)
-{
-    uint64_t h = (start_ns ^ (uint64_t)pid << 32 ^ tid) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(h >> 32);
-}
 
 static uint32_t home_of(const struct ew_pf_rows *rows, const struct ew_pf_row *row)
 {
-    return hash(row->pid, row->start_ns, row->tid) & rows->mask;
+    return ew_hash_identity(row->pid, row->start_ns, row->tid) & rows->mask;
 }
 
 struct ew_pf_row *ew_pf_rows_find(const struct ew_pf_rows *rows, uint32_t pid, uint64_t start_ns,
@@ -26,7 +21,7 @@ struct ew_pf_row *ew_pf_rows_find(const struct ew_pf_rows *rows, uint32_t pid, u
 {
     if (rows->count == 0)
         return NULL;
-    for (uint32_t i = hash(pid, start_ns, tid) & rows->mask; rows->cells[i] != NULL;
+    for (uint32_t i = ew_hash_identity(pid, start_ns, tid) & rows->mask; rows->cells[i] != NULL;
          i = (i + 1) & rows->mask) {
         struct ew_pf_row *row = rows->cells[i];
         if (row->pid == pid && row->tid == tid && row->start_ns == start_ns)

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/grid.h"
+#include "base/hash.h"
 #include "base/units.h"
 
 enum { IMAGES_SHOWN = 20000 };
@@ -30,6 +31,8 @@ struct ew_report {
     uint32_t owner; /* order of the last process */
     struct kind *kinds;
     uint32_t kind_count, kind_size;
+    uint32_t *provider_index; /* hash of a provider: index of its kind + 1, or 0 */
+    uint32_t provider_slots;  /* 0 or a power of two */
     struct etwatch_trace_image *images;
     uint32_t image_count, image_size;
     uint64_t events;
@@ -68,6 +71,7 @@ void ew_report_free(struct ew_report *report)
         free_text(report->images[i].path);
     ew_free(report->rows);
     ew_free(report->kinds);
+    ew_free(report->provider_index);
     ew_free(report->images);
     ew_free(report);
 }
@@ -104,11 +108,45 @@ int ew_report_trace(struct ew_report *report, struct ew_buf *out,
     return 0;
 }
 
+/* The slot of a provider, or the free one for it. */
+static uint32_t *slot_of(const struct ew_report *report, const char *provider)
+{
+    uint64_t hash = ew_hash_seed();
+    for (const char *c = provider; *c != '\0'; c++)
+        hash = ew_hash_mix(hash, (uint8_t)*c);
+    uint32_t mask = report->provider_slots - 1, at = (uint32_t)(hash >> 16) & mask;
+    while (report->provider_index[at] != 0 &&
+           strcmp(report->kinds[report->provider_index[at] - 1].klass.provider, provider) != 0)
+        at = (at + 1) & mask;
+    return &report->provider_index[at];
+}
+
+/* Room for one more provider. */
+static bool grow_index(struct ew_report *report)
+{
+    if ((report->kind_count + 1) * 2 <= report->provider_slots)
+        return true;
+    uint32_t slots = report->provider_slots == 0 ? 128 : report->provider_slots * 2;
+    uint32_t *index = ew_calloc(slots, sizeof *index);
+    if (index == NULL)
+        return false;
+    ew_free(report->provider_index);
+    report->provider_index = index;
+    report->provider_slots = slots;
+    for (uint32_t i = 0; i < report->kind_count; i++)
+        *slot_of(report, report->kinds[i].klass.provider) = i + 1;
+    return true;
+}
+
 int ew_report_class(struct ew_report *report, const struct etwatch_trace_class *klass)
 {
-    for (uint32_t i = 0; i < report->kind_count && !report->by_class; i++) {
-        struct kind *kind = &report->kinds[i];
-        if (strcmp(kind->klass.provider, klass->provider) == 0) {
+    uint32_t *slot = NULL;
+    if (!report->by_class) {
+        if (!grow_index(report))
+            return ETWATCH_ENOMEM;
+        slot = slot_of(report, klass->provider);
+        if (*slot != 0) {
+            struct kind *kind = &report->kinds[*slot - 1];
             kind->klass.count += klass->count;
             kind->unknown += klass->decoded == 0 ? klass->count : 0;
             kind->kinds++;
@@ -130,6 +168,8 @@ int ew_report_class(struct ew_report *report, const struct etwatch_trace_class *
         return ETWATCH_ENOMEM;
     }
     kinds[report->kind_count++] = kind;
+    if (slot != NULL)
+        *slot = report->kind_count;
     return 0;
 }
 

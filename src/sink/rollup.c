@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/sized.h"
 #include "sink/fields.h"
 
@@ -35,12 +36,6 @@ void ew_rollup_done(struct ew_rollup *rollup)
     *rollup = (struct ew_rollup){0};
 }
 
-static uint32_t hash_of(uint32_t pid, uint64_t start_ns, uint32_t tid)
-{
-    uint64_t h = (start_ns ^ (uint64_t)pid << 32 ^ tid) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(h >> 32);
-}
-
 static bool is_row(const struct ew_rollup_row *row, uint32_t pid, uint64_t start_ns, uint32_t tid)
 {
     return row->sum.pid == pid && row->sum.start_ns == start_ns && row->sum.tid == tid;
@@ -51,7 +46,7 @@ static struct ew_rollup_row *find(const struct ew_rollup *rollup, uint32_t pid, 
 {
     if (rollup->index == NULL)
         return NULL;
-    for (uint32_t i = hash_of(pid, start_ns, tid);; i++) {
+    for (uint32_t i = ew_hash_identity(pid, start_ns, tid);; i++) {
         uint32_t at = rollup->index[i & rollup->index_mask];
         if (at == 0)
             return NULL;
@@ -63,7 +58,7 @@ static struct ew_rollup_row *find(const struct ew_rollup *rollup, uint32_t pid, 
 static void index_row(struct ew_rollup *rollup, uint32_t row)
 {
     const struct etwatch_sample *sum = &rollup->rows[row].sum;
-    uint32_t i = hash_of(sum->pid, sum->start_ns, sum->tid);
+    uint32_t i = ew_hash_identity(sum->pid, sum->start_ns, sum->tid);
     while (rollup->index[i & rollup->index_mask] != 0)
         i++;
     rollup->index[i & rollup->index_mask] = row + 1;

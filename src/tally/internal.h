@@ -44,6 +44,7 @@ struct ew_tally_map {
     struct ew_tally_slot *slots;
     uint32_t capacity; /* 0 or a power of two */
     uint32_t used;
+    uint32_t seed; /* set with the first slots */
 };
 
 void ew_tally_map_done(struct ew_tally_map *map);
@@ -62,7 +63,7 @@ static inline void *ew_tally_map_get(const struct ew_tally_map *map, uint32_t ke
     if (map->capacity == 0)
         return NULL;
     uint32_t mask = map->capacity - 1;
-    for (uint32_t at = ew_tally_hash(key) & mask; map->slots[at].value != NULL;
+    for (uint32_t at = ew_tally_hash(key ^ map->seed) & mask; map->slots[at].value != NULL;
          at = (at + 1) & mask)
         if (map->slots[at].key == key)
             return map->slots[at].value;
@@ -171,6 +172,7 @@ enum ew_tally_process_flag {
     EW_TP_INCOMPLETE = 1u << 8,
     EW_TP_HAS_FAULTS = 1u << 9,  /* fault_count */
     EW_TP_PID_REUSED = 1u << 10, /* learning pass: the id is reused later on */
+    EW_TP_SIBLING = 1u << 11,    /* in the list of children of its ppid */
 };
 
 /* Absolute sums of a thread, or of all ended threads of a process. */
@@ -196,8 +198,9 @@ struct ew_tally_process {
     struct ew_tally_process *older, *newer; /* in order of start */
     struct ew_tally_process *listed;        /* to be read at the interval's end */
     struct ew_tally_process *select_next;   /* queue of newly selected processes */
-    struct ew_tally_process *next_ended;    /* in order of end */
-    uint32_t gauge_has, gauge_new;          /* known; updated in this interval */
+    struct ew_tally_process *sibling_prev, *sibling_next; /* SIBLING: same ppid, not selected */
+    struct ew_tally_process *next_ended;                  /* in order of end */
+    uint32_t gauge_has, gauge_new;                        /* known; updated in this interval */
     uint64_t gauge[EW_GAUGE_COUNT];
     bool other_new; /* other_bytes and other_ops were read in this interval */
     uint64_t other_bytes, other_ops;
@@ -286,6 +289,7 @@ struct ew_tally {
     struct ew_tally_process idle_process;
     struct ew_tally_pool threads, cold, processes;
     struct ew_tally_map pids;
+    struct ew_tally_map children; /* by ppid: the first process that is not selected */
     struct ew_tally_texts texts;
     struct ew_tally_thread *unowned; /* threads without a known process */
     struct ew_tally_thread *oldest_ended, *newest_ended;

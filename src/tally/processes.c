@@ -4,8 +4,10 @@
  * the totals, in order of start, until the limit is reached. Then the oldest ended process is
  * merged into the rest.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/utf16.h"
 #include "base/utf8.h"
 #include "tally/internal.h"
@@ -70,6 +72,39 @@ static bool is_parent(const struct ew_tally_process *parent, const struct ew_tal
            parent->start_ns <= child->start_ns;
 }
 
+static void unlink_sibling(struct ew_tally *tally, struct ew_tally_process *process)
+{
+    struct ew_tally_process *prev = process->sibling_prev, *next = process->sibling_next;
+    if ((process->flags & EW_TP_SIBLING) == 0)
+        return;
+    process->flags &= ~(uint32_t)EW_TP_SIBLING;
+    if (next != NULL)
+        next->sibling_prev = prev;
+    if (prev != NULL)
+        prev->sibling_next = next;
+    else if (next != NULL)
+        (void)ew_tally_map_put(&tally->children, process->ppid, next); /* replaces: cannot fail */
+    else
+        ew_tally_map_remove(&tally->children, process->ppid);
+}
+
+/* Lists a process by its parent, so that a selected process finds its children. */
+static void link_sibling(struct ew_tally *tally, struct ew_tally_process *process)
+{
+    if (tally->config.selected == NULL || (process->flags & EW_TP_SELECTED) != 0)
+        return;
+    struct ew_tally_process *first = ew_tally_map_get(&tally->children, process->ppid);
+    if (ew_tally_map_put(&tally->children, process->ppid, process) < 0) {
+        ew_tally_short_of_memory(tally);
+        return;
+    }
+    process->flags |= EW_TP_SIBLING;
+    process->sibling_prev = NULL;
+    process->sibling_next = first;
+    if (first != NULL)
+        first->sibling_prev = process;
+}
+
 static bool is_selected(struct ew_tally *tally, const struct ew_tally_process *process)
 {
     const struct ew_tally_config *config = &tally->config;
@@ -82,30 +117,63 @@ static bool is_selected(struct ew_tally *tally, const struct ew_tally_process *p
     return parent != NULL && (parent->flags & EW_TP_SELECTED) != 0 && is_parent(parent, process);
 }
 
+static int by_serial(const void *a, const void *b)
+{
+    const struct ew_tally_process *x = *(struct ew_tally_process *const *)a;
+    const struct ew_tally_process *y = *(struct ew_tally_process *const *)b;
+    return (x->serial > y->serial) - (x->serial < y->serial);
+}
+
+/* Selects the children of a process in the order in which they were found, and appends them to
+ * the queue that ends with `last`. Returns its new end. */
+static struct ew_tally_process *select_children(struct ew_tally *tally,
+                                                const struct ew_tally_process *process,
+                                                struct ew_tally_process *last, uint64_t t_ns)
+{
+    struct ew_tally_process *first = ew_tally_map_get(&tally->children, process->pid);
+    uint32_t count = 0;
+    for (struct ew_tally_process *p = first; p != NULL; p = p->sibling_next)
+        count += is_parent(process, p);
+    if (count == 0)
+        return last;
+    struct ew_tally_process **list = ew_calloc(count, sizeof(struct ew_tally_process *));
+    if (list == NULL) {
+        ew_tally_short_of_memory(tally);
+        return last;
+    }
+    count = 0;
+    for (struct ew_tally_process *p = first; p != NULL; p = p->sibling_next)
+        if (is_parent(process, p))
+            list[count++] = p;
+    qsort(list, count, sizeof *list, by_serial);
+    for (uint32_t i = 0; i < count; i++) {
+        struct ew_tally_process *child = list[i];
+        unlink_sibling(tally, child);
+        child->flags |= EW_TP_SELECTED;
+        report(tally, child, EW_PROCESS_SEEN, t_ns);
+        child->select_next = NULL;
+        last->select_next = child;
+        last = child;
+    }
+    ew_free(list);
+    return last;
+}
+
 /* A newly selected process also selects its descendants, which may have been seen before it. */
 static void consider(struct ew_tally *tally, struct ew_tally_process *process,
                      enum ew_process_kind kind, uint64_t t_ns)
 {
     if ((process->flags & EW_TP_SELECTED) != 0 || tally->learning || !is_selected(tally, process))
         return;
+    unlink_sibling(tally, process);
     process->flags |= EW_TP_SELECTED;
     report(tally, process, kind, t_ns);
     if (tally->config.selected == NULL || kind == EW_PROCESS_START)
         return;
     process->select_next = NULL;
     struct ew_tally_process *last = process;
-    for (; process != NULL; process = process->select_next) {
-        struct ew_tally_process *child = tally->first_process;
-        for (; child != NULL; child = child->newer) {
-            if ((child->flags & EW_TP_SELECTED) != 0 || !is_parent(process, child))
-                continue;
-            child->flags |= EW_TP_SELECTED;
-            report(tally, child, EW_PROCESS_SEEN, t_ns);
-            child->select_next = NULL;
-            last->select_next = child;
-            last = child;
-        }
-    }
+    for (; process != NULL; process = process->select_next)
+        last = select_children(tally, process, last, t_ns);
 }
 
 /* ----------------------------------------------------------------------- making */
@@ -128,6 +196,7 @@ static void fold_into_rest(struct ew_tally *tally, struct ew_tally_process *proc
         tally->last_process = process->older;
     if (ew_processes_find(tally, process->pid) == process)
         ew_tally_map_remove(&tally->pids, process->pid);
+    unlink_sibling(tally, process);
     process->serial = 0;
     ew_tally_pool_give(&tally->processes, process);
 }
@@ -212,8 +281,10 @@ static void fill(struct ew_tally *tally, struct ew_tally_process *process,
     if (event->u.process.command_line.len > 0)
         process->command_line = ew_processes_text(tally, &event->u.process.command_line, false);
     if (event->u.process.parent_pid != EW_NO_ID) {
+        unlink_sibling(tally, process);
         process->ppid = event->u.process.parent_pid;
         process->flags |= EW_TP_HAS_PPID;
+        link_sibling(tally, process);
     }
     if (event->u.process.session_id != EW_NO_ID) {
         process->session_id = event->u.process.session_id;

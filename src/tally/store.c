@@ -10,6 +10,7 @@
 #include <etwatch/etwatch.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 enum { CACHE_LINE = 64, CHUNK_OBJECTS = 128, TEXT_BLOCK = 65536 };
 
@@ -78,7 +79,7 @@ void ew_tally_map_done(struct ew_tally_map *map)
 static void insert(struct ew_tally_map *map, uint32_t key, void *value)
 {
     uint32_t mask = map->capacity - 1;
-    uint32_t at = ew_tally_hash(key) & mask;
+    uint32_t at = ew_tally_hash(key ^ map->seed) & mask;
     while (map->slots[at].value != NULL && map->slots[at].key != key)
         at = (at + 1) & mask;
     if (map->slots[at].value == NULL)
@@ -89,7 +90,8 @@ static void insert(struct ew_tally_map *map, uint32_t key, void *value)
 int ew_tally_map_put(struct ew_tally_map *map, uint32_t key, void *value)
 {
     if (map->used + 1 > map->capacity / 4 * 3) {
-        struct ew_tally_map larger = {.capacity = map->capacity == 0 ? 64 : map->capacity * 2};
+        struct ew_tally_map larger = {.capacity = map->capacity == 0 ? 64 : map->capacity * 2,
+                                      .seed = (uint32_t)(ew_hash_seed() >> 32)};
         larger.slots = ew_calloc(larger.capacity, sizeof *larger.slots);
         if (larger.slots == NULL)
             return ETWATCH_ENOMEM;
@@ -108,7 +110,7 @@ void ew_tally_map_remove(struct ew_tally_map *map, uint32_t key)
     if (map->capacity == 0)
         return;
     uint32_t mask = map->capacity - 1;
-    uint32_t at = ew_tally_hash(key) & mask;
+    uint32_t at = ew_tally_hash(key ^ map->seed) & mask;
     while (map->slots[at].value != NULL && map->slots[at].key != key)
         at = (at + 1) & mask;
     if (map->slots[at].value == NULL)
@@ -117,7 +119,7 @@ void ew_tally_map_remove(struct ew_tally_map *map, uint32_t key)
     /* Entries displaced past this slot move up, so that no search ends too early. */
     for (uint32_t next = (at + 1) & mask; map->slots[next].value != NULL;
          next = (next + 1) & mask) {
-        uint32_t home = ew_tally_hash(map->slots[next].key) & mask;
+        uint32_t home = ew_tally_hash(map->slots[next].key ^ map->seed) & mask;
         if (((next - home) & mask) >= ((next - at) & mask)) {
             map->slots[at] = map->slots[next];
             at = next;
@@ -147,7 +149,7 @@ void ew_tally_texts_done(struct ew_tally_texts *texts)
 
 static uint32_t hash_text(const char *text, size_t len)
 {
-    uint32_t hash = 2166136261u;
+    uint32_t hash = (uint32_t)ew_hash_seed();
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (unsigned char)text[i]) * 16777619u;
     return ew_tally_hash(hash);

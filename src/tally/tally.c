@@ -93,6 +93,7 @@ void ew_tally_free(struct ew_tally *tally)
     ew_tally_pool_done(&tally->cold);
     ew_tally_pool_done(&tally->processes);
     ew_tally_map_done(&tally->pids);
+    ew_tally_map_done(&tally->children);
     ew_tally_map_done(&tally->learned);
     ew_tally_texts_done(&tally->texts);
     ew_memory_images_free(tally->images);

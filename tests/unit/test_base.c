@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "test.h"
 
 TEST(calloc_gives_zeroed_memory)
@@ -120,6 +121,37 @@ TEST(an_error_without_a_destination_still_returns_its_code)
 {
     CHECK_EQ_INT(ew_error_set(NULL, ETWATCH_ELIMIT, 0, "unseen"), ETWATCH_ELIMIT);
     ew_error_fix(NULL, "unseen");
+}
+
+TEST(a_limit_counts_what_is_held_at_a_time)
+{
+    struct ew_alloc_limit *limit = ew_alloc_limit_new(1000);
+    CHECK(ew_alloc_limit_use(limit) == NULL);
+    for (int i = 0; i < 10; i++)
+        ew_free(ew_calloc(1, 900)); /* freed memory is available again */
+    char *block = ew_calloc(1, 600);
+    CHECK(block != NULL);
+    CHECK(!ew_alloc_limit_exceeded(limit));
+    CHECK(ew_calloc(1, 500) == NULL);
+    CHECK(ew_realloc_array(block, 1100, 1) == NULL);
+    CHECK(ew_alloc_limit_exceeded(limit));
+    CHECK(ew_alloc_limit_use(NULL) == limit);
+    char *other = ew_calloc(1, 5000); /* charged to nothing */
+    CHECK(other != NULL);
+    /* A block stays with its limit, which stays as long as its blocks. */
+    CHECK(ew_realloc_array(block, 1100, 1) == NULL);
+    block = ew_realloc_array(block, 1000, 1);
+    CHECK(block != NULL);
+    ew_alloc_limit_drop(limit);
+    ew_free(block);
+    ew_free(other);
+}
+
+TEST(the_seed_of_hashes_does_not_change)
+{
+    CHECK(ew_hash_seed() != 0);
+    CHECK(ew_hash_seed() == ew_hash_seed());
+    CHECK_EQ_UINT(ew_hash_identity(1, 2, 3), ew_hash_identity(1, 2, 3));
 }
 
 TEST(a_long_message_is_truncated_and_terminated)

@@ -455,3 +455,29 @@ TEST(a_command_line_is_masked_argument_by_argument)
     ew_cmdline_mask("", text);
     CHECK_EQ_STR(text, "");
 }
+
+TEST(a_trace_that_needs_more_memory_than_its_limit_fails_with_a_message)
+{
+    struct file file;
+    begin_file(&file, 1);
+    for (uint32_t i = 0; i < 2000; i++)
+        put_process(&file, 1, START_RAW + i, 8 + 4 * i, 4, "a.exe");
+    end_file(&file, START_RAW + 5000, 0);
+    const char *path = file.path;
+    static const uint64_t limits[] = {1 << 16, 3 << 20, 0};
+    for (int i = 0; i < 3; i++) {
+        struct etwatch_trace_options options = {
+            .size = sizeof options, .workers = 1, .max_memory_bytes = limits[i]};
+        struct etwatch_report_callbacks callbacks = {.size = sizeof callbacks};
+        struct etwatch_error_info error = {.size = sizeof error};
+        struct etwatch_trace *trace = NULL;
+        int rc = etwatch_trace_open(&path, 1, &options, &trace, &error);
+        if (rc == 0)
+            rc = etwatch_trace_report(trace, &callbacks, NULL, &error);
+        CHECK_EQ_INT(rc, limits[i] == 0 ? 0 : ETWATCH_ELIMIT);
+        if (limits[i] != 0)
+            CHECK(strstr(error.message, "limit of") != NULL);
+        etwatch_trace_free(trace);
+    }
+    remove_file(&file);
+}

@@ -20,11 +20,13 @@ struct ew_thread_handle {
     pthread_t id;
     void (*run)(void *);
     void *arg;
+    struct ew_alloc_limit *limit; /* of the thread that started it */
 };
 
 static void *enter(void *arg)
 {
     struct ew_thread_handle *thread = arg;
+    (void)ew_alloc_limit_use(thread->limit);
     thread->run(thread->arg);
     return NULL;
 }
@@ -36,6 +38,7 @@ int ew_os_thread_start(void (*run)(void *), void *arg, struct ew_thread_handle *
         return ETWATCH_ENOMEM;
     thread->run = run;
     thread->arg = arg;
+    thread->limit = ew_alloc_limit_in_use();
 
     sigset_t all, before;
     (void)sigfillset(&all);

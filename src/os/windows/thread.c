@@ -14,11 +14,13 @@ struct ew_thread_handle {
     unsigned id;
     void (*run)(void *);
     void *arg;
+    struct ew_alloc_limit *limit; /* of the thread that started it */
 };
 
 static unsigned __stdcall enter(void *arg)
 {
     struct ew_thread_handle *thread = arg;
+    (void)ew_alloc_limit_use(thread->limit);
     thread->run(thread->arg);
     return 0;
 }
@@ -30,6 +32,7 @@ int ew_os_thread_start(void (*run)(void *), void *arg, struct ew_thread_handle *
         return ETWATCH_ENOMEM;
     thread->run = run;
     thread->arg = arg;
+    thread->limit = ew_alloc_limit_in_use();
     thread->handle = (HANDLE)_beginthreadex(NULL, 0, enter, thread, 0, &thread->id);
     if (!thread->handle) {
         int code = errno == EAGAIN ? ETWATCH_ELIMIT : ETWATCH_EOS;

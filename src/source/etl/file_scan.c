@@ -25,6 +25,7 @@ void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file)
 {
     scan->file = file;
     scan->offset = 0;
+    scan->expanded_bytes = 0;
     scan->last_ns = 0;
     scan->chunk_offset = 0;
     scan->chunk_size = 0;
@@ -146,6 +147,20 @@ static void find_time(struct ew_etl_found *found, const uint8_t *bytes, size_t s
     found->has_time = ew_etl_peek_time(bytes, size, &found->first_raw);
 }
 
+/* A buffer of zeros may expand to thousands of times its size, a recording as a whole does not:
+ * events compress to about a tenth. So the file bounds the memory and time that its contents take.
+ */
+static bool may_expand(struct ew_etl_scan *scan, const struct ew_etl_buffer *buffer)
+{
+    enum { FREE_BYTES = 16 << 20, RATIO = 64 };
+    if (!(buffer->flags & EW_ETL_FLAG_COMPRESSED))
+        return true;
+    if (scan->expanded_bytes + buffer->filled > FREE_BYTES + RATIO * scan->offset)
+        return false;
+    scan->expanded_bytes += buffer->filled;
+    return true;
+}
+
 /* Parses the header at the current position. Returns 1 if the buffer is not empty. */
 static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t size,
                        struct ew_etl_found *ret_found, struct ew_etl_counts *counts)
@@ -167,6 +182,12 @@ static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t si
     scan->offset += buffer->size;
     if (!(buffer->flags & EW_ETL_FLAG_COMPRESSED) && buffer->filled > buffer->size)
         buffer->filled = buffer->size;
+    if (!may_expand(scan, buffer)) {
+        ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, scan->file->number, ret_found->offset,
+                         buffer->size, "the compressed buffers expand too much");
+        counts->bytes += buffer->size;
+        return 0;
+    }
     if (buffer->filled == EW_ETL_HEADER_SIZE && !(buffer->flags & EW_ETL_FLAG_LOST)) {
         counts->buffers++;
         counts->bytes += buffer->size;

@@ -11,13 +11,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "source/etl/merge.h"
 
 enum { HASH_SIZE = 16384, SIBLINGS_MAX = 8, FIRST_CAPACITY = 1024 };
 
 static uint32_t hash_of(uint64_t key)
 {
-    return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 50);
+    return (uint32_t)(ew_hash_mix(ew_hash_seed(), key) >> 50);
 }
 
 /* The slot of the key in the hash table, or the free one for it. */

@@ -140,18 +140,20 @@ static int emit_other(struct ew_pftrace *trace, const struct etw_event *found,
     return visitor->other(visitor->ctx, "etw", name, found->t_ns + trace->unix_minus_boot_ns, true);
 }
 
-int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
-                      const struct ew_pftrace_visitor *visitor)
+int ew_pft_etw_emit(struct ew_pftrace *trace, const struct ew_pftrace_visitor *visitor)
 {
     struct ew_proto_field field;
-    uint32_t cpu = 0;
     int rc = 0;
-    while (rc == 0 && ew_proto_next(bundle, &field)) {
+    for (; rc == 0 && trace->steps < EW_PFT_STEPS; trace->steps++) {
+        if (!ew_proto_next(&trace->etw, &field)) {
+            ew_bytes_init(&trace->etw, NULL, 0);
+            break;
+        }
         if (field.number == EW_PF_BUNDLE_CPU && field.wire == EW_PROTO_VARINT)
-            cpu = (uint32_t)field.u;
+            trace->etw_cpu = (uint32_t)field.u;
         if (field.number != EW_PF_BUNDLE_EVENT || field.wire != EW_PROTO_LEN)
             continue;
-        struct etw_event found = {.cpu = cpu};
+        struct etw_event found = {.cpu = trace->etw_cpu};
         read_etw(&field.body, &found);
         bool sched = found.kind == EW_PF_ETW_CSWITCH || found.kind == EW_PF_ETW_READY;
         rc = sched && found.cpu < EW_PFT_CPUS_MAX ? emit_sched(trace, &found, visitor)

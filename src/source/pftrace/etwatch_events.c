@@ -166,7 +166,7 @@ struct sample_strings {
 static size_t store(struct ew_pftrace *trace, struct ew_span text)
 {
     size_t at = trace->text.len;
-    ew_buf_bytes(&trace->text, text.text, text.len);
+    ew_buf_bytes(&trace->text, text.text, text.len < EW_PFT_TEXT_MAX ? text.len : EW_PFT_TEXT_MAX);
     ew_buf_char(&trace->text, '\0');
     return at + 1;
 }

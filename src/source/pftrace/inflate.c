@@ -39,7 +39,10 @@ struct state {
     unsigned bit_count;
     int error;
     struct ew_inflated *out;
-    struct huffman literals, distances;
+    struct huffman literals, distances; /* of the current dynamic block */
+    struct huffman fixed_literals, fixed_distances;
+    bool fixed_built; /* once per call: blocks may be empty and as short as ten bits */
+    const struct huffman *literal_code, *distance_code; /* of the current block */
 };
 
 static void fail(struct state *s, int error)
@@ -147,12 +150,12 @@ static inline unsigned decode(struct state *s, const struct huffman *huffman)
 static bool make_room(struct state *s, size_t more)
 {
     struct ew_inflated *out = s->out;
-    if (more <= out->size - out->len)
-        return true;
     if (more > out->max - out->len) {
         fail(s, ETWATCH_ELIMIT);
         return false;
     }
+    if (more <= out->size - out->len)
+        return true;
     size_t size = out->size < 65536 ? 65536 : out->size;
     while (size < out->len + more)
         size *= 2;
@@ -205,7 +208,7 @@ static void copy_match(struct state *s, unsigned symbol)
         return;
     }
     size_t len = length_base[symbol] + take_bits(s, length_extra[symbol]);
-    unsigned code = decode(s, &s->distances);
+    unsigned code = decode(s, s->distance_code);
     if (code >= DISTANCE_SYMBOLS) {
         fail(s, ETWATCH_EFORMAT);
         return;
@@ -228,7 +231,7 @@ static void copy_match(struct state *s, unsigned symbol)
 static void copy_codes(struct state *s)
 {
     while (s->error == 0) {
-        unsigned symbol = decode(s, &s->literals);
+        unsigned symbol = decode(s, s->literal_code);
         if (s->error != 0 || symbol == END_OF_BLOCK)
             return;
         if (symbol > END_OF_BLOCK) {
@@ -242,11 +245,16 @@ static void copy_codes(struct state *s)
 static void use_fixed(struct state *s)
 {
     uint8_t lengths[SYMBOLS_MAX];
+    s->literal_code = &s->fixed_literals;
+    s->distance_code = &s->fixed_distances;
+    if (s->fixed_built)
+        return;
+    s->fixed_built = true;
     for (unsigned i = 0; i < SYMBOLS_MAX; i++)
         lengths[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
-    (void)build(&s->literals, lengths, SYMBOLS_MAX);
+    (void)build(&s->fixed_literals, lengths, SYMBOLS_MAX);
     memset(lengths, 5, DISTANCE_SYMBOLS);
-    (void)build(&s->distances, lengths, DISTANCE_SYMBOLS);
+    (void)build(&s->fixed_distances, lengths, DISTANCE_SYMBOLS);
 }
 
 static void read_lengths(struct state *s, uint8_t *lengths, unsigned count)
@@ -279,6 +287,8 @@ static void use_dynamic(struct state *s)
     static const uint8_t order[LENGTH_SYMBOLS] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
                                                   11, 4,  12, 3, 13, 2, 14, 1, 15};
     uint8_t lengths[SYMBOLS_MAX + 32] = {0};
+    s->literal_code = &s->literals;
+    s->distance_code = &s->distances;
     unsigned literals = take_bits(s, 5) + 257, distances = take_bits(s, 5) + 1;
     unsigned codes = take_bits(s, 4) + 4;
     if (literals > 286 || distances > DISTANCE_SYMBOLS)

@@ -18,13 +18,14 @@
 /* The last known strings of each process and thread: samples carry strings only when they
  * change. */
 
-enum { EW_PFT_STRINGS_MAX = 1 << 16 };
+enum { EW_PFT_STRINGS_MAX = 1 << 16, EW_PFT_STRINGS_BYTES_MAX = 16 << 20 };
 
 struct ew_pft_string_row;
 
 struct ew_pft_strings {
     struct ew_pft_string_row *rows;
     uint32_t count, size;
+    size_t bytes;    /* of all texts */
     uint32_t *index; /* hash of (pid, start, tid) to row + 1 */
     uint32_t index_mask;
 };
@@ -40,6 +41,8 @@ enum {
     EW_PFT_NAMES_MAX = 8192, /* in the table of one bundle */
     EW_PFT_THREAD_BITS = 15,
     EW_PFT_NAME_SIZE = 16,
+    EW_PFT_TEXT_MAX = 8192, /* longer strings of samples are truncated */
+    EW_PFT_STEPS = 4096,    /* events that one call of ew_pftrace_next emits at most */
 };
 
 /* A thread as described by the trace so far; the latest description wins. */
@@ -82,8 +85,15 @@ struct ew_pftrace {
     size_t window_size, window_len, window_at;
     uint64_t window_offset;
     struct ew_inflated inflated;
-    struct ew_bytes inner; /* unread rest of the decompressed packet */
-    uint64_t inner_offset; /* offset of that packet in the file */
+    uint64_t inflated_bytes; /* of all compressed packets so far */
+    struct ew_bytes inner;   /* unread rest of the decompressed packet */
+    uint64_t inner_offset;   /* offset of that packet in the file */
+    /* The packet being read. A packet may hold any number of events, so each call emits a part. */
+    struct ew_bytes packet;
+    bool packet_open;
+    uint64_t packet_t_ns;
+    uint32_t packet_sequence;
+    uint32_t steps; /* events and fields of this call */
     struct ew_pftrace_counts counts;
 
     uint64_t unix_minus_boot_ns;
@@ -104,21 +114,26 @@ struct ew_pftrace {
     struct ew_pft_thread *threads;
     struct ew_pft_cpu cpus[EW_PFT_CPUS_MAX];
     struct ew_pft_run switches, wakings, others;
+    uint32_t run_at[3], run_cpu; /* of the bundle that is being emitted */
+    bool runs_open;
+    struct ew_bytes etw; /* unread rest of a bundle of Windows events */
+    uint32_t etw_cpu;
     struct ew_span *names;
     uint32_t name_count;
 };
 
 /* sched.c */
-int ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
-                  const struct ew_pftrace_visitor *visitor);
+/* Reads a bundle; its events are then emitted by ew_pft_emit, as long as runs_open. */
+void ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle);
+int ew_pft_emit(struct ew_pftrace *trace, const struct ew_pftrace_visitor *visitor);
 void ew_pft_process_tree(struct ew_pftrace *trace, struct ew_bytes *tree);
 void ew_pft_set_thread(struct ew_pftrace *trace, uint32_t pid, uint32_t tid, const char *name,
                        size_t len);
 const struct ew_pft_thread *ew_pft_thread(const struct ew_pftrace *trace, uint32_t tid);
 
 /* etw.c */
-int ew_pft_etw_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
-                      const struct ew_pftrace_visitor *visitor);
+/* Emits events of trace->etw. */
+int ew_pft_etw_emit(struct ew_pftrace *trace, const struct ew_pftrace_visitor *visitor);
 
 /* etwatch_events.c */
 void ew_pft_intern(struct ew_pftrace *trace, struct ew_bytes *interned, uint32_t sequence);

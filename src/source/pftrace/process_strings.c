@@ -3,7 +3,8 @@
  * Owns the strings of processes and threads while they run. The writer emits a string once and
  * again when it changes; this table adds it to the other samples. When the table is full, the rows
  * of ended processes are removed; if too many are still running, all rows are dropped, as in the
- * writer, which then emits all strings again.
+ * writer, which then emits all strings again. The same happens if the strings take too much memory,
+ * which no recorder's do.
  */
 #include "source/pftrace/pftrace.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 enum { STRINGS = 5 };
 
@@ -20,12 +22,6 @@ struct ew_pft_string_row {
     bool ended;
     char *text[STRINGS]; /* name, thread_name, user, cgroup, cmdline */
 };
-
-static uint32_t hash(uint32_t pid, uint64_t start_ns, uint32_t tid)
-{
-    uint64_t h = (start_ns ^ (uint64_t)pid << 32 ^ tid) * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(h >> 32);
-}
 
 void ew_pft_strings_done(struct ew_pft_strings *strings)
 {
@@ -40,7 +36,7 @@ void ew_pft_strings_done(struct ew_pft_strings *strings)
 static void index_row(struct ew_pft_strings *strings, uint32_t i)
 {
     const struct ew_pft_string_row *row = &strings->rows[i];
-    uint32_t at = hash(row->pid, row->start_ns, row->tid) & strings->index_mask;
+    uint32_t at = ew_hash_identity(row->pid, row->start_ns, row->tid) & strings->index_mask;
     while (strings->index[at] != 0)
         at = (at + 1) & strings->index_mask;
     strings->index[at] = i + 1;
@@ -48,6 +44,12 @@ static void index_row(struct ew_pft_strings *strings, uint32_t i)
 
 static struct ew_pft_string_row *find(struct ew_pft_strings *strings, uint32_t pid,
                                       uint64_t start_ns, uint32_t tid);
+
+static void drop_text(struct ew_pft_strings *strings, char *text)
+{
+    strings->bytes -= text != NULL ? strlen(text) + 1 : 0;
+    ew_free(text);
+}
 
 /* Removes the rows of ended threads and processes; an ended process takes its threads with it. */
 static void compact(struct ew_pft_strings *strings)
@@ -61,7 +63,7 @@ static void compact(struct ew_pft_strings *strings)
     for (uint32_t i = 0; i < strings->count; i++) {
         struct ew_pft_string_row row = strings->rows[i];
         for (uint32_t column = 0; column < STRINGS && row.ended; column++)
-            ew_free(row.text[column]);
+            drop_text(strings, row.text[column]);
         if (!row.ended)
             strings->rows[kept++] = row;
     }
@@ -71,13 +73,19 @@ static void compact(struct ew_pft_strings *strings)
         index_row(strings, i);
 }
 
+static bool is_full(const struct ew_pft_strings *strings)
+{
+    return strings->count == EW_PFT_STRINGS_MAX || strings->bytes > EW_PFT_STRINGS_BYTES_MAX;
+}
+
 static bool grow(struct ew_pft_strings *strings)
 {
-    if (strings->count == EW_PFT_STRINGS_MAX) {
+    if (is_full(strings)) {
         compact(strings);
-        if (strings->count > EW_PFT_STRINGS_MAX / 2)
+        if (strings->count > EW_PFT_STRINGS_MAX / 2 ||
+            strings->bytes > EW_PFT_STRINGS_BYTES_MAX / 2)
             ew_pft_strings_done(strings);
-        if (strings->size != 0)
+        if (strings->count < strings->size)
             return true;
     }
     uint32_t size = strings->size == 0 ? 64 : strings->size * 2;
@@ -102,7 +110,7 @@ static struct ew_pft_string_row *find(struct ew_pft_strings *strings, uint32_t p
 {
     if (strings->size == 0)
         return NULL;
-    uint32_t at = hash(pid, start_ns, tid) & strings->index_mask;
+    uint32_t at = ew_hash_identity(pid, start_ns, tid) & strings->index_mask;
     for (; strings->index[at] != 0; at = (at + 1) & strings->index_mask) {
         struct ew_pft_string_row *row = &strings->rows[strings->index[at] - 1];
         if (row->pid == pid && row->tid == tid && row->start_ns == start_ns)
@@ -114,7 +122,7 @@ static struct ew_pft_string_row *find(struct ew_pft_strings *strings, uint32_t p
 static struct ew_pft_string_row *make(struct ew_pft_strings *strings, uint32_t pid,
                                       uint64_t start_ns, uint32_t tid)
 {
-    if (strings->count == strings->size && !grow(strings))
+    if ((strings->count == strings->size || is_full(strings)) && !grow(strings))
         return NULL;
     struct ew_pft_string_row *row = &strings->rows[strings->count];
     *row = (struct ew_pft_string_row){.pid = pid, .start_ns = start_ns, .tid = tid};
@@ -123,7 +131,7 @@ static struct ew_pft_string_row *make(struct ew_pft_strings *strings, uint32_t p
 }
 
 /* Stores a new string, fills in a missing one. */
-static void exchange(char **kept, const char **given)
+static void exchange(struct ew_pft_strings *strings, char **kept, const char **given)
 {
     if (*given == NULL) {
         *given = *kept;
@@ -131,8 +139,9 @@ static void exchange(char **kept, const char **given)
     }
     if (*kept != NULL && strcmp(*kept, *given) == 0)
         return;
-    ew_free(*kept);
+    drop_text(strings, *kept);
     *kept = ew_strdup(*given);
+    strings->bytes += *kept != NULL ? strlen(*kept) + 1 : 0;
 }
 
 void ew_pft_strings_complete(struct ew_pft_strings *strings, struct etwatch_sample *s)
@@ -144,15 +153,15 @@ void ew_pft_strings_complete(struct ew_pft_strings *strings, struct etwatch_samp
     if (row == NULL)
         return;
     if (tid == 0) {
-        exchange(&row->text[0], &s->name);
+        exchange(strings, &row->text[0], &s->name);
     } else {
         const struct ew_pft_string_row *process = find(strings, s->pid, s->start_ns, 0);
-        exchange(&row->text[1], &s->thread_name);
+        exchange(strings, &row->text[1], &s->thread_name);
         if (s->name == NULL && process != NULL)
             s->name = process->text[0];
     }
-    exchange(&row->text[2], &s->user);
-    exchange(&row->text[3], &s->cgroup);
-    exchange(&row->text[4], &s->cmdline);
+    exchange(strings, &row->text[2], &s->user);
+    exchange(strings, &row->text[3], &s->cgroup);
+    exchange(strings, &row->text[4], &s->cmdline);
     row->ended = s->type == ETWATCH_TYPE_EXIT;
 }

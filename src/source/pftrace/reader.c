@@ -82,10 +82,18 @@ void ew_pftrace_close(struct ew_pftrace *trace)
     ew_free(trace);
 }
 
+static void close_packet(struct ew_pftrace *trace)
+{
+    trace->packet_open = trace->runs_open = false;
+    ew_bytes_init(&trace->etw, NULL, 0);
+}
+
 void ew_pftrace_rewind(struct ew_pftrace *trace)
 {
     trace->window_len = trace->window_at = 0;
     ew_bytes_init(&trace->inner, NULL, 0);
+    close_packet(trace);
+    trace->inflated_bytes = 0;
     trace->window_offset = trace->at = 0;
     trace->counts = (struct ew_pftrace_counts){0};
     trace->own_known = trace->clock_known = false;
@@ -138,11 +146,18 @@ static void read_clocks(struct ew_pftrace *trace, struct ew_bytes *snapshot)
 static int unpack(struct ew_pftrace *trace, const struct ew_bytes *body)
 {
     size_t at = 0;
+    uint64_t allowed = (body->base + body->size) * EW_PFTRACE_INFLATED_RATIO +
+                       EW_PFTRACE_INFLATED_FREE - trace->inflated_bytes;
+    trace->inflated.max =
+        allowed < EW_PFTRACE_INFLATED_MAX ? (size_t)allowed : EW_PFTRACE_INFLATED_MAX;
     int rc = ew_inflate(body->data, body->size, &trace->inflated, &at);
+    trace->inflated_bytes += trace->inflated.len;
     if (rc == ETWATCH_ENOMEM)
         return rc;
     if (rc < 0) {
-        ew_pft_damage(trace, body->base + at, body->size, "a compressed packet cannot be unpacked");
+        ew_pft_damage(trace, body->base + at, body->size,
+                      rc == ETWATCH_ELIMIT ? "a compressed packet expands too much"
+                                           : "a compressed packet cannot be unpacked");
         return 0;
     }
     ew_bytes_init(&trace->inner, trace->inflated.data, trace->inflated.len);
@@ -151,30 +166,26 @@ static int unpack(struct ew_pftrace *trace, const struct ew_bytes *body)
 }
 
 /* Fields come in any order, so those that others depend on are read first. */
-struct envelope {
-    uint64_t t_ns;
-    uint32_t sequence;
-};
-
-static struct envelope read_envelope(struct ew_bytes packet)
+static void read_envelope(struct ew_pftrace *trace, struct ew_bytes packet)
 {
-    struct envelope envelope = {0};
     struct ew_proto_field field;
+    trace->packet_t_ns = 0;
+    trace->packet_sequence = 0;
     while (ew_proto_next(&packet, &field)) {
         if (field.number == EW_PF_TIMESTAMP && field.wire == EW_PROTO_VARINT)
-            envelope.t_ns = field.u;
+            trace->packet_t_ns = field.u;
         if (field.number == EW_PF_SEQUENCE_ID && field.wire == EW_PROTO_VARINT)
-            envelope.sequence = (uint32_t)field.u;
+            trace->packet_sequence = (uint32_t)field.u;
     }
-    return envelope;
 }
 
 static int take_field(struct ew_pftrace *trace, struct ew_proto_field *field,
-                      const struct envelope *envelope, const struct ew_pftrace_visitor *visitor)
+                      const struct ew_pftrace_visitor *visitor)
 {
     switch (field->number) {
     case EW_PF_FTRACE_EVENTS:
-        return ew_pft_bundle(trace, &field->body, visitor);
+        ew_pft_bundle(trace, &field->body);
+        return 0;
     case EW_PF_PROCESS_TREE:
         ew_pft_process_tree(trace, &field->body);
         return 0;
@@ -182,12 +193,15 @@ static int take_field(struct ew_pftrace *trace, struct ew_proto_field *field,
         read_clocks(trace, &field->body);
         return 0;
     case EW_PF_INTERNED_DATA:
-        ew_pft_intern(trace, &field->body, envelope->sequence);
+        ew_pft_intern(trace, &field->body, trace->packet_sequence);
         return 0;
     case EW_PF_TRACK_EVENT:
-        return ew_pft_track_event(trace, &field->body, envelope->t_ns, envelope->sequence, visitor);
+        return ew_pft_track_event(trace, &field->body, trace->packet_t_ns, trace->packet_sequence,
+                                  visitor);
     case EW_PF_ETW_EVENTS:
-        return ew_pft_etw_bundle(trace, &field->body, visitor);
+        trace->etw = field->body;
+        trace->etw_cpu = 0;
+        return 0;
     case EW_PF_ZSTD_COMPRESSED:
         ew_pft_damage(trace, field->body.base, field->body.size,
                       "a packet is compressed with zstd, which is not supported");
@@ -197,19 +211,39 @@ static int take_field(struct ew_pftrace *trace, struct ew_proto_field *field,
     }
 }
 
-static int read_packet(struct ew_pftrace *trace, struct ew_bytes *packet,
-                       const struct ew_pftrace_visitor *visitor)
+/* Continues with the open packet, for a bounded number of events. */
+static int read_part(struct ew_pftrace *trace, const struct ew_pftrace_visitor *visitor)
 {
-    struct envelope envelope = read_envelope(*packet);
     struct ew_proto_field field;
     int rc = 0;
-    trace->counts.packets++;
-    while (rc == 0 && ew_proto_next(packet, &field))
-        if (field.wire == EW_PROTO_LEN)
-            rc = take_field(trace, &field, &envelope, visitor);
-    if (rc == 0 && !ew_bytes_ok(packet))
-        ew_pft_damage(trace, packet->error_offset, packet->size, "a packet is malformed");
+    trace->steps = 0;
+    while (rc == 0 && trace->steps < EW_PFT_STEPS) {
+        if (trace->runs_open) {
+            rc = ew_pft_emit(trace, visitor);
+        } else if (ew_bytes_left(&trace->etw) > 0) {
+            rc = ew_pft_etw_emit(trace, visitor);
+        } else if (!ew_proto_next(&trace->packet, &field)) {
+            trace->packet_open = false;
+            break;
+        } else if (field.wire == EW_PROTO_LEN) {
+            trace->steps++;
+            rc = take_field(trace, &field, visitor);
+        }
+    }
+    if (rc == 0 && !trace->packet_open && !ew_bytes_ok(&trace->packet))
+        ew_pft_damage(trace, trace->packet.error_offset, trace->packet.size,
+                      "a packet is malformed");
     return rc;
+}
+
+static int read_packet(struct ew_pftrace *trace, const struct ew_bytes *packet,
+                       const struct ew_pftrace_visitor *visitor)
+{
+    read_envelope(trace, *packet);
+    trace->packet = *packet;
+    trace->packet_open = true;
+    trace->counts.packets++;
+    return read_part(trace, visitor);
 }
 
 /* One packet of the file; a compressed one is unpacked for take_inner. */
@@ -313,6 +347,10 @@ int ew_pftrace_next(struct ew_pftrace *trace, const struct ew_pftrace_visitor *v
 {
     struct ew_proto_field field;
     int rc;
+    if (trace->packet_open) {
+        rc = read_part(trace, visitor);
+        return rc < 0 ? rc : 1;
+    }
     if (ew_bytes_left(&trace->inner) > 0) {
         rc = take_inner(trace, visitor);
         return rc < 0 ? rc : 1;
@@ -335,8 +373,8 @@ int ew_pftrace_bytes(struct ew_pftrace *trace, const uint8_t *bytes, size_t size
     ew_bytes_init(&all, bytes, size);
     while (rc == 0 && ew_proto_next(&all, &field)) {
         rc = take_outer(trace, &field, visitor);
-        while (rc == 0 && ew_bytes_left(&trace->inner) > 0)
-            rc = take_inner(trace, visitor);
+        while (rc == 0 && (trace->packet_open || ew_bytes_left(&trace->inner) > 0))
+            rc = trace->packet_open ? read_part(trace, visitor) : take_inner(trace, visitor);
     }
     if (rc == 0 && !ew_bytes_ok(&all))
         ew_pft_damage(trace, all.error_offset, size - all.pos,

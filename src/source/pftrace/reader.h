@@ -23,6 +23,10 @@
 enum {
     EW_PFTRACE_PACKET_MAX = 16 << 20,   /* size in the file */
     EW_PFTRACE_INFLATED_MAX = 64 << 20, /* decompressed size of a packet */
+    /* All packets together may expand to this much, and to RATIO times the bytes of the file read
+     * so far. Recordings compress to a tenth; a decompression bomb reaches a thousandth. */
+    EW_PFTRACE_INFLATED_FREE = 1 << 20,
+    EW_PFTRACE_INFLATED_RATIO = 64,
 };
 
 struct ew_pftrace;
@@ -58,7 +62,8 @@ struct ew_pftrace_counts {
 bool ew_pftrace_is(const uint8_t *bytes, size_t size);
 int ew_pftrace_open(const char *path, struct ew_pftrace **ret_trace, struct ew_error *reterr);
 void ew_pftrace_close(struct ew_pftrace *trace);
-/* Reads the next packet and calls the visitor: 1, 0 at the end, or an error. */
+/* Reads the next packet, or the next part of one with many events, and calls the visitor: 1, 0 at
+ * the end, or an error. */
 int ew_pftrace_next(struct ew_pftrace *trace, const struct ew_pftrace_visitor *visitor);
 void ew_pftrace_rewind(struct ew_pftrace *trace);
 void ew_pftrace_counts(const struct ew_pftrace *trace, struct ew_pftrace_counts *ret_counts);

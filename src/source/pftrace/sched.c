@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "source/pftrace/pftrace.h"
 
-enum { RUN_MAX = 1 << 18 };
+enum { RUN_MAX = 1 << 17 };
 
 /* ------------------------------------------------------------------- threads */
 
@@ -371,27 +371,27 @@ static int emit(struct ew_pftrace *trace, uint32_t number, struct ew_pft_event *
     return visitor->event != NULL ? visitor->event(visitor->ctx, &event) : 0;
 }
 
-static int emit_all(struct ew_pftrace *trace, uint32_t cpu,
-                    const struct ew_pftrace_visitor *visitor)
+int ew_pft_emit(struct ew_pftrace *trace, const struct ew_pftrace_visitor *visitor)
 {
     struct ew_pft_run *runs[3] = {&trace->others, &trace->wakings, &trace->switches};
-    uint32_t at[3] = {0, 0, 0};
+    uint32_t *at = trace->run_at;
     int rc = 0;
-    while (rc == 0) {
+    for (; rc == 0 && trace->steps < EW_PFT_STEPS; trace->steps++) {
         int next = -1;
         for (int i = 0; i < 3; i++)
             if (at[i] < runs[i]->count &&
                 (next < 0 || runs[i]->events[at[i]].t_ns < runs[next]->events[at[next]].t_ns))
                 next = i;
-        if (next < 0)
+        if (next < 0) {
+            trace->runs_open = false;
             break;
-        rc = emit(trace, cpu, &runs[next]->events[at[next]++], visitor);
+        }
+        rc = emit(trace, trace->run_cpu, &runs[next]->events[at[next]++], visitor);
     }
     return rc;
 }
 
-int ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
-                  const struct ew_pftrace_visitor *visitor)
+void ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle)
 {
     struct ew_proto_field field;
     uint64_t offset = bundle->base, size = bundle->size;
@@ -410,5 +410,7 @@ int ew_pft_bundle(struct ew_pftrace *trace, struct ew_bytes *bundle,
     }
     if (!good || !ew_bytes_ok(bundle) || cpu >= EW_PFT_CPUS_MAX)
         ew_pft_damage(trace, offset, size, "a bundle of scheduler events is malformed");
-    return cpu < EW_PFT_CPUS_MAX ? emit_all(trace, cpu, visitor) : 0;
+    memset(trace->run_at, 0, sizeof trace->run_at);
+    trace->run_cpu = cpu;
+    trace->runs_open = cpu < EW_PFT_CPUS_MAX;
 }
