@@ -117,7 +117,7 @@ const uint8_t *ew_layout_zeros(const struct ew_layout *layout)
     return layout->zeros;
 }
 
-uint32_t ew_column_bits(uint8_t type)
+uint32_t ew_arrow_column_bits(uint8_t type)
 {
     switch (type) {
     case EW_COLUMN_BOOL:
@@ -170,7 +170,7 @@ static bool has_text(uint8_t type)
 /* Size of the values of this many rows; there is one offset more than rows. */
 static size_t values_size(uint8_t type, uint32_t rows)
 {
-    size_t bits = (size_t)ew_column_bits(type) * ((size_t)rows + has_text(type));
+    size_t bits = (size_t)ew_arrow_column_bits(type) * ((size_t)rows + has_text(type));
     return (bits + 7) / 8 + 8;
 }
 
@@ -211,7 +211,7 @@ void ew_columns_done(struct ew_columns *columns)
     memset(columns, 0, sizeof *columns);
 }
 
-bool ew_column_open(struct ew_columns *columns, struct ew_column *column)
+bool ew_arrow_column_open(struct ew_columns *columns, struct ew_column *column)
 {
     if (columns->error != 0)
         return false;

@@ -123,13 +123,13 @@ struct ew_batch *ew_columns_cut(struct ew_columns *columns);
 void ew_columns_reset(struct ew_columns *columns);
 
 /* Allocates memory for a column's first value in this batch. */
-bool ew_column_open(struct ew_columns *columns, struct ew_column *column);
+bool ew_arrow_column_open(struct ew_columns *columns, struct ew_column *column);
 
 /* Shared by the inline functions: the column, prepared for a value in this row. */
 static inline struct ew_column *ew_column_set(struct ew_columns *columns, uint32_t i)
 {
     struct ew_column *column = &columns->list[i];
-    if (column->values == NULL && !ew_column_open(columns, column))
+    if (column->values == NULL && !ew_arrow_column_open(columns, column))
         return NULL;
     if (column->valid != NULL)
         column->valid[columns->rows >> 3] |= (uint8_t)(1u << (columns->rows & 7));
@@ -171,7 +171,8 @@ int32_t ew_columns_dict_index(struct ew_columns *columns, uint32_t i, const char
 uint32_t ew_columns_dict_count(const struct ew_columns *columns, uint32_t i);
 
 /* For other files of this folder. */
-uint32_t ew_column_bits(uint8_t type); /* width of a value; for TEXT and BINARY of an offset */
+uint32_t
+ew_arrow_column_bits(uint8_t type); /* width of a value; for TEXT and BINARY of an offset */
 struct ew_dictionary *ew_dictionary_ref(struct ew_dictionary *dictionary);
 void ew_dictionary_unref(struct ew_dictionary *dictionary);
 /* Zeros, large enough for any buffer of a column without values. */

@@ -20,8 +20,8 @@ static bool opens(const struct etwatch_field *field)
     return field->type == ETWATCH_FIELD_ARRAY || field->type == ETWATCH_FIELD_STRUCT;
 }
 
-void ew_fields_put_json(struct ew_columns *columns, uint32_t column, struct ew_buf *scratch,
-                        const struct etwatch_field *fields, uint32_t count)
+void ew_arrow_fields_put_json(struct ew_columns *columns, uint32_t column, struct ew_buf *scratch,
+                              const struct etwatch_field *fields, uint32_t count)
 {
     scratch->len = 0;
     ew_json_put_fields(scratch, fields, count);
@@ -126,7 +126,7 @@ static uint32_t after_entry(const struct etwatch_field *fields, uint32_t count, 
     return count;
 }
 
-void ew_field_kinds_done(struct ew_field_kinds *kinds)
+void ew_arrow_field_kinds_done(struct ew_field_kinds *kinds)
 {
     for (uint32_t i = 0; i < kinds->count; i++)
         ew_free(kinds->list[i].name);
@@ -155,8 +155,8 @@ static int add_kind(struct ew_field_kinds *kinds, const char *name, uint32_t *re
     return 0;
 }
 
-int ew_field_kinds_learn(struct ew_field_kinds *kinds, const struct etwatch_field *fields,
-                         uint32_t count)
+int ew_arrow_field_kinds_learn(struct ew_field_kinds *kinds, const struct etwatch_field *fields,
+                               uint32_t count)
 {
     uint32_t hint = 0;
     for (uint32_t i = 0; i < count; i = after_entry(fields, count, i), hint++) {
@@ -171,7 +171,7 @@ int ew_field_kinds_learn(struct ew_field_kinds *kinds, const struct etwatch_fiel
     return 0;
 }
 
-int ew_field_kinds_add(struct ew_field_kinds *kinds, struct ew_layout *layout)
+int ew_arrow_field_kinds_add(struct ew_field_kinds *kinds, struct ew_layout *layout)
 {
     int rc = 0;
     kinds->first = ew_layout_count(layout);
@@ -232,8 +232,9 @@ static void put_value(struct ew_columns *columns, uint32_t column, struct ew_buf
     }
 }
 
-void ew_field_kinds_put(const struct ew_field_kinds *kinds, struct ew_columns *columns,
-                        struct ew_buf *scratch, const struct etwatch_field *fields, uint32_t count)
+void ew_arrow_field_kinds_put(const struct ew_field_kinds *kinds, struct ew_columns *columns,
+                              struct ew_buf *scratch, const struct etwatch_field *fields,
+                              uint32_t count)
 {
     uint32_t hint = 0, end;
     for (uint32_t i = 0; i < count; i = end, hint++) {

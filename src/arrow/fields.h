@@ -9,8 +9,8 @@
 #include "base/buf.h"
 
 /* {"NewThreadId":12,…}, as in the JSON output. Errors stay in columns. */
-void ew_fields_put_json(struct ew_columns *columns, uint32_t column, struct ew_buf *scratch,
-                        const struct etwatch_field *fields, uint32_t count);
+void ew_arrow_fields_put_json(struct ew_columns *columns, uint32_t column, struct ew_buf *scratch,
+                              const struct etwatch_field *fields, uint32_t count);
 
 /* Names and kinds of the fields of all examined events. */
 struct ew_field_kind {
@@ -25,14 +25,15 @@ struct ew_field_kinds {
     uint16_t index[2 * EW_FIELD_KINDS_MAX]; /* hash of a name: index in the list + 1, or 0 */
     uint32_t first;                         /* column of the first field */
 };
-void ew_field_kinds_done(struct ew_field_kinds *kinds);
+void ew_arrow_field_kinds_done(struct ew_field_kinds *kinds);
 /* Examines one event. 0, ETWATCH_ENOMEM, or ETWATCH_ELIMIT: too many different names. */
-int ew_field_kinds_learn(struct ew_field_kinds *kinds, const struct etwatch_field *fields,
-                         uint32_t count);
+int ew_arrow_field_kinds_learn(struct ew_field_kinds *kinds, const struct etwatch_field *fields,
+                               uint32_t count);
 /* Adds a column per field to a layout. A name that is already used is prefixed with "fields.". */
-int ew_field_kinds_add(struct ew_field_kinds *kinds, struct ew_layout *layout);
+int ew_arrow_field_kinds_add(struct ew_field_kinds *kinds, struct ew_layout *layout);
 /* Sets the values of this row. */
-void ew_field_kinds_put(const struct ew_field_kinds *kinds, struct ew_columns *columns,
-                        struct ew_buf *scratch, const struct etwatch_field *fields, uint32_t count);
+void ew_arrow_field_kinds_put(const struct ew_field_kinds *kinds, struct ew_columns *columns,
+                              struct ew_buf *scratch, const struct etwatch_field *fields,
+                              uint32_t count);
 
 #endif

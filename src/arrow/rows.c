@@ -103,7 +103,7 @@ static enum ew_column_type metric_type(uint32_t metric, uint32_t flags)
         return time_type(flags);
     if (metric == ETWATCH_M_affinity)
         return EW_COLUMN_U64;
-    return ew_metric_info[metric].kind == EW_VALUE_DOUBLE ? EW_COLUMN_F64 : EW_COLUMN_I64;
+    return ew_sink_metric_info[metric].kind == EW_VALUE_DOUBLE ? EW_COLUMN_F64 : EW_COLUMN_I64;
 }
 
 static int add_metrics(struct ew_layout *layout, struct ew_sample_rows *rows, uint32_t flags)
@@ -113,13 +113,13 @@ static int add_metrics(struct ew_layout *layout, struct ew_sample_rows *rows, ui
         if (!etwatch_metric_set_has(&rows->metrics, i))
             continue;
         rows->metric[i] = (int16_t)ew_layout_count(layout);
-        rc = ew_layout_add(layout, ew_metric_info[i].name, metric_type(i, flags), true);
+        rc = ew_layout_add(layout, ew_sink_metric_info[i].name, metric_type(i, flags), true);
     }
     return rc;
 }
 
-int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t flags,
-                        bool with_estimated, uint32_t batch_rows)
+int ew_arrow_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t flags,
+                              bool with_estimated, uint32_t batch_rows)
 {
     struct ew_layout *layout = NULL;
     bool thread = table == ETWATCH_TABLE_THREADS || table == ETWATCH_TABLE_THREAD_SAMPLES;
@@ -130,7 +130,7 @@ int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t fl
     memset(rows->which, 0xFF, sizeof rows->which);
     memset(rows->metric, 0xFF, sizeof rows->metric);
     rows->estimated = -1;
-    rows->metrics = ew_metrics_of_type(type);
+    rows->metrics = ew_sink_metrics_of_type(type);
     int rc = ew_layout_new(batch_rows, &layout);
     if (rc < 0)
         return rc;
@@ -147,7 +147,7 @@ int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t fl
     return rc;
 }
 
-void ew_sample_rows_done(struct ew_sample_rows *rows)
+void ew_arrow_sample_rows_done(struct ew_sample_rows *rows)
 {
     ew_columns_done(&rows->columns);
 }
@@ -201,7 +201,7 @@ static void put_estimated(struct ew_sample_rows *rows, const struct etwatch_metr
             continue;
         if (names.len > 0)
             ew_buf_char(&names, ' ');
-        ew_buf_text(&names, ew_metric_info[i].name);
+        ew_buf_text(&names, ew_sink_metric_info[i].name);
     }
     ew_buf_char(&names, '\0');
     if (names.error == 0)
@@ -211,8 +211,8 @@ static void put_estimated(struct ew_sample_rows *rows, const struct etwatch_metr
     ew_buf_done(&names);
 }
 
-void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
-                        const struct etwatch_metric_set *estimated)
+void ew_arrow_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
+                              const struct etwatch_metric_set *estimated)
 {
     struct ew_columns *columns = &rows->columns;
     if (!ew_columns_begin(columns))
@@ -222,7 +222,7 @@ void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample
     etwatch_metric_set_intersect(&known, &sample->has);
     EW_METRIC_SET_EACH (i, &known) {
         uint64_t value; /* all kinds of values have this size */
-        memcpy(&value, (const char *)sample + ew_metric_info[i].offset, sizeof value);
+        memcpy(&value, (const char *)sample + ew_sink_metric_info[i].offset, sizeof value);
         ew_columns_u64(columns, (uint32_t)rows->metric[i], value);
     }
     if (rows->estimated >= 0 && estimated != NULL && !etwatch_metric_set_is_empty(estimated))
@@ -251,7 +251,7 @@ enum {
     EVENT_WAIT_REASON,
 };
 
-int ew_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows)
+int ew_arrow_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows)
 {
     static const struct spec specs[] = {
         {"t_ns", EW_COLUMN_TIME, false},       {"cpu", EW_COLUMN_U16, false},
@@ -283,7 +283,7 @@ static void put_wait(struct ew_columns *columns, const struct etwatch_event *eve
     ew_columns_dict(columns, EVENT_WAIT_REASON, event->wait_reason);
 }
 
-void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *event)
+void ew_arrow_event_rows_put(struct ew_columns *columns, const struct etwatch_event *event)
 {
     static const char *const names[] = {NULL, "switch", "wakeup", "fork", "exec", "exit"};
     if (!ew_columns_begin(columns))
@@ -313,7 +313,7 @@ void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *e
     ew_columns_end(columns);
 }
 
-int ew_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret_layout)
+int ew_arrow_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret_layout)
 {
     static const struct spec specs[EW_RECORD_COLUMNS] = {
         [EW_RECORD_T_NS] = {"t_ns", EW_COLUMN_TIME, false},

@@ -18,16 +18,16 @@ struct ew_sample_rows {
 
 /* table: PROCESSES, THREADS, SAMPLES or THREAD_SAMPLES; flags: enum etwatch_table_flag.
  * with_estimated: totals of recordings have a column that names the estimated metrics. */
-int ew_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t flags,
-                        bool with_estimated, uint32_t batch_rows);
-void ew_sample_rows_done(struct ew_sample_rows *rows);
+int ew_arrow_sample_rows_init(struct ew_sample_rows *rows, uint32_t table, uint32_t flags,
+                              bool with_estimated, uint32_t batch_rows);
+void ew_arrow_sample_rows_done(struct ew_sample_rows *rows);
 /* Adds one row; errors are kept in columns. estimated: NULL = none. */
-void ew_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
-                        const struct etwatch_metric_set *estimated);
+void ew_arrow_sample_rows_put(struct ew_sample_rows *rows, const struct etwatch_sample *sample,
+                              const struct etwatch_metric_set *estimated);
 
 /* Scheduler events. */
-int ew_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows);
-void ew_event_rows_put(struct ew_columns *columns, const struct etwatch_event *event);
+int ew_arrow_event_rows_init(struct ew_columns *columns, uint32_t flags, uint32_t batch_rows);
+void ew_arrow_event_rows_put(struct ew_columns *columns, const struct etwatch_event *event);
 
 int ew_class_rows_init(struct ew_columns *columns, uint32_t batch_rows);
 void ew_class_rows_put(struct ew_columns *columns, const struct etwatch_trace_class *klass);
@@ -49,6 +49,6 @@ enum ew_record_column {
     EW_RECORD_VERSION,
     EW_RECORD_COLUMNS,
 };
-int ew_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret_layout);
+int ew_arrow_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret_layout);
 
 #endif

@@ -11,7 +11,7 @@ uint64_t ew_hash_seed(void)
     uint64_t seed = atomic_load_explicit(&process_seed, memory_order_relaxed);
     if (seed != 0)
         return seed;
-    uint64_t fresh = ew_os_random() | 1;
+    uint64_t fresh = ew_random_u64() | 1;
     if (atomic_compare_exchange_strong(&process_seed, &seed, fresh))
         return fresh;
     return seed; /* another thread was first */

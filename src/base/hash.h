@@ -13,7 +13,7 @@
 /* The same for the whole life of the process; never 0. */
 uint64_t ew_hash_seed(void);
 /* Implemented in src/os. */
-uint64_t ew_os_random(void);
+uint64_t ew_random_u64(void);
 
 static inline uint64_t ew_hash_mix(uint64_t hash, uint64_t value)
 {

@@ -43,11 +43,11 @@ int ew_cmd_top(const struct ew_options *options);
 int ew_cmd_waits(const struct ew_options *options);
 
 /* record, by the extension of its file: .etl (Windows) and .pftrace. */
-int ew_record_etl(const struct ew_options *options);
-int ew_record_pftrace(const struct ew_options *options);
+int ew_cli_record_etl(const struct ew_options *options);
+int ew_cli_record_pftrace(const struct ew_options *options);
 
 /* doctor --metrics: as JSON Lines or a table. Returns whether any source works. */
-bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out);
+bool ew_cli_doctor_metrics(const struct ew_options *options, struct ew_buf *out);
 
 /* ------------------------------------------------------------------ message.c: messages */
 
@@ -199,7 +199,7 @@ struct ew_watch {
     struct etwatch_meta meta;
     bool meta_known;
     bool stopped;
-    struct etwatch_stats stats;         /* after ew_watch_stop */
+    struct etwatch_stats stats;         /* after ew_cli_watch_stop */
     struct etwatch_aggregator *windows; /* --window */
     uint64_t end_raw_ns;                /* --duration; 0: no end */
     uint64_t end_unix_ns;               /* the same for a recording, in its own time */
@@ -225,17 +225,17 @@ struct ew_watch {
 };
 
 /* Opens the output and creates the sink (format 0: none). Nothing is watched yet. An exit code. */
-int ew_watch_prepare(struct ew_watch *watch, const struct ew_options *options, uint32_t format);
+int ew_cli_watch_prepare(struct ew_watch *watch, const struct ew_options *options, uint32_t format);
 /* Watches the selected processes, and pid unless it is 0; then drops privileges. An exit code. */
-int ew_watch_open(struct ew_watch *watch, uint32_t pid);
+int ew_cli_watch_open(struct ew_watch *watch, uint32_t pid);
 /* Waits for the next delivery, at most a quarter of a second. False: the watch is over. */
-bool ew_watch_step(struct ew_watch *watch, int max_ms);
+bool ew_cli_watch_step(struct ew_watch *watch, int max_ms);
 /* Stops and writes the last lines; watch->stats is valid afterwards. */
-void ew_watch_stop(struct ew_watch *watch);
+void ew_cli_watch_stop(struct ew_watch *watch);
 /* Stops if necessary, prints errors, frees everything. An exit code. */
-int ew_watch_close(struct ew_watch *watch);
+int ew_cli_watch_close(struct ew_watch *watch);
 /* One line about the cost and the losses of the watch, for people. */
-void ew_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats);
+void ew_cli_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats);
 
 /* --------------------------------------------------- recording.c: reading recordings */
 
@@ -252,25 +252,25 @@ struct ew_recording {
 };
 
 /* The processes that the options select; the caller sets the rest. */
-struct etwatch_trace_options ew_recording_selection(const struct ew_options *options);
+struct etwatch_trace_options ew_cli_recording_selection(const struct ew_options *options);
 /* Opens the output, then the recordings. format 0: no sink. sink_flags: in addition to those of the
  * options. An exit code. */
-int ew_recording_open(struct ew_recording *recording, const struct ew_options *options,
-                      uint32_t format, uint32_t sink_flags);
+int ew_cli_recording_open(struct ew_recording *recording, const struct ew_options *options,
+                          uint32_t format, uint32_t sink_flags);
 /* Prints errors (rc: the result of reading), losses and damage, and frees everything. An exit code.
  */
-int ew_recording_close(struct ew_recording *recording, int rc,
-                       const struct etwatch_error_info *error);
+int ew_cli_recording_close(struct ew_recording *recording, int rc,
+                           const struct etwatch_error_info *error);
 /* Writes what is known about the recordings as a whole. system may be NULL. */
-int ew_recording_put_trace(struct ew_recording *recording,
-                           const struct etwatch_trace_system *system);
+int ew_cli_recording_put_trace(struct ew_recording *recording,
+                               const struct etwatch_trace_system *system);
 /* Prints damage also with -q: the data alone looks complete. */
-void ew_recording_report_damage(const struct ew_recording *recording,
-                                const struct etwatch_trace_stats *stats);
+void ew_cli_recording_report_damage(const struct ew_recording *recording,
+                                    const struct etwatch_trace_stats *stats);
 /* The progress bar: an on_progress with the recording as its ctx. */
-int ew_recording_on_progress(void *recording, uint64_t done, uint64_t all);
+int ew_cli_recording_on_progress(void *recording, uint64_t done, uint64_t all);
 /* Removes the bar. */
-void ew_recording_hide_progress(struct ew_recording *recording);
+void ew_cli_recording_hide_progress(struct ew_recording *recording);
 
 /* events --count-by-type: the number of events of each type. */
 struct ew_histogram {
@@ -322,25 +322,25 @@ struct ew_record_file {
 };
 
 /* Opens the file, so that its errors are reported before anything is started. 0 or the errno. */
-int ew_record_file_open(struct ew_record_file *file, const char *path, uint64_t max_bytes,
-                        uint32_t keep_files, uint64_t ring_ns);
+int ew_cli_record_file_open(struct ew_record_file *file, const char *path, uint64_t max_bytes,
+                            uint32_t keep_files, uint64_t ring_ns);
 /* An etwatch_write_fn. A packet that a full disk took only in part is removed again. */
-int ew_record_file_write(void *file, const void *bytes, size_t len);
+int ew_cli_record_file_write(void *file, const void *bytes, size_t len);
 /* The file has its maximum size. */
-bool ew_record_file_full(const struct ew_record_file *file);
-/* The next file or part must begin: flush, call ew_record_file_next, restart the sink. */
-bool ew_record_file_due(const struct ew_record_file *file, uint64_t now_ns);
+bool ew_cli_record_file_full(const struct ew_record_file *file);
+/* The next file or part must begin: flush, call ew_cli_record_file_next, restart the sink. */
+bool ew_cli_record_file_due(const struct ew_record_file *file, uint64_t now_ns);
 /* 0 or the errno. */
-int ew_record_file_next(struct ew_record_file *file, uint64_t now_ns);
+int ew_cli_record_file_next(struct ew_record_file *file, uint64_t now_ns);
 /* Writes the ring to its file and empties it. 0 or the errno. */
-int ew_record_file_dump(struct ew_record_file *file);
+int ew_cli_record_file_dump(struct ew_record_file *file);
 /* 0 or the errno. A ring that was never written leaves no file. */
-int ew_record_file_close(struct ew_record_file *file);
+int ew_cli_record_file_close(struct ew_record_file *file);
 
 /* ----------------------------------------- process_table.c, screen.c, summary.c: tables */
 
 /* The columns of top and of the summary of run. */
-enum ew_process_column {
+enum ew_cli_process_column {
     EW_PROCESS_PID,
     EW_PROCESS_NAME,
     EW_PROCESS_OWNER,
@@ -360,10 +360,10 @@ enum ew_process_column {
     EW_PROCESS_THREADS,
 };
 
-struct ew_grid_column ew_process_column(enum ew_process_column id);
+struct ew_grid_column ew_cli_process_column(enum ew_cli_process_column id);
 /* Adds the cell of a row. wall_ns: the time that CPU% refers to. */
-void ew_process_column_put(struct ew_grid *grid, enum ew_process_column id,
-                           const struct etwatch_sample *sum, uint64_t wall_ns);
+void ew_cli_process_column_put(struct ew_grid *grid, enum ew_cli_process_column id,
+                               const struct etwatch_sample *sum, uint64_t wall_ns);
 
 enum ew_screen_sort { EW_SORT_CPU, EW_SORT_MEMORY, EW_SORT_IO };
 
@@ -410,20 +410,20 @@ struct ew_waits_view {
 };
 
 /* 0 or ETWATCH_ENOMEM. */
-int ew_waits_view_init(struct ew_waits_view *view);
-void ew_waits_view_done(struct ew_waits_view *view);
+int ew_cli_waits_init(struct ew_waits_view *view);
+void ew_cli_waits_done(struct ew_waits_view *view);
 /* Also shows this process. 0 or ETWATCH_ENOMEM. */
-int ew_waits_view_add(struct ew_waits_view *view, uint32_t pid);
+int ew_cli_waits_add(struct ew_waits_view *view, uint32_t pid);
 /* What a watch delivers: processes that start are shown. */
-int ew_waits_view_sample(struct ew_waits_view *view, const struct etwatch_sample *sample);
-void ew_waits_view_events(struct ew_waits_view *view, const struct etwatch_events *batch);
+int ew_cli_waits_sample(struct ew_waits_view *view, const struct etwatch_sample *sample);
+void ew_cli_waits_events(struct ew_waits_view *view, const struct etwatch_events *batch);
 /* After the last event. */
-void ew_waits_view_end(struct ew_waits_view *view, const struct ew_options *options);
+void ew_cli_waits_end(struct ew_waits_view *view, const struct ew_options *options);
 /* Writes tables, or JSON Lines. width 0: lines are not cut. 0 or a negative code. */
-int ew_waits_view_write(const struct ew_waits_view *view, struct ew_buf *out, bool json,
-                        uint32_t width, bool color);
+int ew_cli_waits_write(const struct ew_waits_view *view, struct ew_buf *out, bool json,
+                       uint32_t width, bool color);
 /* The same to an output; to_screen: with the width and colour of terminal `which`, if it is one. */
-int ew_waits_view_print(const struct ew_waits_view *view, struct ew_output *output, bool json,
-                        bool to_screen, int which);
+int ew_cli_waits_print(const struct ew_waits_view *view, struct ew_output *output, bool json,
+                       bool to_screen, int which);
 
 #endif

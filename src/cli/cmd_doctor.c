@@ -136,7 +136,7 @@ int ew_cmd_doctor(const struct ew_options *options)
     (void)ew_output_open(&output, NULL);
     ew_buf_init(&doctor.out, 0, ew_output_write, &output);
     if (options->show_metrics) {
-        bool any = ew_doctor_metrics(options, &doctor.out);
+        bool any = ew_cli_doctor_metrics(options, &doctor.out);
         return finish(&doctor, &output, ew_buf_flush(&doctor.out), any);
     }
     int rc = etwatch_doctor(options->proc_root, on_check, &doctor);

@@ -105,9 +105,9 @@ int ew_cmd_events(const struct ew_options *options)
     struct ew_histogram histogram;
     struct etwatch_error_info error = {.size = sizeof error};
     uint32_t format = options->json ? ETWATCH_FORMAT_JSONL : ETWATCH_FORMAT_TABLE;
-    int code = ew_recording_open(&recording, options, format, ETWATCH_SINK_CLASSES);
+    int code = ew_cli_recording_open(&recording, options, format, ETWATCH_SINK_CLASSES);
     if (code != EW_EXIT_OK) {
-        (void)ew_recording_close(&recording, 0, NULL);
+        (void)ew_cli_recording_close(&recording, 0, NULL);
         return code;
     }
     /* A progress bar would be mixed with the lines on the same screen. */
@@ -115,7 +115,7 @@ int ew_cmd_events(const struct ew_options *options)
         recording.show_progress = false;
     ew_histogram_init(&histogram);
     int rc = walk(&recording, &histogram, &error);
-    ew_recording_hide_progress(&recording);
+    ew_cli_recording_hide_progress(&recording);
     if (options->count_by_type && (rc == 0 || rc == ETWATCH_ESTATE)) {
         int put = ew_histogram_put(&histogram, recording.sink);
         rc = rc == 0 ? put : rc;
@@ -123,5 +123,5 @@ int ew_cmd_events(const struct ew_options *options)
     if (recording.output.os_error == 0)
         report_loss(&recording);
     ew_histogram_done(&histogram);
-    return ew_recording_close(&recording, rc, &error);
+    return ew_cli_recording_close(&recording, rc, &error);
 }

@@ -44,7 +44,7 @@ static void report_counts(const struct ew_recording *recording,
     if (stats->lost > 0 || stats->lost_buffers > 0)
         ew_print_info(options, "%llu events and %llu buffers were lost while this was recorded",
                       big(stats->lost), big(stats->lost_buffers));
-    ew_recording_report_damage(recording, stats);
+    ew_cli_recording_report_damage(recording, stats);
 }
 
 int ew_cmd_export(const struct ew_options *options)
@@ -61,7 +61,7 @@ int ew_cmd_export(const struct ew_options *options)
         .events = (const char *const *)options->events.words,
         .event_count = options->events.count,
         .hz = options->hz,
-        .on_progress = ew_recording_on_progress,
+        .on_progress = ew_cli_recording_on_progress,
         .ctx = &recording,
     };
     uint32_t format = options->export.format;
@@ -71,16 +71,16 @@ int ew_cmd_export(const struct ew_options *options)
                        etwatch_export_name(format));
         return EW_EXIT_USAGE;
     }
-    int code = ew_recording_open(&recording, options, 0, 0);
+    int code = ew_cli_recording_open(&recording, options, 0, 0);
     if (code != EW_EXIT_OK) {
-        (void)ew_recording_close(&recording, 0, NULL);
+        (void)ew_cli_recording_close(&recording, 0, NULL);
         return code;
     }
     int rc = etwatch_trace_export(recording.trace, format, options->export.table, &wanted,
                                   ew_output_write, &recording.output, &counts, &stats, &error);
     recording.complete = rc == 0;
-    ew_recording_hide_progress(&recording);
+    ew_cli_recording_hide_progress(&recording);
     if (recording.output.os_error == 0)
         report_counts(&recording, &counts, &stats);
-    return ew_recording_close(&recording, rc, &error);
+    return ew_cli_recording_close(&recording, rc, &error);
 }

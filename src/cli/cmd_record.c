@@ -8,9 +8,9 @@ static const struct {
     const char *extension;
     int (*record)(const struct ew_options *options);
 } formats[] = {
-    {".etl", ew_record_etl},
-    {".pftrace", ew_record_pftrace},
-    {".perfetto-trace", ew_record_pftrace},
+    {".etl", ew_cli_record_etl},
+    {".pftrace", ew_cli_record_pftrace},
+    {".perfetto-trace", ew_cli_record_pftrace},
 };
 
 static bool ends_with(const char *path, const char *end)

@@ -5,8 +5,8 @@
 static int on_system(void *ctx, const struct etwatch_trace_system *system)
 {
     struct ew_recording *recording = ctx;
-    ew_recording_hide_progress(recording);
-    return ew_recording_put_trace(recording, system);
+    ew_cli_recording_hide_progress(recording);
+    return ew_cli_recording_put_trace(recording, system);
 }
 
 static int on_class(void *ctx, const struct etwatch_trace_class *klass)
@@ -46,9 +46,9 @@ int ew_cmd_report(const struct ew_options *options)
         callbacks.flags |= ETWATCH_REPORT_CMDLINE;
     if (options->images)
         callbacks.flags |= ETWATCH_REPORT_IMAGES;
-    int code = ew_recording_open(&recording, options, format, 0);
+    int code = ew_cli_recording_open(&recording, options, format, 0);
     if (code != EW_EXIT_OK) {
-        (void)ew_recording_close(&recording, 0, NULL);
+        (void)ew_cli_recording_close(&recording, 0, NULL);
         return code;
     }
     int rc = etwatch_trace_report(recording.trace, &callbacks, NULL, &error);
@@ -56,5 +56,5 @@ int ew_cmd_report(const struct ew_options *options)
         int end = etwatch_sink_end(recording.sink);
         rc = rc == 0 ? end : rc;
     }
-    return ew_recording_close(&recording, rc, &error);
+    return ew_cli_recording_close(&recording, rc, &error);
 }

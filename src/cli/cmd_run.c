@@ -25,13 +25,13 @@ static int add_sample(void *ctx, const struct etwatch_sample *sample)
     struct run *run = ctx;
     if (sample->type == ETWATCH_TYPE_EXIT && sample->pid == run->child.pid)
         run->exit_seen = true;
-    int rc = run->options->waits ? ew_waits_view_sample(&run->waits, sample) : 0;
+    int rc = run->options->waits ? ew_cli_waits_sample(&run->waits, sample) : 0;
     return rc == 0 ? ew_summary_add(&run->summary, sample) : rc;
 }
 
 static void add_events(void *ctx, const struct etwatch_events *batch)
 {
-    ew_waits_view_events(&((struct run *)ctx)->waits, batch);
+    ew_cli_waits_events(&((struct run *)ctx)->waits, batch);
 }
 
 static void add_loss(void *ctx, const struct etwatch_loss *loss)
@@ -44,9 +44,9 @@ static void add_loss(void *ctx, const struct etwatch_loss *loss)
 static int end_waits(void *ctx)
 {
     struct run *run = ctx;
-    ew_waits_view_end(&run->waits, run->options);
+    ew_cli_waits_end(&run->waits, run->options);
     return run->options->json
-               ? ew_waits_view_print(&run->waits, &run->watch.output, true, false, EW_TERM_OUT)
+               ? ew_cli_waits_print(&run->waits, &run->watch.output, true, false, EW_TERM_OUT)
                : 0;
 }
 
@@ -84,7 +84,7 @@ static void watch_until_exit(struct run *run)
         bool last = run->exit_seen && run->watch.live == 0 && ew_child_tree_ended(&run->child);
         if (ended && (last || ew_signals_ending() != 0))
             break;
-        go_on = ew_watch_step(&run->watch, 1000);
+        go_on = ew_cli_watch_step(&run->watch, 1000);
     }
 }
 
@@ -127,24 +127,24 @@ static int write_summary(struct run *run)
         rc = ew_buf_flush(&out);
     ew_buf_done(&out);
     if (rc == 0 && options->waits && !options->json)
-        rc = ew_waits_view_print(&run->waits, data ? &run->watch.output : &messages, false,
-                                 to_screen, screen);
+        rc = ew_cli_waits_print(&run->waits, data ? &run->watch.output : &messages, false,
+                                to_screen, screen);
     return data ? rc : 0;
 }
 
 static int fail_exec(struct run *run, int error)
 {
     int code = ew_child_print_error(run->options->child, error);
-    ew_watch_stop(&run->watch);
-    (void)ew_watch_close(&run->watch);
+    ew_cli_watch_stop(&run->watch);
+    (void)ew_cli_watch_close(&run->watch);
     return code;
 }
 
 static int watch_child(struct run *run)
 {
-    int code = ew_watch_open(&run->watch, run->child.pid);
+    int code = ew_cli_watch_open(&run->watch, run->child.pid);
     if (code != EW_EXIT_OK) {
-        (void)ew_watch_close(&run->watch);
+        (void)ew_cli_watch_close(&run->watch);
         return code;
     }
     uint64_t raw_ns;
@@ -155,11 +155,11 @@ static int watch_child(struct run *run)
         return fail_exec(run, error);
     watch_until_exit(run);
     /* The last values of a zombie can still be read. */
-    ew_watch_stop(&run->watch);
+    ew_cli_watch_stop(&run->watch);
     wait_for_child(run);
     if (run->watch.error == 0)
         run->watch.error = write_summary(run);
-    (void)ew_watch_close(&run->watch);
+    (void)ew_cli_watch_close(&run->watch);
     return run->child.status;
 }
 
@@ -170,22 +170,22 @@ int ew_cmd_run(const struct ew_options *options)
     int code = EW_EXIT_OK;
     if (options->waits) {
         own.config_flags |= ETWATCH_CONFIG_EVENTS;
-        code = ew_waits_view_init(&run.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
+        code = ew_cli_waits_init(&run.waits) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
         run.watch.no_events = (options->config_flags & ETWATCH_CONFIG_EVENTS) == 0;
         run.watch.on_events = add_events;
         run.watch.on_loss = add_loss;
         run.watch.on_end = end_waits;
     }
     if (code == EW_EXIT_OK)
-        code = ew_watch_prepare(&run.watch, &own, format_of(options));
+        code = ew_cli_watch_prepare(&run.watch, &own, format_of(options));
     if (code != EW_EXIT_OK) {
-        (void)ew_watch_close(&run.watch);
+        (void)ew_cli_watch_close(&run.watch);
         return code;
     }
     if (ew_summary_init(&run.summary) < 0) {
         ew_print_error("out of memory");
-        (void)ew_watch_close(&run.watch);
-        ew_waits_view_done(&run.waits);
+        (void)ew_cli_watch_close(&run.watch);
+        ew_cli_waits_done(&run.waits);
         return EW_EXIT_FAILED;
     }
     run.watch.on_sample = add_sample;
@@ -195,13 +195,13 @@ int ew_cmd_run(const struct ew_options *options)
     int error = ew_child_hold(&run.child, options->child);
     if (error != 0) {
         ew_print_error("cannot create a process: %s", strerror(error));
-        (void)ew_watch_close(&run.watch);
+        (void)ew_cli_watch_close(&run.watch);
         code = EW_EXIT_FAILED;
     } else {
         code = watch_child(&run);
         ew_child_reap(&run.child);
     }
     ew_summary_done(&run.summary);
-    ew_waits_view_done(&run.waits);
+    ew_cli_waits_done(&run.waits);
     return code;
 }

@@ -17,7 +17,7 @@ static void print_cost(const struct ew_watch *watch)
     if (options->quiet || (!table && watch->stats.lost == 0))
         return;
     ew_buf_init(&line, 0, NULL, NULL);
-    ew_watch_put_cost(&line, &watch->stats);
+    ew_cli_watch_put_cost(&line, &watch->stats);
     ew_buf_char(&line, '\0');
     if (line.error == 0)
         ew_print_info(options, "%s", line.data);
@@ -38,7 +38,7 @@ static void watch_until_end(struct ew_watch *watch)
 {
     const struct ew_options *options = watch->options;
     bool until_exit = options->files.count == 0 && ew_options_only_pids(options);
-    while (ew_signals_ending() == 0 && ew_watch_step(watch, 1000))
+    while (ew_signals_ending() == 0 && ew_cli_watch_step(watch, 1000))
         if (until_exit && watch->live == 0 && (watch->any_started || all_exited(options)))
             break;
 }
@@ -49,17 +49,17 @@ int ew_cmd_stat(const struct ew_options *options)
     uint32_t format = options->json  ? ETWATCH_FORMAT_JSONL
                       : options->csv ? ETWATCH_FORMAT_CSV
                                      : ETWATCH_FORMAT_TABLE;
-    int code = ew_watch_prepare(&watch, options, format);
+    int code = ew_cli_watch_prepare(&watch, options, format);
     if (code == EW_EXIT_OK) {
         ew_signals_init();
-        code = ew_watch_open(&watch, 0);
+        code = ew_cli_watch_open(&watch, 0);
     }
     bool watched = code == EW_EXIT_OK;
     if (watched)
         watch_until_end(&watch);
     int signal = ew_signals_ending();
     bool known = watch.meta_known;
-    int end_code = ew_watch_close(&watch);
+    int end_code = ew_cli_watch_close(&watch);
     if (watched && known && end_code == EW_EXIT_OK && watch.output.os_error == 0)
         print_cost(&watch);
     if (code != EW_EXIT_OK)

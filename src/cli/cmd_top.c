@@ -146,7 +146,7 @@ static void watch_until_end(struct top *top)
 {
     int wait_ms = top->live ? KEY_WAIT_MS : 1000;
     top->shown_raw_ns = ew_os_raw_ns();
-    while (!top->quit && ew_signals_ending() == 0 && ew_watch_step(&top->watch, wait_ms)) {
+    while (!top->quit && ew_signals_ending() == 0 && ew_cli_watch_step(&top->watch, wait_ms)) {
         if (ew_signals_take_suspend()) {
             leave_screen(top);
             ew_signals_suspend();
@@ -173,7 +173,7 @@ int ew_cmd_top(const struct ew_options *given)
     struct ew_options options = with_all(given);
     struct top top = {.live = ew_term_is(EW_TERM_OUT)};
     const struct etwatch_rollup_options rows = {.size = sizeof rows, .max_rows = MAX_ROWS};
-    int code = ew_watch_prepare(&top.watch, &options, 0);
+    int code = ew_cli_watch_prepare(&top.watch, &options, 0);
     if (code == EW_EXIT_OK && etwatch_rollup_new(&rows, &top.rollup) < 0) {
         ew_print_error("out of memory");
         code = EW_EXIT_FAILED;
@@ -188,14 +188,14 @@ int ew_cmd_top(const struct ew_options *given)
     if (top.live)
         ew_signals_watch_screen();
     if (code == EW_EXIT_OK)
-        code = ew_watch_open(&top.watch, 0);
+        code = ew_cli_watch_open(&top.watch, 0);
     if (code == EW_EXIT_OK) {
         enter_screen(&top);
         watch_until_end(&top);
-        ew_watch_stop(&top.watch);
+        ew_cli_watch_stop(&top.watch);
         leave_screen(&top);
     }
-    int end_code = ew_watch_close(&top.watch);
+    int end_code = ew_cli_watch_close(&top.watch);
     int signal = ew_signals_ending();
     ew_buf_done(&top.out);
     etwatch_rollup_free(top.rollup);

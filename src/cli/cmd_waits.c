@@ -8,8 +8,8 @@
 static int print_view(const struct ew_waits_view *view, struct ew_output *output,
                       const struct ew_options *options)
 {
-    return ew_waits_view_print(view, output, options->json, options->output_path == NULL,
-                               EW_TERM_OUT);
+    return ew_cli_waits_print(view, output, options->json, options->output_path == NULL,
+                              EW_TERM_OUT);
 }
 
 /* ------------------------------------------------------------------------- live */
@@ -21,12 +21,12 @@ struct live {
 
 static int on_sample(void *ctx, const struct etwatch_sample *sample)
 {
-    return ew_waits_view_sample(&((struct live *)ctx)->view, sample);
+    return ew_cli_waits_sample(&((struct live *)ctx)->view, sample);
 }
 
 static void on_events(void *ctx, const struct etwatch_events *batch)
 {
-    ew_waits_view_events(&((struct live *)ctx)->view, batch);
+    ew_cli_waits_events(&((struct live *)ctx)->view, batch);
 }
 
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
@@ -38,7 +38,7 @@ static void on_loss(void *ctx, const struct etwatch_loss *loss)
 static int on_end(void *ctx)
 {
     struct live *live = ctx;
-    ew_waits_view_end(&live->view, live->watch.options);
+    ew_cli_waits_end(&live->view, live->watch.options);
     return print_view(&live->view, &live->watch.output, live->watch.options);
 }
 
@@ -47,10 +47,10 @@ static int watch_live(const struct ew_options *given)
     struct live live = {0};
     struct ew_options options = *given;
     options.config_flags |= ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_NO_FALLBACK;
-    int code = ew_waits_view_init(&live.view) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
+    int code = ew_cli_waits_init(&live.view) < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
     if (code == EW_EXIT_OK)
-        code = ew_watch_prepare(&live.watch, &options,
-                                options.json ? (uint32_t)ETWATCH_FORMAT_JSONL : 0);
+        code = ew_cli_watch_prepare(&live.watch, &options,
+                                    options.json ? (uint32_t)ETWATCH_FORMAT_JSONL : 0);
     live.watch.no_samples = true;
     live.watch.on_sample = on_sample;
     live.watch.on_events = on_events;
@@ -59,12 +59,12 @@ static int watch_live(const struct ew_options *given)
     live.watch.ctx = &live;
     ew_signals_init();
     if (code == EW_EXIT_OK)
-        code = ew_watch_open(&live.watch, 0);
-    while (code == EW_EXIT_OK && ew_signals_ending() == 0 && ew_watch_step(&live.watch, 1000))
+        code = ew_cli_watch_open(&live.watch, 0);
+    while (code == EW_EXIT_OK && ew_signals_ending() == 0 && ew_cli_watch_step(&live.watch, 1000))
         if (live.watch.any_started && live.watch.live == 0 && options.names.count == 0)
             break;
-    int end_code = ew_watch_close(&live.watch);
-    ew_waits_view_done(&live.view);
+    int end_code = ew_cli_watch_close(&live.watch);
+    ew_cli_waits_done(&live.view);
     return code != EW_EXIT_OK ? code : end_code;
 }
 
@@ -74,7 +74,7 @@ static int on_process(void *ctx, const struct etwatch_sample *process,
                       const struct etwatch_metric_set *estimated)
 {
     (void)estimated;
-    return process->type == ETWATCH_TYPE_THREAD ? 0 : ew_waits_view_add(ctx, process->pid);
+    return process->type == ETWATCH_TYPE_THREAD ? 0 : ew_cli_waits_add(ctx, process->pid);
 }
 
 /* Finds the selected processes by a report of their own: the analysis itself reads all processes,
@@ -82,7 +82,7 @@ static int on_process(void *ctx, const struct etwatch_sample *process,
 static int find_selected(const struct ew_options *options, struct ew_waits_view *view,
                          struct etwatch_error_info *error)
 {
-    struct etwatch_trace_options selection = ew_recording_selection(options);
+    struct etwatch_trace_options selection = ew_cli_recording_selection(options);
     struct etwatch_report_callbacks callbacks = {
         .size = sizeof callbacks, .on_process = on_process, .ctx = view};
     struct etwatch_trace *trace = NULL;
@@ -115,23 +115,23 @@ static int read_recording(const struct ew_options *given)
     options.pids.count = options.exclude_pids.count = 0;
     options.names = options.exclude_names = (struct ew_list){0};
     options.config_flags &= ~(uint32_t)ETWATCH_CONFIG_NO_SYSTEM;
-    int rc = ew_waits_view_init(&view);
+    int rc = ew_cli_waits_init(&view);
     view.all = given->pids.count == 0 && given->names.count == 0 &&
                given->exclude_pids.count == 0 && given->exclude_names.count == 0 &&
                (given->config_flags & ETWATCH_CONFIG_NO_SYSTEM) == 0;
-    int code = ew_recording_open(&recording, &options, 0, 0);
+    int code = ew_cli_recording_open(&recording, &options, 0, 0);
     if (code == EW_EXIT_OK && rc == 0)
         rc = find_selected(given, &view, &error);
     if (code == EW_EXIT_OK && rc == 0)
         rc = etwatch_waits_read(view.waits, recording.trace, &error);
-    ew_recording_hide_progress(&recording);
+    ew_cli_recording_hide_progress(&recording);
     if (code == EW_EXIT_OK && rc == 0) {
         (void)etwatch_waits_end(view.waits);
         report_missing_events(&view, given);
         rc = print_view(&view, &recording.output, given);
     }
-    ew_waits_view_done(&view);
-    int end_code = ew_recording_close(&recording, rc, &error);
+    ew_cli_waits_done(&view);
+    int end_code = ew_cli_recording_close(&recording, rc, &error);
     return code != EW_EXIT_OK ? code : end_code;
 }
 

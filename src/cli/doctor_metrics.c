@@ -254,7 +254,7 @@ static void put_table(struct ew_buf *out, const struct column *columns, uint32_t
     put_broken(out, columns, count);
 }
 
-bool ew_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
+bool ew_cli_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
 {
     static const struct {
         uint32_t source, backend;

@@ -73,13 +73,13 @@ static const struct {
     [EW_PROCESS_THREADS] = {{"THR", 4, 0, false}, METRIC(threads), ew_units_count, NULL},
 };
 
-struct ew_grid_column ew_process_column(enum ew_process_column id)
+struct ew_grid_column ew_cli_process_column(enum ew_cli_process_column id)
 {
     return table[id].grid;
 }
 
-void ew_process_column_put(struct ew_grid *grid, enum ew_process_column id,
-                           const struct etwatch_sample *sum, uint64_t wall_ns)
+void ew_cli_process_column_put(struct ew_grid *grid, enum ew_cli_process_column id,
+                               const struct etwatch_sample *sum, uint64_t wall_ns)
 {
     struct ew_buf *out = ew_grid_cell(grid);
     uint32_t metric = table[id].metric;

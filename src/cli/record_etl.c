@@ -132,7 +132,7 @@ static int begin_recording(struct recording *recording)
     const struct ew_options *options = recording->options;
     struct etwatch_error_info err = {.size = sizeof err};
     struct ew_session_options etw;
-    (void)ew_session_options(options, &etw);
+    (void)ew_args_session_options(options, &etw);
     etw.options.counters = options->metrics;
     int rc = etwatch_recorder_start(options->output_path, &etw.options, &recording->recorder, &err);
     if (rc == ETWATCH_ENOTSUP) {
@@ -197,7 +197,7 @@ static int record_machine(struct recording *recording)
     return code;
 }
 
-int ew_record_etl(const struct ew_options *options)
+int ew_cli_record_etl(const struct ew_options *options)
 {
     struct recording recording = {.options = options};
     if (options->pids.count > 0 || options->names.count > 0) {

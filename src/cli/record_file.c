@@ -51,8 +51,8 @@ static int open_number(struct ew_record_file *file, uint32_t number)
     return error;
 }
 
-int ew_record_file_open(struct ew_record_file *file, const char *path, uint64_t max_bytes,
-                        uint32_t keep_files, uint64_t ring_ns)
+int ew_cli_record_file_open(struct ew_record_file *file, const char *path, uint64_t max_bytes,
+                            uint32_t keep_files, uint64_t ring_ns)
 {
     *file = (struct ew_record_file){
         .path = path,
@@ -148,7 +148,7 @@ static int write_file(struct ew_record_file *file, const void *bytes, size_t len
     return 0;
 }
 
-int ew_record_file_write(void *ctx, const void *bytes, size_t len)
+int ew_cli_record_file_write(void *ctx, const void *bytes, size_t len)
 {
     struct ew_record_file *file = ctx;
     if (file->ring_ns != 0)
@@ -157,14 +157,14 @@ int ew_record_file_write(void *ctx, const void *bytes, size_t len)
     return write_file(file, bytes, len);
 }
 
-bool ew_record_file_full(const struct ew_record_file *file)
+bool ew_cli_record_file_full(const struct ew_record_file *file)
 {
     uint64_t rest = REST_BYTES < file->max_bytes / 4 ? REST_BYTES : file->max_bytes / 4;
     return file->max_bytes != 0 && file->ring_ns == 0 && file->keep_files == 0 &&
            file->bytes + rest >= file->max_bytes;
 }
 
-bool ew_record_file_due(const struct ew_record_file *file, uint64_t now_ns)
+bool ew_cli_record_file_due(const struct ew_record_file *file, uint64_t now_ns)
 {
     uint64_t rest = REST_BYTES < file->max_bytes / 4 ? REST_BYTES : file->max_bytes / 4;
     if (file->ring_ns != 0) {
@@ -177,7 +177,7 @@ bool ew_record_file_due(const struct ew_record_file *file, uint64_t now_ns)
     return file->keep_files != 0 && file->bytes + rest >= file->max_bytes;
 }
 
-int ew_record_file_next(struct ew_record_file *file, uint64_t now_ns)
+int ew_cli_record_file_next(struct ew_record_file *file, uint64_t now_ns)
 {
     if (file->ring_ns != 0) {
         next_part(file, now_ns);
@@ -195,7 +195,7 @@ int ew_record_file_next(struct ew_record_file *file, uint64_t now_ns)
     return error;
 }
 
-int ew_record_file_dump(struct ew_record_file *file)
+int ew_cli_record_file_dump(struct ew_record_file *file)
 {
     int error = file->open ? 0 : open_number(file, file->number + 1);
     for (uint32_t i = 0; i < file->part_count && error == 0; i++)
@@ -208,7 +208,7 @@ int ew_record_file_dump(struct ew_record_file *file)
     return error != 0 ? error : closed;
 }
 
-int ew_record_file_close(struct ew_record_file *file)
+int ew_cli_record_file_close(struct ew_record_file *file)
 {
     int error = close_file(file);
     uint64_t ring_bytes = file->ring_bytes; /* still reported after the end */

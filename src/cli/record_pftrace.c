@@ -178,7 +178,7 @@ static void fail_file(struct recording *recording, int error)
 static void begin_piece(struct recording *recording, uint64_t now_ns)
 {
     int rc = etwatch_sink_flush(recording->sink);
-    int error = rc == 0 ? ew_record_file_next(&recording->file, now_ns) : 0;
+    int error = rc == 0 ? ew_cli_record_file_next(&recording->file, now_ns) : 0;
     if (error != 0)
         fail_file(recording, error);
     else if (rc == 0)
@@ -194,7 +194,7 @@ static void dump_ring(struct recording *recording, uint64_t now_ns)
     if (etwatch_sink_flush(recording->sink) < 0)
         return;
     uint64_t bytes = file->ring_bytes;
-    int error = ew_record_file_dump(file);
+    int error = ew_cli_record_file_dump(file);
     if (error != 0) {
         fail_file(recording, error);
         return;
@@ -208,16 +208,16 @@ static void dump_ring(struct recording *recording, uint64_t now_ns)
 /* Handles one delivery. False: the recording is over. */
 static bool step(struct recording *recording)
 {
-    bool go_on = ew_watch_step(&recording->watch, 1000);
+    bool go_on = ew_cli_watch_step(&recording->watch, 1000);
     uint64_t now_ns = ew_os_raw_ns();
     bool ring = recording->file.ring_ns != 0;
     if (ew_signals_take_user() && ring)
         recording->dump_ns = now_ns;
     if (recording->dump_ns != 0 && now_ns >= recording->dump_ns && recording->watch.error == 0)
         dump_ring(recording, now_ns);
-    else if (ew_record_file_due(&recording->file, now_ns))
+    else if (ew_cli_record_file_due(&recording->file, now_ns))
         begin_piece(recording, now_ns);
-    if (ew_record_file_full(&recording->file))
+    if (ew_cli_record_file_full(&recording->file))
         recording->full = true;
     show_progress(recording, now_ns);
     return go_on && !recording->full && recording->watch.error == 0;
@@ -352,15 +352,15 @@ static int prepare(struct recording *recording)
     uint64_t max_bytes = given->max_bytes;
     if (given->ring_ns != 0 && max_bytes == 0)
         max_bytes = ring_max_bytes;
-    int error = ew_record_file_open(&recording->file, given->output_path, max_bytes, given->rotate,
-                                    given->ring_ns);
+    int error = ew_cli_record_file_open(&recording->file, given->output_path, max_bytes,
+                                        given->rotate, given->ring_ns);
     if (error != 0)
         return ew_print_write_error(given->output_path, error);
     ew_os_host_name(recording->host, sizeof recording->host);
     ew_os_system_name(recording->os, sizeof recording->os);
     struct etwatch_sink_options sink_options = {
         .size = sizeof sink_options, .host = recording->host, .os = recording->os};
-    int rc = etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, ew_record_file_write, &recording->file,
+    int rc = etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, ew_cli_record_file_write, &recording->file,
                               &sink_options, &recording->sink, &err);
     if (rc < 0)
         return ew_print_failure(&err, rc);
@@ -369,12 +369,12 @@ static int prepare(struct recording *recording)
         return ew_print_failure(&err, rc);
     recording->watch.tap = &tap;
     recording->watch.tap_ctx = recording;
-    return ew_watch_prepare(&recording->watch, &recording->options, 0);
+    return ew_cli_watch_prepare(&recording->watch, &recording->options, 0);
 }
 
 static int open_watch(struct recording *recording, uint32_t pid)
 {
-    int code = ew_watch_open(&recording->watch, pid);
+    int code = ew_cli_watch_open(&recording->watch, pid);
     if (code == EW_EXIT_OK && recording->watch.meta.source == ETWATCH_SOURCE_POLL)
         ew_print_info(recording->given,
                       "polling sees no context switches: the recording has counters, "
@@ -386,11 +386,11 @@ static int open_watch(struct recording *recording, uint32_t pid)
 /* Stops the watch and reports how it went. An exit code. */
 static int finish(struct recording *recording)
 {
-    ew_watch_stop(&recording->watch);
+    ew_cli_watch_stop(&recording->watch);
     if (recording->dump_ns != 0 && recording->watch.error == 0)
         dump_ring(recording, ew_os_raw_ns());
     int error = recording->file.os_error;
-    int closed = ew_record_file_close(&recording->file);
+    int closed = ew_cli_record_file_close(&recording->file);
     error = error != 0 ? error : closed;
     if (error != 0) {
         if (recording->shown)
@@ -398,7 +398,7 @@ static int finish(struct recording *recording)
         ew_print_error("cannot write to %s: %s; the part that was written before can be read",
                        recording->file.path, strerror(error));
         recording->watch.error = 0;
-        (void)ew_watch_close(&recording->watch);
+        (void)ew_cli_watch_close(&recording->watch);
         return EW_EXIT_FAILED;
     }
     int code = EW_EXIT_OK;
@@ -407,7 +407,7 @@ static int finish(struct recording *recording)
         if (recording->given->json)
             code = write_report(recording);
     }
-    int end_code = ew_watch_close(&recording->watch);
+    int end_code = ew_cli_watch_close(&recording->watch);
     return code != EW_EXIT_OK ? code : end_code;
 }
 
@@ -450,7 +450,7 @@ static int record_machine(struct recording *recording)
                                                           : code;
 }
 
-int ew_record_pftrace(const struct ew_options *given)
+int ew_cli_record_pftrace(const struct ew_options *given)
 {
     struct recording recording = {.given = given, .options = *given};
     struct ew_options *options = &recording.options;
@@ -469,10 +469,10 @@ int ew_record_pftrace(const struct ew_options *given)
         ew_signals_watch_user();
         code = given->child != NULL ? record_command(&recording) : record_machine(&recording);
     }
-    (void)ew_record_file_close(&recording.file);
+    (void)ew_cli_record_file_close(&recording.file);
     if (code != EW_EXIT_OK && recording.file.total_bytes == 0)
         (void)remove(given->output_path); /* it is empty */
-    (void)ew_watch_close(&recording.watch);
+    (void)ew_cli_watch_close(&recording.watch);
     etwatch_sink_free(recording.sink);
     etwatch_account_free(recording.account);
     return code;

@@ -42,7 +42,7 @@ static void draw(struct ew_recording *recording, uint64_t done, uint64_t all)
     ew_buf_done(&line);
 }
 
-int ew_recording_on_progress(void *ctx, uint64_t done, uint64_t all)
+int ew_cli_recording_on_progress(void *ctx, uint64_t done, uint64_t all)
 {
     struct ew_recording *recording = ctx;
     if (recording->show_progress) {
@@ -56,7 +56,7 @@ int ew_recording_on_progress(void *ctx, uint64_t done, uint64_t all)
     return ew_signals_ending();
 }
 
-void ew_recording_hide_progress(struct ew_recording *recording)
+void ew_cli_recording_hide_progress(struct ew_recording *recording)
 {
     if (recording->progress_shown)
         (void)fputs("\r\033[K", stderr);
@@ -84,7 +84,7 @@ static int make_sink(struct ew_recording *recording, uint32_t format, uint32_t s
     return rc < 0 ? EW_EXIT_FAILED : EW_EXIT_OK;
 }
 
-struct etwatch_trace_options ew_recording_selection(const struct ew_options *options)
+struct etwatch_trace_options ew_cli_recording_selection(const struct ew_options *options)
 {
     return (struct etwatch_trace_options){
         .size = sizeof(struct etwatch_trace_options),
@@ -104,11 +104,11 @@ static int open_trace(struct ew_recording *recording)
 {
     const struct ew_options *options = recording->options;
     struct etwatch_error_info error = {.size = sizeof error};
-    struct etwatch_trace_options wanted = ew_recording_selection(options);
+    struct etwatch_trace_options wanted = ew_cli_recording_selection(options);
     wanted.workers = options->workers;
     wanted.from_ns = options->from_ns;
     wanted.until_ns = options->until_ns;
-    wanted.on_progress = ew_recording_on_progress;
+    wanted.on_progress = ew_cli_recording_on_progress;
     wanted.ctx = recording;
     int rc = etwatch_trace_open((const char *const *)options->files.words, options->files.count,
                                 &wanted, &recording->trace, &error);
@@ -157,8 +157,8 @@ static int close_output(struct ew_recording *recording, bool complete)
     return error;
 }
 
-int ew_recording_open(struct ew_recording *recording, const struct ew_options *options,
-                      uint32_t format, uint32_t sink_flags)
+int ew_cli_recording_open(struct ew_recording *recording, const struct ew_options *options,
+                          uint32_t format, uint32_t sink_flags)
 {
     *recording = (struct ew_recording){.options = options, .begun_ns = ew_os_raw_ns()};
     recording->show_progress = !options->quiet && ew_term_is(EW_TERM_ERR);
@@ -171,8 +171,8 @@ int ew_recording_open(struct ew_recording *recording, const struct ew_options *o
     return code == EW_EXIT_OK && format != 0 ? make_sink(recording, format, sink_flags) : code;
 }
 
-int ew_recording_put_trace(struct ew_recording *recording,
-                           const struct etwatch_trace_system *system)
+int ew_cli_recording_put_trace(struct ew_recording *recording,
+                               const struct etwatch_trace_system *system)
 {
     size_t count = etwatch_trace_file_count(recording->trace);
     struct etwatch_trace_stats stats = {.size = sizeof stats};
@@ -199,8 +199,8 @@ int ew_recording_put_trace(struct ew_recording *recording,
 
 /* ------------------------------------------------------------------- ending */
 
-void ew_recording_report_damage(const struct ew_recording *recording,
-                                const struct etwatch_trace_stats *stats)
+void ew_cli_recording_report_damage(const struct ew_recording *recording,
+                                    const struct etwatch_trace_stats *stats)
 {
     struct etwatch_trace_file file = {.size = sizeof file};
     if (stats->bad_buffers == 0 && stats->bad_events == 0)
@@ -230,10 +230,10 @@ static int report_error(const struct ew_recording *recording, int rc,
     return EW_EXIT_FAILED;
 }
 
-int ew_recording_close(struct ew_recording *recording, int rc,
-                       const struct etwatch_error_info *error)
+int ew_cli_recording_close(struct ew_recording *recording, int rc,
+                           const struct etwatch_error_info *error)
 {
-    ew_recording_hide_progress(recording);
+    ew_cli_recording_hide_progress(recording);
     if (recording->sink != NULL) {
         int flushed = etwatch_sink_flush(recording->sink);
         rc = rc == 0 ? flushed : rc;
@@ -242,7 +242,7 @@ int ew_recording_close(struct ew_recording *recording, int rc,
     struct etwatch_trace_stats stats = {.size = sizeof stats};
     if (recording->trace != NULL && recording->sink != NULL &&
         etwatch_trace_stats(recording->trace, &stats) == 0)
-        ew_recording_report_damage(recording, &stats);
+        ew_cli_recording_report_damage(recording, &stats);
     etwatch_sink_free(recording->sink);
     etwatch_trace_free(recording->trace);
     int os_error = close_output(recording, code == EW_EXIT_OK && recording->complete);

@@ -6,7 +6,7 @@
 
 enum { HEAD_ROWS = 4 }; /* three lines and the heading of the table */
 
-static const enum ew_process_column shown[] = {
+static const enum ew_cli_process_column shown[] = {
     EW_PROCESS_PID,
     EW_PROCESS_OWNER,
     EW_PROCESS_CPU_PERCENT,
@@ -114,13 +114,13 @@ int ew_screen_write(const struct ew_screen *screen, struct etwatch_rollup *rollu
     (void)etwatch_rollup_info(rollup, &sums);
     put_head(screen, &sums, stats, wall_ns, out);
     for (uint32_t c = 0; c < SHOWN_COUNT; c++)
-        columns[c] = ew_process_column(shown[c]);
+        columns[c] = ew_cli_process_column(shown[c]);
     ew_grid_init(&grid, columns, SHOWN_COUNT);
     grid.color = screen->color;
     grid.width = screen->columns;
     for (uint32_t i = 0; i < rows && etwatch_rollup_row(rollup, i, &row) == 0; i++)
         for (uint32_t c = 0; c < SHOWN_COUNT; c++)
-            ew_process_column_put(&grid, shown[c], row.sum, wall_ns);
+            ew_cli_process_column_put(&grid, shown[c], row.sum, wall_ns);
     rc = ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
     return rc < 0 ? rc : out->error;

@@ -10,7 +10,7 @@
 
 enum { MAX_ROWS = 1024, ROWS_SHOWN = 60, EXTRA_COLUMNS = 2 };
 
-static const enum ew_process_column shown[] = {
+static const enum ew_cli_process_column shown[] = {
     EW_PROCESS_PID,
     EW_PROCESS_NAME,
     EW_PROCESS_CPU_PERCENT,
@@ -100,7 +100,7 @@ static void put_row(struct ew_grid *grid, const struct ew_summary *summary,
             ew_units_ns(ew_grid_cell(grid), wall);
             ew_grid_end(grid);
         }
-        ew_process_column_put(grid, shown[c], row->sum, wall);
+        ew_cli_process_column_put(grid, shown[c], row->sum, wall);
     }
     put_exit(grid, row);
 }
@@ -111,7 +111,7 @@ static void make_columns(struct ew_grid_column *columns)
     for (uint32_t c = 0; c < SHOWN_COUNT; c++) {
         if (c == WALL_AT)
             columns[at++] = (struct ew_grid_column){.heading = "WALL", .min_width = 7};
-        columns[at] = ew_process_column(shown[c]);
+        columns[at] = ew_cli_process_column(shown[c]);
         columns[at].min_width = 0;
         at++;
     }
@@ -214,7 +214,7 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
     ew_grid_done(&grid);
     put_rest(out, summary, at, count);
     ew_buf_text(out, "\nmonitor: ");
-    ew_watch_put_cost(out, stats);
+    ew_cli_watch_put_cost(out, stats);
     ew_buf_char(out, '\n');
     return rc < 0 ? rc : out->error;
 }

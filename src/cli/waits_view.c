@@ -13,13 +13,13 @@
 
 enum { ROWS_SHOWN = 40, CHAIN_LONGEST = 8, CHAINS_SHOWN = 10 };
 
-int ew_waits_view_init(struct ew_waits_view *view)
+int ew_cli_waits_init(struct ew_waits_view *view)
 {
     *view = (struct ew_waits_view){0};
     return etwatch_waits_new(&view->waits);
 }
 
-void ew_waits_view_done(struct ew_waits_view *view)
+void ew_cli_waits_done(struct ew_waits_view *view)
 {
     etwatch_waits_free(view->waits);
     ew_ids_done(&view->pids);
@@ -36,23 +36,23 @@ static bool is_shown(const struct ew_waits_view *view, uint32_t pid)
     return false;
 }
 
-int ew_waits_view_add(struct ew_waits_view *view, uint32_t pid)
+int ew_cli_waits_add(struct ew_waits_view *view, uint32_t pid)
 {
     return view->all || is_shown(view, pid) ? 0 : ew_ids_add(&view->pids, pid);
 }
 
-int ew_waits_view_sample(struct ew_waits_view *view, const struct etwatch_sample *sample)
+int ew_cli_waits_sample(struct ew_waits_view *view, const struct etwatch_sample *sample)
 {
-    return sample->type == ETWATCH_TYPE_START ? ew_waits_view_add(view, sample->pid) : 0;
+    return sample->type == ETWATCH_TYPE_START ? ew_cli_waits_add(view, sample->pid) : 0;
 }
 
-void ew_waits_view_events(struct ew_waits_view *view, const struct etwatch_events *batch)
+void ew_cli_waits_events(struct ew_waits_view *view, const struct etwatch_events *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
         (void)etwatch_waits_add(view->waits, etwatch_event_at(batch, i));
 }
 
-void ew_waits_view_end(struct ew_waits_view *view, const struct ew_options *options)
+void ew_cli_waits_end(struct ew_waits_view *view, const struct ew_options *options)
 {
     struct etwatch_waits_info info = {.size = sizeof info};
     (void)etwatch_waits_end(view->waits);
@@ -350,8 +350,8 @@ static int write_tables(const struct ew_waits_view *view, const struct results *
     return rc;
 }
 
-int ew_waits_view_write(const struct ew_waits_view *view, struct ew_buf *out, bool json,
-                        uint32_t width, bool color)
+int ew_cli_waits_write(const struct ew_waits_view *view, struct ew_buf *out, bool json,
+                       uint32_t width, bool color)
 {
     struct results results = {0};
     int rc = collect(view, &results);
@@ -368,8 +368,8 @@ int ew_waits_view_write(const struct ew_waits_view *view, struct ew_buf *out, bo
     return rc == 0 ? out->error : rc;
 }
 
-int ew_waits_view_print(const struct ew_waits_view *view, struct ew_output *output, bool json,
-                        bool to_screen, int which)
+int ew_cli_waits_print(const struct ew_waits_view *view, struct ew_output *output, bool json,
+                       bool to_screen, int which)
 {
     struct ew_buf out;
     uint32_t columns = 0, rows = 0;
@@ -377,7 +377,7 @@ int ew_waits_view_print(const struct ew_waits_view *view, struct ew_output *outp
     if (screen)
         ew_term_size(&columns, &rows);
     ew_buf_init(&out, 0, ew_output_write, output);
-    int rc = ew_waits_view_write(view, &out, json, columns, screen && ew_term_color(which));
+    int rc = ew_cli_waits_write(view, &out, json, columns, screen && ew_term_color(which));
     if (rc == 0)
         rc = ew_buf_flush(&out);
     ew_buf_done(&out);

@@ -245,7 +245,7 @@ static int make_windows(struct ew_watch *watch)
     return rc < 0 ? ew_print_failure(&err, rc) : EW_EXIT_OK;
 }
 
-int ew_watch_prepare(struct ew_watch *watch, const struct ew_options *options, uint32_t format)
+int ew_cli_watch_prepare(struct ew_watch *watch, const struct ew_options *options, uint32_t format)
 {
     watch->options = options;
     int error = ew_output_open(&watch->output, options->output_path);
@@ -333,14 +333,14 @@ static int check_pids(const struct ew_options *options)
     return EW_EXIT_OK;
 }
 
-int ew_watch_open(struct ew_watch *watch, uint32_t pid)
+int ew_cli_watch_open(struct ew_watch *watch, uint32_t pid)
 {
     struct ew_session_options etw;
     struct etwatch_error_info err = {.size = sizeof err};
     struct etwatch_config config = make_config(watch);
     bool recorded = watch->options->files.count > 0;
     config.session = watch->options->etw.session;
-    if (ew_session_options(watch->options, &etw))
+    if (ew_args_session_options(watch->options, &etw))
         config.session_options = &etw.options;
     if (!recorded && check_pids(watch->options) != EW_EXIT_OK)
         return EW_EXIT_FAILED;
@@ -405,7 +405,7 @@ static void read_system(struct ew_watch *watch)
     keep_error(watch, rc < 0 ? rc : etwatch_sink_system(watch->sink, &system));
 }
 
-bool ew_watch_step(struct ew_watch *watch, int max_ms)
+bool ew_cli_watch_step(struct ew_watch *watch, int max_ms)
 {
     int wait_ms = max_ms < LONGEST_WAIT_MS ? max_ms : LONGEST_WAIT_MS;
     if (watch->error != 0)
@@ -429,7 +429,7 @@ bool ew_watch_step(struct ew_watch *watch, int max_ms)
 
 /* ------------------------------------------------------------------------- ending */
 
-void ew_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
+void ew_cli_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
 {
     const char *source = etwatch_source_name(stats->source);
     ew_buf_text(out, source != NULL ? source : "?");
@@ -477,7 +477,7 @@ static void write_last_samples(struct ew_watch *watch)
         keep_error(watch, etwatch_sink_samples(watch->sink, &batch));
 }
 
-void ew_watch_stop(struct ew_watch *watch)
+void ew_cli_watch_stop(struct ew_watch *watch)
 {
     if (watch->stopped || watch->monitor == NULL || !watch->meta_known)
         return;
@@ -520,9 +520,9 @@ static int report_error(const struct ew_watch *watch)
     return ew_exit_code(watch->error) == EW_EXIT_RIGHTS ? EW_EXIT_RIGHTS : EW_EXIT_FAILED;
 }
 
-int ew_watch_close(struct ew_watch *watch)
+int ew_cli_watch_close(struct ew_watch *watch)
 {
-    ew_watch_stop(watch);
+    ew_cli_watch_stop(watch);
     int code = report_error(watch);
     etwatch_system_close(watch->system);
     watch->system = NULL;

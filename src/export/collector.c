@@ -83,13 +83,13 @@ void etwatch_collector_on_samples(void *ctx, const struct etwatch_samples *batch
         const struct etwatch_sample *sample = ew_items_at(&items, i, &scratch, sizeof scratch);
         uint32_t type = sample->type;
         if (type == ETWATCH_TYPE_SAMPLE) {
-            ew_sample_rows_put(&collector->samples, sample, NULL);
+            ew_arrow_sample_rows_put(&collector->samples, sample, NULL);
             after_row(collector, &collector->kept[SAMPLES]);
         } else if (type == ETWATCH_TYPE_THREAD) {
-            ew_sample_rows_put(&collector->thread_samples, sample, NULL);
+            ew_arrow_sample_rows_put(&collector->thread_samples, sample, NULL);
             after_row(collector, &collector->kept[THREAD_SAMPLES]);
         } else if (type == ETWATCH_TYPE_EXIT) {
-            ew_sample_rows_put(&collector->processes, sample, NULL);
+            ew_arrow_sample_rows_put(&collector->processes, sample, NULL);
             after_row(collector, &collector->kept[PROCESSES]);
         }
     }
@@ -105,7 +105,8 @@ void etwatch_collector_on_events(void *ctx, const struct etwatch_events *batch)
         return;
     ew_mutex_lock(collector->lock);
     for (size_t i = 0; i < items.count; i++) {
-        ew_event_rows_put(&collector->events, ew_items_at(&items, i, &scratch, sizeof scratch));
+        ew_arrow_event_rows_put(&collector->events,
+                                ew_items_at(&items, i, &scratch, sizeof scratch));
         after_row(collector, &collector->kept[EVENTS]);
     }
     ew_mutex_unlock(collector->lock);
@@ -119,9 +120,9 @@ void etwatch_collector_free(struct etwatch_collector *collector)
         return;
     for (size_t i = 0; i < KEPT; i++)
         ew_batch_list_done(&collector->kept[i].ready);
-    ew_sample_rows_done(&collector->processes);
-    ew_sample_rows_done(&collector->samples);
-    ew_sample_rows_done(&collector->thread_samples);
+    ew_arrow_sample_rows_done(&collector->processes);
+    ew_arrow_sample_rows_done(&collector->samples);
+    ew_arrow_sample_rows_done(&collector->thread_samples);
     ew_columns_done(&collector->events);
     if (collector->lock != NULL)
         ew_mutex_free(collector->lock);
@@ -136,15 +137,16 @@ static int init(struct etwatch_collector *collector, const struct etwatch_table_
     uint32_t flags = options->flags;
     int rc = ew_mutex_new(&collector->lock);
     if (rc == 0)
-        rc =
-            ew_sample_rows_init(&collector->processes, ETWATCH_TABLE_PROCESSES, flags, false, rows);
+        rc = ew_arrow_sample_rows_init(&collector->processes, ETWATCH_TABLE_PROCESSES, flags, false,
+                                       rows);
     if (rc == 0)
-        rc = ew_sample_rows_init(&collector->samples, ETWATCH_TABLE_SAMPLES, flags, false, rows);
+        rc = ew_arrow_sample_rows_init(&collector->samples, ETWATCH_TABLE_SAMPLES, flags, false,
+                                       rows);
     if (rc == 0)
-        rc = ew_sample_rows_init(&collector->thread_samples, ETWATCH_TABLE_THREAD_SAMPLES, flags,
-                                 false, rows);
+        rc = ew_arrow_sample_rows_init(&collector->thread_samples, ETWATCH_TABLE_THREAD_SAMPLES,
+                                       flags, false, rows);
     if (rc == 0)
-        rc = ew_event_rows_init(&collector->events, flags, rows);
+        rc = ew_arrow_event_rows_init(&collector->events, flags, rows);
     collector->max_rows = options->max_rows;
     collector->kept[PROCESSES].columns = &collector->processes.columns;
     collector->kept[SAMPLES].columns = &collector->samples.columns;

@@ -37,8 +37,8 @@ static int copy_words(const char *const *names, uint32_t count, char ***ret_word
     return 0;
 }
 
-int ew_event_name_filter_init(struct ew_event_name_filter *names,
-                              const struct etwatch_table_options *options)
+int ew_export_name_filter_init(struct ew_event_name_filter *names,
+                               const struct etwatch_table_options *options)
 {
     memset(names, 0, sizeof *names);
     int rc = copy_words(options->providers, options->provider_count, &names->providers,
@@ -48,7 +48,7 @@ int ew_event_name_filter_init(struct ew_event_name_filter *names,
     return rc;
 }
 
-void ew_event_name_filter_done(struct ew_event_name_filter *names)
+void ew_export_name_filter_done(struct ew_event_name_filter *names)
 {
     for (uint32_t i = 0; i < names->provider_count; i++)
         ew_free(names->providers[i]);
@@ -87,8 +87,8 @@ static bool is_guid(const char *word, const uint8_t guid[16])
     return strlen(word) >= GUID_LEN && memcmp(word, text, GUID_LEN) == 0;
 }
 
-bool ew_event_name_filter_match(const struct ew_event_name_filter *names, const char *provider,
-                                const uint8_t *guid, const char *event)
+bool ew_export_name_filter_match(const struct ew_event_name_filter *names, const char *provider,
+                                 const uint8_t *guid, const char *event)
 {
     bool wanted = names->provider_count == 0;
     for (uint32_t i = 0; i < names->provider_count && !wanted; i++)

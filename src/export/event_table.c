@@ -60,7 +60,7 @@ static void name_record(struct table *table, const struct ew_record *record, str
     ew_decoder_names(table->trace->decoder, record, &names);
     *ret_kind = (struct kind){.provider = -1, .event = -1, .state = UNWANTED};
     const uint8_t *guid = record->provider != NULL ? record->provider : ew_kernel_guid(record);
-    if (!ew_event_name_filter_match(&table->names, names.provider, guid, names.event))
+    if (!ew_export_name_filter_match(&table->names, names.provider, guid, names.event))
         return;
     ret_kind->state = WANTED;
     ret_kind->provider = intern(table, EW_RECORD_PROVIDER, names.provider);
@@ -86,7 +86,7 @@ static struct kind kind_of(struct table *table, const struct ew_record *record)
 static int32_t name_of(struct table *table, uint32_t pid, uint64_t t_ns)
 {
     const struct ew_process_history *history = &table->trace->history;
-    uint32_t lifetime = ew_process_history_find(history, pid, t_ns);
+    uint32_t lifetime = ew_recording_history_find(history, pid, t_ns);
     if (lifetime == UINT32_MAX)
         return -1;
     if (table->lifetime_names == NULL) {
@@ -100,7 +100,7 @@ static int32_t name_of(struct table *table, uint32_t pid, uint64_t t_ns)
     }
     int32_t *known = &table->lifetime_names[lifetime];
     if (*known == 0) {
-        const char *name = ew_process_history_name(history, pid, t_ns);
+        const char *name = ew_recording_history_name(history, pid, t_ns);
         *known = name == NULL ? -1 : intern(table, EW_RECORD_NAME, name) + 1;
         *known = *known == 0 ? -1 : *known;
     }
@@ -116,11 +116,11 @@ static void put_fields(struct table *table)
     if (rc < 0)
         table->columns.error = rc;
     else if ((table->flags & ETWATCH_TABLE_TYPED) != 0)
-        ew_field_kinds_put(&table->fields, &table->columns, &table->scratch, event.fields,
-                           event.field_count);
+        ew_arrow_field_kinds_put(&table->fields, &table->columns, &table->scratch, event.fields,
+                                 event.field_count);
     else
-        ew_fields_put_json(&table->columns, table->fields_column, &table->scratch, event.fields,
-                           event.field_count);
+        ew_arrow_fields_put_json(&table->columns, table->fields_column, &table->scratch,
+                                 event.fields, event.field_count);
 }
 
 static void put_row(struct table *table, const struct ew_record *record,
@@ -180,8 +180,8 @@ static int fill_from_perfetto(struct table *table)
     int rc = 0;
     while (!table->columns.full && table->columns.error == 0 &&
            (rc = etwatch_trace_next(table->trace, &event, NULL)) > 0)
-        if (ew_event_name_filter_match(&table->names, event.provider, event.provider_guid,
-                                       event.event) &&
+        if (ew_export_name_filter_match(&table->names, event.provider, event.provider_guid,
+                                        event.event) &&
             ew_columns_begin(&table->columns))
             put_public_event(table, &event);
     return rc;
@@ -224,8 +224,8 @@ static int next_batch(void *ctx, struct ew_batch **ret_batch, char *message, siz
 static void done(void *ctx)
 {
     struct table *table = ctx;
-    ew_field_kinds_done(&table->fields);
-    ew_event_name_filter_done(&table->names);
+    ew_arrow_field_kinds_done(&table->fields);
+    ew_export_name_filter_done(&table->names);
     ew_columns_done(&table->columns);
     ew_buf_done(&table->scratch);
     ew_free(table->kinds);
@@ -242,12 +242,12 @@ static int learn_fields(struct table *table)
     struct etwatch_trace_event event = {.size = sizeof event};
     int rc;
     while ((rc = etwatch_trace_next(table->trace, &event, NULL)) > 0) {
-        if (!ew_event_name_filter_match(&table->names, event.provider, event.provider_guid,
-                                        event.event))
+        if (!ew_export_name_filter_match(&table->names, event.provider, event.provider_guid,
+                                         event.event))
             continue;
         rc = etwatch_trace_fields(table->trace, &event);
         if (rc == 0)
-            rc = ew_field_kinds_learn(&table->fields, event.fields, event.field_count);
+            rc = ew_arrow_field_kinds_learn(&table->fields, event.fields, event.field_count);
         if (rc < 0)
             break;
     }
@@ -257,11 +257,11 @@ static int learn_fields(struct table *table)
 static int make_layout(struct table *table, uint32_t batch_rows, struct ew_layout **ret_layout)
 {
     struct ew_layout *layout = NULL;
-    int rc = ew_record_layout(table->flags, batch_rows, &layout);
+    int rc = ew_arrow_record_layout(table->flags, batch_rows, &layout);
     if (rc == 0 && (table->flags & ETWATCH_TABLE_TYPED) != 0) {
         rc = learn_fields(table);
         if (rc == 0)
-            rc = ew_field_kinds_add(&table->fields, layout);
+            rc = ew_arrow_field_kinds_add(&table->fields, layout);
     } else if (rc == 0 && (table->flags & ETWATCH_TABLE_FIELDS) != 0) {
         table->fields_column = ew_layout_count(layout);
         rc = ew_layout_add(layout, "fields", EW_COLUMN_TEXT, true);
@@ -284,7 +284,7 @@ static int begin(struct table *table, const struct etwatch_table_options *option
 {
     struct ew_layout *layout = NULL;
     struct ew_batches batches = {.next = next_batch, .done = done, .ctx = table};
-    int rc = ew_event_name_filter_init(&table->names, options);
+    int rc = ew_export_name_filter_init(&table->names, options);
     table->flags = options->flags;
     table->shift_ns = (uint64_t)table->trace->unix_minus_raw_ns;
     ew_buf_init(&table->scratch, JSON_MAX, NULL, NULL);

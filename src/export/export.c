@@ -48,8 +48,8 @@ static int export_table(struct export *export)
     struct etwatch_table_options options = export->options;
     if (export->format == ETWATCH_EXPORT_JSONL && (options.flags & ETWATCH_TABLE_TYPED) == 0)
         options.flags |= ETWATCH_TABLE_FIELDS;
-    int rc = ew_trace_table(export->trace, export->table, &options, &export->stats, &stream,
-                            &export->why);
+    int rc = ew_export_trace_table(export->trace, export->table, &options, &export->stats, &stream,
+                                   &export->why);
     if (rc < 0)
         return rc;
     if (export->format == ETWATCH_EXPORT_ARROW)
@@ -94,9 +94,11 @@ static int export_stacks(struct export *export)
     struct ew_flame flame;
     struct ew_stacks_counts counts = {0};
     ew_flame_init(&flame);
-    int rc = ew_trace_open_again(export->trace, &export->options, EW_TRACE_ALL, &all, &export->why);
+    int rc = ew_export_trace_open_again(export->trace, &export->options, EW_TRACE_ALL, &all,
+                                        &export->why);
     if (rc == 0)
-        rc = ew_trace_open_again(export->trace, &export->options, 0, &selected, &export->why);
+        rc =
+            ew_export_trace_open_again(export->trace, &export->options, 0, &selected, &export->why);
     if (rc == 0)
         rc = ew_stacks_read(all, selected, &flame, &counts);
     if (rc == 0 && counts.samples == 0)
@@ -122,8 +124,8 @@ static int export_chrome(struct export *export)
 {
     struct etwatch_trace *all = NULL;
     struct ew_buf out;
-    int rc = ew_trace_open_again(export->trace, &export->options, EW_TRACE_ALL_PROCESSES, &all,
-                                 &export->why);
+    int rc = ew_export_trace_open_again(export->trace, &export->options, EW_TRACE_ALL_PROCESSES,
+                                        &all, &export->why);
     if (rc < 0)
         return rc;
     ew_buf_init(&out, OUT_MAX, export->write, export->ctx);

@@ -28,12 +28,12 @@ struct ew_event_name_filter {
 };
 
 /* Copies the patterns. 0, ETWATCH_EINVAL (a list or a pattern is NULL) or ETWATCH_ENOMEM. */
-int ew_event_name_filter_init(struct ew_event_name_filter *names,
-                              const struct etwatch_table_options *options);
-void ew_event_name_filter_done(struct ew_event_name_filter *names);
+int ew_export_name_filter_init(struct ew_event_name_filter *names,
+                               const struct etwatch_table_options *options);
+void ew_export_name_filter_done(struct ew_event_name_filter *names);
 /* guid: 16 bytes as on disk, or NULL. */
-bool ew_event_name_filter_match(const struct ew_event_name_filter *names, const char *provider,
-                                const uint8_t *guid, const char *event);
+bool ew_export_name_filter_match(const struct ew_event_name_filter *names, const char *provider,
+                                 const uint8_t *guid, const char *event);
 
 /* ----------------------------------------------------------------------------- tables */
 
@@ -42,9 +42,10 @@ int ew_table_options_take(const struct etwatch_table_options *given,
                           struct etwatch_table_options *ret_options, struct ew_error *reterr);
 
 /* etwatch_trace_table; *stats (may be NULL) is filled in when the stream is released. */
-int ew_trace_table(const struct etwatch_trace *trace, uint32_t table,
-                   const struct etwatch_table_options *options, struct etwatch_trace_stats *stats,
-                   struct ArrowArrayStream *ret_stream, struct ew_error *reterr);
+int ew_export_trace_table(const struct etwatch_trace *trace, uint32_t table,
+                          const struct etwatch_table_options *options,
+                          struct etwatch_trace_stats *stats, struct ArrowArrayStream *ret_stream,
+                          struct ew_error *reterr);
 
 enum ew_trace_again {
     EW_TRACE_ALL_PROCESSES = 1 << 0, /* not only the selected ones */
@@ -52,15 +53,16 @@ enum ew_trace_again {
 };
 /* Opens the same files again, with the same time range and processes unless flags says
  * otherwise, for a separate pass. */
-int ew_trace_open_again(const struct etwatch_trace *trace,
-                        const struct etwatch_table_options *options, uint32_t flags,
-                        struct etwatch_trace **ret_trace, struct ew_error *reterr);
+int ew_export_trace_open_again(const struct etwatch_trace *trace,
+                               const struct etwatch_table_options *options, uint32_t flags,
+                               struct etwatch_trace **ret_trace, struct ew_error *reterr);
 
 /* A monitor of the recording's files for the selected processes. It is open, and the initial
  * samples have been delivered. *ret_monitor must be freed after an error too. */
-int ew_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flags,
-                     const struct etwatch_callbacks *callbacks,
-                     struct etwatch_monitor **ret_monitor, struct etwatch_error_info *reterr);
+int ew_export_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flags,
+                            const struct etwatch_callbacks *callbacks,
+                            struct etwatch_monitor **ret_monitor,
+                            struct etwatch_error_info *reterr);
 
 /* ------------------------------------------------------------------------ event_table */
 

@@ -30,7 +30,7 @@ static bool keep_name(struct ew_modules *modules, const struct ew_event_text *pa
                       uint32_t *ret_name)
 {
     char name[NAME_MAX_BYTES];
-    size_t len = ew_event_text_copy(path, name, sizeof name);
+    size_t len = ew_recording_event_text_copy(path, name, sizeof name);
     /* Processes load the same libraries one after another: often the name equals the previous
      * one. */
     if (modules->count > 0) {

@@ -122,7 +122,8 @@ static int put_event(struct making *making, const struct ew_record *record,
     ew_trace_describe(making->trace, record, known, &event);
     event.size = sizeof event;
     if (others)
-        named = ew_event_name_filter_match(names, event.provider, event.provider_guid, event.event);
+        named =
+            ew_export_name_filter_match(names, event.provider, event.provider_guid, event.event);
     if (named)
         rc = etwatch_trace_fields(making->trace, &event);
     if (rc != 0 || (!sched && !named))
@@ -220,7 +221,8 @@ static int open_monitor(struct making *making, struct etwatch_error_info *reterr
     making->from_ns = trace->options.from_ns == 0 ? 0 : trace->options.from_ns + shift_ns;
     making->until_ns =
         trace->options.until_ns == 0 ? UINT64_MAX : trace->options.until_ns + shift_ns;
-    int rc = ew_trace_monitor(trace, options->hz, flags, &callbacks, &making->monitor, reterr);
+    int rc =
+        ew_export_trace_monitor(trace, options->hz, flags, &callbacks, &making->monitor, reterr);
     if (rc < 0)
         return rc;
     write_meta(making);
@@ -233,9 +235,9 @@ static int make(struct making *making, struct etwatch_error_info *reterr)
     struct etwatch_table_options own = *export->options;
     own.on_progress = on_progress;
     own.ctx = making;
-    int rc = ew_event_name_filter_init(&making->names, export->options);
+    int rc = ew_export_name_filter_init(&making->names, export->options);
     if (rc == 0)
-        rc = ew_trace_open_again(export->trace, &own, 0, &making->trace, export->reterr);
+        rc = ew_export_trace_open_again(export->trace, &own, 0, &making->trace, export->reterr);
     if (rc == 0)
         rc = open_sink(making, reterr);
     if (rc == 0)
@@ -258,7 +260,7 @@ int ew_export_perfetto(struct ew_perfetto_export *export)
         (void)etwatch_trace_stats(making.trace, export->ret_stats);
     etwatch_monitor_free(making.monitor);
     etwatch_sink_free(making.sink);
-    ew_event_name_filter_done(&making.names);
+    ew_export_name_filter_done(&making.names);
     etwatch_trace_free(making.trace);
     return rc;
 }

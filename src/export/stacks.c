@@ -287,8 +287,8 @@ static uint32_t descend_part(struct reading *r, uint32_t node, const struct wait
 static uint32_t thread_node(struct reading *r, const struct waiting *w)
 {
     char name[320];
-    const char *process = ew_process_history_name(&r->trace->history, w->pid, w->t_ns);
-    uint32_t lifetime = ew_process_history_find(&r->trace->history, w->pid, w->t_ns);
+    const char *process = ew_recording_history_name(&r->trace->history, w->pid, w->t_ns);
+    uint32_t lifetime = ew_recording_history_find(&r->trace->history, w->pid, w->t_ns);
     /* Processes may have the same id one after another. */
     uint64_t key = (uint64_t)w->pid << 32 | lifetime;
     uint32_t node = ew_flame_find(r->flame, EW_FLAME_ROOT, key);

@@ -81,7 +81,7 @@ static int on_process(void *ctx, const struct etwatch_sample *sample,
     bool wanted = thread == (totals->table == ETWATCH_TABLE_THREADS);
     if (!wanted || totals->table == ETWATCH_TABLE_IMAGES)
         return 0;
-    ew_sample_rows_put(&totals->samples, sample, estimated);
+    ew_arrow_sample_rows_put(&totals->samples, sample, estimated);
     return after_row(totals);
 }
 
@@ -139,7 +139,7 @@ static void done_totals(void *ctx)
     struct totals *totals = ctx;
     ew_batch_list_done(&totals->ready);
     ew_columns_done(&totals->columns);
-    ew_sample_rows_done(&totals->samples);
+    ew_arrow_sample_rows_done(&totals->samples);
     if (totals->stats != NULL)
         (void)etwatch_trace_stats(totals->trace, totals->stats);
     etwatch_trace_free(totals->trace);
@@ -154,8 +154,8 @@ static int init_totals(struct totals *totals, const struct etwatch_table_options
     case ETWATCH_TABLE_IMAGES:
         return ew_image_rows_init(&totals->columns, options->flags, options->batch_rows);
     default:
-        return ew_sample_rows_init(&totals->samples, totals->table, options->flags, true,
-                                   options->batch_rows);
+        return ew_arrow_sample_rows_init(&totals->samples, totals->table, options->flags, true,
+                                         options->batch_rows);
     }
 }
 
@@ -207,7 +207,7 @@ static void add_samples(struct replayed *replayed, const struct etwatch_sample *
         if (sample->type != type || sample->t_ns <= replayed->from_ns ||
             sample->t_ns - sample->dt_ns >= replayed->until_ns)
             continue;
-        ew_sample_rows_put(&replayed->rows, sample, NULL);
+        ew_arrow_sample_rows_put(&replayed->rows, sample, NULL);
         replayed->rc = replayed->rows.columns.error;
         if (replayed->rows.columns.full && replayed->rc == 0)
             replayed->rc =
@@ -220,9 +220,9 @@ static void on_samples(void *ctx, const struct etwatch_samples *batch)
     add_samples(ctx, batch->items, batch->count);
 }
 
-int ew_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flags,
-                     const struct etwatch_callbacks *callbacks,
-                     struct etwatch_monitor **ret_monitor, struct etwatch_error_info *reterr)
+int ew_export_trace_monitor(const struct etwatch_trace *trace, double hz, uint32_t flags,
+                            const struct etwatch_callbacks *callbacks,
+                            struct etwatch_monitor **ret_monitor, struct etwatch_error_info *reterr)
 {
     struct etwatch_config config = {
         .size = sizeof config,
@@ -260,8 +260,8 @@ static int open_monitor(struct replayed *replayed, char *message, size_t size)
         flags |= ETWATCH_CONFIG_DENSE;
     if ((replayed->flags & ETWATCH_TABLE_CMDLINE) != 0)
         flags |= ETWATCH_CONFIG_CMDLINE;
-    int rc = ew_trace_monitor(replayed->trace, replayed->hz, flags, &callbacks, &replayed->monitor,
-                              &error);
+    int rc = ew_export_trace_monitor(replayed->trace, replayed->hz, flags, &callbacks,
+                                     &replayed->monitor, &error);
     if (rc < 0)
         (void)snprintf(message, size, "%s", error.message);
     replayed->opened = rc == 0;
@@ -330,7 +330,7 @@ static void done_samples(void *ctx)
         (void)etwatch_trace_stats(replayed->trace, replayed->stats);
     etwatch_monitor_free(replayed->monitor);
     ew_batch_list_done(&replayed->ready);
-    ew_sample_rows_done(&replayed->rows);
+    ew_arrow_sample_rows_done(&replayed->rows);
     etwatch_trace_free(replayed->trace);
     ew_free(replayed);
 }
@@ -352,8 +352,8 @@ static int make_samples(struct etwatch_trace *trace, uint32_t table,
         whole || trace->options.from_ns == 0 ? 0 : trace->options.from_ns + shift_ns;
     replayed->until_ns =
         whole || trace->options.until_ns == 0 ? UINT64_MAX : trace->options.until_ns + shift_ns;
-    int rc =
-        ew_sample_rows_init(&replayed->rows, table, options->flags, false, options->batch_rows);
+    int rc = ew_arrow_sample_rows_init(&replayed->rows, table, options->flags, false,
+                                       options->batch_rows);
     if (rc == 0)
         rc = ew_stream_export(replayed->rows.columns.layout, &batches, ret_stream);
     if (rc < 0) {
@@ -367,9 +367,9 @@ static int make_samples(struct etwatch_trace *trace, uint32_t table,
 
 /* -------------------------------------------------------------- entry points */
 
-int ew_trace_open_again(const struct etwatch_trace *trace,
-                        const struct etwatch_table_options *options, uint32_t flags,
-                        struct etwatch_trace **ret_trace, struct ew_error *reterr)
+int ew_export_trace_open_again(const struct etwatch_trace *trace,
+                               const struct etwatch_table_options *options, uint32_t flags,
+                               struct etwatch_trace **ret_trace, struct ew_error *reterr)
 {
     struct etwatch_trace_options same = trace->options;
     struct etwatch_error_info error = {.size = sizeof error};
@@ -399,14 +399,15 @@ int ew_trace_open_again(const struct etwatch_trace *trace,
     return rc;
 }
 
-int ew_trace_table(const struct etwatch_trace *trace, uint32_t table,
-                   const struct etwatch_table_options *options, struct etwatch_trace_stats *stats,
-                   struct ArrowArrayStream *ret_stream, struct ew_error *reterr)
+int ew_export_trace_table(const struct etwatch_trace *trace, uint32_t table,
+                          const struct etwatch_table_options *options,
+                          struct etwatch_trace_stats *stats, struct ArrowArrayStream *ret_stream,
+                          struct ew_error *reterr)
 {
     struct etwatch_trace *own = NULL;
     if (etwatch_table_name(table) == NULL)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "there is no table %u", table);
-    int rc = ew_trace_open_again(trace, options, 0, &own, reterr);
+    int rc = ew_export_trace_open_again(trace, options, 0, &own, reterr);
     if (rc < 0)
         return rc;
     if (table == ETWATCH_TABLE_EVENTS)
@@ -430,7 +431,7 @@ int etwatch_trace_table(const struct etwatch_trace *trace, uint32_t table,
         return ETWATCH_EINVAL;
     int rc = ew_table_options_take(given, &options, &why);
     if (rc == 0)
-        rc = ew_trace_table(trace, table, &options, NULL, ret_stream, &why);
+        rc = ew_export_trace_table(trace, table, &options, NULL, ret_stream, &why);
     if (rc < 0)
         ew_error_out(reterr, &why, rc);
     return rc;

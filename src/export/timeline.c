@@ -72,7 +72,7 @@ static void take_switch(struct timeline *line, const struct ew_record *record,
     end_slice(line, record->cpu, record->t_ns, ew_chrome_windows_state(event->u.cswitch.old_state),
               event->u.cswitch.old_wait_reason);
     if (tid != 0)
-        (void)ew_process_history_process_of(history, tid, record->t_ns, &pid);
+        (void)ew_recording_history_process_of(history, tid, record->t_ns, &pid);
     *running = (struct running){
         .from_ns = record->t_ns,
         .pid = pid,
@@ -83,7 +83,7 @@ static void take_switch(struct timeline *line, const struct ew_record *record,
     running->wanted =
         pid == EW_NO_ID || ew_selection_is_all(line->selection)
             ? ew_selection_includes_all(line->selection)
-            : ew_process_history_selected(history, line->selection, pid, record->t_ns);
+            : ew_recording_history_selected(history, line->selection, pid, record->t_ns);
 }
 
 /* Reads everything up to the end of the time range: earlier events show which threads run at its
@@ -166,7 +166,7 @@ static int on_process(void *ctx, const struct etwatch_sample *sample,
         wanted =
             ew_perfetto_trace_selected(trace->perfetto, line->selection, sample->pid, sample->name);
     else if (!wanted)
-        wanted = ew_process_history_selected(&trace->history, line->selection, sample->pid, t_ns);
+        wanted = ew_recording_history_selected(&trace->history, line->selection, sample->pid, t_ns);
     if (wanted)
         ew_chrome_name(line->out, sample->pid, thread ? sample->tid : 0,
                        thread ? sample->thread_name : sample->name);
@@ -195,7 +195,7 @@ int ew_timeline_chrome(struct etwatch_trace *trace, const struct ew_selection *s
     if (rc == 0)
         rc = etl ? ew_trace_learn(trace) : ew_perfetto_trace_learn(trace->perfetto, selection);
     if (rc == 0 && etl && !ew_selection_is_all(selection))
-        rc = ew_process_history_select(&trace->history, selection);
+        rc = ew_recording_history_select(&trace->history, selection);
     if (rc == 0)
         rc = etwatch_trace_file(trace, 0, &file);
     if (rc == 0) {

@@ -83,7 +83,7 @@ static int begin(struct report *report)
         .working_set = ew_decode_working_set,
     };
     report->began = trace->options.from_ns == 0;
-    int rc = ew_event_classes_init(&report->classes);
+    int rc = ew_recording_classes_init(&report->classes);
     if (rc == 0)
         rc = ew_tally_new(&config, &report->tally);
     return rc == 0 ? ew_trace_restart(trace) : rc;
@@ -93,7 +93,7 @@ static void done(struct report *report)
 {
     if (report->tally != NULL)
         ew_tally_free(report->tally);
-    ew_event_classes_done(&report->classes);
+    ew_recording_classes_done(&report->classes);
     ew_free(report->before);
     ew_free(report->selected);
 }
@@ -517,14 +517,14 @@ static int emit(struct report *report, const struct etwatch_trace_system *system
     bool threads = (callbacks->flags & ETWATCH_REPORT_THREADS) != 0;
     uint64_t unknown = 0;
     /* Count first: the statistics must be complete before the first callback. */
-    int rc =
-        ew_event_classes_for_each(&report->classes, report->trace->decoder, NULL, NULL, &unknown);
+    int rc = ew_recording_classes_for_each(&report->classes, report->trace->decoder, NULL, NULL,
+                                           &unknown);
     report->trace->undecoded = report->undecoded + unknown;
     if (rc == 0 && callbacks->on_system != NULL)
         rc = callbacks->on_system(callbacks->ctx, system);
     if (rc == 0 && callbacks->on_class != NULL)
-        rc = ew_event_classes_for_each(&report->classes, report->trace->decoder,
-                                       callbacks->on_class, callbacks->ctx, &unknown);
+        rc = ew_recording_classes_for_each(&report->classes, report->trace->decoder,
+                                           callbacks->on_class, callbacks->ctx, &unknown);
     if (rc == 0 && callbacks->on_process != NULL)
         rc = ew_tally_totals(report->tally, threads, emit_total, report);
     if (rc == 0 && callbacks->on_image != NULL && (callbacks->flags & ETWATCH_REPORT_IMAGES) != 0)

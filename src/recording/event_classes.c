@@ -30,14 +30,14 @@ struct ew_class {
     uint8_t *bytes;
 };
 
-int ew_event_classes_init(struct ew_event_classes *classes)
+int ew_recording_classes_init(struct ew_event_classes *classes)
 {
     memset(classes, 0, sizeof *classes);
     classes->kernel = ew_calloc(KERNEL_COUNT, sizeof *classes->kernel);
     classes->index = ew_calloc(FIRST_SIZE * 4, sizeof *classes->index);
     classes->index_mask = FIRST_SIZE * 4 - 1;
     if (classes->kernel == NULL || classes->index == NULL) {
-        ew_event_classes_done(classes);
+        ew_recording_classes_done(classes);
         return ETWATCH_ENOMEM;
     }
     return 0;
@@ -50,7 +50,7 @@ static void free_others(struct ew_event_classes *classes)
     classes->other_count = 0;
 }
 
-void ew_event_classes_done(struct ew_event_classes *classes)
+void ew_recording_classes_done(struct ew_event_classes *classes)
 {
     free_others(classes);
     ew_free(classes->kernel);
@@ -59,7 +59,7 @@ void ew_event_classes_done(struct ew_event_classes *classes)
     memset(classes, 0, sizeof *classes);
 }
 
-void ew_event_classes_clear(struct ew_event_classes *classes)
+void ew_recording_classes_clear(struct ew_event_classes *classes)
 {
     free_others(classes);
     memset(classes->kernel, 0, KERNEL_COUNT * sizeof *classes->kernel);
@@ -217,7 +217,8 @@ static struct ew_class *add(struct ew_event_classes *classes, uint64_t key,
     return &classes->others[classes->other_count - 1];
 }
 
-void ew_event_classes_count_other(struct ew_event_classes *classes, const struct ew_record *record)
+void ew_recording_classes_count_other(struct ew_event_classes *classes,
+                                      const struct ew_record *record)
 {
     uint64_t key = key_of(record);
     uint32_t at = (uint32_t)key & classes->index_mask;
@@ -350,9 +351,11 @@ static void merge(struct list *list)
     qsort(list->items, list->count, sizeof *list->items, by_count);
 }
 
-int ew_event_classes_for_each(const struct ew_event_classes *classes, struct ew_decoder *decoder,
-                              int (*on_class)(void *ctx, const struct etwatch_trace_class *klass),
-                              void *ctx, uint64_t *ret_unknown)
+int ew_recording_classes_for_each(const struct ew_event_classes *classes,
+                                  struct ew_decoder *decoder,
+                                  int (*on_class)(void *ctx,
+                                                  const struct etwatch_trace_class *klass),
+                                  void *ctx, uint64_t *ret_unknown)
 {
     struct list list = {0};
     uint64_t unknown = classes->refused;

@@ -18,7 +18,7 @@
 
 enum { LIFETIMES_MAX = 1 << 19, TEXT_MAX = 8 << 20, FIRST_SIZE = 256, NAME_MAX = 260 };
 
-void ew_process_history_init(struct ew_process_history *history)
+void ew_recording_history_init(struct ew_process_history *history)
 {
     memset(history, 0, sizeof *history);
 }
@@ -29,7 +29,7 @@ static void done_table(struct ew_process_history_table *table)
     ew_free(table->newest);
 }
 
-void ew_process_history_done(struct ew_process_history *history)
+void ew_recording_history_done(struct ew_process_history *history)
 {
     done_table(&history->processes);
     done_table(&history->threads);
@@ -62,7 +62,7 @@ static size_t ansi_copy(const uint8_t *bytes, size_t len, char *buffer, size_t s
     return used;
 }
 
-size_t ew_event_text_copy(const struct ew_event_text *text, char *buffer, size_t size)
+size_t ew_recording_event_text_copy(const struct ew_event_text *text, char *buffer, size_t size)
 {
     size_t len = text->wide ? ew_utf16_to_utf8(text->bytes, ew_utf16_len(text->bytes, text->len),
                                                buffer, size)
@@ -204,7 +204,7 @@ static struct ew_lifetime *lifetime_of_event(struct ew_process_history *history,
 static uint32_t keep_name(struct ew_process_history *history, const struct ew_event_text *text)
 {
     char name[NAME_MAX];
-    size_t len = text->len == 0 ? 0 : ew_event_text_copy(text, name, sizeof name);
+    size_t len = text->len == 0 ? 0 : ew_recording_event_text_copy(text, name, sizeof name);
     if (len == 0)
         return 0;
     if (history->text_len + len + 1 > history->text_size) {
@@ -247,7 +247,7 @@ static void learn_thread(struct ew_process_history *history, const struct ew_eve
         lifetime->pid = event->pid;
 }
 
-void ew_process_history_learn(struct ew_process_history *history, const struct ew_event *event)
+void ew_recording_history_learn(struct ew_process_history *history, const struct ew_event *event)
 {
     switch (event->kind) {
     case EW_EVENT_PROCESS_START:
@@ -277,22 +277,22 @@ void ew_process_history_learn(struct ew_process_history *history, const struct e
 
 /* ------------------------------------------------------------------ queries */
 
-uint32_t ew_process_history_find(const struct ew_process_history *history, uint32_t pid,
-                                 uint64_t t_ns)
+uint32_t ew_recording_history_find(const struct ew_process_history *history, uint32_t pid,
+                                   uint64_t t_ns)
 {
     const struct ew_lifetime *lifetime = find(&history->processes, pid, t_ns);
     return lifetime == NULL ? UINT32_MAX : (uint32_t)(lifetime - history->processes.lifetimes);
 }
 
-const char *ew_process_history_name(const struct ew_process_history *history, uint32_t pid,
-                                    uint64_t t_ns)
+const char *ew_recording_history_name(const struct ew_process_history *history, uint32_t pid,
+                                      uint64_t t_ns)
 {
     const struct ew_lifetime *lifetime = find(&history->processes, pid, t_ns);
     return lifetime == NULL || lifetime->name == 0 ? NULL : history->text + lifetime->name - 1;
 }
 
-bool ew_process_history_process_of(const struct ew_process_history *history, uint32_t tid,
-                                   uint64_t t_ns, uint32_t *ret_pid)
+bool ew_recording_history_process_of(const struct ew_process_history *history, uint32_t tid,
+                                     uint64_t t_ns, uint32_t *ret_pid)
 {
     const struct ew_lifetime *lifetime = find(&history->threads, tid, t_ns);
     if (lifetime == NULL)
@@ -348,8 +348,8 @@ static int inherit_all(struct ew_process_history_table *table)
     return fits ? 0 : ETWATCH_ENOMEM;
 }
 
-int ew_process_history_select(struct ew_process_history *history,
-                              const struct ew_selection *selection)
+int ew_recording_history_select(struct ew_process_history *history,
+                                const struct ew_selection *selection)
 {
     struct ew_process_history_table *table = &history->processes;
     for (uint32_t i = 0; i < table->count; i++)
@@ -367,8 +367,9 @@ int ew_process_history_select(struct ew_process_history *history,
     return rc;
 }
 
-bool ew_process_history_selected(const struct ew_process_history *history,
-                                 const struct ew_selection *selection, uint32_t pid, uint64_t t_ns)
+bool ew_recording_history_selected(const struct ew_process_history *history,
+                                   const struct ew_selection *selection, uint32_t pid,
+                                   uint64_t t_ns)
 {
     const struct ew_lifetime *lifetime = find(&history->processes, pid, t_ns);
     return lifetime != NULL ? lifetime->selected : ew_selection_matches(selection, pid, NULL);

@@ -118,7 +118,7 @@ int etwatch_trace_open(const char *const *paths, size_t count,
     struct etwatch_trace *trace = ew_calloc(1, sizeof *trace);
     if (trace == NULL)
         return ETWATCH_ENOMEM;
-    ew_process_history_init(&trace->history);
+    ew_recording_history_init(&trace->history);
     ew_trace_fields_init(&trace->fields);
     struct ew_alloc_limit *before = ew_alloc_limit_in_use();
     int rc = take_options(trace, options, &why);
@@ -150,7 +150,7 @@ void etwatch_trace_free(struct etwatch_trace *trace)
         return;
     ew_perfetto_trace_free(trace->perfetto);
     ew_trace_fields_done(&trace->fields);
-    ew_process_history_done(&trace->history);
+    ew_recording_history_done(&trace->history);
     ew_selection_done(&trace->selection);
     for (uint32_t i = 0; i < trace->path_count; i++)
         ew_free(trace->paths[i]);
@@ -323,13 +323,13 @@ int ew_trace_learn(struct etwatch_trace *trace)
             if (record->kind != EW_RECORD_KERNEL)
                 rc = ew_decoder_learn(trace->decoder, record);
             if (ew_decode_event(record, &event) && event.kind != EW_EVENT_OTHER)
-                ew_process_history_learn(&trace->history, &event);
+                ew_recording_history_learn(&trace->history, &event);
         }
         if (rc == 0)
             rc = ew_trace_progress(trace, 0, 2, false);
     }
     if (rc == 0 && !ew_selection_is_all(&trace->selection))
-        rc = ew_process_history_select(&trace->history, &trace->selection);
+        rc = ew_recording_history_select(&trace->history, &trace->selection);
     if (rc == 0)
         rc = ew_trace_restart(trace);
     trace->learned = rc == 0;
@@ -394,7 +394,8 @@ static void find_owner(struct etwatch_trace *trace, const struct ew_record *reco
     if (known->pid == EW_NO_ID && known->tid == 0)
         known->pid = 0; /* the idle threads, one per CPU, share this id */
     if (known->pid == EW_NO_ID && known->tid != EW_NO_ID)
-        (void)ew_process_history_process_of(&trace->history, known->tid, record->t_ns, &known->pid);
+        (void)ew_recording_history_process_of(&trace->history, known->tid, record->t_ns,
+                                              &known->pid);
 }
 
 static bool is_selected(const struct etwatch_trace *trace, const struct ew_record *record,
@@ -402,8 +403,8 @@ static bool is_selected(const struct etwatch_trace *trace, const struct ew_recor
 {
     if (known->pid == EW_NO_ID || ew_selection_is_all(&trace->selection))
         return ew_selection_includes_all(&trace->selection);
-    return ew_process_history_selected(&trace->history, &trace->selection, known->pid,
-                                       record->t_ns);
+    return ew_recording_history_selected(&trace->history, &trace->selection, known->pid,
+                                         record->t_ns);
 }
 
 static void count_event(struct etwatch_trace *trace, const struct ew_record *record,
@@ -450,7 +451,7 @@ void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *reco
     if (known->pid != EW_NO_ID) {
         event->pid = known->pid;
         event->flags |= ETWATCH_TRACE_HAS_PID;
-        event->process = ew_process_history_name(&trace->history, known->pid, record->t_ns);
+        event->process = ew_recording_history_name(&trace->history, known->pid, record->t_ns);
     }
     if (known->tid != EW_NO_ID) {
         event->tid = known->tid;

@@ -52,32 +52,33 @@ struct ew_process_history {
     uint64_t refused; /* lifetimes beyond the maximum, or without memory: they have no name */
 };
 
-void ew_process_history_init(struct ew_process_history *history);
-void ew_process_history_done(struct ew_process_history *history);
+void ew_recording_history_init(struct ew_process_history *history);
+void ew_recording_history_done(struct ew_process_history *history);
 
 /* Must be called in time order. */
-void ew_process_history_learn(struct ew_process_history *history, const struct ew_event *event);
+void ew_recording_history_learn(struct ew_process_history *history, const struct ew_event *event);
 
 /* The index of the lifetime in the table of processes, for data that is kept per lifetime, or
  * UINT32_MAX. */
-uint32_t ew_process_history_find(const struct ew_process_history *history, uint32_t pid,
-                                 uint64_t t_ns);
+uint32_t ew_recording_history_find(const struct ew_process_history *history, uint32_t pid,
+                                   uint64_t t_ns);
 /* The name of the process that had the id at that time, or last before it; NULL: unknown. */
-const char *ew_process_history_name(const struct ew_process_history *history, uint32_t pid,
-                                    uint64_t t_ns);
+const char *ew_recording_history_name(const struct ew_process_history *history, uint32_t pid,
+                                      uint64_t t_ns);
 /* The process of the thread that had the id at that time, or last before it. */
-bool ew_process_history_process_of(const struct ew_process_history *history, uint32_t tid,
-                                   uint64_t t_ns, uint32_t *ret_pid);
+bool ew_recording_history_process_of(const struct ew_process_history *history, uint32_t tid,
+                                     uint64_t t_ns, uint32_t *ret_pid);
 
 /* Marks the selected processes and their descendants. Call after learning. 0 or ETWATCH_ENOMEM. */
-int ew_process_history_select(struct ew_process_history *history,
-                              const struct ew_selection *selection);
+int ew_recording_history_select(struct ew_process_history *history,
+                                const struct ew_selection *selection);
 /* Whether the process that had the id at that time is selected. */
-bool ew_process_history_selected(const struct ew_process_history *history,
-                                 const struct ew_selection *selection, uint32_t pid, uint64_t t_ns);
+bool ew_recording_history_selected(const struct ew_process_history *history,
+                                   const struct ew_selection *selection, uint32_t pid,
+                                   uint64_t t_ns);
 
 /* Text of a payload as UTF-8, without the directory of a file name. Terminated. */
-size_t ew_event_text_copy(const struct ew_event_text *text, char *buffer, size_t size);
+size_t ew_recording_event_text_copy(const struct ew_event_text *text, char *buffer, size_t size);
 
 /* ---------------------------------------------------------------------- event_classes */
 
@@ -97,12 +98,13 @@ struct ew_event_classes {
     int error;
 };
 
-int ew_event_classes_init(struct ew_event_classes *classes);
-void ew_event_classes_done(struct ew_event_classes *classes);
+int ew_recording_classes_init(struct ew_event_classes *classes);
+void ew_recording_classes_done(struct ew_event_classes *classes);
 /* Resets to the state after init. */
-void ew_event_classes_clear(struct ew_event_classes *classes);
+void ew_recording_classes_clear(struct ew_event_classes *classes);
 
-void ew_event_classes_count_other(struct ew_event_classes *classes, const struct ew_record *record);
+void ew_recording_classes_count_other(struct ew_event_classes *classes,
+                                      const struct ew_record *record);
 
 static inline void ew_event_classes_count(struct ew_event_classes *classes,
                                           const struct ew_record *record)
@@ -112,7 +114,7 @@ static inline void ew_event_classes_count(struct ew_event_classes *classes,
         classes->kernel[((size_t)record->group << 8 | record->opcode) * EW_CLASS_VERSIONS +
                         record->version]++;
     else
-        ew_event_classes_count_other(classes, record);
+        ew_recording_classes_count_other(classes, record);
 }
 
 /*
@@ -120,9 +122,11 @@ static inline void ew_event_classes_count(struct ew_event_classes *classes,
  * Kinds that differ only in their layout (TraceLogging) are merged. Returns the result of on_class
  * if that is not 0, or ETWATCH_ENOMEM. *ret_unknown: events of kinds without a known layout.
  */
-int ew_event_classes_for_each(const struct ew_event_classes *classes, struct ew_decoder *decoder,
-                              int (*on_class)(void *ctx, const struct etwatch_trace_class *klass),
-                              void *ctx, uint64_t *ret_unknown);
+int ew_recording_classes_for_each(const struct ew_event_classes *classes,
+                                  struct ew_decoder *decoder,
+                                  int (*on_class)(void *ctx,
+                                                  const struct etwatch_trace_class *klass),
+                                  void *ctx, uint64_t *ret_unknown);
 
 /* --------------------------------------------------------------------- perfetto_trace */
 

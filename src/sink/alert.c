@@ -41,7 +41,7 @@ void ew_jsonl_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert
     EW_JSON(out, ",\"condition\":");
     ew_json_text(out, alert->condition);
     EW_JSON(out, ",\"metric\":");
-    ew_json_text(out, ew_metric_info[alert->metric].name);
+    ew_json_text(out, ew_sink_metric_info[alert->metric].name);
     EW_JSON(out, ",\"threshold\":");
     ew_json_double(out, alert->threshold);
     EW_JSON(out, ",\"value\":");

@@ -27,7 +27,7 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
     (void)options;
     (void)err;
     for (uint32_t type = ETWATCH_TYPE_START; type <= EW_TYPE_PROCESS; type++)
-        self->metrics[type] = ew_metrics_of_type(type);
+        self->metrics[type] = ew_sink_metrics_of_type(type);
     if (sink->column_count > 0)
         return 0;
     for (uint32_t field = 0; field < EW_FIELD_COUNT; field++)
@@ -118,7 +118,7 @@ static void put_process(struct etwatch_sink *sink, const struct etwatch_sample *
         if (!etwatch_metric_set_has(estimated, i))
             continue;
         ew_buf_char(out, separator);
-        ew_buf_text(out, ew_metric_info[i].name);
+        ew_buf_text(out, ew_sink_metric_info[i].name);
         separator = ' ';
     }
     ew_buf_char(out, '\n');
@@ -153,7 +153,7 @@ static void put_window_header(struct ew_buf *out, const struct etwatch_metric_se
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         for (size_t part = 0; etwatch_metric_set_has(more, i) && part < 4; part++) {
             ew_buf_char(out, ',');
-            ew_buf_text(out, ew_metric_info[i].name);
+            ew_buf_text(out, ew_sink_metric_info[i].name);
             ew_buf_text(out, parts[part]);
         }
     }

@@ -13,7 +13,7 @@
 
 enum { IS_counter = 1, IS_gauge = 0 };
 
-const struct ew_metric_info ew_metric_info[ETWATCH_METRIC_COUNT] = {
+const struct ew_metric_info ew_sink_metric_info[ETWATCH_METRIC_COUNT] = {
 #define ETWATCH_X(name, type, kind) \
     {#name, KIND(type), offsetof(struct etwatch_sample, name), IS_##kind != 0},
     ETWATCH_METRICS(ETWATCH_X)
@@ -36,7 +36,7 @@ static bool is_of_thread(uint32_t metric)
     return metric <= ETWATCH_M_affinity || etwatch_metric_set_has(&others, metric);
 }
 
-struct etwatch_metric_set ew_metrics_of_type(uint32_t type)
+struct etwatch_metric_set ew_sink_metrics_of_type(uint32_t type)
 {
     struct etwatch_metric_set set = ew_metrics_measurable();
     bool has_exit = type == ETWATCH_TYPE_EXIT || type == EW_TYPE_PROCESS;
@@ -65,7 +65,7 @@ const char *ew_field_name(uint32_t field)
 {
     if (field < EW_WHICH_COUNT)
         return which_names[field];
-    return field < EW_FIELD_COUNT ? ew_metric_info[field - EW_WHICH_COUNT].name : NULL;
+    return field < EW_FIELD_COUNT ? ew_sink_metric_info[field - EW_WHICH_COUNT].name : NULL;
 }
 
 bool ew_field_is_shown(uint32_t field)
@@ -96,9 +96,9 @@ static struct ew_value text(const char *value)
     return (struct ew_value){.kind = value != NULL ? EW_VALUE_TEXT : EW_VALUE_NONE, .text = value};
 }
 
-struct ew_value ew_metric_value(const struct etwatch_sample *sample, uint32_t metric)
+struct ew_value ew_sink_metric_value(const struct etwatch_sample *sample, uint32_t metric)
 {
-    const struct ew_metric_info *info = &ew_metric_info[metric];
+    const struct ew_metric_info *info = &ew_sink_metric_info[metric];
     struct ew_value value = {0};
     if (!etwatch_sample_has(sample, metric))
         return value;
@@ -144,6 +144,6 @@ struct ew_value ew_field_value(const struct etwatch_sample *sample, uint32_t fie
     default:
         if (field >= EW_FIELD_COUNT)
             return (struct ew_value){0};
-        return ew_metric_value(sample, field - EW_WHICH_COUNT);
+        return ew_sink_metric_value(sample, field - EW_WHICH_COUNT);
     }
 }

@@ -58,14 +58,14 @@ struct ew_metric_info {
     uint16_t offset; /* in struct etwatch_sample */
     bool counter;
 };
-extern const struct ew_metric_info ew_metric_info[ETWATCH_METRIC_COUNT];
+extern const struct ew_metric_info ew_sink_metric_info[ETWATCH_METRIC_COUNT];
 
 /* Type of the totals of a process in a report, in addition to enum etwatch_type. */
 enum { EW_TYPE_PROCESS = ETWATCH_TYPE_THREAD + 1 };
 
 /* The metrics that objects of this type (enum etwatch_type) have, known or not: only measurable
  * ones. Built at each call: sinks keep it. */
-struct etwatch_metric_set ew_metrics_of_type(uint32_t type);
+struct etwatch_metric_set ew_sink_metrics_of_type(uint32_t type);
 /* "start", "exit", "sample", "thread", "process". */
 const char *ew_type_name(uint32_t type);
 /* "kernel_log", … for enum etwatch_loss_stage. */
@@ -78,6 +78,6 @@ bool ew_field_is_shown(uint32_t field);
 int ew_field_find(const char *name);
 /* The value of a field; kind NONE if it is unknown. */
 struct ew_value ew_field_value(const struct etwatch_sample *sample, uint32_t field);
-struct ew_value ew_metric_value(const struct etwatch_sample *sample, uint32_t metric);
+struct ew_value ew_sink_metric_value(const struct etwatch_sample *sample, uint32_t metric);
 
 #endif

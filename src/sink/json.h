@@ -62,7 +62,7 @@ static inline void ew_json_names(struct ew_buf *out, const struct etwatch_metric
             continue;
         if (!first)
             ew_buf_char(out, ',');
-        ew_json_text(out, ew_metric_info[i].name);
+        ew_json_text(out, ew_sink_metric_info[i].name);
         first = false;
     }
     ew_buf_char(out, ']');

@@ -34,12 +34,12 @@ static int plan_line(struct line_plan *plan, uint32_t type, struct ew_error *err
 {
     struct ew_buf text;
     ew_buf_init(&text, 0, NULL, NULL);
-    plan->metrics = ew_metrics_of_type(type);
+    plan->metrics = ew_sink_metrics_of_type(type);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
         if (!etwatch_metric_set_has(&plan->metrics, i))
             continue;
         ew_buf_text(&text, ",\"");
-        ew_buf_text(&text, ew_metric_info[i].name);
+        ew_buf_text(&text, ew_sink_metric_info[i].name);
         ew_buf_text(&text, "\":null");
         plan->end[i] = (uint16_t)text.len;
     }
@@ -162,7 +162,7 @@ static char *raw_when(char *at, const struct etwatch_sample *s)
 
 static char *raw_value(char *at, const struct etwatch_sample *s, uint32_t metric)
 {
-    const struct ew_metric_info *info = &ew_metric_info[metric];
+    const struct ew_metric_info *info = &ew_sink_metric_info[metric];
     const char *from = (const char *)s + info->offset;
     uint64_t value;
     double number;
@@ -374,7 +374,7 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     const struct etwatch_aggregate *spread = window->more_spreads;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if (etwatch_metric_set_has(&window->more, i))
-            put_spread(out, ew_metric_info[i].name, spread++);
+            put_spread(out, ew_sink_metric_info[i].name, spread++);
     EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }

@@ -88,7 +88,7 @@ static void put_interned_all(struct ew_buf *out)
         put_interned(out, EW_PF_INTERNED_ANNOTATION_NAME, i + 1, values[i]);
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         put_interned(out, EW_PF_INTERNED_ANNOTATION_NAME, EW_PF_METRIC_IID + i,
-                     ew_metric_info[i].name);
+                     ew_sink_metric_info[i].name);
 }
 
 static void put_clock(struct ew_buf *out, uint32_t id, uint64_t t_ns)

@@ -295,7 +295,7 @@ static void put_counters(struct ew_pf_sink *sink, struct ew_pf_row *row,
     if (row->end_ns != 0 && from_ns > row->end_ns)
         end_counters(sink, row, false, row->end_ns);
     for (uint32_t i = 0; i < count; i++) {
-        struct ew_value value = ew_metric_value(s, counters[i].metric);
+        struct ew_value value = ew_sink_metric_value(s, counters[i].metric);
         if (value.kind == EW_VALUE_NONE || (s->dt_ns == 0 && counters[i].kind != GAUGE))
             continue;
         put_counter(sink, row, i, from_ns, track_value(&counters[i], number_of(&value), s->dt_ns));
@@ -356,7 +356,7 @@ void ew_pf_put_numbers(struct ew_pf_sink *sink, const struct etwatch_sample *s)
     if ((s->flags & ETWATCH_SAMPLE_HAS_SESSION) != 0)
         ew_pf_put_u64(sink, EW_PF_IID(session_id), s->session_id);
     for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++) {
-        struct ew_value value = ew_metric_value(s, m);
+        struct ew_value value = ew_sink_metric_value(s, m);
         if (value.kind != EW_VALUE_NONE)
             put_metric(sink, m, &value);
     }

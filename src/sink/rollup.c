@@ -105,13 +105,13 @@ static int grow(struct ew_rollup *rollup)
 
 static uint64_t *metric_at(struct etwatch_sample *sample, uint32_t metric)
 {
-    return (uint64_t *)(void *)((char *)sample + ew_metric_info[metric].offset);
+    return (uint64_t *)(void *)((char *)sample + ew_sink_metric_info[metric].offset);
 }
 
 static uint64_t metric_u64(const struct etwatch_sample *sample, uint32_t metric)
 {
     uint64_t value;
-    memcpy(&value, (const char *)sample + ew_metric_info[metric].offset, sizeof value);
+    memcpy(&value, (const char *)sample + ew_sink_metric_info[metric].offset, sizeof value);
     return value;
 }
 
@@ -128,9 +128,9 @@ static void merge(struct etwatch_sample *sum, const struct etwatch_sample *sampl
 {
     struct etwatch_metric_set known = known_but_percent(sample);
     EW_METRIC_SET_EACH (metric, &known) {
-        if (ew_metric_info[metric].counter && etwatch_sample_has(sum, metric))
+        if (ew_sink_metric_info[metric].counter && etwatch_sample_has(sum, metric))
             *metric_at(sum, metric) += metric_u64(sample, metric);
-        else if (ew_metric_info[metric].counter || gauges)
+        else if (ew_sink_metric_info[metric].counter || gauges)
             *metric_at(sum, metric) = metric_u64(sample, metric);
         else
             etwatch_metric_set_remove(&known, metric);
@@ -261,7 +261,7 @@ static void set_gauges(struct etwatch_sample *sum, const struct etwatch_sample *
 {
     struct etwatch_metric_set known = known_but_percent(sample);
     EW_METRIC_SET_EACH (metric, &known) {
-        if (ew_metric_info[metric].counter)
+        if (ew_sink_metric_info[metric].counter)
             continue;
         *metric_at(sum, metric) = metric_u64(sample, metric);
         etwatch_metric_set_add(&sum->has, metric);
@@ -275,7 +275,7 @@ static void add_exit(struct ew_rollup *rollup, struct ew_rollup_row *row,
     row->exited = true;
     struct etwatch_metric_set known = known_but_percent(sample);
     EW_METRIC_SET_EACH (metric, &known) {
-        if (ew_metric_info[metric].counter && !rollup->totals)
+        if (ew_sink_metric_info[metric].counter && !rollup->totals)
             continue;
         *metric_at(&row->sum, metric) = metric_u64(sample, metric);
         etwatch_metric_set_add(&row->sum.has, metric);
@@ -357,7 +357,7 @@ void ew_rollup_next(struct ew_rollup *rollup)
     for (uint32_t i = 0; i < rollup->count; i++) {
         struct ew_rollup_row *row = &rollup->rows[i];
         for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++)
-            if (ew_metric_info[m].counter)
+            if (ew_sink_metric_info[m].counter)
                 *metric_at(&row->sum, m) = 0;
         row->sum.dt_ns = 0;
         row->sum.flags |= ETWATCH_SAMPLE_COMPLETE;
@@ -495,7 +495,7 @@ int etwatch_rollup_next(struct etwatch_rollup *rollup)
 int etwatch_rollup_sort(struct etwatch_rollup *rollup, uint32_t metric, uint32_t flags)
 {
     if (rollup == NULL || metric >= ETWATCH_METRIC_COUNT ||
-        ew_metric_info[metric].kind != EW_VALUE_U64)
+        ew_sink_metric_info[metric].kind != EW_VALUE_U64)
         return ETWATCH_EINVAL;
     rollup->own.error = 0;
     rollup->sorted =

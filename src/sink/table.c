@@ -158,7 +158,7 @@ static void put_cell(struct ew_buf *out, const char *text, size_t width, bool le
 
 static void put_window_value(struct ew_buf *out, uint32_t metric, double value)
 {
-    const char *name = ew_metric_info[metric].name;
+    const char *name = ew_sink_metric_info[metric].name;
     size_t len = strlen(name);
     if (len > 6 && strcmp(name + len - 6, "_bytes") == 0)
         ew_units_bytes(out, (uint64_t)value);
@@ -181,7 +181,7 @@ static void put_window_header(struct ew_buf *out, const struct etwatch_metric_se
         if (!etwatch_metric_set_has(more, i))
             continue;
         ew_buf_text(out, "  ");
-        ew_buf_text(out, ew_metric_info[i].name);
+        ew_buf_text(out, ew_sink_metric_info[i].name);
         ew_buf_text(out, " avg  max");
     }
     ew_buf_char(out, '\n');

@@ -30,6 +30,12 @@ def the_tree_follows_the_include_rules():
 
 
 @test
+def no_two_folders_share_a_prefix():
+    done = run([os.path.join(ROOT, "scripts", "check_includes.py"), "--prefixes"], program=sys.executable)
+    check_eq(done.out, "", "prefixes of external functions that two folders of src/ define")
+
+
+@test
 def the_objects_follow_the_include_rules():
     if shutil.which("nm") is None or not os.path.exists(os.path.join(BUILD, "compile_commands.json")):
         skip("needs nm and a build with compile_commands.json")

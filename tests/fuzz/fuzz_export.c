@@ -29,7 +29,7 @@ static struct etwatch_trace *open_bytes(const uint8_t *data, size_t size)
     struct ew_error error;
     struct etwatch_trace *trace = ew_calloc(1, sizeof *trace);
     require(trace != NULL, "memory");
-    ew_process_history_init(&trace->history);
+    ew_recording_history_init(&trace->history);
     ew_trace_fields_init(&trace->fields);
     trace->options.size = sizeof trace->options;
     if (ew_etl_open_memory(data, size, &options, &trace->reader, &error) < 0) {

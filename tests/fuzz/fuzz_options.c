@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     parse_words(data, size);
     struct ew_options options = {.command = EW_CMD_STAT};
     struct ew_parser parser = {.options = &options, .message = message};
-    int rc = ew_config_file_parse(&parser, "file", data, size);
+    int rc = ew_args_config_file_parse(&parser, "file", data, size);
     check(rc, message);
     ew_options_done(&options);
     return 0;

@@ -349,7 +349,7 @@ TEST(a_recording_ends_after_its_duration_with_0_and_is_summarized)
     make_folder(&place);
     looks = 1 << 30;
     struct ew_options options = {.output_path = place.path, .duration_ns = 150000000};
-    CHECK_EQ_INT(ew_record_etl(&options), 0);
+    CHECK_EQ_INT(ew_cli_record_etl(&options), 0);
     CHECK_CONTAINS(words, "recorded ");
     CHECK_CONTAINS(words, "lost: 0; own cost ");
     remove_folder(&place);
@@ -363,7 +363,7 @@ TEST(a_signal_ends_a_recording_with_128_plus_its_number)
     looks = 2;
     ending = 2;
     struct ew_options options = {.output_path = place.path};
-    CHECK_EQ_INT(ew_record_etl(&options), 130);
+    CHECK_EQ_INT(ew_cli_record_etl(&options), 130);
     CHECK_CONTAINS(words, "recorded ");
     remove_folder(&place);
 }
@@ -376,7 +376,7 @@ TEST(a_recording_of_a_command_ends_with_the_command_and_returns_its_status)
     make_folder(&place);
     child_looks = 2;
     struct ew_options options = {.output_path = place.path, .child = command};
-    CHECK_EQ_INT(ew_record_etl(&options), 42);
+    CHECK_EQ_INT(ew_cli_record_etl(&options), 42);
     CHECK(child_let_go && child_reaped);
     remove_folder(&place);
 }
@@ -408,7 +408,7 @@ TEST(a_failed_start_leaves_no_session_and_does_not_release_the_command)
         release_error = rows[i].release;
         struct ew_options options = {
             .output_path = place.path, .child = command, .pids = {&pid, rows[i].pid_count}};
-        CHECK_EQ_INT(ew_record_etl(&options), rows[i].code);
+        CHECK_EQ_INT(ew_cli_record_etl(&options), rows[i].code);
         CHECK_CONTAINS(words, rows[i].part);
         CHECK_EQ_INT(child_made, rows[i].made);
         CHECK_EQ_INT(child_reaped, rows[i].made);

@@ -29,7 +29,7 @@ const char *ew_signals_name(int number)
     return number == 9 ? "SIGKILL" : "SIG?";
 }
 
-void ew_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
+void ew_cli_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats)
 {
     ew_buf_text(out, "cost, lost: ");
     ew_buf_u64(out, stats->lost);

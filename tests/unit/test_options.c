@@ -401,7 +401,7 @@ static int read_config(const char *text, struct ew_options *options, char *messa
     struct ew_parser parser = {.options = options, .message = message};
     *options = (struct ew_options){.command = EW_CMD_STAT};
     message[0] = '\0';
-    return ew_config_file_parse(&parser, "my.conf", text, strlen(text));
+    return ew_args_config_file_parse(&parser, "my.conf", text, strlen(text));
 }
 
 TEST(wrong_options_of_a_session_are_refused_on_every_system)
@@ -450,7 +450,7 @@ TEST(options_of_a_session_become_the_struct_of_the_library)
               "--enable-provider *Other.One:id=9",
               &options, message),
         0);
-    CHECK(ew_session_options(&options, &etw));
+    CHECK(ew_args_session_options(&options, &etw));
     CHECK_EQ_STR(etw.options.kernel, "process,cswitch");
     CHECK_EQ_STR(etw.options.stacks, "cswitch");
     CHECK_EQ_STR(etw.options.name, "run");
@@ -475,7 +475,7 @@ TEST(options_of_a_session_become_the_struct_of_the_library)
     CHECK_EQ_UINT(second->event_ids[0], 9);
     ew_options_done(&options);
     CHECK_EQ_INT(parse(&line, "stat -a --session Mine", &options, message), 0);
-    CHECK(!ew_session_options(&options, &etw));
+    CHECK(!ew_args_session_options(&options, &etw));
     CHECK_EQ_STR(options.etw.session, "Mine");
     ew_options_done(&options);
     /* A filter of recordings. */

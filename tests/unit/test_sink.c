@@ -313,7 +313,7 @@ TEST(every_metric_is_written_under_its_own_name)
         struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_JSONL, &text, NULL);
         CHECK_EQ_INT(sink_samples(sink, &sample, 1), 0);
         const char *got = close_sink(sink, &text);
-        (void)snprintf(want, sizeof want, "\"%s\":%u", ew_metric_info[m].name, 1000 + m);
+        (void)snprintf(want, sizeof want, "\"%s\":%u", ew_sink_metric_info[m].name, 1000 + m);
         CHECK_CONTAINS(got, want);
         size_t nulls = 0;
         for (const char *at = got; (at = strstr(at, ":null")) != NULL; at++)

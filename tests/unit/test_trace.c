@@ -385,38 +385,38 @@ TEST(an_id_means_the_process_that_had_it_at_that_time)
     static const uint8_t first[] = "C:\\x\\first.exe", second[] = "second.exe";
     struct ew_event event = {.kind = EW_EVENT_PROCESS_END, .pid = 8, .t_ns = 500};
     event.u.process.image = (struct ew_event_text){first, sizeof first - 1, false};
-    ew_process_history_init(&history);
-    ew_process_history_learn(&history, &event);
+    ew_recording_history_init(&history);
+    ew_recording_history_learn(&history, &event);
     event.kind = EW_EVENT_PROCESS_STILL; /* its start was not logged */
     event.t_ns = 900;
     event.u.process.image = (struct ew_event_text){second, sizeof second - 1, false};
-    ew_process_history_learn(&history, &event);
-    CHECK_EQ_STR(ew_process_history_name(&history, 8, 0), "first.exe");
-    CHECK_EQ_STR(ew_process_history_name(&history, 8, 499), "first.exe");
-    CHECK_EQ_STR(ew_process_history_name(&history, 8, 500), "second.exe");
-    CHECK_EQ_STR(ew_process_history_name(&history, 8, 99999), "second.exe");
-    CHECK(ew_process_history_name(&history, 9, 600) == NULL);
+    ew_recording_history_learn(&history, &event);
+    CHECK_EQ_STR(ew_recording_history_name(&history, 8, 0), "first.exe");
+    CHECK_EQ_STR(ew_recording_history_name(&history, 8, 499), "first.exe");
+    CHECK_EQ_STR(ew_recording_history_name(&history, 8, 500), "second.exe");
+    CHECK_EQ_STR(ew_recording_history_name(&history, 8, 99999), "second.exe");
+    CHECK(ew_recording_history_name(&history, 9, 600) == NULL);
     uint32_t pid = 0;
     struct ew_event thread = {.kind = EW_EVENT_THREAD_START, .pid = 8, .tid = 12, .t_ns = 600};
-    ew_process_history_learn(&history, &thread);
+    ew_recording_history_learn(&history, &thread);
     thread.pid = 16;
     thread.t_ns = 700;
-    ew_process_history_learn(&history, &thread);
-    CHECK(!ew_process_history_process_of(&history, 12, 599, &pid));
-    CHECK(ew_process_history_process_of(&history, 12, 699, &pid));
+    ew_recording_history_learn(&history, &thread);
+    CHECK(!ew_recording_history_process_of(&history, 12, 599, &pid));
+    CHECK(ew_recording_history_process_of(&history, 12, 699, &pid));
     CHECK_EQ_UINT(pid, 8);
-    CHECK(ew_process_history_process_of(&history, 12, 700, &pid));
+    CHECK(ew_recording_history_process_of(&history, 12, 700, &pid));
     CHECK_EQ_UINT(pid, 16);
     for (uint32_t i = 0; i < 5000; i++) {
         thread.tid = 4 * i;
         thread.pid = i;
-        ew_process_history_learn(&history, &thread);
+        ew_recording_history_learn(&history, &thread);
     }
     for (uint32_t i = 0; i < 5000; i++) {
-        CHECK(ew_process_history_process_of(&history, 4 * i, 800, &pid));
+        CHECK(ew_recording_history_process_of(&history, 4 * i, 800, &pid));
         CHECK_EQ_UINT(pid, i);
     }
-    ew_process_history_done(&history);
+    ew_recording_history_done(&history);
 }
 
 TEST(real_numbers_are_read_back_exactly_in_any_locale)

@@ -63,7 +63,7 @@ struct ew_etw_options {
     char *name, *kernel, *stacks;
     uint64_t buffer_bytes, memory_bytes, flush_ns;
     uint32_t min_buffers, max_buffers, cpu_sample_hz;
-    struct ew_list providers; /* as written; ew_provider_parse has accepted them */
+    struct ew_list providers; /* as written; ew_args_provider_parse has accepted them */
 };
 
 struct ew_export_options {
@@ -170,7 +170,7 @@ struct ew_provider {
 };
 
 /* NULL, or what is wrong with the text, for a message. */
-const char *ew_provider_parse(const char *text, struct ew_provider *ret_provider);
+const char *ew_args_provider_parse(const char *text, struct ew_provider *ret_provider);
 
 /* The library's struct together with what its pointers point to. */
 struct ew_session_options {
@@ -180,7 +180,7 @@ struct ew_session_options {
 };
 
 /* False: no option describes a session, so the defaults apply. */
-bool ew_session_options(const struct ew_options *options, struct ew_session_options *ret);
+bool ew_args_session_options(const struct ew_options *options, struct ew_session_options *ret);
 
 /* ---------------------------------------------------------------- the option table */
 
@@ -278,10 +278,10 @@ bool ew_value_duration(const char *text, double unit_ns, uint64_t *ret_ns);
 bool ew_value_size(const char *text, double unit_bytes, uint64_t *ret_bytes);
 
 /* Adds the words between commas. 0, ETWATCH_EINVAL for an empty word, ETWATCH_ENOMEM. */
-int ew_list_add(struct ew_list *list, const char *words);
+int ew_args_list_add(struct ew_list *list, const char *words);
 /* Adds one word with its commas. 0, ETWATCH_EINVAL if it is empty, ETWATCH_ENOMEM. */
-int ew_list_add_word(struct ew_list *list, const char *word);
-void ew_list_done(struct ew_list *list);
+int ew_args_list_add_word(struct ew_list *list, const char *word);
+void ew_args_list_done(struct ew_list *list);
 /* 0 or ETWATCH_ENOMEM. */
 int ew_ids_add(struct ew_ids *ids, uint32_t id);
 void ew_ids_done(struct ew_ids *ids);
@@ -291,14 +291,15 @@ void ew_ids_done(struct ew_ids *ids);
 enum { EW_CONFIG_KEY_SIZE = 64 };
 
 /* Reads a file of `name = value` lines. */
-int ew_config_file_read(struct ew_parser *parser, const char *path);
+int ew_args_config_file_read(struct ew_parser *parser, const char *path);
 /* The same from memory, for tests. */
-int ew_config_file_parse(struct ew_parser *parser, const char *path, const void *text, size_t size);
+int ew_args_config_file_parse(struct ew_parser *parser, const char *path, const void *text,
+                              size_t size);
 
 /* A group of metrics, one metric, or "storage". */
-bool ew_config_section_known(const char *section);
+bool ew_args_config_section_known(const char *section);
 /* 0, or EW_EXIT_USAGE with a message. key: "hz", "memory.rate". */
-int ew_config_key_check(struct ew_parser *parser, const char *key);
-int ew_config_key_apply(struct ew_parser *parser, const char *key, const char *value);
+int ew_args_config_key_check(struct ew_parser *parser, const char *key);
+int ew_args_config_key_apply(struct ew_parser *parser, const char *key, const char *value);
 
 #endif

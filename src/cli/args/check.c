@@ -154,7 +154,7 @@ static int check_etw(struct ew_parser *p)
 {
     struct ew_session_options session;
     const struct ew_options *o = p->options;
-    bool described = ew_session_options(o, &session);
+    bool described = ew_args_session_options(o, &session);
     if (o->etw.session == NULL && !described)
         return 0;
     if (o->etw.session != NULL && described)

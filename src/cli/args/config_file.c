@@ -79,7 +79,7 @@ static int apply_line(struct ew_parser *p, const struct place *place, const char
     set_place(p, place, name.text);
     if (!full_name(section, name, key, sizeof key))
         return ew_parser_fail(p, "a line has the form \"name = value\"");
-    int rc = ew_config_key_check(p, key);
+    int rc = ew_args_config_key_check(p, key);
     if (rc != 0)
         return rc;
     set_place(p, place, value_span.len > 0 ? value_span.text : name.text);
@@ -88,7 +88,7 @@ static int apply_line(struct ew_parser *p, const struct place *place, const char
     if (memchr(value_span.text, '\0', value_span.len) != NULL)
         return ew_parser_fail(p, "the value of %s contains a NUL byte", key);
     (void)ew_span_copy(value_span, value, sizeof value);
-    return ew_config_key_apply(p, key, value);
+    return ew_args_config_key_apply(p, key, value);
 }
 
 static int take_section(struct ew_parser *p, const struct place *place, struct ew_span line,
@@ -98,7 +98,7 @@ static int take_section(struct ew_parser *p, const struct place *place, struct e
     if (line.len < 3 || line.text[line.len - 1] != ']')
         return ew_parser_fail(p, "a section has the form \"[memory]\"");
     struct ew_span name = trim((struct ew_span){line.text + 1, line.len - 2});
-    if (!full_name("", name, section, size) || !ew_config_section_known(section))
+    if (!full_name("", name, section, size) || !ew_args_config_section_known(section))
         return ew_parser_fail(p,
                               "unknown section \"%.*s\"; sections are the groups and names of "
                               "'etwatch metrics' (cpu, memory, io, ...) and storage",
@@ -106,7 +106,7 @@ static int take_section(struct ew_parser *p, const struct place *place, struct e
     return 0;
 }
 
-int ew_config_file_parse(struct ew_parser *p, const char *path, const void *text, size_t size)
+int ew_args_config_file_parse(struct ew_parser *p, const char *path, const void *text, size_t size)
 {
     struct ew_bytes bytes;
     struct ew_span raw;
@@ -138,7 +138,7 @@ int ew_config_file_parse(struct ew_parser *p, const char *path, const void *text
     return rc;
 }
 
-int ew_config_file_read(struct ew_parser *p, const char *path)
+int ew_args_config_file_read(struct ew_parser *p, const char *path)
 {
     char text[FILE_MAX];
     FILE *file = ew_os_stream_open(path);
@@ -151,5 +151,5 @@ int ew_config_file_read(struct ew_parser *p, const char *path)
         return ew_parser_fail(p, "cannot read --config %s: %s", path, strerror(failed));
     if (size == sizeof text)
         return ew_parser_fail(p, "--config %s is larger than %d bytes", path, FILE_MAX - 1);
-    return ew_config_file_parse(p, path, text, size);
+    return ew_args_config_file_parse(p, path, text, size);
 }

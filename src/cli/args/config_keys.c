@@ -34,7 +34,7 @@ static int metrics_of(const char *section, struct etwatch_metric_set *ret_metric
     return etwatch_metrics_named(name, ret_metrics);
 }
 
-bool ew_config_section_known(const char *section)
+bool ew_args_config_section_known(const char *section)
 {
     struct etwatch_metric_set metrics;
     return strcmp(section, "storage") == 0 ||
@@ -51,7 +51,7 @@ static bool split_group(const char *key, char *group, size_t group_size, char *n
     memcpy(group, key, (size_t)(dot - key));
     group[dot - key] = '\0';
     (void)snprintf(name, size, "GROUP%s", dot);
-    return strcmp(group, "storage") != 0 && ew_config_section_known(group);
+    return strcmp(group, "storage") != 0 && ew_args_config_section_known(group);
 }
 
 static bool is_own_key(const char *key)
@@ -70,7 +70,7 @@ static const struct ew_option *option_of(const struct ew_parser *p, const char *
     return option == NULL || option->no_key ? NULL : option;
 }
 
-int ew_config_key_check(struct ew_parser *p, const char *key)
+int ew_args_config_key_check(struct ew_parser *p, const char *key)
 {
     if (is_own_key(key) || option_of(p, key) != NULL)
         return 0;
@@ -108,7 +108,7 @@ static int apply_option(struct ew_parser *p, const char *name, const char *shown
 {
     const struct ew_option *option = option_of(p, name);
     if (option == NULL)
-        return ew_config_key_check(p, name);
+        return ew_args_config_key_check(p, name);
     if (value[0] == '\0')
         return ew_parser_fail(p, "%s needs a value: %s = %s", shown, shown,
                               option->value != NULL ? option->value : "true");
@@ -269,7 +269,7 @@ static int apply_key(struct ew_parser *p, const char *key, const char *value)
     return apply_option(p, key, key, value);
 }
 
-int ew_config_key_apply(struct ew_parser *p, const char *key, const char *value)
+int ew_args_config_key_apply(struct ew_parser *p, const char *key, const char *value)
 {
     int rc = apply_key(p, key, value);
     p->options->settings += rc == 0;

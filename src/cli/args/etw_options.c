@@ -64,11 +64,11 @@ static const char *take_part(struct ew_provider *provider, const char *part, int
     const char *wrong;
     bool pids = strncmp(part, "pid=", 4) == 0;
     if (pids || strncmp(part, "id=", 3) == 0) {
-        int rc = ew_list_add(&words, part + (pids ? 4 : 3));
+        int rc = ew_args_list_add(&words, part + (pids ? 4 : 3));
         wrong = rc < 0 ? "a list is empty or has an empty entry"
                 : pids ? take_pids(provider, &words)
                        : take_event_ids(provider, &words);
-        ew_list_done(&words);
+        ew_args_list_done(&words);
         return wrong;
     }
     switch ((*position)++) {
@@ -85,7 +85,7 @@ static const char *take_part(struct ew_provider *provider, const char *part, int
     }
 }
 
-const char *ew_provider_parse(const char *text, struct ew_provider *ret_provider)
+const char *ew_args_provider_parse(const char *text, struct ew_provider *ret_provider)
 {
     char part[512];
     const char *wrong = NULL;
@@ -108,7 +108,7 @@ const char *ew_provider_parse(const char *text, struct ew_provider *ret_provider
     return wrong;
 }
 
-bool ew_session_options(const struct ew_options *options, struct ew_session_options *ret)
+bool ew_args_session_options(const struct ew_options *options, struct ew_session_options *ret)
 {
     const struct ew_etw_options *etw = &options->etw;
     memset(ret, 0, sizeof *ret);
@@ -128,7 +128,7 @@ bool ew_session_options(const struct ew_options *options, struct ew_session_opti
     };
     for (uint32_t i = 0; i < etw->providers.count; i++) {
         struct ew_provider *parsed = &ret->parsed[i];
-        (void)ew_provider_parse(etw->providers.words[i], parsed);
+        (void)ew_args_provider_parse(etw->providers.words[i], parsed);
         ret->providers[i] = (struct etwatch_provider){
             .size = sizeof ret->providers[i],
             .level = parsed->level,

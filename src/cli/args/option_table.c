@@ -90,7 +90,7 @@ static int set_text(struct ew_parser *p, const char *shown, const char *value, c
 static int add_words(struct ew_parser *p, const char *shown, const char *value, const char *form,
                      struct ew_list *list)
 {
-    int rc = ew_list_add(list, value);
+    int rc = ew_args_list_add(list, value);
     if (rc == ETWATCH_EINVAL)
         return ew_parser_fail(p, "%s needs %s, not \"%s\"", shown, form, value);
     return rc < 0 ? ew_parser_fail(p, "out of memory") : 0;
@@ -111,7 +111,7 @@ static int add_pids(struct ew_parser *p, const struct ew_option *option, const c
         else if (ew_ids_add(member_of(p, option), pid) < 0)
             rc = ew_parser_fail(p, "out of memory");
     }
-    ew_list_done(&words);
+    ew_args_list_done(&words);
     return rc;
 }
 
@@ -130,7 +130,7 @@ static int add_users(struct ew_parser *p, const struct ew_option *option, const 
         else if (ew_ids_add(member_of(p, option), uid) < 0)
             rc = ew_parser_fail(p, "out of memory");
     }
-    ew_list_done(&words);
+    ew_args_list_done(&words);
     return rc;
 }
 
@@ -207,7 +207,7 @@ static int set_metrics(struct ew_parser *p, const char *shown, const char *value
                                 form, words.words[i]);
         etwatch_metric_set_union(&p->options->metrics, &metrics);
     }
-    ew_list_done(&words);
+    ew_args_list_done(&words);
     return rc;
 }
 
@@ -259,7 +259,7 @@ static int add_rates(struct ew_parser *p, const char *shown, const char *value)
     int rc = add_words(p, shown, value, "rates (such as memory=2,handles=0.5)", &words);
     for (uint32_t i = 0; i < words.count && rc == 0; i++)
         rc = add_rate(p, shown, words.words[i]);
-    ew_list_done(&words);
+    ew_args_list_done(&words);
     return rc;
 }
 
@@ -280,7 +280,7 @@ static int add_containers(struct ew_parser *p, const char *shown, const char *va
         if (rc == 0)
             rc = add_words(p, shown, cgroup, "the id of a container", &p->options->cgroups);
     }
-    ew_list_done(&ids);
+    ew_args_list_done(&ids);
     return rc;
 }
 
@@ -310,8 +310,9 @@ static int add_alert(struct ew_parser *p, const char *shown, const char *value)
                               value + error.offset, error.message, error.fix);
     if (p->options->alerts.count == ETWATCH_ALERTS_MAX)
         return ew_parser_fail(p, "%s may be given at most %d times", shown, ETWATCH_ALERTS_MAX);
-    return ew_list_add_word(&p->options->alerts, value) < 0 ? ew_parser_fail(p, "out of memory")
-                                                            : 0;
+    return ew_args_list_add_word(&p->options->alerts, value) < 0
+               ? ew_parser_fail(p, "out of memory")
+               : 0;
 }
 
 /* A trigger is an alert that also writes the ring. */
@@ -349,7 +350,7 @@ static int add_aggregates(struct ew_parser *p, const char *shown, const char *va
             rc = ew_parser_fail(p, "%s needs %s; \"%s\" has no average", shown, form,
                                 words.words[i]);
     }
-    ew_list_done(&words);
+    ew_args_list_done(&words);
     return rc;
 }
 
@@ -397,7 +398,7 @@ static int check_kernel_events(struct ew_parser *p, const char *shown, const cha
     char all[400] = "";
     size_t used = 0;
     int rc =
-        ew_list_add(&words, value) < 0 && value[0] != '\0'
+        ew_args_list_add(&words, value) < 0 && value[0] != '\0'
             ? ew_parser_fail(p, "%s needs a list without empty entries, not \"%s\"", shown, value)
             : 0;
     for (uint32_t i = 0; etwatch_session_kernel_name(i) != NULL && used < sizeof all; i++)
@@ -407,7 +408,7 @@ static int check_kernel_events(struct ew_parser *p, const char *shown, const cha
         if (!is_kernel_event(words.words[i]))
             rc = ew_parser_fail(p, "%s: \"%s\" is not a kind of kernel event; use one of:%s", shown,
                                 words.words[i], all);
-    ew_list_done(&words);
+    ew_args_list_done(&words);
     return rc;
 }
 
@@ -431,7 +432,7 @@ static int set_stacks(struct ew_parser *p, const char *shown, const char *value)
 static int add_enabled_provider(struct ew_parser *p, const char *shown, const char *value)
 {
     struct ew_provider parsed;
-    const char *wrong = ew_provider_parse(value, &parsed);
+    const char *wrong = ew_args_provider_parse(value, &parsed);
     if (wrong == NULL && p->options->etw.providers.count == EW_PROVIDERS_MAX)
         wrong = "at most 16 providers";
     if (wrong != NULL)
@@ -439,7 +440,7 @@ static int add_enabled_provider(struct ew_parser *p, const char *shown, const ch
                               "%s needs NAME[:LEVEL[:KEYWORDS]][:pid=LIST][:id=LIST], not \"%s\": "
                               "%s",
                               shown, value, wrong);
-    return ew_list_add_word(&p->options->etw.providers, value) < 0
+    return ew_args_list_add_word(&p->options->etw.providers, value) < 0
                ? ew_parser_fail(p, "out of memory")
                : 0;
 }

@@ -204,7 +204,7 @@ static int take_file(struct ew_parser *p, const char *word)
     if ((p->options->command &
          (EW_CMD_STAT | EW_CMD_WAITS | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT)) == 0)
         return ew_fail_unexpected(p, word);
-    int rc = ew_list_add_word(&p->options->files, word);
+    int rc = ew_args_list_add_word(&p->options->files, word);
     if (rc == ETWATCH_EINVAL)
         return ew_parser_fail(p, "the name of a recording must not be empty");
     return rc < 0 ? ew_parser_fail(p, "out of memory") : 0;
@@ -256,7 +256,7 @@ static int apply_config(struct ew_parser *p, struct arguments *args)
     p->options->config_path = NULL;
     ew_options_done(p->options);
     p->options->command = command;
-    int rc = ew_config_file_read(p, path);
+    int rc = ew_args_config_file_read(p, path);
     ew_free(path);
     args->at = 2;
     return rc == 0 ? take_all(p, args) : rc;
@@ -325,16 +325,16 @@ int ew_options_parse(int argc, char **argv, struct ew_options *ret_options, char
 
 void ew_options_done(struct ew_options *options)
 {
-    ew_list_done(&options->names);
-    ew_list_done(&options->cgroups);
-    ew_list_done(&options->columns);
-    ew_list_done(&options->alerts);
-    ew_list_done(&options->files);
-    ew_list_done(&options->providers);
-    ew_list_done(&options->events);
-    ew_list_done(&options->exclude_names);
-    ew_list_done(&options->exclude_cgroups);
-    ew_list_done(&options->etw.providers);
+    ew_args_list_done(&options->names);
+    ew_args_list_done(&options->cgroups);
+    ew_args_list_done(&options->columns);
+    ew_args_list_done(&options->alerts);
+    ew_args_list_done(&options->files);
+    ew_args_list_done(&options->providers);
+    ew_args_list_done(&options->events);
+    ew_args_list_done(&options->exclude_names);
+    ew_args_list_done(&options->exclude_cgroups);
+    ew_args_list_done(&options->etw.providers);
     ew_ids_done(&options->pids);
     ew_ids_done(&options->users);
     ew_ids_done(&options->exclude_pids);

@@ -100,12 +100,12 @@ static int add_word(struct ew_list *list, const char *word, size_t len)
     return 0;
 }
 
-int ew_list_add_word(struct ew_list *list, const char *word)
+int ew_args_list_add_word(struct ew_list *list, const char *word)
 {
     return add_word(list, word, strlen(word));
 }
 
-int ew_list_add(struct ew_list *list, const char *words)
+int ew_args_list_add(struct ew_list *list, const char *words)
 {
     for (;;) {
         size_t len = strcspn(words, ",");
@@ -116,7 +116,7 @@ int ew_list_add(struct ew_list *list, const char *words)
     }
 }
 
-void ew_list_done(struct ew_list *list)
+void ew_args_list_done(struct ew_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++)
         ew_free(list->words[i]);
