@@ -31,8 +31,8 @@ def the_tree_follows_the_include_rules():
 
 @test
 def no_two_folders_share_a_prefix():
-    done = run([os.path.join(ROOT, "scripts", "check_includes.py"), "--prefixes"], program=sys.executable)
-    check_eq(done.out, "", "prefixes of external functions that two folders of src/ define")
+    result = script("check_includes.py", "--prefixes")
+    check_eq(result.out.strip(), "", "prefixes of external functions that two folders of src/ define")
 
 
 @test
