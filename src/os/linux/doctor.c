@@ -23,8 +23,9 @@
 #include "base/error.h"
 
 #define POLLS_INSTEAD "no eBPF: etwatch polls, misses short processes and costs more"
-#define SETCAP \
-    "sudo setcap cap_bpf,cap_perfmon,cap_sys_resource+ep $(command -v etwatch), or run as root"
+/* The smallest set that works. A capability that the machine does not grant would keep the program
+ * from starting at all, so nothing more is suggested. */
+#define SETCAP "sudo setcap cap_bpf,cap_perfmon+ep $(command -v etwatch), or run as root"
 
 enum { TEXT_SIZE = 65536, FOUND_SIZE = 160 };
 
@@ -160,8 +161,6 @@ static void probe_caps(struct probe *p)
          SETCAP},
         {38, true, ETWATCH_CHECK_FAIL, "cap_perfmon", "the right to trace the kernel",
          POLLS_INSTEAD, SETCAP},
-        {24, false, ETWATCH_CHECK_WARN, "cap_sys_resource", "the right to raise limits",
-         "many kept-open /proc files or large tables may hit a limit", SETCAP},
         {21, false, ETWATCH_CHECK_WARN, "cap_sys_admin",
          "the right to measure our cost in the "
          "kernel",
@@ -169,8 +168,7 @@ static void probe_caps(struct probe *p)
          "run as root, or: sudo sysctl kernel.bpf_stats_enabled=1"},
         {19, false, ETWATCH_CHECK_WARN, "cap_sys_ptrace", "the right to read all of /proc",
          "when polling, I/O and open descriptors of other users' processes are null",
-         "sudo setcap cap_sys_ptrace,cap_bpf,cap_perfmon,cap_sys_resource+ep $(command -v "
-         "etwatch)"},
+         "sudo setcap cap_sys_ptrace,cap_bpf,cap_perfmon+ep $(command -v etwatch)"},
     };
     read_caps(p);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

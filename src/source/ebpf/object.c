@@ -49,10 +49,10 @@ static int explain(struct ew_error *reterr, int os_code, const char *what)
         ew_error_set(reterr, ETWATCH_EPERM, os_code, "eBPF: %s: %s", what, strerror(os_code));
         if (geteuid() == 0)
             ew_error_fix(reterr, "a sandbox refuses it: give the container --cap-add BPF --cap-add "
-                                 "PERFMON --cap-add SYS_RESOURCE and a seccomp profile with bpf");
+                                 "PERFMON and a seccomp profile with bpf");
         else
-            ew_error_fix(reterr, "run as root, or: sudo setcap cap_bpf,cap_perfmon,"
-                                 "cap_sys_resource+ep \"$(command -v etwatch)\"");
+            ew_error_fix(reterr, "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep "
+                                 "\"$(command -v etwatch)\"");
         return ETWATCH_EPERM;
     }
     if (os_code == ENOMEM)
