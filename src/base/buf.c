@@ -346,8 +346,9 @@ void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len)
 /* Characters that a terminal may interpret instead of showing. */
 static bool acts_on_terminal(uint32_t code)
 {
-    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
-           (code >= 0x2066 && code <= 0x2069) || code == EW_UTF8_INVALID;
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F ||
+           code == 0x061C || code == EW_UTF8_INVALID;
 }
 
 size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t columns)

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages for people: one line each, on standard error. */
+/*
+ * Messages for people: one line each, on standard error. Every message passes through print(),
+ * which replaces what a terminal would interpret: messages quote names of processes, files and
+ * sessions, and other users choose those.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "cli/cli.h"
 
 static void print(const char *format, va_list args)
 {
     char line[1200];
     (void)vsnprintf(line, sizeof line, format, args);
-    (void)fprintf(stderr, "etwatch: %s\n", line);
+    struct ew_buf safe;
+    ew_buf_init(&safe, 0, NULL, NULL);
+    (void)ew_buf_screen(&safe, line, strlen(line), sizeof line);
+    (void)fprintf(stderr, "etwatch: %.*s\n", (int)safe.len, safe.len > 0 ? safe.data : "");
+    ew_buf_done(&safe);
 }
 
 void ew_print_error(const char *format, ...)

@@ -67,9 +67,18 @@ void ew_jsonl_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert
     ew_buf_end_line(out);
 }
 
+/* A name is foreign text and the line goes to a terminal. */
+static void put_name(struct ew_buf *out, const char *name)
+{
+    if (name == NULL)
+        ew_buf_char(out, '?');
+    else
+        (void)ew_buf_screen(out, name, strlen(name), 64);
+}
+
 static void put_words(struct ew_buf *out, const struct etwatch_alert *alert)
 {
-    ew_buf_text(out, alert->name != NULL ? alert->name : "?");
+    put_name(out, alert->name);
     ew_buf_text(out, " (");
     ew_buf_u64(out, alert->pid);
     ew_buf_text(out, "): ");
@@ -85,7 +94,7 @@ static void put_words(struct ew_buf *out, const struct etwatch_alert *alert)
     for (uint32_t i = 0; i < alert->thread_entries && i < THREADS_NAMED; i++) {
         const struct etwatch_alert_thread *thread = &alert->threads[i];
         ew_buf_text(out, i == 0 ? "; threads: " : ", ");
-        ew_buf_text(out, thread->name != NULL ? thread->name : "?");
+        put_name(out, thread->name);
         ew_buf_text(out, " (");
         ew_buf_u64(out, thread->tid);
         ew_buf_text(out, ") ");
