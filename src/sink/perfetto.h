@@ -23,10 +23,13 @@ struct ew_pf_row {
     char *name;  /* as last written; NULL: unknown */
     char *start; /* its START as a packet, for a restart; NULL: none */
     size_t start_size;
+    struct ew_pf_row *before, *next; /* in the order in which they were added */
 };
 
-/* Rows by (pid, start, tid): open addressing; removals leave no holes. */
+/* Rows by (pid, start, tid): open addressing; removals leave no holes. The hash is seeded, so rows
+ * are written in the order of the list, never in that of the cells. */
 struct ew_pf_rows {
+    struct ew_pf_row *first, *last;
     struct ew_pf_row **cells;
     uint32_t count, mask;
 };

@@ -48,7 +48,8 @@ static void put(struct ew_pf_rows *rows, struct ew_pf_row *row)
 static bool grow(struct ew_pf_rows *rows)
 {
     uint32_t size = rows->cells == NULL ? 64 : (rows->mask + 1) * 2;
-    struct ew_pf_rows larger = {.mask = size - 1, .count = rows->count};
+    struct ew_pf_rows larger = *rows;
+    larger.mask = size - 1;
     larger.cells = ew_calloc(size, sizeof *larger.cells);
     if (larger.cells == NULL)
         return false;
@@ -73,6 +74,9 @@ struct ew_pf_row *ew_pf_rows_add(struct ew_pf_rows *rows, uint32_t pid, uint64_t
     row->pid = pid;
     row->tid = tid;
     row->start_ns = start_ns;
+    row->before = rows->last;
+    *(rows->last != NULL ? &rows->last->next : &rows->first) = row;
+    rows->last = row;
     put(rows, row);
     rows->count++;
     return row;
@@ -85,6 +89,8 @@ void ew_pf_rows_remove(struct ew_pf_rows *rows, struct ew_pf_row *row)
         hole = (hole + 1) & rows->mask;
     rows->cells[hole] = NULL;
     rows->count--;
+    *(row->before != NULL ? &row->before->next : &rows->first) = row->next;
+    *(row->next != NULL ? &row->next->before : &rows->last) = row->before;
     free_row(row);
     for (uint32_t i = (hole + 1) & rows->mask; rows->cells[i] != NULL; i = (i + 1) & rows->mask) {
         uint32_t home = home_of(rows, rows->cells[i]);

@@ -305,10 +305,8 @@ static void put_counters(struct ew_pf_sink *sink, struct ew_pf_row *row,
 
 void ew_pf_end_counters(struct ew_pf_sink *sink)
 {
-    struct ew_pf_rows *rows = &sink->rows;
-    for (uint32_t i = 0; rows->cells != NULL && i <= rows->mask; i++)
-        if (rows->cells[i] != NULL)
-            end_counters(sink, rows->cells[i], false, rows->cells[i]->end_ns);
+    for (struct ew_pf_row *row = sink->rows.first; row != NULL; row = row->next)
+        end_counters(sink, row, false, row->end_ns);
 }
 
 /* ------------------------------------------------------------------- samples */
@@ -461,10 +459,8 @@ void ew_pf_sample(struct etwatch_sink *base, const struct etwatch_sample *s)
 
 void ew_pf_describe_again(struct ew_pf_sink *sink)
 {
-    struct ew_pf_rows *rows = &sink->rows;
-    for (uint32_t i = 0; rows->cells != NULL && i <= rows->mask; i++) {
-        struct ew_pf_row *row = rows->cells[i];
-        if (row == NULL || (row->tid == 0 && row->start == NULL))
+    for (struct ew_pf_row *row = sink->rows.first; row != NULL; row = row->next) {
+        if (row->tid == 0 && row->start == NULL)
             continue;
         struct etwatch_sample s = {
             .t_ns = sink->meta.anchor_unix_ns,

@@ -43,6 +43,21 @@ def json_lines_of_events_equal_the_output_of_the_events_command(kind, *arguments
 
 
 @test
+def every_run_writes_the_same_bytes():
+    """Hash tables are seeded anew in each run: their order must not reach the output."""
+    with recording("mixed", "--events", 4000) as path:
+        for kind in ("perfetto", "arrow", "chrome", "folded", "speedscope"):
+            written = set()
+            for i in range(3):
+                out = f"{path}.{i}"
+                check_eq(run(["export", path, "-q", "-f", kind, "-o", out]).code, 0, kind)
+                with open(out, "rb") as file:
+                    written.add(file.read())
+                os.remove(out)
+            check_eq(len(written), 1, f"different outputs of {kind}")
+
+
+@test
 def csv_has_the_same_rows_as_json_lines():
     with recording("mixed", "--events", 3000) as path:
         for table in ("events", "samples", "processes", "threads", "classes", "images", "thread_samples"):

@@ -95,7 +95,7 @@ def run_reports_the_waits_of_its_command_in_the_same_format():
     check_eq(objects[-1]["type"], "stats", "the last object")
     check_eq([o["type"] for o in objects if o["type"] == "event"], [], "events that were not requested")
     shown = run(["run", "--waits", "-q", "--", RELAY, "pass", 5, 2])
-    check_in("\nchains: ", shown.out, "table")
+    check_in("\nchains of wakers: ", shown.out, "table")
     check_in("relay", shown.out, "summary")
 
 
