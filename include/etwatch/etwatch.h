@@ -15,7 +15,7 @@
  *   Calls return 0 (or a count) or a negative ETWATCH_E* code. `reterr` may be NULL and is written
  *   only on failure. Out parameters are written only on success. Times are Unix nanoseconds. A
  *   value is known if its metric is a member of `has`. The library prints nothing, never exits,
- * installs no signal handler and keeps no global state.
+ *   installs no signal handler and keeps no global state.
  *
  * Structs that may grow
  *   Such a struct starts with `uint32_t size`. The caller sets it to sizeof the struct; zero fields
