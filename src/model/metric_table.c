@@ -41,6 +41,13 @@
 #define P "etwatch_process_"
 
 /* clang-format off */
+/* Metrics of devices: reserved names, no backend measures them yet. */
+#define NO_DEVICE NEVER("no source reads device counters yet")
+#define NO_DEVICE_SENSOR                                                                     \
+    [ETWATCH_BACKEND_ETW] = NO_DEVICE, [ETWATCH_BACKEND_ETL] = NO_DEVICE,                    \
+    [ETWATCH_BACKEND_EBPF] = NO_DEVICE, [ETWATCH_BACKEND_POLL_LINUX] = NO_DEVICE,            \
+    [ETWATCH_BACKEND_POLL_WINDOWS] = NO_DEVICE
+
 const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_cpu_percent] = {"cpu", "percent",
         "cpu_ns / dt_ns, in percent of one core; may exceed 100",
@@ -487,66 +494,42 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "gpu_seconds_total", "",
         "etwatch.process.gpu.time", "", "s", 1e-9, 1,
         .backend = {
-            [ETWATCH_BACKEND_ETW] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_ETL] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_EBPF] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_LINUX] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_WINDOWS] = NEVER("not implemented: device counters are not read"),
+            NO_DEVICE_SENSOR,
         }},
     [ETWATCH_M_gpu_percent] = {"devices", "percent",
         "GPU use",
         P "gpu_ratio", "",
         "etwatch.process.gpu.utilization", "", "1", 0.01, 1,
         .backend = {
-            [ETWATCH_BACKEND_ETW] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_ETL] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_EBPF] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_LINUX] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_WINDOWS] = NEVER("not implemented: device counters are not read"),
+            NO_DEVICE_SENSOR,
         }},
     [ETWATCH_M_gpu_memory_bytes] = {"devices", "bytes",
         "GPU memory",
         P "gpu_memory_bytes", "",
         "etwatch.process.gpu.memory", "", "By", 1, 1,
         .backend = {
-            [ETWATCH_BACKEND_ETW] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_ETL] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_EBPF] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_LINUX] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_WINDOWS] = NEVER("not implemented: device counters are not read"),
+            NO_DEVICE_SENSOR,
         }},
     [ETWATCH_M_npu_ns] = {"devices", "ns",
         "NPU time",
         P "npu_seconds_total", "",
         "etwatch.process.npu.time", "", "s", 1e-9, 1,
         .backend = {
-            [ETWATCH_BACKEND_ETW] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_ETL] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_EBPF] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_LINUX] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_WINDOWS] = NEVER("not implemented: device counters are not read"),
+            NO_DEVICE_SENSOR,
         }},
     [ETWATCH_M_npu_percent] = {"devices", "percent",
         "NPU use",
         P "npu_ratio", "",
         "etwatch.process.npu.utilization", "", "1", 0.01, 1,
         .backend = {
-            [ETWATCH_BACKEND_ETW] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_ETL] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_EBPF] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_LINUX] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_WINDOWS] = NEVER("not implemented: device counters are not read"),
+            NO_DEVICE_SENSOR,
         }},
     [ETWATCH_M_energy_uj] = {"devices", "uj",
         "energy",
         P "energy_joules_total", "",
         "etwatch.process.energy", "", "J", 1e-6, 1,
         .backend = {
-            [ETWATCH_BACKEND_ETW] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_ETL] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_EBPF] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_LINUX] = NEVER("not implemented: device counters are not read"),
-            [ETWATCH_BACKEND_POLL_WINDOWS] = NEVER("not implemented: device counters are not read"),
+            NO_DEVICE_SENSOR,
         }},
     [ETWATCH_M_exit_ns] = {"exit", "unix_ns",
         "time of exit",
