@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --spans and --onnx: receives the marks of the command, joins them with the events of the watch
+ * (etwatch/span.h), and writes each span as it is explained and a report at the end.
+ *
+ * A span is explained when events later than its end have been delivered: events of all CPUs are
+ * drained together, so those before are there as well.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <etwatch/arrow.h>
+#include <etwatch/export.h>
+
+#include "base/alloc.h"
+#include "base/units.h"
+
+/* Events of different CPUs may be out of order by less than this. */
+static const uint64_t order_ns = 1000000;
+
+static const size_t kept_spans_max = 262144;
+
+/* Operators are known when their session ends: until then the history of their time is needed. 8
+ * million entries are 192 MB. */
+static const uint64_t operators_history_ns = UINT64_C(3600) * 1000000000;
+static const uint64_t operators_history_max = 8000000;
+
+static const char *const cause_words[ETWATCH_CAUSE_COUNT] = {
+    "work",
+    "waiting for a CPU",
+    "throttled by its cgroup",
+    "page faults",
+    "waiting for a disk",
+    "waiting for another thread",
+    "waiting for another process",
+    "asleep (timer or network)",
+    "unknown",
+};
+
+static void keep_error(struct ew_spans_view *view, int rc)
+{
+    if (rc < 0 && view->error == 0)
+        view->error = rc;
+}
+
+/* ------------------------------------------------------------------------- CSV */
+
+static const char csv_head[] =
+    "kind,name,session,pid,tid,t_ns,dt_ns,cpu_ns,work_ns,runq_wait_ns,throttled_ns,fault_ns,"
+    "disk_wait_ns,lock_wait_ns,process_wait_ns,sleep_ns,unknown_ns,helpers,helper_cpu_ns,"
+    "helper_runq_wait_ns,shared_cpu_ns,faults,preempted,failed,complete\n";
+
+static void csv_text(struct ew_buf *out, const char *text)
+{
+    if (text != NULL)
+        ew_buf_csv_field(out, text, strlen(text));
+    ew_buf_char(out, ',');
+}
+
+static void csv_number(struct ew_buf *out, uint64_t value)
+{
+    ew_buf_u64(out, value);
+    ew_buf_char(out, ',');
+}
+
+static void csv_span(struct ew_buf *out, const struct etwatch_span *span)
+{
+    bool faults = (span->flags & ETWATCH_SPAN_HAS_FAULTS) != 0;
+    csv_text(out, etwatch_span_kind_name(span->kind));
+    csv_text(out, span->name);
+    csv_text(out, span->session);
+    csv_number(out, span->pid);
+    csv_number(out, span->tid);
+    csv_number(out, span->end_ns);
+    csv_number(out, span->end_ns - span->start_ns);
+    csv_number(out, span->cpu_ns);
+    for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++) {
+        if (i == ETWATCH_CAUSE_FAULT && !faults)
+            ew_buf_char(out, ',');
+        else
+            csv_number(out, span->ns[i]);
+    }
+    csv_number(out, span->helpers);
+    csv_number(out, span->helper_cpu_ns);
+    csv_number(out, span->helper_ready_ns);
+    csv_number(out, span->shared_cpu_ns);
+    if (faults)
+        ew_buf_u64(out, span->fault_count);
+    ew_buf_char(out, ',');
+    csv_number(out, span->preempted);
+    ew_buf_text(out, (span->flags & ETWATCH_SPAN_FAILED) != 0 ? "true," : "false,");
+    ew_buf_text(out, (span->flags & ETWATCH_SPAN_COMPLETE) != 0 ? "true\n" : "false\n");
+    ew_buf_end_line(out);
+}
+
+/* ----------------------------------------------------------------------- feeding */
+
+static bool takes_spans(const struct ew_spans_view *view)
+{
+    return view->sink != NULL &&
+           (view->options->json || view->options->spans_format == ETWATCH_EXPORT_PERFETTO);
+}
+
+/* A span for the samples of py-spy, which are known at the end. */
+struct ew_kept_span {
+    uint64_t start_ns, end_ns;
+    uint32_t pid, tid;
+    char name[32], session[64];
+};
+
+static void keep_span(struct ew_spans_view *view, const struct etwatch_span *span)
+{
+    if (view->kept_count == view->kept_size) {
+        size_t size = view->kept_size == 0 ? 256 : view->kept_size * 2;
+        struct ew_kept_span *grown =
+            size > kept_spans_max ? NULL : ew_realloc_array(view->kept, size, sizeof *grown);
+        if (grown == NULL) {
+            view->not_kept++;
+            return;
+        }
+        view->kept = grown;
+        view->kept_size = size;
+    }
+    struct ew_kept_span *kept = &view->kept[view->kept_count++];
+    memset(kept, 0, sizeof *kept);
+    kept->start_ns = span->start_ns;
+    kept->end_ns = span->end_ns;
+    kept->pid = span->pid;
+    kept->tid = span->tid;
+    (void)snprintf(kept->name, sizeof kept->name, "%s", span->name);
+    if (span->session != NULL)
+        (void)snprintf(kept->session, sizeof kept->session, "%s", span->session);
+}
+
+static void on_span(void *ctx, const struct etwatch_span *span)
+{
+    struct ew_spans_view *view = ctx;
+    if (view->folded_open)
+        keep_span(view, span);
+    if (takes_spans(view))
+        keep_error(view, etwatch_sink_span(view->sink, span));
+    if (view->csv.write != NULL)
+        csv_span(&view->csv, span);
+    if (view->tables != NULL)
+        etwatch_collector_on_span(view->tables, span);
+}
+
+static void on_operator(void *ctx, const struct etwatch_operator *op)
+{
+    struct ew_spans_view *view = ctx;
+    ew_cli_operators_add(&view->operators, op);
+    if (takes_spans(view))
+        keep_error(view, etwatch_sink_operator(view->sink, op));
+}
+
+/* From a profile: with the mark only. */
+static void add_operator(void *ctx, const struct etwatch_operator *op)
+{
+    struct ew_spans_view *view = ctx;
+    (void)etwatch_spans_add_operator(view->spans, op);
+}
+
+/* Programs that are not Python. Without probes those in Python are seen all the same. */
+static void open_probes(struct ew_spans_view *view, const struct ew_options *options)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_probes_options wanted = {.size = sizeof wanted,
+                                            .flags = ETWATCH_PROBES_NO_PYTHON};
+    if (etwatch_probes_new(&wanted, &view->probes, &error) < 0)
+        ew_print_info(options, "only inferences in Python are seen: %s", error.message);
+}
+
+static int open_spans(struct ew_spans_view *view)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_spans_options wanted = {.size = sizeof wanted, .ctx = view, .on_span = on_span};
+    const struct ew_options *options = view->options;
+    if (options->py_spy_path != NULL) {
+        int os_error = ew_output_open(&view->folded, options->py_spy_path, options->mode);
+        if (os_error != 0)
+            return ew_print_write_error(options->py_spy_path, os_error);
+        view->folded_open = true;
+    }
+    if (options->operators)
+        wanted.on_operator = on_operator;
+    if (options->operators || options->py_spy_path != NULL) {
+        wanted.history_ns = operators_history_ns;
+        wanted.history_max = operators_history_max;
+    }
+    int rc = 0;
+    if (view->options->spans_format == ETWATCH_EXPORT_ARROW)
+        rc = etwatch_collector_new(NULL, &view->tables, &error);
+    if (rc < 0)
+        return ew_print_failure(&error, rc);
+    rc = etwatch_spans_new(&wanted, &view->spans);
+    if (rc < 0) {
+        ew_print_error("%s", etwatch_strerror(rc));
+        return EW_EXIT_FAILED;
+    }
+    return EW_EXIT_OK;
+}
+
+int ew_cli_spans_init(struct ew_spans_view *view, const struct ew_options *options)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    memset(view, 0, sizeof *view);
+    view->options = options;
+    int rc = etwatch_receiver_new(&view->receiver, &error);
+    if (rc < 0)
+        return ew_print_failure(&error, rc);
+    int code = open_spans(view);
+    if (code != EW_EXIT_OK)
+        return code;
+    if (options->onnx)
+        open_probes(view, options);
+    code = ew_cli_spans_environment(etwatch_receiver_address(view->receiver), options->onnx);
+    return code == EW_EXIT_OK && options->operators ? ew_cli_operators_folder_open(&view->folder)
+                                                    : code;
+}
+
+int ew_cli_spans_init_running(struct ew_spans_view *view, const struct ew_options *options)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    memset(view, 0, sizeof *view);
+    view->options = options;
+    int rc = etwatch_probes_new(NULL, &view->probes, &error);
+    return rc < 0 ? ew_print_failure(&error, rc) : open_spans(view);
+}
+
+void ew_cli_spans_done(struct ew_spans_view *view)
+{
+    etwatch_spans_free(view->spans);
+    etwatch_receiver_free(view->receiver);
+    etwatch_probes_free(view->probes);
+    etwatch_collector_free(view->tables);
+    ew_cli_operators_folder_close(&view->folder);
+    ew_cli_operators_done(&view->operators);
+    ew_free(view->kept);
+    if (view->folded_open)
+        (void)ew_output_close(&view->folded);
+    if (view->csv.write != NULL)
+        ew_buf_done(&view->csv);
+    memset(view, 0, sizeof *view);
+}
+
+void ew_cli_spans_output(struct ew_spans_view *view, struct etwatch_sink *sink,
+                         struct ew_output *output)
+{
+    view->sink = sink;
+    view->output = output;
+    if (!view->options->csv)
+        return;
+    ew_buf_init(&view->csv, 0, ew_output_write, output);
+    ew_buf_text(&view->csv, csv_head);
+}
+
+int ew_cli_spans_sample(struct ew_spans_view *view, const struct etwatch_sample *sample)
+{
+    bool process = sample->type == ETWATCH_TYPE_START || sample->type == ETWATCH_TYPE_SAMPLE;
+    /* What it maps from now on is probed without a request. */
+    if (view->probes != NULL && sample->type == ETWATCH_TYPE_START &&
+        (sample->flags & ETWATCH_SAMPLE_PREEXISTING) != 0)
+        (void)etwatch_probes_add_process(view->probes, sample->pid);
+    return process ? etwatch_spans_add_process(view->spans, sample->pid, sample->name) : 0;
+}
+
+void ew_cli_spans_events(struct ew_spans_view *view, const struct etwatch_events *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_event *event = etwatch_event_at(batch, i);
+        (void)etwatch_spans_add_event(view->spans, event);
+        if (event->t_ns > view->events_ns)
+            view->events_ns = event->t_ns;
+        view->events++;
+    }
+}
+
+void ew_cli_spans_loss(struct ew_spans_view *view, const struct etwatch_loss *loss)
+{
+    (void)etwatch_spans_add_loss(view->spans, loss);
+}
+
+static void add_mark(void *ctx, const struct etwatch_span *span)
+{
+    struct ew_spans_view *view = ctx;
+    view->marks++;
+    (void)etwatch_spans_add(view->spans, span);
+}
+
+int ew_cli_spans_step(struct ew_spans_view *view, const struct etwatch_meta *meta, bool last)
+{
+    int64_t unix_minus_raw_ns = (int64_t)(meta->anchor_unix_ns - meta->anchor_raw_ns);
+    int rc = 0;
+    if (view->receiver != NULL)
+        rc = etwatch_receiver_read(view->receiver, unix_minus_raw_ns, last, add_mark, view);
+    if (rc >= 0 && view->probes != NULL)
+        rc = etwatch_probes_read(view->probes, unix_minus_raw_ns, add_mark, view);
+    uint64_t until_ns = last                         ? UINT64_MAX
+                        : view->events_ns > order_ns ? view->events_ns - order_ns
+                                                     : 0;
+    if (rc >= 0)
+        rc = etwatch_spans_advance(view->spans, until_ns);
+    if (rc >= 0 && last && view->options->operators) {
+        rc = etwatch_receiver_operators(view->receiver, unix_minus_raw_ns, add_operator, view);
+        view->operators.lost = etwatch_receiver_lost_operators(view->receiver);
+    }
+    keep_error(view, rc);
+    if (view->csv.write != NULL)
+        keep_error(view, ew_buf_flush(&view->csv));
+    return view->error;
+}
+
+/* ------------------------------------------------------------------------ report */
+
+static void put_share(struct ew_buf *out, uint64_t part, uint64_t whole)
+{
+    (void)ew_buf_fixed(out, whole == 0 ? 0 : 100.0 * (double)part / (double)whole, 1);
+    ew_buf_text(out, " %");
+}
+
+static void put_names(struct ew_buf *out, const struct etwatch_span_group *group, uint32_t kind)
+{
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < group->cause_count && shown < 3; i++) {
+        const struct etwatch_cause *cause = &group->causes[i];
+        if (cause->kind != kind || cause->ns * 20 < group->total[kind])
+            continue;
+        ew_buf_text(out, shown++ == 0 ? " (" : ", ");
+        const char *name = kind == ETWATCH_CAUSE_CPU && cause->pid == 0 ? "the CPU was idle"
+                           : cause->name[0] == '\0'                     ? "unknown"
+                                                                        : cause->name;
+        (void)ew_buf_screen(out, name, strlen(name), 32);
+        ew_buf_char(out, ' ');
+        ew_units_ns(out, cause->ns);
+    }
+    if (shown > 0)
+        ew_buf_char(out, ')');
+}
+
+/* Causes of at least 1 %, the largest first. */
+static void put_causes(struct ew_buf *out, const struct etwatch_span_group *group)
+{
+    uint64_t all_ns = 0;
+    bool done[ETWATCH_CAUSE_COUNT] = {false};
+    for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++)
+        all_ns += group->total[i];
+    for (uint32_t shown = 0;; shown++) {
+        uint32_t largest = ETWATCH_CAUSE_COUNT;
+        for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++)
+            if (!done[i] && group->total[i] * 100 >= all_ns && group->total[i] > 0 &&
+                (largest == ETWATCH_CAUSE_COUNT || group->total[i] > group->total[largest]))
+                largest = i;
+        if (largest == ETWATCH_CAUSE_COUNT)
+            return;
+        done[largest] = true;
+        ew_buf_text(out, shown == 0 ? "  time: " : ", ");
+        put_share(out, group->total[largest], all_ns);
+        ew_buf_char(out, ' ');
+        ew_buf_text(out, cause_words[largest]);
+        if (largest != ETWATCH_CAUSE_WORK)
+            put_names(out, group, largest);
+    }
+}
+
+static void put_line(struct ew_buf *out, const char *label, uint64_t ns)
+{
+    ew_buf_text(out, label);
+    ew_units_ns(out, ns);
+}
+
+static void put_group(struct ew_buf *out, const struct etwatch_span_group *group)
+{
+    char why[512];
+    if (group->count == 0)
+        return;
+    ew_buf_text(out, "\n");
+    (void)ew_buf_screen(out, group->name, strlen(group->name), 64);
+    if (group->session != NULL) {
+        ew_buf_text(out, " of ");
+        (void)ew_buf_screen(out, group->session, strlen(group->session), 64);
+    }
+    ew_buf_text(out, ": ");
+    ew_buf_u64(out, group->count);
+    ew_buf_text(out, group->count == 1 ? " time" : " times");
+    if (group->count > 1 && group->last_ns > group->first_ns) {
+        ew_buf_text(out, ", ");
+        (void)ew_buf_fixed(
+            out, (double)group->count * 1e9 / (double)(group->last_ns - group->first_ns), 1);
+        ew_buf_text(out, " a second");
+    }
+    if (group->failed > 0) {
+        ew_buf_text(out, ", ");
+        ew_buf_u64(out, group->failed);
+        ew_buf_text(out, " failed");
+    }
+    ew_buf_char(out, '\n');
+    if (group->count > 1) {
+        put_line(out, "  latency: p50 ", group->p50_ns);
+        put_line(out, ", p95 ", group->p95_ns);
+        put_line(out, ", p99 ", group->p99_ns);
+        put_line(out, ", max ", group->max_ns);
+        put_line(out, ", first ", group->cold_ns);
+    } else {
+        put_line(out, "  latency: ", group->max_ns);
+    }
+    ew_buf_char(out, '\n');
+    put_causes(out, group);
+    ew_buf_char(out, '\n');
+    if (group->helpers > 0) {
+        ew_buf_text(out, "  up to ");
+        ew_buf_u64(out, group->helpers);
+        put_line(out, " other threads worked for them: ", group->helper_cpu_ns);
+        put_line(out, " on a CPU, ", group->helper_ready_ns);
+        ew_buf_text(out, " waiting for one\n");
+    }
+    if (group->count > 1 && etwatch_span_group_text(group, why, sizeof why) >= 0) {
+        ew_buf_text(out, "  slow: ");
+        ew_buf_text(out, why);
+        ew_buf_char(out, '\n');
+    }
+    if (group->incomplete > 0) {
+        ew_buf_text(out, "  events are missing for ");
+        ew_buf_u64(out, group->incomplete);
+        ew_buf_text(out, " of them\n");
+    }
+}
+
+static void put_probe_notes(const struct ew_spans_view *view, struct ew_buf *out)
+{
+    struct etwatch_probes_stats stats = {.size = sizeof stats};
+    if (view->probes == NULL || etwatch_probes_stats(view->probes, &stats) < 0)
+        return;
+    if (stats.unusable > 0) {
+        ew_buf_text(out, "\ninferences in ");
+        ew_buf_u64(out, stats.unusable);
+        ew_buf_text(out, stats.unusable == 1 ? " library are not seen: "
+                                             : " libraries are not seen; the last: ");
+        (void)ew_buf_screen(out, stats.problem, strlen(stats.problem), sizeof stats.problem);
+        ew_buf_char(out, '\n');
+    }
+    if (stats.lost > 0) {
+        ew_buf_text(out, "\nlost inferences: ");
+        ew_buf_u64(out, stats.lost);
+        ew_buf_char(out, '\n');
+    }
+}
+
+/* Two different things: no marks at all, and marks without events. */
+static void put_notes(const struct ew_spans_view *view, struct ew_buf *out)
+{
+    uint64_t lost = etwatch_receiver_lost(view->receiver);
+    put_probe_notes(view, out);
+    if (view->marks == 0 && view->options->command == EW_CMD_ONNX)
+        ew_buf_text(out, "\nno inference was seen\n");
+    else if (view->marks == 0)
+        ew_buf_text(out, view->options->onnx
+                             ? "\nno inference was seen: the command ran no session of ONNX "
+                               "Runtime\n"
+                             : "\nno span was marked: see etwatch.span (Python) and "
+                               "etwatch/span.h (C)\n");
+    if (view->marks > 0 && view->events == 0)
+        ew_buf_text(out, "\ncauses are unknown: they need the source ebpf (see etwatch doctor)\n");
+    if (lost > 0) {
+        ew_buf_text(out, "\nlost marks: ");
+        ew_buf_u64(out, lost);
+        ew_buf_char(out, '\n');
+    }
+    if (etwatch_spans_dropped(view->spans) > 0) {
+        ew_buf_text(out, "\nevents and spans without room in the tables: ");
+        ew_buf_u64(out, etwatch_spans_dropped(view->spans));
+        ew_buf_char(out, '\n');
+    }
+}
+
+/* ------------------------------------------------------------------------ py-spy */
+
+static void write_folded(struct ew_spans_view *view, const struct ew_py_spy_table *folded)
+{
+    struct ew_buf out;
+    ew_buf_init(&out, 0, ew_output_write, &view->folded);
+    ew_py_spy_write(folded, &out);
+    int rc = ew_buf_flush(&out);
+    ew_buf_done(&out);
+    int os_error = view->folded.os_error, close_error = ew_output_close(&view->folded);
+    view->folded_open = false;
+    if (rc < 0 || close_error != 0)
+        (void)ew_print_write_error(view->options->py_spy_path,
+                                   os_error != 0 ? os_error : close_error);
+}
+
+static void join_spans(struct ew_spans_view *view, const struct ew_py_spy *samples,
+                       int64_t unix_minus_raw_ns)
+{
+    struct ew_py_spy_table *folded = ew_py_spy_table_new();
+    for (size_t i = 0; folded != NULL && i < view->kept_count; i++) {
+        const struct ew_kept_span *kept = &view->kept[i];
+        struct etwatch_span span = {.size = sizeof span,
+                                    .pid = kept->pid,
+                                    .tid = kept->tid,
+                                    .start_ns = kept->start_ns,
+                                    .end_ns = kept->end_ns,
+                                    .name = kept->name,
+                                    .session = kept->session[0] == '\0' ? NULL : kept->session};
+        ew_py_spy_join(samples, view->spans, &span, unix_minus_raw_ns, folded);
+    }
+    if (folded != NULL)
+        write_folded(view, folded);
+    ew_py_spy_table_free(folded);
+}
+
+void ew_cli_spans_py_spy(struct ew_spans_view *view, const struct etwatch_meta *meta,
+                         const struct ew_cli_py_spy *spy)
+{
+    struct ew_py_spy samples;
+    char message[512];
+    size_t size = 0;
+    char *text = ew_cli_py_spy_text(spy, &size);
+    ew_cli_py_spy_message(spy, message, sizeof message);
+    int rc = text == NULL ? ETWATCH_ENOENT : ew_py_spy_parse(&samples, text, size);
+    if (text == NULL)
+        ew_print_error("py-spy sampled nothing: %s",
+                       message[0] == '\0' ? "it wrote nothing" : message);
+    else if (rc < 0)
+        ew_print_error("what py-spy wrote cannot be read: %s", etwatch_strerror(rc));
+    else if (samples.start_ns == 0)
+        ew_print_error(
+            "py-spy saw no mark of the time: the command ran Python for less than its first "
+            "samples took");
+    else
+        join_spans(view, &samples, (int64_t)(meta->anchor_unix_ns - meta->anchor_raw_ns));
+    if (rc == 0 && samples.lost + view->not_kept > 0)
+        ew_print_info(view->options, "py-spy: %llu samples and spans found no room",
+                      (unsigned long long)(samples.lost + view->not_kept));
+    if (text != NULL)
+        ew_py_spy_done(&samples);
+    ew_free(text);
+}
+
+/* The file of -o FILE.arrow. */
+static int write_tables(struct ew_spans_view *view)
+{
+    struct ArrowArrayStream stream;
+    if (view->tables == NULL)
+        return 0;
+    int rc = etwatch_collector_table(view->tables, ETWATCH_TABLE_SPANS, 0, &stream);
+    return rc < 0 ? rc : etwatch_arrow_write(&stream, ew_output_write, view->output, NULL, NULL);
+}
+
+int ew_cli_spans_end(struct ew_spans_view *view)
+{
+    struct etwatch_span_group group = {.size = sizeof group};
+    for (uint32_t i = 0; view->sink != NULL && view->options->json &&
+                         etwatch_spans_group(view->spans, i, &group) == 0;
+         i++)
+        keep_error(view, etwatch_sink_span_group(view->sink, &group));
+    if (view->sink != NULL)
+        keep_error(view, etwatch_sink_flush(view->sink));
+    keep_error(view, write_tables(view));
+    return view->error;
+}
+
+int ew_cli_spans_write(struct ew_spans_view *view, struct ew_buf *out)
+{
+    struct etwatch_span_group group = {.size = sizeof group};
+    for (uint32_t i = 0; etwatch_spans_group(view->spans, i, &group) == 0; i++)
+        put_group(out, &group);
+    if (view->options->operators)
+        ew_cli_operators_write(&view->operators, out);
+    put_notes(view, out);
+    return out->error;
+}
