@@ -31,6 +31,7 @@ C11 = {name + ".h" for name in """assert complex ctype errno fenv float inttypes
     math setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string
     tgmath threads time uchar wchar wctype""".split()}
 PROGRAM = "etwatch"
+SERVER = "libetwatchserve"  # part of the program, as a library for its tests
 LIBRARY = re.compile(r"(?:libetwatch|etwatch\.dll)[^/]*\.p/")
 PUBLIC = "etwatch_"
 FUNCTION = re.compile(r"^(?!static\b|#)[A-Za-z_][\w \t*]*?\b(ew_([a-z0-9]+)_\w+)\([^;{}]*\)\s*\{", re.M)
@@ -148,7 +149,7 @@ def objects(build, src):
         for entry in json.load(file):
             path = os.path.relpath(os.path.join(entry["directory"], entry["file"]), src).replace(os.sep, "/")
             output = entry["output"]
-            program = output.startswith(PROGRAM + ".p/") or output.startswith(PROGRAM + ".exe.p/")
+            program = output.startswith((PROGRAM + ".p/", PROGRAM + ".exe.p/", SERVER + ".a.p/"))
             if not path.startswith("../") and (program or LIBRARY.match(output)):
                 yield os.path.join(build, output), path, program
 

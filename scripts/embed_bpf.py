@@ -177,6 +177,8 @@ def describe_field(btf, type_id, kind, access):
 def ext_info(elf, data, at, length):
     """[(section name, record)] of one part of .BTF.ext."""
     end = at + length
+    if length == 0:
+        return
     size, = elf.unpack("I", data, at)
     at += 4
     while at < end:
@@ -361,13 +363,14 @@ def embed(symbol, header, data):
             "static const struct ew_image_relocation relocations[] = {", *relocations, "};",
             "static const struct ew_image_field fields[] = {",
             *(f"    {{{kind}, {size}, {quoted(name)}, {quoted(path)}}}," for kind, name, path, size in image.fields),
+            *([] if image.fields else ["    {0, 0, NULL, NULL},"]),
             "};", "static const struct ew_image_map maps[] = {",
             *(f"    {{{quoted(name)}, {', '.join(str(value) for value in rest)}}}," for name, *rest in image.maps),
             "};", "static const char *const kfuncs[] = {",
             *(f"    {quoted(name)}," for name in image.kfuncs), "    NULL,", "};",
             f"const struct ew_image {symbol} = {{", "    object,", "    sizeof object,", "    instructions,",
             "    functions,", "    sizeof functions / sizeof *functions,", "    relocations,", "    fields,",
-            "    sizeof fields / sizeof *fields,", "    maps,", "    sizeof maps / sizeof *maps,", "    kfuncs,",
+            f"    {len(image.fields)},", "    maps,", "    sizeof maps / sizeof *maps,", "    kfuncs,",
             "    btf,", "    sizeof btf,", f"    {quoted(c_string(image.elf.body('license'), 0))},", "};", ""]
     return "\n".join(out)
 

@@ -19,6 +19,7 @@
 
 #include <etwatch/etwatch.h>
 #include <etwatch/sink.h>
+#include <etwatch/span.h>
 #include <etwatch/trace.h>
 
 #ifdef __cplusplus
@@ -83,6 +84,9 @@ enum etwatch_table {
     ETWATCH_TABLE_EVENTS = 5,         /* recordings: every event; live: scheduler events */
     ETWATCH_TABLE_SAMPLES = 6,        /* what each process did in each interval */
     ETWATCH_TABLE_THREAD_SAMPLES = 7, /* the same for each thread */
+    ETWATCH_TABLE_SPANS = 8,          /* live: every span, whatever its kind */
+    ETWATCH_TABLE_INFERENCES = 9,     /* live: the spans of the kinds inference and load */
+    ETWATCH_TABLE_OPERATORS = 10,     /* live: the operators of inferences */
 };
 
 /* "processes", …; NULL for anything else. */
@@ -93,18 +97,21 @@ enum etwatch_table_flag {
     ETWATCH_TABLE_TYPED = 1u << 1,      /* EVENTS: a column for each field, with its type; for few
                                            kinds of events. Reads the recording once more. */
     ETWATCH_TABLE_PAYLOAD = 1u << 2,    /* EVENTS: `payload`, the bytes */
-    ETWATCH_TABLE_CMDLINE = 1u << 3,    /* `cmdline`, secrets masked */
+    ETWATCH_TABLE_CMDLINE = 1u << 3,    /* `cmdline` and the command lines in events, secrets
+                                           masked; otherwise they are null */
     ETWATCH_TABLE_TIMESTAMPS = 1u << 4, /* times as timestamp[ns, UTC] instead of int64 */
     ETWATCH_TABLE_DENSE = 1u << 5,      /* SAMPLES: also the intervals without activity */
     ETWATCH_TABLE_TAKE = 1u << 6,       /* collector: remove the rows from it */
+    ETWATCH_TABLE_CSV_RAW = 1u << 7,    /* export as CSV: ETWATCH_FORMAT_CSV_RAW */
 };
 
 struct etwatch_table_options {
     uint32_t size;
     uint32_t flags;      /* enum etwatch_table_flag */
     uint32_t batch_rows; /* most rows of a batch, 1 to 1048576; 0 = 65536 */
-    /* EVENTS: only those with any of these words as a part of the provider's name (or as its GUID)
-     * and of the event's name, regardless of case; none: all. */
+    /* EVENTS: only those that match any of each list; none: all. The whole name or a glob of it,
+     * regardless of case; of a provider also its GUID; of an event "Thread/CSwitch" also
+     * "Thread" and "CSwitch". */
     uint32_t provider_count;
     const char *const *providers;
     const char *const *events;
@@ -152,6 +159,7 @@ struct etwatch_collector_stats {
     uint32_t reserved;
     uint64_t samples, thread_samples, processes, events; /* rows kept now */
     uint64_t dropped; /* rows dropped because of max_rows, or because there was no memory */
+    uint64_t spans, inferences, operators; /* rows kept now */
 };
 
 ETWATCH_API int etwatch_collector_new(const struct etwatch_table_options *options,
@@ -162,11 +170,14 @@ ETWATCH_API void etwatch_collector_free(struct etwatch_collector *collector);
 
 ETWATCH_API void etwatch_collector_on_samples(void *collector, const struct etwatch_samples *batch);
 ETWATCH_API void etwatch_collector_on_events(void *collector, const struct etwatch_events *batch);
+/* They fit on_span and on_operator of etwatch_spans_options, with the collector as ctx. */
+ETWATCH_API void etwatch_collector_on_span(void *collector, const struct etwatch_span *span);
+ETWATCH_API void etwatch_collector_on_operator(void *collector, const struct etwatch_operator *op);
 ETWATCH_API int etwatch_collector_stats(const struct etwatch_collector *collector,
                                         struct etwatch_collector_stats *ret_stats);
 
-/* The rows kept now of PROCESSES, SAMPLES, THREAD_SAMPLES or EVENTS, without a copy. flags: 0, or
- * ETWATCH_TABLE_TAKE: each row is delivered once. */
+/* The rows kept now of PROCESSES, SAMPLES, THREAD_SAMPLES, EVENTS, SPANS, INFERENCES or OPERATORS,
+ * without a copy. flags: 0, or ETWATCH_TABLE_TAKE: each row is delivered once. */
 ETWATCH_API int etwatch_collector_table(struct etwatch_collector *collector, uint32_t table,
                                         uint32_t flags, struct ArrowArrayStream *ret_stream);
 

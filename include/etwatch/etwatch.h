@@ -374,6 +374,12 @@ enum etwatch_event_kind {
     ETWATCH_EVENT_FORK = 3,   /* pid, tid made next_pid, next_tid */
     ETWATCH_EVENT_EXEC = 4,
     ETWATCH_EVENT_EXIT = 5, /* a thread exited */
+    /* Page faults of tid, from from_ns to t_ns (ETWATCH_CONFIG_EVENTS_CAUSES). Delivered when
+     * the thread leaves the CPU or faults again, so t_ns may lie before that of earlier events. */
+    ETWATCH_EVENT_FAULTS = 6,
+    /* Threads that lost this CPU because their cgroup had used up its bandwidth may run again
+     * (ETWATCH_CONFIG_EVENTS_CAUSES only). pid and tid have no meaning. */
+    ETWATCH_EVENT_UNTHROTTLE = 7,
 };
 
 /* One raw scheduler event (ETWATCH_CONFIG_EVENTS only). Unused fields are 0. */
@@ -398,6 +404,13 @@ struct etwatch_event {
     const char *wait_reason;       /* SWITCH, Windows: what tid waits for; NULL: it is ready */
     uint32_t io_wait;              /* SWITCH, Linux: 2: tid waits for a disk, 1: not; 0: unknown */
     uint32_t hard_faults;          /* SWITCH, Linux: of tid so far, the low 31 bits */
+    uint64_t from_ns;              /* FAULTS */
+    uint64_t fault_ns;             /* FAULTS: in the handler, on a CPU */
+    uint32_t fault_count; /* FAULTS: the number that ended; 0: the thread left the CPU in one */
+    uint32_t in_fault;    /* SWITCH: 2: tid is handling a fault, 1: not; 0: unknown */
+    uint32_t throttled;   /* SWITCH, WAKEUP, Linux: 2: the cgroup of tid has used up its CPU
+                           * bandwidth, 1: not; 0: unknown */
+    uint32_t reserved;
 };
 
 /* Events in their order; see struct etwatch_samples. */
@@ -436,6 +449,8 @@ enum etwatch_loss_stage {
     ETWATCH_LOSS_STREAM = 3,     /* the full event stream */
     ETWATCH_LOSS_TABLE = 4,      /* process table full */
     ETWATCH_LOSS_QUEUE = 5,      /* the queue was not read in time */
+    ETWATCH_LOSS_BUFFERS = 6,    /* whole buffers of an ETW session: count is of buffers, the number
+                                    of events in them is unknown */
 };
 
 /* ------------------------------------------------------------------- alerts */
@@ -507,6 +522,9 @@ enum etwatch_config_flag {
     /* With ETWATCH_CONFIG_EVENTS: events of every thread of the machine. Falls back to no events
      * where only polling works. */
     ETWATCH_CONFIG_EVENTS_ALL = 1u << 20,
+    /* With ETWATCH_CONFIG_EVENTS (eBPF): FAULTS and UNTHROTTLE events, and a waker of 0 for
+     * wake-ups in any interrupt, not only on an idle CPU. Each page fault then costs more. */
+    ETWATCH_CONFIG_EVENTS_CAUSES = 1u << 21,
 };
 
 /*
@@ -514,6 +532,8 @@ enum etwatch_config_flag {
  * thread (the first ones inside start itself), else inside open, poll and stop; see "Threads and
  * callbacks" above.
  */
+struct etwatch_devices;
+
 struct etwatch_callbacks {
     uint32_t size;
     uint32_t reserved;
@@ -526,6 +546,9 @@ struct etwatch_callbacks {
     /* Once, as the last callback of a run that ends by itself: NULL if the recording is finished,
      * else the error. Not after etwatch_monitor_stop, nor if start or open fails. */
     void (*on_end)(void *ctx, const struct etwatch_error_info *error);
+    /* Readings of devices, if a metric of theirs is measured: see device.h. Before the samples of
+     * the same time. */
+    void (*on_devices)(void *ctx, const struct etwatch_devices *batch);
 };
 
 struct etwatch_session_options;
@@ -535,6 +558,8 @@ struct etwatch_rate {
     struct etwatch_metric_set metrics;
     double hz; /* 0.01 to 1000 */
 };
+
+struct etwatch_gpu_trace;
 
 struct etwatch_config {
     uint32_t size;
@@ -594,6 +619,18 @@ struct etwatch_config {
      * interval; all others become one sample with ETWATCH_SAMPLE_OTHER. 0 = all. */
     uint32_t top_n;
     uint32_t top_n_metric; /* enum etwatch_metric; 0 = cpu_percent */
+
+    /* Devices (device.h). They are read if a metric of theirs is measured. */
+    const char *sys_root;     /* NULL = "/sys" */
+    const char *nvml_library; /* NULL = where the driver installs it */
+    /* The most memory that the library holds for this monitor at a time; not what callbacks
+     * allocate, nor the buffers of the kernel. Near it the tables do not grow: idle threads are
+     * evicted, further processes and threads are a loss of stage ETWATCH_LOSS_TABLE. A monitor that
+     * cannot even start fails with ETWATCH_ELIMIT. 0 = 1 GiB. */
+    uint64_t max_memory_bytes;
+    /* Exact GPU times of CUDA programs (gpu.h), read in each delivery, which then waits 400 ms for
+     * them; with polling a sample has the GPU time of 400 ms before. NULL = none. */
+    struct etwatch_gpu_trace *gpu_trace;
 };
 
 struct etwatch_stats {
@@ -616,8 +653,9 @@ struct etwatch_stats {
     double self_kernel_percent; /* the kernel part; < 0: unknown */
     uint64_t duration_ns;
     uint64_t queue_dropped;
-    uint64_t step_ns;     /* time in all wake-ups: reading the source, delivering samples */
-    uint64_t step_max_ns; /* the longest one */
+    uint64_t step_ns;           /* time in all wake-ups: reading the source, delivering samples */
+    uint64_t step_max_ns;       /* the longest one */
+    double self_sensor_percent; /* the part of self_cpu_percent of the threads that read devices */
 };
 
 /* The source and what it can measure: the first line of every output. */

@@ -31,6 +31,15 @@ struct etwatch_provider {
     const uint16_t *event_ids; /* only these events, at most 64 */
 };
 
+/* For tests and diagnosis: how kernel events are enabled, and how a monitor reads them. One of each
+ * pair; without it etwatch tries both. */
+enum etwatch_session_way {
+    ETWATCH_SESSION_BY_FLAGS = 1u << 0,     /* flags of the session: every Windows */
+    ETWATCH_SESSION_BY_PROVIDERS = 1u << 1, /* system providers: Windows 11, Server 2022 */
+    ETWATCH_SESSION_BY_EVENTS = 1u << 2,    /* event by event: every Windows */
+    ETWATCH_SESSION_BY_BUFFERS = 1u << 3,   /* whole buffers, where Windows has them */
+};
+
 struct etwatch_session_options {
     uint32_t size;
     uint32_t buffer_kb;    /* 4 to 16384; 0 = 64 */
@@ -45,7 +54,7 @@ struct etwatch_session_options {
     const char *stacks;    /* those of them that have a stack; NULL = none */
     const struct etwatch_provider *providers; /* the `size` of the first is the stride of all */
     uint32_t provider_count;                  /* at most 64 */
-    uint32_t reserved;
+    uint32_t ways;                            /* enum etwatch_session_way; 0 = automatic */
     /* Recorder only: cycles, instructions and cache_misses to record with every context switch;
      * other members are ignored. A monitor enables the counters that its metrics need. */
     struct etwatch_metric_set counters;

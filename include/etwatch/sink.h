@@ -14,7 +14,10 @@
 #ifndef ETWATCH_SINK_H
 #define ETWATCH_SINK_H
 
+#include <etwatch/device.h>
 #include <etwatch/etwatch.h>
+#include <etwatch/gpu.h>
+#include <etwatch/span.h>
 #include <etwatch/system.h>
 #include <etwatch/trace.h>
 
@@ -25,8 +28,12 @@ extern "C" {
 enum etwatch_format {
     ETWATCH_FORMAT_TABLE = 1,    /* for people: blocks of aligned columns, with units */
     ETWATCH_FORMAT_JSONL = 2,    /* JSON Lines: one object a line, always with every name */
-    ETWATCH_FORMAT_CSV = 3,      /* RFC 4180 with one header line; an unknown value is empty */
+    ETWATCH_FORMAT_CSV = 3,      /* RFC 4180 with one header line; an unknown value is empty. Texts
+                                    are safe to show and to open in a spreadsheet: control
+                                    characters are escaped (\x1b), and what looks like a formula
+                                    gets a ' in front. */
     ETWATCH_FORMAT_PERFETTO = 4, /* a trace (.pftrace): whole packets instead of whole lines */
+    ETWATCH_FORMAT_CSV_RAW = 5,  /* CSV with unchanged texts */
 };
 
 enum etwatch_sink_flag {
@@ -34,6 +41,8 @@ enum etwatch_sink_flag {
     ETWATCH_SINK_COLOR = 1u << 1,   /* TABLE: with ANSI colours */
     ETWATCH_SINK_PAYLOAD = 1u << 2, /* recorded events: the payload in hexadecimal too */
     ETWATCH_SINK_CLASSES = 1u << 3, /* TABLE: every kind of recorded event, not only its provider */
+    ETWATCH_SINK_OVERVIEW = 1u << 4, /* PERFETTO: a track above the processes with the lifetime of
+                                        each process that has samples */
 };
 
 struct etwatch_sink_options {
@@ -112,12 +121,34 @@ ETWATCH_API int etwatch_sink_windows(struct etwatch_sink *sink,
 ETWATCH_API int etwatch_sink_loss(struct etwatch_sink *sink, const struct etwatch_loss *loss);
 /* JSONL: an object of type `alert`; nothing in other formats. */
 ETWATCH_API int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert);
+/* JSONL: objects of the types "span" and "span_group"; PERFETTO: each span is a slice on the track
+ * of its thread; nothing in other formats. */
+ETWATCH_API int etwatch_sink_span(struct etwatch_sink *sink, const struct etwatch_span *span);
+/* JSONL: an object of type "operator"; PERFETTO: a slice; nothing in other formats. */
+ETWATCH_API int etwatch_sink_operator(struct etwatch_sink *sink, const struct etwatch_operator *op);
+ETWATCH_API int etwatch_sink_span_group(struct etwatch_sink *sink,
+                                        const struct etwatch_span_group *group);
 /* JSONL: the whole machine, as an object of type `system`; nothing in other formats. */
 ETWATCH_API int etwatch_sink_system(struct etwatch_sink *sink, const struct etwatch_system *system);
+/* JSONL: objects of type `device`; PERFETTO: counter tracks; nothing in other formats. */
+ETWATCH_API int etwatch_sink_devices(struct etwatch_sink *sink,
+                                     const struct etwatch_devices *batch);
+/* JSONL: an object of type "gpu"; PERFETTO: a slice below the process, or on its thread, joined
+ * with the call that launched it; nothing in other formats. */
+ETWATCH_API int etwatch_sink_gpu_op(struct etwatch_sink *sink, const struct etwatch_gpu_op *op);
+/* JSONL: objects of the types "gpu_process" and "gpu_kernel" or "gpu_stream"; nothing in other
+ * formats. */
+ETWATCH_API int etwatch_sink_gpu_process(struct etwatch_sink *sink,
+                                         const struct etwatch_gpu_process *process);
+ETWATCH_API int etwatch_sink_gpu_sum(struct etwatch_sink *sink, const struct etwatch_gpu_sum *sum);
 /* The last object of the output; TABLE ends its open block first. */
 ETWATCH_API int etwatch_sink_stats(struct etwatch_sink *sink, const struct etwatch_stats *stats);
 /* Writes out every complete line so far. */
 ETWATCH_API int etwatch_sink_flush(struct etwatch_sink *sink);
+/* PERFETTO on Linux: the name of a process that exists, and of its first thread; events may have
+ * its threads although it has no samples. After etwatch_sink_meta or _restart. Nothing in other
+ * formats. */
+ETWATCH_API int etwatch_sink_name(struct etwatch_sink *sink, uint32_t pid, const char *name);
 /* PERFETTO: writes out what is buffered. The output from then on can be read without the output
  * before: a new file, or a part of a ring. ENOTSUP for other formats. */
 ETWATCH_API int etwatch_sink_restart(struct etwatch_sink *sink);

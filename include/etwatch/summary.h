@@ -35,6 +35,13 @@ enum etwatch_summary_flag {
     ETWATCH_SUMMARY_ENDED = 1u << 0,
 };
 
+/* Sums that cannot be computed from the statistics of their parts. */
+enum etwatch_summary_sum {
+    ETWATCH_SUM_SWITCHES, /* switches_voluntary + switches_involuntary */
+    ETWATCH_SUM_FAULTS,   /* faults_minor + faults_major */
+    ETWATCH_SUM_COUNT
+};
+
 /* What one thread of a process did since it was first seen. FIXED. */
 struct etwatch_summary_thread {
     uint32_t tid;
@@ -60,6 +67,10 @@ struct etwatch_summary_process {
      * dropped. */
     uint32_t thread_count;
     const struct etwatch_summary_thread *threads;
+    /* By enum etwatch_summary_sum: over the intervals in which both parts were known. */
+    const struct etwatch_aggregate *sums;
+    uint32_t sum_count;
+    uint32_t reserved;
 };
 
 /* options may be NULL. */

@@ -40,8 +40,10 @@ struct etwatch_trace_options {
     const char *const *exclude_names;
     uint32_t exclude_pid_count;
     uint32_t exclude_name_count;
-    uint32_t flags; /* 0 or ETWATCH_CONFIG_NO_SYSTEM; ENOTSUP for a .pftrace of Linux, which does
-                       not have that information */
+    /* ETWATCH_CONFIG_NO_SYSTEM: ENOTSUP for a .pftrace of Linux, which does not have that
+     * information. ETWATCH_CONFIG_CMDLINE: fields with a command line have their value, secrets
+     * masked; otherwise they are null. */
+    uint32_t flags;
     uint32_t reserved;
     /* The most memory that the library holds for this trace at a time, including that of its
      * reports, tables and exports; a call that needs more fails with ETWATCH_ELIMIT. 0 = 1 GiB. */
@@ -82,7 +84,7 @@ struct etwatch_trace_stats {
     uint32_t size;
     uint32_t reserved;
     uint64_t events;    /* in the selected part */
-    uint64_t undecoded; /* without a schema, or the payload did not match it */
+    uint64_t undecoded; /* the fields are unknown, or the payload did not match them */
     uint64_t lost;      /* events, according to the headers and the stream */
     uint64_t lost_buffers;
     uint64_t bad_buffers, bad_events, bad_bytes; /* damage */
@@ -93,6 +95,9 @@ struct etwatch_trace_stats {
     uint32_t first_bad_file;
     uint32_t reserved2;
     char first_bad[128];
+    /* The clock was set back while this was recorded: the earliest event is this much before the
+     * header, and relative times count from it. 0: it was not. */
+    uint64_t clock_set_back_ns;
 };
 
 ETWATCH_API int etwatch_trace_open(const char *const *paths, size_t count,
@@ -141,6 +146,8 @@ enum etwatch_trace_event_flag {
     ETWATCH_TRACE_HAS_PID = 1u << 0,
     ETWATCH_TRACE_HAS_TID = 1u << 1,
     ETWATCH_TRACE_DECODED = 1u << 2, /* the schema is known and matched */
+    ETWATCH_TRACE_HAS_HEADER_IDS = 1u << 3,
+    ETWATCH_TRACE_NAMED = 1u << 4, /* its name is known, even if its fields are not */
 };
 
 /* One event; everything is valid until the next call with this trace. */
@@ -148,21 +155,23 @@ struct etwatch_trace_event {
     uint32_t size;
     uint32_t flags;    /* enum etwatch_trace_event_flag */
     uint64_t t_ns;     /* Unix */
-    uint64_t t_rel_ns; /* since the start of the recording */
+    uint64_t t_rel_ns; /* since the start of the recording, or its earliest event */
     uint64_t t_raw;    /* trace time: the clock of the recording */
     uint32_t cpu;
-    uint32_t pid, tid;
-    uint32_t id; /* manifest events, else 0 */
+    uint32_t pid, tid; /* by the payload if it names them, else by the header or the CPU */
+    uint32_t id;       /* manifest events, else 0 */
     uint32_t opcode, version, level;
     uint64_t keyword;
     uint8_t provider_guid[16];
     const char *process;  /* name of the process at that time; NULL: unknown */
     const char *provider; /* never NULL */
     const char *event;
-    const uint8_t *payload;
+    const uint8_t *payload; /* as recorded, nothing is masked; NULL after etwatch_trace_fields if
+                               the event has a command line */
     uint32_t payload_size;
     uint32_t field_count;
     const struct etwatch_field *fields; /* only after etwatch_trace_fields */
+    uint32_t header_pid, header_tid;    /* of the header: the thread that logged the event */
 };
 
 /* The next event in time order: 1, or 0 at the end, or an error. With names, but without fields. */
@@ -175,14 +184,30 @@ ETWATCH_API int etwatch_trace_fields(struct etwatch_trace *trace,
 /* Restarts at the beginning. */
 ETWATCH_API int etwatch_trace_rewind(struct etwatch_trace *trace);
 
+/* The event that etwatch_trace_next returned last, as a live monitor delivered it when a .pftrace
+ * was recorded: a sample (also a start or an exit), or a scheduler event. NULL: it is of another
+ * kind, or the recording is an .etl. Valid until the next call with this trace. */
+ETWATCH_API const struct etwatch_sample *etwatch_trace_sample(const struct etwatch_trace *trace);
+ETWATCH_API const struct etwatch_event *
+etwatch_trace_sched_event(const struct etwatch_trace *trace);
+/* The source of a .pftrace and its metrics. ENOENT: the file does not have them, as an .etl. */
+ETWATCH_API int etwatch_trace_meta(const struct etwatch_trace *trace, size_t i,
+                                   struct etwatch_meta *ret_meta);
+
 /* ------------------------------------------------------------------ report */
+
+enum etwatch_class_state {
+    ETWATCH_CLASS_RAW,     /* neither the name nor the fields are known */
+    ETWATCH_CLASS_PARTLY,  /* only the name */
+    ETWATCH_CLASS_DECODED, /* both */
+};
 
 /* One kind of event and how often it occurred. */
 struct etwatch_trace_class {
     uint32_t size;
     uint32_t id, opcode, version;
-    uint32_t decoded; /* its schema is known */
-    uint32_t reserved;
+    uint32_t decoded; /* its fields are known */
+    uint32_t state;   /* enum etwatch_class_state */
     uint64_t count;
     const char *provider, *event;
 };

@@ -293,8 +293,11 @@ static void close_column(struct ew_columns *columns, struct ew_column *column,
 
 struct ew_batch *ew_columns_cut(struct ew_columns *columns)
 {
-    if (columns->rows == 0)
-        return NULL;
+    return columns->rows == 0 ? NULL : ew_columns_cut_any(columns);
+}
+
+struct ew_batch *ew_columns_cut_any(struct ew_columns *columns)
+{
     struct batch *batch = ew_calloc(1, sizeof *batch);
     struct ew_batch_column *list = ew_calloc(columns->count, sizeof *list);
     if (batch == NULL || list == NULL) {

@@ -118,6 +118,8 @@ static inline void ew_columns_end(struct ew_columns *columns)
 
 /* Returns all rows so far as a batch and starts the next one; NULL: no rows, or out of memory. */
 struct ew_batch *ew_columns_cut(struct ew_columns *columns);
+/* The same, but without rows an empty batch. */
+struct ew_batch *ew_columns_cut_any(struct ew_columns *columns);
 
 /* Drops the rows of the open batch. */
 void ew_columns_reset(struct ew_columns *columns);

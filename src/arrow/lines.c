@@ -93,7 +93,8 @@ static int read_schema(struct lines *lines, const char *type)
         const struct ArrowSchema *child = schema->children[i];
         struct column *column = &lines->columns[i];
         column->dict = child->dictionary != NULL;
-        column->json = !lines->csv && strcmp(child->name, "fields") == 0;
+        column->json = !lines->csv &&
+                       (strcmp(child->name, "fields") == 0 || strcmp(child->name, "causes") == 0);
         size_t len = strlen(child->name);
         column->fixed = len > 8 && strcmp(child->name + len - 8, "_percent") == 0;
         bool known = parse_format(column, child->format);
@@ -310,15 +311,17 @@ int etwatch_table_write(struct ArrowArrayStream *stream, uint32_t format, const 
                         struct etwatch_error_info *reterr)
 {
     if (stream == NULL || stream->release == NULL || write == NULL ||
-        (format != ETWATCH_FORMAT_CSV && format != ETWATCH_FORMAT_JSONL))
+        (format != ETWATCH_FORMAT_CSV && format != ETWATCH_FORMAT_CSV_RAW &&
+         format != ETWATCH_FORMAT_JSONL))
         return ETWATCH_EINVAL;
     struct lines *lines = ew_calloc(1, sizeof *lines);
     int rc = lines == NULL ? ETWATCH_ENOMEM : 0;
     if (rc == 0) {
-        lines->csv = format == ETWATCH_FORMAT_CSV;
+        lines->csv = format != ETWATCH_FORMAT_JSONL;
         ew_buf_init(&lines->head, 0, NULL, NULL);
         ew_buf_init(&lines->out, LINE_MAX_BYTES, write, ctx);
         lines->out.flush_at = FLUSH_AT;
+        lines->out.csv_raw = format == ETWATCH_FORMAT_CSV_RAW;
         rc = put_all(lines, stream, type);
         if (rc < 0)
             ew_error_out(reterr, &lines->error, rc);

@@ -326,8 +326,30 @@ int ew_arrow_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout
         [EW_RECORD_ID] = {"id", EW_COLUMN_U16, false},
         [EW_RECORD_OPCODE] = {"opcode", EW_COLUMN_U8, false},
         [EW_RECORD_VERSION] = {"version", EW_COLUMN_U8, false},
+        [EW_RECORD_HEADER_PID] = {"header_pid", EW_COLUMN_U32, true},
+        [EW_RECORD_HEADER_TID] = {"header_tid", EW_COLUMN_U32, true},
     };
     return make_layout(specs, COUNT(specs), flags, batch_rows, ret_layout);
+}
+
+void ew_arrow_record_rows_put(struct ew_columns *columns, const struct etwatch_trace_event *event)
+{
+    ew_columns_u64(columns, EW_RECORD_T_NS, event->t_ns);
+    ew_columns_u16(columns, EW_RECORD_CPU, (uint16_t)event->cpu);
+    if ((event->flags & ETWATCH_TRACE_HAS_PID) != 0)
+        ew_columns_u32(columns, EW_RECORD_PID, event->pid);
+    if ((event->flags & ETWATCH_TRACE_HAS_TID) != 0)
+        ew_columns_u32(columns, EW_RECORD_TID, event->tid);
+    ew_columns_dict(columns, EW_RECORD_NAME, event->process);
+    ew_columns_dict(columns, EW_RECORD_PROVIDER, event->provider);
+    ew_columns_dict(columns, EW_RECORD_EVENT, event->event);
+    ew_columns_u16(columns, EW_RECORD_ID, (uint16_t)event->id);
+    ew_columns_u8(columns, EW_RECORD_OPCODE, (uint8_t)event->opcode);
+    ew_columns_u8(columns, EW_RECORD_VERSION, (uint8_t)event->version);
+    if ((event->flags & ETWATCH_TRACE_HAS_HEADER_IDS) != 0) {
+        ew_columns_u32(columns, EW_RECORD_HEADER_PID, event->header_pid);
+        ew_columns_u32(columns, EW_RECORD_HEADER_TID, event->header_tid);
+    }
 }
 
 /* ------------------------------------------------------- classes and images */

@@ -47,8 +47,12 @@ enum ew_record_column {
     EW_RECORD_ID,
     EW_RECORD_OPCODE,
     EW_RECORD_VERSION,
+    EW_RECORD_HEADER_PID,
+    EW_RECORD_HEADER_TID,
     EW_RECORD_COLUMNS,
 };
 int ew_arrow_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret_layout);
+/* Fills these columns of the row that the caller has begun and will end. */
+void ew_arrow_record_rows_put(struct ew_columns *columns, const struct etwatch_trace_event *event);
 
 #endif

@@ -80,6 +80,12 @@ bool ew_alloc_limit_exceeded(const struct ew_alloc_limit *limit)
     return limit != NULL && atomic_load(&limit->exceeded);
 }
 
+bool ew_alloc_limit_near(void)
+{
+    const struct ew_alloc_limit *limit = limit_in_use;
+    return limit != NULL && atomic_load(&limit->used) > limit->max - limit->max / 8;
+}
+
 uint64_t ew_alloc_limit_max(const struct ew_alloc_limit *limit)
 {
     return limit == NULL ? 0 : limit->max;

@@ -31,6 +31,8 @@ void ew_alloc_limit_drop(struct ew_alloc_limit *limit);
 struct ew_alloc_limit *ew_alloc_limit_use(struct ew_alloc_limit *limit);
 struct ew_alloc_limit *ew_alloc_limit_in_use(void);
 bool ew_alloc_limit_exceeded(const struct ew_alloc_limit *limit);
+/* Less than an eighth of the limit in use is left: tables should stop growing. */
+bool ew_alloc_limit_near(void);
 uint64_t ew_alloc_limit_max(const struct ew_alloc_limit *limit);
 
 /* Tests only: a nonzero result makes the allocation fail. NULL removes the hook. */

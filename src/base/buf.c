@@ -301,7 +301,15 @@ void ew_buf_json_string(struct ew_buf *buf, const char *text, size_t len)
         ew_buf_take(buf, ew_raw_json_string(ew_buf_end(buf), text, len));
 }
 
-enum { CSV_PLAIN, CSV_UTF8, CSV_QUOTED };
+/* Characters that a terminal may interpret instead of showing. */
+static bool acts_on_terminal(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F ||
+           code == 0x061C || code == EW_UTF8_INVALID;
+}
+
+enum { CSV_PLAIN, CSV_CHECKED, CSV_QUOTED };
 
 static int csv_class(const char *text, size_t len)
 {
@@ -311,28 +319,66 @@ static int csv_class(const char *text, size_t len)
     if (text[0] == ' ' || text[len - 1] == ' ')
         return CSV_QUOTED;
     for (size_t i = 0; i < len; i++) {
-        if (text[i] == ',' || text[i] == '"' || text[i] == '\n' || text[i] == '\r')
+        unsigned char c = (unsigned char)text[i];
+        if (c == ',' || c == '"' || c == '\n' || c == '\r')
             return CSV_QUOTED;
-        if ((unsigned char)text[i] >= 0x80)
-            class = CSV_UTF8;
+        if (c >= 0x7F || c < 0x20)
+            class = CSV_CHECKED;
     }
     return class;
+}
+
+/* -5, +3.25: a number that a text column holds. */
+static bool is_number(const char *text, size_t len)
+{
+    size_t digits = 0, points = 0;
+    for (size_t i = 1; i < len; i++) {
+        digits += text[i] >= '0' && text[i] <= '9';
+        points += text[i] == '.';
+    }
+    return (text[0] == '-' || text[0] == '+') && digits > 0 && points <= 1 &&
+           digits + points + 1 == len && text[len - 1] != '.' && text[1] != '.';
+}
+
+/* A spreadsheet takes a cell that begins like this for a formula, which can start programs. */
+static bool is_formula(const char *text, size_t len)
+{
+    return len > 1 && strchr("=+-@\t\r", text[0]) != NULL && text[0] != '\0' &&
+           !is_number(text, len);
+}
+
+static void csv_escape(struct ew_buf *buf, uint32_t code)
+{
+    static const char digits[] = "0123456789abcdef";
+    char text[] = "\\u0000";
+    if (code < 0x100)
+        memcpy(text + 1, "x00", 4);
+    size_t len = strlen(text);
+    for (size_t i = len - 1; i > 1; i--, code >>= 4)
+        text[i] = digits[code & 15];
+    ew_buf_bytes(buf, text, len);
 }
 
 void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len)
 {
     int class = csv_class(text, len);
+    bool formula = !buf->csv_raw && is_formula(text, len);
+    if (class == CSV_QUOTED)
+        ew_buf_char(buf, '"');
+    if (formula)
+        ew_buf_char(buf, '\'');
     if (class == CSV_PLAIN) {
         ew_buf_bytes(buf, text, len);
         return;
     }
-    if (class == CSV_QUOTED)
-        ew_buf_char(buf, '"');
     for (size_t i = 0; i < len;) {
         uint32_t code;
         size_t taken = ew_utf8_decode(text + i, len - i, &code);
+        bool escaped = !buf->csv_raw && acts_on_terminal(code) && code != '\n' && code != '\t';
         if (code == EW_UTF8_INVALID)
             ew_buf_bytes(buf, replacement, sizeof replacement - 1);
+        else if (escaped)
+            csv_escape(buf, code);
         else
             ew_buf_bytes(buf, text + i, taken);
         if (code == '"')
@@ -343,18 +389,27 @@ void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len)
         ew_buf_char(buf, '"');
 }
 
-/* Characters that a terminal may interpret instead of showing. */
-static bool acts_on_terminal(uint32_t code)
+/* Length of the printable ASCII at the beginning of a text: one column per byte. */
+static size_t printable_len(const char *text, size_t len)
 {
-    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
-           (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F ||
-           code == 0x061C || code == EW_UTF8_INVALID;
+    size_t i = 0;
+    while (i < len && text[i] >= 0x20 && text[i] < 0x7F)
+        i++;
+    return i;
 }
 
 size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t columns)
 {
     size_t used = 0;
     for (size_t i = 0; i < len;) {
+        size_t run = printable_len(text + i, len - i);
+        /* A run that does not fit with room for the mark of a cut goes character by character. */
+        if (run > 0 && used + run < columns + (i + run == len)) {
+            ew_buf_bytes(buf, text + i, run);
+            used += run;
+            i += run;
+            continue;
+        }
         uint32_t code;
         size_t taken = ew_utf8_decode(text + i, len - i, &code);
         bool bad = acts_on_terminal(code);

@@ -24,7 +24,8 @@ struct ew_buf {
     size_t flush_at; /* ew_buf_end_line writes when this much is buffered */
     ew_buf_write write;
     void *ctx;
-    int error; /* sticky: 0 or ETWATCH_E* */
+    int error;    /* sticky: 0 or ETWATCH_E* */
+    bool csv_raw; /* ew_buf_csv_field writes texts unchanged */
 };
 
 /* write may be NULL: the text then stays in data. max 0 means 1 MiB. */
@@ -50,7 +51,10 @@ bool ew_buf_fixed(struct ew_buf *buf, double value, unsigned decimals);
 /* A JSON string with its quotes. Each invalid UTF-8 byte becomes U+FFFD; control characters and
  * everything a reader may take for a line end are escaped. */
 void ew_buf_json_string(struct ew_buf *buf, const char *text, size_t len);
-/* One CSV field (RFC 4180): quoted only if necessary. Invalid UTF-8 becomes U+FFFD. */
+/* One CSV field (RFC 4180) of text: quoted only if necessary. Invalid UTF-8 becomes U+FFFD. Unless
+ * csv_raw is set, control characters other than tab and line feed become \xNN or \uNNNN, as do the
+ * marks that reorder text; and a text that a spreadsheet would take for a formula (it begins with
+ * = + - @ or a tab, and is not a number) gets a ' in front. */
 void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len);
 /* For a terminal: control characters become '?', at most `columns` screen columns are used
  * (truncated text ends with '+'). Returns the number of columns used. */

@@ -127,8 +127,11 @@ int ew_grid_print(struct ew_grid *grid, struct ew_buf *out, size_t max_rows)
     ew_buf_init(&scratch, 0, NULL, NULL);
     measure(grid, &scratch, widths);
     uint32_t columns = grid->column_count;
+    size_t end = 0;
     for (uint32_t c = 0; c < columns; c++) {
         const char *heading = grid->columns[c].heading;
+        end += widths[c] + GAP;
+        grid->heading_ends[c] = (uint32_t)end;
         put_cell(&line, &scratch, &grid->columns[c], widths[c], heading, strlen(heading),
                  c + 1 == columns);
     }
@@ -143,7 +146,7 @@ int ew_grid_print(struct ew_grid *grid, struct ew_buf *out, size_t max_rows)
             const char *text = cell_text(grid, row * columns + c, &len);
             put_cell(&line, &scratch, &grid->columns[c], widths[c], text, len, c + 1 == columns);
         }
-        put_line(grid, out, &line, NULL);
+        put_line(grid, out, &line, row + 1 == grid->marked_row ? "\033[7m" : NULL);
         ew_buf_end_line(out);
     }
     int rc = line.error != 0 ? line.error : scratch.error != 0 ? scratch.error : out->error;

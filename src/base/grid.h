@@ -23,7 +23,9 @@ struct ew_grid {
     uint32_t *ends;     /* end of each cell in text */
     size_t cell_count, cell_size;
     bool color;
-    uint32_t width; /* lines are cut to this; 0 = no limit */
+    uint32_t width;                             /* lines are cut to this; 0 = no limit */
+    size_t marked_row;                          /* shown inverted, counted from 1; 0: none */
+    uint32_t heading_ends[EW_GRID_COLUMNS_MAX]; /* set by print: columns up to the next heading */
     int error;
 };
 

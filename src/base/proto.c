@@ -41,16 +41,21 @@ void ew_proto_sint(struct ew_buf *buf, uint32_t field, int64_t value)
     ew_proto_u64(buf, field, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
+void ew_proto_fixed64(struct ew_buf *buf, uint32_t field, uint64_t value)
+{
+    if (!put_tag(buf, field, EW_PROTO_FIXED64))
+        return;
+    char *at = ew_buf_end(buf);
+    for (unsigned i = 0; i < 8; i++)
+        *at++ = (char)(value >> (8 * i));
+    ew_buf_take(buf, at);
+}
+
 void ew_proto_double(struct ew_buf *buf, uint32_t field, double value)
 {
     uint64_t bits;
-    if (!put_tag(buf, field, EW_PROTO_FIXED64))
-        return;
     memcpy(&bits, &value, sizeof bits);
-    char *at = ew_buf_end(buf);
-    for (unsigned i = 0; i < 8; i++)
-        *at++ = (char)(bits >> (8 * i));
-    ew_buf_take(buf, at);
+    ew_proto_fixed64(buf, field, bits);
 }
 
 void ew_proto_bytes(struct ew_buf *buf, uint32_t field, const void *bytes, size_t len)

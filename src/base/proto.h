@@ -41,6 +41,7 @@ void ew_proto_u64(struct ew_buf *buf, uint32_t field, uint64_t value);
 void ew_proto_i64(struct ew_buf *buf, uint32_t field, int64_t value);
 void ew_proto_sint(struct ew_buf *buf, uint32_t field, int64_t value);
 void ew_proto_double(struct ew_buf *buf, uint32_t field, double value);
+void ew_proto_fixed64(struct ew_buf *buf, uint32_t field, uint64_t value);
 void ew_proto_bytes(struct ew_buf *buf, uint32_t field, const void *bytes, size_t len);
 void ew_proto_text(struct ew_buf *buf, uint32_t field, const char *text);
 /* Returns a mark for ew_proto_end, which moves the content if its length needs several bytes. */

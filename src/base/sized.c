@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <etwatch/device.h>
 #include <etwatch/process.h>
+#include <etwatch/span.h>
 #include <etwatch/summary.h>
 #include <etwatch/trace.h>
 #include <etwatch/window.h>
@@ -15,6 +17,8 @@
                    "etwatch_" #name " is FIXED")
 FIXED(aggregate, 40);
 FIXED(alert_thread, 24);
+FIXED(device_process, 40);
+FIXED(cause, 40);
 FIXED(field, 24);
 FIXED(process_id, 24);
 FIXED(metric_set, 32);

@@ -39,6 +39,9 @@ static void run_child(char **command, pid_t parent, int ready_fd, int go_fd, int
     if (got != 1)
         _exit(EW_EXIT_FAILED);
     ew_signals_restore();
+    /* If etwatch died before this, its handler took the signal that should end the command. */
+    if (getppid() != parent)
+        _exit(EW_EXIT_FAILED);
     (void)execvp(command[0], command);
     int error = errno;
     (void)!write(failed_fd, &error, sizeof error);

@@ -13,10 +13,52 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <string.h>
 #include <windows.h>
 
 #include "base/alloc.h"
+#include "base/path.h"
 #include "os/windows/text.h"
+
+/* The batch file that a command without extension means (npm is npm.cmd), or a batch file itself.
+ * False: it is something else. */
+static bool find_batch(const char *program, char *ret_path, size_t size)
+{
+    static const wchar_t *const extensions[] = {L".exe", L".com", L".bat", L".cmd"};
+    wchar_t found[1024];
+    wchar_t *wide = ew_wide_from_utf8(program);
+    DWORD units = 0;
+    size_t i = 0;
+    if (wide && ew_quote_is_batch(program))
+        units = SearchPathW(NULL, wide, NULL, sizeof found / sizeof found[0], found, NULL);
+    else if (wide && strchr(ew_path_name(program), '.') == NULL)
+        for (i = 0; i < 4 && units == 0; i++)
+            units =
+                SearchPathW(NULL, wide, extensions[i], sizeof found / sizeof found[0], found, NULL);
+    ew_free(wide);
+    bool batch = units > 0 && units < sizeof found / sizeof found[0] && (i == 0 || i > 2);
+    return batch && ew_wide_to_utf8(found, units, ret_path, size) < size - 1;
+}
+
+static bool put_batch(struct ew_buf *line, char **command)
+{
+    enum { PATH_BYTES = 4096 };
+    wchar_t folder[MAX_PATH];
+    char interpreter[PATH_BYTES], path[PATH_BYTES];
+    UINT units = GetSystemDirectoryW(folder, MAX_PATH);
+    if (units == 0 || units >= MAX_PATH || !find_batch(command[0], path, sizeof path))
+        return false;
+    size_t len = ew_wide_to_utf8(folder, units, interpreter, sizeof interpreter - 16);
+    memcpy(interpreter + len, "\\cmd.exe", sizeof "\\cmd.exe");
+    return ew_quote_batch(line, interpreter, path, command + 1);
+}
+
+/* Why a batch file cannot be run: it does not exist, or it has an argument with a line end. */
+static int batch_error(char **command)
+{
+    char path[4096];
+    return find_batch(command[0], path, sizeof path) ? EINVAL : ENOENT;
+}
 
 /* NULL and *ret_error: the command cannot be expressed as a Windows command line. */
 static wchar_t *command_line(char **command, int *ret_error)
@@ -24,9 +66,12 @@ static wchar_t *command_line(char **command, int *ret_error)
     struct ew_buf line;
     wchar_t *wide = NULL;
     ew_buf_init(&line, 0, NULL, NULL);
-    *ret_error = ew_quote_is_batch(command[0]) ? ENOEXEC : ENOENT;
-    if (!ew_quote_is_batch(command[0]) && ew_quote_program(&line, command[0])) {
-        for (size_t i = 1; command[i] != NULL; i++) {
+    bool batch = put_batch(&line, command);
+    if (!batch)
+        line.len = 0;
+    *ret_error = ew_quote_is_batch(command[0]) ? batch_error(command) : ENOENT;
+    if (batch || (!ew_quote_is_batch(command[0]) && ew_quote_program(&line, command[0]))) {
+        for (size_t i = 1; command[i] != NULL && !batch; i++) {
             ew_buf_char(&line, ' ');
             ew_quote_argument(&line, command[i]);
         }

@@ -12,8 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <etwatch/device.h>
 #include <etwatch/rollup.h>
 #include <etwatch/sink.h>
+#include <etwatch/span.h>
+#include <etwatch/system.h>
 #include <etwatch/trace.h>
 #include <etwatch/waits.h>
 #include <etwatch/window.h>
@@ -22,6 +25,8 @@
 #include "base/error.h"
 #include "base/grid.h"
 #include "cli/args/args.h"
+#include "cli/py_spy.h"
+#include "serve/server.h"
 
 /* ------------------------------------------------------------------- the commands */
 
@@ -37,10 +42,13 @@ int ew_cmd_metrics(const struct ew_options *options);
 int ew_cmd_record(const struct ew_options *options);
 int ew_cmd_report(const struct ew_options *options);
 int ew_cmd_run(const struct ew_options *options);
+int ew_cmd_serve(const struct ew_options *options);
 int ew_cmd_sessions(const struct ew_options *options);
 int ew_cmd_stat(const struct ew_options *options);
 int ew_cmd_top(const struct ew_options *options);
 int ew_cmd_waits(const struct ew_options *options);
+int ew_cmd_onnx(const struct ew_options *options);
+int ew_cmd_compare(const struct ew_options *options);
 
 /* record, by the extension of its file: .etl (Windows) and .pftrace. */
 int ew_cli_record_etl(const struct ew_options *options);
@@ -70,8 +78,17 @@ struct ew_output {
     int os_error;     /* errno of the write that failed; 0: none did */
 };
 
-/* Opens path for writing, or standard output if it is NULL. 0 or the errno. */
-int ew_output_open(struct ew_output *output, const char *path);
+/* Opens path for writing, or standard output if it is NULL. mode: --mode. 0 or the errno. */
+int ew_output_open(struct ew_output *output, const char *path, uint32_t mode);
+struct ew_place;
+/* The same for a file that is unusable without its end: it gets its name when it is closed as
+ * complete, and is removed otherwise, also after kill -9. *ret_place: for closing; NULL if path is
+ * no file. */
+int ew_output_open_whole(struct ew_output *output, const char *path, uint32_t mode,
+                         struct ew_place **ret_place);
+int ew_output_close_whole(struct ew_output *output, struct ew_place *place, bool complete);
+/* An output that is already open; path NULL: standard output. */
+void ew_output_init(struct ew_output *output, int fd, const char *path);
 /* 0 or the errno: a full disk may be reported as late as this. */
 int ew_output_close(struct ew_output *output);
 /* An etwatch_write_fn: writes everything, or returns a negative code and sets os_error. */
@@ -80,10 +97,64 @@ int ew_output_write(void *output, const void *bytes, size_t len);
 void ew_output_truncate(struct ew_output *output, uint64_t bytes);
 /* The reader of a pipe has exited: not an error, but the end of the output. */
 bool ew_output_reader_gone(const struct ew_output *output);
-/* Whether path must not be replaced: a device, a pipe, a directory, a symbolic link. */
-bool ew_output_is_special(const char *path);
-/* Renames `from` to `path`, replacing it. 0 or the errno. */
-int ew_output_replace(const char *from, const char *path);
+
+/* ------------------------------------------------------- place_*.c: files that are created */
+
+/*
+ * A place for output: the folder of a path, opened once, and the name in it. Everything that the
+ * program writes is created here, by these rules:
+ * - A new file has the requested mode, or 0600 if mode is 0. Without a requested mode an existing
+ *   file keeps its own. (Windows: the access rights of the folder, and mode must be 0.)
+ * - Linux: root acts with the rights of the folder's owner, so the file belongs to that user.
+ * - Linux: a symbolic link of another user in a folder that others can write to is not followed,
+ *   except by root with the rights of that user. There an existing file is only reused if it
+ *   belongs to the acting user; others are replaced, not overwritten.
+ * - The name of a temporary file is random.
+ */
+struct ew_place;
+/* 0 or the errno; ELOOP: a link is not followed. */
+int ew_place_open(const char *path, uint32_t mode, struct ew_place **ret_place);
+/* The name is a device, a pipe or a folder: it cannot be replaced. */
+bool ew_place_is_special(const struct ew_place *place);
+/* Makes the calls below work after ew_os_drop_rights and ew_os_confine: a process with the rights
+ * of the acting user performs them, and nothing else. 0 or the errno. Call before other threads
+ * and before resources that this process must not inherit exist. */
+int ew_place_detach(struct ew_place *place);
+/* Creates the file with this number (base/path.h; 1: the path itself), or 0: a temporary one. The
+ * caller closes *ret_fd. 0 or the errno. */
+int ew_place_create(struct ew_place *place, uint32_t number, int *ret_fd);
+/* Gives the temporary file the name of the place, replacing a file. 0 or the errno. */
+int ew_place_commit(struct ew_place *place);
+/* Removes the file with this number. 0 or the errno. */
+int ew_place_remove(struct ew_place *place, uint32_t number);
+/* Also removes a temporary file that was not committed. NULL is allowed. */
+void ew_place_close(struct ew_place *place);
+
+/* ------------------------------------------------------------------- keys.c: keys and mouse */
+
+enum ew_key_code { /* smaller values: a byte of text or a control character */
+                   EW_KEY_UP = 256,
+                   EW_KEY_DOWN,
+                   EW_KEY_LEFT,
+                   EW_KEY_RIGHT,
+                   EW_KEY_PAGE_UP,
+                   EW_KEY_PAGE_DOWN,
+                   EW_KEY_HOME,
+                   EW_KEY_END,
+                   EW_KEY_ESCAPE,
+                   EW_KEY_CLICK,
+                   EW_KEY_WHEEL_UP,
+                   EW_KEY_WHEEL_DOWN,
+};
+
+struct ew_key {
+    int code;             /* enum ew_key_code or a byte; 0: nothing that has a meaning */
+    uint32_t column, row; /* of the mouse, from 0 */
+};
+
+/* Takes the first key of the bytes. Returns how many bytes it had; 0: its end is missing. more:
+ * the rest may still arrive; otherwise a lone ESC is the key of that name. */
+size_t ew_keys_parse(const char *bytes, size_t len, bool more, struct ew_key *ret_key);
 
 /* ---------------------------------------------------------------- term_*.c: the terminal */
 
@@ -98,8 +169,24 @@ void ew_term_size(uint32_t *ret_columns, uint32_t *ret_rows);
 bool ew_term_raw(void);
 /* Undoes ew_term_raw. May be called twice. */
 void ew_term_restore(void);
-/* The next pending key, or 0. */
-int ew_term_key(void);
+/* The next pending key; false if there is none. A code of 0 is a key without a meaning. */
+bool ew_term_key(struct ew_key *ret_key);
+/* The terminal shows UTF-8. */
+bool ew_term_is_utf8(void);
+/* Asks the terminal for mouse events, or to stop them, where this needs a system call; elsewhere
+ * the sequences of top do. */
+void ew_term_mouse(bool on);
+
+/* ------------------------------------------- process_control_*.c: what top does to processes */
+
+enum ew_process_signal { EW_SIGNAL_TERMINATE, EW_SIGNAL_KILL };
+
+/* Acts on the process with this identity only: a process that reused its pid is left alone. 0,
+ * ETWATCH_ENOENT (it has exited), ETWATCH_EPERM or ETWATCH_EOS. */
+int ew_cli_process_signal(uint32_t pid, uint64_t start_ns, enum ew_process_signal signal);
+/* Makes the process yield to others more (steps > 0) or less. *ret_nice: its new value, -20 to 19;
+ * on Windows the same scale in steps of priority classes. */
+int ew_cli_process_renice(uint32_t pid, uint64_t start_ns, int steps, int *ret_nice);
 
 /* ------------------------------------------------------------------ signals_*.c: signals */
 
@@ -163,6 +250,10 @@ void ew_child_wait(struct ew_child *child);
 /* Prints why the command cannot be run. An exit code: 127 not found, 126 otherwise. */
 int ew_child_print_error(char **command, int error);
 
+/* name_hint.c: says that no process matched the names of the options; live: with similar names of
+ * running processes. */
+void ew_cli_hint_names(const struct ew_options *options, bool live);
+
 /* quote.c: a Windows command line from arguments. */
 
 /* Adds one argument so that a program that splits its command line by the rules of Microsoft's C
@@ -173,6 +264,11 @@ bool ew_quote_program(struct ew_buf *out, const char *program);
 /* Whether Windows runs this program with its command interpreter, which has other rules and
  * executes what follows an & in an argument. */
 bool ew_quote_is_batch(const char *program);
+/* The command line with which that interpreter runs a batch file, so that no argument is taken for
+ * a command. False: an argument or the name has a character that cannot be passed on (a line end).
+ */
+bool ew_quote_batch(struct ew_buf *out, const char *interpreter, const char *program,
+                    char *const *arguments);
 
 /* ------------------------------------------------- watch_run.c: one watch, from start to end */
 
@@ -184,7 +280,9 @@ struct ew_watch_tap {
     int (*events)(void *ctx, const struct etwatch_events *batch);
     int (*loss)(void *ctx, const struct etwatch_loss *loss);
     int (*alert)(void *ctx, const struct etwatch_alert *alert);
-    int (*flush)(void *ctx); /* the end of a delivery */
+    int (*system)(void *ctx, const struct etwatch_system *system);  /* may be NULL */
+    int (*flush)(void *ctx);                                        /* the end of a delivery */
+    int (*devices)(void *ctx, const struct etwatch_devices *batch); /* may be NULL */
     int (*stats)(void *ctx, const struct etwatch_stats *stats);
 };
 
@@ -194,8 +292,10 @@ struct ew_watch {
     void *tap_ctx;
     struct ew_output output;
     bool output_open;
+    struct ew_place *place;    /* of an output that gets its name when it is complete; or NULL */
     struct etwatch_sink *sink; /* NULL: no lines are written (top, run without --json or --csv) */
     struct etwatch_monitor *monitor;
+    struct etwatch_gpu_trace *gpu_trace; /* --gpu-trace; or NULL */
     struct etwatch_meta meta;
     bool meta_known;
     bool stopped;
@@ -214,6 +314,7 @@ struct ew_watch {
     int (*on_sample)(void *ctx, const struct etwatch_sample *sample);
     void (*on_events)(void *ctx, const struct etwatch_events *batch);
     void (*on_loss)(void *ctx, const struct etwatch_loss *loss);
+    void (*on_device)(void *ctx, const struct etwatch_device *device);
     /* After the last sample, before the last line; may write to output. */
     int (*on_end)(void *ctx);
     struct etwatch_system_reader *system;  /* --system-stats */
@@ -224,6 +325,8 @@ struct ew_watch {
     void *ctx;
 };
 
+/* The format of the data: JSON Lines, CSV or the table. */
+uint32_t ew_cli_text_format(const struct ew_options *options);
 /* Opens the output and creates the sink (format 0: none). Nothing is watched yet. An exit code. */
 int ew_cli_watch_prepare(struct ew_watch *watch, const struct ew_options *options, uint32_t format);
 /* Watches the selected processes, and pid unless it is 0; then drops privileges. An exit code. */
@@ -243,8 +346,8 @@ struct ew_recording {
     const struct ew_options *options;
     struct ew_output output;
     bool output_open;
-    char *part;    /* the temporary name of the output until it is complete; NULL: none */
-    bool complete; /* the output may get its name */
+    struct ew_place *place; /* of an output that gets its name when it is complete; or NULL */
+    bool complete;
     struct etwatch_sink *sink;
     struct etwatch_trace *trace;
     bool show_progress, progress_shown;
@@ -253,6 +356,9 @@ struct ew_recording {
 
 /* The processes that the options select; the caller sets the rest. */
 struct etwatch_trace_options ew_cli_recording_selection(const struct ew_options *options);
+/* Opens the files, and gives up every right but to read them and to write what is open: a recording
+ * may be hostile. Call when the output is open. */
+void ew_cli_recording_confine(const struct ew_options *options);
 /* Opens the output, then the recordings. format 0: no sink. sink_flags: in addition to those of the
  * options. An exit code. */
 int ew_cli_recording_open(struct ew_recording *recording, const struct ew_options *options,
@@ -301,14 +407,15 @@ struct ew_ring_part {
 /* One file, a sequence of files of which the last few are kept, or a ring in memory that becomes a
  * file on request. */
 struct ew_record_file {
-    const char *path;    /* as given */
+    const char *path; /* as given */
+    struct ew_place *place;
     uint64_t max_bytes;  /* of a file, or of the ring; 0: no limit */
     uint32_t keep_files; /* --rotate; 0: a single file */
     uint64_t ring_ns;    /* 0: no ring */
 
     struct ew_output output;
     bool open;
-    uint32_t number; /* of the current file, or of the next dump, from 1 */
+    uint32_t number; /* of the current file, or of the next dump, from 1; 0: none yet */
     char *name;      /* of that file */
     uint64_t bytes;  /* in that file */
     uint64_t total_bytes;
@@ -321,9 +428,10 @@ struct ew_record_file {
     uint32_t dumps;
 };
 
-/* Opens the file, so that its errors are reported before anything is started. 0 or the errno. */
-int ew_cli_record_file_open(struct ew_record_file *file, const char *path, uint64_t max_bytes,
-                            uint32_t keep_files, uint64_t ring_ns);
+/* Opens the file, so that its errors are reported before anything is started. mode: --mode. 0 or
+ * the errno. */
+int ew_cli_record_file_open(struct ew_record_file *file, const char *path, uint32_t mode,
+                            uint64_t max_bytes, uint32_t keep_files, uint64_t ring_ns);
 /* An etwatch_write_fn. A packet that a full disk took only in part is removed again. */
 int ew_cli_record_file_write(void *file, const void *bytes, size_t len);
 /* The file has its maximum size. */
@@ -334,10 +442,11 @@ bool ew_cli_record_file_due(const struct ew_record_file *file, uint64_t now_ns);
 int ew_cli_record_file_next(struct ew_record_file *file, uint64_t now_ns);
 /* Writes the ring to its file and empties it. 0 or the errno. */
 int ew_cli_record_file_dump(struct ew_record_file *file);
-/* 0 or the errno. A ring that was never written leaves no file. */
-int ew_cli_record_file_close(struct ew_record_file *file);
+/* 0 or the errno. A ring that was never written leaves no file, and neither does an empty recording
+ * if it has failed. May be called twice. */
+int ew_cli_record_file_close(struct ew_record_file *file, bool failed);
 
-/* ----------------------------------------- process_table.c, screen.c, summary.c: tables */
+/* ------------------------------------------------ process_table.c, summary.c: tables */
 
 /* The columns of top and of the summary of run. */
 enum ew_cli_process_column {
@@ -365,24 +474,144 @@ struct ew_grid_column ew_cli_process_column(enum ew_cli_process_column id);
 void ew_cli_process_column_put(struct ew_grid *grid, enum ew_cli_process_column id,
                                const struct etwatch_sample *sum, uint64_t wall_ns);
 
-enum ew_screen_sort { EW_SORT_CPU, EW_SORT_MEMORY, EW_SORT_IO };
+/* The same; depth: of the row in a tree, which indents its name. */
+void ew_cli_process_column_put_at(struct ew_grid *grid, enum ew_cli_process_column id,
+                                  const struct etwatch_sample *sum, uint64_t wall_ns,
+                                  uint32_t depth);
+
+/* ------------------------------------------------- top_list.c, top_screen.c: the screen of top */
+
+enum ew_screen_sort {
+    EW_SORT_CPU,
+    EW_SORT_WAIT,
+    EW_SORT_MEMORY,
+    EW_SORT_FAULTS,
+    EW_SORT_SWITCHES,
+    EW_SORT_READ,
+    EW_SORT_WRITE,
+    EW_SORT_THREADS,
+    EW_SORT_COUNT,
+};
+
+/* A process or thread. Samples arrive between two screens and invalidate the rows of the rollup,
+ * so an entry carries the identity of what the user sees. */
+struct ew_top_identity {
+    uint32_t pid, tid;
+    uint64_t start_ns;
+    char name[24];
+};
+
+struct ew_top_entry {
+    struct ew_top_identity identity;
+    uint32_t row;   /* of the last etwatch_rollup_sort */
+    uint16_t depth; /* in the tree */
+};
+
+struct ew_top_node {
+    uint32_t parent, first_child, last_child, next_sibling; /* UINT32_MAX: none */
+    uint32_t row;
+    bool visited;
+    struct ew_top_identity identity;
+};
+
+struct ew_top_pid {
+    uint32_t pid, node;
+    uint64_t start_ns;
+};
+
+struct ew_top_list {
+    struct ew_top_entry *entries; /* in the order of the screen */
+    uint32_t count, size;
+    struct ew_top_node *nodes;
+    struct ew_top_pid *by_pid;
+};
+
+enum {
+    EW_TOP_COLUMNS_MAX = 16,
+    EW_TOP_HISTORY = 300,
+    EW_TOP_FILTER_SIZE = 48,
+    EW_TOP_PROMPT_SIZE = 160
+};
+
+/* What top shows and how. Zeroed storage is a valid one; ew_screen_done frees it. */
+enum { EW_TOP_DEVICES_MAX = 8 };
+
+/* The latest reading of a device: a bar, or only its text. */
+struct ew_top_device {
+    uint32_t kind, index;
+    char driver[16], id[32];
+    double percent; /* < 0: unknown */
+    char text[64];
+};
 
 struct ew_screen {
     enum ew_screen_sort sort;
-    bool help;
-    bool color;
+    bool help, color, utf8, tree, hide_threads, paused;
     const char *alert; /* the last alert in words; NULL or "": none */
     bool active_only;  /* only processes that ran since the last screen */
     uint32_t columns;  /* 0: lines are not cut */
     uint32_t rows;     /* of the whole screen; 0: no limit */
+    char filter[EW_TOP_FILTER_SIZE];
+    char prompt[EW_TOP_PROMPT_SIZE]; /* instead of the keys; "": none */
+    bool any_selected;
+    struct ew_top_identity selected;
+    bool system_known;
+    struct etwatch_system system;
+    struct ew_top_device devices[EW_TOP_DEVICES_MAX];
+    uint32_t device_count;
+    double history[EW_TOP_HISTORY]; /* CPU use of the machine, once per second, newest last */
+    uint32_t history_count;
+    /* Set by ew_screen_write. */
+    struct ew_top_list list;
+    uint32_t at;              /* the entry that is selected */
+    uint32_t first;           /* the first entry on the screen */
+    uint32_t page, table_row; /* rows of the table, and where it begins */
+    /* The columns that fit, and where their headings end. */
+    enum ew_cli_process_column visible[EW_TOP_COLUMNS_MAX];
+    uint32_t visible_count;
+    uint32_t heading_ends[EW_TOP_COLUMNS_MAX];
 };
 
+uint32_t ew_screen_sort_metric(enum ew_screen_sort sort);
 /* One screen of top as text. wall_ns: the time that the sums refer to. 0 or a negative code. */
-int ew_screen_write(const struct ew_screen *screen, struct etwatch_rollup *rollup,
+int ew_screen_write(struct ew_screen *screen, struct etwatch_rollup *rollup,
                     const struct etwatch_stats *stats, uint64_t wall_ns, struct ew_buf *out);
+/* Keeps the reading of a device for the next screen. */
+void ew_screen_device(struct ew_screen *screen, const struct etwatch_device *device);
+/* Selects an entry of the list; values outside are moved to its ends. */
+void ew_screen_select(struct ew_screen *screen, int64_t at);
+/* Sorts by the column of the heading at this position; false if there is no such order. */
+bool ew_screen_sort_at(struct ew_screen *screen, uint32_t column);
+/* The rows that the screen shows, in their order. 0 or a negative code. */
+int ew_screen_list_fill(struct ew_top_list *list, const struct ew_screen *screen,
+                        struct etwatch_rollup *rollup);
+void ew_screen_list_done(struct ew_top_list *list);
+
+/* The devices of a run (device_summary.c). */
+enum { EW_DEVICE_SUMS_MAX = 64 };
+struct ew_device_sum {
+    uint32_t kind;
+    char id[64], name[96];
+    bool has_energy, has_parts;
+    uint64_t energy_uj, idle_uj, watched_uj, other_uj;
+};
+struct ew_device_summary {
+    struct ew_device_sum sums[EW_DEVICE_SUMS_MAX];
+    uint32_t count;
+    bool has_gpu, has_npu;
+    uint64_t gpu_ns, npu_ns;
+    uint64_t memory_ns, memory_bytes, memory_peak_bytes; /* of all processes */
+};
+void ew_cli_devices_add(struct ew_device_summary *summary, const struct etwatch_device *device);
+void ew_cli_devices_sample(struct ew_device_summary *summary, const struct etwatch_sample *sample);
+/* estimated: metrics of processes that are estimates. Writes nothing if nothing is known. */
+void ew_cli_devices_write(const struct ew_device_summary *summary, const char *command,
+                          const struct etwatch_metric_set *estimated, struct ew_buf *out);
 
 /* The summary at the end of run: what each process and thread did. */
 struct ew_summary {
+    struct ew_device_summary devices;
+    struct etwatch_metric_set estimated;
     struct etwatch_rollup *rollup;
     uint64_t started;
     uint64_t exited;
@@ -400,6 +629,37 @@ int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *samp
 int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char *command,
                      const char *how_it_ended, const struct etwatch_stats *stats, uint32_t width,
                      bool color);
+
+/* ------------------------------------------- gpu_view.c: run and record --gpu-trace */
+
+struct ew_gpu_view {
+    const struct ew_options *options;
+    struct etwatch_gpu_trace *trace;
+    struct etwatch_sink *sink; /* gets each operation; NULL: none does */
+    uint64_t ops;
+    int error;
+};
+
+/* Listens, and prepares the environment of the command. An exit code. */
+int ew_cli_gpu_init(struct ew_gpu_view *view, const struct ew_options *options);
+void ew_cli_gpu_done(struct ew_gpu_view *view);
+/* Writes the sums to the sink, which must not be NULL. 0 or a negative code. */
+int ew_cli_gpu_end(struct ew_gpu_view *view);
+/* Whether the GPU time of all CUDA processes is exact, and there are some. */
+bool ew_cli_gpu_is_exact(const struct ew_gpu_view *view);
+/* The report for people. 0 or a negative code. */
+int ew_cli_gpu_write(const struct ew_gpu_view *view, struct ew_buf *out);
+/* gpu_environment_*.c: sets the variables that the command inherits. An exit code. */
+int ew_cli_gpu_environment(const char *address);
+enum ew_cupti {
+    EW_CUPTI_UNUSED, /* no --gpu-trace on this system */
+    EW_CUPTI_NO_DRIVER,
+    EW_CUPTI_MISSING,
+    EW_CUPTI_FOUND,
+};
+/* Where a CUDA program finds CUPTI. Missing: the path is that of ETWATCH_CUPTI, or "". proc_root:
+ * NULL is /proc. */
+enum ew_cupti ew_cli_gpu_cupti(const char *proc_root, char *ret_path, size_t size);
 
 /* --------------------------------------------------- waits_view.c: waits and run --waits */
 
@@ -425,5 +685,114 @@ int ew_cli_waits_write(const struct ew_waits_view *view, struct ew_buf *out, boo
 /* The same to an output; to_screen: with the width and colour of terminal `which`, if it is one. */
 int ew_cli_waits_print(const struct ew_waits_view *view, struct ew_output *output, bool json,
                        bool to_screen, int which);
+
+/* ------------------------------------------------------- operators_*.c: run --operators */
+
+/* Where ONNX Runtime creates its profiles. */
+struct ew_operators_folder {
+    char path[512];
+    int pipe_fd;
+    int64_t guard; /* the process that removes the folder; 0: there is none */
+};
+
+/* Creates the folder and sets ETWATCH_OPERATORS. An exit code. */
+int ew_cli_operators_folder_open(struct ew_operators_folder *folder);
+/* Returns when the folder is gone. Also after a failed or missing open. */
+void ew_cli_operators_folder_close(struct ew_operators_folder *folder);
+
+struct ew_operator_sum;
+
+/* Zeroed is empty. */
+struct ew_operators_view {
+    struct ew_operator_sum *sums; /* by session and node */
+    uint32_t count;
+    uint32_t *places; /* number of a sum + 1, by its hash */
+    uint32_t place_count;
+    uint64_t operators, dropped;
+    uint64_t lost; /* as the receiver counts them */
+};
+
+void ew_cli_operators_add(struct ew_operators_view *view, const struct etwatch_operator *op);
+void ew_cli_operators_write(struct ew_operators_view *view, struct ew_buf *out);
+void ew_cli_operators_done(struct ew_operators_view *view);
+
+/* ---------------------------------------------------------------- py_spy_*.c: run --py-spy */
+
+struct ew_cli_py_spy {
+    struct ew_child child;
+    int out_fd, message_fd; /* memory; 0 or -1: none */
+    bool held;
+};
+
+/* Lets the hook mark the time. False: py-spy is not in PATH. */
+bool ew_cli_py_spy_prepare(void);
+/* Creates it, held, for the process with this pid. 0 or the errno. */
+int ew_cli_py_spy_hold(struct ew_cli_py_spy *spy, uint32_t pid);
+void ew_cli_py_spy_release(struct ew_cli_py_spy *spy);
+/* Until it has ended; it is ended if that takes longer than 10 s. */
+void ew_cli_py_spy_wait(struct ew_cli_py_spy *spy);
+/* What it wrote, to be freed; NULL: nothing. */
+char *ew_cli_py_spy_text(const struct ew_cli_py_spy *spy, size_t *ret_size);
+/* Its messages in one line. */
+void ew_cli_py_spy_message(const struct ew_cli_py_spy *spy, char *text, size_t size);
+void ew_cli_py_spy_close(struct ew_cli_py_spy *spy);
+
+/* ----------------------------------------------- spans_view.c: run --spans and --onnx */
+
+struct ew_spans_view {
+    const struct ew_options *options;
+    struct etwatch_receiver *receiver;
+    struct etwatch_probes *probes; /* --onnx; may be NULL */
+    struct etwatch_spans *spans;
+    struct etwatch_sink *sink;        /* JSON; may be NULL */
+    struct ew_buf csv;                /* --csv */
+    struct etwatch_collector *tables; /* -o FILE.arrow; may be NULL */
+    struct ew_output *output;         /* of these tables */
+    uint64_t events, marks;
+    uint64_t events_ns;                /* the latest event */
+    struct ew_operators_folder folder; /* --operators */
+    struct ew_operators_view operators;
+    struct ew_kept_span *kept; /* --py-spy */
+    size_t kept_count, kept_size;
+    uint64_t not_kept;
+    struct ew_output folded; /* of --py-spy */
+    bool folded_open;
+    int error;
+};
+
+/* Listens for marks and prepares the environment of the command. An exit code. */
+int ew_cli_spans_init(struct ew_spans_view *view, const struct ew_options *options);
+/* The same for processes that run already: probes, and no marks. */
+int ew_cli_spans_init_running(struct ew_spans_view *view, const struct ew_options *options);
+void ew_cli_spans_done(struct ew_spans_view *view);
+/* Where spans are written. */
+void ew_cli_spans_output(struct ew_spans_view *view, struct etwatch_sink *sink,
+                         struct ew_output *output);
+/* What the watch delivers. */
+int ew_cli_spans_sample(struct ew_spans_view *view, const struct etwatch_sample *sample);
+void ew_cli_spans_events(struct ew_spans_view *view, const struct etwatch_events *batch);
+void ew_cli_spans_loss(struct ew_spans_view *view, const struct etwatch_loss *loss);
+/* Reads new marks and explains the spans with complete events; last: all of them. 0 or a
+ * negative code. */
+int ew_cli_spans_step(struct ew_spans_view *view, const struct etwatch_meta *meta, bool last);
+/* Joins the samples of py-spy, which has ended, with the spans, and writes them. */
+void ew_cli_spans_py_spy(struct ew_spans_view *view, const struct etwatch_meta *meta,
+                         const struct ew_cli_py_spy *spy);
+/* JSON: the groups. */
+int ew_cli_spans_end(struct ew_spans_view *view);
+/* The report for people. */
+int ew_cli_spans_write(struct ew_spans_view *view, struct ew_buf *out);
+/* spans_environment_*.c: sets the variables that the command inherits. An exit code. */
+int ew_cli_spans_environment(const char *address, bool onnx);
+
+/* ---------------------------------------------------------------------------- serve */
+
+/* Whether the files of serve are Perfetto traces, which have the samples that were recorded. */
+bool ew_cli_serve_is_perfetto(const struct ew_options *options);
+/* Reads them and appends everything as frames, which are sent now and then. An exit code. */
+int ew_cli_serve_replay(const struct ew_options *options, struct ew_buf *frames);
+/* An ew_server_details_fn; ctx: const struct ew_options. */
+void ew_cli_serve_details(void *ctx, const struct ew_serve_request *request,
+                          struct ew_server_link *to);
 
 #endif

@@ -120,7 +120,7 @@ static int show(const struct ew_options *options)
 {
     struct ew_output output;
     struct ew_buf out;
-    (void)ew_output_open(&output, NULL);
+    ew_output_init(&output, -1, NULL);
     ew_buf_init(&out, 0, ew_output_write, &output);
     for (size_t i = 0; ew_option_at(i) != NULL; i++)
         if (is_setting(ew_option_at(i)))

@@ -5,6 +5,7 @@
  */
 #include "cli/cli.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "os/os.h"
@@ -118,6 +119,88 @@ static bool try_source(struct doctor *doctor, uint32_t source, const char *id, c
     return rc == 0;
 }
 
+/* The devices of one kind in one line: their names, or why there are none. */
+static void check_devices(struct doctor *doctor, const struct etwatch_devices *batch, uint32_t kind)
+{
+    static const char *const ids[] = {"", "device_gpu", "device_npu", "device_energy"};
+    static const char *const whats[] = {"", "GPU (--gpu)", "NPU (--npu)", "energy (--energy)"};
+    char found[400] = "";
+    size_t used = 0;
+    uint32_t state = ETWATCH_CHECK_OK;
+    for (size_t i = 0; i < batch->count && used < sizeof found; i++) {
+        const struct etwatch_device *device = etwatch_device_at(batch, i);
+        bool problem = (device->flags & ETWATCH_DEVICE_PROBLEM) != 0;
+        const char *name = problem                ? device->problem
+                           : device->name != NULL ? device->name
+                                                  : device->id;
+        if (device->kind != kind)
+            continue;
+        /* Missing rights have a fix; a machine without the device has none. */
+        if (problem && strstr(name, "; fix: ") != NULL)
+            state = ETWATCH_CHECK_WARN;
+        used += (size_t)snprintf(found + used, sizeof found - used, "%s%s (%s)",
+                                 used > 0 ? ", " : "", name != NULL ? name : "?", device->driver);
+    }
+    const struct etwatch_check check = {
+        .size = sizeof check,
+        .state = state,
+        .id = ids[kind],
+        .what = whats[kind],
+        .found = found[0] != '\0' ? found : "none: no sensor for it on this system",
+        .cost = state == ETWATCH_CHECK_OK ? "" : "its metrics are null",
+        .fix = "",
+    };
+    on_check(doctor, &check);
+}
+
+/* Reads each device once. A driver that hangs costs two seconds and is reported. */
+static void try_devices(struct doctor *doctor)
+{
+    struct etwatch_devices batch = {.size = sizeof batch};
+    struct etwatch_device_reader *reader = NULL;
+    const struct etwatch_device_options options = {
+        .size = sizeof options,
+        .sys_root = doctor->options->sys_root,
+        .nvml_library = doctor->options->nvml_library,
+    };
+    if (etwatch_device_reader_open(&options, &reader) == 0 &&
+        etwatch_device_reader_read(reader, 2000, &batch) >= 0)
+        for (uint32_t kind = ETWATCH_DEVICE_GPU; kind <= ETWATCH_DEVICE_ENERGY; kind++)
+            check_devices(doctor, &batch, kind);
+    etwatch_device_reader_close(reader);
+}
+
+/* Whether CUDA programs will find CUPTI. Files are looked for, and only if there is a driver. */
+static void check_cupti(struct doctor *doctor)
+{
+    char path[1024], refused[1100];
+    enum ew_cupti cupti = ew_cli_gpu_cupti(doctor->options->proc_root, path, sizeof path);
+    bool missing = cupti == EW_CUPTI_MISSING, wanted = missing && path[0] != '\0';
+    if (cupti == EW_CUPTI_UNUSED)
+        return;
+    (void)snprintf(refused, sizeof refused, "%s (ETWATCH_CUPTI) cannot be read", path);
+    const struct etwatch_check check = {
+        .size = sizeof check,
+        .state = missing ? ETWATCH_CHECK_WARN : ETWATCH_CHECK_OK,
+        .id = "cupti",
+        .what = "CUPTI, for exact GPU time (--gpu-trace)",
+        .found = cupti == EW_CUPTI_NO_DRIVER ? "not needed: no NVIDIA driver on this system"
+                 : wanted                    ? refused
+                 : missing                   ? "not in the usual folders"
+                                             : path,
+        .cost = !missing ? ""
+                : wanted
+                    ? "--gpu-trace has no exact GPU time"
+                    : "--gpu-trace has no exact GPU time, unless the program brings CUPTI (that "
+                      "of PyTorch is found)",
+        .fix = !missing ? ""
+               : wanted ? "unset ETWATCH_CUPTI, or set it to the path of libcupti.so.13 or .12"
+                        : "install the CUDA toolkit (its package cuda-cupti is enough), or set "
+                          "ETWATCH_CUPTI to the path of libcupti.so.13 or .12",
+    };
+    on_check(doctor, &check);
+}
+
 static int finish(struct doctor *doctor, struct ew_output *output, int rc, bool any_source)
 {
     ew_buf_done(&doctor->out);
@@ -133,7 +216,7 @@ int ew_cmd_doctor(const struct ew_options *options)
     struct ew_output output;
     struct doctor doctor = {.options = options, .color = ew_term_color(EW_TERM_OUT)};
     ew_signals_init();
-    (void)ew_output_open(&output, NULL);
+    ew_output_init(&output, -1, NULL);
     ew_buf_init(&doctor.out, 0, ew_output_write, &output);
     if (options->show_metrics) {
         bool any = ew_cli_doctor_metrics(options, &doctor.out);
@@ -145,6 +228,9 @@ int ew_cmd_doctor(const struct ew_options *options)
         events = try_source(&doctor, ETWATCH_SOURCE_EBPF, "source_ebpf", "source ebpf") ||
                  try_source(&doctor, ETWATCH_SOURCE_ETW, "source_etw", "source etw");
     bool poll = try_source(&doctor, ETWATCH_SOURCE_POLL, "source_poll", "source poll");
+    if (options->proc_root == NULL || options->sys_root != NULL)
+        try_devices(&doctor);
+    check_cupti(&doctor);
     if (rc == 0)
         rc = ew_buf_flush(&doctor.out);
     return finish(&doctor, &output, rc, events || poll);

@@ -2,63 +2,18 @@
 /* events: every event of recordings, or the number of events of each type. */
 #include "cli/cli.h"
 
-#include <string.h>
+#include "base/event_pattern.h"
 
 enum { SIGNALS_EVERY = 1024 };
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
-/* Whether text contains part; ASCII letters are compared without case. */
-static bool has_part(const char *text, const char *part)
-{
-    for (; *text != '\0'; text++) {
-        size_t i = 0;
-        while (part[i] != '\0' && lower(text[i]) == lower(part[i]))
-            i++;
-        if (part[i] == '\0')
-            return true;
-    }
-    return false;
-}
-
-/* The usual form, without braces. */
-static void put_guid(const uint8_t guid[16], char text[37])
-{
-    static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < 16; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            *text++ = '-';
-        *text++ = digits[guid[order[i]] >> 4];
-        *text++ = digits[guid[order[i]] & 15];
-    }
-    *text = '\0';
-}
-
-static bool is_guid(const struct etwatch_trace_event *event, const char *word)
-{
-    char text[37], word_lower[37];
-    size_t len = strlen(word), from = word[0] == '{';
-    if (len - from < 36)
-        return false;
-    for (size_t i = 0; i < 36; i++)
-        word_lower[i] = lower(word[from + i]);
-    word_lower[36] = '\0';
-    put_guid(event->provider_guid, text);
-    return strcmp(text, word_lower) == 0;
-}
 
 static bool is_selected(const struct ew_options *options, const struct etwatch_trace_event *event)
 {
     bool provider = options->providers.count == 0, name = options->events.count == 0;
     for (uint32_t i = 0; i < options->providers.count && !provider; i++)
-        provider = has_part(event->provider, options->providers.words[i]) ||
-                   is_guid(event, options->providers.words[i]);
+        provider =
+            ew_pattern_provider(options->providers.words[i], event->provider, event->provider_guid);
     for (uint32_t i = 0; i < options->events.count && provider && !name; i++)
-        name = has_part(event->event, options->events.words[i]);
+        name = ew_pattern_event(options->events.words[i], event->event);
     return provider && name;
 }
 

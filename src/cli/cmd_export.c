@@ -11,6 +11,7 @@ static uint32_t flags_of(const struct ew_options *options)
     flags |= export->fields ? (uint32_t)ETWATCH_TABLE_FIELDS : 0;
     flags |= export->typed ? (uint32_t)ETWATCH_TABLE_TYPED : 0;
     flags |= export->timestamps ? (uint32_t)ETWATCH_TABLE_TIMESTAMPS : 0;
+    flags |= options->csv_raw ? (uint32_t)ETWATCH_TABLE_CSV_RAW : 0;
     flags |= options->payload ? (uint32_t)ETWATCH_TABLE_PAYLOAD : 0;
     flags |=
         (options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0 ? (uint32_t)ETWATCH_TABLE_CMDLINE : 0;

@@ -232,7 +232,7 @@ int ew_cmd_metrics(const struct ew_options *options)
     struct ew_output output;
     struct ew_buf out;
     struct etwatch_metric_set measured = measured_metrics();
-    (void)ew_output_open(&output, NULL);
+    ew_output_init(&output, -1, NULL);
     ew_buf_init(&out, 0, ew_output_write, &output);
     if (options->csv)
         put_csv_header(&out);

@@ -29,9 +29,7 @@ int ew_cmd_report(const struct ew_options *options)
 {
     struct ew_recording recording;
     struct etwatch_error_info error = {.size = sizeof error};
-    uint32_t format = options->json  ? ETWATCH_FORMAT_JSONL
-                      : options->csv ? ETWATCH_FORMAT_CSV
-                                     : ETWATCH_FORMAT_TABLE;
+    uint32_t format = ew_cli_text_format(options);
     struct etwatch_report_callbacks callbacks = {
         .size = sizeof callbacks,
         .on_system = on_system,

@@ -205,7 +205,7 @@ int ew_cmd_sessions(const struct ew_options *options)
     struct etwatch_error_info err = {.size = sizeof err};
     struct listing listing = {.options = options};
     struct ew_output output;
-    int error = ew_output_open(&output, options->output_path);
+    int error = ew_output_open(&output, options->output_path, options->mode);
     if (error != 0)
         return ew_print_write_error(options->output_path, error);
     ew_signals_init();

@@ -46,9 +46,7 @@ static void watch_until_end(struct ew_watch *watch)
 int ew_cmd_stat(const struct ew_options *options)
 {
     struct ew_watch watch = {0};
-    uint32_t format = options->json  ? ETWATCH_FORMAT_JSONL
-                      : options->csv ? ETWATCH_FORMAT_CSV
-                                     : ETWATCH_FORMAT_TABLE;
+    uint32_t format = ew_cli_text_format(options);
     int code = ew_cli_watch_prepare(&watch, options, format);
     if (code == EW_EXIT_OK) {
         ew_signals_init();

@@ -7,7 +7,7 @@
 static int print(const char *text, size_t len)
 {
     struct ew_output output;
-    (void)ew_output_open(&output, NULL);
+    ew_output_init(&output, -1, NULL);
     if (ew_output_write(&output, text, len) == 0 || ew_output_reader_gone(&output))
         return EW_EXIT_OK;
     return ew_print_write_error(NULL, output.os_error);
@@ -53,8 +53,14 @@ static int run_command(const struct ew_options *options)
         return ew_cmd_sessions(options);
     case EW_CMD_WAITS:
         return ew_cmd_waits(options);
+    case EW_CMD_ONNX:
+        return ew_cmd_onnx(options);
     case EW_CMD_CONFIG:
         return ew_cmd_config(options);
+    case EW_CMD_SERVE:
+        return ew_cmd_serve(options);
+    case EW_CMD_COMPARE:
+        return ew_cmd_compare(options);
     case EW_CMD_METRICS:
         return ew_cmd_metrics(options);
     default:

@@ -64,12 +64,19 @@ int ew_print_failure(const struct etwatch_error_info *err, int rc)
 int ew_print_write_error(const char *path, int os_error)
 {
     ew_print_error("cannot write to %s: %s", path != NULL ? path : "standard output",
-                   strerror(os_error));
+                   os_error == ELOOP
+                       ? "another user's symbolic link is on the way, in a folder that "
+                         "others can write to; name the file that it points to"
+                   : os_error == ENOTSUP ? "--mode is not available on this system"
+                                         : strerror(os_error));
     return EW_EXIT_FAILED;
 }
 
 int ew_child_print_error(char **command, int error)
 {
-    ew_print_error("cannot run %s: %s", command[0], strerror(error));
+    ew_print_error("cannot run %s: %s", command[0],
+                   error == EINVAL ? "an argument cannot be passed to it (a batch file cannot get "
+                                     "a line end)"
+                                   : strerror(error));
     return error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
 }

@@ -6,20 +6,8 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-int ew_output_open(struct ew_output *output, const char *path)
-{
-    *output = (struct ew_output){.fd = STDOUT_FILENO, .path = path};
-    if (path == NULL)
-        return 0;
-    output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-    return output->fd < 0 ? errno : 0;
-}
 
 int ew_output_close(struct ew_output *output)
 {
@@ -68,15 +56,4 @@ void ew_output_truncate(struct ew_output *output, uint64_t bytes)
 bool ew_output_reader_gone(const struct ew_output *output)
 {
     return output->os_error == EPIPE;
-}
-
-bool ew_output_is_special(const char *path)
-{
-    struct stat found;
-    return lstat(path, &found) == 0 && !S_ISREG(found.st_mode);
-}
-
-int ew_output_replace(const char *from, const char *path)
-{
-    return rename(from, path) != 0 ? errno : 0;
 }

@@ -29,6 +29,8 @@ static void put_owner(struct ew_buf *out, const struct etwatch_sample *sum)
     ew_buf_text(out, sum->user != NULL ? sum->user : "-");
 }
 
+enum { TREE_DEPTH_MAX = 8 }; /* deeper rows are indented alike: names stay readable */
+
 #define NO_METRIC ETWATCH_METRIC_COUNT
 #define METRIC(name) ETWATCH_M_##name, offsetof(struct etwatch_sample, name)
 
@@ -81,8 +83,17 @@ struct ew_grid_column ew_cli_process_column(enum ew_cli_process_column id)
 void ew_cli_process_column_put(struct ew_grid *grid, enum ew_cli_process_column id,
                                const struct etwatch_sample *sum, uint64_t wall_ns)
 {
+    ew_cli_process_column_put_at(grid, id, sum, wall_ns, 0);
+}
+
+void ew_cli_process_column_put_at(struct ew_grid *grid, enum ew_cli_process_column id,
+                                  const struct etwatch_sample *sum, uint64_t wall_ns,
+                                  uint32_t depth)
+{
     struct ew_buf *out = ew_grid_cell(grid);
     uint32_t metric = table[id].metric;
+    if (id == EW_PROCESS_NAME)
+        ew_buf_repeat(out, ' ', 2 * (size_t)(depth < TREE_DEPTH_MAX ? depth : TREE_DEPTH_MAX));
     if (table[id].put_text != NULL) {
         table[id].put_text(out, sum);
     } else if (!etwatch_sample_has(sum, metric)) {

@@ -8,6 +8,10 @@
 
 #include <string.h>
 
+/* What the command interpreter takes as it is, outside of quotes too. */
+static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                            "#$*+-./:?@\\_";
+
 void ew_quote_argument(struct ew_buf *out, const char *argument)
 {
     if (argument[0] != '\0' && strpbrk(argument, " \t\n\v\"") == NULL) {
@@ -53,4 +57,59 @@ bool ew_quote_is_batch(const char *program)
     }
     end[4] = '\0';
     return strcmp(end, ".bat") == 0 || strcmp(end, ".cmd") == 0;
+}
+
+/*
+ * One argument for cmd.exe, in quotes, which its operators (& | < > ^) do not leave. A quote is
+ * doubled for cmd.exe and for the program that the batch file passes it on to; backslashes before a
+ * quote are doubled for that program. Between quotes a percent sign would still begin a variable:
+ * %cd:~,% is an empty part of one that exists, and separates the sign from what follows.
+ */
+static void put_batch_argument(struct ew_buf *out, const char *argument)
+{
+    size_t slashes = 0;
+    if (argument[0] != '\0' && strspn(argument, plain) == strlen(argument) &&
+        argument[strlen(argument) - 1] != '\\') {
+        ew_buf_text(out, argument);
+        return;
+    }
+    ew_buf_char(out, '"');
+    for (const char *at = argument; *at != '\0'; at++) {
+        if (*at == '"') {
+            ew_buf_repeat(out, '\\', slashes);
+            ew_buf_char(out, '"');
+        }
+        slashes = *at == '\\' ? slashes + 1 : 0;
+        if (*at == '%')
+            ew_buf_text(out, "%%cd:~,");
+        ew_buf_char(out, *at);
+    }
+    ew_buf_repeat(out, '\\', slashes);
+    ew_buf_char(out, '"');
+}
+
+bool ew_quote_batch(struct ew_buf *out, const char *interpreter, const char *program,
+                    char *const *arguments)
+{
+    /* The interpreter ends its line there, whatever the quotes. */
+    for (size_t i = 0; arguments[i] != NULL; i++)
+        if (strpbrk(arguments[i], "\r\n") != NULL)
+            return false;
+    if (strpbrk(program, "\"\r\n") != NULL || !ew_quote_program(out, interpreter))
+        return false;
+    /* No delayed expansion of !x!, no autorun commands; /s takes the outer quotes away. */
+    ew_buf_text(out, " /e:on /v:off /d /s /c \"");
+    ew_buf_char(out, '"');
+    for (const char *at = program; *at != '\0'; at++) {
+        if (*at == '%')
+            ew_buf_text(out, "%%cd:~,");
+        ew_buf_char(out, *at);
+    }
+    ew_buf_char(out, '"');
+    for (size_t i = 0; arguments[i] != NULL; i++) {
+        ew_buf_char(out, ' ');
+        put_batch_argument(out, arguments[i]);
+    }
+    ew_buf_char(out, '"');
+    return true;
 }

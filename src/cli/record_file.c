@@ -11,48 +11,36 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/path.h"
 #include "os/os.h"
 
 /* What may still be written after the size was checked: a flush or two. */
 enum { REST_BYTES = 256 * 1024 };
 
-/* run.pftrace, run.2.pftrace, run.3.pftrace, … */
-static char *numbered(const char *path, uint32_t number)
-{
-    size_t len = strlen(path), size = len + 16, end = len;
-    char *name = ew_calloc(size, 1);
-    if (name == NULL)
-        return NULL;
-    for (size_t i = len; i > 0 && path[i - 1] != '/' && path[i - 1] != '\\'; i--)
-        if (path[i - 1] == '.' && end == len)
-            end = i - 1;
-    if (number == 1)
-        (void)snprintf(name, size, "%s", path);
-    else
-        (void)snprintf(name, size, "%.*s.%u%s", (int)end, path, number, path + end);
-    return name;
-}
-
 static int open_number(struct ew_record_file *file, uint32_t number)
 {
-    char *name = numbered(file->path, number);
+    int fd = -1;
+    size_t size = strlen(file->path) + 16;
+    char *name = ew_calloc(size, 1);
     if (name == NULL)
         return ENOMEM;
+    (void)ew_path_numbered(file->path, number, name, size);
     ew_free(file->name);
     file->name = name;
-    file->number = number;
     file->bytes = 0;
-    int error = ew_output_open(&file->output, name);
+    int error = ew_place_create(file->place, number, &fd);
+    ew_output_init(&file->output, fd, name);
     file->open = error == 0;
+    if (file->open)
+        file->number = number;
     return error;
 }
 
-int ew_cli_record_file_open(struct ew_record_file *file, const char *path, uint64_t max_bytes,
-                            uint32_t keep_files, uint64_t ring_ns)
+int ew_cli_record_file_open(struct ew_record_file *file, const char *path, uint32_t mode,
+                            uint64_t max_bytes, uint32_t keep_files, uint64_t ring_ns)
 {
     *file = (struct ew_record_file){
         .path = path,
@@ -60,7 +48,13 @@ int ew_cli_record_file_open(struct ew_record_file *file, const char *path, uint6
         .keep_files = keep_files,
         .ring_ns = ring_ns,
     };
-    return open_number(file, 1);
+    int error = ew_place_open(path, mode, &file->place);
+    if (error != 0)
+        return error;
+    /* Further files are created when the rights of the start are gone. */
+    if (keep_files != 0 || ring_ns != 0)
+        error = ew_place_detach(file->place);
+    return error != 0 ? error : open_number(file, 1);
 }
 
 static int close_file(struct ew_record_file *file)
@@ -186,12 +180,8 @@ int ew_cli_record_file_next(struct ew_record_file *file, uint64_t now_ns)
     int error = close_file(file);
     if (error == 0)
         error = open_number(file, file->number + 1);
-    if (error == 0 && file->number > file->keep_files) {
-        char *old = numbered(file->path, file->number - file->keep_files);
-        if (old != NULL)
-            (void)remove(old);
-        ew_free(old);
-    }
+    if (error == 0 && file->number > file->keep_files)
+        (void)ew_place_remove(file->place, file->number - file->keep_files);
     return error;
 }
 
@@ -208,12 +198,15 @@ int ew_cli_record_file_dump(struct ew_record_file *file)
     return error != 0 ? error : closed;
 }
 
-int ew_cli_record_file_close(struct ew_record_file *file)
+int ew_cli_record_file_close(struct ew_record_file *file, bool failed)
 {
     int error = close_file(file);
     uint64_t ring_bytes = file->ring_bytes; /* still reported after the end */
-    if (file->ring_ns != 0 && file->dumps == 0 && file->name != NULL)
-        (void)remove(file->name);
+    bool unused = file->ring_ns != 0 ? file->dumps == 0 : failed && file->total_bytes == 0;
+    if (unused && file->place != NULL && file->number != 0)
+        (void)ew_place_remove(file->place, file->number);
+    ew_place_close(file->place);
+    file->place = NULL;
     while (file->part_count > 0)
         drop_oldest(file);
     file->ring_bytes = ring_bytes;

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include <etwatch/account.h>
+#include <etwatch/process.h>
 
+#include "base/alloc.h"
 #include "base/units.h"
 #include "os/os.h"
 
@@ -36,15 +38,40 @@ struct recording {
     uint64_t progress_ns; /* raw clock: the next progress line */
     uint64_t dump_ns;     /* raw clock: when to write the ring; 0: not requested */
     bool full, shown;
+    struct ew_gpu_view gpu; /* --gpu-trace */
 };
 
 /* -------------------------------------------------------------------- deliveries */
+
+/* The names of all processes, because the scheduling of all of them is recorded. Those that start
+ * later have theirs in events. Live ETW reports every name by itself. */
+static int put_names(struct recording *recording)
+{
+    enum { MAX = 65536 };
+    if (recording->watch.meta.source != ETWATCH_SOURCE_EBPF)
+        return 0;
+    struct etwatch_process_id *ids = ew_calloc(MAX, sizeof *ids);
+    int count = ids != NULL ? etwatch_process_list(ids, MAX, NULL) : 0, rc = 0;
+    for (int i = 0; i < count && i < MAX && rc == 0; i++) {
+        struct etwatch_sample sample = {.size = sizeof sample};
+        char name[64];
+        /* The command is described when it starts, and so is every later process. */
+        if (ids[i].pid != recording->child.pid &&
+            ids[i].start_ns < recording->watch.meta.anchor_unix_ns &&
+            etwatch_process_read(ids[i].pid, 0, &sample, name, sizeof name, NULL, NULL) >= 0 &&
+            sample.name != NULL)
+            rc = etwatch_sink_name(recording->sink, ids[i].pid, sample.name);
+    }
+    ew_free(ids);
+    return rc;
+}
 
 static int on_meta(void *ctx, const struct etwatch_meta *meta)
 {
     struct recording *recording = ctx;
     (void)etwatch_account_add_meta(recording->account, meta);
-    return etwatch_sink_meta(recording->sink, meta);
+    int rc = etwatch_sink_meta(recording->sink, meta);
+    return rc == 0 ? put_names(recording) : rc;
 }
 
 static int on_samples(void *ctx, const struct etwatch_samples *batch)
@@ -80,6 +107,11 @@ static int on_alert(void *ctx, const struct etwatch_alert *alert)
     return etwatch_sink_alert(recording->sink, alert);
 }
 
+static int on_devices(void *ctx, const struct etwatch_devices *batch)
+{
+    return etwatch_sink_devices(((struct recording *)ctx)->sink, batch);
+}
+
 static int on_stats(void *ctx, const struct etwatch_stats *stats)
 {
     struct recording *recording = ctx;
@@ -100,6 +132,7 @@ static const struct ew_watch_tap tap = {
     .events = on_events,
     .loss = on_loss,
     .alert = on_alert,
+    .devices = on_devices,
     .flush = on_flush,
     .stats = on_stats,
 };
@@ -183,6 +216,8 @@ static void begin_piece(struct recording *recording, uint64_t now_ns)
         fail_file(recording, error);
     else if (rc == 0)
         rc = etwatch_sink_restart(recording->sink);
+    if (error == 0 && rc == 0)
+        rc = put_names(recording);
     if (rc < 0 && recording->watch.error == 0)
         recording->watch.error = rc;
 }
@@ -321,7 +356,7 @@ static int write_report(struct recording *recording)
         .on_process = on_report_process,
         .ctx = &report,
     };
-    (void)ew_output_open(&output, NULL);
+    ew_output_init(&output, -1, NULL);
     int rc = etwatch_sink_new(ETWATCH_FORMAT_JSONL, ew_output_write, &output, &sink_options,
                               &report.sink, NULL);
     if (rc == 0)
@@ -352,14 +387,16 @@ static int prepare(struct recording *recording)
     uint64_t max_bytes = given->max_bytes;
     if (given->ring_ns != 0 && max_bytes == 0)
         max_bytes = ring_max_bytes;
-    int error = ew_cli_record_file_open(&recording->file, given->output_path, max_bytes,
-                                        given->rotate, given->ring_ns);
+    int error = ew_cli_record_file_open(&recording->file, given->output_path, given->mode,
+                                        max_bytes, given->rotate, given->ring_ns);
     if (error != 0)
         return ew_print_write_error(given->output_path, error);
     ew_os_host_name(recording->host, sizeof recording->host);
     ew_os_system_name(recording->os, sizeof recording->os);
     struct etwatch_sink_options sink_options = {
         .size = sizeof sink_options, .host = recording->host, .os = recording->os};
+    if ((recording->options.config_flags & ETWATCH_CONFIG_ALL) == 0)
+        sink_options.flags = ETWATCH_SINK_OVERVIEW;
     int rc = etwatch_sink_new(ETWATCH_FORMAT_PERFETTO, ew_cli_record_file_write, &recording->file,
                               &sink_options, &recording->sink, &err);
     if (rc < 0)
@@ -367,6 +404,13 @@ static int prepare(struct recording *recording)
     rc = etwatch_account_new(&account, &recording->account);
     if (rc < 0)
         return ew_print_failure(&err, rc);
+    if (given->gpu_trace) {
+        int code = ew_cli_gpu_init(&recording->gpu, given);
+        if (code != EW_EXIT_OK)
+            return code;
+        recording->gpu.sink = recording->sink;
+        recording->watch.gpu_trace = recording->gpu.trace;
+    }
     recording->watch.tap = &tap;
     recording->watch.tap_ctx = recording;
     return ew_cli_watch_prepare(&recording->watch, &recording->options, 0);
@@ -390,7 +434,7 @@ static int finish(struct recording *recording)
     if (recording->dump_ns != 0 && recording->watch.error == 0)
         dump_ring(recording, ew_os_raw_ns());
     int error = recording->file.os_error;
-    int closed = ew_cli_record_file_close(&recording->file);
+    int closed = ew_cli_record_file_close(&recording->file, false);
     error = error != 0 ? error : closed;
     if (error != 0) {
         if (recording->shown)
@@ -469,10 +513,9 @@ int ew_cli_record_pftrace(const struct ew_options *given)
         ew_signals_watch_user();
         code = given->child != NULL ? record_command(&recording) : record_machine(&recording);
     }
-    (void)ew_cli_record_file_close(&recording.file);
-    if (code != EW_EXIT_OK && recording.file.total_bytes == 0)
-        (void)remove(given->output_path); /* it is empty */
+    (void)ew_cli_record_file_close(&recording.file, code != EW_EXIT_OK);
     (void)ew_cli_watch_close(&recording.watch);
+    ew_cli_gpu_done(&recording.gpu);
     etwatch_sink_free(recording.sink);
     etwatch_account_free(recording.account);
     return code;

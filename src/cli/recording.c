@@ -96,8 +96,15 @@ struct etwatch_trace_options ew_cli_recording_selection(const struct ew_options 
         .exclude_pid_count = options->exclude_pids.count,
         .exclude_names = (const char *const *)options->exclude_names.words,
         .exclude_name_count = options->exclude_names.count,
-        .flags = options->config_flags & ETWATCH_CONFIG_NO_SYSTEM,
+        .max_memory_bytes = options->max_memory,
+        .flags = options->config_flags & (ETWATCH_CONFIG_NO_SYSTEM | ETWATCH_CONFIG_CMDLINE),
     };
+}
+
+void ew_cli_recording_confine(const struct ew_options *options)
+{
+    if (ew_os_file_keep((const char *const *)options->files.words, options->files.count) == 0)
+        (void)ew_os_confine_reader();
 }
 
 static int open_trace(struct ew_recording *recording)
@@ -125,35 +132,24 @@ static bool needs_end(const struct ew_options *options)
     uint32_t format = options->command == EW_CMD_EXPORT ? options->export.format : 0;
     return (format == ETWATCH_EXPORT_ARROW || format == ETWATCH_EXPORT_SPEEDSCOPE ||
             format == ETWATCH_EXPORT_CHROME) &&
-           options->output_path != NULL && !ew_output_is_special(options->output_path);
+           options->output_path != NULL;
 }
 
 static int open_output(struct ew_recording *recording)
 {
-    const char *path = recording->options->output_path;
-    if (needs_end(recording->options)) {
-        size_t size = strlen(path) + sizeof ".part";
-        recording->part = ew_calloc(size, 1);
-        if (recording->part == NULL)
-            return ENOMEM;
-        (void)snprintf(recording->part, size, "%s.part", path);
-        path = recording->part;
-    }
-    return ew_output_open(&recording->output, path);
+    const struct ew_options *options = recording->options;
+    const char *path = options->output_path;
+    if (!needs_end(options))
+        return ew_output_open(&recording->output, path, options->mode);
+    return ew_output_open_whole(&recording->output, path, options->mode, &recording->place);
 }
 
 /* 0 or the errno. */
 static int close_output(struct ew_recording *recording, bool complete)
 {
-    int error = recording->output_open ? ew_output_close(&recording->output) : 0;
-    if (recording->part != NULL && recording->output_open) {
-        if (complete && error == 0)
-            error = ew_output_replace(recording->part, recording->options->output_path);
-        if (!complete || error != 0)
-            (void)remove(recording->part);
-    }
-    ew_free(recording->part);
-    recording->part = NULL;
+    struct ew_output *output = recording->output_open ? &recording->output : NULL;
+    int error = ew_output_close_whole(output, recording->place, complete);
+    recording->place = NULL;
     return error;
 }
 
@@ -167,6 +163,7 @@ int ew_cli_recording_open(struct ew_recording *recording, const struct ew_option
         return ew_print_write_error(options->output_path, error);
     recording->output_open = true;
     ew_signals_init();
+    ew_cli_recording_confine(options);
     int code = open_trace(recording);
     return code == EW_EXIT_OK && format != 0 ? make_sink(recording, format, sink_flags) : code;
 }

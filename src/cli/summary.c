@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/ntstatus.h"
 #include "base/units.h"
 #include "cli/cli.h"
 
@@ -49,6 +50,7 @@ int ew_summary_add(struct ew_summary *summary, const struct etwatch_sample *samp
     if (sample->type == ETWATCH_TYPE_EXIT && sample->pid == summary->child_pid &&
         !summary->ended_ns)
         summary->ended_ns = sample->t_ns;
+    ew_cli_devices_sample(&summary->devices, sample);
     return etwatch_rollup_add(summary->rollup, sample);
 }
 
@@ -85,7 +87,7 @@ static void put_exit(struct ew_grid *grid, const struct etwatch_rollup_row *row)
     else if (by_signal)
         ew_buf_text(out, ew_signals_name((int)sum->exit_signal));
     else if (etwatch_sample_has(sum, ETWATCH_M_exit_code))
-        ew_buf_i64(out, sum->exit_code);
+        ew_ntstatus_put(out, sum->exit_code);
     else
         ew_buf_char(out, '-');
     ew_grid_end(grid);
@@ -213,7 +215,9 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
     rc = ew_grid_print(&grid, out, 0);
     ew_grid_done(&grid);
     put_rest(out, summary, at, count);
-    ew_buf_text(out, "\nmonitor: ");
+    ew_buf_char(out, '\n');
+    ew_cli_devices_write(&summary->devices, command, &summary->estimated, out);
+    ew_buf_text(out, "monitor: ");
     ew_cli_watch_put_cost(out, stats);
     ew_buf_char(out, '\n');
     return rc < 0 ? rc : out->error;

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -49,11 +50,40 @@ void ew_term_restore(void)
     raw = false;
 }
 
-int ew_term_key(void)
+/* Bytes that were read and not yet parsed: a sequence may arrive in two parts. */
+static char pending[64];
+static size_t pending_len;
+static bool waited; /* for the rest of a sequence, once */
+
+bool ew_term_key(struct ew_key *ret_key)
 {
     struct pollfd polled = {.fd = STDIN_FILENO, .events = POLLIN};
-    unsigned char key = 0;
-    if (!raw || poll(&polled, 1, 0) != 1 || read(STDIN_FILENO, &key, 1) != 1)
-        return 0;
-    return key;
+    if (raw && pending_len < sizeof pending && poll(&polled, 1, 0) == 1) {
+        ssize_t count = read(STDIN_FILENO, pending + pending_len, sizeof pending - pending_len);
+        pending_len += count > 0 ? (size_t)count : 0;
+    }
+    size_t taken = ew_keys_parse(pending, pending_len, !waited, ret_key);
+    waited = taken == 0 && pending_len > 0;
+    if (taken == 0)
+        return false;
+    pending_len -= taken;
+    memmove(pending, pending + taken, pending_len);
+    return true;
+}
+
+/* By the variables that select the locale, in their order: the program does not set a locale. */
+bool ew_term_is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != '\0')
+            return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
+    }
+    return false;
+}
+
+void ew_term_mouse(bool on)
+{
+    (void)on;
 }

@@ -84,19 +84,83 @@ void ew_term_restore(void)
     raw = false;
 }
 
-/* Events of the mouse, of windows and of released keys are removed and ignored. Peeks before
- * reading: Wine listens to the keyboard only then. */
-int ew_term_key(void)
+static int code_of(const KEY_EVENT_RECORD *key)
+{
+    switch (key->wVirtualKeyCode) {
+    case VK_UP:
+        return EW_KEY_UP;
+    case VK_DOWN:
+        return EW_KEY_DOWN;
+    case VK_LEFT:
+        return EW_KEY_LEFT;
+    case VK_RIGHT:
+        return EW_KEY_RIGHT;
+    case VK_PRIOR:
+        return EW_KEY_PAGE_UP;
+    case VK_NEXT:
+        return EW_KEY_PAGE_DOWN;
+    case VK_HOME:
+        return EW_KEY_HOME;
+    case VK_END:
+        return EW_KEY_END;
+    case VK_ESCAPE:
+        return EW_KEY_ESCAPE;
+    default:
+        return key->uChar.UnicodeChar < 128 ? key->uChar.UnicodeChar : 0;
+    }
+}
+
+/* The console reports positions in its whole buffer; the screen is a window of it. */
+static void take_mouse(const MOUSE_EVENT_RECORD *mouse, struct ew_key *key)
+{
+    CONSOLE_SCREEN_BUFFER_INFO info;
+    bool down = (mouse->dwButtonState & FROM_LEFT_1ST_BUTTON_PRESSED) != 0;
+    if (!GetConsoleScreenBufferInfo(handle_of(EW_TERM_OUT), &info))
+        return;
+    int column = mouse->dwMousePosition.X - info.srWindow.Left;
+    int row = mouse->dwMousePosition.Y - info.srWindow.Top;
+    if (column < 0 || row < 0)
+        return;
+    key->column = (uint32_t)column;
+    key->row = (uint32_t)row;
+    if (mouse->dwEventFlags == 0 && down)
+        key->code = EW_KEY_CLICK;
+    else if (mouse->dwEventFlags == MOUSE_WHEELED)
+        key->code = (int32_t)mouse->dwButtonState < 0 ? EW_KEY_WHEEL_DOWN : EW_KEY_WHEEL_UP;
+}
+
+/* Peeks before reading: Wine listens to the keyboard only then. */
+bool ew_term_key(struct ew_key *ret_key)
 {
     HANDLE input = GetStdHandle(STD_INPUT_HANDLE);
     INPUT_RECORD record;
     DWORD count = 0;
+    *ret_key = (struct ew_key){0};
     while (raw && PeekConsoleInputW(input, &record, 1, &count) && count > 0) {
         if (!ReadConsoleInputW(input, &record, 1, &count) || count != 1)
-            return 0;
-        WCHAR key = record.Event.KeyEvent.uChar.UnicodeChar;
-        if (record.EventType == KEY_EVENT && record.Event.KeyEvent.bKeyDown && key > 0 && key < 128)
-            return key;
+            return false;
+        if (record.EventType == KEY_EVENT && record.Event.KeyEvent.bKeyDown)
+            ret_key->code = code_of(&record.Event.KeyEvent);
+        else if (record.EventType == MOUSE_EVENT)
+            take_mouse(&record.Event.MouseEvent, ret_key);
+        if (ret_key->code != 0)
+            return true;
     }
-    return 0;
+    return false;
+}
+
+bool ew_term_is_utf8(void)
+{
+    return GetConsoleOutputCP() == CP_UTF8;
+}
+
+/* Without the mode "quick edit" the console delivers the mouse instead of selecting text. */
+void ew_term_mouse(bool on)
+{
+    HANDLE input = GetStdHandle(STD_INPUT_HANDLE);
+    DWORD mode;
+    if (!on || !raw || !GetConsoleMode(input, &mode))
+        return; /* ew_term_restore sets the mode of before */
+    mode &= ~(DWORD)ENABLE_QUICK_EDIT_MODE;
+    (void)SetConsoleMode(input, mode | ENABLE_EXTENDED_FLAGS | ENABLE_MOUSE_INPUT);
 }

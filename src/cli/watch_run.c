@@ -162,6 +162,27 @@ static void on_alert(void *ctx, const struct etwatch_alert *alert)
         ew_print_info(watch->options, "alert: %s", watch->last_alert);
 }
 
+/* Objects of the JSON stream. A problem is a line of words too: once when it begins, once when it
+ * ends. */
+static void on_devices(void *ctx, const struct etwatch_devices *batch)
+{
+    struct ew_watch *watch = ctx;
+    begin_output(watch);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_device *device = etwatch_device_at(batch, i);
+        const char *kind = etwatch_device_kind_name(device->kind);
+        if ((device->flags & ETWATCH_DEVICE_PROBLEM) != 0)
+            ew_print_info(watch->options, "%s (%s): %s", kind != NULL ? kind : "device",
+                          device->driver, device->problem);
+        if (watch->on_device != NULL)
+            watch->on_device(watch->ctx, device);
+    }
+    if (watch->tap != NULL && watch->tap->devices != NULL)
+        keep_error(watch, watch->tap->devices(watch->tap_ctx, batch));
+    if (watch->sink != NULL && !watch->no_samples)
+        keep_error(watch, etwatch_sink_devices(watch->sink, batch));
+}
+
 static int on_window(void *ctx, const struct etwatch_window *window)
 {
     const struct etwatch_windows one = etwatch_windows_of(window, 1);
@@ -245,21 +266,54 @@ static int make_windows(struct ew_watch *watch)
     return rc < 0 ? ew_print_failure(&err, rc) : EW_EXIT_OK;
 }
 
+uint32_t ew_cli_text_format(const struct ew_options *options)
+{
+    if (options->json)
+        return ETWATCH_FORMAT_JSONL;
+    if (options->csv)
+        return options->csv_raw ? ETWATCH_FORMAT_CSV_RAW : ETWATCH_FORMAT_CSV;
+    return ETWATCH_FORMAT_TABLE;
+}
+
 int ew_cli_watch_prepare(struct ew_watch *watch, const struct ew_options *options, uint32_t format)
 {
     watch->options = options;
-    int error = ew_output_open(&watch->output, options->output_path);
+    /* A file of spans (--spans, --onnx with -o FILE.arrow or FILE.pftrace) is written at the end.
+     */
+    int error = options->spans_format == 0
+                    ? ew_output_open(&watch->output, options->output_path, options->mode)
+                    : ew_output_open_whole(&watch->output, options->output_path, options->mode,
+                                           &watch->place);
     if (error != 0)
         return ew_print_write_error(options->output_path, error);
     watch->output_open = true;
+    if (options->files.count > 0)
+        ew_cli_recording_confine(options);
     int code = make_windows(watch);
     return code != EW_EXIT_OK || format == 0 ? code : make_sink(watch, format);
 }
 
-/* The selected metrics, and those that windows aggregate. */
+/* --gpu, --npu, --energy. */
+static void add_devices(const struct ew_options *options, struct etwatch_metric_set *metrics)
+{
+    if (options->gpu || options->gpu_trace) {
+        etwatch_metric_set_add(metrics, ETWATCH_M_gpu_ns);
+        etwatch_metric_set_add(metrics, ETWATCH_M_gpu_percent);
+        etwatch_metric_set_add(metrics, ETWATCH_M_gpu_memory_bytes);
+    }
+    if (options->npu) {
+        etwatch_metric_set_add(metrics, ETWATCH_M_npu_ns);
+        etwatch_metric_set_add(metrics, ETWATCH_M_npu_percent);
+    }
+    if (options->energy)
+        etwatch_metric_set_add(metrics, ETWATCH_M_energy_uj);
+}
+
+/* The selected metrics, those of devices, and those that windows aggregate. */
 static struct etwatch_metric_set selected_metrics(const struct ew_options *options)
 {
     struct etwatch_metric_set metrics = options->metrics, aggregated = {{0}};
+    add_devices(options, &aggregated);
     for (uint32_t i = 0; options->window_ns > 0 && i < ETWATCH_METRIC_COUNT; i++)
         if (options->aggregation[i] != 0 && i != ETWATCH_M_cpu_percent && i != ETWATCH_M_rss_bytes)
             etwatch_metric_set_add(&aggregated, i);
@@ -291,6 +345,9 @@ static struct etwatch_config make_config(struct ew_watch *watch)
         .cgroups = (const char *const *)o->cgroups.words,
         .cgroup_count = o->cgroups.count,
         .proc_root = o->proc_root,
+        .sys_root = o->sys_root,
+        .nvml_library = o->nvml_library,
+        .gpu_trace = watch->gpu_trace,
         .traces = (const char *const *)o->files.words,
         .trace_count = o->files.count,
         .metrics = selected_metrics(o),
@@ -304,6 +361,7 @@ static struct etwatch_config make_config(struct ew_watch *watch)
         config.flags |= ETWATCH_CONFIG_QUEUE;
         config.queue_samples = o->last_samples;
     }
+    config.max_memory_bytes = o->max_memory;
     config.top_n = o->top_n;
     config.top_n_metric = o->top_n_metric;
     config.exclude_pids = o->exclude_pids.ids;
@@ -359,6 +417,7 @@ int ew_cli_watch_open(struct ew_watch *watch, uint32_t pid)
         .on_events = (config.flags & ETWATCH_CONFIG_EVENTS) != 0 ? on_events : NULL,
         .on_loss = on_loss,
         .on_alert = on_alert,
+        .on_devices = on_devices,
     };
     int rc = etwatch_monitor_new(&config, &callbacks, &watch->monitor, &err);
     if (rc == 0)
@@ -366,10 +425,15 @@ int ew_cli_watch_open(struct ew_watch *watch, uint32_t pid)
     if (rc < 0)
         return ew_print_failure(&err, rc);
     watch->opened_cpu_ns = ew_os_thread_cpu_ns();
-    if (watch->options->system_stats && !recorded &&
+    bool wants_system = watch->tap != NULL && watch->tap->system != NULL;
+    if ((watch->options->system_stats || wants_system) && !recorded &&
         etwatch_system_open(watch->options->proc_root, &watch->system) < 0)
         watch->system = NULL;
-    ew_os_drop_rights();
+    if (!recorded) {
+        ew_os_drop_rights();
+        /* Not the threads of devices: a driver's library makes calls of its own. */
+        (void)ew_os_confine_live();
+    }
     begin_output(watch);
     flush(watch);
     if (watch->options->duration_ns > 0 && !recorded)
@@ -402,7 +466,11 @@ static void read_system(struct ew_watch *watch)
                                           watch->system_ended);
     watch->system_started = watch->system_ended = 0;
     int rc = etwatch_system_read(watch->system, &system);
-    keep_error(watch, rc < 0 ? rc : etwatch_sink_system(watch->sink, &system));
+    if (rc == 0 && watch->tap != NULL && watch->tap->system != NULL)
+        rc = watch->tap->system(watch->tap_ctx, &system);
+    if (rc == 0 && watch->sink != NULL)
+        rc = etwatch_sink_system(watch->sink, &system);
+    keep_error(watch, rc);
 }
 
 bool ew_cli_watch_step(struct ew_watch *watch, int max_ms)
@@ -441,8 +509,13 @@ void ew_cli_watch_put_cost(struct ew_buf *out, const struct etwatch_stats *stats
     ew_buf_u64(out, stats->samples);
     ew_buf_text(out, " samples, ");
     ew_buf_u64(out, stats->events);
-    ew_buf_text(out, " events, lost: ");
-    ew_buf_u64(out, stats->lost);
+    ew_buf_text(out, " events");
+    /* Polling has no events to lose: what it cannot read is counted, too. */
+    bool polls = stats->source == ETWATCH_SOURCE_POLL;
+    if (!polls || stats->lost > 0) {
+        ew_buf_text(out, polls ? ", not read: " : ", lost: ");
+        ew_buf_u64(out, stats->lost);
+    }
     double user =
         stats->self_cpu_percent - (stats->self_kernel_percent > 0 ? stats->self_kernel_percent : 0);
     ew_buf_text(out, "; own cost ");
@@ -465,6 +538,7 @@ static void add_own_cost(struct ew_watch *watch)
     double percent = stats->duration_ns == 0 ? 0 : 100.0 * cpu_ns / (double)stats->duration_ns;
     if (stats->self_kernel_percent > 0)
         percent += stats->self_kernel_percent;
+    percent += stats->self_sensor_percent;
     if (percent > stats->self_cpu_percent)
         stats->self_cpu_percent = percent;
 }
@@ -490,6 +564,8 @@ void ew_cli_watch_stop(struct ew_watch *watch)
     watch->stats.size = sizeof watch->stats;
     keep_error(watch, etwatch_monitor_stats(watch->monitor, &watch->stats));
     add_own_cost(watch);
+    if (watch->options->names.count > 0 && !watch->any_started)
+        ew_cli_hint_names(watch->options, watch->meta.source != ETWATCH_SOURCE_ETL);
     if (watch->tap != NULL && watch->error == 0)
         keep_error(watch, watch->tap->stats(watch->tap_ctx, &watch->stats));
     flush(watch);
@@ -532,8 +608,10 @@ int ew_cli_watch_close(struct ew_watch *watch)
     watch->monitor = NULL;
     watch->windows = NULL;
     watch->sink = NULL;
-    int error = watch->output_open ? ew_output_close(&watch->output) : 0;
+    struct ew_output *output = watch->output_open ? &watch->output : NULL;
+    int error = ew_output_close_whole(output, watch->place, watch->error == 0);
     watch->output_open = false;
+    watch->place = NULL;
     return error != 0 && code == EW_EXIT_OK
                ? ew_print_write_error(watch->options->output_path, error)
                : code;

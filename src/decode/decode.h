@@ -50,6 +50,7 @@ struct ew_event_names {
     const char *provider; /* "Microsoft-Windows-Kernel-Process", or the GUID as text */
     const char *event;    /* "ProcessStart/Start", "Thread/CSwitch"; or "EventID(7)", "Opcode(3)" */
     uint8_t origin;       /* enum ew_schema_origin */
+    bool named, laid_out; /* the name of the event is known; its fields are */
 };
 
 int ew_decoder_new(struct ew_decoder **ret_decoder);
@@ -63,6 +64,11 @@ int ew_decoder_learn(struct ew_decoder *decoder, const struct ew_record *record)
 /* The same from the text of a manifest (.man, UTF-8 or UTF-16). Returns the number of events it
  * describes, ETWATCH_EFORMAT if it is not a manifest, or ETWATCH_ENOMEM. */
 int ew_decoder_learn_manifest(struct ew_decoder *decoder, const void *xml, size_t size);
+
+/* Names a provider that has no schema to name it. */
+void ew_decoder_name_provider(struct ew_decoder *decoder, const uint8_t guid[16], const char *name);
+/* The same from TDH's TRACE_EVENT_INFO of one event. 1, 0 if it is malformed, or an error. */
+int ew_decoder_learn_info(struct ew_decoder *decoder, const void *info, size_t size);
 
 void ew_decoder_names(struct ew_decoder *decoder, const struct ew_record *record,
                       struct ew_event_names *ret_names);

@@ -106,6 +106,20 @@ int ew_decoder_learn(struct ew_decoder *decoder, const struct ew_record *record)
     return learned < 0 ? learned : 0;
 }
 
+void ew_decoder_name_provider(struct ew_decoder *decoder, const uint8_t guid[16], const char *name)
+{
+    if (!ew_store_provider(&decoder->learned, guid))
+        ew_store_put_provider(&decoder->learned, guid, name, strlen(name));
+}
+
+int ew_decoder_learn_info(struct ew_decoder *decoder, const void *info, size_t size)
+{
+    struct ew_record record = {.kind = EW_RECORD_CLASSIC, .payload = info};
+    record.payload_size = size > UINT32_MAX ? 0 : (uint32_t)size;
+    clear_cache(decoder);
+    return ew_metadata_learn_event(&decoder->learned, &record);
+}
+
 /* ------------------------------------------------------------ finding a schema */
 
 static const struct ew_table_provider *find_table(const struct ew_decoder *decoder,
@@ -239,8 +253,13 @@ void ew_decoder_names(struct ew_decoder *decoder, const struct ew_record *record
 {
     ret_names->origin = EW_SCHEMA_KERNEL;
     if (record->kind <= EW_RECORD_CLASSIC &&
-        ew_kernel_names(record, decoder->event, &ret_names->provider, &ret_names->event))
+        ew_kernel_names(record, decoder->event, &ret_names->provider, &ret_names->event)) {
+        ew_kernel_known(record, &ret_names->named, &ret_names->laid_out);
+        /* KernelTraceControl may describe what the tables lack. */
+        ret_names->laid_out = ret_names->laid_out || ew_decoder_schema(decoder, record) != NULL;
         return;
+    }
+    ret_names->named = ret_names->laid_out = true;
     const char *own = record->extended_size ? ew_tracelogging_event(record) : NULL;
     if (own) {
         ret_names->provider = provider_name(decoder, record);
@@ -250,6 +269,7 @@ void ew_decoder_names(struct ew_decoder *decoder, const struct ew_record *record
     }
     const struct ew_schema *schema = ew_decoder_schema(decoder, record);
     ret_names->origin = schema ? schema->origin : EW_SCHEMA_NONE;
+    ret_names->named = ret_names->laid_out = schema != NULL;
     ret_names->provider =
         schema && schema->provider ? schema->provider : provider_name(decoder, record);
     if (!schema || !schema->event)

@@ -7,6 +7,7 @@
  */
 #include "decode/event.h"
 
+#include "base/no_arrays.h"
 #include "decode/decode.h"
 #include "decode/kernel_table.h"
 
@@ -182,8 +183,8 @@ static bool decode_perf_class(const struct ew_record *record, uint8_t opcode, si
     }
 }
 
-static bool decode_class(const struct ew_record *record, uint8_t class_id, uint8_t opcode,
-                         size_t pointer_size, struct ew_event *event)
+EW_NO_ARRAYS static bool decode_class(const struct ew_record *record, uint8_t class_id,
+                                      uint8_t opcode, size_t pointer_size, struct ew_event *event)
 {
     switch (class_id) {
     case EW_KERNEL_THREAD:
@@ -203,7 +204,7 @@ static bool decode_class(const struct ew_record *record, uint8_t class_id, uint8
     }
 }
 
-bool ew_decode_event(const struct ew_record *record, struct ew_event *ret_event)
+EW_NO_ARRAYS bool ew_decode_event(const struct ew_record *record, struct ew_event *ret_event)
 {
     ret_event->t_ns = record->t_ns;
     ret_event->kind = EW_EVENT_OTHER;

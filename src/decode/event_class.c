@@ -291,9 +291,24 @@ static bool decode_net(const struct ew_record *record, enum ew_event_kind kind, 
     return true;
 }
 
+/* Connects, accepts, disconnects, retransmits and copies are not accounted, but name their
+ * process: the thread that runs then is unrelated. */
+static bool decode_net_owner(const struct ew_record *record, bool v6, struct ew_event *event)
+{
+    size_t at = record->version == 0 && !v6 ? 16 : 0;
+    if (record->payload_size >= at + 4) {
+        event->pid = ew_load_u32(record->payload + at);
+        event->tid = EW_NO_ID;
+    }
+    return true;
+}
+
 static bool decode_net_class(const struct ew_record *record, uint8_t opcode, bool udp,
                              struct ew_event *event)
 {
+    if (!udp && ((opcode >= 12 && opcode <= 22 && opcode != 17) ||
+                 (opcode >= 28 && opcode <= 34 && opcode != 33)))
+        return decode_net_owner(record, opcode >= 28, event);
     switch (opcode) {
     case 10:
         return decode_net(record, EW_EVENT_NET_SEND, udp, false, event);

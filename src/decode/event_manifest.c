@@ -141,6 +141,13 @@ static bool decode_network_provider(const struct ew_record *record, struct ew_ev
 {
     bool send = record->id == 10 || record->id == 26 || record->id == 42 || record->id == 58;
     bool receive = record->id == 11 || record->id == 27 || record->id == 43 || record->id == 59;
+    bool names_process =
+        (record->id >= 12 && record->id <= 18 && record->id != 17) ||
+        (record->id >= 28 && record->id <= 34 && record->id != 33); /* connects, disconnects, … */
+    if (names_process && record->payload_size >= 4) {
+        event->pid = ew_load_u32(record->payload);
+        event->tid = EW_NO_ID;
+    }
     if (!send && !receive)
         return true;
     if (record->payload_size < 8)

@@ -13,6 +13,8 @@ static void clear_process(struct ew_event *event)
     event->u.process.start_filetime = event->u.process.exit_filetime = 0;
     event->u.process.image = (struct ew_event_text){NULL, 0, false};
     event->u.process.command_line = (struct ew_event_text){NULL, 0, true};
+    event->u.process.sid = NULL;
+    event->u.process.sid_size = 0;
 }
 
 /* The fixed part; returns the offset of the SID, 0 if the payload is too short. */
@@ -58,6 +60,8 @@ static bool decode_process(const struct ew_record *record, size_t pointer_size,
     if (!skip)
         return false;
     event->kind = (uint8_t)kind;
+    event->u.process.sid = sid;
+    event->u.process.sid_size = (uint32_t)sid_len;
     at = ew_event_ansi(record, at + skip, &event->u.process.image);
     if (record->version >= 2)
         at = ew_event_wide(record, at, &event->u.process.command_line);

@@ -34,6 +34,8 @@ bool ew_extended_find(const struct ew_record *record, enum ew_extended type,
 bool ew_metadata_is(const struct ew_record *record);
 /* Adds its content to the store. 1: something new; 0: nothing new, or unreadable. */
 int ew_metadata_learn(struct ew_store *store, const struct ew_record *record);
+/* The payload is a TRACE_EVENT_INFO, whatever the record is. */
+int ew_metadata_learn_event(struct ew_store *store, const struct ew_record *record);
 
 /* ----------------------------------------------------------------------- tracelogging */
 

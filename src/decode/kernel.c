@@ -93,6 +93,14 @@ bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME
     return true;
 }
 
+void ew_kernel_known(const struct ew_record *record, bool *ret_named, bool *ret_laid_out)
+{
+    uint8_t opcode, class_id = ew_kernel_class_of(record, &opcode);
+    const struct ew_kernel_event *event = find_event(class_id, opcode, record->version);
+    *ret_named = event != NULL;
+    *ret_laid_out = event != NULL && event->items != NULL;
+}
+
 /* --------------------------------------------------------------------- fields */
 
 enum { REGISTER_COUNT = 3 };

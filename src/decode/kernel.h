@@ -22,6 +22,8 @@ enum { EW_KERNEL_NAME_SIZE = 40 };
  */
 bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME_SIZE],
                      const char **ret_provider, const char **ret_event);
+/* Whether the tables have its name, and the layout of its fields. */
+void ew_kernel_known(const struct ew_record *record, bool *ret_named, bool *ret_laid_out);
 
 /*
  * Appends every field by its documented name. 1: all fields; 0: the layout is unknown, nothing was
@@ -32,5 +34,7 @@ int ew_kernel_fields(const struct ew_record *record, struct ew_fields *fields);
 
 /* The GUID of the record's class, which short headers omit; 16 bytes as on disk, or NULL. */
 const uint8_t *ew_kernel_guid(const struct ew_record *record);
+/* Whether the record is of the class with command lines, decoded or not. */
+bool ew_kernel_has_cmdline(const struct ew_record *record);
 
 #endif

@@ -114,6 +114,13 @@ const uint8_t *ew_kernel_guid(const struct ew_record *record)
     return NULL;
 }
 
+bool ew_kernel_has_cmdline(const struct ew_record *record)
+{
+    uint8_t opcode;
+    return record->kind <= EW_RECORD_CLASSIC &&
+           ew_kernel_class_of(record, &opcode) == EW_KERNEL_PROCESS;
+}
+
 /* ------------------------------------------------------------------------ SID */
 
 enum { SID_HEAD = 8, SID_PARTS_MAX = 15 };

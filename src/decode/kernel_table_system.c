@@ -211,6 +211,10 @@ static const struct ew_kernel_item image_id[] = {K(PTR, ImageBase), K(SIZE, Imag
 static const struct ew_kernel_item image_none[] = {K(PTR, ImageBase), K(U32, ProcessId)};
 static const struct ew_kernel_item image_debug[] = {
     K(PTR, ImageBase), K(U32, ProcessId), K(GUID, GuidSig), K(U32, Age), K(ANSI, PDBFileName)};
+/* A portable PDB. */
+static const struct ew_kernel_item image_portable[] = {K(PTR, ImageBase), K(U32, ProcessId),
+                                                       K(U32, TimeDateStamp), K(U16, MajorVersion),
+                                                       K(U16, MinorVersion)};
 static const struct ew_kernel_item image_version[] = {
     K(U32, ImageSize),    K(U32, TimeDateStamp),   K(WIDE, OrigFileName), K(WIDE, FileDescription),
     K(WIDE, FileVersion), K(WIDE, BinFileVersion), K(WIDE, VerLanguage),  K(WIDE, ProductName),
@@ -221,8 +225,8 @@ static const struct ew_kernel_event image_id_events[] = {
     ROW(32, 0, "ImageID/None", image_none),
     ROW(36, 0, "ImageID/DbgID_RSDS", image_debug),
     ROW(37, 0, "ImageID/DbgID_ILRSDS", image_debug),
-    ROW_NAME(38, "ImageID/DbgPPDB"),
-    ROW_NAME(40, "ImageID/DbgDeterm"),
+    ROW(38, 0, "ImageID/DbgPPDB", image_portable),
+    ROW(40, 0, "ImageID/DbgDeterm", image_none),
     ROW(64, 0, "ImageID/FileVersion", image_version),
 };
 const struct ew_kernel_class ew_kernel_imageid =

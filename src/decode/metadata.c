@@ -176,7 +176,7 @@ static const char *event_name(struct ew_store *store, const struct info *info)
     return ew_store_text(store, name, used);
 }
 
-static int learn_event(struct ew_store *store, const struct ew_record *record)
+int ew_metadata_learn_event(struct ew_store *store, const struct ew_record *record)
 {
     struct info info;
     if (!read_info(record, &info) || info.source > SOURCE_WBEM)
@@ -241,6 +241,6 @@ static int learn_map(struct ew_store *store, const struct ew_record *record)
 int ew_metadata_learn(struct ew_store *store, const struct ew_record *record)
 {
     if (record->opcode == OPCODE_EVENT_INFO)
-        return learn_event(store, record);
+        return ew_metadata_learn_event(store, record);
     return record->opcode == OPCODE_MAP_INFO ? learn_map(store, record) : 0;
 }

@@ -11,6 +11,7 @@
 
 #include "arrow/export.h"
 #include "arrow/rows.h"
+#include "arrow/span_rows.h"
 #include "base/alloc.h"
 #include "base/sized.h"
 #include "export/export.h"
@@ -24,12 +25,13 @@ struct kept {
     struct ew_batch_list ready;
 };
 
-enum { PROCESSES, SAMPLES, THREAD_SAMPLES, EVENTS, KEPT };
+enum { PROCESSES, SAMPLES, THREAD_SAMPLES, EVENTS, SPANS, INFERENCES, OPERATORS, KEPT };
 
 struct etwatch_collector {
     struct ew_mutex *lock;
     struct ew_sample_rows processes, samples, thread_samples;
     struct ew_columns events;
+    struct ew_span_rows spans, inferences, operators;
     struct kept kept[KEPT];
     uint64_t max_rows, dropped;
 };
@@ -112,6 +114,40 @@ void etwatch_collector_on_events(void *ctx, const struct etwatch_events *batch)
     ew_mutex_unlock(collector->lock);
 }
 
+void etwatch_collector_on_span(void *ctx, const struct etwatch_span *given)
+{
+    struct etwatch_collector *collector = ctx;
+    struct etwatch_span scratch;
+    const struct etwatch_span *span = ew_sized_or_null(given, &scratch, sizeof scratch);
+    if (collector == NULL || span == NULL || span->cause_count > ETWATCH_SPAN_CAUSES)
+        return;
+    ew_mutex_lock(collector->lock);
+    ew_arrow_span_rows_put(&collector->spans, span);
+    after_row(collector, &collector->kept[SPANS]);
+    if (span->kind == ETWATCH_SPAN_INFERENCE || span->kind == ETWATCH_SPAN_LOAD) {
+        ew_arrow_span_rows_put(&collector->inferences, span);
+        after_row(collector, &collector->kept[INFERENCES]);
+    }
+    ew_mutex_unlock(collector->lock);
+}
+
+void etwatch_collector_on_operator(void *ctx, const struct etwatch_operator *given)
+{
+    struct etwatch_collector *collector = ctx;
+    struct etwatch_operator op = {.size = sizeof op};
+    struct etwatch_span scratch;
+    if (collector == NULL || given == NULL ||
+        ew_sized_in(&op, sizeof op, given, "operator", NULL) < 0)
+        return;
+    op.span = ew_sized_or_null(op.span, &scratch, sizeof scratch);
+    if (op.span == NULL || op.span->cause_count > ETWATCH_SPAN_CAUSES)
+        return;
+    ew_mutex_lock(collector->lock);
+    ew_arrow_operator_rows_put(&collector->operators, &op);
+    after_row(collector, &collector->kept[OPERATORS]);
+    ew_mutex_unlock(collector->lock);
+}
+
 /* ---------------------------------------------------------------- new and free */
 
 void etwatch_collector_free(struct etwatch_collector *collector)
@@ -124,6 +160,9 @@ void etwatch_collector_free(struct etwatch_collector *collector)
     ew_arrow_sample_rows_done(&collector->samples);
     ew_arrow_sample_rows_done(&collector->thread_samples);
     ew_columns_done(&collector->events);
+    ew_arrow_span_rows_done(&collector->spans);
+    ew_arrow_span_rows_done(&collector->inferences);
+    ew_arrow_span_rows_done(&collector->operators);
     if (collector->lock != NULL)
         ew_mutex_free(collector->lock);
     ew_free(collector);
@@ -147,11 +186,20 @@ static int init(struct etwatch_collector *collector, const struct etwatch_table_
                                        flags, false, rows);
     if (rc == 0)
         rc = ew_arrow_event_rows_init(&collector->events, flags, rows);
+    if (rc == 0)
+        rc = ew_arrow_span_rows_init(&collector->spans, false, flags, rows);
+    if (rc == 0)
+        rc = ew_arrow_span_rows_init(&collector->inferences, false, flags, rows);
+    if (rc == 0)
+        rc = ew_arrow_span_rows_init(&collector->operators, true, flags, rows);
     collector->max_rows = options->max_rows;
     collector->kept[PROCESSES].columns = &collector->processes.columns;
     collector->kept[SAMPLES].columns = &collector->samples.columns;
     collector->kept[THREAD_SAMPLES].columns = &collector->thread_samples.columns;
     collector->kept[EVENTS].columns = &collector->events;
+    collector->kept[SPANS].columns = &collector->spans.columns;
+    collector->kept[INFERENCES].columns = &collector->inferences.columns;
+    collector->kept[OPERATORS].columns = &collector->operators.columns;
     return rc;
 }
 
@@ -193,6 +241,9 @@ int etwatch_collector_stats(const struct etwatch_collector *collector,
         .thread_samples = rows_of(&collector->kept[THREAD_SAMPLES]),
         .processes = rows_of(&collector->kept[PROCESSES]),
         .events = rows_of(&collector->kept[EVENTS]),
+        .spans = rows_of(&collector->kept[SPANS]),
+        .inferences = rows_of(&collector->kept[INFERENCES]),
+        .operators = rows_of(&collector->kept[OPERATORS]),
         .dropped = collector->dropped,
     };
     ew_mutex_unlock(collector->lock);
@@ -210,6 +261,12 @@ static struct kept *find_table(struct etwatch_collector *collector, uint32_t tab
         return &collector->kept[THREAD_SAMPLES];
     case ETWATCH_TABLE_EVENTS:
         return &collector->kept[EVENTS];
+    case ETWATCH_TABLE_SPANS:
+        return &collector->kept[SPANS];
+    case ETWATCH_TABLE_INFERENCES:
+        return &collector->kept[INFERENCES];
+    case ETWATCH_TABLE_OPERATORS:
+        return &collector->kept[OPERATORS];
     default:
         return NULL;
     }

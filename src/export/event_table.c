@@ -19,6 +19,8 @@
 
 enum { JSON_MAX = 4 << 20 };
 
+static const uint32_t CONTENT = ETWATCH_TABLE_FIELDS | ETWATCH_TABLE_TYPED | ETWATCH_TABLE_PAYLOAD;
+
 /* Names of a kind of event: indices in the dictionaries. */
 struct kind {
     int32_t provider, event; /* -1: unknown */
@@ -109,16 +111,22 @@ static int32_t name_of(struct table *table, uint32_t pid, uint64_t t_ns)
 
 /* --------------------------------------------------------------------- rows */
 
-static void put_fields(struct table *table)
+/* The fields, and the bytes unless they contain a command line. */
+static void put_content(struct table *table, const uint8_t *payload, uint32_t payload_size)
 {
-    struct etwatch_trace_event event = {.size = sizeof event};
+    struct etwatch_trace_event event = {
+        .size = sizeof event, .payload = payload, .payload_size = payload_size};
     int rc = etwatch_trace_fields(table->trace, &event);
-    if (rc < 0)
+    if (rc < 0) {
         table->columns.error = rc;
-    else if ((table->flags & ETWATCH_TABLE_TYPED) != 0)
+        return;
+    }
+    if ((table->flags & ETWATCH_TABLE_PAYLOAD) != 0 && event.payload != NULL)
+        ew_columns_bytes(&table->columns, table->payload_column, event.payload, event.payload_size);
+    if ((table->flags & ETWATCH_TABLE_TYPED) != 0)
         ew_arrow_field_kinds_put(&table->fields, &table->columns, &table->scratch, event.fields,
                                  event.field_count);
-    else
+    else if ((table->flags & ETWATCH_TABLE_FIELDS) != 0)
         ew_arrow_fields_put_json(&table->columns, table->fields_column, &table->scratch,
                                  event.fields, event.field_count);
 }
@@ -144,10 +152,12 @@ static void put_row(struct table *table, const struct ew_record *record,
     ew_columns_u16(columns, EW_RECORD_ID, record->id);
     ew_columns_u8(columns, EW_RECORD_OPCODE, record->opcode);
     ew_columns_u8(columns, EW_RECORD_VERSION, record->version);
-    if ((table->flags & (ETWATCH_TABLE_FIELDS | ETWATCH_TABLE_TYPED)) != 0)
-        put_fields(table);
-    if ((table->flags & ETWATCH_TABLE_PAYLOAD) != 0)
-        ew_columns_bytes(columns, table->payload_column, record->payload, record->payload_size);
+    if (record->pid != EW_NO_ID && record->tid != EW_NO_ID) {
+        ew_columns_u32(columns, EW_RECORD_HEADER_PID, record->pid);
+        ew_columns_u32(columns, EW_RECORD_HEADER_TID, record->tid);
+    }
+    if ((table->flags & CONTENT) != 0)
+        put_content(table, record->payload, record->payload_size);
     ew_columns_end(columns);
 }
 
@@ -155,22 +165,9 @@ static void put_row(struct table *table, const struct ew_record *record,
 static void put_public_event(struct table *table, const struct etwatch_trace_event *event)
 {
     struct ew_columns *columns = &table->columns;
-    ew_columns_u64(columns, EW_RECORD_T_NS, event->t_ns);
-    ew_columns_u16(columns, EW_RECORD_CPU, (uint16_t)event->cpu);
-    if ((event->flags & ETWATCH_TRACE_HAS_PID) != 0)
-        ew_columns_u32(columns, EW_RECORD_PID, event->pid);
-    if ((event->flags & ETWATCH_TRACE_HAS_TID) != 0)
-        ew_columns_u32(columns, EW_RECORD_TID, event->tid);
-    ew_columns_dict(columns, EW_RECORD_NAME, event->process);
-    ew_columns_dict(columns, EW_RECORD_PROVIDER, event->provider);
-    ew_columns_dict(columns, EW_RECORD_EVENT, event->event);
-    ew_columns_u16(columns, EW_RECORD_ID, (uint16_t)event->id);
-    ew_columns_u8(columns, EW_RECORD_OPCODE, (uint8_t)event->opcode);
-    ew_columns_u8(columns, EW_RECORD_VERSION, (uint8_t)event->version);
-    if ((table->flags & (ETWATCH_TABLE_FIELDS | ETWATCH_TABLE_TYPED)) != 0)
-        put_fields(table);
-    if ((table->flags & ETWATCH_TABLE_PAYLOAD) != 0)
-        ew_columns_bytes(columns, table->payload_column, event->payload, event->payload_size);
+    ew_arrow_record_rows_put(columns, event);
+    if ((table->flags & CONTENT) != 0)
+        put_content(table, event->payload, event->payload_size);
     ew_columns_end(columns);
 }
 
@@ -270,7 +267,7 @@ static int make_layout(struct table *table, uint32_t batch_rows, struct ew_layou
         bool taken =
             ew_layout_find(layout, "payload") >= 0; /* column for what TYPED could not decode */
         table->payload_column = ew_layout_count(layout);
-        rc = ew_layout_add(layout, taken ? "event_payload" : "payload", EW_COLUMN_BINARY, false);
+        rc = ew_layout_add(layout, taken ? "event_payload" : "payload", EW_COLUMN_BINARY, true);
     }
     if (rc < 0)
         ew_layout_unref(layout);

@@ -41,6 +41,14 @@ static const char *type_of(uint32_t table)
     return types[table];
 }
 
+static uint32_t text_format(const struct export *export)
+{
+    if (export->format != ETWATCH_EXPORT_CSV)
+        return ETWATCH_FORMAT_JSONL;
+    return (export->options.flags & ETWATCH_TABLE_CSV_RAW) != 0 ? ETWATCH_FORMAT_CSV_RAW
+                                                                : ETWATCH_FORMAT_CSV;
+}
+
 static int export_table(struct export *export)
 {
     struct ArrowArrayStream stream;
@@ -55,10 +63,8 @@ static int export_table(struct export *export)
     if (export->format == ETWATCH_EXPORT_ARROW)
         rc = etwatch_arrow_write(&stream, export->write, export->ctx, &export->counts.rows, &error);
     else
-        rc = etwatch_table_write(
-            &stream,
-            export->format == ETWATCH_EXPORT_CSV ? ETWATCH_FORMAT_CSV : ETWATCH_FORMAT_JSONL,
-            type_of(export->table), export->write, export->ctx, &export->counts.rows, &error);
+        rc = etwatch_table_write(&stream, text_format(export), type_of(export->table),
+                                 export->write, export->ctx, &export->counts.rows, &error);
     if (rc < 0)
         (void)ew_error_set(&export->why, rc, error.os_code, "%s", error.message);
     return rc;

@@ -20,10 +20,10 @@
 
 /* ------------------------------------------------------------------ event_name_filter */
 
-/* Selects events by substrings of their provider's name and of their own. */
+/* Selects events by their provider's name and their own: see base/event_pattern.h. */
 
 struct ew_event_name_filter {
-    char **providers, **events; /* lower case */
+    char **providers, **events;
     uint32_t provider_count, event_count;
 };
 

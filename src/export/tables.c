@@ -19,8 +19,9 @@
 
 const char *etwatch_table_name(uint32_t table)
 {
-    static const char *const names[] = {NULL,     "processes", "threads", "classes",
-                                        "images", "events",    "samples", "thread_samples"};
+    static const char *const names[] = {NULL,     "processes",  "threads",  "classes",
+                                        "images", "events",     "samples",  "thread_samples",
+                                        "spans",  "inferences", "operators"};
     return table < sizeof names / sizeof names[0] ? names[table] : NULL;
 }
 
@@ -39,7 +40,7 @@ int ew_table_options_take(const struct etwatch_table_options *given,
                             EW_BATCH_ROWS_MAX);
     if (options.hz != 0 && !(options.hz >= 0.1 && options.hz <= 1000))
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "hz must be 0.1 to 1000");
-    if (options.flags >= ETWATCH_TABLE_TAKE << 1)
+    if (options.flags >= ETWATCH_TABLE_CSV_RAW << 1)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     *ret_options = options;
     return 0;
@@ -388,6 +389,9 @@ int ew_export_trace_open_again(const struct etwatch_trace *trace,
         same.pid_count = same.name_count = 0;
         same.exclude_pid_count = same.exclude_name_count = same.flags = 0;
     }
+    same.flags &= ~(uint32_t)ETWATCH_CONFIG_CMDLINE;
+    if ((options->flags & ETWATCH_TABLE_CMDLINE) != 0)
+        same.flags |= ETWATCH_CONFIG_CMDLINE;
     if ((flags & EW_TRACE_ALL) == EW_TRACE_ALL)
         same.from_ns = same.until_ns = 0;
     int rc = etwatch_trace_open((const char *const *)trace->paths, trace->path_count, &same,
@@ -407,6 +411,9 @@ int ew_export_trace_table(const struct etwatch_trace *trace, uint32_t table,
     struct etwatch_trace *own = NULL;
     if (etwatch_table_name(table) == NULL)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "there is no table %u", table);
+    if (table >= ETWATCH_TABLE_SPANS)
+        return ew_error_set(reterr, ETWATCH_ENOTSUP, 0, "recordings have no table %s",
+                            etwatch_table_name(table));
     int rc = ew_export_trace_open_again(trace, options, 0, &own, reterr);
     if (rc < 0)
         return rc;

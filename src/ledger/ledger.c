@@ -32,7 +32,7 @@ void ew_ledger_done(struct ew_ledger *ledger)
     for (uint32_t i = 1; i <= ew_pool_last(&ledger->processes); i++) {
         struct ew_process *process = ew_pool_at(&ledger->processes, i);
         if (process->self != 0)
-            ew_free(process->more_gauges);
+            ew_free(process->more);
     }
     ew_intern_done(&ledger->strings);
     ew_index_done(&ledger->tids);
@@ -80,10 +80,17 @@ struct ew_process *ew_ledger_find_process_at(const struct ew_ledger *ledger, uin
     return found;
 }
 
+/* Near the memory limit a table is full at its current size; the rest is for what it already has.
+ */
+static bool may_not_grow(const struct ew_pool *pool)
+{
+    return ew_pool_is_full(pool) && ew_alloc_limit_near();
+}
+
 int ew_ledger_add_process(struct ew_ledger *ledger, uint32_t pid, uint64_t start_ns,
                           struct ew_process **ret_process)
 {
-    if (ledger->processes.used >= ledger->max_processes)
+    if (ledger->processes.used >= ledger->max_processes || may_not_grow(&ledger->processes))
         return ETWATCH_ELIMIT;
     uint32_t ref;
     struct ew_process *process = ew_pool_take(&ledger->processes, &ref);
@@ -113,8 +120,8 @@ void ew_ledger_drop_process(struct ew_ledger *ledger, struct ew_process *process
     ew_intern_release(&ledger->strings, process->user);
     ew_intern_release(&ledger->strings, process->cgroup);
     ew_intern_release(&ledger->strings, process->cmdline);
-    ew_free(process->more_gauges);
-    process->more_gauges = NULL;
+    ew_free(process->more);
+    process->more = NULL;
     ew_index_remove(&ledger->pids, process->pid, process->self);
     ew_pool_give(&ledger->processes, process->self);
 }
@@ -220,7 +227,8 @@ int ew_ledger_add_thread(struct ew_ledger *ledger, struct ew_process *process, u
                          uint64_t start_ns, uint32_t cut, uint64_t first_index,
                          struct ew_thread **ret_thread)
 {
-    if (ledger->threads.used >= ledger->max_threads && !make_room(ledger, cut, first_index))
+    bool full = ledger->threads.used >= ledger->max_threads || may_not_grow(&ledger->threads);
+    if (full && !make_room(ledger, cut, first_index))
         return ETWATCH_ELIMIT;
     uint32_t ref;
     struct ew_thread *thread = ew_pool_take(&ledger->threads, &ref);

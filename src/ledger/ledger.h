@@ -63,6 +63,13 @@ enum ew_process_flag {
     EW_P_HAS_SESSION = 1u << 16,
 };
 
+/* What few processes have. */
+struct ew_process_more {
+    uint64_t gauge[EW_GAUGE_COUNT - EW_GAUGE_BASE_COUNT]; /* those after the base gauges */
+    uint64_t device[EW_DEVICE_VALUE_COUNT];               /* totals since watched; latest gauge */
+    uint32_t device_has;                                  /* EW_HAS_DV_* */
+};
+
 struct ew_process {
     uint32_t pool_word; /* used by the pool while free */
     uint32_t self;      /* number in the pool; never 0 while live */
@@ -91,7 +98,7 @@ struct ew_process {
     const char *name, *user, *cgroup, *cmdline; /* interned or NULL */
     uint64_t value[EW_COUNTER_COUNT];           /* totals */
     uint64_t gauge[EW_GAUGE_BASE_COUNT];
-    uint64_t *more_gauges;                   /* the other gauges; NULL: none was ever read */
+    struct ew_process_more *more;            /* NULL: it has none of these */
     uint64_t gauge_ns[EW_GAUGE_CLASS_COUNT]; /* last reading of each class */
     uint64_t gauges_ns;                      /* the latest of these */
     uint64_t gauges_since_ns;                /* the first reading since the last cut */

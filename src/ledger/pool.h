@@ -6,6 +6,7 @@
 #ifndef EW_LEDGER_POOL_H
 #define EW_LEDGER_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,12 @@ static inline void *ew_pool_at(const struct ew_pool *pool, uint32_t ref)
 {
     uint32_t index = ref - 1;
     return pool->chunks[index / EW_POOL_CHUNK] + (index % EW_POOL_CHUNK) * pool->object_size;
+}
+
+/* Taking another object needs memory. */
+static inline bool ew_pool_is_full(const struct ew_pool *pool)
+{
+    return pool->free_ref == 0;
 }
 
 /* The highest valid number; free objects are zero except their first four bytes. */

@@ -104,6 +104,22 @@ enum ew_gauge_class {
     EW_GAUGE_CLASS_COUNT
 };
 
+/* What sensors report per process, next to the readings of the source. Most processes have none of
+ * them, so they are kept apart. */
+#define EW_DEVICE_VALUES(X) \
+    X(gpu_ns)               \
+    X(npu_ns)               \
+    X(energy_uj)            \
+    X(gpu_memory_bytes)
+
+enum ew_device_value {
+#define EW_X(name) EW_DV_##name,
+    EW_DEVICE_VALUES(EW_X)
+#undef EW_X
+        EW_DEVICE_VALUE_COUNT
+};
+
+#define EW_HAS_DV(name) (1u << EW_DV_##name)
 #define EW_HAS_C(name) (1u << EW_C_##name)
 #define EW_HAS_G(name) (1u << EW_G_##name)
 

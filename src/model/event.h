@@ -93,6 +93,8 @@ struct ew_event {
             uint32_t flags; /* 1 application id, 2 Wow64, 4 protected, 8 packaged */
             uint64_t start_filetime, exit_filetime;   /* 0: unknown */
             struct ew_event_text image, command_line; /* image: a name, or (wide) a path */
+            const uint8_t *sid;                       /* of the user; NULL: not in the event */
+            uint32_t sid_size;
         } process;
         struct {
             uint32_t fault_count, handle_count;

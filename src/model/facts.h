@@ -49,6 +49,7 @@ struct ew_process_fact {
     uint32_t counter_has;
     uint64_t counter[EW_COUNTER_COUNT];
     char name[EW_NAME_SIZE];
+    const char *sid; /* of the user, on Windows: S-1-…; NULL: unknown */
     bool kernel_thread;
 };
 
@@ -72,6 +73,10 @@ struct ew_process_fact {
  */
 enum ew_reading_kind { EW_READING_OPEN = 1, EW_READING_SPAN, EW_READING_AT, EW_READING_FINAL };
 
+/* How the run of a SPAN or FINAL ended: the last switch that its counters include. NOT: the thread
+ * is still on the CPU, or the source does not know; then no switch happened at t_ns. */
+enum ew_left { EW_LEFT_NOT, EW_LEFT_WAITING, EW_LEFT_PREEMPTED };
+
 struct ew_reading {
     enum ew_reading_kind kind;
     uint32_t pid;
@@ -80,6 +85,7 @@ struct ew_reading {
     uint64_t t_ns;
     uint64_t ran_from_ns;
     uint64_t ran_from_cpu_ns;
+    enum ew_left left;
     bool incomplete;      /* something was lost before it */
     bool base_line;       /* initial values of a thread not seen before; ignored if it is known */
     uint32_t counter_has; /* EW_HAS_C_* */

@@ -31,6 +31,7 @@ struct scan {
     size_t pos;
     bool cut;               /* the argument is the last one and truncated */
     bool mask_next;         /* the next word, or argument, is a secret */
+    bool unless_plain;      /* with mask_next: not if it is a plain value or an option */
     bool mask_pair;         /* the next word is user:password */
     bool mask_percent;      /* the next is user%password */
     unsigned mask_in_words; /* the word that is so many words away is a secret; 0: none */
@@ -418,6 +419,7 @@ enum program {
     CURL = 1u << 9,       /* -uuser:SECRET, -b COOKIES */
     HTPASSWD = 1u << 10,  /* -b FILE USER SECRET */
     LOGGED_IN = 1u << 11, /* the word `login` itself */
+    OPENSSL = 1u << 12,   /* -k SECRET, -K SECRET: alone, because -key is a file */
 };
 
 static unsigned program_of(struct span word)
@@ -471,6 +473,7 @@ static unsigned program_of(struct span word)
         {"impdp", ORACLE},
         {"curl", CURL},
         {"htpasswd", HTPASSWD},
+        {"openssl", OPENSSL},
     };
     for (size_t i = word.len; i-- > 0;)
         if (word.text[i] == '/') {
@@ -543,7 +546,9 @@ static bool mask_short_option(struct scan *scan, struct span word)
         mask(scan, word.len - 2);
         return true;
     }
-    scan->mask_next = rest && ((programs & (SSHPASS | REDIS | LDAP | ZIP)) != 0 || login);
+    bool alone = word.len == 2 && lower(letter) == 'k' && (programs & OPENSSL) != 0;
+    scan->mask_next =
+        alone || (rest && ((programs & (SSHPASS | REDIS | LDAP | ZIP)) != 0 || login));
     scan->mask_pair = any_of(word, pair_options);
     if (scan->mask_next || scan->mask_pair)
         copy(scan, word.len);
@@ -695,8 +700,10 @@ static bool mask_named(struct scan *scan)
         return true;
     }
     static const char *const switches[] = {"-stdin", NULL}; /* take no value */
-    if (key.text[0] == '-' && secrecy == SECRET && !ends_with_any(key, switches))
+    if (key.text[0] == '-' && !ends_with_any(key, switches)) {
         scan->mask_next = true;
+        scan->unless_plain = secrecy == SECRET_UNLESS_PLAIN;
+    }
     copy(scan, key_len);
     return true;
 }
@@ -734,6 +741,10 @@ static bool mask_pending(struct scan *scan)
         return mask_after(scan, (struct span){scan->arg.text + scan->pos, len}, '%');
     if (pair)
         return mask_pair(scan, len);
+    const char *text = scan->arg.text + scan->pos;
+    if (scan->unless_plain && (text[0] == '-' || is_plain_value(text, len)))
+        return scan->unless_plain = false;
+    scan->unless_plain = false;
     mask(scan, len ? len : 1);
     return true;
 }
@@ -742,7 +753,7 @@ static void scan_arg(struct scan *scan)
 {
     bool starts_word = true;
     if (scan->arg.len == 0)
-        scan->mask_next = scan->mask_pair = scan->mask_percent = false;
+        scan->mask_next = scan->unless_plain = scan->mask_pair = scan->mask_percent = false;
     if (scan->mask_in_words > 1)
         scan->mask_in_words--;
     while (scan->pos < scan->arg.len) {

@@ -72,6 +72,10 @@ int etwatch_metric_backend(uint32_t metric, uint32_t backend,
     return ew_sized_out(ret_backend, &out, sizeof out);
 }
 
+const struct etwatch_metric_set ew_metrics_of_devices =
+    EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes,
+                  ETWATCH_M_npu_ns, ETWATCH_M_npu_percent, ETWATCH_M_energy_uj);
+
 const struct etwatch_metric_set ew_metrics_always =
     EW_METRIC_SET(ETWATCH_M_exit_ns, ETWATCH_M_exit_code, ETWATCH_M_exit_signal);
 
@@ -90,6 +94,7 @@ struct etwatch_metric_set ew_metrics_available(uint32_t backend)
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if (ew_metric_rows[i].backend[backend].exactness != ETWATCH_EXACTNESS_UNAVAILABLE)
             etwatch_metric_set_add(&set, i);
+    etwatch_metric_set_subtract(&set, &ew_metrics_of_devices);
     return set;
 }
 
@@ -99,6 +104,8 @@ struct etwatch_metric_set ew_metrics_default(uint32_t backend)
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++)
         if (!ew_metric_rows[i].backend[backend].on_request)
             etwatch_metric_set_add(&set, i);
+    /* Also where no sensor exists: without a request no sensor reports that it has no device. */
+    etwatch_metric_set_subtract(&set, &ew_metrics_of_devices);
     return set;
 }
 

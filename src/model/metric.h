@@ -80,6 +80,8 @@ static inline bool ew_metric_set_intersects(const struct etwatch_metric_set *a,
 /* The metrics with this exactness, and those that are measured without being selected. */
 struct etwatch_metric_set ew_metrics_with(uint32_t backend, uint32_t exactness);
 struct etwatch_metric_set ew_metrics_default(uint32_t backend);
+/* Measured by sensors next to a source, not by the source itself. */
+extern const struct etwatch_metric_set ew_metrics_of_devices;
 /* The metrics that a source measures if nothing else is known: exact, polled or estimated. */
 struct etwatch_metric_set ew_metrics_available(uint32_t backend);
 

@@ -41,12 +41,16 @@
 #define P "etwatch_process_"
 
 /* clang-format off */
-/* Metrics of devices: reserved names, no backend measures them yet. */
-#define NO_DEVICE NEVER("no source reads device counters yet")
-#define NO_DEVICE_SENSOR                                                                     \
-    [ETWATCH_BACKEND_ETW] = NO_DEVICE, [ETWATCH_BACKEND_ETL] = NO_DEVICE,                    \
-    [ETWATCH_BACKEND_EBPF] = NO_DEVICE, [ETWATCH_BACKEND_POLL_LINUX] = NO_DEVICE,            \
-    [ETWATCH_BACKEND_POLL_WINDOWS] = NO_DEVICE
+/* Metrics of devices: sensors read them next to any live source. */
+#define SENSOR(linux, windows)                                                               \
+    [ETWATCH_BACKEND_ETW] = windows, [ETWATCH_BACKEND_EBPF] = linux,                         \
+    [ETWATCH_BACKEND_POLL_LINUX] = linux, [ETWATCH_BACKEND_POLL_WINDOWS] = windows,          \
+    [ETWATCH_BACKEND_ETL] = NEVER("a recording has no readings of devices")
+#define GPU_TIME "DRM fdinfo (AMD, Intel and others; not an estimate), or NVML's process utilization (NVIDIA; an estimate)"
+#define GPU_TIME_NVML "NVML's process utilization (NVIDIA)"
+#define GPU_MEMORY "DRM fdinfo, or NVML; of all GPUs"
+#define NPU_TIME "DRM fdinfo of the NPU's driver (AMD); Intel's driver counts for the whole device only"
+#define ENERGY_SHARE "the energy of packages and memory (RAPL) above idle by CPU time, that of NVIDIA GPUs by GPU time"
 
 const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_cpu_percent] = {"cpu", "percent",
@@ -230,7 +234,7 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "page_faults_total", "kind=\"minor\"",
         "process.paging.faults", "system.paging.fault.type=minor", "{fault}", 1, 0,
         .backend = {
-            [ETWATCH_BACKEND_ETW] = EXACT("page fault events"),
+            [ETWATCH_BACKEND_ETW] = ESTIMATED("NtQuerySystemInformation: all faults minus hard faults, once a second; exact with page fault events (--kernel pagefaults)"),
             [ETWATCH_BACKEND_ETL] = EXACT("page fault events, if recorded"),
             [ETWATCH_BACKEND_EBPF] = EXACT("the kernel's own counter"),
             [ETWATCH_BACKEND_POLL_LINUX] = POLLED("/proc/PID/stat"),
@@ -490,46 +494,46 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_BACKEND_POLL_WINDOWS] = POLLED("GetGuiResources"),
         }},
     [ETWATCH_M_gpu_ns] = {"devices", "ns",
-        "GPU time",
+        "GPU time, of all engines and GPUs",
         P "gpu_seconds_total", "",
-        "etwatch.process.gpu.time", "", "s", 1e-9, 1,
+        "etwatch.process.gpu.time", "", "s", 1e-9, 10,
         .backend = {
-            NO_DEVICE_SENSOR,
+            SENSOR(ESTIMATED_REQ(GPU_TIME), ESTIMATED_REQ(GPU_TIME_NVML)),
         }},
     [ETWATCH_M_gpu_percent] = {"devices", "percent",
-        "GPU use",
+        "gpu_ns / dt_ns, in percent of one GPU engine; may exceed 100",
         P "gpu_ratio", "",
-        "etwatch.process.gpu.utilization", "", "1", 0.01, 1,
+        "etwatch.process.gpu.utilization", "", "1", 0.01, 10,
         .backend = {
-            NO_DEVICE_SENSOR,
+            SENSOR(ESTIMATED_REQ(GPU_TIME), ESTIMATED_REQ(GPU_TIME_NVML)),
         }},
     [ETWATCH_M_gpu_memory_bytes] = {"devices", "bytes",
-        "GPU memory",
+        "GPU memory that the process holds",
         P "gpu_memory_bytes", "",
-        "etwatch.process.gpu.memory", "", "By", 1, 1,
+        "etwatch.process.gpu.memory", "", "By", 1, 10,
         .backend = {
-            NO_DEVICE_SENSOR,
+            SENSOR(POLLED_REQ(GPU_MEMORY), POLLED_REQ("NVML, if the driver reports it; of all GPUs")),
         }},
     [ETWATCH_M_npu_ns] = {"devices", "ns",
         "NPU time",
         P "npu_seconds_total", "",
         "etwatch.process.npu.time", "", "s", 1e-9, 1,
         .backend = {
-            NO_DEVICE_SENSOR,
+            SENSOR(POLLED_REQ(NPU_TIME), NEVER("no sensor for NPUs on Windows")),
         }},
     [ETWATCH_M_npu_percent] = {"devices", "percent",
-        "NPU use",
+        "npu_ns / dt_ns, in percent",
         P "npu_ratio", "",
         "etwatch.process.npu.utilization", "", "1", 0.01, 1,
         .backend = {
-            NO_DEVICE_SENSOR,
+            SENSOR(POLLED_REQ(NPU_TIME), NEVER("no sensor for NPUs on Windows")),
         }},
     [ETWATCH_M_energy_uj] = {"devices", "uj",
-        "energy",
+        "energy that the process caused; since it is watched",
         P "energy_joules_total", "",
-        "etwatch.process.energy", "", "J", 1e-6, 1,
+        "etwatch.process.energy", "", "J", 1e-6, 10,
         .backend = {
-            NO_DEVICE_SENSOR,
+            SENSOR(ESTIMATED_REQ(ENERGY_SHARE), ESTIMATED_REQ("the energy of NVIDIA GPUs above idle by GPU time")),
         }},
     [ETWATCH_M_exit_ns] = {"exit", "unix_ns",
         "time of exit",

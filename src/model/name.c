@@ -11,6 +11,8 @@ bool ew_name_is_glob(const char *pattern)
 
 /* The last star is extended until the rest matches; earlier stars need not be retried, so this
  * takes at most len(pattern) * len(name) steps. */
+enum { FOLDED_SIZE = 512 };
+
 static bool glob_matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;
@@ -31,7 +33,34 @@ static bool glob_matches(const char *pattern, const char *name)
     return pattern[strspn(pattern, "*")] == '\0';
 }
 
-bool ew_name_matches(const char *pattern, const char *name)
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+/* Names of Windows are compared without case, on every system: recordings are read everywhere. */
+static bool is_of_windows(const char *name)
+{
+    static const char suffix[] = ".exe";
+    size_t len = strlen(name);
+    if (len < sizeof suffix)
+        return ew_name_is_windows_system(UINT32_MAX, name);
+    for (size_t i = 0; suffix[i] != '\0'; i++)
+        if (lower(name[len - 4 + i]) != suffix[i])
+            return ew_name_is_windows_system(UINT32_MAX, name);
+    return true;
+}
+
+/* False: longer than any name. */
+static bool fold(const char *text, char folded[FOLDED_SIZE])
+{
+    size_t len = strlen(text);
+    for (size_t i = 0; i <= len && len < FOLDED_SIZE; i++)
+        folded[i] = lower(text[i]);
+    return len < FOLDED_SIZE;
+}
+
+static bool matches(const char *pattern, const char *name)
 {
     size_t pattern_len = strlen(pattern);
     size_t name_len = strlen(name);
@@ -45,6 +74,15 @@ bool ew_name_matches(const char *pattern, const char *name)
         return false;
     char next = name[pattern_len];
     return next == '\0' || next == '.' || next == '-' || (next >= '0' && next <= '9');
+}
+
+bool ew_name_matches(const char *pattern, const char *name)
+{
+    char folded_pattern[FOLDED_SIZE], folded_name[FOLDED_SIZE];
+    if (matches(pattern, name))
+        return true;
+    return is_of_windows(name) && fold(pattern, folded_pattern) && fold(name, folded_name) &&
+           matches(folded_pattern, folded_name);
 }
 
 bool ew_name_is_windows_system(uint32_t pid, const char *name)

@@ -54,6 +54,7 @@ enum ew_pf_track_event {
     EW_PF_EVENT_NAME = 23,
     EW_PF_EVENT_COUNTER = 30,
     EW_PF_EVENT_DOUBLE = 44,
+    EW_PF_EVENT_FLOW = 47, /* fixed64: slices with the same id are joined by arrows */
 };
 enum { EW_PF_TYPE_BEGIN = 1, EW_PF_TYPE_END = 2, EW_PF_TYPE_INSTANT = 3, EW_PF_TYPE_COUNTER = 4 };
 

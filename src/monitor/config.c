@@ -22,7 +22,7 @@ enum {
                   ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_CMDLINE | ETWATCH_CONFIG_NO_FALLBACK |
                   ETWATCH_CONFIG_NO_BUDGET | ETWATCH_CONFIG_KERNEL_THREADS |
                   ETWATCH_CONFIG_AGGREGATE | ETWATCH_CONFIG_QUEUE | ETWATCH_CONFIG_NO_SYSTEM |
-                  ETWATCH_CONFIG_EVENTS_ALL,
+                  ETWATCH_CONFIG_EVENTS_ALL | ETWATCH_CONFIG_EVENTS_CAUSES,
 };
 
 static int check_recording(const struct etwatch_config *config, struct ew_error *reterr)
@@ -219,6 +219,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     to->proc_root = to->session = NULL;
     to->session_options = NULL; /* monitor.c copies them */
     to->rates = NULL;
+    to->sys_root = to->nvml_library = NULL;
     if (error != 0)
         return error;
     to->pids = given.pids;
@@ -256,6 +257,14 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
         to->proc_root = ew_strdup(given.proc_root == NULL ? "/proc" : given.proc_root);
         error = to->proc_root == NULL ? ETWATCH_ENOMEM : 0;
     }
+    if (error == 0) {
+        to->sys_root = ew_strdup(given.sys_root == NULL ? "/sys" : given.sys_root);
+        error = to->sys_root == NULL ? ETWATCH_ENOMEM : 0;
+    }
+    if (error == 0 && given.nvml_library != NULL) {
+        to->nvml_library = ew_strdup(given.nvml_library);
+        error = to->nvml_library == NULL ? ETWATCH_ENOMEM : 0;
+    }
     if (error == 0 && given.session != NULL) {
         to->session = ew_strdup(given.session);
         error = to->session == NULL ? ETWATCH_ENOMEM : 0;
@@ -290,6 +299,8 @@ void ew_config_done(struct etwatch_config *config)
     free_texts(config->exclude_cgroups, config->exclude_cgroup_count);
     ew_free((void *)(uintptr_t)config->proc_root);
     ew_free((void *)(uintptr_t)config->session);
+    ew_free((void *)(uintptr_t)config->sys_root);
+    ew_free((void *)(uintptr_t)config->nvml_library);
     ew_free((void *)(uintptr_t)config->rates);
     memset(config, 0, sizeof *config);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sid.h"
 #include "model/mask.h"
 #include "os/os.h"
 
@@ -69,18 +70,27 @@ static const char *add(struct ew_described_set *set, uint64_t key, const char *t
     return copy;
 }
 
-static const char *user_of(struct ew_describe *describe, uint32_t pid, uint32_t uid)
+/* By the SID of an event, which is known of a process that has exited too, else by the process. */
+static bool query_user(uint32_t pid, const char *sid, uint64_t *ret_key, char *buffer, size_t size)
+{
+    return sid != NULL ? ew_os_sid_user(sid, ret_key, buffer, size)
+                       : ew_os_process_user(pid, ret_key, buffer, size);
+}
+
+static const char *user_of(struct ew_describe *describe, uint32_t pid, uint32_t uid,
+                           const char *sid)
 {
     char text[256];
     uint64_t key = uid;
-    if (uid == no_uid && !ew_os_process_user(pid, &key, NULL, 0))
-        return NULL;
+    if (uid == no_uid && !query_user(pid, sid, &key, NULL, 0))
+        return sid != NULL ? ew_sid_name(sid) : NULL;
     const char *known = find(&describe->users, key);
     if (known != NULL)
         return known;
     if (uid == no_uid)
-        return ew_os_process_user(pid, &key, text, sizeof text) ? add(&describe->users, key, text)
-                                                                : NULL;
+        return query_user(pid, sid, &key, text, sizeof text) ? add(&describe->users, key, text)
+               : sid != NULL ? add(&describe->users, key, ew_sid_name(sid))
+                             : NULL;
     ew_os_user_name(uid, text, sizeof text);
     return add(&describe->users, uid, text);
 }
@@ -98,11 +108,11 @@ static const char *cgroup_of(struct ew_describe *describe, uint32_t pid, uint64_
                                    : add(&describe->cgroups, cgroup_id, describe->cgroup);
 }
 
-void ew_describe_process(struct ew_describe *describe, uint32_t pid, uint32_t uid,
+void ew_describe_process(struct ew_describe *describe, uint32_t pid, uint32_t uid, const char *sid,
                          uint64_t cgroup_id, const char **ret_user, const char **ret_cgroup,
                          const char **ret_cmdline)
 {
-    *ret_user = user_of(describe, pid, uid);
+    *ret_user = user_of(describe, pid, uid, sid);
     *ret_cgroup = cgroup_of(describe, pid, cgroup_id);
     *ret_cmdline = NULL;
     char args[sizeof describe->cmdline];

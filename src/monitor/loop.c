@@ -8,6 +8,7 @@
  *                             +-> sampler -> top-n -+-> queue ---------------> etwatch_monitor_read
  *                                    |              +-> on_samples
  *                                    +-> events with waits -> on_events, losses -> on_loss
+ *   sensors (threads) -> queues -> sampler; devices -> on_devices
  *
  * monitor->facts is the entry of that chain. open_stages builds it from its end: the sampler's
  * facts, replaced by facts that serve both samplers if an alert needs shorter windows, replaced by
@@ -22,11 +23,16 @@
  */
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/sid.h"
 #include "monitor/monitor.h"
 
 /* Between the end of an interval and the drain: longer than the kernel takes to record a switch. */
 static const uint64_t grace_ns = 1000 * 1000ULL;
 static const uint64_t budget_period_ns = 1000 * 1000 * 1000ULL;
+/* Sensors queue 64 readings of at least 10 ms each. */
+static const uint64_t sensor_wake_ns = 600 * 1000 * 1000ULL;
+enum { LAST_READING_MS = 50 };
 
 /* A whole number of the windows in which alerts are evaluated. */
 static uint64_t interval_of(const struct etwatch_monitor *monitor, double hz)
@@ -66,7 +72,9 @@ static void deliver(void *ctx, const struct etwatch_sample *samples, size_t coun
     monitor->delivered += count;
     if (monitor->callbacks.on_samples != NULL) {
         struct etwatch_samples batch = etwatch_samples_of(samples, count);
+        struct ew_alloc_limit *memory = ew_alloc_limit_use(NULL);
         monitor->callbacks.on_samples(monitor->callbacks.ctx, &batch);
+        (void)ew_alloc_limit_use(memory);
     }
 }
 
@@ -91,11 +99,14 @@ static void on_emitted(void *ctx)
 static void on_loss(void *ctx, const struct etwatch_loss *loss)
 {
     struct etwatch_monitor *monitor = ctx;
-    bool events = loss->stage == ETWATCH_LOSS_STREAM || loss->stage == ETWATCH_LOSS_KERNEL_LOG;
+    bool events = loss->stage == ETWATCH_LOSS_STREAM || loss->stage == ETWATCH_LOSS_KERNEL_LOG ||
+                  loss->stage == ETWATCH_LOSS_BUFFERS;
     if (events && monitor->wait_tracker != NULL)
         ew_wait_tracker_gap(monitor->wait_tracker);
+    struct ew_alloc_limit *memory = ew_alloc_limit_use(NULL);
     if (monitor->callbacks.on_loss != NULL)
         monitor->callbacks.on_loss(monitor->callbacks.ctx, loss);
+    (void)ew_alloc_limit_use(memory);
 }
 
 /* The full stream, with Unix times and with the waits of incoming threads. */
@@ -106,24 +117,34 @@ static void on_events(void *ctx, const struct etwatch_event *events, size_t coun
         struct etwatch_event event = events[i];
         ew_wait_tracker_event(monitor->wait_tracker, &event);
         struct etwatch_events batch = etwatch_events_of(&event, 1);
+        struct ew_alloc_limit *memory = ew_alloc_limit_use(NULL);
         monitor->callbacks.on_events(monitor->callbacks.ctx, &batch);
+        (void)ew_alloc_limit_use(memory);
     }
 }
 
-static void on_describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
+static void on_describe(void *ctx, uint32_t pid, uint32_t uid, const char *sid, uint64_t cgroup_id,
                         const char **ret_user, const char **ret_cgroup, const char **ret_cmdline)
 {
     struct etwatch_monitor *monitor = ctx;
     if (ew_monitor_replays(monitor)) {
         /* A recording has other processes than this machine. */
-        *ret_user = *ret_cgroup = NULL;
+        *ret_user = sid == NULL ? NULL : ew_sid_name(sid);
+        *ret_cgroup = NULL;
         *ret_cmdline = monitor->source->ops->cmdline(monitor->source, pid);
         return;
     }
-    ew_describe_process(&monitor->describe, pid, uid, cgroup_id, ret_user, ret_cgroup, ret_cmdline);
+    ew_describe_process(&monitor->describe, pid, uid, sid, cgroup_id, ret_user, ret_cgroup,
+                        ret_cmdline);
 }
 
 /* ------------------------------------------------------------------------ stages */
+
+static uint32_t unproven_of(const void *ctx)
+{
+    const struct ew_source *source = ctx;
+    return source->ops->unproven(source);
+}
 
 static int open_stages(struct etwatch_monitor *monitor)
 {
@@ -147,6 +168,8 @@ static int open_stages(struct etwatch_monitor *monitor)
         .loss = on_loss,
         .event = on_events,
         .describe = on_describe,
+        .unproven = monitor->source->ops->unproven != NULL ? unproven_of : NULL,
+        .unproven_ctx = monitor->source,
     };
     monitor->top_n.count = config->top_n;
     monitor->top_n.metric = config->top_n_metric;
@@ -210,6 +233,9 @@ static void plan_wake(struct etwatch_monitor *monitor, uint64_t now_ns)
     wake_ns = wake_ns > now_ns ? wake_ns : wake_ns + period_ns;
     const struct ew_source_ops *ops = monitor->source->ops;
     uint64_t due_ns = ops->due_ns != NULL ? ops->due_ns(monitor->source) : UINT64_MAX;
+    bool queues = monitor->sensors != NULL || monitor->config.gpu_trace != NULL;
+    if (queues && wake_ns > now_ns + sensor_wake_ns)
+        wake_ns = now_ns + sensor_wake_ns;
     monitor->next_wake_ns = due_ns > now_ns && due_ns < wake_ns ? due_ns : wake_ns;
 }
 
@@ -230,7 +256,7 @@ static void change_rate(struct etwatch_monitor *monitor, double hz, uint64_t now
 
 static uint64_t own_cost_ns(const struct etwatch_monitor *monitor)
 {
-    return monitor->self_cpu_ns + monitor->source_stats.kernel_ns;
+    return monitor->self_cpu_ns + monitor->sensor_cpu_ns + monitor->source_stats.kernel_ns;
 }
 
 static void keep_budget(struct etwatch_monitor *monitor, uint64_t now_ns)
@@ -274,6 +300,9 @@ static void close_stages(struct etwatch_monitor *monitor)
     ew_top_n_done(&monitor->top_n);
     ew_sampler_free(monitor->sampler);
     ew_wait_tracker_free(monitor->wait_tracker);
+    ew_sensors_close(monitor->sensors);
+    ew_monitor_close_gpu_trace(monitor);
+    monitor->sensors = NULL;
     monitor->source = NULL;
     monitor->sampler = NULL;
     monitor->wait_tracker = NULL;
@@ -301,6 +330,7 @@ static void adopt_source(struct etwatch_monitor *monitor)
     etwatch_metric_set_intersect(&monitor->source_available, &monitor->metrics);
     etwatch_metric_set_intersect(&monitor->source_estimated, &monitor->metrics);
     monitor->cpu_count = ew_os_cpu_count();
+    ew_monitor_adopt_devices(monitor);
     if (ops->own_time == NULL)
         return;
     struct ew_source_time time;
@@ -322,7 +352,7 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     monitor->interval_ns = interval_of(monitor, monitor->config.hz);
     monitor->epoch_ns = monitor->anchor_raw_ns;
     monitor->change_at_ns = 0;
-    monitor->self_cpu_ns = 0;
+    monitor->self_cpu_ns = monitor->sensor_cpu_ns = 0;
     monitor->wakeups = 0;
     monitor->step_ns = monitor->step_max_ns = 0;
     monitor->closed_ns = monitor->delivered_ns = 0;
@@ -332,8 +362,11 @@ int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr)
     int error = ew_monitor_open_source(monitor, &monitor->source, reterr);
     if (error != 0)
         return error;
+    monitor->source_id = monitor->source->ops->id;
+    error = ew_monitor_open_devices(monitor);
     adopt_source(monitor);
-    error = open_stages(monitor);
+    if (error == 0)
+        error = open_stages(monitor);
     if (error != 0) {
         close_stages(monitor);
         return ew_error_set(reterr, error, 0, "out of memory");
@@ -364,7 +397,7 @@ static int deliver_due(struct etwatch_monitor *monitor, uint64_t horizon_ns)
     const struct ew_source_ops *ops = monitor->source->ops;
     int count = 0;
     if (ops->ended == NULL) {
-        count = ew_sampler_deliver(monitor->sampler, horizon_ns);
+        count = ew_sampler_deliver(monitor->sampler, ew_monitor_gpu_horizon(monitor, horizon_ns));
     } else {
         monitor->replayed_ns = horizon_ns;
         monitor->ended = ops->ended(monitor->source);
@@ -422,7 +455,7 @@ static int drain_or_fall_back(struct etwatch_monitor *monitor, uint64_t now_ns,
     struct ew_error why;
     memset(&why, 0, sizeof why);
     int error = drain(monitor, now_ns, ret_horizon_ns, &why);
-    if (error != 0 && ew_monitor_may_poll(monitor, monitor->source_id, error)) {
+    if (error != 0 && ew_monitor_may_poll(monitor, monitor->source_id, error, &why)) {
         error = fall_back(monitor, now_ns, &why, reterr);
         return error == 0 ? drain(monitor, now_ns, ret_horizon_ns, reterr) : error;
     }
@@ -444,12 +477,26 @@ static void apply_changes(struct etwatch_monitor *monitor)
     monitor->change_count = 0;
 }
 
+int ew_monitor_explain_limit(const struct etwatch_monitor *monitor, int error,
+                             struct ew_error *reterr)
+{
+    if (error != ETWATCH_ENOMEM || !ew_alloc_limit_exceeded(monitor->memory))
+        return error;
+    (void)ew_error_set(reterr, ETWATCH_ELIMIT, 0,
+                       "more memory is needed than the limit of %llu KiB",
+                       (unsigned long long)(ew_alloc_limit_max(monitor->memory) >> 10));
+    ew_error_fix(reterr, "raise the limit (--max-memory, max_memory_bytes), or select processes");
+    return ETWATCH_ELIMIT;
+}
+
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
 {
     uint64_t now_ns = ew_os_raw_ns(), horizon_ns = 0;
+    struct ew_alloc_limit *before = ew_alloc_limit_use(monitor->memory);
     monitor->stepping = true;
     int error = drain_or_fall_back(monitor, now_ns, &horizon_ns, reterr);
     if (error == 0) {
+        ew_monitor_drain_devices(monitor, now_ns);
         int count = deliver_due(monitor, horizon_ns);
         monitor->delivered_ns = horizon_ns;
         /* Out of memory is a loss: counted and marked; the run continues. */
@@ -469,29 +516,36 @@ int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr)
     if (end_ns - now_ns > monitor->step_max_ns)
         monitor->step_max_ns = end_ns - now_ns;
     ew_monitor_meter(monitor, true);
-    return error;
+    (void)ew_alloc_limit_use(before);
+    return ew_monitor_explain_limit(monitor, error, reterr);
 }
 
 void ew_monitor_flush(struct etwatch_monitor *monitor)
 {
     struct ew_error ignored; /* the run is over; what could be delivered was */
-    uint64_t now_ns = ew_monitor_now(monitor), horizon_ns = now_ns;
     bool complete = true;
     if (monitor->flushed)
         return;
     monitor->flushed = true;
     monitor->stepping = true;
+    /* Up to now: otherwise the time since their last reading would be missing. */
+    if (monitor->failed == 0 && monitor->sensors != NULL)
+        ew_sensors_read_now(monitor->sensors, LAST_READING_MS);
+    uint64_t now_ns = ew_monitor_now(monitor), horizon_ns = now_ns;
+    struct ew_alloc_limit *before = ew_alloc_limit_use(monitor->memory);
     /* A recording is not read any further, a source that failed neither. */
     if (monitor->failed == 0 && monitor->source->ops->finish != NULL)
         (void)monitor->source->ops->finish(monitor->source, now_ns, &monitor->facts, &ignored);
     else if (monitor->failed == 0 && !ew_monitor_replays(monitor))
         complete = drain(monitor, now_ns, &horizon_ns, &ignored) == 0;
     if (complete) {
+        ew_monitor_drain_devices(monitor, now_ns);
         (void)ew_sampler_finish(monitor->sampler, now_ns);
         ew_watch_alerts_finish(&monitor->alerts, now_ns);
     }
     monitor->stepping = false;
     monitor->change_count = 0;
+    (void)ew_alloc_limit_use(before);
 }
 
 void ew_monitor_end(struct etwatch_monitor *monitor)

@@ -17,6 +17,8 @@
 #include "base/sized.h"
 #include "source/etw/session_options.h"
 
+#define MEMORY_MAX (UINT64_C(1) << 30) /* unless the configuration sets a limit */
+
 /* config.c does not keep the pointer: an older caller does not have it. */
 static int take_session_options(struct etwatch_monitor *monitor,
                                 const struct etwatch_config *config, struct ew_error *reterr)
@@ -28,6 +30,15 @@ static int take_session_options(struct etwatch_monitor *monitor,
     if (monitor->session_options == NULL)
         return ETWATCH_ENOMEM;
     return ew_session_options_copy(monitor->session_options, config->session_options, reterr);
+}
+
+/* Memory that a callback needs is not the monitor's. */
+static void on_alert(void *ctx, const struct etwatch_alert *alert)
+{
+    struct etwatch_monitor *monitor = ctx;
+    struct ew_alloc_limit *memory = ew_alloc_limit_use(NULL);
+    monitor->callbacks.on_alert(monitor->callbacks.ctx, alert);
+    (void)ew_alloc_limit_use(memory);
 }
 
 int etwatch_monitor_new(const struct etwatch_config *config,
@@ -42,14 +53,18 @@ int etwatch_monitor_new(const struct etwatch_config *config,
     if (monitor == NULL)
         return ETWATCH_ENOMEM;
     int error = ew_config_copy(&monitor->config, config, &why);
+    uint64_t max = monitor->config.max_memory_bytes;
+    monitor->memory = ew_alloc_limit_new(max != 0 ? max : MEMORY_MAX);
+    if (error == 0 && monitor->memory == NULL)
+        error = ETWATCH_ENOMEM;
     if (error == 0 && callbacks != NULL)
         error = ew_sized_in(&monitor->callbacks, sizeof monitor->callbacks, callbacks, "callbacks",
                             &why);
     if (error == 0)
         error = ew_watch_alerts_init(&monitor->alerts, monitor->config.alerts,
                                      monitor->config.alert_count, &why);
-    monitor->alerts.ctx = monitor->callbacks.ctx;
-    monitor->alerts.on_alert = monitor->callbacks.on_alert;
+    monitor->alerts.ctx = monitor;
+    monitor->alerts.on_alert = monitor->callbacks.on_alert != NULL ? on_alert : NULL;
     ew_describe_init(&monitor->describe, monitor->config.proc_root,
                      (monitor->config.flags & ETWATCH_CONFIG_CMDLINE) != 0);
     if (error == 0)
@@ -96,6 +111,7 @@ void etwatch_monitor_free(struct etwatch_monitor *monitor)
         ew_session_options_done(monitor->session_options);
     ew_free(monitor->session_options);
     ew_free(monitor->changes);
+    ew_alloc_limit_drop(monitor->memory);
     ew_free(monitor);
 }
 
@@ -166,7 +182,10 @@ static int begin(struct etwatch_monitor *monitor, enum ew_monitor_state state,
         monitor->stopping = monitor->over = false;
         monitor->failed = 0;
         memset(&monitor->error, 0, sizeof monitor->error);
+        struct ew_alloc_limit *before = ew_alloc_limit_use(monitor->memory);
         error = ew_monitor_begin(monitor, &why);
+        (void)ew_alloc_limit_use(before);
+        error = ew_monitor_explain_limit(monitor, error, &why);
     }
     if (error == 0 && state == EW_MONITOR_RUNNING) {
         error = ew_os_thread_start(run, monitor, &monitor->thread);
@@ -578,7 +597,9 @@ int etwatch_monitor_stats(struct etwatch_monitor *monitor, struct etwatch_stats 
     stats.processes = monitor->counts.processes;
     stats.threads = monitor->counts.threads;
     (void)ew_os_self_rss(&stats.self_rss_bytes, &stats.self_rss_peak_bytes);
-    stats.self_cpu_percent = percent(monitor->self_cpu_ns + source->kernel_ns, wall_ns);
+    stats.self_cpu_percent =
+        percent(monitor->self_cpu_ns + monitor->sensor_cpu_ns + source->kernel_ns, wall_ns);
+    stats.self_sensor_percent = percent(monitor->sensor_cpu_ns, wall_ns);
     stats.self_kernel_percent = source->kernel_ns_known ? percent(source->kernel_ns, wall_ns) : -1;
     stats.duration_ns = wall_ns;
     stats.queue_dropped = monitor->queue.dropped;

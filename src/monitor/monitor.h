@@ -19,6 +19,7 @@
 #include "sampler/budget.h"
 #include "sampler/sampler.h"
 #include "sampler/wait_tracker.h"
+#include "sensor/sensor.h"
 #include "source/source.h"
 
 /* --------------------------------------------------------------------------- describe */
@@ -49,7 +50,7 @@ void ew_describe_done(struct ew_describe *describe);
 
 /* Each may be NULL afterwards: unknown. All stay valid until the next call. A call may read files:
  * call it once per process. */
-void ew_describe_process(struct ew_describe *describe, uint32_t pid, uint32_t uid,
+void ew_describe_process(struct ew_describe *describe, uint32_t pid, uint32_t uid, const char *sid,
                          uint64_t cgroup_id, const char **ret_user, const char **ret_cgroup,
                          const char **ret_cmdline);
 
@@ -217,7 +218,8 @@ struct ew_monitor_change {
 };
 
 struct etwatch_monitor {
-    struct etwatch_config config; /* with own copies behind its pointers */
+    struct ew_alloc_limit *memory; /* of all its allocations from begin to end */
+    struct etwatch_config config;  /* with own copies behind its pointers */
     struct etwatch_callbacks callbacks;
     const struct ew_etw_config *etw;            /* of an ETW session; NULL: the defaults */
     struct ew_session_options *session_options; /* of the caller; NULL: the defaults */
@@ -254,7 +256,12 @@ struct etwatch_monitor {
     struct ew_watch_alerts alerts;
     struct ew_process_filter process_filter;
     struct ew_top_n top_n;
-    struct ew_wait_tracker *wait_tracker; /* of the event stream; NULL: no on_events */
+    struct ew_wait_tracker *wait_tracker;          /* of the event stream; NULL: no on_events */
+    struct ew_sensors *sensors;                    /* NULL: no metric needs one */
+    const struct ew_sensor_ops *const *sensor_ops; /* tests; NULL: those of this system */
+    uint64_t sensor_cpu_ns;                        /* CPU time of their threads */
+    struct ew_gpu_busy *gpu_waiting;               /* exact GPU times that are not due yet */
+    uint32_t gpu_waiting_count;
 
     char fallback[512];
     int64_t unix_minus_raw_ns;
@@ -290,6 +297,9 @@ int ew_config_remove_pid(struct etwatch_config *config, uint32_t pid);
 int ew_monitor_begin(struct etwatch_monitor *monitor, struct ew_error *reterr);
 void ew_monitor_meter(struct etwatch_monitor *monitor, bool count);
 int ew_monitor_step(struct etwatch_monitor *monitor, struct ew_error *reterr);
+/* Names the memory limit if it is the cause of an error. Returns the code. */
+int ew_monitor_explain_limit(const struct etwatch_monitor *monitor, int error,
+                             struct ew_error *reterr);
 /* Delivers everything up to now, once in a run. Of a source that failed only what it reported. */
 void ew_monitor_flush(struct etwatch_monitor *monitor);
 /* Flushes and closes. */
@@ -308,11 +318,29 @@ uint64_t ew_monitor_replay_horizon_ns(const struct etwatch_monitor *monitor);
 int ew_monitor_open_source(struct etwatch_monitor *monitor, struct ew_source **ret_source,
                            struct ew_error *reterr);
 /* Whether polling may replace this source after this error. */
-bool ew_monitor_may_poll(const struct etwatch_monitor *monitor, uint32_t source, int error);
+bool ew_monitor_may_poll(const struct etwatch_monitor *monitor, uint32_t source, int error,
+                         const struct ew_error *why);
 /* Opens polling because of `why`. After an error the metrics are as before, and *reterr has both
  * reasons. */
 int ew_monitor_open_polling(struct etwatch_monitor *monitor, const struct ew_error *why,
                             struct ew_source **ret_source, struct ew_error *reterr);
+
+/* devices.c: with the lock held. */
+/* Starts the sensors that the metrics need. They are closed with the stages. */
+int ew_monitor_open_devices(struct etwatch_monitor *monitor);
+/* Adds their metrics to those of the source. */
+void ew_monitor_adopt_devices(struct etwatch_monitor *monitor);
+
+/* gpu_trace.c: with the lock held. */
+/* Reads the trace, if there is one. */
+void ew_monitor_drain_gpu_trace(struct etwatch_monitor *monitor, uint64_t now_ns);
+void ew_monitor_close_gpu_trace(struct etwatch_monitor *monitor);
+/* The time up to which GPU times are known if facts are up to horizon_ns. */
+uint64_t ew_monitor_gpu_horizon(const struct etwatch_monitor *monitor, uint64_t horizon_ns);
+/* Replaces what a driver estimates of traced processes by what is exact. */
+void ew_monitor_correct_uses(struct etwatch_monitor *monitor, const struct ew_sensor_batch *batch);
+/* Takes what they have read. Does not wait. */
+void ew_monitor_drain_devices(struct etwatch_monitor *monitor, uint64_t now_ns);
 
 /* process_filter.c */
 struct ew_process_filter_rules ew_monitor_filter_rules(const struct etwatch_monitor *monitor);

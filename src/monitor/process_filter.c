@@ -41,7 +41,8 @@ static bool in_cgroups(struct ew_process_filter *filter, const struct ew_process
     if (filter->describe == NULL)
         return false;
     uint64_t id = (fact->has & EW_HAS_CGROUP) != 0 ? fact->cgroup_id : 0;
-    ew_describe_process(filter->describe, fact->pid, UINT32_MAX, id, &user, &cgroup, &cmdline);
+    ew_describe_process(filter->describe, fact->pid, UINT32_MAX, NULL, id, &user, &cgroup,
+                        &cmdline);
     for (uint32_t i = 0; cgroup != NULL && i < filter->rules.cgroup_count; i++)
         if (ew_cgroup_matches((struct ew_span){cgroup, strlen(cgroup)}, filter->rules.cgroups[i]))
             return true;
@@ -63,7 +64,9 @@ static bool wrong_user(const struct ew_process_filter *filter, const struct ew_p
     uint64_t key = 0;
     bool known = (fact->has & EW_HAS_UID) != 0;
     uint32_t uid = fact->uid;
-    if (!known && filter->describe != NULL && ew_os_process_user(fact->pid, &key, NULL, 0)) {
+    bool by_sid = !known && fact->sid != NULL && ew_os_sid_user(fact->sid, &key, NULL, 0);
+    if (by_sid ||
+        (!known && filter->describe != NULL && ew_os_process_user(fact->pid, &key, NULL, 0))) {
         known = true;
         uid = (uint32_t)key;
     }

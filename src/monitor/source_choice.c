@@ -38,6 +38,7 @@ static void source_config(const struct etwatch_monitor *monitor, struct ew_sourc
     ret->threads = (config->flags & ETWATCH_CONFIG_THREADS) != 0 || config->alert_count > 0;
     ret->events = (config->flags & ETWATCH_CONFIG_EVENTS) != 0;
     ret->events_all = (config->flags & ETWATCH_CONFIG_EVENTS_ALL) != 0;
+    ret->causes = (config->flags & ETWATCH_CONFIG_EVENTS_CAUSES) != 0;
     ret->max_processes = config->max_processes;
     ret->proc_root = config->proc_root;
     ret->epoch_ns = monitor->epoch_ns;
@@ -60,12 +61,15 @@ static void note_fallback(struct etwatch_monitor *monitor, const struct ew_error
                    error->message, error->fix[0] == '\0' ? "" : "; fix: ", error->fix);
 }
 
-/* Missing rights. ETW also: no session is available, or another program stopped ours. */
-bool ew_monitor_may_poll(const struct etwatch_monitor *monitor, uint32_t source, int error)
+/* Missing rights. ETW also: no session is available, another program stopped ours, or Windows
+ * refused a call for any reason. What we refuse ourselves (no os_code) is the caller's mistake. */
+bool ew_monitor_may_poll(const struct etwatch_monitor *monitor, uint32_t source, int error,
+                         const struct ew_error *why)
 {
     bool has_reason = error == ETWATCH_EPERM || error == ETWATCH_ENOTSUP;
     if (source == ETWATCH_SOURCE_ETW)
-        has_reason = has_reason || error == ETWATCH_ELIMIT || error == ETWATCH_ESTATE;
+        has_reason =
+            has_reason || error == ETWATCH_ELIMIT || error == ETWATCH_ESTATE || why->os_code != 0;
     return has_reason && monitor->config.source == ETWATCH_SOURCE_AUTO &&
            monitor->config.session == NULL &&
            (monitor->config.flags & ETWATCH_CONFIG_NO_FALLBACK) == 0 &&
@@ -91,6 +95,7 @@ static int describe_session(struct etwatch_monitor *monitor, struct ew_etw_confi
         return ew_source_native()->id == ETWATCH_SOURCE_ETW ? 0 : ETWATCH_ENOTSUP;
     int error = ew_session_options_resolve(monitor->session_options, api, reterr);
     etw->session = monitor->session_options->session;
+    etw->no_buffers = monitor->session_options->no_buffers;
     etw->flush_ms = monitor->session_options->flush_ms != 0 ? monitor->session_options->flush_ms
                                                             : etw->flush_ms;
     if (etw->session.kernel != 0)
@@ -163,7 +168,7 @@ int ew_monitor_open_source(struct etwatch_monitor *monitor, struct ew_source **r
     int error = open_one(monitor, events, &wanted, ret_source, &why);
     if (error == 0)
         return 0;
-    if (ew_monitor_may_poll(monitor, events->id, error))
+    if (ew_monitor_may_poll(monitor, events->id, error, &why))
         return ew_monitor_open_polling(monitor, &why, ret_source, reterr);
     if (reterr != NULL)
         *reterr = why;

@@ -20,9 +20,16 @@
 
 enum { DEFAULT_PROCESSES = 2048, SLOTS = 4096, HELD_MAX = 8, THREADS_MAX = 4096 };
 
+/* The sums are kept like metrics, after the last one. */
+enum { KEPT_COUNT = ETWATCH_METRIC_COUNT + ETWATCH_SUM_COUNT };
+static const uint32_t parts[ETWATCH_SUM_COUNT][2] = {
+    [ETWATCH_SUM_SWITCHES] = {ETWATCH_M_switches_voluntary, ETWATCH_M_switches_involuntary},
+    [ETWATCH_SUM_FAULTS] = {ETWATCH_M_faults_minor, ETWATCH_M_faults_major},
+};
+
 struct held {
     struct etwatch_metric_set has;
-    double values[ETWATCH_METRIC_COUNT];
+    double values[KEPT_COUNT];
 };
 
 struct process {
@@ -101,7 +108,7 @@ static void free_process(struct process *process)
                            process->sample.cmdline};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         ew_free((void *)(uintptr_t)texts[i]);
-    for (uint32_t i = 0; process->spread != NULL && i < ETWATCH_METRIC_COUNT; i++)
+    for (uint32_t i = 0; process->spread != NULL && i < KEPT_COUNT; i++)
         ew_sparse_histogram_done(&process->spread[i]);
     ew_free(process->spread);
     ew_free(process->held);
@@ -205,6 +212,9 @@ static bool spread_held(struct process *process)
         etwatch_metric_set_union(&has, &process->held[i].has);
     EW_METRIC_SET_EACH (i, &has)
         whole = spread_metric(process, i) && whole;
+    for (uint32_t i = ETWATCH_METRIC_COUNT; i < KEPT_COUNT; i++)
+        if (etwatch_metric_set_has(&has, i))
+            whole = spread_metric(process, i) && whole;
     process->held_count = 0;
     return whole;
 }
@@ -212,7 +222,7 @@ static bool spread_held(struct process *process)
 static bool hold(struct process *process, const struct etwatch_sample *sample)
 {
     if (process->spread == NULL)
-        process->spread = ew_calloc(ETWATCH_METRIC_COUNT, sizeof *process->spread);
+        process->spread = ew_calloc(KEPT_COUNT, sizeof *process->spread);
     if (process->held == NULL)
         process->held = ew_calloc(HELD_MAX, sizeof *process->held);
     if (process->spread == NULL || process->held == NULL)
@@ -221,6 +231,13 @@ static bool hold(struct process *process, const struct etwatch_sample *sample)
     held->has = sample->has;
     etwatch_metric_set_subtract(&held->has, &ew_metrics_without_average);
     ew_sparse_histogram_values(sample, held->values);
+    for (uint32_t i = 0; i < ETWATCH_SUM_COUNT; i++) {
+        if (!etwatch_sample_has(sample, parts[i][0]) || !etwatch_sample_has(sample, parts[i][1]))
+            continue;
+        etwatch_metric_set_add(&held->has, ETWATCH_METRIC_COUNT + i);
+        held->values[ETWATCH_METRIC_COUNT + i] =
+            held->values[parts[i][0]] + held->values[parts[i][1]];
+    }
     return process->held_count < HELD_MAX || spread_held(process);
 }
 
@@ -362,17 +379,17 @@ static uint64_t idle_intervals(const struct process *process, uint64_t until_ns)
 }
 
 static void describe(const struct etwatch_summary *summary, const struct process *process,
-                     struct etwatch_aggregate metrics[ETWATCH_METRIC_COUNT],
+                     struct etwatch_aggregate metrics[KEPT_COUNT],
                      struct etwatch_summary_process *ret_process)
 {
     uint64_t until_ns = process->ended ? process->last_ns : summary->latest_ns;
     uint64_t idle = idle_intervals(process, until_ns);
     static const struct ew_sparse_histogram nothing;
-    for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
+    for (uint32_t i = 0; i < KEPT_COUNT; i++) {
         const struct ew_sparse_histogram *spread =
             process->spread == NULL ? &nothing : &process->spread[i];
-        ew_sparse_histogram_result(spread, ew_sparse_histogram_idle_is_zero(i) ? idle : 0,
-                                   &metrics[i]);
+        bool zero = i >= ETWATCH_METRIC_COUNT || ew_sparse_histogram_idle_is_zero(i);
+        ew_sparse_histogram_result(spread, zero ? idle : 0, &metrics[i]);
     }
     *ret_process = (struct etwatch_summary_process){
         .size = sizeof *ret_process,
@@ -385,6 +402,8 @@ static void describe(const struct etwatch_summary *summary, const struct process
         .metric_count = ETWATCH_METRIC_COUNT,
         .thread_count = process->thread_count,
         .threads = process->threads,
+        .sums = metrics + ETWATCH_METRIC_COUNT,
+        .sum_count = ETWATCH_SUM_COUNT,
     };
 }
 
@@ -393,7 +412,7 @@ int etwatch_summary_for_each(struct etwatch_summary *summary, uint32_t pid,
                                                 const struct etwatch_summary_process *process),
                              void *ctx)
 {
-    struct etwatch_aggregate metrics[ETWATCH_METRIC_COUNT];
+    struct etwatch_aggregate metrics[KEPT_COUNT];
     struct etwatch_summary_process shown;
     int count = 0;
     if (summary == NULL || on_process == NULL)

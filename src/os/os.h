@@ -30,6 +30,8 @@ void ew_os_user_name(uint32_t uid, char *buffer, size_t size);
  * a user's processes, and the user's name unless buffer is NULL. False: unknown, or the system has
  * numeric ids, which sources report. */
 bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t size);
+/* The same for the user with this SID (S-1-…). False: not Windows, or the user has no name here. */
+bool ew_os_sid_user(const char *sid, uint64_t *ret_key, char *buffer, size_t size);
 /* Whether users have numeric ids and processes have cgroups on this system. */
 bool ew_os_has_uids(void);
 /* The arguments of a process, each ending in NUL, truncated to size; false if unreadable. They may
@@ -37,6 +39,9 @@ bool ew_os_has_uids(void);
 bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size, size_t *ret_len);
 
 bool ew_os_process_exists(const char *proc_root, uint32_t pid);
+/* Whether process ids of the whole machine, as drivers report them, are not those of this process:
+ * a container has its own. */
+bool ew_os_pids_are_foreign(const char *proc_root);
 /* True if the process does not exist or is a zombie: it will do nothing any more. */
 bool ew_os_process_ended(const char *proc_root, uint32_t pid);
 /* The cgroup of a process for display, "/" for the root; false if there is none or it cannot be
@@ -51,6 +56,24 @@ void ew_os_system_name(char *buffer, size_t size);
 /* Permanently drops every privilege of this process that monitoring does not need once it has
  * started. Call after a source is open and after children that need privileges were started. */
 void ew_os_drop_rights(void);
+/* The same for every privilege. */
+void ew_os_drop_all_rights(void);
+/* The same for the calling thread alone, where rights belong to threads (Linux); else nothing. For
+ * threads of the library. */
+void ew_os_thread_drop_rights(void);
+/*
+ * For programs, not for a library in a foreign process: restricts this process and its later
+ * threads to what a reader of recordings needs (what is open, memory, time), or what a monitor
+ * that is already open needs. Other system calls fail. Cannot be undone. The reader also loses
+ * every privilege; see ew_os_file_keep for its files. False: the system has no such filter, or the
+ * build was made for a sanitizer, which needs other calls.
+ */
+bool ew_os_confine_reader(void);
+bool ew_os_confine_live(void);
+/* For the process that serves; its libraries use too many calls to list them. Starting programs,
+ * looking into other processes, loading code into the kernel are refused, and, unless `connect`,
+ * new sockets: it can then answer, but reach nothing by itself. Needs no_new_privs. */
+bool ew_os_confine_server(bool connect);
 
 /*
  * A file that can be read at any offset and from any thread. Opening fails with ETWATCH_EPERM,
@@ -63,6 +86,9 @@ int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *re
 /* Returns the number of bytes read, less than size only at the end of the file; or ETWATCH_EOS. */
 int64_t ew_os_file_read(struct ew_os_file *file, uint64_t offset, void *bytes, size_t size);
 void ew_os_file_close(struct ew_os_file *file);
+/* Opens files for later: ew_os_file_open with the same path then opens nothing, also if it failed
+ * now. Once per process; paths must stay valid. 0 or ETWATCH_ENOMEM. */
+int ew_os_file_keep(const char *const *paths, size_t count);
 /* Tests whether a file can be written; creates it if it does not exist (*ret_made). 0 or errno. */
 int ew_os_file_try_write(const char *path, bool *ret_made);
 void ew_os_file_remove(const char *path);
@@ -70,6 +96,14 @@ void ew_os_file_remove(const char *path);
 bool ew_os_full_path(const char *path, char *buffer, size_t size);
 /* Opens a file of any kind for reading it once from its start; NULL and errno on error. */
 FILE *ew_os_stream_open(const char *path);
+
+/* A shared library that is loaded at run time. NULL: not there; *reterr_text (size bytes) has the
+ * system's reason. */
+struct ew_os_library;
+struct ew_os_library *ew_os_library_open(const char *path, char *reterr_text, size_t size);
+/* NULL: no such function. */
+void (*ew_os_library_function(struct ew_os_library *library, const char *name))(void);
+void ew_os_library_close(struct ew_os_library *library);
 
 /* A waiter sleeps until a raw time, until it is woken, or until fd becomes readable. */
 struct ew_waiter;
@@ -82,9 +116,13 @@ int ew_waiter_wait(struct ew_waiter *waiter, uint64_t until_raw_ns, int fd);
 void ew_waiter_wake(struct ew_waiter *waiter);
 
 /* Threads and locks, as far as the monitor needs them. */
+void ew_os_sleep_ms(uint32_t ms);
+
 struct ew_thread_handle;
 int ew_os_thread_start(void (*run)(void *), void *arg, struct ew_thread_handle **ret_thread);
 void ew_os_thread_join(struct ew_thread_handle *thread);
+/* The thread is never joined; the handle is freed. */
+void ew_os_thread_detach(struct ew_thread_handle *thread);
 bool ew_os_thread_is_self(const struct ew_thread_handle *thread);
 
 struct ew_mutex;

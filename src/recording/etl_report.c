@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/sid.h"
 #include "base/sized.h"
 #include "model/metric.h"
 #include "model/windows_cmdline.h"
@@ -431,6 +432,7 @@ static int emit_total(void *ctx, const struct ew_total *full_total)
     make_sample(report, &total, &sample);
     if (total.tid == 0) {
         sample.name = report->name = name_of(&total);
+        sample.user = total.sid != NULL && total.sid[0] != '\0' ? ew_sid_name(total.sid) : NULL;
         if ((report->callbacks->flags & ETWATCH_REPORT_CMDLINE) != 0) {
             ew_cmdline_mask(total.command_line, report->cmdline);
             sample.cmdline = report->cmdline[0] != '\0' ? report->cmdline : NULL;

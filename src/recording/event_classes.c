@@ -273,7 +273,10 @@ static int push(struct list *list, struct ew_decoder *decoder, const struct ew_r
         .id = record->id,
         .opcode = record->opcode,
         .version = record->version,
-        .decoded = names.origin != EW_SCHEMA_NONE,
+        .decoded = names.laid_out,
+        .state = names.laid_out ? ETWATCH_CLASS_DECODED
+                 : names.named  ? ETWATCH_CLASS_PARTLY
+                                : ETWATCH_CLASS_RAW,
         .count = count,
         .provider = ew_strdup(names.provider),
         .event = ew_strdup(names.event),

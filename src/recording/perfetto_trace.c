@@ -151,6 +151,13 @@ bool ew_perfetto_trace_in_range(const struct ew_perfetto_trace *trace, uint64_t 
     return at_ns >= options->from_ns && (options->until_ns == 0 || at_ns < options->until_ns);
 }
 
+bool ew_perfetto_trace_meta(const struct ew_perfetto_trace *trace, size_t i,
+                            struct etwatch_meta *ret_meta)
+{
+    *ret_meta = trace->files[i].meta;
+    return ret_meta->size != 0;
+}
+
 int ew_perfetto_trace_progress(struct ew_perfetto_trace *trace, size_t at)
 {
     uint64_t done = 0, all = 0;

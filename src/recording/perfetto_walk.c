@@ -261,16 +261,13 @@ void ew_perfetto_trace_walk_done(struct ew_perfetto_trace *trace)
 
 /* ---------------------------------------------------------------------- delivery */
 
-static const char *const sched_names[] = {
-    "", "sched_switch", "sched_waking", "task_newtask", "sched_process_exec", "sched_process_exit",
-};
 static const char *const sample_names[] = {"", "start", "exit", "sample", "thread"};
 
 static void describe(struct ew_perfetto_trace *trace, const struct ew_perfetto_trace_item *item,
                      struct etwatch_trace_event *e)
 {
     *e = (struct etwatch_trace_event){
-        .flags = ETWATCH_TRACE_DECODED,
+        .flags = ETWATCH_TRACE_DECODED | ETWATCH_TRACE_NAMED,
         .t_ns = item->t_ns,
         .t_rel_ns = item->t_ns > trace->begin_ns ? item->t_ns - trace->begin_ns : 0,
         .provider = "etwatch",
@@ -279,13 +276,7 @@ static void describe(struct ew_perfetto_trace *trace, const struct ew_perfetto_t
     e->t_raw = e->t_rel_ns;
     switch ((enum ew_perfetto_trace_what)item->what) {
     case EW_PERFETTO_TRACE_EVENT:
-        e->provider = "sched";
-        e->event = sched_names[item->event.kind];
-        e->cpu = item->event.cpu;
-        e->pid = item->event.pid;
-        e->tid = item->event.tid;
-        e->flags |= ETWATCH_TRACE_HAS_PID | ETWATCH_TRACE_HAS_TID;
-        e->process = or_null(item->name);
+        ew_recording_sched_describe(&item->event, e);
         break;
     case EW_PERFETTO_TRACE_SAMPLE: {
         const struct etwatch_sample *s = &trace->slots[item->slot].sample;
@@ -356,11 +347,6 @@ static void put_number(struct etwatch_field **at, const char *name, uint64_t val
     *(*at)++ = (struct etwatch_field){.name = name, .type = ETWATCH_FIELD_U64, .v.u = value};
 }
 
-static void put_signed(struct etwatch_field **at, const char *name, int64_t value)
-{
-    *(*at)++ = (struct etwatch_field){.name = name, .type = ETWATCH_FIELD_I64, .v.i = value};
-}
-
 static void put_text(struct etwatch_field **at, const char *name, const char *text)
 {
     if (text == NULL)
@@ -370,39 +356,6 @@ static void put_text(struct etwatch_field **at, const char *name, const char *te
                                           .type = ETWATCH_FIELD_TEXT,
                                           .len = (uint32_t)strlen(text),
                                           .v.text = text};
-}
-
-static void put_event(struct etwatch_field **at, const struct ew_perfetto_trace_item *item)
-{
-    const struct etwatch_event *e = &item->event;
-    switch (e->kind) {
-    case ETWATCH_EVENT_SWITCH:
-        put_text(at, "prev_comm", or_null(item->name));
-        put_number(at, "prev_pid", e->tid);
-        put_signed(at, "prev_prio", (int64_t)e->priority + EW_PF_PRIO_BASE);
-        put_number(at, "prev_state", e->state);
-        put_text(at, "next_comm", or_null(item->next_name));
-        put_number(at, "next_pid", e->next_tid);
-        put_signed(at, "next_prio", (int64_t)e->next_priority + EW_PF_PRIO_BASE);
-        break;
-    case ETWATCH_EVENT_WAKEUP:
-        put_text(at, "comm", or_null(item->name));
-        put_number(at, "pid", e->tid);
-        put_signed(at, "prio", (int64_t)e->priority + EW_PF_PRIO_BASE);
-        put_number(at, "waker_pid", e->next_tid);
-        if (e->target_cpu != UINT32_MAX)
-            put_number(at, "target_cpu", e->target_cpu);
-        break;
-    case ETWATCH_EVENT_FORK:
-        put_number(at, "child_pid", e->next_pid);
-        put_number(at, "child_tid", e->next_tid);
-        put_text(at, "child_comm", or_null(item->next_name));
-        break;
-    default:
-        put_text(at, "comm", or_null(item->name));
-        put_number(at, "pid", e->tid);
-        break;
-    }
 }
 
 static void put_sample(struct etwatch_field **at, const struct etwatch_sample *s)
@@ -446,7 +399,7 @@ int ew_perfetto_trace_fields(struct ew_perfetto_trace *trace, struct etwatch_tra
         return ETWATCH_ESTATE;
     const struct ew_perfetto_trace_item *item = &trace->current;
     if (item->what == EW_PERFETTO_TRACE_EVENT) {
-        put_event(&at, item);
+        at += ew_recording_sched_fields(&item->event, at);
     } else if (item->what == EW_PERFETTO_TRACE_SAMPLE) {
         put_sample(&at, &trace->slots[item->slot].sample);
     } else if (item->what == EW_PERFETTO_TRACE_LOSS) {

@@ -201,12 +201,8 @@ static struct ew_lifetime *lifetime_of_event(struct ew_process_history *history,
     return lifetime;
 }
 
-static uint32_t keep_name(struct ew_process_history *history, const struct ew_event_text *text)
+static uint32_t keep_text(struct ew_process_history *history, const char *name, size_t len)
 {
-    char name[NAME_MAX];
-    size_t len = text->len == 0 ? 0 : ew_recording_event_text_copy(text, name, sizeof name);
-    if (len == 0)
-        return 0;
     if (history->text_len + len + 1 > history->text_size) {
         uint32_t size = history->text_size == 0 ? 4096 : history->text_size * 2;
         char *grown = size > TEXT_MAX ? NULL : ew_realloc_array(history->text, size, 1);
@@ -219,6 +215,13 @@ static uint32_t keep_name(struct ew_process_history *history, const struct ew_ev
     memcpy(history->text + at, name, len + 1);
     history->text_len += (uint32_t)len + 1;
     return at + 1;
+}
+
+static uint32_t keep_name(struct ew_process_history *history, const struct ew_event_text *text)
+{
+    char name[NAME_MAX];
+    size_t len = text->len == 0 ? 0 : ew_recording_event_text_copy(text, name, sizeof name);
+    return len == 0 ? 0 : keep_text(history, name, len);
 }
 
 static void learn_process(struct ew_process_history *history, const struct ew_event *event,
@@ -273,6 +276,43 @@ void ew_recording_history_learn(struct ew_process_history *history, const struct
     default:
         break;
     }
+}
+
+/* ----------------------------------------------------------------- trimming */
+
+static bool copy_open(struct ew_process_history *to, struct ew_process_history_table *table,
+                      const struct ew_process_history *from,
+                      const struct ew_process_history_table *old)
+{
+    for (uint32_t i = 0; i < old->count; i++) {
+        const struct ew_lifetime *lifetime = &old->lifetimes[i];
+        if (lifetime->to_ns != UINT64_MAX || newest_of(old, lifetime->id) != lifetime)
+            continue;
+        struct ew_lifetime *copy = add(table, lifetime->id, lifetime->from_ns);
+        if (copy == NULL)
+            return false;
+        copy->pid = lifetime->pid;
+        const char *name = lifetime->name == 0 ? NULL : from->text + lifetime->name - 1;
+        copy->name = name == NULL ? 0 : keep_text(to, name, strlen(name));
+    }
+    return true;
+}
+
+void ew_recording_history_trim(struct ew_process_history *history)
+{
+    struct ew_process_history kept;
+    if (history->processes.count < LIFETIMES_MAX / 2 &&
+        history->threads.count < LIFETIMES_MAX / 2 && history->text_len < TEXT_MAX / 2)
+        return;
+    ew_recording_history_init(&kept);
+    if (!copy_open(&kept, &kept.processes, history, &history->processes) ||
+        !copy_open(&kept, &kept.threads, history, &history->threads)) {
+        ew_recording_history_done(&kept);
+        return;
+    }
+    kept.refused = history->refused;
+    ew_recording_history_done(history);
+    *history = kept;
 }
 
 /* ------------------------------------------------------------------ queries */

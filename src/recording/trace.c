@@ -16,7 +16,7 @@
 #include "decode/kernel.h"
 #include "os/os.h"
 
-enum { CPUS_MAX = 65536, PROGRESS_BYTES = 1 << 20 };
+enum { IRPS = 4096, CPUS_MAX = 65536, PROGRESS_BYTES = 1 << 20 };
 #define MEMORY_MAX (UINT64_C(1) << 30) /* unless the options set a limit */
 
 static const uint64_t filetime_of_1970 = 116444736000000000u;
@@ -33,13 +33,14 @@ static int take_options(struct etwatch_trace *trace, const struct etwatch_trace_
     to->size = sizeof *to;
     if (to->until_ns != 0 && to->until_ns <= to->from_ns)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "until_ns must be after from_ns");
-    if ((to->flags & ~(uint32_t)ETWATCH_CONFIG_NO_SYSTEM) != 0)
+    if ((to->flags & ~(uint32_t)(ETWATCH_CONFIG_NO_SYSTEM | ETWATCH_CONFIG_CMDLINE)) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     int rc =
         ew_selection_init(&trace->selection, to->pids, to->pid_count, to->names, to->name_count);
     if (rc == 0)
         rc = ew_selection_exclude(&trace->selection, to->exclude_pids, to->exclude_pid_count,
-                                  to->exclude_names, to->exclude_name_count, to->flags != 0);
+                                  to->exclude_names, to->exclude_name_count,
+                                  (to->flags & ETWATCH_CONFIG_NO_SYSTEM) != 0);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "%s",
                             rc == ETWATCH_EINVAL ? "a list or a name is NULL" : "out of memory");
@@ -89,21 +90,24 @@ static int use_limit(struct etwatch_trace *trace, struct ew_error *reterr)
 
 int ew_trace_result(const struct etwatch_trace *trace, int rc, struct etwatch_error_info *reterr)
 {
+    const bool exceeded = rc != ETWATCH_ESTATE && ew_alloc_limit_exceeded(trace->memory);
+    if (rc >= 0 && !exceeded) /* of every event: the large error is not even cleared */
+        return rc;
     struct ew_error why = {0};
-    if (ew_alloc_limit_exceeded(trace->memory) && rc != ETWATCH_ESTATE) {
+    if (exceeded) {
         uint64_t max = ew_alloc_limit_max(trace->memory);
         (void)ew_error_set(&why, ETWATCH_ELIMIT, 0,
                            "the recording needs more memory than the limit of %llu MiB",
                            (unsigned long long)(max >> 20));
-        ew_error_fix(&why,
-                     "raise the limit (max_memory_bytes), or select processes or a time range");
+        ew_error_fix(
+            &why, "raise the limit (--max-memory, max_memory_bytes), or select processes or a time "
+                  "range");
         rc = ETWATCH_ELIMIT;
-    } else if (rc < 0) {
+    } else {
         (void)ew_error_set(&why, rc, 0, "%s",
                            rc == ETWATCH_ESTATE ? "canceled by the caller" : etwatch_strerror(rc));
     }
-    if (rc < 0)
-        ew_error_out(reterr, &why, why.code);
+    ew_error_out(reterr, &why, why.code);
     return rc;
 }
 
@@ -144,6 +148,28 @@ int etwatch_trace_open(const char *const *paths, size_t count,
     return 0;
 }
 
+int ew_trace_open_feed(const struct ew_trace_feed *feed, struct etwatch_trace **ret_trace)
+{
+    struct etwatch_trace *trace = ew_calloc(1, sizeof *trace);
+    if (trace == NULL)
+        return ETWATCH_ENOMEM;
+    ew_recording_history_init(&trace->history);
+    ew_trace_fields_init(&trace->fields);
+    trace->feed = *feed;
+    trace->learned = true;
+    trace->on_cpu = ew_calloc(CPUS_MAX, sizeof *trace->on_cpu);
+    int rc = ew_selection_init(&trace->selection, NULL, 0, NULL, 0);
+    if (rc == 0)
+        rc = ew_decoder_new(&trace->decoder);
+    if (rc < 0 || trace->on_cpu == NULL) {
+        etwatch_trace_free(trace);
+        return ETWATCH_ENOMEM;
+    }
+    memset(trace->on_cpu, 0xFF, CPUS_MAX * sizeof *trace->on_cpu);
+    *ret_trace = trace;
+    return 0;
+}
+
 void etwatch_trace_free(struct etwatch_trace *trace)
 {
     if (trace == NULL)
@@ -156,6 +182,7 @@ void etwatch_trace_free(struct etwatch_trace *trace)
         ew_free(trace->paths[i]);
     ew_free(trace->paths);
     ew_free(trace->on_cpu);
+    ew_free(trace->irps);
     ew_decoder_free(trace->decoder);
     if (trace->reader != NULL)
         ew_etl_close(trace->reader);
@@ -259,6 +286,7 @@ int etwatch_trace_stats(const struct etwatch_trace *trace, struct etwatch_trace_
         .bytes = counts.bytes,
         .first_bad_offset = counts.first_bad_offset,
         .first_bad_file = counts.first_bad_file,
+        .clock_set_back_ns = ew_etl_set_back_ns(trace->reader),
     };
     memcpy(stats.first_bad, counts.first_bad, sizeof stats.first_bad);
     count_lost(trace, &counts, &stats);
@@ -295,6 +323,8 @@ int ew_trace_restart(struct etwatch_trace *trace)
     trace->first_ns = trace->last_ns = 0;
     trace->progress_bytes = 0;
     memset(trace->on_cpu, 0xFF, CPUS_MAX * sizeof *trace->on_cpu);
+    if (trace->irps != NULL)
+        memset(trace->irps, 0, IRPS * sizeof *trace->irps);
     return ew_etl_rewind(trace->reader);
 }
 
@@ -307,24 +337,29 @@ static bool describes_processes(const struct ew_record *record)
            (record->group == THREAD && record->opcode != SWITCH);
 }
 
+static int learn_record(struct etwatch_trace *trace, const struct ew_record *record)
+{
+    struct ew_event event;
+    int rc = 0;
+    if (record->kind == EW_RECORD_LOSS || !describes_processes(record))
+        return 0;
+    if (record->kind != EW_RECORD_KERNEL)
+        rc = ew_decoder_learn(trace->decoder, record);
+    if (ew_decode_event(record, &event) && event.kind != EW_EVENT_OTHER)
+        ew_recording_history_learn(&trace->history, &event);
+    return rc;
+}
+
 int ew_trace_learn(struct etwatch_trace *trace)
 {
     const struct ew_record *records;
-    struct ew_event event;
     int count;
     int rc = ew_trace_restart(trace);
     while (rc == 0 && (count = ew_etl_next(trace->reader, &records)) != 0) {
         if (count < 0)
             return count;
-        for (int i = 0; i < count && rc == 0; i++) {
-            const struct ew_record *record = &records[i];
-            if (record->kind == EW_RECORD_LOSS || !describes_processes(record))
-                continue;
-            if (record->kind != EW_RECORD_KERNEL)
-                rc = ew_decoder_learn(trace->decoder, record);
-            if (ew_decode_event(record, &event) && event.kind != EW_EVENT_OTHER)
-                ew_recording_history_learn(&trace->history, &event);
-        }
+        for (int i = 0; i < count && rc == 0; i++)
+            rc = learn_record(trace, &records[i]);
         if (rc == 0)
             rc = ew_trace_progress(trace, 0, 2, false);
     }
@@ -336,23 +371,42 @@ int ew_trace_learn(struct etwatch_trace *trace)
     return rc;
 }
 
-/* The next record that is an event: 1, 0 at the end, or an error. */
+static int next_batch(struct etwatch_trace *trace)
+{
+    if (trace->reader != NULL)
+        return trace->ended ? 0 : ew_etl_next(trace->reader, &trace->batch);
+    ew_recording_history_trim(&trace->history);
+    return trace->feed.next(trace->feed.ctx, &trace->batch);
+}
+
+static void note_loss(struct etwatch_trace *trace, const struct ew_record *record)
+{
+    if (record->cpu < UINT16_MAX)
+        trace->on_cpu[record->cpu] = EW_NO_ID;
+    else
+        memset(trace->on_cpu, 0xFF, CPUS_MAX * sizeof *trace->on_cpu);
+    if (trace->reader == NULL && record->payload_size >= 8)
+        trace->lost += ew_load_u64(record->payload);
+}
+
+/* The next record that is an event: 1, 0 at the end (of a live session: none now), or an error. */
 static int take(struct etwatch_trace *trace, const struct ew_record **ret_record)
 {
     for (;;) {
         while (trace->batch_at < trace->batch_count) {
             const struct ew_record *record = &trace->batch[trace->batch_at++];
             if (record->kind == EW_RECORD_LOSS) {
-                trace->on_cpu[record->cpu] = EW_NO_ID;
+                note_loss(trace, record);
                 continue;
             }
             *ret_record = record;
-            return 1;
+            int rc = trace->reader != NULL ? 0 : learn_record(trace, record);
+            return rc < 0 ? rc : 1;
         }
         int rc = ew_trace_progress(trace, 1, 2, false);
         if (rc < 0)
             return rc;
-        int count = trace->ended ? 0 : ew_etl_next(trace->reader, &trace->batch);
+        int count = next_batch(trace);
         trace->batch_at = 0;
         trace->batch_count = count > 0 ? (uint32_t)count : 0;
         trace->ended = count == 0;
@@ -373,29 +427,63 @@ static void owner_of_stack(const struct ew_record *record, struct ew_event *even
     event->tid = ew_load_u32(record->payload + 12);
 }
 
-/* Determines the process and thread of an event, or EW_NO_ID. Tracks the running thread of each
- * CPU. */
+static struct ew_trace_irp *irp_slot(struct etwatch_trace *trace, uint64_t irp)
+{
+    if (trace->irps == NULL)
+        trace->irps = ew_calloc(IRPS, sizeof *trace->irps);
+    return trace->irps == NULL || irp == 0 ? NULL : &trace->irps[(irp >> 4 ^ irp >> 16) % IRPS];
+}
+
+/* The completion of a disk request: its issuer, by the payload. The thread that runs then is
+ * unrelated. */
+static void owner_of_request(struct etwatch_trace *trace, struct ew_event *known)
+{
+    const struct ew_trace_irp *slot = irp_slot(trace, known->u.io.irp);
+    if (known->tid == EW_NO_ID && slot != NULL && slot->irp == known->u.io.irp) {
+        known->pid = slot->pid;
+        known->tid = slot->tid;
+    }
+}
+
+static void note_request(struct etwatch_trace *trace, const struct ew_event *known)
+{
+    struct ew_trace_irp *slot = irp_slot(trace, known->u.io.irp);
+    if (slot != NULL)
+        *slot = (struct ew_trace_irp){known->u.io.irp, known->pid, known->tid};
+}
+
+/* Determines the process and thread of an event, or EW_NO_ID: by the payload if it names them, else
+ * by the header, else by the running thread of the CPU, which is tracked here. */
 static void find_owner(struct etwatch_trace *trace, const struct ew_record *record,
                        struct ew_event *known)
 {
-    if (!ew_decode_event(record, known) || known->kind == EW_EVENT_OTHER) {
+    bool completion = false;
+    if (!ew_decode_event(record, known)) {
         known->kind = EW_EVENT_OTHER;
         known->pid = record->pid;
         known->tid = record->tid;
+    }
+    if (known->kind == EW_EVENT_OTHER)
         owner_of_stack(record, known);
+    if (known->kind >= EW_EVENT_DISK_READ && known->kind <= EW_EVENT_DISK_FLUSH &&
+        known->pid == EW_NO_ID) {
+        completion = true;
+        owner_of_request(trace, known);
     }
     if (known->kind == EW_EVENT_SWITCH) {
         known->tid = known->u.cswitch.new_tid;
         known->pid = EW_NO_ID;
         trace->on_cpu[record->cpu] = known->tid;
     }
-    if (known->pid == EW_NO_ID && known->tid == EW_NO_ID)
+    if (known->pid == EW_NO_ID && known->tid == EW_NO_ID && !completion)
         known->tid = trace->on_cpu[record->cpu];
     if (known->pid == EW_NO_ID && known->tid == 0)
         known->pid = 0; /* the idle threads, one per CPU, share this id */
     if (known->pid == EW_NO_ID && known->tid != EW_NO_ID)
         (void)ew_recording_history_process_of(&trace->history, known->tid, record->t_ns,
                                               &known->pid);
+    if (known->kind == EW_EVENT_DISK_INIT)
+        note_request(trace, known);
 }
 
 static bool is_selected(const struct etwatch_trace *trace, const struct ew_record *record,
@@ -424,13 +512,28 @@ static uint64_t keyword_of(const struct ew_record *record)
     return record->kind == EW_RECORD_MANIFEST ? ew_load_u64(record->header + 0x30) : 0;
 }
 
+/* Names a record; the schema of an unknown event is queried once. */
+static void find_names(struct etwatch_trace *trace, const struct ew_record *record,
+                       struct ew_event_names *ret_names)
+{
+    const void *info;
+    size_t size;
+    ew_decoder_names(trace->decoder, record, ret_names);
+    if (ret_names->origin == EW_SCHEMA_NONE && trace->feed.schema != NULL &&
+        record->kind == EW_RECORD_MANIFEST &&
+        trace->feed.schema(trace->feed.ctx, record, &info, &size) &&
+        ew_decoder_learn_info(trace->decoder, info, size) > 0)
+        ew_decoder_names(trace->decoder, record, ret_names);
+}
+
 void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *record,
                        const struct ew_event *known, struct etwatch_trace_event *event)
 {
     struct ew_event_names names;
-    ew_decoder_names(trace->decoder, record, &names);
+    find_names(trace, record, &names);
     *event = (struct etwatch_trace_event){
-        .flags = names.origin != EW_SCHEMA_NONE ? (uint32_t)ETWATCH_TRACE_DECODED : 0u,
+        .flags = (names.laid_out ? (uint32_t)ETWATCH_TRACE_DECODED : 0u) |
+                 (names.named ? (uint32_t)ETWATCH_TRACE_NAMED : 0u),
         .t_ns = record->t_ns + (uint64_t)trace->unix_minus_raw_ns,
         .t_rel_ns = record->t_ns,
         .t_raw = record->t_raw,
@@ -457,7 +560,12 @@ void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *reco
         event->tid = known->tid;
         event->flags |= ETWATCH_TRACE_HAS_TID;
     }
-    trace->undecoded += names.origin == EW_SCHEMA_NONE;
+    if (record->pid != EW_NO_ID && record->tid != EW_NO_ID) {
+        event->header_pid = record->pid;
+        event->header_tid = record->tid;
+        event->flags |= ETWATCH_TRACE_HAS_HEADER_IDS;
+    }
+    trace->undecoded += !names.laid_out;
 }
 
 /* The next record in the time range and selection: 1, 0 at the end, or an error. */
@@ -535,7 +643,9 @@ static int decode_fields(struct etwatch_trace *trace, struct etwatch_trace_event
     ew_fields_clear(&trace->fields.decoded);
     struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
     bool whole = ew_decoder_fields(trace->decoder, trace->current, &trace->fields.decoded);
-    int rc = ew_trace_fields_convert(&trace->fields);
+    int rc = ew_trace_fields_convert(&trace->fields,
+                                     (trace->options.flags & ETWATCH_CONFIG_CMDLINE) != 0,
+                                     !whole && ew_kernel_has_cmdline(trace->current));
     (void)ew_alloc_limit_use(before);
     rc = ew_trace_result(trace, rc, NULL);
     if (rc < 0)
@@ -543,6 +653,10 @@ static int decode_fields(struct etwatch_trace *trace, struct etwatch_trace_event
     if (!whole && (event->flags & ETWATCH_TRACE_DECODED) != 0) {
         event->flags &= ~(uint32_t)ETWATCH_TRACE_DECODED;
         trace->undecoded++;
+    }
+    if (trace->fields.withheld) {
+        event->payload = NULL;
+        event->payload_size = 0;
     }
     event->fields = trace->fields.list;
     event->field_count = trace->fields.decoded.count;
@@ -552,11 +666,15 @@ static int decode_fields(struct etwatch_trace *trace, struct etwatch_trace_event
 int etwatch_trace_fields(struct etwatch_trace *trace, struct etwatch_trace_event *event)
 {
     struct etwatch_trace_event own;
+    const void *view;
     if (trace == NULL || event == NULL)
         return ETWATCH_EINVAL;
-    int rc = ew_sized_in(&own, sizeof own, event, "event", NULL);
-    if (rc == 0)
-        rc = decode_fields(trace, &own);
+    int rc = ew_sized_view(&view, &own, sizeof own, event);
+    if (rc < 0)
+        return rc;
+    if (view == event) /* not smaller than ours: no copy */
+        return decode_fields(trace, event);
+    rc = decode_fields(trace, &own);
     return rc < 0 ? rc : ew_sized_out(event, &own, sizeof own);
 }
 
@@ -569,4 +687,26 @@ int etwatch_trace_rewind(struct etwatch_trace *trace)
                                      : ew_trace_restart(trace);
     (void)ew_alloc_limit_use(before);
     return rc;
+}
+
+const struct etwatch_sample *etwatch_trace_sample(const struct etwatch_trace *trace)
+{
+    return trace == NULL || trace->perfetto == NULL ? NULL
+                                                    : ew_perfetto_trace_sample(trace->perfetto);
+}
+
+const struct etwatch_event *etwatch_trace_sched_event(const struct etwatch_trace *trace)
+{
+    return trace == NULL || trace->perfetto == NULL ? NULL
+                                                    : ew_perfetto_trace_event(trace->perfetto);
+}
+
+int etwatch_trace_meta(const struct etwatch_trace *trace, size_t i, struct etwatch_meta *ret_meta)
+{
+    struct etwatch_meta meta;
+    if (trace == NULL || ret_meta == NULL || i >= etwatch_trace_file_count(trace))
+        return ETWATCH_EINVAL;
+    if (trace->perfetto == NULL || !ew_perfetto_trace_meta(trace->perfetto, i, &meta))
+        return ETWATCH_ENOENT;
+    return ew_sized_out(ret_meta, &meta, sizeof meta);
 }

@@ -77,6 +77,10 @@ bool ew_recording_history_selected(const struct ew_process_history *history,
                                    const struct ew_selection *selection, uint32_t pid,
                                    uint64_t t_ns);
 
+/* Forgets the lifetimes that have ended, if half of the maximum is used: for live sessions, which
+ * have no end. */
+void ew_recording_history_trim(struct ew_process_history *history);
+
 /* Text of a payload as UTF-8, without the directory of a file name. Terminated. */
 size_t ew_recording_event_text_copy(const struct ew_event_text *text, char *buffer, size_t size);
 
@@ -128,6 +132,16 @@ int ew_recording_classes_for_each(const struct ew_event_classes *classes,
                                                   const struct etwatch_trace_class *klass),
                                   void *ctx, uint64_t *ret_unknown);
 
+/* ----------------------------------------------------------------------- sched_fields */
+
+enum { EW_SCHED_FIELDS_MAX = 8 };
+
+/* Sets provider, name, CPU, process and thread of a scheduler event, and their flags. */
+void ew_recording_sched_describe(const struct etwatch_event *event,
+                                 struct etwatch_trace_event *ret_event);
+/* Returns the number of fields, at most EW_SCHED_FIELDS_MAX. */
+uint32_t ew_recording_sched_fields(const struct etwatch_event *event, struct etwatch_field *fields);
+
 /* --------------------------------------------------------------------- perfetto_trace */
 
 /* Perfetto traces behind the public functions: trace.c calls these if the files are Perfetto
@@ -148,6 +162,9 @@ void ew_perfetto_trace_file(const struct ew_perfetto_trace *trace, size_t i,
                             struct etwatch_trace_file *ret_file);
 void ew_perfetto_trace_stats(const struct ew_perfetto_trace *trace,
                              struct etwatch_trace_stats *ret_stats);
+/* False: file i does not have it. */
+bool ew_perfetto_trace_meta(const struct ew_perfetto_trace *trace, size_t i,
+                            struct etwatch_meta *ret_meta);
 int ew_perfetto_trace_next(struct ew_perfetto_trace *trace, struct etwatch_trace_event *ret_event);
 int ew_perfetto_trace_fields(struct ew_perfetto_trace *trace, struct etwatch_trace_event *event);
 int ew_perfetto_trace_rewind(struct ew_perfetto_trace *trace);
@@ -172,12 +189,35 @@ struct ew_trace_fields {
     uint32_t size;
     char *text; /* terminated copies of names and texts */
     size_t text_size;
+    bool withheld; /* the last event has a command line, so its bytes must not be shown */
+};
+
+/*
+ * Records of a live session instead of files. There is nothing to read twice: schemas and names are
+ * learned as they come.
+ */
+struct ew_trace_feed {
+    /* The next records, valid until the next call: their number, 0 if there are none now, or an
+     * error. */
+    int (*next)(void *ctx, const struct ew_record **ret_records);
+    /* TRACE_EVENT_INFO of an event that the decoder does not know, valid until the next call.
+     * False: there is none. May be NULL. */
+    bool (*schema)(void *ctx, const struct ew_record *record, const void **ret_info,
+                   size_t *ret_size);
+    void *ctx;
+};
+
+/* The issuer of a disk request: before Windows 8 the event of its completion names only the irp. */
+struct ew_trace_irp {
+    uint64_t irp;
+    uint32_t pid, tid;
 };
 
 struct etwatch_trace {
     struct ew_alloc_limit *memory;      /* of all its allocations except itself */
     struct ew_perfetto_trace *perfetto; /* NULL: the files are .etl, and the other members apply */
-    struct ew_etl_reader *reader;
+    struct ew_etl_reader *reader;       /* NULL: the records come from feed */
+    struct ew_trace_feed feed;
     struct ew_decoder *decoder;
     struct etwatch_trace_options options;
     struct ew_selection selection;
@@ -192,7 +232,8 @@ struct etwatch_trace {
     const struct ew_record *current; /* last result of etwatch_trace_next */
     bool learned, ended;
     struct ew_process_history history;
-    uint32_t *on_cpu; /* running thread by CPU, or EW_NO_ID */
+    uint32_t *on_cpu;          /* running thread by CPU, or EW_NO_ID */
+    struct ew_trace_irp *irps; /* disk requests by hash; NULL: none yet */
     struct ew_trace_fields fields;
 
     /* Counts of the walk; the counts of the header and the reader are added to them. */
@@ -203,6 +244,9 @@ struct etwatch_trace {
 };
 
 /* trace.c */
+/* A trace of a live session, for ew_trace_next_record, ew_trace_describe and etwatch_trace_fields.
+ * Its times are raw times of the feed. */
+int ew_trace_open_feed(const struct ew_trace_feed *feed, struct etwatch_trace **ret_trace);
 /* Sets the error of a failed call. If the memory limit was the cause, or was reached by a call that
  * otherwise succeeded, returns ETWATCH_ELIMIT, else rc. */
 int ew_trace_result(const struct etwatch_trace *trace, int rc, struct etwatch_error_info *reterr);
@@ -230,7 +274,10 @@ void ew_trace_describe(struct etwatch_trace *trace, const struct ew_record *reco
 /* trace_fields.c */
 void ew_trace_fields_init(struct ew_trace_fields *fields);
 void ew_trace_fields_done(struct ew_trace_fields *fields);
-/* Converts fields->decoded to the public form. 0 or ETWATCH_ENOMEM. */
-int ew_trace_fields_convert(struct ew_trace_fields *fields);
+/* Converts fields->decoded to the public form. This is the only place where command lines of events
+ * pass: null, or with show_cmdline masked. may_have_cmdline: the bytes that were not decoded may
+ * contain one. 0 or ETWATCH_ENOMEM. */
+int ew_trace_fields_convert(struct ew_trace_fields *fields, bool show_cmdline,
+                            bool may_have_cmdline);
 
 #endif

@@ -10,9 +10,11 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/sid.h"
+#include "model/windows_cmdline.h"
 #include "recording/trace.h"
 
-enum { GUID_LEN = 36, SID_LEN = 200, ADDRESS_LEN = 46, TIME_LEN = 40 };
+enum { GUID_LEN = 36, ADDRESS_LEN = 46, TIME_LEN = 40 };
 
 void ew_trace_fields_init(struct ew_trace_fields *fields)
 {
@@ -28,16 +30,87 @@ void ew_trace_fields_done(struct ew_trace_fields *fields)
     memset(fields, 0, sizeof *fields);
 }
 
+/* ------------------------------------------------------------ command lines */
+
+static bool begins_with_word(const char *name, size_t len, const char *word)
+{
+    size_t matched = 0;
+    for (size_t i = 0; i < len && word[matched] != '\0'; i++) {
+        char c = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
+        if (c == word[matched])
+            matched++;
+        else if (i == 0 || (c != '_' && c != ' ' && c != '-'))
+            break;
+    }
+    return word[matched] == '\0';
+}
+
+/* CommandLine, ParentCommandLine, Command_Line, CmdLine, ... Most fields are numbers, so their
+ * names are not looked at. */
+static bool is_cmdline(const struct ew_field *field)
+{
+    bool can_hold_text = field->type == EW_FIELD_TEXT || field->type == EW_FIELD_BINARY ||
+                         field->type == EW_FIELD_ARRAY || field->type == EW_FIELD_STRUCT;
+    if (!can_hold_text || field->name == NULL)
+        return false;
+    const char *name = field->name;
+    for (size_t len = field->name_len; len >= strlen("cmdline"); name++, len--) {
+        bool c = *name == 'c' || *name == 'C'; /* both words begin with it, few names contain it */
+        if (c &&
+            (begins_with_word(name, len, "commandline") || begins_with_word(name, len, "cmdline")))
+            return true;
+    }
+    return false;
+}
+
+static bool is_rest(const struct ew_field *field)
+{
+    return field->type == EW_FIELD_BINARY && field->name_len == 7 &&
+           memcmp(field->name, "payload", 7) == 0;
+}
+
+/* Whether the value of a field is not shown as it is. *depth counts the open structs and arrays
+ * inside a command line (a list of arguments); secrets cannot be recognised in a single argument.
+ */
+static bool is_private(const struct ew_field *field, bool withheld, uint32_t *depth)
+{
+    bool opens = field->type == EW_FIELD_ARRAY || field->type == EW_FIELD_STRUCT;
+    bool inside = *depth > 0;
+    if (opens)
+        *depth += inside || is_cmdline(field);
+    else if (field->type == EW_FIELD_CLOSE)
+        *depth -= inside;
+    else
+        return inside || is_cmdline(field) || (withheld && is_rest(field));
+    return false;
+}
+
+/* Copies the text with its secrets masked. Returns the length; to has EW_CMDLINE_BYTES. */
+static size_t put_masked(char *to, const struct ew_field *field)
+{
+    char text[EW_CMDLINE_BYTES];
+    size_t len = field->len < sizeof text ? field->len : sizeof text - 1;
+    memcpy(text, field->v.text, len);
+    text[len] = '\0';
+    ew_cmdline_mask(text, to);
+    return strlen(to);
+}
+
+/* ------------------------------------------------------------------------ room */
+
 static size_t text_need(const struct ew_field *field)
 {
     switch (field->type) {
     case EW_FIELD_TEXT:
+        if (is_cmdline(field))
+            return EW_CMDLINE_BYTES;
+        return (size_t)field->len + 1;
     case EW_FIELD_ENUM:
         return (size_t)field->len + 1;
     case EW_FIELD_GUID:
         return GUID_LEN + 1;
     case EW_FIELD_SID:
-        return SID_LEN + 1;
+        return EW_SID_SIZE;
     case EW_FIELD_IPV4:
     case EW_FIELD_IPV6:
         return ADDRESS_LEN + 1;
@@ -82,21 +155,6 @@ static size_t put_guid(char *to, const uint8_t *guid)
                        ew_load_u32(guid), ew_load_u16(guid + 4), ew_load_u16(guid + 6), guid[8],
                        guid[9], guid[10], guid[11], guid[12], guid[13], guid[14], guid[15]);
     return len > 0 ? (size_t)len : 0;
-}
-
-/* S-1-5-21-…: revision, authority (big endian), then the subauthorities. */
-static size_t put_sid(char *to, const uint8_t *sid, size_t size)
-{
-    uint64_t authority = 0;
-    if (size < 8 || size < 8 + 4 * (size_t)sid[1] || sid[1] > 15)
-        return 0;
-    for (int i = 2; i < 8; i++)
-        authority = authority << 8 | sid[i];
-    int used = snprintf(to, SID_LEN + 1, "S-%u-%llu", sid[0], (unsigned long long)authority);
-    for (unsigned i = 0; i < sid[1] && used > 0 && used < SID_LEN; i++)
-        used += snprintf(to + used, (size_t)(SID_LEN + 1 - used), "-%u",
-                         ew_load_u32(sid + 8 + 4 * (size_t)i));
-    return used > 0 && used <= SID_LEN ? (size_t)used : 0;
 }
 
 static size_t put_ipv4(char *to, const uint8_t *a)
@@ -173,7 +231,7 @@ static size_t put_text(char *to, const struct ew_field *field)
     case EW_FIELD_GUID:
         return field->len >= 16 ? put_guid(to, field->v.raw) : 0;
     case EW_FIELD_SID:
-        return put_sid(to, field->v.raw, field->len);
+        return ew_sid_text(to, field->v.raw, field->len);
     case EW_FIELD_IPV4:
         return field->len >= 4 ? put_ipv4(to, field->v.raw) : 0;
     case EW_FIELD_IPV6:
@@ -226,13 +284,18 @@ static uint32_t public_type(const struct ew_field *field)
     }
 }
 
-int ew_trace_fields_convert(struct ew_trace_fields *fields)
+int ew_trace_fields_convert(struct ew_trace_fields *fields, bool show_cmdline,
+                            bool may_have_cmdline)
 {
     const struct ew_fields *decoded = &fields->decoded;
     int rc = decoded->error != 0 ? decoded->error : make_room(fields);
     if (rc < 0)
         return rc;
     char *at = fields->text;
+    uint32_t depth = 0;
+    fields->withheld = may_have_cmdline;
+    for (uint32_t i = 0; i < decoded->count && !fields->withheld; i++)
+        fields->withheld = is_cmdline(&decoded->list[i]);
     for (uint32_t i = 0; i < decoded->count; i++) {
         const struct ew_field *from = &decoded->list[i];
         struct etwatch_field *to = &fields->list[i];
@@ -243,14 +306,18 @@ int ew_trace_fields_convert(struct ew_trace_fields *fields)
             to->name = at;
             at += from->name_len + 1;
         }
-        to->type = public_type(from);
+        bool private = fields->withheld && is_private(from, fields->withheld, &depth);
+        bool masked = private && show_cmdline && depth == 0 && from->type == EW_FIELD_TEXT;
+        to->type = private && !masked ? ETWATCH_FIELD_NULL : public_type(from);
         to->len = 0;
         to->v.u = from->v.u;
-        if (to->type == ETWATCH_FIELD_BINARY) {
+        if (to->type == ETWATCH_FIELD_NULL) {
+            to->v.u = 0;
+        } else if (to->type == ETWATCH_FIELD_BINARY) {
             to->len = from->len;
             to->v.bytes = from->v.raw;
         } else if (to->type == ETWATCH_FIELD_TEXT) {
-            size_t len = put_text(at, from);
+            size_t len = masked ? put_masked(at, from) : put_text(at, from);
             at[len] = '\0';
             to->len = (uint32_t)len;
             to->v.text = at;

@@ -378,6 +378,7 @@ static int visit_class(const struct ew_account_visitor *visitor, const char *pro
     struct etwatch_trace_class klass = {
         .size = sizeof klass,
         .decoded = decoded,
+        .state = decoded ? ETWATCH_CLASS_DECODED : ETWATCH_CLASS_RAW,
         .count = count,
         .provider = provider,
         .event = event,

@@ -47,6 +47,11 @@ static void free_cell(struct ew_sampler *sampler, struct ew_cell *cell)
     ew_pending_drop(sampler, cell);
 }
 
+static bool has_content(const struct ew_cell *cell)
+{
+    return (cell->has | cell->device_has) != 0 || cell->children != NULL;
+}
+
 static void deliver_cells(struct ew_sampler *sampler, struct ew_cell *first)
 {
     for (struct ew_cell *cell = first, *next; cell != NULL; cell = next) {
@@ -54,7 +59,7 @@ static void deliver_cells(struct ew_sampler *sampler, struct ew_cell *first)
         cell->follower = NULL;
         if ((cell->flags & EW_CELL_FINAL) != 0)
             continue; /* delivered with the exit */
-        if ((cell->flags & EW_CELL_VOID) == 0 && (cell->has != 0 || cell->children != NULL))
+        if ((cell->flags & EW_CELL_VOID) == 0 && has_content(cell))
             ew_sample_interval(sampler, cell->process, cell);
         free_cell(sampler, cell);
     }
@@ -105,7 +110,7 @@ static bool may_exit(const struct ew_sampler *sampler, struct ew_process *proces
  * whole and nothing followed, or if the process is no longer monitored. */
 static bool final_has_content(const struct ew_process *process, const struct ew_cell *final)
 {
-    if (final->has != 0 || final->children != NULL)
+    if (has_content(final))
         return true;
     if ((process->flags & EW_P_FORGOTTEN) != 0)
         return false;
@@ -266,8 +271,15 @@ static int close_cut(struct ew_sampler *sampler, uint64_t objects_before)
     return failure < 0 ? failure : delivered > INT32_MAX ? INT32_MAX : (int)delivered;
 }
 
+static void note_unproven(struct ew_sampler *sampler)
+{
+    if (sampler->config.unproven != NULL)
+        sampler->unproven = sampler->config.unproven(sampler->config.unproven_ctx);
+}
+
 int ew_sampler_deliver(struct ew_sampler *sampler, uint64_t horizon_ns)
 {
+    note_unproven(sampler);
     if (sampler->finished)
         return ETWATCH_ESTATE;
     uint64_t before = sampler->counts.objects;
@@ -282,6 +294,7 @@ int ew_sampler_deliver(struct ew_sampler *sampler, uint64_t horizon_ns)
 
 int ew_sampler_finish(struct ew_sampler *sampler, uint64_t now_ns)
 {
+    note_unproven(sampler);
     if (sampler->finished)
         return ETWATCH_ESTATE;
     uint64_t before = sampler->counts.objects;

@@ -4,15 +4,46 @@
  * to the nanosecond; if memory is short, the caller gets the amount that was attributed.
  *
  * CPU time of a run is split where the run crosses an interval end; other CPU time belongs to the
- * open interval. A source may have missed a switch. Then an interval may have to take more CPU time
- * than it is long, which is impossible; the time is instead laid out from the point up to which the
- * thread was last accounted.
+ * open interval. A thread does not switch during a run: a switch belongs to the end of the run, or
+ * to the runs before it. What else is counted in a run of several intervals has no known time: it
+ * is reported in the largest part and unknown in the others. A source may have missed a switch.
+ * Then an interval may have to take more CPU time than it is long, which is impossible; the time is
+ * instead laid out from the point up to which the thread was last accounted.
  */
 #include "sampler/internal.h"
 
 #define CLOCK_SLACK_NS 50000u /* wall clock and CPU clock never agree exactly */
 
+#if defined(__SIZEOF_INT128__)
 __extension__ typedef unsigned __int128 wide;
+
+static uint64_t scale_wide(uint64_t total, uint64_t part, uint64_t whole)
+{
+    return (uint64_t)(((wide)total * part + whole / 2) / whole);
+}
+#else
+/* Processors of 32 bits: the product by halves, the quotient bit by bit. */
+static uint64_t scale_wide(uint64_t total, uint64_t part, uint64_t whole)
+{
+    uint64_t t0 = (uint32_t)total, t1 = total >> 32, p0 = (uint32_t)part, p1 = part >> 32;
+    uint64_t low = t0 * p0, middle = t1 * p0 + (low >> 32), other = t0 * p1 + (uint32_t)middle;
+    uint64_t high = t1 * p1 + (middle >> 32) + (other >> 32), quotient = 0;
+    low = other << 32 | (uint32_t)low;
+    high += low + whole / 2 < low;
+    low += whole / 2;
+    high %= whole;
+    for (int bit = 63; bit >= 0; bit--) {
+        bool carry = high >> 63 != 0;
+        high = high << 1 | (low >> bit & 1);
+        quotient <<= 1;
+        if (carry || high >= whole) {
+            high -= whole;
+            quotient |= 1;
+        }
+    }
+    return quotient;
+}
+#endif
 
 uint64_t ew_distribute_scale(uint64_t total, uint64_t part, uint64_t whole)
 {
@@ -20,7 +51,7 @@ uint64_t ew_distribute_scale(uint64_t total, uint64_t part, uint64_t whole)
         return part;
     if ((total | part | whole) >> 32 == 0)
         return (total * part + whole / 2) / whole;
-    return (uint64_t)(((wide)total * part + whole / 2) / whole);
+    return scale_wide(total, part, whole);
 }
 
 bool ew_distribute_fits(uint64_t cpu_ns, uint64_t wall_ns)
@@ -277,6 +308,59 @@ static void attribute_before(struct ew_sampler *sampler, struct run *run,
     attribute_over(sampler, run, from_ns, until_ns, cpu_ns);
 }
 
+#define SWITCHES (EW_HAS_C(switches_voluntary) | EW_HAS_C(switches_involuntary))
+/* Counters that do not change during a run: their time is known. */
+#define BETWEEN_RUNS (SWITCHES | EW_HAS_C(runq_wait_ns))
+
+/* The counter of the switch that ended the run; EW_COUNTER_COUNT: none did. The kernel may count a
+ * thread that is woken by a signal while it goes to sleep as waiting though it stays runnable. */
+static uint32_t last_switch(const struct ew_reading *reading, const struct ew_delta *delta)
+{
+    uint32_t counter = EW_C_switches_voluntary, other = EW_C_switches_involuntary;
+    if (reading->left == EW_LEFT_NOT)
+        return EW_COUNTER_COUNT;
+    if (reading->left == EW_LEFT_PREEMPTED) {
+        counter = EW_C_switches_involuntary;
+        other = EW_C_switches_voluntary;
+    }
+    if (delta->count[counter] > 0)
+        return counter;
+    return delta->count[other] > 0 ? other : EW_COUNTER_COUNT;
+}
+
+/* Adds a count to the interval. */
+static void attribute_count(struct ew_sampler *sampler, struct run *run, uint32_t counter,
+                            uint64_t count, uint64_t index)
+{
+    if (count == 0)
+        return;
+    struct ew_cell *cell = ew_pending_cell(sampler, run->process, run->thread, index);
+    if (cell == NULL)
+        return;
+    struct ew_delta part = {.has = run->everywhere};
+    part.count[counter] = count;
+    add_to_cell(cell, &part, part.has, run->mask, run->flags);
+    run->attributed.count[counter] += count;
+}
+
+/* Adds the counters that do not change during a run to the intervals in which they changed. */
+static void attribute_switches(struct ew_sampler *sampler, struct run *run,
+                               const struct ew_reading *reading, const struct ew_delta *delta,
+                               uint64_t open, uint64_t from_ns)
+{
+    static const uint32_t counters[] = {EW_C_switches_voluntary, EW_C_switches_involuntary};
+    uint32_t last = last_switch(reading, delta);
+    uint64_t end_ns = reading->t_ns > from_ns ? reading->t_ns - 1 : reading->t_ns;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t at_end = counters[i] == last ? 1 : 0;
+        attribute_count(sampler, run, counters[i], delta->count[counters[i]] - at_end, open);
+        attribute_count(sampler, run, counters[i], at_end, ew_pending_index(sampler, end_ns));
+    }
+    /* A wait ends when the run begins. */
+    attribute_count(sampler, run, EW_C_runq_wait_ns, delta->count[EW_C_runq_wait_ns],
+                    ew_pending_index(sampler, from_ns));
+}
+
 /* Adds the other counters to the cell with the largest part of the CPU time. */
 static void attribute_others(struct ew_sampler *sampler, struct run *run,
                              const struct ew_delta *delta, uint64_t open)
@@ -286,7 +370,7 @@ static void attribute_others(struct ew_sampler *sampler, struct run *run,
         most = ew_pending_cell(sampler, run->process, run->thread, open);
     if (most == NULL)
         return;
-    uint32_t others = delta->has & ~EW_CPU_COUNTERS;
+    uint32_t others = delta->has & ~run->everywhere;
     add_to_cell(most, delta, others, run->mask, run->flags);
     for (; others != 0; others &= others - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(others);
@@ -320,6 +404,14 @@ static uint64_t run_part(const struct ew_thread *thread, const struct ew_reading
     return run_ns;
 }
 
+/* Whether the beginning of the run is known: no switch to the thread was missed. */
+static bool run_known(const struct ew_thread *thread, const struct ew_reading *reading)
+{
+    bool skipped = reading->ran_from_cpu_ns == 0 && thread->last[EW_C_cpu_ns] > 0 &&
+                   thread->credited_ns <= reading->ran_from_ns;
+    return ew_distribute_ran(reading) && reading->ran_from_ns < reading->t_ns && !skipped;
+}
+
 static void attribute_run(struct ew_sampler *sampler, struct ew_thread *thread,
                           const struct ew_reading *reading, struct ew_delta *delta, uint32_t mask)
 {
@@ -338,13 +430,17 @@ static void attribute_run(struct ew_sampler *sampler, struct ew_thread *thread,
         none |= (uint32_t)(delta->count[i] == 0) << i;
     for (uint32_t i = EW_COUNTER_BASE_COUNT; delta->has >> i != 0; i++)
         none |= (uint32_t)(delta->count[i] == 0) << i;
-    run.everywhere |= none & delta->has;
+    bool ran = run_known(thread, reading);
+    run.everywhere |= (none | (ran ? BETWEEN_RUNS : 0)) & delta->has;
     uint64_t from_ns;
     uint64_t run_ns = run_part(thread, reading, cpu_ns, &from_ns);
+    uint64_t open = open_index(sampler, thread, from_ns);
     if (cpu_ns > run_ns || cpu_ns == 0)
         attribute_before(sampler, &run, reading, from_ns, cpu_ns - run_ns);
     attribute_over(sampler, &run, from_ns, reading->t_ns, run_ns);
-    attribute_others(sampler, &run, delta, open_index(sampler, thread, from_ns));
+    if (ran)
+        attribute_switches(sampler, &run, reading, delta, open, from_ns);
+    attribute_others(sampler, &run, delta, open);
     run.attributed.has = delta->has;
     add_to_total(thread->process, &run.attributed, mask);
     *delta = run.attributed;

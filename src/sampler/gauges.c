@@ -10,16 +10,19 @@
 
 static const uint32_t class_masks[EW_GAUGE_CLASS_COUNT] = EW_GAUGE_CLASS_MASKS;
 
+struct ew_process_more *ew_gauges_more(struct ew_sampler *sampler, struct ew_process *process)
+{
+    if (process->more == NULL)
+        process->more = ew_calloc(1, sizeof *process->more);
+    if (process->more == NULL)
+        sampler->failure = ETWATCH_ENOMEM;
+    return process->more;
+}
+
 /* Allocates room for the gauges that few sources read. */
 static bool has_room(struct ew_sampler *sampler, struct ew_process *process, uint32_t has)
 {
-    enum { MORE = EW_GAUGE_COUNT - EW_GAUGE_BASE_COUNT };
-    if (has >> EW_GAUGE_BASE_COUNT == 0 || process->more_gauges != NULL)
-        return true;
-    process->more_gauges = ew_calloc(MORE, sizeof *process->more_gauges);
-    if (process->more_gauges == NULL)
-        sampler->failure = ETWATCH_ENOMEM;
-    return process->more_gauges != NULL;
+    return has >> EW_GAUGE_BASE_COUNT == 0 || ew_gauges_more(sampler, process) != NULL;
 }
 
 static void store(struct ew_process *process, uint32_t has, const uint64_t *gauge)
@@ -29,7 +32,7 @@ static void store(struct ew_process *process, uint32_t has, const uint64_t *gaug
         if (i < EW_GAUGE_BASE_COUNT)
             process->gauge[i] = gauge[i];
         else
-            process->more_gauges[i - EW_GAUGE_BASE_COUNT] = gauge[i];
+            process->more->gauge[i - EW_GAUGE_BASE_COUNT] = gauge[i];
     }
 }
 

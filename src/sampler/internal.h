@@ -99,6 +99,8 @@ struct ew_cell {
     uint64_t begin_ns;  /* FINAL only: start of the interval, which may already be delivered */
     uint64_t rss_bytes; /* EW_CELL_RSS */
     uint64_t counter[EW_COUNTER_COUNT];
+    uint64_t device[EW_DEVICE_VALUE_COUNT];
+    uint32_t device_has; /* EW_HAS_DV_* */
 };
 
 /* A first-in first-out list of processes by pool number. */
@@ -150,6 +152,7 @@ struct ew_sampler {
     uint32_t recent_next;
 
     uint32_t known_counters; /* counters that the source delivers */
+    uint32_t unproven;       /* of these, those that are not reported */
     bool late;               /* part of the current reading came too late */
     bool finished;
     int failure; /* since the last cut */
@@ -188,6 +191,8 @@ uint64_t ew_pending_start_ns(const struct ew_sampler *sampler, uint64_t index);
 /* gauges.c: gauges of a process, read at t_ns. */
 void ew_gauges_take(struct ew_sampler *sampler, struct ew_process *process, uint32_t has,
                     const uint64_t *gauge, uint64_t t_ns);
+/* Room for the values that few processes have; NULL: out of memory, which is noted. */
+struct ew_process_more *ew_gauges_more(struct ew_sampler *sampler, struct ew_process *process);
 /* The gauges that are valid at end_ns: read in [end_ns, until_ns), or earlier if the process has
  * not run since. */
 uint32_t ew_gauges_at(const struct ew_process *process, uint64_t end_ns, uint64_t until_ns);
@@ -236,6 +241,9 @@ void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process);
 void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
                         struct ew_cell *cell);
 void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process);
+/* Counters that are known to be 0 for a process without a reading. */
+uint32_t ew_sample_idle_counters(const struct ew_sampler *sampler,
+                                 const struct ew_process *process);
 /* Delivers the batch. */
 void ew_sample_flush(struct ew_sampler *sampler);
 void ew_sample_forget_aggregate(struct ew_process *process);

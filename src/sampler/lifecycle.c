@@ -76,6 +76,9 @@ static void set_facts(struct ew_sampler *sampler, struct ew_process *process,
         process->cgroup_id = fact->cgroup_id;
     if ((fact->has & EW_HAS_NAME) != 0)
         set_text(sampler, &process->name, fact->name);
+    /* Its name is looked up when the process is described. */
+    if (fact->sid != NULL && (process->flags & EW_P_DESCRIBED) == 0)
+        set_text(sampler, &process->user, fact->sid);
     set_gauges(sampler, process, fact);
 }
 

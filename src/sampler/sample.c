@@ -10,9 +10,15 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sid.h"
 
 static const uint64_t no_counters[EW_COUNTER_COUNT];
 static const uint64_t no_gauges[EW_GAUGE_COUNT - EW_GAUGE_BASE_COUNT];
+
+static const uint64_t *more_of(const struct ew_process *process)
+{
+    return process->more != NULL ? process->more->gauge : NULL;
+}
 
 static uint64_t to_unix(const struct ew_sampler *sampler, uint64_t raw_ns)
 {
@@ -45,6 +51,7 @@ static struct etwatch_metric_set translate_gauges(uint32_t mask)
 static void put_counters(struct ew_sampler *sampler, struct etwatch_sample *out, uint32_t mask,
                          const uint64_t *counter)
 {
+    mask &= ~sampler->unproven;
     if (mask != sampler->memo_counters) {
         sampler->memo_counters = mask;
         sampler->memo_counters_has = translate_counters(mask);
@@ -96,6 +103,22 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
 #undef EW_X
 }
 
+static void put_devices(struct etwatch_sample *out, uint32_t has, const uint64_t *values)
+{
+#define EW_X(name)                                                       \
+    out->name = (has & EW_HAS_DV(name)) != 0 ? values[EW_DV_##name] : 0; \
+    if ((has & EW_HAS_DV(name)) != 0)                                    \
+        etwatch_metric_set_add(&out->has, ETWATCH_M_##name);
+    EW_DEVICE_VALUES(EW_X)
+#undef EW_X
+}
+
+static void put_device_totals(struct etwatch_sample *out, const struct ew_process *process)
+{
+    const struct ew_process_more *more = process->more;
+    put_devices(out, more != NULL ? more->device_has : 0, more != NULL ? more->device : NULL);
+}
+
 /* After the counters and gauges: adds derived values and removes metrics that are not requested. */
 static void put_rest(const struct ew_sampler *sampler, struct etwatch_sample *out)
 {
@@ -103,6 +126,15 @@ static void put_rest(const struct ew_sampler *sampler, struct etwatch_sample *ou
     if (etwatch_sample_has(out, ETWATCH_M_cpu_ns) && out->dt_ns != 0) {
         etwatch_metric_set_add(&out->has, ETWATCH_M_cpu_percent);
         out->cpu_percent = 100.0 * (double)out->cpu_ns / (double)out->dt_ns;
+    }
+    out->gpu_percent = out->npu_percent = 0;
+    if (etwatch_sample_has(out, ETWATCH_M_gpu_ns) && out->dt_ns != 0) {
+        etwatch_metric_set_add(&out->has, ETWATCH_M_gpu_percent);
+        out->gpu_percent = 100.0 * (double)out->gpu_ns / (double)out->dt_ns;
+    }
+    if (etwatch_sample_has(out, ETWATCH_M_npu_ns) && out->dt_ns != 0) {
+        etwatch_metric_set_add(&out->has, ETWATCH_M_npu_percent);
+        out->npu_percent = 100.0 * (double)out->npu_ns / (double)out->dt_ns;
     }
     etwatch_metric_set_intersect(&out->has, &sampler->config.metrics);
 }
@@ -117,11 +149,15 @@ void ew_sample_flush(struct ew_sampler *sampler)
 static void describe(struct ew_sampler *sampler, struct ew_process *process)
 {
     process->flags |= EW_P_DESCRIBED;
-    if (sampler->config.describe == NULL)
+    if (sampler->config.describe == NULL) {
+        if (process->user != NULL &&
+            ew_ledger_set_text(&sampler->ledger, &process->user, ew_sid_name(process->user)) < 0)
+            sampler->failure = ETWATCH_ENOMEM;
         return;
+    }
     const char *user = NULL, *cgroup = NULL, *cmdline = NULL;
-    sampler->config.describe(sampler->config.ctx, process->pid, process->uid, process->cgroup_id,
-                             &user, &cgroup, &cmdline);
+    sampler->config.describe(sampler->config.ctx, process->pid, process->uid, process->user,
+                             process->cgroup_id, &user, &cgroup, &cmdline);
     struct ew_ledger *ledger = &sampler->ledger;
     /* Unknown strings (the process may have exited) keep their value. */
     if ((user != NULL && ew_ledger_set_text(ledger, &process->user, user) < 0) ||
@@ -179,7 +215,8 @@ void ew_sample_start(struct ew_sampler *sampler, struct ew_process *process)
     out->t_ns = to_unix(sampler, process->watched_ns);
     out->dt_ns = 0;
     put_counters(sampler, out, 0, no_counters);
-    put_gauges(sampler, out, process->gauge_has, process->gauge, process->more_gauges);
+    put_gauges(sampler, out, process->gauge_has, process->gauge, more_of(process));
+    put_devices(out, 0, NULL);
     put_rest(sampler, out);
 }
 
@@ -241,11 +278,11 @@ static void thread_object(struct ew_sampler *sampler, const struct ew_cell *cell
     gauge[EW_G_affinity] = thread->affinity;
     bool true_now = thread->gauge_ns >= end_ns || thread->gauge_ns >= thread->credited_ns;
     put_gauges(sampler, out, cell->next == NULL && true_now ? thread->gauge_has : 0, gauge, NULL);
+    put_devices(out, 0, NULL);
     put_rest(sampler, out);
 }
 
-/* Counters that are known to be 0 for a process without a reading. */
-static uint32_t idle_counters(const struct ew_sampler *sampler, const struct ew_process *process)
+uint32_t ew_sample_idle_counters(const struct ew_sampler *sampler, const struct ew_process *process)
 {
     if (!sampler->config.rounds)
         return sampler->known_counters;
@@ -260,10 +297,10 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
     uint64_t end_ns = final ? process->exit_ns : sampler->interval_end_ns;
     if (process->start_ns > begin_ns && process->start_ns < end_ns)
         begin_ns = process->start_ns;
-    uint32_t has = cell != NULL ? cell->has : idle_counters(sampler, process);
+    uint32_t has = cell != NULL ? cell->has : ew_sample_idle_counters(sampler, process);
     bool missed = cell != NULL && (cell->flags & EW_CELL_INCOMPLETE) != 0;
     if (final && has == 0 && !missed && (process->flags & EW_P_READ) != 0)
-        has = idle_counters(sampler, process);
+        has = ew_sample_idle_counters(sampler, process);
     uint32_t flags = ETWATCH_SAMPLE_COMPLETE;
     if ((final || sampler->interval_lossy) && ew_deliver_lossy(sampler, begin_ns, end_ns))
         flags = 0;
@@ -277,12 +314,13 @@ void ew_sample_interval(struct ew_sampler *sampler, struct ew_process *process,
     out->dt_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
     put_counters(sampler, out, has, cell != NULL ? cell->counter : no_counters);
     uint32_t gauges = ew_gauges_at(process, end_ns, gauges_until(sampler, cell));
-    put_gauges(sampler, out, gauges, process->gauge, process->more_gauges);
+    put_gauges(sampler, out, gauges, process->gauge, more_of(process));
     if (!etwatch_sample_has(out, ETWATCH_M_rss_bytes) && cell != NULL &&
         (cell->flags & EW_CELL_RSS) != 0) {
         etwatch_metric_set_add(&out->has, ETWATCH_M_rss_bytes);
         out->rss_bytes = cell->rss_bytes;
     }
+    put_devices(out, cell != NULL ? cell->device_has : 0, cell != NULL ? cell->device : NULL);
     put_rest(sampler, out);
     if (sampler->config.aggregate)
         aggregate(sampler, process, out);
@@ -308,7 +346,8 @@ void ew_sample_exit(struct ew_sampler *sampler, struct ew_process *process)
     out->dt_ns = process->start_ns == 0 ? 0 : process->exit_ns - process->start_ns;
     put_counters(sampler, out, total_counters(process), process->value);
     put_gauges(sampler, out, ew_gauges_at(process, process->exit_ns, UINT64_MAX), process->gauge,
-               process->more_gauges);
+               more_of(process));
+    put_device_totals(out, process);
     put_rest(sampler, out);
     if ((process->flags & EW_P_REPLACED) == 0) {
         out->exit_ns = out->t_ns;
@@ -335,7 +374,7 @@ void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process 
     out.t_ns = to_unix(sampler, now_ns);
     if (process->start_ns != 0 && process->start_ns < now_ns)
         out.dt_ns = now_ns - process->start_ns;
-    uint32_t mask = total_counters(process);
+    uint32_t mask = total_counters(process) & ~sampler->unproven;
     struct etwatch_metric_set gauges = translate_gauges(process->gauge_has);
     out.has = translate_counters(mask);
     etwatch_metric_set_union(&out.has, &gauges);
@@ -344,12 +383,13 @@ void ew_sample_totals(const struct ew_sampler *sampler, const struct ew_process 
         out.name = process->value[EW_C_##name];
     EW_COUNTERS(EW_X)
 #undef EW_X
-    const uint64_t *more = process->more_gauges != NULL ? process->more_gauges : no_gauges;
+    const uint64_t *more = more_of(process) != NULL ? more_of(process) : no_gauges;
 #define EW_X(name)                                                                 \
     memcpy(&out.name, &(uint64_t){ew_gauge_of(process->gauge, more, EW_G_##name)}, \
            sizeof(uint64_t));
     EW_GAUGES(EW_X)
 #undef EW_X
+    put_device_totals(&out, process);
     put_rest(sampler, &out);
     *ret_sample = out;
 }

@@ -90,6 +90,8 @@ static void on_event(void *ctx, const struct etwatch_event *event)
         return;
     struct etwatch_event out = *event;
     out.t_ns += (uint64_t)sampler->config.unix_minus_raw_ns;
+    if (out.kind == ETWATCH_EVENT_FAULTS)
+        out.from_ns += (uint64_t)sampler->config.unix_minus_raw_ns;
     sampler->config.event(sampler->config.ctx, &out, 1);
 }
 

@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/device.h"
 #include "model/facts.h"
 
 struct ew_sampler;
@@ -52,11 +53,15 @@ struct ew_sampler_config {
     void (*emit)(void *ctx, const struct etwatch_sample *samples, size_t count);
     /* May be NULL. Called after all samples of a cut; their strings are valid until it returns. */
     void (*emitted)(void *ctx);
+    /* May be NULL. Counters (EW_HAS_C) that are unknown in what is delivered now, whatever the
+     * readings have. */
+    uint32_t (*unproven)(const void *unproven_ctx);
+    const void *unproven_ctx;
     void (*loss)(void *ctx, const struct etwatch_loss *loss);                   /* may be NULL */
     void (*event)(void *ctx, const struct etwatch_event *events, size_t count); /* may be NULL */
     /* Called once per process (and again after an exec) when its strings are first needed. Must
      * leave unknown strings unchanged; the strings are copied. May be NULL. */
-    void (*describe)(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
+    void (*describe)(void *ctx, uint32_t pid, uint32_t uid, const char *sid, uint64_t cgroup_id,
                      const char **ret_user, const char **ret_cgroup, const char **ret_cmdline);
 };
 
@@ -84,6 +89,12 @@ void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts);
 int ew_sampler_deliver(struct ew_sampler *sampler, uint64_t horizon_ns);
 /* Delivers everything, including the last, shorter interval up to now_ns. Returns like deliver. */
 int ew_sampler_finish(struct ew_sampler *sampler, uint64_t now_ns);
+
+/* What a process did on a device, and energy that CPU time caused (model/device.h): after the facts
+ * of the same time. The first returns whether the process is watched, the second the energy that
+ * was attributed to watched processes. */
+bool ew_sampler_device(struct ew_sampler *sampler, const struct ew_device_use *use);
+uint64_t ew_sampler_energy(struct ew_sampler *sampler, const struct ew_energy_use *use);
 
 /* Sets the interval length from at_ns on, an interval end after all facts so far. ETWATCH_EINVAL:
  * at_ns is not an interval end, or interval_ns is outside 1 ms to 10 s; ETWATCH_ESTATE: too late;

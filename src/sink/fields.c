@@ -56,8 +56,8 @@ const char *ew_type_name(uint32_t type)
 
 const char *ew_loss_stage_name(uint32_t stage)
 {
-    static const char *const names[] = {"unknown", "kernel_log", "lifecycle",
-                                        "stream",  "table",      "queue"};
+    static const char *const names[] = {"unknown", "kernel_log", "lifecycle", "stream",
+                                        "table",   "queue",      "buffers"};
     return names[stage < sizeof names / sizeof names[0] ? stage : 0];
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <etwatch/span.h>
 #include <etwatch/trace.h>
 
 #include "base/buf.h"
@@ -21,6 +22,11 @@ void ew_json_put_fields(struct ew_buf *out, const struct etwatch_field *fields, 
 void ew_json_put_field(struct ew_buf *out, const struct etwatch_field *fields, uint32_t count);
 /* "00ff…" */
 void ew_json_hex(struct ew_buf *out, const uint8_t *bytes, size_t len);
+
+/* ------------------------------------------------------------------------------- span */
+
+/* [{"cause":"cpu","pid":1,"tid":null,"name":"ffmpeg","ns":2}] */
+void ew_json_causes(struct ew_buf *out, const struct etwatch_cause *causes, uint32_t count);
 
 /* A literal, its quotes already escaped. */
 #define EW_JSON(out, literal) ew_buf_bytes((out), (literal), sizeof(literal) - 1)

@@ -211,6 +211,9 @@ static void done(struct etwatch_sink *base)
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     ew_pf_sched_done(sink);
     ew_pf_rows_done(&sink->rows);
+    ew_pf_devices_done(sink);
+    ew_pf_spans_done(sink);
+    ew_pf_gpu_done(sink);
     ew_deflate_free(sink->compressor);
     ew_buf_done(&sink->packets);
 }
@@ -273,6 +276,7 @@ static void put_stats(struct etwatch_sink *base, const struct etwatch_stats *sta
     size_t inner;
     ew_pf_begin(sink);
     ew_pf_sched_flush(sink);
+    ew_pf_gpu_flush(sink, true);
     ew_pf_end_counters(sink);
     size_t packet = ew_pf_instant(sink, end_ns, EW_PF_OWN_TRACK, EW_PF_E_stats, &inner);
 #define PUT(name) ew_pf_put_named(sink, #name, stats->name)
@@ -309,6 +313,7 @@ static void flush(struct etwatch_sink *base)
 {
     struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
     ew_pf_sched_flush(sink);
+    ew_pf_gpu_flush(sink, false);
     ew_pf_pack(sink, true);
 }
 
@@ -320,6 +325,9 @@ static void restart(struct etwatch_sink *base)
     ew_pf_sched_done(sink);
     sink->begun = false;
     ew_pf_begin(sink);
+    ew_pf_devices_again(sink);
+    ew_pf_spans_again(sink);
+    ew_pf_gpu_again(sink);
     ew_pf_describe_again(sink);
 }
 
@@ -337,6 +345,10 @@ const struct ew_sink_ops ew_sink_perfetto = {
     .event = ew_pf_event,
     .loss = put_loss,
     .alert = put_alert,
+    .device = ew_pf_device,
+    .span = ew_pf_span,
+    .oper = ew_pf_operator,
+    .gpu_op = ew_pf_gpu_op,
     .stats = put_stats,
     .trace = ew_pf_trace,
     .process = ew_pf_total,
@@ -344,5 +356,6 @@ const struct ew_sink_ops ew_sink_perfetto = {
     .end = end,
     .flush = flush,
     .restart = restart,
+    .name = ew_pf_name,
     .wants_fields = ew_pf_wants_fields,
 };

@@ -43,10 +43,14 @@ void ew_pf_rows_remove(struct ew_pf_rows *rows, struct ew_pf_row *row);
 void ew_pf_rows_done(struct ew_pf_rows *rows);
 
 struct ew_pf_cpu;
+struct ew_pf_device;
+struct ew_pf_span_thread;
+struct ew_pf_gpu;
 
 /* The process of a thread as written to the trace: by tid, the newest wins. */
 struct ew_pf_thread {
     uint32_t tid, pid;
+    bool named;
     uint32_t started_tid; /* the last thread of this cell with a known start */
     uint64_t started_ns;  /* Unix */
 };
@@ -68,6 +72,11 @@ struct ew_pf_sink {
     uint32_t etw_running[EW_PF_CPUS_MAX]; /* tid + 1 of the running thread; 0: unknown */
     struct ew_pf_thread *threads;         /* by hash of tid */
     uint8_t *processes;                   /* two bits per pid (modulo): enum process_mark */
+    struct ew_pf_device *devices;
+    uint32_t device_count;
+    struct ew_pf_span_thread *span_threads;
+    uint32_t span_thread_count, span_last;
+    struct ew_pf_gpu *gpu; /* tracks of GPU operations; NULL: none yet */
 };
 
 /* perfetto.c */
@@ -100,6 +109,13 @@ void ew_pf_put_set_rest(struct ew_pf_sink *sink, const char *const names[ETWATCH
 void ew_pf_put_named_text(struct ew_pf_sink *sink, const char *name, const char *text);
 void ew_pf_put_named_double(struct ew_pf_sink *sink, const char *name, double value);
 
+/* perfetto_span.c */
+void ew_pf_span(struct etwatch_sink *sink, const struct etwatch_span *span);
+void ew_pf_operator(struct etwatch_sink *sink, const struct etwatch_operator *op);
+/* Tracks are described again. */
+void ew_pf_spans_again(struct ew_pf_sink *sink);
+void ew_pf_spans_done(struct ew_pf_sink *sink);
+
 /* perfetto_sched.c */
 void ew_pf_event(struct etwatch_sink *sink, const struct etwatch_event *event);
 /* Writes the collected events of all CPUs to packets. */
@@ -116,6 +132,10 @@ void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const cha
 uint64_t ew_pf_start_of(const struct ew_pf_sink *sink, uint32_t tid, uint64_t start_ns);
 /* The first track id of a process or thread. preexisting: it existed before the recording. */
 uint64_t ew_pf_take_uuid(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, bool preexisting);
+/* The name of a process that has no samples. */
+void ew_pf_name(struct etwatch_sink *sink, uint32_t pid, const char *name);
+/* The process is already described in the trace. */
+void ew_pf_process_described(struct ew_pf_sink *sink, uint32_t pid);
 /* The thread is already described in the trace. */
 void ew_pf_thread_described(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid);
 
@@ -123,6 +143,19 @@ void ew_pf_thread_described(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
 bool ew_pf_wants_fields(const struct etwatch_trace_event *event);
 void ew_pf_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_event *event);
 void ew_pf_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
+
+/* perfetto_device.c */
+void ew_pf_device(struct etwatch_sink *sink, const struct etwatch_device *device);
+void ew_pf_devices_done(struct ew_pf_sink *sink);
+/* Their tracks are described again before their next values. */
+void ew_pf_devices_again(struct ew_pf_sink *sink);
+
+/* perfetto_gpu.c */
+void ew_pf_gpu_op(struct etwatch_sink *sink, const struct etwatch_gpu_op *op);
+/* Writes what waits for its process; all: also if that was never seen. */
+void ew_pf_gpu_flush(struct ew_pf_sink *sink, bool all);
+void ew_pf_gpu_again(struct ew_pf_sink *sink);
+void ew_pf_gpu_done(struct ew_pf_sink *sink);
 
 /* perfetto_report.c */
 void ew_pf_put_system(struct ew_pf_sink *sink, const struct etwatch_trace_summary *trace);

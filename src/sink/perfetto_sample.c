@@ -40,7 +40,11 @@ static const struct counter {
     {ETWATCH_M_disk_read_bytes, PER_SECOND, "disk_read_bytes/s", "bytes/s"},
     {ETWATCH_M_disk_write_bytes, PER_SECOND, "disk_write_bytes/s", "bytes/s"},
 };
-enum { COUNTER_COUNT = sizeof counters / sizeof counters[0], FIRST_COUNTER = 2 };
+enum {
+    COUNTER_COUNT = sizeof counters / sizeof counters[0],
+    FIRST_COUNTER = 2,
+    OVERVIEW = FIRST_COUNTER + EW_PF_COUNTER_MAX, /* its lifetime above all processes */
+};
 _Static_assert((int)COUNTER_COUNT <= (int)EW_PF_COUNTER_MAX, "room in a row");
 
 /* ------------------------------------------------------------------ instants */
@@ -203,19 +207,44 @@ static void put_process(struct ew_pf_sink *sink, const struct etwatch_sample *s,
     ew_pf_packet_end(sink, packet);
 }
 
-/* Start or end of the lifetime slice. */
-static void put_lifetime(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t type,
-                         uint64_t t_ns)
+static void put_slice(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint64_t track,
+                      uint32_t type, uint64_t t_ns)
 {
     struct ew_buf *out = &sink->packets;
     size_t packet = ew_pf_packet(sink, t_ns);
     size_t inner = ew_proto_begin(out, EW_PF_TRACK_EVENT);
     ew_proto_u64(out, EW_PF_EVENT_TYPE, type);
-    ew_proto_u64(out, EW_PF_EVENT_TRACK, row->uuid);
+    ew_proto_u64(out, EW_PF_EVENT_TRACK, track);
     if (type == EW_PF_TYPE_BEGIN)
         ew_proto_text(out, EW_PF_EVENT_NAME, row->name != NULL ? row->name : "process");
     ew_proto_end(out, inner);
     ew_pf_packet_end(sink, packet);
+}
+
+/* Tracks with this name become one in the UI, with a line for each process. */
+static void put_overview(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t type,
+                         uint64_t t_ns)
+{
+    struct ew_buf *out = &sink->packets;
+    if (type == EW_PF_TYPE_BEGIN) {
+        size_t packet = ew_pf_packet(sink, t_ns);
+        size_t track = ew_proto_begin(out, EW_PF_TRACK_DESCRIPTOR);
+        ew_proto_u64(out, EW_PF_TRACK_UUID, row->uuid + OVERVIEW);
+        ew_proto_u64(out, EW_PF_TRACK_PARENT, EW_PF_OWN_TRACK);
+        ew_proto_text(out, EW_PF_TRACK_NAME, "watched processes");
+        ew_proto_end(out, track);
+        ew_pf_packet_end(sink, packet);
+    }
+    put_slice(sink, row, row->uuid + OVERVIEW, type, t_ns);
+}
+
+/* Start or end of the lifetime slice. */
+static void put_lifetime(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t type,
+                         uint64_t t_ns)
+{
+    put_slice(sink, row, row->uuid, type, t_ns);
+    if ((sink->base.flags & ETWATCH_SINK_OVERVIEW) != 0 && row->tid == 0)
+        put_overview(sink, row, type, t_ns);
 }
 
 static void put_counter_track(struct ew_pf_sink *sink, const struct ew_pf_row *row, uint32_t i)
@@ -471,6 +500,8 @@ void ew_pf_describe_again(struct ew_pf_sink *sink)
         };
         row->described = 0;
         put_track(sink, row, &s);
+        if (row->tid == 0)
+            ew_pf_process_described(sink, row->pid);
         ew_buf_bytes(&sink->packets, row->start, row->start_size);
         if (row->begin_ns != 0)
             put_lifetime(sink, row, EW_PF_TYPE_BEGIN, row->begin_ns);

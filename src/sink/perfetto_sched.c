@@ -37,6 +37,7 @@ struct column {
 struct ew_pf_cpu {
     uint32_t next_tid; /* the running thread, by the last switch */
     bool known;
+    uint64_t seen_ns; /* when it was last seen to run */
     uint32_t switches, wakings;
     uint64_t switch_ns, waking_ns; /* of the last event in the bundle */
     struct column switch_time, prev_state, next_pid, next_prio, next_comm;
@@ -259,23 +260,27 @@ static void put_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, cons
     ew_proto_end(out, packet);
 }
 
-/* A hash collision only costs a repeated packet. */
+/* A hash collision only costs a repeated packet. names_follow: later events have the name of the
+ * thread. Then it is not written here, because a reader would keep it when the thread changes it.
+ */
 static inline void describe_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid,
-                                   const char *name, uint64_t t_ns)
+                                   const char *name, bool names_follow, uint64_t t_ns)
 {
     if (tid == 0)
         return;
     struct ew_pf_thread *cell = cell_of(sink, tid);
-    if (cell->tid == tid && cell->pid == pid)
+    bool same = cell->tid == tid && cell->pid == pid;
+    if (same && (cell->named || name == NULL))
         return;
     /* The tid has a new owner: waiting events belong to the old one and must precede. */
-    if (cell->tid == tid)
+    if (cell->tid == tid && !same)
         ew_pf_sched_flush(sink);
     cell->tid = tid;
     cell->pid = pid;
+    cell->named = name != NULL;
     if (pid == tid && name != NULL && !mark_process(sink, pid, DESCRIBED))
         put_name(sink, pid, name, t_ns);
-    put_thread(sink, pid, tid, name, t_ns);
+    put_thread(sink, pid, tid, names_follow && pid != tid ? NULL : name, t_ns);
 }
 _Static_assert((int)THREAD_CELLS == 1 << (32 - 18), "the hash fits the table");
 
@@ -283,7 +288,21 @@ void ew_pf_thread(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid, const cha
                   uint64_t t_ns)
 {
     if (make_tables(sink))
-        describe_thread(sink, pid, tid, name, t_ns);
+        describe_thread(sink, pid, tid, name, false, t_ns);
+}
+
+void ew_pf_name(struct etwatch_sink *base, uint32_t pid, const char *name)
+{
+    struct ew_pf_sink *sink = (struct ew_pf_sink *)base;
+    ew_pf_begin(sink);
+    if (make_tables(sink))
+        describe_thread(sink, pid, pid, name, true, sink->meta.anchor_unix_ns);
+}
+
+void ew_pf_process_described(struct ew_pf_sink *sink, uint32_t pid)
+{
+    if (make_tables(sink))
+        (void)mark_process(sink, pid, DESCRIBED);
 }
 
 void ew_pf_thread_described(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
@@ -292,6 +311,7 @@ void ew_pf_thread_described(struct ew_pf_sink *sink, uint32_t pid, uint32_t tid)
         return;
     cell_of(sink, tid)->tid = tid;
     cell_of(sink, tid)->pid = pid;
+    cell_of(sink, tid)->named = true;
     (void)mark_process(sink, pid, DESCRIBED);
 }
 
@@ -370,9 +390,29 @@ static void put_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uin
     end_event(cpu, mark, inner);
 }
 
+/* The running thread was switched out without an event: Linux does not report some switches to any
+ * tracer, and events can be lost. A reader needs one that ends its slice. It is written right after
+ * the thread was last seen to run, because it ran at least until then, and is marked as not
+ * observed (the outgoing thread has no priority), so that it counts as no event. */
+static void put_gap(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
+{
+    struct ew_buf *out = &cpu->events;
+    uint64_t gap_ns = cpu->seen_ns < t_ns ? cpu->seen_ns + 1 : t_ns;
+    size_t inner, mark = begin_event(cpu, gap_ns, cpu->next_tid, EW_PF_FTRACE_SWITCH, &inner);
+    ew_proto_u64(out, 2, cpu->next_tid);
+    ew_proto_u64(out, 4, 1); /* asleep: it is woken before it runs again */
+    put_text(out, 5, e->name);
+    ew_proto_u64(out, 6, e->tid);
+    ew_proto_u64(out, 7, prio(e->priority));
+    end_event(cpu, mark, inner);
+}
+
 static void add_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
 {
     bool fits_column = e->next_priority >= -EW_PF_PRIO_BASE;
+    if (cpu->known && cpu->next_tid != e->tid)
+        put_gap(cpu, e, t_ns);
+    cpu->seen_ns = t_ns;
     if (!cpu->known || cpu->next_tid != e->tid || !fits_column) {
         put_switch(cpu, e, t_ns);
         cpu->known = true;
@@ -401,6 +441,8 @@ static void add_switch(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uin
 static void add_wakeup(struct ew_pf_cpu *cpu, const struct etwatch_event *e, uint64_t t_ns)
 {
     bool fits_column = e->priority >= -EW_PF_PRIO_BASE;
+    if (cpu->known && cpu->next_tid == e->next_tid)
+        cpu->seen_ns = t_ns;
     if (!cpu->known || cpu->next_tid != e->next_tid || !fits_column) {
         size_t inner, mark = begin_event(cpu, t_ns, e->next_tid, EW_PF_FTRACE_WAKING, &inner);
         put_text(&cpu->events, 1, e->name);
@@ -493,14 +535,14 @@ void ew_pf_event(struct etwatch_sink *base, const struct etwatch_event *e)
         return;
     if (!fits(cpu, t_ns))
         flush_cpu(sink, e->cpu);
-    describe_thread(sink, e->pid, e->tid, e->name, e->t_ns);
+    describe_thread(sink, e->pid, e->tid, e->name, true, e->t_ns);
     if (e->kind == ETWATCH_EVENT_SWITCH) {
-        describe_thread(sink, e->next_pid, e->next_tid, e->next_name, e->t_ns);
+        describe_thread(sink, e->next_pid, e->next_tid, e->next_name, true, e->t_ns);
         add_switch(cpu, e, t_ns);
     } else if (e->kind == ETWATCH_EVENT_WAKEUP) {
         add_wakeup(cpu, e, t_ns);
     } else if (starts_windows_process(e)) {
-        describe_thread(sink, e->next_pid, e->next_tid, e->next_name, e->t_ns);
+        describe_thread(sink, e->next_pid, e->next_tid, e->next_name, true, e->t_ns);
         put_fork(cpu, e, t_ns);
     } else {
         add_lifecycle(cpu, e, t_ns);

@@ -258,6 +258,14 @@ static int print(struct ew_report *report, struct ew_grid *grid, struct ew_buf *
     return rc;
 }
 
+/* Whether the name and the fields of these events are known. */
+static const char *fields_known(const struct kind *kind)
+{
+    return kind->klass.state == ETWATCH_CLASS_DECODED  ? "yes"
+           : kind->klass.state == ETWATCH_CLASS_PARTLY ? "name only"
+                                                       : "raw";
+}
+
 static int print_kinds(struct ew_report *report, struct ew_buf *out)
 {
     static const struct ew_grid_column provider_columns[] = {
@@ -273,6 +281,7 @@ static int print_kinds(struct ew_report *report, struct ew_buf *out)
         {.heading = "ID"},
         {.heading = "OP"},
         {.heading = "VER"},
+        {.heading = "FIELDS", .left = true},
         {.heading = "PROVIDER", .left = true},
         {.heading = "EVENT", .left = true},
     };
@@ -293,6 +302,7 @@ static int print_kinds(struct ew_report *report, struct ew_buf *out)
             number_cell(&grid, kind->klass.id);
             number_cell(&grid, kind->klass.opcode);
             number_cell(&grid, kind->klass.version);
+            text_cell(&grid, fields_known(kind));
         } else {
             number_cell(&grid, kind->kinds);
             number_cell(&grid, kind->unknown);

@@ -111,6 +111,13 @@ static void put_time(const struct facts *facts, const struct etwatch_trace_summa
     ew_buf_text(out, clocks[file->clock < 5 ? file->clock : 0]);
     if (file->clock == 1)
         put_frequency(out, file->clock_frequency);
+    if (stats->clock_set_back_ns > 0) {
+        warn(facts, true);
+        ew_buf_text(out, ", set back by ");
+        ew_units_ns(out, stats->clock_set_back_ns);
+        ew_buf_text(out, " or more while this was recorded");
+        warn(facts, false);
+    }
     ew_buf_char(out, '\n');
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/grid.h"
+#include "base/ntstatus.h"
 #include "base/units.h"
 #include "sink/columns.h"
 #include "sink/fields.h"
@@ -144,19 +145,6 @@ static uint32_t select_columns(const struct ew_report_row *rows, uint32_t count,
     return selected;
 }
 
-/* NTSTATUS values are usually written in hexadecimal. */
-static void put_exit_code(struct ew_buf *out, int64_t code)
-{
-    static const char digits[] = "0123456789abcdef";
-    if (code >= -255 && code <= 65535) {
-        ew_buf_i64(out, code);
-        return;
-    }
-    ew_buf_text(out, "0x");
-    for (int shift = 28; shift >= 0; shift -= 4)
-        ew_buf_char(out, digits[(uint64_t)code >> shift & 15]);
-}
-
 /* Seconds since the start of the recording. */
 static void put_when(struct ew_buf *out, uint64_t t_ns, uint64_t from_ns)
 {
@@ -210,7 +198,7 @@ static void put_cell(struct ew_buf *out, const struct ew_report_row *row, enum c
         put_when(out, s->exit_ns, from_ns);
         break;
     case EXIT:
-        put_exit_code(out, s->exit_code);
+        ew_ntstatus_put(out, s->exit_code);
         break;
     case SWITCHES:
         ew_units_count(out, s->switches_voluntary + s->switches_involuntary);

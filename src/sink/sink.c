@@ -22,6 +22,7 @@ static const struct ew_sink_ops *find_ops(uint32_t format)
     case ETWATCH_FORMAT_JSONL:
         return &ew_sink_jsonl;
     case ETWATCH_FORMAT_CSV:
+    case ETWATCH_FORMAT_CSV_RAW:
         return &ew_sink_csv;
     case ETWATCH_FORMAT_PERFETTO:
         return &ew_sink_perfetto;
@@ -106,6 +107,7 @@ int etwatch_sink_new(uint32_t format, etwatch_write_fn write, void *ctx,
     sink->ops = ops;
     ew_buf_init(&sink->out, BUFFER_MAX, write, ctx);
     sink->out.flush_at = FLUSH_AT;
+    sink->out.csv_raw = format == ETWATCH_FORMAT_CSV_RAW;
     rc = copy_options(sink, &options, &err);
     if (rc == 0 && ops->init != NULL)
         rc = ops->init(sink, &options, &err);
@@ -163,8 +165,11 @@ int etwatch_sink_events(struct etwatch_sink *sink, const struct etwatch_events *
     struct ew_items items;
     if (sink == NULL || ew_items_in(&items, batch) < 0)
         return ETWATCH_EINVAL;
-    for (size_t i = 0; i < items.count && sink->ops->event != NULL && sink->out.error == 0; i++)
-        sink->ops->event(sink, ew_items_at(&items, i, &scratch, sizeof scratch));
+    for (size_t i = 0; i < items.count && sink->ops->event != NULL && sink->out.error == 0; i++) {
+        const struct etwatch_event *event = ew_items_at(&items, i, &scratch, sizeof scratch);
+        if (event->kind < ETWATCH_EVENT_FAULTS) /* spans report the others */
+            sink->ops->event(sink, event);
+    }
     return sink->out.error;
 }
 
@@ -214,6 +219,17 @@ int etwatch_sink_system(struct etwatch_sink *sink, const struct etwatch_system *
     return sink->out.error;
 }
 
+int etwatch_sink_devices(struct etwatch_sink *sink, const struct etwatch_devices *batch)
+{
+    struct etwatch_device scratch;
+    struct ew_items items;
+    if (sink == NULL || ew_items_in(&items, batch) < 0)
+        return ETWATCH_EINVAL;
+    for (size_t i = 0; i < items.count && sink->ops->device != NULL && sink->out.error == 0; i++)
+        sink->ops->device(sink, ew_items_at(&items, i, &scratch, sizeof scratch));
+    return sink->out.error;
+}
+
 int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *given)
 {
     struct etwatch_alert scratch;
@@ -229,6 +245,84 @@ int etwatch_sink_alert(struct etwatch_sink *sink, const struct etwatch_alert *gi
         return rc;
     if (sink->ops->alert != NULL)
         sink->ops->alert(sink, alert);
+    return sink->out.error;
+}
+
+int etwatch_sink_span(struct etwatch_sink *sink, const struct etwatch_span *given)
+{
+    struct etwatch_span scratch;
+    const struct etwatch_span *span =
+        sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
+    if (span == NULL || span->cause_count > ETWATCH_SPAN_CAUSES)
+        return ETWATCH_EINVAL;
+    if (sink->ops->span != NULL)
+        sink->ops->span(sink, span);
+    return sink->out.error;
+}
+
+int etwatch_sink_operator(struct etwatch_sink *sink, const struct etwatch_operator *given)
+{
+    struct etwatch_operator copy = {.size = sizeof copy};
+    struct etwatch_span scratch;
+    if (sink == NULL || given == NULL)
+        return ETWATCH_EINVAL;
+    int rc = ew_sized_in(&copy, sizeof copy, given, "operator", NULL);
+    if (rc < 0)
+        return rc;
+    copy.span = ew_sized_or_null(copy.span, &scratch, sizeof scratch);
+    if (copy.span == NULL || copy.span->cause_count > ETWATCH_SPAN_CAUSES)
+        return ETWATCH_EINVAL;
+    if (sink->ops->oper != NULL)
+        sink->ops->oper(sink, &copy);
+    return sink->out.error;
+}
+
+int etwatch_sink_span_group(struct etwatch_sink *sink, const struct etwatch_span_group *given)
+{
+    struct etwatch_span_group scratch;
+    const struct etwatch_span_group *group =
+        sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
+    if (group == NULL || group->cause_count > ETWATCH_SPAN_CAUSES ||
+        group->slow_cause_count > ETWATCH_SPAN_CAUSES)
+        return ETWATCH_EINVAL;
+    if (sink->ops->span_group != NULL)
+        sink->ops->span_group(sink, group);
+    return sink->out.error;
+}
+
+int etwatch_sink_gpu_op(struct etwatch_sink *sink, const struct etwatch_gpu_op *given)
+{
+    struct etwatch_gpu_op scratch;
+    const struct etwatch_gpu_op *op =
+        sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
+    if (op == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->gpu_op != NULL)
+        sink->ops->gpu_op(sink, op);
+    return sink->out.error;
+}
+
+int etwatch_sink_gpu_process(struct etwatch_sink *sink, const struct etwatch_gpu_process *given)
+{
+    struct etwatch_gpu_process scratch;
+    const struct etwatch_gpu_process *process =
+        sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
+    if (process == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->gpu_process != NULL)
+        sink->ops->gpu_process(sink, process);
+    return sink->out.error;
+}
+
+int etwatch_sink_gpu_sum(struct etwatch_sink *sink, const struct etwatch_gpu_sum *given)
+{
+    struct etwatch_gpu_sum scratch;
+    const struct etwatch_gpu_sum *sum =
+        sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
+    if (sum == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->gpu_sum != NULL)
+        sink->ops->gpu_sum(sink, sum);
     return sink->out.error;
 }
 
@@ -382,6 +476,15 @@ int etwatch_sink_flush(struct etwatch_sink *sink)
     if (sink->ops->flush != NULL)
         sink->ops->flush(sink);
     return ew_buf_flush(&sink->out);
+}
+
+int etwatch_sink_name(struct etwatch_sink *sink, uint32_t pid, const char *name)
+{
+    if (sink == NULL || name == NULL)
+        return ETWATCH_EINVAL;
+    if (sink->ops->name != NULL)
+        sink->ops->name(sink, pid, name);
+    return sink->out.error;
 }
 
 int etwatch_sink_restart(struct etwatch_sink *sink)

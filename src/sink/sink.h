@@ -21,7 +21,14 @@ struct ew_sink_ops {
     void (*window)(struct etwatch_sink *sink, const struct etwatch_window *window);
     void (*loss)(struct etwatch_sink *sink, const struct etwatch_loss *loss);
     void (*alert)(struct etwatch_sink *sink, const struct etwatch_alert *alert);
+    void (*span)(struct etwatch_sink *sink, const struct etwatch_span *span);
+    void (*oper)(struct etwatch_sink *sink, const struct etwatch_operator *op);
+    void (*span_group)(struct etwatch_sink *sink, const struct etwatch_span_group *group);
     void (*system)(struct etwatch_sink *sink, const struct etwatch_system *system);
+    void (*device)(struct etwatch_sink *sink, const struct etwatch_device *device);
+    void (*gpu_op)(struct etwatch_sink *sink, const struct etwatch_gpu_op *op);
+    void (*gpu_process)(struct etwatch_sink *sink, const struct etwatch_gpu_process *process);
+    void (*gpu_sum)(struct etwatch_sink *sink, const struct etwatch_gpu_sum *sum);
     void (*stats)(struct etwatch_sink *sink, const struct etwatch_stats *stats);
     void (*trace)(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
     void (*klass)(struct etwatch_sink *sink, const struct etwatch_trace_class *klass);
@@ -33,6 +40,7 @@ struct ew_sink_ops {
     /* Writes data that waits inside the format to the buffer. */
     void (*flush)(struct etwatch_sink *sink);
     void (*restart)(struct etwatch_sink *sink);
+    void (*name)(struct etwatch_sink *sink, uint32_t pid, const char *name);
     bool (*wants_fields)(const struct etwatch_trace_event *event); /* NULL: always */
 };
 
@@ -56,8 +64,18 @@ extern const struct ew_sink_ops ew_sink_perfetto;
 
 /* system.c */
 void ew_jsonl_system(struct etwatch_sink *sink, const struct etwatch_system *system);
+/* device.c */
+void ew_jsonl_device(struct etwatch_sink *sink, const struct etwatch_device *device);
+/* gpu.c */
+void ew_jsonl_gpu_op(struct etwatch_sink *sink, const struct etwatch_gpu_op *op);
+void ew_jsonl_gpu_process(struct etwatch_sink *sink, const struct etwatch_gpu_process *process);
+void ew_jsonl_gpu_sum(struct etwatch_sink *sink, const struct etwatch_gpu_sum *sum);
 /* alert.c */
 void ew_jsonl_alert(struct etwatch_sink *sink, const struct etwatch_alert *alert);
+/* span.c */
+void ew_jsonl_span(struct etwatch_sink *sink, const struct etwatch_span *span);
+void ew_jsonl_operator(struct etwatch_sink *sink, const struct etwatch_operator *op);
+void ew_jsonl_span_group(struct etwatch_sink *sink, const struct etwatch_span_group *group);
 /* trace_json.c */
 void ew_jsonl_trace(struct etwatch_sink *sink, const struct etwatch_trace_summary *trace);
 void ew_jsonl_class(struct etwatch_sink *sink, const struct etwatch_trace_class *klass);

@@ -102,6 +102,7 @@ static void put_stats(struct ew_buf *out, const struct etwatch_trace_stats *stat
     NUMBER_IF(out, "first_bad_offset", damage, stats->first_bad_offset);
     NUMBER_IF(out, "first_bad_file", damage, stats->first_bad_file);
     TEXT(out, "first_bad", damage ? stats->first_bad : NULL);
+    NUMBER_IF(out, "clock_set_back_ns", stats->clock_set_back_ns != 0, stats->clock_set_back_ns);
     BOOL(out, "complete", stats->lost == 0 && stats->lost_buffers == 0 && !damage);
 }
 
@@ -140,6 +141,12 @@ void ew_jsonl_trace(struct etwatch_sink *sink, const struct etwatch_trace_summar
     ew_buf_end_line(out);
 }
 
+static const char *state_name(const struct etwatch_trace_class *klass)
+{
+    static const char *const names[] = {"raw", "partly", "decoded"};
+    return klass->state < sizeof names / sizeof names[0] ? names[klass->state] : NULL;
+}
+
 void ew_jsonl_class(struct etwatch_sink *sink, const struct etwatch_trace_class *klass)
 {
     struct ew_buf *out = &sink->out;
@@ -151,6 +158,7 @@ void ew_jsonl_class(struct etwatch_sink *sink, const struct etwatch_trace_class 
     NUMBER(out, "version", klass->version);
     NUMBER(out, "count", klass->count);
     BOOL(out, "decoded", klass->decoded != 0);
+    TEXT(out, "state", state_name(klass));
     EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
@@ -209,6 +217,11 @@ static void put_head(struct ew_buf *out, const struct etwatch_trace_event *event
     at = ew_raw_u64(at, event->opcode);
     at = RAW(at, ",\"version\":");
     at = ew_raw_u64(at, event->version);
+    bool header = (event->flags & ETWATCH_TRACE_HAS_HEADER_IDS) != 0;
+    at = RAW(at, ",\"header_pid\":");
+    at = raw_if(at, header, event->header_pid);
+    at = RAW(at, ",\"header_tid\":");
+    at = raw_if(at, header, event->header_tid);
     at = RAW(at, ",\"fields\":");
     ew_buf_take(out, at);
 }
@@ -217,7 +230,10 @@ static void put_tail(struct etwatch_sink *sink, const struct etwatch_trace_event
 {
     if ((sink->flags & ETWATCH_SINK_PAYLOAD) != 0) {
         EW_JSON(&sink->out, ",\"payload\":");
-        ew_json_hex(&sink->out, event->payload, event->payload_size);
+        if (event->payload == NULL)
+            EW_JSON(&sink->out, "null");
+        else
+            ew_json_hex(&sink->out, event->payload, event->payload_size);
     }
     EW_JSON(&sink->out, "}\n");
 }

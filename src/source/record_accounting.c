@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/no_arrays.h"
 #include "base/utf16.h"
 #include "decode/decode.h"
 #include "model/windows_cmdline.h"
@@ -178,8 +179,8 @@ void ew_accounting_done(struct ew_accounting *accounting)
 
 /* ------------------------------------------------------------------------- records */
 
-void ew_accounting_take(struct ew_accounting *accounting, const struct ew_record *record,
-                        const struct ew_facts *facts)
+EW_NO_ARRAYS void ew_accounting_take(struct ew_accounting *accounting,
+                                     const struct ew_record *record, const struct ew_facts *facts)
 {
     struct ew_event event;
     accounting->last_ns = record->t_ns;

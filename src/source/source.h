@@ -39,6 +39,7 @@ struct ew_source_config {
     bool threads;    /* thread readings requested */
     bool events;     /* full scheduler event stream requested */
     bool events_all; /* of every thread, not only of watched processes */
+    bool causes;     /* the stream also has page faults, and knows interrupts, where possible */
     uint32_t max_processes;
     const char *proc_root; /* never NULL */
     uint64_t epoch_ns;     /* interval ends are epoch_ns + n * interval_ns */
@@ -113,6 +114,10 @@ struct ew_source_ops {
 
     /* May be NULL. Why a requested metric is unavailable here; NULL: no specific reason. */
     const char *(*unavailable_reason)(const struct ew_source *source, uint32_t metric);
+
+    /* May be NULL. Counters (EW_HAS_C) that the source should deliver, but their events have never
+     * arrived: they are unknown, not 0, until one does. */
+    uint32_t (*unproven)(const struct ew_source *source);
 
     /* Only set for recordings. Facts carry trace time, a drain delivers the next part without
      * waiting, and `ended` returns true at the end. */

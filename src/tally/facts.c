@@ -185,6 +185,7 @@ void ew_facts_process(struct ew_tally *tally, struct ew_tally_process *process,
         fact.has |= EW_HAS_NAME;
         copy_name(fact.name, process->name);
     }
+    fact.sid = process->sid[0] != '\0' ? process->sid : NULL;
     if (kind == EW_PROCESS_EXIT) {
         if ((process->flags & EW_TP_HAS_EXIT) != 0)
             fact.has |= EW_HAS_EXIT_STATUS;
@@ -224,6 +225,11 @@ static void read_process(struct ew_tally *tally, struct ew_tally_process *proces
         reading.counter[EW_C_cpu_kernel_ns] = process->kernel_ns;
     }
     process->modes_new = false;
+    if (process->faults_new && (tally->counter_has & EW_HAS_C(faults_minor)) == 0) {
+        reading.counter_has |= EW_HAS_C(faults_minor);
+        reading.counter[EW_C_faults_minor] = process->faults_minor;
+    }
+    process->faults_new = false;
     /* After a loss the number of threads is unknown. */
     if ((process->flags & EW_TP_ALL_THREADS) != 0 && process->losses == tally->losses) {
         reading.gauge[EW_G_threads] = process->live_threads - process->ending_threads;

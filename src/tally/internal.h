@@ -193,7 +193,7 @@ struct ew_tally_process {
     uint32_t epoch;  /* interval for which it is listed */
     uint64_t losses; /* tally->losses at its start */
     uint64_t key, start_ns, end_ns;
-    const char *name, *command_line;        /* never NULL */
+    const char *name, *command_line, *sid;  /* never NULL */
     struct ew_tally_thread *threads, *own;  /* live and kept; the pseudo-thread, may be NULL */
     struct ew_tally_process *older, *newer; /* in order of start */
     struct ew_tally_process *listed;        /* to be read at the interval's end */
@@ -208,6 +208,8 @@ struct ew_tally_process {
     uint64_t cycles;
     bool modes_new; /* user_ns and kernel_ns were */
     uint64_t user_ns, kernel_ns;
+    bool faults_new; /* faults_minor was */
+    uint64_t faults_minor;
     struct ew_tally_sums ended; /* of ended threads */
 };
 
@@ -276,6 +278,7 @@ struct ew_tally {
     uint64_t switches;
     uint64_t lost_ns; /* latest loss: a thread ready before it may have run since */
     uint32_t classes;
+    uint32_t seen; /* of these, those of which an event has arrived */
     uint32_t counter_has;
     uint32_t kernel_families; /* enum ew_tally_family: provided by the kernel's classes */
     int failure;              /* since the last call */
@@ -383,6 +386,9 @@ void ew_processes_end_absent(struct ew_tally *tally,
                              bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns),
                              void *ctx, uint64_t since_ns, uint64_t t_ns);
 /* Interned text of an event; base_name: only the part behind the last backslash. */
+/* Replaces a name in the system's code page that is not plain ASCII. */
+void ew_processes_rename(struct ew_tally *tally, struct ew_tally_process *process,
+                         const struct ew_event_text *name);
 const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text *text,
                               bool base_name);
 
@@ -391,7 +397,8 @@ const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text
 void ew_run_switch(struct ew_tally *tally, const struct ew_event *event);
 void ew_run_ready(struct ew_tally *tally, const struct ew_event *event);
 void ew_run_sample(struct ew_tally *tally, const struct ew_event *event);
-void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count);
+void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
+                 enum etwatch_loss_stage stage);
 void ew_run_interval(struct ew_tally *tally, const struct ew_event *event);
 void ew_run_interrupt(struct ew_tally *tally, const struct ew_record *record,
                       const struct ew_event *event);
@@ -462,7 +469,7 @@ void ew_tally_short_of_memory(struct ew_tally *tally);
 
 static inline void ew_tally_saw(struct ew_tally *tally, uint32_t class_bit)
 {
-    if ((tally->classes & class_bit) == 0)
+    if ((tally->seen & class_bit) == 0)
         ew_tally_saw_class(tally, class_bit);
 }
 

@@ -25,8 +25,21 @@ void ew_memory_gauges(struct ew_tally *tally, struct ew_tally_process *process, 
             set(tally, process, (enum ew_gauge)i, gauge[i]);
 }
 
+/* The event at exit may come after the kernel has cleared the counters: then none is known. A
+ * process that ran had at least one fault. */
+static bool are_cleared(const struct ew_event *event)
+{
+    return (event->u.counters.fault_count | event->u.counters.handle_count |
+            event->u.counters.peak_virtual_bytes | event->u.counters.peak_working_set_bytes |
+            event->u.counters.virtual_bytes | event->u.counters.working_set_bytes |
+            event->u.counters.pagefile_bytes | event->u.counters.pool_paged_bytes |
+            event->u.counters.pool_nonpaged_bytes | event->u.counters.private_bytes) == 0;
+}
+
 void ew_memory_counters(struct ew_tally *tally, const struct ew_event *event)
 {
+    if (are_cleared(event))
+        return;
     if (event->pid == 0 || event->pid == EW_NO_ID)
         return;
     struct ew_tally_process *process = ew_processes_find(tally, event->pid);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sid.h"
 #include "base/utf16.h"
 #include "base/utf8.h"
 #include "tally/internal.h"
@@ -248,7 +249,7 @@ static struct ew_tally_process *make(struct ew_tally *tally, uint32_t pid)
     }
     process->pid = pid;
     process->serial = ++tally->next_serial;
-    process->name = process->command_line = "";
+    process->name = process->command_line = process->sid = "";
     process->losses = tally->losses;
     process->epoch = tally->epoch - 1;
     process->older = tally->last_process;
@@ -273,6 +274,18 @@ struct ew_tally_process *ew_processes_get(struct ew_tally *tally, uint32_t pid, 
 
 /* ----------------------------------------------------------------------- events */
 
+static void keep_sid(struct ew_tally *tally, struct ew_tally_process *process, const uint8_t *sid,
+                     size_t size)
+{
+    char text[EW_SID_SIZE];
+    size_t len = ew_sid_text(text, sid, size);
+    process->sid = ew_tally_keep_text(&tally->texts, text, len);
+    if (tally->texts.failed) {
+        tally->texts.failed = false;
+        ew_tally_short_of_memory(tally);
+    }
+}
+
 static void fill(struct ew_tally *tally, struct ew_tally_process *process,
                  const struct ew_event *event)
 {
@@ -292,6 +305,29 @@ static void fill(struct ew_tally *tally, struct ew_tally_process *process,
     }
     if (event->u.process.key != 0)
         process->key = event->u.process.key;
+    if (event->u.process.sid != NULL && process->sid[0] == '\0')
+        keep_sid(tally, process, event->u.process.sid, event->u.process.sid_size);
+}
+
+static bool is_ascii(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text >= 0x80 || *text == '?')
+            return false;
+    return true;
+}
+
+void ew_processes_rename(struct ew_tally *tally, struct ew_tally_process *process,
+                         const struct ew_event_text *name)
+{
+    if (name->len == 0 || (process->name[0] != '\0' && is_ascii(process->name)))
+        return;
+    const char *better = ew_processes_text(tally, name, true);
+    if (strcmp(better, process->name) == 0)
+        return;
+    process->name = better;
+    if ((process->flags & EW_TP_REPORTED) != 0)
+        ew_facts_process(tally, process, EW_PROCESS_RENAME, tally->now_ns);
 }
 
 static void end(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns)

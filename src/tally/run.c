@@ -96,7 +96,8 @@ static void lose_on(struct ew_tally *tally, struct ew_tally_cpu *cpu, uint64_t t
     ew_run_blind(tally, cpu, cpu->last_ns < t_ns ? cpu->last_ns : t_ns);
 }
 
-void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count)
+void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
+                 enum etwatch_loss_stage stage)
 {
     uint64_t from_ns = cpu < tally->cpu_count ? tally->cpus[cpu].last_ns : tally->now_ns;
     for (uint32_t i = 0; i < tally->cpu_count; i++)
@@ -108,7 +109,7 @@ void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t c
     if (count == 0 || tally->facts == NULL || tally->facts->loss == NULL || tally->interval_ns == 0)
         return;
     struct etwatch_loss loss = {.size = sizeof loss,
-                                .stage = ETWATCH_LOSS_KERNEL_LOG,
+                                .stage = stage,
                                 .count = count,
                                 .from_ns = from_ns < t_ns ? from_ns : t_ns,
                                 .to_ns = t_ns};
@@ -194,6 +195,11 @@ void ew_run_switch(struct ew_tally *tally, const struct ew_event *event)
             return;
         }
     }
+    /* A thread runs on one CPU at a time: its switch away from another one is missing. That CPU
+     * must not keep it, because a thread that ends leaves only the CPU it names. */
+    if (thread->cpu != event->cpu && (thread->flags & EW_TT_IDLE) == 0 &&
+        ew_threads_running(tally, thread))
+        ew_run_blind(tally, &tally->cpus[thread->cpu], tally->cpus[thread->cpu].last_ns);
     ew_facts_active(tally, thread, t_ns);
     enter(tally, thread, t_ns);
     thread->cpu = event->cpu;

@@ -4,10 +4,12 @@
  * Nothing here reads a clock or the system; the same events yield the same facts and totals.
  */
 #include "base/alloc.h"
+#include "base/no_arrays.h"
 #include "tally/internal.h"
 #include "tally/pmc.h"
 
 #define TEXTS_MAX ((size_t)24 << 20)
+enum { LOST_EVENT = 32 };
 
 /* Counters that are known if events of these classes were recorded. */
 static uint32_t counters_of(uint32_t classes)
@@ -33,10 +35,17 @@ static uint32_t counters_of(uint32_t classes)
     return counters;
 }
 
+/* Known without an event: the caller knows what is recorded. */
+static void set_known(struct ew_tally *tally, uint32_t classes)
+{
+    tally->classes |= classes;
+    tally->counter_has = counters_of(tally->classes) | ew_tally_pmc_known(tally);
+}
+
 void ew_tally_saw_class(struct ew_tally *tally, uint32_t class_bit)
 {
-    tally->classes |= class_bit;
-    tally->counter_has = counters_of(tally->classes) | ew_tally_pmc_known(tally);
+    tally->seen |= class_bit;
+    set_known(tally, class_bit);
 }
 
 void ew_tally_short_of_memory(struct ew_tally *tally)
@@ -63,12 +72,12 @@ int ew_tally_new(const struct ew_tally_config *config, struct ew_tally **ret_tal
     ew_facts_init(tally);
     tally->now_ns = config->first_ns;
     tally->pmc = config->pmc;
-    ew_tally_saw_class(tally, config->classes_known);
+    set_known(tally, config->classes_known);
     tally->idle.flags = EW_TT_IDLE;
     tally->idle.cold = &tally->idle_cold;
     tally->idle.epoch = tally->epoch;
     tally->idle.process = &tally->idle_process;
-    tally->idle_process.name = tally->idle_process.command_line = "";
+    tally->idle_process.name = tally->idle_process.command_line = tally->idle_process.sid = "";
     tally->idle_cold.name = "";
     uint32_t cpus = config->cpu_count < EW_CPUS_MAX ? config->cpu_count : EW_CPUS_MAX;
     if (ew_tids_set(&tally->tids, 0, &tally->idle) < 0 || (cpus > 0 && !ew_run_grow(tally, cpus))) {
@@ -268,7 +277,9 @@ static void take_rare(struct ew_tally *tally, const struct ew_record *record,
         learn_pmc(tally, event);
         break;
     case EW_EVENT_LOST:
-        ew_run_lose(tally, UINT16_MAX, event->t_ns, 1);
+        ew_run_lose(tally, UINT16_MAX, event->t_ns, 1,
+                    event->u.lost.what == LOST_EVENT ? ETWATCH_LOSS_KERNEL_LOG
+                                                     : ETWATCH_LOSS_BUFFERS);
         break;
     default:
         ew_work_event(tally, record, event);
@@ -276,8 +287,8 @@ static void take_rare(struct ew_tally *tally, const struct ew_record *record,
     }
 }
 
-int ew_tally_event(struct ew_tally *tally, const struct ew_record *record,
-                   const struct ew_event *event, const struct ew_facts *facts)
+EW_NO_ARRAYS int ew_tally_event(struct ew_tally *tally, const struct ew_record *record,
+                                const struct ew_event *event, const struct ew_facts *facts)
 {
     begin(tally, facts);
     if (event->t_ns >= tally->end_ns)
@@ -319,7 +330,15 @@ void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t
 {
     begin(tally, facts);
     ew_facts_close(tally, t_ns, true);
-    ew_run_lose(tally, cpu, t_ns, count);
+    ew_run_lose(tally, cpu, t_ns, count, ETWATCH_LOSS_KERNEL_LOG);
+}
+
+void ew_tally_lost_buffers(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
+                           const struct ew_facts *facts)
+{
+    begin(tally, facts);
+    ew_facts_close(tally, t_ns, true);
+    ew_run_lose(tally, cpu, t_ns, count, ETWATCH_LOSS_BUFFERS);
 }
 
 void ew_tally_forget_counters(struct ew_tally *tally)
@@ -334,9 +353,10 @@ void ew_tally_set_classes(struct ew_tally *tally, uint32_t classes, uint64_t t_n
     ew_facts_close(tally, t_ns, true);
     /* Without further switches the running threads would be charged for ever. */
     if ((tally->classes & ~classes & EW_TALLY_SWITCHES) != 0)
-        ew_run_lose(tally, UINT16_MAX, t_ns, 0);
+        ew_run_lose(tally, UINT16_MAX, t_ns, 0, ETWATCH_LOSS_KERNEL_LOG);
+    tally->seen &= tally->classes & classes;
     tally->classes = 0;
-    ew_tally_saw_class(tally, classes);
+    set_known(tally, classes);
 }
 
 void ew_tally_select(struct ew_tally *tally, uint32_t pid, const struct ew_facts *facts)
@@ -350,6 +370,11 @@ void ew_tally_deselect(struct ew_tally *tally, uint32_t pid)
     struct ew_tally_process *process = ew_processes_find(tally, pid);
     if (process != NULL)
         process->flags &= ~(uint32_t)(EW_TP_SELECTED | EW_TP_REPORTED);
+}
+
+uint32_t ew_tally_unproven(const struct ew_tally *tally)
+{
+    return counters_of(tally->classes) & ~counters_of(tally->seen);
 }
 
 uint32_t ew_tally_counters(const struct ew_tally *tally)
@@ -408,6 +433,27 @@ void ew_tally_modes(struct ew_tally *tally, uint32_t pid, uint64_t user_ns, uint
     process->kernel_ns = kernel_ns;
     process->modes_new = true;
     ew_facts_list_process(tally, process);
+}
+
+void ew_tally_faults(struct ew_tally *tally, uint32_t pid, uint64_t minor,
+                     const struct ew_facts *facts)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    begin(tally, facts);
+    if (process == NULL || (process->flags & EW_TP_ENDED) != 0)
+        return;
+    process->faults_minor = minor;
+    process->faults_new = true;
+    ew_facts_list_process(tally, process);
+}
+
+void ew_tally_name(struct ew_tally *tally, uint32_t pid, const struct ew_event_text *name,
+                   const struct ew_facts *facts)
+{
+    struct ew_tally_process *process = ew_processes_find(tally, pid);
+    begin(tally, facts);
+    if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
+        ew_processes_rename(tally, process, name);
 }
 
 bool ew_tally_is_alive(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns)

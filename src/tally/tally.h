@@ -99,6 +99,9 @@ void ew_tally_advance(struct ew_tally *tally, uint64_t t_ns, const struct ew_fac
 /* Events of this CPU (UINT16_MAX: any) were lost up to now. */
 void ew_tally_loss(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
                    const struct ew_facts *facts);
+/* Whole buffers were lost: how many events they held is unknown. */
+void ew_tally_lost_buffers(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t count,
+                           const struct ew_facts *facts);
 /* From now on the meaning of the hardware counters in switches is unknown. */
 void ew_tally_forget_counters(struct ew_tally *tally);
 /* From t_ns on exactly these classes are recorded. */
@@ -112,9 +115,12 @@ void ew_tally_select(struct ew_tally *tally, uint32_t pid, const struct ew_facts
 void ew_tally_deselect(struct ew_tally *tally, uint32_t pid);
 /*
  * For callers that also poll the process list.
- * gauges, other_io, cycles, modes: polled values of a live process, emitted with the open interval.
- * All but gauges count from the process's start. cycles is used only if switches carry no cycle
- * counter, modes (user and kernel time) only if there are no samples to derive them from.
+ * gauges, other_io, cycles, modes, faults: polled values of a live process, emitted with the open
+ * interval. All but gauges count from the process's start. cycles is used only if switches carry no
+ * cycle counter, modes (user and kernel time) only if there are no samples to derive them from,
+ * faults (minor ones) only if there are no fault events.
+ * name: the name in UTF-16. Events have it in the system's code page, in which other characters
+ * than those of ASCII are ambiguous: the list's name replaces such a name.
  * is_alive: whether a process with this id is alive; ret_start_ns (may be NULL) is 0 if it is
  * preexisting.
  * end_absent: ends every process that started before since_ns and is no longer present; its exit
@@ -128,10 +134,17 @@ void ew_tally_cycles(struct ew_tally *tally, uint32_t pid, uint64_t cycles,
                      const struct ew_facts *facts);
 void ew_tally_modes(struct ew_tally *tally, uint32_t pid, uint64_t user_ns, uint64_t kernel_ns,
                     const struct ew_facts *facts);
+void ew_tally_faults(struct ew_tally *tally, uint32_t pid, uint64_t minor,
+                     const struct ew_facts *facts);
+void ew_tally_name(struct ew_tally *tally, uint32_t pid, const struct ew_event_text *name,
+                   const struct ew_facts *facts);
 bool ew_tally_is_alive(const struct ew_tally *tally, uint32_t pid, uint64_t *ret_start_ns);
 void ew_tally_end_absent(struct ew_tally *tally,
                          bool (*is_there)(void *ctx, uint32_t pid, uint64_t start_ns), void *ctx,
                          uint64_t since_ns, uint64_t t_ns, const struct ew_facts *facts);
+/* Counters (EW_HAS_C) of classes that should be recorded, but of which no event has arrived so far:
+ * a 0 might mean that the system does not record them. */
+uint32_t ew_tally_unproven(const struct ew_tally *tally);
 /* The counters known so far: EW_HAS_C. */
 uint32_t ew_tally_counters(const struct ew_tally *tally);
 /* Whether facts of this process are emitted. */
@@ -173,6 +186,7 @@ struct ew_total {
     uint64_t start_ns, end_ns; /* raw; 0: not in the recording */
     const char *name;          /* UTF-8, "" unknown */
     const char *command_line;  /* processes; "" unknown. Private: mask before showing */
+    const char *sid;           /* of the user of a process: S-1-…; "" or NULL: unknown */
     uint32_t thread_count;     /* over its lifetime */
     uint32_t process_count;    /* REST: number of merged processes; else 1 */
     uint32_t image_count;

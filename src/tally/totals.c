@@ -213,6 +213,7 @@ static int deliver_process(const struct delivery *to, const struct ew_tally_proc
         .end_ns = process->end_ns,
         .name = process->name,
         .command_line = process->command_line,
+        .sid = process->sid,
         .thread_count = process->thread_count,
         .process_count = 1,
         .image_count = process->image_count > process->images_still ? process->image_count

@@ -32,6 +32,9 @@ enum ew_command {
     EW_CMD_EXPORT = 1 << 9,
     EW_CMD_CONFIG = 1 << 10,
     EW_CMD_WAITS = 1 << 11,
+    EW_CMD_SERVE = 1 << 12,
+    EW_CMD_COMPARE = 1 << 14,
+    EW_CMD_ONNX = 1 << 15,
 };
 
 /* The exit codes, the same for every command. */
@@ -66,6 +69,20 @@ struct ew_etw_options {
     struct ew_list providers; /* as written; ew_args_provider_parse has accepted them */
 };
 
+/* serve; NULL and 0: not given. */
+struct ew_serve_options {
+    char *listen, *token_file, *cert, *key;
+    struct ew_list hosts;
+    uint32_t prom_top;
+    bool pid_label;
+    bool no_details;
+    uint64_t history_bytes;
+    char *otlp;
+    uint64_t otlp_interval_ns, otlp_queue_bytes;
+    char *store;
+    uint64_t store_keep_ns, store_bytes;
+};
+
 struct ew_export_options {
     uint32_t format; /* enum etwatch_export_format; 0: not given */
     uint32_t table;  /* enum etwatch_table; 0: not given */
@@ -89,8 +106,13 @@ struct ew_options {
     bool budget_off;
     uint32_t source;       /* enum etwatch_source */
     uint32_t config_flags; /* enum etwatch_config_flag */
-    bool json, csv, quiet, wait_all;
+    bool json, csv, csv_raw, quiet, wait_all;
+    uint64_t max_memory;                         /* bytes; 0: not given */
+    uint32_t mode;                               /* of created files; 0: not given */
     char *output_path, *proc_root, *config_path; /* NULL: not given */
+    bool gpu, npu, energy;
+    bool gpu_trace;                /* run, record */
+    char *sys_root, *nvml_library; /* NULL: not given */
 
     struct etwatch_metric_set metrics;        /* empty: not given */
     struct etwatch_metric_set polled_metrics; /* gauges to poll next to an event source */
@@ -121,9 +143,14 @@ struct ew_options {
     uint32_t workers;
     bool images, count_by_type, payload;
     struct ew_export_options export;
+    struct ew_serve_options serve;
 
-    bool cleanup;                /* sessions */
-    bool waits;                  /* run */
+    bool cleanup;          /* sessions */
+    bool waits;            /* run */
+    bool spans, onnx;      /* run, record */
+    bool operators;        /* run --onnx */
+    char *py_spy_path;     /* run --onnx; NULL: not given */
+    uint32_t spans_format; /* their file, by its name: ETWATCH_EXPORT_ARROW, _PERFETTO, or 0 */
     uint64_t max_bytes, ring_ns; /* record; 0: not given */
     uint32_t rotate;             /* record */
     uint32_t triggers;           /* record: bit per alert that is a trigger */
@@ -216,6 +243,7 @@ enum ew_option_section {
     EW_SECTION_PART,
     EW_SECTION_MEASURE,
     EW_SECTION_RECORD,
+    EW_SECTION_SERVE,
     EW_SECTION_OUTPUT,
     EW_SECTION_ETW,
     EW_SECTION_GENERAL,

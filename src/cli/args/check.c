@@ -137,6 +137,15 @@ static int check_record(struct ew_parser *p)
     return 0;
 }
 
+static int check_onnx(struct ew_parser *p)
+{
+    if (!ew_options_select(p->options))
+        return ew_parser_fail(p, "onnx needs a selection of processes: -p PID, -n NAME, -u USER, "
+                                 "--cgroup PATH, or -a for all; to start a command: etwatch run "
+                                 "--onnx -- CMD");
+    return 0;
+}
+
 static int check_waits(struct ew_parser *p)
 {
     const struct ew_options *o = p->options;
@@ -146,6 +155,40 @@ static int check_waits(struct ew_parser *p)
                "for all; or a recording (FILE.etl, FILE.pftrace)");
     if (o->files.count > 0 && uses_users_or_cgroups(o))
         return ew_parser_fail(p, "a recording has no users and no cgroups: use -p or -n");
+    return 0;
+}
+
+/* Every file is a .pftrace. */
+static bool is_perfetto(const struct ew_options *o)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < o->files.count && o->source == ETWATCH_SOURCE_AUTO; i++)
+        count += ends_with(o->files.words[i], ".pftrace") ||
+                 ends_with(o->files.words[i], ".perfetto-trace");
+    return count > 0 && count == o->files.count;
+}
+
+/* Without a selection every process is served. Threads are needed for the band of a process. */
+static int check_serve(struct ew_parser *p)
+{
+    struct ew_options *o = p->options;
+    if ((o->serve.cert == NULL) != (o->serve.key == NULL))
+        return ew_parser_fail(p, "--cert and --key belong together: give both");
+    if (is_perfetto(o)) {
+        if (uses_users_or_cgroups(o))
+            return ew_parser_fail(p, "a recording has no users and no cgroups: use -p or -n");
+    } else if (o->files.count > 0) {
+        int rc = check_stat_recording(p);
+        if (rc != 0)
+            return rc;
+    } else if (o->source == ETWATCH_SOURCE_ETL) {
+        return ew_parser_fail(p, "--source etl needs a recording: etwatch serve FILE.etl");
+    }
+    if (!ew_options_select(o))
+        o->config_flags |= ETWATCH_CONFIG_ALL;
+    o->config_flags |= ETWATCH_CONFIG_THREADS;
+    if (o->hz <= 0)
+        o->hz = 100;
     return 0;
 }
 
@@ -227,6 +270,8 @@ static int check_export(struct ew_parser *p)
     if (e->format == 0)
         return ew_parser_fail(p, "export needs a format: -f perfetto, arrow, csv, jsonl, folded, "
                                  "speedscope or chrome");
+    if (o->csv_raw && e->format != ETWATCH_EXPORT_CSV)
+        return ew_parser_fail(p, "--csv-raw needs -f csv");
     if (is_table(e->format)) {
         e->table = e->table == 0 ? (uint32_t)ETWATCH_TABLE_EVENTS : e->table;
         return check_table(p);
@@ -239,6 +284,22 @@ static int check_export(struct ew_parser *p)
         (o->config_flags & ETWATCH_CONFIG_DENSE) != 0)
         return ew_parser_fail(p, "-f %s is not a table: use only -p, -n, --from and --to with it",
                               etwatch_export_name(e->format));
+    return 0;
+}
+
+/* run --spans, --onnx: the name of the file selects tables or a trace instead of text. */
+static int check_spans(struct ew_parser *p)
+{
+    struct ew_options *o = p->options;
+    uint32_t format = format_of_name(o->output_path);
+    if ((!o->spans && !o->onnx) || o->command != EW_CMD_RUN)
+        return 0;
+    if (format != ETWATCH_EXPORT_ARROW && format != ETWATCH_EXPORT_PERFETTO)
+        return 0;
+    if (o->json || o->csv)
+        return ew_parser_fail(p, "%s is a file of its own format: remove --json and --csv",
+                              o->output_path);
+    o->spans_format = format;
     return 0;
 }
 
@@ -255,21 +316,32 @@ static int check_common(struct ew_parser *p)
         return ew_parser_fail(p, "--top-by selects the metric of --top: add --top N");
     if (o->top_n > 0 && o->window_ns > 0)
         return ew_parser_fail(p, "--window aggregates every process: remove --top");
+    if (o->gpu_trace && o->child == NULL)
+        return ew_parser_fail(p, "--gpu-trace starts the program that it traces: add -- COMMAND");
     if (o->system_stats && !o->json)
         return ew_parser_fail(p, "--system-stats needs --json");
     if ((flags & ETWATCH_CONFIG_EVENTS) != 0 && !o->json)
         return ew_parser_fail(p, "--events needs --json");
     if (o->waits && o->source == ETWATCH_SOURCE_POLL)
         return ew_parser_fail(p, "--waits needs --source ebpf: polling sees no events");
+    if ((o->spans || o->onnx) && o->source == ETWATCH_SOURCE_POLL)
+        return ew_parser_fail(p, "--spans and --onnx need --source ebpf: polling sees no events");
+    if (o->py_spy_path != NULL && !o->onnx)
+        return ew_parser_fail(p, "--py-spy needs --onnx");
+    if (o->operators && !o->onnx)
+        return ew_parser_fail(p, "--operators needs --onnx");
+    if (check_spans(p) < 0)
+        return -1;
     if ((flags & ETWATCH_CONFIG_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
         return ew_parser_fail(p, "--events needs --source ebpf or etw: polling sees no events");
     if ((flags & ETWATCH_CONFIG_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0 &&
-        (o->command & (EW_CMD_REPORT | EW_CMD_EXPORT)) == 0)
+        (o->command &
+         (EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT | EW_CMD_RECORD | EW_CMD_SERVE)) == 0)
         return ew_parser_fail(p, "--cmdline needs --json or --csv: the table has no column for it");
     if ((flags & ETWATCH_CONFIG_KERNEL_THREADS) != 0 && (flags & ETWATCH_CONFIG_ALL) == 0 &&
         o->command != EW_CMD_TOP)
         return ew_parser_fail(p, "--kernel-threads needs -a");
-    if (o->source == ETWATCH_SOURCE_ETL && o->command != EW_CMD_STAT)
+    if (o->source == ETWATCH_SOURCE_ETL && (o->command & (EW_CMD_STAT | EW_CMD_SERVE)) == 0)
         return ew_parser_fail(p, "recordings are read by etwatch stat, report or events");
     return check_etw(p);
 }
@@ -277,6 +349,8 @@ static int check_common(struct ew_parser *p)
 int ew_options_check(struct ew_parser *p)
 {
     const struct ew_options *o = p->options;
+    if (o->csv_raw && !o->csv && o->command != EW_CMD_EXPORT && o->command != EW_CMD_CONFIG)
+        return ew_parser_fail(p, "--csv-raw needs --csv");
     if (o->json && o->csv)
         return ew_parser_fail(p, "--json and --csv exclude each other: choose one");
     if (o->command == EW_CMD_CONFIG)
@@ -298,8 +372,16 @@ int ew_options_check(struct ew_parser *p)
     case EW_CMD_EXPORT:
         rc = check_trace(p);
         return rc == 0 ? check_export(p) : rc;
+    case EW_CMD_ONNX:
+        return check_onnx(p);
     case EW_CMD_WAITS:
         return check_waits(p);
+    case EW_CMD_SERVE:
+        return check_serve(p);
+    case EW_CMD_COMPARE:
+        if (o->files.count != 2)
+            return ew_parser_fail(p, "compare needs two runs: etwatch compare A.json B.json");
+        return 0;
     default:
         return 0;
     }

@@ -4,6 +4,7 @@
  * of a provider is checked here, on every system, so that a script fails in the same way
  * everywhere; whether a provider exists is decided by the library.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/args/args.h"
@@ -108,6 +109,31 @@ const char *ew_args_provider_parse(const char *text, struct ew_provider *ret_pro
     return wrong;
 }
 
+/* Hidden, for tests and diagnosis: ETWATCH_ETW=flags|providers,events|buffers. Unknown words have
+ * no effect. */
+static uint32_t read_ways(void)
+{
+    static const struct {
+        const char *word;
+        uint32_t way;
+    } words[] = {
+        {"flags", ETWATCH_SESSION_BY_FLAGS},
+        {"providers", ETWATCH_SESSION_BY_PROVIDERS},
+        {"events", ETWATCH_SESSION_BY_EVENTS},
+        {"buffers", ETWATCH_SESSION_BY_BUFFERS},
+    };
+    const char *text = getenv("ETWATCH_ETW");
+    uint32_t ways = 0;
+    while (text != NULL && *text != '\0') {
+        size_t len = strcspn(text, ",");
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+            if (strlen(words[i].word) == len && strncmp(text, words[i].word, len) == 0)
+                ways |= words[i].way;
+        text += len + (text[len] == ',');
+    }
+    return ways;
+}
+
 bool ew_args_session_options(const struct ew_options *options, struct ew_session_options *ret)
 {
     const struct ew_etw_options *etw = &options->etw;
@@ -125,6 +151,7 @@ bool ew_args_session_options(const struct ew_options *options, struct ew_session
         .stacks = etw->stacks,
         .providers = ret->providers,
         .provider_count = etw->providers.count,
+        .ways = read_ways(),
     };
     for (uint32_t i = 0; i < etw->providers.count; i++) {
         struct ew_provider *parsed = &ret->parsed[i];
@@ -143,5 +170,5 @@ bool ew_args_session_options(const struct ew_options *options, struct ew_session
     return etw->buffer_bytes != 0 || etw->min_buffers != 0 || etw->max_buffers != 0 ||
            etw->flush_ns != 0 || etw->cpu_sample_hz != 0 || etw->memory_bytes != 0 ||
            etw->name != NULL || etw->kernel != NULL || etw->stacks != NULL ||
-           etw->providers.count > 0;
+           etw->providers.count > 0 || ret->options.ways != 0;
 }

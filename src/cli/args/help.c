@@ -14,11 +14,15 @@ static const char program_help[] =
     "  etwatch stat -n python --hz 100        stream samples of running processes\n"
     "  etwatch top                            show a live screen\n"
     "  etwatch waits -p 1234                  show which thread waited for which, and how long\n"
+    "  etwatch onnx -p 1234                   show why inferences of ONNX Runtime are slow\n"
+    "  etwatch serve                          dashboard, Prometheus and JSON on port 9797\n"
     "Record and read recordings (.pftrace, .etl):\n"
     "  etwatch record -o run.pftrace -- CMD   record a run, or the whole machine\n"
     "  etwatch report trace.etl               summarize a recording per process\n"
     "  etwatch events trace.etl               print its events, one per line\n"
     "  etwatch export trace.etl -o out.arrow  convert it: tables, flame graphs, timelines\n"
+    "  etwatch compare a.json b.json          say which of two runs is faster, and how sure that "
+    "is\n"
     "About this machine and etwatch:\n"
     "  etwatch doctor                         check what works here, and how to fix the rest\n"
     "  etwatch metrics                        list every metric with its unit and exactness\n"
@@ -89,8 +93,11 @@ static const char export_help[] =
 static const char top_help[] =
     "usage: etwatch top [options]\n"
     "\n"
-    "Shows a live screen of all processes, or of the selected ones. Keys: q quit, c sort by CPU,\n"
-    "m by memory, i by I/O, h help. Without a terminal it prints one block per second.\n"
+    "Shows a live screen of all processes, or of the selected ones, with bars of the CPUs and the\n"
+    "memory. Keys: arrows select, c m i < > sort, t tree, H threads (with --threads), / filter,\n"
+    "p pause, k end, K kill, [ ] priority (each asks first), h help, q quit; the mouse selects "
+    "and\n"
+    "sorts. Without a terminal it prints one block per second.\n"
     "\n"
     "  etwatch top\n"
     "  etwatch top -n python,onnx*\n";
@@ -133,6 +140,19 @@ static const char waits_help[] =
     "  etwatch waits -n python --json\n"
     "  etwatch waits -n chrome trace.etl\n";
 
+static const char onnx_help[] =
+    "usage: etwatch onnx [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a)\n"
+    "\n"
+    "Explains every inference of ONNX Runtime in running processes, of any language, without a "
+    "change to\n"
+    "them: latency percentiles and causes per session. On a terminal a screen that is renewed "
+    "every\n"
+    "second; else a report at the end (Ctrl-C or --duration). Linux with eBPF.\n"
+    "\n"
+    "  etwatch onnx -p 1234\n"
+    "  etwatch onnx -n python --duration 10s\n"
+    "  etwatch onnx -a --json -o inferences.jsonl\n";
+
 static const char config_help[] =
     "usage: etwatch config --check FILE\n"
     "       etwatch config --show [--config FILE] [options of run, stat, top, record]\n"
@@ -162,6 +182,37 @@ static const char metrics_help[] =
     "unavailable,\n"
     "and its names for Prometheus and OpenTelemetry.\n";
 
+static const char serve_help[] =
+    "usage: etwatch serve [options] [FILE.etl... | FILE.pftrace...]\n"
+    "\n"
+    "Serves a live dashboard at http://127.0.0.1:9797/, /metrics for Prometheus (text and\n"
+    "OpenMetrics), and JSON with a live stream below /api/v1/. Watches every process unless some "
+    "are\n"
+    "selected. The serving process has no rights; it ends with etwatch. With FILE it shows a\n"
+    "recording in the same pages.\n"
+    "\n"
+    "  etwatch serve\n"
+    "  etwatch serve --hz 10 --prom-top 50\n"
+    "  etwatch serve trace.pftrace\n"
+    "  etwatch serve --otlp http://127.0.0.1:4318\n"
+    "  etwatch serve --listen 0.0.0.0:9797 --token-file /etc/etwatch/token --allow-host "
+    "web1.example\n";
+
+static const char compare_help[] =
+    "usage: etwatch compare [options] A B\n"
+    "\n"
+    "Compares two runs: the latencies of their inferences and marked work, with a statistical "
+    "test\n"
+    "(Mann-Whitney) and the interval of the ratio of the medians, their causes, CPU time and "
+    "energy.\n"
+    "Runs without marks: the CPU use and memory of processes with the same name. A and B are "
+    "files\n"
+    "of 'etwatch run --json' or 'stat --json', or recordings (.pftrace).\n"
+    "\n"
+    "  etwatch run --onnx --json -o fp32.json -- python3 infer.py fp32.onnx\n"
+    "  etwatch run --onnx --json -o int8.json -- python3 infer.py int8.onnx\n"
+    "  etwatch compare fp32.json int8.json\n";
+
 static const char *intro_of(enum ew_command command)
 {
     switch (command) {
@@ -185,6 +236,12 @@ static const char *intro_of(enum ew_command command)
         return sessions_help;
     case EW_CMD_WAITS:
         return waits_help;
+    case EW_CMD_ONNX:
+        return onnx_help;
+    case EW_CMD_SERVE:
+        return serve_help;
+    case EW_CMD_COMPARE:
+        return compare_help;
     case EW_CMD_CONFIG:
         return config_help;
     case EW_CMD_METRICS:
@@ -242,6 +299,7 @@ static const char *const headings[EW_SECTION_COUNT] = {
     [EW_SECTION_PART] = "Which part of a recording",
     [EW_SECTION_MEASURE] = "What to measure, and how",
     [EW_SECTION_RECORD] = "Size of a recording (.pftrace)",
+    [EW_SECTION_SERVE] = "Serving",
     [EW_SECTION_OUTPUT] = "Output",
     [EW_SECTION_ETW] = "ETW sessions (Windows)",
     [EW_SECTION_GENERAL] = "General",

@@ -16,14 +16,14 @@
 #include "os/os.h"
 
 enum {
-    WATCH = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP,
+    WATCH = EW_CMD_RUN | EW_CMD_STAT | EW_CMD_TOP | EW_CMD_SERVE,
     STREAM = EW_CMD_RUN | EW_CMD_STAT,
     TRACE = EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT,
     WALK = EW_CMD_EVENTS | EW_CMD_EXPORT,
-    SELECT = EW_CMD_STAT | EW_CMD_TOP | EW_CMD_RECORD | EW_CMD_WAITS,
+    SELECT = EW_CMD_STAT | EW_CMD_TOP | EW_CMD_RECORD | EW_CMD_WAITS | EW_CMD_SERVE | EW_CMD_ONNX,
     SESSION = WATCH | EW_CMD_RECORD, /* commands that start an ETW session */
-    READS_FILE = WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS | EW_CMD_CONFIG,
-    EVERY = READS_FILE | EW_CMD_DOCTOR | EW_CMD_SESSIONS | EW_CMD_METRICS,
+    READS_FILE = WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS | EW_CMD_ONNX | EW_CMD_CONFIG,
+    EVERY = READS_FILE | EW_CMD_COMPARE | EW_CMD_DOCTOR | EW_CMD_SESSIONS | EW_CMD_METRICS,
 };
 
 /* ------------------------------------------------------------------- value types */
@@ -104,7 +104,7 @@ static int add_pids(struct ew_parser *p, const struct ew_option *option, const c
     for (uint32_t i = 0; i < words.count && rc == 0; i++) {
         uint32_t pid = 0;
         /* In a recording of Windows, 0 is the Idle process. */
-        bool recorded = (p->options->command & (TRACE | EW_CMD_STAT)) != 0;
+        bool recorded = (p->options->command & (TRACE | EW_CMD_STAT | EW_CMD_SERVE)) != 0;
         if (!ew_value_u32(words.words[i], &pid) || (pid == 0 && !recorded) || pid > INT32_MAX)
             rc = ew_parser_fail(p, "%s needs %s, not \"%s\"; to select by name use -n", shown,
                                 option->form, words.words[i]);
@@ -373,6 +373,24 @@ static int set_format(struct ew_parser *p, const char *shown, const char *value)
     return 0;
 }
 
+/* Octal, as chmod takes it. */
+static int set_mode(struct ew_parser *p, const char *shown, const char *value)
+{
+    uint32_t mode = 0;
+    size_t len = strlen(value);
+    bool octal = len >= 3 && len <= 4;
+    for (size_t i = 0; i < len && octal; i++) {
+        octal = value[i] >= '0' && value[i] <= '7';
+        mode = mode * 8 + (uint32_t)(value[i] - '0');
+    }
+    /* etwatch itself must be able to write, and a file of data is no program. */
+    if (!octal || (mode & 0200) == 0 || (mode & ~0666u) != 0)
+        return ew_parser_fail(p, "%s needs octal access rights such as 640 or 0644, not \"%s\"",
+                              shown, value);
+    p->options->mode = mode;
+    return 0;
+}
+
 static int set_table(struct ew_parser *p, const char *shown, const char *value)
 {
     p->options->export.table = find_name(etwatch_table_name, value);
@@ -501,21 +519,29 @@ static const struct ew_option table[] = {
     /* which part of a recording */
     {"from", 0, "TIME", "from this time of the recording: 2, 1.5s, 200ms, 2m", TRACE | EW_CMD_WAITS, EW_SECTION_PART, DURATION(from_ns, SECOND, 0, 9e18), .form = A_TIME},
     {"to", 0, "TIME", "up to this time of the recording", TRACE | EW_CMD_WAITS, EW_SECTION_PART, DURATION(until_ns, SECOND, 1, 9e18), .form = A_TIME ", and above 0"},
-    {"provider", 0, "NAME", "events of this provider: its name, a part of it, or its GUID", WALK, EW_SECTION_PART, LIST(providers), .form = "the name or GUID of a provider, or a part of the name (such as Kernel-Process)"},
-    {"event", 0, "NAME", "events with this name, or with this in their name", WALK, EW_SECTION_PART, LIST(events), .form = "the name of an event, or a part of it (such as CSwitch)"},
+    {"provider", 0, "NAME", "events of this provider: its name or a glob of it, or its GUID", WALK, EW_SECTION_PART, LIST(providers), .form = "the name or GUID of a provider, or a glob (such as *Kernel-Process)"},
+    {"event", 0, "NAME", "events with this name, or a glob of it", WALK, EW_SECTION_PART, LIST(events), .form = "the name of an event or one side of its slash (such as CSwitch), or a glob"},
     {"limit", 0, "N", "stop after N events", EW_CMD_EVENTS, EW_SECTION_PART, BIG(limit, 1, 1e18), .form = "a number of events above 0"},
     {"workers", 0, "N", "threads that read (default: one per CPU, at most 8)", TRACE | EW_CMD_WAITS, EW_SECTION_PART, COUNT(workers, 1, 64), .form = "a number of threads from 1 to 64"},
 
     /* what to measure */
     {"hz", 0, "N", "samples per second, 0.1 to 1000 (default 10)", WATCH | EW_CMD_EXPORT | EW_CMD_RECORD, EW_SECTION_MEASURE, NUMBER(hz, 0.1, 1000), .form = "a number from 0.1 to 1000 (samples per second, such as 100)", .standard = "10"},
-    {"duration", 0, "TIME", "stop after this time: 10, 10s, 200ms, 2m", WATCH | EW_CMD_RECORD | EW_CMD_WAITS, EW_SECTION_MEASURE, DURATION(duration_ns, SECOND, MS, 1e18), .form = "a duration above 0 (such as 10, 10s, 200ms or 2m)"},
+    {"duration", 0, "TIME", "stop after this time: 10, 10s, 200ms, 2m", WATCH | EW_CMD_RECORD | EW_CMD_WAITS | EW_CMD_ONNX, EW_SECTION_MEASURE, DURATION(duration_ns, SECOND, MS, 1e18), .form = "a duration above 0 (such as 10, 10s, 200ms or 2m)"},
     {"metrics", 0, "LIST", "the metrics to measure: groups and names of 'etwatch metrics', or all", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_metrics), .standard = "default"},
     {"metrics", 0, NULL, "the metrics of this machine: which source has them, how exact, or why not", EW_CMD_DOCTOR, EW_SECTION_MEASURE, SWITCH(show_metrics)},
     {"rate", 0, "LIST", "limit how often gauges are read: memory=2,handles=0.5 (per second)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(add_rates), .grows = true},
     {"threads", 0, NULL, "also every thread", WATCH | EW_CMD_REPORT | EW_CMD_RECORD, EW_SECTION_MEASURE, FLAG(ETWATCH_CONFIG_THREADS)},
+    {"gpu", 0, NULL, "also GPUs: time and memory per process, and each device", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, SWITCH(gpu)},
+    {"gpu-trace", 0, NULL, "also every kernel and copy of CUDA programs, exactly, with the thread that launched it (Linux)", EW_CMD_RUN | EW_CMD_RECORD, EW_SECTION_MEASURE, SWITCH(gpu_trace)},
+    {"npu", 0, NULL, "also NPUs: time per process, and each device", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, SWITCH(npu)},
+    {"energy", 0, NULL, "also energy: of each meter, and an estimate per process", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, SWITCH(energy)},
     {"dense", 0, NULL, "a sample for every interval, also of idle processes", STREAM | EW_CMD_EXPORT, EW_SECTION_MEASURE, FLAG(ETWATCH_CONFIG_DENSE)},
     {"alert", 0, "CONDITION", "report when a condition holds: 'cpu_percent>80 for 20ms'; may be repeated", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(add_alert), .grows = true},
     {"waits", 0, NULL, "also which thread waited for which (records every switch and wake-up)", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(waits)},
+    {"spans", 0, NULL, "also why marked stretches of work were slow (etwatch.span, etwatch/span.h)", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(spans)},
+    {"onnx", 0, NULL, "the same for every inference of ONNX Runtime, without a change", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(onnx)},
+    {"operators", 0, NULL, "with --onnx: also each operator, by the profiling of ONNX Runtime (slows inferences down)", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(operators)},
+    {"py-spy", 0, "FILE", "with --onnx: also sample stacks with py-spy, by inference and state of the thread, folded", EW_CMD_RUN, EW_SECTION_MEASURE, TEXT(py_spy_path), .form = A_FILE},
     {"wait-all", 0, NULL, "continue until the last descendant has exited", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(wait_all)},
     {"latency", 0, "TIME", "how long samples may be held back: 20ms, 1s (default 400ms; a number without a unit is in ms)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, DURATION(latency_ns, MS, MS, 60 * SECOND), .form = "a duration from 1ms to 60s (such as 20ms; a number without a unit is in milliseconds)", .standard = "400ms"},
     {"source", 0, "NAME", "auto, ebpf (Linux), etw (Windows), poll, or etl for a recording (default auto)", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(set_source), .standard = "auto"},
@@ -529,10 +555,30 @@ static const struct ew_option table[] = {
     {"ring", 0, "TIME", "keep the last TIME in memory; written at --trigger or SIGUSR1", EW_CMD_RECORD, EW_SECTION_RECORD, DURATION(ring_ns, SECOND, SECOND, 9e18), .form = "a duration of at least 1s, such as 60s or 5m"},
     {"trigger", 0, "CONDITION", "with --ring: write it when this holds, such as 'cpu_percent>90 for 1s'", EW_CMD_RECORD, EW_SECTION_RECORD, OTHER(add_trigger), .grows = true},
 
+    /* serving */
+    {"listen", 0, "ADDRESS[:PORT]", "listen here (default 127.0.0.1:9797); another address than loopback needs a token", EW_CMD_SERVE, EW_SECTION_SERVE, TEXT(serve.listen), .form = "an address, such as 127.0.0.1:9797 or [::1]:9797", .standard = "127.0.0.1:9797"},
+    {"token-file", 0, "FILE", "clients need the token in this file (or in ETWATCH_TOKEN), 16 characters or more", EW_CMD_SERVE, EW_SECTION_SERVE, TEXT(serve.token_file), .form = A_FILE},
+    {"cert", 0, "FILE", "with --key: serve HTTPS with this certificate (PEM)", EW_CMD_SERVE, EW_SECTION_SERVE, TEXT(serve.cert), .form = A_FILE},
+    {"key", 0, "FILE", "the key of the certificate (PEM)", EW_CMD_SERVE, EW_SECTION_SERVE, TEXT(serve.key), .form = A_FILE},
+    {"allow-host", 0, "NAME", "a name of this machine that clients may use; a list, may be repeated", EW_CMD_SERVE, EW_SECTION_SERVE, LIST(serve.hosts), .form = "a host name or a list of them"},
+    {"prom-top", 0, "N", "the groups of processes in /metrics, in addition to \"other\" (default 30)", EW_CMD_SERVE, EW_SECTION_SERVE, COUNT(serve.prom_top, 1, 1000), .form = "a number of groups from 1 to 1000", .standard = "30"},
+    {"prom-pid-label", 0, NULL, "one group per process, with the label pid, instead of one per name", EW_CMD_SERVE, EW_SECTION_SERVE, SWITCH(serve.pid_label)},
+    {"no-details", 0, NULL, "no process that keeps its rights to show scheduling on demand", EW_CMD_SERVE, EW_SECTION_SERVE, SWITCH(serve.no_details)},
+    {"history-size", 0, "SIZE", "memory for the history (default 96M)", EW_CMD_SERVE, EW_SECTION_SERVE, SIZE(serve.history_bytes, MIB, 4 * MIB, 65536 * MIB), .form = "a size from 4M to 64G (such as 96M; a number without a unit is in MB)", .standard = "96M"},
+    {"otlp", 0, "URL", "push to this OpenTelemetry collector, such as http://127.0.0.1:4318 (also OTEL_EXPORTER_OTLP_ENDPOINT)", EW_CMD_SERVE, EW_SECTION_SERVE, TEXT(serve.otlp), .form = "an address, such as http://127.0.0.1:4318"},
+    {"otlp-interval", 0, "TIME", "push every TIME, 1s to 60s (default 10s)", EW_CMD_SERVE, EW_SECTION_SERVE, DURATION(serve.otlp_interval_ns, SECOND, SECOND, 60 * SECOND), .form = "a duration from 1s to 60s", .standard = "10s"},
+    {"otlp-queue", 0, "SIZE", "memory for exports that wait for the collector (default 16M)", EW_CMD_SERVE, EW_SECTION_SERVE, SIZE(serve.otlp_queue_bytes, MIB, 65536, 4096 * MIB), .form = "a size from 64K to 4G (a number without a unit is in MB)", .standard = "16M"},
+    {"store", 0, "DIR", "keep the history of days in a database in this folder", EW_CMD_SERVE, EW_SECTION_SERVE, TEXT(serve.store), .form = "a folder"},
+    {"store-keep", 0, "TIME", "how long, such as 720h (default 30 days; 10 s detail for 2 days)", EW_CMD_SERVE, EW_SECTION_SERVE, DURATION(serve.store_keep_ns, SECOND, 3600 * SECOND, 1e18), .form = "a duration of at least 1h, such as 720h", .standard = "720h"},
+    {"store-size", 0, "SIZE", "the largest size of the database (default 1024M)", EW_CMD_SERVE, EW_SECTION_SERVE, SIZE(serve.store_bytes, MIB, 4 * MIB, 1048576 * MIB), .form = "a size from 4M to 1024G (a number without a unit is in MB)", .standard = "1024M"},
+
     /* output */
-    {"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_WAITS, EW_SECTION_OUTPUT, TEXT(output_path), .form = A_FILE},
-    {"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_RECORD | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS | EW_CMD_WAITS, EW_SECTION_OUTPUT, SWITCH(json)},
-    {"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_REPORT | EW_CMD_SESSIONS | EW_CMD_METRICS, EW_SECTION_OUTPUT, SWITCH(csv)},
+    {"output", 'o', "FILE", "write the data to FILE instead of standard output", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_WAITS | EW_CMD_ONNX | EW_CMD_COMPARE, EW_SECTION_OUTPUT, TEXT(output_path), .form = A_FILE},
+    {"max-memory", 0, "SIZE", "the most memory that etwatch may use (default 1GiB): 64M, 2GiB", WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS | EW_CMD_ONNX, EW_SECTION_MEASURE, SIZE(max_memory, 1, 1024 * KIB, 1e18), .form = "a size of at least 1M, such as 64M or 2GiB", .standard = "1GiB"},
+    {"mode", 0, "MODE", "access rights of new files, in octal (default 600); Linux", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SESSIONS | EW_CMD_WAITS | EW_CMD_ONNX | EW_CMD_COMPARE, EW_SECTION_OUTPUT, OTHER(set_mode), .standard = "600"},
+    {"json", 0, NULL, "JSON Lines", STREAM | EW_CMD_RECORD | EW_CMD_DOCTOR | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_SESSIONS | EW_CMD_METRICS | EW_CMD_WAITS | EW_CMD_ONNX | EW_CMD_COMPARE, EW_SECTION_OUTPUT, SWITCH(json)},
+    {"csv", 0, NULL, "CSV with one header line", STREAM | EW_CMD_ONNX | EW_CMD_REPORT | EW_CMD_SESSIONS | EW_CMD_METRICS, EW_SECTION_OUTPUT, SWITCH(csv)},
+    {"csv-raw", 0, NULL, "CSV: texts unchanged, even if a terminal or a spreadsheet would act on them", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT, EW_SECTION_OUTPUT, SWITCH(csv_raw)},
     {"format", 'f', "FORMAT", "perfetto, arrow, csv, jsonl, folded, speedscope or chrome", EW_CMD_EXPORT, EW_SECTION_OUTPUT, OTHER(set_format)},
     {"table", 0, "NAME", "csv, jsonl, arrow: events (default), samples, thread_samples, processes, threads, classes, images", EW_CMD_EXPORT, EW_SECTION_OUTPUT, OTHER(set_table)},
     {"fields", 0, NULL, "csv, arrow: the fields of events as JSON in one column", EW_CMD_EXPORT, EW_SECTION_OUTPUT, SWITCH(export.fields)},
@@ -549,7 +595,7 @@ static const struct ew_option table[] = {
     {"count-by-type", 0, NULL, "the number of events of each type instead of the events", EW_CMD_EVENTS, EW_SECTION_OUTPUT, SWITCH(count_by_type)},
     {"payload", 0, NULL, "also the payload in hexadecimal", WALK, EW_SECTION_OUTPUT, SWITCH(payload)},
     {"images", 0, NULL, "also program files and libraries", EW_CMD_REPORT, EW_SECTION_OUTPUT, SWITCH(images)},
-    {"cmdline", 0, NULL, "also command lines; common secrets are masked", STREAM | EW_CMD_REPORT | EW_CMD_EXPORT | EW_CMD_RECORD, EW_SECTION_OUTPUT, FLAG(ETWATCH_CONFIG_CMDLINE)},
+    {"cmdline", 0, NULL, "also command lines; common secrets are masked", STREAM | TRACE | EW_CMD_RECORD | EW_CMD_SERVE, EW_SECTION_OUTPUT, FLAG(ETWATCH_CONFIG_CMDLINE)},
 
     /* ETW sessions */
     {"session", 0, "NAME", "read this existing session and change nothing", WATCH, EW_SECTION_ETW, TEXT(etw.session), .form = "the name of a session (see: etwatch sessions)"},
@@ -570,6 +616,8 @@ static const struct ew_option table[] = {
     {"show", 0, NULL, "print the effective configuration, and where each value comes from", EW_CMD_CONFIG, EW_SECTION_GENERAL, SWITCH(show), .no_key = true},
     {"config", 0, "FILE", "read options from FILE: lines of `name = value`", READS_FILE, EW_SECTION_GENERAL, TEXT(config_path), .form = A_FILE, .no_key = true},
     {"proc-root", 0, "DIR", "read this directory instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD, EW_SECTION_GENERAL, TEXT(proc_root), .form = "a directory"},
+    {"sys-root", 0, "DIR", "read this directory instead of /sys (for tests)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD, EW_SECTION_GENERAL, TEXT(sys_root), .form = "a directory"},
+    {"nvml-library", 0, "FILE", "the library of the NVIDIA driver (default: where the driver installs it)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD, EW_SECTION_GENERAL, TEXT(nvml_library), .form = A_FILE},
     {"quiet", 'q', NULL, "only errors on standard error", EVERY, EW_SECTION_GENERAL, SWITCH(quiet)},
     {"help", 'h', NULL, "show this text", EVERY, EW_SECTION_GENERAL, SWITCH(help), .no_key = true},
     {"version", 0, NULL, "show the version", EVERY, EW_SECTION_GENERAL, SWITCH(version), .no_key = true},

@@ -16,10 +16,11 @@ static const struct {
     enum ew_command command;
     const char *name;
 } commands[] = {
-    {EW_CMD_RUN, "run"},         {EW_CMD_STAT, "stat"},     {EW_CMD_TOP, "top"},
-    {EW_CMD_RECORD, "record"},   {EW_CMD_REPORT, "report"}, {EW_CMD_EVENTS, "events"},
-    {EW_CMD_EXPORT, "export"},   {EW_CMD_WAITS, "waits"},   {EW_CMD_SESSIONS, "sessions"},
-    {EW_CMD_METRICS, "metrics"}, {EW_CMD_CONFIG, "config"}, {EW_CMD_DOCTOR, "doctor"},
+    {EW_CMD_RUN, "run"},         {EW_CMD_STAT, "stat"},       {EW_CMD_TOP, "top"},
+    {EW_CMD_RECORD, "record"},   {EW_CMD_REPORT, "report"},   {EW_CMD_EVENTS, "events"},
+    {EW_CMD_EXPORT, "export"},   {EW_CMD_WAITS, "waits"},     {EW_CMD_SESSIONS, "sessions"},
+    {EW_CMD_METRICS, "metrics"}, {EW_CMD_CONFIG, "config"},   {EW_CMD_DOCTOR, "doctor"},
+    {EW_CMD_SERVE, "serve"},     {EW_CMD_COMPARE, "compare"}, {EW_CMD_ONNX, "onnx"},
 };
 
 const char *ew_command_name(enum ew_command command)
@@ -201,8 +202,8 @@ int ew_fail_unexpected(struct ew_parser *p, const char *word)
 /* A word that is not an option: a recording, if the command reads recordings. */
 static int take_file(struct ew_parser *p, const char *word)
 {
-    if ((p->options->command &
-         (EW_CMD_STAT | EW_CMD_WAITS | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT)) == 0)
+    if ((p->options->command & (EW_CMD_STAT | EW_CMD_WAITS | EW_CMD_REPORT | EW_CMD_EVENTS |
+                                EW_CMD_EXPORT | EW_CMD_SERVE | EW_CMD_COMPARE)) == 0)
         return ew_fail_unexpected(p, word);
     int rc = ew_args_list_add_word(&p->options->files, word);
     if (rc == ETWATCH_EINVAL)
@@ -339,6 +340,13 @@ void ew_options_done(struct ew_options *options)
     ew_ids_done(&options->users);
     ew_ids_done(&options->exclude_pids);
     ew_ids_done(&options->exclude_users);
+    ew_args_list_done(&options->serve.hosts);
+    ew_free(options->serve.listen);
+    ew_free(options->serve.token_file);
+    ew_free(options->serve.cert);
+    ew_free(options->serve.key);
+    ew_free(options->serve.otlp);
+    ew_free(options->serve.store);
     ew_free(options->etw.session);
     ew_free(options->etw.name);
     ew_free(options->etw.kernel);
@@ -349,7 +357,10 @@ void ew_options_done(struct ew_options *options)
     }
     ew_free(options->origins);
     ew_free(options->output_path);
+    ew_free(options->py_spy_path);
     ew_free(options->proc_root);
+    ew_free(options->sys_root);
+    ew_free(options->nvml_library);
     ew_free(options->config_path);
     *options = (struct ew_options){0};
 }

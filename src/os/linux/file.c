@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +17,50 @@
 
 struct ew_os_file {
     int fd;
+    bool kept; /* not to be closed */
 };
+
+/* Files that were opened before the process gave up the right to open any. */
+static struct kept_file {
+    const char *path;
+    int fd, error; /* fd -1: the errno */
+} * kept_files;
+static size_t kept_count;
+
+/* Without O_NONBLOCK, opening a pipe without a writer would block for ever. */
+static int open_fd(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+static void keep(const char *path)
+{
+    int fd = open_fd(path);
+    kept_files[kept_count++] = (struct kept_file){path, fd, fd < 0 ? errno : 0};
+}
+
+int ew_os_file_keep(const char *const *paths, size_t count)
+{
+    kept_files = ew_calloc(count + 1, sizeof *kept_files);
+    if (!kept_files)
+        return ETWATCH_ENOMEM;
+    keep("/proc/self/status"); /* own memory */
+    for (size_t i = 0; i < count; i++)
+        keep(paths[i]);
+    return 0;
+}
+
+static void open_or_find(struct ew_os_file *file, const char *path)
+{
+    for (size_t i = 0; i < kept_count; i++) {
+        if (strcmp(kept_files[i].path, path) == 0) {
+            *file = (struct ew_os_file){kept_files[i].fd, true};
+            errno = kept_files[i].error;
+            return;
+        }
+    }
+    file->fd = open_fd(path);
+}
 
 static int fail(int64_t *reterr_os_code)
 {
@@ -44,8 +88,7 @@ int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *re
     struct ew_os_file *file = ew_calloc(1, sizeof *file);
     if (!file)
         return ETWATCH_ENOMEM;
-    /* Without O_NONBLOCK, opening a pipe without a writer would block for ever. */
-    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    open_or_find(file, path);
     int rc = file->fd < 0 ? fail(reterr_os_code) : check_kind(file->fd, ret_bytes, reterr_os_code);
     if (rc < 0) {
         ew_os_file_close(file);
@@ -77,14 +120,14 @@ void ew_os_file_close(struct ew_os_file *file)
 {
     if (!file)
         return;
-    if (file->fd >= 0)
+    if (file->fd >= 0 && !file->kept)
         (void)close(file->fd);
     ew_free(file);
 }
 
 int ew_os_file_try_write(const char *path, bool *ret_made)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
     *ret_made = fd >= 0;
     if (fd < 0 && errno == EEXIST)
         fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);

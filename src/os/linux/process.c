@@ -2,6 +2,7 @@
 /* Simple queries about one process, from /proc. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -51,4 +52,16 @@ bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size
         return false;
     (void)ew_span_copy(found, buffer, size);
     return true;
+}
+
+/* The first namespace of process ids has a fixed number (PROC_PID_INIT_INO in the kernel). */
+bool ew_os_pids_are_foreign(const char *proc_root)
+{
+    char path[4096], target[64];
+    (void)snprintf(path, sizeof path, "%s/self/ns/pid", proc_root);
+    ssize_t len = readlink(path, target, sizeof target - 1);
+    if (len <= 0)
+        return false;
+    target[len] = '\0';
+    return strcmp(target, "pid:[4026531836]") != 0;
 }

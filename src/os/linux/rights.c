@@ -23,7 +23,7 @@ static uint64_t kept_caps(void)
            (uint64_t)1 << CAP_KILL;
 }
 
-void ew_os_drop_rights(void)
+static void keep_only(uint64_t kept)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0, 0, 0}, {0, 0, 0}};
@@ -33,10 +33,26 @@ void ew_os_drop_rights(void)
     if (syscall(SYS_capget, &header, data) != 0)
         return;
     for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-        uint32_t mask = (uint32_t)(kept_caps() >> (32 * i));
+        uint32_t mask = (uint32_t)(kept >> (32 * i));
         data[i].effective &= mask;
         data[i].permitted &= mask;
         data[i].inheritable = 0;
     }
     (void)syscall(SYS_capset, &header, data);
+}
+
+void ew_os_drop_rights(void)
+{
+    keep_only(kept_caps());
+}
+
+void ew_os_drop_all_rights(void)
+{
+    keep_only(0);
+}
+
+/* Both calls above concern the calling thread only. */
+void ew_os_thread_drop_rights(void)
+{
+    ew_os_drop_rights();
 }

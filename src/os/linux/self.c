@@ -5,10 +5,6 @@
  */
 #include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "base/bytes.h"
 
 /* "VmRSS:\t    1792 kB" */
@@ -29,14 +25,14 @@ static bool read_kib(struct ew_span line, const char *label, uint64_t *ret_bytes
 bool ew_os_self_rss(uint64_t *ret_rss_bytes, uint64_t *ret_peak_bytes)
 {
     char text[4096];
-    ssize_t len;
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    struct ew_os_file *file;
+    uint64_t bytes;
+    int64_t os_code;
+    /* Also works in a confined process: ew_os_file_keep has opened it. */
+    if (ew_os_file_open("/proc/self/status", &file, &bytes, &os_code) < 0)
         return false;
-    do
-        len = read(fd, text, sizeof text);
-    while (len < 0 && errno == EINTR);
-    (void)close(fd);
+    int64_t len = ew_os_file_read(file, 0, text, sizeof text);
+    ew_os_file_close(file);
     if (len <= 0)
         return false;
 

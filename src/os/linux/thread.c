@@ -61,6 +61,12 @@ void ew_os_thread_join(struct ew_thread_handle *thread)
     ew_free(thread);
 }
 
+void ew_os_thread_detach(struct ew_thread_handle *thread)
+{
+    (void)pthread_detach(thread->id);
+    ew_free(thread);
+}
+
 bool ew_os_thread_is_self(const struct ew_thread_handle *thread)
 {
     return thread && pthread_equal(thread->id, pthread_self());
@@ -148,6 +154,13 @@ void ew_cond_free(struct ew_cond *cond)
 void ew_cond_signal(struct ew_cond *cond)
 {
     (void)pthread_cond_broadcast(&cond->cond);
+}
+
+void ew_os_sleep_ms(uint32_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
 }
 
 bool ew_cond_wait(struct ew_cond *cond, struct ew_mutex *mutex, int timeout_ms)

@@ -42,6 +42,15 @@ bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t si
     return false;
 }
 
+bool ew_os_sid_user(const char *sid, uint64_t *ret_key, char *buffer, size_t size)
+{
+    (void)sid;
+    (void)ret_key;
+    (void)buffer;
+    (void)size;
+    return false;
+}
+
 bool ew_os_has_uids(void)
 {
     return true;

@@ -57,7 +57,7 @@ int ew_os_file_open(const char *path, struct ew_os_file **ret_file, uint64_t *re
     if (!file)
         return ETWATCH_ENOMEM;
     file->handle = INVALID_HANDLE_VALUE;
-    wchar_t *wide = ew_wide_from_utf8(path);
+    wchar_t *wide = ew_wide_path(path);
     if (!wide) {
         ew_os_file_close(file);
         return ETWATCH_ENOMEM;
@@ -106,7 +106,7 @@ void ew_os_file_close(struct ew_os_file *file)
 
 int ew_os_file_try_write(const char *path, bool *ret_made)
 {
-    wchar_t *wide = ew_wide_from_utf8(path);
+    wchar_t *wide = ew_wide_path(path);
     if (!wide)
         return ENOENT;
     HANDLE handle = CreateFileW(wide, GENERIC_WRITE, FILE_SHARE_READ, NULL, OPEN_ALWAYS,
@@ -121,7 +121,7 @@ int ew_os_file_try_write(const char *path, bool *ret_made)
 
 void ew_os_file_remove(const char *path)
 {
-    wchar_t *wide = ew_wide_from_utf8(path);
+    wchar_t *wide = ew_wide_path(path);
     if (wide)
         (void)DeleteFileW(wide);
     ew_free(wide);
@@ -139,7 +139,7 @@ bool ew_os_full_path(const char *path, char *buffer, size_t size)
 
 FILE *ew_os_stream_open(const char *path)
 {
-    wchar_t *wide = ew_wide_from_utf8(path);
+    wchar_t *wide = ew_wide_path(path);
     if (!wide) {
         errno = ENOENT;
         return NULL;

@@ -42,3 +42,9 @@ bool ew_os_cgroup(const char *proc_root, uint32_t pid, char *buffer, size_t size
     (void)size;
     return false;
 }
+
+bool ew_os_pids_are_foreign(const char *proc_root)
+{
+    (void)proc_root;
+    return false;
+}

@@ -24,25 +24,39 @@ static bool is_kept(const LUID *luid)
     return false;
 }
 
-static void remove_privileges(HANDLE token)
+static void remove_privileges(HANDLE token, bool all_of_them)
 {
     DWORD size = 0;
     (void)GetTokenInformation(token, TokenPrivileges, NULL, 0, &size);
     TOKEN_PRIVILEGES *all = ew_calloc(1, size > 0 ? size : 1);
     if (all && GetTokenInformation(token, TokenPrivileges, all, size, &size)) {
         for (DWORD i = 0; i < all->PrivilegeCount; i++)
-            if (!is_kept(&all->Privileges[i].Luid))
+            if (all_of_them || !is_kept(&all->Privileges[i].Luid))
                 all->Privileges[i].Attributes = SE_PRIVILEGE_REMOVED;
         (void)AdjustTokenPrivileges(token, FALSE, all, 0, NULL, NULL);
     }
     ew_free(all);
 }
 
-void ew_os_drop_rights(void)
+static void drop(bool all_of_them)
 {
     HANDLE token;
     if (!OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY | TOKEN_ADJUST_PRIVILEGES, &token))
         return;
-    remove_privileges(token);
+    remove_privileges(token, all_of_them);
     (void)CloseHandle(token);
+}
+
+void ew_os_drop_rights(void)
+{
+    drop(false);
+}
+
+void ew_os_drop_all_rights(void)
+{
+    drop(true);
+}
+
+void ew_os_thread_drop_rights(void)
+{
 }

@@ -6,6 +6,7 @@
 #include "os/windows/text.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <windows.h>
@@ -25,6 +26,41 @@ wchar_t *ew_wide_from_utf8(const char *text)
     if (wide)
         (void)MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, units);
     return wide;
+}
+
+/* \\?\ takes a full path as it is: C:\x becomes \\?\C:\x, \\server\x becomes \\?\UNC\server\x. */
+static wchar_t *in_long_form(const wchar_t *wide)
+{
+    static const wchar_t local[] = L"\\\\?\\", network[] = L"\\\\?\\UNC\\";
+    DWORD units = GetFullPathNameW(wide, 0, NULL, NULL);
+    wchar_t *full = units > 0 ? ew_calloc((size_t)units + 16, sizeof *full) : NULL;
+    wchar_t *at = full ? full + 8 : NULL;
+    if (!full || GetFullPathNameW(wide, units, at, NULL) >= units) {
+        ew_free(full);
+        return NULL;
+    }
+    bool shared = at[0] == L'\\' && at[1] == L'\\';
+    const wchar_t *prefix = shared ? network : local;
+    size_t len = wcslen(prefix);
+    if (shared)
+        at += 2;
+    memmove(full + len, at, (wcslen(at) + 1) * sizeof *at);
+    memcpy(full, prefix, len * sizeof *prefix);
+    return full;
+}
+
+wchar_t *ew_wide_path(const char *path)
+{
+    enum { LONG = 240 }; /* a folder may have 248 characters */
+    wchar_t *wide = ew_wide_from_utf8(path);
+    bool special =
+        wide && wide[0] == L'\\' && wide[1] == L'\\' && (wide[2] == L'?' || wide[2] == L'.');
+    DWORD units = wide && !special ? GetFullPathNameW(wide, 0, NULL, NULL) : 0;
+    wchar_t *longer = units > LONG ? in_long_form(wide) : NULL;
+    if (!longer)
+        return wide;
+    ew_free(wide);
+    return longer;
 }
 
 size_t ew_wide_to_utf8(const wchar_t *text, size_t units, char *buffer, size_t size)

@@ -52,6 +52,12 @@ void ew_os_thread_join(struct ew_thread_handle *thread)
     ew_free(thread);
 }
 
+void ew_os_thread_detach(struct ew_thread_handle *thread)
+{
+    (void)CloseHandle(thread->handle);
+    ew_free(thread);
+}
+
 bool ew_os_thread_is_self(const struct ew_thread_handle *thread)
 {
     return thread && thread->id == GetCurrentThreadId();
@@ -114,6 +120,11 @@ void ew_cond_free(struct ew_cond *cond)
 void ew_cond_signal(struct ew_cond *cond)
 {
     WakeAllConditionVariable(&cond->cond);
+}
+
+void ew_os_sleep_ms(uint32_t ms)
+{
+    Sleep(ms);
 }
 
 bool ew_cond_wait(struct ew_cond *cond, struct ew_mutex *mutex, int timeout_ms)

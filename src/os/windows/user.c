@@ -6,6 +6,8 @@
  */
 #include <stdio.h>
 #include <windows.h>
+/* needs windows.h */
+#include <sddl.h>
 
 #include "base/alloc.h"
 #include "os/os.h"
@@ -76,5 +78,16 @@ bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t si
         (void)CloseHandle(handle);
     if (process)
         (void)CloseHandle(process);
+    return known;
+}
+
+bool ew_os_sid_user(const char *sid, uint64_t *ret_key, char *buffer, size_t size)
+{
+    PSID bytes = NULL;
+    if (!ConvertStringSidToSidA(sid, &bytes))
+        return false;
+    *ret_key = key_of(bytes, GetLengthSid(bytes));
+    bool known = buffer == NULL || name_of(bytes, buffer, size);
+    (void)LocalFree(bytes);
     return known;
 }

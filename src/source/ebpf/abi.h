@@ -38,7 +38,11 @@ enum {
     EW_K_RSS_INTERVAL_NS = 5 * 1000 * 1000,
     EW_K_CELL_COUNT = 4096, /* 4 bytes each: small enough for the slab, which uses large pages */
     EW_K_CELL_INDEX_BITS = 12,
-    EW_K_SEQ_BITS = 22, /* of a cell: part of the interval's number; the rest is the tid */
+    EW_K_FAULTS_GAP_NS = 20 * 1000,    /* faults further apart are two events of the stream, */
+    EW_K_FAULTS_LONG_NS = 1000 * 1000, /* and so are faults over this time */
+    EW_K_FAULTS_THREADS = 8192,
+    EW_K_FORMER_MAX = 1024, /* processes with a reused pid and a switch to come */
+    EW_K_SEQ_BITS = 22,     /* of a cell: part of the interval's number; the rest is the tid */
 };
 
 /* Constant from loading on (.rodata): the verifier removes the branches that are disabled. */
@@ -58,6 +62,8 @@ struct ew_k_config {
     ew_u64 rss_period_ns; /* least time between two readings of memory */
     ew_u32 excludes;      /* the map `excluded` is in use */
     ew_u32 want;          /* enum ew_k_want: counters copied in addition to CPU time */
+    ew_u32 causes;        /* the stream has the times of page faults, and knows interrupts */
+    ew_u32 pad;
     ew_u32 uids[EW_K_FILTERS_MAX];
     /* For a name with '*' or '?', else 0. `names` then has the other bytes; bit n is byte n of it.
      */
@@ -101,6 +107,12 @@ struct ew_k_clock {
     ew_u64 features; /* enum ew_k_feature; written by ew_read_tasks */
 };
 
+/* A watched process after its pid was given to another one. */
+struct ew_k_former {
+    ew_u64 start_ns;
+    ew_u32 pid, pad;
+};
+
 /* What the running kernel keeps. Only the relocated programs know it. */
 enum ew_k_feature {
     EW_K_HAS_RUNQ_WAIT = 1,
@@ -120,7 +132,14 @@ struct ew_k_head {
     ew_u64 pad3[7];
 };
 
-enum ew_k_entry_kind { EW_K_OPEN = 1, EW_K_SPAN = 2, EW_K_FINAL = 3, EW_K_AT = 4 };
+/* SPAN_WAITS: a SPAN of a thread that left the CPU to wait, which counts as voluntary. */
+enum ew_k_entry_kind {
+    EW_K_OPEN = 1,
+    EW_K_SPAN = 2,
+    EW_K_FINAL = 3,
+    EW_K_AT = 4,
+    EW_K_SPAN_WAITS = 5,
+};
 
 /* The counters of one thread at one instant, copied from those that the kernel keeps. */
 struct ew_k_entry {
@@ -211,6 +230,21 @@ struct ew_k_seed {
     struct ew_k_entry dead;
 };
 
+/* Bits of ew_k_event.state that no task state has. */
+enum ew_k_state {
+    EW_K_STATE_IN_FAULT = 1 << 29,  /* the outgoing thread is handling a page fault */
+    EW_K_STATE_THROTTLED = 1 << 30, /* the group of the thread has used up its CPU bandwidth */
+};
+
+/* The page faults of a thread that follow each other closely. */
+struct ew_k_faults {
+    ew_u64 begun_ns; /* of the fault that is being handled, or when its thread was switched in */
+    ew_u64 first_ns, last_ns; /* begin of the first fault and end of the last */
+    ew_u64 sum_ns;            /* in the handler and on a CPU */
+    ew_u32 count;
+    ew_u32 in_fault;
+};
+
 /* The full stream: one record per event. With the ring buffer's header it fills one cache line. */
 struct ew_k_event {
     ew_u64 t_ns;
@@ -218,10 +252,11 @@ struct ew_k_event {
     ew_u16 cpu;
     ew_u32 pid, tid;
     ew_u32 other_pid, other_tid;
-    ew_u32 state;
+    ew_u32 state; /* SWITCH, WAKEUP: enum ew_k_state too; FAULTS: ns from the first to the last */
     ew_s16 priority, other_priority;
     ew_u32 detail;             /* EXIT: status as wait() encodes it; WAKEUP: CPU it last ran on;
-                                * SWITCH: major faults so far << 1 | waits for a disk */
+                                * SWITCH: major faults so far << 1 | waits for a disk;
+                                * FAULTS: ns in the fault handler, on a CPU */
     char name[EW_K_NAME_SIZE]; /* of the incoming thread (SWITCH), the child (FORK), else of tid */
 };
 

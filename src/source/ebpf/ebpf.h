@@ -93,11 +93,24 @@ void ew_ebpf_proc_gauges_read(struct ew_ebpf_proc_gauges *proc_gauges, uint64_t 
 struct etwatch_metric_set
 ew_ebpf_proc_gauges_available(const struct ew_ebpf_proc_gauges *proc_gauges);
 
+/* ------------------------------------------------------------------------ fault_events */
+
+/* The software events of perf at the begin and the end of page faults, on each CPU. */
+struct ew_ebpf_faults {
+    int *fds;
+    uint32_t count, size;
+};
+
+/* Attaches ew_fault_begin or ew_fault_end. 0 or -errno. */
+int ew_ebpf_faults_attach(struct ew_ebpf_faults *faults, const char *program, int program_fd,
+                          uint32_t cpu_count);
+void ew_ebpf_faults_detach(struct ew_ebpf_faults *faults);
+
 /* ----------------------------------------------------------------------------- object */
 
 /* The loaded programs and their maps. */
 
-enum { EW_EBPF_LINKS_MAX = 24, EW_EBPF_TIMED_MAX = 24 };
+enum { EW_EBPF_LINKS_MAX = 40, EW_EBPF_TIMED_MAX = 40 };
 
 /* A map in memory that both sides access without a system call. */
 struct ew_ebpf_mapping {
@@ -117,6 +130,8 @@ struct ew_ebpf_object {
     int seed_link_fd;            /* link of the task iterator */
     int watched_fd, excluded_fd; /* maps */
     int life_fd;
+    struct ew_ebpf_faults faults;
+    bool causes; /* the stream has the times of page faults, and knows interrupts */
     int stream_fd;
     int timed_fds[EW_EBPF_TIMED_MAX]; /* programs that count as our cost */
     uint32_t timed_count;
@@ -170,7 +185,7 @@ struct ew_ebpf_kept {
     uint32_t count, size;
 };
 
-enum { EW_EBPF_GONE_CELLS = 256, EW_EBPF_NAMED_BITS = 14 };
+enum { EW_EBPF_GONE_CELLS = 256, EW_EBPF_ENDED_CELLS = 4096, EW_EBPF_NAMED_BITS = 14 };
 
 /* The last name of a thread in the full stream. */
 struct ew_ebpf_named {
@@ -216,6 +231,12 @@ struct ew_ebpf_source {
         uint32_t pid;
         uint64_t start_ns;
     } gone[EW_EBPF_GONE_CELLS];
+    /* Exited threads other than leaders, by tid: entries of theirs that are read later are older.
+     */
+    struct {
+        uint32_t tid;
+        uint64_t start_ns;
+    } ended[EW_EBPF_ENDED_CELLS];
     uint64_t last_drain_ns;
     uint32_t cleared_at; /* sequence numbers: when the cells were last cleared */
 

@@ -70,7 +70,7 @@ struct ew_image {
     const char *license;
 };
 
-enum { EW_IMAGE_FUNCTIONS_MAX = 64, EW_IMAGE_FIELDS_MAX = 256, EW_IMAGE_MAPS_MAX = 32 };
+enum { EW_IMAGE_FUNCTIONS_MAX = 80, EW_IMAGE_FIELDS_MAX = 256, EW_IMAGE_MAPS_MAX = 32 };
 
 extern const struct ew_image ew_ebpf_typed;
 extern const struct ew_image ew_ebpf_plain;

@@ -146,7 +146,22 @@ static int on_event(void *ctx, void *data, size_t size)
         .next_priority = record.other_priority,
         .target_cpu = UINT32_MAX,
     };
+    const uint32_t bits = EW_K_STATE_IN_FAULT | EW_K_STATE_THROTTLED;
+    if (record.kind == ETWATCH_EVENT_SWITCH || record.kind == ETWATCH_EVENT_WAKEUP) {
+        event.state = record.state & ~bits;
+        event.throttled = (record.state & EW_K_STATE_THROTTLED) != 0 ? 2 : 1;
+        if (source->object.causes)
+            event.in_fault = (record.state & EW_K_STATE_IN_FAULT) != 0 ? 2 : 1;
+        record.state = event.state;
+    }
     switch (record.kind) {
+    case ETWATCH_EVENT_FAULTS:
+        event.next_tid = event.state = 0;
+        event.from_ns = record.t_ns - record.state;
+        event.fault_ns = record.detail;
+        event.fault_count = record.other_tid;
+        event.name = record.name;
+        break;
     case ETWATCH_EVENT_SWITCH:
         event.io_wait = (record.detail & 1) != 0 && record.state != 0 ? 2 : 1;
         event.hard_faults = record.detail >> 1;

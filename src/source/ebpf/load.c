@@ -121,6 +121,9 @@ static const struct attach_kind attach_kinds[] = {
     {"fexit/", "", BTF_KIND_FUNC, BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT},
     {"iter/", "bpf_iter_", BTF_KIND_FUNC, BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER},
     {"raw_tp/", NULL, 0, BPF_PROG_TYPE_RAW_TRACEPOINT, 0},
+    {"perf_event", NULL, 0, BPF_PROG_TYPE_PERF_EVENT, 0},
+    /* Kernels before 6.6 ignore the attach type of such a program. */
+    {"uprobe", NULL, 0, BPF_PROG_TYPE_KPROBE, EW_LOAD_UPROBE_MULTI},
 };
 
 static const struct attach_kind *attach_kind_of(const struct ew_image_function *program)
@@ -156,7 +159,7 @@ static int find_types(struct loader *loader)
     for (uint32_t i = 0; error == 0 && i < image->function_count; i++)
         if (loader->plan->programs[i])
             error = want_attach_target(loader, i);
-    if (error == 0)
+    if (error == 0 && loader->wanted_count > 0)
         error = ew_ebpf_btf_open(&loader->btf, "/sys/kernel/btf/vmlinux", loader->wanted,
                                  loader->wanted_count);
     for (uint32_t i = 0; error == 0 && image->kfuncs[i] != NULL; i++)

@@ -9,6 +9,8 @@
 #include "source/ebpf/abi.h"
 #include "source/ebpf/image.h"
 
+enum { EW_LOAD_UPROBE_MULTI = 48 }; /* BPF_TRACE_UPROBE_MULTI, which older headers lack */
+
 struct ew_load_plan {
     const struct ew_image *image;
     const struct ew_k_config *config;

@@ -127,8 +127,10 @@ static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry
         reading->kind = EW_READING_OPEN;
         reading->ran_from_ns = 0;
         reading->ran_from_cpu_ns = 0;
+        reading->left = EW_LEFT_NOT;
         break;
     case EW_K_SPAN:
+    case EW_K_SPAN_WAITS:
     case EW_K_FINAL:
         /* A run with an unknown start (the first switch of a CPU) is a plain reading. */
         reading->kind = entry->kind == EW_K_FINAL ? EW_READING_FINAL
@@ -136,6 +138,7 @@ static void deliver_entry(struct ew_ebpf_source *source, const struct ew_k_entry
                                                   : EW_READING_SPAN;
         reading->ran_from_ns = entry->in_ns == 0 ? entry->t_ns : entry->in_ns;
         reading->ran_from_cpu_ns = entry->in_ns == 0 ? entry->cpu_ns : entry->in_cpu_ns;
+        reading->left = entry->kind == EW_K_SPAN ? EW_LEFT_PREEMPTED : EW_LEFT_WAITING;
         break;
     default:
         source->undecoded++;
@@ -159,6 +162,32 @@ static bool leader_gone(const struct ew_ebpf_source *source, const struct ew_k_e
            source->gone[cell].start_ns == entry->start_ns;
 }
 
+/*
+ * Was the last entry of this thread read before? The logs are read one after another: a thread that
+ * moves from a CPU with a log that is already read to one with a log that is not, and exits there,
+ * has an older entry that comes with the next reading. Its counters are part of the last entry;
+ * delivered, it would be a new thread, and all that it did would be counted twice.
+ */
+static bool has_ended(const struct ew_ebpf_source *source, const struct ew_k_entry *entry)
+{
+    uint32_t cell = entry->tid % EW_EBPF_ENDED_CELLS;
+    return entry->tid != entry->tgid && source->ended[cell].tid == entry->tid &&
+           source->ended[cell].start_ns == entry->start_ns;
+}
+
+/* A later thread may get the tid; a leader may get one by an exec with the same start time. */
+static void note_end(struct ew_ebpf_source *source, const struct ew_k_entry *entry)
+{
+    uint32_t cell = entry->tid % EW_EBPF_ENDED_CELLS, gone = entry->tgid % EW_EBPF_GONE_CELLS;
+    if (entry->tid == entry->tgid) {
+        source->gone[gone].pid = entry->tgid;
+        source->gone[gone].start_ns = entry->start_ns;
+    } else {
+        source->ended[cell].tid = entry->tid;
+        source->ended[cell].start_ns = entry->start_ns;
+    }
+}
+
 /* Delivers the execs up to t_ns. */
 static void deliver_moves(struct ew_ebpf_source *source, uint64_t t_ns)
 {
@@ -174,6 +203,8 @@ static int take_entry(struct ew_ebpf_source *source, uint32_t index)
     const struct ew_k_entry *entry = &source->object.entries[index];
     if (source->moves.count > 0)
         deliver_moves(source, entry->t_ns);
+    if (has_ended(source, entry))
+        return 0;
     struct ew_ebpf_active *active = add_active(source, entry->tid);
     if (active == NULL)
         return ETWATCH_ENOMEM;
@@ -186,10 +217,8 @@ static int take_entry(struct ew_ebpf_source *source, uint32_t index)
     if (leader_gone(source, entry))
         return 0;
     deliver_entry(source, entry);
-    if (entry->kind == EW_K_FINAL && entry->tid == entry->tgid) {
-        source->gone[entry->tgid % EW_EBPF_GONE_CELLS].pid = entry->tgid;
-        source->gone[entry->tgid % EW_EBPF_GONE_CELLS].start_ns = entry->start_ns;
-    }
+    if (entry->kind == EW_K_FINAL)
+        note_end(source, entry);
     return 0;
 }
 
@@ -372,12 +401,18 @@ static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_run
     source->facts->reading(source->facts->ctx, &reading);
 }
 
+/*
+ * A request names an entry of the log. If the log has wrapped since, the entry is that of another
+ * thread, which may have exited and have been forgotten: its counters would count twice.
+ */
 static void deliver_thread(struct ew_ebpf_source *source, const struct ew_k_thread *thread,
-                           uint64_t now_ns)
+                           uint32_t requested_tid, uint64_t now_ns)
 {
-    const struct ew_ebpf_active *active = find_active(source, thread->entry.tid);
-    if (thread->entry.kind == 0 || (active != NULL && active->over) ||
-        leader_gone(source, &thread->entry) || is_running(source, thread->entry.tid))
+    if (thread->entry.kind == 0 || thread->entry.tid != requested_tid)
+        return;
+    const struct ew_ebpf_active *active = find_active(source, requested_tid);
+    if ((active != NULL && active->over) || leader_gone(source, &thread->entry) ||
+        has_ended(source, &thread->entry) || is_running(source, requested_tid))
         return;
     struct ew_reading reading;
     begin_reading(source, thread, &reading);
@@ -430,7 +465,7 @@ int ew_ebpf_read_logs(struct ew_ebpf_source *source, uint64_t horizon_ns, struct
         for (uint32_t i = 0; first && error == 0 && i < source->running_count; i++)
             deliver_running(source, &object->running[source->running[i].cpu], horizon_ns, now_ns);
         for (uint32_t i = 0; error == 0 && i < count; i++)
-            deliver_thread(source, &object->threads[i], now_ns);
+            deliver_thread(source, &object->threads[i], source->active[done + i].tid, now_ns);
         done += count;
     }
     forget_active(source, horizon_ns);

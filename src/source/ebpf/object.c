@@ -254,6 +254,7 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
     rodata->life_wake = life / 4;
     rodata->stream_wake = stream / 4;
     rodata->stream_all = config->events_all;
+    rodata->causes = object->causes;
 
     const struct {
         const char *name;
@@ -266,9 +267,12 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
         {"entries", log_entries},
         {"entry_tasks", log_entries},
         {"watched", config->filter.all ? 0 : config->max_processes},
+        {"former", config->filter.all ? 0 : EW_K_FORMER_MAX},
         {"excluded", config->filter.excludes ? config->max_processes : 0},
         {"life", life},
         {"stream", config->events ? stream : 0},
+        {"interrupts", object->causes ? cpus : 0},
+        {"faults", object->causes ? EW_K_FAULTS_THREADS : 0},
         {"entry_optionals", rodata->optional ? log_entries : 0},
         {"optionals", rodata->optional ? clamp(config->max_threads, 1, OPTIONALS_MAX) : 0},
         {"pmu_cpus", rodata->pmu ? cpus : 0},
@@ -288,8 +292,9 @@ static int size_maps(struct ew_ebpf_object *object, const struct ew_source_confi
 }
 
 static bool wanted(const char *program, const struct ew_source_config *config,
-                   const struct ew_ebpf_optional *optional)
+                   const struct ew_ebpf_object *object)
 {
+    const struct ew_ebpf_optional *optional = &object->optional;
     if (strncmp(program, "ew_net_tp_", 10) == 0)
         return optional->net && optional->net_tracepoints;
     if (strncmp(program, "ew_net_fn_", 10) == 0)
@@ -298,6 +303,8 @@ static bool wanted(const char *program, const struct ew_source_config *config,
         return optional->net && !optional->net_tracepoints && optional->has_ipv6;
     if (strcmp(program, "ew_pmu") == 0)
         return optional->pmu != 0;
+    if (strncmp(program, "ew_stream_cause_", 16) == 0 || strncmp(program, "ew_fault_", 9) == 0)
+        return object->causes;
     if (strncmp(program, "ew_stream_", 10) == 0)
         return config->events;
     if (strcmp(program, "ew_free") == 0)
@@ -376,6 +383,14 @@ static int attach_all(struct ew_ebpf_object *object)
         }
         if (strcmp(program->name, "ew_switch") == 0)
             object->switch_fd = program_fd;
+        if (strcmp(program->section, "perf_event") == 0) {
+            int error = ew_ebpf_faults_attach(&object->faults, program->name, program_fd,
+                                              object->cpu_count);
+            if (error != 0)
+                return error;
+            object->timed_fds[object->timed_count++] = program_fd;
+            continue;
+        }
         int link = ew_load_attach(program, program_fd);
         if (link < 0 && strncmp(program->name, "ew_net", 6) == 0) {
             object->optional.net = false; /* a part of the bytes is not what was requested */
@@ -401,8 +416,8 @@ static int load_build(struct ew_ebpf_object *object, const struct ew_source_conf
     plan->image = object->image = image;
     plan->config = rodata;
     for (size_t i = 0; i < image->function_count; i++)
-        plan->programs[i] = image->functions[i].section != NULL &&
-                            wanted(image->functions[i].name, config, &object->optional);
+        plan->programs[i] =
+            image->functions[i].section != NULL && wanted(image->functions[i].name, config, object);
     int error = size_maps(object, config, rodata, plan);
     if (error == 0)
         error = ew_load_directly(plan, &object->loaded);
@@ -439,6 +454,18 @@ static int load_with_net(struct ew_ebpf_object *object, const struct ew_source_c
     return load_either(object, config, rodata, plan);
 }
 
+/* Nor do all kernels have what the causes of waits need: then continue without. */
+static int load_with_faults(struct ew_ebpf_object *object, const struct ew_source_config *config,
+                            struct ew_k_config *rodata, struct ew_load_plan *plan)
+{
+    object->causes = config->events && config->causes;
+    int error = load_with_net(object, config, rodata, plan);
+    if (error == 0 || !object->causes || error == ENOMEM)
+        return error;
+    object->causes = false;
+    return load_with_net(object, config, rodata, plan);
+}
+
 static int load(struct ew_ebpf_object *object, const struct ew_source_config *config,
                 struct ew_error *reterr)
 {
@@ -450,7 +477,7 @@ static int load(struct ew_ebpf_object *object, const struct ew_source_config *co
     if (ew_ebpf_optional_open(&object->optional, config, object->cpu_count) != 0)
         return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
     object->want = rodata.want;
-    error = load_with_net(object, config, &rodata, &plan);
+    error = load_with_faults(object, config, &rodata, &plan);
     if (error != 0)
         return explain(reterr, error, "the kernel does not take the programs");
     error = map_all(object, &plan);
@@ -492,6 +519,7 @@ int ew_ebpf_object_open(struct ew_ebpf_object *object, const struct ew_source_co
 
 void ew_ebpf_object_close(struct ew_ebpf_object *object)
 {
+    ew_ebpf_faults_detach(&object->faults);
     for (uint32_t i = 0; i < object->link_count; i++)
         (void)close(object->links[i]);
     for (uint32_t i = 0; i < object->mapping_count; i++)

@@ -44,8 +44,10 @@ enum { EW_ETL_SCAN_CHUNK = 4096 };
 struct ew_etl_scan {
     const struct ew_etl_file *file;
     uint64_t offset;
-    uint64_t expanded_bytes; /* of the compressed buffers found so far */
-    uint64_t last_ns;        /* of the last buffer found; set by the merge */
+    uint64_t expanded_bytes;          /* of the compressed buffers found so far */
+    uint64_t last_ns;                 /* of the last buffer found; set by the merge */
+    uint64_t buffers;                 /* found so far, with the damaged ones */
+    uint64_t zero_offset, zero_bytes; /* zeros just passed: damage if a buffer follows */
     uint64_t chunk_offset;
     size_t chunk_size;
     uint8_t chunk[EW_ETL_SCAN_CHUNK];

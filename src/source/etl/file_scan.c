@@ -8,6 +8,7 @@
  * of the file and not at the buffer count of the log-file header, which is stale in files that were
  * never closed.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "source/etl/file.h"
@@ -19,6 +20,7 @@ enum {
     PEEK_SIZE =
         512, /* the header, and input that yields FIRST_EVENT_ROOM bytes with any compression */
     ALIGNMENT_MIN = 1024, /* buffer sizes are whole KB */
+    BUFFER_OF_HEADER = 4, /* type of the buffer with the log-file header */
 };
 
 void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file)
@@ -29,6 +31,7 @@ void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file)
     scan->last_ns = 0;
     scan->chunk_offset = 0;
     scan->chunk_size = 0;
+    scan->buffers = scan->zero_offset = scan->zero_bytes = 0;
 }
 
 /* Up to `want` bytes at the current position; *ret_size is smaller only at the end of the file. */
@@ -123,10 +126,62 @@ static void pass_damage(struct ew_etl_scan *scan, struct ew_etl_counts *counts, 
     const struct ew_etl_file *file = scan->file;
     uint64_t next = file->info.compressed ? find_compressed(scan) : find_plain(scan);
     uint64_t bytes = next - scan->offset;
-    if (!zero)
+    scan->buffers++;
+    if (!zero) {
         ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, file->number, scan->offset, bytes, problem);
+    } else {
+        if (scan->zero_bytes == 0)
+            scan->zero_offset = scan->offset;
+        scan->zero_bytes += bytes;
+    }
     counts->bytes += bytes;
     scan->offset = next;
+}
+
+/* Zeros at the end of a file are space that was reserved and not used. Before a buffer they are
+ * buffers that were never written. */
+static void count_zeros(struct ew_etl_scan *scan, const struct ew_etl_found *found,
+                        struct ew_etl_counts *counts)
+{
+    char text[sizeof counts->first_bad];
+    if (scan->zero_bytes == 0)
+        return;
+    uint64_t ns = found->has_time ? ew_etl_clock_ns(&scan->file->clock, found->first_raw) : 0;
+    (void)snprintf(text, sizeof text,
+                   found->has_time ? "zeros instead of buffers; the next event is at %llu.%09llu s"
+                                   : "zeros instead of buffers",
+                   (unsigned long long)(ns / 1000000000), (unsigned long long)(ns % 1000000000));
+    ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, scan->file->number, scan->zero_offset,
+                     scan->zero_bytes, text);
+    scan->zero_bytes = 0;
+}
+
+/* Compares what was found with what the header of a closed file counts. A circular file overwrites
+ * its buffers. In real recordings of every version of Windows both numbers are equal. */
+static void check_count(struct ew_etl_scan *scan, struct ew_etl_counts *counts)
+{
+    enum { CIRCULAR = 2 };
+    char text[sizeof counts->first_bad];
+    const struct ew_etl_file *file = scan->file;
+    const struct ew_etl_file_info *info = &file->info;
+    if (info->end_filetime == 0 || (info->log_file_mode & CIRCULAR) != 0 ||
+        scan->buffers >= info->buffers_written)
+        return;
+    (void)snprintf(text, sizeof text, "%llu of %u buffers are missing at the end",
+                   (unsigned long long)(info->buffers_written - scan->buffers),
+                   info->buffers_written);
+    ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, file->number, file->size_bytes, 0, text);
+}
+
+/* A second header: another recording was appended. Its clock and its session are not those of this
+ * file, so it is not read. */
+static void end_at_other(struct ew_etl_scan *scan, struct ew_etl_counts *counts)
+{
+    uint64_t left = scan->file->size_bytes - scan->offset;
+    ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, scan->file->number, scan->offset, left,
+                     "another recording begins here: split the file");
+    counts->bytes += left;
+    scan->offset = scan->file->size_bytes;
 }
 
 /* The time of the first event, from the bytes after the header. */
@@ -175,6 +230,11 @@ static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t si
         pass_damage(scan, counts, all_zero(bytes, EW_ETL_HEADER_SIZE), problem);
         return 0;
     }
+    if (buffer->type == BUFFER_OF_HEADER && scan->offset > 0) {
+        end_at_other(scan, counts);
+        return 0;
+    }
+    scan->buffers++;
     if (buffer->size > left) {
         ret_found->cut = buffer->flags & EW_ETL_FLAG_COMPRESSED || buffer->filled > left;
         buffer->size = (uint32_t)left;
@@ -196,6 +256,7 @@ static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t si
     if (size > buffer->size)
         size = buffer->size;
     find_time(ret_found, bytes + EW_ETL_HEADER_SIZE, size - EW_ETL_HEADER_SIZE);
+    count_zeros(scan, ret_found, counts);
     return 1;
 }
 
@@ -214,6 +275,8 @@ int ew_etl_scan_next(struct ew_etl_scan *scan, struct ew_etl_found *ret_found,
             return 0;
         }
         rc = take_buffer(scan, bytes, size, ret_found, counts);
+        if (scan->offset >= scan->file->size_bytes)
+            check_count(scan, counts);
         if (rc != 0)
             return rc;
     }

@@ -33,6 +33,7 @@ struct ew_etl_reader {
     uint32_t workers;
     uint64_t window_bytes;
     int64_t unix_minus_raw_ns;
+    uint64_t set_back_ns; /* the earliest event is this much before the earliest header */
     void (*visit)(void *ctx, const struct ew_record *records, size_t count);
     void *visit_ctx;
 
@@ -81,6 +82,31 @@ static int64_t start_of(const struct ew_etl_file *file)
     return file->info.start_filetime > 0 ? file->info.start_filetime : 0;
 }
 
+/*
+ * How much the first event of a buffer is before the reader's zero. Only the wall clock can be set
+ * back. More than LONGEST is a damaged time.
+ */
+static uint64_t before_zero(const struct ew_etl_file *file)
+{
+    enum { CLOCK_WALL = 2 };
+    const uint64_t longest_ns = UINT64_C(50) * 86400 * 1000000000;
+    struct ew_etl_scan scan;
+    struct ew_etl_found found;
+    struct ew_etl_counts counts = {0};
+    uint64_t before_ns = 0;
+    if (file->info.clock != CLOCK_WALL)
+        return 0;
+    ew_etl_scan_init(&scan, file);
+    while (ew_etl_scan_next(&scan, &found, &counts) > 0) {
+        uint64_t ticks = file->clock.zero_raw - found.first_raw;
+        uint64_t ns = ticks > INT64_MAX ? 0 : ew_etl_clock_ticks_ns(&file->clock, ticks);
+        ns = ns > file->clock.zero_ns ? ns - file->clock.zero_ns : 0;
+        if (found.has_time && ns > before_ns && ns <= longest_ns)
+            before_ns = ns;
+    }
+    return before_ns;
+}
+
 static void set_clocks(struct ew_etl_reader *reader)
 {
     struct ew_etl_file *first = &reader->files[0];
@@ -100,11 +126,23 @@ static void set_clocks(struct ew_etl_reader *reader)
     int64_t unix_100ns = start_of(first) - FILETIME_UNIX_EPOCH;
     bool sane = unix_100ns < INT64_MAX / 200 && unix_100ns > -INT64_MAX / 200;
     reader->unix_minus_raw_ns = sane ? unix_100ns * 100 : 0;
+    for (size_t i = 0; i < reader->file_count; i++) {
+        uint64_t before_ns = before_zero(&reader->files[i]);
+        reader->set_back_ns = before_ns > reader->set_back_ns ? before_ns : reader->set_back_ns;
+    }
+    for (size_t i = 0; i < reader->file_count && reader->set_back_ns > 0; i++)
+        reader->files[i].clock.zero_ns += reader->set_back_ns;
+    reader->unix_minus_raw_ns -= (int64_t)reader->set_back_ns;
 }
 
 int64_t ew_etl_unix_minus_raw_ns(const struct ew_etl_reader *reader)
 {
     return reader->unix_minus_raw_ns;
+}
+
+uint64_t ew_etl_set_back_ns(const struct ew_etl_reader *reader)
+{
+    return reader->set_back_ns;
 }
 
 size_t ew_etl_file_of(const struct ew_etl_reader *reader, const struct ew_record *record)

@@ -103,14 +103,17 @@ int ew_etl_rewind(struct ew_etl_reader *reader);
 void ew_etl_counts(const struct ew_etl_reader *reader, struct ew_etl_counts *ret_counts);
 
 /*
- * Time. The raw clock of a reader counts ns from the earliest header of its files; unix_minus_raw
- * converts it to Unix time. raw_to_ns converts a time in the payload of a record (InitialTime of a
- * DPC, the event time of a stack).
+ * Time. The raw clock of a reader counts ns from the earliest header of its files (from the
+ * earliest event if the clock was set back); unix_minus_raw converts it to Unix time. raw_to_ns
+ * converts a time in the payload of a record (InitialTime of a DPC, the event time of a stack).
  *
  * Files of one machine and boot share its counter and are ordered by it; others by the wall clock
  * in their headers.
  */
 int64_t ew_etl_unix_minus_raw_ns(const struct ew_etl_reader *reader);
+/* The wall clock of the recording was set back: the raw clock begins this much before the earliest
+ * header, at the earliest event. 0: it was not. */
+uint64_t ew_etl_set_back_ns(const struct ew_etl_reader *reader);
 uint64_t ew_etl_raw_to_ns(const struct ew_etl_reader *reader, const struct ew_record *record,
                           uint64_t raw);
 /* Converts ticks of the session's clock to a duration. */

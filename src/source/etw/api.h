@@ -18,10 +18,13 @@
 /* Windows error codes that are handled. */
 enum {
     EW_WIN_ACCESS_DENIED = 5,
+    EW_WIN_NOT_ENOUGH_MEMORY = 8,
+    EW_WIN_BAD_LENGTH = 24,
     EW_WIN_NOT_SUPPORTED = 50,
     EW_WIN_INVALID_PARAMETER = 87,
     EW_WIN_ALREADY_EXISTS = 183,
     EW_WIN_MORE_DATA = 234,
+    EW_WIN_CANCELLED = 1223,
     EW_WIN_NOT_ALL_ASSIGNED = 1300,
     EW_WIN_PRIVILEGE_NOT_HELD = 1314,
     EW_WIN_NO_SYSTEM_RESOURCES = 1450,
@@ -51,7 +54,7 @@ enum ew_etw_process_mode {
 struct ew_etw_properties {
     uint32_t size; /* including the names */
     uint32_t provider_id;
-    uint64_t history; /* after a query: the handle of the session */
+    uint64_t history; /* after a query: the handle of the session (WNODE_HEADER) */
     int64_t time;
     uint8_t guid[16];
     uint32_t clock; /* 1 QPC, 2 system time, 3 CPU cycles */
@@ -153,8 +156,8 @@ enum { EW_ETW_DISABLE_PROVIDER, EW_ETW_ENABLE_PROVIDER, EW_ETW_CAPTURE_STATE };
 
 /* Classes of TraceSetInformation and TraceQueryInformation. */
 enum ew_etw_info {
-    EW_ETW_INFO_STACKS = 3, /* array of struct ew_etw_classic_id; replaces the previous one */
-    EW_ETW_INFO_KERNEL_FLAGS = 4,
+    EW_ETW_INFO_STACKS = 3,       /* array of struct ew_etw_classic_id; replaces the previous one */
+    EW_ETW_INFO_KERNEL_FLAGS = 4, /* eight 32-bit masks; the first has the session's flags */
     EW_ETW_INFO_PROFILE_INTERVAL = 5, /* struct ew_etw_profile_interval; session 0 */
     EW_ETW_INFO_PROFILE_SOURCES = 7,  /* consecutive PROFILE_SOURCE_INFO; session 0 */
     EW_ETW_INFO_PMC_EVENTS = 8,       /* array of struct ew_etw_classic_id */
@@ -179,7 +182,8 @@ struct ew_etw_api {
     void *ctx;
     uint32_t (*start)(void *ctx, uint64_t *ret_session, const uint16_t *name,
                       struct ew_etw_properties *properties);
-    /* session 0: by name; name may be NULL otherwise */
+    /* By name: ETW ignores the handle if a name is given. Handles are slot numbers that are reused,
+     * so a handle alone might be another program's session by now. */
     uint32_t (*control)(void *ctx, uint64_t session, const uint16_t *name,
                         struct ew_etw_properties *properties, uint32_t code);
     uint32_t (*enable)(void *ctx, uint64_t session, const uint8_t provider[16], uint32_t code,
@@ -215,6 +219,11 @@ struct ew_etw_api {
      * another process holds it. Both may be NULL: reservations are not supported. */
     void *(*claim)(void *ctx, const uint16_t *name);
     void (*release)(void *ctx, void *claim);
+    /* TRACE_EVENT_INFO of an event of a registered provider (TdhGetManifestEventInformation).
+     * descriptor: the EVENT_DESCRIPTOR of an event, 16 bytes. *size: of the buffer, then of what
+     * was written. May be NULL: this Windows does not have it. */
+    uint32_t (*event_info)(void *ctx, const uint8_t provider[16], const uint8_t descriptor[16],
+                           void *buffer, uint32_t *size);
 };
 
 /* The real table; NULL and an error where ETW does not exist (other systems, Wine). */

@@ -296,6 +296,27 @@ static void release(void *ctx, void *held)
     (void)CloseHandle(held);
 }
 
+/* tdh.dll is loaded for each query: most programs never need it. */
+static uint32_t event_info(void *ctx, const uint8_t provider[16], const uint8_t descriptor[16],
+                           void *buffer, uint32_t *size)
+{
+    union {
+        FARPROC found;
+        ULONG(WINAPI *call)(LPCGUID, const void *, void *, ULONG *);
+    } function = {0};
+    (void)ctx;
+    HMODULE tdh = LoadLibraryExW(L"tdh.dll", NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+    if (!tdh)
+        return GetLastError();
+    ULONG bytes = *size, rc = ERROR_NOT_SUPPORTED;
+    function.found = GetProcAddress(tdh, "TdhGetManifestEventInformation");
+    if (function.found)
+        rc = function.call((LPCGUID)(const void *)provider, descriptor, buffer, &bytes);
+    *size = bytes;
+    (void)FreeLibrary(tdh);
+    return rc;
+}
+
 static const struct ew_etw_api real_api = {
     .start = start,
     .control = control,
@@ -316,6 +337,7 @@ static const struct ew_etw_api real_api = {
     .find_provider = find_provider,
     .claim = claim,
     .release = release,
+    .event_info = event_info,
 };
 
 const struct ew_etw_api *ew_etw_real_api(struct ew_error *reterr)

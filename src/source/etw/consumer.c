@@ -5,7 +5,12 @@
  * ETW reports a loss twice: in the stream, as an event that marks its position, and in totals that
  * a query returns. Each loss must be counted once. Marks in the stream are passed on as they are.
  * The excess of a total over the marks is emitted once everything up to the time of that query has
- * been taken; a mark that arrives after a total that already includes it is skipped.
+ * been taken; a mark that arrives after a total that already includes it is skipped. Events and
+ * buffers are counted apart: how many events a lost buffer held is unknown.
+ *
+ * The horizon. A flush is only a request, so it counts as done when something with a later time has
+ * arrived. If nothing does, or flushing fails, the timer of the session delivers every event within
+ * a known time.
  */
 #include "source/etw/consumer.h"
 
@@ -29,9 +34,10 @@ enum {
     CLOCK_CYCLES = 3,
     LOST_EVENTS = 2, /* the flags of buffers */
     LOST_BUFFERS = 4,
+    RT_LOST_EVENT = 32, /* opcodes of the session's own marks; others: a buffer, a file */
 };
 static const uint64_t default_pool_bytes = 32u << 20;
-static const uint64_t others_slack_ns = 500000000;
+static const uint64_t lag_slack_ns = 500000000;
 #define NS_PER_S UINT64_C(1000000000)
 #define UNIX_EPOCH_FILETIME UINT64_C(116444736000000000)
 
@@ -44,6 +50,7 @@ struct ew_etw_consumer {
     uint32_t flush_ms, kernel, cpu_count;
     uint64_t lag_ns, started_ns;
     bool finished, no_buffers;
+    bool stuck; /* Windows did not return from ProcessTrace: the rings stay in use */
 
     struct ew_etl_clock clock;
     uint32_t clock_kind;
@@ -54,10 +61,12 @@ struct ew_etw_consumer {
     struct ew_record batch[BATCH];
     uint64_t horizon_ns, last_ns;
     struct ew_etw_counts counts;
-    uint64_t lost_before;     /* by sessions before a restart */
-    uint64_t marked, totaled; /* losses emitted: for marks in the stream, for totals */
-    uint64_t late;            /* late events emitted so far */
-    uint64_t unmarked;        /* of totaled, those without a mark so far */
+    struct ew_etw_lost lost_before; /* by sessions before a restart */
+    struct lost_kind {
+        uint64_t marked, totaled; /* losses emitted: for marks in the stream, for totals */
+        uint64_t unmarked;        /* of totaled, those without a mark so far */
+    } lost[2];                    /* events, buffers */
+    uint64_t late;                /* late events emitted so far */
 
     uint8_t loss_count[8];
 };
@@ -146,6 +155,7 @@ static int open_session(struct ew_etw_consumer *consumer, const struct ew_etw_co
             ew_etw_session_start(consumer->api, &config->session, &consumer->session, reterr);
         if (error == 0)
             consumer->kernel = ew_etw_session_kernel(consumer->session);
+        consumer->lag_ns = NS_PER_S + lag_slack_ns; /* its timer fires every second */
         return error;
     }
     size_t len = strlen(config->attach);
@@ -163,7 +173,7 @@ static int open_session(struct ew_etw_consumer *consumer, const struct ew_etw_co
         return ETWATCH_EINVAL;
     }
     consumer->kernel = ew_etw_kernel_from_flags(info.kernel_flags);
-    consumer->lag_ns = (info.flush_s == 0 ? 1 : info.flush_s) * NS_PER_S + others_slack_ns;
+    consumer->lag_ns = (info.flush_s == 0 ? 1 : info.flush_s) * NS_PER_S + lag_slack_ns;
     return 0;
 }
 
@@ -204,9 +214,8 @@ int ew_etw_consumer_open(const struct ew_etw_config *config, struct ew_etw_consu
 static void stop_pump(struct ew_etw_consumer *consumer)
 {
     ew_etw_pump_stop_flushing(consumer->pump);
-    if (consumer->session != NULL)
-        ew_etw_session_halt(consumer->session);
-    ew_etw_pump_stop(consumer->pump);
+    bool halted = consumer->session != NULL && ew_etw_session_halt(consumer->session);
+    consumer->stuck |= !ew_etw_pump_stop(consumer->pump, halted);
     consumer->pump = NULL;
 }
 
@@ -216,7 +225,8 @@ void ew_etw_consumer_close(struct ew_etw_consumer *consumer)
         return;
     stop_pump(consumer);
     ew_etw_session_stop(consumer->session);
-    ew_etw_rings_free(consumer->rings);
+    if (!consumer->stuck)
+        ew_etw_rings_free(consumer->rings);
     ew_free(consumer);
 }
 
@@ -248,38 +258,70 @@ static int emit_loss(struct ew_etw_consumer *consumer, uint16_t what, uint64_t c
     return 1;
 }
 
-/* Emits the part of the session's total that no mark accounted for; 0: none. */
-static int emit_total_loss(struct ew_etw_consumer *consumer, uint64_t lost)
+static void count_lost(struct ew_etw_consumer *consumer)
 {
-    uint64_t total = consumer->lost_before + lost;
-    consumer->counts.lost_session =
-        total > consumer->marked + consumer->totaled ? total : consumer->marked + consumer->totaled;
-    if (total <= consumer->marked + consumer->totaled)
-        return 0;
-    uint64_t excess = total - consumer->marked - consumer->totaled;
-    consumer->totaled += excess;
-    consumer->unmarked += excess;
-    return emit_loss(consumer, LOST_EVENTS, excess, 0);
+    uint64_t sum = 0;
+    for (int i = 0; i < 2; i++)
+        sum += consumer->lost[i].marked + consumer->lost[i].totaled;
+    if (sum > consumer->counts.lost_session)
+        consumer->counts.lost_session = sum;
 }
 
-/* False: a total has already accounted for this mark. */
-static bool keep_mark(struct ew_etw_consumer *consumer)
+/* Emits the part of a total of the session that no mark accounted for; 0: none. */
+static int emit_excess(struct ew_etw_consumer *consumer, struct lost_kind *kind, uint64_t total,
+                       uint16_t what)
 {
-    if (consumer->unmarked > 0) {
-        consumer->unmarked--;
+    if (total <= kind->marked + kind->totaled)
+        return 0;
+    uint64_t excess = total - kind->marked - kind->totaled;
+    kind->totaled += excess;
+    kind->unmarked += excess;
+    count_lost(consumer);
+    return emit_loss(consumer, what, excess, 0);
+}
+
+static int emit_total_loss(struct ew_etw_consumer *consumer, const struct ew_etw_lost *lost)
+{
+    int emitted = emit_excess(consumer, &consumer->lost[0],
+                              consumer->lost_before.events + lost->events, LOST_EVENTS);
+    if (emitted != 0)
+        return emitted;
+    return emit_excess(consumer, &consumer->lost[1], consumer->lost_before.buffers + lost->buffers,
+                       LOST_BUFFERS);
+}
+
+/* A mark of lost events may stand for a lost buffer and the other way round. False: a total has
+ * already accounted for this mark. */
+static bool keep_mark(struct ew_etw_consumer *consumer, bool buffer)
+{
+    struct lost_kind *kind = &consumer->lost[buffer];
+    if (kind->unmarked == 0 && consumer->lost[!buffer].unmarked > 0)
+        kind = &consumer->lost[!buffer];
+    if (kind->unmarked > 0) {
+        kind->unmarked--;
         return false;
     }
-    consumer->marked++;
-    if (consumer->counts.lost_session < consumer->marked + consumer->totaled)
-        consumer->counts.lost_session = consumer->marked + consumer->totaled;
+    kind->marked++;
+    count_lost(consumer);
     return true;
+}
+
+static bool is_lost_event(const struct ew_record *record)
+{
+    return record->kind == EW_RECORD_CLASSIC && memcmp(record->provider, ew_etw_lost_guid, 16) == 0;
 }
 
 static bool is_mark(const struct ew_record *record)
 {
     if (record->kind == EW_RECORD_LOSS)
         return record->opcode == 1; /* a buffer with the loss flag */
-    return record->kind == EW_RECORD_CLASSIC && memcmp(record->provider, ew_etw_lost_guid, 16) == 0;
+    return is_lost_event(record);
+}
+
+static bool is_buffer_mark(const struct ew_record *record)
+{
+    return record->kind == EW_RECORD_LOSS ? record->id == LOST_BUFFERS
+                                          : record->opcode != RT_LOST_EVENT;
 }
 
 /* ------------------------------------------------------------------------- records */
@@ -291,7 +333,7 @@ static int finish_batch(struct ew_etw_consumer *consumer, size_t count)
     for (size_t i = 0; i < count; i++) {
         if (!consumer->clock_set && batch[i].kind != EW_RECORD_LOSS)
             set_cycles(consumer, batch[i].t_raw);
-        if (is_mark(&batch[i]) && !keep_mark(consumer))
+        if (is_mark(&batch[i]) && !keep_mark(consumer, is_buffer_mark(&batch[i])))
             continue;
         uint64_t t_ns = ew_etl_clock_ns(&consumer->clock, batch[i].t_raw);
         if (t_ns > consumer->last_ns)
@@ -304,18 +346,47 @@ static int finish_batch(struct ew_etw_consumer *consumer, size_t count)
     return (int)kept;
 }
 
-static int restart(struct ew_etw_consumer *consumer, struct ew_error *reterr)
+/* The session has ended for good. result: of ProcessTrace. */
+static int fail_ended(const struct ew_etw_consumer *consumer, uint32_t result,
+                      struct ew_error *reterr)
 {
     const char *name =
         consumer->session != NULL ? ew_etw_session_name(consumer->session) : consumer->attach;
-    if (consumer->session == NULL || consumer->counts.restarts == RESTARTS_MAX) {
-        ew_error_set(reterr, ETWATCH_ESTATE, 0,
+    if (consumer->stuck) {
+        ew_error_set(reterr, ETWATCH_ESTATE, 0, "Windows does not end reading the session '%.60s'",
+                     name);
+        ew_error_fix(reterr, "start etwatch again");
+    } else if (result == 0 || result == EW_WIN_CANCELLED || result == EW_WIN_INSTANCE_NOT_FOUND) {
+        ew_error_set(reterr, ETWATCH_ESTATE, result,
                      "the session '%.60s' was stopped by another program", name);
         ew_error_fix(reterr, "find the program that stops ETW sessions on this machine");
-        return ETWATCH_ESTATE;
+    } else {
+        (void)ew_etw_fail(reterr, result, "cannot read the session", name);
+        if (reterr != NULL)
+            reterr->code = ETWATCH_ESTATE;
     }
-    stop_pump(consumer);
-    consumer->lost_before += ew_etw_session_lost(consumer->session);
+    return ETWATCH_ESTATE;
+}
+
+/* Whole buffers do not come: reads the same session event by event. False: that failed too. */
+static bool reopen(struct ew_etw_consumer *consumer)
+{
+    bool stopped = ew_etw_pump_stop(consumer->pump, false);
+    consumer->pump = NULL;
+    consumer->stuck |= !stopped;
+    consumer->no_buffers = true;
+    return stopped && start_pump(consumer, NULL) == 0;
+}
+
+static int restart(struct ew_etw_consumer *consumer, uint32_t result, struct ew_error *reterr)
+{
+    if (consumer->pump != NULL)
+        stop_pump(consumer);
+    if (consumer->session == NULL || consumer->counts.restarts == RESTARTS_MAX || consumer->stuck)
+        return fail_ended(consumer, result, reterr);
+    struct ew_etw_lost lost = ew_etw_session_lost(consumer->session);
+    consumer->lost_before.events += lost.events;
+    consumer->lost_before.buffers += lost.buffers;
     consumer->counts.restarts++;
     int error = ew_etw_session_restart(consumer->session, reterr);
     if (error == 0)
@@ -330,12 +401,30 @@ static int restart(struct ew_etw_consumer *consumer, struct ew_error *reterr)
 static int emit_rest(struct ew_etw_consumer *consumer, bool ended,
                      const struct ew_etw_pump_status *status, struct ew_error *reterr)
 {
-    if (consumer->finished)
-        return emit_total_loss(
-            consumer, consumer->session == NULL ? 0 : ew_etw_session_lost(consumer->session));
+    struct ew_etw_lost lost = status->lost;
+    if (consumer->finished) {
+        if (consumer->session != NULL)
+            lost = ew_etw_session_lost(consumer->session);
+        return emit_total_loss(consumer, &lost);
+    }
     if (ended)
-        return restart(consumer, reterr);
-    return status->lost_ns <= status->horizon_ns ? emit_total_loss(consumer, status->lost) : 0;
+        return restart(consumer, ew_etw_pump_result(consumer->pump), reterr);
+    return status->lost_ns <= consumer->horizon_ns ? emit_total_loss(consumer, &lost) : 0;
+}
+
+static void advance_horizon(struct ew_etw_consumer *consumer,
+                            const struct ew_etw_pump_status *status)
+{
+    uint64_t horizon_ns = status->flushed_ns;
+    uint64_t arrived_ns = consumer->clock_set && status->arrived_raw != 0
+                              ? ew_etl_clock_ns(&consumer->clock, status->arrived_raw)
+                              : 0;
+    if (arrived_ns < horizon_ns)
+        horizon_ns = arrived_ns;
+    if (horizon_ns < status->lagging_ns)
+        horizon_ns = status->lagging_ns;
+    if (horizon_ns > consumer->horizon_ns)
+        consumer->horizon_ns = horizon_ns;
 }
 
 int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_record **ret_records,
@@ -344,14 +433,15 @@ int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_recor
     struct ew_etw_pump_status status = {0};
     bool ended = consumer->pump == NULL;
     *ret_records = consumer->batch;
+    if (!ended && ew_etw_pump_is_mute(consumer->pump) && !reopen(consumer))
+        ended = true;
     if (ended && !consumer->finished)
-        return restart(consumer, reterr);
+        return restart(consumer, EW_WIN_INSTANCE_NOT_FOUND, reterr);
     if (!ended) {
         ew_etw_pump_status(consumer->pump, &status);
         ended = ew_etw_pump_ended(consumer->pump);
+        advance_horizon(consumer, &status);
     }
-    if (status.horizon_ns > consumer->horizon_ns)
-        consumer->horizon_ns = status.horizon_ns;
     if (ew_etw_rings_late(consumer->rings) > consumer->late) {
         consumer->late = ew_etw_rings_late(consumer->rings);
         return emit_loss(consumer, LOST_EVENTS, 0, 0);

@@ -4,8 +4,11 @@
  * which is restored at the end. Keeps the session's configuration, because another program can stop
  * the session at any time and it must then be restarted.
  *
- * Windows 11 enables kernel events through providers, earlier versions through flags of the
- * session. The properties are filled in anew for every call, because Windows writes to them.
+ * Kernel events are enabled by flags of the session, on every Windows. If Windows refuses that, and
+ * has system providers, those are tried too; the first refusal is the one that is reported. A
+ * session is always controlled by its name: handles are slot numbers, which Windows gives to other
+ * sessions once ours has ended. The properties are filled in anew for every call, because Windows
+ * writes to them.
  */
 #include "source/etw/controller.h"
 
@@ -13,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "os/os.h"
 #include "source/etw/etw.h"
 
 enum {
@@ -27,6 +31,9 @@ enum {
     EVENT_IDS_MAX = 64,
     LEVEL_VERBOSE = 5,
     PROVIDERS_MAX = 64,
+    TAKE_OVER_TRIES = 20, /* a stopped session may exist for a moment longer */
+    TAKE_OVER_PAUSE_MS = 50,
+    KERNEL_MASKS = 8,
 };
 static const uint64_t default_memory_bytes = 64u << 20;
 static const char *const default_name = EW_ETW_OURS "-watch";
@@ -42,7 +49,7 @@ struct ew_etw_session {
     void *claim;     /* on the name; NULL: not supported */
     uint64_t handle; /* 0: not running */
     bool system_providers, took_over;
-    uint64_t lost;
+    struct ew_etw_lost lost;
     struct ew_etw_totals totals;
     struct ew_etw_pmc pmc;
     bool interval_set;
@@ -94,12 +101,28 @@ int ew_etw_fail(struct ew_error *reterr, uint32_t os_code, const char *what, con
         code = ETWATCH_ENOTSUP;
         why = "this Windows does not support it";
         break;
+    case EW_WIN_NOT_ENOUGH_MEMORY:
+        why = "Windows has no memory for it";
+        fix = "try smaller or fewer buffers: --buffer-memory";
+        break;
+    case EW_WIN_BAD_LENGTH:
+        why = "Windows does not accept the length of a structure";
+        break;
+    case EW_WIN_MORE_DATA:
+        why = "Windows has more data than fits";
+        break;
+    case EW_WIN_CANCELLED:
+        why = "it was cancelled";
+        break;
     default:
         break;
     }
     ew_error_set(reterr, code, os_code, "%s '%.60s': %s (error %u)", what, name, why,
                  (unsigned)os_code);
-    ew_error_fix(reterr, "%s", fix);
+    if (fix[0] != '\0')
+        ew_error_fix(reterr, "%s", fix);
+    else
+        ew_error_fix(reterr, "the text of the error: net helpmsg %u", (unsigned)os_code);
     return code;
 }
 
@@ -177,6 +200,13 @@ static int check(const struct ew_etw_session_config *config, struct ew_error *re
     return 0;
 }
 
+/* The description of the machine belongs into a file only. */
+static uint32_t enable_flags(const struct ew_etw_session *session, uint32_t kernel)
+{
+    uint32_t rest = session->file[0] == 0 ? EW_ETW_FLAG_NO_SYSCONFIG : 0;
+    return session->system_providers ? 0 : ew_etw_kernel_flags(kernel) | rest;
+}
+
 static void fill_properties(const struct ew_etw_session *session, struct ew_etw_room *room)
 {
     const struct ew_etw_session_config *config = &session->config;
@@ -188,9 +218,11 @@ static void fill_properties(const struct ew_etw_session *session, struct ew_etw_
     p->max_buffers = config->max_buffers;
     p->flush_s = 1;
     p->log_mode = EW_ETW_SYSTEM_LOGGER | EW_ETW_INDEPENDENT_SESSION;
-    p->enable_flags = session->system_providers ? 0 : ew_etw_kernel_flags(config->kernel);
+    p->enable_flags = enable_flags(session, config->kernel);
     p->log_mode |= session->file[0] != 0 ? EW_ETW_SEQUENTIAL_FILE : EW_ETW_REAL_TIME;
     memcpy(room->file, session->file, sizeof room->file);
+    if (session->file[0] == 0)
+        p->file_name_at = 0; /* else Windows expects the name of a file */
 }
 
 /* ---------------------------------------------------------------------- providers */
@@ -285,20 +317,119 @@ static uint32_t set_stacks(struct ew_etw_session *session)
 
 /* -------------------------------------------------------------------------- start */
 
-/* A session with the same name was left behind: it is stopped, once. */
+static uint32_t start_once(struct ew_etw_session *session)
+{
+    struct ew_etw_room room;
+    fill_properties(session, &room);
+    return session->api->start(session->api->ctx, &session->handle, session->wide,
+                               &room.properties);
+}
+
+/* A session with the same name was left behind: it is stopped. Windows may need a moment for that.
+ */
 static uint32_t start_or_take_over(struct ew_etw_session *session)
 {
     const struct ew_etw_api *api = session->api;
     struct ew_etw_room room;
-    fill_properties(session, &room);
-    uint32_t rc = api->start(api->ctx, &session->handle, session->wide, &room.properties);
-    if (rc != EW_WIN_ALREADY_EXISTS)
-        return rc;
-    ew_etw_room_init(&room);
-    (void)api->control(api->ctx, 0, session->wide, &room.properties, EW_ETW_CONTROL_STOP);
-    session->took_over = true;
-    fill_properties(session, &room);
-    return api->start(api->ctx, &session->handle, session->wide, &room.properties);
+    uint32_t rc = start_once(session);
+    for (int i = 0; rc == EW_WIN_ALREADY_EXISTS && i < TAKE_OVER_TRIES; i++) {
+        if (i > 0)
+            ew_os_sleep_ms(TAKE_OVER_PAUSE_MS);
+        ew_etw_room_init(&room);
+        uint32_t stopped =
+            api->control(api->ctx, 0, session->wide, &room.properties, EW_ETW_CONTROL_STOP);
+        session->took_over = true;
+        rc = start_once(session);
+        if (stopped == EW_WIN_ACCESS_DENIED)
+            break; /* it will not become ours */
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------ limits of the machine */
+
+struct usage {
+    uint32_t sessions, system_loggers;
+};
+
+static void count_usage(void *ctx, const struct ew_etw_session_info *info)
+{
+    struct usage *usage = ctx;
+    bool reserved = strcmp(info->name, "NT Kernel Logger") == 0 ||
+                    strcmp(info->name, "Circular Kernel Context Logger") == 0;
+    usage->sessions++;
+    usage->system_loggers += info->system_logger && !reserved;
+}
+
+enum limit { LIMIT_LOGGERS, LIMIT_SESSIONS, LIMIT_MEMORY };
+
+/* Error 1450 has three causes, which Windows does not distinguish. */
+static enum limit find_limit(const struct ew_etw_session *session, uint32_t *ret_most)
+{
+    enum { SYSTEM_LOGGERS = 6, DEFAULT_SESSIONS = 64 }; /* eight, two of which are reserved */
+    const struct ew_etw_api *api = session->api;
+    struct usage usage = {0, 0};
+    uint32_t most = 0, size = 0;
+    if (api->query_information(api->ctx, 0, EW_ETW_INFO_MAX_LOGGERS, &most, sizeof most, &size) !=
+            0 ||
+        most == 0)
+        most = DEFAULT_SESSIONS;
+    *ret_most = most;
+    /* Without a list the most frequent cause is assumed. */
+    if (ew_etw_session_list(api, count_usage, &usage, NULL) < 0 ||
+        usage.system_loggers >= SYSTEM_LOGGERS)
+        return LIMIT_LOGGERS;
+    return usage.sessions >= most ? LIMIT_SESSIONS : LIMIT_MEMORY;
+}
+
+static int fail_by_limit(const struct ew_etw_session *session, struct ew_error *reterr)
+{
+    uint32_t most = 0;
+    enum limit limit = find_limit(session, &most);
+    int code =
+        ew_etw_fail(reterr, EW_WIN_NO_SYSTEM_RESOURCES, "cannot start the session", session->name);
+    if (limit == LIMIT_SESSIONS) {
+        ew_error_set(reterr, code, EW_WIN_NO_SYSTEM_RESOURCES,
+                     "cannot start the session '%.60s': all %u sessions of this machine are in use "
+                     "(error 1450)",
+                     session->name, (unsigned)most);
+        ew_error_fix(reterr,
+                     "list them with: etwatch sessions; stop one with: logman stop NAME -ets");
+    } else if (limit == LIMIT_MEMORY) {
+        ew_error_set(reterr, code, EW_WIN_NO_SYSTEM_RESOURCES,
+                     "cannot start the session '%.60s': no memory for its buffers (error 1450)",
+                     session->name);
+        ew_error_fix(reterr, "try smaller or fewer buffers: --buffer-memory");
+    }
+    return code;
+}
+
+/* Fewer buffers, down to the two per CPU that Windows needs. False: there are no fewer. */
+static bool shrink_buffers(struct ew_etw_session *session)
+{
+    struct ew_etw_session_config *config = &session->config;
+    uint32_t floor = at_least(2 * session->api->cpu_count(session->api->ctx), MIN_BUFFERS);
+    if (config->max_buffers <= floor)
+        return false;
+    config->max_buffers = at_least(config->max_buffers / 2, floor);
+    if (config->min_buffers > config->max_buffers)
+        config->min_buffers = config->max_buffers;
+    return true;
+}
+
+static int start_session(struct ew_etw_session *session, struct ew_error *reterr)
+{
+    uint32_t rc = start_or_take_over(session), most;
+    while ((rc == EW_WIN_NO_SYSTEM_RESOURCES || rc == EW_WIN_NOT_ENOUGH_MEMORY) &&
+           (rc == EW_WIN_NOT_ENOUGH_MEMORY || find_limit(session, &most) == LIMIT_MEMORY) &&
+           shrink_buffers(session))
+        rc = start_or_take_over(session);
+    if (rc == 0)
+        return 0;
+    session->handle = 0;
+    if (rc == EW_WIN_NO_SYSTEM_RESOURCES)
+        return fail_by_limit(session, reterr);
+    return ew_etw_fail(reterr, rc, "cannot start the session", session->name);
 }
 
 static int configure(struct ew_etw_session *session, struct ew_error *reterr)
@@ -326,24 +457,38 @@ static int configure(struct ew_etw_session *session, struct ew_error *reterr)
     return 0;
 }
 
+static int start_this_way(struct ew_etw_session *session, bool system_providers,
+                          struct ew_error *reterr)
+{
+    session->system_providers = system_providers;
+    int error = start_session(session, reterr);
+    if (error != 0)
+        return error;
+    session->lost = (struct ew_etw_lost){0};
+    error = configure(session, reterr);
+    if (error != 0)
+        (void)ew_etw_session_halt(session);
+    return error;
+}
+
 int ew_etw_session_restart(struct ew_etw_session *session, struct ew_error *reterr)
 {
     const struct ew_etw_api *api = session->api;
-    bool profiles = (session->config.kernel & EW_ETW_PROFILE) != 0 || session->config.stacks != 0 ||
-                    session->config.profile_100ns != 0;
-    ew_etw_session_halt(session);
+    const struct ew_etw_session_config *config = &session->config;
+    bool profiles =
+        (config->kernel & EW_ETW_PROFILE) != 0 || config->stacks != 0 || config->profile_100ns != 0;
+    (void)ew_etw_session_halt(session);
     uint32_t rc = api->enable_privilege(api->ctx, profile_privilege);
     if (rc != 0 && profiles)
         return ew_etw_fail(reterr, rc, "cannot profile in", session->name);
-    rc = start_or_take_over(session);
-    if (rc != 0) {
-        session->handle = 0;
-        return ew_etw_fail(reterr, rc, "cannot start the session", session->name);
-    }
-    session->lost = 0;
-    int error = configure(session, reterr);
-    if (error != 0)
-        ew_etw_session_halt(session);
+    int error = config->way == EW_ETW_WAY_PROVIDERS ? start_this_way(session, true, reterr)
+                                                    : start_this_way(session, false, reterr);
+    /* What both ways need alike is not tried twice: a free logger, and a free name. */
+    bool another_way = config->way == EW_ETW_WAY_ANY && error != 0 && error != ETWATCH_ELIMIT &&
+                       error != ETWATCH_ESTATE &&
+                       ew_etw_has_system_providers(api->os_build(api->ctx));
+    if (another_way && start_this_way(session, true, NULL) == 0)
+        return 0;
     return error;
 }
 
@@ -394,7 +539,6 @@ static int take_config(struct ew_etw_session *session,
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "'%.60s' is not a valid file name",
                             requested->file);
     config->file = NULL;
-    session->system_providers = ew_etw_has_system_providers(api->os_build(api->ctx));
     plan_buffers(config, at_least(api->cpu_count(api->ctx), 1));
     int error = check(config, reterr);
     return error == 0 ? copy_providers(session, reterr) : error;
@@ -452,10 +596,15 @@ static bool control_and_read_totals(struct ew_etw_session *session, uint32_t cod
     struct ew_etw_room room;
     const struct ew_etw_properties *p = &room.properties;
     ew_etw_room_init(&room);
-    if (session->api->control(session->api->ctx, session->handle, NULL, &room.properties, code) !=
-        0)
+    uint32_t rc =
+        session->api->control(session->api->ctx, 0, session->wide, &room.properties, code);
+    /* MORE_DATA: a name did not fit. The figures are complete, and a session has been stopped. */
+    if (rc != 0 && rc != EW_WIN_MORE_DATA)
         return false;
-    session->lost = (uint64_t)p->events_lost + p->log_buffers_lost + p->real_time_buffers_lost;
+    session->lost = (struct ew_etw_lost){
+        .events = p->events_lost,
+        .buffers = (uint64_t)p->log_buffers_lost + p->real_time_buffers_lost,
+    };
     session->totals = (struct ew_etw_totals){
         .events_lost = p->events_lost,
         .log_buffers_lost = p->log_buffers_lost,
@@ -466,14 +615,14 @@ static bool control_and_read_totals(struct ew_etw_session *session, uint32_t cod
     return true;
 }
 
-void ew_etw_session_halt(struct ew_etw_session *session)
+bool ew_etw_session_halt(struct ew_etw_session *session)
 {
-    if (session->handle != 0)
-        (void)control_and_read_totals(session, EW_ETW_CONTROL_STOP);
+    bool stopped = session->handle == 0 || control_and_read_totals(session, EW_ETW_CONTROL_STOP);
     session->handle = 0;
+    return stopped;
 }
 
-uint64_t ew_etw_session_lost(struct ew_etw_session *session)
+struct ew_etw_lost ew_etw_session_lost(struct ew_etw_session *session)
 {
     if (session->handle != 0)
         (void)control_and_read_totals(session, EW_ETW_CONTROL_QUERY);
@@ -491,7 +640,7 @@ void ew_etw_session_stop(struct ew_etw_session *session)
 {
     if (session == NULL)
         return;
-    ew_etw_session_halt(session);
+    (void)ew_etw_session_halt(session);
     restore_interval(session);
     if (session->claim != NULL)
         session->api->release(session->api->ctx, session->claim);
@@ -503,22 +652,33 @@ void ew_etw_session_stop(struct ew_etw_session *session)
     ew_free(session);
 }
 
+/* Functions that take a handle must not reach a session that got the slot of ours. */
+static uint32_t check_handle(const struct ew_etw_session *session)
+{
+    struct ew_etw_room room;
+    ew_etw_room_init(&room);
+    uint32_t rc = session->api->control(session->api->ctx, 0, session->wide, &room.properties,
+                                        EW_ETW_CONTROL_QUERY);
+    if (rc != 0 && rc != EW_WIN_MORE_DATA)
+        return rc;
+    /* MORE_DATA: there is a session of our name, but perhaps without its handle. */
+    bool unknown = rc == EW_WIN_MORE_DATA && room.properties.history == 0;
+    return unknown || room.properties.history == session->handle ? 0 : EW_WIN_INSTANCE_NOT_FOUND;
+}
+
 int ew_etw_session_set_kernel(struct ew_etw_session *session, uint32_t kernel,
                               struct ew_error *reterr)
 {
-    uint32_t before = session->config.kernel, rc;
-    struct ew_etw_room room;
-    if (session->system_providers) {
-        rc = enable_system(session, before, kernel);
-    } else {
-        session->config.kernel = kernel;
-        fill_properties(session, &room);
-        rc = session->api->control(session->api->ctx, session->handle, NULL, &room.properties,
-                                   EW_ETW_CONTROL_UPDATE);
-    }
-    session->config.kernel = rc == 0 ? kernel : before;
+    uint32_t masks[KERNEL_MASKS] = {enable_flags(session, kernel)};
+    uint32_t rc = check_handle(session);
+    if (rc == 0 && session->system_providers)
+        rc = enable_system(session, session->config.kernel, kernel);
+    else if (rc == 0) /* flags in an UPDATE count for the NT Kernel Logger only */
+        rc = session->api->set_information(session->api->ctx, session->handle,
+                                           EW_ETW_INFO_KERNEL_FLAGS, masks, sizeof masks);
     if (rc != 0)
         return ew_etw_fail(reterr, rc, "cannot change what is logged in", session->name);
+    session->config.kernel = kernel;
     return 0;
 }
 
@@ -530,6 +690,7 @@ int ew_etw_session_set_stacks(struct ew_etw_session *session, uint32_t stacks,
         return 0;
     session->config.stacks = stacks;
     uint32_t rc = session->api->enable_privilege(session->api->ctx, profile_privilege);
+    rc = rc == 0 ? check_handle(session) : rc;
     rc = rc == 0 ? set_stacks(session) : rc;
     if (rc == 0)
         return 0;
@@ -541,7 +702,8 @@ int ew_etw_session_flush(struct ew_etw_session *session)
 {
     struct ew_etw_room room;
     ew_etw_room_init(&room);
-    uint32_t rc = session->api->control(session->api->ctx, session->handle, NULL, &room.properties,
+    room.properties.file_name_at = 0;
+    uint32_t rc = session->api->control(session->api->ctx, 0, session->wide, &room.properties,
                                         EW_ETW_CONTROL_FLUSH);
     return rc == 0 ? 0 : ETWATCH_EOS;
 }

@@ -35,6 +35,9 @@ struct ew_etw_provider {
     uint32_t event_id_count; /* at most 64 */
 };
 
+/* How kernel events are enabled; for tests and diagnosis. */
+enum ew_etw_way { EW_ETW_WAY_ANY, EW_ETW_WAY_FLAGS, EW_ETW_WAY_PROVIDERS };
+
 struct ew_etw_session_config {
     const char *name;       /* NULL: "etwatch-watch"; must be one of ours */
     uint32_t kernel;        /* enum ew_etw_kernel; 0: EW_ETW_KERNEL_WATCH */
@@ -48,22 +51,23 @@ struct ew_etw_session_config {
     const struct ew_etw_provider *providers;
     uint32_t provider_count;
     uint32_t counters; /* EW_HAS_PMC: hardware counters that switches should carry */
+    uint32_t way;      /* enum ew_etw_way */
 };
 
 struct ew_etw_session;
 
 /*
- * Starts a session. EPERM: missing rights (5) or privilege (1314); ELIMIT: all system loggers are
- * in use (1450); ESTATE: a session of this name exists and cannot be stopped (183); EINVAL:
- * rejected by Windows (87) or by us; EOS otherwise. os_code is the Windows error code, fix a
- * remedy.
+ * Starts a session. EPERM: missing rights (5) or privilege (1314); ELIMIT: all system loggers or
+ * sessions are in use, or there is no memory for the fewest buffers (1450); ESTATE: a session of
+ * this name exists and cannot be stopped (183); EINVAL: rejected by Windows (87) or by us; EOS
+ * otherwise. os_code is the Windows error code, fix a remedy.
  */
 int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_session_config *config,
                          struct ew_etw_session **ret_session, struct ew_error *reterr);
 /* Stops and frees it, and restores what was changed machine-wide. */
 void ew_etw_session_stop(struct ew_etw_session *session);
-/* Stops it but keeps it: it can be restarted. */
-void ew_etw_session_halt(struct ew_etw_session *session);
+/* Stops it but keeps it: it can be restarted. False: Windows refused to stop it. */
+bool ew_etw_session_halt(struct ew_etw_session *session);
 int ew_etw_session_restart(struct ew_etw_session *session, struct ew_error *reterr);
 
 /* Changes the logged kernel events. */
@@ -78,9 +82,12 @@ struct ew_etw_totals {
     uint32_t events_lost, log_buffers_lost, real_time_buffers_lost, buffers_written, buffer_kb;
 };
 bool ew_etw_session_totals(struct ew_etw_session *session, struct ew_etw_totals *ret_totals);
-/* Events and buffers that the session lost since it was started, as counted by Windows; after
- * its end, the last count. */
-uint64_t ew_etw_session_lost(struct ew_etw_session *session);
+/* What the session lost since it was started, as counted by Windows; after its end, the last
+ * count. How many events a lost buffer held is not known. */
+struct ew_etw_lost {
+    uint64_t events, buffers;
+};
+struct ew_etw_lost ew_etw_session_lost(struct ew_etw_session *session);
 const char *ew_etw_session_name(const struct ew_etw_session *session);
 uint32_t ew_etw_session_kernel(const struct ew_etw_session *session);
 /* The counters that its switches carry, and why others are missing; as of its last start. */

@@ -60,7 +60,7 @@ struct ew_etw_pump_config {
     struct ew_etw_session *session; /* NULL: another program's, only read */
     struct ew_etw_rings *rings;
     uint32_t flush_ms;
-    uint64_t lag_ns; /* another program's session: maximum delay of an event */
+    uint64_t lag_ns; /* maximum delay of an event if flushing has no effect */
     bool no_buffers; /* single events, even where whole buffers are supported */
 };
 
@@ -69,19 +69,29 @@ int ew_etw_pump_start(const struct ew_etw_pump_config *config,
                       struct ew_error *reterr);
 /* Ends the flushing thread: afterwards only the caller uses the session. */
 void ew_etw_pump_stop_flushing(struct ew_etw_pump *pump);
-/* A session of ours must be halted first: all of its events are then in the rings when this
- * returns. */
-void ew_etw_pump_stop(struct ew_etw_pump *pump);
+/*
+ * halted: the session has been stopped and ends by itself after all of its events, which are then
+ * in the rings when this returns. Otherwise the trace is closed first. False: Windows does not
+ * return from ProcessTrace; pump, rings and table must remain valid for ever.
+ */
+bool ew_etw_pump_stop(struct ew_etw_pump *pump, bool halted);
 
 /* Whole buffers are delivered instead of single events. */
 bool ew_etw_pump_has_buffers(const struct ew_etw_pump *pump);
 /* The session has ended, and all of its events are in the rings. */
 bool ew_etw_pump_ended(const struct ew_etw_pump *pump);
 
+/* The Windows error code with which it has ended. */
+uint32_t ew_etw_pump_result(const struct ew_etw_pump *pump);
+/* Whole buffers were requested, but none has come: it ended at once, or two seconds have passed. */
+bool ew_etw_pump_is_mute(const struct ew_etw_pump *pump);
+
 struct ew_etw_pump_status {
-    uint64_t horizon_ns; /* all earlier events are in the rings */
-    uint64_t lost;       /* total lost by the session ... */
-    uint64_t lost_ns;    /* ... at this time */
+    uint64_t flushed_ns;     /* time of the last but one flush that Windows accepted; 0: none */
+    uint64_t arrived_raw;    /* latest time of a buffer or an event that has arrived */
+    uint64_t lagging_ns;     /* all earlier events have arrived even if flushing has no effect */
+    struct ew_etw_lost lost; /* total lost by the session ... */
+    uint64_t lost_ns;        /* ... at this time */
 };
 void ew_etw_pump_status(struct ew_etw_pump *pump, struct ew_etw_pump_status *ret_status);
 
@@ -126,6 +136,10 @@ struct ew_etw_list_sync;
 int ew_etw_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_ns,
                          struct ew_etw_list_sync **ret_list_sync);
 void ew_etw_list_sync_free(struct ew_etw_list_sync *list_sync); /* may be NULL */
+
+/* Learns the processes and threads of the list that was read when it was made, before the tally
+ * processes any event. */
+void ew_etw_list_sync_seed(const struct ew_etw_list_sync *list_sync, struct ew_tally *tally);
 
 /* Reads a list if one is due and none is pending. Returns the time of the pending list;
  * UINT64_MAX: none. */

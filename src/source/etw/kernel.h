@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kinds of kernel events by name. Each is a session flag (every Windows) and a keyword of a
- * system provider (Windows 11, Server 2022).
+ * system provider (Windows 11, Server 2022; SYSTEM_IO_KW_FILE_INIT only in newer builds). Flags are
+ * used wherever they work: every Windows knows all of them. tests/windows/etw_gates.c has the same
+ * facts from other sources; a test compares both.
  */
 #ifndef EW_SOURCE_ETW_KERNEL_H
 #define EW_SOURCE_ETW_KERNEL_H
@@ -33,7 +35,7 @@
     X(DRIVER, "driver", 0x800000, IO, 0x80)                 \
     X(PROFILE, "profile", 0x1000000, PROFILE, 0x1)          \
     X(FILE_IO, "fileio", 0x2000000, IO, 0x10)               \
-    X(FILE_IO_INIT, "fileio-init", 0x4000000, IO, 0x10)
+    X(FILE_IO_INIT, "fileio-init", 0x4000000, IO, 0x400)
 
 enum ew_etw_kernel_index {
 #define EW_X(id, name, flag, provider, keyword) EW_ETW_K_##id,
@@ -60,6 +62,9 @@ enum ew_etw_kernel {
 int ew_etw_kernel_parse(const char *text, uint32_t *ret_set, struct ew_error *reterr);
 const char *ew_etw_kernel_name(uint32_t index);
 
+/* EVENT_TRACE_FLAG_NO_SYSCONFIG: no description of the machine's hardware and services, which only
+ * readers of a file need. */
+#define EW_ETW_FLAG_NO_SYSCONFIG 0x10000000u
 uint32_t ew_etw_kernel_flags(uint32_t set);
 uint32_t ew_etw_kernel_from_flags(uint32_t flags);
 

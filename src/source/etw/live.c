@@ -20,6 +20,7 @@
 /* The rundown is logged while the session starts; its events may be this much later than the
  * start. */
 static const uint64_t rundown_ns = 50000000;
+enum { LOST_BUFFERS = 4 }; /* id of a LOSS record */
 
 struct live {
     struct ew_source base;
@@ -164,7 +165,7 @@ static int refuse_filter(const struct ew_filter *filter, struct ew_error *reterr
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "Windows has no cgroups");
     if (filter->uid_count > 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
-                            "Windows events carry no user: filter by pid or name");
+                            "users of Windows have no numeric ids: filter by pid or name");
     return 0;
 }
 
@@ -246,7 +247,10 @@ static void take(struct live *live, const struct ew_record *record, const struct
     uint64_t count = record->payload_size >= 8 ? ew_load_u64(record->payload) : 1;
     live->accounting.last_ns = record->t_ns;
     live->accounting.stats.lost += count;
-    ew_tally_loss(live->accounting.tally, record->cpu, record->t_ns, count, facts);
+    if (record->id == LOST_BUFFERS)
+        ew_tally_lost_buffers(live->accounting.tally, record->cpu, record->t_ns, count, facts);
+    else
+        ew_tally_loss(live->accounting.tally, record->cpu, record->t_ns, count, facts);
 }
 
 /* The preexisting processes are known: the tally learns them first, then processes the buffered
@@ -261,6 +265,8 @@ static void end_startup(struct live *live, const struct ew_facts *facts)
         if (startup->records[i].kind != EW_RECORD_LOSS &&
             ew_decode_event(&startup->records[i], &event) && event.kind != EW_EVENT_OTHER)
             ew_tally_learn(live->accounting.tally, &event);
+    if (live->list_sync != NULL)
+        ew_etw_list_sync_seed(live->list_sync, live->accounting.tally);
     for (uint32_t i = 0; i < startup->count; i++)
         take(live, &startup->records[i], facts);
     ew_startup_buffer_done(&live->startup);
@@ -419,6 +425,12 @@ static void stats(struct ew_source *source, struct ew_source_stats *ret_stats)
     ret_stats->kernel_ns_known = false; /* ETW does not report its cost */
 }
 
+/* Enabling a class is no proof that this Windows logs it. */
+static uint32_t unproven(const struct ew_source *source)
+{
+    return ew_tally_unproven(((const struct live *)source)->accounting.tally);
+}
+
 static int wake_fd(struct ew_source *source)
 {
     (void)source;
@@ -439,4 +451,5 @@ const struct ew_source_ops ew_source_etw = {
     .finish = finish,
     .set_kernel = set_kernel,
     .unavailable_reason = unavailable_reason,
+    .unproven = unproven,
 };

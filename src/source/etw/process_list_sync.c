@@ -2,6 +2,9 @@
 /*
  * Owns the system interface, the pending list, and the CPU times of the previous list.
  *
+ * At the start: the processes and threads of the first list are learned together with the rundown
+ * of the session, which may be late, partial or missing.
+ *
  * Repair after a loss: a process that the tally considers alive and that is not in the list has
  * ended; one that is in the list and unknown to the tally has started; the events of both were
  * lost. A list is used for this only some time after the loss, and processes that started or ended
@@ -34,7 +37,8 @@ struct ew_etw_list_sync {
     bool pending; /* the listing has not been emitted yet */
     uint64_t listed_ns;
     uint64_t lost_ns; /* events were lost up to here; 0: repaired */
-    bool has_states, counts_io, has_cycles, emits_cycles, has_modes;
+    bool has_states, counts_io, has_cycles, emits_cycles, has_modes, counts_faults;
+    bool seedable; /* the listing is still the first one */
     struct ran *ran;
     uint32_t ran_count, ran_room;
     struct etwatch_metric_set available;
@@ -53,6 +57,7 @@ static void describe(struct ew_etw_list_sync *list_sync)
         list_sync->counts_io |= listed.other_ops != 0;
         list_sync->has_cycles |= listed.pid != 0 && listed.cycles != 0;
         list_sync->has_modes |= listed.pid != 0 && listed.user != 0;
+        list_sync->counts_faults |= listed.faults != 0;
         has |= ew_listed_gauges(&listed, list_sync->has_states, gauge);
     }
     struct etwatch_metric_set *available = &list_sync->available;
@@ -64,6 +69,8 @@ static void describe(struct ew_etw_list_sync *list_sync)
     if (list_sync->has_modes)
         etwatch_metric_set_union(available,
                                  &EW_METRICS(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns));
+    if (list_sync->counts_faults)
+        etwatch_metric_set_add(available, ETWATCH_M_faults_minor);
 #define EW_X(name)                   \
     if ((has & EW_HAS_G(name)) != 0) \
         etwatch_metric_set_add(available, ETWATCH_M_##name);
@@ -81,7 +88,10 @@ int ew_etw_list_sync_new(const struct ew_winpoll_system *system, uint64_t begun_
     }
     list_sync->system = *system;
     list_sync->begun_ns = begun_ns;
-    if (list_sync->system.list(list_sync->system.ctx, &list_sync->listing, NULL) == 0)
+    list_sync->lost_ns = begun_ns; /* the second list repairs what the first one and events lack */
+    list_sync->seedable =
+        list_sync->system.list(list_sync->system.ctx, &list_sync->listing, NULL) == 0;
+    if (list_sync->seedable)
         describe(list_sync);
     *ret_list_sync = list_sync;
     return 0;
@@ -113,6 +123,9 @@ uint64_t ew_etw_list_sync_read(struct ew_etw_list_sync *list_sync, uint64_t now_
 {
     bool time = list_sync->listed_ns == 0 || now_ns >= list_sync->listed_ns + list_every_ns;
     if (!list_sync->pending && time && now_ns > list_sync->listed_ns) {
+        list_sync->seedable = false;
+        if (list_sync->system.zero != NULL)
+            list_sync->system.raw_zero = list_sync->system.zero(list_sync->system.ctx);
         list_sync->pending =
             list_sync->system.list(list_sync->system.ctx, &list_sync->listing, NULL) == 0;
         list_sync->listed_ns = now_ns;
@@ -163,6 +176,14 @@ static void emit_gauges(struct ew_etw_list_sync *list_sync, const struct ew_list
     if (list_sync->has_modes)
         ew_tally_modes(tally, listed->pid, listed->user * NS_PER_UNIT, listed->kernel * NS_PER_UNIT,
                        facts);
+    if (list_sync->counts_faults)
+        ew_tally_faults(
+            tally, listed->pid,
+            listed->faults > listed->faults_hard ? listed->faults - listed->faults_hard : 0, facts);
+    ew_tally_name(
+        tally, listed->pid,
+        &(struct ew_event_text){.bytes = listed->name, .len = listed->name_len, .wide = true},
+        facts);
     if (list_sync->emits_cycles)
         ew_tally_cycles(tally, listed->pid, listed->cycles, facts);
 }
@@ -265,29 +286,60 @@ static void end_absent(struct ew_etw_list_sync *list_sync, uint64_t old_ns, stru
     ew_free(index.ids);
 }
 
+/* As the rundown of a session would report it. */
+static void describe_process(const struct ew_listed_process *listed, uint64_t t_ns,
+                             struct ew_event *event)
+{
+    *event = (struct ew_event){.t_ns = t_ns,
+                               .kind = EW_EVENT_PROCESS_THERE,
+                               .cpu = UINT16_MAX,
+                               .pid = listed->pid,
+                               .tid = EW_NO_ID};
+    event->u.process.parent_pid = listed->ppid;
+    event->u.process.session_id = listed->session_id;
+    event->u.process.image =
+        (struct ew_event_text){.bytes = listed->name, .len = listed->name_len, .wide = true};
+}
+
+static void describe_thread(const struct ew_listed_process *listed, uint32_t i,
+                            struct ew_event *event)
+{
+    struct ew_listed_thread thread;
+    ew_listed_thread(listed, i, &thread);
+    memset(&event->u, 0, sizeof event->u);
+    event->kind = EW_EVENT_THREAD_THERE;
+    event->tid = thread.tid;
+}
+
 static void emit_present(const struct ew_listed_process *listed, uint64_t t_ns,
                          struct ew_tally *tally, const struct ew_facts *facts)
 {
     struct ew_record record = {.t_ns = t_ns, .cpu = UINT16_MAX};
-    struct ew_event event = {.t_ns = t_ns,
-                             .kind = EW_EVENT_PROCESS_THERE,
-                             .cpu = UINT16_MAX,
-                             .pid = listed->pid,
-                             .tid = EW_NO_ID};
-    if (!ew_tally_is_alive(tally, listed->pid, NULL)) {
-        event.u.process.parent_pid = listed->ppid;
-        event.u.process.session_id = listed->session_id;
-        event.u.process.image =
-            (struct ew_event_text){.bytes = listed->name, .len = listed->name_len, .wide = true};
+    struct ew_event event;
+    describe_process(listed, t_ns, &event);
+    if (!ew_tally_is_alive(tally, listed->pid, NULL))
+        (void)ew_tally_event(tally, &record, &event, facts);
+    for (uint32_t i = 0; i < listed->thread_count; i++) {
+        describe_thread(listed, i, &event);
         (void)ew_tally_event(tally, &record, &event, facts);
     }
-    for (uint32_t i = 0; i < listed->thread_count; i++) {
-        struct ew_listed_thread thread;
-        ew_listed_thread(listed, i, &thread);
-        memset(&event.u, 0, sizeof event.u);
-        event.kind = EW_EVENT_THREAD_THERE;
-        event.tid = thread.tid;
-        (void)ew_tally_event(tally, &record, &event, facts);
+}
+
+void ew_etw_list_sync_seed(const struct ew_etw_list_sync *list_sync, struct ew_tally *tally)
+{
+    struct ew_listing listing = list_sync->listing;
+    struct ew_listed_process listed;
+    struct ew_event event;
+    while (list_sync->seedable && ew_listing_next(&listing, &listed) > 0) {
+        /* The start of a younger one is logged. */
+        if (listed.pid == 0 || raw_ns(list_sync, listed.created) + young_ns > list_sync->begun_ns)
+            continue;
+        describe_process(&listed, list_sync->begun_ns, &event);
+        ew_tally_learn(tally, &event);
+        for (uint32_t i = 0; i < listed.thread_count; i++) {
+            describe_thread(&listed, i, &event);
+            ew_tally_learn(tally, &event);
+        }
     }
 }
 

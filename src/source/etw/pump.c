@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns a trace handle and two threads. The lock guards the status that the flushing thread updates.
- * The processing thread takes no lock; it ends when the session ends or the trace is closed.
+ * The processing thread takes no lock while it processes; it ends when the session ends or the
+ * trace is closed. It is ended by Windows alone, so waiting for it is bounded: a thread that does
+ * not come back keeps its pump and its rings.
  */
 #include "source/etw/etw.h"
 
@@ -13,38 +15,63 @@
 #include "source/etw/convert.h"
 
 static const uint64_t query_every_ns = 1000000000;
-enum { CLOCK_QPC = 1, CLOCK_SYSTEM = 2 };
+static const uint64_t mute_ns = 2000000000; /* whole buffers must have come by then */
+enum {
+    CLOCK_QPC = 1,
+    CLOCK_SYSTEM = 2,
+    END_WAIT_MS = 3000,   /* a halted session delivers what it still has */
+    CLOSE_WAIT_MS = 2000, /* after CloseTrace */
+    BUFFER_TIME = 0x10,   /* WMI_BUFFER_HEADER.TimeStamp */
+    BUFFER_HEADER = 72,
+};
 
 struct ew_etw_pump {
     struct ew_etw_pump_config config;
     uint64_t trace;
     struct ew_thread_handle *processor, *flusher;
     _Atomic bool ended;
-    bool started;
+    _Atomic uint32_t result;      /* of ProcessTrace, once it has ended */
+    _Atomic uint64_t arrived_raw; /* the latest time up to which something has arrived */
+    _Atomic bool has_arrived;
+    uint64_t opened_ns;
     bool buffers; /* delivered as whole buffers */
 
     struct ew_mutex *lock;
-    struct ew_cond *wake;
-    bool stopping;
+    struct ew_cond *wake, *over;
+    bool stopping, processed;
     struct ew_etw_pump_status status;
-    uint64_t flushed_ns; /* time of the last flush */
+    uint64_t flushed_ns; /* time of the last flush that Windows accepted */
 };
 
 /* ------------------------------------------------------------------- called by ETW */
+
+static void note_arrival(struct ew_etw_pump *pump, uint64_t raw)
+{
+    if (raw > atomic_load_explicit(&pump->arrived_raw, memory_order_relaxed))
+        atomic_store_explicit(&pump->arrived_raw, raw, memory_order_release);
+    atomic_store_explicit(&pump->has_arrived, true, memory_order_release);
+}
 
 static void on_event(const void *event_record)
 {
     const uint8_t *record = event_record;
     struct ew_etw_pump *pump;
+    uint64_t raw;
     memcpy(&pump, record + EW_ER_CONTEXT, sizeof pump);
+    memcpy(&raw, record + EW_ER_TIME, sizeof raw);
     ew_etw_rings_put(pump->config.rings, record);
+    note_arrival(pump, raw);
 }
 
 static int32_t on_buffer(const void *buffer, uint32_t size, const void *info, void *context)
 {
-    const struct ew_etw_pump *pump = context;
+    struct ew_etw_pump *pump = context;
+    uint64_t raw = 0;
     (void)info;
     ew_etw_rings_put_buffer(pump->config.rings, buffer, size);
+    if (size >= BUFFER_HEADER)
+        memcpy(&raw, (const uint8_t *)buffer + BUFFER_TIME, sizeof raw);
+    note_arrival(pump, raw);
     return 1;
 }
 
@@ -52,35 +79,53 @@ static void process_events(void *arg)
 {
     struct ew_etw_pump *pump = arg;
     const struct ew_etw_api *api = pump->config.api;
-    (void)api->process(api->ctx, pump->trace);
+    uint32_t result = api->process(api->ctx, pump->trace);
+    atomic_store_explicit(&pump->result, result, memory_order_relaxed);
     atomic_store_explicit(&pump->ended, true, memory_order_release);
+    ew_mutex_lock(pump->lock);
+    pump->processed = true;
+    ew_cond_signal(pump->over);
+    ew_mutex_unlock(pump->lock);
 }
 
 /* ----------------------------------------------------------------------- flushing */
+
+/* False: the query failed, nothing new is known. */
+static bool query_losses(const struct ew_etw_pump_config *config, struct ew_etw_lost *ret_lost)
+{
+    struct ew_etw_session_info info;
+    if (config->session != NULL) {
+        *ret_lost = ew_etw_session_lost(config->session);
+        return true;
+    }
+    if (ew_etw_session_query(config->api, config->name, &info, NULL) != 0)
+        return false;
+    *ret_lost = (struct ew_etw_lost){
+        .events = info.events_lost,
+        .buffers = (uint64_t)info.log_buffers_lost + info.real_time_buffers_lost,
+    };
+    return true;
+}
 
 static void flush_once(struct ew_etw_pump *pump, uint64_t *queried_ns)
 {
     const struct ew_etw_pump_config *config = &pump->config;
     uint64_t now_ns = config->api->now_ns(config->api->ctx);
-    if (config->session != NULL)
-        (void)ew_etw_session_flush(config->session);
-    bool query = now_ns - *queried_ns >= query_every_ns;
-    uint64_t lost = 0;
-    struct ew_etw_session_info info;
-    if (query && config->session != NULL)
-        lost = ew_etw_session_lost(config->session);
-    else if (query && ew_etw_session_query(config->api, config->name, &info, NULL) == 0)
-        lost = (uint64_t)info.events_lost + info.log_buffers_lost + info.real_time_buffers_lost;
+    struct ew_etw_lost lost = {0, 0};
+    bool flushed = config->session != NULL && ew_etw_session_flush(config->session) == 0;
+    bool query = now_ns - *queried_ns >= query_every_ns && query_losses(config, &lost);
     ew_mutex_lock(pump->lock);
-    if (config->session == NULL)
-        pump->status.horizon_ns = now_ns > config->lag_ns ? now_ns - config->lag_ns : 0;
-    else
-        pump->status.horizon_ns = pump->flushed_ns;
-    pump->flushed_ns = now_ns;
+    if (flushed) {
+        pump->status.flushed_ns = pump->flushed_ns;
+        pump->flushed_ns = now_ns;
+    }
+    pump->status.lagging_ns = now_ns > config->lag_ns ? now_ns - config->lag_ns : 0;
     if (query) {
         *queried_ns = now_ns;
-        if (lost > pump->status.lost)
-            pump->status.lost = lost;
+        if (lost.events > pump->status.lost.events)
+            pump->status.lost.events = lost.events;
+        if (lost.buffers > pump->status.lost.buffers)
+            pump->status.lost.buffers = lost.buffers;
         pump->status.lost_ns = now_ns;
     }
     ew_mutex_unlock(pump->lock);
@@ -159,6 +204,9 @@ static int start_threads(struct ew_etw_pump *pump, struct ew_error *reterr)
     if (error == 0)
         error = ew_cond_new(&pump->wake);
     if (error == 0)
+        error = ew_cond_new(&pump->over);
+    pump->opened_ns = ew_os_raw_ns();
+    if (error == 0)
         error = ew_os_thread_start(process_events, pump, &pump->processor);
     if (error == 0)
         error = ew_os_thread_start(flush_loop, pump, &pump->flusher);
@@ -180,10 +228,9 @@ int ew_etw_pump_start(const struct ew_etw_pump_config *config,
     if (error == 0)
         error = start_threads(pump, reterr);
     if (error != 0) {
-        ew_etw_pump_stop(pump);
+        (void)ew_etw_pump_stop(pump, false);
         return error;
     }
-    pump->started = true;
     *ret_pump = pump;
     return 0;
 }
@@ -200,22 +247,37 @@ void ew_etw_pump_stop_flushing(struct ew_etw_pump *pump)
     pump->flusher = NULL;
 }
 
-void ew_etw_pump_stop(struct ew_etw_pump *pump)
+/* Whether the processing thread has come back. */
+static bool wait_processed(struct ew_etw_pump *pump, int timeout_ms)
+{
+    uint64_t until_ns = ew_os_raw_ns() + (uint64_t)timeout_ms * 1000000;
+    ew_mutex_lock(pump->lock);
+    while (!pump->processed && ew_os_raw_ns() < until_ns)
+        (void)ew_cond_wait(pump->over, pump->lock, timeout_ms);
+    bool processed = pump->processed;
+    ew_mutex_unlock(pump->lock);
+    return processed;
+}
+
+bool ew_etw_pump_stop(struct ew_etw_pump *pump, bool halted)
 {
     if (pump == NULL)
-        return;
+        return true;
     const struct ew_etw_api *api = pump->config.api;
+    bool processed = pump->processor == NULL;
     ew_etw_pump_stop_flushing(pump);
-    /* A halted session of ours ends by itself after all its events; another program's does not. */
-    bool wait_first = pump->config.session != NULL && pump->started;
-    if (!wait_first && pump->trace != EW_ETW_INVALID_HANDLE)
+    if (halted && !processed)
+        processed = wait_processed(pump, END_WAIT_MS);
+    if (pump->trace != EW_ETW_INVALID_HANDLE)
         (void)api->close(api->ctx, pump->trace);
+    if (!processed && !wait_processed(pump, CLOSE_WAIT_MS))
+        return false;
     ew_os_thread_join(pump->processor);
-    if (wait_first && pump->trace != EW_ETW_INVALID_HANDLE)
-        (void)api->close(api->ctx, pump->trace);
     ew_cond_free(pump->wake);
+    ew_cond_free(pump->over);
     ew_mutex_free(pump->lock);
     ew_free(pump);
+    return true;
 }
 
 bool ew_etw_pump_ended(const struct ew_etw_pump *pump)
@@ -223,11 +285,24 @@ bool ew_etw_pump_ended(const struct ew_etw_pump *pump)
     return atomic_load_explicit(&pump->ended, memory_order_acquire);
 }
 
+uint32_t ew_etw_pump_result(const struct ew_etw_pump *pump)
+{
+    return atomic_load_explicit(&pump->result, memory_order_relaxed);
+}
+
+bool ew_etw_pump_is_mute(const struct ew_etw_pump *pump)
+{
+    if (!pump->buffers || atomic_load_explicit(&pump->has_arrived, memory_order_acquire))
+        return false;
+    return ew_etw_pump_ended(pump) || ew_os_raw_ns() - pump->opened_ns >= mute_ns;
+}
+
 void ew_etw_pump_status(struct ew_etw_pump *pump, struct ew_etw_pump_status *ret_status)
 {
     ew_mutex_lock(pump->lock);
     *ret_status = pump->status;
     ew_mutex_unlock(pump->lock);
+    ret_status->arrived_raw = atomic_load_explicit(&pump->arrived_raw, memory_order_acquire);
 }
 
 bool ew_etw_pump_has_buffers(const struct ew_etw_pump *pump)

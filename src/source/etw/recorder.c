@@ -139,7 +139,7 @@ int etwatch_recorder_stop(struct etwatch_recorder *recorder)
     if (recorder == NULL)
         return ETWATCH_EINVAL;
     if (recorder->stopped_ns == 0) {
-        ew_etw_session_halt(recorder->session);
+        (void)ew_etw_session_halt(recorder->session);
         recorder->stopped_ns = recorder->api->now_ns(recorder->api->ctx);
     }
     return 0;

@@ -318,12 +318,15 @@ void ew_etw_rings_put_buffer(struct ew_etw_rings *rings, const uint8_t *bytes, u
     uint32_t flag = buffer.flags & EW_ETL_FLAG_LOST ? FLAGGED : 0;
     if (buffer.flags & EW_ETL_FLAG_COMPRESSED) {
         left = inflate(rings, &buffer, events, left);
-        events = rings->inflated;
         if (left == 0)
             drop(stream, 1);
+        else
+            events = rings->inflated;
     } else if (left > buffer.filled - EW_ETL_HEADER_SIZE) {
         left = buffer.filled - EW_ETL_HEADER_SIZE;
     }
+    if (left == 0 && flag != 0) /* only the flag: something was lost, and nothing followed */
+        (void)put_chunk(rings, stream, events, 0, flag);
     while (left > 0) {
         uint32_t taken = put_chunk(rings, stream, events, left, flag);
         events += taken;

@@ -163,6 +163,10 @@ int ew_session_options_copy(struct ew_session_options *to,
         return error;
     }
     to->flush_ms = given.flush_ms;
+    to->no_buffers = (given.ways & ETWATCH_SESSION_BY_EVENTS) != 0;
+    to->session.way = (given.ways & ETWATCH_SESSION_BY_PROVIDERS) != 0 ? EW_ETW_WAY_PROVIDERS
+                      : (given.ways & ETWATCH_SESSION_BY_FLAGS) != 0   ? EW_ETW_WAY_FLAGS
+                                                                       : EW_ETW_WAY_ANY;
     to->session.buffer_kb = given.buffer_kb;
     to->session.min_buffers = given.min_buffers;
     to->session.max_buffers = given.max_buffers;

@@ -22,6 +22,7 @@ struct ew_provider_request {
 struct ew_session_options {
     struct ew_etw_session_config session; /* its pointers refer to the members below */
     uint32_t flush_ms;
+    bool no_buffers;
     char name[EW_ETW_NAME_MAX];
     struct ew_etw_provider *providers;
     struct ew_provider_request *requests; /* one per provider */

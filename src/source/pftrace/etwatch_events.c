@@ -435,15 +435,18 @@ int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
     struct ew_bytes scan = *event;
     struct ew_proto_field field;
     uint64_t type = 0, name = 0, category = 0;
+    bool has_category = false;
     while (ew_proto_next(&scan, &field)) {
         type = field.number == EW_PF_EVENT_TYPE ? field.u : type;
         name = field.number == EW_PF_EVENT_NAME_IID ? field.u : name;
         category = field.number == EW_PF_EVENT_CATEGORY_IID ? field.u : category;
+        has_category |= field.number == EW_PF_EVENT_CATEGORY_IID;
+        has_category |= field.number == EW_PF_EVENT_CATEGORY;
     }
     t_ns += trace->unix_minus_boot_ns;
     bool own = trace->own_known && sequence == trace->own_sequence;
-    /* Our counters and slices repeat the samples. */
-    if (own && type != EW_PF_TYPE_INSTANT)
+    /* Our counters and slices repeat the samples; problems of devices are only shown. */
+    if (own && (type != EW_PF_TYPE_INSTANT || !has_category))
         return 0;
     if (!own || category != trace->own_category || name >= sizeof trace->event_of ||
         trace->event_of[name] == 0)

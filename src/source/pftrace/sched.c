@@ -190,6 +190,7 @@ static uint32_t kind_of(uint32_t field)
 struct message {
     uint64_t number[8];
     struct ew_span text[8];
+    uint32_t seen; /* bit per field */
 };
 
 static void read_message(struct ew_bytes *body, struct message *ret)
@@ -199,6 +200,7 @@ static void read_message(struct ew_bytes *body, struct message *ret)
     while (ew_proto_next(body, &field)) {
         if (field.number >= 8)
             continue;
+        ret->seen |= 1u << field.number;
         if (field.wire == EW_PROTO_LEN)
             ret->text[field.number] =
                 (struct ew_span){(const char *)field.body.data, field.body.size};
@@ -281,7 +283,11 @@ static bool read_event(struct ew_pftrace *trace, struct ew_bytes *event)
         e->kind = 0;
     if (e->kind != 0) {
         read_message(&body, &message);
-        take_message(trace, e, &message);
+        /* A switch that the writer did not observe: it only completes the picture. */
+        if (e->field == EW_PF_FTRACE_SWITCH && trace->own_known && (message.seen & 1u << 3) == 0)
+            trace->others.count--;
+        else
+            take_message(trace, e, &message);
     }
     return ew_bytes_ok(event) && ew_bytes_ok(&body);
 }

@@ -20,6 +20,7 @@ struct ew_winpoll_last {
     uint64_t read_ops, write_ops, other_ops, read_bytes, write_bytes, other_bytes;
     uint32_t faults;
     uint32_t exit_code;
+    bool only_exit_code; /* the other figures are unknown */
 };
 
 /* Windows, or its replacement in a test. */
@@ -40,8 +41,10 @@ struct ew_winpoll_system {
     void *(*hold_thread)(void *ctx, uint32_t tid);
     uint64_t (*thread_cycles)(void *ctx, void *held);
     void (*close)(void *ctx);
-    /* Time of the raw clock's zero since 1601, in units of 100 ns. */
+    /* Time of the raw clock's zero since 1601, in units of 100 ns. The two clocks drift apart by
+     * more than a second within a day: zero returns it as of now. May be NULL: it is constant. */
     uint64_t raw_zero;
+    uint64_t (*zero)(void *ctx);
 };
 
 struct ew_winpoll_thread {

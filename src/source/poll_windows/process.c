@@ -339,9 +339,10 @@ void ew_winpoll_process_end(struct ew_winpoll *poll, struct ew_poll_process *pro
 {
     struct ew_winpoll_last last;
     bool known = process->held && poll->system.last(poll->system.ctx, process->held, &last);
-    if (known)
+    bool figures = known && !last.only_exit_code;
+    if (figures)
         take_last(poll, process, &last);
-    bool whole = known && (!poll->counts_cycles || last.cycles != 0);
+    bool whole = figures && (!poll->counts_cycles || last.cycles != 0);
     process->figures.gauge_has = 0;
     ew_winpoll_emit_figures(poll, process, !whole || process->figures.fell);
     drop_ended(poll, process);

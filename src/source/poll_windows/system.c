@@ -23,6 +23,7 @@ struct system_buffer {
     uint8_t *bytes;
     ULONG size;
     bool is_wine;
+    DWORD session;                               /* of this process */
     DWORD(WINAPI *gui_resources)(HANDLE, DWORD); /* NULL: not available */
 };
 
@@ -77,6 +78,7 @@ static uint64_t units(const FILETIME *time)
     return (uint64_t)time->dwHighDateTime << 32 | time->dwLowDateTime;
 }
 
+/* Each query can be refused by itself: the exit code must not depend on the others. */
 static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
 {
     FILETIME created, ended, kernel, user;
@@ -85,10 +87,14 @@ static bool last(void *ctx, void *held, struct ew_winpoll_last *ret_last)
     ULONG64 cycles = 0;
     DWORD code;
     (void)ctx;
-    if (!GetProcessTimes(held, &created, &ended, &kernel, &user) ||
-        !GetProcessIoCounters(held, &io) || !GetExitCodeProcess(held, &code) ||
-        !GetProcessMemoryInfo(held, &memory, sizeof memory))
+    if (!GetExitCodeProcess(held, &code))
         return false;
+    bool figures = GetProcessTimes(held, &created, &ended, &kernel, &user) &&
+                   GetProcessIoCounters(held, &io) &&
+                   GetProcessMemoryInfo(held, &memory, sizeof memory);
+    *ret_last = (struct ew_winpoll_last){.exit_code = code, .only_exit_code = true};
+    if (!figures)
+        return true;
     if (!QueryProcessCycleTime(held, &cycles))
         cycles = 0;
     *ret_last = (struct ew_winpoll_last){
@@ -140,6 +146,7 @@ static uint32_t slow(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
         USER_OBJECTS = 1,
     };
     const struct system_buffer *buffer = ctx;
+    DWORD session = buffer->session + 1;
     ULONG handles[2] = {0, 0}; /* current and peak */
     ULONG io_priority = 0;
     DWORD_PTR may_use = 0, has_cpus = 0;
@@ -154,7 +161,9 @@ static uint32_t slow(void *ctx, void *held, uint64_t gauge[EW_GAUGE_COUNT])
     /* 0: its threads are in several processor groups. */
     if (GetProcessAffinityMask(held, &may_use, &has_cpus) && may_use != 0)
         has |= take(gauge, EW_G_affinity, may_use);
-    if (!buffer->gui_resources)
+    /* Of processes in other sessions it returns 0 without an error. */
+    if (!buffer->gui_resources || !ProcessIdToSessionId(GetProcessId(held), &session) ||
+        session != buffer->session)
         return has;
     SetLastError(ERROR_SUCCESS);
     DWORD gdi = buffer->gui_resources(held, GDI_OBJECTS);
@@ -190,14 +199,37 @@ static void close_system(void *ctx)
     ew_free(buffer);
 }
 
-int ew_winpoll_system(struct ew_winpoll_system *ret_system)
+static uint64_t zero_now(void *ctx)
 {
     uint64_t unix_ns, raw_ns;
+    (void)ctx;
+    ew_os_anchor(&unix_ns, &raw_ns);
+    return (unix_ns - raw_ns) / 100 + UNIX_EPOCH_FILETIME;
+}
+
+/* With it, an administrator can query the processes of all users. Without it, their gauges stay
+ * unknown. */
+static void enable_debug_privilege(void)
+{
+    HANDLE token;
+    TOKEN_PRIVILEGES wanted = {.PrivilegeCount = 1};
+    wanted.Privileges[0].Attributes = SE_PRIVILEGE_ENABLED;
+    if (!OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY | TOKEN_ADJUST_PRIVILEGES, &token))
+        return;
+    if (LookupPrivilegeValueW(NULL, SE_DEBUG_NAME, &wanted.Privileges[0].Luid))
+        (void)AdjustTokenPrivileges(token, FALSE, &wanted, 0, NULL, NULL);
+    (void)CloseHandle(token);
+}
+
+int ew_winpoll_system(struct ew_winpoll_system *ret_system)
+{
     struct system_buffer *buffer = ew_calloc(1, sizeof *buffer);
     if (!buffer)
         return ETWATCH_ENOMEM;
-    ew_os_anchor(&unix_ns, &raw_ns);
+    enable_debug_privilege();
     find_gui(buffer);
+    if (!ProcessIdToSessionId(GetCurrentProcessId(), &buffer->session))
+        buffer->gui_resources = NULL;
     *ret_system = (struct ew_winpoll_system){
         .ctx = buffer,
         .list = list,
@@ -209,7 +241,8 @@ int ew_winpoll_system(struct ew_winpoll_system *ret_system)
         .hold_thread = hold_thread,
         .thread_cycles = thread_cycles,
         .close = close_system,
-        .raw_zero = (unix_ns - raw_ns) / 100 + UNIX_EPOCH_FILETIME,
+        .raw_zero = zero_now(buffer),
+        .zero = zero_now,
     };
     if (!buffer->is_wine)
         etwatch_metric_set_add(&ret_system->slow_has, ETWATCH_M_io_priority);

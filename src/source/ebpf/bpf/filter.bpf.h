@@ -3,15 +3,26 @@
 #ifndef EW_SOURCE_EBPF_BPF_FILTER_BPF_H
 #define EW_SOURCE_EBPF_BPF_FILTER_BPF_H
 
+/* Is the process of this pid that started then watched, if the map has another start time? */
+static __noinline int is_former(__u32 pid, __u64 start_ns)
+{
+    struct ew_k_former key = {.start_ns = start_ns, .pid = pid};
+    return bpf_map_lookup_elem(&former, &key) != 0;
+}
+
+/* known_ns is the value of the pid; 0: added by pid, the start time is not known yet. */
+static __always_inline bool is_generation(__u32 pid, __u64 known_ns, __u64 start_ns)
+{
+    return known_ns == 0 || known_ns == start_ns || is_former(pid, start_ns);
+}
+
 static __always_inline bool is_watched(struct task_struct *task)
 {
     if (config.all)
         return config.kernel_threads || !(task->flags & EW_PF_KTHREAD);
     __u32 pid = (__u32)task->tgid;
     __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
-    /* 0: added by pid; the start time is not known yet. */
-    return start_ns &&
-           (*start_ns == 0 || *start_ns == walkable(task)->group_leader->start_boottime);
+    return start_ns && is_generation(pid, *start_ns, walkable(task)->group_leader->start_boottime);
 }
 
 /* Start, exec and exit of an excluded process are still reported: they may change the decision. */
@@ -28,7 +39,14 @@ static __always_inline void watch(struct task_struct *task)
 {
     __u32 pid = (__u32)task->tgid;
     __u64 start_ns = walkable(task)->group_leader->start_boottime;
-    if (bpf_map_update_elem(&watched, &pid, &start_ns, BPF_ANY) != 0) {
+    __u64 *before = bpf_map_lookup_elem(&watched, &pid);
+    long error = 0;
+    if (before && *before != 0 && *before != start_ns) {
+        struct ew_k_former key = {.start_ns = *before, .pid = pid};
+        __u32 one = 1;
+        error = bpf_map_update_elem(&former, &key, &one, BPF_ANY);
+    }
+    if (bpf_map_update_elem(&watched, &pid, &start_ns, BPF_ANY) != 0 || error != 0) {
         struct ew_k_lost *lost = my_losses();
         if (lost)
             lost->watch++;

@@ -47,6 +47,7 @@ struct rq {
 
 struct cfs_rq {
     struct rq *rq;
+    int throttle_count;
 };
 
 struct sched_entity {

@@ -26,7 +26,8 @@ static __always_inline void describe(struct ew_k_life *record, __u32 kind, struc
     record->affinity = task->cpus_mask.bits[0];
     record->priority = task->prio - EW_MAX_RT_PRIO;
     record->kernel_thread = (task->flags & EW_PF_KTHREAD) != 0;
-    BPF_CORE_READ_STR_INTO(&record->name, task, comm);
+    /* The last thread that exits need not be the first one, which names the process. */
+    BPF_CORE_READ_STR_INTO(&record->name, task, group_leader, comm);
 }
 
 static __always_inline __u64 life_flags(void)
@@ -125,11 +126,15 @@ SEC("tp_btf/sched_process_free")
 int BPF_PROG(ew_free, struct task_struct *task)
 {
     __u32 pid = (__u32)task->tgid;
-    if (task->pid != task->tgid)
+    if (task->pid != task->tgid || config.all)
         return 0;
     __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
-    if (start_ns && *start_ns == task->start_boottime)
+    if (start_ns && *start_ns == task->start_boottime) {
         bpf_map_delete_elem(&watched, &pid);
+    } else {
+        struct ew_k_former key = {.start_ns = task->start_boottime, .pid = pid};
+        bpf_map_delete_elem(&former, &key);
+    }
     return 0;
 }
 

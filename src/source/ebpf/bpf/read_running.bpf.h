@@ -13,7 +13,7 @@ static __always_inline bool address_watched(struct task_struct *task, __u32 pid)
         return config.kernel_threads || !(BPF_CORE_READ(task, flags) & EW_PF_KTHREAD);
     __u64 *start_ns = bpf_map_lookup_elem(&watched, &pid);
     return start_ns &&
-           (*start_ns == 0 || *start_ns == BPF_CORE_READ(task, group_leader, start_boottime));
+           is_generation(pid, *start_ns, BPF_CORE_READ(task, group_leader, start_boottime));
 }
 
 /*

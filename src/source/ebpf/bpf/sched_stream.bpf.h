@@ -51,18 +51,39 @@ static __always_inline void stream_end(struct ew_k_event *event)
         wake_reader();
 }
 
+/* Without bandwidth control the kernel has no such field, and no thread is throttled. */
+static __always_inline __u32 throttled(struct task_struct *task)
+{
+    if (!bpf_core_field_exists(((struct cfs_rq *)0)->throttle_count) ||
+        !bpf_core_field_exists(task->se.cfs_rq))
+        return 0;
+    return BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0 ? EW_K_STATE_THROTTLED : 0;
+}
+
+#include "causes.bpf.h"
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(ew_stream_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
     if (!config.stream_all && !is_watched(prev) && !is_watched(next))
         return 0;
+    __u32 in_fault = 0;
+    if (config.causes) {
+        find_unthrottled(my_interrupts(), prev);
+        in_fault = pause_fault(prev);
+        resume_fault(next);
+    }
     struct ew_k_event *event = stream_begin(1 /* ETWATCH_EVENT_SWITCH */, prev, next);
     if (!event)
         return 0;
     event->other_pid = (__u32)next->tgid;
     event->other_tid = (__u32)next->pid;
     event->other_priority = (__s16)(next->prio - EW_MAX_RT_PRIO);
-    event->state = preempt ? 0 : prev->__state;
+    event->state = (preempt ? 0 : prev->__state) | in_fault;
+    if (event->state == 0)
+        event->state = throttled(prev);
+    if (config.causes && (event->state & EW_K_STATE_THROTTLED))
+        note_throttled(prev);
     event->detail = (__u32)prev->maj_flt << 1 | (__u32)BPF_CORE_READ_BITFIELD(prev, in_iowait);
     stream_end(event);
     return 0;
@@ -75,10 +96,11 @@ static __always_inline int stream_wakeup(struct task_struct *task)
     struct ew_k_event *event = stream_begin(2 /* ETWATCH_EVENT_WAKEUP */, task, task);
     if (!event)
         return 0;
-    __u64 waker = bpf_get_current_pid_tgid();
+    __u64 waker = config.causes && in_interrupt() ? 0 : bpf_get_current_pid_tgid();
     event->other_pid = (__u32)(waker >> 32);
     event->other_tid = (__u32)waker;
     event->detail = task_cpu(task);
+    event->state = throttled(task);
     stream_end(event);
     return 0;
 }
@@ -124,6 +146,8 @@ int BPF_PROG(ew_stream_exec, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(ew_stream_exit, struct task_struct *task)
 {
+    if (config.causes)
+        forget_faults(task);
     if (!config.stream_all && !is_watched(task))
         return 0;
     struct ew_k_event *event = stream_begin(5 /* ETWATCH_EVENT_EXIT */, task, task);

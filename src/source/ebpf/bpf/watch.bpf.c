@@ -122,6 +122,17 @@ struct {
     __type(value, __u64);
 } watched SEC(".maps");
 
+/*
+ * Watched processes with a pid that was reused before their last switch: the parent may reap a
+ * process and fork again while the process still has to leave its CPU, and its last entry follows.
+ */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, EW_K_FORMER_MAX);
+    __type(key, struct ew_k_former);
+    __type(value, __u32);
+} former SEC(".maps");
+
 /* Watched processes without entries, likewise. Written by user space, which evaluates the filter.
  */
 struct {
@@ -397,11 +408,13 @@ static __always_inline bool noted_already(struct cpu_state *state, struct task_s
 }
 
 /* The rare part of a switch: a new interval has begun, or prev has exited. */
-static __noinline int note_prev(struct cpu_state *state, struct task_struct *prev, bool dead)
+static __noinline int note_prev(struct cpu_state *state, struct task_struct *prev, bool preempt)
 {
     if (!state || !prev || (prev->flags & EW_PF_IDLE) != 0)
         return 0;
-    note(state, prev, dead ? EW_K_FINAL : EW_K_SPAN);
+    /* The rule by which the kernel counts the switch as voluntary. */
+    __u32 kind = preempt || prev->__state == 0 ? EW_K_SPAN : EW_K_SPAN_WAITS;
+    note(state, prev, !preempt && prev->__state == EW_TASK_DEAD ? EW_K_FINAL : kind);
     return 0;
 }
 
@@ -431,7 +444,7 @@ int BPF_PROG(ew_switch, bool preempt, struct task_struct *prev, struct task_stru
         }
         now_ns = scheduler_ns + state->offset_ns;
         state->now_ns = now_ns;
-        note_prev(state, prev, dead && !preempt);
+        note_prev(state, prev, preempt);
     }
     /* The idle task never gets an entry, so its cache lines are not fetched. */
     bool idle = (next->flags & EW_PF_IDLE) != 0;
